@@ -1,0 +1,222 @@
+//! Facts: what is known of a machine, in the terms of its field.
+//!
+//! A fact is known, with its origin, or unknown, with the reason. Nothing turns a gap into a value: there is no default.
+//! The schema (subjects, facts, types, units) is declared once, one file a subject; the list of facts, the JSON Schema
+//! and the manual page are made from it.
+
+pub mod cluster;
+pub mod counter;
+pub mod device;
+pub mod function;
+pub mod gid;
+pub mod module;
+pub mod netdev;
+pub mod node;
+pub mod port;
+pub mod schema;
+pub mod store;
+pub mod unit;
+pub mod value;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub use schema::{FactSchema, Key, Subject, SubjectSchema};
+pub use store::{Facts, Id, Membership};
+pub use unit::{BitRate, Bytes, PerSecond, Percent, Seconds};
+pub use value::{Type, Typed, Value};
+
+use crate::source::{Question, Refusal};
+
+/// Where a fact comes from: what a finding prints as its evidence.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Origin {
+    /// The reply to a question.
+    Asked(Question),
+    /// Worked out from other facts: how, in a few words that name the deciding ones.
+    Derived(Arc<str>),
+    /// Written down, in an example or by a site.
+    Stated,
+}
+
+impl Origin {
+    /// An origin that says how a derived fact was worked out.
+    pub fn derived(how: impl Into<Arc<str>>) -> Self {
+        Origin::Derived(how.into())
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Asked(question) => write!(f, "{question}"),
+            Origin::Derived(how) => f.write_str(how),
+            Origin::Stated => f.write_str("stated"),
+        }
+    }
+}
+
+/// Why a fact is unknown.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Why {
+    /// The machine refused the question, or it was not recorded.
+    Refused(Refusal),
+    /// The reply came and is not understood: what it says.
+    NotUnderstood(Arc<str>),
+    /// Another fact is missing: which.
+    Missing(Arc<str>),
+    /// No probe established it.
+    NotEstablished,
+    /// The probe that establishes it did not end well: how.
+    ProbeFailed(Arc<str>),
+}
+
+impl Why {
+    /// What would supply the fact, where that is known.
+    pub fn remedy(&self) -> Option<&'static str> {
+        match self {
+            Why::Refused(refusal) if refusal.is_permission() => Some("run as root"),
+            Why::Refused(Refusal::NotRecorded) => Some("record the machine itself, with this version"),
+            Why::Refused(Refusal::CommandMissing) => Some("install the command"),
+            Why::Refused(Refusal::NotAsked(why)) if why.contains("--sample") => Some("add --sample SECONDS"),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Why::Refused(refusal) => write!(f, "{refusal}"),
+            Why::NotUnderstood(what) => write!(f, "reply not understood: {what}"),
+            Why::Missing(what) => write!(f, "{what} is unknown"),
+            Why::NotEstablished => f.write_str("not established"),
+            Why::ProbeFailed(how) => f.write_str(how),
+        }
+    }
+}
+
+/// A missing fact: why it is missing, and where it was looked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gap {
+    /// Why.
+    pub why: Why,
+    /// Where.
+    pub origin: Origin,
+}
+
+impl Gap {
+    /// A gap left by another: the fact that is missing, as conditions name it.
+    pub fn missing(what: impl Into<Arc<str>>) -> Self {
+        let what = what.into();
+        Gap { why: Why::Missing(Arc::clone(&what)), origin: Origin::derived(format!("needs {what}")) }
+    }
+
+    /// The question was refused.
+    pub fn refused(question: &Question, refusal: Refusal) -> Self {
+        Gap { why: Why::Refused(refusal), origin: Origin::Asked(question.clone()) }
+    }
+
+    /// The reply to the question is not understood.
+    pub fn not_understood(question: &Question, what: impl Into<Arc<str>>) -> Self {
+        Gap { why: Why::NotUnderstood(what.into()), origin: Origin::Asked(question.clone()) }
+    }
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.origin {
+            Origin::Asked(question) => write!(f, "{}: {question}", self.why),
+            _ => write!(f, "{}", self.why),
+        }
+    }
+}
+
+/// A value with its origin, or the reason why there is none.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fact<T> {
+    /// Known.
+    Known(T, Origin),
+    /// Unknown.
+    Unknown(Gap),
+}
+
+impl<T> Fact<T> {
+    /// The value, where it is known.
+    pub fn known(&self) -> Option<&T> {
+        match self {
+            Fact::Known(value, _) => Some(value),
+            Fact::Unknown(_) => None,
+        }
+    }
+
+    /// A value worked out from other facts.
+    pub fn derived(value: T, how: impl Into<Arc<str>>) -> Self {
+        Fact::Known(value, Origin::derived(how))
+    }
+
+    /// The same fact in other terms, with the same origin.
+    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Fact<U> {
+        match self {
+            Fact::Known(value, origin) => Fact::Known(f(value), origin),
+            Fact::Unknown(gap) => Fact::Unknown(gap),
+        }
+    }
+
+    /// The value read further; what cannot be read is a gap that says what was found.
+    pub fn and_then<U>(self, f: impl FnOnce(T) -> Result<U, String>) -> Fact<U> {
+        match self {
+            Fact::Known(value, origin) => match f(value) {
+                Ok(value) => Fact::Known(value, origin),
+                Err(what) => Fact::Unknown(Gap { why: Why::NotUnderstood(what.into()), origin }),
+            },
+            Fact::Unknown(gap) => Fact::Unknown(gap),
+        }
+    }
+
+    /// The value with its type forgotten.
+    pub fn erase(self) -> Fact<Value>
+    where
+        T: Typed,
+    {
+        self.map(Typed::into_value)
+    }
+
+    /// A reference to the value, by which the fact can be taken apart with `?` on `Result`.
+    pub fn as_result(&self) -> Result<&T, &Gap> {
+        match self {
+            Fact::Known(value, _) => Ok(value),
+            Fact::Unknown(gap) => Err(gap),
+        }
+    }
+}
+
+/// What is known of something that may be absent: a file, a link, a device node.
+pub enum Presence<T> {
+    /// It is there.
+    Present(T, Origin),
+    /// It is known not to be there.
+    Absent(Origin),
+    /// Nobody knows.
+    Unknown(Gap),
+}
+
+impl<T> Presence<T> {
+    /// Whether it is there.
+    pub fn is_present(&self) -> Fact<bool> {
+        match self {
+            Presence::Present(_, origin) => Fact::Known(true, origin.clone()),
+            Presence::Absent(origin) => Fact::Known(false, origin.clone()),
+            Presence::Unknown(gap) => Fact::Unknown(gap.clone()),
+        }
+    }
+
+    /// The value, with `absent` for what is known not to be there.
+    pub fn or_absent(self, absent: T) -> Fact<T> {
+        match self {
+            Presence::Present(value, origin) => Fact::Known(value, origin),
+            Presence::Absent(origin) => Fact::Known(absent, origin),
+            Presence::Unknown(gap) => Fact::Unknown(gap),
+        }
+    }
+}

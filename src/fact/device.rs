@@ -1,0 +1,79 @@
+//! The facts of an RDMA device.
+
+use std::sync::Arc;
+
+use super::node::CharDevice;
+use super::schema::subject;
+use super::value::words;
+
+words! {
+    /// The kind of RDMA device.
+    pub enum NodeType {
+        /// Channel adapter: InfiniBand or RoCE.
+        Ca = "ca",
+        /// A switch.
+        Switch = "switch",
+        /// A router.
+        Router = "router",
+        /// iWARP.
+        Rnic = "rnic",
+        /// Cisco usNIC and its UDP form.
+        Usnic = "usnic",
+        /// Another transport, such as EFA.
+        Unspecified = "unspecified",
+    }
+}
+
+words! {
+    /// What a device is there for.
+    pub enum Role {
+        /// It carries the job's traffic, or may.
+        Compute = "compute",
+        /// It carries the machine's own traffic: it holds the only default route.
+        Management = "management",
+    }
+}
+
+subject! {
+    /// An RDMA device, as /sys/class/infiniband lists them.
+    Device = "device" from "device";
+
+    /// The kernel driver. Source: the sysfs link device/driver; for software devices the module that made it.
+    DRIVER: Arc<str> = "driver" from "device";
+    /// Whether the device is software on a network device (soft-RoCE, soft-iWARP).
+    SOFTWARE: bool = "software" from "device";
+    /// The kind of device. Source: sysfs node_type.
+    NODE_TYPE: NodeType = "node_type" from "device";
+    /// The vendor's name of the model, as MT4129. Source: sysfs hca_type.
+    MODEL: Arc<str> = "model" from "device";
+    /// The board, as MT_0000000838 (NVIDIA's PSID). Source: sysfs board_id.
+    BOARD: Arc<str> = "board" from "device";
+    /// Firmware version. Source: sysfs fw_ver.
+    FIRMWARE: Arc<str> = "firmware" from "device";
+    /// PCI address; "none" where the device is not on PCI. Source: the sysfs link `device`.
+    PCI: Arc<str> = "pci" from "device";
+    /// Whether the kernel knows the NUMA node of the device. Source: sysfs device/numa_node, -1 where not.
+    NUMA_KNOWN: bool = "numa_known" from "device";
+    /// The NUMA node. Source: sysfs device/numa_node.
+    NUMA_NODE: u64 = "numa_node" from "device";
+    /// Whether the device is a virtual function. Source: the sysfs link device/physfn.
+    VIRTUAL_FUNCTION: bool = "virtual_function" from "device";
+    /// Number of ports. Source: the sysfs directory ports.
+    PORTS: u64 = "ports" from "device";
+    /// The name of the device's verbs character device, as uverbs0; "none" where it has none.
+    UVERBS: Arc<str> = "uverbs" from "chardev";
+    /// What opening the device's verbs character device says. Source: open(2) of /dev/infiniband/uverbsN.
+    CHAR_DEVICE: CharDevice = "char_device" from "chardev";
+    /// Whether user space has a provider for the device: libibverbs lists it. Source: ibv_get_device_list(3).
+    PROVIDER: bool = "provider" from "verbs";
+    /// What the device is there for. Rule: manual page rdma-doctor-check(5), INTENDED.
+    ROLE: Role = "role" from "derive";
+    /// Whether the device is equal to others of the node: same driver, model and board.
+    HAS_EQUALS: bool = "has_equals" from "derive";
+    /// Whether the firmware is that of all equal devices of the node.
+    FIRMWARE_AGREES: bool = "firmware_agrees" from "derive";
+    /// The firmware versions of the equal devices that differ, with their devices.
+    FIRMWARE_OF_EQUALS: Arc<str> = "firmware_of_equals" from "derive";
+    /// Whether one port of the device is intended for use.
+    INTENDED: bool = "intended" from "derive";
+}

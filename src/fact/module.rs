@@ -1,0 +1,21 @@
+//! The facts of a kernel module.
+
+use std::sync::Arc;
+
+use super::schema::subject;
+
+subject! {
+    /// A kernel module that matters to RDMA and GPUs, loaded or not.
+    Module = "module" from "module";
+
+    /// Whether the module is in the running kernel, loaded or built in. Source: /proc/modules, /sys/module, modules.builtin.
+    PRESENT: bool = "present" from "module";
+    /// Whether the module is part of the kernel's image, so that lsmod does not list it.
+    BUILTIN: bool = "builtin" from "module";
+    /// The module's version; "none" where it states none. Source: /sys/module/NAME/version.
+    VERSION: Arc<str> = "version" from "module";
+    /// Whether this machine's RDMA devices or functions need it, and do not bring it themselves.
+    WANTED: bool = "wanted" from "derive";
+    /// What needs it.
+    WANTED_BY: Arc<str> = "wanted_by" from "derive";
+}

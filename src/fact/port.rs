@@ -1,0 +1,151 @@
+//! The facts of a port.
+
+use std::sync::Arc;
+
+use super::schema::subject;
+use super::value::words;
+use super::{BitRate, Bytes};
+
+words! {
+    /// Logical state of a port (InfiniBand Architecture Specification, PortInfo.PortState).
+    pub enum PortState {
+        /// No change of state.
+        NoChange = "no-change",
+        /// No traffic.
+        Down = "down",
+        /// Trained, not configured by a subnet manager.
+        Init = "init",
+        /// Configured, not yet active.
+        Armed = "armed",
+        /// Carries traffic.
+        Active = "active",
+        /// Active, the link below it gone for a moment.
+        ActiveDefer = "active-defer",
+    }
+}
+
+words! {
+    /// Physical state of a port (InfiniBand Architecture Specification, PortInfo.PortPhysicalState).
+    pub enum PhysState {
+        /// No change of state.
+        NoChange = "no-change",
+        /// Powered down by its own choice.
+        Sleep = "sleep",
+        /// Looking for a signal.
+        Polling = "polling",
+        /// Switched off.
+        Disabled = "disabled",
+        /// Training.
+        Training = "training",
+        /// Trained.
+        LinkUp = "link-up",
+        /// Recovering from errors.
+        Recovery = "link-error-recovery",
+        /// Being tested.
+        PhyTest = "phy-test",
+    }
+}
+
+words! {
+    /// What carries the traffic.
+    pub enum LinkLayer {
+        /// InfiniBand.
+        InfiniBand = "infiniband",
+        /// RoCE or iWARP.
+        Ethernet = "ethernet",
+        /// Neither, as the driver says.
+        Unspecified = "unspecified",
+    }
+}
+
+words! {
+    /// Operational state of a network device (RFC 2863).
+    pub enum OperState {
+        /// Not reported by the driver.
+        Unknown = "unknown",
+        /// Something needed is missing.
+        NotPresent = "notpresent",
+        /// No carrier, or administratively down.
+        Down = "down",
+        /// A device below it is down.
+        LowerLayerDown = "lowerlayerdown",
+        /// Being tested.
+        Testing = "testing",
+        /// Waits for an event, as 802.1X.
+        Dormant = "dormant",
+        /// Carries traffic.
+        Up = "up",
+    }
+}
+
+subject! {
+    /// A port of an RDMA device, named device/number.
+    Port = "port" from "device";
+
+    /// Logical state. Source: sysfs ports/N/state (ABI: stable/sysfs-class-infiniband).
+    STATE: PortState = "state" from "device";
+    /// Physical state. Source: sysfs ports/N/phys_state.
+    PHYS_STATE: PhysState = "phys_state" from "device";
+    /// What carries the traffic. Source: sysfs ports/N/link_layer.
+    LINK_LAYER: LinkLayer = "link_layer" from "device";
+    /// Signalling rate as the kernel computes it from width and speed. Source: sysfs ports/N/rate. A port that is down keeps its last.
+    RATE: BitRate = "rate" from "device";
+    /// Lanes in use. Source: sysfs ports/N/rate, "4X".
+    WIDTH: u64 = "width" from "device";
+    /// The highest rate that the port supports. Source: ethtool link modes (Ethernet), PortInfo (InfiniBand).
+    MAX_RATE: BitRate = "max_rate" from "ethtool";
+    /// The most lanes that the port supports. Source: PortInfo.LinkWidthSupported.
+    MAX_WIDTH: u64 = "max_width" from "portinfo";
+    /// The highest rate that the cable or transceiver supports. Source: its EEPROM (SFF-8636, CMIS).
+    CABLE_RATE: BitRate = "cable_rate" from "ethtool";
+    /// Local identifier; 0 where none was assigned. Source: sysfs ports/N/lid.
+    LID: u64 = "lid" from "device";
+    /// The subnet manager's local identifier; 0 where there is none. Source: sysfs ports/N/sm_lid.
+    SM_LID: u64 = "sm_lid" from "device";
+    /// Active RDMA MTU. Source: ibv_query_port(3), active_mtu.
+    MTU: Bytes = "mtu" from "verbs";
+    /// Largest RDMA MTU that the port supports. Source: ibv_query_port(3), max_mtu.
+    MAX_MTU: Bytes = "max_mtu" from "verbs";
+    /// Logical state as libibverbs says it. Source: ibv_query_port(3).
+    VERBS_STATE: PortState = "verbs_state" from "verbs";
+    /// Logical state as netlink says it. Source: RDMA_NLDEV_CMD_PORT_GET.
+    NETLINK_STATE: PortState = "netlink_state" from "nldev";
+    /// Whether sysfs, libibverbs and netlink agree on the logical state.
+    SOURCES_AGREE: bool = "sources_agree" from "derive";
+    /// The logical state by source, where they differ.
+    STATE_BY_SOURCE: Arc<str> = "state_by_source" from "derive";
+    /// Whether the port has a network device. Source: sysfs gid_attrs/ndevs, parent, device/net.
+    HAS_NETDEV: bool = "has_netdev" from "netdev";
+    /// The port's network device. Source: as has_netdev.
+    NETDEV: Arc<str> = "netdev" from "netdev";
+    /// Whether the port's network device is administratively up. Source: sysfs flags, IFF_UP.
+    NETDEV_UP: bool = "netdev_up" from "derive";
+    /// Operational state of the port's network device.
+    NETDEV_OPERSTATE: OperState = "netdev_operstate" from "derive";
+    /// MTU of the port's network device.
+    NETDEV_MTU: Bytes = "netdev_mtu" from "derive";
+    /// The largest RDMA MTU that fits the network device's MTU with RoCE v2's headers, and that the port supports.
+    FITTING_MTU: Bytes = "fitting_mtu" from "derive";
+    /// Number of P_Keys in the table that are not zero. Source: sysfs ports/N/pkeys.
+    PKEYS: u64 = "pkeys" from "device";
+    /// Whether one P_Key gives full membership (bit 15). Source: sysfs ports/N/pkeys.
+    FULL_PKEY: bool = "full_pkey" from "device";
+    /// The default P_Key's partition, 0x7fff, is in the table. Source: sysfs ports/N/pkeys.
+    DEFAULT_PKEY: bool = "default_pkey" from "device";
+    /// Whether a RoCE v2 GID exists, of whatever address.
+    GID_V2: bool = "gid_v2" from "derive";
+    /// Whether a RoCE v2 GID of an address that can be routed exists: IPv4, or an IPv6 address that is not link-local.
+    GID_ROUTABLE_V2: bool = "gid_routable_v2" from "derive";
+    /// Whether a RoCE v1 GID of an address that can be routed exists.
+    GID_ROUTABLE_V1: bool = "gid_routable_v1" from "derive";
+    /// The lowest index of a routable RoCE v2 GID, IPv4 before IPv6.
+    GID_INDEX: u64 = "gid_index" from "derive";
+    /// Subnet prefix of the port, from its GID 0 (InfiniBand).
+    SUBNET_PREFIX: Arc<str> = "subnet_prefix" from "derive";
+    /// Whether the port is meant to be used. Rule: manual page rdma-doctor-check(5), INTENDED.
+    INTENDED: bool = "intended" from "derive";
+    /// Whether the port once had link since the driver was loaded: link_downed or carrier_changes say so, or it has link now.
+    HAD_LINK: bool = "had_link" from "derive";
+    /// The rate at which a strict majority of the equal ports runs (same role, driver, model, board and link layer, active).
+    SIBLINGS_RATE: BitRate = "siblings_rate" from "derive";
+}

@@ -1,0 +1,195 @@
+//! The schema: which subjects there are, which facts each has, of what type, from which probe.
+
+use std::marker::PhantomData;
+
+use super::value::Type;
+
+/// What a fact is about, and what a check is judged for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Subject {
+    /// All nodes that are judged together.
+    Cluster,
+    /// A machine.
+    Node,
+    /// A PCI function that can do RDMA.
+    Function,
+    /// An RDMA device.
+    Device,
+    /// A port of an RDMA device.
+    Port,
+    /// A GID that is in use.
+    Gid,
+    /// A counter of a port.
+    Counter,
+    /// A network device that belongs to an RDMA device.
+    Netdev,
+    /// A kernel module that matters.
+    Module,
+}
+
+impl Subject {
+    /// All subjects, in the order of the schema.
+    pub const ALL: [Subject; 9] = [
+        Subject::Cluster,
+        Subject::Node,
+        Subject::Function,
+        Subject::Device,
+        Subject::Port,
+        Subject::Gid,
+        Subject::Counter,
+        Subject::Netdev,
+        Subject::Module,
+    ];
+
+    /// What the subject is, its facts, and the probe that knows which there are.
+    pub fn schema(self) -> &'static SubjectSchema {
+        match self {
+            Subject::Cluster => &super::cluster::SCHEMA,
+            Subject::Node => &super::node::SCHEMA,
+            Subject::Function => &super::function::SCHEMA,
+            Subject::Device => &super::device::SCHEMA,
+            Subject::Port => &super::port::SCHEMA,
+            Subject::Gid => &super::gid::SCHEMA,
+            Subject::Counter => &super::counter::SCHEMA,
+            Subject::Netdev => &super::netdev::SCHEMA,
+            Subject::Module => &super::module::SCHEMA,
+        }
+    }
+
+    /// The name as checks write it.
+    pub fn name(self) -> &'static str {
+        self.schema().name
+    }
+
+    /// The subject of this name.
+    pub fn from_name(name: &str) -> Option<Subject> {
+        Subject::ALL.into_iter().find(|s| s.name() == name)
+    }
+
+    /// The subject to which this one belongs.
+    pub fn parent(self) -> Option<Subject> {
+        Some(match self {
+            Subject::Cluster => return None,
+            Subject::Node => Subject::Cluster,
+            Subject::Function | Subject::Device | Subject::Netdev | Subject::Module => Subject::Node,
+            Subject::Port => Subject::Device,
+            Subject::Gid | Subject::Counter => Subject::Port,
+        })
+    }
+
+    /// The subject and its ancestors, nearest first: what a condition can name.
+    pub fn scope(self) -> impl Iterator<Item = Subject> {
+        std::iter::successors(Some(self), |s| s.parent())
+    }
+}
+
+/// What a subject is, and its facts.
+pub struct SubjectSchema {
+    /// The name as checks write it.
+    pub name: &'static str,
+    /// What one instance is.
+    pub doc: &'static str,
+    /// The probe that knows which instances there are.
+    pub probe: &'static str,
+    /// The facts.
+    pub facts: &'static [FactSchema],
+}
+
+/// What a fact means.
+pub struct FactSchema {
+    /// The name as conditions write it, without its subject.
+    pub name: &'static str,
+    /// Its type.
+    pub ty: Type,
+    /// Meaning, unit and source.
+    pub doc: &'static str,
+    /// The probe that establishes it, `derive` for one that is worked out from others.
+    pub probe: &'static str,
+}
+
+/// A fact of the schema together with the Rust type of its value.
+pub struct Key<T> {
+    /// The subject.
+    pub subject: Subject,
+    /// The fact's place in the subject's list.
+    pub index: usize,
+    ty: PhantomData<fn() -> T>,
+}
+
+impl<T> Key<T> {
+    /// A key; made by the `subject!` macro only.
+    pub(crate) const fn new(subject: Subject, index: usize) -> Self {
+        Key { subject, index, ty: PhantomData }
+    }
+
+    /// The fact's name with its subject, as conditions write it.
+    pub fn path(&self) -> String {
+        let schema = self.subject.schema();
+        format!("{}.{}", schema.name, schema.facts[self.index].name)
+    }
+}
+
+impl<T> Clone for Key<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for Key<T> {}
+
+/// Declares a subject: its schema, and a typed key for each of its facts.
+macro_rules! subject {
+    (
+        $(#[doc = $doc:literal])*
+        $subject:ident = $name:literal from $probe:literal;
+        $( $(#[doc = $fact_doc:literal])* $key:ident: $ty:ty = $fact:literal from $fact_probe:literal; )*
+    ) => {
+        #[expect(non_camel_case_types, clippy::upper_case_acronyms, reason = "the names of the keys, numbered")]
+        enum Index { $($key),* }
+        $(
+            $(#[doc = $fact_doc])*
+            pub const $key: $crate::fact::Key<$ty> =
+                $crate::fact::Key::new($crate::fact::Subject::$subject, Index::$key as usize);
+        )*
+        $(#[doc = $doc])*
+        pub static SCHEMA: $crate::fact::SubjectSchema = $crate::fact::SubjectSchema {
+            name: $name,
+            doc: concat!($($doc, "\n"),*),
+            probe: $probe,
+            facts: &[$($crate::fact::FactSchema {
+                name: $fact,
+                ty: <$ty as $crate::fact::Typed>::TYPE,
+                doc: concat!($($fact_doc, "\n"),*),
+                probe: $fact_probe,
+            }),*],
+        };
+    };
+}
+pub(crate) use subject;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_documented_and_made_of_plain_letters() {
+        for subject in Subject::ALL {
+            let schema = subject.schema();
+            assert_eq!(Subject::from_name(schema.name), Some(subject));
+            assert!(!schema.doc.trim().is_empty());
+            let mut seen = std::collections::HashSet::new();
+            for fact in schema.facts {
+                assert!(seen.insert(fact.name), "{}.{} twice", schema.name, fact.name);
+                assert!(fact.doc.trim().len() > 15, "{}.{} needs a meaning", schema.name, fact.name);
+                assert!(fact.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'));
+                for probe in [fact.probe, schema.probe] {
+                    assert!(
+                        probe == "derive" || crate::probe::PROBES.iter().any(|p| p.name == probe),
+                        "{}.{}: no probe {probe}",
+                        schema.name,
+                        fact.name
+                    );
+                }
+            }
+        }
+    }
+}

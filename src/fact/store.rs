@@ -1,0 +1,284 @@
+//! All facts about the nodes that are judged together.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::{Fact, Gap, Key, Origin, Subject, Typed, Value, Why};
+
+/// An instance of a subject: this port, that counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Id(u32);
+
+/// Whether all members of a subject below a parent are known: not knowing the ports is not having none.
+#[derive(Clone, Debug)]
+pub enum Membership {
+    /// These are all.
+    Known(Origin),
+    /// There may be others.
+    Unknown(Gap),
+}
+
+struct Instance {
+    subject: Subject,
+    parent: Option<Id>,
+    name: Arc<str>,
+    facts: Box<[Option<Fact<Value>>]>,
+    related: Vec<Id>,
+}
+
+/// A probe that did not end well on a node.
+struct Failure {
+    node: Id,
+    probe: &'static str,
+    how: Arc<str>,
+}
+
+/// The facts.
+pub struct Facts {
+    instances: Vec<Instance>,
+    by_name: HashMap<(Subject, Id, Arc<str>), Id>,
+    members: HashMap<(Subject, Id), Membership>,
+    failures: Vec<Failure>,
+}
+
+impl Facts {
+    /// The cluster: the one instance that is always there.
+    pub const CLUSTER: Id = Id(0);
+
+    /// No facts yet.
+    pub fn new() -> Self {
+        let mut facts = Facts {
+            instances: Vec::with_capacity(256),
+            by_name: HashMap::with_capacity(256),
+            members: HashMap::new(),
+            failures: Vec::new(),
+        };
+        facts.push(Subject::Cluster, None, "cluster".into());
+        facts
+    }
+
+    fn push(&mut self, subject: Subject, parent: Option<Id>, name: Arc<str>) -> Id {
+        // Instances are bounded by the lines of recordings, far below 2^32.
+        let id = Id(self.instances.len() as u32);
+        let facts = subject.schema().facts.iter().map(|_| None).collect();
+        self.instances.push(Instance { subject, parent, name, facts, related: Vec::new() });
+        id
+    }
+
+    /// The instance of this name below this parent, made where it is not yet there.
+    pub fn instance(&mut self, subject: Subject, parent: Id, name: &str) -> Id {
+        debug_assert_eq!(subject.parent(), Some(self.subject(parent)));
+        let key = (subject, parent, Arc::from(name));
+        if let Some(id) = self.by_name.get(&key) {
+            return *id;
+        }
+        let id = self.push(subject, Some(parent), Arc::clone(&key.2));
+        self.by_name.insert(key, id);
+        id
+    }
+
+    /// A node, even where another of the same name is there: two recordings of one name are two nodes.
+    pub fn new_node(&mut self, name: &str) -> Id {
+        self.push(Subject::Node, Some(Facts::CLUSTER), name.into())
+    }
+
+    /// The instance of this name below this parent.
+    pub fn find(&self, subject: Subject, parent: Id, name: &str) -> Option<Id> {
+        self.by_name.get(&(subject, parent, Arc::from(name))).copied()
+    }
+
+    /// Says that two instances belong together though neither is the other's ancestor: a port and its netdev.
+    pub fn relate(&mut self, a: Id, b: Id) {
+        self.instances[a.0 as usize].related.push(b);
+        self.instances[b.0 as usize].related.push(a);
+    }
+
+    /// The instances that belong to this one by [`Facts::relate`].
+    pub fn related(&self, id: Id) -> &[Id] {
+        &self.instances[id.0 as usize].related
+    }
+
+    /// States a fact. The first who states a known value keeps it; a gap gives way to a value.
+    pub fn set<T: Typed>(&mut self, id: Id, key: Key<T>, fact: Fact<T>) {
+        self.set_at(id, key.index, fact.erase());
+        debug_assert_eq!(self.subject(id), key.subject);
+    }
+
+    /// States a fact by its place in the schema.
+    pub fn set_at(&mut self, id: Id, index: usize, fact: Fact<Value>) {
+        let slot = &mut self.instances[id.0 as usize].facts[index];
+        match slot {
+            Some(Fact::Known(..)) => {}
+            _ => *slot = Some(fact),
+        }
+    }
+
+    /// A fact with its Rust type.
+    pub fn get<T: Typed>(&self, id: Id, key: Key<T>) -> Fact<T> {
+        match self.look(id, key.index) {
+            Some(Fact::Known(value, origin)) => match T::from_value(value) {
+                Some(value) => Fact::Known(value, origin.clone()),
+                // The keys are typed, so a value of another type cannot have been set; if it were, it is a gap.
+                None => Fact::Unknown(Gap::missing(key.path())),
+            },
+            Some(Fact::Unknown(gap)) => Fact::Unknown(gap.clone()),
+            None => Fact::Unknown(self.unset(id, key.index)),
+        }
+    }
+
+    /// The value of a fact, where it is known.
+    pub fn known<T: Typed>(&self, id: Id, key: Key<T>) -> Option<T> {
+        match self.look(id, key.index) {
+            Some(Fact::Known(value, _)) => T::from_value(value),
+            _ => None,
+        }
+    }
+
+    /// The fact as it was stated; `None` where nobody stated it.
+    pub fn look(&self, id: Id, index: usize) -> Option<&Fact<Value>> {
+        self.instances[id.0 as usize].facts[index].as_ref()
+    }
+
+    /// Why a fact that nobody stated is missing.
+    pub fn unset(&self, id: Id, index: usize) -> Gap {
+        let fact = &self.subject(id).schema().facts[index];
+        let why = match self.failure(id, fact.probe) {
+            Some(how) => Why::ProbeFailed(how),
+            None => Why::NotEstablished,
+        };
+        Gap { why, origin: Origin::derived(format!("probe {}", fact.probe)) }
+    }
+
+    fn failure(&self, id: Id, probe: &str) -> Option<Arc<str>> {
+        let node = self.ancestor(id, Subject::Node);
+        let failure = self.failures.iter().find(|f| Some(f.node) == node && f.probe == probe)?;
+        Some(Arc::clone(&failure.how))
+    }
+
+    /// States that a probe did not end well, so that what it did not establish says why.
+    pub fn probe_failed(&mut self, node: Id, probe: &'static str, how: impl Into<Arc<str>>) {
+        self.failures.push(Failure { node, probe, how: how.into() });
+    }
+
+    /// The probes that did not end well: node, probe, how.
+    pub fn failures(&self) -> impl Iterator<Item = (Id, &'static str, &str)> {
+        self.failures.iter().map(|f| (f.node, f.probe, &*f.how))
+    }
+
+    /// States whether all members below a parent are known.
+    pub fn set_members(&mut self, subject: Subject, parent: Id, members: Membership) {
+        debug_assert_eq!(subject.parent(), Some(self.subject(parent)));
+        match self.members.get(&(subject, parent)) {
+            Some(Membership::Known(_)) => {}
+            _ => {
+                self.members.insert((subject, parent), members);
+            }
+        }
+    }
+
+    /// Whether all members below a parent are known; `Err` says why they may not be.
+    pub fn members(&self, subject: Subject, parent: Id) -> Result<&Origin, Gap> {
+        match self.members.get(&(subject, parent)) {
+            Some(Membership::Known(origin)) => Ok(origin),
+            Some(Membership::Unknown(gap)) => Err(gap.clone()),
+            None => {
+                let probe = subject.schema().probe;
+                let why = self.failure(parent, probe).map_or(Why::NotEstablished, Why::ProbeFailed);
+                Err(Gap { why, origin: Origin::derived(format!("probe {probe}")) })
+            }
+        }
+    }
+
+    /// All instances of a subject, in the order in which they were found.
+    pub fn all(&self, subject: Subject) -> impl Iterator<Item = Id> + '_ {
+        self.instances.iter().enumerate().filter(move |(_, i)| i.subject == subject).map(|(i, _)| Id(i as u32))
+    }
+
+    /// The instances of a subject that belong to this ancestor.
+    pub fn below(&self, ancestor: Id, subject: Subject) -> impl Iterator<Item = Id> + '_ {
+        let kind = self.subject(ancestor);
+        self.all(subject).filter(move |id| self.ancestor(*id, kind) == Some(ancestor))
+    }
+
+    /// What the instance is an instance of.
+    pub fn subject(&self, id: Id) -> Subject {
+        self.instances[id.0 as usize].subject
+    }
+
+    /// The instance's name.
+    pub fn name(&self, id: Id) -> &str {
+        &self.instances[id.0 as usize].name
+    }
+
+    /// The instance's parent.
+    pub fn parent(&self, id: Id) -> Option<Id> {
+        self.instances[id.0 as usize].parent
+    }
+
+    /// The instance itself, its parent, and so on up to the cluster.
+    pub fn lineage(&self, id: Id) -> impl Iterator<Item = Id> + '_ {
+        std::iter::successors(Some(id), |id| self.parent(*id))
+    }
+
+    /// The ancestor of this kind, or the instance itself.
+    pub fn ancestor(&self, id: Id, subject: Subject) -> Option<Id> {
+        self.lineage(id).find(|id| self.subject(*id) == subject)
+    }
+
+    /// Whether two instances are the same, one inside the other, or related (with what is inside the related one).
+    pub fn touches(&self, a: Id, b: Id) -> bool {
+        let inside = |inner: Id, outer: Id| self.lineage(inner).any(|id| id == outer);
+        let near = |a: Id, b: Id| inside(a, b) || inside(b, a);
+        near(a, b) || self.related(a).iter().any(|r| near(*r, b)) || self.related(b).iter().any(|r| near(*r, a))
+    }
+}
+
+impl Default for Facts {
+    fn default() -> Self {
+        Facts::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{netdev, port};
+    use super::*;
+
+    #[test]
+    fn a_gap_gives_way_to_a_value_and_a_value_stays() {
+        let mut facts = Facts::new();
+        let node = facts.new_node("n");
+        let device = facts.instance(Subject::Device, node, "d");
+        let p = facts.instance(Subject::Port, device, "d/1");
+        assert_eq!(facts.known(p, port::LID), None);
+        facts.set(p, port::LID, Fact::Unknown(Gap::missing("x")));
+        facts.set(p, port::LID, Fact::Known(7, Origin::Stated));
+        facts.set(p, port::LID, Fact::Known(8, Origin::Stated));
+        assert_eq!(facts.known(p, port::LID), Some(7));
+    }
+
+    #[test]
+    fn what_a_failed_probe_did_not_establish_says_so() {
+        let mut facts = Facts::new();
+        let node = facts.new_node("n");
+        let device = facts.instance(Subject::Device, node, "d");
+        facts.probe_failed(node, "device", "timeout after 2 s");
+        let gap = facts.members(Subject::Port, device).unwrap_err();
+        assert_eq!(gap.why.to_string(), "timeout after 2 s");
+    }
+
+    #[test]
+    fn relation_reaches_through_a_ports_netdev() {
+        let mut facts = Facts::new();
+        let node = facts.new_node("n");
+        let device = facts.instance(Subject::Device, node, "d");
+        let p = facts.instance(Subject::Port, device, "d/1");
+        let gid = facts.instance(Subject::Gid, p, "d/1 gid 0");
+        let n = facts.instance(Subject::Netdev, node, "eth0");
+        let other = facts.instance(Subject::Netdev, node, "eth1");
+        facts.relate(p, n);
+        assert!(facts.touches(n, gid) && facts.touches(gid, n) && facts.touches(node, gid) && facts.touches(n, device));
+        assert!(!facts.touches(other, gid) && !facts.touches(n, other));
+        facts.set(n, netdev::UP, Fact::Known(true, Origin::Stated));
+    }
+}

@@ -1,0 +1,200 @@
+//! Values of facts, and their types.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::unit::{BitRate, Bytes, PerSecond, Percent, Seconds};
+
+/// The type of a fact. Two values can be compared only where their types are equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// Yes or no.
+    Bool,
+    /// A whole number without a unit.
+    Count,
+    /// Bits per second.
+    BitRate,
+    /// Bytes.
+    Bytes,
+    /// A duration.
+    Seconds,
+    /// Events per second.
+    PerSecond,
+    /// Hundredths.
+    Percent,
+    /// Free text.
+    Text,
+    /// Several texts.
+    Texts,
+    /// One of a few words.
+    Word(&'static [&'static str]),
+}
+
+impl Type {
+    /// Whether values of the type have an order.
+    pub fn is_ordered(self) -> bool {
+        !matches!(self, Type::Bool | Type::Text | Type::Texts | Type::Word(_))
+    }
+
+    /// Whether a value of one type can be compared with a value of the other.
+    pub fn is_comparable_with(self, other: Type) -> bool {
+        match (self, other) {
+            (Type::Word(_) | Type::Text, Type::Word(_) | Type::Text) => true,
+            (a, b) => a == b,
+        }
+    }
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Type::Bool => f.write_str("true or false"),
+            Type::Count => f.write_str("a whole number"),
+            Type::BitRate => f.write_str("a bit rate (Gb/s)"),
+            Type::Bytes => f.write_str("a number of bytes (B, KiB, MiB, GiB)"),
+            Type::Seconds => f.write_str("a duration (s, min, h, d)"),
+            Type::PerSecond => f.write_str("a frequency (/s, /min, /h)"),
+            Type::Percent => f.write_str("a percentage (%)"),
+            Type::Text => f.write_str("a text"),
+            Type::Texts => f.write_str("a list of texts"),
+            Type::Word(words) => write!(f, "one of {}", words.join(", ")),
+        }
+    }
+}
+
+/// A value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// Yes or no.
+    Bool(bool),
+    /// A whole number without a unit.
+    Count(u64),
+    /// Bits per second.
+    BitRate(BitRate),
+    /// Bytes.
+    Bytes(Bytes),
+    /// A duration.
+    Seconds(Seconds),
+    /// Events per second.
+    PerSecond(PerSecond),
+    /// Hundredths.
+    Percent(Percent),
+    /// Free text.
+    Text(Arc<str>),
+    /// Several texts.
+    Texts(Arc<[Arc<str>]>),
+    /// A word out of the few that the fact can have.
+    Word(&'static str),
+}
+
+impl Value {
+    /// The order of two values of one type; `None` where they have none.
+    pub fn order(&self, other: &Value) -> Option<std::cmp::Ordering> {
+        match (self, other) {
+            (Value::Count(a), Value::Count(b)) => Some(a.cmp(b)),
+            (Value::BitRate(a), Value::BitRate(b)) => Some(a.cmp(b)),
+            (Value::Bytes(a), Value::Bytes(b)) => Some(a.cmp(b)),
+            (Value::Seconds(a), Value::Seconds(b)) => a.partial_cmp(b),
+            (Value::PerSecond(a), Value::PerSecond(b)) => a.partial_cmp(b),
+            (Value::Percent(a), Value::Percent(b)) => a.partial_cmp(b),
+            _ => None,
+        }
+    }
+
+    /// Whether two values are the same; words and texts compare by their letters.
+    pub fn same(&self, other: &Value) -> bool {
+        match (self, other) {
+            (Value::Text(a), Value::Text(b)) => a == b,
+            (Value::Word(a), Value::Word(b)) => a == b,
+            (Value::Text(a), Value::Word(b)) | (Value::Word(b), Value::Text(a)) => **a == **b,
+            (a, b) => a == b,
+        }
+    }
+
+    /// The value as JSON: quantities as numbers in their base unit.
+    pub fn to_json(&self) -> serde_json::Value {
+        match self {
+            Value::Bool(v) => (*v).into(),
+            Value::Count(v) => (*v).into(),
+            Value::BitRate(v) => v.0.into(),
+            Value::Bytes(v) => v.0.into(),
+            Value::Seconds(v) => v.0.into(),
+            Value::PerSecond(v) => v.0.into(),
+            Value::Percent(v) => v.0.into(),
+            Value::Text(v) => (**v).into(),
+            Value::Texts(v) => v.iter().map(|t| serde_json::Value::from(&**t)).collect(),
+            Value::Word(v) => (*v).into(),
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Bool(true) => f.write_str("yes"),
+            Value::Bool(false) => f.write_str("no"),
+            Value::Count(v) => write!(f, "{v}"),
+            Value::BitRate(v) => write!(f, "{v}"),
+            Value::Bytes(v) => write!(f, "{v}"),
+            Value::Seconds(v) => write!(f, "{v}"),
+            Value::PerSecond(v) => write!(f, "{v}"),
+            Value::Percent(v) => write!(f, "{v}"),
+            Value::Text(v) => f.write_str(v),
+            Value::Texts(v) if v.is_empty() => f.write_str("none"),
+            Value::Texts(v) => f.write_str(&v.join(", ")),
+            Value::Word(v) => f.write_str(v),
+        }
+    }
+}
+
+/// A Rust type that a fact can have.
+pub trait Typed: Sized {
+    /// Its type in the schema.
+    const TYPE: Type;
+    /// The value with its Rust type forgotten.
+    fn into_value(self) -> Value;
+    /// The value back; `None` where the value is of another type.
+    fn from_value(value: &Value) -> Option<Self>;
+}
+
+macro_rules! typed {
+    ($($rust:ty => $kind:ident),*) => { $(
+        impl Typed for $rust {
+            const TYPE: Type = Type::$kind;
+            fn into_value(self) -> Value { Value::$kind(self) }
+            fn from_value(value: &Value) -> Option<Self> {
+                match value { Value::$kind(v) => Some(v.clone()), _ => None }
+            }
+        }
+    )* };
+}
+
+typed! {
+    bool => Bool, u64 => Count, BitRate => BitRate, Bytes => Bytes, Seconds => Seconds, PerSecond => PerSecond,
+    Percent => Percent, Arc<str> => Text, Arc<[Arc<str>]> => Texts
+}
+
+/// Declares an enum whose values are words of the schema.
+macro_rules! words {
+    ($(#[$meta:meta])* $vis:vis enum $name:ident { $($(#[$word_meta:meta])* $variant:ident = $word:literal),* $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        $vis enum $name { $($(#[$word_meta])* $variant),* }
+
+        impl $name {
+            /// The word as conditions and reports write it.
+            pub fn word(self) -> &'static str { match self { $($name::$variant => $word),* } }
+            /// The value of a word.
+            pub fn from_word(word: &str) -> Option<Self> { match word { $($word => Some($name::$variant),)* _ => None } }
+        }
+
+        impl $crate::fact::Typed for $name {
+            const TYPE: $crate::fact::Type = $crate::fact::Type::Word(&[$($word),*]);
+            fn into_value(self) -> $crate::fact::Value { $crate::fact::Value::Word(self.word()) }
+            fn from_value(value: &$crate::fact::Value) -> Option<Self> {
+                match value { $crate::fact::Value::Word(word) => $name::from_word(word), _ => None }
+            }
+        }
+    };
+}
+pub(crate) use words;

@@ -1,0 +1,112 @@
+//! The machine itself. The only code that touches the system, and the only `unsafe`.
+//!
+//! Runs inside a probe's child process: whatever hangs or crashes here costs replies, never the doctor.
+
+pub mod command;
+pub mod ethtool;
+pub mod files;
+pub mod netlink;
+pub mod verbs;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+use super::{Answer, Micros, Question, Refusal, Reply, Source};
+
+/// Reads `CLOCK_BOOTTIME`, in nanoseconds: it counts suspended time, as uptime does.
+pub fn boottime_ns() -> u64 {
+    let now = clock_gettime(ClockId::Boottime);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// The machine that this process runs on, or a directory that holds copies of its files.
+pub struct Live {
+    started_ns: u64,
+    sample: Option<Duration>,
+    root: Option<files::Root>,
+}
+
+impl Live {
+    /// The machine. Times count from `started_ns` of `CLOCK_BOOTTIME`; with `sample`, counters are read twice.
+    pub fn machine(started_ns: u64, sample: Option<Duration>) -> Self {
+        Live { started_ns, sample, root: None }
+    }
+
+    /// A directory that holds `sys/`, `proc/`, `etc/`: files are asked there, all else is *not recorded*.
+    pub fn tree(started_ns: u64, root: &Path) -> std::io::Result<Self> {
+        Ok(Live { started_ns, sample: None, root: Some(files::Root::open(root)?) })
+    }
+
+    fn now(&self) -> Micros {
+        boottime_ns().saturating_sub(self.started_ns) / 1000
+    }
+
+    fn said(&self, question: &Question) -> Result<Answer, Refusal> {
+        if let Some(root) = &self.root {
+            // A copied tree need not hold everything: what is not there is not known to be absent.
+            return match files::ask(Some(root), question) {
+                Some(Err(Refusal::Errno(super::Errno::ENOENT | super::Errno::ENOTDIR))) | None => {
+                    Err(Refusal::NotRecorded)
+                }
+                Some(said) => said,
+            };
+        }
+        if let Some(said) = files::ask(None, question) {
+            return said;
+        }
+        match question {
+            Question::Env(prefixes) => Ok(environment(prefixes)),
+            Question::Run(argv) => command::run(argv),
+            Question::Netlink(call) => netlink::ask(call),
+            Question::Call(call) if call.name.starts_with("ethtool_") => ethtool::ask(call),
+            Question::Call(call) if call.name.starts_with("ibv_") => verbs::ask(call),
+            Question::Call(call) => Err(Refusal::NotAsked(format!("unknown call {}", call.name).into())),
+            Question::Wait(_) => match self.sample {
+                Some(pause) => {
+                    std::thread::sleep(pause);
+                    Ok(Answer::Value(Arc::new(pause.as_secs_f64().into())))
+                }
+                None => Err(Refusal::NotAsked("no sample was asked for (--sample SECONDS)".into())),
+            },
+            // The rest are questions about files, answered above.
+            _ => Err(Refusal::NotAsked("no such question on a live machine".into())),
+        }
+    }
+}
+
+impl Source for Live {
+    fn ask(&self, question: &Question) -> Reply {
+        let said = self.said(question);
+        Reply { at: self.now(), said }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the environment is part of the machine")]
+fn environment(prefixes: &[Arc<str>]) -> Answer {
+    let vars: serde_json::Map<String, serde_json::Value> = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())))
+        .filter(|(name, _)| prefixes.iter().any(|p| name.starts_with(&**p)))
+        .map(|(name, value)| (name, value.into()))
+        .collect();
+    Answer::Value(Arc::new(vars.into()))
+}
+
+/// The name of this node, for a recording's header.
+pub fn node_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// The time now, RFC 3339 in UTC, for a recording's header.
+#[expect(clippy::disallowed_methods, reason = "a recording says when it was made")]
+pub fn utc_now() -> String {
+    humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string()
+}
+
+/// A bare copy of this process's own executable path, to start probes with.
+pub fn own_executable() -> PathBuf {
+    // The link names the file even after it was replaced by a newer one, and works in a chroot with /proc.
+    PathBuf::from("/proc/self/exe")
+}

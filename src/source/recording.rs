@@ -1,0 +1,396 @@
+//! A recording: a machine's replies, answering the same questions again, anywhere.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::wire::{self, Ended, Header, Line};
+use super::{Question, Refusal, Reply, Source};
+
+/// Bytes that one line may have. The longest honest line holds a firewall's ruleset.
+const LINE_LIMIT: usize = 16 << 20;
+/// Bytes that a recording may have when unpacked.
+const TOTAL_LIMIT: u64 = 512 << 20;
+/// The first bytes of a zstd frame (RFC 8878, section 3.1.1).
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// Why a file is no readable recording. All of them end in exit status 65.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordingError {
+    /// The file could not be opened or read.
+    #[error("{path}: {error}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// The first line is not that of a recording of this format.
+    #[error("{path}: {why}")]
+    NotARecording {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A line that is neither valid nor the torn last one.
+    #[error("{path}: line {line}: {why}")]
+    BadLine {
+        /// The file.
+        path: PathBuf,
+        /// Counted from 1.
+        line: u64,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    probe: Arc<str>,
+    repeat: u32,
+    reply: Reply,
+}
+
+/// The replies of one machine.
+#[derive(Clone, Debug, Default)]
+pub struct Recording {
+    /// The first line.
+    pub header: Header,
+    /// The file that it was read from; empty where it was made in memory.
+    pub path: PathBuf,
+    questions: HashMap<Question, u32>,
+    entries: Vec<Vec<Entry>>,
+    ended: Vec<Ended>,
+    pending: Vec<(Arc<str>, Question)>,
+    complete: bool,
+    lines: u64,
+    last: u64,
+}
+
+impl Recording {
+    /// An empty recording, to be filled with [`Recording::add`].
+    pub fn new(header: Header) -> Self {
+        Recording { header, ..Recording::default() }
+    }
+
+    /// Reads a file, `.zst` or plain, and the base over which it lies where it is an overlay.
+    pub fn open(path: &Path) -> Result<Self, RecordingError> {
+        let file = super::live::files::open_input(path)
+            .map_err(|error| RecordingError::Unreadable { path: path.to_owned(), error })?;
+        Self::read(file, path, true)
+    }
+
+    /// Reads a recording from any reader; `path` names it in errors, and is where an overlay's base is looked for.
+    pub fn read(input: impl Read, path: &Path, overlays: bool) -> Result<Self, RecordingError> {
+        let unreadable = |error| RecordingError::Unreadable { path: path.to_owned(), error };
+        let mut input = BufReader::with_capacity(1 << 16, input);
+        if input.fill_buf().map_err(unreadable)?.starts_with(&ZSTD_MAGIC) {
+            let mut decoder = zstd::stream::read::Decoder::with_buffer(input).map_err(unreadable)?;
+            // 128 MiB is zstd's own default bound on a frame's window: a frame that asks for more is refused.
+            decoder.window_log_max(27).map_err(unreadable)?;
+            Self::read_lines(BufReader::with_capacity(1 << 16, decoder), path, overlays)
+        } else {
+            Self::read_lines(input, path, overlays)
+        }
+    }
+
+    fn read_lines(mut input: impl BufRead, path: &Path, overlays: bool) -> Result<Self, RecordingError> {
+        let mut buffer = Vec::with_capacity(4096);
+        let mut total = 0u64;
+        let mut recording: Option<Recording> = None;
+        for number in 1u64.. {
+            buffer.clear();
+            let bad = |why: String| match number {
+                1 => RecordingError::NotARecording { path: path.to_owned(), why },
+                _ => RecordingError::BadLine { path: path.to_owned(), line: number, why },
+            };
+            let read = (&mut input).take(LINE_LIMIT as u64 + 1).read_until(b'\n', &mut buffer);
+            let read = match (read, &recording) {
+                (Ok(read), _) => read,
+                // A compressed recording that was cut short is valid up to its last whole line, like a plain one.
+                (Err(e), Some(_)) if e.kind() == std::io::ErrorKind::UnexpectedEof => 0,
+                (Err(error), _) => return Err(RecordingError::Unreadable { path: path.to_owned(), error }),
+            };
+            total += read as u64;
+            if buffer.len() > LINE_LIMIT {
+                return Err(bad(format!("longer than {} MiB", LINE_LIMIT >> 20)));
+            }
+            if total > TOTAL_LIMIT {
+                return Err(bad(format!("the recording is larger than {} MiB", TOTAL_LIMIT >> 20)));
+            }
+            if read == 0 {
+                return match recording {
+                    Some(recording) => Ok(recording),
+                    None => Err(bad("not a recording: it is empty".into())),
+                };
+            }
+            let whole = buffer.last() == Some(&b'\n');
+            let text = std::str::from_utf8(&buffer).map(str::trim_end);
+            match &mut recording {
+                None => {
+                    let text = text.map_err(|_| bad("not a recording: its first line is not UTF-8".into()))?;
+                    let header = wire::parse_header(text).map_err(bad)?;
+                    recording = Some(Self::begin(header, path, overlays)?);
+                }
+                // The last line of a truncated recording is torn anywhere, inside a character too.
+                Some(recording) if !whole => {
+                    if let Some(Line::Complete { lines }) = text.ok().and_then(|t| wire::parse_line(t).ok()) {
+                        recording.add(Line::Complete { lines });
+                    }
+                }
+                Some(_) if text == Ok("") => {}
+                Some(recording) => {
+                    let text = text.map_err(|e| bad(format!("not UTF-8 ({e})")))?;
+                    recording.add(wire::parse_line(text).map_err(bad)?);
+                }
+            }
+        }
+        unreachable!("the loop ends at the end of the input")
+    }
+
+    fn begin(header: Header, path: &Path, overlays: bool) -> Result<Self, RecordingError> {
+        let Some(base) = header.base.clone() else {
+            return Ok(Recording { header, path: path.to_owned(), ..Recording::default() });
+        };
+        let wrong = |why: String| RecordingError::NotARecording { path: path.to_owned(), why };
+        if !overlays {
+            return Err(wrong("an overlay's base is itself an overlay, or the overlay is no file".into()));
+        }
+        if base.contains('/') || base.starts_with('.') {
+            return Err(wrong(format!("the base {base:?} is not the name of a file beside the overlay")));
+        }
+        let base = path.with_file_name(base);
+        let file = super::live::files::open_input(&base)
+            .map_err(|error| RecordingError::Unreadable { path: base.clone(), error })?;
+        let mut recording = Self::read(file, &base, false)?;
+        recording.path = path.to_owned();
+        recording.complete = false;
+        recording.header = Header {
+            node: if header.node.is_empty() { recording.header.node } else { header.node.clone() },
+            utc: recording.header.utc,
+            boottime_ns: recording.header.boottime_ns,
+            redacted: recording.header.redacted,
+            tree: recording.header.tree,
+            altered: Some(header.altered.clone().unwrap_or_else(|| "what was altered is not said".into())),
+            ..header
+        };
+        Ok(recording)
+    }
+
+    /// Adds one line. In an overlay, a reply takes the place of the base's.
+    pub fn add(&mut self, line: Line) {
+        self.lines += 1;
+        match line {
+            Line::Reply { probe, question, repeat, reply } => {
+                self.last = self.last.max(reply.at);
+                let at = *self.questions.entry(question).or_insert_with(|| {
+                    self.entries.push(Vec::with_capacity(1));
+                    // Lines are bounded by TOTAL_LIMIT, far below 2^32.
+                    (self.entries.len() - 1) as u32
+                });
+                let entries = &mut self.entries[at as usize];
+                let overlay = self.header.base.is_some();
+                let mut replaced = false;
+                if overlay {
+                    for entry in entries.iter_mut().filter(|e| (&*probe == "*" || e.probe == probe) && e.repeat == repeat)
+                    {
+                        entry.reply = reply.clone();
+                        replaced = true;
+                    }
+                }
+                if !replaced {
+                    entries.push(Entry { probe, repeat, reply });
+                }
+            }
+            Line::Pending { probe, question } => {
+                self.pending.retain(|(p, _)| *p != probe);
+                self.pending.push((probe, question));
+            }
+            Line::Ended(ended) => self.ended.push(ended),
+            Line::Drop(question) => {
+                if let Some(at) = self.questions.get(&question) {
+                    self.entries[*at as usize].clear();
+                }
+            }
+            Line::Complete { lines } => {
+                self.lines -= 1;
+                self.complete = self.header.base.is_some() || lines == self.lines;
+            }
+        }
+    }
+
+    /// The question at which a probe was last seen waiting.
+    pub fn pending(&self, probe: &str) -> Option<&Question> {
+        let (_, question) = self.pending.iter().rev().find(|(p, _)| &**p == probe)?;
+        Some(question)
+    }
+
+    /// How a probe ended, where it did not end well.
+    pub fn ended(&self, probe: &str) -> Option<&Ended> {
+        self.ended.iter().find(|e| &*e.probe == probe)
+    }
+
+    /// Whether the last line says that nothing is missing. False where the recording was cut short.
+    pub fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    /// The number of lines after the first.
+    pub fn lines(&self) -> u64 {
+        self.lines
+    }
+
+    /// When the last reply came.
+    pub fn duration(&self) -> u64 {
+        self.last
+    }
+
+    /// All lines in a stable order: by probe, then by time, then by question.
+    pub fn to_lines(&self) -> Vec<Line> {
+        let mut all: Vec<Line> = self
+            .questions
+            .iter()
+            .flat_map(|(question, at)| {
+                self.entries[*at as usize].iter().map(move |e| Line::Reply {
+                    probe: Arc::clone(&e.probe),
+                    question: question.clone(),
+                    repeat: e.repeat,
+                    reply: e.reply.clone(),
+                })
+            })
+            .collect();
+        all.sort_by(|a, b| match (a, b) {
+            (
+                Line::Reply { probe: p, question: q, repeat: n, reply: r },
+                Line::Reply { probe: p2, question: q2, repeat: n2, reply: r2 },
+            ) => (p, r.at, q, n).cmp(&(p2, r2.at, q2, n2)),
+            _ => std::cmp::Ordering::Equal,
+        });
+        all.extend(self.ended.iter().cloned().map(Line::Ended));
+        all
+    }
+
+    /// This recording as one probe sees it.
+    pub fn of<'r>(&'r self, probe: &'r str) -> Replay<'r> {
+        Replay { recording: self, probe, asked: RefCell::new(HashMap::new()) }
+    }
+}
+
+/// A recording that answers one probe's questions, repeats in their order.
+///
+/// Where the probe did not ask a question that another probe asked, the other's reply serves: a question that moves
+/// from one probe to another keeps old recordings readable.
+pub struct Replay<'r> {
+    recording: &'r Recording,
+    probe: &'r str,
+    asked: RefCell<HashMap<u32, u32>>,
+}
+
+impl Source for Replay<'_> {
+    fn ask(&self, question: &Question) -> Reply {
+        let missing = || Reply { at: self.recording.last, said: Err(Refusal::NotRecorded) };
+        let Some(&at) = self.recording.questions.get(question) else { return missing() };
+        let entries = &self.recording.entries[at as usize];
+        let Some(first) = entries.first() else { return missing() };
+        let repeat = match self.asked.borrow_mut().entry(at) {
+            std::collections::hash_map::Entry::Vacant(slot) => {
+                slot.insert(1);
+                0
+            }
+            std::collections::hash_map::Entry::Occupied(mut slot) => {
+                let repeat = *slot.get();
+                slot.insert(repeat + 1);
+                repeat
+            }
+        };
+        let whose = if entries.iter().any(|e| &*e.probe == self.probe) { self.probe } else { &first.probe };
+        match entries.iter().find(|e| &*e.probe == whose && e.repeat == repeat) {
+            Some(entry) => entry.reply.clone(),
+            None => missing(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Answer;
+    use super::*;
+
+    fn read(text: &str) -> Result<Recording, RecordingError> {
+        Recording::read(text.as_bytes(), Path::new("x.jsonl"), false)
+    }
+
+    fn text(reply: Reply) -> String {
+        match reply.said {
+            Ok(Answer::Text(t)) => t.to_string(),
+            other => format!("{other:?}"),
+        }
+    }
+
+    const HEAD: &str = "{\"rdma-doctor-recording\":\"1.0\",\"node\":\"n1\"}\n";
+
+    #[test]
+    fn repeats_keep_their_order_and_end() {
+        let r = read(&format!(
+            "{HEAD}{}\n{}\n{}\n",
+            r#"{"probe":"a","q":{"read":"/c"},"n":0,"t":1,"text":"5"}"#,
+            r#"{"probe":"a","q":{"read":"/c"},"n":1,"t":2,"text":"9"}"#,
+            r#"{"complete":true,"lines":2}"#
+        ))
+        .unwrap();
+        assert!(r.is_complete());
+        let source = r.of("a");
+        let q = Question::read("/c");
+        assert_eq!(text(source.ask(&q)), "5");
+        assert_eq!(text(source.ask(&q)), "9");
+        assert_eq!(source.ask(&q).said, Err(Refusal::NotRecorded));
+        assert_eq!(text(r.of("other").ask(&q)), "5", "another probe's reply serves");
+        assert_eq!(r.of("a").ask(&Question::read("/d")).said, Err(Refusal::NotRecorded));
+    }
+
+    #[test]
+    fn a_truncated_recording_is_valid_up_to_its_last_whole_line() {
+        let full = format!("{HEAD}{}\n", r#"{"probe":"a","q":{"read":"/c"},"n":0,"t":1,"text":"5ä"}"#);
+        for cut in HEAD.len()..full.len() {
+            let r = Recording::read(&full.as_bytes()[..cut], Path::new("x"), false).unwrap();
+            assert!(!r.is_complete());
+            assert_eq!(r.lines(), 0, "cut at {cut}");
+        }
+        assert_eq!(read(&full).unwrap().lines(), 1);
+    }
+
+    #[test]
+    fn hostile_input_is_refused_in_words() {
+        for (bad, why) in [
+            (String::new(), "empty"),
+            ("\u{7f}ELF\n".into(), "not a recording"),
+            ("{\"rdma-doctor-recording\":\"9.0\"}\n".into(), "9.0"),
+            (format!("{HEAD}garbage\n"), "line 2"),
+            (format!("{HEAD}\n\n{{\"probe\":\"p\"}}\n"), "line 4"),
+        ] {
+            let error = read(&bad).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+        let not_utf8 = [HEAD.as_bytes(), b"\xff\xfe\n"].concat();
+        assert!(Recording::read(&not_utf8[..], Path::new("x"), false).unwrap_err().to_string().contains("UTF-8"));
+        let endless = std::io::repeat(b'x');
+        assert!(Recording::read(endless, Path::new("x"), false).unwrap_err().to_string().contains("longer than"));
+    }
+
+    #[test]
+    fn an_overlay_replaces_adds_and_drops() {
+        let mut r = Recording::new(Header { base: Some("b".into()), ..Header::default() });
+        let line = |json: &str| wire::parse_line(json).unwrap();
+        r.add(line(r#"{"probe":"a","q":{"read":"/c"},"n":0,"t":1,"text":"5"}"#));
+        r.add(line(r#"{"probe":"b","q":{"read":"/c"},"n":0,"t":1,"text":"5"}"#));
+        r.add(line(r#"{"probe":"a","q":{"read":"/d"},"n":0,"t":1,"text":"5"}"#));
+        r.add(line(r#"{"probe":"*","q":{"read":"/c"},"text":"6"}"#));
+        r.add(line(r#"{"drop":{"read":"/d"}}"#));
+        assert_eq!(text(r.of("a").ask(&Question::read("/c"))), "6");
+        assert_eq!(text(r.of("b").ask(&Question::read("/c"))), "6");
+        assert_eq!(r.of("a").ask(&Question::read("/d")).said, Err(Refusal::NotRecorded));
+    }
+}

@@ -1,0 +1,487 @@
+//! Faults made for real: each script of `tests/vm/faults` breaks a throw-away VM with the kernel's soft-RoCE, and
+//! the doctor has to name the cause that the script's head states.
+//!
+//! * `RDMA_DOCTOR_BINARY` is the doctor to examine with (default: the release build, which `make test` makes first).
+//! * `RDMA_DOCTOR_VM=0` skips these tests, `RDMA_DOCTOR_VM=require` makes a machine that cannot run them a failure.
+//! * `RDMA_DOCTOR_VM_FAULTS="NAME ..."` runs only these faults, `RDMA_DOCTOR_VM_JOBS=N` that many VMs at once (2).
+//!
+//! What each doctor said stays in `target/tmp/vm/NAME`.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests run programs and read what they leave"
+)]
+#![expect(clippy::panic, reason = "a test's way to fail")]
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Mutex;
+use std::time::Instant;
+use std::{env, fs, io, thread};
+
+use serde_json::Value;
+
+const VM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vm");
+const OUT: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/vm");
+
+/// The two tests take turns: each fills the machine by itself.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Around libtest's capture: a skipped test and the table are to be seen in a passing run too.
+fn say(text: &str) {
+    let mut out = io::stdout().lock();
+    let _ = writeln!(out, "{text}");
+}
+
+fn variable(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// The doctor to examine with, or why these tests cannot run here.
+fn doctor() -> Result<PathBuf, String> {
+    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        return Err("the VM is one for x86-64 Linux".into());
+    }
+    let binary = match variable("RDMA_DOCTOR_BINARY") {
+        Some(path) => PathBuf::from(path),
+        // CARGO_TARGET_TMPDIR is the folder `tmp` beside the profiles' folders.
+        None => Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .with_file_name("release")
+            .join("rdma-doctor"),
+    };
+    let binary = fs::canonicalize(&binary).map_err(|error| {
+        format!(
+            "no doctor at {}: {error}; `make test` builds it first",
+            binary.display()
+        )
+    })?;
+    let built = Command::new(format!("{VM}/softroce-vm"))
+        .arg("--build")
+        .output()
+        .map_err(|error| format!("softroce-vm: {error}"))?;
+    if built.status.success() {
+        Ok(binary)
+    } else {
+        let said = String::from_utf8_lossy(&built.stderr);
+        Err(said
+            .trim()
+            .lines()
+            .last()
+            .unwrap_or("softroce-vm says nothing")
+            .to_owned())
+    }
+}
+
+/// As `doctor`, for a test: none means that the test is skipped, which has been said.
+fn doctor_or_skip() -> Option<PathBuf> {
+    let wish = variable("RDMA_DOCTOR_VM").unwrap_or_default();
+    if wish == "0" {
+        say("skipped: VM tests (RDMA_DOCTOR_VM=0)");
+        return None;
+    }
+    match doctor() {
+        Ok(binary) => Some(binary),
+        Err(why) if wish == "require" => panic!("VM tests are required and cannot run: {why}"),
+        Err(why) => {
+            say(&format!("skipped: VM tests ({why})"));
+            None
+        }
+    }
+}
+
+/// A fault's script, and what its head says that the doctor has to find.
+#[derive(Debug)]
+struct Fault {
+    name: String,
+    /// A check's id, or one of the two states without a cause: `healthy`, `undecided`.
+    expect: String,
+    /// The cause's subject; a `*` at its end stands for any rest.
+    subject: String,
+    exit: i64,
+}
+
+impl Fault {
+    fn read(path: &Path) -> Result<Self, String> {
+        let text =
+            fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let head = |key: &str| {
+            text.lines()
+                .find_map(|line| line.strip_prefix(&format!("# {key}:")))
+                .map(str::trim)
+        };
+        let need =
+            |key: &str| head(key).ok_or_else(|| format!("{}: no line `# {key}:`", path.display()));
+        need("fault")?;
+        need("topo")?;
+        Ok(Self {
+            name: path
+                .file_stem()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned(),
+            expect: need("expect")?.to_owned(),
+            subject: head("subject").unwrap_or("*").to_owned(),
+            exit: need("exit")?
+                .parse()
+                .map_err(|error| format!("{}: exit: {error}", path.display()))?,
+        })
+    }
+
+    /// The faults to try, those that take long first: they do not stand alone at the end then.
+    fn all() -> Result<Vec<Self>, String> {
+        let only = variable("RDMA_DOCTOR_VM_FAULTS");
+        let only: Option<Vec<_>> = only
+            .as_deref()
+            .map(|names| names.split_whitespace().collect());
+        let mut faults = Vec::new();
+        for entry in fs::read_dir(format!("{VM}/faults")).map_err(|error| error.to_string())? {
+            let path = entry.map_err(|error| error.to_string())?.path();
+            if path.extension().is_some_and(|extension| extension == "sh") {
+                faults.push(Self::read(&path)?);
+            }
+        }
+        if let Some(only) = &only {
+            if let Some(name) = only
+                .iter()
+                .find(|name| faults.iter().all(|fault| fault.name != **name))
+            {
+                return Err(format!("RDMA_DOCTOR_VM_FAULTS: no fault {name}"));
+            }
+            faults.retain(|fault| only.contains(&fault.name.as_str()));
+        }
+        faults.sort_by_key(|fault| {
+            let long = ["packet-loss", "healthy-busy", "link-flaps"].contains(&fault.name.as_str());
+            (!long, fault.name.clone())
+        });
+        Ok(faults)
+    }
+}
+
+/// What became of one fault: the verdict in a few words, and what is wrong with it.
+struct Outcome {
+    name: String,
+    expect: String,
+    verdict: String,
+    seconds: f64,
+    wrong: Vec<String>,
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value.get(key).and_then(Value::as_str).unwrap_or("?")
+}
+
+fn list<'a>(report: &'a Value, key: &str) -> &'a [Value] {
+    report
+        .get(key)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
+}
+
+/// One finding without its numbers: a recording is made a moment after the check.
+fn gist(finding: &Value) -> String {
+    let mut line = format!(
+        "{} {} {}",
+        text(finding, "severity"),
+        text(finding, "check"),
+        text(finding, "subject")
+    );
+    let mut beneath: Vec<_> = list(finding, "consequences").iter().map(gist).collect();
+    beneath.sort();
+    if !beneath.is_empty() {
+        let _ = write!(line, " ({})", beneath.join("; "));
+    }
+    line
+}
+
+/// A report's verdict: status, exit status, causes in their order, open questions.
+fn verdict(report: &Value) -> Vec<String> {
+    let mut lines = vec![format!(
+        "status {} exit {}",
+        text(report, "status"),
+        report.get("exit").cloned().unwrap_or_default()
+    )];
+    lines.extend(
+        list(report, "causes")
+            .iter()
+            .map(|finding| format!("cause {}", gist(finding))),
+    );
+    let mut open: Vec<_> = list(report, "open")
+        .iter()
+        .map(|question| format!("open {}", gist(question)))
+        .collect();
+    open.sort();
+    lines.extend(open);
+    lines
+}
+
+fn parse(what: &str, bytes: &[u8]) -> Result<Value, String> {
+    serde_json::from_slice(bytes).map_err(|error| format!("{what} is no JSON: {error}"))
+}
+
+/// The end of what a program said on stderr, for a failure's text.
+fn tail(bytes: &[u8]) -> String {
+    let said = String::from_utf8_lossy(bytes);
+    let lines: Vec<_> = said.trim().lines().collect();
+    lines[lines.len().saturating_sub(6)..].join("\n      ")
+}
+
+fn run_vm(topo: Option<&str>, name: &str, binary: &Path, out: &Path) -> Result<Output, String> {
+    let mut command = Command::new(format!("{VM}/run-fault"));
+    if let Some(topo) = topo {
+        command.args(["--topo", topo]);
+    }
+    command
+        .arg(name)
+        .arg(binary)
+        .arg(out)
+        .output()
+        .map_err(|error| format!("run-fault: {error}"))
+}
+
+/// Compares what the doctor said in the VM with what the fault's head expects.
+fn judge(fault: &Fault, status: i64, report: &Value) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let causes = list(report, "causes");
+    if status != fault.exit {
+        wrong.push(format!("exit status {status}, not {}", fault.exit));
+    }
+    if report.get("exit").and_then(Value::as_i64) != Some(status) {
+        wrong.push(format!(
+            "the report says exit {:?}, the process {status}",
+            report.get("exit")
+        ));
+    }
+    match fault.expect.as_str() {
+        state @ ("healthy" | "undecided") => {
+            if text(report, "status") != state {
+                wrong.push(format!("status {}, not {state}", text(report, "status")));
+            }
+            wrong.extend(
+                causes
+                    .iter()
+                    .map(|cause| format!("a cause where none is: {}", gist(cause))),
+            );
+        }
+        // Nothing failed, for there was nothing to examine: that is said by a note or an open question.
+        check if fault.exit == 3 => {
+            let named = |key| {
+                list(report, key)
+                    .iter()
+                    .any(|finding| text(finding, "check") == check)
+            };
+            if !named("causes") && !named("notes") && !named("open") {
+                wrong.push(format!("{check} is not in the report"));
+            }
+            let others = causes.iter().filter(|cause| text(cause, "check") != check);
+            wrong.extend(others.map(|cause| format!("a cause beside it: {}", gist(cause))));
+        }
+        check => match causes {
+            [] => wrong.push(format!("no cause, not {check}")),
+            [cause, rest @ ..] => {
+                if text(cause, "check") != check {
+                    wrong.push(format!("the cause is {}, not {check}", gist(cause)));
+                }
+                let subject = text(cause, "subject");
+                let fits = match fault.subject.strip_suffix('*') {
+                    Some(start) => subject.starts_with(start),
+                    None => subject == fault.subject,
+                };
+                if !fits {
+                    wrong.push(format!("the subject is {subject}, not {}", fault.subject));
+                }
+                wrong.extend(
+                    rest.iter()
+                        .map(|cause| format!("not folded beneath it: {}", gist(cause))),
+                );
+            }
+        },
+    }
+    wrong
+}
+
+/// Makes one fault in a VM and judges the report; then judges the recording here, where nothing is broken.
+fn examine(fault: &Fault, binary: &Path) -> Result<(String, Vec<String>), String> {
+    let out = Path::new(OUT).join(&fault.name);
+    fs::create_dir_all(&out).map_err(|error| format!("{}: {error}", out.display()))?;
+    let ran = run_vm(None, &fault.name, binary, &out)?;
+    let status = i64::from(ran.status.code().unwrap_or(-1));
+    let read = |name: &str| {
+        fs::read(out.join(name)).map_err(|error| {
+            let doctor = fs::read(out.join("stderr")).unwrap_or_default();
+            format!(
+                "status {status}, no {name}: {error}\n      {}\n      {}",
+                tail(&ran.stderr),
+                tail(&doctor)
+            )
+        })
+    };
+    let report = parse("report.json", &read("report.json")?)?;
+    let mut wrong = judge(fault, status, &report);
+
+    read("node.jsonl")?;
+    let replayed = Command::new(binary)
+        .args(["check", "--format", "json"])
+        .arg(out.join("node.jsonl"))
+        .output()
+        .map_err(|error| format!("the replay: {error}"))?;
+    let _ = fs::write(out.join("replay.json"), &replayed.stdout);
+    if replayed.status.code().map(i64::from) != Some(status) {
+        wrong.push(format!(
+            "the recording gives {}, the machine {status}",
+            replayed.status
+        ));
+    }
+    let again = parse("the recording's report", &replayed.stdout)
+        .map_err(|error| format!("{error}\n      {}", tail(&replayed.stderr)))?;
+    let (live, replay) = (verdict(&report), verdict(&again));
+    wrong.extend(
+        live.iter()
+            .filter(|line| !replay.contains(line))
+            .map(|line| format!("only on the machine: {line}")),
+    );
+    wrong.extend(
+        replay
+            .iter()
+            .filter(|line| !live.contains(line))
+            .map(|line| format!("only in the recording: {line}")),
+    );
+
+    let named = match list(&report, "causes") {
+        [] => text(&report, "status").to_owned(),
+        [cause] => format!("{} {}", text(cause, "check"), text(cause, "subject")),
+        [cause, rest @ ..] => format!(
+            "{} {} and {} more",
+            text(cause, "check"),
+            text(cause, "subject"),
+            rest.len()
+        ),
+    };
+    Ok((format!("{status} {named}"), wrong))
+}
+
+fn examine_all(faults: Vec<Fault>, binary: &Path, jobs: usize) -> Vec<Outcome> {
+    let queue = Mutex::new(VecDeque::from(faults));
+    let outcomes = Mutex::new(Vec::new());
+    let next = || {
+        queue
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+            .pop_front()
+    };
+    thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| {
+                while let Some(fault) = next() {
+                    let from = Instant::now();
+                    let (verdict, wrong) =
+                        examine(&fault, binary).unwrap_or_else(|error| ("-".into(), vec![error]));
+                    let outcome = Outcome {
+                        name: fault.name,
+                        expect: fault.expect,
+                        verdict,
+                        seconds: from.elapsed().as_secs_f64(),
+                        wrong,
+                    };
+                    outcomes
+                        .lock()
+                        .unwrap_or_else(|poisoned| poisoned.into_inner())
+                        .push(outcome);
+                }
+            });
+        }
+    });
+    let mut outcomes = outcomes
+        .into_inner()
+        .unwrap_or_else(|poisoned| poisoned.into_inner());
+    outcomes.sort_by(|a, b| a.name.cmp(&b.name));
+    outcomes
+}
+
+fn table(outcomes: &[Outcome]) -> String {
+    let width = |of: fn(&Outcome) -> usize, least: usize| {
+        outcomes.iter().map(of).max().unwrap_or(0).max(least)
+    };
+    let (name, expect, verdict) = (
+        width(|o| o.name.len(), 5),
+        width(|o| o.expect.len(), 8),
+        width(|o| o.verdict.len(), 7),
+    );
+    let mut table = format!(
+        "{:name$}  {:expect$}  {:verdict$}  {:>5}\n",
+        "fault", "expected", "verdict", "s"
+    );
+    for o in outcomes {
+        let mark = if o.wrong.is_empty() { "" } else { "  WRONG" };
+        let _ = writeln!(
+            table,
+            "{:name$}  {:expect$}  {:verdict$}  {:5.0}{mark}",
+            o.name, o.expect, o.verdict, o.seconds
+        );
+    }
+    table
+}
+
+#[test]
+fn every_fault_is_named_as_the_cause() {
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let Some(binary) = doctor_or_skip() else {
+        return;
+    };
+    let faults = Fault::all().unwrap_or_else(|error| panic!("{error}"));
+    let jobs = variable("RDMA_DOCTOR_VM_JOBS")
+        .and_then(|jobs| jobs.parse().ok())
+        .unwrap_or(2);
+    let outcomes = examine_all(faults, &binary, jobs);
+    say(&format!("\n{}", table(&outcomes)));
+    let mut failures = String::new();
+    for outcome in outcomes.iter().filter(|outcome| !outcome.wrong.is_empty()) {
+        let _ = writeln!(failures, "{} (see {OUT}/{}):", outcome.name, outcome.name);
+        for wrong in &outcome.wrong {
+            let _ = writeln!(failures, "    {wrong}");
+        }
+    }
+    assert!(
+        failures.is_empty(),
+        "faults that are not named as they are:\n{failures}"
+    );
+}
+
+#[test]
+fn the_doctor_changes_nothing() {
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let Some(binary) = doctor_or_skip() else {
+        return;
+    };
+    let failures: Vec<_> = thread::scope(|scope| {
+        // With the RDMA modules loaded, and on a machine where none is: asking must not load one.
+        let runs = ["rxe", "none"].map(|topo| {
+            let binary = &binary;
+            scope.spawn(move || {
+                let out = Path::new(OUT).join(format!("invariants-{topo}"));
+                let ran = fs::create_dir_all(&out)
+                    .map_err(|error| error.to_string())
+                    .and_then(|()| run_vm(Some(topo), "invariants", binary, &out))?;
+                let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+                if ran.status.success() && said.contains("ok: ") {
+                    Ok(())
+                } else {
+                    Err(format!(
+                        "topology {topo}: {}\n{said}{}",
+                        ran.status,
+                        tail(&ran.stderr)
+                    ))
+                }
+            })
+        });
+        runs.into_iter()
+            .filter_map(|run| {
+                run.join()
+                    .unwrap_or_else(|_| Err("a thread of the test panicked".into()))
+                    .err()
+            })
+            .collect()
+    });
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}

@@ -1,0 +1,175 @@
+#!/bin/bash
+# invariants.sh - the doctor changes nothing on the machine that it examines (runs inside the VM)
+#
+# Before and after `check` and `record`: /proc/modules, everything in /dev (kind, mode, owner, major and
+# minor), every file of the root, /run and /tmp (kind, mode, owner, size, time of change), the network and
+# the RDMA links are the same. And a whole `check` under strace makes no system call but the ones that
+# `allowed` knows to change nothing; every other one is printed.
+#
+# Without a doctor (/extra/bin/rdma-doctor) only the filter itself is tried.
+doctor=/extra/bin/rdma-doctor
+out=/out
+failed=0
+fail() { echo "CHANGED: $*"; failed=1; }
+
+state() { # FILE
+    {
+        echo "# modules"; cat /proc/modules
+        echo "# dev"; find /dev -exec stat -c '%n %F %a %u:%g %t:%T %N' {} + | sort
+        echo "# files"; find / /run /tmp -xdev -not -path '/run/invariants*' \
+            -exec stat -c '%n %F %a %u:%g %s %Z' {} + 2>/dev/null | sort
+        echo "# mounts"; cat /proc/self/mounts
+        echo "# limits of the kernel"; cat /proc/sys/kernel/hostname /proc/sys/kernel/core_pattern /proc/sys/kernel/tainted
+        echo "# net"; ip -o address; ip rule; ip route show table all; ip -o link | sed 's/qlen.*//'
+        # (the rdma tool loads ib_core, which is one of the things that must not happen)
+        if [ -e /sys/module/ib_core ]; then echo "# rdma"; rdma link; rdma system; fi
+    } >"$1" 2>&1
+}
+
+# From strace -f -yy: prints every line that could change something, and how many calls it saw (on
+# stderr). What it does not know is printed too: a new call is allowed here or it does not happen.
+allowed() { # TRACE
+    gawk '
+    BEGIN {
+        split("read pread64 readv preadv lseek close close_range fstat newfstatat stat lstat statx statfs fstatfs " \
+              "getdents64 getdents readlink readlinkat access faccessat faccessat2 getcwd chdir fchdir umask " \
+              "mmap munmap mprotect mremap madvise brk getpid getppid getpgid getpgrp getsid gettid getuid geteuid getgid getegid " \
+              "getresuid getresgid getgroups capget getrlimit getrusage getpriority times uname sysinfo time gettimeofday " \
+              "clock_gettime clock_getres clock_nanosleep nanosleep getrandom getcpu " \
+              "rt_sigaction rt_sigprocmask rt_sigreturn rt_sigtimedwait rt_sigsuspend rt_sigpending sigaltstack " \
+              "futex sched_yield sched_getaffinity sched_getscheduler sched_getparam set_tid_address set_robust_list rseq membarrier " \
+              "poll ppoll select pselect6 epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd2 " \
+              "timerfd_create timerfd_settime signalfd4 pipe pipe2 dup dup2 dup3 fcntl flock socketpair memfd_create " \
+              "clone clone3 fork vfork wait4 waitid exit exit_group setpgid setsid pidfd_open " \
+              "getsockname getpeername getsockopt recvfrom recvmsg recvmmsg recv shutdown " \
+              "arch_prctl prctl restart_syscall fadvise64 posix_fadvise", names)
+        for (i in names) harmless[names[i]] = 1
+        # The numbers of RDMA_NLDEV_CMD_* that only get.
+        split("1 5 6 9 10 11 12 13 14 15 17 19 20 21 22 23 24 25", gets)
+        for (i in gets) rdma_get[gets[i]] = 1
+    }
+    { line = $0; pid = $1; sub(/^[0-9]+ +/, "", line); ours[pid] = 1 }
+    # which protocol a netlink socket speaks: strace can name it only where netlink_diag is loaded
+    match(line, /^socket\(AF_NETLINK, [A-Z_|]+, NETLINK_[A-Z_0-9]+/) { opened[pid] = substr(line, RSTART, RLENGTH); sub(/.*, /, "", opened[pid]) }
+    line ~ /^(socket\(|<\.\.\. socket resumed>).* = [0-9]+<NETLINK:/ { protocols[inode(line)] = opened[pid] }
+    line ~ /^(\+\+\+|---)/ || line ~ /^<\.\.\. .* resumed>/ { next }
+    line == "" { next }
+    { calls++; ok = judge(line); if (!ok) { print $0; offences++ } }
+    function inode(text) { return match(text, /<NETLINK:\[[^\]]*\]>/) ? substr(text, RSTART, RLENGTH) : "" }
+    function judge(l,    name, args, flags, fd, path, type, protocol, found) {
+        if (!match(l, /^[a-z_0-9]+\(/)) return 0
+        name = substr(l, 1, RLENGTH - 1); args = substr(l, RLENGTH + 1)
+        if (name in harmless) return 1
+        if (name ~ /^(open|openat|openat2)$/) {
+            match(args, /"[^"]*"/); path = substr(args, RSTART + 1, RLENGTH - 2)
+            flags = substr(args, RSTART + RLENGTH)
+            sub(/\) *= .*/, "", flags)
+            if (flags !~ /O_(WRONLY|RDWR|CREAT|TRUNC|APPEND|TMPFILE)|0x/ && flags ~ /O_(RDONLY|PATH)/) return 1
+            # a character device changes nothing by being opened; whether it can be is the question
+            return flags ~ /O_(RDWR|WRONLY)/ && flags !~ /O_(CREAT|TRUNC|TMPFILE)/ &&
+                path ~ /^\/dev\/(null|infiniband\/(uverbs[0-9]+|umad[0-9]+|rdma_cm))$/
+        }
+        match(args, /^-?[0-9]+<[^,]*>/); fd = RSTART == 1 ? substr(args, 1, RLENGTH) : ""
+        if (name ~ /^(write|writev|pwrite64)$/)
+            # to the parent, to the report, and the legacy verbs commands, which are writes
+            return fd ~ /^[12]</ || fd ~ /<(pipe:|UNIX|anon_inode:|socket:|\/dev\/null|\/memfd:|\/dev\/infiniband\/uverbs)/
+        if (name ~ /^(ftruncate|fallocate|fsync|fdatasync)$/) return fd ~ /<\/memfd:/
+        if (name == "ioctl")
+            # questions to terminals and sockets; verbs are ioctls of the device node
+            return fd ~ /<\/dev\/infiniband\/uverbs/ || args ~ /, (TCGETS2?|TIOCGWINSZ|FIONREAD|FIOCLEX|FIONBIO|SIOCG[A-Z]+|NS_GET_[A-Z]+)/ ||
+                (args ~ /SIOCETHTOOL/ && args ~ /ETHTOOL_G/)
+        if (name == "socket") return args ~ /^AF_(NETLINK|UNIX|INET6?), SOCK_(RAW|DGRAM|STREAM)/
+        if (name == "bind") return args ~ /sa_family=AF_NETLINK/
+        if (name == "setsockopt") return fd ~ /<(NETLINK|UNIX)/
+        if (name == "connect") return args ~ /sa_family=AF_(UNIX|NETLINK)/
+        if (name ~ /^(sendto|sendmsg|send|sendmmsg)$/) {
+            if (fd ~ /<UNIX/) return 1
+            if (fd !~ /<NETLINK/) return 0
+            # every header in the message, not only the first; a request that only gets has a
+            # number of its own in each protocol
+            protocol = protocols[inode(fd)]; found = 0; path = args
+            while (match(path, /nlmsg_type=(0x[0-9a-f]+|[A-Za-z_0-9]+)/)) {
+                type = substr(path, RSTART + 11, RLENGTH - 11); path = substr(path, RSTART + RLENGTH)
+                found = 1
+                if (type ~ /^[A-Za-z]/) { if (type ~ /^RTM_GET|^NLMSG_|^SOCK_DIAG_BY_FAMILY$|^nlctrl$/) continue; return 0 }
+                type = strtonum(type)
+                if (type <= 3) continue                                   # NLMSG_NOOP, ERROR, DONE
+                if (protocol == "NETLINK_ROUTE" && type % 4 == 2) continue # RTM_GET*
+                if (protocol == "NETLINK_RDMA" && int(type / 1024) == 5 && ((type % 1024) in rdma_get)) continue
+                if (protocol == "NETLINK_SOCK_DIAG") continue
+                if (protocol == "NETLINK_GENERIC" && type == 16) continue  # nlctrl: which families there are
+                return 0
+            }
+            return found
+        }
+        if (name ~ /^(kill|tkill|tgkill|pidfd_send_signal)$/) {
+            if (name == "pidfd_send_signal") return 1   # of a child: pidfd_open and clone give no other
+            match(args, /^-?[0-9]+/); type = substr(args, 1, RLENGTH) + 0
+            return ((type < 0 ? -type : type) in ours)
+        }
+        if (name ~ /^(setrlimit|prlimit64)$/) {
+            if (args ~ /, NULL, / && name == "prlimit64") return 1
+            return name == "setrlimit" || args ~ /^0, /
+        }
+        if (name ~ /^(setpriority|sched_setaffinity|sched_setscheduler|ioprio_set)$/) return args ~ /^([A-Z_]+, )?0[,)]/
+        if (name == "execve") return args ~ /^"(\/proc\/self\/exe|[^"]*\/rdma-doctor)"/ || (args ~ /^"/ && commands != "" && args ~ commands)
+        return 0
+    }
+    END { printf "%d system calls, %d not allowed\n", calls, offences >"/dev/stderr" }
+    ' commands="${COMMANDS:-}" "$1"
+}
+trace() { # FILE command...
+    local file=$1; shift
+    strace -f -qq -yy -s 200 -o "$file" "$@"
+}
+
+mkdir -p /run/invariants
+cd /run/invariants
+
+# The filter has teeth: harmless commands pass, each of these others does not.
+if [ -e /sys/class/infiniband/rxe0 ]; then
+    export COMMANDS='^"/usr/s?bin/'
+    for c in "cat /sys/class/infiniband/rxe0/ports/1/state" "ls /sys/class/infiniband" "ibv_devinfo" "rdma link" "rdma system" "ip link" "ip address"; do
+        trace t $c >/dev/null 2>&1
+        allowed t >bad 2>/dev/null
+        [ ! -s bad ] || { echo "the filter refuses the harmless: $c"; head -5 bad; failed=1; }
+    done
+    touch present
+    for c in "touch new" "touch present" "mkdir newdir" "rm present" "chmod 600 ." "chown 1 ." "mv newdir newer" "ln -s a b" "mknod n c 1 3" \
+        "modprobe dummy" "rmmod dummy" "mount -t tmpfs none /mnt" "umount /mnt" "hostname n9" "hostname n0" \
+        "ip link set lo mtu 65000" "ip link set lo mtu 65536" "ip address add 127.0.0.9/8 dev lo" "ip address del 127.0.0.9/8 dev lo" \
+        "sysctl -qw vm.swappiness=61" "rdma link delete rxe0" "rdma link add rxe0 type rxe netdev eth0" "kill -0 1"; do
+        command -v ${c%% *} >/dev/null || continue
+        trace t $c >/dev/null 2>&1
+        allowed t >bad 2>/dev/null
+        [ -s bad ] || { echo "the filter lets through: $c"; failed=1; }
+    done
+    unset COMMANDS
+    rm -rf /run/invariants/*
+    [ $failed = 1 ] || echo "ok: the strace filter tells harmless commands from others"
+fi
+[ -x $doctor ] || { echo "no rdma-doctor here"; exit $failed; }
+
+unchanged() { # NAME: compares the machine with /run/invariants/before
+    state after
+    if diff before after >difference; then echo "ok: $1 changed nothing"
+    else fail "$1:"; head -40 difference; fi
+}
+ran() { # NAME STATUS: a doctor that did not run changes nothing either
+    case $2 in 0 | 1 | 2 | 3) ;; *) echo "FAILED: $1 ended with status $2"; tail -5 stderr; failed=1 ;; esac
+}
+state before
+state after; diff before after >difference || { echo "FAILED: the comparison itself changes:"; head -20 difference; failed=1; }
+$doctor check --format json >report 2>stderr; ran check $?
+unchanged check
+$doctor record --no-redact -o /run/invariants/node.jsonl >/dev/null 2>stderr; ran record $?
+unchanged record
+
+trace trace $doctor check --format json >report 2>stderr; ran "check under strace" $?
+allowed trace >bad 2>count
+if [ -s bad ]; then
+    fail "system calls of check that could change something ($(cat count)):"; head -40 bad
+else echo "ok: $(cat count)"; fi
+[ "$(grep -c -E ' (execve|openat)\(' trace)" -gt 10 ] || { echo "FAILED: the trace is empty"; failed=1; }
+cp trace bad "$out/" 2>/dev/null
+exit $failed
