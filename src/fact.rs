@@ -76,9 +76,13 @@ impl Why {
     pub fn remedy(&self) -> Option<&'static str> {
         match self {
             Why::Refused(refusal) if refusal.is_permission() => Some("run as root"),
-            Why::Refused(Refusal::NotRecorded) => Some("record the machine itself, with this version"),
+            Why::Refused(Refusal::NotRecorded) => {
+                Some("record the machine itself, with this version")
+            }
             Why::Refused(Refusal::CommandMissing) => Some("install the command"),
-            Why::Refused(Refusal::NotAsked(why)) if why.contains("--sample") => Some("add --sample SECONDS"),
+            Why::Refused(Refusal::NotAsked(why)) if why.contains("--sample") => {
+                Some("add --sample SECONDS")
+            }
             _ => None,
         }
     }
@@ -109,17 +113,26 @@ impl Gap {
     /// A gap left by another: the fact that is missing, as conditions name it.
     pub fn missing(what: impl Into<Arc<str>>) -> Self {
         let what = what.into();
-        Gap { why: Why::Missing(Arc::clone(&what)), origin: Origin::derived(format!("needs {what}")) }
+        Gap {
+            why: Why::Missing(Arc::clone(&what)),
+            origin: Origin::derived(format!("needs {what}")),
+        }
     }
 
     /// The question was refused.
     pub fn refused(question: &Question, refusal: Refusal) -> Self {
-        Gap { why: Why::Refused(refusal), origin: Origin::Asked(question.clone()) }
+        Gap {
+            why: Why::Refused(refusal),
+            origin: Origin::Asked(question.clone()),
+        }
     }
 
     /// The reply to the question is not understood.
     pub fn not_understood(question: &Question, what: impl Into<Arc<str>>) -> Self {
-        Gap { why: Why::NotUnderstood(what.into()), origin: Origin::Asked(question.clone()) }
+        Gap {
+            why: Why::NotUnderstood(what.into()),
+            origin: Origin::Asked(question.clone()),
+        }
     }
 }
 
@@ -168,7 +181,10 @@ impl<T> Fact<T> {
         match self {
             Fact::Known(value, origin) => match f(value) {
                 Ok(value) => Fact::Known(value, origin),
-                Err(what) => Fact::Unknown(Gap { why: Why::NotUnderstood(what.into()), origin }),
+                Err(what) => Fact::Unknown(Gap {
+                    why: Why::NotUnderstood(what.into()),
+                    origin,
+                }),
             },
             Fact::Unknown(gap) => Fact::Unknown(gap),
         }

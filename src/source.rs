@@ -69,7 +69,8 @@ impl Refusal {
     pub fn is_absence(&self) -> bool {
         matches!(
             self,
-            Refusal::Errno(Errno::ENOENT | Errno::EOPNOTSUPP | Errno::ENOTDIR) | Refusal::LibraryMissing(_)
+            Refusal::Errno(Errno::ENOENT | Errno::EOPNOTSUPP | Errno::ENOTDIR)
+                | Refusal::LibraryMissing(_)
         )
     }
 }
@@ -81,8 +82,12 @@ impl fmt::Display for Refusal {
             Refusal::LibraryMissing(which) => write!(f, "library missing: {which}"),
             Refusal::SymbolMissing(which) => write!(f, "the library lacks {which}"),
             Refusal::CommandMissing => f.write_str("command not installed"),
-            Refusal::CommandFailed(status, said) if said.is_empty() => write!(f, "command ended with status {status}"),
-            Refusal::CommandFailed(status, said) => write!(f, "command ended with status {status}: {said}"),
+            Refusal::CommandFailed(status, said) if said.is_empty() => {
+                write!(f, "command ended with status {status}")
+            }
+            Refusal::CommandFailed(status, said) => {
+                write!(f, "command ended with status {status}: {said}")
+            }
             Refusal::Timeout => f.write_str("no reply within the budget"),
             Refusal::Crash(how) => write!(f, "the asking process died: {how}"),
             Refusal::TooLarge => f.write_str("reply too large"),

@@ -71,7 +71,9 @@ impl Subject {
         Some(match self {
             Subject::Cluster => return None,
             Subject::Node => Subject::Cluster,
-            Subject::Function | Subject::Device | Subject::Netdev | Subject::Module => Subject::Node,
+            Subject::Function | Subject::Device | Subject::Netdev | Subject::Module => {
+                Subject::Node
+            }
             Subject::Port => Subject::Device,
             Subject::Gid | Subject::Counter => Subject::Port,
         })
@@ -119,7 +121,11 @@ pub struct Key<T> {
 impl<T> Key<T> {
     /// A key; made by the `subject!` macro only.
     pub(crate) const fn new(subject: Subject, index: usize) -> Self {
-        Key { subject, index, ty: PhantomData }
+        Key {
+            subject,
+            index,
+            ty: PhantomData,
+        }
     }
 
     /// The fact's name with its subject, as conditions write it.
@@ -178,9 +184,23 @@ mod tests {
             assert!(!schema.doc.trim().is_empty());
             let mut seen = std::collections::HashSet::new();
             for fact in schema.facts {
-                assert!(seen.insert(fact.name), "{}.{} twice", schema.name, fact.name);
-                assert!(fact.doc.trim().len() > 15, "{}.{} needs a meaning", schema.name, fact.name);
-                assert!(fact.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'));
+                assert!(
+                    seen.insert(fact.name),
+                    "{}.{} twice",
+                    schema.name,
+                    fact.name
+                );
+                assert!(
+                    fact.doc.trim().len() > 15,
+                    "{}.{} needs a meaning",
+                    schema.name,
+                    fact.name
+                );
+                assert!(
+                    fact.name
+                        .chars()
+                        .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+                );
                 for probe in [fact.probe, schema.probe] {
                     assert!(
                         probe == "derive" || crate::probe::PROBES.iter().any(|p| p.name == probe),

@@ -61,7 +61,13 @@ impl Facts {
         // Instances are bounded by the lines of recordings, far below 2^32.
         let id = Id(self.instances.len() as u32);
         let facts = subject.schema().facts.iter().map(|_| None).collect();
-        self.instances.push(Instance { subject, parent, name, facts, related: Vec::new() });
+        self.instances.push(Instance {
+            subject,
+            parent,
+            name,
+            facts,
+            related: Vec::new(),
+        });
         id
     }
 
@@ -84,7 +90,9 @@ impl Facts {
 
     /// The instance of this name below this parent.
     pub fn find(&self, subject: Subject, parent: Id, name: &str) -> Option<Id> {
-        self.by_name.get(&(subject, parent, Arc::from(name))).copied()
+        self.by_name
+            .get(&(subject, parent, Arc::from(name)))
+            .copied()
     }
 
     /// Says that two instances belong together though neither is the other's ancestor: a port and its netdev.
@@ -146,18 +154,28 @@ impl Facts {
             Some(how) => Why::ProbeFailed(how),
             None => Why::NotEstablished,
         };
-        Gap { why, origin: Origin::derived(format!("probe {}", fact.probe)) }
+        Gap {
+            why,
+            origin: Origin::derived(format!("probe {}", fact.probe)),
+        }
     }
 
     fn failure(&self, id: Id, probe: &str) -> Option<Arc<str>> {
         let node = self.ancestor(id, Subject::Node);
-        let failure = self.failures.iter().find(|f| Some(f.node) == node && f.probe == probe)?;
+        let failure = self
+            .failures
+            .iter()
+            .find(|f| Some(f.node) == node && f.probe == probe)?;
         Some(Arc::clone(&failure.how))
     }
 
     /// States that a probe did not end well, so that what it did not establish says why.
     pub fn probe_failed(&mut self, node: Id, probe: &'static str, how: impl Into<Arc<str>>) {
-        self.failures.push(Failure { node, probe, how: how.into() });
+        self.failures.push(Failure {
+            node,
+            probe,
+            how: how.into(),
+        });
     }
 
     /// The probes that did not end well: node, probe, how.
@@ -183,21 +201,31 @@ impl Facts {
             Some(Membership::Unknown(gap)) => Err(gap.clone()),
             None => {
                 let probe = subject.schema().probe;
-                let why = self.failure(parent, probe).map_or(Why::NotEstablished, Why::ProbeFailed);
-                Err(Gap { why, origin: Origin::derived(format!("probe {probe}")) })
+                let why = self
+                    .failure(parent, probe)
+                    .map_or(Why::NotEstablished, Why::ProbeFailed);
+                Err(Gap {
+                    why,
+                    origin: Origin::derived(format!("probe {probe}")),
+                })
             }
         }
     }
 
     /// All instances of a subject, in the order in which they were found.
     pub fn all(&self, subject: Subject) -> impl Iterator<Item = Id> + '_ {
-        self.instances.iter().enumerate().filter(move |(_, i)| i.subject == subject).map(|(i, _)| Id(i as u32))
+        self.instances
+            .iter()
+            .enumerate()
+            .filter(move |(_, i)| i.subject == subject)
+            .map(|(i, _)| Id(i as u32))
     }
 
     /// The instances of a subject that belong to this ancestor.
     pub fn below(&self, ancestor: Id, subject: Subject) -> impl Iterator<Item = Id> + '_ {
         let kind = self.subject(ancestor);
-        self.all(subject).filter(move |id| self.ancestor(*id, kind) == Some(ancestor))
+        self.all(subject)
+            .filter(move |id| self.ancestor(*id, kind) == Some(ancestor))
     }
 
     /// What the instance is an instance of.
@@ -229,7 +257,9 @@ impl Facts {
     pub fn touches(&self, a: Id, b: Id) -> bool {
         let inside = |inner: Id, outer: Id| self.lineage(inner).any(|id| id == outer);
         let near = |a: Id, b: Id| inside(a, b) || inside(b, a);
-        near(a, b) || self.related(a).iter().any(|r| near(*r, b)) || self.related(b).iter().any(|r| near(*r, a))
+        near(a, b)
+            || self.related(a).iter().any(|r| near(*r, b))
+            || self.related(b).iter().any(|r| near(*r, a))
     }
 }
 
@@ -277,7 +307,12 @@ mod tests {
         let n = facts.instance(Subject::Netdev, node, "eth0");
         let other = facts.instance(Subject::Netdev, node, "eth1");
         facts.relate(p, n);
-        assert!(facts.touches(n, gid) && facts.touches(gid, n) && facts.touches(node, gid) && facts.touches(n, device));
+        assert!(
+            facts.touches(n, gid)
+                && facts.touches(gid, n)
+                && facts.touches(node, gid)
+                && facts.touches(n, device)
+        );
         assert!(!facts.touches(other, gid) && !facts.touches(n, other));
         facts.set(n, netdev::UP, Fact::Known(true, Origin::Stated));
     }

@@ -57,12 +57,20 @@ impl fmt::Display for BitRate {
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const UNITS: [(u64, &str); 4] = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+        const UNITS: [(u64, &str); 4] = [
+            (1 << 40, "TiB"),
+            (1 << 30, "GiB"),
+            (1 << 20, "MiB"),
+            (1 << 10, "KiB"),
+        ];
         if *self == Bytes::UNLIMITED {
             return f.write_str("unlimited");
         }
         // Small numbers are MTUs and the like: they are known by their bytes.
-        match UNITS.iter().find(|(unit, _)| self.0 >= *unit && self.0 >= 16 << 10) {
+        match UNITS
+            .iter()
+            .find(|(unit, _)| self.0 >= *unit && self.0 >= 16 << 10)
+        {
             Some((unit, name)) => {
                 trimmed(f, self.0 as f64 / *unit as f64, 1)?;
                 write!(f, " {name}")
@@ -90,9 +98,20 @@ impl fmt::Display for Seconds {
 
 impl fmt::Display for PerSecond {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const UNITS: [(f64, f64, &str); 3] = [(1.0, 1.0, "/s"), (1.0 / 60.0, 60.0, "/min"), (0.0, 3600.0, "/h")];
-        let (_, factor, name) = UNITS.iter().find(|(least, ..)| self.0.abs() >= *least).unwrap_or(&UNITS[0]);
-        trimmed(f, self.0 * factor, if self.0 * factor < 10.0 { 2 } else { 0 })?;
+        const UNITS: [(f64, f64, &str); 3] = [
+            (1.0, 1.0, "/s"),
+            (1.0 / 60.0, 60.0, "/min"),
+            (0.0, 3600.0, "/h"),
+        ];
+        let (_, factor, name) = UNITS
+            .iter()
+            .find(|(least, ..)| self.0.abs() >= *least)
+            .unwrap_or(&UNITS[0]);
+        trimmed(
+            f,
+            self.0 * factor,
+            if self.0 * factor < 10.0 { 2 } else { 0 },
+        )?;
         write!(f, " {name}")
     }
 }

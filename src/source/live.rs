@@ -32,12 +32,20 @@ pub struct Live {
 impl Live {
     /// The machine. Times count from `started_ns` of `CLOCK_BOOTTIME`; with `sample`, counters are read twice.
     pub fn machine(started_ns: u64, sample: Option<Duration>) -> Self {
-        Live { started_ns, sample, root: None }
+        Live {
+            started_ns,
+            sample,
+            root: None,
+        }
     }
 
     /// A directory that holds `sys/`, `proc/`, `etc/`: files are asked there, all else is *not recorded*.
     pub fn tree(started_ns: u64, root: &Path) -> std::io::Result<Self> {
-        Ok(Live { started_ns, sample: None, root: Some(files::Root::open(root)?) })
+        Ok(Live {
+            started_ns,
+            sample: None,
+            root: Some(files::Root::open(root)?),
+        })
     }
 
     fn now(&self) -> Micros {
@@ -63,16 +71,22 @@ impl Live {
             Question::Netlink(call) => netlink::ask(call),
             Question::Call(call) if call.name.starts_with("ethtool_") => ethtool::ask(call),
             Question::Call(call) if call.name.starts_with("ibv_") => verbs::ask(call),
-            Question::Call(call) => Err(Refusal::NotAsked(format!("unknown call {}", call.name).into())),
+            Question::Call(call) => Err(Refusal::NotAsked(
+                format!("unknown call {}", call.name).into(),
+            )),
             Question::Wait(_) => match self.sample {
                 Some(pause) => {
                     std::thread::sleep(pause);
                     Ok(Answer::Value(Arc::new(pause.as_secs_f64().into())))
                 }
-                None => Err(Refusal::NotAsked("no sample was asked for (--sample SECONDS)".into())),
+                None => Err(Refusal::NotAsked(
+                    "no sample was asked for (--sample SECONDS)".into(),
+                )),
             },
             // The rest are questions about files, answered above.
-            _ => Err(Refusal::NotAsked("no such question on a live machine".into())),
+            _ => Err(Refusal::NotAsked(
+                "no such question on a live machine".into(),
+            )),
         }
     }
 }
@@ -80,14 +94,25 @@ impl Live {
 impl Source for Live {
     fn ask(&self, question: &Question) -> Reply {
         let said = self.said(question);
-        Reply { at: self.now(), said }
+        Reply {
+            at: self.now(),
+            said,
+        }
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the environment is part of the machine")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the environment is part of the machine"
+)]
 fn environment(prefixes: &[Arc<str>]) -> Answer {
     let vars: serde_json::Map<String, serde_json::Value> = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())))
+        .filter_map(|(name, value)| {
+            Some((
+                name.into_string().ok()?,
+                value.to_string_lossy().into_owned(),
+            ))
+        })
         .filter(|(name, _)| prefixes.iter().any(|p| name.starts_with(&**p)))
         .map(|(name, value)| (name, value.into()))
         .collect();
@@ -96,11 +121,17 @@ fn environment(prefixes: &[Arc<str>]) -> Answer {
 
 /// The name of this node, for a recording's header.
 pub fn node_name() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
+    rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned()
 }
 
 /// The time now, RFC 3339 in UTC, for a recording's header.
-#[expect(clippy::disallowed_methods, reason = "a recording says when it was made")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a recording says when it was made"
+)]
 pub fn utc_now() -> String {
     humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string()
 }

@@ -70,9 +70,13 @@ impl From<&str> for Argument {
 impl Call {
     /// A call of `name`; the arguments may be given in any order.
     pub fn new<const N: usize>(name: &str, args: [(&str, Argument); N]) -> Self {
-        let mut args: Vec<(Arc<str>, Argument)> = args.into_iter().map(|(k, v)| (k.into(), v)).collect();
+        let mut args: Vec<(Arc<str>, Argument)> =
+            args.into_iter().map(|(k, v)| (k.into(), v)).collect();
         args.sort();
-        Call { name: name.into(), args: args.into() }
+        Call {
+            name: name.into(),
+            args: args.into(),
+        }
     }
 
     /// The text argument of this name.
@@ -201,7 +205,11 @@ impl Serialize for Question {
             Question::Run(argv) => map.serialize_entry("run", argv)?,
             Question::Wait(what) => map.serialize_entry("wait", what)?,
             Question::Netlink(call) | Question::Call(call) => {
-                let verb = if matches!(self, Question::Netlink(_)) { "netlink" } else { "call" };
+                let verb = if matches!(self, Question::Netlink(_)) {
+                    "netlink"
+                } else {
+                    "call"
+                };
                 map.serialize_entry(verb, &call.name)?;
                 for (name, value) in call.args.iter() {
                     map.serialize_entry(name, value)?;
@@ -237,11 +245,19 @@ impl<'de> Deserialize<'de> for Question {
                         "wait" => Question::Wait(map.next_value()?),
                         "env" => Question::Env(map.next_value()?),
                         "run" => Question::Run(map.next_value()?),
-                        "call" => Question::Call(Call { name: map.next_value()?, args: Arc::new([]) }),
-                        "netlink" => Question::Netlink(Call { name: map.next_value()?, args: Arc::new([]) }),
+                        "call" => Question::Call(Call {
+                            name: map.next_value()?,
+                            args: Arc::new([]),
+                        }),
+                        "netlink" => Question::Netlink(Call {
+                            name: map.next_value()?,
+                            args: Arc::new([]),
+                        }),
                         name => {
                             if args.iter().any(|(k, _)| &**k == name) {
-                                return Err(de::Error::custom(format_args!("duplicate argument `{name}`")));
+                                return Err(de::Error::custom(format_args!(
+                                    "duplicate argument `{name}`"
+                                )));
                             }
                             args.push((name.into(), map.next_value()?));
                             continue;
@@ -254,11 +270,18 @@ impl<'de> Deserialize<'de> for Question {
                 args.sort();
                 match question {
                     None => Err(de::Error::custom("no known verb in the question")),
-                    Some(Question::Call(call)) => Ok(Question::Call(Call { args: args.into(), ..call })),
-                    Some(Question::Netlink(call)) => Ok(Question::Netlink(Call { args: args.into(), ..call })),
-                    Some(_) if !args.is_empty() => {
-                        Err(de::Error::custom(format_args!("this question takes no argument `{}`", args[0].0)))
-                    }
+                    Some(Question::Call(call)) => Ok(Question::Call(Call {
+                        args: args.into(),
+                        ..call
+                    })),
+                    Some(Question::Netlink(call)) => Ok(Question::Netlink(Call {
+                        args: args.into(),
+                        ..call
+                    })),
+                    Some(_) if !args.is_empty() => Err(de::Error::custom(format_args!(
+                        "this question takes no argument `{}`",
+                        args[0].0
+                    ))),
                     Some(other) => Ok(other),
                 }
             }
@@ -317,12 +340,21 @@ mod tests {
     fn json_forms_round_trip() {
         for (question, json) in [
             (Question::read("/sys/a"), r#"{"read":"/sys/a"}"#),
-            (Question::run(&["ibstat", "-v"]), r#"{"run":["ibstat","-v"]}"#),
             (
-                Question::call("ibv_query_port", [("port", 1.into()), ("device", "mlx5_0".into())]),
+                Question::run(&["ibstat", "-v"]),
+                r#"{"run":["ibstat","-v"]}"#,
+            ),
+            (
+                Question::call(
+                    "ibv_query_port",
+                    [("port", 1.into()), ("device", "mlx5_0".into())],
+                ),
                 r#"{"call":"ibv_query_port","device":"mlx5_0","port":1}"#,
             ),
-            (Question::netlink("rdma/dev-get", []), r#"{"netlink":"rdma/dev-get"}"#),
+            (
+                Question::netlink("rdma/dev-get", []),
+                r#"{"netlink":"rdma/dev-get"}"#,
+            ),
             (Question::Wait("sample".into()), r#"{"wait":"sample"}"#),
         ] {
             assert_eq!(serde_json::to_string(&question).unwrap(), json);
@@ -339,7 +371,15 @@ mod tests {
 
     #[test]
     fn two_verbs_no_verb_and_stray_arguments_are_refused() {
-        for bad in [r#"{"read":"/a","list":"/b"}"#, "{}", r#"{"device":"x"}"#, r#"{"read":"/a","device":"x"}"#, r#"{"call":"f","x":1,"x":2}"#, r#"{"read":3}"#, "[]"] {
+        for bad in [
+            r#"{"read":"/a","list":"/b"}"#,
+            "{}",
+            r#"{"device":"x"}"#,
+            r#"{"read":"/a","device":"x"}"#,
+            r#"{"call":"f","x":1,"x":2}"#,
+            r#"{"read":3}"#,
+            "[]",
+        ] {
             assert!(serde_json::from_str::<Question>(bad).is_err(), "{bad}");
         }
     }

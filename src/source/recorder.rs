@@ -18,7 +18,12 @@ pub struct Recorder<S, F> {
 impl<S: Source, F: FnMut(Line)> Recorder<S, F> {
     /// Records what `probe` asks of `source`.
     pub fn new(source: S, probe: &str, sink: F) -> Self {
-        Recorder { source, probe: probe.into(), sink: RefCell::new(sink), asked: RefCell::default() }
+        Recorder {
+            source,
+            probe: probe.into(),
+            sink: RefCell::new(sink),
+            asked: RefCell::default(),
+        }
     }
 }
 

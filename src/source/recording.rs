@@ -73,22 +73,36 @@ pub struct Recording {
 impl Recording {
     /// An empty recording, to be filled with [`Recording::add`].
     pub fn new(header: Header) -> Self {
-        Recording { header, ..Recording::default() }
+        Recording {
+            header,
+            ..Recording::default()
+        }
     }
 
     /// Reads a file, `.zst` or plain, and the base over which it lies where it is an overlay.
     pub fn open(path: &Path) -> Result<Self, RecordingError> {
-        let file = super::live::files::open_input(path)
-            .map_err(|error| RecordingError::Unreadable { path: path.to_owned(), error })?;
+        let file =
+            super::live::files::open_input(path).map_err(|error| RecordingError::Unreadable {
+                path: path.to_owned(),
+                error,
+            })?;
         Self::read(file, path, true)
     }
 
     /// Reads a recording from any reader; `path` names it in errors, and is where an overlay's base is looked for.
     pub fn read(input: impl Read, path: &Path, overlays: bool) -> Result<Self, RecordingError> {
-        let unreadable = |error| RecordingError::Unreadable { path: path.to_owned(), error };
+        let unreadable = |error| RecordingError::Unreadable {
+            path: path.to_owned(),
+            error,
+        };
         let mut input = BufReader::with_capacity(1 << 16, input);
-        if input.fill_buf().map_err(unreadable)?.starts_with(&ZSTD_MAGIC) {
-            let mut decoder = zstd::stream::read::Decoder::with_buffer(input).map_err(unreadable)?;
+        if input
+            .fill_buf()
+            .map_err(unreadable)?
+            .starts_with(&ZSTD_MAGIC)
+        {
+            let mut decoder =
+                zstd::stream::read::Decoder::with_buffer(input).map_err(unreadable)?;
             // 128 MiB is zstd's own default bound on a frame's window: a frame that asks for more is refused.
             decoder.window_log_max(27).map_err(unreadable)?;
             Self::read_lines(BufReader::with_capacity(1 << 16, decoder), path, overlays)
@@ -97,29 +111,50 @@ impl Recording {
         }
     }
 
-    fn read_lines(mut input: impl BufRead, path: &Path, overlays: bool) -> Result<Self, RecordingError> {
+    fn read_lines(
+        mut input: impl BufRead,
+        path: &Path,
+        overlays: bool,
+    ) -> Result<Self, RecordingError> {
         let mut buffer = Vec::with_capacity(4096);
         let mut total = 0u64;
         let mut recording: Option<Recording> = None;
         for number in 1u64.. {
             buffer.clear();
             let bad = |why: String| match number {
-                1 => RecordingError::NotARecording { path: path.to_owned(), why },
-                _ => RecordingError::BadLine { path: path.to_owned(), line: number, why },
+                1 => RecordingError::NotARecording {
+                    path: path.to_owned(),
+                    why,
+                },
+                _ => RecordingError::BadLine {
+                    path: path.to_owned(),
+                    line: number,
+                    why,
+                },
             };
-            let read = (&mut input).take(LINE_LIMIT as u64 + 1).read_until(b'\n', &mut buffer);
+            let read = (&mut input)
+                .take(LINE_LIMIT as u64 + 1)
+                .read_until(b'\n', &mut buffer);
             let read = match (read, &recording) {
                 (Ok(read), _) => read,
                 // A compressed recording that was cut short is valid up to its last whole line, like a plain one.
                 (Err(e), Some(_)) if e.kind() == std::io::ErrorKind::UnexpectedEof => 0,
-                (Err(error), _) => return Err(RecordingError::Unreadable { path: path.to_owned(), error }),
+                (Err(error), _) => {
+                    return Err(RecordingError::Unreadable {
+                        path: path.to_owned(),
+                        error,
+                    });
+                }
             };
             total += read as u64;
             if buffer.len() > LINE_LIMIT {
                 return Err(bad(format!("longer than {} MiB", LINE_LIMIT >> 20)));
             }
             if total > TOTAL_LIMIT {
-                return Err(bad(format!("the recording is larger than {} MiB", TOTAL_LIMIT >> 20)));
+                return Err(bad(format!(
+                    "the recording is larger than {} MiB",
+                    TOTAL_LIMIT >> 20
+                )));
             }
             if read == 0 {
                 return match recording {
@@ -131,13 +166,16 @@ impl Recording {
             let text = std::str::from_utf8(&buffer).map(str::trim_end);
             match &mut recording {
                 None => {
-                    let text = text.map_err(|_| bad("not a recording: its first line is not UTF-8".into()))?;
+                    let text = text
+                        .map_err(|_| bad("not a recording: its first line is not UTF-8".into()))?;
                     let header = wire::parse_header(text).map_err(bad)?;
                     recording = Some(Self::begin(header, path, overlays)?);
                 }
                 // The last line of a truncated recording is torn anywhere, inside a character too.
                 Some(recording) if !whole => {
-                    if let Some(Line::Complete { lines }) = text.ok().and_then(|t| wire::parse_line(t).ok()) {
+                    if let Some(Line::Complete { lines }) =
+                        text.ok().and_then(|t| wire::parse_line(t).ok())
+                    {
                         recording.add(Line::Complete { lines });
                     }
                 }
@@ -153,28 +191,51 @@ impl Recording {
 
     fn begin(header: Header, path: &Path, overlays: bool) -> Result<Self, RecordingError> {
         let Some(base) = header.base.clone() else {
-            return Ok(Recording { header, path: path.to_owned(), ..Recording::default() });
+            return Ok(Recording {
+                header,
+                path: path.to_owned(),
+                ..Recording::default()
+            });
         };
-        let wrong = |why: String| RecordingError::NotARecording { path: path.to_owned(), why };
+        let wrong = |why: String| RecordingError::NotARecording {
+            path: path.to_owned(),
+            why,
+        };
         if !overlays {
-            return Err(wrong("an overlay's base is itself an overlay, or the overlay is no file".into()));
+            return Err(wrong(
+                "an overlay's base is itself an overlay, or the overlay is no file".into(),
+            ));
         }
         if base.contains('/') || base.starts_with('.') {
-            return Err(wrong(format!("the base {base:?} is not the name of a file beside the overlay")));
+            return Err(wrong(format!(
+                "the base {base:?} is not the name of a file beside the overlay"
+            )));
         }
         let base = path.with_file_name(base);
-        let file = super::live::files::open_input(&base)
-            .map_err(|error| RecordingError::Unreadable { path: base.clone(), error })?;
+        let file =
+            super::live::files::open_input(&base).map_err(|error| RecordingError::Unreadable {
+                path: base.clone(),
+                error,
+            })?;
         let mut recording = Self::read(file, &base, false)?;
         recording.path = path.to_owned();
         recording.complete = false;
         recording.header = Header {
-            node: if header.node.is_empty() { recording.header.node } else { header.node.clone() },
+            node: if header.node.is_empty() {
+                recording.header.node
+            } else {
+                header.node.clone()
+            },
             utc: recording.header.utc,
             boottime_ns: recording.header.boottime_ns,
             redacted: recording.header.redacted,
             tree: recording.header.tree,
-            altered: Some(header.altered.clone().unwrap_or_else(|| "what was altered is not said".into())),
+            altered: Some(
+                header
+                    .altered
+                    .clone()
+                    .unwrap_or_else(|| "what was altered is not said".into()),
+            ),
             ..header
         };
         Ok(recording)
@@ -184,7 +245,12 @@ impl Recording {
     pub fn add(&mut self, line: Line) {
         self.lines += 1;
         match line {
-            Line::Reply { probe, question, repeat, reply } => {
+            Line::Reply {
+                probe,
+                question,
+                repeat,
+                reply,
+            } => {
                 self.last = self.last.max(reply.at);
                 let at = *self.questions.entry(question).or_insert_with(|| {
                     self.entries.push(Vec::with_capacity(1));
@@ -195,14 +261,20 @@ impl Recording {
                 let overlay = self.header.base.is_some();
                 let mut replaced = false;
                 if overlay {
-                    for entry in entries.iter_mut().filter(|e| (&*probe == "*" || e.probe == probe) && e.repeat == repeat)
+                    for entry in entries
+                        .iter_mut()
+                        .filter(|e| (&*probe == "*" || e.probe == probe) && e.repeat == repeat)
                     {
                         entry.reply = reply.clone();
                         replaced = true;
                     }
                 }
                 if !replaced {
-                    entries.push(Entry { probe, repeat, reply });
+                    entries.push(Entry {
+                        probe,
+                        repeat,
+                        reply,
+                    });
                 }
             }
             Line::Pending { probe, question } => {
@@ -264,8 +336,18 @@ impl Recording {
             .collect();
         all.sort_by(|a, b| match (a, b) {
             (
-                Line::Reply { probe: p, question: q, repeat: n, reply: r },
-                Line::Reply { probe: p2, question: q2, repeat: n2, reply: r2 },
+                Line::Reply {
+                    probe: p,
+                    question: q,
+                    repeat: n,
+                    reply: r,
+                },
+                Line::Reply {
+                    probe: p2,
+                    question: q2,
+                    repeat: n2,
+                    reply: r2,
+                },
             ) => (p, r.at, q, n).cmp(&(p2, r2.at, q2, n2)),
             _ => std::cmp::Ordering::Equal,
         });
@@ -275,7 +357,11 @@ impl Recording {
 
     /// This recording as one probe sees it.
     pub fn of<'r>(&'r self, probe: &'r str) -> Replay<'r> {
-        Replay { recording: self, probe, asked: RefCell::new(HashMap::new()) }
+        Replay {
+            recording: self,
+            probe,
+            asked: RefCell::new(HashMap::new()),
+        }
     }
 }
 
@@ -291,10 +377,17 @@ pub struct Replay<'r> {
 
 impl Source for Replay<'_> {
     fn ask(&self, question: &Question) -> Reply {
-        let missing = || Reply { at: self.recording.last, said: Err(Refusal::NotRecorded) };
-        let Some(&at) = self.recording.questions.get(question) else { return missing() };
+        let missing = || Reply {
+            at: self.recording.last,
+            said: Err(Refusal::NotRecorded),
+        };
+        let Some(&at) = self.recording.questions.get(question) else {
+            return missing();
+        };
         let entries = &self.recording.entries[at as usize];
-        let Some(first) = entries.first() else { return missing() };
+        let Some(first) = entries.first() else {
+            return missing();
+        };
         let repeat = match self.asked.borrow_mut().entry(at) {
             std::collections::hash_map::Entry::Vacant(slot) => {
                 slot.insert(1);
@@ -306,8 +399,15 @@ impl Source for Replay<'_> {
                 repeat
             }
         };
-        let whose = if entries.iter().any(|e| &*e.probe == self.probe) { self.probe } else { &first.probe };
-        match entries.iter().find(|e| &*e.probe == whose && e.repeat == repeat) {
+        let whose = if entries.iter().any(|e| &*e.probe == self.probe) {
+            self.probe
+        } else {
+            &first.probe
+        };
+        match entries
+            .iter()
+            .find(|e| &*e.probe == whose && e.repeat == repeat)
+        {
             Some(entry) => entry.reply.clone(),
             None => missing(),
         }
@@ -347,13 +447,23 @@ mod tests {
         assert_eq!(text(source.ask(&q)), "5");
         assert_eq!(text(source.ask(&q)), "9");
         assert_eq!(source.ask(&q).said, Err(Refusal::NotRecorded));
-        assert_eq!(text(r.of("other").ask(&q)), "5", "another probe's reply serves");
-        assert_eq!(r.of("a").ask(&Question::read("/d")).said, Err(Refusal::NotRecorded));
+        assert_eq!(
+            text(r.of("other").ask(&q)),
+            "5",
+            "another probe's reply serves"
+        );
+        assert_eq!(
+            r.of("a").ask(&Question::read("/d")).said,
+            Err(Refusal::NotRecorded)
+        );
     }
 
     #[test]
     fn a_truncated_recording_is_valid_up_to_its_last_whole_line() {
-        let full = format!("{HEAD}{}\n", r#"{"probe":"a","q":{"read":"/c"},"n":0,"t":1,"text":"5ä"}"#);
+        let full = format!(
+            "{HEAD}{}\n",
+            r#"{"probe":"a","q":{"read":"/c"},"n":0,"t":1,"text":"5ä"}"#
+        );
         for cut in HEAD.len()..full.len() {
             let r = Recording::read(&full.as_bytes()[..cut], Path::new("x"), false).unwrap();
             assert!(!r.is_complete());
@@ -375,22 +485,44 @@ mod tests {
             assert!(error.contains(why), "{error}");
         }
         let not_utf8 = [HEAD.as_bytes(), b"\xff\xfe\n"].concat();
-        assert!(Recording::read(&not_utf8[..], Path::new("x"), false).unwrap_err().to_string().contains("UTF-8"));
+        assert!(
+            Recording::read(&not_utf8[..], Path::new("x"), false)
+                .unwrap_err()
+                .to_string()
+                .contains("UTF-8")
+        );
         let endless = std::io::repeat(b'x');
-        assert!(Recording::read(endless, Path::new("x"), false).unwrap_err().to_string().contains("longer than"));
+        assert!(
+            Recording::read(endless, Path::new("x"), false)
+                .unwrap_err()
+                .to_string()
+                .contains("longer than")
+        );
     }
 
     #[test]
     fn an_overlay_replaces_adds_and_drops() {
-        let mut r = Recording::new(Header { base: Some("b".into()), ..Header::default() });
+        let mut r = Recording::new(Header {
+            base: Some("b".into()),
+            ..Header::default()
+        });
         let line = |json: &str| wire::parse_line(json).unwrap();
-        r.add(line(r#"{"probe":"a","q":{"read":"/c"},"n":0,"t":1,"text":"5"}"#));
-        r.add(line(r#"{"probe":"b","q":{"read":"/c"},"n":0,"t":1,"text":"5"}"#));
-        r.add(line(r#"{"probe":"a","q":{"read":"/d"},"n":0,"t":1,"text":"5"}"#));
+        r.add(line(
+            r#"{"probe":"a","q":{"read":"/c"},"n":0,"t":1,"text":"5"}"#,
+        ));
+        r.add(line(
+            r#"{"probe":"b","q":{"read":"/c"},"n":0,"t":1,"text":"5"}"#,
+        ));
+        r.add(line(
+            r#"{"probe":"a","q":{"read":"/d"},"n":0,"t":1,"text":"5"}"#,
+        ));
         r.add(line(r#"{"probe":"*","q":{"read":"/c"},"text":"6"}"#));
         r.add(line(r#"{"drop":{"read":"/d"}}"#));
         assert_eq!(text(r.of("a").ask(&Question::read("/c"))), "6");
         assert_eq!(text(r.of("b").ask(&Question::read("/c"))), "6");
-        assert_eq!(r.of("a").ask(&Question::read("/d")).said, Err(Refusal::NotRecorded));
+        assert_eq!(
+            r.of("a").ask(&Question::read("/d")).said,
+            Err(Refusal::NotRecorded)
+        );
     }
 }

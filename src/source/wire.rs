@@ -94,8 +94,11 @@ pub enum Line {
 
 /// Reads the first line of a recording.
 pub fn parse_header(line: &str) -> Result<Header, String> {
-    let header: Header = serde_json::from_str(line)
-        .map_err(|e| format!("not a recording: the first line is no {{\"rdma-doctor-recording\":…}} object ({e})"))?;
+    let header: Header = serde_json::from_str(line).map_err(|e| {
+        format!(
+            "not a recording: the first line is no {{\"rdma-doctor-recording\":…}} object ({e})"
+        )
+    })?;
     if !header.version.starts_with(MAJOR) {
         return Err(format!(
             "recording format {} is not readable by this program, which reads {MAJOR}x",
@@ -149,7 +152,11 @@ pub fn parse_line(line: &str) -> Result<Line, String> {
         None => return Err("neither `probe`, `drop` nor `complete`".into()),
     };
     if let Some(how) = wire.ended {
-        return Ok(Line::Ended(Ended { probe, how: how.0.as_ref().into(), at: wire.t }));
+        return Ok(Line::Ended(Ended {
+            probe,
+            how: how.0.as_ref().into(),
+            at: wire.t,
+        }));
     }
     let question = wire.q.ok_or("no question `q`")?;
     if wire.pending {
@@ -164,7 +171,11 @@ pub fn parse_line(line: &str) -> Result<Line, String> {
         put(Ok(Answer::Text(text.0.as_ref().into())))?;
     }
     if let Some(hex) = wire.hex {
-        put(Ok(Answer::Bytes(from_hex(&hex.0).ok_or("`hex` is not an even number of hexadecimal digits")?.into())))?;
+        put(Ok(Answer::Bytes(
+            from_hex(&hex.0)
+                .ok_or("`hex` is not an even number of hexadecimal digits")?
+                .into(),
+        )))?;
     }
     if let Some(names) = wire.names {
         put(Ok(Answer::Names(names.into())))?;
@@ -173,13 +184,22 @@ pub fn parse_line(line: &str) -> Result<Line, String> {
         put(Ok(Answer::Value(Arc::new(value))))?;
     }
     if let Some(name) = wire.errno {
-        put(Err(Refusal::Errno(Errno::from_name(&name.0).ok_or("`errno` is no error's name")?)))?;
+        put(Err(Refusal::Errno(
+            Errno::from_name(&name.0).ok_or("`errno` is no error's name")?,
+        )))?;
     }
     if let Some(text) = wire.refused {
-        put(Err(parse_refusal(&text.0).ok_or("`refused` is not in a known form")?))?;
+        put(Err(
+            parse_refusal(&text.0).ok_or("`refused` is not in a known form")?
+        ))?;
     }
     let said = said.ok_or("none of text, hex, names, value, errno, refused")?;
-    Ok(Line::Reply { probe, question, repeat: wire.n, reply: Reply { at: wire.t, said } })
+    Ok(Line::Reply {
+        probe,
+        question,
+        repeat: wire.n,
+        reply: Reply { at: wire.t, said },
+    })
 }
 
 /// The names of probes recur on every line: one allocation serves those of this program.
@@ -213,7 +233,12 @@ pub fn write_line(line: &Line) -> Option<String> {
     let mut out = String::with_capacity(160);
     // Writing to a String cannot fail.
     let _ = match line {
-        Line::Reply { probe, question, repeat, reply } => {
+        Line::Reply {
+            probe,
+            question,
+            repeat,
+            reply,
+        } => {
             let _ = write!(
                 out,
                 "{{\"probe\":{},\"q\":{},\"n\":{repeat},\"t\":{},",
@@ -232,10 +257,20 @@ pub fn write_line(line: &Line) -> Option<String> {
             }
         }
         Line::Pending { probe, question } => {
-            write!(out, "{{\"probe\":{},\"q\":{},\"pending\":true}}", json(probe), json(question))
+            write!(
+                out,
+                "{{\"probe\":{},\"q\":{},\"pending\":true}}",
+                json(probe),
+                json(question)
+            )
         }
         Line::Ended(Ended { probe, how, at }) => {
-            write!(out, "{{\"probe\":{},\"ended\":{},\"t\":{at}}}", json(probe), json(how))
+            write!(
+                out,
+                "{{\"probe\":{},\"ended\":{},\"t\":{at}}}",
+                json(probe),
+                json(how)
+            )
         }
         Line::Drop(question) => write!(out, "{{\"drop\":{}}}", json(question)),
         Line::Complete { lines } => write!(out, "{{\"complete\":true,\"lines\":{lines}}}"),
@@ -279,7 +314,15 @@ fn parse_refusal(text: &str) -> Option<Refusal> {
 /// Bytes as lower-case hexadecimal digits.
 pub fn to_hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    bytes.iter().flat_map(|b| [DIGITS[usize::from(b >> 4)] as char, DIGITS[usize::from(b & 15)] as char]).collect()
+    bytes
+        .iter()
+        .flat_map(|b| {
+            [
+                DIGITS[usize::from(b >> 4)] as char,
+                DIGITS[usize::from(b & 15)] as char,
+            ]
+        })
+        .collect()
 }
 
 /// The bytes of an even number of hexadecimal digits.
@@ -289,7 +332,9 @@ pub fn from_hex(hex: &str) -> Option<Vec<u8>> {
     if !pairs.remainder().is_empty() {
         return None;
     }
-    pairs.map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?)).collect()
+    pairs
+        .map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?))
+        .collect()
 }
 
 /// A JSON value in which no object has a key twice: two values for one key are two claims, and neither is evidence.
@@ -349,7 +394,12 @@ mod tests {
     use proptest::prelude::*;
 
     fn reply(said: Result<Answer, Refusal>) -> Line {
-        Line::Reply { probe: "p".into(), question: Question::read("/a"), repeat: 2, reply: Reply { at: 7, said } }
+        Line::Reply {
+            probe: "p".into(),
+            question: Question::read("/a"),
+            repeat: 2,
+            reply: Reply { at: 7, said },
+        }
     }
 
     #[test]
@@ -358,10 +408,14 @@ mod tests {
             reply(Ok(Answer::Text("4: ACTIVE\n".into()))),
             reply(Ok(Answer::Bytes([0, 255, 16].into()))),
             reply(Ok(Answer::Names(["a".into(), "b".into()].into()))),
-            reply(Ok(Answer::Value(Arc::new(serde_json::json!({"state":4,"x":[1,{"y":null}]}))))),
+            reply(Ok(Answer::Value(Arc::new(
+                serde_json::json!({"state":4,"x":[1,{"y":null}]}),
+            )))),
             reply(Err(Refusal::Errno(Errno::EINVAL))),
             reply(Err(Refusal::Errno(Errno(4242)))),
-            reply(Err(Refusal::LibraryMissing("libibverbs.so.1: cannot open".into()))),
+            reply(Err(Refusal::LibraryMissing(
+                "libibverbs.so.1: cannot open".into(),
+            ))),
             reply(Err(Refusal::SymbolMissing("_ibv_query_gid_ex".into()))),
             reply(Err(Refusal::CommandMissing)),
             reply(Err(Refusal::CommandFailed(3, "no: such".into()))),
@@ -370,8 +424,15 @@ mod tests {
             reply(Err(Refusal::Crash("signal 11".into()))),
             reply(Err(Refusal::TooLarge)),
             reply(Err(Refusal::NotAsked("no sample".into()))),
-            Line::Pending { probe: "p".into(), question: Question::read("/a") },
-            Line::Ended(Ended { probe: "p".into(), how: "timeout".into(), at: 5 }),
+            Line::Pending {
+                probe: "p".into(),
+                question: Question::read("/a"),
+            },
+            Line::Ended(Ended {
+                probe: "p".into(),
+                how: "timeout".into(),
+                at: 5,
+            }),
             Line::Drop(Question::list("/b")),
             Line::Complete { lines: 3 },
         ];
@@ -386,11 +447,26 @@ mod tests {
     fn hostile_lines_are_errors_with_a_reason() {
         for (bad, why) in [
             (r#"{"probe":"p","q":{"read":"/a"}}"#, "none of"),
-            (r#"{"probe":"p","q":{"read":"/a"},"text":"a","errno":"EIO"}"#, "more than one"),
-            (r#"{"probe":"p","q":{"read":"/a"},"text":"a","text":"b"}"#, "duplicate field"),
-            (r#"{"probe":"p","q":{"call":"f"},"value":{"a":1,"a":2}}"#, "duplicate key `a`"),
-            (r#"{"probe":"p","q":{"read":"/a"},"hex":"0"}"#, "even number"),
-            (r#"{"probe":"p","q":{"read":"/a"},"errno":"ENOPE"}"#, "no error's name"),
+            (
+                r#"{"probe":"p","q":{"read":"/a"},"text":"a","errno":"EIO"}"#,
+                "more than one",
+            ),
+            (
+                r#"{"probe":"p","q":{"read":"/a"},"text":"a","text":"b"}"#,
+                "duplicate field",
+            ),
+            (
+                r#"{"probe":"p","q":{"call":"f"},"value":{"a":1,"a":2}}"#,
+                "duplicate key `a`",
+            ),
+            (
+                r#"{"probe":"p","q":{"read":"/a"},"hex":"0"}"#,
+                "even number",
+            ),
+            (
+                r#"{"probe":"p","q":{"read":"/a"},"errno":"ENOPE"}"#,
+                "no error's name",
+            ),
             (r#"{"probe":"p","text":"x"}"#, "no question"),
             ("{}", "neither"),
             ("[1]", "invalid"),
@@ -399,15 +475,32 @@ mod tests {
             let error = parse_line(bad).unwrap_err();
             assert!(error.contains(why), "{bad}: {error}");
         }
-        let deep = format!(r#"{{"probe":"p","q":{{"call":"f"}},"value":{}{}}}"#, "[".repeat(5000), "]".repeat(5000));
+        let deep = format!(
+            r#"{{"probe":"p","q":{{"call":"f"}},"value":{}{}}}"#,
+            "[".repeat(5000),
+            "]".repeat(5000)
+        );
         assert!(parse_line(&deep).unwrap_err().contains("recursion"));
     }
 
     #[test]
     fn another_major_version_is_refused_and_another_minor_read() {
-        assert!(parse_header(r#"{"rdma-doctor-recording":"2.0"}"#).unwrap_err().contains("2.0"));
-        assert_eq!(parse_header(r#"{"rdma-doctor-recording":"1.7","node":"n","news":1}"#).unwrap().node, "n");
-        assert!(parse_header("PK\u{3}\u{4}").unwrap_err().contains("not a recording"));
+        assert!(
+            parse_header(r#"{"rdma-doctor-recording":"2.0"}"#)
+                .unwrap_err()
+                .contains("2.0")
+        );
+        assert_eq!(
+            parse_header(r#"{"rdma-doctor-recording":"1.7","node":"n","news":1}"#)
+                .unwrap()
+                .node,
+            "n"
+        );
+        assert!(
+            parse_header("PK\u{3}\u{4}")
+                .unwrap_err()
+                .contains("not a recording")
+        );
     }
 
     proptest! {

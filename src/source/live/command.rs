@@ -10,12 +10,18 @@ use super::super::{Answer, Errno, Refusal};
 const LIMIT: u64 = 16 << 20;
 
 /// Where system tools live; a user's own directories are not looked in, since the doctor may run as root.
-const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin:/opt/mellanox/iproute2/sbin";
+const PATH: &str =
+    "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin:/opt/mellanox/iproute2/sbin";
 
 /// Runs a command and gives its standard output. The budget is the probe's: its process group is killed as one.
-#[expect(clippy::disallowed_methods, reason = "the one place where the machine's tools are run")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place where the machine's tools are run"
+)]
 pub fn run(argv: &[Arc<str>]) -> Result<Answer, Refusal> {
-    let Some((program, args)) = argv.split_first() else { return Err(Refusal::CommandMissing) };
+    let Some((program, args)) = argv.split_first() else {
+        return Err(Refusal::CommandMissing);
+    };
     let program = PATH
         .split(':')
         .map(|dir| std::path::Path::new(dir).join(&**program))
@@ -41,7 +47,9 @@ pub fn run(argv: &[Arc<str>]) -> Result<Answer, Refusal> {
     });
     let mut out = Vec::new();
     if let Some(pipe) = child.stdout.take() {
-        pipe.take(LIMIT + 1).read_to_end(&mut out).map_err(|e| Refusal::Errno(Errno::from(&e)))?;
+        pipe.take(LIMIT + 1)
+            .read_to_end(&mut out)
+            .map_err(|e| Refusal::Errno(Errno::from(&e)))?;
     }
     if out.len() as u64 > LIMIT {
         let _ = child.kill();
@@ -57,9 +65,14 @@ pub fn run(argv: &[Arc<str>]) -> Result<Answer, Refusal> {
         }),
         Some(code) => {
             let said = String::from_utf8_lossy(&errors);
-            Err(Refusal::CommandFailed(code, said.lines().next().unwrap_or("").into()))
+            Err(Refusal::CommandFailed(
+                code,
+                said.lines().next().unwrap_or("").into(),
+            ))
         }
-        None => Err(Refusal::Crash(format!("{} was killed by a signal", argv[0]).into())),
+        None => Err(Refusal::Crash(
+            format!("{} was killed by a signal", argv[0]).into(),
+        )),
     }
 }
 
@@ -73,10 +86,21 @@ mod tests {
 
     #[test]
     fn output_status_and_absence_are_told_apart() {
-        assert_eq!(run(&argv(&["echo", "a b", "$HOME"])), Ok(Answer::Text("a b $HOME\n".into())));
-        assert_eq!(run(&argv(&["false"])), Err(Refusal::CommandFailed(1, "".into())));
-        assert_eq!(run(&argv(&["no-such-command-here"])), Err(Refusal::CommandMissing));
-        let Err(Refusal::CommandFailed(_, said)) = run(&argv(&["ls", "/no-such"])) else { panic!() };
+        assert_eq!(
+            run(&argv(&["echo", "a b", "$HOME"])),
+            Ok(Answer::Text("a b $HOME\n".into()))
+        );
+        assert_eq!(
+            run(&argv(&["false"])),
+            Err(Refusal::CommandFailed(1, "".into()))
+        );
+        assert_eq!(
+            run(&argv(&["no-such-command-here"])),
+            Err(Refusal::CommandMissing)
+        );
+        let Err(Refusal::CommandFailed(_, said)) = run(&argv(&["ls", "/no-such"])) else {
+            panic!()
+        };
         assert!(said.contains("/no-such"));
     }
 }

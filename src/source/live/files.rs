@@ -44,9 +44,13 @@ fn open(root: Option<&Root>, path: &str, flags: OFlags) -> Result<OwnedFd, Sys> 
     let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     match root {
         None => rustix::fs::open(path, flags, Mode::empty()),
-        Some(root) => {
-            rustix::fs::openat2(root.0.as_fd(), relative(path), flags, Mode::empty(), ResolveFlags::IN_ROOT)
-        }
+        Some(root) => rustix::fs::openat2(
+            root.0.as_fd(),
+            relative(path),
+            flags,
+            Mode::empty(),
+            ResolveFlags::IN_ROOT,
+        ),
     }
 }
 
@@ -64,7 +68,10 @@ fn read(root: Option<&Root>, path: &str) -> Result<Answer, Refusal> {
         return Err(Refusal::NotAsked("a named pipe".into()));
     }
     let mut bytes = Vec::with_capacity(256);
-    std::fs::File::from(fd).take(LIMIT + 1).read_to_end(&mut bytes).map_err(|e| Refusal::Errno(Errno::from(&e)))?;
+    std::fs::File::from(fd)
+        .take(LIMIT + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|e| Refusal::Errno(Errno::from(&e)))?;
     if bytes.len() as u64 > LIMIT {
         return Err(Refusal::TooLarge);
     }
@@ -121,7 +128,10 @@ fn stat(root: Option<&Root>, path: &str) -> Result<Answer, Sys> {
         FileType::Socket => "socket",
         FileType::Unknown => "unknown",
     };
-    let (major, minor) = (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));
+    let (major, minor) = (
+        rustix::fs::major(stat.st_rdev),
+        rustix::fs::minor(stat.st_rdev),
+    );
     Ok(Answer::Value(Arc::new(json!({
         "kind": kind,
         "mode": format!("{:04o}", stat.st_mode & 0o7777),
@@ -149,10 +159,20 @@ fn open_device(path: &str) -> Result<Answer, Sys> {
     if FileType::from_raw_mode(stat.st_mode) != FileType::CharacterDevice {
         return Err(Sys::NOTTY);
     }
-    let (major, minor) = (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));
-    rustix::fs::statat(CWD, format!("/sys/dev/char/{major}:{minor}"), AtFlags::empty()).map_err(|_| Sys::NXIO)?;
+    let (major, minor) = (
+        rustix::fs::major(stat.st_rdev),
+        rustix::fs::minor(stat.st_rdev),
+    );
+    rustix::fs::statat(
+        CWD,
+        format!("/sys/dev/char/{major}:{minor}"),
+        AtFlags::empty(),
+    )
+    .map_err(|_| Sys::NXIO)?;
     open(None, path, OFlags::RDWR)?;
-    Ok(Answer::Value(Arc::new(json!({ "opened": format!("{major}:{minor}") }))))
+    Ok(Answer::Value(Arc::new(
+        json!({ "opened": format!("{major}:{minor}") }),
+    )))
 }
 
 /// Opens a file that the user named: a recording, a check.
@@ -202,27 +222,43 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("rdma-doctor-root-{}", std::process::id()));
         std::fs::create_dir_all(dir.join("sys/class")).unwrap();
         std::fs::write(dir.join("sys/inside"), "inside\n").unwrap();
-        for (name, target) in [("abs", "/sys/inside"), ("up", "../../../../../../etc/passwd")] {
+        for (name, target) in [
+            ("abs", "/sys/inside"),
+            ("up", "../../../../../../etc/passwd"),
+        ] {
             let _ = std::fs::remove_file(dir.join("sys/class").join(name));
             std::os::unix::fs::symlink(target, dir.join("sys/class").join(name)).unwrap();
         }
         let root = Root::open(&dir).unwrap();
         let inside = ask(Some(&root), &Question::read("/sys/class/abs")).unwrap();
-        assert_eq!(inside, Ok(Answer::Text("inside\n".into())), "an absolute link leads inside the tree");
+        assert_eq!(
+            inside,
+            Ok(Answer::Text("inside\n".into())),
+            "an absolute link leads inside the tree"
+        );
         let out = ask(Some(&root), &Question::read("/sys/class/up")).unwrap();
         assert_eq!(out, Err(Refusal::Errno(Errno::ENOENT)));
-        assert_eq!(ask(Some(&root), &Question::link("/sys/class/abs")).unwrap(), Ok(Answer::Text("/sys/inside".into())));
+        assert_eq!(
+            ask(Some(&root), &Question::link("/sys/class/abs")).unwrap(),
+            Ok(Answer::Text("/sys/inside".into()))
+        );
         std::fs::remove_dir_all(dir).unwrap();
     }
 
     #[test]
     fn kernel_files_of_this_machine_answer() {
-        let Some(Ok(Answer::Text(version))) = ask(None, &Question::read("/proc/version")) else { panic!() };
+        let Some(Ok(Answer::Text(version))) = ask(None, &Question::read("/proc/version")) else {
+            panic!()
+        };
         assert!(version.starts_with("Linux"));
-        let Some(Ok(Answer::Names(names))) = ask(None, &Question::list("/proc/self")) else { panic!() };
+        let Some(Ok(Answer::Names(names))) = ask(None, &Question::list("/proc/self")) else {
+            panic!()
+        };
         assert!(names.iter().any(|n| &**n == "status"));
         let no = ask(None, &Question::read("/proc/no-such-file")).unwrap();
         assert_eq!(no, Err(Refusal::Errno(Errno::ENOENT)));
-        let Some(Err(Refusal::Errno(_))) = ask(None, &Question::open("/proc/version")) else { panic!("no device") };
+        let Some(Err(Refusal::Errno(_))) = ask(None, &Question::open("/proc/version")) else {
+            panic!("no device")
+        };
     }
 }

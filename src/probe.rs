@@ -1,0 +1,303 @@
+//! Probes: what to ask, and how to read the replies. One file a subject.
+//!
+//! The same function runs twice: in a child process over the machine, where its questions are recorded, and in the parent over the
+//! recording, where its facts are kept. So it asks only through [`Ask`], and every time in the same order.
+
+pub mod chardev;
+pub mod counter;
+pub mod device;
+pub mod ethtool;
+pub mod gid;
+pub mod host;
+pub mod module;
+pub mod netdev;
+pub mod nldev;
+pub mod pci;
+pub mod portinfo;
+pub mod verbs;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::fact::{Fact, Facts, Gap, Id, Origin, Presence};
+use crate::source::{Answer, Errno, Question, Refusal, Reply, Source};
+
+/// A probe.
+pub struct Probe {
+    /// Its name: in recordings, in `--skip`, and in what a killed one leaves unknown.
+    pub name: &'static str,
+    /// What it asks about, for people.
+    pub about: &'static str,
+    /// How long its process may run, a sample's pause not counted.
+    pub budget: Duration,
+    /// Asks, and states facts about the node.
+    pub run: fn(&Ask<'_>, &mut Facts, Id),
+}
+
+/// The budget of a probe that states no other.
+pub const BUDGET: Duration = Duration::from_secs(2);
+
+/// All probes. Later ones find the instances that earlier ones made.
+pub static PROBES: &[Probe] = &[
+    host::PROBE,
+    module::PROBE,
+    pci::PROBE,
+    device::PROBE,
+    gid::PROBE,
+    counter::PROBE,
+    netdev::PROBE,
+    chardev::PROBE,
+    verbs::PROBE,
+    nldev::PROBE,
+    ethtool::PROBE,
+    portinfo::PROBE,
+];
+
+/// Asks a source, and turns replies into facts that name their origin.
+pub struct Ask<'s> {
+    source: &'s dyn Source,
+    listed: RefCell<HashMap<Arc<str>, Fact<Arc<[Arc<str>]>>>>,
+}
+
+impl<'s> Ask<'s> {
+    /// Asks this source.
+    pub fn new(source: &'s dyn Source) -> Self {
+        Ask {
+            source,
+            listed: RefCell::default(),
+        }
+    }
+
+    /// The reply as it came.
+    pub fn raw(&self, question: &Question) -> Reply {
+        self.source.ask(question)
+    }
+
+    fn answer(&self, question: &Question) -> Result<Answer, Gap> {
+        self.source
+            .ask(question)
+            .said
+            .map_err(|refusal| Gap::refused(question, refusal))
+    }
+
+    /// A question's answer as text, without the white space at its end.
+    fn text_of(&self, question: Question) -> Fact<Arc<str>> {
+        match self.answer(&question) {
+            Ok(Answer::Text(text)) if text.len() == text.trim_end().len() => {
+                Fact::Known(text, Origin::Asked(question))
+            }
+            Ok(Answer::Text(text)) => Fact::Known(text.trim_end().into(), Origin::Asked(question)),
+            Ok(_) => Fact::Unknown(Gap::not_understood(&question, "the reply is no text")),
+            Err(gap) => Fact::Unknown(gap),
+        }
+    }
+
+    /// A file's text, without the white space at its end.
+    pub fn text(&self, path: impl Into<Arc<str>>) -> Fact<Arc<str>> {
+        self.text_of(Question::read(path))
+    }
+
+    /// A file's text, read by a parser.
+    pub fn parse<T>(
+        &self,
+        path: impl Into<Arc<str>>,
+        parser: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Fact<T> {
+        self.text(path).and_then(|text| parser(&text))
+    }
+
+    /// A command's output, read by a parser.
+    pub fn command<T>(
+        &self,
+        argv: &[&str],
+        parser: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Fact<T> {
+        self.text_of(Question::run(argv))
+            .and_then(|text| parser(&text))
+    }
+
+    /// A directory's names. A directory is listed once, however often it is asked for.
+    pub fn names(&self, path: impl Into<Arc<str>>) -> Fact<Arc<[Arc<str>]>> {
+        let path = path.into();
+        if let Some(known) = self.listed.borrow().get(&path) {
+            return known.clone();
+        }
+        let question = Question::List(Arc::clone(&path));
+        let fact = match self.answer(&question) {
+            Ok(Answer::Names(names)) => Fact::Known(names, Origin::Asked(question)),
+            Ok(_) => Fact::Unknown(Gap::not_understood(
+                &question,
+                "the reply is no list of names",
+            )),
+            Err(gap) => Fact::Unknown(gap),
+        };
+        self.listed.borrow_mut().insert(path, fact.clone());
+        fact
+    }
+
+    /// The last component of a link's target: a driver's name, a device's address.
+    pub fn link_name(&self, path: impl Into<Arc<str>>) -> Presence<Arc<str>> {
+        let question = Question::link(path);
+        let fact = self.text_of(question.clone());
+        self.presence(
+            &question,
+            fact.map(|target| target.rsplit('/').next().unwrap_or("").into()),
+        )
+    }
+
+    /// A file's text, or that there is no such file.
+    pub fn text_if_any(&self, path: impl Into<Arc<str>>) -> Presence<Arc<str>> {
+        let question = Question::read(path);
+        let fact = self.text_of(question.clone());
+        self.presence(&question, fact)
+    }
+
+    /// A directory's names, or that there is no such directory.
+    pub fn names_if_any(&self, path: impl Into<Arc<str>>) -> Presence<Arc<[Arc<str>]>> {
+        let path = path.into();
+        let fact = self.names(Arc::clone(&path));
+        self.presence(&Question::List(path), fact)
+    }
+
+    /// Whether a directory's listing has the path's last name. An absent directory has no members, if *its* parent says so.
+    pub fn exists(&self, path: &str) -> Fact<bool> {
+        let Some((parent, name)) = path.rsplit_once('/') else {
+            return Fact::Unknown(Gap::missing(format!("the parent of {path}")));
+        };
+        let parent = if parent.is_empty() { "/" } else { parent };
+        match self.names_if_any(parent) {
+            Presence::Present(names, origin) => {
+                Fact::Known(names.iter().any(|n| &**n == name), origin)
+            }
+            Presence::Absent(origin) => Fact::Known(false, origin),
+            Presence::Unknown(gap) => Fact::Unknown(gap),
+        }
+    }
+
+    /// `ENOENT` alone proves nothing (nothing may be mounted there): the parent's listing, without the name, does.
+    fn presence<T>(&self, question: &Question, fact: Fact<T>) -> Presence<T> {
+        let gap = match fact {
+            Fact::Known(value, origin) => return Presence::Present(value, origin),
+            Fact::Unknown(gap) => gap,
+        };
+        let enoent = matches!(
+            &gap.why,
+            crate::fact::Why::Refused(Refusal::Errno(Errno::ENOENT | Errno::ENOTDIR))
+        );
+        let Some(path) = question.path().filter(|path| enoent && path.len() > 1) else {
+            return Presence::Unknown(gap);
+        };
+        match self.exists(path) {
+            Fact::Known(false, origin) => Presence::Absent(origin),
+            _ => Presence::Unknown(gap),
+        }
+    }
+
+    /// The reply of a call as a JSON value.
+    pub fn value(&self, question: Question) -> Fact<Arc<serde_json::Value>> {
+        match self.answer(&question) {
+            Ok(Answer::Value(value)) => Fact::Known(value, Origin::Asked(question)),
+            Ok(_) => Fact::Unknown(Gap::not_understood(&question, "the reply is no JSON value")),
+            Err(gap) => Fact::Unknown(gap),
+        }
+    }
+
+    /// The reply of a call as bytes.
+    pub fn bytes(&self, question: Question) -> Fact<Arc<[u8]>> {
+        match self.answer(&question) {
+            Ok(Answer::Bytes(bytes)) => Fact::Known(bytes, Origin::Asked(question)),
+            // Bytes that happen to be valid UTF-8 are recorded as text.
+            Ok(Answer::Text(text)) => Fact::Known(text.as_bytes().into(), Origin::Asked(question)),
+            Ok(_) => Fact::Unknown(Gap::not_understood(&question, "the reply is no bytes")),
+            Err(gap) => Fact::Unknown(gap),
+        }
+    }
+}
+
+/// Reads a whole number in decimal, or in hexadecimal after `0x`.
+pub fn whole_number(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16),
+        None => text.parse(),
+    }
+    .map_err(|_| {
+        format!(
+            "{:?} is no whole number",
+            text.chars().take(40).collect::<String>()
+        )
+    })
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! A source for the tests of probes: recorded lines, as they stand in a recording.
+
+    use super::*;
+    use crate::fact::{Key, Subject, Typed};
+    use crate::source::recording::Recording;
+    use crate::source::wire::{self, Header};
+
+    /// Runs a probe over these lines (without `probe`, `n` and `t`) and gives its facts and the node.
+    pub(crate) fn run(probe: &Probe, lines: &[&str]) -> (Facts, Id) {
+        let mut recording = Recording::new(Header::default());
+        for line in lines {
+            let rest = line.strip_prefix('{').unwrap();
+            recording
+                .add(wire::parse_line(&format!("{{\"probe\":\"{}\",{rest}", probe.name)).unwrap());
+        }
+        let mut facts = Facts::new();
+        let node = facts.new_node("n");
+        (probe.run)(&Ask::new(&recording.of(probe.name)), &mut facts, node);
+        (facts, node)
+    }
+
+    /// The value of a fact of the instance of this name.
+    pub(crate) fn known<T: Typed>(
+        facts: &Facts,
+        subject: Subject,
+        name: &str,
+        key: Key<T>,
+    ) -> Option<T> {
+        let id = facts
+            .all(subject)
+            .find(|id| facts.name(*id) == name)
+            .unwrap_or_else(|| panic!("no {name}"));
+        facts.known(id, key)
+    }
+
+    #[test]
+    fn absence_needs_the_parents_listing() {
+        let mut recording = Recording::new(Header::default());
+        for line in [
+            r#"{"probe":"p","q":{"list":"/sys/class"},"names":["net"]}"#,
+            r#"{"probe":"p","q":{"list":"/sys/class/infiniband"},"errno":"ENOENT"}"#,
+            r#"{"probe":"p","q":{"read":"/proc/x"},"errno":"ENOENT"}"#,
+            r#"{"probe":"p","q":{"list":"/proc"},"errno":"EACCES"}"#,
+        ] {
+            recording.add(wire::parse_line(line).unwrap());
+        }
+        let source = recording.of("p");
+        let ask = Ask::new(&source);
+        assert!(matches!(
+            ask.names_if_any("/sys/class/infiniband"),
+            Presence::Absent(_)
+        ));
+        assert!(matches!(ask.text_if_any("/proc/x"), Presence::Unknown(_)));
+        assert!(matches!(
+            ask.text_if_any("/never/asked"),
+            Presence::Unknown(_)
+        ));
+        assert_eq!(ask.exists("/sys/class/net").known(), Some(&true));
+    }
+
+    #[test]
+    fn numbers() {
+        assert_eq!(whole_number("0x3a4\n"), Ok(0x3a4));
+        assert_eq!(whole_number("42"), Ok(42));
+        assert!(whole_number("lid").is_err());
+        assert!(whole_number("").is_err());
+    }
+}
