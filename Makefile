@@ -44,7 +44,7 @@ lint: deps
 
 test: lint
 	@$(FEATURES) if $(CARGO) nextest --version >/dev/null 2>&1; then \
-	    $(NO_VM) $(CARGO) nextest run --cargo-quiet --no-fail-fast --status-level fail --hide-progress-bar $$features; \
+	    $(NO_VM) $(CARGO) nextest run -E 'not binary(vm)' --cargo-quiet --no-fail-fast --status-level fail --hide-progress-bar $$features; \
 	    $(CARGO) test --quiet --doc $$features; \
 	else \
 	    $(NO_VM) $(CARGO) test --quiet --no-fail-fast $$features; \
@@ -63,7 +63,7 @@ bench:
 	@$(FEATURES) $(CARGO) bench $$features
 
 bless:
-	@$(FEATURES) $(NO_VM) RDMA_DOCTOR_BLESS=1 $(CARGO) test --quiet $$features
+	@$(FEATURES) $(NO_VM) RDMA_DOCTOR_BLESS=1 INSTA_UPDATE=always $(CARGO) test --quiet $$features
 	@git status --short -- fixtures man tests
 
 clean:

@@ -1,1 +1,141 @@
-//! To be written.
+//! Checks: the judgement of facts, one TOML file each, and the small language in which it is written.
+//!
+//! ```text
+//! file        a TOML file becomes a `Check`: keys, types, limits; `example` its examples
+//! lexer, parser, names, typing    a condition's text becomes a typed tree, or an error with its place
+//! condition   the tree, three-valued
+//! template    sentences with placeholders
+//! catalogue   all checks: the built-in ones and a site's own
+//! judge       facts and checks become verdicts
+//! evidence    what a verdict rests on, and what an open one waits for
+//! strict      what is asked of the built-in checks beyond being valid
+//! ```
+
+mod catalogue;
+mod condition;
+mod diagnostic;
+mod evidence;
+mod example;
+mod file;
+mod glob;
+mod judge;
+mod lexer;
+mod literal;
+mod names;
+mod parser;
+mod strict;
+mod template;
+#[cfg(test)]
+mod tests;
+mod typing;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+pub use catalogue::{Catalogue, SelectionError};
+pub use condition::Condition;
+pub use diagnostic::CheckError;
+pub use evidence::Evidence;
+pub use example::{Example, Expected, try_example};
+pub use judge::{Missing, Outcome, Pass, Verdict, judge};
+pub use template::Template;
+
+use crate::fact::{Subject, Value};
+
+/// How much a failing check matters; the gravest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// A job cannot run, or runs wrong or far slower.
+    Error,
+    /// A job is at risk, or slower than it could be.
+    Warning,
+    /// Worth knowing.
+    Note,
+}
+
+impl Severity {
+    /// All of them, the gravest first.
+    pub const ALL: [Severity; 3] = [Severity::Error, Severity::Warning, Severity::Note];
+
+    /// As checks and reports write it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Note => "note",
+        }
+    }
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// What an unknown verdict means for the exit status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Open {
+    /// A node on which the check is open is not known to be healthy.
+    Blocks,
+    /// The open question is reported, and no more.
+    Notes,
+}
+
+impl Open {
+    /// Both.
+    pub const ALL: [Open; 2] = [Open::Blocks, Open::Notes];
+
+    /// As checks write it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Open::Blocks => "blocks",
+            Open::Notes => "notes",
+        }
+    }
+}
+
+/// A check: one problem, how it is recognised, what it means and how to fix it.
+#[derive(Debug)]
+pub struct Check {
+    /// The path of its file below the directory of checks, without `.toml`: `link/rate-degraded`.
+    pub id: Arc<str>,
+    /// Names the problem.
+    pub title: String,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What an open question means.
+    pub open: Open,
+    /// What it is judged for.
+    pub subject: Subject,
+    /// To which instances it applies; to all where it is absent.
+    pub applies: Option<Condition>,
+    /// When the problem is there.
+    pub fails: Condition,
+    /// The finding in one sentence.
+    pub finding: Template,
+    /// Ids, or patterns of ids, of the checks whose failing it explains.
+    pub explains: Vec<Arc<str>>,
+    /// Where to read on.
+    pub see: Vec<String>,
+    /// Why it matters.
+    pub why: String,
+    /// What to do, the least disruptive first.
+    pub fix: Template,
+    /// Thresholds, read as `limit.NAME`, that a site can override.
+    pub limits: Vec<(Arc<str>, Value)>,
+    /// The file's text.
+    pub source: Cow<'static, str>,
+    /// The file, as errors name it.
+    pub path: Cow<'static, str>,
+    /// Where the examples begin in the source, where they stand at its end.
+    examples_at: Option<usize>,
+}
+
+impl Check {
+    /// Whether this check's failing explains that the other fails.
+    pub fn explains(&self, other_id: &str) -> bool {
+        *self.id != *other_id && self.explains.iter().any(|p| glob::fits(p, other_id))
+    }
+}

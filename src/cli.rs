@@ -1,1 +1,143 @@
-//! To be written.
+//! The command line: one file a subcommand.
+
+pub mod check;
+pub mod explain;
+pub mod facts;
+pub mod input;
+pub mod output;
+pub mod record;
+
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+
+use crate::check::Severity;
+use crate::exit::Exit;
+
+/// Tells what is wrong with a node's RDMA, and what to do about it. Changes nothing.
+///
+/// Looks at RDMA devices, ports, GIDs, counters, network devices, kernel modules, device nodes, limits and container, judges them by a
+/// catalogue of checks, and leads with the root cause. A live machine is recorded first; a recording gives the same verdict anywhere.
+#[derive(Debug, Parser)]
+#[command(
+    name = "rdma-doctor",
+    version,
+    propagate_version = true,
+    max_term_width = 100
+)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// When to use colour; NO_COLOR in the environment means never.
+    #[arg(long, value_enum, default_value_t = Color::Auto, global = true)]
+    pub color: Color,
+}
+
+/// When to use colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Judge this machine, a copied tree, or recordings
+    Check(check::CheckArgs),
+    /// Record this machine, or a copied tree, for a verdict elsewhere
+    Record(record::RecordArgs),
+    /// Explain a check: what it judges, why it matters, what to do; without an id, list all
+    Explain(explain::ExplainArgs),
+    /// Show the facts of this machine or of a recording, or the schema of all facts
+    Facts(facts::FactsArgs),
+    /// One probe's questions, asked of the machine (what the doctor starts itself)
+    #[command(name = "__probe", hide = true)]
+    Probe(record::ProbeArgs),
+}
+
+/// How a machine is asked.
+#[derive(Clone, Debug, Args)]
+pub struct AskArgs {
+    /// Examine a directory that holds copies of sys/, proc/ and etc/, in place of this machine
+    #[arg(long, value_name = "DIR")]
+    pub root: Option<PathBuf>,
+    /// Read counters twice, this many seconds apart, and judge their rates
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub sample: Option<std::time::Duration>,
+    /// Stop asking after this many seconds; what is still open then is unknown
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "20")]
+    pub deadline: std::time::Duration,
+}
+
+/// Which checks are judged.
+#[derive(Clone, Debug, Args)]
+pub struct SelectArgs {
+    /// Judge only the checks with this id or glob (repeatable)
+    #[arg(long, value_name = "ID")]
+    pub only: Vec<String>,
+    /// Leave out the checks with this id or glob (repeatable)
+    #[arg(long, value_name = "ID")]
+    pub skip: Vec<String>,
+    /// Judge the checks in this directory too, beside the built-in ones and /etc/rdma-doctor/checks.d
+    #[arg(long, value_name = "DIR")]
+    pub checks: Vec<PathBuf>,
+}
+
+/// A severity on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SeverityArg {
+    /// Errors only.
+    Error,
+    /// Warnings and errors.
+    Warning,
+    /// Any finding.
+    Note,
+}
+
+impl From<SeverityArg> for Severity {
+    fn from(arg: SeverityArg) -> Self {
+        match arg {
+            SeverityArg::Error => Severity::Error,
+            SeverityArg::Warning => Severity::Warning,
+            SeverityArg::Note => Severity::Note,
+        }
+    }
+}
+
+fn seconds(text: &str) -> Result<std::time::Duration, String> {
+    let number: f64 = text
+        .parse()
+        .map_err(|_| "not a number of seconds".to_owned())?;
+    if !(0.01..=86400.0).contains(&number) {
+        return Err("between 0.01 and 86400".into());
+    }
+    Ok(std::time::Duration::from_secs_f64(number))
+}
+
+/// The command line's definition, from which the manual page is made.
+pub fn definition() -> clap::Command {
+    Cli::command()
+}
+
+/// Runs the program.
+///
+/// # Errors
+///
+/// What cannot be expressed as a report: unreadable input, an output that cannot be written.
+pub fn run(cli: Cli) -> anyhow::Result<Exit> {
+    output::set_color(cli.color);
+    match cli.command {
+        Command::Check(args) => check::run(&args),
+        Command::Record(args) => record::run(&args),
+        Command::Explain(args) => explain::run(&args),
+        Command::Facts(args) => facts::run(&args),
+        Command::Probe(args) => record::probe(&args),
+    }
+}

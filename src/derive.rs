@@ -1,1 +1,88 @@
-//! To be written.
+//! Facts from facts: what takes more than a comparison. Unknown inputs give unknown outputs.
+//!
+//! No function here asks the machine. One that could be decided by a fact that is missing says which.
+
+pub mod agreement;
+pub mod counter_rate;
+pub mod gid_choice;
+pub mod group;
+pub mod host_limits;
+pub mod intended;
+pub mod module_wanted;
+pub mod mtu;
+pub mod netdev_of_port;
+pub mod port_state;
+pub mod tally;
+
+use crate::fact::{Facts, Subject};
+
+/// Works out all derived facts, in the order in which they build on each other.
+pub fn derive(facts: &mut Facts) {
+    let nodes: Vec<_> = facts.all(Subject::Node).collect();
+    tally::cluster(facts, nodes.len() as u64);
+    for &node in &nodes {
+        netdev_of_port::derive(facts, node);
+        gid_choice::derive(facts, node);
+        intended::derive(facts, node);
+        agreement::derive(facts, node);
+        mtu::derive(facts, node);
+        port_state::derive(facts, node);
+        counter_rate::derive(facts, node);
+        host_limits::derive(facts, node);
+        module_wanted::derive(facts, node);
+        tally::node(facts, node);
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! A node built by hand, for the tests of derived facts.
+
+    use crate::fact::port::{LinkLayer, PhysState, PortState};
+    use crate::fact::*;
+
+    /// A node with its memberships known.
+    pub(crate) fn node(facts: &mut Facts) -> Id {
+        let node = facts.new_node("n");
+        for subject in [
+            Subject::Device,
+            Subject::Function,
+            Subject::Netdev,
+            Subject::Module,
+        ] {
+            facts.set_members(subject, node, Membership::Known(Origin::Stated));
+        }
+        facts.set(node, node::DEFAULT_ROUTE, stated([].into()));
+        node
+    }
+
+    /// A known value.
+    pub(crate) fn stated<T>(value: T) -> Fact<T> {
+        Fact::Known(value, Origin::Stated)
+    }
+
+    /// A device of a common board with one port.
+    pub(crate) fn port(facts: &mut Facts, node: Id, name: &str, state: PortState, rate: u64) -> Id {
+        let device = facts.instance(Subject::Device, node, name);
+        facts.set(device, device::DRIVER, stated("mlx5_core".into()));
+        facts.set(device, device::MODEL, stated("MT4129".into()));
+        facts.set(device, device::BOARD, stated("MT_0000000838".into()));
+        facts.set(device, device::VIRTUAL_FUNCTION, stated(false));
+        facts.set(device, device::FIRMWARE, stated("28.39.1002".into()));
+        facts.set_members(Subject::Port, device, Membership::Known(Origin::Stated));
+        let port = facts.instance(Subject::Port, device, &format!("{name}/1"));
+        facts.set(port, port::STATE, stated(state));
+        let phys = if state == PortState::Down {
+            PhysState::Polling
+        } else {
+            PhysState::LinkUp
+        };
+        facts.set(port, port::PHYS_STATE, stated(phys));
+        facts.set(port, port::LINK_LAYER, stated(LinkLayer::InfiniBand));
+        facts.set(port, port::RATE, stated(BitRate(rate * 1_000_000_000)));
+        facts.set(port, port::HAS_NETDEV, stated(false));
+        facts.set_members(Subject::Gid, port, Membership::Known(Origin::Stated));
+        facts.set_members(Subject::Counter, port, Membership::Known(Origin::Stated));
+        port
+    }
+}

@@ -27,5 +27,6 @@ pub mod diagnosis;
 pub mod exit;
 pub mod fact;
 pub mod probe;
+pub mod quiet;
 pub mod report;
 pub mod source;

@@ -1,3 +1,39 @@
 //! Arguments in, exit status out.
 
-fn main() {}
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+use rdma_doctor::cli::input::{BadInput, BadUsage};
+use rdma_doctor::cli::{self, Cli};
+use rdma_doctor::exit::Exit;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Where the terminal is gone there is nobody to tell.
+            let _ = error.print();
+            let exit = if error.use_stderr() {
+                Exit::Usage
+            } else {
+                Exit::Healthy
+            };
+            return exit.into();
+        }
+    };
+    match cli::run(cli) {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "rdma-doctor: {error:#}");
+            let exit = if error.is::<BadInput>() {
+                Exit::Input
+            } else if error.is::<BadUsage>() {
+                Exit::Usage
+            } else {
+                Exit::Internal
+            };
+            exit.into()
+        }
+    }
+}

@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::fact::{Fact, Facts, Gap, Id, Origin, Presence};
+use crate::source::recording::Recording;
 use crate::source::{Answer, Errno, Question, Refusal, Reply, Source};
 
 /// A probe.
@@ -54,6 +55,39 @@ pub static PROBES: &[Probe] = &[
     ethtool::PROBE,
     portinfo::PROBE,
 ];
+
+/// States what a recording says of its node, in `facts`. The probes are asked again, of the recording.
+///
+/// A probe that panics while it reads the replies makes its facts unknown and names the bug; it does not end the run.
+pub fn establish(recording: &Recording, facts: &mut Facts) -> Id {
+    let name = if recording.header.node.is_empty() {
+        "node"
+    } else {
+        &recording.header.node
+    };
+    let node = facts.new_node(name);
+    for probe in PROBES {
+        let source = recording.of(probe.name);
+        let ask = Ask::new(&source);
+        if let Err(panic) = crate::quiet::catch(std::panic::AssertUnwindSafe(|| {
+            (probe.run)(&ask, facts, node)
+        })) {
+            facts.probe_failed(
+                node,
+                probe.name,
+                format!("a bug in probe {}: {panic}", probe.name),
+            );
+        }
+        if let Some(ended) = recording.ended(probe.name) {
+            facts.probe_failed(
+                node,
+                probe.name,
+                format!("probe {}: {}", probe.name, ended.how),
+            );
+        }
+    }
+    node
+}
 
 /// Asks a source, and turns replies into facts that name their origin.
 pub struct Ask<'s> {

@@ -1,1 +1,615 @@
-//! To be written.
+//! One report, written in several formats: the verdicts, the causes drawn from them, and what stays open.
+
+pub mod json;
+pub mod text;
+
+use serde::Serialize;
+
+use crate::check::Catalogue;
+use crate::check::{Missing, Outcome, Verdict};
+use crate::check::{Open, Severity};
+use crate::diagnosis::{self, Cause};
+use crate::exit::Exit;
+use crate::fact::{Fact, Facts, Id, Subject, node};
+use crate::source::recording::Recording;
+
+/// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
+pub const SCHEMA: &str = "rdma-doctor-report/1.0";
+
+/// Where the line between statuses is drawn.
+#[derive(Clone, Copy, Debug)]
+pub struct Policy {
+    /// Findings of this severity and above make status 2.
+    pub fail_on: Severity,
+    /// Every open question makes status 3.
+    pub strict: bool,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Policy {
+            fail_on: Severity::Error,
+            strict: false,
+        }
+    }
+}
+
+/// The report.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// Version of the program.
+    pub doctor: &'static str,
+    /// `healthy`, `warnings`, `errors` or `undecided`.
+    pub status: &'static str,
+    /// The exit status.
+    pub exit: u8,
+    /// The answer in one sentence.
+    pub headline: String,
+    /// What was examined.
+    pub nodes: Vec<NodeHead>,
+    /// What is wrong: root causes, the gravest first.
+    pub causes: Vec<Finding>,
+    /// What is worth knowing and no fault.
+    pub notes: Vec<Finding>,
+    /// What could not be decided.
+    pub open: Vec<OpenQuestion>,
+    /// Probes that did not end well.
+    pub probe_failures: Vec<String>,
+    /// What passed; filled with `--verbose` only.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub passes: Vec<Pass>,
+    /// How many verdicts of each kind.
+    pub counts: Counts,
+    /// How long the machine was asked, in seconds.
+    pub seconds: f64,
+}
+
+/// A node that was examined.
+#[derive(Debug, Serialize)]
+pub struct NodeHead {
+    /// Its name.
+    pub name: String,
+    /// Its kernel, where known.
+    pub kernel: Option<String>,
+    /// Its distribution, where known.
+    pub os: Option<String>,
+    /// How many RDMA devices it has, where known.
+    pub devices: Option<u64>,
+    /// How many of its ports are active, where known.
+    pub active_ports: Option<u64>,
+    /// When it was recorded.
+    pub recorded: String,
+    /// What was altered by hand in its recording.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub altered: Option<String>,
+    /// Whether a copied tree was examined.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub tree: bool,
+    /// Whether the recording was cut short.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+}
+
+/// A root cause, with what it explains.
+#[derive(Debug, Serialize)]
+pub struct Finding {
+    /// The check.
+    pub check: String,
+    /// `error`, `warning` or `note`.
+    pub severity: &'static str,
+    /// For what the check fails; the first where there are several.
+    pub subject: String,
+    /// All for which it fails.
+    pub subjects: Vec<String>,
+    /// What was observed and expected, for the first subject.
+    pub sentence: String,
+    /// The sentences for the further subjects.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub further: Vec<String>,
+    /// Why it matters.
+    pub why: String,
+    /// What to do, the least disruptive first.
+    pub fix: String,
+    /// Where to read more.
+    pub see: Vec<String>,
+    /// The facts that decided, for the first subject.
+    pub evidence: Vec<EvidenceLine>,
+    /// What fails because of it.
+    pub consequences: Vec<Consequence>,
+}
+
+/// A fact that decided.
+#[derive(Debug, Serialize)]
+pub struct EvidenceLine {
+    /// The fact, as conditions name it.
+    pub fact: String,
+    /// Its value in words, or why it is unknown.
+    pub value: String,
+    /// Where it comes from.
+    pub origin: String,
+}
+
+/// A finding that another explains.
+#[derive(Debug, Serialize)]
+pub struct Consequence {
+    /// The check.
+    pub check: String,
+    /// `error`, `warning` or `note`.
+    pub severity: &'static str,
+    /// For what it fails.
+    pub subject: String,
+    /// What was observed and expected.
+    pub sentence: String,
+}
+
+/// A check that could not be decided.
+#[derive(Debug, Serialize)]
+pub struct OpenQuestion {
+    /// The check.
+    pub check: String,
+    /// The check's title.
+    pub title: String,
+    /// For what.
+    pub subjects: Vec<String>,
+    /// Whether nobody can call the node healthy before it is decided.
+    pub blocks: bool,
+    /// The facts that are missing, and why.
+    pub missing: Vec<EvidenceLine>,
+    /// What would supply them, where that is known.
+    pub remedy: Option<String>,
+}
+
+/// A check that passed.
+#[derive(Debug, Serialize)]
+pub struct Pass {
+    /// The check.
+    pub check: String,
+    /// For what.
+    pub subject: String,
+    /// The facts that decided.
+    pub evidence: Vec<EvidenceLine>,
+}
+
+/// How many verdicts of each kind: they add up.
+#[derive(Debug, Default, Serialize)]
+pub struct Counts {
+    /// Checks that were judged.
+    pub checks: usize,
+    /// Verdicts: one for each check and subject.
+    pub verdicts: usize,
+    /// Verdicts that pass.
+    pub passes: usize,
+    /// Verdicts that fail with severity error.
+    pub errors: usize,
+    /// Verdicts that fail with severity warning.
+    pub warnings: usize,
+    /// Verdicts that fail with severity note.
+    pub notes: usize,
+    /// Verdicts that are unknown.
+    pub unknown: usize,
+    /// Unknown ones that block.
+    pub blocking: usize,
+    /// Verdicts of checks that do not apply.
+    pub does_not_apply: usize,
+}
+
+impl Report {
+    /// The exit status as a value.
+    pub fn exit(&self) -> Exit {
+        Exit::ALL
+            .into_iter()
+            .find(|e| e.code() == self.exit)
+            .unwrap_or(Exit::Internal)
+    }
+}
+
+/// Draws up the report.
+pub fn report(
+    catalogue: &Catalogue,
+    facts: &Facts,
+    verdicts: &[Verdict],
+    recordings: &[(&Recording, Id)],
+    policy: Policy,
+    with_passes: bool,
+) -> Report {
+    let causes = diagnosis::diagnose(catalogue, facts, verdicts);
+    let writer = Writer {
+        catalogue,
+        facts,
+        several: recordings.len() > 1,
+    };
+    let is_note = |c: &Cause| catalogue.checks[c.check].severity == Severity::Note;
+    let (notes, causes): (Vec<_>, Vec<_>) = causes.into_iter().partition(is_note);
+    let causes: Vec<Finding> = causes.iter().map(|c| writer.finding(c)).collect();
+    let notes: Vec<Finding> = notes.iter().map(|c| writer.finding(c)).collect();
+    let open = writer.open(verdicts);
+    let counts = writer.count(verdicts);
+    let empty = facts.all(Subject::Device).next().is_none();
+    let (exit, status) = exit(&counts, policy, empty);
+    let nodes: Vec<NodeHead> = recordings
+        .iter()
+        .map(|(r, id)| writer.node(r, *id))
+        .collect();
+    let headline = writer.headline(exit, &causes, &notes, &open, &nodes, empty);
+    let passes = if with_passes {
+        writer.passes(verdicts)
+    } else {
+        Vec::new()
+    };
+    Report {
+        schema: SCHEMA,
+        doctor: env!("CARGO_PKG_VERSION"),
+        status,
+        exit: exit.code(),
+        headline,
+        nodes,
+        causes,
+        notes,
+        open,
+        probe_failures: facts
+            .failures()
+            .map(|(id, _, how)| {
+                if writer.several {
+                    format!("{}: {how}", facts.name(id))
+                } else {
+                    how.to_owned()
+                }
+            })
+            .collect(),
+        passes,
+        counts,
+        seconds: recordings
+            .iter()
+            .map(|(r, _)| r.duration())
+            .max()
+            .unwrap_or(0) as f64
+            / 1e6,
+    }
+}
+
+/// Precedence 2 > 3 > 1 > 0.
+fn exit(counts: &Counts, policy: Policy, empty: bool) -> (Exit, &'static str) {
+    let failing = counts.errors
+        + if policy.fail_on != Severity::Error {
+            counts.warnings
+        } else {
+            0
+        }
+        + if policy.fail_on == Severity::Note {
+            counts.notes
+        } else {
+            0
+        };
+    let open = if policy.strict {
+        counts.unknown
+    } else {
+        counts.blocking
+    };
+    if failing > 0 {
+        (Exit::Errors, "errors")
+    } else if open > 0 || empty {
+        (Exit::Undecided, "undecided")
+    } else if counts.warnings > 0 {
+        (Exit::Warnings, "warnings")
+    } else {
+        (Exit::Healthy, "healthy")
+    }
+}
+
+struct Writer<'a> {
+    catalogue: &'a Catalogue,
+    facts: &'a Facts,
+    several: bool,
+}
+
+impl Writer<'_> {
+    fn name(&self, id: Id) -> String {
+        match self.facts.ancestor(id, Subject::Node) {
+            Some(node) if self.several && node != id => {
+                format!("{}: {}", self.facts.name(node), self.facts.name(id))
+            }
+            _ => self.facts.name(id).to_owned(),
+        }
+    }
+
+    fn sentence(&self, check: usize, id: Id) -> String {
+        let check = &self.catalogue.checks[check];
+        let text = check.finding.render(self.facts, id, &check.limits);
+        match self.facts.ancestor(id, Subject::Node) {
+            Some(node) if self.several => format!("{}: {text}", self.facts.name(node)),
+            _ => text,
+        }
+    }
+
+    fn finding(&self, cause: &Cause) -> Finding {
+        let check = &self.catalogue.checks[cause.check];
+        // A cause has one subject at least.
+        let first = cause.subjects[0];
+        let mut consequences: Vec<Consequence> = cause
+            .consequences
+            .iter()
+            .map(|&(check, id)| Consequence {
+                check: self.catalogue.checks[check].id.to_string(),
+                severity: self.catalogue.checks[check].severity.word(),
+                subject: self.name(id),
+                sentence: self.sentence(check, id),
+            })
+            .collect();
+        consequences.sort_by(|a, b| (&a.check, &a.subject).cmp(&(&b.check, &b.subject)));
+        Finding {
+            check: check.id.to_string(),
+            severity: check.severity.word(),
+            subject: self.name(first),
+            subjects: cause.subjects.iter().map(|id| self.name(*id)).collect(),
+            sentence: self.sentence(cause.check, first),
+            further: cause.subjects[1..]
+                .iter()
+                .map(|id| self.sentence(cause.check, *id))
+                .collect(),
+            why: check.why.trim().to_owned(),
+            fix: check
+                .fix
+                .render(self.facts, first, &check.limits)
+                .trim()
+                .to_owned(),
+            see: check.see.iter().map(|s| s.to_string()).collect(),
+            evidence: check
+                .evidence(self.facts, first)
+                .into_iter()
+                .map(evidence_line)
+                .collect(),
+            consequences,
+        }
+    }
+
+    fn open(&self, verdicts: &[Verdict]) -> Vec<OpenQuestion> {
+        let mut open: Vec<OpenQuestion> = Vec::new();
+        for verdict in verdicts {
+            let Outcome::Unknown(missing) = &verdict.outcome else {
+                continue;
+            };
+            let check = &self.catalogue.checks[verdict.check];
+            let remedy;
+            let missing: Vec<EvidenceLine> = match missing {
+                Missing::Members(subject) => {
+                    let gap = self.facts.members(*subject, verdict.subject).err();
+                    let (value, origin) = match &gap {
+                        Some(gap) => (gap.why.to_string(), gap.origin.to_string()),
+                        None => ("unknown".into(), String::new()),
+                    };
+                    remedy = gap.and_then(|g| g.why.remedy());
+                    vec![EvidenceLine {
+                        fact: format!("which {}s there are", subject.name()),
+                        value,
+                        origin,
+                    }]
+                }
+                Missing::Facts => {
+                    let gaps = check.missing(self.facts, verdict.subject);
+                    remedy = gaps
+                        .iter()
+                        .find_map(|e| e.value.as_ref().err().and_then(|g| g.why.remedy()));
+                    gaps.into_iter().map(evidence_line).collect()
+                }
+            };
+            let name = self.name(verdict.subject);
+            let same = |o: &&mut OpenQuestion| {
+                o.check == *check.id
+                    && o.missing.len() == missing.len()
+                    && o.missing
+                        .iter()
+                        .zip(&missing)
+                        .all(|(a, b)| a.fact == b.fact && a.value == b.value)
+            };
+            match open.iter_mut().rev().find(same) {
+                Some(question) => question.subjects.push(name),
+                None => open.push(OpenQuestion {
+                    check: check.id.to_string(),
+                    title: check.title.clone(),
+                    subjects: vec![name],
+                    blocks: check.open == Open::Blocks,
+                    missing,
+                    remedy: remedy.map(str::to_owned),
+                }),
+            }
+        }
+        open.sort_by_key(|o| !o.blocks);
+        open
+    }
+
+    fn passes(&self, verdicts: &[Verdict]) -> Vec<Pass> {
+        verdicts
+            .iter()
+            .filter(|v| matches!(v.outcome, Outcome::Passes(_)))
+            .map(|v| {
+                let check = &self.catalogue.checks[v.check];
+                Pass {
+                    check: check.id.to_string(),
+                    subject: self.name(v.subject),
+                    evidence: check
+                        .evidence(self.facts, v.subject)
+                        .into_iter()
+                        .map(evidence_line)
+                        .collect(),
+                }
+            })
+            .collect()
+    }
+
+    fn count(&self, verdicts: &[Verdict]) -> Counts {
+        let mut counts = Counts {
+            checks: self.catalogue.checks.len(),
+            verdicts: verdicts.len(),
+            ..Counts::default()
+        };
+        for verdict in verdicts {
+            let check = &self.catalogue.checks[verdict.check];
+            match (&verdict.outcome, check.severity) {
+                (Outcome::Passes(_), _) => counts.passes += 1,
+                (Outcome::Fails, Severity::Error) => counts.errors += 1,
+                (Outcome::Fails, Severity::Warning) => counts.warnings += 1,
+                (Outcome::Fails, Severity::Note) => counts.notes += 1,
+                (Outcome::DoesNotApply, _) => counts.does_not_apply += 1,
+                (Outcome::Unknown(_), _) => {
+                    counts.unknown += 1;
+                    counts.blocking += usize::from(check.open == Open::Blocks);
+                }
+            }
+        }
+        counts
+    }
+
+    fn node(&self, recording: &Recording, id: Id) -> NodeHead {
+        let facts = self.facts;
+        NodeHead {
+            name: facts.name(id).to_owned(),
+            kernel: facts.known(id, node::KERNEL).map(|t| t.to_string()),
+            os: facts.known(id, node::OS).map(|t| t.to_string()),
+            devices: facts.known(id, node::DEVICES),
+            active_ports: facts.known(id, node::ACTIVE_PORTS),
+            recorded: recording.header.utc.clone(),
+            altered: recording.header.altered.clone(),
+            tree: recording.header.tree,
+            truncated: !recording.is_complete(),
+        }
+    }
+
+    fn headline(
+        &self,
+        exit: Exit,
+        causes: &[Finding],
+        notes: &[Finding],
+        open: &[OpenQuestion],
+        nodes: &[NodeHead],
+        empty: bool,
+    ) -> String {
+        let lead = causes.first().or(match exit {
+            Exit::Errors => notes.first(),
+            _ => None,
+        });
+        if let Some(cause) = lead {
+            let more = match cause.subjects.len() - 1 {
+                0 => String::new(),
+                _ => format!(" (and {})", some(&cause.subjects[1..])),
+            };
+            let others = match causes.len().saturating_sub(1) {
+                0 => String::new(),
+                1 => "; one other cause below".into(),
+                n => format!("; {n} other causes below"),
+            };
+            return format!("{}{more}{others}", cause.sentence);
+        }
+        if empty {
+            let known = nodes.iter().all(|n| n.devices == Some(0));
+            return if known {
+                "nothing to examine: no RDMA device on this node".into()
+            } else {
+                let why = open
+                    .iter()
+                    .flat_map(|o| &o.missing)
+                    .find(|m| m.fact.contains("device"));
+                match why {
+                    Some(line) => format!(
+                        "undecided: whether there are RDMA devices is unknown ({}: {})",
+                        line.value, line.origin
+                    ),
+                    None => "undecided: whether there are RDMA devices is unknown".into(),
+                }
+            };
+        }
+        match exit {
+            Exit::Undecided => match open.iter().find(|o| o.blocks).or(open.first()) {
+                Some(question) => {
+                    let missing = question.missing.first();
+                    let why = missing.map_or(String::new(), |m| {
+                        format!(": {} is unknown ({})", m.fact, m.value)
+                    });
+                    format!("undecided on {}{why}", some(&question.subjects))
+                }
+                None => "undecided".into(),
+            },
+            _ => {
+                let devices: u64 = nodes.iter().filter_map(|n| n.devices).sum();
+                let ports: u64 = nodes.iter().filter_map(|n| n.active_ports).sum();
+                let noted = match notes.len() {
+                    0 => String::new(),
+                    1 => ", one note".into(),
+                    n => format!(", {n} notes"),
+                };
+                let left = match open.len() {
+                    0 => String::new(),
+                    1 => ", one open question".into(),
+                    n => format!(", {n} open questions"),
+                };
+                let of = if nodes.len() > 1 {
+                    format!("{} nodes, ", nodes.len())
+                } else {
+                    String::new()
+                };
+                let knows_ports = nodes.iter().all(|n| n.active_ports.is_some());
+                let active = if knows_ports {
+                    format!(", {} active", plural(ports, "port"))
+                } else {
+                    String::new()
+                };
+                format!(
+                    "healthy: {of}{}{active}{noted}{left}",
+                    plural(devices, "RDMA device")
+                )
+            }
+        }
+    }
+}
+
+/// A fact as a line of evidence.
+pub fn evidence_line(evidence: crate::check::Evidence) -> EvidenceLine {
+    match evidence.value {
+        Ok(value) => EvidenceLine {
+            fact: evidence.fact,
+            value: value.to_string(),
+            origin: evidence.origin.map_or(String::new(), |o| o.to_string()),
+        },
+        Err(gap) => EvidenceLine {
+            fact: evidence.fact,
+            value: gap.why.to_string(),
+            origin: gap.origin.to_string(),
+        },
+    }
+}
+
+/// `3 ports`, `1 port`.
+pub fn plural(n: u64, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+/// The first few names, and how many more.
+pub fn some(names: &[String]) -> String {
+    const SHOWN: usize = 4;
+    if names.len() <= SHOWN + 1 {
+        return names.join(", ");
+    }
+    format!(
+        "{} and {} more",
+        names[..SHOWN].join(", "),
+        names.len() - SHOWN
+    )
+}
+
+/// Facts for `rdma-doctor facts`: every fact of every instance, in the order of the schema.
+pub fn all_facts(facts: &Facts) -> Vec<(Id, &'static str, Fact<crate::fact::Value>)> {
+    let mut all = Vec::new();
+    for subject in Subject::ALL {
+        for id in facts.all(subject) {
+            for (index, schema) in subject.schema().facts.iter().enumerate() {
+                let fact = match facts.look(id, index) {
+                    Some(fact) => fact.clone(),
+                    None => Fact::Unknown(facts.unset(id, index)),
+                };
+                all.push((id, schema.name, fact));
+            }
+        }
+    }
+    all
+}

@@ -142,6 +142,26 @@ impl<T> Clone for Key<T> {
 }
 impl<T> Copy for Key<T> {}
 
+/// The place of a name in a list that has it, found while compiling.
+pub(crate) const fn position(names: &[&str], name: &str) -> usize {
+    let mut at = 0;
+    while at < names.len() {
+        let (one, other) = (names[at].as_bytes(), name.as_bytes());
+        let mut same = one.len() == other.len();
+        let mut i = 0;
+        while same && i < one.len() {
+            same = one[i] == other[i];
+            i += 1;
+        }
+        if same {
+            return at;
+        }
+        at += 1;
+    }
+    // Only a macro that lists other names than it looks up comes here, and then it does not compile.
+    usize::MAX
+}
+
 /// Declares a subject: its schema, and a typed key for each of its facts.
 macro_rules! subject {
     (
@@ -149,12 +169,13 @@ macro_rules! subject {
         $subject:ident = $name:literal from $probe:literal;
         $( $(#[doc = $fact_doc:literal])* $key:ident: $ty:ty = $fact:literal from $fact_probe:literal; )*
     ) => {
-        #[expect(non_camel_case_types, clippy::upper_case_acronyms, reason = "the names of the keys, numbered")]
-        enum Index { $($key),* }
+        const NAMES: &[&str] = &[$($fact),*];
         $(
             $(#[doc = $fact_doc])*
-            pub const $key: $crate::fact::Key<$ty> =
-                $crate::fact::Key::new($crate::fact::Subject::$subject, Index::$key as usize);
+            pub const $key: $crate::fact::Key<$ty> = $crate::fact::Key::new(
+                $crate::fact::Subject::$subject,
+                $crate::fact::schema::position(NAMES, $fact),
+            );
         )*
         $(#[doc = $doc])*
         pub static SCHEMA: $crate::fact::SubjectSchema = $crate::fact::SubjectSchema {

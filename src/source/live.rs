@@ -141,3 +141,32 @@ pub fn own_executable() -> PathBuf {
     // The link names the file even after it was replaced by a newer one, and works in a chroot with /proc.
     PathBuf::from("/proc/self/exe")
 }
+
+/// Sixteen bytes that nobody can guess, for the key of a recording's pseudonyms.
+///
+/// # Errors
+///
+/// The kernel has no generator (before Linux 3.17), or it gave fewer bytes.
+pub fn random_bytes() -> std::io::Result<[u8; 16]> {
+    let mut bytes = [0; 16];
+    let got = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    if got < bytes.len() {
+        Err(std::io::ErrorKind::UnexpectedEof.into())
+    } else {
+        Ok(bytes)
+    }
+}
+
+/// The names of the user who runs the doctor, which a recording must not tell.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what is looked for in order to be redacted"
+)]
+pub fn user_names() -> Vec<String> {
+    let names = ["USER", "LOGNAME", "SUDO_USER"]
+        .into_iter()
+        .filter_map(|v| std::env::var(v).ok());
+    let mut names: Vec<String> = names.filter(|n| n.len() > 1 && n != "root").collect();
+    names.dedup();
+    names
+}

@@ -278,6 +278,7 @@ impl Recording {
                 }
             }
             Line::Pending { probe, question } => {
+                self.lines -= 1;
                 self.pending.retain(|(p, _)| *p != probe);
                 self.pending.push((probe, question));
             }
@@ -298,6 +299,17 @@ impl Recording {
     pub fn pending(&self, probe: &str) -> Option<&Question> {
         let (_, question) = self.pending.iter().rev().find(|(p, _)| &**p == probe)?;
         Some(question)
+    }
+
+    /// How often a probe asked a question and got a reply.
+    pub fn times_asked(&self, probe: &str, question: &Question) -> u32 {
+        let Some(&at) = self.questions.get(question) else {
+            return 0;
+        };
+        self.entries[at as usize]
+            .iter()
+            .filter(|e| &*e.probe == probe)
+            .count() as u32
     }
 
     /// How a probe ended, where it did not end well.

@@ -1,1 +1,282 @@
-//! To be written.
+//! Redaction: a recording that can be shown. Names, addresses and serial numbers become keyed pseudonyms that keep what
+//! judgement reads off them, so that a redacted recording gives the verdicts of the raw one.
+//!
+//! The same thing has the same pseudonym in every line, in questions too: a network device that is named after its MAC
+//! address is found again under its pseudonym. What is not known to be harmless is left out, and says so.
+
+mod addresses;
+mod files;
+mod key;
+mod netlink;
+mod text;
+mod value;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+pub use key::Key;
+
+use self::files::Rule;
+use self::text::Kind;
+use self::words::Names;
+use super::question::{Argument, Call};
+use super::wire::{Ended, Header, Line};
+use super::{Answer, Question, Refusal, Reply};
+
+/// What a raw recording holds and a redacted one does not, for `--no-redact` to say.
+pub const LEFT_IN: &str = "host names, IP and MAC addresses, GUIDs, serial numbers, user names, home directories, and secrets in NCCL_, UCX_, FI_ and CUDA_ variables";
+
+/// Why a reply is not in a redacted recording.
+const LEFT_OUT: &str = "left out by the redaction";
+
+/// Redacts the lines of recordings.
+#[derive(Clone, Debug)]
+pub struct Redactor {
+    key: Key,
+    names: Names,
+}
+
+impl Redactor {
+    /// Redacts under this key. `users` are names of users, and home directories where they begin with `/`.
+    pub fn new(key: Key, node_name: &str, users: &[&str]) -> Self {
+        Redactor {
+            key,
+            names: Names::new(node_name, users),
+        }
+    }
+
+    /// The first line.
+    pub fn header(&self, header: Header) -> Header {
+        Header {
+            node: match header.node.as_str() {
+                "" => String::new(),
+                node => self.key.host(node),
+            },
+            redacted: true,
+            altered: header.altered.map(|text| self.scan(&text, Kind::FREE)),
+            ..header
+        }
+    }
+
+    /// Any other line.
+    pub fn line(&self, line: Line) -> Line {
+        match line {
+            Line::Reply {
+                probe,
+                question,
+                repeat,
+                reply,
+            } => {
+                let said = match reply.said {
+                    Ok(answer) => self.answer(&question, answer),
+                    Err(refusal) => Err(self.refusal(refusal)),
+                };
+                Line::Reply {
+                    probe,
+                    question: self.question(question),
+                    repeat,
+                    reply: Reply { at: reply.at, said },
+                }
+            }
+            Line::Pending { probe, question } => Line::Pending {
+                probe,
+                question: self.question(question),
+            },
+            Line::Ended(ended) => Line::Ended(Ended {
+                how: self.free(&ended.how),
+                ..ended
+            }),
+            Line::Drop(question) => Line::Drop(self.question(question)),
+            Line::Complete { lines } => Line::Complete { lines },
+        }
+    }
+
+    /// The pseudonym of a host's name, as the header has it.
+    pub fn host(&self, name: &str) -> String {
+        self.key.host(name)
+    }
+
+    fn scan(&self, text: &str, kind: Kind) -> String {
+        scan(&self.key, &self.names, text, kind)
+    }
+
+    fn free(&self, text: &str) -> Arc<str> {
+        self.scan(text, Kind::FREE).into()
+    }
+
+    fn question(&self, question: Question) -> Question {
+        match question {
+            Question::Read(path) => Question::Read(self.path(&path)),
+            Question::List(path) => Question::List(self.path(&path)),
+            Question::Link(path) => Question::Link(self.path(&path)),
+            Question::Stat(path) => Question::Stat(self.path(&path)),
+            Question::StatVfs(path) => Question::StatVfs(self.path(&path)),
+            Question::Open(path) => Question::Open(self.path(&path)),
+            Question::Run(argv) => Question::Run(argv.iter().map(|word| self.free(word)).collect()),
+            Question::Netlink(call) => Question::Netlink(self.call(call)),
+            Question::Call(call) => Question::Call(self.call(call)),
+            Question::Env(_) | Question::Wait(_) => question,
+        }
+    }
+
+    fn path(&self, path: &Arc<str>) -> Arc<str> {
+        let free = !files::is_kernel(path);
+        let mapped = self.scan(path, Kind { free, ..Kind::NAME });
+        if mapped == **path {
+            Arc::clone(path)
+        } else {
+            mapped.into()
+        }
+    }
+
+    fn call(&self, call: Call) -> Call {
+        let args = call.args.iter().map(|(name, value)| {
+            let value = match value {
+                Argument::Text(text) => Argument::Text(self.scan(text, Kind::NAME).into()),
+                Argument::Number(number) => Argument::Number(*number),
+            };
+            (Arc::clone(name), value)
+        });
+        Call {
+            name: call.name,
+            args: args.collect(),
+        }
+    }
+
+    fn answer(&self, question: &Question, answer: Answer) -> Result<Answer, Refusal> {
+        let left_out = || Refusal::NotAsked(LEFT_OUT.into());
+        let (key, names) = (&self.key, &self.names);
+        Ok(match (question, answer) {
+            (Question::Netlink(call), Answer::Bytes(bytes)) if call.name.starts_with("rdma/") => {
+                Answer::Bytes(
+                    netlink::messages(key, names, &bytes)
+                        .ok_or_else(left_out)?
+                        .into(),
+                )
+            }
+            (Question::Netlink(call), Answer::Text(text)) if call.name.starts_with("rdma/") => {
+                as_recorded(netlink::messages(key, names, text.as_bytes()).ok_or_else(left_out)?)
+            }
+            (Question::Read(path), Answer::Text(text)) => match files::rule(path) {
+                Rule::PciConfig => as_recorded(files::pci_config(key, text.as_bytes())),
+                rule => Answer::Text(
+                    files::content(key, names, rule, &text)
+                        .ok_or_else(left_out)?
+                        .into(),
+                ),
+            },
+            (Question::Read(path), Answer::Bytes(bytes)) => match files::rule(path) {
+                Rule::PciConfig => Answer::Bytes(files::pci_config(key, &bytes).into()),
+                rule => {
+                    let text = latin_1(&bytes).ok_or_else(left_out)?;
+                    let mapped = files::content(key, names, rule, &text).ok_or_else(left_out)?;
+                    Answer::Bytes(
+                        mapped
+                            .chars()
+                            .map(|c| u8::try_from(c).unwrap_or(b'?'))
+                            .collect(),
+                    )
+                }
+            },
+            (Question::Link(_), Answer::Text(text)) => {
+                let free = text.starts_with('/') && !files::is_kernel(&text);
+                Answer::Text(self.scan(&text, Kind { free, ..Kind::NAME }).into())
+            }
+            (Question::Run(_), Answer::Text(text)) => Answer::Text(self.free(&text)),
+            (Question::Env(_), Answer::Value(value)) => {
+                Answer::Value(Arc::new(value::environment(key, names, &value)))
+            }
+            (_, Answer::Value(value)) => {
+                Answer::Value(Arc::new(value::reply(key, names, "", &value)))
+            }
+            (question, Answer::Names(listed)) => {
+                let free = question.path().is_some_and(|path| !files::is_kernel(path));
+                // The order of the listing stays, for whoever asks on in that order.
+                let kind = Kind { free, ..Kind::NAME };
+                Answer::Names(
+                    listed
+                        .iter()
+                        .map(|name| self.scan(name, kind).into())
+                        .collect(),
+                )
+            }
+            (_, Answer::Text(_) | Answer::Bytes(_)) => return Err(left_out()),
+        })
+    }
+
+    fn refusal(&self, refusal: Refusal) -> Refusal {
+        match refusal {
+            Refusal::LibraryMissing(words) => Refusal::LibraryMissing(self.free(&words)),
+            Refusal::SymbolMissing(words) => Refusal::SymbolMissing(self.free(&words)),
+            Refusal::CommandFailed(status, words) => {
+                Refusal::CommandFailed(status, self.free(&words))
+            }
+            Refusal::Crash(words) => Refusal::Crash(self.free(&words)),
+            Refusal::NotAsked(words) => Refusal::NotAsked(self.free(&words)),
+            Refusal::Errno(_)
+            | Refusal::CommandMissing
+            | Refusal::Timeout
+            | Refusal::TooLarge
+            | Refusal::NotRecorded => refusal,
+        }
+    }
+}
+
+/// Bytes as a recording holds them: as text where they are valid UTF-8.
+fn as_recorded(bytes: Vec<u8>) -> Answer {
+    match String::from_utf8(bytes) {
+        Ok(text) => Answer::Text(text.into()),
+        Err(error) => Answer::Bytes(error.into_bytes().into()),
+    }
+}
+
+/// Text in an eight-bit encoding, each byte one character; `None` where the bytes are no text.
+fn latin_1(bytes: &[u8]) -> Option<String> {
+    let is_text = bytes
+        .iter()
+        .all(|b| *b >= b' ' || matches!(b, b'\t' | b'\n' | b'\r'));
+    is_text.then(|| bytes.iter().map(|b| char::from(*b)).collect())
+}
+
+/// Replaces every address, GUID and known name in a text.
+fn scan(key: &Key, names: &Names, text: &str, kind: Kind) -> String {
+    let bytes = text.as_bytes();
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let before = at
+            .checked_sub(1)
+            .and_then(|before| bytes.get(before))
+            .copied();
+        let begins = !before.is_some_and(text::in_word);
+        // A name may follow an underscore, an address does not.
+        let name_begins =
+            byte.is_ascii_alphanumeric() && !before.is_some_and(|b| b.is_ascii_alphanumeric());
+        let double = byte == b':' && bytes.get(at + 1) == Some(&b':') && before != Some(b':');
+        let mut found = names.at(key, text, at, name_begins, kind);
+        if found.is_none() && begins && (byte.is_ascii_alphanumeric() || double) {
+            found = text::address_at(key, text, at, kind);
+        }
+        if let Some((taken, mapped)) = found.filter(|(taken, _)| *taken > 0) {
+            out.push_str(&mapped);
+            at += taken;
+            continue;
+        }
+        // Nothing begins inside a word; and a character of several bytes is one.
+        let rest = text.get(at..).unwrap_or("");
+        let word = rest
+            .bytes()
+            .position(|b| !b.is_ascii_alphanumeric())
+            .unwrap_or(rest.len());
+        let taken = match word {
+            0 => rest.chars().next().map_or(1, char::len_utf8),
+            word => word,
+        };
+        out.push_str(rest.get(..taken).unwrap_or(""));
+        at += taken;
+    }
+    out
+}

@@ -1,1 +1,449 @@
-//! To be written.
+//! Probes in child processes: only children ask the machine.
+//!
+//! A hung driver, a crashed vendor library or a read stuck in the kernel costs replies; it cannot hang or kill the doctor.
+//! Each child runs in a process group of its own, is killed with it when its budget is spent, and ends by itself when the parent is gone.
+
+use std::io::{BufRead, BufReader, BufWriter, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal};
+
+use super::live::{self, Live};
+use super::recorder::Recorder;
+use super::recording::Recording;
+use super::wire::{self, Ended, Header, Line};
+use super::{Question, Refusal, Reply, Source};
+
+/// What to record, and for how long.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// A directory to examine in place of the machine.
+    pub root: Option<PathBuf>,
+    /// Pause between two readings of the counters.
+    pub sample: Option<Duration>,
+    /// When the recording ends, whatever is still open.
+    pub deadline: Duration,
+    /// The probes: name and budget.
+    pub probes: Vec<(&'static str, Duration)>,
+    /// The program that runs the probes, where it is not this one.
+    pub program: Option<PathBuf>,
+}
+
+/// What happens while a machine is recorded, for a progress line.
+pub enum Progress<'a> {
+    /// These probes have been running for half a second or longer.
+    Waiting(&'a [&'a str]),
+    /// All probes have ended.
+    Done,
+}
+
+enum Event {
+    Line(usize, Box<Line>),
+    Closed(usize),
+}
+
+struct Running {
+    name: &'static str,
+    child: Option<Child>,
+    ends: Instant,
+    closed: bool,
+    end_said: bool,
+}
+
+/// How often the children are looked after.
+const TICK: Duration = Duration::from_millis(100);
+/// How long a killed child may take to go. One in uninterruptible sleep is left, never waited for.
+const GRACE: Duration = Duration::from_millis(100);
+
+/// Records a machine: starts a child for each probe, and keeps what they say.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the parent keeps the children's time"
+)]
+pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording {
+    let started_ns = live::boottime_ns();
+    let begun = Instant::now();
+    let mut recording = Recording::new(Header {
+        version: wire::VERSION.into(),
+        node: if plan.root.is_some() {
+            String::new()
+        } else {
+            live::node_name()
+        },
+        utc: live::utc_now(),
+        boottime_ns: started_ns,
+        redacted: false,
+        doctor: env!("CARGO_PKG_VERSION").into(),
+        tree: plan.root.is_some(),
+        altered: None,
+        base: None,
+    });
+    let (events, inbox) = mpsc::channel();
+    let mut running: Vec<Running> = Vec::with_capacity(plan.probes.len());
+    for (index, (name, budget)) in plan.probes.iter().enumerate() {
+        let (child, end_said) = match start(plan, name, started_ns, index, &events) {
+            Ok(child) => (Some(child), false),
+            Err(error) => {
+                let how = format!("its process did not start: {error}").into();
+                recording.add(Line::Ended(Ended {
+                    probe: Arc::from(*name),
+                    how,
+                    at: 0,
+                }));
+                (None, true)
+            }
+        };
+        let closed = child.is_none();
+        let ends = begun + (*budget + plan.sample.unwrap_or_default()).min(plan.deadline);
+        running.push(Running {
+            name,
+            child,
+            ends,
+            closed,
+            end_said,
+        });
+    }
+    drop(events);
+    let since = || (live::boottime_ns().saturating_sub(started_ns)) / 1000;
+    let mut shown = false;
+    while running.iter().any(|r| !r.closed) {
+        let now = Instant::now();
+        for r in running.iter_mut().filter(|r| !r.closed && now >= r.ends) {
+            stop(r, &mut recording, since());
+        }
+        if now.duration_since(begun) >= Duration::from_millis(500) {
+            let names: Vec<&str> = running
+                .iter()
+                .filter(|r| !r.closed)
+                .map(|r| r.name)
+                .collect();
+            progress(Progress::Waiting(&names));
+            shown = true;
+        }
+        let next = running
+            .iter()
+            .filter(|r| !r.closed)
+            .map(|r| r.ends)
+            .min()
+            .unwrap_or(now);
+        match inbox.recv_timeout(next.saturating_duration_since(now).min(TICK)) {
+            Ok(Event::Line(index, line)) => {
+                running[index].end_said |= matches!(*line, Line::Ended(_));
+                recording.add(*line);
+            }
+            Ok(Event::Closed(index)) => {
+                running[index].closed = true;
+                reap(&mut running[index], &mut recording, since());
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    if shown {
+        progress(Progress::Done);
+    }
+    let lines = recording.lines();
+    recording.add(Line::Complete { lines });
+    recording
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "children are this same program, one for each probe"
+)]
+fn start(
+    plan: &Plan,
+    name: &'static str,
+    started_ns: u64,
+    index: usize,
+    events: &Sender<Event>,
+) -> std::io::Result<Child> {
+    let spawn = |program: &Path| {
+        let mut command = Command::new(program);
+        command
+            .arg("__probe")
+            .arg(name)
+            .arg("--started")
+            .arg(started_ns.to_string());
+        if let Some(root) = &plan.root {
+            command.arg("--root").arg(root);
+        }
+        if let Some(sample) = plan.sample {
+            command
+                .arg("--sample")
+                .arg(sample.as_secs_f64().to_string());
+        }
+        // The parent's end of standard input is the lifeline: when the parent is gone, however it went, the child reads its end.
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+    };
+    let mut child = match &plan.program {
+        Some(program) => spawn(program)?,
+        None => spawn(&live::own_executable()).or_else(|_| spawn(&std::env::current_exe()?))?,
+    };
+    let Some(pipe) = child.stdout.take() else {
+        return Ok(child);
+    };
+    let events = events.clone();
+    std::thread::spawn(move || {
+        let mut reader = BufReader::with_capacity(1 << 16, pipe);
+        let mut text = String::new();
+        // A child that writes what is no line of a recording is not read further: what it asked stays unknown.
+        while matches!((&mut reader).take(32 << 20).read_line(&mut text), Ok(n) if n > 0) {
+            let Ok(line) = wire::parse_line(text.trim_end()) else {
+                break;
+            };
+            if events.send(Event::Line(index, Box::new(line))).is_err() {
+                return;
+            }
+            text.clear();
+        }
+        let _ = events.send(Event::Closed(index));
+    });
+    Ok(child)
+}
+
+/// Kills a probe whose time is up. The question at which it hangs gets the reply *timeout*.
+fn stop(running: &mut Running, recording: &mut Recording, at: u64) {
+    running.closed = true;
+    running.end_said = true;
+    if let Some(child) = &mut running.child {
+        kill_group(child);
+        if wait_a_moment(child).is_some() {
+            running.child = None;
+        }
+    }
+    let at_question = recording.pending(running.name).cloned();
+    let mut how = format!(
+        "no end within {}",
+        crate::fact::Seconds((at as f64 / 1e6 * 10.0).round() / 10.0)
+    );
+    if let Some(question) = at_question {
+        how = format!("{how}, stuck at {question}");
+        let reply = Reply {
+            at,
+            said: Err(Refusal::Timeout),
+        };
+        let repeat = recording.times_asked(running.name, &question);
+        recording.add(Line::Reply {
+            probe: running.name.into(),
+            question,
+            repeat,
+            reply,
+        });
+    }
+    recording.add(Line::Ended(Ended {
+        probe: running.name.into(),
+        how: how.into(),
+        at,
+    }));
+}
+
+fn kill_group(child: &Child) {
+    if let Some(pid) = Pid::from_raw(child.id() as i32) {
+        let _ = rustix::process::kill_process_group(pid, Signal::KILL);
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the parent keeps the children's time"
+)]
+fn wait_a_moment(child: &mut Child) -> Option<std::process::ExitStatus> {
+    let begun = Instant::now();
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return Some(status),
+            Ok(None) if begun.elapsed() < GRACE => std::thread::sleep(Duration::from_millis(1)),
+            _ => return None,
+        }
+    }
+}
+
+/// Takes the status of a child that closed its output. Anything but success is said, once.
+fn reap(running: &mut Running, recording: &mut Recording, at: u64) {
+    use std::os::unix::process::ExitStatusExt;
+    let Some(mut child) = running.child.take() else {
+        return;
+    };
+    let status = match wait_a_moment(&mut child) {
+        Some(status) => status,
+        None => {
+            kill_group(&child);
+            match wait_a_moment(&mut child) {
+                Some(status) => status,
+                None => return,
+            }
+        }
+    };
+    // What a probe forked and left behind ends with its group.
+    kill_group(&child);
+    if status.success() || running.end_said {
+        return;
+    }
+    let mut how = match (status.signal(), status.code()) {
+        (Some(signal), _) => format!("its process was killed by signal {signal}"),
+        (None, code) => format!("its process ended with status {}", code.unwrap_or(-1)),
+    };
+    if let Some(question) = recording.pending(running.name).cloned() {
+        how = format!("{how} at {question}");
+        let reply = Reply {
+            at,
+            said: Err(Refusal::Crash(how.as_str().into())),
+        };
+        let repeat = recording.times_asked(running.name, &question);
+        recording.add(Line::Reply {
+            probe: running.name.into(),
+            question,
+            repeat,
+            reply,
+        });
+    }
+    recording.add(Line::Ended(Ended {
+        probe: running.name.into(),
+        how: how.into(),
+        at,
+    }));
+}
+
+/// What a child shares between the thread that asks and the one that watches.
+struct Outlet {
+    out: BufWriter<std::io::Stdout>,
+    asking: Option<(Question, Instant)>,
+    announced: bool,
+}
+
+impl Outlet {
+    fn write(&mut self, line: &Line) {
+        if let Some(text) = wire::write_line(line) {
+            // A parent that is gone needs no lines; the lifeline ends this process.
+            let _ = writeln!(self.out, "{text}");
+        }
+    }
+}
+
+/// Notes which question is being asked, so that the watcher can name one that takes long.
+struct Watched<S> {
+    source: S,
+    probe: Arc<str>,
+    outlet: Arc<Mutex<Outlet>>,
+}
+
+impl<S: Source> Source for Watched<S> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the child times its own questions"
+    )]
+    fn ask(&self, question: &Question) -> Reply {
+        {
+            let mut outlet = self.outlet.lock().unwrap_or_else(PoisonError::into_inner);
+            // Library calls can crash the process: what was said before, and what is asked, is on its way first.
+            let call = matches!(
+                question,
+                Question::Call(_) | Question::Netlink(_) | Question::Run(_)
+            );
+            if call {
+                let line = Line::Pending {
+                    probe: Arc::clone(&self.probe),
+                    question: question.clone(),
+                };
+                outlet.write(&line);
+                let _ = outlet.out.flush();
+            }
+            outlet.asking = Some((question.clone(), Instant::now()));
+            outlet.announced = call;
+        }
+        let reply = self.source.ask(question);
+        self.outlet
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .asking = None;
+        reply
+    }
+}
+
+/// The child's side: runs one probe's questions over the machine and writes the replies to standard output.
+///
+/// `run` is the probe: it asks the source that it is given.
+pub fn child(
+    name: &str,
+    started_ns: u64,
+    root: Option<&Path>,
+    sample: Option<Duration>,
+    run: impl FnOnce(&dyn Source),
+) -> std::io::Result<()> {
+    let source = match root {
+        Some(root) => Live::tree(started_ns, root)?,
+        None => Live::machine(started_ns, sample),
+    };
+    let outlet = Arc::new(Mutex::new(Outlet {
+        out: BufWriter::with_capacity(1 << 16, std::io::stdout()),
+        asking: None,
+        announced: false,
+    }));
+    std::thread::spawn(lifeline);
+    let watched = Arc::clone(&outlet);
+    let probe: Arc<str> = name.into();
+    std::thread::spawn(move || watch(&watched, &probe));
+    let sink = Arc::clone(&outlet);
+    let recorder = Recorder::new(
+        Watched {
+            source,
+            probe: name.into(),
+            outlet: Arc::clone(&outlet),
+        },
+        name,
+        move |line| {
+            sink.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .write(&line);
+        },
+    );
+    run(&recorder);
+    let mut outlet = outlet.lock().unwrap_or_else(PoisonError::into_inner);
+    outlet.out.flush()
+}
+
+/// Names a question that takes long, so that the parent knows at what it kills the child.
+fn watch(outlet: &Mutex<Outlet>, probe: &Arc<str>) {
+    loop {
+        std::thread::sleep(Duration::from_millis(50));
+        let mut outlet = outlet.lock().unwrap_or_else(PoisonError::into_inner);
+        let late = match &outlet.asking {
+            Some((question, since))
+                if !outlet.announced && since.elapsed() > Duration::from_millis(50) =>
+            {
+                Some(question.clone())
+            }
+            _ => None,
+        };
+        if let Some(question) = late {
+            outlet.announced = true;
+            outlet.write(&Line::Pending {
+                probe: Arc::clone(probe),
+                question,
+            });
+        }
+        let _ = outlet.out.flush();
+    }
+}
+
+/// Ends this process, and its group, when the parent's end of the pipe is gone.
+fn lifeline() {
+    let mut byte = [0];
+    let _ = std::io::stdin().read(&mut byte);
+    // Started by hand, the process may not lead its group: then it ends alone.
+    if rustix::process::getpgrp() == rustix::process::getpid() {
+        let _ = rustix::process::kill_process_group(rustix::process::getpgrp(), Signal::KILL);
+    }
+    std::process::exit(i32::from(crate::exit::Exit::Internal.code()));
+}

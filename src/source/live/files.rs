@@ -188,6 +188,12 @@ pub fn read_input(path: &Path) -> std::io::Result<String> {
     Ok(text)
 }
 
+/// Writes a file that the user named.
+#[expect(clippy::disallowed_methods, reason = "an output named by the user")]
+pub fn write_output(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    std::fs::write(path, bytes)
+}
+
 /// The files below a directory that the user named whose names end so, sorted.
 #[expect(clippy::disallowed_methods, reason = "an input named by the user")]
 pub fn list_input(dir: &Path, extension: &str) -> std::io::Result<Vec<std::path::PathBuf>> {

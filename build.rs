@@ -1,0 +1,57 @@
+//! Puts the files of `checks/` into the binary.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "a build script reads the source tree, writes to OUT_DIR and speaks to cargo"
+)]
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+
+fn main() -> io::Result<()> {
+    let variable = |name| env::var_os(name).ok_or_else(|| io::Error::other(name));
+    let root = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
+    let out = PathBuf::from(variable("OUT_DIR")?);
+    let checks = root.join("checks");
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=checks");
+
+    let mut found = Vec::new();
+    if checks.is_dir() {
+        collect(&checks, &mut found)?;
+    }
+    found.sort();
+    let mut list = String::from("&[\n");
+    for path in &found {
+        let inside = path.strip_prefix(&root).map_err(io::Error::other)?;
+        let inside = inside
+            .to_str()
+            .ok_or_else(|| io::Error::other("a name is no UTF-8"))?;
+        let whole = path
+            .to_str()
+            .ok_or_else(|| io::Error::other("a path is no UTF-8"))?;
+        writeln!(list, "    ({inside:?}, include_str!({whole:?})),").map_err(io::Error::other)?;
+    }
+    list.push_str("]\n");
+    fs::write(out.join("checks.rs"), list)?;
+
+    let retired = match fs::read_to_string(checks.join("RETIRED")) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => String::new(),
+        read => read?,
+    };
+    fs::write(out.join("RETIRED"), retired)
+}
+
+fn collect(dir: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(&path, found)?;
+        } else if path.extension().is_some_and(|e| e == "toml") {
+            found.push(path);
+        }
+    }
+    Ok(())
+}

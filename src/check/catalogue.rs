@@ -1,0 +1,225 @@
+//! All checks: the built-in ones, and a site's own.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use super::diagnostic::{CheckError, nearest};
+use super::{Check, file, glob, lexer, strict, typing};
+use crate::source::live::files;
+
+/// The built-in files: path, text.
+const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/checks.rs"));
+
+/// Ids that once were checks: `checks/RETIRED`, an id and the reason a line.
+const RETIRED: &str = include_str!(concat!(env!("OUT_DIR"), "/RETIRED"));
+
+/// Checks, sorted by id.
+#[derive(Debug, Default)]
+pub struct Catalogue {
+    /// The checks.
+    pub checks: Vec<Check>,
+}
+
+/// A choice of checks, or of a limit, that names nothing.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SelectionError {
+    /// No check fits.
+    #[error("no check is named `{pattern}`{}", suggestion(nearest))]
+    NoCheck {
+        /// What was asked for.
+        pattern: String,
+        /// The id that is most like it.
+        nearest: Option<String>,
+    },
+    /// The check has no such limit.
+    #[error("check `{id}` has no limit `{name}`{}", suggestion(nearest))]
+    NoLimit {
+        /// The check.
+        id: String,
+        /// What was asked for.
+        name: String,
+        /// The limit that is most like it.
+        nearest: Option<String>,
+    },
+    /// The limit cannot have this value.
+    #[error("limit `{name}` of check `{id}`: {problem}")]
+    WrongLimit {
+        /// The check.
+        id: String,
+        /// The limit.
+        name: String,
+        /// What is wrong with the value.
+        problem: String,
+    },
+}
+
+fn suggestion(nearest: &Option<String>) -> String {
+    match nearest {
+        Some(near) => format!("; the nearest is `{near}`"),
+        None => String::new(),
+    }
+}
+
+impl Catalogue {
+    /// The built-in checks.
+    pub fn embedded() -> Result<Self, CheckError> {
+        let mut catalogue = Catalogue {
+            checks: Vec::with_capacity(EMBEDDED.len()),
+        };
+        for (path, text) in EMBEDDED {
+            let id = id_of(path.strip_prefix("checks/").unwrap_or(path));
+            let check = read(id, Cow::Borrowed(*path), Cow::Borrowed(*text))?;
+            catalogue.checks.push(check);
+        }
+        catalogue.sort()?;
+        Ok(catalogue)
+    }
+
+    /// The built-in checks, held to more than a site's own: each has its examples and they hold, its finding and its
+    /// remedy keep to the project's words, what it explains exists.
+    pub fn embedded_strict() -> Result<Self, CheckError> {
+        let catalogue = Catalogue::embedded()?;
+        let complaints = strict::complaints(&catalogue);
+        match complaints.is_empty() {
+            true => Ok(catalogue),
+            false => Err(CheckError::whole("checks", complaints.join("\n"))),
+        }
+    }
+
+    /// Adds a site's checks: every TOML file below a directory. Their examples are read as well.
+    pub fn add_dir(&mut self, dir: &Path) -> Result<(), CheckError> {
+        let named = dir.display().to_string();
+        let paths = files::list_input(dir, "toml").map_err(|e| CheckError::whole(&named, e))?;
+        for path in paths {
+            let inside = path.strip_prefix(dir).unwrap_or(&path);
+            let inside = inside.to_string_lossy();
+            // Kubernetes keeps a ConfigMap's files twice, once below a name that begins so.
+            if inside.split('/').any(|part| part.starts_with('.')) {
+                continue;
+            }
+            let name = path.display().to_string();
+            let text = files::read_input(&path).map_err(|e| CheckError::whole(&name, e))?;
+            self.add(id_of(&inside), name, text)?;
+        }
+        self.sort()
+    }
+
+    /// Adds one check of a site from its text.
+    fn add(&mut self, id: &str, path: String, text: String) -> Result<(), CheckError> {
+        let check = read(id, path.into(), text.into())?;
+        check.examples()?;
+        self.checks.push(check);
+        Ok(())
+    }
+
+    /// Puts the checks in order; two of one id are an error.
+    fn sort(&mut self) -> Result<(), CheckError> {
+        self.checks.sort_by(|a, b| a.id.cmp(&b.id));
+        for pair in self.checks.windows(2) {
+            if let [first, second] = pair
+                && first.id == second.id
+            {
+                let message = format!("check `{}` is already defined in {}", second.id, first.path);
+                return Err(CheckError::whole(&second.path, message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps the checks that fit one of `only` (all, where it is empty) and none of `skip`: ids, or patterns with `*`
+    /// and `?`. A pattern that fits nothing is an error.
+    pub fn select(&mut self, only: &[String], skip: &[String]) -> Result<(), SelectionError> {
+        for pattern in only.iter().chain(skip) {
+            if !self.checks.iter().any(|c| glob::fits(pattern, &c.id)) {
+                let ids = self.checks.iter().map(|c| &*c.id);
+                return Err(SelectionError::NoCheck {
+                    pattern: pattern.clone(),
+                    nearest: nearest(pattern, ids).map(str::to_owned),
+                });
+            }
+        }
+        let fits = |patterns: &[String], id: &str| patterns.iter().any(|p| glob::fits(p, id));
+        self.checks
+            .retain(|c| (only.is_empty() || fits(only, &c.id)) && !fits(skip, &c.id));
+        Ok(())
+    }
+
+    /// The check of this id.
+    pub fn get(&self, id: &str) -> Option<&Check> {
+        let at = self.checks.binary_search_by(|c| (*c.id).cmp(id)).ok()?;
+        self.checks.get(at)
+    }
+
+    /// Sets a limit of a check to another value of the same type, written as in the check's file.
+    pub fn override_limit(
+        &mut self,
+        id: &str,
+        name: &str,
+        value: &str,
+    ) -> Result<(), SelectionError> {
+        let Ok(at) = self.checks.binary_search_by(|c| (*c.id).cmp(id)) else {
+            return Err(SelectionError::NoCheck {
+                pattern: id.to_owned(),
+                nearest: nearest(id, self.checks.iter().map(|c| &*c.id)).map(str::to_owned),
+            });
+        };
+        let limits = &mut self.checks[at].limits;
+        let Some(limit) = limits.iter().position(|(n, _)| **n == *name) else {
+            return Err(SelectionError::NoLimit {
+                id: id.to_owned(),
+                name: name.to_owned(),
+                nearest: nearest(name, limits.iter().map(|(n, _)| &**n)).map(str::to_owned),
+            });
+        };
+        let wrong = |problem: String| SelectionError::WrongLimit {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            problem,
+        };
+        let current = &mut limits[limit].1;
+        let ty = typing::type_of(current);
+        let new = lexer::literal_of(value).map_err(|complaint| wrong(complaint.message))?;
+        if typing::type_of(&new) != ty {
+            return Err(wrong(format!("`{value}` is not {ty}")));
+        }
+        *current = new;
+        Ok(())
+    }
+}
+
+/// The id of a file, from its path below the directory of checks.
+fn id_of(path: &str) -> &str {
+    path.strip_suffix(".toml").unwrap_or(path)
+}
+
+/// Reads a check after a look at its id.
+pub(super) fn read(
+    id: &str,
+    path: Cow<'static, str>,
+    text: Cow<'static, str>,
+) -> Result<Check, CheckError> {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let part = |part: &str| !part.is_empty() && part.chars().all(plain);
+    if !id.split('/').all(part) || id.split('/').count() > 2 {
+        let message = format!(
+            "`{id}` is no id: write `directory/name`, lower-case letters, digits and dashes"
+        );
+        return Err(CheckError::whole(&path, message));
+    }
+    if let Some((_, reason)) = retired().find(|(retired, _)| *retired == id) {
+        return Err(CheckError::whole(
+            &path,
+            format!("the id `{id}` is retired: {reason}"),
+        ));
+    }
+    file::parse(id, path, text)
+}
+
+/// The retired ids, each with the reason.
+fn retired() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let lines = RETIRED.lines().map(str::trim);
+    lines
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .map(|line| line.split_once(char::is_whitespace).unwrap_or((line, "")))
+        .map(|(id, reason)| (id, reason.trim()))
+}

@@ -1,0 +1,271 @@
+//! Conditions as they are judged: typed, their facts found, three-valued.
+//!
+//! A condition holds, does not hold, or nobody knows (Kleene's logic): `false and unknown` is false, `true and unknown`
+//! is unknown. Knowing more can turn an unknown into an answer and never an answer into its opposite, because every
+//! constant is refused when the file is loaded and every comparison with an unknown side is unknown.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use super::lexer::Comparison;
+use crate::fact::{Fact, Facts, Id, Subject, Value};
+
+/// How many ancestors a subject has at most, itself included.
+const LINEAGE: usize = 6;
+
+/// An instance with its ancestors, nearest first.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lineage([Id; LINEAGE]);
+
+impl Lineage {
+    /// The instance and its ancestors.
+    pub(super) fn of(facts: &Facts, id: Id) -> Self {
+        let mut lineage = [Facts::CLUSTER; LINEAGE];
+        for (slot, id) in lineage.iter_mut().zip(facts.lineage(id)) {
+            *slot = id;
+        }
+        Lineage(lineage)
+    }
+
+    /// The instance or its ancestor so many steps up.
+    pub(super) fn up(&self, steps: u8) -> Id {
+        self.0[usize::from(steps).min(LINEAGE - 1)]
+    }
+}
+
+/// A fact of an instance or of one of its ancestors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slot {
+    /// Steps up from the check's subject.
+    pub(super) up: u8,
+    pub(super) subject: Subject,
+    pub(super) index: u16,
+}
+
+impl Slot {
+    /// The fact as conditions name it.
+    pub(super) fn path(self) -> String {
+        let schema = self.subject.schema();
+        format!(
+            "{}.{}",
+            schema.name,
+            schema.facts[usize::from(self.index)].name
+        )
+    }
+
+    /// The fact as it was stated for this instance.
+    pub(super) fn look(self, facts: &Facts, lineage: Lineage) -> Option<&Fact<Value>> {
+        facts.look(lineage.up(self.up), usize::from(self.index))
+    }
+}
+
+/// What a condition names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Named {
+    Fact(Slot),
+    /// A limit, by its place among the check's limits.
+    Limit(u16),
+}
+
+/// A named threshold of a check.
+pub(super) type Limit = (Arc<str>, Value);
+
+/// What a condition is judged on.
+#[derive(Clone, Copy)]
+pub(super) struct View<'a> {
+    pub(super) facts: &'a Facts,
+    pub(super) lineage: Lineage,
+    pub(super) limits: &'a [Limit],
+}
+
+/// A condition, typed and with its facts found.
+#[derive(Debug)]
+pub struct Condition {
+    pub(super) node: Node,
+    /// The facts and limits in the order in which they appear, each once.
+    pub(super) named: Box<[Named]>,
+    pub(super) text: Box<str>,
+}
+
+#[derive(Debug)]
+pub(super) enum Node {
+    /// A fact that is true or false.
+    Holds(Operand),
+    Not(Box<Node>),
+    All(Box<[Node]>),
+    Any(Box<[Node]>),
+    Compare(Operand, Comparison, Operand),
+    OneOf(Operand, Box<[Value]>),
+    /// A text among the texts of a fact.
+    Among(Operand, Operand),
+}
+
+#[derive(Debug)]
+pub(super) enum Operand {
+    Fact(Slot),
+    Limit(u16),
+    Literal(Value),
+    Least(Box<[Operand; 2]>),
+    Most(Box<[Operand; 2]>),
+}
+
+impl Condition {
+    /// The condition as it is written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The facts that the condition names, in the order in which they appear: subject and place in its schema.
+    pub fn facts(&self) -> impl Iterator<Item = (Subject, usize)> + '_ {
+        self.slots()
+            .map(|slot| (slot.subject, usize::from(slot.index)))
+    }
+
+    pub(super) fn slots(&self) -> impl Iterator<Item = Slot> + '_ {
+        self.named.iter().filter_map(|named| match named {
+            Named::Fact(slot) => Some(*slot),
+            Named::Limit(_) => None,
+        })
+    }
+
+    /// Whether the condition holds; `None` where nobody knows.
+    pub(super) fn holds(&self, view: &View<'_>) -> Option<bool> {
+        self.node.holds(view)
+    }
+
+    /// The unknown facts that keep the condition from being decided.
+    pub(super) fn undecided(&self, view: &View<'_>, found: &mut Vec<Slot>) {
+        self.node.undecided(view, found);
+    }
+}
+
+impl Node {
+    fn holds(&self, view: &View<'_>) -> Option<bool> {
+        match self {
+            Node::Holds(operand) => match operand.value(view)? {
+                Value::Bool(holds) => Some(*holds),
+                _ => None,
+            },
+            Node::Not(inner) => inner.holds(view).map(|holds| !holds),
+            Node::All(parts) => decided_by(parts, false, view),
+            Node::Any(parts) => decided_by(parts, true, view),
+            Node::Compare(left, comparison, right) => {
+                compare(left.value(view)?, *comparison, right.value(view)?)
+            }
+            Node::OneOf(operand, values) => {
+                let value = operand.value(view)?;
+                Some(values.iter().any(|v| same(value, v)))
+            }
+            Node::Among(text, texts) => match (text.value(view)?, texts.value(view)?) {
+                (Value::Text(text), Value::Texts(texts)) => Some(texts.contains(text)),
+                (Value::Word(word), Value::Texts(texts)) => {
+                    Some(texts.iter().any(|text| **text == **word))
+                }
+                _ => None,
+            },
+        }
+    }
+
+    fn undecided(&self, view: &View<'_>, found: &mut Vec<Slot>) {
+        if self.holds(view).is_some() {
+            return;
+        }
+        match self {
+            Node::Holds(operand) | Node::OneOf(operand, _) => operand.unknown(view, found),
+            Node::Not(inner) => inner.undecided(view, found),
+            // A part that is known has not decided the whole, so what it names does not matter.
+            Node::All(parts) | Node::Any(parts) => {
+                parts.iter().for_each(|part| part.undecided(view, found));
+            }
+            Node::Compare(left, _, right) | Node::Among(left, right) => {
+                left.unknown(view, found);
+                right.unknown(view, found);
+            }
+        }
+    }
+}
+
+/// `and` is decided by a part that is false, `or` by one that is true. Stopping there changes no answer, only time:
+/// the evidence of a finding looks at all facts.
+#[inline]
+fn decided_by(parts: &[Node], decider: bool, view: &View<'_>) -> Option<bool> {
+    let mut whole = Some(!decider);
+    for part in parts {
+        match part.holds(view) {
+            Some(holds) if holds == decider => return Some(decider),
+            Some(_) => {}
+            None => whole = None,
+        }
+    }
+    whole
+}
+
+impl Operand {
+    #[inline]
+    fn value<'a>(&'a self, view: &View<'a>) -> Option<&'a Value> {
+        match self {
+            Operand::Fact(slot) => slot.look(view.facts, view.lineage)?.known(),
+            Operand::Literal(value) => Some(value),
+            Operand::Limit(index) => view.limits.get(usize::from(*index)).map(|(_, v)| v),
+            Operand::Least(sides) => extreme(sides, view, Ordering::Less),
+            Operand::Most(sides) => extreme(sides, view, Ordering::Greater),
+        }
+    }
+
+    fn unknown(&self, view: &View<'_>, found: &mut Vec<Slot>) {
+        match self {
+            Operand::Fact(slot) => {
+                if self.value(view).is_none() && !found.contains(slot) {
+                    found.push(*slot);
+                }
+            }
+            Operand::Literal(_) | Operand::Limit(_) => {}
+            Operand::Least(sides) | Operand::Most(sides) => {
+                sides.iter().for_each(|side| side.unknown(view, found));
+            }
+        }
+    }
+}
+
+fn extreme<'a>(sides: &'a [Operand; 2], view: &View<'a>, wanted: Ordering) -> Option<&'a Value> {
+    let (first, second) = (sides[0].value(view)?, sides[1].value(view)?);
+    Some(if second.order(first)? == wanted {
+        second
+    } else {
+        first
+    })
+}
+
+#[inline]
+fn compare(left: &Value, comparison: Comparison, right: &Value) -> Option<bool> {
+    Some(match comparison {
+        Comparison::Equal => same(left, right),
+        Comparison::Unequal => !same(left, right),
+        Comparison::Less => left.order(right)? == Ordering::Less,
+        Comparison::AtMost => left.order(right)? != Ordering::Greater,
+        Comparison::Greater => left.order(right)? == Ordering::Greater,
+        Comparison::AtLeast => left.order(right)? != Ordering::Less,
+    })
+}
+
+/// Words mostly are one and the same text in memory, which is seen without reading it.
+#[inline]
+fn same(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Word(a), Value::Word(b)) => std::ptr::eq(*a, *b) || a == b,
+        (a, b) => a.same(b),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_scope_fits_a_lineage() {
+        for subject in Subject::ALL {
+            assert!(subject.scope().count() <= LINEAGE, "{}", subject.name());
+            assert!(subject.schema().facts.len() < usize::from(u16::MAX));
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What a verdict rests on, and what an open one waits for.
+
+use super::Check;
+use super::condition::{Lineage, Named, Slot, View};
+use crate::fact::{Fact, Facts, Gap, Id, Origin, Value};
+
+/// One fact that a verdict rests on, or would.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evidence {
+    /// The fact as conditions name it: `port.rate`, `limit.rate`.
+    pub fact: String,
+    /// Its value, or why there is none.
+    pub value: Result<Value, Gap>,
+    /// Where it comes from, where it is known.
+    pub origin: Option<Origin>,
+}
+
+impl Check {
+    pub(super) fn view<'a>(&'a self, facts: &'a Facts, lineage: Lineage) -> View<'a> {
+        View {
+            facts,
+            lineage,
+            limits: &self.limits,
+        }
+    }
+
+    /// All facts and limits that the check's conditions name, in the order in which they appear, each once.
+    pub fn evidence(&self, facts: &Facts, id: Id) -> Vec<Evidence> {
+        let lineage = Lineage::of(facts, id);
+        let conditions = self.applies.iter().chain([&self.fails]);
+        let mut seen: Vec<Named> = Vec::new();
+        for named in conditions.flat_map(|condition| &condition.named) {
+            if !seen.contains(named) {
+                seen.push(*named);
+            }
+        }
+        let one = |named| match named {
+            Named::Fact(slot) => Some(state(slot, facts, lineage)),
+            Named::Limit(at) => {
+                let (name, value) = self.limits.get(usize::from(at))?;
+                Some(Evidence {
+                    fact: format!("limit.{name}"),
+                    value: Ok(value.clone()),
+                    origin: Some(Origin::Stated),
+                })
+            }
+        };
+        seen.into_iter().filter_map(one).collect()
+    }
+
+    /// The unknown facts that keep the check from being decided for this instance. Where it is open whether the check
+    /// applies, those are the facts of `applies`.
+    pub fn missing(&self, facts: &Facts, id: Id) -> Vec<Evidence> {
+        let lineage = Lineage::of(facts, id);
+        let view = self.view(facts, lineage);
+        let mut found = Vec::new();
+        let applies = match &self.applies {
+            Some(applies) => {
+                applies.undecided(&view, &mut found);
+                applies.holds(&view)
+            }
+            None => Some(true),
+        };
+        if applies == Some(true) {
+            self.fails.undecided(&view, &mut found);
+        }
+        found
+            .into_iter()
+            .map(|slot| state(slot, facts, lineage))
+            .collect()
+    }
+}
+
+fn state(slot: Slot, facts: &Facts, lineage: Lineage) -> Evidence {
+    let (value, origin) = match slot.look(facts, lineage) {
+        Some(Fact::Known(value, origin)) => (Ok(value.clone()), Some(origin.clone())),
+        Some(Fact::Unknown(gap)) => (Err(gap.clone()), None),
+        None => {
+            let gap = facts.unset(lineage.up(slot.up), usize::from(slot.index));
+            (Err(gap), None)
+        }
+    };
+    Evidence {
+        fact: slot.path(),
+        value,
+        origin,
+    }
+}

@@ -1,0 +1,239 @@
+//! Examples: the unit tests that a check's file brings along.
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::diagnostic::{CheckError, Complaint};
+use super::file::{Document, as_count, as_text, known_keys, no_choice, wrong_type};
+use super::names::Names;
+use super::{Check, lexer, typing};
+use crate::fact::{Fact, Facts, Gap, Origin, Subject, Type, Value, Why};
+
+/// What an example expects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Expected {
+    /// The check fails.
+    Fails,
+    /// It passes.
+    Passes,
+    /// It stays unknown.
+    Unknown,
+    /// It does not apply.
+    DoesNotApply,
+}
+
+impl Expected {
+    /// All of them.
+    pub const ALL: [Expected; 4] = [
+        Expected::Fails,
+        Expected::Passes,
+        Expected::Unknown,
+        Expected::DoesNotApply,
+    ];
+
+    /// As examples write it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Expected::Fails => "fails",
+            Expected::Passes => "passes",
+            Expected::Unknown => "unknown",
+            Expected::DoesNotApply => "does-not-apply",
+        }
+    }
+}
+
+/// An example: what is known, and what the check says of it. What it does not mention is unknown.
+#[derive(Clone, Debug)]
+pub struct Example {
+    /// What it shows.
+    pub about: Option<String>,
+    /// What the check says.
+    pub verdict: Expected,
+    /// The facts: subject, place in its schema, and the fact.
+    pub facts: Vec<(Subject, usize, Fact<Value>)>,
+    /// The line of the file in which it begins, from 1.
+    pub line: usize,
+}
+
+impl Check {
+    /// The examples, read from the file's text and checked against the schema.
+    pub fn examples(&self) -> Result<Vec<Example>, CheckError> {
+        let part = self.examples_at.unwrap_or(0)..self.source.len();
+        let document = Document::new(&self.path, &self.source, part.clone());
+        let table = document.table()?;
+        self.read_examples(&table, part.start)
+            .map_err(|complaint| document.error(&complaint))
+    }
+
+    fn read_examples(&self, table: &DeTable<'_>, from: usize) -> Result<Vec<Example>, Complaint> {
+        if self.examples_at.is_some() {
+            known_keys(table, &["example"])
+                .map_err(|c| c.help("examples stand at the end of the file".to_owned()))?;
+        }
+        let Some(item) = table.get("example") else {
+            return Ok(Vec::new());
+        };
+        let DeValue::Array(items) = item.get_ref() else {
+            return Err(wrong_type(item, "a list of tables: [[example]]"));
+        };
+        items.iter().map(|item| self.example(item, from)).collect()
+    }
+
+    fn example(&self, item: &Spanned<DeValue<'_>>, from: usize) -> Result<Example, Complaint> {
+        let DeValue::Table(table) = item.get_ref() else {
+            return Err(wrong_type(item, "a table"));
+        };
+        known_keys(table, &["about", "verdict", "facts"])?;
+        let Some(verdict) = table.get("verdict") else {
+            return Err(Complaint::new(item.span(), "the key `verdict` is missing"));
+        };
+        let word = as_text(verdict)?;
+        let all = Expected::ALL.map(Expected::word);
+        let Some(expected) = Expected::ALL.into_iter().find(|e| e.word() == word) else {
+            return Err(no_choice("verdict", word, verdict.span(), &all));
+        };
+        let mut facts = Vec::new();
+        if let Some(stated) = table.get("facts") {
+            self.example_facts(stated, None, &mut facts)?;
+        }
+        let about = table.get("about").map(as_text).transpose()?;
+        let start = from + item.span().start;
+        Ok(Example {
+            about: about.map(str::to_owned),
+            verdict: expected,
+            facts,
+            line: self.source[..start.min(self.source.len())]
+                .matches('\n')
+                .count()
+                + 1,
+        })
+    }
+
+    /// Facts as `"port.state" = "active"`, or as `port.state = "active"`, which TOML reads as a table in a table.
+    fn example_facts(
+        &self,
+        item: &Spanned<DeValue<'_>>,
+        subject: Option<&str>,
+        facts: &mut Vec<(Subject, usize, Fact<Value>)>,
+    ) -> Result<(), Complaint> {
+        let DeValue::Table(table) = item.get_ref() else {
+            return Err(wrong_type(item, "a table of facts"));
+        };
+        let names = Names {
+            subject: self.subject,
+            limits: &self.limits,
+        };
+        for (key, value) in table {
+            let name: &str = key.get_ref();
+            if subject.is_none() && !name.contains('.') && value.get_ref().is_table() {
+                self.example_facts(value, Some(name), facts)?;
+                continue;
+            }
+            let path = match subject {
+                Some(subject) => format!("{subject}.{name}"),
+                None => name.to_owned(),
+            };
+            let (slot, schema) = names.fact(&path, &key.span())?;
+            let (subject, index) = (slot.subject, usize::from(slot.index));
+            if facts.iter().any(|(s, i, _)| (*s, *i) == (subject, index)) {
+                return Err(Complaint::new(
+                    key.span(),
+                    format!("`{path}` is stated twice"),
+                ));
+            }
+            facts.push((subject, index, stated(value, schema.ty)?));
+        }
+        Ok(())
+    }
+}
+
+/// A stated fact: a value of its type, or `{ unknown = "why" }`.
+fn stated(item: &Spanned<DeValue<'_>>, ty: Type) -> Result<Fact<Value>, Complaint> {
+    if let DeValue::Table(table) = item.get_ref() {
+        known_keys(table, &["unknown"])?;
+        let Some(why) = table.get("unknown") else {
+            return Err(Complaint::new(item.span(), "a value is missing"));
+        };
+        return Ok(Fact::Unknown(Gap {
+            why: Why::ProbeFailed(as_text(why)?.into()),
+            origin: Origin::Stated,
+        }));
+    }
+    value_of(item, ty).map(|value| Fact::Known(value, Origin::Stated))
+}
+
+fn value_of(item: &Spanned<DeValue<'_>>, ty: Type) -> Result<Value, Complaint> {
+    let wanted = || wrong_type(item, &ty.to_string()).help(format!("as {}", typing::sample(ty)));
+    Ok(match (ty, item.get_ref()) {
+        (Type::Bool, DeValue::Boolean(value)) => Value::Bool(*value),
+        (Type::Count, DeValue::Integer(_)) => Value::Count(as_count(item)?),
+        (Type::Text, DeValue::String(text)) => Value::Text((**text).into()),
+        (Type::Word(words), DeValue::String(text)) => typing::word(text, words, &item.span())?,
+        (Type::Texts, DeValue::Array(items)) => {
+            let texts = items.iter().map(|i| as_text(i).map(Into::into));
+            Value::Texts(texts.collect::<Result<Vec<_>, _>>()?.into())
+        }
+        (Type::Bool | Type::Count | Type::Text | Type::Texts | Type::Word(_), _) => {
+            return Err(wanted());
+        }
+        (_, DeValue::String(text)) => {
+            let whole: Range<usize> = item.span();
+            let value = lexer::literal_of(text).map_err(|mut complaint| {
+                complaint.span = whole;
+                complaint
+            })?;
+            if typing::type_of(&value) != ty {
+                return Err(wanted());
+            }
+            value
+        }
+        _ => return Err(wanted()),
+    })
+}
+
+/// Judges an example; `Err` says what came out instead.
+pub fn try_example(check: &Check, example: &Example) -> Result<(), String> {
+    let (facts, id) = facts_of(check, &example.facts);
+    let outcome = check.judge(&facts, id).word();
+    if outcome == example.verdict.word() {
+        return Ok(());
+    }
+    let evidence = check.evidence(&facts, id);
+    let known = evidence.iter().map(|e| match &e.value {
+        Ok(value) => format!("{} = {value}", e.fact),
+        Err(gap) => format!("{} unknown ({gap})", e.fact),
+    });
+    Err(format!(
+        "{}:{}: the example expects `{}`, the check says `{outcome}`: {}",
+        check.path,
+        example.line,
+        example.verdict.word(),
+        known.collect::<Vec<_>>().join(", ")
+    ))
+}
+
+/// Facts about one instance of the check's subject and its ancestors.
+pub(super) fn facts_of(
+    check: &Check,
+    stated: &[(Subject, usize, Fact<Value>)],
+) -> (Facts, crate::fact::Id) {
+    let mut facts = Facts::new();
+    let mut path: Vec<Subject> = check.subject.scope().collect();
+    path.reverse();
+    let mut id = Facts::CLUSTER;
+    for subject in path {
+        id = match subject {
+            Subject::Cluster => Facts::CLUSTER,
+            Subject::Node => facts.new_node(subject.name()),
+            _ => facts.instance(subject, id, subject.name()),
+        };
+        for (of, index, fact) in stated {
+            if *of == subject {
+                facts.set_at(id, *index, fact.clone());
+            }
+        }
+    }
+    (facts, id)
+}

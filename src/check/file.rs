@@ -1,0 +1,300 @@
+//! A check's TOML file: its keys, their types, and nothing else.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::condition::{Condition, Limit};
+use super::diagnostic::{CheckError, Complaint, Place, nearest};
+use super::names::Names;
+use super::{Check, Open, Severity, Template, lexer, typing};
+use crate::fact::{Subject, Value};
+
+/// Bytes that a file may have: a hundred times what a long one has.
+const LARGEST: usize = 256 << 10;
+
+/// The keys of a check, in the order in which a reader wants them.
+const KEYS: [&str; 13] = [
+    "title", "severity", "open", "subject", "applies", "fails", "finding", "explains", "see",
+    "why", "fix", "limits", "example",
+];
+
+/// A TOML document that is a whole file, or the end of one.
+pub(super) struct Document<'s> {
+    pub(super) path: &'s str,
+    /// The whole file.
+    source: &'s str,
+    /// Which part of the file the document is.
+    part: Range<usize>,
+}
+
+impl<'s> Document<'s> {
+    pub(super) fn new(path: &'s str, source: &'s str, part: Range<usize>) -> Self {
+        Document { path, source, part }
+    }
+
+    fn text(&self) -> &'s str {
+        &self.source[self.part.clone()]
+    }
+
+    /// The document's table.
+    pub(super) fn table(&self) -> Result<DeTable<'s>, CheckError> {
+        match DeTable::parse(self.text()) {
+            Ok(table) => Ok(table.into_inner()),
+            Err(error) => {
+                let span = error.span().unwrap_or(0..0);
+                Err(self.error(&Complaint::new(span, error.message())))
+            }
+        }
+    }
+
+    /// The error that a complaint about a place of the document is.
+    pub(super) fn error(&self, complaint: &Complaint) -> CheckError {
+        let mut complaint = complaint.clone();
+        complaint.span.start += self.part.start;
+        complaint.span.end += self.part.start;
+        CheckError::at(self.path, self.source, &complaint)
+    }
+
+    /// Where a string of the document stands.
+    pub(super) fn place(&self, value: &Spanned<DeValue<'_>>) -> Place {
+        let text = value.get_ref().as_str().unwrap_or_default();
+        Place::of(self.text(), value.span(), text)
+    }
+}
+
+/// Reads a file. Its examples are read when they are asked for.
+pub(super) fn parse(
+    id: &str,
+    path: Cow<'static, str>,
+    source: Cow<'static, str>,
+) -> Result<Check, CheckError> {
+    if source.len() > LARGEST {
+        let size = LARGEST >> 10;
+        return Err(CheckError::whole(&path, format!("larger than {size} KiB")));
+    }
+    let whole = Document::new(&path, &source, 0..source.len());
+    let mut examples_at = first_example(&source);
+    let head = Document::new(&path, &source, 0..examples_at.unwrap_or(source.len()));
+    let table = match (head.table(), examples_at) {
+        (Ok(table), _) => table,
+        // What looks like the first example may stand inside a long string.
+        (Err(_), Some(_)) => {
+            examples_at = None;
+            whole.table()?
+        }
+        (Err(error), None) => return Err(error),
+    };
+    let parts = Reader {
+        document: &whole,
+        table: &table,
+    }
+    .read()
+    .map_err(|complaint| whole.error(&complaint))?;
+    drop(table);
+    Ok(Check {
+        id: id.into(),
+        title: parts.title,
+        severity: parts.severity,
+        open: parts.open,
+        subject: parts.subject,
+        applies: parts.applies,
+        fails: parts.fails,
+        finding: parts.finding,
+        explains: parts.explains,
+        see: parts.see,
+        why: parts.why,
+        fix: parts.fix,
+        limits: parts.limits,
+        source,
+        path,
+        examples_at,
+    })
+}
+
+/// Where the line `[[example]]` first stands.
+fn first_example(source: &str) -> Option<usize> {
+    let at = source.find("\n[[example]]")? + 1;
+    Some(at)
+}
+
+/// What a file says, before it is tied to its text.
+struct Parts {
+    title: String,
+    severity: Severity,
+    open: Open,
+    subject: Subject,
+    applies: Option<Condition>,
+    fails: Condition,
+    finding: Template,
+    explains: Vec<Arc<str>>,
+    see: Vec<String>,
+    why: String,
+    fix: Template,
+    limits: Vec<Limit>,
+}
+
+struct Reader<'a, 's> {
+    document: &'a Document<'s>,
+    table: &'a DeTable<'s>,
+}
+
+type Item<'a, 's> = &'a Spanned<DeValue<'s>>;
+
+impl<'a, 's> Reader<'a, 's> {
+    fn read(&self) -> Result<Parts, Complaint> {
+        known_keys(self.table, &KEYS)?;
+        let subjects = || Subject::ALL.into_iter().map(Subject::name);
+        let subject = self.choice("subject", subjects(), Subject::from_name)?;
+        let limits = self.limits()?;
+        let names = Names {
+            subject,
+            limits: &limits,
+        };
+        Ok(Parts {
+            title: self.string("title")?.to_owned(),
+            severity: self.word("severity", &Severity::ALL, Severity::word)?,
+            open: match self.table.get("open") {
+                Some(_) => self.word("open", &Open::ALL, Open::word)?,
+                None => Open::Notes,
+            },
+            applies: match self.table.get("applies") {
+                Some(item) => Some(self.placed(item, |text| typing::condition(text, names))?),
+                None => None,
+            },
+            fails: self.placed(self.item("fails")?, |text| typing::condition(text, names))?,
+            finding: self.placed(self.item("finding")?, |text| Template::parse(text, names))?,
+            fix: self.placed(self.item("fix")?, |text| {
+                Template::parse(text.trim(), names)
+            })?,
+            explains: self.strings("explains", |text| text.into())?,
+            see: self.strings("see", str::to_owned)?,
+            why: self.string("why")?.trim().to_owned(),
+            subject,
+            limits,
+        })
+    }
+
+    fn item(&self, key: &str) -> Result<Item<'a, 's>, Complaint> {
+        self.table
+            .get(key)
+            .ok_or_else(|| Complaint::new(0..0, format!("the key `{key}` is missing")))
+    }
+
+    fn string(&self, key: &str) -> Result<&'a str, Complaint> {
+        as_text(self.item(key)?)
+    }
+
+    /// Reads a string whose errors have places of their own.
+    fn placed<T>(
+        &self,
+        item: Item<'_, '_>,
+        read: impl FnOnce(&str) -> Result<T, Complaint>,
+    ) -> Result<T, Complaint> {
+        read(as_text(item)?).map_err(|complaint| complaint.within(&self.document.place(item)))
+    }
+
+    fn strings<T>(&self, key: &str, make: impl Fn(&str) -> T) -> Result<Vec<T>, Complaint> {
+        let Some(item) = self.table.get(key) else {
+            return Ok(Vec::new());
+        };
+        match item.get_ref() {
+            DeValue::Array(items) => items.iter().map(|i| as_text(i).map(&make)).collect(),
+            _ => Err(wrong_type(item, "a list of texts")),
+        }
+    }
+
+    fn word<T: Copy>(
+        &self,
+        key: &str,
+        all: &[T],
+        word: fn(T) -> &'static str,
+    ) -> Result<T, Complaint> {
+        let find = |text: &str| all.iter().copied().find(|v| word(*v) == text);
+        self.choice(key, all.iter().copied().map(word), find)
+    }
+
+    fn choice<T>(
+        &self,
+        key: &str,
+        all: impl Iterator<Item = &'static str>,
+        find: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<T, Complaint> {
+        let item = self.item(key)?;
+        let text = as_text(item)?;
+        find(text).ok_or_else(|| no_choice(key, text, item.span(), &all.collect::<Vec<_>>()))
+    }
+
+    fn limits(&self) -> Result<Vec<Limit>, Complaint> {
+        let Some(item) = self.table.get("limits") else {
+            return Ok(Vec::new());
+        };
+        let DeValue::Table(table) = item.get_ref() else {
+            return Err(wrong_type(item, "a table: [limits]"));
+        };
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        let mut limits = Vec::with_capacity(table.len());
+        for (name, item) in table {
+            let key: &str = name.get_ref();
+            if key.is_empty() || !key.chars().all(plain) {
+                let message = "a limit's name has lower-case letters, digits and `_` only";
+                return Err(Complaint::new(name.span(), message));
+            }
+            let value = match item.get_ref() {
+                DeValue::Integer(_) => Value::Count(as_count(item)?),
+                _ => self.placed(item, lexer::literal_of)?,
+            };
+            limits.push((key.into(), value));
+        }
+        Ok(limits)
+    }
+}
+
+/// Refuses a key that is none of these.
+pub(super) fn known_keys(table: &DeTable<'_>, keys: &[&str]) -> Result<(), Complaint> {
+    for key in table.keys() {
+        let name: &str = key.get_ref();
+        if !keys.contains(&name) {
+            let help = match nearest(name, keys.iter().copied()) {
+                Some(near) => format!("write `{near}`"),
+                None => format!("the keys are {}", keys.join(", ")),
+            };
+            return Err(Complaint::new(key.span(), format!("unknown key `{name}`")).help(help));
+        }
+    }
+    Ok(())
+}
+
+/// The item's text.
+pub(super) fn as_text<'a>(item: &'a Spanned<DeValue<'_>>) -> Result<&'a str, Complaint> {
+    match item.get_ref() {
+        DeValue::String(text) => Ok(text),
+        _ => Err(wrong_type(item, "a text")),
+    }
+}
+
+/// The item's number.
+pub(super) fn as_count(item: &Spanned<DeValue<'_>>) -> Result<u64, Complaint> {
+    let number = item.get_ref().as_integer();
+    number
+        .and_then(|n| u64::from_str_radix(n.as_str(), n.radix()).ok())
+        .ok_or_else(|| wrong_type(item, "a whole number, not negative"))
+}
+
+/// The item is of another type than the one that is wanted.
+pub(super) fn wrong_type(item: &Spanned<DeValue<'_>>, wanted: &str) -> Complaint {
+    Complaint::new(item.span(), format!("{wanted} is expected"))
+        .label(format!("this is of type {}", item.get_ref().type_str()))
+}
+
+/// A text that is none of the words that it can be.
+pub(super) fn no_choice(key: &str, text: &str, span: Range<usize>, all: &[&str]) -> Complaint {
+    let help = match nearest(text, all.iter().copied()) {
+        Some(near) => format!("write \"{near}\""),
+        None => format!("one of {}", all.join(", ")),
+    };
+    Complaint::new(span, format!("there is no {key} `{text}`")).help(help)
+}

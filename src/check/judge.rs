@@ -1,0 +1,166 @@
+//! Judges facts: one verdict for each check and instance, and none left out.
+
+use super::catalogue::Catalogue;
+use super::condition::Lineage;
+use super::{Check, Condition};
+use crate::fact::{Facts, Id, Subject};
+
+/// What a check says about one instance.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// The check's place in the catalogue.
+    pub check: usize,
+    /// The instance; for a verdict about missing members, their parent.
+    pub subject: Id,
+    /// What it says.
+    pub outcome: Outcome,
+}
+
+/// How a check ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Outcome {
+    /// The check applies and is known not to fail.
+    Passes(Pass),
+    /// The check applies and fails.
+    Fails,
+    /// Something is missing, and it matters.
+    Unknown(Missing),
+    /// The check does not apply, or there is nothing to which it could.
+    DoesNotApply,
+}
+
+/// What an unknown verdict lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// Facts of the instance: [`Check::missing`] says which.
+    Facts,
+    /// It is not known which members of this kind the instance has: [`Facts::members`] says why.
+    Members(Subject),
+}
+
+/// The proof that a check passed on evidence: it is made in one place, and nothing else can make one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pass(());
+
+impl Outcome {
+    /// The outcome in a word, as examples write it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Outcome::Passes(_) => "passes",
+            Outcome::Fails => "fails",
+            Outcome::Unknown(_) => "unknown",
+            Outcome::DoesNotApply => "does-not-apply",
+        }
+    }
+}
+
+/// Judges everything: the verdicts of the first check, of the second, and so on.
+///
+/// A check yields one verdict for each instance of its subject. Where members may be missing between the cluster and the
+/// subject, the parent that may have them gets one verdict more, which is unknown; a parent that is known to have none
+/// gets one that says that the check does not apply there.
+pub fn judge(catalogue: &Catalogue, facts: &Facts) -> Vec<Verdict> {
+    let mut grounds: Vec<(Subject, Ground)> = Vec::with_capacity(Subject::ALL.len());
+    let mut verdicts = Vec::new();
+    for (index, check) in catalogue.checks.iter().enumerate() {
+        let at = match grounds.iter().position(|(s, _)| *s == check.subject) {
+            Some(at) => at,
+            None => {
+                grounds.push((check.subject, Ground::of(facts, check.subject)));
+                grounds.len() - 1
+            }
+        };
+        let Ground { instances, holes } = &grounds[at].1;
+        verdicts.reserve(instances.len() + holes.len());
+        verdicts.extend(instances.iter().map(|(id, lineage)| Verdict {
+            check: index,
+            subject: *id,
+            outcome: outcome(check, facts, *lineage),
+        }));
+        verdicts.extend(holes.iter().map(|(parent, outcome)| Verdict {
+            check: index,
+            subject: *parent,
+            outcome: *outcome,
+        }));
+    }
+    verdicts
+}
+
+impl Check {
+    /// What the check says about one instance of its subject.
+    pub fn judge(&self, facts: &Facts, id: Id) -> Outcome {
+        debug_assert_eq!(facts.subject(id), self.subject);
+        outcome(self, facts, Lineage::of(facts, id))
+    }
+}
+
+/// What a check says about an instance. The only place where a pass is made.
+fn outcome(check: &Check, facts: &Facts, lineage: Lineage) -> Outcome {
+    let view = check.view(facts, lineage);
+    match check.applies.as_ref().map(|applies| applies.holds(&view)) {
+        Some(Some(false)) => return Outcome::DoesNotApply,
+        Some(None) => return Outcome::Unknown(Missing::Facts),
+        Some(Some(true)) | None => {}
+    }
+    let seen = |condition: &Condition| {
+        condition.slots().any(|slot| {
+            slot.look(facts, lineage)
+                .is_some_and(|f| f.known().is_some())
+        })
+    };
+    match check.fails.holds(&view) {
+        Some(true) => Outcome::Fails,
+        Some(false) if seen(&check.fails) => Outcome::Passes(Pass(())),
+        Some(false) | None => Outcome::Unknown(Missing::Facts),
+    }
+}
+
+/// Where the checks of a subject are judged.
+struct Ground {
+    /// The instances of the subject.
+    instances: Vec<(Id, Lineage)>,
+    /// The ancestors with no members, or with members that are not known, and what is said about them.
+    holes: Vec<(Id, Outcome)>,
+}
+
+impl Ground {
+    fn of(facts: &Facts, subject: Subject) -> Self {
+        let instances = facts
+            .all(subject)
+            .map(|id| (id, Lineage::of(facts, id)))
+            .collect();
+        let mut path: Vec<Subject> = subject.scope().collect();
+        path.reverse();
+        let mut holes = Vec::new();
+        for step in path.windows(2) {
+            if let [parents, members] = *step {
+                holes_between(facts, parents, members, &mut holes);
+            }
+        }
+        Ground { instances, holes }
+    }
+}
+
+fn holes_between(
+    facts: &Facts,
+    parents: Subject,
+    members: Subject,
+    holes: &mut Vec<(Id, Outcome)>,
+) {
+    let mut inhabited: Vec<Id> = facts.all(members).filter_map(|m| facts.parent(m)).collect();
+    inhabited.sort_unstable();
+    inhabited.dedup();
+    for parent in facts.all(parents) {
+        let empty = inhabited.binary_search(&parent).is_err();
+        let complete = match members {
+            // The nodes that are judged are the nodes that there are; whether others were expected is another question.
+            Subject::Node => !empty || facts.members(members, parent).is_ok(),
+            _ => facts.members(members, parent).is_ok(),
+        };
+        match (complete, empty) {
+            (false, _) => holes.push((parent, Outcome::Unknown(Missing::Members(members)))),
+            (true, true) => holes.push((parent, Outcome::DoesNotApply)),
+            (true, false) => {}
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What a name in a condition or a template stands for, and what was meant where it stands for nothing.
+
+use std::ops::Range;
+
+use super::condition::{Limit, Slot};
+use super::diagnostic::{Complaint, nearest};
+use crate::fact::{FactSchema, Subject};
+
+/// The names that a check of a subject can use.
+#[derive(Clone, Copy)]
+pub(super) struct Names<'a> {
+    pub(super) subject: Subject,
+    pub(super) limits: &'a [Limit],
+}
+
+impl Names<'_> {
+    /// Steps from the check's subject up to this one.
+    pub(super) fn steps_up(self, subject: Subject) -> Option<u8> {
+        let steps = self.subject.scope().position(|s| s == subject)?;
+        u8::try_from(steps).ok()
+    }
+
+    /// The fact of this name.
+    pub(super) fn fact(
+        self,
+        name: &str,
+        span: &Range<usize>,
+    ) -> Result<(Slot, &'static FactSchema), Complaint> {
+        let Some((owner, fact)) = name.split_once('.') else {
+            return Err(self.no_fact(name, span));
+        };
+        let Some(subject) = Subject::from_name(owner) else {
+            return Err(self.no_subject(name, span));
+        };
+        let facts = subject.schema().facts;
+        let Some(up) = self.steps_up(subject) else {
+            return Err(self.out_of_scope(name, subject, fact, span));
+        };
+        let found = facts.iter().position(|f| f.name == fact);
+        match found.and_then(|at| Some((u16::try_from(at).ok()?, facts.get(at)?))) {
+            Some((index, schema)) => Ok((Slot { up, subject, index }, schema)),
+            None => Err(self.unknown_fact(name, subject, fact, span)),
+        }
+    }
+
+    /// The limit of this name, its place among the check's.
+    pub(super) fn limit(self, name: &str, span: &Range<usize>) -> Result<u16, Complaint> {
+        let found = self.limits.iter().position(|(limit, _)| **limit == *name);
+        match found.and_then(|at| u16::try_from(at).ok()) {
+            Some(at) => Ok(at),
+            None => {
+                let names = self.limits.iter().map(|(limit, _)| &**limit);
+                let help = match nearest(name, names) {
+                    Some(near) => format!("write `limit.{near}`"),
+                    None => format!("state it: [limits] {name} = \"1 /s\""),
+                };
+                Err(
+                    Complaint::new(span.clone(), format!("`limit.{name}` is not stated"))
+                        .help(help),
+                )
+            }
+        }
+    }
+
+    /// What is in scope, as a sentence.
+    fn scope(self) -> String {
+        let subjects: Vec<&str> = self.subject.scope().map(Subject::name).collect();
+        format!(
+            "a check of subject {} sees the facts of {}",
+            self.subject.name(),
+            subjects.join(", ")
+        )
+    }
+
+    fn in_scope(self) -> impl Iterator<Item = String> {
+        self.subject.scope().flat_map(|subject| {
+            let schema = subject.schema();
+            let path = move |f: &FactSchema| format!("{}.{}", schema.name, f.name);
+            schema.facts.iter().map(path)
+        })
+    }
+
+    /// The fact that this name was probably meant to be.
+    fn meant(self, name: &str) -> Option<String> {
+        let known: Vec<String> = self.in_scope().collect();
+        nearest(name, known.iter().map(|k| &**k)).map(|near| format!("write `{near}`"))
+    }
+
+    /// A name without a dot.
+    fn no_fact(self, name: &str, span: &Range<usize>) -> Complaint {
+        let bare = self
+            .in_scope()
+            .find(|path| path.split('.').next_back() == Some(name));
+        let help = match bare {
+            Some(path) => format!("write `{path}`"),
+            None => format!("a fact is written `port.state`, a text or a word `\"{name}\"`"),
+        };
+        Complaint::new(span.clone(), format!("`{name}` is no fact")).help(help)
+    }
+
+    /// A name whose first part is no subject.
+    fn no_subject(self, name: &str, span: &Range<usize>) -> Complaint {
+        let help = self.meant(name).unwrap_or_else(|| self.scope());
+        Complaint::new(span.clone(), format!("there is no fact `{name}`")).help(help)
+    }
+
+    /// A subject that exists, but not above this check's.
+    fn out_of_scope(
+        self,
+        name: &str,
+        subject: Subject,
+        fact: &str,
+        span: &Range<usize>,
+    ) -> Complaint {
+        let near = self
+            .in_scope()
+            .find(|path| path.split('.').next_back() == Some(fact));
+        let help = match near {
+            Some(path) => format!("{}; `{path}` is one of them", self.scope()),
+            None => self.scope(),
+        };
+        Complaint::new(span.clone(), format!("`{name}` is out of scope"))
+            .label(format!(
+                "there may be none or several of subject {}",
+                subject.name()
+            ))
+            .help(help)
+    }
+
+    /// A fact that its subject does not have.
+    fn unknown_fact(
+        self,
+        name: &str,
+        subject: Subject,
+        fact: &str,
+        span: &Range<usize>,
+    ) -> Complaint {
+        let elsewhere = self
+            .in_scope()
+            .find(|path| path.split_once('.').is_some_and(|(_, f)| f == fact));
+        let facts = subject.schema().facts;
+        let help = match (elsewhere, nearest(fact, facts.iter().map(|f| f.name))) {
+            (Some(path), _) => format!("write `{path}`"),
+            (None, Some(near)) => format!("write `{}.{near}`", subject.name()),
+            (None, None) => format!("`rdma-doctor facts` lists those of {}", subject.name()),
+        };
+        Complaint::new(span.clone(), format!("there is no fact `{name}`")).help(help)
+    }
+}

@@ -1,0 +1,148 @@
+//! What is asked of the built-in checks beyond being valid.
+
+use super::example::{Expected, facts_of, try_example};
+use super::{Catalogue, Check, Example, Outcome, glob};
+
+/// Letters that an explanation has at least.
+const SHORTEST_WHY: usize = 40;
+
+/// Words that no finding and no remedy has: a report states, it does not beg.
+const UNWANTED: [&str; 3] = ["should", "please", "!"];
+
+/// Who can act.
+const ACTORS: [&str; 3] = ["(operator)", "(user)", "(site)"];
+
+/// All that is wrong with the catalogue, one line each.
+pub(super) fn complaints(catalogue: &Catalogue) -> Vec<String> {
+    let mut found = Vec::new();
+    for check in &catalogue.checks {
+        let mut complain = |what: String| found.push(format!("{}: {what}", check.path));
+        words(check, &mut complain);
+        remedy(check, &mut complain);
+        relations(check, catalogue, &mut complain);
+        match check.examples() {
+            Ok(examples) => shown(check, &examples, &mut complain),
+            Err(error) => complain(error.to_string()),
+        }
+    }
+    found
+}
+
+fn words(check: &Check, complain: &mut impl FnMut(String)) {
+    if check.id.split('/').count() != 2 {
+        complain("the file stands in no directory of its own kind".into());
+    }
+    if check.title.trim().len() < 10 || check.title.ends_with('.') {
+        complain("`title` names the problem, without a full stop".into());
+    }
+    if check.why.chars().count() < SHORTEST_WHY {
+        complain(format!("`why` has fewer than {SHORTEST_WHY} letters"));
+    }
+    if check.finding.source().contains('\n') || check.finding.source().trim().is_empty() {
+        complain("`finding` is one sentence".into());
+    }
+    if !check.see.iter().any(|url| url.starts_with("http")) {
+        complain("`see` names no page".into());
+    }
+    for (key, text) in [
+        ("title", &*check.title),
+        ("finding", check.finding.source()),
+        ("fix", check.fix.source()),
+    ] {
+        // `!=` in a command is no exclamation.
+        let text = text.replace("!=", "").to_lowercase();
+        let mut found = UNWANTED.iter().filter(|word| has_word(&text, word));
+        if let Some(word) = found.next() {
+            complain(format!("`{key}` says `{word}`"));
+        }
+    }
+}
+
+/// Whether a text has a word, and not only as part of another.
+fn has_word(text: &str, word: &str) -> bool {
+    let letters = word.chars().all(char::is_alphabetic);
+    let inner = |c: Option<char>| letters && c.is_some_and(char::is_alphabetic);
+    text.match_indices(word).any(|(at, _)| {
+        !inner(text[..at].chars().next_back()) && !inner(text[at + word.len()..].chars().next())
+    })
+}
+
+/// The remedy is numbered from 1, and each step says who acts.
+fn remedy(check: &Check, complain: &mut impl FnMut(String)) {
+    let mut steps = 0;
+    for line in check.fix.source().lines() {
+        let Some((number, rest)) = line.split_once(". ") else {
+            continue;
+        };
+        let Ok(number) = number.parse::<usize>() else {
+            continue;
+        };
+        steps += 1;
+        if number != steps {
+            complain(format!("step {number} of `fix` is number {steps}"));
+        }
+        if !ACTORS.iter().any(|actor| rest.starts_with(actor)) {
+            complain(format!(
+                "step {number} of `fix` names none of {}",
+                ACTORS.join(", ")
+            ));
+        }
+    }
+    if steps == 0 {
+        complain("`fix` has no numbered step".into());
+    }
+}
+
+fn relations(check: &Check, catalogue: &Catalogue, complain: &mut impl FnMut(String)) {
+    for pattern in &check.explains {
+        let mut others = catalogue.checks.iter().filter(|c| c.id != check.id);
+        if !others.any(|c| glob::fits(pattern, &c.id)) {
+            complain(format!(
+                "`explains` names `{pattern}`, which no other check has"
+            ));
+        }
+        if !glob::is_pattern(pattern)
+            && catalogue
+                .get(pattern)
+                .is_some_and(|c| c.explains(&check.id))
+        {
+            complain(format!("it and `{pattern}` explain each other"));
+        }
+    }
+    let conditions = check.applies.iter().chain([&check.fails]);
+    let mut facts = conditions.flat_map(|c| c.facts());
+    if !facts.any(|(subject, _)| subject == check.subject) {
+        complain(format!(
+            "no condition names a fact of subject {}",
+            check.subject.name()
+        ));
+    }
+}
+
+/// Each verdict is shown, each example holds, and none turns into its opposite when a fact is missing.
+fn shown(check: &Check, examples: &[Example], complain: &mut impl FnMut(String)) {
+    for wanted in [Expected::Fails, Expected::Passes, Expected::Unknown] {
+        if !examples.iter().any(|e| e.verdict == wanted) {
+            complain(format!("no example shows `{}`", wanted.word()));
+        }
+    }
+    for example in examples {
+        if let Err(problem) = try_example(check, example) {
+            complain(problem);
+        }
+        for at in 0..example.facts.len() {
+            let mut fewer = example.facts.clone();
+            let (subject, index, _) = fewer.remove(at);
+            let (facts, id) = facts_of(check, &fewer);
+            let outcome = check.judge(&facts, id);
+            if outcome.word() != example.verdict.word() && !matches!(outcome, Outcome::Unknown(_)) {
+                let name = subject.schema().facts[index].name;
+                complain(format!(
+                    "without `{name}`, line {} says {}",
+                    example.line,
+                    outcome.word()
+                ));
+            }
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! `rdma-doctor facts`: what is known of a machine, and the schema of all facts.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+use colored::Colorize;
+use serde_json::{Map, Value as Json, json};
+
+use super::{AskArgs, input, output};
+use crate::exit::Exit;
+use crate::fact::{Fact, Facts, Subject, Type};
+use crate::report::all_facts;
+
+/// Show the facts of this machine or of a recording, or the schema of all facts.
+#[derive(Debug, Args)]
+pub struct FactsArgs {
+    /// The recording to read in place of this machine
+    #[arg(value_name = "RECORDING", conflicts_with_all = ["root", "sample"])]
+    pub recording: Option<PathBuf>,
+    /// How a machine is asked.
+    #[command(flatten)]
+    pub ask: AskArgs,
+    /// List every fact that there can be, with type, meaning and source
+    #[arg(long, conflicts_with = "recording")]
+    pub list: bool,
+    /// Print the JSON Schema of the output of --json
+    #[arg(long, conflicts_with_all = ["recording", "list"])]
+    pub schema: bool,
+    /// Write JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+///
+/// Unreadable input, an output that cannot be written.
+pub fn run(args: &FactsArgs) -> anyhow::Result<Exit> {
+    if args.schema {
+        output::print(|out| pretty(out, &schema()))?;
+    } else if args.list && args.json {
+        output::print(|out| pretty(out, &list_json()))?;
+    } else if args.list {
+        output::print(list)?;
+    } else {
+        let recordings = match &args.recording {
+            Some(path) => input::open(&[path])?,
+            None => vec![input::record(&args.ask)?],
+        };
+        let (facts, _) = input::facts(&recordings);
+        if args.json {
+            output::print(|out| pretty(out, &facts_json(&facts)))?;
+        } else {
+            output::print(|out| show(out, &facts))?;
+        }
+    }
+    Ok(Exit::Healthy)
+}
+
+fn pretty(out: &mut dyn Write, json: &Json) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, json)?;
+    writeln!(out)
+}
+
+fn list(out: &mut dyn Write) -> io::Result<()> {
+    for subject in Subject::ALL {
+        let schema = subject.schema();
+        writeln!(out, "{}: {}", schema.name.bold(), schema.doc.trim())?;
+        for fact in schema.facts {
+            writeln!(out, "  {}.{}: {}", schema.name, fact.name, fact.ty)?;
+            writeln!(out, "      {}", fact.doc.trim().dimmed())?;
+        }
+    }
+    Ok(())
+}
+
+fn list_json() -> Json {
+    let facts = Subject::ALL.iter().flat_map(|subject| {
+        let schema = subject.schema();
+        schema.facts.iter().map(move |fact| {
+            json!({
+                "fact": format!("{}.{}", schema.name, fact.name),
+                "type": fact.ty.to_string(),
+                "meaning": fact.doc.trim(),
+                "probe": fact.probe,
+            })
+        })
+    });
+    facts.collect()
+}
+
+fn show(out: &mut dyn Write, facts: &Facts) -> io::Result<()> {
+    let mut last = None;
+    for (id, name, fact) in all_facts(facts) {
+        if last != Some(id) {
+            writeln!(
+                out,
+                "{} {}",
+                facts.subject(id).name(),
+                facts.name(id).bold()
+            )?;
+            last = Some(id);
+        }
+        match fact {
+            Fact::Known(value, origin) => {
+                writeln!(
+                    out,
+                    "  {:<38} {}",
+                    format!("{name} = {value}"),
+                    origin.to_string().dimmed()
+                )?;
+            }
+            Fact::Unknown(gap) => writeln!(
+                out,
+                "  {:<38} {gap}",
+                format!("{name} {}", "unknown".magenta())
+            )?,
+        }
+    }
+    Ok(())
+}
+
+fn facts_json(facts: &Facts) -> Json {
+    let mut instances: Vec<Json> = Vec::new();
+    let mut last = None;
+    for (id, name, fact) in all_facts(facts) {
+        if last != Some(id) {
+            instances.push(json!({
+                "subject": facts.subject(id).name(),
+                "name": facts.name(id),
+                "node": facts.ancestor(id, Subject::Node).map(|n| facts.name(n)),
+                "facts": {},
+            }));
+            last = Some(id);
+        }
+        let value = match fact {
+            Fact::Known(value, origin) => {
+                json!({ "value": value.to_json(), "origin": origin.to_string() })
+            }
+            Fact::Unknown(gap) => {
+                json!({ "unknown": gap.why.to_string(), "origin": gap.origin.to_string() })
+            }
+        };
+        if let Some(Json::Object(map)) = instances.last_mut().and_then(|i| i.get_mut("facts")) {
+            map.insert(name.to_owned(), value);
+        }
+    }
+    instances.into()
+}
+
+/// The JSON Schema (draft 2020-12) of what `facts --json` writes.
+pub fn schema() -> Json {
+    let subjects: Vec<Json> = Subject::ALL
+        .iter()
+        .map(|subject| {
+            let schema = subject.schema();
+            let facts: Map<String, Json> =
+                schema.facts.iter().map(|f| (f.name.to_owned(), fact_schema(f.ty, f.doc.trim()))).collect();
+            json!({
+                "description": schema.doc.trim(),
+                "properties": {
+                    "subject": { "const": schema.name },
+                    "name": { "type": "string" },
+                    "node": { "type": ["string", "null"] },
+                    "facts": { "type": "object", "properties": facts, "additionalProperties": false },
+                },
+                "required": ["subject", "name", "node", "facts"],
+            })
+        })
+        .collect();
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Facts of rdma-doctor",
+        "type": "array",
+        "items": { "type": "object", "oneOf": subjects },
+    })
+}
+
+fn fact_schema(ty: Type, doc: &str) -> Json {
+    let value = match ty {
+        Type::Bool => json!({ "type": "boolean" }),
+        Type::Count => json!({ "type": "integer", "minimum": 0 }),
+        Type::BitRate => {
+            json!({ "type": "integer", "minimum": 0, "description": "bits per second" })
+        }
+        Type::Bytes => {
+            json!({ "type": "integer", "minimum": 0, "description": "bytes; 18446744073709551615 is unlimited" })
+        }
+        Type::Seconds => json!({ "type": "number", "description": "seconds" }),
+        Type::PerSecond => json!({ "type": "number", "description": "events per second" }),
+        Type::Percent => json!({ "type": "number", "description": "per cent" }),
+        Type::Text => json!({ "type": "string" }),
+        Type::Texts => json!({ "type": "array", "items": { "type": "string" } }),
+        Type::Word(words) => json!({ "enum": words }),
+    };
+    json!({
+        "description": doc,
+        "oneOf": [
+            { "type": "object", "properties": { "value": value, "origin": { "type": "string" } }, "required": ["value", "origin"] },
+            { "type": "object", "properties": { "unknown": { "type": "string" }, "origin": { "type": "string" } }, "required": ["unknown", "origin"] },
+        ],
+    })
+}

@@ -1,0 +1,96 @@
+//! What is examined, and by which checks: shared by the subcommands.
+
+use std::path::Path;
+
+use anyhow::Context;
+
+use super::{AskArgs, SelectArgs, output};
+use crate::check::Catalogue;
+use crate::fact::{Facts, Id};
+use crate::source::recording::Recording;
+use crate::source::worker::{self, Plan};
+use crate::{derive, probe};
+
+/// Where a site keeps its own checks.
+const SITE_CHECKS: &str = "/etc/rdma-doctor/checks.d";
+
+/// Marks a failure as one of the input: exit status 65.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct BadInput(pub String);
+
+/// Marks a failure as one of the command line: exit status 64.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct BadUsage(pub String);
+
+/// Records this machine or the tree that the arguments name.
+///
+/// # Errors
+///
+/// The tree cannot be opened.
+pub fn record(args: &AskArgs) -> anyhow::Result<Recording> {
+    let probes = probe::PROBES.iter().map(|p| (p.name, p.budget)).collect();
+    if let Some(root) = &args.root {
+        crate::source::live::files::Root::open(root)
+            .map_err(|e| BadInput(format!("{}: {e}", root.display())))?;
+    }
+    let plan = Plan {
+        root: args.root.clone(),
+        sample: args.sample,
+        deadline: args.deadline,
+        probes,
+        program: None,
+    };
+    let mut recording = worker::record(&plan, output::progress);
+    if recording.header.node.is_empty()
+        && let Some(root) = &args.root
+    {
+        recording.header.node = root
+            .file_name()
+            .map_or("tree".into(), |n| n.to_string_lossy().into_owned());
+    }
+    Ok(recording)
+}
+
+/// Reads the recordings that the arguments name.
+///
+/// # Errors
+///
+/// [`BadInput`] where one is unreadable or invalid.
+pub fn open(paths: &[impl AsRef<Path>]) -> anyhow::Result<Vec<Recording>> {
+    let open = |path: &Path| Recording::open(path).map_err(|e| BadInput(e.to_string()).into());
+    paths.iter().map(|path| open(path.as_ref())).collect()
+}
+
+/// The built-in checks, the site's and those of the arguments, as selected.
+///
+/// # Errors
+///
+/// [`BadInput`] where a check file is invalid, [`BadUsage`] where a selection matches nothing.
+pub fn catalogue(args: &SelectArgs) -> anyhow::Result<Catalogue> {
+    let mut catalogue = Catalogue::embedded().context("a built-in check is invalid")?;
+    let bad = |e: crate::check::CheckError| anyhow::Error::from(BadInput(e.to_string()));
+    let site = Path::new(SITE_CHECKS);
+    if crate::source::live::files::list_input(site, "toml").is_ok() {
+        catalogue.add_dir(site).map_err(bad)?;
+    }
+    for dir in &args.checks {
+        catalogue.add_dir(dir).map_err(bad)?;
+    }
+    catalogue
+        .select(&args.only, &args.skip)
+        .map_err(|e| BadUsage(e.to_string()))?;
+    Ok(catalogue)
+}
+
+/// The facts of these recordings, judged together.
+pub fn facts(recordings: &[Recording]) -> (Facts, Vec<Id>) {
+    let mut facts = Facts::new();
+    let nodes = recordings
+        .iter()
+        .map(|r| probe::establish(r, &mut facts))
+        .collect();
+    derive::derive(&mut facts);
+    (facts, nodes)
+}

@@ -1,0 +1,151 @@
+//! `rdma-doctor record`: a machine's replies, for a verdict elsewhere.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+
+use super::input::{self, BadInput, BadUsage};
+use super::{AskArgs, output};
+use crate::exit::Exit;
+use crate::fact::Facts;
+use crate::probe::{Ask, PROBES};
+use crate::source::live;
+use crate::source::recording::Recording;
+use crate::source::redact::{Key, Redactor};
+use crate::source::wire;
+use crate::source::worker;
+
+/// Record this machine, or a copied tree, for a verdict elsewhere.
+#[derive(Debug, Args)]
+pub struct RecordArgs {
+    /// Where to write; a name that ends in .zst is compressed, - is standard output
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    pub output: PathBuf,
+    /// How a machine is asked.
+    #[command(flatten)]
+    pub ask: AskArgs,
+    /// Leave host names, addresses, GUIDs, serial numbers, user names and tokens as they are
+    #[arg(long, conflicts_with = "redact_key")]
+    pub no_redact: bool,
+    /// Make pseudonyms from this file's content, so that recordings of several nodes can be compared
+    #[arg(long, value_name = "FILE")]
+    pub redact_key: Option<PathBuf>,
+}
+
+/// What the doctor starts itself: one probe, over the machine.
+#[derive(Debug, Args)]
+pub struct ProbeArgs {
+    /// The probe.
+    pub name: String,
+    /// When the recording began, in nanoseconds of CLOCK_BOOTTIME.
+    #[arg(long)]
+    pub started: u64,
+    /// A tree in place of the machine.
+    #[arg(long)]
+    pub root: Option<PathBuf>,
+    /// Pause between two readings, in seconds.
+    #[arg(long)]
+    pub sample: Option<f64>,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+///
+/// Unreadable input, an output that cannot be written.
+pub fn run(args: &RecordArgs) -> anyhow::Result<Exit> {
+    let key = match (&args.redact_key, args.no_redact) {
+        (_, true) => None,
+        (Some(path), _) => {
+            let text = live::files::read_input(path)
+                .map_err(|e| BadInput(format!("{}: {e}", path.display())))?;
+            if text.trim().len() < 8 {
+                return Err(BadInput(format!(
+                    "{}: a key has 8 characters at least",
+                    path.display()
+                ))
+                .into());
+            }
+            Some(Key::from_text(text.trim()))
+        }
+        (None, _) => Some(Key::from_bytes(
+            live::random_bytes().context("no random key")?,
+        )),
+    };
+    let recording = input::record(&args.ask)?;
+    let lines = to_text(&recording, key);
+    write_out(&args.output, &lines)?;
+    if args.no_redact {
+        let left_in = "not redacted: host name, IP and MAC addresses, GUIDs, user names and NCCL_/UCX_/FI_/CUDA_ \
+                       environment are in it as they are";
+        let _ = writeln!(std::io::stderr(), "{left_in}");
+    }
+    Ok(Exit::Healthy)
+}
+
+/// The recording's lines, redacted where there is a key.
+pub fn to_text(recording: &Recording, key: Option<Key>) -> String {
+    let mut header = recording.header.clone();
+    let mut lines = recording.to_lines();
+    if let Some(key) = key {
+        let users = live::user_names();
+        let users: Vec<&str> = users.iter().map(String::as_str).collect();
+        let redactor = Redactor::new(key, &header.node, &users);
+        header = redactor.header(header);
+        lines = lines.into_iter().map(|line| redactor.line(line)).collect();
+    }
+    let mut text = wire::write_header(&header);
+    text.push('\n');
+    let mut written = 0;
+    for line in lines.iter().filter_map(wire::write_line) {
+        text.push_str(&line);
+        text.push('\n');
+        written += 1;
+    }
+    if let Some(line) = wire::write_line(&wire::Line::Complete { lines: written }) {
+        text.push_str(&line);
+        text.push('\n');
+    }
+    text
+}
+
+fn write_out(path: &Path, text: &str) -> anyhow::Result<()> {
+    if path == Path::new("-") {
+        return output::print(|out| out.write_all(text.as_bytes()));
+    }
+    let bytes = if path.extension().is_some_and(|e| e == "zst") {
+        zstd::stream::encode_all(text.as_bytes(), 9).context("cannot compress")?
+    } else {
+        text.as_bytes().to_vec()
+    };
+    live::files::write_output(path, &bytes)
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Runs one probe's questions over the machine.
+///
+/// # Errors
+///
+/// An unknown probe, a tree that cannot be opened, a parent that is gone.
+pub fn probe(args: &ProbeArgs) -> anyhow::Result<Exit> {
+    let Some(probe) = PROBES.iter().find(|p| p.name == args.name) else {
+        return Err(BadUsage(format!("no probe {}", args.name)).into());
+    };
+    let sample = args.sample.map(Duration::from_secs_f64);
+    worker::child(
+        probe.name,
+        args.started,
+        args.root.as_deref(),
+        sample,
+        |source| {
+            // The facts are thrown away: the parent establishes them from what is recorded here.
+            let mut facts = Facts::new();
+            let node = facts.new_node("node");
+            (probe.run)(&Ask::new(source), &mut facts, node);
+        },
+    )?;
+    Ok(Exit::Healthy)
+}

@@ -1,0 +1,420 @@
+//! Whether equals agree: rates, firmware, link layers, GID indexes, LIDs. Two that differ have no majority.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use crate::fact::device::NodeType;
+use crate::fact::port::{LinkLayer, PortState};
+use crate::fact::{Fact, Facts, Gap, Id, Subject, Typed, device, node, port};
+
+use super::{group, tally};
+
+/// Works out all agreements of a node.
+pub fn derive(facts: &mut Facts, node: Id) {
+    let used = used_ports(facts, node);
+    rates(facts, node, &used);
+    firmware(facts, node);
+    let layers = agree(&used, |p| {
+        let device = facts
+            .ancestor(p, Subject::Device)
+            .ok_or_else(|| Gap::missing("device"))?;
+        Ok((
+            group::kind(facts, device)?,
+            value(facts.get(p, port::LINK_LAYER))?.word(),
+        ))
+    });
+    state(
+        facts,
+        node,
+        layers,
+        node::LINK_LAYERS_AGREE,
+        node::LINK_LAYERS,
+        "link layers of equal boards",
+    );
+    let indexes = {
+        let roce: Vec<Used> = used
+            .iter()
+            .filter(|u| {
+                u.port().is_none_or(|p| {
+                    let device = facts.ancestor(p, Subject::Device);
+                    !matches!(facts.known(p, port::LINK_LAYER), Some(LinkLayer::InfiniBand | LinkLayer::Unspecified))
+                        && device.and_then(|d| facts.known(d, device::NODE_TYPE)) != Some(NodeType::Rnic)
+                        // A port without a routable GID is a finding of its own, not one of disagreement.
+                        && facts.known(p, port::GID_ROUTABLE_V2) != Some(false)
+                })
+            })
+            .cloned()
+            .collect();
+        agree(&roce, |p| Ok(((), value(facts.get(p, port::GID_INDEX))?)))
+    };
+    state(
+        facts,
+        node,
+        indexes,
+        node::GID_INDEXES_AGREE,
+        node::GID_INDEXES,
+        "RoCE v2 GID indexes",
+    );
+    lids(facts, node, &used);
+}
+
+/// A port that takes part, or the reason why it is not known whether one does.
+#[derive(Clone)]
+enum Used {
+    Port(Id, String),
+    Open(Gap),
+}
+
+impl Used {
+    fn port(&self) -> Option<Id> {
+        match self {
+            Used::Port(id, _) => Some(*id),
+            Used::Open(_) => None,
+        }
+    }
+}
+
+/// The ports that are intended and active.
+fn used_ports(facts: &Facts, node: Id) -> Vec<Used> {
+    let mut used: Vec<Used> = tally::incomplete(facts, node, Subject::Port)
+        .map(Used::Open)
+        .into_iter()
+        .collect();
+    for id in facts.below(node, Subject::Port) {
+        match (facts.get(id, port::INTENDED), facts.get(id, port::STATE)) {
+            (Fact::Known(false, _), _) => {}
+            (_, Fact::Known(state, _))
+                if !matches!(state, PortState::Active | PortState::ActiveDefer) => {}
+            (Fact::Known(true, _), Fact::Known(..)) => {
+                used.push(Used::Port(id, facts.name(id).to_owned()))
+            }
+            (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => used.push(Used::Open(gap)),
+        }
+    }
+    used
+}
+
+fn value<T: Typed>(fact: Fact<T>) -> Result<T, Gap> {
+    match fact {
+        Fact::Known(value, _) => Ok(value),
+        Fact::Unknown(gap) => Err(gap),
+    }
+}
+
+/// Whether all ports of each kind have one value; else who has which. Disagreement is known from two; agreement needs all.
+fn agree<K: Ord, V: PartialEq + Display>(
+    ports: &[Used],
+    look: impl Fn(Id) -> Result<(K, V), Gap>,
+) -> Result<Result<(), String>, Gap> {
+    let mut groups: BTreeMap<K, Vec<(&str, V)>> = BTreeMap::new();
+    let mut open = None;
+    for used in ports {
+        match used {
+            Used::Open(gap) => open = Some(gap.clone()),
+            Used::Port(id, name) => match look(*id) {
+                Ok((kind, value)) => groups.entry(kind).or_default().push((name, value)),
+                Err(gap) => open = Some(gap),
+            },
+        }
+    }
+    for members in groups.values() {
+        if members.iter().any(|(_, v)| *v != members[0].1) {
+            return Ok(Err(who_has_which(members)));
+        }
+    }
+    match open {
+        Some(gap) => Err(gap),
+        None => Ok(Ok(())),
+    }
+}
+
+/// `400 Gb/s: mlx5_0/1, mlx5_1/1; 200 Gb/s: mlx5_2/1`, the most frequent first.
+fn who_has_which<V: PartialEq + Display>(members: &[(&str, V)]) -> String {
+    let mut values: Vec<(&V, Vec<&str>)> = Vec::new();
+    for (name, value) in members {
+        match values.iter_mut().find(|(v, _)| *v == value) {
+            Some((_, names)) => names.push(name),
+            None => values.push((value, vec![name])),
+        }
+    }
+    values.sort_by_key(|(_, names)| std::cmp::Reverse(names.len()));
+    let parts: Vec<String> = values
+        .iter()
+        .map(|(v, names)| format!("{v}: {}", names.join(", ")))
+        .collect();
+    parts.join("; ")
+}
+
+fn state(
+    facts: &mut Facts,
+    node: Id,
+    outcome: Result<Result<(), String>, Gap>,
+    agree: crate::fact::Key<bool>,
+    which: crate::fact::Key<std::sync::Arc<str>>,
+    what: &str,
+) {
+    match outcome {
+        Ok(Ok(())) => {
+            facts.set(node, agree, Fact::derived(true, what));
+            facts.set(node, which, Fact::derived("all the same".into(), what));
+        }
+        Ok(Err(who)) => {
+            facts.set(node, agree, Fact::derived(false, who.as_str()));
+            facts.set(node, which, Fact::derived(who.into(), what));
+        }
+        Err(gap) => {
+            facts.set(node, agree, Fact::Unknown(gap.clone()));
+            facts.set(node, which, Fact::Unknown(gap));
+        }
+    }
+}
+
+fn rates(facts: &mut Facts, node: Id, used: &[Used]) {
+    let outcome = agree(used, |p| {
+        Ok((
+            group::port_kind(facts, p)?,
+            value(facts.get(p, port::RATE))?,
+        ))
+    });
+    state(
+        facts,
+        node,
+        outcome,
+        node::RATES_AGREE,
+        node::RATES,
+        "rates of equal ports",
+    );
+    let majorities: Vec<(Id, Fact<crate::fact::BitRate>)> = used
+        .iter()
+        .filter_map(Used::port)
+        .map(|p| (p, majority_rate(facts, used, p)))
+        .collect();
+    for (port, fact) in majorities {
+        facts.set(port, port::SIBLINGS_RATE, fact);
+    }
+}
+
+/// The rate of a strict majority of the equal ports; where there is none, the port's own, since nothing speaks against it.
+fn majority_rate(facts: &Facts, used: &[Used], port: Id) -> Fact<crate::fact::BitRate> {
+    let outcome = (|| {
+        let own = value(facts.get(port, port::RATE))?;
+        let kind = group::port_kind(facts, port)?;
+        let (mut rates, mut open, mut undecided) = (Vec::new(), None, 0usize);
+        for entry in used {
+            let look = match entry {
+                Used::Open(gap) => Err(gap.clone()),
+                Used::Port(id, _) => match group::port_kind(facts, *id) {
+                    Ok(k) if k != kind => continue,
+                    Ok(_) => value(facts.get(*id, port::RATE)),
+                    Err(gap) => Err(gap),
+                },
+            };
+            match look {
+                Ok(rate) => rates.push(rate),
+                Err(gap) => {
+                    undecided += 1;
+                    open = Some(gap);
+                }
+            }
+        }
+        let all = rates.len() + undecided;
+        let most = rates
+            .iter()
+            .copied()
+            .max_by_key(|r| rates.iter().filter(|o| *o == r).count());
+        let votes = most.map_or(0, |m| rates.iter().filter(|o| **o == m).count());
+        match (most, open) {
+            // A port list that may be longer can hold any number of others.
+            (Some(rate), None) if 2 * votes > all => {
+                Ok((rate, format!("{votes} of {all} equal ports")))
+            }
+            (_, Some(gap)) => Err(gap),
+            (_, None) => Ok((
+                own,
+                format!("no rate has a majority among {all} equal ports"),
+            )),
+        }
+    })();
+    match outcome {
+        Ok((rate, how)) => Fact::derived(rate, how),
+        Err(gap) => Fact::Unknown(gap),
+    }
+}
+
+fn firmware(facts: &mut Facts, node: Id) {
+    let devices: Vec<Id> = facts.below(node, Subject::Device).collect();
+    let incomplete = facts.members(Subject::Device, node).err();
+    for &device in &devices {
+        let outcome: Result<Option<Vec<(String, std::sync::Arc<str>)>>, Gap> = (|| {
+            let kind = group::kind(facts, device)?;
+            let own = value(facts.get(device, device::FIRMWARE))?;
+            let mut members = vec![(facts.name(device).to_owned(), own)];
+            let mut open = incomplete.clone();
+            for &other in devices.iter().filter(|d| **d != device) {
+                match (
+                    group::kind(facts, other),
+                    facts.get(other, device::FIRMWARE),
+                ) {
+                    (Ok(k), _) if k != kind => {}
+                    (Ok(_), Fact::Known(version, _)) => {
+                        members.push((facts.name(other).to_owned(), version))
+                    }
+                    (Err(gap), _) | (Ok(_), Fact::Unknown(gap)) => open = Some(gap),
+                }
+            }
+            let differ = members.iter().any(|(_, v)| *v != members[0].1);
+            match (differ, open) {
+                (false, Some(gap)) => Err(gap),
+                _ if members.len() == 1 => Ok(None),
+                _ => Ok(Some(members)),
+            }
+        })();
+        let (agrees, equals, which) = match outcome {
+            Err(gap) => (
+                Fact::Unknown(gap.clone()),
+                Fact::Unknown(gap.clone()),
+                Fact::Unknown(gap),
+            ),
+            Ok(None) => {
+                let alone = "no other device of this driver, model and board";
+                (
+                    Fact::derived(true, alone),
+                    Fact::derived(false, alone),
+                    Fact::derived("none".into(), alone),
+                )
+            }
+            Ok(Some(members)) => {
+                let named: Vec<(&str, &str)> = members.iter().map(|(n, v)| (&**n, &**v)).collect();
+                let differ = named.iter().any(|(_, v)| *v != named[0].1);
+                let who = who_has_which(&named);
+                (
+                    Fact::derived(!differ, who.as_str()),
+                    Fact::derived(true, format!("{} equal devices", members.len())),
+                    Fact::derived(who.into(), "firmware of equal devices"),
+                )
+            }
+        };
+        facts.set(device, device::FIRMWARE_AGREES, agrees);
+        facts.set(device, device::HAS_EQUALS, equals);
+        facts.set(device, device::FIRMWARE_OF_EQUALS, which);
+    }
+}
+
+/// Two active InfiniBand ports with one LID in one subnet: both answer to what is sent to one of them.
+fn lids(facts: &mut Facts, node: Id, used: &[Used]) {
+    let mut by_lid: BTreeMap<(String, u64), Vec<&str>> = BTreeMap::new();
+    let mut open = None;
+    for entry in used {
+        let (id, name) = match entry {
+            Used::Open(gap) => {
+                open = Some(gap.clone());
+                continue;
+            }
+            Used::Port(id, name) => (*id, name),
+        };
+        match facts.get(id, port::LINK_LAYER) {
+            Fact::Known(LinkLayer::InfiniBand, _) => {}
+            Fact::Known(..) => continue,
+            Fact::Unknown(gap) => {
+                open = Some(gap);
+                continue;
+            }
+        }
+        match (facts.get(id, port::SUBNET_PREFIX), facts.get(id, port::LID)) {
+            (_, Fact::Known(0, _)) => {}
+            (Fact::Known(prefix, _), Fact::Known(lid, _)) => {
+                by_lid
+                    .entry((prefix.to_string(), lid))
+                    .or_default()
+                    .push(name);
+            }
+            (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => open = Some(gap),
+        }
+    }
+    let shared: Vec<String> = by_lid
+        .iter()
+        .filter(|(_, ports)| ports.len() > 1)
+        .map(|((prefix, lid), ports)| format!("LID {lid} in subnet {prefix}: {}", ports.join(", ")))
+        .collect();
+    let outcome = match (shared.is_empty(), open) {
+        (false, _) => Ok(Err(shared.join("; "))),
+        (true, Some(gap)) => Err(gap),
+        (true, None) => Ok(Ok(())),
+    };
+    state(
+        facts,
+        node,
+        outcome,
+        node::LIDS_DISTINCT,
+        node::SHARED_LIDS,
+        "LIDs of active InfiniBand ports",
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::*;
+    use super::*;
+    use crate::fact::BitRate;
+
+    fn derived(facts: &mut Facts, n: Id) {
+        super::super::derive(facts);
+        assert_eq!(facts.subject(n), Subject::Node);
+    }
+
+    #[test]
+    fn a_slow_rail_differs_from_the_majority() {
+        let mut facts = Facts::new();
+        let n = node(&mut facts);
+        let slow = port(&mut facts, n, "mlx5_0", PortState::Active, 200);
+        for i in 1..4 {
+            port(&mut facts, n, &format!("mlx5_{i}"), PortState::Active, 400);
+        }
+        derived(&mut facts, n);
+        assert_eq!(
+            facts.known(slow, port::SIBLINGS_RATE),
+            Some(BitRate(400_000_000_000))
+        );
+        assert_eq!(facts.known(n, node::RATES_AGREE), Some(false));
+        assert_eq!(
+            facts.known(n, node::RATES).as_deref(),
+            Some("400 Gb/s: mlx5_1/1, mlx5_2/1, mlx5_3/1; 200 Gb/s: mlx5_0/1")
+        );
+    }
+
+    #[test]
+    fn two_that_differ_have_no_majority() {
+        let mut facts = Facts::new();
+        let n = node(&mut facts);
+        let a = port(&mut facts, n, "mlx5_0", PortState::Active, 25);
+        port(&mut facts, n, "mlx5_1", PortState::Active, 100);
+        derived(&mut facts, n);
+        assert_eq!(
+            facts.known(a, port::SIBLINGS_RATE),
+            Some(BitRate(25_000_000_000)),
+            "its own"
+        );
+        assert_eq!(facts.known(n, node::RATES_AGREE), Some(false));
+    }
+
+    #[test]
+    fn agreement_needs_all_and_disagreement_two() {
+        let mut facts = Facts::new();
+        let n = facts.new_node("n");
+        port(&mut facts, n, "mlx5_0", PortState::Active, 200);
+        port(&mut facts, n, "mlx5_1", PortState::Active, 200);
+        derived(&mut facts, n);
+        assert_eq!(
+            facts.known(n, node::RATES_AGREE),
+            None,
+            "the devices may not be all"
+        );
+
+        let mut facts = Facts::new();
+        let n = facts.new_node("n");
+        port(&mut facts, n, "mlx5_0", PortState::Active, 200);
+        port(&mut facts, n, "mlx5_1", PortState::Active, 100);
+        derived(&mut facts, n);
+        assert_eq!(facts.known(n, node::RATES_AGREE), Some(false));
+    }
+}

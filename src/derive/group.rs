@@ -1,0 +1,49 @@
+//! Equals: devices of one driver, model and board, and their ports. What one of them can, the others can.
+
+use std::sync::Arc;
+
+use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, device, port};
+
+/// What makes two devices equal. Empty texts stand for what software devices do not have.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Kind {
+    /// Kernel driver.
+    pub driver: String,
+    /// The vendor's model.
+    pub model: String,
+    /// The board.
+    pub board: String,
+}
+
+/// The kind of a device; the gap that keeps it from being known.
+pub fn kind(facts: &Facts, device: Id) -> Result<Kind, Gap> {
+    let text = |key: Key<Arc<str>>| match facts.get(device, key) {
+        Fact::Known(text, _) => Ok(text.to_string()),
+        Fact::Unknown(gap) => Err(gap),
+    };
+    if let Some(true) = facts.known(device, device::SOFTWARE) {
+        let driver = text(device::DRIVER)?;
+        return Ok(Kind {
+            driver,
+            model: String::new(),
+            board: String::new(),
+        });
+    }
+    // A gathered tree may lack the driver's link: the board alone tells as much.
+    Ok(Kind {
+        driver: String::new(),
+        model: text(device::MODEL)?,
+        board: text(device::BOARD)?,
+    })
+}
+
+/// The kind of a port's device together with the port's link layer: ports that are equal in all that they can.
+pub fn port_kind(facts: &Facts, port: Id) -> Result<(Kind, &'static str), Gap> {
+    let device = facts
+        .ancestor(port, Subject::Device)
+        .ok_or_else(|| Gap::missing("device"))?;
+    match facts.get(port, port::LINK_LAYER) {
+        Fact::Known(layer, _) => Ok((kind(facts, device)?, layer.word())),
+        Fact::Unknown(gap) => Err(gap),
+    }
+}

@@ -1,0 +1,280 @@
+//! Whether a port is meant to be used: an unused port is no error, and a dead rail is one.
+//!
+//! The rule, first match decides:
+//!
+//! 1. No: its device carries the machine's own traffic (the default route, which other RDMA devices do not carry).
+//! 2. No: an Ethernet port of a virtual function without a GID in this network namespace.
+//! 3. Yes: it is active. 4. Yes: it has link, or had it since the driver was loaded.
+//! 5. Yes: most of its equals (same board, same link layer) are active. 6. Yes: it is the node's only RDMA port.
+//! 7. No: it never had link, and other ports are active. Else unknown.
+
+use crate::fact::counter::CounterClass;
+use crate::fact::device::Role;
+use crate::fact::port::{LinkLayer, PhysState, PortState};
+use crate::fact::{Fact, Facts, Gap, Id, Subject, counter, device, netdev, port};
+
+use super::{group, tally};
+
+/// Decides for each port, and for each network device by its ports.
+pub fn derive(facts: &mut Facts, node: Id) {
+    let ports: Vec<Id> = facts.below(node, Subject::Port).collect();
+    for &port in &ports {
+        let fact = had_link(facts, node, port);
+        facts.set(port, port::HAD_LINK, fact);
+    }
+    let decided: Vec<Fact<bool>> = ports
+        .iter()
+        .map(|&p| intended(facts, node, &ports, p))
+        .collect();
+    for (&port, fact) in ports.iter().zip(decided) {
+        facts.set(port, port::INTENDED, fact);
+    }
+    for netdev in facts.below(node, Subject::Netdev).collect::<Vec<_>>() {
+        let fact = netdev_intended(facts, netdev);
+        facts.set(netdev, netdev::INTENDED, fact);
+    }
+}
+
+fn is_active(state: PortState) -> bool {
+    matches!(state, PortState::Active | PortState::ActiveDefer)
+}
+
+fn had_link(facts: &Facts, node: Id, port: Id) -> Fact<bool> {
+    let mut open: Option<Gap> = None;
+    match facts.get(port, port::STATE) {
+        Fact::Known(state, _)
+            if is_active(state) || matches!(state, PortState::Init | PortState::Armed) =>
+        {
+            return Fact::derived(true, format!("its state is {}", state.word()));
+        }
+        Fact::Known(..) => {}
+        Fact::Unknown(gap) => open = Some(gap),
+    }
+    match facts.get(port, port::PHYS_STATE) {
+        Fact::Known(PhysState::LinkUp | PhysState::Recovery, _) => {
+            return Fact::derived(true, "it has a physical link");
+        }
+        Fact::Known(..) => {}
+        Fact::Unknown(gap) => open = Some(gap),
+    }
+    if let Some(gap) = tally::incomplete(facts, port, Subject::Counter) {
+        open = Some(gap);
+    }
+    for id in facts.below(port, Subject::Counter) {
+        if facts.known(id, counter::CLASS) != Some(CounterClass::Flap) {
+            continue;
+        }
+        match facts.get(id, counter::VALUE) {
+            Fact::Known(0, _) => {}
+            Fact::Known(n, origin) => {
+                return Fact::derived(true, format!("it lost its link {n} times ({origin})"));
+            }
+            Fact::Unknown(gap) => open = Some(gap),
+        }
+    }
+    match (
+        facts.get(port, port::HAS_NETDEV),
+        facts.known(port, port::NETDEV),
+    ) {
+        (Fact::Known(false, _), _) => {}
+        (_, Some(name)) => match facts
+            .find(Subject::Netdev, node, &name)
+            .map(|n| facts.get(n, netdev::CARRIER_CHANGES))
+        {
+            // Losing the carrier with which a device is made counts as one change.
+            Some(Fact::Known(n, origin)) if n >= 2 => {
+                return Fact::derived(true, format!("{name} had carrier: {n} changes ({origin})"));
+            }
+            Some(Fact::Known(..)) => {}
+            Some(Fact::Unknown(gap)) => open = Some(gap),
+            None => open = Some(Gap::missing("netdev.carrier_changes")),
+        },
+        (Fact::Unknown(gap), None) => open = Some(gap),
+        (Fact::Known(true, _), None) => open = Some(Gap::missing("port.netdev")),
+    }
+    match open {
+        Some(gap) => Fact::Unknown(gap),
+        None => Fact::derived(false, "no link now, no link lost, no carrier seen"),
+    }
+}
+
+fn intended(facts: &Facts, node: Id, ports: &[Id], port: Id) -> Fact<bool> {
+    let Some(device) = facts.ancestor(port, Subject::Device) else {
+        return Fact::Unknown(Gap::missing("device"));
+    };
+    match facts.get(device, device::ROLE) {
+        Fact::Known(Role::Management, origin) => return Fact::Known(false, origin),
+        Fact::Known(..) => {}
+        Fact::Unknown(gap) => return Fact::Unknown(gap),
+    }
+    if facts.known(port, port::LINK_LAYER) != Some(LinkLayer::InfiniBand) {
+        // An InfiniBand port always has its GID 0.
+        let gids = facts.below(port, Subject::Gid).count();
+        match (
+            facts.get(device, device::VIRTUAL_FUNCTION),
+            facts.members(Subject::Gid, port),
+        ) {
+            _ if gids > 0 => {}
+            (Fact::Known(false, _), _) => {}
+            (Fact::Known(true, _), Ok(_)) => {
+                return Fact::derived(
+                    false,
+                    "a virtual function without a GID in this network namespace",
+                );
+            }
+            (Fact::Known(true, _), Err(gap)) | (Fact::Unknown(gap), _) => {
+                return Fact::Unknown(gap);
+            }
+        }
+    }
+    let state = facts.get(port, port::STATE);
+    if state.known().is_some_and(|s| is_active(*s)) {
+        return Fact::derived(true, "it is active");
+    }
+    let had_link = facts.get(port, port::HAD_LINK);
+    if let Fact::Known(true, origin) = &had_link {
+        return Fact::derived(true, origin.to_string());
+    }
+    let equals = active_equals(facts, node, ports, port);
+    if let Ok(Some(how)) = &equals {
+        return Fact::derived(true, how.as_str());
+    }
+    let others = tally::incomplete(facts, node, Subject::Port);
+    if others.is_none() && ports.len() == 1 {
+        return Fact::derived(true, "it is the node's only RDMA port");
+    }
+    for gap in [
+        state.as_result().err(),
+        had_link.as_result().err(),
+        equals.as_ref().err(),
+        others.as_ref(),
+    ] {
+        if let Some(gap) = gap {
+            return Fact::Unknown(gap.clone());
+        }
+    }
+    let another = ports
+        .iter()
+        .find(|p| facts.known(**p, port::STATE).is_some_and(is_active));
+    match another {
+        Some(other) => Fact::derived(
+            false,
+            format!(
+                "it never had link, and {} is active on another board",
+                facts.name(*other)
+            ),
+        ),
+        None => Fact::Unknown(Gap::missing(
+            "which of the ports, all without link, are meant to be used",
+        )),
+    }
+}
+
+/// Whether most of the equal ports, this one counted, are active: how, or that they are not, or what is missing to tell.
+fn active_equals(facts: &Facts, node: Id, ports: &[Id], port: Id) -> Result<Option<String>, Gap> {
+    let kind = group::port_kind(facts, port)?;
+    let (mut equals, mut active, mut open) =
+        (1u32, 0u32, tally::incomplete(facts, node, Subject::Port));
+    let mut undecided = 0u32;
+    for &other in ports.iter().filter(|p| **p != port) {
+        match (
+            group::port_kind(facts, other),
+            facts.get(other, port::STATE),
+        ) {
+            (Ok(k), _) if k != kind => {}
+            (Ok(_), Fact::Known(state, _)) => {
+                equals += 1;
+                active += u32::from(is_active(state));
+            }
+            (Err(gap), _) | (Ok(_), Fact::Unknown(gap)) => {
+                undecided += 1;
+                open = Some(gap);
+            }
+        }
+    }
+    if 2 * active > equals + undecided {
+        // Ports that are not known to be equal can only lower the share.
+        return match tally::incomplete(facts, node, Subject::Port) {
+            None => Ok(Some(format!(
+                "{active} of its {} equals are active",
+                equals - 1
+            ))),
+            Some(gap) => Err(gap),
+        };
+    }
+    match open {
+        Some(gap) => Err(gap),
+        None => Ok(None),
+    }
+}
+
+fn netdev_intended(facts: &Facts, netdev: Id) -> Fact<bool> {
+    let ports: Vec<Id> = facts
+        .related(netdev)
+        .iter()
+        .copied()
+        .filter(|id| facts.subject(*id) == Subject::Port)
+        .collect();
+    let mut open = None;
+    for port in ports {
+        match facts.get(port, port::INTENDED) {
+            Fact::Known(true, origin) => return Fact::Known(true, origin),
+            Fact::Known(false, _) => {}
+            Fact::Unknown(gap) => open = Some(gap),
+        }
+    }
+    match (open, facts.get(netdev, netdev::PORTS)) {
+        (Some(gap), _) | (None, Fact::Unknown(gap)) => Fact::Unknown(gap),
+        (None, Fact::Known(..)) => Fact::derived(false, "no port on it is intended for use"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::*;
+    use super::*;
+
+    fn intended_of(facts: &mut Facts, n: Id, p: Id) -> Option<bool> {
+        super::super::netdev_of_port::derive(facts, n);
+        derive(facts, n);
+        facts.known(p, port::INTENDED)
+    }
+
+    #[test]
+    fn a_dead_rail_among_active_equals_is_intended() {
+        let mut facts = Facts::new();
+        let n = node(&mut facts);
+        let dead = port(&mut facts, n, "mlx5_0", PortState::Down, 400);
+        for i in 1..8 {
+            port(&mut facts, n, &format!("mlx5_{i}"), PortState::Active, 400);
+        }
+        assert_eq!(intended_of(&mut facts, n, dead), Some(true));
+    }
+
+    #[test]
+    fn unused_front_end_ports_beside_one_active_are_not() {
+        let mut facts = Facts::new();
+        let n = node(&mut facts);
+        let unused = port(&mut facts, n, "mlx5_0", PortState::Down, 100);
+        port(&mut facts, n, "mlx5_1", PortState::Down, 100);
+        port(&mut facts, n, "mlx5_2", PortState::Active, 100);
+        assert_eq!(intended_of(&mut facts, n, unused), Some(false));
+    }
+
+    #[test]
+    fn the_only_port_is_intended_though_it_never_had_link() {
+        let mut facts = Facts::new();
+        let n = node(&mut facts);
+        let only = port(&mut facts, n, "mlx5_0", PortState::Down, 100);
+        assert_eq!(intended_of(&mut facts, n, only), Some(true));
+    }
+
+    #[test]
+    fn two_dead_ports_leave_it_open() {
+        let mut facts = Facts::new();
+        let n = node(&mut facts);
+        let one = port(&mut facts, n, "mlx5_0", PortState::Down, 100);
+        port(&mut facts, n, "mlx5_1", PortState::Down, 100);
+        assert_eq!(intended_of(&mut facts, n, one), None);
+    }
+}

@@ -1,0 +1,142 @@
+//! What a port's network device says, as facts of the port; and which of them carry the machine's own traffic.
+
+use std::sync::Arc;
+
+use crate::fact::device::Role;
+use crate::fact::port::LinkLayer;
+use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, Typed, device, netdev, node, port};
+
+/// Copies the netdev's facts to its ports, and tells management devices from the rest.
+pub fn derive(facts: &mut Facts, node: Id) {
+    let ports: Vec<Id> = facts.below(node, Subject::Port).collect();
+    for &port in &ports {
+        copy(facts, node, port, netdev::UP, port::NETDEV_UP);
+        copy(facts, node, port, netdev::OPERSTATE, port::NETDEV_OPERSTATE);
+        copy(facts, node, port, netdev::MTU, port::NETDEV_MTU);
+    }
+    let routes: Vec<(Id, Fact<bool>)> = ports
+        .iter()
+        .map(|&p| (p, carries_default_route(facts, node, p)))
+        .collect();
+    for device in facts.below(node, Subject::Device).collect::<Vec<_>>() {
+        let own = |port: &Id| facts.parent(*port) == Some(device);
+        let role = role(&routes, own);
+        facts.set(device, device::ROLE, role);
+    }
+}
+
+fn copy<T: Typed>(facts: &mut Facts, node: Id, port: Id, from: Key<T>, to: Key<T>) {
+    let fact = match facts.get(port, port::NETDEV) {
+        Fact::Known(name, _) => match facts.find(Subject::Netdev, node, &name) {
+            Some(netdev) => facts.get(netdev, from),
+            None => Fact::Unknown(Gap::missing(from.path())),
+        },
+        Fact::Unknown(_) => Fact::Unknown(Gap::missing("port.netdev")),
+    };
+    facts.set(port, to, fact);
+}
+
+/// Whether the port's netdev carries a default route. An InfiniBand port does not count as one: no machine is managed over IPoIB alone.
+fn carries_default_route(facts: &Facts, node: Id, port: Id) -> Fact<bool> {
+    match facts.get(port, port::LINK_LAYER) {
+        Fact::Known(LinkLayer::InfiniBand, origin) => return Fact::Known(false, origin),
+        Fact::Known(..) => {}
+        Fact::Unknown(gap) => return Fact::Unknown(gap),
+    }
+    if let Fact::Known(false, origin) = facts.get(port, port::HAS_NETDEV) {
+        return Fact::Known(false, origin);
+    }
+    match (
+        facts.get(port, port::NETDEV),
+        facts.get(node, node::DEFAULT_ROUTE),
+    ) {
+        (_, Fact::Known(routes, origin)) if routes.is_empty() => Fact::Known(false, origin),
+        (Fact::Known(name, _), Fact::Known(routes, origin)) => {
+            Fact::Known(routes.iter().any(|r: &Arc<str>| *r == name), origin)
+        }
+        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
+    }
+}
+
+/// A device carries the machine's own traffic where one of its ports has the default route while another device's port has not:
+/// the one RDMA device of a small machine serves both, and counts as compute.
+fn role(routes: &[(Id, Fact<bool>)], own: impl Fn(&Id) -> bool) -> Fact<Role> {
+    let (mine, others): (Vec<_>, Vec<_>) = routes.iter().partition(|(port, _)| own(port));
+    let has = |list: &[&(Id, Fact<bool>)], wanted: bool| {
+        list.iter().any(|(_, f)| f.known() == Some(&wanted))
+    };
+    let open =
+        |list: &[&(Id, Fact<bool>)]| list.iter().find_map(|(_, f)| f.as_result().err().cloned());
+    if has(&mine, true) {
+        if has(&others, false) {
+            return Fact::derived(
+                Role::Management,
+                "it carries the default route, and other RDMA devices do not",
+            );
+        }
+        return match open(&others) {
+            Some(gap) => Fact::Unknown(gap),
+            None => Fact::derived(Role::Compute, "no RDMA device is without a default route"),
+        };
+    }
+    match open(&mine) {
+        // Where no other device could be the compute one, it does not matter.
+        Some(_) if !has(&others, false) && open(&others).is_none() => {
+            Fact::derived(Role::Compute, "no RDMA device is without a default route")
+        }
+        Some(gap) => Fact::Unknown(gap),
+        None => Fact::derived(Role::Compute, "it carries no default route"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::*;
+    use super::*;
+    use crate::fact::port::PortState;
+
+    fn ethernet(facts: &mut Facts, node: Id, name: &str, netdev_name: &str) -> Id {
+        let device = facts.instance(Subject::Device, node, name);
+        let p = facts.instance(Subject::Port, device, &format!("{name}/1"));
+        facts.set(p, port::STATE, stated(PortState::Active));
+        facts.set(p, port::LINK_LAYER, stated(LinkLayer::Ethernet));
+        facts.set(p, port::HAS_NETDEV, stated(true));
+        facts.set(p, port::NETDEV, stated(netdev_name.into()));
+        device
+    }
+
+    #[test]
+    fn the_carrier_of_the_default_route_is_management_only_beside_another() {
+        let mut facts = Facts::new();
+        let n = facts.new_node("n");
+        facts.set(n, node::DEFAULT_ROUTE, stated(["eth0".into()].into()));
+        let first = ethernet(&mut facts, n, "mlx5_0", "eth0");
+        derive(&mut facts, n);
+        assert_eq!(
+            facts.known(first, device::ROLE),
+            Some(Role::Compute),
+            "the only RDMA device"
+        );
+
+        let mut facts = Facts::new();
+        let n = facts.new_node("n");
+        facts.set(n, node::DEFAULT_ROUTE, stated(["eth0".into()].into()));
+        let first = ethernet(&mut facts, n, "mlx5_0", "eth0");
+        let second = ethernet(&mut facts, n, "mlx5_1", "eth1");
+        derive(&mut facts, n);
+        assert_eq!(facts.known(first, device::ROLE), Some(Role::Management));
+        assert_eq!(facts.known(second, device::ROLE), Some(Role::Compute));
+    }
+
+    #[test]
+    fn an_unknown_route_leaves_an_ethernet_role_open_and_an_infiniband_role_not() {
+        let mut facts = Facts::new();
+        let n = facts.new_node("n");
+        let first = ethernet(&mut facts, n, "mlx5_0", "eth0");
+        port(&mut facts, n, "mlx5_1", PortState::Active, 200);
+        derive(&mut facts, n);
+        assert_eq!(facts.known(first, device::ROLE), None);
+        let ib = facts.find(Subject::Device, n, "mlx5_1").unwrap();
+        assert_eq!(facts.known(ib, device::ROLE), Some(Role::Compute));
+    }
+}

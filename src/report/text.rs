@@ -1,0 +1,294 @@
+//! The report as text: the answer first, then each cause with its evidence and remedy, then what stays open.
+
+use std::io::{self, Write};
+
+use colored::{ColoredString, Colorize};
+
+use super::{EvidenceLine, Finding, NodeHead, OpenQuestion, Report, plural, some};
+use crate::exit::Exit;
+
+/// How much is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Detail {
+    /// The headline alone.
+    Quiet,
+    /// Causes with evidence and remedies; notes and open questions in short.
+    Normal,
+    /// Everything: passes and each open question too.
+    Verbose,
+}
+
+/// Writes the report for people, in lines of at most `width` columns where text can be broken.
+pub fn write(out: &mut dyn Write, report: &Report, detail: Detail, width: usize) -> io::Result<()> {
+    let page = Page {
+        width: width.clamp(60, 120),
+    };
+    writeln!(out, "{} {}", label(report), report.headline.bold())?;
+    if detail == Detail::Quiet {
+        return Ok(());
+    }
+    for node in &report.nodes {
+        page.node(out, node, report.nodes.len())?;
+    }
+    for cause in &report.causes {
+        page.finding(out, cause)?;
+    }
+    for note in &report.notes {
+        if detail == Detail::Verbose {
+            page.finding(out, note)?;
+        }
+    }
+    if detail != Detail::Verbose && !report.notes.is_empty() {
+        writeln!(out)?;
+        for note in &report.notes {
+            let more = if note.subjects.len() > 1 {
+                format!(" (and {})", some(&note.subjects[1..]))
+            } else {
+                String::new()
+            };
+            page.wrap(
+                out,
+                &format!("{:<9}", "note"),
+                9,
+                &format!("{}{more} [{}]", note.sentence, note.check),
+            )?;
+        }
+    }
+    for failure in &report.probe_failures {
+        page.wrap(out, &format!("{}  ", "unknown".magenta()), 9, failure)?;
+    }
+    page.open(out, report, detail)?;
+    if detail == Detail::Verbose {
+        writeln!(out)?;
+        for pass in &report.passes {
+            writeln!(out, "passes   {}  {}", pass.check, pass.subject)?;
+            for line in &pass.evidence {
+                page.evidence(out, line)?;
+            }
+        }
+    }
+    page.summary(out, report)
+}
+
+fn label(report: &Report) -> ColoredString {
+    match report.exit() {
+        Exit::Errors => "ERROR".red().bold(),
+        Exit::Warnings => "WARNING".yellow().bold(),
+        Exit::Healthy => "OK".green().bold(),
+        _ => "UNKNOWN".magenta().bold(),
+    }
+}
+
+fn severity(word: &str) -> ColoredString {
+    let padded = format!("{word:<9}");
+    match word {
+        "error" => padded.red().bold(),
+        "warning" => padded.yellow().bold(),
+        _ => padded.normal(),
+    }
+}
+
+struct Page {
+    width: usize,
+}
+
+impl Page {
+    fn node(&self, out: &mut dyn Write, node: &NodeHead, of: usize) -> io::Result<()> {
+        let mut parts = vec![node.name.clone()];
+        parts.extend(node.os.clone());
+        parts.extend(node.kernel.clone().map(|k| format!("Linux {k}")));
+        parts.extend(node.devices.map(|n| plural(n, "RDMA device")));
+        if of == 1 || node.altered.is_some() || node.truncated {
+            writeln!(out, "{}", parts.join(" · ").dimmed())?;
+        }
+        if let Some(altered) = &node.altered {
+            self.wrap(
+                out,
+                "",
+                0,
+                &format!("This recording was altered by hand: {altered}"),
+            )?;
+        }
+        if node.truncated {
+            writeln!(
+                out,
+                "{}",
+                "The recording was cut short: what is missing in it is unknown.".magenta()
+            )?;
+        }
+        Ok(())
+    }
+
+    fn finding(&self, out: &mut dyn Write, finding: &Finding) -> io::Result<()> {
+        writeln!(out)?;
+        let head = format!("{} [{}]", finding.sentence, finding.check);
+        self.wrap(out, &severity(finding.severity).to_string(), 9, &head)?;
+        const SHOWN: usize = 7;
+        for sentence in finding.further.iter().take(SHOWN) {
+            self.wrap(out, "         ", 9, sentence)?;
+        }
+        if finding.further.len() > SHOWN {
+            writeln!(
+                out,
+                "         … and {} more (--format json lists them)",
+                finding.further.len() - SHOWN
+            )?;
+        }
+        for line in &finding.evidence {
+            self.evidence(out, line)?;
+        }
+        self.wrap(out, "  why    ", 9, &finding.why)?;
+        for (i, step) in finding.fix.lines().enumerate() {
+            let label = if i == 0 { "  fix    " } else { "         " };
+            self.wrap(out, label, 12, step)?;
+        }
+        for (i, c) in finding.consequences.iter().enumerate() {
+            let label = if i == 0 { "  hence  " } else { "         " };
+            if i == 8 && finding.consequences.len() > 9 {
+                writeln!(out, "{label}… and {} more", finding.consequences.len() - 8)?;
+                break;
+            }
+            self.wrap(out, label, 11, &format!("{} [{}]", c.sentence, c.check))?;
+        }
+        Ok(())
+    }
+
+    fn evidence(&self, out: &mut dyn Write, line: &EvidenceLine) -> io::Result<()> {
+        let fact = format!("{} = {}", line.fact, line.value);
+        if line.origin.is_empty() || line.origin == "stated" || line.origin == line.value {
+            return writeln!(out, "         {fact}");
+        }
+        writeln!(out, "         {fact:<38} {}", line.origin.dimmed())
+    }
+
+    fn open(&self, out: &mut dyn Write, report: &Report, detail: Detail) -> io::Result<()> {
+        let (blocking, noted): (Vec<_>, Vec<_>) = report.open.iter().partition(|o| o.blocks);
+        // One reason (no devices known, say) keeps many checks open: it is said once.
+        let mut said: Vec<(String, Vec<&OpenQuestion>)> = Vec::new();
+        for question in &blocking {
+            let why = question.missing.first().map_or("unknown".into(), |m| {
+                format!("{} ({}: {})", m.fact, m.value, m.origin)
+            });
+            match said.iter_mut().find(|(w, _)| *w == why) {
+                Some((_, list)) => list.push(question),
+                None => said.push((why, vec![question])),
+            }
+        }
+        if !said.is_empty() {
+            writeln!(out)?;
+        }
+        for (why, list) in &said {
+            let checks = list.iter().map(|q| q.check.clone()).collect::<Vec<_>>();
+            let text = format!(
+                "{why} — keeps open: {} on {}",
+                some(&checks),
+                some(&list[0].subjects)
+            );
+            self.wrap(out, &format!("{}", "unknown  ".magenta().bold()), 9, &text)?;
+        }
+        if detail == Detail::Verbose {
+            writeln!(out)?;
+            for q in &noted {
+                let missing = q
+                    .missing
+                    .iter()
+                    .map(|m| format!("{} ({})", m.fact, m.value))
+                    .collect::<Vec<_>>()
+                    .join(", ");
+                let text = format!(
+                    "{} [{}] on {}: {missing}",
+                    q.title,
+                    q.check,
+                    some(&q.subjects)
+                );
+                self.wrap(out, &format!("{}", "unknown  ".magenta()), 9, &text)?;
+            }
+            return Ok(());
+        }
+        if noted.is_empty() {
+            return Ok(());
+        }
+        let root = noted
+            .iter()
+            .filter(|q| q.remedy.as_deref() == Some("run as root"))
+            .count();
+        let sample = noted
+            .iter()
+            .filter(|q| q.remedy.as_deref().is_some_and(|r| r.contains("--sample")))
+            .count();
+        let mut how = Vec::new();
+        if root > 0 {
+            how.push(format!("root would settle {root}"));
+        }
+        if sample > 0 {
+            how.push(format!("--sample SECONDS would settle {sample}"));
+        }
+        how.push("-v lists them".into());
+        writeln!(out)?;
+        writeln!(
+            out,
+            "{}{} that do not block: {}",
+            "open     ".magenta(),
+            plural(noted.len() as u64, "question"),
+            how.join(", ")
+        )
+    }
+
+    fn summary(&self, out: &mut dyn Write, report: &Report) -> io::Result<()> {
+        let c = &report.counts;
+        writeln!(out)?;
+        let line = format!(
+            "{}, {}, {} · {} of {}: {} pass, {} fail, {} unknown, {} do not apply · {:.2} s",
+            plural(c.errors as u64, "error"),
+            plural(c.warnings as u64, "warning"),
+            plural(c.notes as u64, "note"),
+            plural(c.verdicts as u64, "verdict"),
+            plural(c.checks as u64, "check"),
+            c.passes,
+            c.errors + c.warnings + c.notes,
+            c.unknown,
+            c.does_not_apply,
+            report.seconds
+        );
+        writeln!(out, "{}", line.dimmed())
+    }
+
+    /// Writes `label` and then `text`, broken at spaces, further lines indented.
+    fn wrap(&self, out: &mut dyn Write, label: &str, indent: usize, text: &str) -> io::Result<()> {
+        write!(out, "{label}")?;
+        let mut column = visible(label);
+        let mut fresh = true;
+        for word in text.split_whitespace() {
+            let length = visible(word);
+            if !fresh && column + 1 + length > self.width {
+                writeln!(out)?;
+                write!(out, "{:indent$}", "")?;
+                column = indent;
+                fresh = true;
+            }
+            if !fresh {
+                write!(out, " ")?;
+                column += 1;
+            }
+            write!(out, "{word}")?;
+            column += length;
+            fresh = false;
+        }
+        writeln!(out)
+    }
+}
+
+/// Columns that a text takes: escape sequences of colours take none.
+fn visible(text: &str) -> usize {
+    let mut columns = 0;
+    let mut escape = false;
+    for c in text.chars() {
+        match (escape, c) {
+            (false, '\u{1b}') => escape = true,
+            (true, 'm') => escape = false,
+            (true, _) => {}
+            (false, _) => columns += 1,
+        }
+    }
+    columns
+}

@@ -1,0 +1,196 @@
+//! What a file holds, by its path; and the files whose form has to be known to find the identities in them.
+
+use std::net::Ipv4Addr;
+
+use super::key::Key;
+use super::text::{self, Kind};
+use super::{Names, scan};
+
+/// How the content of a file is rewritten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rule {
+    /// Numbers that could be taken for addresses, and no address among them.
+    Plain,
+    /// Text.
+    Text(Kind),
+    /// A serial number, or another number of this one thing.
+    Serial,
+    /// A host's name.
+    Host,
+    /// The description of an InfiniBand node: a host's name and a device's.
+    Description,
+    /// A hardware identifier in bare digits.
+    Identifier,
+    /// /proc/net/route.
+    Route,
+    /// PCI configuration space.
+    PciConfig,
+    /// Identities in a form that is not known here, or nothing but identities.
+    LeftOut,
+}
+
+/// The rule for what is read from this path.
+pub(super) fn rule(path: &str) -> Rule {
+    let name = path.rsplit('/').next().unwrap_or("");
+    let kernel = is_kernel(path);
+    let parts = || path.split('/').skip(1);
+    let proc = path.starts_with("/proc/");
+    match name {
+        "status" | "maps" | "smaps" | "limits" | "modules" | "iomem" | "interrupts" if proc => {
+            Rule::Plain
+        }
+        "resource" | "modalias" | "pkeys" if kernel => Rule::Plain,
+        "hostname" | "domainname" | "nodename" => Rule::Host,
+        "node_desc" => Rule::Description,
+        "phys_switch_id" | "phys_port_id" => Rule::Identifier,
+        "route" if proc && parts().any(|p| p == "net") => Rule::Route,
+        "config" if kernel => Rule::PciConfig,
+        "vpd" | "environ" | "hosts" | "resolv.conf" | "known_hosts" | "shadow" | "passwd"
+        | "group" | "rom" => Rule::LeftOut,
+        "tcp" | "tcp6" | "udp" | "udp6" | "raw" | "raw6" | "rt_cache" if proc => Rule::LeftOut,
+        "boot_id" | "machine-id" | "uniqueid" | "wwid" | "wwn" | "eui" | "nguid" | "iq_id" => {
+            Rule::Serial
+        }
+        name if ["serial", "uuid", "asset_tag"]
+            .iter()
+            .any(|part| name.contains(part)) =>
+        {
+            Rule::Serial
+        }
+        // Names that lead on to a path: read as that path is.
+        "cgroup" | "cpuset" if proc => Rule::Text(Kind::NAME),
+        "os-release" => Rule::Text(Kind::NAME),
+        "version" | "osrelease" => Rule::Text(Kind {
+            bare: false,
+            ..Kind::NAME
+        }),
+        "cmdline" | "mounts" | "mountinfo" | "mountstats" | "ifalias" | "comm" | "arp" => {
+            Rule::Text(Kind::FREE)
+        }
+        name => {
+            let base = if kernel { Kind::KERNEL } else { Kind::FREE };
+            Rule::Text(Kind {
+                dotted: !text::is_version_word(name) && !name.ends_with("version"),
+                ..base
+            })
+        }
+    }
+}
+
+/// Whether a path is in a file system of the kernel's, where no file speaks of users.
+pub(super) fn is_kernel(path: &str) -> bool {
+    ["/sys/", "/proc/", "/dev/"]
+        .iter()
+        .any(|root| path.starts_with(root))
+}
+
+/// Rewrites a file's text; `None` where it has to be left out.
+pub(super) fn content(key: &Key, names: &Names, rule: Rule, content: &str) -> Option<String> {
+    Some(match rule {
+        Rule::Plain => content.to_owned(),
+        Rule::Text(kind) => scan(key, names, content, kind),
+        Rule::Serial => key.serial(content),
+        Rule::Host => host(key, content),
+        Rule::Description => node_description(key, names, content),
+        Rule::Identifier => identifier(key, content),
+        Rule::Route => route(key, names, content),
+        Rule::PciConfig | Rule::LeftOut => return None,
+    })
+}
+
+/// A file that holds a host's name and nothing else; `(none)` is what the kernel says of a domain that was not set.
+pub(super) fn host(key: &Key, content: &str) -> String {
+    let name = content.trim_end();
+    let blank = content.get(name.len()..).unwrap_or("");
+    match name {
+        "" | "(none)" => content.to_owned(),
+        name => key.host(name) + blank,
+    }
+}
+
+/// `node1720 HCA-5`, `node1720 mlx5_0`: what comes before the device is a host's name, this node's or an earlier one's.
+pub(super) fn node_description(key: &Key, names: &Names, content: &str) -> String {
+    let mut words = content.split_whitespace();
+    let (first, device) = (words.next(), words.next());
+    let is_device = |device: &str| {
+        let letters = device.trim_end_matches(|c: char| c.is_ascii_digit());
+        letters.len() < device.len() && letters.ends_with(['-', '_'])
+    };
+    match (first, device) {
+        (Some(first), Some(device)) if is_device(device) && content.starts_with(first) => {
+            key.host(first) + content.get(first.len()..).unwrap_or("")
+        }
+        _ => scan(key, names, content, Kind::FREE),
+    }
+}
+
+/// `phys_switch_id`: a GUID or a MAC address in bare digits, or a name of the driver's own making.
+fn identifier(key: &Key, content: &str) -> String {
+    let digits = content.trim_end();
+    let mapped = super::super::wire::from_hex(digits).and_then(|bytes| key.hardware(&bytes));
+    match mapped {
+        Some(bytes) => {
+            let blank = content.get(digits.len()..).unwrap_or("");
+            bytes.iter().map(|b| format!("{b:02x}")).collect::<String>() + blank
+        }
+        None => key.serial(content),
+    }
+}
+
+/// /proc/net/route: addresses as hexadecimal numbers in the machine's byte order, in columns 2 and 3, the mask in column 8.
+fn route(key: &Key, names: &Names, content: &str) -> String {
+    let mut out = String::with_capacity(content.len());
+    for line in content.split_inclusive('\n') {
+        let columns: Vec<&str> = line.split('\t').collect();
+        let number = |at: usize| {
+            let text = columns.get(at).filter(|text| text.len() == 8)?;
+            u32::from_str_radix(text, 16).ok().map(u32::swap_bytes)
+        };
+        let (Some(net), Some(gateway), Some(mask)) = (number(1), number(2), number(7)) else {
+            out.push_str(&scan(key, names, line, Kind::KERNEL));
+            continue;
+        };
+        for (at, column) in columns.iter().enumerate() {
+            if at > 0 {
+                out.push('\t');
+            }
+            let mapped = match at {
+                1 => key.ipv4_net(Ipv4Addr::from(net), mask.count_ones()),
+                2 => key.ipv4(Ipv4Addr::from(gateway)),
+                _ => {
+                    out.push_str(&scan(key, names, column, Kind::NAME));
+                    continue;
+                }
+            };
+            out.push_str(&format!("{:08X}", u32::from(mapped).swap_bytes()));
+        }
+    }
+    out
+}
+
+/// PCI configuration space: the capability "device serial number" (0x0003) holds an EUI-64, which NICs make of their MAC address.
+pub(super) fn pci_config(key: &Key, bytes: &[u8]) -> Vec<u8> {
+    let mut out = bytes.to_vec();
+    let mut at = 0x100;
+    // Each capability takes at least eight bytes, so a chain has at most 480; a loop ends here too.
+    for _ in 0..480 {
+        let Some(header) = out
+            .get(at..at + 4)
+            .and_then(|b| b.try_into().ok())
+            .map(u32::from_le_bytes)
+        else {
+            break;
+        };
+        if header & 0xffff == 3
+            && let Some(serial) = out.get_mut(at + 4..at + 12)
+            && let Ok(bytes) = <[u8; 8]>::try_from(&*serial)
+        {
+            serial.copy_from_slice(&key.guid(u64::from_le_bytes(bytes)).to_le_bytes());
+        }
+        at = (header >> 20) as usize;
+        if at < 0x100 {
+            break;
+        }
+    }
+    out
+}

@@ -1,0 +1,241 @@
+//! Netlink messages of the RDMA subsystem (`linux/rdma/rdma_netlink.h`), with the GUIDs and addresses in them replaced.
+//!
+//! Only what is known to hold no identity passes unchanged. Anything that this program does not know is cleared, and a
+//! message of another family gives `None`: the reply is left out.
+
+use super::key::Key;
+use super::{Names, scan, text::Kind};
+
+const HEADER: usize = 16;
+const NLMSG_NOOP: u16 = 1;
+const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
+const RDMA_NL_NLDEV: u16 = 5;
+const NLA_TYPE_MASK: u16 = 0x3fff;
+
+/// What an attribute holds, by the number that follows `RDMA_NLDEV_ATTR_`.
+enum Holds {
+    Guid,
+    Prefix,
+    Nested,
+    SocketAddress,
+    Text,
+    Plain,
+    NotKnown,
+}
+
+fn holds(attribute: u16) -> Holds {
+    match attribute {
+        // NODE_GUID, SYS_IMAGE_GUID
+        6 | 7 => Holds::Guid,
+        // SUBNET_PREFIX
+        8 => Holds::Prefix,
+        // RES_SUMMARY, _QP, _CM_ID, _CQ, _MR, _PD, DRIVER, STAT_COUNTER, STAT_HWCOUNTERS, RES_CTX, RES_SRQ and their entries
+        15
+        | 16
+        | 19
+        | 20
+        | 30
+        | 31
+        | 35
+        | 36
+        | 40
+        | 41
+        | 46
+        | 47
+        | 52
+        | 53
+        | 77
+        | 78
+        | 80
+        | 81
+        | 86..=89 => Holds::Nested,
+        // RES_SRC_ADDR, RES_DST_ADDR
+        33 | 34 => Holds::SocketAddress,
+        // DEV_NAME, NDEV_NAME, CHARDEV_NAME
+        2 | 51 | 70 => Holds::Text,
+        // RES_RKEY, RES_LKEY, RES_IOVA, LOCAL_DMA_LKEY, UNSAFE_GLOBAL_RKEY open memory; DRIVER_STRING and RES_RAW are the driver's.
+        42..=44 | 48 | 49 | 54 | 85 => Holds::NotKnown,
+        0..=96 => Holds::Plain,
+        _ => Holds::NotKnown,
+    }
+}
+
+/// Rewrites the messages of a reply.
+pub(super) fn messages(key: &Key, names: &Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut out = bytes.to_vec();
+    let mut at = 0;
+    while at + HEADER <= out.len() {
+        let length = u32_at(&out, at)? as usize;
+        let kind = u16_at(&out, at + 4)?;
+        if length < HEADER || at + length > out.len() {
+            return None;
+        }
+        let body = out.get_mut(at + HEADER..at + length)?;
+        match kind {
+            NLMSG_NOOP | NLMSG_DONE => {}
+            // The error's number, then the request's header.
+            NLMSG_ERROR => body.iter_mut().skip(4 + HEADER).for_each(|b| *b = 0),
+            kind if kind >> 10 == RDMA_NL_NLDEV => attributes(key, names, body, 0)?,
+            _ => return None,
+        }
+        at += aligned(length);
+    }
+    // Trailing bytes are no message.
+    (at >= out.len()).then_some(out)
+}
+
+fn attributes(key: &Key, names: &Names, bytes: &mut [u8], depth: u8) -> Option<()> {
+    let mut at = 0;
+    while at + 4 <= bytes.len() {
+        let length = usize::from(u16_at(bytes, at)?);
+        let attribute = u16_at(bytes, at + 2)? & NLA_TYPE_MASK;
+        if length < 4 {
+            return None;
+        }
+        let value = bytes.get_mut(at + 4..at + length)?;
+        match holds(attribute) {
+            Holds::Plain => {}
+            Holds::Guid => number(value, |guid| key.guid(guid)),
+            Holds::Prefix => number(value, |prefix| key.subnet_prefix(prefix)),
+            Holds::Nested if depth < 8 => attributes(key, names, value, depth + 1)?,
+            Holds::SocketAddress => socket_address(key, value),
+            Holds::Text => {
+                let text = std::str::from_utf8(value).ok()?;
+                let mapped = scan(key, names, text, Kind::NAME);
+                // A pseudonym of another length does not fit in place.
+                match mapped.len() == value.len() {
+                    true => value.copy_from_slice(mapped.as_bytes()),
+                    false => return None,
+                }
+            }
+            Holds::Nested | Holds::NotKnown => value.fill(0),
+        }
+        at += aligned(length);
+    }
+    (at >= bytes.len()).then_some(())
+}
+
+/// The kernel writes numbers in the machine's order, which is little-endian wherever RDMA runs today.
+fn number(value: &mut [u8], map: impl Fn(u64) -> u64) {
+    match <[u8; 8]>::try_from(&*value) {
+        Ok(bytes) => value.copy_from_slice(&map(u64::from_le_bytes(bytes)).to_le_bytes()),
+        Err(_) => value.fill(0),
+    }
+}
+
+/// `struct sockaddr_storage`: family and port stay, IPv4 and IPv6 addresses are mapped, others cleared.
+fn socket_address(key: &Key, value: &mut [u8]) {
+    const AF_INET: u16 = 2;
+    const AF_INET6: u16 = 10;
+    let range = match u16_at(value, 0) {
+        Some(AF_INET) => 4..8,
+        Some(AF_INET6) => 8..24,
+        _ => 2..2,
+    };
+    let kept = value.get(..4).map(<[u8]>::to_vec);
+    let mapped = value
+        .get(range.clone())
+        .and_then(|bytes| match bytes.len() {
+            4 => <[u8; 4]>::try_from(bytes)
+                .ok()
+                .map(|b| key.ipv4(b.into()).octets().to_vec()),
+            16 => key.hardware(bytes),
+            _ => None,
+        });
+    value.fill(0);
+    for (place, bytes) in [(0..4, kept), (range, mapped)] {
+        if let (Some(bytes), Some(place)) = (bytes, value.get_mut(place)) {
+            place.copy_from_slice(&bytes);
+        }
+    }
+}
+
+fn aligned(length: usize) -> usize {
+    length.next_multiple_of(4)
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn attribute(number: u16, value: &[u8]) -> Vec<u8> {
+        let mut out = ((value.len() + 4) as u16).to_le_bytes().to_vec();
+        out.extend(number.to_le_bytes());
+        out.extend(value);
+        out.resize(aligned(out.len()), 0);
+        out
+    }
+
+    fn message(kind: u16, body: &[u8]) -> Vec<u8> {
+        let mut out = ((body.len() + HEADER) as u32).to_le_bytes().to_vec();
+        out.extend(kind.to_le_bytes());
+        out.resize(HEADER, 0);
+        out.extend(body);
+        out
+    }
+
+    fn map(bytes: &[u8]) -> Option<Vec<u8>> {
+        messages(&Key::from_text("k"), &Names::default(), bytes)
+    }
+
+    #[test]
+    fn guids_are_replaced_at_any_depth_and_the_rest_stays() {
+        let guid = 0xb83f_d203_00c0_ffeeu64;
+        let body = [
+            attribute(2, b"mlx5_0\0"),
+            attribute(6, &guid.to_le_bytes()),
+            attribute(
+                19 | 0x8000,
+                &attribute(20, &attribute(7, &guid.to_le_bytes())),
+            ),
+            attribute(8, &(0xfe80u64 << 48).to_le_bytes()),
+            attribute(9, &0x3a4u32.to_le_bytes()),
+            attribute(
+                33,
+                &[&[2, 0, 0x12, 0xb7, 10, 1, 2, 3][..], &[0; 120]].concat(),
+            ),
+            attribute(300, &guid.to_le_bytes()),
+        ]
+        .concat();
+        let raw = [message(5 << 10 | 1, &body), message(NLMSG_DONE, &[0; 4])].concat();
+        let mapped = map(&raw).unwrap();
+        assert_eq!(mapped.len(), raw.len());
+        let has = |bytes: &[u8], part: &[u8]| bytes.windows(part.len()).any(|w| w == part);
+        let new = Key::from_text("k").guid(guid);
+        assert!(has(&raw, &guid.to_le_bytes()) && !has(&mapped, &guid.to_le_bytes()));
+        assert!(has(&mapped, &attribute(6, &new.to_le_bytes())));
+        assert!(has(&mapped, &attribute(7, &new.to_le_bytes())));
+        assert!(has(&mapped, &attribute(300, &[0; 8])));
+        assert!(has(&mapped, b"mlx5_0\0") && has(&mapped, &0x3a4u32.to_le_bytes()));
+        assert!(has(&mapped, &(0xfe80u64 << 48).to_le_bytes()));
+        assert!(!has(&mapped, &[10, 1, 2, 3]));
+        assert!(has(&mapped, &[2, 0, 0x12, 0xb7, 10]));
+    }
+
+    #[test]
+    fn other_families_and_broken_messages_are_left_out() {
+        assert_eq!(map(&message(16, &[1, 2, 3, 4])), None);
+        assert_eq!(map(&message(5 << 10 | 1, &[3, 0, 0, 0])), None);
+        assert_eq!(map(&message(5 << 10 | 1, &[0; 4])[..18]), None);
+        assert_eq!(map(b""), Some(vec![]));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes: Vec<u8>, number: u16) {
+            let _ = map(&bytes);
+            let _ = map(&message(5 << 10 | 1, &bytes));
+            let _ = map(&message(5 << 10 | 1, &attribute(number % 100, &bytes)));
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! JSON values: the replies of library calls, and the environment.
+
+use serde_json::{Map, Value};
+
+use super::key::Key;
+use super::text::{self, Kind};
+use super::words::is_secret;
+use super::{Names, files, scan};
+
+/// Variables that a recording holds. The question asks for these prefixes; an answer with more of them is cut here.
+const PREFIXES: [&str; 4] = ["NCCL_", "UCX_", "FI_", "CUDA_"];
+
+/// The environment: only the variables that matter, no secrets, no hosts.
+pub(super) fn environment(key: &Key, names: &Names, value: &Value) -> Value {
+    let Value::Object(variables) = value else {
+        return Value::Null;
+    };
+    variables
+        .iter()
+        .filter(|(name, _)| PREFIXES.iter().any(|prefix| name.starts_with(prefix)))
+        .map(|(name, value)| {
+            let text = value.as_str().unwrap_or("");
+            let mapped = if is_secret(name) {
+                "redacted".into()
+            } else if names_hosts(name) {
+                hosts(key, names, text)
+            } else {
+                let dotted = !text::is_version_word(name);
+                scan(
+                    key,
+                    names,
+                    text,
+                    Kind {
+                        dotted,
+                        ..Kind::FREE
+                    },
+                )
+            };
+            (name.clone(), Value::from(mapped))
+        })
+        .collect::<Map<_, _>>()
+        .into()
+}
+
+/// Whether a variable's value names a host: `NCCL_COMM_ID=node7:2345`, `NCCL_HOSTID`.
+fn names_hosts(name: &str) -> bool {
+    name.split('_')
+        .any(|word| matches!(word, "HOST" | "HOSTS" | "HOSTID" | "HOSTNAME" | "SERVER"))
+        || name == "NCCL_COMM_ID"
+}
+
+fn hosts(key: &Key, names: &Names, text: &str) -> String {
+    let one = |part: &str| {
+        let (host, port) = part.split_once(':').unwrap_or((part, ""));
+        let is_name = host.bytes().any(|b| b.is_ascii_alphabetic()) && !port.contains(':');
+        match (is_name && !host.contains('/'), port) {
+            (false, _) => scan(key, names, part, Kind::FREE),
+            (true, "") => key.host(host),
+            (true, port) => format!("{}:{}", key.host(host), scan(key, names, port, Kind::FREE)),
+        }
+    };
+    text.split(',').map(one).collect::<Vec<_>>().join(",")
+}
+
+/// The reply of a call: texts are scanned, and the name of a member says what a number or a list of bytes is.
+pub(super) fn reply(key: &Key, names: &Names, member: &str, value: &Value) -> Value {
+    match value {
+        Value::Null | Value::Bool(_) => value.clone(),
+        Value::Number(number) => match number.as_u64() {
+            Some(guid) if Is::of(member) == Is::Address && guid >> 48 != 0 => key.guid(guid).into(),
+            _ => value.clone(),
+        },
+        Value::String(text) => member_text(key, names, member, text).into(),
+        Value::Array(items) => match bytes(items) {
+            Some(bytes) if Is::of(member) == Is::Address => {
+                key.hardware(&bytes).unwrap_or_default().into()
+            }
+            Some(_) if Is::of(member) == Is::Serial => Value::Null,
+            _ => items
+                .iter()
+                .map(|item| reply(key, names, member, item))
+                .collect(),
+        },
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| {
+                (
+                    scan(key, names, name, Kind::NAME),
+                    reply(key, names, name, value),
+                )
+            })
+            .collect::<Map<_, _>>()
+            .into(),
+    }
+}
+
+fn member_text(key: &Key, names: &Names, member: &str, text: &str) -> String {
+    match Is::of(member) {
+        Is::Serial => key.serial(text),
+        Is::Secret => "redacted".into(),
+        Is::Host => files::host(key, text),
+        Is::Description => files::node_description(key, names, text),
+        Is::Address => address(key, text).unwrap_or_else(|| scan(key, names, text, Kind::KERNEL)),
+        Is::Version => scan(key, names, text, Kind::NAME),
+        Is::Other => scan(key, names, text, Kind::KERNEL),
+    }
+}
+
+/// Hexadecimal digits that are an address whatever stands in them.
+fn address(key: &Key, text: &str) -> Option<String> {
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    if !matches!(digits.len(), 12 | 16 | 32 | 40) {
+        return None;
+    }
+    let mapped = key.hardware(&super::super::wire::from_hex(digits)?)?;
+    let digits: String = mapped.iter().map(|b| format!("{b:02x}")).collect();
+    Some(if text.starts_with("0x") {
+        format!("0x{digits}")
+    } else {
+        digits
+    })
+}
+
+fn bytes(items: &[Value]) -> Option<Vec<u8>> {
+    let byte = |item: &Value| item.as_u64().and_then(|n| u8::try_from(n).ok());
+    items
+        .iter()
+        .map(byte)
+        .collect::<Option<Vec<u8>>>()
+        .filter(|b| !b.is_empty())
+}
+
+/// What the member of an object is, by its name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Is {
+    Serial,
+    Secret,
+    Host,
+    Description,
+    Address,
+    Version,
+    Other,
+}
+
+impl Is {
+    fn of(member: &str) -> Self {
+        let member = member.to_ascii_lowercase();
+        let word = |one: &str| member.split(['_', '-', '.']).any(|word| word == one);
+        if member.contains("serial") || word("sn") || word("uuid") {
+            Is::Serial
+        } else if is_secret(&member) {
+            Is::Secret
+        } else if member.contains("hostname") || word("host") {
+            Is::Host
+        } else if matches!(&*member, "node_desc" | "node_description") {
+            Is::Description
+        } else if member.contains("guid")
+            || ["gid", "mac", "address", "addr", "hwaddr", "gids"]
+                .iter()
+                .any(|w| word(w))
+        {
+            Is::Address
+        } else if text::is_version_word(&member) {
+            Is::Version
+        } else {
+            Is::Other
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn key() -> Key {
+        Key::from_text("k")
+    }
+
+    #[test]
+    fn the_environment_keeps_what_matters_and_no_secret() {
+        let names = Names::new("node1720", &["alice"]);
+        let value = environment(
+            &key(),
+            &names,
+            &json!({
+                "NCCL_IB_HCA": "=mlx5_0:1,mlx5_1", "NCCL_IB_PKEY": "0x8001", "NCCL_API_KEY": "hunter2", "UCX_TOKEN": "t0k",
+                "NCCL_DEBUG_FILE": "/home/alice/secret-project/log.txt", "NCCL_COMM_ID": "node1720:1234", "PATH": "/home/alice/bin",
+                "FI_PROVIDER": "efa", "NCCL_SOCKET_IFNAME": "eth0", "NCCL_X": "http://u:pw@proxy.corp.example:8080/p", "NCCL_VERSION": "2.1.5.1",
+            }),
+        );
+        let host = key().host("node1720");
+        assert_eq!(value["NCCL_IB_HCA"], "=mlx5_0:1,mlx5_1");
+        assert_eq!(value["NCCL_IB_PKEY"], "0x8001");
+        assert_eq!(value["NCCL_VERSION"], "2.1.5.1");
+        assert_eq!(value["NCCL_API_KEY"], "redacted");
+        assert_eq!(value["UCX_TOKEN"], "redacted");
+        assert_eq!(value["NCCL_COMM_ID"], format!("{host}:1234"));
+        assert_eq!(value.get("PATH"), None);
+        let all = value.to_string();
+        for secret in ["alice", "hunter2", "t0k", "secret-project", "corp", "pw@"] {
+            assert!(!all.contains(secret), "{secret}: {all}");
+        }
+        assert!(all.contains("/log.txt") && all.contains(":8080/p"), "{all}");
+    }
+
+    #[test]
+    fn members_say_what_their_values_are() {
+        let guid = key().guid(0x1234_5678_9abc_def0);
+        let value = reply(
+            &key(),
+            &Names::default(),
+            "",
+            &json!({
+                "node_guid": 0x1234_5678_9abc_def0u64, "port_guid": "0x123456789abcdef0", "state": 4, "fw_ver": "20.31.23.54",
+                "gid": [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde, 0xf0], "serial": "MT2042X01234", "gids": ["::ffff:10.0.0.1"],
+            }),
+        );
+        assert_eq!(value["node_guid"], guid);
+        assert_eq!(value["port_guid"], format!("0x{guid:016x}"));
+        assert_eq!(value["gid"][0], 0xfe);
+        assert_eq!(value["gid"][15], guid & 0xff);
+        assert_eq!(value["fw_ver"], "20.31.23.54");
+        assert_eq!(value["state"], 4);
+        assert_ne!(value["serial"], "MT2042X01234");
+        let ten = key().ipv4([10, 0, 0, 1].into());
+        assert_eq!(value["gids"][0], format!("::ffff:{ten}"));
+    }
+}

@@ -1,0 +1,389 @@
+//! Host names, users, home directories, URLs and secrets: what no form betrays, and the names have to be known for.
+
+use super::key::{Domain, Key};
+use super::text::{self, Found, Kind};
+
+/// Names that identify nobody, and words that the kernel's files use: replacing them would cost meaning and win nothing.
+const ORDINARY: &[&str] = &[
+    "localhost",
+    "localdomain",
+    "linux",
+    "none",
+    "node",
+    "host",
+    "server",
+    "compute",
+    "gpu",
+    "cluster",
+    "ubuntu",
+    "debian",
+    "rocky",
+    "centos",
+    "rhel",
+    "fedora",
+    "redhat",
+    "root",
+    "admin",
+    "user",
+    "nobody",
+    "daemon",
+    "infiniband",
+    "ethernet",
+    "mellanox",
+    "nvidia",
+    "roce",
+    "mlx4",
+    "mlx5",
+    "ib_core",
+    "eth0",
+    "ib0",
+    "active",
+    "down",
+    "init",
+    "unknown",
+    "enabled",
+    "disabled",
+    "true",
+    "false",
+    "home",
+    "net",
+    "sys",
+    "proc",
+    "dev",
+    "default",
+    "kernel",
+    "device",
+    "driver",
+    "port",
+    "yes",
+    "no",
+    "on",
+    "off",
+    "up",
+];
+
+/// The names that are replaced wherever they stand as words.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Names {
+    /// The node's name, whole and up to its first dot, the longer first.
+    hosts: Vec<String>,
+    /// The short name with each run of digits as `#`: how the cluster's other nodes are called.
+    pattern: Option<String>,
+    users: Vec<String>,
+    homes: Vec<String>,
+}
+
+impl Names {
+    /// The names of this node and of these users; a user that begins with `/` is a home directory.
+    pub(super) fn new(node: &str, users: &[&str]) -> Self {
+        let short = node.split('.').next().unwrap_or("");
+        let mut hosts: Vec<String> = Vec::new();
+        for name in [node, short] {
+            // Four hexadecimal digits could be anything, and so could a number.
+            let hex = name.len() <= 4 && name.bytes().all(|b| b.is_ascii_hexdigit());
+            let letter = name.bytes().any(|b| b.is_ascii_alphabetic());
+            if letter
+                && !hex
+                && name.len() > 1
+                && !is_ordinary(short)
+                && !hosts.iter().any(|h| h == name)
+            {
+                hosts.push(name.to_owned());
+            }
+        }
+        let pattern = Some(shape(short)).filter(|shape| {
+            !hosts.is_empty()
+                && shape.contains('#')
+                && shape.bytes().filter(u8::is_ascii_alphabetic).count() >= 3
+        });
+        let (homes, users): (Vec<_>, Vec<_>) = users
+            .iter()
+            .map(|name| name.trim_end_matches('/'))
+            .filter(|name| name.len() > 1 && !is_ordinary(name) && *name != "/root")
+            .map(str::to_owned)
+            .partition(|name| name.starts_with('/'));
+        Names {
+            hosts,
+            pattern,
+            users,
+            homes,
+        }
+    }
+
+    /// The host, user, home directory, URL or secret that begins at `at`.
+    pub(super) fn at(
+        &self,
+        key: &Key,
+        text: &str,
+        at: usize,
+        word_start: bool,
+        kind: Kind,
+    ) -> Option<Found> {
+        let rest = text.get(at..)?;
+        if kind.free
+            && let Some(found) = self.home(key, text, at)
+        {
+            return Some(found);
+        }
+        if !word_start {
+            return None;
+        }
+        if kind.free
+            && let Some(found) = url(key, rest).or_else(|| assignment(rest))
+        {
+            return Some(found);
+        }
+        self.host(key, rest, kind)
+            .or_else(|| self.user(key, rest, kind))
+    }
+
+    fn host(&self, key: &Key, rest: &str, kind: Kind) -> Option<Found> {
+        // In the kernel's files an underscore makes a longer name, as in mlx5_0; people join anything with one.
+        let ends = |length: usize| match rest.as_bytes().get(length) {
+            Some(b'_') => kind.free,
+            Some(byte) => !byte.is_ascii_alphanumeric(),
+            None => true,
+        };
+        for name in &self.hosts {
+            let fits = rest
+                .get(..name.len())
+                .is_some_and(|word| word.eq_ignore_ascii_case(name));
+            if fits && ends(name.len()) {
+                let domain = domain_after(rest, name.len());
+                let whole = rest.get(..name.len() + domain)?;
+                return Some((whole.len(), key.host(whole)));
+            }
+        }
+        let pattern = self.pattern.as_ref().filter(|_| kind.free)?;
+        let word = word_of(rest, |b| b.is_ascii_alphanumeric() || b == b'-');
+        if &shape(word) == pattern {
+            let whole = rest.get(..word.len() + domain_after(rest, word.len()))?;
+            return Some((whole.len(), key.host(whole)));
+        }
+        None
+    }
+
+    fn user(&self, key: &Key, rest: &str, kind: Kind) -> Option<Found> {
+        if !kind.free {
+            return None;
+        }
+        let fits = |name: &&String| {
+            rest.starts_with(name.as_str())
+                && !rest
+                    .as_bytes()
+                    .get(name.len())
+                    .is_some_and(u8::is_ascii_alphanumeric)
+        };
+        let name = self
+            .users
+            .iter()
+            .filter(fits)
+            .max_by_key(|name| name.len())?;
+        Some((name.len(), key.user(name)))
+    }
+
+    /// A path below a home directory: whose it is and its directories are replaced, the file's name is kept.
+    fn home(&self, key: &Key, text: &str, at: usize) -> Option<Found> {
+        let rest = text.get(at..)?;
+        let first = !text
+            .as_bytes()
+            .get(at.checked_sub(1)?)
+            .is_some_and(|b| text::in_word(*b))
+            || at == 0;
+        self.home_path(key, rest).filter(|_| first)
+    }
+
+    /// [`Names::home`], for a text that begins with the path.
+    pub(super) fn home_path(&self, key: &Key, rest: &str) -> Option<Found> {
+        let path = word_of(rest, |b| {
+            !b.is_ascii_whitespace() && !br#":,;"'=()[]{}<>|"#.contains(&b)
+        });
+        let home = self.homes.iter().filter(|home| {
+            path.strip_prefix(home.as_str())
+                .is_some_and(|inside| inside.is_empty() || inside.starts_with('/'))
+        });
+        let (owner, inside) = match home.max_by_key(|home| home.len()) {
+            Some(home) => (home.rsplit('/').next()?, path.get(home.len()..)?),
+            None => {
+                let inside = path.strip_prefix("/home/")?;
+                let owner = inside.split('/').next().filter(|owner| !owner.is_empty())?;
+                (owner, inside.get(owner.len()..)?)
+            }
+        };
+        let mut out = format!("/home/{}", key.user(owner));
+        let mut parts = inside.split('/').skip(1).peekable();
+        while let Some(part) = parts.next() {
+            out.push('/');
+            match parts.peek() {
+                Some(_) if !part.is_empty() => out.push_str(&key.directory(part)),
+                Some(_) => {}
+                None => out.push_str(&self.file_name(key, part)),
+            }
+        }
+        Some((path.len(), out))
+    }
+
+    fn file_name(&self, key: &Key, name: &str) -> String {
+        let kind = Kind {
+            dotted: false,
+            ..Kind::FREE
+        };
+        super::scan(key, self, name, kind)
+    }
+}
+
+impl Key {
+    /// A host's name. The short name of a name with a domain is that of the name without.
+    pub(super) fn host(&self, name: &str) -> String {
+        let name = name.to_ascii_lowercase();
+        let (short, domain) = name.split_once('.').unwrap_or((&name, ""));
+        if short.is_empty() || is_ordinary(short) {
+            return name;
+        }
+        let short = self.number(Domain::Host, 0, short.as_bytes()) as u32;
+        match domain {
+            "" => format!("host-{short:08x}"),
+            domain => {
+                let domain = self.number(Domain::Dns, 0, domain.as_bytes()) as u32;
+                format!("host-{short:08x}.domain-{domain:08x}")
+            }
+        }
+    }
+
+    fn user(&self, name: &str) -> String {
+        match is_ordinary(name) {
+            true => name.to_owned(),
+            false => format!(
+                "user-{:08x}",
+                self.number(Domain::User, 0, name.as_bytes()) as u32
+            ),
+        }
+    }
+
+    fn directory(&self, name: &str) -> String {
+        format!(
+            "dir-{:08x}",
+            self.number(Domain::Directory, 0, name.as_bytes()) as u32
+        )
+    }
+
+    /// A serial number: letters stay letters, digits digits, and the rest what it is.
+    pub(super) fn serial(&self, text: &str) -> String {
+        let trimmed = text.trim();
+        let letter = |at: usize| self.number(Domain::Serial, at as u8, trimmed.as_bytes());
+        text.chars()
+            .enumerate()
+            .map(|(at, c)| {
+                let n = letter(at);
+                let one_of = |first: u8, count: u64| char::from(first + (n % count) as u8);
+                match c {
+                    '0'..='9' => one_of(b'0', 10),
+                    'a'..='f' => one_of(b'a', 6),
+                    'g'..='z' => one_of(b'a', 26),
+                    'A'..='F' => one_of(b'A', 6),
+                    'G'..='Z' => one_of(b'A', 26),
+                    c if c.is_alphanumeric() => one_of(b'a', 26),
+                    c => c,
+                }
+            })
+            .collect()
+    }
+}
+
+fn is_ordinary(name: &str) -> bool {
+    ORDINARY.contains(&name.to_ascii_lowercase().as_str())
+}
+
+/// A name with each run of digits as `#`.
+fn shape(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    for c in name.chars() {
+        match c {
+            '0'..='9' if out.ends_with('#') => {}
+            '0'..='9' => out.push('#'),
+            c => out.push(c.to_ascii_lowercase()),
+        }
+    }
+    out
+}
+
+fn word_of(text: &str, ok: impl Fn(u8) -> bool) -> &str {
+    let end = text.bytes().position(|b| !ok(b)).unwrap_or(text.len());
+    text.get(..end).unwrap_or("")
+}
+
+/// The bytes that `.cluster.example` takes after a host's short name.
+fn domain_after(rest: &str, from: usize) -> usize {
+    let mut end = from;
+    while let Some(label) = rest.get(end..).and_then(|r| r.strip_prefix('.')) {
+        match word_of(label, |b| b.is_ascii_alphanumeric() || b == b'-').len() {
+            0 => break,
+            length => end += 1 + length,
+        }
+    }
+    end - from
+}
+
+/// `scheme://user:password@host`: who and where; port and path are scanned on.
+fn url(key: &Key, rest: &str) -> Option<Found> {
+    let scheme = word_of(rest, |b| {
+        b.is_ascii_alphanumeric() || matches!(b, b'+' | b'.' | b'-')
+    });
+    let after = rest.get(scheme.len()..)?.strip_prefix("://")?;
+    if scheme.is_empty() {
+        return None;
+    }
+    let authority = word_of(after, |b| {
+        !b.is_ascii_whitespace() && !br#"/?#"',;"#.contains(&b)
+    });
+    let (who, place) = match authority.rsplit_once('@') {
+        Some((_, place)) => ("redacted@", place),
+        None => ("", authority),
+    };
+    let name = word_of(place, |b| {
+        b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_')
+    });
+    // An address is left to the scanner, which goes on after what is taken here.
+    let is_name = name.bytes().any(|b| b.is_ascii_alphabetic());
+    let taken_place = if is_name { name.len() } else { 0 };
+    let taken = scheme.len() + 3 + (authority.len() - place.len()) + taken_place;
+    let host = if is_name {
+        key.host(name)
+    } else {
+        String::new()
+    };
+    Some((taken, format!("{scheme}://{who}{host}")))
+}
+
+/// `password=…`: the value, up to white space.
+fn assignment(rest: &str) -> Option<Found> {
+    let name = word_of(rest, |b| {
+        b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.')
+    });
+    let value = rest.get(name.len()..)?.strip_prefix('=')?;
+    if !is_secret(name) {
+        return None;
+    }
+    let value = match value.bytes().next() {
+        Some(quote @ (b'"' | b'\'')) => {
+            let end = value.bytes().skip(1).position(|b| b == quote);
+            value.get(..end.map_or(value.len(), |end| end + 2))?
+        }
+        _ => word_of(value, |b| !b.is_ascii_whitespace()),
+    };
+    Some((name.len() + 1 + value.len(), format!("{name}=redacted")))
+}
+
+/// Whether a variable of this name holds a secret. A P_Key is a partition's number and no secret.
+pub(super) fn is_secret(name: &str) -> bool {
+    name.to_ascii_uppercase()
+        .split(['_', '-', '.'])
+        .any(|word| {
+            ["TOKEN", "SECRET", "CRED", "AUTH", "PASSW", "PASSPHRASE"]
+                .iter()
+                .any(|part| word.contains(part))
+                || matches!(word, "PASS" | "KEYS" | "PWD")
+                || (word.ends_with("KEY")
+                    && !matches!(word, "PKEY" | "QKEY" | "RKEY" | "LKEY" | "MONKEY"))
+        })
+}

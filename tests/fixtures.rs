@@ -1,0 +1,240 @@
+//! Every fixture gives the verdict that is checked in, whole or redacted; and no line that is lost turns a verdict into another one.
+//!
+//! `INSTA_UPDATE=always` (make bless) writes the verdicts.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests read the project's own files"
+)]
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use rdma_doctor::check::Catalogue;
+use rdma_doctor::check::{Outcome, judge};
+use rdma_doctor::cli::{check, input, record};
+use rdma_doctor::fact::{Facts, Subject};
+use rdma_doctor::report::{Policy, text};
+use rdma_doctor::source::recording::Recording;
+use rdma_doctor::source::redact::Key;
+use rdma_doctor::source::wire::Line;
+use rdma_doctor::source::{Answer, Question};
+
+fn fixtures() -> Vec<PathBuf> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    let mut found: Vec<PathBuf> = std::fs::read_dir(dir)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .filter(|p| {
+            p.to_string_lossy().ends_with(".jsonl") || p.to_string_lossy().ends_with(".jsonl.zst")
+        })
+        .collect();
+    found.sort();
+    assert!(found.len() >= 8, "the fixtures are there");
+    found
+}
+
+fn name(path: &Path) -> String {
+    path.file_name()
+        .unwrap()
+        .to_string_lossy()
+        .split('.')
+        .next()
+        .unwrap()
+        .to_owned()
+}
+
+/// Each verdict by check and subject.
+fn verdicts(
+    catalogue: &Catalogue,
+    recording: &Recording,
+) -> (BTreeMap<(String, String), &'static str>, Facts) {
+    let (facts, _) = input::facts(std::slice::from_ref(recording));
+    let mut all = BTreeMap::new();
+    for v in judge(catalogue, &facts) {
+        let word = match v.outcome {
+            Outcome::Passes(_) => "passes",
+            Outcome::Fails => "fails",
+            Outcome::Unknown(_) => "unknown",
+            Outcome::DoesNotApply => "does not apply",
+        };
+        let subject = match facts.subject(v.subject) {
+            Subject::Node => "node".to_owned(),
+            _ => facts.name(v.subject).to_owned(),
+        };
+        let old = all.insert((catalogue.checks[v.check].id.to_string(), subject), word);
+        assert!(old.is_none(), "one verdict for each check and subject");
+    }
+    (all, facts)
+}
+
+#[test]
+fn each_fixture_has_its_verdict() {
+    colored::control::set_override(false);
+    let catalogue = Catalogue::embedded().unwrap();
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("../fixtures/expected");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    for path in fixtures() {
+        let recording = Recording::open(&path).unwrap();
+        assert!(
+            recording.is_complete() || recording.header.altered.is_some(),
+            "{path:?} is whole"
+        );
+        let report = check::judged(
+            &catalogue,
+            std::slice::from_ref(&recording),
+            Policy::default(),
+            false,
+        );
+        let mut page = Vec::new();
+        text::write(&mut page, &report, text::Detail::Normal, 100).unwrap();
+        let mut page = String::from_utf8(page).unwrap();
+        let _ = writeln!(page, "\nexit {}\n", report.exit);
+        // The table of every check: what does not apply anywhere, and what passes everywhere, is counted.
+        let mut by_check: BTreeMap<String, BTreeMap<&str, Vec<String>>> = BTreeMap::new();
+        for ((check, subject), word) in verdicts(&catalogue, &recording).0 {
+            by_check
+                .entry(check)
+                .or_default()
+                .entry(word)
+                .or_default()
+                .push(subject);
+        }
+        for (check, words) in by_check {
+            for (word, subjects) in words {
+                let shown = if subjects.len() > 3 {
+                    format!("{} subjects", subjects.len())
+                } else {
+                    subjects.join(", ")
+                };
+                let _ = writeln!(page, "{check}: {word}: {shown}");
+            }
+        }
+        settings.bind(|| insta::assert_snapshot!(name(&path), page));
+    }
+}
+
+#[test]
+fn counts_add_up() {
+    let catalogue = Catalogue::embedded().unwrap();
+    for path in fixtures() {
+        let recording = Recording::open(&path).unwrap();
+        let c = check::judged(
+            &catalogue,
+            std::slice::from_ref(&recording),
+            Policy::default(),
+            false,
+        )
+        .counts;
+        assert_eq!(
+            c.verdicts,
+            c.passes + c.errors + c.warnings + c.notes + c.unknown + c.does_not_apply
+        );
+        // Every check has a verdict for something, on every machine: nothing is skipped quietly.
+        let judged: HashSet<String> = verdicts(&catalogue, &recording)
+            .0
+            .into_keys()
+            .map(|(check, _)| check)
+            .collect();
+        assert_eq!(judged.len(), catalogue.checks.len(), "{path:?}");
+    }
+}
+
+#[test]
+fn every_check_speaks_in_some_fixture() {
+    let catalogue = Catalogue::embedded().unwrap();
+    let mut silent: HashSet<String> = catalogue.checks.iter().map(|c| c.id.to_string()).collect();
+    for path in fixtures() {
+        let recording = Recording::open(&path).unwrap();
+        for ((check, _), word) in verdicts(&catalogue, &recording).0 {
+            if word == "passes" || word == "fails" {
+                silent.remove(&check);
+            }
+        }
+    }
+    assert!(
+        silent.is_empty(),
+        "neither passes nor fails in any fixture: {silent:?}"
+    );
+}
+
+#[test]
+fn redaction_keeps_judgement() {
+    let catalogue = Catalogue::embedded().unwrap();
+    for path in fixtures() {
+        let raw = Recording::open(&path).unwrap();
+        let text = record::to_text(&raw, Some(Key::from_bytes([7; 16])));
+        let mut redacted = Recording::read(text.as_bytes(), &path, false).unwrap();
+        redacted.header.altered = raw.header.altered.clone();
+        assert!(redacted.header.redacted);
+        let (before, _) = verdicts(&catalogue, &raw);
+        let (after, _) = verdicts(&catalogue, &redacted);
+        assert_eq!(before, after, "{path:?}");
+    }
+}
+
+#[test]
+fn a_lost_line_turns_no_verdict_into_another() {
+    let catalogue = Catalogue::embedded().unwrap();
+    for path in fixtures() {
+        let recording = Recording::open(&path).unwrap();
+        let lines = recording.to_lines();
+        let (whole, _) = verdicts(&catalogue, &recording);
+        let mut empty_gids = 0;
+        for (lost, line) in lines.iter().enumerate() {
+            if let Line::Reply {
+                question: Question::Read(p),
+                reply,
+                ..
+            } = line
+                && p.contains("/gids/")
+                && matches!(&reply.said, Ok(Answer::Text(t)) if t.trim().chars().all(|c| c == '0' || c == ':'))
+            {
+                // A thousand empty entries are alike: every hundredth stands for them.
+                empty_gids += 1;
+                if empty_gids % 100 != 1 {
+                    continue;
+                }
+            }
+            let mut less = Recording::new(recording.header.clone());
+            less.header.base = None;
+            for (i, kept) in lines.iter().enumerate() {
+                if i != lost {
+                    less.add(kept.clone());
+                }
+            }
+            let (after, facts) = verdicts(&catalogue, &less);
+            for ((check, subject), word) in &whole {
+                let now = after.get(&(check.clone(), subject.clone())).copied();
+                let fine = match now {
+                    Some(now) => now == *word || now == "unknown",
+                    // The subject is no longer known of: the check is open above it, or has nothing to judge that was a pass or a fault.
+                    None => {
+                        after
+                            .iter()
+                            .any(|((c, _), w)| c == check && *w == "unknown")
+                            || *word == "does not apply"
+                            || *word == "unknown"
+                    }
+                };
+                assert!(
+                    fine,
+                    "{path:?} without {line:?}:\n{check} for {subject} was {word}, is {now:?}"
+                );
+            }
+            // What is new can only be an open question, or what was judged at a parent before.
+            for ((check, subject), word) in &after {
+                if !whole.contains_key(&(check.clone(), subject.clone())) {
+                    assert!(
+                        matches!(*word, "unknown" | "does not apply"),
+                        "{path:?} without {line:?}: {check} for {subject} is {word}"
+                    );
+                }
+            }
+            drop(facts);
+        }
+    }
+}

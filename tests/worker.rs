@@ -1,0 +1,155 @@
+//! Every probe ends: one that sleeps for ever, one that aborts, one that forks, one that writes rubbish, one that panics.
+//!
+//! Stand-ins for this program's own children: shell scripts that speak the lines of a recording.
+
+#![expect(clippy::disallowed_methods, reason = "tests make their own stand-ins")]
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use rdma_doctor::source::recording::Recording;
+use rdma_doctor::source::worker::{self, Plan};
+use rdma_doctor::source::{Question, Refusal, Source};
+
+fn script(name: &str, body: &str) -> PathBuf {
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("worker");
+    std::fs::create_dir_all(&dir).unwrap();
+    let path = dir.join(name);
+    std::fs::write(
+        &path,
+        format!("#!/bin/sh\n# a stand-in for a probe's process; $2 is the probe\n{body}\n"),
+    )
+    .unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+const SAID: &str = r#"echo '{"probe":"'$2'","q":{"read":"/a"},"n":0,"t":5,"text":"said"}'"#;
+const PENDING: &str = r#"echo '{"probe":"'$2'","q":{"call":"ibv_query_port"},"pending":true}'"#;
+
+fn record(program: PathBuf, budget_ms: u64) -> (Recording, Duration) {
+    let plan = Plan {
+        root: None,
+        sample: None,
+        deadline: Duration::from_secs(5),
+        probes: vec![
+            ("one", Duration::from_millis(budget_ms)),
+            ("two", Duration::from_millis(budget_ms)),
+        ],
+        program: Some(program),
+    };
+    let begun = Instant::now();
+    let recording = worker::record(&plan, |_| {});
+    (recording, begun.elapsed())
+}
+
+/// What was said before is kept, and the question at which the probe stuck has a reply.
+fn kept(recording: &Recording, refusal: impl Fn(&Refusal) -> bool) {
+    for probe in ["one", "two"] {
+        assert!(
+            recording.of(probe).ask(&Question::read("/a")).said.is_ok(),
+            "{probe}"
+        );
+        let stuck = recording
+            .of(probe)
+            .ask(&Question::call("ibv_query_port", []));
+        assert!(
+            stuck.said.as_ref().is_err_and(&refusal),
+            "{probe}: {stuck:?}"
+        );
+    }
+}
+
+#[test]
+fn a_probe_that_sleeps_for_ever_is_killed_and_named() {
+    let (recording, took) = record(
+        script("sleeps", &format!("{SAID}\n{PENDING}\nexec sleep 1000")),
+        300,
+    );
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    kept(&recording, |r| *r == Refusal::Timeout);
+    assert!(
+        recording
+            .ended("one")
+            .unwrap()
+            .how
+            .contains("stuck at ibv_query_port")
+    );
+    assert!(recording.is_complete());
+}
+
+#[test]
+fn a_probe_that_aborts_is_named() {
+    let (recording, _) = record(
+        script("aborts", &format!("{SAID}\n{PENDING}\nkill -ABRT $$")),
+        2000,
+    );
+    kept(
+        &recording,
+        |r| matches!(r, Refusal::Crash(how) if how.contains("signal 6")),
+    );
+    assert!(recording.ended("two").unwrap().how.contains("signal 6"));
+}
+
+#[test]
+fn what_a_probe_forks_ends_with_it() {
+    let marker = "3719.25";
+    let (_, took) = record(
+        script(
+            "forks",
+            &format!("{SAID}\nsleep {marker} &\nsleep {marker}"),
+        ),
+        300,
+    );
+    assert!(
+        took < Duration::from_secs(2),
+        "a grandchild that holds the pipe does not hold the doctor: {took:?}"
+    );
+    std::thread::sleep(Duration::from_millis(200));
+    let left = std::fs::read_dir("/proc").unwrap().flatten().any(|p| {
+        std::fs::read(p.path().join("cmdline"))
+            .is_ok_and(|c| String::from_utf8_lossy(&c).contains(marker))
+    });
+    assert!(!left, "a grandchild is left");
+}
+
+#[test]
+fn rubbish_and_failure_are_named() {
+    let (recording, _) = record(script("rubbish", "echo not a line\nexit 3"), 2000);
+    let how = &recording.ended("one").unwrap().how;
+    assert!(how.contains("status 3"), "{how}");
+    let (recording, _) = record(PathBuf::from("/no/such/program"), 2000);
+    assert!(
+        recording
+            .ended("one")
+            .unwrap()
+            .how
+            .contains("did not start")
+    );
+}
+
+#[test]
+fn a_parent_that_is_gone_takes_its_probes_along() {
+    let binary = env!("CARGO_BIN_EXE_rdma-doctor");
+    let mut child = std::process::Command::new(binary)
+        .args(["__probe", "counter", "--started", "0", "--sample", "1000"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    // Not yet dead by itself, unless this machine has no counters to wait for.
+    drop(child.stdin.take());
+    let begun = Instant::now();
+    loop {
+        if child.try_wait().unwrap().is_some() {
+            break;
+        }
+        assert!(
+            begun.elapsed() < Duration::from_secs(3),
+            "the lifeline is cut and the probe lives"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
