@@ -31,7 +31,7 @@ pub struct Probe {
     pub name: &'static str,
     /// What it asks about, for people.
     pub about: &'static str,
-    /// How long its process may run, a sample's pause not counted.
+    /// How long its process may be silent, a sample's pause not counted: a hung question is killed, a busy machine is not.
     pub budget: Duration,
     /// Asks, and states facts about the node.
     pub run: fn(&Ask<'_>, &mut Facts, Id),

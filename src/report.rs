@@ -289,7 +289,8 @@ fn exit(counts: &Counts, policy: Policy, empty: bool) -> (Exit, &'static str) {
     };
     if failing > 0 {
         (Exit::Errors, "errors")
-    } else if open > 0 || empty {
+    } else if open > 0 || empty || counts.passes + counts.warnings + counts.notes == 0 {
+        // Zero devices, zero checks, zero verdicts never pass.
         (Exit::Undecided, "undecided")
     } else if counts.warnings > 0 {
         (Exit::Warnings, "warnings")
@@ -528,7 +529,7 @@ impl Writer<'_> {
                     });
                     format!("undecided on {}{why}", some(&question.subjects))
                 }
-                None => "undecided".into(),
+                None => "undecided: no check could be decided".into(),
             },
             _ => {
                 let devices: u64 = nodes.iter().filter_map(|n| n.devices).sum();

@@ -167,7 +167,7 @@ fn redaction_keeps_judgement() {
     for path in fixtures() {
         let raw = Recording::open(&path).unwrap();
         let text = record::to_text(&raw, Some(Key::from_bytes([7; 16])));
-        let mut redacted = Recording::read(text.as_bytes(), &path, false).unwrap();
+        let mut redacted = Recording::read(text.as_bytes(), &path, 0).unwrap();
         redacted.header.altered = raw.header.altered.clone();
         assert!(redacted.header.redacted);
         let (before, _) = verdicts(&catalogue, &raw);

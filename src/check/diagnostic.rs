@@ -81,13 +81,6 @@ impl Place {
         }
     }
 
-    /// The same place in a file of which the source was cut off the front.
-    pub(crate) fn shifted(mut self, by: usize) -> Self {
-        self.whole = self.whole.start + by..self.whole.end + by;
-        self.content = self.content.map(|start| start + by);
-        self
-    }
-
     fn map(&self, span: &Range<usize>) -> Range<usize> {
         match self.content {
             Some(start) => start + span.start..start + span.end,

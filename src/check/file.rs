@@ -79,14 +79,14 @@ pub(super) fn parse(
     let whole = Document::new(&path, &source, 0..source.len());
     let mut examples_at = first_example(&source);
     let head = Document::new(&path, &source, 0..examples_at.unwrap_or(source.len()));
-    let table = match (head.table(), examples_at) {
-        (Ok(table), _) => table,
-        // What looks like the first example may stand inside a long string.
-        (Err(_), Some(_)) => {
+    let table = match head.table() {
+        Ok(table) if examples_at.is_none() || !table.contains_key("example") => table,
+        Err(error) if examples_at.is_none() => return Err(error),
+        // What looks like the first example stands inside a long string, or is not the first: the file is read whole.
+        _ => {
             examples_at = None;
             whole.table()?
         }
-        (Err(error), None) => return Err(error),
     };
     let parts = Reader {
         document: &whole,
@@ -168,7 +168,7 @@ impl<'a, 's> Reader<'a, 's> {
             fails: self.placed(self.item("fails")?, |text| typing::condition(text, names))?,
             finding: self.placed(self.item("finding")?, |text| Template::parse(text, names))?,
             fix: self.placed(self.item("fix")?, |text| {
-                Template::parse(text.trim(), names)
+                Template::parse(text.trim_end(), names)
             })?,
             explains: self.strings("explains", |text| text.into())?,
             see: self.strings("see", str::to_owned)?,

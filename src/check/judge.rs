@@ -60,28 +60,36 @@ impl Outcome {
 /// subject, the parent that may have them gets one verdict more, which is unknown; a parent that is known to have none
 /// gets one that says that the check does not apply there.
 pub fn judge(catalogue: &Catalogue, facts: &Facts) -> Vec<Verdict> {
-    let mut grounds: Vec<(Subject, Ground)> = Vec::with_capacity(Subject::ALL.len());
+    let mut grounds: Vec<Ground> = Vec::with_capacity(Subject::ALL.len());
     let mut verdicts = Vec::new();
     for (index, check) in catalogue.checks.iter().enumerate() {
-        let at = match grounds.iter().position(|(s, _)| *s == check.subject) {
+        let at = match grounds.iter().position(|g| g.subject == check.subject) {
             Some(at) => at,
             None => {
-                grounds.push((check.subject, Ground::of(facts, check.subject)));
+                grounds.push(Ground::of(facts, check.subject));
                 grounds.len() - 1
             }
         };
-        let Ground { instances, holes } = &grounds[at].1;
-        verdicts.reserve(instances.len() + holes.len());
-        verdicts.extend(instances.iter().map(|(id, lineage)| Verdict {
+        let ground = &mut grounds[at];
+        ground.checks.push((index, verdicts.len()));
+        let verdict = |(subject, outcome)| Verdict {
             check: index,
-            subject: *id,
-            outcome: outcome(check, facts, *lineage),
-        }));
-        verdicts.extend(holes.iter().map(|(parent, outcome)| Verdict {
-            check: index,
-            subject: *parent,
-            outcome: *outcome,
-        }));
+            subject,
+            outcome,
+        };
+        // Until it is judged, an instance is unknown.
+        let open = Outcome::Unknown(Missing::Facts);
+        let instances = ground.instances.iter().map(|(id, _)| (*id, open));
+        verdicts.extend(instances.map(verdict));
+        verdicts.extend(ground.holes.iter().copied().map(verdict));
+    }
+    // One instance after another rather than one check after another: its facts are in the cache then.
+    for ground in &grounds {
+        for (at, (_, lineage)) in ground.instances.iter().enumerate() {
+            for (check, first) in &ground.checks {
+                verdicts[first + at].outcome = outcome(&catalogue.checks[*check], facts, *lineage);
+            }
+        }
     }
     verdicts
 }
@@ -117,6 +125,9 @@ fn outcome(check: &Check, facts: &Facts, lineage: Lineage) -> Outcome {
 
 /// Where the checks of a subject are judged.
 struct Ground {
+    subject: Subject,
+    /// The checks of the subject: their place in the catalogue, and that of their first verdict.
+    checks: Vec<(usize, usize)>,
     /// The instances of the subject.
     instances: Vec<(Id, Lineage)>,
     /// The ancestors with no members, or with members that are not known, and what is said about them.
@@ -137,7 +148,12 @@ impl Ground {
                 holes_between(facts, parents, members, &mut holes);
             }
         }
-        Ground { instances, holes }
+        Ground {
+            subject,
+            checks: Vec::new(),
+            instances,
+            holes,
+        }
     }
 }
 

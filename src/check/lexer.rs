@@ -243,7 +243,10 @@ impl<'a> Lexer<'a> {
         };
         Complaint::new(
             self.at..self.at + c.len_utf8(),
-            format!("`{}` does not belong here", c.escape_debug()),
+            match c {
+                '\'' => "`'` does not belong here".to_owned(),
+                c => format!("`{}` does not belong here", c.escape_debug()),
+            },
         )
         .help((!help.is_empty()).then(|| help.to_owned()))
     }

@@ -17,6 +17,11 @@ pub fn derive(facts: &mut Facts, node: Id) {
             Fact::Known(false, origin) => Fact::Known("nothing".into(), origin.clone()),
             Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
         };
+        facts.set(
+            id,
+            module::NAME,
+            Fact::derived(name.as_str().into(), "the modules that matter"),
+        );
         facts.set(id, module::WANTED, wanted);
         facts.set(id, module::WANTED_BY, by);
     }

@@ -40,6 +40,10 @@ pub fn node(facts: &mut Facts, node: Id) {
         matches!(v, PortState::Active | PortState::ActiveDefer)
     });
     facts.set(node, node::ACTIVE_PORTS, active);
+    let one = any(facts, node, Subject::Port, port::STATE, |v| {
+        matches!(v, PortState::Active | PortState::ActiveDefer)
+    });
+    facts.set(node, node::HAS_ACTIVE_PORT, one);
 }
 
 /// Why not all instances of a subject below an ancestor are known, where they are not.

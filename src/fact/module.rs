@@ -8,6 +8,8 @@ subject! {
     /// A kernel module that matters to RDMA and GPUs, loaded or not.
     Module = "module" from "module";
 
+    /// The module's name, as the kernel writes it: with underscores. Known for each module that is a subject, loaded or not.
+    NAME: Arc<str> = "name" from "derive";
     /// Whether the module is in the running kernel, loaded or built in. Source: /proc/modules, /sys/module, modules.builtin.
     PRESENT: bool = "present" from "module";
     /// Whether the module is part of the kernel's image, so that lsmod does not list it.

@@ -98,7 +98,8 @@ subject! {
     OS: Arc<str> = "os" from "host";
     /// Time since boot. Source: /proc/uptime.
     UPTIME: Seconds = "uptime" from "host";
-    /// Whether the machine is a virtual one. Source: the CPU's hypervisor flag in /proc/cpuinfo (x86), else not established.
+    /// Whether the machine is a virtual one. Source: the CPU's hypervisor feature (x86) in
+    /// /sys/devices/system/cpu/modalias, else /proc/cpuinfo.
     VIRTUAL: bool = "virtual" from "host";
     /// Memory of the machine. Source: /proc/meminfo, MemTotal.
     MEMORY: Bytes = "memory" from "host";
@@ -128,7 +129,8 @@ subject! {
     RDMA_LIMITED: bool = "rdma_limited" from "host";
     /// The RDMA limits of the cgroup, as rdma.max has them; "none" where nothing is limited.
     RDMA_LIMITS: Arc<str> = "rdma_limits" from "host";
-    /// Network devices that carry a default IPv4 route. Source: /proc/net/route.
+    /// Network devices that carry a default IPv4 route, those below a bond, bridge or VLAN too. Source: /proc/net/route,
+    /// sysfs upper_*.
     DEFAULT_ROUTE: Arc<[Arc<str>]> = "default_route" from "netdev";
     /// Whether /dev/infiniband is there.
     DEV_INFINIBAND: bool = "dev_infiniband" from "chardev";
@@ -146,6 +148,8 @@ subject! {
     INTENDED_PORTS: u64 = "intended_ports" from "derive";
     /// How many ports are active.
     ACTIVE_PORTS: u64 = "active_ports" from "derive";
+    /// Whether one port at least is active: known as soon as it is for one, though others may be unknown.
+    HAS_ACTIVE_PORT: bool = "has_active_port" from "derive";
     /// Whether the intended, active ports of equal devices run at one rate.
     RATES_AGREE: bool = "rates_agree" from "derive";
     /// The rates of equal devices' ports, where they differ: which port runs at which.

@@ -1,14 +1,323 @@
-//! To be written: port counters.
+//! Counters of ports, read once, or twice with a pause.
+//!
+//! Only counters of the table are read, each directory once a reading: on a restricted physical function each read can make
+//! the driver log an error, and reading what nobody judges is no use.
 
+mod table;
+
+use super::device::{self, PortAt};
 use super::{Ask, BUDGET, Probe};
-use crate::fact::{Facts, Id};
+use crate::fact::counter;
+use crate::fact::{
+    Fact, Facts, Gap, Id, Membership, Origin, PerSecond, Presence, Seconds, Subject,
+};
+use crate::source::{Answer, Micros, Question, Refusal};
+
+pub use table::{COUNTERS, CounterMeaning, meaning};
 
 /// The probe.
 pub const PROBE: Probe = Probe {
     name: "counter",
-    about: "port counters",
+    about: "counters of ports",
     budget: BUDGET,
     run,
 };
 
-fn run(_ask: &Ask<'_>, _facts: &mut Facts, _node: Id) {}
+/// A counter that answered, to be read again.
+struct First {
+    id: Id,
+    question: Question,
+    at: Micros,
+    value: u64,
+}
+
+fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
+    let (ports, _) = device::ports(ask, facts, node);
+    let mut first = Vec::new();
+    let mut all = Vec::new();
+    for port in &ports {
+        let membership = counters(ask, facts, port, &mut first, &mut all);
+        facts.set_members(Subject::Counter, port.id, membership);
+    }
+    if all.is_empty() {
+        return;
+    }
+    let pause = Question::Wait("sample".into());
+    match ask.raw(&pause).said {
+        Ok(_) => read_again(ask, facts, &first, &all, &pause),
+        Err(refusal) => {
+            let sampled = match refusal {
+                // Nobody wanted it: that the counter was read once is known.
+                Refusal::NotAsked(_) => Fact::Known(false, Origin::Asked(pause.clone())),
+                _ => Fact::Unknown(Gap::refused(&pause, refusal.clone())),
+            };
+            let gap = Gap::refused(&pause, refusal);
+            for id in all {
+                facts.set(id, counter::SAMPLED, sampled.clone());
+                facts.set(id, counter::RATE, Fact::Unknown(gap.clone()));
+                facts.set(id, counter::WINDOW, Fact::Unknown(gap.clone()));
+            }
+        }
+    }
+}
+
+/// Makes an instance of each known counter of a port, and reads it.
+fn counters(
+    ask: &Ask<'_>,
+    facts: &mut Facts,
+    port: &PortAt,
+    first: &mut Vec<First>,
+    all: &mut Vec<Id>,
+) -> Membership {
+    let mut membership =
+        Membership::Known(Origin::derived("the listings of counters, hw_counters"));
+    for directory in ["counters", "hw_counters"] {
+        let dir = format!("{}/{directory}", port.dir);
+        let names = match ask.names_if_any(dir.as_str()) {
+            Presence::Present(names, _) => names,
+            // Soft-RoCE has no `counters`, soft-iWARP has neither.
+            Presence::Absent(_) => continue,
+            Presence::Unknown(gap) => {
+                if matches!(membership, Membership::Known(_)) {
+                    membership = Membership::Unknown(gap);
+                }
+                continue;
+            }
+        };
+        for name in names.iter() {
+            let Some(meaning) = meaning(name) else {
+                continue;
+            };
+            let id = facts.instance(Subject::Counter, port.id, &format!("{} {name}", port.name));
+            let question = Question::read(format!("{dir}/{name}"));
+            let origin = Origin::Asked(question.clone());
+            facts.set(id, counter::NAME, Fact::Known(name.clone(), origin.clone()));
+            facts.set(
+                id,
+                counter::CLASS,
+                Fact::Known(
+                    meaning.class,
+                    Origin::derived(format!("the meaning of {name}")),
+                ),
+            );
+            let (at, value) = read(ask, &question);
+            let saturated = value
+                .clone()
+                // Of the drivers' own, one may have a classic one's name and not its width.
+                .map(|value| match directory {
+                    "counters" => meaning.is_saturated(value),
+                    _ => value == u64::MAX,
+                });
+            if let Fact::Known(value, _) = value {
+                first.push(First {
+                    id,
+                    question,
+                    at,
+                    value,
+                });
+            }
+            facts.set(id, counter::VALUE, value);
+            facts.set(id, counter::SATURATED, saturated);
+            all.push(id);
+        }
+    }
+    membership
+}
+
+fn read(ask: &Ask<'_>, question: &Question) -> (Micros, Fact<u64>) {
+    let reply = ask.raw(question);
+    let value = match reply.said {
+        Ok(Answer::Text(text)) => {
+            Fact::Known(text, Origin::Asked(question.clone())).and_then(|t| super::whole_number(&t))
+        }
+        Ok(_) => Fact::Unknown(Gap::not_understood(question, "the reply is no text")),
+        Err(refusal) => Fact::Unknown(Gap::refused(question, refusal)),
+    };
+    (reply.at, value)
+}
+
+/// Reads what answered before in the same order, so that all counters have about the same time between their readings.
+fn read_again(ask: &Ask<'_>, facts: &mut Facts, first: &[First], all: &[Id], pause: &Question) {
+    for one in first {
+        let (at, value) = read(ask, &one.question);
+        let window = at.checked_sub(one.at).filter(|window| *window > 0);
+        let origin = Origin::Asked(one.question.clone());
+        let (sampled, rate, window) = match (value, window) {
+            (Fact::Unknown(gap), _) => (
+                Fact::Unknown(gap.clone()),
+                Fact::Unknown(gap.clone()),
+                Fact::Unknown(gap),
+            ),
+            (Fact::Known(..), None) => {
+                let gap = Gap::not_understood(&one.question, "no time between the two readings");
+                (
+                    Fact::Known(true, origin),
+                    Fact::Unknown(gap.clone()),
+                    Fact::Unknown(gap),
+                )
+            }
+            (Fact::Known(value, _), Some(window)) => {
+                let seconds = window as f64 / 1e6;
+                let rate = match value.checked_sub(one.value) {
+                    Some(rise) => Fact::Known(PerSecond(rise as f64 / seconds), origin.clone()),
+                    // It was cleared, or it wrapped: neither is a rate.
+                    None => Fact::Unknown(Gap::not_understood(
+                        &one.question,
+                        format!("it went down, from {} to {value}", one.value),
+                    )),
+                };
+                (
+                    Fact::Known(true, origin.clone()),
+                    rate,
+                    Fact::Known(Seconds(seconds), origin),
+                )
+            }
+        };
+        facts.set(one.id, counter::SAMPLED, sampled);
+        facts.set(one.id, counter::RATE, rate);
+        facts.set(one.id, counter::WINDOW, window);
+    }
+    // What did not answer at first is not asked again; a value that was stated above stays.
+    let gap = Gap::not_understood(pause, "the counter did not answer the first reading");
+    for id in all {
+        if facts.known(*id, counter::VALUE).is_none() {
+            facts.set(*id, counter::SAMPLED, Fact::Unknown(gap.clone()));
+            facts.set(*id, counter::RATE, Fact::Unknown(gap.clone()));
+            facts.set(*id, counter::WINDOW, Fact::Unknown(gap.clone()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{known, run};
+    use super::*;
+    use crate::fact::counter::CounterClass;
+
+    const CLASS: &str = r#"{"q":{"list":"/sys/class/infiniband"},"names":["d"]}"#;
+    const PORTS: &str = r#"{"q":{"list":"/sys/class/infiniband/d/ports"},"names":["1"]}"#;
+    const LIST: &str = r#"{"q":{"list":"/sys/class/infiniband/d/ports/1/counters"},"names":["link_downed","port_rcv_packets","symbol_error"]}"#;
+    const HW: &str =
+        r#"{"q":{"list":"/sys/class/infiniband/d/ports/1/hw_counters"},"errno":"ENOENT"}"#;
+    const PORT: &str =
+        r#"{"q":{"list":"/sys/class/infiniband/d/ports/1"},"names":["counters","state"]}"#;
+
+    fn line(name: &str, n: u32, t: u64, text: &str) -> String {
+        format!(
+            r#"{{"q":{{"read":"/sys/class/infiniband/d/ports/1/counters/{name}"}},"n":{n},"t":{t},"text":"{text}\n"}}"#
+        )
+    }
+
+    fn with(extra: &[String]) -> (Facts, Id) {
+        let mut lines = vec![CLASS, PORTS, LIST, HW, PORT];
+        lines.extend(extra.iter().map(String::as_str));
+        run(&PROBE, &lines)
+    }
+
+    #[test]
+    fn read_once() {
+        let wait = r#"{"q":{"wait":"sample"},"refused":"not-asked: no sample was asked for (--sample SECONDS)"}"#;
+        let (facts, _) = with(&[
+            line("symbol_error", 0, 5, "65535"),
+            line("link_downed", 0, 6, "N/A (no PMA)"),
+            wait.to_owned(),
+        ]);
+        let port = facts.all(Subject::Port).next().unwrap();
+        assert!(facts.members(Subject::Counter, port).is_ok());
+        assert_eq!(facts.all(Subject::Counter).count(), 2);
+        let name = "d/1 symbol_error";
+        assert_eq!(
+            known(&facts, Subject::Counter, name, counter::VALUE),
+            Some(65535)
+        );
+        assert_eq!(
+            known(&facts, Subject::Counter, name, counter::SATURATED),
+            Some(true)
+        );
+        assert_eq!(
+            known(&facts, Subject::Counter, name, counter::CLASS),
+            Some(CounterClass::Link)
+        );
+        assert_eq!(
+            known(&facts, Subject::Counter, name, counter::SAMPLED),
+            Some(false)
+        );
+        let name = "d/1 link_downed";
+        assert_eq!(known(&facts, Subject::Counter, name, counter::VALUE), None);
+        assert_eq!(
+            known(&facts, Subject::Counter, name, counter::SATURATED),
+            None
+        );
+        assert_eq!(known(&facts, Subject::Counter, name, counter::RATE), None);
+    }
+
+    #[test]
+    fn read_twice() {
+        let (facts, _) = with(&[
+            line("link_downed", 0, 1_000, "7"),
+            line("symbol_error", 0, 2_000, "100"),
+            r#"{"q":{"wait":"sample"},"t":2002000,"value":2.0}"#.to_owned(),
+            line("link_downed", 1, 2_001_000, "3"),
+            line("symbol_error", 1, 2_502_000, "350"),
+        ]);
+        let name = "d/1 symbol_error";
+        assert_eq!(
+            known(&facts, Subject::Counter, name, counter::SAMPLED),
+            Some(true)
+        );
+        assert_eq!(
+            known(&facts, Subject::Counter, name, counter::RATE),
+            Some(PerSecond(100.0))
+        );
+        assert_eq!(
+            known(&facts, Subject::Counter, name, counter::WINDOW),
+            Some(Seconds(2.5))
+        );
+        assert_eq!(
+            known(&facts, Subject::Counter, name, counter::VALUE),
+            Some(100)
+        );
+        let name = "d/1 link_downed";
+        assert_eq!(
+            known(&facts, Subject::Counter, name, counter::SAMPLED),
+            Some(true)
+        );
+        assert_eq!(known(&facts, Subject::Counter, name, counter::RATE), None);
+        let id = facts.all(Subject::Counter).next().unwrap();
+        let gap = facts
+            .get(id, counter::RATE)
+            .as_result()
+            .unwrap_err()
+            .to_string();
+        assert!(gap.contains("went down, from 7 to 3"), "{gap}");
+    }
+
+    #[test]
+    fn whether_it_was_sampled_is_open_where_the_pause_is_not_recorded() {
+        let (facts, _) = with(&[line("symbol_error", 0, 1, "0")]);
+        assert_eq!(
+            known(
+                &facts,
+                Subject::Counter,
+                "d/1 symbol_error",
+                counter::SAMPLED
+            ),
+            None
+        );
+    }
+
+    #[test]
+    fn a_directory_that_is_refused_leaves_the_counters_open() {
+        let (facts, _) = run(
+            &PROBE,
+            &[
+                CLASS,
+                PORTS,
+                LIST,
+                r#"{"q":{"list":"/sys/class/infiniband/d/ports/1/hw_counters"},"errno":"EACCES"}"#,
+            ],
+        );
+        let port = facts.all(Subject::Port).next().unwrap();
+        assert!(facts.members(Subject::Counter, port).is_err());
+    }
+}

@@ -1,14 +1,278 @@
-//! To be written: RDMA devices and ports.
+//! RDMA devices and their ports, as `/sys/class/infiniband` shows them.
+
+mod parse;
+mod pkey;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
 
 use super::{Ask, BUDGET, Probe};
-use crate::fact::{Facts, Id};
+use crate::fact::device::{self, NodeType};
+use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, port};
+use crate::source::{Answer, Question};
+
+/// The class directory.
+pub(super) const CLASS: &str = "/sys/class/infiniband";
 
 /// The probe.
 pub const PROBE: Probe = Probe {
     name: "device",
-    about: "RDMA devices and ports",
+    about: "RDMA devices and their ports",
     budget: BUDGET,
     run,
 };
 
-fn run(_ask: &Ask<'_>, _facts: &mut Facts, _node: Id) {}
+fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
+    let (devices, membership) = devices(ask);
+    facts.set_members(Subject::Device, node, membership);
+    for name in devices.iter() {
+        let dir = format!("{CLASS}/{name}");
+        let id = facts.instance(Subject::Device, node, name);
+        let place = link_target(ask, &dir);
+        identity(ask, facts, id, &dir, &place);
+        firmware(ask, facts, id, &dir);
+        locate(ask, facts, id, &dir, place);
+        let (numbers, membership) = port_numbers(ask, &dir);
+        facts.set(
+            id,
+            device::PORTS,
+            match &membership {
+                Membership::Known(origin) => Fact::Known(numbers.len() as u64, origin.clone()),
+                Membership::Unknown(gap) => Fact::Unknown(gap.clone()),
+            },
+        );
+        facts.set_members(Subject::Port, id, membership);
+        for number in numbers {
+            let id = facts.instance(Subject::Port, id, &format!("{name}/{number}"));
+            describe_port(ask, facts, id, &format!("{dir}/ports/{number}"));
+        }
+    }
+}
+
+/// The names of the devices, and whether these are all.
+fn devices(ask: &Ask<'_>) -> (Arc<[Arc<str>]>, Membership) {
+    match ask.names_if_any(CLASS) {
+        Presence::Present(names, origin) => (names, Membership::Known(origin)),
+        Presence::Absent(origin) => (Arc::new([]), Membership::Known(origin)),
+        Presence::Unknown(gap) => (Arc::new([]), Membership::Unknown(gap)),
+    }
+}
+
+/// The numbers of a device's ports, in order, and whether these are all.
+fn port_numbers(ask: &Ask<'_>, dir: &str) -> (Vec<u64>, Membership) {
+    let (names, origin) = match ask.names_if_any(format!("{dir}/ports")) {
+        Presence::Present(names, origin) => (names, origin),
+        // Not every device of the class is one of RDMA: Intel's scif0 has no ports.
+        Presence::Absent(origin) => return (Vec::new(), Membership::Known(origin)),
+        Presence::Unknown(gap) => return (Vec::new(), Membership::Unknown(gap)),
+    };
+    match numbers(&names) {
+        Ok(numbers) => (numbers, Membership::Known(origin)),
+        Err((numbers, what)) => (
+            numbers,
+            Membership::Unknown(Gap {
+                why: crate::fact::Why::NotUnderstood(what.into()),
+                origin,
+            }),
+        ),
+    }
+}
+
+/// The names of a table's entries as numbers, in order; `Err` has besides what is no number.
+pub(super) fn numbers(names: &[Arc<str>]) -> Result<Vec<u64>, (Vec<u64>, String)> {
+    let mut numbers: Vec<u64> = names.iter().filter_map(|n| n.parse().ok()).collect();
+    numbers.sort_unstable();
+    match names.iter().find(|n| n.parse::<u64>().is_err()) {
+        None => Ok(numbers),
+        Some(odd) => Err((numbers, format!("{odd:?} is no number of an entry"))),
+    }
+}
+
+/// A port as the probes that look inside it find it.
+pub(super) struct PortAt {
+    /// The device's name.
+    pub(super) device: Arc<str>,
+    /// The port's number, counted from 1.
+    pub(super) number: u64,
+    /// The port's name, `mlx5_0/1`.
+    pub(super) name: String,
+    /// Its directory.
+    pub(super) dir: String,
+    /// The port.
+    pub(super) id: Id,
+}
+
+/// All ports, and whether these are all. A probe cannot rely on what others found: each runs in a process of its own.
+pub(super) fn ports(ask: &Ask<'_>, facts: &mut Facts, node: Id) -> (Vec<PortAt>, Membership) {
+    let (devices, mut all) = devices(ask);
+    let mut ports = Vec::with_capacity(devices.len());
+    for device in devices.iter() {
+        let dir = format!("{CLASS}/{device}");
+        let (numbers, membership) = port_numbers(ask, &dir);
+        if let (Membership::Known(_), Membership::Unknown(gap)) = (&all, membership) {
+            all = Membership::Unknown(gap);
+        }
+        let parent = facts.instance(Subject::Device, node, device);
+        for number in numbers {
+            let name = format!("{device}/{number}");
+            ports.push(PortAt {
+                device: Arc::clone(device),
+                number,
+                id: facts.instance(Subject::Port, parent, &name),
+                name,
+                dir: format!("{dir}/ports/{number}"),
+            });
+        }
+    }
+    (ports, all)
+}
+
+/// Driver, kind and whether the device is software.
+fn identity(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str, place: &Fact<Arc<str>>) {
+    let node_type = ask.parse(format!("{dir}/node_type"), parse::node_type);
+    // Only soft-RoCE has the file `parent`, with or without a `device` link (kernels before 5.11 had one).
+    let parent = ask.text_if_any(format!("{dir}/parent"));
+    let driver = ask.link_name(format!("{dir}/device/driver"));
+    let software_iwarp = match node_type.known() {
+        Some(NodeType::Rnic) => {
+            let description = ask.text(format!("{dir}/node_desc"));
+            match (description, place) {
+                (Fact::Known(text, origin), _) if text.starts_with("Software iWARP") => {
+                    Some(origin)
+                }
+                (_, Fact::Known(place, origin)) if parse::is_virtual(place) => Some(origin.clone()),
+                _ => None,
+            }
+        }
+        _ => None,
+    };
+    let (driver, software) = match (parent, software_iwarp) {
+        (Presence::Present(_, origin), _) => (
+            Fact::Known("rdma_rxe".into(), origin.clone()),
+            Fact::Known(true, origin),
+        ),
+        (_, Some(origin)) => (
+            Fact::Known("siw".into(), origin.clone()),
+            Fact::Known(true, origin),
+        ),
+        _ => {
+            let driver = match driver {
+                // An auxiliary device's driver is named `mlx5_core.sf`: the module comes first.
+                Presence::Present(name, origin) => {
+                    let module = name.split('.').next().unwrap_or("");
+                    Fact::Known(Arc::from(module), origin).and_then(parse::filled)
+                }
+                Presence::Absent(origin) => Fact::Unknown(Gap {
+                    why: crate::fact::Why::NotUnderstood("the device has no driver link".into()),
+                    origin,
+                }),
+                Presence::Unknown(gap) => Fact::Unknown(gap),
+            };
+            (driver, place.clone().map(|place| parse::is_virtual(&place)))
+        }
+    };
+    facts.set(id, device::NODE_TYPE, node_type);
+    facts.set(id, device::DRIVER, driver);
+    facts.set(id, device::SOFTWARE, software);
+}
+
+/// What the vendor says of the device.
+fn firmware(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str) {
+    for (key, file) in [
+        (device::MODEL, "hca_type"),
+        (device::BOARD, "board_id"),
+        (device::FIRMWARE, "fw_ver"),
+    ] {
+        let fact = ask.text(format!("{dir}/{file}"));
+        facts.set(id, key, fact.and_then(|text| parse::named(&text, file)));
+    }
+}
+
+/// Where the device sits: PCI, NUMA, SR-IOV.
+fn locate(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str, by_class: Fact<Arc<str>>) {
+    let pci = match ask.link_name(format!("{dir}/device")) {
+        Presence::Present(name, origin) if parse::is_pci_address(&name) => {
+            Fact::Known(name, origin)
+        }
+        // A subfunction is no PCI function, but sits below one; a copied tree may have shortened the link.
+        _ => by_class.and_then(|place| match parse::pci_address(&place) {
+            Some(address) => Ok(address.into()),
+            None if parse::is_whole(&place) => Ok("none".into()),
+            None => Err(format!("no PCI address in {place}")),
+        }),
+    };
+    facts.set(id, device::PCI, pci);
+
+    let numa = ask.text_if_any(format!("{dir}/device/numa_node"));
+    let (known, number) = match numa {
+        Presence::Present(text, origin) => {
+            let node = Fact::Known(text, origin).and_then(|text| parse::numa_node(&text));
+            let known = node.clone().map(|node| node.is_some());
+            let number = node.and_then(|node| node.ok_or_else(|| "-1: not known".to_owned()));
+            (known, number)
+        }
+        Presence::Absent(origin) => (
+            Fact::Known(false, origin.clone()),
+            Fact::Unknown(Gap {
+                why: crate::fact::Why::NotUnderstood("there is no such file".into()),
+                origin,
+            }),
+        ),
+        Presence::Unknown(gap) => (Fact::Unknown(gap.clone()), Fact::Unknown(gap)),
+    };
+    facts.set(id, device::NUMA_KNOWN, known);
+    facts.set(id, device::NUMA_NODE, number);
+    facts.set(id, device::VIRTUAL_FUNCTION, virtual_function(ask, dir));
+}
+
+/// What is not on PCI has none of these files, and is no virtual function.
+fn virtual_function(ask: &Ask<'_>, dir: &str) -> Fact<bool> {
+    let physfn = ask.link_name(format!("{dir}/device/physfn"));
+    let vendor = match ask.text_if_any(format!("{dir}/device/vendor")) {
+        Presence::Present(text, origin) => {
+            Fact::Known(text, origin).and_then(|text| super::whole_number(&text))
+        }
+        Presence::Absent(origin) => return Fact::Known(false, origin),
+        Presence::Unknown(gap) => Fact::Unknown(gap),
+    };
+    let device = ask.parse(format!("{dir}/device/device"), super::whole_number);
+    super::pci::virtual_function(physfn, &vendor, &device)
+}
+
+fn describe_port(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str) {
+    let state = ask.parse(format!("{dir}/state"), parse::state);
+    facts.set(id, port::STATE, state);
+    let phys_state = ask.parse(format!("{dir}/phys_state"), parse::phys_state);
+    facts.set(id, port::PHYS_STATE, phys_state);
+    let link_layer = ask.parse(format!("{dir}/link_layer"), parse::link_layer);
+    facts.set(id, port::LINK_LAYER, link_layer);
+    let rate = ask.text(format!("{dir}/rate"));
+    facts.set(
+        id,
+        port::RATE,
+        rate.clone().and_then(|text| parse::rate(&text)),
+    );
+    facts.set(id, port::WIDTH, rate.and_then(|text| parse::width(&text)));
+    facts.set(
+        id,
+        port::LID,
+        ask.parse(format!("{dir}/lid"), super::whole_number),
+    );
+    facts.set(
+        id,
+        port::SM_LID,
+        ask.parse(format!("{dir}/sm_lid"), super::whole_number),
+    );
+    pkey::table(ask, facts, id, &format!("{dir}/pkeys"));
+}
+
+/// A link's whole target.
+fn link_target(ask: &Ask<'_>, path: &str) -> Fact<Arc<str>> {
+    let question = Question::link(path);
+    match ask.raw(&question).said {
+        Ok(Answer::Text(target)) => Fact::Known(target, Origin::Asked(question)),
+        Ok(_) => Fact::Unknown(Gap::not_understood(&question, "the reply is no text")),
+        Err(refusal) => Fact::Unknown(Gap::refused(&question, refusal)),
+    }
+}

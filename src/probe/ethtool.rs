@@ -1,14 +1,267 @@
-//! To be written: supported link modes.
+//! What network devices of RDMA ports, and the cables in them, can do: link modes and module memory.
 
-use super::{Ask, BUDGET, Probe};
-use crate::fact::{Facts, Id};
+mod modes;
+mod module;
 
-/// The probe.
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::verbs::{Port, ports};
+use super::{Ask, Probe};
+use crate::fact::netdev::MAX_SPEED;
+use crate::fact::port::{CABLE_RATE, MAX_RATE};
+use crate::fact::{BitRate, Fact, Facts, Gap, Id, Origin, Presence, Subject, Why};
+use crate::source::Question;
+use crate::source::wire::from_hex;
+
+/// The probe. Reading a module's memory takes its two-wire bus tens of milliseconds.
 pub const PROBE: Probe = Probe {
     name: "ethtool",
-    about: "supported link modes",
-    budget: BUDGET,
+    about: "link modes of network devices, memory of their cables and transceivers",
+    budget: Duration::from_secs(5),
     run,
 };
 
-fn run(_ask: &Ask<'_>, _facts: &mut Facts, _node: Id) {}
+fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
+    let ports = ports(ask, facts, node);
+    // The Ethernet ports with their network device, and all network devices of RDMA devices, each asked once.
+    let mut carried: Vec<(&Port, Result<Arc<str>, Gap>)> = Vec::new();
+    let mut netdevs: BTreeSet<Arc<str>> = BTreeSet::new();
+    for port in &ports {
+        let dir = format!("/sys/class/infiniband/{}", port.device);
+        let own = match ask.names_if_any(format!("{dir}/device/net")) {
+            Presence::Present(names, _) => names,
+            _ => Arc::from([]),
+        };
+        netdevs.extend(own.iter().cloned());
+        let layer = ask.text(format!("{dir}/ports/{}/link_layer", port.number));
+        if layer.known().is_none_or(|layer| **layer != *"Ethernet") {
+            continue;
+        }
+        let alone = ports.iter().filter(|p| p.device == port.device).count() == 1;
+        let netdev = netdev_of(ask, &dir, port.number, &own, alone);
+        netdevs.extend(netdev.iter().cloned());
+        carried.push((port, netdev));
+    }
+
+    let mut speeds: BTreeMap<Arc<str>, Fact<BitRate>> = BTreeMap::new();
+    for netdev in netdevs {
+        let id = facts.instance(Subject::Netdev, node, &netdev);
+        let speed = ask
+            .value(link_settings(&netdev))
+            .and_then(|reply| supported(&reply));
+        facts.set(id, MAX_SPEED, speed.clone());
+        speeds.insert(netdev, speed);
+    }
+
+    for (port, netdev) in &carried {
+        let (max, cable) = match netdev {
+            Ok(netdev) => match shared(netdev, &carried) {
+                None => (
+                    speeds
+                        .get(netdev)
+                        .cloned()
+                        .unwrap_or_else(|| Fact::Unknown(Gap::missing("netdev.max_speed"))),
+                    ask.value(module_eeprom(netdev))
+                        .and_then(|reply| cable(&reply)),
+                ),
+                Some(gap) => (Fact::Unknown(gap.clone()), Fact::Unknown(gap)),
+            },
+            Err(gap) => (Fact::Unknown(gap.clone()), Fact::Unknown(gap.clone())),
+        };
+        facts.set(port.id, MAX_RATE, max);
+        facts.set(port.id, CABLE_RATE, cable);
+    }
+}
+
+fn link_settings(netdev: &str) -> Question {
+    Question::call("ethtool_link_settings", [("netdev", netdev.into())])
+}
+
+fn module_eeprom(netdev: &str) -> Question {
+    Question::call("ethtool_module_eeprom", [("netdev", netdev.into())])
+}
+
+/// The network device of a port: the one that GID 0 is of, else the device's only one where the port is its only one.
+fn netdev_of(
+    ask: &Ask<'_>,
+    dir: &str,
+    port: u64,
+    own: &[Arc<str>],
+    alone: bool,
+) -> Result<Arc<str>, Gap> {
+    let gap = match ask.text(format!("{dir}/ports/{port}/gid_attrs/ndevs/0")) {
+        Fact::Known(name, _) if !name.is_empty() => return Ok(name),
+        Fact::Known(_, origin) => Gap {
+            why: Why::NotUnderstood("no name".into()),
+            origin,
+        },
+        Fact::Unknown(gap) => gap,
+    };
+    match (alone, own) {
+        (true, [only]) => return Ok(Arc::clone(only)),
+        // A device of software says what it runs on.
+        (true, []) => {
+            if let Fact::Known(parent, _) = ask.text(format!("{dir}/parent")) {
+                return Ok(parent);
+            }
+        }
+        _ => {}
+    }
+    Err(gap)
+}
+
+/// A gap where a network device carries several ports: what it can do does not tell what each of them can.
+fn shared(netdev: &str, carried: &[(&Port, Result<Arc<str>, Gap>)]) -> Option<Gap> {
+    let ports: Vec<String> = carried
+        .iter()
+        .filter(|(_, other)| other.as_ref().is_ok_and(|other| **other == *netdev))
+        .map(|(port, _)| format!("{}/{}", port.device, port.number))
+        .collect();
+    (ports.len() > 1).then(|| Gap {
+        why: Why::NotUnderstood(format!("{netdev} carries {}", ports.join(" and ")).into()),
+        origin: Origin::Asked(link_settings(netdev)),
+    })
+}
+
+/// The highest supported speed in a reply to `ethtool_link_settings`.
+fn supported(reply: &Value) -> Result<BitRate, String> {
+    let bitmap = hex_field(reply, "supported")?;
+    modes::highest(&bitmap).map(|mbps| BitRate(mbps * 1_000_000))
+}
+
+/// The rate in a reply to `ethtool_module_eeprom`.
+fn cable(reply: &Value) -> Result<BitRate, String> {
+    let memory = hex_field(reply, "hex")?;
+    module::highest(&memory).map(|mbps| BitRate(mbps * 1_000_000))
+}
+
+fn hex_field(reply: &Value, name: &str) -> Result<Vec<u8>, String> {
+    let field = reply.get(name).and_then(Value::as_str);
+    field
+        .and_then(from_hex)
+        .ok_or_else(|| format!("no {name} in it"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{known, run};
+    use super::*;
+
+    /// A ConnectX-6 Dx, one port, supported link modes as mlx5 gives them up to 100 Gb/s; a DAC of 100GBASE-CR4.
+    fn mlx5() -> Vec<String> {
+        let mut memory = [0u8; 256];
+        (memory[0], memory[131], memory[192]) = (0x11, 0x80, 0x0b);
+        let memory = crate::source::wire::to_hex(&memory);
+        [
+            r#"{"q":{"list":"/sys/class/infiniband"},"names":["mlx5_0"]}"#,
+            r#"{"q":{"list":"/sys/class/infiniband/mlx5_0/ports"},"names":["1"]}"#,
+            r#"{"q":{"list":"/sys/class/infiniband/mlx5_0/device/net"},"names":["ens1f0np0"]}"#,
+            r#"{"q":{"read":"/sys/class/infiniband/mlx5_0/ports/1/link_layer"},"text":"Ethernet\n"}"#,
+            r#"{"q":{"read":"/sys/class/infiniband/mlx5_0/ports/1/gid_attrs/ndevs/0"},"text":"ens1f0np0\n"}"#,
+            // Autoneg, Pause, Asym_Pause, Backplane; bits 23 to 26, 36 to 39.
+            r#"{"q":{"call":"ethtool_link_settings","netdev":"ens1f0np0"},"value":{"autoneg":1,"duplex":1,"port":5,"speed_mbps":100000,"supported":"40608107f0000000","advertising":"","lp_advertising":""}}"#,
+            &format!(r#"{{"q":{{"call":"ethtool_module_eeprom","netdev":"ens1f0np0"}},"value":{{"hex":"{memory}"}}}}"#),
+        ]
+        .map(str::to_owned)
+        .to_vec()
+    }
+
+    fn over(lines: &[String]) -> Facts {
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        run(&PROBE, &lines).0
+    }
+
+    #[test]
+    fn a_port_its_netdev_and_its_cable() {
+        let facts = over(&mlx5());
+        let hundred = Some(BitRate(100_000_000_000));
+        assert_eq!(
+            known(&facts, Subject::Netdev, "ens1f0np0", MAX_SPEED),
+            hundred
+        );
+        assert_eq!(known(&facts, Subject::Port, "mlx5_0/1", MAX_RATE), hundred);
+        assert_eq!(
+            known(&facts, Subject::Port, "mlx5_0/1", CABLE_RATE),
+            hundred
+        );
+    }
+
+    #[test]
+    fn an_empty_gid_leaves_the_devices_only_netdev() {
+        let mut lines = mlx5();
+        lines[4] = r#"{"q":{"read":"/sys/class/infiniband/mlx5_0/ports/1/gid_attrs/ndevs/0"},"errno":"EINVAL"}"#.into();
+        let facts = over(&lines);
+        assert!(known(&facts, Subject::Port, "mlx5_0/1", MAX_RATE).is_some());
+        lines[2] =
+            r#"{"q":{"list":"/sys/class/infiniband/mlx5_0/device/net"},"names":["eth1","eth2"]}"#
+                .into();
+        let facts = over(&lines);
+        assert_eq!(known(&facts, Subject::Port, "mlx5_0/1", MAX_RATE), None);
+    }
+
+    #[test]
+    fn module_memory_needs_root_and_says_so() {
+        let mut lines = mlx5();
+        lines[6] =
+            r#"{"q":{"call":"ethtool_module_eeprom","netdev":"ens1f0np0"},"errno":"EPERM"}"#.into();
+        let facts = over(&lines);
+        let port = facts.all(Subject::Port).next().unwrap();
+        let Fact::Unknown(gap) = facts.get(port, CABLE_RATE) else {
+            panic!()
+        };
+        assert_eq!(gap.why.remedy(), Some("run as root"));
+        assert!(facts.known(port, MAX_RATE).is_some());
+    }
+
+    #[test]
+    fn software_devices_have_a_netdev_and_no_rate_of_their_own() {
+        // soft-RoCE on virtio-net: no link modes, no module.
+        let lines = [
+            r#"{"q":{"list":"/sys/class/infiniband"},"names":["rxe0"]}"#,
+            r#"{"q":{"list":"/sys/class/infiniband/rxe0/ports"},"names":["1"]}"#,
+            r#"{"q":{"list":"/sys/class/infiniband/rxe0/device/net"},"errno":"ENOENT"}"#,
+            r#"{"q":{"read":"/sys/class/infiniband/rxe0/ports/1/link_layer"},"text":"Ethernet\n"}"#,
+            r#"{"q":{"read":"/sys/class/infiniband/rxe0/ports/1/gid_attrs/ndevs/0"},"text":"eth0\n"}"#,
+            r#"{"q":{"call":"ethtool_link_settings","netdev":"eth0"},"value":{"advertising":"000000000000000000000000","autoneg":0,"duplex":255,"lp_advertising":"000000000000000000000000","port":255,"supported":"000000000000000000000000"}}"#,
+            r#"{"q":{"call":"ethtool_module_eeprom","netdev":"eth0"},"errno":"EOPNOTSUPP"}"#,
+        ];
+        let (facts, node) = run(&PROBE, &lines);
+        assert!(facts.find(Subject::Netdev, node, "eth0").is_some());
+        let port = facts.all(Subject::Port).next().unwrap();
+        let Fact::Unknown(gap) = facts.get(port, MAX_RATE) else {
+            panic!()
+        };
+        assert!(gap.why.to_string().contains("no speed among"), "{gap}");
+        assert_eq!(facts.known(port, CABLE_RATE), None);
+    }
+
+    #[test]
+    fn a_netdev_of_two_ports_tells_of_neither() {
+        let mut lines = mlx5();
+        lines[0] = r#"{"q":{"list":"/sys/class/infiniband"},"names":["mlx5_0","rxe0"]}"#.into();
+        lines.extend(
+            [
+                r#"{"q":{"list":"/sys/class/infiniband/rxe0/ports"},"names":["1"]}"#,
+                r#"{"q":{"read":"/sys/class/infiniband/rxe0/ports/1/link_layer"},"text":"Ethernet\n"}"#,
+                r#"{"q":{"read":"/sys/class/infiniband/rxe0/ports/1/gid_attrs/ndevs/0"},"text":"ens1f0np0\n"}"#,
+            ]
+            .map(str::to_owned),
+        );
+        let facts = over(&lines);
+        assert_eq!(known(&facts, Subject::Port, "mlx5_0/1", MAX_RATE), None);
+        assert!(known(&facts, Subject::Netdev, "ens1f0np0", MAX_SPEED).is_some());
+    }
+
+    #[test]
+    fn ports_of_infiniband_are_left_to_portinfo() {
+        let mut lines = mlx5();
+        lines[3] = r#"{"q":{"read":"/sys/class/infiniband/mlx5_0/ports/1/link_layer"},"text":"InfiniBand\n"}"#.into();
+        let facts = over(&lines);
+        let port = facts.all(Subject::Port).next().unwrap();
+        assert!(facts.look(port, MAX_RATE.index).is_none());
+    }
+}

@@ -1,7 +1,16 @@
-//! To be written: the machine and its limits.
+//! The machine, and what limits a process on it.
+
+mod cgroup;
+mod parse;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
 
 use super::{Ask, BUDGET, Probe};
-use crate::fact::{Facts, Id};
+use crate::fact::node::{self, Container, Namespace, SharedMemory};
+use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, Presence};
+use crate::source::{Errno, Question, Refusal};
 
 /// The probe.
 pub const PROBE: Probe = Probe {
@@ -11,4 +20,208 @@ pub const PROBE: Probe = Probe {
     run,
 };
 
-fn run(_ask: &Ask<'_>, _facts: &mut Facts, _node: Id) {}
+/// The inode numbers of the kernel's first namespaces (`include/linux/proc_ns.h`).
+const FIRST_IPC: &str = "ipc:[4026531839]";
+const FIRST_USER: &str = "user:[4026531837]";
+const FIRST_PID: &str = "pid:[4026531836]";
+/// tmpfs, and devtmpfs (`include/uapi/linux/magic.h`).
+const TMPFS: u64 = 0x0102_1994;
+/// CAP_IPC_LOCK (`include/uapi/linux/capability.h`).
+const IPC_LOCK: u32 = 14;
+
+fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
+    let kernel = ask.text("/proc/sys/kernel/osrelease");
+    facts.set(node, node::KERNEL, kernel.and_then(parse::filled));
+    facts.set(node, node::OS, os(ask));
+    facts.set(node, node::UPTIME, ask.parse("/proc/uptime", parse::uptime));
+    facts.set(node, node::VIRTUAL, is_virtual(ask));
+    facts.set(
+        node,
+        node::MEMORY,
+        ask.parse("/proc/meminfo", parse::memory),
+    );
+    let nodes = ask.parse("/sys/devices/system/node/online", parse::count_of_ranges);
+    facts.set(node, node::NUMA_NODES, nodes);
+
+    let cgroup = ask.text_if_any("/proc/self/cgroup");
+    facts.set(node, node::CONTAINER, container(ask, &cgroup));
+    limits(ask, facts, node);
+    shared_memory(ask, facts, node);
+
+    let limits = cgroup::rdma_limits(ask, cgroup);
+    facts.set(
+        node,
+        node::RDMA_LIMITED,
+        limits.clone().map(|found| !found.is_empty()),
+    );
+    facts.set(
+        node,
+        node::RDMA_LIMITS,
+        limits.map(|found| match found.is_empty() {
+            true => "none".into(),
+            false => found.join("; ").into(),
+        }),
+    );
+}
+
+fn os(ask: &Ask<'_>) -> Fact<Arc<str>> {
+    match ask.parse("/etc/os-release", parse::pretty_name) {
+        Fact::Unknown(gap) if matches!(gap.why, crate::fact::Why::Refused(_)) => {
+            // The other place that os-release(5) names.
+            match ask.parse("/usr/lib/os-release", parse::pretty_name) {
+                Fact::Unknown(_) => Fact::Unknown(gap),
+                known => known,
+            }
+        }
+        fact => fact,
+    }
+}
+
+/// The CPU's hypervisor feature: from the list of features by number, which is short, else from /proc/cpuinfo.
+fn is_virtual(ask: &Ask<'_>) -> Fact<bool> {
+    match ask.parse(
+        "/sys/devices/system/cpu/modalias",
+        parse::hypervisor_of_modalias,
+    ) {
+        Fact::Unknown(gap) if matches!(gap.why, crate::fact::Why::Refused(_)) => {
+            ask.parse("/proc/cpuinfo", parse::hypervisor_of_cpuinfo)
+        }
+        fact => fact,
+    }
+}
+
+fn namespace(ask: &Ask<'_>, which: &str, first: &str) -> Fact<Namespace> {
+    let link = match ask.link_name(format!("/proc/self/ns/{which}")) {
+        Presence::Present(name, origin) => Fact::Known(name, origin),
+        Presence::Absent(origin) => {
+            let what = "the kernel has no such namespaces";
+            return Fact::Unknown(odd(origin, what));
+        }
+        Presence::Unknown(gap) => Fact::Unknown(gap),
+    };
+    link.and_then(|name| match name.starts_with(which) {
+        true if &*name == first => Ok(Namespace::Initial),
+        true => Ok(Namespace::Private),
+        false => Err(format!("{name:?} is no namespace")),
+    })
+}
+
+/// What kind of container this is. The initial PID namespace says that it is none; else marks of the known ones decide.
+fn container(ask: &Ask<'_>, cgroup: &Presence<Arc<str>>) -> Fact<Container> {
+    let origin = match namespace(ask, "pid", FIRST_PID) {
+        Fact::Known(Namespace::Initial, origin) => return Fact::Known(Container::None, origin),
+        Fact::Known(Namespace::Private, origin) => origin,
+        Fact::Unknown(gap) => return Fact::Unknown(gap),
+    };
+    // Kubernetes first: its pods bear the marks of the runtime below it too.
+    let by_cgroup = match cgroup {
+        Presence::Present(text, origin) => {
+            parse::container_of_cgroup(text).map(|kind| (kind, origin.clone()))
+        }
+        Presence::Absent(_) | Presence::Unknown(_) => None,
+    };
+    if let Some((Container::Kubernetes, origin)) = by_cgroup {
+        return Fact::Known(Container::Kubernetes, origin);
+    }
+    let service = ask.value(Question::env(&["KUBERNETES_SERVICE_"]));
+    if let Fact::Known(value, origin) = service
+        && value.as_object().is_some_and(|vars| !vars.is_empty())
+    {
+        return Fact::Known(Container::Kubernetes, origin);
+    }
+    for (mark, kind) in [
+        ("/run/secrets/kubernetes.io", Container::Kubernetes),
+        ("/run/.containerenv", Container::Podman),
+        ("/.dockerenv", Container::Docker),
+    ] {
+        if let Fact::Known(true, origin) = ask.exists(mark) {
+            return Fact::Known(kind, origin);
+        }
+    }
+    if let Some((kind, origin)) = by_cgroup {
+        return Fact::Known(kind, origin);
+    }
+    // systemd writes down what it was started in.
+    if let Presence::Present(text, origin) = ask.text_if_any("/run/systemd/container")
+        && let Some(kind) = parse::container_of_manager(&text)
+    {
+        return Fact::Known(kind, origin);
+    }
+    Fact::Known(Container::Other, origin)
+}
+
+fn limits(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
+    let limits = ask.text("/proc/self/limits");
+    let memlock = limits
+        .clone()
+        .and_then(|text| parse::soft_limit(&text, "Max locked memory"));
+    facts.set(node, node::MEMLOCK, memlock.map(Bytes));
+    let nofile = limits.and_then(|text| parse::soft_limit(&text, "Max open files"));
+    facts.set(node, node::NOFILE, nofile);
+
+    let ipc = namespace(ask, "ipc", FIRST_IPC);
+    facts.set(node, node::IPC_NAMESPACE, ipc);
+    let user = namespace(ask, "user", FIRST_USER);
+    let capable = ask
+        .parse("/proc/self/status", parse::effective_capabilities)
+        .map(|set| set >> IPC_LOCK & 1 == 1);
+    let ipc_lock = match (capable, &user) {
+        // The kernel asks for the capability in its first user namespace: one in another does not count.
+        (Fact::Known(true, origin), Fact::Known(user, _)) => {
+            Fact::Known(*user == Namespace::Initial, origin)
+        }
+        (Fact::Known(true, _), Fact::Unknown(gap)) => Fact::Unknown(gap.clone()),
+        (fact, _) => fact,
+    };
+    facts.set(node, node::IPC_LOCK, ipc_lock);
+    facts.set(node, node::USER_NAMESPACE, user);
+}
+
+fn shared_memory(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
+    let value = ask.value(Question::statvfs("/dev/shm"));
+    let kind = match &value {
+        Fact::Known(value, origin) => {
+            let read_only = value.get("read_only").and_then(serde_json::Value::as_bool);
+            let magic = value
+                .get("magic")
+                .and_then(serde_json::Value::as_str)
+                .and_then(|text| super::whole_number(text).ok());
+            Fact::Known((magic, read_only), origin.clone()).and_then(|found| match found {
+                (Some(TMPFS), Some(true)) => Ok(SharedMemory::ReadOnly),
+                (Some(TMPFS), Some(false)) => Ok(SharedMemory::Usable),
+                (Some(_), _) => Ok(SharedMemory::NotTmpfs),
+                _ => Err("the reply names no file system".to_owned()),
+            })
+        }
+        Fact::Unknown(gap)
+            if matches!(
+                gap.why,
+                crate::fact::Why::Refused(Refusal::Errno(Errno::ENOENT))
+            ) =>
+        {
+            match ask.exists("/dev/shm") {
+                Fact::Known(false, origin) => Fact::Known(SharedMemory::Absent, origin),
+                _ => Fact::Unknown(gap.clone()),
+            }
+        }
+        Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
+    };
+    facts.set(node, node::SHM, kind);
+    for (key, field) in [(node::SHM_SIZE, "size"), (node::SHM_FREE, "free")] {
+        let bytes = value.clone().and_then(|value| {
+            let number = value.get(field).and_then(serde_json::Value::as_u64);
+            number
+                .map(Bytes)
+                .ok_or_else(|| format!("the reply has no {field}"))
+        });
+        facts.set(node, key, bytes);
+    }
+}
+
+/// A gap that says what was found in place of what was looked for.
+fn odd(origin: Origin, what: impl Into<Arc<str>>) -> Gap {
+    Gap {
+        why: crate::fact::Why::NotUnderstood(what.into()),
+        origin,
+    }
+}

@@ -1,14 +1,288 @@
-//! To be written: network devices.
+//! The network devices of RDMA ports, and those that carry a default route.
 
+mod parse;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use super::device::{self, PortAt};
 use super::{Ask, BUDGET, Probe};
-use crate::fact::{Facts, Id};
+use crate::fact::{
+    Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, netdev, node, port,
+};
+use crate::source::Question;
 
 /// The probe.
 pub const PROBE: Probe = Probe {
     name: "netdev",
-    about: "network devices",
+    about: "network devices of RDMA ports",
     budget: BUDGET,
     run,
 };
 
-fn run(_ask: &Ask<'_>, _facts: &mut Facts, _node: Id) {}
+const NET: &str = "/sys/class/net";
+/// A RoCE port's GIDs begin with the default ones of its network device: if these name none, later ones need not be tried.
+const GIDS: usize = 4;
+/// Devices stacked on each other (bridge on VLAN on bond on port), beyond which nothing is followed.
+const STACK: u32 = 4;
+
+fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
+    let (ports, membership) = device::ports(ask, facts, node);
+    // What keeps the list of network devices from being whole.
+    let mut open = match membership {
+        Membership::Known(_) => None,
+        Membership::Unknown(gap) => Some(gap),
+    };
+    let mut of_netdev: BTreeMap<Arc<str>, Vec<&PortAt>> = BTreeMap::new();
+    let mut texts = Texts {
+        ask,
+        read: HashMap::new(),
+    };
+    for port in &ports {
+        let (has, name) = match netdev_of(&mut texts, port) {
+            Presence::Present(name, origin) => {
+                of_netdev.entry(Arc::clone(&name)).or_default().push(port);
+                (Fact::Known(true, origin.clone()), Fact::Known(name, origin))
+            }
+            Presence::Absent(origin) => {
+                let gap = Gap {
+                    why: crate::fact::Why::NotUnderstood("the port has no network device".into()),
+                    origin: origin.clone(),
+                };
+                (Fact::Known(false, origin), Fact::Unknown(gap))
+            }
+            Presence::Unknown(gap) => {
+                open.get_or_insert(gap.clone());
+                (Fact::Unknown(gap.clone()), Fact::Unknown(gap))
+            }
+        };
+        facts.set(port.id, port::HAS_NETDEV, has);
+        facts.set(port.id, port::NETDEV, name);
+    }
+
+    let routes = ask.parse("/proc/net/route", parse::default_routes);
+    let all_ports = open.clone();
+    match &routes {
+        Fact::Known(carriers, _) => {
+            for carrier in carriers.iter() {
+                of_netdev.entry(Arc::clone(carrier)).or_default();
+            }
+        }
+        Fact::Unknown(gap) => {
+            open.get_or_insert(gap.clone());
+        }
+    }
+    let membership = match open {
+        None => Membership::Known(Origin::derived(
+            "the ports' network devices and the default routes",
+        )),
+        Some(gap) => Membership::Unknown(gap),
+    };
+    facts.set_members(Subject::Netdev, node, membership);
+    for (name, of) in of_netdev {
+        let id = facts.instance(Subject::Netdev, node, &name);
+        describe(ask, facts, id, &name);
+        let names: Arc<[Arc<str>]> = of.iter().map(|port| Arc::from(&*port.name)).collect();
+        let ports = match &all_ports {
+            None => Fact::derived(names, "netdev of each port"),
+            Some(gap) => Fact::Unknown(gap.clone()),
+        };
+        facts.set(id, netdev::PORTS, ports);
+        facts.set(id, netdev::DEFAULT_ROUTE, carries(ask, &name, &routes));
+        for port in of {
+            facts.relate(port.id, id);
+        }
+    }
+    facts.set(node, node::DEFAULT_ROUTE, routes);
+}
+
+fn describe(ask: &Ask<'_>, facts: &mut Facts, id: Id, name: &str) {
+    let dir = format!("{NET}/{name}");
+    let flags = ask.parse(format!("{dir}/flags"), super::whole_number);
+    // IFF_UP
+    facts.set(id, netdev::UP, flags.map(|flags| flags & 1 == 1));
+    let operstate = ask.parse(format!("{dir}/operstate"), parse::operstate);
+    facts.set(id, netdev::OPERSTATE, operstate);
+    let carrier = ask.parse(format!("{dir}/carrier"), parse::yes_or_no);
+    facts.set(id, netdev::CARRIER, carrier);
+    facts.set(id, netdev::MTU, ask.parse(format!("{dir}/mtu"), parse::mtu));
+    let speed = ask.parse(format!("{dir}/speed"), parse::speed);
+    facts.set(id, netdev::SPEED, speed);
+    let changes = ask.parse(format!("{dir}/carrier_changes"), super::whole_number);
+    facts.set(id, netdev::CARRIER_CHANGES, changes);
+}
+
+/// Whether a default route goes over the device: it names the device, or a bond, bridge or VLAN on top of it.
+fn carries(ask: &Ask<'_>, name: &str, routes: &Fact<Arc<[Arc<str>]>>) -> Fact<bool> {
+    let (carriers, origin) = match routes {
+        Fact::Known(carriers, origin) => (carriers, origin),
+        Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
+    };
+    let mut seen: BTreeSet<Arc<str>> = BTreeSet::new();
+    let mut level: Vec<Arc<str>> = vec![name.into()];
+    for _ in 0..STACK {
+        if level.iter().any(|name| carriers.contains(name)) {
+            return Fact::Known(true, origin.clone());
+        }
+        let mut above = Vec::new();
+        for name in level {
+            match ask.names(format!("{NET}/{name}")) {
+                Fact::Known(entries, _) => {
+                    let upper = entries
+                        .iter()
+                        .filter_map(|entry| entry.strip_prefix("upper_"));
+                    above.extend(upper.map(Arc::from));
+                }
+                Fact::Unknown(gap) => return Fact::Unknown(gap),
+            }
+        }
+        above.retain(|name| seen.insert(Arc::clone(name)));
+        if above.is_empty() {
+            break;
+        }
+        level = above;
+    }
+    Fact::Known(false, origin.clone())
+}
+
+/// Files that matter to each port of a device, and are read once.
+struct Texts<'a, 's> {
+    ask: &'a Ask<'s>,
+    read: HashMap<String, Fact<Arc<str>>>,
+}
+
+impl Texts<'_, '_> {
+    fn text(&mut self, path: String) -> Fact<Arc<str>> {
+        if let Some(known) = self.read.get(&path) {
+            return known.clone();
+        }
+        let fact = self.ask.text(path.as_str());
+        self.read.insert(path, fact.clone());
+        fact
+    }
+
+    fn number(&mut self, path: String) -> Fact<u64> {
+        self.text(path).and_then(|text| super::whole_number(&text))
+    }
+}
+
+/// The port's network device. Absent only where something says so.
+fn netdev_of(texts: &mut Texts<'_, '_>, port: &PortAt) -> Presence<Arc<str>> {
+    let ask = texts.ask;
+    let device = format!("{}/{}", device::CLASS, port.device);
+    // Soft-RoCE names the device that it sits on.
+    if let Fact::Known(name, origin) = texts.text(format!("{device}/parent"))
+        && !name.is_empty()
+    {
+        return Presence::Present(name, origin);
+    }
+    // The GIDs of InfiniBand have no network device.
+    let link_layer = ask.text(format!("{}/link_layer", port.dir));
+    if link_layer
+        .known()
+        .is_some_and(|layer| &**layer == "Ethernet")
+        && let Some(found) = by_gids(ask, port)
+    {
+        return found;
+    }
+    // Without a device below it: siw has a network device, and does not say which.
+    if ask.exists(&format!("{device}/device")).known() == Some(&false) {
+        let what = "it has no link `device`, below which network devices are listed";
+        return Presence::Unknown(Gap::not_understood(&Question::list(device), what));
+    }
+    match ask.names_if_any(format!("{device}/device/net")) {
+        Presence::Present(names, origin) if names.is_empty() => Presence::Absent(origin),
+        Presence::Present(names, origin) => by_port_number(texts, port, &device, &names, origin),
+        Presence::Absent(origin) => Presence::Absent(origin),
+        Presence::Unknown(gap) => Presence::Unknown(gap),
+    }
+}
+
+/// The network device of the first GIDs, where one is named.
+fn by_gids(ask: &Ask<'_>, port: &PortAt) -> Option<Presence<Arc<str>>> {
+    let dir = format!("{}/gid_attrs/ndevs", port.dir);
+    let Fact::Known(names, _) = ask.names(dir.as_str()) else {
+        return None;
+    };
+    let indexes = device::numbers(&names).unwrap_or_else(|(numbers, _)| numbers);
+    for index in indexes.into_iter().take(GIDS) {
+        if let Fact::Known(name, origin) = ask.text(format!("{dir}/{index}"))
+            && !name.is_empty()
+        {
+            return Some(Presence::Present(name, origin));
+        }
+    }
+    None
+}
+
+/// The one network device of the PCI function that has the port's number.
+fn by_port_number(
+    texts: &mut Texts<'_, '_>,
+    port: &PortAt,
+    device: &str,
+    names: &[Arc<str>],
+    origin: Origin,
+) -> Presence<Arc<str>> {
+    let mut fitting: Vec<&Arc<str>> = Vec::new();
+    let mut silent: Vec<&Arc<str>> = Vec::new();
+    let mut missing = None;
+    for name in names {
+        let dir = format!("{device}/device/net/{name}");
+        // IPoIB counts its ports in dev_id, others in dev_port: whichever is not 0 tells, and both are 0 for port 1.
+        let number = match texts.number(format!("{dir}/dev_port")) {
+            Fact::Known(number, _) if number > 0 => {
+                Fact::Known(number, Origin::derived("dev_port"))
+            }
+            Fact::Known(zero, origin) => match texts.number(format!("{dir}/dev_id")) {
+                Fact::Known(number, origin) => Fact::Known(number, origin),
+                Fact::Unknown(_) => Fact::Known(zero, origin),
+            },
+            Fact::Unknown(_) => texts.number(format!("{dir}/dev_id")),
+        };
+        match number {
+            Fact::Known(number, _) if number + 1 == port.number => fitting.push(name),
+            Fact::Known(..) => {}
+            Fact::Unknown(gap) => {
+                silent.push(name);
+                missing.get_or_insert(gap);
+            }
+        }
+    }
+    // IPoIB's further partitions (ib0.8001) stand beside the first (ib0).
+    let children: Vec<bool> = fitting
+        .iter()
+        .map(|name| {
+            name.split_once('.')
+                .is_some_and(|(base, _)| fitting.iter().any(|other| &***other == base))
+        })
+        .collect();
+    let mut child = children.iter();
+    fitting.retain(|_| child.next() != Some(&true));
+    match (&fitting[..], &silent[..], missing) {
+        ([one], [], _) => Presence::Present(Arc::clone(one), origin),
+        // One function, one port, one network device: their numbers need not be asked for.
+        ([], [one], _) if names.len() == 1 && port.number == 1 && only_port(texts.ask, device) => {
+            Presence::Present(Arc::clone(one), origin)
+        }
+        ([], [], _) => Presence::Absent(origin),
+        (.., Some(gap)) => Presence::Unknown(gap),
+        _ => Presence::Unknown(Gap {
+            why: crate::fact::Why::NotUnderstood(
+                format!(
+                    "several network devices fit: {}",
+                    fitting.iter().map(|n| &***n).collect::<Vec<_>>().join(", ")
+                )
+                .into(),
+            ),
+            origin,
+        }),
+    }
+}
+
+fn only_port(ask: &Ask<'_>, device: &str) -> bool {
+    ask.names(format!("{device}/ports"))
+        .known()
+        .is_some_and(|ports| ports.len() == 1)
+}

@@ -1,14 +1,195 @@
-//! To be written: PCI functions.
+//! PCI functions that can do RDMA: what a machine should have, beside what its kernel made of it.
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
 
 use super::{Ask, BUDGET, Probe};
-use crate::fact::{Facts, Id};
+use crate::fact::function::{self, PciClass};
+use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject};
+use crate::source::Question;
+
+const DEVICES: &str = "/sys/bus/pci/devices";
 
 /// The probe.
 pub const PROBE: Probe = Probe {
     name: "pci",
-    about: "PCI functions",
+    about: "PCI functions that can do RDMA",
     budget: BUDGET,
     run,
 };
 
-fn run(_ask: &Ask<'_>, _facts: &mut Facts, _node: Id) {}
+/// Drivers whose hardware always has RDMA, so that a function bound to one is expected to show a device.
+const RDMA_DRIVERS: &[&str] = &[
+    "mlx4_core",
+    "mlx5_core",
+    "ib_mthca",
+    "hfi1",
+    "ib_qib",
+    "efa",
+    "erdma",
+    "vmw_pvrdma",
+    "hns_roce",
+];
+/// Drivers that hand a function to a virtual machine or to user space.
+const PASSING_DRIVERS: &[&str] = &[
+    "vfio-pci",
+    "mlx5-vfio-pci",
+    "mlx5_vfio_pci",
+    "uio_pci_generic",
+    "igb_uio",
+    "pci-stub",
+    "xen-pciback",
+    "pciback",
+];
+/// NVIDIA's, formerly Mellanox's, vendor id.
+const MELLANOX: u64 = 0x15b3;
+/// Its virtual functions (drivers/net/ethernet/mellanox/mlx5/core/main.c and mlx4/main.c, `MLX5_PCI_DEV_IS_VF`). Inside a
+/// virtual machine the link `physfn` is missing, and only the id tells.
+const MELLANOX_VIRTUAL: &[u64] = &[
+    0x1002, 0x1004, 0x1012, 0x1014, 0x1016, 0x1018, 0x101a, 0x101c, 0x101e, 0xa2d3,
+];
+
+fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
+    let (names, mut membership) = match ask.names_if_any(DEVICES) {
+        Presence::Present(names, origin) => (names, Membership::Known(origin)),
+        Presence::Absent(origin) => (Arc::default(), Membership::Known(origin)),
+        Presence::Unknown(gap) => (Arc::default(), Membership::Unknown(gap)),
+    };
+    for name in names.iter() {
+        let dir = format!("{DEVICES}/{name}");
+        let class = ask.parse(format!("{dir}/class"), super::whole_number);
+        let number = match class {
+            Fact::Known(number, _) => number,
+            Fact::Unknown(gap) => {
+                // Without its class a function may be anything.
+                if matches!(membership, Membership::Known(_)) {
+                    membership = Membership::Unknown(gap);
+                }
+                continue;
+            }
+        };
+        // Network controllers, and the InfiniBand serial bus controllers of old.
+        if number >> 16 == 0x02 || number >> 8 == 0x0c06 {
+            let origin = Origin::Asked(Question::read(format!("{dir}/class")));
+            if let Some(gap) = candidate(ask, facts, node, name, &dir, number, origin)
+                && matches!(membership, Membership::Known(_))
+            {
+                membership = Membership::Unknown(gap);
+            }
+        }
+    }
+    facts.set_members(Subject::Function, node, membership);
+}
+
+fn class_of(number: u64) -> PciClass {
+    match number >> 8 {
+        0x0207 | 0x0c06 => PciClass::InfiniBand,
+        0x0200 => PciClass::Ethernet,
+        _ => PciClass::Other,
+    }
+}
+
+/// Asks further, and makes the instance where the function can do RDMA; a gap where nobody knows whether it can.
+fn candidate(
+    ask: &Ask<'_>,
+    facts: &mut Facts,
+    node: Id,
+    name: &str,
+    dir: &str,
+    number: u64,
+    class_origin: Origin,
+) -> Option<Gap> {
+    let class = class_of(number);
+    let vendor = ask.parse(format!("{dir}/vendor"), super::whole_number);
+    let driver = ask.link_name(format!("{dir}/driver"));
+    let rdma = match ask.names_if_any(format!("{dir}/infiniband")) {
+        Presence::Present(names, origin) => Fact::Known(!names.is_empty(), origin),
+        Presence::Absent(origin) => Fact::Known(false, origin),
+        Presence::Unknown(gap) => Fact::Unknown(gap),
+    };
+    let bound_to = match &driver {
+        Presence::Present(name, _) => Some(Arc::clone(name)),
+        _ => None,
+    };
+    let rdma_driver = bound_to
+        .as_deref()
+        .is_some_and(|d| RDMA_DRIVERS.contains(&d));
+    let counts = class == PciClass::InfiniBand
+        || vendor.known() == Some(&MELLANOX)
+        || rdma_driver
+        || rdma.known() == Some(&true);
+    if !counts {
+        return match (vendor, driver) {
+            (Fact::Unknown(gap), _) | (_, Presence::Unknown(gap)) => Some(gap),
+            _ => None,
+        };
+    }
+
+    let id = facts.instance(Subject::Function, node, name);
+    let physfn = ask.link_name(format!("{dir}/physfn"));
+    let device = ask.parse(format!("{dir}/device"), super::whole_number);
+    let virtual_function = virtual_function(physfn, &vendor, &device);
+    let config = ask
+        .bytes(Question::read(format!("{dir}/config")))
+        .and_then(|bytes| match bytes.get(..4) {
+            Some(head) => Ok(head.iter().any(|byte| *byte != 0xff)),
+            None => Err(format!("{} bytes of configuration space", bytes.len())),
+        });
+    facts.set(
+        id,
+        function::CLASS,
+        Fact::Known(class, class_origin.clone()),
+    );
+    let pci_id = match (&vendor, device) {
+        (Fact::Known(vendor, _), Fact::Known(device, origin)) => {
+            Fact::Known(format!("{vendor:04x}:{device:04x}").into(), origin)
+        }
+        (Fact::Unknown(gap), _) => Fact::Unknown(gap.clone()),
+        (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
+    };
+    facts.set(id, function::ID, pci_id);
+    facts.set(id, function::BOUND, driver.is_present());
+    facts.set(id, function::RDMA, rdma);
+    facts.set(id, function::ON_BUS, config);
+    let driver = driver.or_absent("none".into());
+    facts.set(
+        id,
+        function::PASSED_THROUGH,
+        driver.clone().map(|d| PASSING_DRIVERS.contains(&&*d)),
+    );
+    let expected = match (class, &driver, &virtual_function) {
+        (PciClass::InfiniBand, ..) => Fact::Known(true, class_origin),
+        // An Ethernet function's driver leaves RDMA out by choice of its virtual machine's host.
+        (_, Fact::Known(_, origin), _) if !rdma_driver => Fact::Known(false, origin.clone()),
+        (_, Fact::Known(_, origin), Fact::Known(virtual_function, _)) => {
+            Fact::Known(!virtual_function, origin.clone())
+        }
+        (_, Fact::Unknown(gap), _) | (.., Fact::Unknown(gap)) => Fact::Unknown(gap.clone()),
+    };
+    facts.set(id, function::DRIVER, driver);
+    facts.set(id, function::VIRTUAL_FUNCTION, virtual_function);
+    facts.set(id, function::RDMA_EXPECTED, expected);
+    None
+}
+
+/// Whether a function is a virtual one: it has a physical one, or the id of one that has.
+pub(super) fn virtual_function(
+    physfn: Presence<Arc<str>>,
+    vendor: &Fact<u64>,
+    device: &Fact<u64>,
+) -> Fact<bool> {
+    match (physfn, vendor, device) {
+        (Presence::Present(_, origin), ..) => Fact::Known(true, origin),
+        // The id tells also where the link cannot.
+        (_, Fact::Known(MELLANOX, _), Fact::Known(device, origin)) => {
+            Fact::Known(MELLANOX_VIRTUAL.contains(device), origin.clone())
+        }
+        (Presence::Unknown(gap), ..) => Fact::Unknown(gap),
+        (_, Fact::Known(MELLANOX, _), Fact::Unknown(gap)) | (_, Fact::Unknown(gap), _) => {
+            Fact::Unknown(gap.clone())
+        }
+        (Presence::Absent(origin), ..) => Fact::Known(false, origin),
+    }
+}

@@ -1,14 +1,386 @@
-//! To be written: libibverbs.
+//! libibverbs: whether it works, which devices it lists, and what it says of their ports.
+
+use std::sync::Arc;
+
+use serde_json::Value;
 
 use super::{Ask, BUDGET, Probe};
-use crate::fact::{Facts, Id};
+use crate::fact::device::PROVIDER;
+use crate::fact::node::{LIBIBVERBS, Libibverbs};
+use crate::fact::port::{MAX_MTU, MTU, PortState, VERBS_STATE};
+use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, Presence, Subject, Why};
+use crate::source::{Errno, Question, Refusal};
 
 /// The probe.
 pub const PROBE: Probe = Probe {
     name: "verbs",
-    about: "libibverbs",
+    about: "libibverbs, its devices and their ports",
     budget: BUDGET,
     run,
 };
 
-fn run(_ask: &Ask<'_>, _facts: &mut Facts, _node: Id) {}
+fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
+    let list = device_list(ask);
+    facts.set(node, LIBIBVERBS, libibverbs(&list));
+    let list = list.and_then(|value| device_names(&value));
+
+    let nodes = CharNodes::of(ask);
+    for (device, id) in devices(ask, facts, node) {
+        let provider = provider(ask, &list, &nodes, &device);
+        facts.set(id, PROVIDER, provider);
+    }
+    for port in ports(ask, facts, node) {
+        let reply = match list.as_result() {
+            Ok(listed) if listed.contains(&port.device) => ask.value(port.question()),
+            Ok(_) => Fact::Unknown(Gap::not_understood(
+                &get_device_list(),
+                format!("{} is not listed", port.device),
+            )),
+            Err(gap) => Fact::Unknown(gap.clone()),
+        };
+        let field = |name: &'static str| {
+            reply.clone().and_then(move |value| {
+                let number = value.get(name).and_then(Value::as_u64);
+                number.ok_or_else(|| format!("no {name} in it"))
+            })
+        };
+        facts.set(port.id, MTU, field("active_mtu").and_then(mtu));
+        facts.set(port.id, MAX_MTU, field("max_mtu").and_then(mtu));
+        facts.set(port.id, VERBS_STATE, field("state").and_then(port_state));
+    }
+}
+
+/// A port that sysfs lists.
+pub(super) struct Port {
+    /// The device's name.
+    pub(super) device: Arc<str>,
+    /// The port's number, from 1.
+    pub(super) number: u64,
+    /// The port.
+    pub(super) id: Id,
+}
+
+impl Port {
+    fn question(&self) -> Question {
+        Question::call(
+            "ibv_query_port",
+            [
+                ("device", (&*self.device).into()),
+                ("port", self.number.into()),
+            ],
+        )
+    }
+}
+
+/// The devices that sysfs lists; none where the list is not known.
+fn devices(ask: &Ask<'_>, facts: &mut Facts, node: Id) -> Vec<(Arc<str>, Id)> {
+    let Presence::Present(names, _) = ask.names_if_any("/sys/class/infiniband") else {
+        return Vec::new();
+    };
+    let instance = |name: &Arc<str>| {
+        let id = facts.instance(Subject::Device, node, name);
+        (Arc::clone(name), id)
+    };
+    names.iter().map(instance).collect()
+}
+
+/// The ports that sysfs lists, device by device.
+pub(super) fn ports(ask: &Ask<'_>, facts: &mut Facts, node: Id) -> Vec<Port> {
+    let mut ports = Vec::new();
+    for (device, parent) in devices(ask, facts, node) {
+        let listed = ask.names(format!("/sys/class/infiniband/{device}/ports"));
+        let mut numbers: Vec<u64> = match listed.known() {
+            Some(names) => names.iter().filter_map(|name| name.parse().ok()).collect(),
+            None => continue,
+        };
+        numbers.sort_unstable();
+        for number in numbers {
+            let id = facts.instance(Subject::Port, parent, &format!("{device}/{number}"));
+            ports.push(Port {
+                device: Arc::clone(&device),
+                number,
+                id,
+            });
+        }
+    }
+    ports
+}
+
+fn get_device_list() -> Question {
+    Question::call("ibv_get_device_list", [])
+}
+
+/// Asks for the list only where `ib_uverbs` is loaded: libibverbs opens an RDMA netlink socket first, for which the kernel
+/// would load `ib_core`. Without it the library is only loaded, to know whether it is there.
+fn device_list(ask: &Ask<'_>) -> Fact<Arc<Value>> {
+    match ask.text_if_any("/sys/class/infiniband_verbs/abi_version") {
+        Presence::Present(..) => ask.value(get_device_list()),
+        Presence::Absent(origin) => match ask.value(Question::call("ibv_library", [])) {
+            // What the list would say, and what libibverbs does say in this case.
+            Fact::Known(..) => Fact::Unknown(Gap {
+                why: Why::Refused(Refusal::Errno(Errno::ENOSYS)),
+                origin,
+            }),
+            Fact::Unknown(gap) => Fact::Unknown(gap),
+        },
+        Presence::Unknown(gap) => Fact::Unknown(gap),
+    }
+}
+
+fn libibverbs(list: &Fact<Arc<Value>>) -> Fact<Libibverbs> {
+    let gap = match list {
+        Fact::Known(_, origin) => return Fact::Known(Libibverbs::Works, origin.clone()),
+        Fact::Unknown(gap) => gap,
+    };
+    let says = match &gap.why {
+        Why::Refused(Refusal::LibraryMissing(_)) => Libibverbs::Missing,
+        Why::Refused(Refusal::Errno(Errno::ENOSYS)) => Libibverbs::NoKernelVerbs,
+        Why::Refused(Refusal::SymbolMissing(_)) => Libibverbs::Fails,
+        // A refusal of sysfs leads here too; only the library's own counts.
+        Why::Refused(refusal @ Refusal::Errno(_))
+            if !refusal.is_permission()
+                && matches!(&gap.origin, Origin::Asked(Question::Call(_))) =>
+        {
+            Libibverbs::Fails
+        }
+        _ => return Fact::Unknown(gap.clone()),
+    };
+    Fact::Known(says, gap.origin.clone())
+}
+
+/// The names in the reply to `ibv_get_device_list`.
+fn device_names(value: &Value) -> Result<Vec<Arc<str>>, String> {
+    let devices = value
+        .get("devices")
+        .and_then(Value::as_array)
+        .ok_or("no devices in it")?;
+    let name = |device: &Value| device.get("name")?.as_str().map(Arc::from);
+    devices
+        .iter()
+        .map(|device| name(device).ok_or_else(|| "a device without a name".to_owned()))
+        .collect()
+}
+
+/// Which verbs character device belongs to which RDMA device.
+struct CharNodes(Fact<Vec<CharNode>>);
+
+/// A character device's name, as uverbs0, and the RDMA device that it is of.
+type CharNode = (Arc<str>, Fact<Arc<str>>);
+
+impl CharNodes {
+    fn of(ask: &Ask<'_>) -> Self {
+        const CLASS: &str = "/sys/class/infiniband_verbs";
+        let names = match ask.names_if_any(CLASS) {
+            Presence::Present(names, origin) => Fact::Known(names, origin),
+            Presence::Absent(origin) => Fact::Known(Arc::from([]), origin),
+            Presence::Unknown(gap) => Fact::Unknown(gap),
+        };
+        CharNodes(names.map(|names| {
+            names
+                .iter()
+                .filter(|name| name.starts_with("uverbs"))
+                .map(|name| (Arc::clone(name), ask.text(format!("{CLASS}/{name}/ibdev"))))
+                .collect()
+        }))
+    }
+
+    /// The character device of an RDMA device.
+    fn of_device(&self, device: &str) -> Result<&str, Gap> {
+        let nodes = self.0.as_result().map_err(Clone::clone)?;
+        let found = nodes
+            .iter()
+            .find(|(_, owner)| owner.known().is_some_and(|owner| **owner == *device));
+        match found {
+            Some((name, _)) => Ok(name),
+            None => Err(Gap::missing("device.uverbs")),
+        }
+    }
+}
+
+/// Whether user space has a provider for a device.
+///
+/// libibverbs leaves out devices without a provider, and those without their node in /dev (`try_access_device` in rdma-core's
+/// libibverbs/init.c): only with the node there does a missing device tell of its provider.
+fn provider(
+    ask: &Ask<'_>,
+    list: &Fact<Vec<Arc<str>>>,
+    nodes: &CharNodes,
+    device: &str,
+) -> Fact<bool> {
+    let (listed, origin) = match list {
+        Fact::Known(listed, origin) => (listed, origin.clone()),
+        Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
+    };
+    if listed.iter().any(|name| **name == *device) {
+        return Fact::Known(true, origin);
+    }
+    let node = match nodes.of_device(device) {
+        Ok(node) => format!("/dev/infiniband/{node}"),
+        Err(gap) => return Fact::Unknown(gap),
+    };
+    match ask.exists(&node) {
+        Fact::Known(true, _) => Fact::Known(false, origin),
+        Fact::Known(false, _) => Fact::Unknown(Gap::not_understood(
+            &get_device_list(),
+            format!("{device} is not listed, which without {node} tells nothing"),
+        )),
+        Fact::Unknown(gap) => Fact::Unknown(gap),
+    }
+}
+
+/// `enum ibv_mtu` (infiniband/verbs.h): 1 is 256 bytes, 5 is 4096.
+fn mtu(number: u64) -> Result<Bytes, String> {
+    match number {
+        1..=5 => Ok(Bytes(128 << number)),
+        _ => Err(format!("{number} is no enum ibv_mtu")),
+    }
+}
+
+/// `enum ibv_port_state` (infiniband/verbs.h), which is the kernel's `enum ib_port_state`.
+pub(super) fn port_state(number: u64) -> Result<PortState, String> {
+    match number {
+        0 => Ok(PortState::NoChange),
+        1 => Ok(PortState::Down),
+        2 => Ok(PortState::Init),
+        3 => Ok(PortState::Armed),
+        4 => Ok(PortState::Active),
+        5 => Ok(PortState::ActiveDefer),
+        _ => Err(format!("{number} is no enum ib_port_state")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{known, run};
+    use super::*;
+
+    /// soft-RoCE on Debian 12, rdma-core 44, as root.
+    const RXE: &[&str] = &[
+        r#"{"q":{"read":"/sys/class/infiniband_verbs/abi_version"},"text":"6\n"}"#,
+        r#"{"q":{"call":"ibv_get_device_list"},"value":{"devices":[{"guid":"5054:00ff:fe4d:0001","name":"rxe0","node_type":1,"transport":0}]}}"#,
+        r#"{"q":{"list":"/sys/class/infiniband_verbs"},"names":["abi_version","uverbs0"]}"#,
+        r#"{"q":{"read":"/sys/class/infiniband_verbs/uverbs0/ibdev"},"text":"rxe0\n"}"#,
+        r#"{"q":{"list":"/sys/class/infiniband"},"names":["rxe0"]}"#,
+        r#"{"q":{"list":"/sys/class/infiniband/rxe0/ports"},"names":["1"]}"#,
+        r#"{"q":{"call":"ibv_query_port","device":"rxe0","port":1},"value":{"state":4,"phys_state":5,"max_mtu":5,"active_mtu":3,"link_layer":2}}"#,
+    ];
+
+    #[test]
+    fn a_working_library_and_its_port() {
+        let (facts, node) = run(&PROBE, RXE);
+        assert_eq!(facts.known(node, LIBIBVERBS), Some(Libibverbs::Works));
+        assert_eq!(known(&facts, Subject::Device, "rxe0", PROVIDER), Some(true));
+        assert_eq!(
+            known(&facts, Subject::Port, "rxe0/1", MTU),
+            Some(Bytes(1024))
+        );
+        assert_eq!(
+            known(&facts, Subject::Port, "rxe0/1", MAX_MTU),
+            Some(Bytes(4096))
+        );
+        assert_eq!(
+            known(&facts, Subject::Port, "rxe0/1", VERBS_STATE),
+            Some(PortState::Active)
+        );
+    }
+
+    #[test]
+    fn every_missing_reply_leaves_gaps_only() {
+        for (dropped, line) in RXE.iter().enumerate() {
+            let mut lines = RXE.to_vec();
+            lines.remove(dropped);
+            let (facts, node) = run(&PROBE, &lines);
+            let says = facts.known(node, LIBIBVERBS);
+            assert!(
+                matches!(says, None | Some(Libibverbs::Works)),
+                "without {line}"
+            );
+            for id in facts.all(Subject::Device) {
+                assert_ne!(facts.known(id, PROVIDER), Some(false), "without {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_port_that_may_not_be_opened_is_a_gap_of_permission() {
+        let mut lines = RXE[..6].to_vec();
+        lines.push(r#"{"q":{"call":"ibv_query_port","device":"rxe0","port":1},"errno":"EACCES"}"#);
+        let (facts, node) = run(&PROBE, &lines);
+        assert_eq!(facts.known(node, LIBIBVERBS), Some(Libibverbs::Works));
+        let port = facts.all(Subject::Port).next().unwrap();
+        let Fact::Unknown(gap) = facts.get(port, MTU) else {
+            panic!()
+        };
+        assert_eq!(gap.why.remedy(), Some("run as root"));
+    }
+
+    #[test]
+    fn a_device_without_a_provider_is_known_only_where_its_node_is_there() {
+        let lines = |dev: &'static str| {
+            let mut lines = RXE.to_vec();
+            lines[1] = r#"{"q":{"call":"ibv_get_device_list"},"value":{"devices":[]}}"#;
+            lines[6] = dev;
+            lines
+        };
+        let (facts, node) = run(
+            &PROBE,
+            &lines(r#"{"q":{"list":"/dev/infiniband"},"names":["rdma_cm","uverbs0"]}"#),
+        );
+        assert_eq!(facts.known(node, LIBIBVERBS), Some(Libibverbs::Works));
+        assert_eq!(
+            known(&facts, Subject::Device, "rxe0", PROVIDER),
+            Some(false)
+        );
+        assert_eq!(known(&facts, Subject::Port, "rxe0/1", MTU), None);
+        for dev in [
+            r#"{"q":{"list":"/dev/infiniband"},"names":["rdma_cm"]}"#,
+            r#"{"q":{"list":"/dev/infiniband"},"errno":"EACCES"}"#,
+        ] {
+            let (facts, _) = run(&PROBE, &lines(dev));
+            assert_eq!(known(&facts, Subject::Device, "rxe0", PROVIDER), None);
+        }
+    }
+
+    #[test]
+    fn without_kernel_verbs_the_library_is_only_loaded() {
+        const NO_KERNEL: &[&str] = &[
+            r#"{"q":{"read":"/sys/class/infiniband_verbs/abi_version"},"errno":"ENOENT"}"#,
+            r#"{"q":{"list":"/sys/class/infiniband_verbs"},"errno":"ENOENT"}"#,
+            r#"{"q":{"list":"/sys/class"},"names":["net"]}"#,
+        ];
+        for (reply, says) in [
+            (
+                r#"{"q":{"call":"ibv_library"},"value":{"loaded":"libibverbs.so.1"}}"#,
+                Some(Libibverbs::NoKernelVerbs),
+            ),
+            (
+                r#"{"q":{"call":"ibv_library"},"refused":"library-missing: libibverbs.so.1: cannot open shared object file: No such file or directory"}"#,
+                Some(Libibverbs::Missing),
+            ),
+            (r#"{"q":{"list":"/x"},"names":[]}"#, None),
+        ] {
+            let (facts, node) = run(&PROBE, &[NO_KERNEL, &[reply]].concat());
+            assert_eq!(facts.known(node, LIBIBVERBS), says, "{reply}");
+        }
+        // Absence that nobody saw is no absence.
+        let (facts, node) = run(&PROBE, &NO_KERNEL[..1]);
+        assert_eq!(facts.known(node, LIBIBVERBS), None);
+    }
+
+    #[test]
+    fn a_library_that_fails() {
+        let mut lines = RXE.to_vec();
+        lines[1] = r#"{"q":{"call":"ibv_get_device_list"},"errno":"ENOMEM"}"#;
+        let (facts, node) = run(&PROBE, &lines);
+        assert_eq!(facts.known(node, LIBIBVERBS), Some(Libibverbs::Fails));
+        assert_eq!(known(&facts, Subject::Device, "rxe0", PROVIDER), None);
+    }
+
+    #[test]
+    fn enums() {
+        assert_eq!(mtu(1), Ok(Bytes(256)));
+        assert_eq!(mtu(5), Ok(Bytes(4096)));
+        assert!(mtu(0).is_err() && mtu(6).is_err());
+        assert!(port_state(6).is_err());
+    }
+}

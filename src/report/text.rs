@@ -227,9 +227,10 @@ impl Page {
         writeln!(out)?;
         writeln!(
             out,
-            "{}{} that do not block: {}",
+            "{}{} that {} not block: {}",
             "open     ".magenta(),
             plural(noted.len() as u64, "question"),
+            if noted.len() == 1 { "does" } else { "do" },
             how.join(", ")
         )
     }

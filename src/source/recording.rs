@@ -13,6 +13,8 @@ use super::{Question, Refusal, Reply, Source};
 const LINE_LIMIT: usize = 16 << 20;
 /// Bytes that a recording may have when unpacked.
 const TOTAL_LIMIT: u64 = 512 << 20;
+/// Overlays that may lie over each other.
+const DEPTH_LIMIT: u8 = 4;
 /// The first bytes of a zstd frame (RFC 8878, section 3.1.1).
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
@@ -86,11 +88,12 @@ impl Recording {
                 path: path.to_owned(),
                 error,
             })?;
-        Self::read(file, path, true)
+        Self::read(file, path, DEPTH_LIMIT)
     }
 
-    /// Reads a recording from any reader; `path` names it in errors, and is where an overlay's base is looked for.
-    pub fn read(input: impl Read, path: &Path, overlays: bool) -> Result<Self, RecordingError> {
+    /// Reads a recording from any reader; `path` names it in errors, and is where an
+    /// overlay's base is looked for, as many times as `overlays` allows.
+    pub fn read(input: impl Read, path: &Path, overlays: u8) -> Result<Self, RecordingError> {
         let unreadable = |error| RecordingError::Unreadable {
             path: path.to_owned(),
             error,
@@ -114,7 +117,7 @@ impl Recording {
     fn read_lines(
         mut input: impl BufRead,
         path: &Path,
-        overlays: bool,
+        overlays: u8,
     ) -> Result<Self, RecordingError> {
         let mut buffer = Vec::with_capacity(4096);
         let mut total = 0u64;
@@ -189,7 +192,7 @@ impl Recording {
         unreachable!("the loop ends at the end of the input")
     }
 
-    fn begin(header: Header, path: &Path, overlays: bool) -> Result<Self, RecordingError> {
+    fn begin(header: Header, path: &Path, overlays: u8) -> Result<Self, RecordingError> {
         let Some(base) = header.base.clone() else {
             return Ok(Recording {
                 header,
@@ -201,9 +204,10 @@ impl Recording {
             path: path.to_owned(),
             why,
         };
-        if !overlays {
+        if overlays == 0 {
             return Err(wrong(
-                "an overlay's base is itself an overlay, or the overlay is no file".into(),
+                "it lies over another recording, too deep or where there is no file to look for"
+                    .into(),
             ));
         }
         if base.contains('/') || base.starts_with('.') {
@@ -217,7 +221,7 @@ impl Recording {
                 path: base.clone(),
                 error,
             })?;
-        let mut recording = Self::read(file, &base, false)?;
+        let mut recording = Self::read(file, &base, overlays - 1)?;
         recording.path = path.to_owned();
         recording.complete = false;
         recording.header = Header {
@@ -432,7 +436,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Recording, RecordingError> {
-        Recording::read(text.as_bytes(), Path::new("x.jsonl"), false)
+        Recording::read(text.as_bytes(), Path::new("x.jsonl"), 0)
     }
 
     fn text(reply: Reply) -> String {
@@ -477,7 +481,7 @@ mod tests {
             r#"{"probe":"a","q":{"read":"/c"},"n":0,"t":1,"text":"5ä"}"#
         );
         for cut in HEAD.len()..full.len() {
-            let r = Recording::read(&full.as_bytes()[..cut], Path::new("x"), false).unwrap();
+            let r = Recording::read(&full.as_bytes()[..cut], Path::new("x"), 0).unwrap();
             assert!(!r.is_complete());
             assert_eq!(r.lines(), 0, "cut at {cut}");
         }
@@ -498,14 +502,14 @@ mod tests {
         }
         let not_utf8 = [HEAD.as_bytes(), b"\xff\xfe\n"].concat();
         assert!(
-            Recording::read(&not_utf8[..], Path::new("x"), false)
+            Recording::read(&not_utf8[..], Path::new("x"), 0)
                 .unwrap_err()
                 .to_string()
                 .contains("UTF-8")
         );
         let endless = std::io::repeat(b'x');
         assert!(
-            Recording::read(endless, Path::new("x"), false)
+            Recording::read(endless, Path::new("x"), 0)
                 .unwrap_err()
                 .to_string()
                 .contains("longer than")

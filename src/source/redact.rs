@@ -7,6 +7,8 @@
 mod addresses;
 mod files;
 mod key;
+mod module;
+mod names;
 mod netlink;
 mod text;
 mod value;
@@ -189,6 +191,11 @@ impl Redactor {
             (Question::Env(_), Answer::Value(value)) => {
                 Answer::Value(Arc::new(value::environment(key, names, &value)))
             }
+            (Question::Call(call), Answer::Value(value))
+                if &*call.name == "ethtool_module_eeprom" =>
+            {
+                Answer::Value(Arc::new(value::module(key, &value)))
+            }
             (_, Answer::Value(value)) => {
                 Answer::Value(Arc::new(value::reply(key, names, "", &value)))
             }
@@ -259,6 +266,10 @@ fn scan(key: &Key, names: &Names, text: &str, kind: Kind) -> String {
         let mut found = names.at(key, text, at, name_begins, kind);
         if found.is_none() && begins && (byte.is_ascii_alphanumeric() || double) {
             found = text::address_at(key, text, at, kind);
+        }
+        if found.is_none() && name_begins {
+            // `upper_enx…`, the link from a device to the bond above it.
+            found = text::name_with_mac(key, text.get(at..).unwrap_or(""));
         }
         if let Some((taken, mapped)) = found.filter(|(taken, _)| *taken > 0) {
             out.push_str(&mapped);

@@ -41,7 +41,13 @@ pub fn ask(root: Option<&Root>, question: &Question) -> Option<Result<Answer, Re
 
 /// Opens below the root: absolute links and `..` stay inside it, and nothing waits (a FIFO in a copied tree).
 fn open(root: Option<&Root>, path: &str, flags: OFlags) -> Result<OwnedFd, Sys> {
-    let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    // openat2(2) refuses a flag that has no meaning beside O_PATH.
+    let waits_not = if flags.contains(OFlags::PATH) {
+        OFlags::empty()
+    } else {
+        OFlags::NONBLOCK | OFlags::NOCTTY
+    };
+    let flags = flags | OFlags::CLOEXEC | waits_not;
     match root {
         None => rustix::fs::open(path, flags, Mode::empty()),
         Some(root) => rustix::fs::openat2(

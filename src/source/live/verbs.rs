@@ -1,9 +1,27 @@
-//! To be written.
+//! libibverbs, loaded at run time.
+//!
+//! The types come from rdma-sys; none of its functions is referred to, so that the doctor starts on a node without the library.
 
 use super::super::question::Call;
 use super::super::{Answer, Refusal};
 
-/// Answers a call.
+#[cfg(feature = "verbs")]
+mod library;
+
+/// Answers `ibv_library`, `ibv_get_device_list`, `ibv_query_device` (device) and `ibv_query_port` (device, port).
+///
+/// Only `ibv_library` is harmless everywhere: it loads the library and calls nothing. The others open an RDMA netlink socket,
+/// for which the kernel may load `ib_core`, so probes ask them only where `ib_uverbs` is there.
 pub fn ask(call: &Call) -> Result<Answer, Refusal> {
-    Err(Refusal::NotAsked(format!("{call}: not supported").into()))
+    #[cfg(feature = "verbs")]
+    {
+        library::ask(call)
+    }
+    #[cfg(not(feature = "verbs"))]
+    {
+        let _ = call;
+        Err(Refusal::NotAsked(
+            "this binary was built without the verbs feature".into(),
+        ))
+    }
 }

@@ -138,32 +138,27 @@ fn identifier(key: &Key, content: &str) -> String {
 }
 
 /// /proc/net/route: addresses as hexadecimal numbers in the machine's byte order, in columns 2 and 3, the mask in column 8.
+/// A line of another form than that is dropped, unless it is the heading.
 fn route(key: &Key, names: &Names, content: &str) -> String {
     let mut out = String::with_capacity(content.len());
     for line in content.split_inclusive('\n') {
-        let columns: Vec<&str> = line.split('\t').collect();
+        let mut columns: Vec<String> = line.split('\t').map(str::to_owned).collect();
         let number = |at: usize| {
-            let text = columns.get(at).filter(|text| text.len() == 8)?;
-            u32::from_str_radix(text, 16).ok().map(u32::swap_bytes)
+            let text = columns.get(at).filter(|text| text.trim().len() == 8)?;
+            let number = u32::from_str_radix(text.trim(), 16).ok()?;
+            Some(Ipv4Addr::from(number.swap_bytes()))
         };
-        let (Some(net), Some(gateway), Some(mask)) = (number(1), number(2), number(7)) else {
-            out.push_str(&scan(key, names, line, Kind::KERNEL));
+        let addresses = (number(1), number(2), number(7));
+        if let (Some(net), Some(gateway), Some(mask)) = addresses {
+            let net = key.ipv4_net(net, u32::from(mask).count_ones());
+            let written = |address| format!("{:08X}", u32::from(address).swap_bytes());
+            columns[0] = scan(key, names, &columns[0], Kind::NAME);
+            columns[1] = written(net);
+            columns[2] = written(key.ipv4(gateway));
+        } else if !line.starts_with("Iface") {
             continue;
-        };
-        for (at, column) in columns.iter().enumerate() {
-            if at > 0 {
-                out.push('\t');
-            }
-            let mapped = match at {
-                1 => key.ipv4_net(Ipv4Addr::from(net), mask.count_ones()),
-                2 => key.ipv4(Ipv4Addr::from(gateway)),
-                _ => {
-                    out.push_str(&scan(key, names, column, Kind::NAME));
-                    continue;
-                }
-            };
-            out.push_str(&format!("{:08X}", u32::from(mapped).swap_bytes()));
         }
+        out.push_str(&columns.join("\t"));
     }
     out
 }

@@ -53,7 +53,6 @@ pub(super) fn address_at(key: &Key, text: &str, at: usize, kind: Kind) -> Option
         .or_else(|| octets(key, rest, '-'))
         .or_else(|| uuid(key, rest))
         .or_else(|| hex_word(key, rest, kind))
-        .or_else(|| name_with_mac(key, rest))
         .or_else(|| kind.dotted.then(|| dotted(key, text, at)).flatten())
 }
 
@@ -169,7 +168,12 @@ fn hex_word(key: &Key, rest: &str, kind: Kind) -> Option<Found> {
             if !vendor || (prefix == 0 && !holds_mac(guid)) {
                 return None;
             }
-            format!("{:016x}", key.guid(guid))
+            // A subnet prefix, as in PortInfo's GidPrefix, is mapped as that of a GID is.
+            let mapped = match guid >> 54 {
+                0x3fa => key.subnet_prefix(guid),
+                _ => key.guid(guid),
+            };
+            format!("{mapped:016x}")
         }
         32 => {
             let value = u128::from_str_radix(token, 16)
@@ -199,13 +203,13 @@ fn hex_mac(key: &Key, digits: &str) -> Option<String> {
 }
 
 /// Names that systemd and rdma-core make of an address: `enx` and 12 digits, `rocex` and 16.
-fn name_with_mac(key: &Key, rest: &str) -> Option<Found> {
-    let word = run(rest, in_word);
-    let letters = run(word, |b| b.is_ascii_lowercase() && b != b'_');
+pub(super) fn name_with_mac(key: &Key, rest: &str) -> Option<Found> {
+    let word = run(rest, |b| b.is_ascii_alphanumeric());
+    let letters = run(word, |b| b.is_ascii_lowercase());
     // The digits may begin with letters, but an x is no digit.
     let prefix = letters.rfind('x')? + 1;
     let digits = word.get(prefix..)?;
-    if prefix < 2 || prefix > 8 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+    if !(2..=8).contains(&prefix) || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
         return None;
     }
     let mapped = match digits.len() {
@@ -280,7 +284,7 @@ fn dotted(key: &Key, text: &str, at: usize) -> Option<Found> {
         Some(b'-') => !next
             .get(1..)?
             .starts_with(|c: char| c.is_ascii_digit() && next.contains('.')),
-        Some(b'.') => next.bytes().nth(1).is_some_and(in_word),
+        Some(b'.') => next.as_bytes().get(1).copied().is_some_and(in_word),
         Some(byte) => in_word(byte),
         None => false,
     };
@@ -303,7 +307,7 @@ fn dotted(key: &Key, text: &str, at: usize) -> Option<Found> {
 fn speaks_of_versions(before: &str) -> bool {
     let line = before.rsplit(['\n', ',', ';']).next().unwrap_or("");
     let mut words = line.split_whitespace().rev().take(2);
-    words.any(|word| is_version_word(word))
+    words.any(is_version_word)
 }
 
 /// Whether a word, a key or the name of a file announces a version.

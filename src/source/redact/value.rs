@@ -2,13 +2,16 @@
 
 use serde_json::{Map, Value};
 
+use super::super::wire;
 use super::key::Key;
 use super::text::{self, Kind};
 use super::words::is_secret;
-use super::{Names, files, scan};
+use super::{Names, files, module, scan};
 
 /// Variables that a recording holds. The question asks for these prefixes; an answer with more of them is cut here.
-const PREFIXES: [&str; 4] = ["NCCL_", "UCX_", "FI_", "CUDA_"];
+///
+/// Kubernetes' own two or three say that this is a pod.
+const PREFIXES: [&str; 5] = ["NCCL_", "UCX_", "FI_", "CUDA_", "KUBERNETES_SERVICE_"];
 
 /// The environment: only the variables that matter, no secrets, no hosts.
 pub(super) fn environment(key: &Key, names: &Names, value: &Value) -> Value {
@@ -62,6 +65,24 @@ fn hosts(key: &Key, names: &Names, text: &str) -> String {
     text.split(',').map(one).collect::<Vec<_>>().join(",")
 }
 
+/// The memory of a cable or transceiver, in hexadecimal digits; of other members only numbers are kept.
+pub(super) fn module(key: &Key, value: &Value) -> Value {
+    let Value::Object(members) = value else {
+        return Value::Null;
+    };
+    let kept = members.iter().filter_map(|(name, value)| {
+        let value = match value {
+            Value::String(text) if name == "hex" => {
+                wire::to_hex(&module::memory(key, &wire::from_hex(text)?)).into()
+            }
+            Value::Number(_) => value.clone(),
+            _ => return None,
+        };
+        Some((name.clone(), value))
+    });
+    kept.collect::<Map<_, _>>().into()
+}
+
 /// The reply of a call: texts are scanned, and the name of a member says what a number or a list of bytes is.
 pub(super) fn reply(key: &Key, names: &Names, member: &str, value: &Value) -> Value {
     match value {
@@ -102,7 +123,16 @@ fn member_text(key: &Key, names: &Names, member: &str, text: &str) -> String {
         Is::Description => files::node_description(key, names, text),
         Is::Address => address(key, text).unwrap_or_else(|| scan(key, names, text, Kind::KERNEL)),
         Is::Version => scan(key, names, text, Kind::NAME),
-        Is::Other => scan(key, names, text, Kind::KERNEL),
+        // Bare digits are as likely a bitmap, as of link modes.
+        Is::Other => scan(
+            key,
+            names,
+            text,
+            Kind {
+                bare: false,
+                ..Kind::KERNEL
+            },
+        ),
     }
 }
 
@@ -112,7 +142,7 @@ fn address(key: &Key, text: &str) -> Option<String> {
     if !matches!(digits.len(), 12 | 16 | 32 | 40) {
         return None;
     }
-    let mapped = key.hardware(&super::super::wire::from_hex(digits)?)?;
+    let mapped = key.hardware(&wire::from_hex(digits)?)?;
     let digits: String = mapped.iter().map(|b| format!("{b:02x}")).collect();
     Some(if text.starts_with("0x") {
         format!("0x{digits}")
@@ -186,7 +216,7 @@ mod tests {
             &json!({
                 "NCCL_IB_HCA": "=mlx5_0:1,mlx5_1", "NCCL_IB_PKEY": "0x8001", "NCCL_API_KEY": "hunter2", "UCX_TOKEN": "t0k",
                 "NCCL_DEBUG_FILE": "/home/alice/secret-project/log.txt", "NCCL_COMM_ID": "node1720:1234", "PATH": "/home/alice/bin",
-                "FI_PROVIDER": "efa", "NCCL_SOCKET_IFNAME": "eth0", "NCCL_X": "http://u:pw@proxy.corp.example:8080/p", "NCCL_VERSION": "2.1.5.1",
+                "FI_PROVIDER": "efa", "KUBERNETES_SERVICE_HOST": "10.96.0.1", "NCCL_SOCKET_IFNAME": "eth0", "NCCL_X": "http://u:pw@proxy.corp.example:8080/p", "NCCL_VERSION": "2.1.5.1",
             }),
         );
         let host = key().host("node1720");
@@ -198,7 +228,15 @@ mod tests {
         assert_eq!(value["NCCL_COMM_ID"], format!("{host}:1234"));
         assert_eq!(value.get("PATH"), None);
         let all = value.to_string();
-        for secret in ["alice", "hunter2", "t0k", "secret-project", "corp", "pw@"] {
+        for secret in [
+            "alice",
+            "hunter2",
+            "t0k",
+            "secret-project",
+            "corp",
+            "pw@",
+            "10.96.0.1",
+        ] {
             assert!(!all.contains(secret), "{secret}: {all}");
         }
         assert!(all.contains("/log.txt") && all.contains(":8080/p"), "{all}");
@@ -213,7 +251,7 @@ mod tests {
             "",
             &json!({
                 "node_guid": 0x1234_5678_9abc_def0u64, "port_guid": "0x123456789abcdef0", "state": 4, "fw_ver": "20.31.23.54",
-                "gid": [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde, 0xf0], "serial": "MT2042X01234", "gids": ["::ffff:10.0.0.1"],
+                "gid": [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde, 0xf0], "supported": "40608103000c0ffe", "serial": "MT2042X01234", "gids": ["::ffff:10.0.0.1"],
             }),
         );
         assert_eq!(value["node_guid"], guid);
@@ -221,6 +259,7 @@ mod tests {
         assert_eq!(value["gid"][0], 0xfe);
         assert_eq!(value["gid"][15], guid & 0xff);
         assert_eq!(value["fw_ver"], "20.31.23.54");
+        assert_eq!(value["supported"], "40608103000c0ffe");
         assert_eq!(value["state"], 4);
         assert_ne!(value["serial"], "MT2042X01234");
         let ten = key().ipv4([10, 0, 0, 1].into());

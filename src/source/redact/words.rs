@@ -1,6 +1,6 @@
 //! Host names, users, home directories, URLs and secrets: what no form betrays, and the names have to be known for.
 
-use super::key::{Domain, Key};
+use super::key::Key;
 use super::text::{self, Found, Kind};
 
 /// Names that identify nobody, and words that the kernel's files use: replacing them would cost meaning and win nothing.
@@ -129,7 +129,9 @@ impl Names {
             return None;
         }
         if kind.free
-            && let Some(found) = url(key, rest).or_else(|| assignment(rest))
+            && let Some(found) = url(key, rest)
+                .or_else(|| assignment(rest))
+                .or_else(|| management_key(rest))
         {
             return Some(found);
         }
@@ -185,11 +187,10 @@ impl Names {
     /// A path below a home directory: whose it is and its directories are replaced, the file's name is kept.
     fn home(&self, key: &Key, text: &str, at: usize) -> Option<Found> {
         let rest = text.get(at..)?;
-        let first = !text
-            .as_bytes()
-            .get(at.checked_sub(1)?)
-            .is_some_and(|b| text::in_word(*b))
-            || at == 0;
+        let before = at
+            .checked_sub(1)
+            .and_then(|before| text.as_bytes().get(before));
+        let first = !before.is_some_and(|b| text::in_word(*b));
         self.home_path(key, rest).filter(|_| first)
     }
 
@@ -232,65 +233,7 @@ impl Names {
     }
 }
 
-impl Key {
-    /// A host's name. The short name of a name with a domain is that of the name without.
-    pub(super) fn host(&self, name: &str) -> String {
-        let name = name.to_ascii_lowercase();
-        let (short, domain) = name.split_once('.').unwrap_or((&name, ""));
-        if short.is_empty() || is_ordinary(short) {
-            return name;
-        }
-        let short = self.number(Domain::Host, 0, short.as_bytes()) as u32;
-        match domain {
-            "" => format!("host-{short:08x}"),
-            domain => {
-                let domain = self.number(Domain::Dns, 0, domain.as_bytes()) as u32;
-                format!("host-{short:08x}.domain-{domain:08x}")
-            }
-        }
-    }
-
-    fn user(&self, name: &str) -> String {
-        match is_ordinary(name) {
-            true => name.to_owned(),
-            false => format!(
-                "user-{:08x}",
-                self.number(Domain::User, 0, name.as_bytes()) as u32
-            ),
-        }
-    }
-
-    fn directory(&self, name: &str) -> String {
-        format!(
-            "dir-{:08x}",
-            self.number(Domain::Directory, 0, name.as_bytes()) as u32
-        )
-    }
-
-    /// A serial number: letters stay letters, digits digits, and the rest what it is.
-    pub(super) fn serial(&self, text: &str) -> String {
-        let trimmed = text.trim();
-        let letter = |at: usize| self.number(Domain::Serial, at as u8, trimmed.as_bytes());
-        text.chars()
-            .enumerate()
-            .map(|(at, c)| {
-                let n = letter(at);
-                let one_of = |first: u8, count: u64| char::from(first + (n % count) as u8);
-                match c {
-                    '0'..='9' => one_of(b'0', 10),
-                    'a'..='f' => one_of(b'a', 6),
-                    'g'..='z' => one_of(b'a', 26),
-                    'A'..='F' => one_of(b'A', 6),
-                    'G'..='Z' => one_of(b'A', 26),
-                    c if c.is_alphanumeric() => one_of(b'a', 26),
-                    c => c,
-                }
-            })
-            .collect()
-    }
-}
-
-fn is_ordinary(name: &str) -> bool {
+pub(super) fn is_ordinary(name: &str) -> bool {
     ORDINARY.contains(&name.to_ascii_lowercase().as_str())
 }
 
@@ -353,6 +296,22 @@ fn url(key: &Key, rest: &str) -> Option<Found> {
         String::new()
     };
     Some((taken, format!("{scheme}://{who}{host}")))
+}
+
+/// `Mkey:....0x…` of smpquery: whoever has a port's M_Key can configure it.
+fn management_key(rest: &str) -> Option<Found> {
+    let name = ["Mkey", "M_Key", "MKey"]
+        .into_iter()
+        .find(|name| rest.starts_with(name))?;
+    let after = rest.get(name.len()..)?;
+    let value = after.trim_start_matches([':', '.', ' ', '\t', '=']);
+    let digits = word_of(value, |b| b.is_ascii_hexdigit() || b == b'x');
+    let gap = after.get(..after.len() - value.len())?;
+    if gap.is_empty() || !digits.starts_with("0x") {
+        return None;
+    }
+    let taken = name.len() + gap.len() + digits.len();
+    Some((taken, format!("{name}{gap}redacted")))
 }
 
 /// `password=…`: the value, up to white space.

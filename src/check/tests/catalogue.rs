@@ -1,0 +1,276 @@
+use super::{LOSES_PACKETS, RATE_DEGRADED, load};
+use crate::check::{Catalogue, Open, Severity, catalogue::read, strict, try_example};
+use crate::fact::Subject;
+
+fn two() -> Catalogue {
+    let check = |id: &'static str, text: &'static str| read(id, id.into(), text.into()).unwrap();
+    Catalogue {
+        checks: vec![
+            check("link/loses-packets", LOSES_PACKETS),
+            check("link/rate-degraded", RATE_DEGRADED),
+        ],
+    }
+}
+
+#[test]
+fn the_example_of_the_design_loads_and_its_examples_hold() {
+    let check = load(RATE_DEGRADED).unwrap();
+    assert_eq!(
+        (check.severity, check.open, check.subject),
+        (Severity::Error, Open::Notes, Subject::Port)
+    );
+    assert_eq!(check.see.len(), 1);
+    assert!(check.explains("cluster/slow-rail") && !check.explains("cluster/slow"));
+    assert_eq!(
+        check.fails.text(),
+        "port.rate < port.max_rate and port.rate < port.cable_rate"
+    );
+    assert!(check.fix.source().starts_with("1. (operator) Reseat"));
+    let examples = check.examples().unwrap();
+    assert_eq!(
+        examples.iter().map(|e| e.line).collect::<Vec<_>>(),
+        [17, 20, 23]
+    );
+    for example in &examples {
+        try_example(&check, example).unwrap();
+    }
+}
+
+#[test]
+fn facts_of_examples_can_be_written_in_three_ways() {
+    let check = load(LOSES_PACKETS).unwrap();
+    assert!(check.explains("bench/anything"));
+    let examples = check.examples().unwrap();
+    assert_eq!(
+        examples.iter().map(|e| e.facts.len()).collect::<Vec<_>>(),
+        [3, 3, 2, 1]
+    );
+    for example in &examples {
+        try_example(&check, example).unwrap();
+    }
+    // An example that does not hold says what came out.
+    let wrong = LOSES_PACKETS.replace("\"30 /min\"", "\"90 /min\"");
+    let check = load(&wrong).unwrap();
+    let problem = try_example(&check, &check.examples().unwrap()[1]).unwrap_err();
+    assert!(
+        problem.contains("expects `passes`, the check says `fails`"),
+        "{problem}"
+    );
+    assert!(
+        problem.contains("counter.rate = 1.5 /s, limit.rate = 1 /s"),
+        "{problem}"
+    );
+}
+
+#[test]
+fn examples_are_found_wherever_they_stand() {
+    for text in [
+        RATE_DEGRADED.replace("\n[[example]]", "\n  [[ example ]]"),
+        RATE_DEGRADED.replacen("\n[[example]]", "\n[[ example ]]", 1),
+        RATE_DEGRADED.replace('\n', "\r\n"),
+        RATE_DEGRADED.replace("fix = \"\"\"\n", "fix = \"\"\"\n[[example]]\n"),
+    ] {
+        assert_eq!(load(&text).unwrap().examples().unwrap().len(), 3, "{text}");
+    }
+}
+
+#[test]
+fn checks_are_chosen_by_id_and_pattern() {
+    let ids = |c: &Catalogue| {
+        c.checks
+            .iter()
+            .map(|c| c.id.to_string())
+            .collect::<Vec<_>>()
+    };
+    let select = |only: &[&str], skip: &[&str]| {
+        let mut catalogue = two();
+        let list = |l: &[&str]| l.iter().map(|s| s.to_string()).collect::<Vec<_>>();
+        catalogue
+            .select(&list(only), &list(skip))
+            .map(|()| ids(&catalogue))
+    };
+    assert_eq!(select(&[], &[]).unwrap().len(), 2);
+    assert_eq!(
+        select(&["link/*"], &["*packets"]).unwrap(),
+        ["link/rate-degraded"]
+    );
+    assert_eq!(
+        select(&["link/loses-packets"], &[]).unwrap(),
+        ["link/loses-packets"]
+    );
+    let error = select(&["link/rate-degrade"], &[]).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "no check is named `link/rate-degrade`; the nearest is `link/rate-degraded`"
+    );
+    assert!(select(&[], &["roce/*"]).is_err());
+    assert!(two().get("link/rate-degraded").is_some() && two().get("link").is_none());
+}
+
+#[test]
+fn a_site_overrides_a_limit_by_one_of_its_type() {
+    let mut catalogue = two();
+    catalogue
+        .override_limit("link/loses-packets", "rate", "100 /s")
+        .unwrap();
+    let check = catalogue.get("link/loses-packets").unwrap();
+    assert!(try_example(check, &check.examples().unwrap()[0]).is_err());
+    let mut refused = |id, name, value| {
+        catalogue
+            .override_limit(id, name, value)
+            .unwrap_err()
+            .to_string()
+    };
+    assert_eq!(
+        refused("link/loses-packets", "rate", "7"),
+        "limit `rate` of check `link/loses-packets`: `7` is not a frequency (/s, /min, /h)"
+    );
+    assert!(
+        refused("link/loses-packets", "rat", "7 /s")
+            .ends_with("no limit `rat`; the nearest is `rate`")
+    );
+    assert!(refused("link/loses", "rate", "7 /s").starts_with("no check is named"));
+    assert!(refused("link/loses-packets", "rate", "fast").contains("no quantity"));
+}
+
+#[test]
+fn ids_are_plain_and_unique() {
+    for id in [
+        "Link/x", "link/x y", "link//x", "/x", "a/b/c", "link/x.y", "", "../x",
+    ] {
+        let error = read(id, "f".into(), RATE_DEGRADED.into())
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("is no id"), "{id}: {error}");
+    }
+}
+
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the test makes a site's directory"
+)]
+fn a_site_adds_checks_and_cannot_replace_one() {
+    let dir = std::env::temp_dir().join(format!("rdma-doctor-checks-{}", std::process::id()));
+    std::fs::create_dir_all(dir.join("site")).unwrap();
+    std::fs::create_dir_all(dir.join("..data/site")).unwrap();
+    for name in ["site/own.toml", "flat.toml", "..data/site/own.toml"] {
+        std::fs::write(dir.join(name), RATE_DEGRADED).unwrap();
+    }
+    let mut catalogue = two();
+    catalogue.add_dir(&dir).unwrap();
+    let ids: Vec<&str> = catalogue.checks.iter().map(|c| &*c.id).collect();
+    assert_eq!(
+        ids,
+        [
+            "flat",
+            "link/loses-packets",
+            "link/rate-degraded",
+            "site/own"
+        ]
+    );
+    let error = catalogue.add_dir(&dir).unwrap_err().to_string();
+    assert!(
+        error.contains("check `flat` is already defined in"),
+        "{error}"
+    );
+    // A site's examples are read too.
+    std::fs::write(
+        dir.join("flat.toml"),
+        RATE_DEGRADED.replace("\"fails\"", "\"fail\""),
+    )
+    .unwrap();
+    let error = two().add_dir(&dir).unwrap_err().to_string();
+    assert!(
+        error.contains("there is no verdict `fail`") && error.contains("flat.toml:18:11"),
+        "{error}"
+    );
+    assert!(two().add_dir(&dir.join("missing")).is_err());
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
+fn the_built_in_checks_are_asked_for_more() {
+    let complaints = |from: &str, to: &str| {
+        assert!(RATE_DEGRADED.contains(from), "{from}");
+        let text = RATE_DEGRADED
+            .replace("cluster/slow-rail", "link/loses-packets")
+            .replace("bench/below-ceiling", "link/l*");
+        let mut catalogue = two();
+        catalogue.checks[1] = read(
+            "link/rate-degraded",
+            "p".into(),
+            text.replacen(from, to, 1).into(),
+        )
+        .unwrap();
+        let found = strict::complaints(&catalogue);
+        // The other check explains what this small catalogue does not have.
+        let other = found.iter().filter(|c| c.contains("`bench/*`")).count();
+        assert_eq!(other, 1, "{found:?}");
+        found
+            .into_iter()
+            .filter(|c| c.starts_with("p: "))
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    assert_eq!(complaints("title", "title"), "");
+    for (from, to, expected) in [
+        ("A port runs", "A port should run", "`title` says `should`"),
+        (
+            "Reseat the cable",
+            "Please reseat the cable",
+            "`fix` says `please`",
+        ),
+        ("trained at", "trained! at", "`finding` says `!`"),
+        (
+            "(operator) Reseat",
+            "Reseat",
+            "step 1 of `fix` names none of",
+        ),
+        (
+            "2. (operator)",
+            "3. (operator)",
+            "step 3 of `fix` is number 2",
+        ),
+        (
+            "https://docs.kernel.org/infiniband/sysfs.html",
+            "",
+            "`see` names no page",
+        ),
+        (
+            "verdict = \"fails\"",
+            "verdict = \"unknown\"",
+            "no example shows `fails`",
+        ),
+        (
+            "\"port.rate\" = \"200 Gb/s\"",
+            "\"port.rate\" = \"400 Gb/s\"",
+            "expects `fails`, the check says `passes`",
+        ),
+        ("link/l*", "roce/*", "`explains` names `roce/*`"),
+        (
+            "title    = \"A port",
+            "title = \"A.\" # ",
+            "`title` names the problem",
+        ),
+    ] {
+        let from = if from == "link/l*" {
+            "bench/below-ceiling"
+        } else {
+            from
+        };
+        let found = if from == "bench/below-ceiling" {
+            let mut catalogue = two();
+            catalogue.checks[1] = read(
+                "link/rate-degraded",
+                "p".into(),
+                RATE_DEGRADED.replace(from, to).into(),
+            )
+            .unwrap();
+            strict::complaints(&catalogue).join("\n")
+        } else {
+            complaints(from, to)
+        };
+        assert!(found.contains(expected), "{expected}: {found}");
+    }
+}

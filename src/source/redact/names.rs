@@ -1,0 +1,94 @@
+//! Pseudonyms of names and serial numbers.
+
+use super::key::{Domain, Key};
+use super::words::is_ordinary;
+
+impl Key {
+    /// A host's name. The short name of a name with a domain is that of the name without.
+    pub(super) fn host(&self, name: &str) -> String {
+        let name = name.to_ascii_lowercase();
+        let (short, domain) = name.split_once('.').unwrap_or((&name, ""));
+        if short.is_empty() || is_ordinary(short) {
+            return name;
+        }
+        let short = self.number(Domain::Host, 0, short.as_bytes()) as u32;
+        match domain {
+            "" => format!("host-{short:08x}"),
+            domain => {
+                let domain = self.number(Domain::Dns, 0, domain.as_bytes()) as u32;
+                format!("host-{short:08x}.domain-{domain:08x}")
+            }
+        }
+    }
+
+    /// A user.
+    pub(super) fn user(&self, name: &str) -> String {
+        match is_ordinary(name) {
+            true => name.to_owned(),
+            false => format!(
+                "user-{:08x}",
+                self.number(Domain::User, 0, name.as_bytes()) as u32
+            ),
+        }
+    }
+
+    /// A directory below a user's home.
+    pub(super) fn directory(&self, name: &str) -> String {
+        format!(
+            "dir-{:08x}",
+            self.number(Domain::Directory, 0, name.as_bytes()) as u32
+        )
+    }
+
+    /// A serial number: letters stay letters, digits digits, and the rest what it is.
+    pub(super) fn serial(&self, text: &str) -> String {
+        let trimmed = text.trim();
+        let letter = |at: usize| self.number(Domain::Serial, at as u8, trimmed.as_bytes());
+        text.chars()
+            .enumerate()
+            .map(|(at, c)| {
+                let n = letter(at);
+                let one_of = |first: u8, count: u64| char::from(first + (n % count) as u8);
+                match c {
+                    '0'..='9' => one_of(b'0', 10),
+                    'a'..='f' => one_of(b'a', 6),
+                    'g'..='z' => one_of(b'a', 26),
+                    'A'..='F' => one_of(b'A', 6),
+                    'G'..='Z' => one_of(b'A', 26),
+                    c if c.is_alphanumeric() => one_of(b'a', 26),
+                    c => c,
+                }
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_domain_leaves_the_short_name_what_it_is() {
+        let key = Key::from_text("k");
+        assert!(
+            key.host("N1.a.example")
+                .starts_with(&(key.host("n1") + ".domain-"))
+        );
+        assert_eq!(key.host("localhost"), "localhost");
+    }
+
+    #[test]
+    fn serial_numbers_keep_their_look() {
+        let key = Key::from_text("k");
+        let mapped = key.serial("MT2042X-01234\n");
+        assert_ne!(mapped, "MT2042X-01234\n");
+        let look = |text: &str| -> Vec<(bool, bool)> {
+            let chars = text.chars();
+            chars
+                .map(|c| (c.is_ascii_digit(), c.is_ascii_uppercase()))
+                .collect()
+        };
+        assert_eq!(look(&mapped), look("MT2042X-01234\n"));
+        assert_eq!(key.serial(" \n"), " \n");
+    }
+}
