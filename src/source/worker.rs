@@ -57,6 +57,8 @@ struct Running {
     end_said: bool,
 }
 
+/// How long a process may take to say its first word: a binary on a network file system is read while it starts.
+const START: Duration = Duration::from_secs(5);
 /// How often the children are looked after.
 const TICK: Duration = Duration::from_millis(100);
 /// How long a killed child may take to go. One in uninterruptible sleep is left, never waited for.
@@ -87,34 +89,34 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
     });
     let (events, inbox) = mpsc::channel();
     let mut running: Vec<Running> = Vec::with_capacity(plan.probes.len());
-    for (index, (name, budget)) in plan.probes.iter().enumerate() {
-        let (child, end_said) = match start(plan, name, started_ns, index, &events) {
-            Ok(child) => (Some(child), false),
-            Err(error) => {
-                let how = format!("its process did not start: {error}").into();
-                recording.add(Line::Ended(Ended {
-                    probe: Arc::from(*name),
-                    how,
-                    at: 0,
-                }));
-                (None, true)
-            }
-        };
-        let closed = child.is_none();
-        let budget = *budget + plan.sample.unwrap_or_default();
-        running.push(Running {
-            name,
-            child,
-            budget,
-            ends: (Instant::now() + budget).min(begun + plan.deadline),
-            closed,
-            end_said,
-        });
-    }
-    drop(events);
+    let mut waiting = plan.probes.iter();
+    // More at once than there are processors to run them would only make each look hung.
+    let at_once = 2 * std::thread::available_parallelism().map_or(2, usize::from).max(2);
+    let last = begun + plan.deadline;
     let since = || (live::boottime_ns().saturating_sub(started_ns)) / 1000;
     let mut shown = false;
-    while running.iter().any(|r| !r.closed) {
+    loop {
+        while running.iter().filter(|r| !r.closed).count() < at_once {
+            let Some((name, budget)) = waiting.next() else { break };
+            let budget = *budget + plan.sample.unwrap_or_default();
+            let started = match Instant::now() < last {
+                true => start(plan, name, started_ns, running.len(), &events).map_err(|e| e.to_string()),
+                false => Err("the deadline was reached".into()),
+            };
+            let (child, closed) = match started {
+                Ok(child) => (Some(child), false),
+                Err(why) => {
+                    let how = format!("its process did not start: {why}").into();
+                    recording.add(Line::Ended(Ended { probe: Arc::from(*name), how, at: since() }));
+                    (None, true)
+                }
+            };
+            let ends = (Instant::now() + budget.max(START)).min(last);
+            running.push(Running { name, child, budget, ends, closed, end_said: closed });
+        }
+        if running.iter().all(|r| r.closed) && waiting.len() == 0 {
+            break;
+        }
         let now = Instant::now();
         for r in running.iter_mut().filter(|r| !r.closed && now >= r.ends) {
             stop(r, &mut recording, since());
@@ -137,7 +139,6 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
         match inbox.recv_timeout(next.saturating_duration_since(now).min(TICK)) {
             Ok(Event::Line(index, line)) => {
                 // A probe that is answered, if slowly, on a busy machine, is not a hung one: the budget is for silence.
-                let last = begun + plan.deadline;
                 running[index].ends = (Instant::now() + running[index].budget).min(last);
                 running[index].end_said |= matches!(*line, Line::Ended(_));
                 recording.add(*line);
