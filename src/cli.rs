@@ -57,9 +57,6 @@ pub enum Command {
     Explain(explain::ExplainArgs),
     /// Show the facts of this machine or of a recording, or the schema of all facts
     Facts(facts::FactsArgs),
-    /// One probe's questions, asked of the machine (what the doctor starts itself)
-    #[command(name = "__probe", hide = true)]
-    Probe(record::ProbeArgs),
 }
 
 /// How a machine is asked.
@@ -138,6 +135,5 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Record(args) => record::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Facts(args) => facts::run(&args),
-        Command::Probe(args) => record::probe(&args),
     }
 }

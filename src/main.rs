@@ -5,10 +5,19 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use rdma_doctor::cli::input::{BadInput, BadUsage};
+use rdma_doctor::cli::record::{self, ProbeArgs};
 use rdma_doctor::cli::{self, Cli};
 use rdma_doctor::exit::Exit;
 
 fn main() -> ExitCode {
+    let mut args = std::env::args_os().skip(1);
+    if args.next().is_some_and(|first| first == "__probe") {
+        return match ProbeArgs::parse(args).map(|probe| record::probe(&probe)) {
+            Some(Ok(exit)) => exit.into(),
+            Some(Err(_)) => Exit::Internal.into(),
+            None => Exit::Usage.into(),
+        };
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

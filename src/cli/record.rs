@@ -1,5 +1,6 @@
 //! `rdma-doctor record`: a machine's replies, for a verdict elsewhere.
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -36,18 +37,15 @@ pub struct RecordArgs {
 }
 
 /// What the doctor starts itself: one probe, over the machine.
-#[derive(Debug, Args)]
+#[derive(Debug)]
 pub struct ProbeArgs {
     /// The probe.
     pub name: String,
     /// When the recording began, in nanoseconds of CLOCK_BOOTTIME.
-    #[arg(long)]
     pub started: u64,
     /// A tree in place of the machine.
-    #[arg(long)]
     pub root: Option<PathBuf>,
     /// Pause between two readings, in seconds.
-    #[arg(long)]
     pub sample: Option<f64>,
 }
 
@@ -123,6 +121,28 @@ fn write_out(path: &Path, text: &str) -> anyhow::Result<()> {
     };
     live::files::write_output(path, &bytes)
         .with_context(|| format!("cannot write {}", path.display()))
+}
+
+impl ProbeArgs {
+    /// Reads what [`worker::record`] passes, without the cost of the whole command line's definition: a dozen probes start at once.
+    pub fn parse(mut args: impl Iterator<Item = OsString>) -> Option<Self> {
+        let mut parsed = ProbeArgs {
+            name: args.next()?.into_string().ok()?,
+            started: 0,
+            root: None,
+            sample: None,
+        };
+        while let Some(flag) = args.next() {
+            let value = args.next()?;
+            match flag.to_str()? {
+                "--started" => parsed.started = value.to_str()?.parse().ok()?,
+                "--root" => parsed.root = Some(value.into()),
+                "--sample" => parsed.sample = Some(value.to_str()?.parse().ok()?),
+                _ => return None,
+            }
+        }
+        Some(parsed)
+    }
 }
 
 /// Runs one probe's questions over the machine.

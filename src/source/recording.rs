@@ -223,7 +223,6 @@ impl Recording {
             })?;
         let mut recording = Self::read(file, &base, overlays - 1)?;
         recording.path = path.to_owned();
-        recording.complete = false;
         recording.header = Header {
             node: if header.node.is_empty() {
                 recording.header.node
@@ -234,12 +233,12 @@ impl Recording {
             boottime_ns: recording.header.boottime_ns,
             redacted: recording.header.redacted,
             tree: recording.header.tree,
-            altered: Some(
-                header
-                    .altered
-                    .clone()
+            altered: Some(match (recording.header.altered, header.altered.clone()) {
+                (Some(below), Some(here)) => format!("{below}; {here}"),
+                (below, here) => below
+                    .or(here)
                     .unwrap_or_else(|| "what was altered is not said".into()),
-            ),
+            }),
             ..header
         };
         Ok(recording)
@@ -294,7 +293,7 @@ impl Recording {
             }
             Line::Complete { lines } => {
                 self.lines -= 1;
-                self.complete = self.header.base.is_some() || lines == self.lines;
+                self.complete = lines == self.lines;
             }
         }
     }

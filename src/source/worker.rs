@@ -58,7 +58,7 @@ struct Running {
 }
 
 /// How long a process may take to say its first word: a binary on a network file system is read while it starts.
-const START: Duration = Duration::from_secs(5);
+const START: Duration = Duration::from_secs(10);
 /// How often the children are looked after.
 const TICK: Duration = Duration::from_millis(100);
 /// How long a killed child may take to go. One in uninterruptible sleep is left, never waited for.
@@ -91,28 +91,45 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
     let mut running: Vec<Running> = Vec::with_capacity(plan.probes.len());
     let mut waiting = plan.probes.iter();
     // More at once than there are processors to run them would only make each look hung.
-    let at_once = 2 * std::thread::available_parallelism().map_or(2, usize::from).max(2);
+    let at_once = 2 * std::thread::available_parallelism()
+        .map_or(2, usize::from)
+        .max(2);
     let last = begun + plan.deadline;
     let since = || (live::boottime_ns().saturating_sub(started_ns)) / 1000;
     let mut shown = false;
     loop {
         while running.iter().filter(|r| !r.closed).count() < at_once {
-            let Some((name, budget)) = waiting.next() else { break };
+            let Some((name, budget)) = waiting.next() else {
+                break;
+            };
             let budget = *budget + plan.sample.unwrap_or_default();
             let started = match Instant::now() < last {
-                true => start(plan, name, started_ns, running.len(), &events).map_err(|e| e.to_string()),
+                true => {
+                    start(plan, name, started_ns, running.len(), &events).map_err(|e| e.to_string())
+                }
                 false => Err("the deadline was reached".into()),
             };
             let (child, closed) = match started {
                 Ok(child) => (Some(child), false),
                 Err(why) => {
                     let how = format!("its process did not start: {why}").into();
-                    recording.add(Line::Ended(Ended { probe: Arc::from(*name), how, at: since() }));
+                    recording.add(Line::Ended(Ended {
+                        probe: Arc::from(*name),
+                        how,
+                        at: since(),
+                    }));
                     (None, true)
                 }
             };
             let ends = (Instant::now() + budget.max(START)).min(last);
-            running.push(Running { name, child, budget, ends, closed, end_said: closed });
+            running.push(Running {
+                name,
+                child,
+                budget,
+                ends,
+                closed,
+                end_said: closed,
+            });
         }
         if running.iter().all(|r| r.closed) && waiting.len() == 0 {
             break;

@@ -58,7 +58,7 @@ counters! {
     "packet_seq_err": Loss, "negative acknowledgements of a sequence error received";
     "implied_nak_seq_err": Loss, "acknowledgements of a later packet than awaited, for reads and atomics";
     "local_ack_timeout_err": Loss, "acknowledgements that did not come in time";
-    "duplicate_request": Loss, "requests received a second time: the peer sent again";
+    "duplicate_request": Congestion, "requests received a second time: the peer waited too long, or an answer was lost";
     "req_transport_retries_exceeded": Loss, "connections given up after the last try";
     "roce_adp_retrans": Loss, "adaptive retransmissions";
     "roce_adp_retrans_to": Loss, "adaptive retransmissions after a timeout";
@@ -80,7 +80,7 @@ counters! {
     // hw_counters of soft-RoCE.
     "out_of_seq_request": Loss, "requests received out of order";
     "rcvd_seq_err": Loss, "negative acknowledgements of a sequence error received";
-    "completer_retry_err": Loss, "requests sent again";
+    "completer_retry_err": Congestion, "requests sent again: the peer was slow, or a packet was lost";
     "retry_exceeded_err": Loss, "connections given up after the last try";
     "retry_rnr_exceeded_err": Local, "connections given up because the peer stayed not ready to receive";
     "rcvd_rnr_err": Local, "the peer was not ready to receive";
