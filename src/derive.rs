@@ -12,6 +12,7 @@ pub mod module_wanted;
 pub mod mtu;
 pub mod netdev_of_port;
 pub mod port_state;
+pub mod relations;
 pub mod tally;
 
 use crate::fact::{Facts, Subject};
@@ -30,6 +31,7 @@ pub fn derive(facts: &mut Facts) {
         counter_rate::derive(facts, node);
         host_limits::derive(facts, node);
         module_wanted::derive(facts, node);
+        relations::derive(facts, node);
         tally::node(facts, node);
     }
 }

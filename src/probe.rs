@@ -21,7 +21,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::fact::{Fact, Facts, Gap, Id, Origin, Presence};
+use crate::fact::{Fact, Facts, Gap, Id, Origin, Presence, Why};
 use crate::source::recording::Recording;
 use crate::source::{Answer, Errno, Question, Refusal, Reply, Source};
 
@@ -203,7 +203,18 @@ impl<'s> Ask<'s> {
         let parent = if parent.is_empty() { "/" } else { parent };
         match self.names_if_any(parent) {
             Presence::Present(names, origin) => {
-                Fact::Known(names.iter().any(|n| &**n == name), origin)
+                // An empty directory where the kernel's file system is not mounted knows of nothing.
+                let mark = match parent {
+                    "/sys" => "kernel",
+                    "/proc" => "self",
+                    _ => name,
+                };
+                let has = |wanted: &str| names.iter().any(|n| &**n == wanted);
+                if mark != name && !has(mark) && !has(name) {
+                    let why = Why::NotUnderstood(format!("{parent} is not the kernel's").into());
+                    return Fact::Unknown(Gap { why, origin });
+                }
+                Fact::Known(has(name), origin)
             }
             Presence::Absent(origin) => Fact::Known(false, origin),
             Presence::Unknown(gap) => Fact::Unknown(gap),
@@ -218,7 +229,7 @@ impl<'s> Ask<'s> {
         };
         let enoent = matches!(
             &gap.why,
-            crate::fact::Why::Refused(Refusal::Errno(Errno::ENOENT | Errno::ENOTDIR))
+            Why::Refused(Refusal::Errno(Errno::ENOENT | Errno::ENOTDIR))
         );
         let Some(path) = question.path().filter(|path| enoent && path.len() > 1) else {
             return Presence::Unknown(gap);

@@ -87,6 +87,8 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<Exit> {
 /// The recording's lines, redacted where there is a key.
 pub fn to_text(recording: &Recording, key: Option<Key>) -> String {
     let mut header = recording.header.clone();
+    // What is written is whole, also where it was read as an overlay.
+    header.base = None;
     let mut lines = recording.to_lines();
     if let Some(key) = key {
         let users = live::user_names();

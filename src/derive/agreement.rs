@@ -312,6 +312,11 @@ fn lids(facts: &mut Facts, node: Id, used: &[Used]) {
             }
             Used::Port(id, name) => (*id, name),
         };
+        // A virtual function answers to the LID of its adapter by design.
+        let device = facts.ancestor(id, Subject::Device);
+        if device.and_then(|d| facts.known(d, device::VIRTUAL_FUNCTION)) == Some(true) {
+            continue;
+        }
         match facts.get(id, port::LINK_LAYER) {
             Fact::Known(LinkLayer::InfiniBand, _) => {}
             Fact::Known(..) => continue,

@@ -1,6 +1,7 @@
 //! Which kernel modules this machine's RDMA hardware needs.
 
-use crate::fact::{Fact, Facts, Gap, Id, Subject, function, module};
+use crate::fact::port::LinkLayer;
+use crate::fact::{Fact, Facts, Gap, Id, Subject, function, module, port};
 
 /// The RDMA half of a driver whose network half binds to the function.
 const HALVES: [(&str, &str); 2] = [("mlx5_core", "mlx5_ib"), ("mlx4_core", "mlx4_ib")];
@@ -27,10 +28,29 @@ pub fn derive(facts: &mut Facts, node: Id) {
     }
 }
 
+/// Management datagrams are sent on InfiniBand ports only.
+fn for_infiniband(facts: &Facts, node: Id) -> Fact<bool> {
+    let mut open = super::tally::incomplete(facts, node, Subject::Port);
+    for id in facts.below(node, Subject::Port) {
+        match facts.get(id, port::LINK_LAYER) {
+            Fact::Known(LinkLayer::InfiniBand, _) => {
+                return Fact::derived(true, format!("InfiniBand port {}", facts.name(id)));
+            }
+            Fact::Known(..) => {}
+            Fact::Unknown(gap) => open = Some(gap),
+        }
+    }
+    match open {
+        Some(gap) => Fact::Unknown(gap),
+        None => Fact::derived(false, "no InfiniBand port"),
+    }
+}
+
 fn wanted(facts: &Facts, node: Id, module: &str) -> Fact<bool> {
     let driver = match HALVES.iter().find(|(_, rdma)| *rdma == module) {
         Some((driver, _)) => Some(*driver),
         None if matches!(module, "ib_core" | "ib_uverbs") => None,
+        None if module == "ib_umad" => return for_infiniband(facts, node),
         None => return Fact::derived(false, "no hardware of this machine needs it"),
     };
     if driver.is_none()

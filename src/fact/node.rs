@@ -162,7 +162,7 @@ subject! {
     GID_INDEXES_AGREE: bool = "gid_indexes_agree" from "derive";
     /// The indexes of the first routable RoCE v2 GID, where they differ: which port has which.
     GID_INDEXES: Arc<str> = "gid_indexes" from "derive";
-    /// Whether two active ports of the node have one LID in one subnet.
+    /// Whether no two active ports of the node have one LID in one subnet; virtual functions share that of their adapter.
     LIDS_DISTINCT: bool = "lids_distinct" from "derive";
     /// The ports that share a LID in one subnet.
     SHARED_LIDS: Arc<str> = "shared_lids" from "derive";

@@ -146,6 +146,7 @@ subject! {
     INTENDED: bool = "intended" from "derive";
     /// Whether the port once had link since the driver was loaded: link_downed or carrier_changes say so, or it has link now.
     HAD_LINK: bool = "had_link" from "derive";
-    /// The rate at which a strict majority of the equal ports runs (same role, driver, model, board and link layer, active).
+    /// The rate at which a strict majority of the equal ports runs (same driver,
+    /// model, board and link layer, intended and active); the port's own where no rate has a majority.
     SIBLINGS_RATE: BitRate = "siblings_rate" from "derive";
 }

@@ -254,7 +254,13 @@ impl Facts {
     }
 
     /// Whether two instances are the same, one inside the other, or related (with what is inside the related one).
+    /// Counters and GIDs count as their port: what befalls one of them befalls the port.
     pub fn touches(&self, a: Id, b: Id) -> bool {
+        let lift = |id: Id| match self.subject(id) {
+            Subject::Counter | Subject::Gid => self.parent(id).unwrap_or(id),
+            _ => id,
+        };
+        let (a, b) = (lift(a), lift(b));
         let inside = |inner: Id, outer: Id| self.lineage(inner).any(|id| id == outer);
         let near = |a: Id, b: Id| inside(a, b) || inside(b, a);
         near(a, b)

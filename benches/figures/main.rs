@@ -1,0 +1,253 @@
+//! The project's figures: what `cargo bench` measures, against its targets, and against something that runs beside it on the
+//! same machine at the same time, so that a slow or busy machine shows.
+//!
+//! `BENCH_RECORDINGS=10000` judges as many recordings in the longest of the three series; without it, 1000.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a benchmark takes the time, and makes and reads its own files"
+)]
+#![expect(clippy::print_stdout, reason = "the table is what it is for")]
+
+mod many;
+mod run;
+mod tree;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use rdma_doctor::check::Catalogue;
+use rdma_doctor::source::Question;
+use rdma_doctor::source::recording::Recording;
+use rdma_doctor::source::wire::Line;
+
+use self::tree::Tree;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_rdma-doctor");
+/// Runs of a program, and repeats of a function; the median counts.
+const TIMES: usize = 25;
+/// Checks that a large site has, its own and the built-in ones.
+const CHECKS: usize = 200;
+
+/// A row of the table.
+struct Figure {
+    name: String,
+    measured: String,
+    target: String,
+    met: Option<bool>,
+    beside: String,
+}
+
+impl Figure {
+    fn time(name: impl Into<String>, measured: Duration, target: Duration) -> Self {
+        Figure {
+            name: name.into(),
+            measured: format!("{:.2} ms", milliseconds(measured)),
+            target: format!("< {} ms", target.as_millis()),
+            met: Some(measured < target),
+            beside: String::new(),
+        }
+    }
+
+    fn bytes(name: impl Into<String>, measured: u64, target: u64) -> Self {
+        Figure {
+            name: name.into(),
+            measured: format!("{:.1} MB", measured as f64 / 1e6),
+            target: format!("< {} MB", target / 1_000_000),
+            met: Some(measured < target),
+            beside: String::new(),
+        }
+    }
+
+    /// What ran beside it, and how many times longer the measured one took.
+    fn beside(mut self, what: &str, measured: Duration, other: Duration) -> Self {
+        let ratio = measured.as_secs_f64() / other.as_secs_f64().max(1e-9);
+        self.beside = format!("{ratio:.1} x {what} ({:.2} ms)", milliseconds(other));
+        self
+    }
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+fn main() -> anyhow::Result<()> {
+    // `cargo test --all-targets` starts benchmarks too, to see that they build.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return Ok(());
+    }
+    let mut figures = start()?;
+    let machine = Tree::machine("machine", tree::EIGHT).context("the tree")?;
+    figures.extend(check(&machine)?);
+    let (catalogue, loading) = loading()?;
+    figures.push(loading);
+    figures.extend(many::figures(&catalogue)?);
+    print(&figures);
+    Ok(())
+}
+
+/// Starting the program, and its size.
+fn start() -> anyhow::Result<Vec<Figure>> {
+    let version = run::median(2 * TIMES, PROGRAM, &["--version"])?.wall;
+    let nothing = run::median(2 * TIMES, "/bin/true", &[])?.wall;
+    let size = fs::metadata(PROGRAM)?.len();
+    Ok(vec![
+        Figure::time("--version", version, Duration::from_millis(2)).beside(
+            "/bin/true",
+            version,
+            nothing,
+        ),
+        Figure::bytes("size of the binary", size, 5_000_000),
+    ])
+}
+
+/// Judging a machine of eight NICs: its files, and its recording.
+fn check(machine: &Tree) -> anyhow::Result<Vec<Figure>> {
+    let root = machine.path().to_str().context("a path in UTF-8")?;
+    let store = Tree::empty("recording")?;
+    let recording = recording_of(root, store.path())?;
+    let lines = Recording::open(&recording)?.lines();
+    let recording = recording.to_str().context("a path in UTF-8")?;
+
+    let read = files_read(Path::new(recording), machine.path())?;
+    let read: Vec<&str> = read.iter().map(String::as_str).collect();
+    let live = run::median(TIMES, PROGRAM, &["check", "--root", root])?;
+    let cat_tree = run::median(TIMES, "cat", &read)?.wall;
+    let replay = run::median(TIMES, PROGRAM, &["check", recording])?;
+    let cat_recording = run::median(TIMES, "cat", &[recording])?.wall;
+    Ok(vec![
+        Figure::time(
+            format!("check --root, 8 NICs, {lines} replies"),
+            live.wall,
+            Duration::from_millis(60),
+        )
+        .beside(
+            &format!("cat of the {} files read", read.len()),
+            live.wall,
+            cat_tree,
+        ),
+        Figure::bytes("its largest process", live.peak_bytes, 30_000_000),
+        Figure::time(
+            "check of its recording",
+            replay.wall,
+            Duration::from_millis(15),
+        )
+        .beside("cat of the file", replay.wall, cat_recording),
+        Figure::bytes("its memory", replay.peak_bytes, 30_000_000),
+    ])
+}
+
+/// Records a tree into a file of this directory.
+fn recording_of(root: &str, into: &Path) -> anyhow::Result<PathBuf> {
+    let path = into.join("recording");
+    let output = path.to_str().context("a path in UTF-8")?;
+    run::once(
+        PROGRAM,
+        &["record", "--no-redact", "--root", root, "-o", output],
+    )?;
+    if !path.is_file() {
+        bail!("`record` wrote nothing");
+    }
+    Ok(path)
+}
+
+/// The files of the tree whose content the recording holds.
+fn files_read(recording: &Path, root: &Path) -> anyhow::Result<Vec<String>> {
+    let recording = Recording::open(recording)?;
+    let paths = recording
+        .to_lines()
+        .into_iter()
+        .filter_map(|line| match line {
+            Line::Reply {
+                question: Question::Read(path),
+                reply,
+                ..
+            } if reply.said.is_ok() => Some(format!("{}{path}", root.display())),
+            _ => None,
+        });
+    let mut paths: Vec<String> = paths.collect();
+    paths.sort_unstable();
+    paths.dedup();
+    Ok(paths)
+}
+
+/// Loading and type-checking the built-in checks and a site's own, which are copies of the built-in ones.
+fn loading() -> anyhow::Result<(Catalogue, Figure)> {
+    let site = Tree::empty("checks")?;
+    let embedded = Catalogue::embedded()?;
+    if embedded.checks.is_empty() {
+        bail!("no built-in checks");
+    }
+    let mut texts = Vec::new();
+    let own = CHECKS.saturating_sub(embedded.checks.len());
+    for (number, check) in embedded.checks.iter().cycle().take(own).enumerate() {
+        fs::write(
+            site.path().join(format!("site-{number}.toml")),
+            check.source.as_bytes(),
+        )?;
+    }
+    for check in embedded
+        .checks
+        .iter()
+        .cycle()
+        .take(CHECKS.max(embedded.checks.len()))
+    {
+        texts.push(check.source.to_string());
+    }
+    let load = || -> anyhow::Result<Catalogue> {
+        let mut catalogue = Catalogue::embedded()?;
+        catalogue.add_dir(site.path())?;
+        Ok(catalogue)
+    };
+    let catalogue = load()?;
+    let loading = run::median_of(TIMES, || {
+        std::hint::black_box(load().is_ok());
+    });
+    let parsing = run::median_of(TIMES, || {
+        for text in &texts {
+            std::hint::black_box(text.parse::<toml::Table>().is_ok());
+        }
+    });
+    let name = format!(
+        "loading {} checks, {own} of them a site's",
+        catalogue.checks.len()
+    );
+    let figure = Figure::time(name, loading, Duration::from_millis(5)).beside(
+        "their TOML alone",
+        loading,
+        parsing,
+    );
+    Ok((catalogue, figure))
+}
+
+fn print(figures: &[Figure]) {
+    let width = |of: fn(&Figure) -> &str| {
+        figures
+            .iter()
+            .map(|f| of(f).chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    let (name, measured, target) = (
+        width(|f| &f.name),
+        width(|f| &f.measured),
+        width(|f| &f.target),
+    );
+    println!(
+        "{:name$} | {:>measured$} | {:>target$} |        | beside it",
+        "figure", "measured", "target"
+    );
+    for figure in figures {
+        let met = match figure.met {
+            Some(true) => "met",
+            Some(false) => "MISSED",
+            None => "",
+        };
+        println!(
+            "{:name$} | {:>measured$} | {:>target$} | {met:6} | {}",
+            figure.name, figure.measured, figure.target, figure.beside
+        );
+    }
+}
