@@ -89,10 +89,13 @@ pub fn establish(recording: &Recording, facts: &mut Facts) -> Id {
     node
 }
 
+/// A directory's names.
+type Names = Fact<Arc<[Arc<str>]>>;
+
 /// Asks a source, and turns replies into facts that name their origin.
 pub struct Ask<'s> {
     source: &'s dyn Source,
-    listed: RefCell<HashMap<Arc<str>, Fact<Arc<[Arc<str>]>>>>,
+    listed: RefCell<HashMap<Arc<str>, Names>>,
 }
 
 impl<'s> Ask<'s> {

@@ -1,5 +1,6 @@
 //! The binary as its user meets it: every exit status, closed pipes, hostile input, what it leaves behind.
 
+#![expect(clippy::unwrap_used, reason = "what fails in a test is to fail loudly")]
 #![expect(
     clippy::disallowed_methods,
     reason = "tests run the binary and make their own files"
@@ -66,7 +67,14 @@ fn every_exit_status_has_a_case() {
         2
     );
     let open = fixture("rxe-no-libibverbs.jsonl.zst");
-    let one_open = ["check", "--only", "link/port-down", "--only", "device/provider-missing", &open];
+    let one_open = [
+        "check",
+        "--only",
+        "link/port-down",
+        "--only",
+        "device/provider-missing",
+        &open,
+    ];
     assert_eq!(code(&one_open), 0, "an open question that does not block");
     assert_eq!(code(&[&one_open[..], &["--strict"]].concat()), 3);
     assert_eq!(code(&["--version"]), 0);

@@ -2,6 +2,7 @@
 //!
 //! `RDMA_DOCTOR_BLESS=1` writes them.
 
+#![expect(clippy::unwrap_used, reason = "what fails in a test is to fail loudly")]
 #![expect(
     clippy::disallowed_methods,
     reason = "tests read and write the project's own files"
@@ -126,11 +127,7 @@ fn rdma_doctor_checks_7() {
         }
         let _ = writeln!(page, ".PP\n{}", roff(check.why.trim()));
         let _ = writeln!(page, ".PP\n.nf\n{}\n.fi", roff(check.fix.source().trim()));
-        let explains: Vec<String> = check
-            .explains
-            .iter()
-            .map(|e| roff(&e.to_string()))
-            .collect();
+        let explains: Vec<String> = check.explains.iter().map(|e| roff(e)).collect();
         if !explains.is_empty() {
             let _ = writeln!(page, ".PP\nExplains: {}", explains.join(", "));
         }

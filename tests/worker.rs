@@ -1,7 +1,8 @@
-//! Every probe ends: one that sleeps for ever, one that aborts, one that forks, one that writes rubbish, one that panics.
+//! Every probe ends: one that sleeps for ever, one that aborts, one that forks, one that writes rubbish.
 //!
 //! Stand-ins for this program's own children: shell scripts that speak the lines of a recording.
 
+#![expect(clippy::unwrap_used, reason = "what fails in a test is to fail loudly")]
 #![expect(clippy::disallowed_methods, reason = "tests make their own stand-ins")]
 
 use std::os::unix::fs::PermissionsExt;

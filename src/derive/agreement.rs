@@ -241,11 +241,14 @@ fn majority_rate(facts: &Facts, used: &[Used], port: Id) -> Fact<crate::fact::Bi
     }
 }
 
+/// Devices with their firmware versions.
+type Versions = Vec<(String, std::sync::Arc<str>)>;
+
 fn firmware(facts: &mut Facts, node: Id) {
     let devices: Vec<Id> = facts.below(node, Subject::Device).collect();
     let incomplete = facts.members(Subject::Device, node).err();
     for &device in &devices {
-        let outcome: Result<Option<Vec<(String, std::sync::Arc<str>)>>, Gap> = (|| {
+        let outcome: Result<Option<Versions>, Gap> = (|| {
             let kind = group::kind(facts, device)?;
             let own = value(facts.get(device, device::FIRMWARE))?;
             let mut members = vec![(facts.name(device).to_owned(), own)];

@@ -143,15 +143,14 @@ fn intended(facts: &Facts, node: Id, ports: &[Id], port: Id) -> Fact<bool> {
     if others.is_none() && ports.len() == 1 {
         return Fact::derived(true, "it is the node's only RDMA port");
     }
-    for gap in [
+    let gaps = [
         state.as_result().err(),
         had_link.as_result().err(),
         equals.as_ref().err(),
         others.as_ref(),
-    ] {
-        if let Some(gap) = gap {
-            return Fact::Unknown(gap.clone());
-        }
+    ];
+    if let Some(gap) = gaps.into_iter().flatten().next() {
+        return Fact::Unknown(gap.clone());
     }
     let another = ports
         .iter()

@@ -1,7 +1,5 @@
 //! What a port's network device says, as facts of the port; and which of them carry the machine's own traffic.
 
-use std::sync::Arc;
-
 use crate::fact::device::Role;
 use crate::fact::port::LinkLayer;
 use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, Typed, device, netdev, node, port};
@@ -52,7 +50,7 @@ fn carries_default_route(facts: &Facts, node: Id, port: Id) -> Fact<bool> {
     ) {
         (_, Fact::Known(routes, origin)) if routes.is_empty() => Fact::Known(false, origin),
         (Fact::Known(name, _), Fact::Known(routes, origin)) => {
-            Fact::Known(routes.iter().any(|r: &Arc<str>| *r == name), origin)
+            Fact::Known(routes.contains(&name), origin)
         }
         (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
     }

@@ -226,6 +226,7 @@ pub fn is_terminal(fd: BorrowedFd<'_>) -> bool {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make their own files")]
 mod tests {
     use super::*;
 
