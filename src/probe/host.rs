@@ -113,39 +113,48 @@ fn container(ask: &Ask<'_>, cgroup: &Presence<Arc<str>>) -> Fact<Container> {
         Fact::Known(Namespace::Private, origin) => origin,
         Fact::Unknown(gap) => return Fact::Unknown(gap),
     };
-    // Kubernetes first: its pods bear the marks of the runtime below it too.
+    // Kubernetes first: its pods bear the marks of the runtime below it too. A mark that cannot be looked for leaves the kind open,
+    // since it would have decided before those that follow.
     let by_cgroup = match cgroup {
         Presence::Present(text, origin) => {
             parse::container_of_cgroup(text).map(|kind| (kind, origin.clone()))
         }
-        Presence::Absent(_) | Presence::Unknown(_) => None,
+        Presence::Absent(_) => None,
+        Presence::Unknown(gap) => return Fact::Unknown(gap.clone()),
     };
     if let Some((Container::Kubernetes, origin)) = by_cgroup {
         return Fact::Known(Container::Kubernetes, origin);
     }
-    let service = ask.value(Question::env(&["KUBERNETES_SERVICE_"]));
-    if let Fact::Known(value, origin) = service
-        && value.as_object().is_some_and(|vars| !vars.is_empty())
-    {
-        return Fact::Known(Container::Kubernetes, origin);
+    match ask.value(Question::env(&["KUBERNETES_SERVICE_"])) {
+        Fact::Known(value, origin) if value.as_object().is_some_and(|vars| !vars.is_empty()) => {
+            return Fact::Known(Container::Kubernetes, origin);
+        }
+        Fact::Known(..) => {}
+        Fact::Unknown(gap) => return Fact::Unknown(gap),
     }
     for (mark, kind) in [
         ("/run/secrets/kubernetes.io", Container::Kubernetes),
         ("/run/.containerenv", Container::Podman),
         ("/.dockerenv", Container::Docker),
     ] {
-        if let Fact::Known(true, origin) = ask.exists(mark) {
-            return Fact::Known(kind, origin);
+        match ask.exists(mark) {
+            Fact::Known(true, origin) => return Fact::Known(kind, origin),
+            Fact::Known(false, _) => {}
+            Fact::Unknown(gap) => return Fact::Unknown(gap),
         }
     }
     if let Some((kind, origin)) = by_cgroup {
         return Fact::Known(kind, origin);
     }
     // systemd writes down what it was started in.
-    if let Presence::Present(text, origin) = ask.text_if_any("/run/systemd/container")
-        && let Some(kind) = parse::container_of_manager(&text)
-    {
-        return Fact::Known(kind, origin);
+    match ask.text_if_any("/run/systemd/container") {
+        Presence::Present(text, origin) => {
+            if let Some(kind) = parse::container_of_manager(&text) {
+                return Fact::Known(kind, origin);
+            }
+        }
+        Presence::Absent(_) => {}
+        Presence::Unknown(gap) => return Fact::Unknown(gap),
     }
     Fact::Known(Container::Other, origin)
 }

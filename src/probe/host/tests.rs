@@ -74,27 +74,56 @@ fn a_capability_of_another_user_namespace_does_not_count() {
 fn containers_by_their_marks() {
     let cgroup =
         |path: &str| format!(r#"{{"q":{{"read":"/proc/self/cgroup"}},"text":"0::{path}\n"}}"#);
-    let root = r#"{"q":{"list":"/"},"names":[".dockerenv","run"]}"#;
-    let run_dir = r#"{"q":{"list":"/run"},"names":[".containerenv"]}"#;
+    let root = |names: &str| format!(r#"{{"q":{{"list":"/"}},"names":[{names}]}}"#);
+    let run = |names: &str| format!(r#"{{"q":{{"list":"/run"}},"names":[{names}]}}"#);
     let env =
-        r#"{"q":{"env":["KUBERNETES_SERVICE_"]},"value":{"KUBERNETES_SERVICE_HOST":"10.0.0.1"}}"#;
-    let nspawn = r#"{"q":{"read":"/run/systemd/container"},"text":"lxc"}"#;
+        |vars: &str| format!(r#"{{"q":{{"env":["KUBERNETES_SERVICE_"]}},"value":{{{vars}}}}}"#);
+    let secrets = r#"{"q":{"list":"/run/secrets"},"errno":"ENOENT"}"#.to_owned();
+    let systemd = r#"{"q":{"list":"/run/systemd"},"names":[]}"#.to_owned();
+    let nspawn = r#"{"q":{"read":"/run/systemd/container"},"text":"lxc"}"#.to_owned();
+    let none = r#"{"q":{"read":"/run/systemd/container"},"errno":"ENOENT"}"#.to_owned();
+    let in_pod = env(r#""KUBERNETES_SERVICE_HOST":"10.0.0.1""#);
+    let docker = root(r#"".dockerenv","run""#);
+    let plain = root(r#""run""#);
     for (lines, expected) in [
-        (vec![], Container::Other),
-        (vec![root], Container::Docker),
-        (vec![root, run_dir], Container::Podman),
-        (vec![root, env], Container::Kubernetes),
-        (vec![nspawn], Container::Lxc),
+        (
+            vec![
+                plain.clone(),
+                run(r#""systemd""#),
+                env(""),
+                secrets.clone(),
+                systemd,
+                none,
+            ],
+            Some(Container::Other),
+        ),
+        (
+            vec![docker.clone(), run(""), env(""), secrets.clone()],
+            Some(Container::Docker),
+        ),
+        (
+            vec![
+                docker.clone(),
+                run(r#"".containerenv""#),
+                env(""),
+                secrets.clone(),
+            ],
+            Some(Container::Podman),
+        ),
+        (vec![docker.clone(), in_pod], Some(Container::Kubernetes)),
+        (
+            vec![plain, run(r#""systemd""#), env(""), secrets, nspawn],
+            Some(Container::Lxc),
+        ),
+        // A mark that could not be looked for would have decided before those that follow.
+        (vec![docker], None),
+        (vec![], None),
     ] {
-        let mut lines = lines;
         let root_group = cgroup("/");
+        let mut lines: Vec<&str> = lines.iter().map(String::as_str).collect();
         lines.extend([PRIVATE_PID, &root_group]);
         let (facts, node) = facts_of(&lines);
-        assert_eq!(
-            facts.known(node, node::CONTAINER),
-            Some(expected),
-            "{lines:?}"
-        );
+        assert_eq!(facts.known(node, node::CONTAINER), expected, "{lines:?}");
     }
     for (path, expected) in [
         (
@@ -105,10 +134,13 @@ fn containers_by_their_marks() {
         ("/machine.slice/libpod-0123.scope", Container::Podman),
         ("/lxc.payload.c1", Container::Lxc),
     ] {
-        let (facts, node) = facts_of(&[PRIVATE_PID, &cgroup(path)]);
+        // Nothing else marks them.
+        let (root, run, env) = (root(r#""run""#), run(""), env(""));
+        let secrets = r#"{"q":{"list":"/run/secrets"},"errno":"ENOENT"}"#;
+        let (facts, node) = facts_of(&[PRIVATE_PID, &cgroup(path), &root, &run, &env, secrets]);
         assert_eq!(facts.known(node, node::CONTAINER), Some(expected), "{path}");
     }
-    let (facts, node) = facts_of(&[root]);
+    let (facts, node) = facts_of(&[&root(r#"".dockerenv","run""#)]);
     assert_eq!(
         facts.known(node, node::CONTAINER),
         None,

@@ -105,7 +105,10 @@ fn colons(key: &Key, rest: &str) -> Option<Found> {
         Some((length, taken)) => (key.ipv6_net(address, length), taken),
         None => (key.ipv6(address), 0),
     };
-    let written = if token.len() == 39 {
+    // What stays the same address keeps its spelling: `0::/system.slice` of a cgroup's path reads like one.
+    let written = if mapped == address {
+        token.to_owned()
+    } else if token.len() == 39 {
         let groups: Vec<String> = mapped
             .segments()
             .iter()
