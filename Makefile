@@ -60,7 +60,7 @@ vm: deps release
 
 bench:
 	@tests/install-deps build || true
-	@$(FEATURES) $(CARGO) bench $$features
+	@$(FEATURES) $(CARGO) bench --quiet --bench figures $$features
 
 bless:
 	@$(FEATURES) $(NO_VM) RDMA_DOCTOR_BLESS=1 INSTA_UPDATE=always $(CARGO) test --quiet $$features

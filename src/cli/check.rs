@@ -59,21 +59,29 @@ pub enum Format {
 /// Unreadable input, an output that cannot be written.
 pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     let catalogue = input::catalogue(&args.select)?;
-    let recordings = if args.recordings.is_empty() {
-        vec![input::record(&args.ask)?]
-    } else {
-        input::open(&args.recordings)?
-    };
     let policy = Policy {
         fail_on: args.fail_on.into(),
         strict: args.strict,
     };
     let reports: Vec<Report> = if args.each {
-        recordings
+        // One at a time: of ten thousand recordings one is in memory.
+        let one = |path| {
+            Ok(judged(
+                &catalogue,
+                &input::open(&[path])?,
+                policy,
+                args.verbose,
+            ))
+        };
+        args.recordings
             .iter()
-            .map(|r| judged(&catalogue, std::slice::from_ref(r), policy, args.verbose))
-            .collect()
+            .map(one)
+            .collect::<anyhow::Result<_>>()?
     } else {
+        let recordings = match args.recordings.as_slice() {
+            [] => vec![input::record(&args.ask)?],
+            paths => input::open(paths)?,
+        };
         vec![judged(&catalogue, &recordings, policy, args.verbose)]
     };
     output::print(|out| match (args.format, reports.as_slice()) {

@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use clap::Args;
 use colored::Colorize;
 
-use super::input::BadUsage;
+use super::input::{BadInput, BadUsage};
 use super::{SelectArgs, input, output};
-use crate::check::{Check, Open};
+use crate::check::{Check, Open, try_example};
 use crate::exit::Exit;
 
 /// Explain a check; without an id, list all.
@@ -27,6 +27,12 @@ pub struct ExplainArgs {
 /// An id that does not exist, an invalid check file, an output that cannot be written.
 pub fn run(args: &ExplainArgs) -> anyhow::Result<Exit> {
     let catalogue = input::catalogue(&args.select)?;
+    for check in &catalogue.checks {
+        // A site's check shows itself here: that its examples hold is part of it.
+        for example in check.examples().map_err(|e| BadInput(e.to_string()))? {
+            try_example(check, &example).map_err(|e| BadInput(format!("{}: {e}", check.path)))?;
+        }
+    }
     match &args.id {
         None => output::print(|out| list(out, &catalogue.checks))?,
         Some(id) => match catalogue.checks.iter().find(|c| *c.id == **id) {

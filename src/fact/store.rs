@@ -24,6 +24,7 @@ struct Instance {
     name: Arc<str>,
     facts: Box<[Option<Fact<Value>>]>,
     related: Vec<Id>,
+    children: Vec<Id>,
 }
 
 /// A probe that did not end well on a node.
@@ -36,8 +37,10 @@ struct Failure {
 /// The facts.
 pub struct Facts {
     instances: Vec<Instance>,
-    by_name: HashMap<(Subject, Id, Arc<str>), Id>,
-    members: HashMap<(Subject, Id), Membership>,
+    /// The instances of each subject, by its place among [`Subject::ALL`].
+    by_subject: [Vec<Id>; Subject::ALL.len()],
+    by_name: HashMap<(Subject, Id, Arc<str>), Id, foldhash::fast::RandomState>,
+    members: HashMap<(Subject, Id), Membership, foldhash::fast::RandomState>,
     failures: Vec<Failure>,
 }
 
@@ -49,8 +52,9 @@ impl Facts {
     pub fn new() -> Self {
         let mut facts = Facts {
             instances: Vec::with_capacity(256),
-            by_name: HashMap::with_capacity(256),
-            members: HashMap::new(),
+            by_subject: std::array::from_fn(|_| Vec::new()),
+            by_name: HashMap::with_capacity_and_hasher(256, Default::default()),
+            members: HashMap::default(),
             failures: Vec::new(),
         };
         facts.push(Subject::Cluster, None, "cluster".into());
@@ -67,7 +71,12 @@ impl Facts {
             name,
             facts,
             related: Vec::new(),
+            children: Vec::new(),
         });
+        self.by_subject[subject as usize].push(id);
+        if let Some(parent) = parent {
+            self.instances[parent.0 as usize].children.push(id);
+        }
         id
     }
 
@@ -214,18 +223,23 @@ impl Facts {
 
     /// All instances of a subject, in the order in which they were found.
     pub fn all(&self, subject: Subject) -> impl Iterator<Item = Id> + '_ {
-        self.instances
-            .iter()
-            .enumerate()
-            .filter(move |(_, i)| i.subject == subject)
-            .map(|(i, _)| Id(i as u32))
+        self.by_subject[subject as usize].iter().copied()
     }
 
-    /// The instances of a subject that belong to this ancestor.
+    /// The instances of a subject that belong to this ancestor, in the order in which they were found.
     pub fn below(&self, ancestor: Id, subject: Subject) -> impl Iterator<Item = Id> + '_ {
-        let kind = self.subject(ancestor);
-        self.all(subject)
-            .filter(move |id| self.ancestor(*id, kind) == Some(ancestor))
+        let mut found = Vec::new();
+        let mut open = vec![ancestor];
+        while let Some(id) = open.pop() {
+            let instance = &self.instances[id.0 as usize];
+            match instance.subject == subject {
+                true => found.push(id),
+                // No subject is below itself, so nothing further in is of this one.
+                false => open.extend(&instance.children),
+            }
+        }
+        found.sort_unstable();
+        found.into_iter()
     }
 
     /// What the instance is an instance of.

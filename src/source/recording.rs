@@ -63,7 +63,7 @@ pub struct Recording {
     pub header: Header,
     /// The file that it was read from; empty where it was made in memory.
     pub path: PathBuf,
-    questions: HashMap<Question, u32>,
+    questions: HashMap<Question, u32, foldhash::fast::RandomState>,
     entries: Vec<Vec<Entry>>,
     ended: Vec<Ended>,
     pending: Vec<(Arc<str>, Question)>,
@@ -375,7 +375,7 @@ impl Recording {
         Replay {
             recording: self,
             probe,
-            asked: RefCell::new(HashMap::new()),
+            asked: RefCell::new(vec![0; self.entries.len()]),
         }
     }
 }
@@ -387,7 +387,8 @@ impl Recording {
 pub struct Replay<'r> {
     recording: &'r Recording,
     probe: &'r str,
-    asked: RefCell<HashMap<u32, u32>>,
+    /// How often each question was asked.
+    asked: RefCell<Vec<u32>>,
 }
 
 impl Source for Replay<'_> {
@@ -403,16 +404,10 @@ impl Source for Replay<'_> {
         let Some(first) = entries.first() else {
             return missing();
         };
-        let repeat = match self.asked.borrow_mut().entry(at) {
-            std::collections::hash_map::Entry::Vacant(slot) => {
-                slot.insert(1);
-                0
-            }
-            std::collections::hash_map::Entry::Occupied(mut slot) => {
-                let repeat = *slot.get();
-                slot.insert(repeat + 1);
-                repeat
-            }
+        let repeat = {
+            let asked = &mut self.asked.borrow_mut()[at as usize];
+            *asked += 1;
+            *asked - 1
         };
         let whose = if entries.iter().any(|e| &*e.probe == self.probe) {
             self.probe
