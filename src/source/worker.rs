@@ -246,27 +246,35 @@ fn stop(running: &mut Running, recording: &mut Recording, at: u64) {
             running.child = None;
         }
     }
-    let at_question = recording.pending(running.name).cloned();
-    let mut how = format!(
+    let how = format!(
         "killed after {}",
         crate::fact::Seconds((at as f64 / 1e6 * 10.0).round() / 10.0)
     );
-    if let Some(question) = at_question {
-        how = format!("{how}, stuck at {question}");
-        let reply = Reply {
-            at,
-            said: Err(Refusal::Timeout),
-        };
-        let repeat = recording.times_asked(running.name, &question);
+    end_badly(recording, running.name, &how, at, |_| Refusal::Timeout);
+}
+
+/// Says how a probe ended, and gives the question at which it did a reply.
+fn end_badly(
+    recording: &mut Recording,
+    probe: &'static str,
+    how: &str,
+    at: u64,
+    refusal: impl FnOnce(&str) -> Refusal,
+) {
+    let mut how = how.to_owned();
+    if let Some(question) = recording.pending(probe).cloned() {
+        how = format!("{how} at {question}");
+        let repeat = recording.times_asked(probe, &question);
+        let said = Err(refusal(&how));
         recording.add(Line::Reply {
-            probe: running.name.into(),
+            probe: probe.into(),
             question,
             repeat,
-            reply,
+            reply: Reply { at, said },
         });
     }
     recording.add(Line::Ended(Ended {
-        probe: running.name.into(),
+        probe: probe.into(),
         how: how.into(),
         at,
     }));
@@ -314,29 +322,13 @@ fn reap(running: &mut Running, recording: &mut Recording, at: u64) {
     if status.success() || running.end_said {
         return;
     }
-    let mut how = match (status.signal(), status.code()) {
+    let how = match (status.signal(), status.code()) {
         (Some(signal), _) => format!("its process was killed by signal {signal}"),
         (None, code) => format!("its process ended with status {}", code.unwrap_or(-1)),
     };
-    if let Some(question) = recording.pending(running.name).cloned() {
-        how = format!("{how} at {question}");
-        let reply = Reply {
-            at,
-            said: Err(Refusal::Crash(how.as_str().into())),
-        };
-        let repeat = recording.times_asked(running.name, &question);
-        recording.add(Line::Reply {
-            probe: running.name.into(),
-            question,
-            repeat,
-            reply,
-        });
-    }
-    recording.add(Line::Ended(Ended {
-        probe: running.name.into(),
-        how: how.into(),
-        at,
-    }));
+    end_badly(recording, running.name, &how, at, |how| {
+        Refusal::Crash(how.into())
+    });
 }
 
 /// What a child shares between the thread that asks and the one that watches.
