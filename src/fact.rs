@@ -4,19 +4,37 @@
 //! The schema (subjects, facts, types, units) is declared once, one file a subject; the list of facts, the JSON Schema
 //! and the manual page are made from it.
 
+pub mod bond;
+pub mod bridge;
 pub mod cluster;
 pub mod counter;
 pub mod device;
+pub mod flow;
 pub mod function;
 pub mod gid;
+pub mod gpu;
+pub mod gpu_nic;
+pub mod gpu_pair;
+pub mod hop;
+pub mod interface;
+pub mod job;
+pub mod kernel_event;
 pub mod module;
+pub mod mount;
 pub mod netdev;
 pub mod node;
 pub mod port;
+pub mod process;
 pub mod schema;
+pub mod selection;
+pub mod selector;
+pub mod service;
+pub mod setting;
 pub mod store;
+pub mod traffic;
 pub mod unit;
 pub mod value;
+pub mod variable;
 
 use std::fmt;
 use std::sync::Arc;

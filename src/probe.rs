@@ -4,16 +4,32 @@
 //! recording, where its facts are kept. So it asks only through [`Ask`], and every time in the same order.
 
 pub mod chardev;
+pub mod clock;
 pub mod counter;
 pub mod device;
+pub mod driver;
 pub mod ethtool;
+pub mod firewall;
 pub mod gid;
+pub mod gpu;
 pub mod host;
+pub mod interface;
+pub mod job;
+pub mod kernel_log;
 pub mod module;
+pub mod nccl;
 pub mod netdev;
 pub mod nldev;
 pub mod pci;
+pub mod pcie;
 pub mod portinfo;
+pub mod process;
+pub mod qos;
+pub mod rail;
+pub mod service;
+pub mod setting;
+pub mod storage;
+pub mod tuning;
 pub mod verbs;
 
 use std::cell::RefCell;
@@ -45,15 +61,31 @@ pub static PROBES: &[Probe] = &[
     host::PROBE,
     module::PROBE,
     pci::PROBE,
+    gpu::PROBE,
+    pcie::PROBE,
     device::PROBE,
     gid::PROBE,
     counter::PROBE,
     netdev::PROBE,
+    interface::PROBE,
     chardev::PROBE,
     verbs::PROBE,
     nldev::PROBE,
     ethtool::PROBE,
     portinfo::PROBE,
+    qos::PROBE,
+    rail::PROBE,
+    firewall::PROBE,
+    driver::PROBE,
+    service::PROBE,
+    tuning::PROBE,
+    kernel_log::PROBE,
+    process::PROBE,
+    job::PROBE,
+    clock::PROBE,
+    nccl::PROBE,
+    setting::PROBE,
+    storage::PROBE,
 ];
 
 /// States what a recording says of its node, in `facts`. The probes are asked again, of the recording.

@@ -39,4 +39,8 @@ subject! {
     PASSED_THROUGH: bool = "passed_through" from "pci";
     /// Whether an RDMA device is expected of it: class InfiniBand, or a driver whose hardware always has RDMA.
     RDMA_EXPECTED: bool = "rdma_expected" from "pci";
+    /// The PCI addresses from the root port down to the function itself, the host bridge (pci0000:00) first. Source: the sysfs link.
+    PATH: Arc<[Arc<str>]> = "path" from "pci";
+    /// The NUMA node; unknown where the kernel says -1. Source: sysfs numa_node.
+    NUMA_NODE: u64 = "numa_node" from "pci";
 }

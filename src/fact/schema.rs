@@ -25,11 +25,47 @@ pub enum Subject {
     Netdev,
     /// A kernel module that matters.
     Module,
+    /// A network interface, as getifaddrs(3) lists them: NCCL, MPI and Gloo choose among these.
+    Interface,
+    /// A bond of network devices.
+    Bond,
+    /// The RoCE traffic of a port, from its traffic class to the switch: a chain that is closed or broken.
+    Traffic,
+    /// A GPU, as the PCI bus has it.
+    Gpu,
+    /// A GPU and an RDMA-capable PCI function of the same node.
+    GpuNic,
+    /// Two GPUs of a node.
+    GpuPair,
+    /// A PCIe link on the path of a GPU or of an RDMA function: a function and the port above it.
+    Hop,
+    /// A PCIe bridge on the path of a GPU or of an RDMA function.
+    Bridge,
+    /// What must get through the node's packet filter: a protocol, ports, a direction, an interface.
+    Flow,
+    /// A service of the system that matters to RDMA, GPUs or latency.
+    Service,
+    /// A process that hogs the CPU or memory, or that is stuck in the kernel.
+    Process,
+    /// A process of a running job, named with --as: the limits and the environment that count.
+    Job,
+    /// A class of lines in the kernel's log that matters, and that was seen.
+    KernelEvent,
+    /// A NCCL_* variable in effect.
+    Variable,
+    /// An entry of NCCL_IB_HCA or NCCL_SOCKET_IFNAME.
+    Selector,
+    /// What NCCL will choose on this node, by its own rules.
+    Selection,
+    /// A setting beside NCCL's that decides where traffic goes: of Gloo, UCX, Open MPI, libfabric, the launcher.
+    Setting,
+    /// A mounted file system that can use RDMA.
+    Mount,
 }
 
 impl Subject {
     /// All subjects, in the order of the schema.
-    pub const ALL: [Subject; 9] = [
+    pub const ALL: [Subject; 27] = [
         Subject::Cluster,
         Subject::Node,
         Subject::Function,
@@ -39,6 +75,24 @@ impl Subject {
         Subject::Counter,
         Subject::Netdev,
         Subject::Module,
+        Subject::Interface,
+        Subject::Bond,
+        Subject::Traffic,
+        Subject::Gpu,
+        Subject::GpuNic,
+        Subject::GpuPair,
+        Subject::Hop,
+        Subject::Bridge,
+        Subject::Flow,
+        Subject::Service,
+        Subject::Process,
+        Subject::Job,
+        Subject::KernelEvent,
+        Subject::Variable,
+        Subject::Selector,
+        Subject::Selection,
+        Subject::Setting,
+        Subject::Mount,
     ];
 
     /// What the subject is, its facts, and the probe that knows which there are.
@@ -53,6 +107,24 @@ impl Subject {
             Subject::Counter => &super::counter::SCHEMA,
             Subject::Netdev => &super::netdev::SCHEMA,
             Subject::Module => &super::module::SCHEMA,
+            Subject::Interface => &super::interface::SCHEMA,
+            Subject::Bond => &super::bond::SCHEMA,
+            Subject::Traffic => &super::traffic::SCHEMA,
+            Subject::Gpu => &super::gpu::SCHEMA,
+            Subject::GpuNic => &super::gpu_nic::SCHEMA,
+            Subject::GpuPair => &super::gpu_pair::SCHEMA,
+            Subject::Hop => &super::hop::SCHEMA,
+            Subject::Bridge => &super::bridge::SCHEMA,
+            Subject::Flow => &super::flow::SCHEMA,
+            Subject::Service => &super::service::SCHEMA,
+            Subject::Process => &super::process::SCHEMA,
+            Subject::Job => &super::job::SCHEMA,
+            Subject::KernelEvent => &super::kernel_event::SCHEMA,
+            Subject::Variable => &super::variable::SCHEMA,
+            Subject::Selector => &super::selector::SCHEMA,
+            Subject::Selection => &super::selection::SCHEMA,
+            Subject::Setting => &super::setting::SCHEMA,
+            Subject::Mount => &super::mount::SCHEMA,
         }
     }
 
@@ -71,11 +143,10 @@ impl Subject {
         Some(match self {
             Subject::Cluster => return None,
             Subject::Node => Subject::Cluster,
-            Subject::Function | Subject::Device | Subject::Netdev | Subject::Module => {
-                Subject::Node
-            }
             Subject::Port => Subject::Device,
-            Subject::Gid | Subject::Counter => Subject::Port,
+            Subject::Gid | Subject::Counter | Subject::Traffic => Subject::Port,
+            Subject::GpuNic => Subject::Gpu,
+            _ => Subject::Node,
         })
     }
 

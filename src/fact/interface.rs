@@ -1,0 +1,30 @@
+//! The facts of a network interface, as getifaddrs(3) lists them: NCCL, MPI and Gloo choose among these.
+
+use std::sync::Arc;
+
+use super::Bytes;
+use super::schema::subject;
+
+subject! {
+    /// A network interface, as getifaddrs(3) lists them: NCCL, MPI and Gloo choose among these.
+    Interface = "interface" from "interface";
+
+    /// Whether it is administratively up. Source: IFF_UP, netlink RTM_GETLINK.
+    UP: bool = "up" from "interface";
+    /// Whether it can pass packets. Source: IFF_RUNNING, netlink RTM_GETLINK.
+    RUNNING: bool = "running" from "interface";
+    /// Whether it is a loopback interface. Source: IFF_LOOPBACK, netlink RTM_GETLINK.
+    LOOPBACK: bool = "loopback" from "interface";
+    /// Its index in this network namespace. Source: netlink RTM_GETLINK.
+    INDEX: u64 = "index" from "interface";
+    /// MTU. Source: IFLA_MTU, netlink RTM_GETLINK.
+    MTU: Bytes = "mtu" from "interface";
+    /// The kind of a software interface (bridge, bond, vlan, veth, tun, vxlan), "none" for hardware and loopback. Source: IFLA_INFO_KIND.
+    KIND: Arc<str> = "kind" from "interface";
+    /// Whether it belongs to a device: /sys/class/net/NAME/device is there.
+    PHYSICAL: bool = "physical" from "interface";
+    /// The bond or bridge that it is a member of; "none" where it is of none. Source: IFLA_MASTER.
+    MASTER: Arc<str> = "master" from "interface";
+    /// Its addresses with their prefix lengths, as "10.0.0.1/24", in the kernel's order: IPv4, then IPv6. Source: netlink RTM_GETADDR.
+    ADDRESSES: Arc<[Arc<str>]> = "addresses" from "interface";
+}

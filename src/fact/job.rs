@@ -1,0 +1,11 @@
+//! The facts of a process of a running job, named with --as: the limits and the environment that count.
+
+use super::schema::subject;
+
+subject! {
+    /// A process of a running job, named with --as: the limits and the environment that count.
+    Job = "job" from "job";
+
+    /// Its process id.
+    PID: u64 = "pid" from "job";
+}

@@ -1,0 +1,11 @@
+//! The facts of a process that hogs the CPU or memory, or that is stuck in the kernel.
+
+use super::schema::subject;
+
+subject! {
+    /// A process that hogs the CPU or memory, or that is stuck in the kernel.
+    Process = "process" from "process";
+
+    /// Its process id.
+    PID: u64 = "pid" from "process";
+}

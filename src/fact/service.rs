@@ -1,0 +1,11 @@
+//! The facts of a service of the system that matters to RDMA, GPUs or latency.
+
+use super::schema::subject;
+
+subject! {
+    /// A service of the system that matters to RDMA, GPUs or latency.
+    Service = "service" from "service";
+
+    /// Whether it runs.
+    ACTIVE: bool = "active" from "service";
+}
