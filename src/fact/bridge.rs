@@ -8,6 +8,6 @@ subject! {
     /// A PCIe bridge on the path of a GPU or of an RDMA function.
     Bridge = "bridge" from "derive";
 
-    /// Its PCI address.
+    /// The PCI address of the bridge.
     PCI: Arc<str> = "pci" from "derive";
 }

@@ -8,6 +8,6 @@ subject! {
     /// What must get through the node's packet filter: a protocol, ports, a direction, an interface.
     Flow = "flow" from "derive";
 
-    /// tcp or udp.
+    /// The protocol: tcp or udp.
     PROTOCOL: Arc<str> = "protocol" from "derive";
 }

@@ -17,7 +17,7 @@ subject! {
     LOOPBACK: bool = "loopback" from "interface";
     /// Its index in this network namespace. Source: netlink RTM_GETLINK.
     INDEX: u64 = "index" from "interface";
-    /// MTU. Source: IFLA_MTU, netlink RTM_GETLINK.
+    /// The MTU. Source: IFLA_MTU, netlink RTM_GETLINK.
     MTU: Bytes = "mtu" from "interface";
     /// The kind of a software interface (bridge, bond, vlan, veth, tun, vxlan), "none" for hardware and loopback. Source: IFLA_INFO_KIND.
     KIND: Arc<str> = "kind" from "interface";

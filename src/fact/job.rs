@@ -6,6 +6,6 @@ subject! {
     /// A process of a running job, named with --as: the limits and the environment that count.
     Job = "job" from "job";
 
-    /// Its process id.
+    /// The id of the process.
     PID: u64 = "pid" from "job";
 }

@@ -166,4 +166,6 @@ subject! {
     LIDS_DISTINCT: bool = "lids_distinct" from "derive";
     /// The ports that share a LID in one subnet.
     SHARED_LIDS: Arc<str> = "shared_lids" from "derive";
+    /// The NCCL version that a job on this node would load, as "2.27.5". Source: the library files that are found, manual page rdma-doctor-nccl-env(1).
+    NCCL_VERSION: Arc<str> = "nccl_version" from "nccl";
 }

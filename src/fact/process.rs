@@ -6,6 +6,6 @@ subject! {
     /// A process that hogs the CPU or memory, or that is stuck in the kernel.
     Process = "process" from "process";
 
-    /// Its process id.
+    /// The id of the process.
     PID: u64 = "pid" from "process";
 }

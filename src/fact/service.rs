@@ -6,6 +6,6 @@ subject! {
     /// A service of the system that matters to RDMA, GPUs or latency.
     Service = "service" from "service";
 
-    /// Whether it runs.
+    /// Whether the service runs.
     ACTIVE: bool = "active" from "service";
 }

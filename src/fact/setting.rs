@@ -8,6 +8,6 @@ subject! {
     /// A setting beside NCCL's that decides where traffic goes: of Gloo, UCX, Open MPI, libfabric, the launcher.
     Setting = "setting" from "setting";
 
-    /// Its value.
+    /// The value that is in effect.
     VALUE: Arc<str> = "value" from "setting";
 }
