@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::fact::bridge::PortType;
-use crate::fact::hop::{Carries, Rest};
+use crate::fact::hop::Rest;
 use crate::fact::pcie::LinkKeys;
 use crate::fact::{
     BitRate, Bytes, Fact, Facts, Gap, Id, Key, Membership, Origin, PerSecond, Subject, Typed,
@@ -68,8 +68,8 @@ pub(super) fn endpoints(facts: &Facts, node: Id) -> (Vec<Endpoint>, Option<Gap>)
 struct Link {
     upper: Arc<str>,
     lower: Arc<str>,
-    gpu: bool,
-    nic: bool,
+    /// The RDMA functions below it.
+    nics: Vec<Id>,
 }
 
 /// Works out the hops of a node, and what follows from them for GPUs and functions.
@@ -102,15 +102,15 @@ pub fn derive(facts: &mut Facts, node: Id) {
             let link = links.entry(key.clone()).or_insert_with(|| Link {
                 upper: Arc::clone(upper),
                 lower: Arc::clone(lower),
-                gpu: false,
-                nic: false,
+                nics: Vec::new(),
             });
             // A card's first function stands for it.
             if *lower < link.lower {
                 link.lower = Arc::clone(lower);
             }
-            link.gpu |= endpoint.is_gpu;
-            link.nic |= !endpoint.is_gpu;
+            if !endpoint.is_gpu {
+                link.nics.push(endpoint.id);
+            }
             keys.push(key);
         }
         hops_of.push((at, keys));
@@ -118,7 +118,9 @@ pub fn derive(facts: &mut Facts, node: Id) {
     let mut ids = BTreeMap::new();
     for (key, link) in links {
         let id = facts.instance(Subject::Hop, node, &link.lower);
-        describe(facts, node, id, &link, open.as_ref());
+        describe(facts, node, id, &link);
+        let needed = needed(facts, &link.nics, open.as_ref());
+        facts.set(id, hop::NEEDED, needed);
         ids.insert(key, id);
     }
     let members = match open {
@@ -134,8 +136,16 @@ pub fn derive(facts: &mut Facts, node: Id) {
             .iter()
             .filter_map(|key| ids.get(key).copied())
             .collect();
+        let related = facts.related(endpoint.id).iter().copied();
+        let devices: Vec<Id> = related
+            .filter(|id| facts.subject(*id) == Subject::Device)
+            .collect();
         for hop in &hops {
             facts.relate(endpoint.id, *hop);
+            // The device of a function, and so its ports, suffer with it.
+            for device in &devices {
+                facts.relate(*device, *hop);
+            }
         }
         summarise(facts, node, endpoint, &hops);
     }
@@ -198,17 +208,10 @@ fn both<A: Clone, B: Clone, C>(
     }
 }
 
-fn describe(facts: &mut Facts, node: Id, id: Id, link: &Link, open: Option<&Gap>) {
+fn describe(facts: &mut Facts, node: Id, id: Id, link: &Link) {
     let Link { upper, lower, .. } = link;
     let how = format!("{upper} and {lower}");
     facts.set(id, hop::UPPER, Fact::derived(Arc::clone(upper), "the path"));
-    let carries = match (link.gpu, link.nic, open) {
-        (true, true, _) => Fact::derived(Carries::Both, "the paths that have it"),
-        (_, _, Some(gap)) => Fact::Unknown(gap.clone()),
-        (true, false, None) => Fact::derived(Carries::Gpu, "the paths that have it"),
-        (false, ..) => Fact::derived(Carries::Nic, "the paths that have it"),
-    };
-    facts.set(id, hop::CARRIES, carries);
     let rest = rest(facts, node, link);
     facts.set(id, hop::REST, rest);
 
@@ -240,9 +243,25 @@ fn describe(facts: &mut Facts, node: Id, id: Id, link: &Link, open: Option<&Gap>
     errors(facts, node, id, link);
 }
 
+/// What the fastest port below a link needs of it.
+fn needed(facts: &Facts, nics: &[Id], open: Option<&Gap>) -> Fact<BitRate> {
+    let mut most = BitRate(0);
+    let mut open = open.cloned();
+    for nic in nics {
+        match facts.get(*nic, function::PORT_RATE) {
+            Fact::Known(rate, _) => most = most.max(rate),
+            Fact::Unknown(gap) => open = open.or(Some(gap)),
+        }
+    }
+    match open {
+        Some(gap) => Fact::Unknown(gap),
+        None => Fact::derived(most, "the fastest port in use below it"),
+    }
+}
+
 /// A GPU lowers its link while it has nothing to do, and so does the bridge on an AMD GPU's own board.
 fn rest(facts: &Facts, node: Id, link: &Link) -> Fact<Rest> {
-    if link.nic {
+    if !link.nics.is_empty() {
         return Fact::derived(Rest::Nothing, "an RDMA function is below it");
     }
     let id = match facts.find(Subject::Gpu, node, &link.lower) {
@@ -376,8 +395,6 @@ fn summarise(facts: &mut Facts, node: Id, endpoint: &Endpoint, hops: &[Id]) {
         facts.set(id, gpu::NARROWEST_HOP, name);
         facts.set(id, gpu::PATH_BANDWIDTH, carried);
         facts.set(id, gpu::SLOT_BANDWIDTH, slot);
-        facts.set(id, gpu::PATH_PAYLOAD, payload);
-        facts.set(id, gpu::PATH_PAYLOAD_SUPPORTED, supported);
     } else {
         facts.set(id, function::NARROWEST_HOP, name);
         facts.set(id, function::PATH_BANDWIDTH, carried);
