@@ -403,3 +403,182 @@ fn summarise(facts: &mut Facts, node: Id, endpoint: &Endpoint, hops: &[Id]) {
         facts.set(id, function::PATH_PAYLOAD_SUPPORTED, supported);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::derive::testing::{node, stated};
+
+    #[test]
+    fn the_kernels_own_numbers() {
+        for (generation, width, written) in [
+            (1, 1, "2 Gb/s"),
+            (2, 8, "32 Gb/s"),
+            (3, 16, "126.016 Gb/s"),
+            (4, 16, "252.048 Gb/s"),
+            (5, 16, "504.112 Gb/s"),
+            (6, 16, "1024 Gb/s"),
+        ] {
+            let rate = bandwidth(generation, width).map(|rate| rate.to_string());
+            assert_eq!(rate.as_deref(), Some(written), "Gen{generation} x{width}");
+        }
+        assert_eq!(bandwidth(7, 16), None);
+    }
+
+    /// A function on a path, with the link that it has and could have.
+    fn link(
+        facts: &mut Facts,
+        node: Id,
+        subject: Subject,
+        name: &str,
+        now: (u64, u64),
+        max: (u64, u64),
+    ) -> Id {
+        let id = facts.instance(subject, node, name);
+        let keys = match subject {
+            Subject::Bridge => &bridge::LINK,
+            Subject::Gpu => &gpu::LINK,
+            _ => &function::LINK,
+        };
+        for (key, value) in [
+            (keys.generation, now.0),
+            (keys.width, now.1),
+            (keys.max_generation, max.0),
+            (keys.max_width, max.1),
+        ] {
+            facts.set(id, key, stated(value));
+        }
+        id
+    }
+
+    /// A switch with an adapter and an idle GPU below it; the kinds of the ports are known to root only.
+    fn machine(root: bool) -> (Facts, Id) {
+        let mut facts = Facts::new();
+        let n = node(&mut facts);
+        facts.set_members(Subject::Gpu, n, Membership::Known(Origin::Stated));
+        for (name, kind) in [
+            ("0000:15:01.0", PortType::Root),
+            ("0000:16:00.0", PortType::Upstream),
+            ("0000:17:00.0", PortType::Downstream),
+            ("0000:17:01.0", PortType::Downstream),
+        ] {
+            let now = if name == "0000:17:01.0" {
+                (1, 16)
+            } else {
+                (5, 16)
+            };
+            let id = link(&mut facts, n, Subject::Bridge, name, now, (5, 16));
+            facts.set(id, bridge::ID, stated("1000:c030".into()));
+            if root {
+                facts.set(id, bridge::KIND, stated(kind));
+            }
+        }
+        for (subject, name, port) in [
+            (Subject::Function, "0000:18:00.0", "0000:17:00.0"),
+            (Subject::Function, "0000:18:00.1", "0000:17:00.0"),
+            (Subject::Gpu, "0000:19:00.0", "0000:17:01.0"),
+        ] {
+            let (now, max) = match subject {
+                Subject::Gpu => ((1, 16), (5, 16)),
+                _ => ((5, 8), (5, 16)),
+            };
+            let id = link(&mut facts, n, subject, name, now, max);
+            let path: Arc<[Arc<str>]> = ["pci0000:15", "0000:15:01.0", "0000:16:00.0", port, name]
+                .into_iter()
+                .map(Arc::from)
+                .collect();
+            if subject == Subject::Gpu {
+                facts.set(id, gpu::PATH, stated(path));
+                facts.set(id, gpu::ID, stated("10de:2330".into()));
+            } else {
+                facts.set(id, function::PATH, stated(path));
+                facts.set(id, function::PORT_RATE, stated(BitRate(200_000_000_000)));
+            }
+        }
+        derive(&mut facts, n);
+        (facts, n)
+    }
+
+    #[test]
+    fn each_link_once_and_none_inside_the_switch() {
+        for root in [true, false] {
+            let (facts, n) = machine(root);
+            let names: Vec<&str> = facts.all(Subject::Hop).map(|id| facts.name(id)).collect();
+            assert_eq!(
+                names,
+                ["0000:16:00.0", "0000:18:00.0", "0000:19:00.0"],
+                "root: {root}"
+            );
+            assert!(facts.members(Subject::Hop, n).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_narrow_adapter_and_a_resting_gpu() {
+        let (facts, n) = machine(true);
+        let of = |name: &str| facts.find(Subject::Hop, n, name).unwrap();
+        let nic = of("0000:18:00.0");
+        assert_eq!(
+            facts.known(nic, hop::UPPER).as_deref(),
+            Some("0000:17:00.0")
+        );
+        assert_eq!(facts.known(nic, hop::BANDWIDTH), bandwidth(5, 8));
+        assert_eq!(facts.known(nic, hop::POSSIBLE_BANDWIDTH), bandwidth(5, 16));
+        assert_eq!(facts.known(nic, hop::REST), Some(Rest::Nothing));
+        assert_eq!(
+            facts.known(nic, hop::NEEDED),
+            Some(BitRate(200_000_000_000))
+        );
+        assert_eq!(
+            facts.known(of("0000:19:00.0"), hop::REST),
+            Some(Rest::Speed)
+        );
+        assert_eq!(
+            facts.known(of("0000:19:00.0"), hop::NEEDED),
+            Some(BitRate(0))
+        );
+        let gpu = facts.find(Subject::Gpu, n, "0000:19:00.0").unwrap();
+        assert_eq!(
+            facts.known(gpu, gpu::PATH_BANDWIDTH),
+            bandwidth(5, 16),
+            "at its best"
+        );
+        let function = facts.find(Subject::Function, n, "0000:18:00.1").unwrap();
+        assert_eq!(
+            facts.known(function, function::PATH_BANDWIDTH),
+            bandwidth(5, 8)
+        );
+        assert_eq!(
+            facts.known(function, function::NARROWEST_HOP).as_deref(),
+            Some("0000:18:00.0"),
+            "the functions of a card share its link"
+        );
+    }
+
+    #[test]
+    fn a_place_that_tells_nothing_leaves_the_hops_open() {
+        // Three functions below the host bridge: without the kinds nobody knows which two have a link between them.
+        let mut facts = Facts::new();
+        let n = node(&mut facts);
+        facts.set_members(Subject::Gpu, n, Membership::Known(Origin::Stated));
+        for name in ["0000:00:01.0", "0000:01:00.0"] {
+            link(&mut facts, n, Subject::Bridge, name, (3, 8), (3, 8));
+        }
+        let id = link(
+            &mut facts,
+            n,
+            Subject::Function,
+            "0000:02:00.0",
+            (3, 8),
+            (3, 8),
+        );
+        let path: Arc<[Arc<str>]> = ["pci0000:00", "0000:00:01.0", "0000:01:00.0", "0000:02:00.0"]
+            .into_iter()
+            .map(Arc::from)
+            .collect();
+        facts.set(id, function::PATH, stated(path));
+        derive(&mut facts, n);
+        assert!(facts.members(Subject::Hop, n).is_err());
+        assert_eq!(facts.known(id, function::PATH_BANDWIDTH), None);
+    }
+}
