@@ -64,6 +64,10 @@ pub(super) fn endpoints(facts: &Facts, node: Id) -> (Vec<Endpoint>, Option<Gap>)
     (found, open)
 }
 
+/// What tells links apart: the port above, and the device below without the number of its function, since the functions of a card
+/// share its link.
+type LinkName = (Arc<str>, String);
+
 /// A link while it is being put together.
 struct Link {
     upper: Arc<str>,
@@ -75,10 +79,9 @@ struct Link {
 /// Works out the hops of a node, and what follows from them for GPUs and functions.
 pub fn derive(facts: &mut Facts, node: Id) {
     let (endpoints, mut open) = endpoints(facts, node);
-    // The functions of one card share its link: by the port above and the device's number, without that of the function.
-    let mut links: BTreeMap<(Arc<str>, String), Link> = BTreeMap::new();
-    let mut hops_of: Vec<(usize, Vec<(Arc<str>, String)>)> = Vec::new();
-    for (at, endpoint) in endpoints.iter().enumerate() {
+    let mut links: BTreeMap<LinkName, Link> = BTreeMap::new();
+    let mut paths: Vec<Vec<LinkName>> = Vec::new();
+    for endpoint in &endpoints {
         let mut keys = Vec::new();
         let functions = endpoint.path.get(1..).unwrap_or_default();
         for (place, pair) in functions.windows(2).enumerate() {
@@ -113,7 +116,7 @@ pub fn derive(facts: &mut Facts, node: Id) {
             }
             keys.push(key);
         }
-        hops_of.push((at, keys));
+        paths.push(keys);
     }
     let mut ids = BTreeMap::new();
     for (key, link) in links {
@@ -128,10 +131,7 @@ pub fn derive(facts: &mut Facts, node: Id) {
         None => Membership::Known(Origin::derived("the paths of GPUs and RDMA functions")),
     };
     facts.set_members(Subject::Hop, node, members);
-    for (at, keys) in hops_of {
-        let Some(endpoint) = endpoints.get(at) else {
-            continue;
-        };
+    for (endpoint, keys) in endpoints.iter().zip(paths) {
         let hops: Vec<Id> = keys
             .iter()
             .filter_map(|key| ids.get(key).copied())

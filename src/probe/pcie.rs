@@ -8,10 +8,11 @@ mod tests;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use self::config::{Config, Express, Hidden};
 use super::pci::{DEVICES, Signs, is_adapter_class, place};
-use super::{Ask, BUDGET, Probe, gpu};
+use super::{Ask, Probe, gpu};
 use crate::fact::bridge::{self, PortType};
 use crate::fact::function::{self, Feature};
 use crate::fact::node::Iommu;
@@ -25,7 +26,8 @@ use crate::source::{Errno, Question, Refusal};
 pub const PROBE: Probe = Probe {
     name: "pcie",
     about: "PCIe links, bridges and the IOMMU",
-    budget: BUDGET,
+    // A hypervisor may take a microsecond or a millisecond for each of the thousand words of a configuration space.
+    budget: Duration::from_secs(5),
     run,
 };
 

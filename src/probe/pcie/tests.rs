@@ -104,7 +104,7 @@ fn what_is_hidden_is_not_absent() {
     assert!(part.config().express().is_ok());
     assert_eq!(part.config().acs(), Err(Hidden::NotExtended));
     // A conventional function has none of all that.
-    let conventional = Space(vec![0x86, 0x80, 0, 0, 0, 0, 0, 0].repeat(32));
+    let conventional = Space([0x86, 0x80, 0, 0, 0, 0, 0, 0].repeat(32));
     assert_eq!(conventional.config().express(), Ok(None));
     assert_eq!(conventional.config().acs(), Ok(None));
     assert_eq!(Config::new(&[0xff; 4096]).unwrap_err(), Hidden::OffBus);
