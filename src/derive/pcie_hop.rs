@@ -514,6 +514,28 @@ mod tests {
     }
 
     #[test]
+    fn the_links_of_an_adapter_behind_two_switches() {
+        // An adapter of a DGX A100, as sysfs has it there.
+        let path = [
+            "0000:00:01.1",
+            "0000:01:00.0",
+            "0000:02:04.0",
+            "0000:0a:00.0",
+            "0000:0b:00.0",
+            "0000:0c:00.0",
+        ];
+        let mut facts = Facts::new();
+        let n = node(&mut facts);
+        let below: Vec<&str> = path
+            .windows(2)
+            .enumerate()
+            .filter(|(place, pair)| is_link(&facts, n, pair[0], *place, path.len()) == Ok(true))
+            .map(|(_, pair)| pair[1])
+            .collect();
+        assert_eq!(below, ["0000:01:00.0", "0000:0a:00.0", "0000:0c:00.0"]);
+    }
+
+    #[test]
     fn a_narrow_adapter_and_a_resting_gpu() {
         let (facts, n) = machine(true);
         let of = |name: &str| facts.find(Subject::Hop, n, name).unwrap();

@@ -29,7 +29,9 @@ impl Groups {
             Presence::Present(names, origin) => Fact::Known(names, origin),
             // A kernel without CONFIG_IOMMU_API has no such directory.
             Presence::Absent(origin) => Fact::Known(Arc::default(), origin),
-            Presence::Unknown(gap) => Fact::Unknown(gap),
+            Presence::Unknown(gap) => without_tables(ask)
+                .ok_or(gap)
+                .map_or_else(Fact::Unknown, |origin| Fact::Known(Arc::default(), origin)),
         };
         Groups {
             listed,
@@ -98,6 +100,19 @@ impl Groups {
             .map(|group| self.kind(ask, group))
             .collect();
         together(&first, &origin)
+    }
+}
+
+/// Where the firmware's tables say that there is no IOMMU at all: neither Intel's (DMAR), AMD's (IVRS), ARM's (IORT) nor a virtual
+/// one (VIOT) among them, though there are tables.
+fn without_tables(ask: &Ask<'_>) -> Option<Origin> {
+    match ask.names("/sys/firmware/acpi/tables") {
+        Fact::Known(names, origin) => {
+            let has = |wanted: &str| names.iter().any(|name| name.starts_with(wanted));
+            let none = !["DMAR", "IVRS", "IORT", "VIOT"].into_iter().any(has);
+            (has("FACP") && none).then_some(origin)
+        }
+        Fact::Unknown(_) => None,
     }
 }
 

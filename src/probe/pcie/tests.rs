@@ -260,6 +260,15 @@ fn without_groups_the_iommu_is_off_and_unlisted_it_is_unknown() {
         ],
     );
     assert_eq!(facts.known(node, node::IOMMU), Some(Iommu::Off));
+    // A gathered tree without the groups: the firmware's tables tell that there is none, not what one does.
+    let tables = |names: &str| {
+        let line = format!(r#"{{"q":{{"list":"/sys/firmware/acpi/tables"}},"names":[{names}]}}"#);
+        let (facts, node) = run(&PROBE, &[&line]);
+        facts.known(node, node::IOMMU)
+    };
+    assert_eq!(tables(r#""APIC","DSDT","FACP","data""#), Some(Iommu::Off));
+    assert_eq!(tables(r#""APIC","DMAR","FACP""#), None);
+    assert_eq!(tables(""), None);
     let (facts, node) = run(&PROBE, &[]);
     assert_eq!(facts.known(node, node::IOMMU), None);
     assert!(facts.members(Subject::Bridge, node).is_err());
