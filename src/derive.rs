@@ -11,6 +11,10 @@ pub mod intended;
 pub mod module_wanted;
 pub mod mtu;
 pub mod netdev_of_port;
+pub mod pcie_hop;
+pub mod pcie_need;
+pub mod pcie_peers;
+pub mod pcie_slot;
 pub mod port_state;
 pub mod relations;
 pub mod tally;
@@ -33,6 +37,10 @@ pub fn derive(facts: &mut Facts) {
         module_wanted::derive(facts, node);
         relations::derive(facts, node);
         tally::node(facts, node);
+        pcie_need::derive(facts, node);
+        pcie_hop::derive(facts, node);
+        pcie_slot::derive(facts, node);
+        pcie_peers::derive(facts, node);
     }
 }
 

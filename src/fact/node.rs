@@ -88,6 +88,34 @@ words! {
     }
 }
 
+words! {
+    /// What the IOMMU does to the addresses that devices use.
+    pub enum Iommu {
+        /// There is none, or it is off.
+        Off = "off",
+        /// It leaves them as they are (passthrough).
+        Identity = "identity",
+        /// It translates them.
+        Translating = "translating",
+        /// It translates those of some devices and not of others.
+        Mixed = "mixed",
+    }
+}
+
+words! {
+    /// Whose architecture the CPU has.
+    pub enum CpuVendor {
+        /// x86 of Intel.
+        Intel = "intel",
+        /// x86 of AMD.
+        Amd = "amd",
+        /// 64-bit ARM: NVIDIA Grace, Ampere, Graviton and others.
+        Arm = "arm",
+        /// Any other.
+        Other = "other",
+    }
+}
+
 subject! {
     /// A machine, or the container on it in which the doctor runs.
     Node = "node" from "derive";
@@ -168,4 +196,15 @@ subject! {
     SHARED_LIDS: Arc<str> = "shared_lids" from "derive";
     /// The NCCL version that a job on this node would load, as "2.27.5". Source: the library files that are found, manual page rdma-doctor-nccl-env(1).
     NCCL_VERSION: Arc<str> = "nccl_version" from "nccl";
+    /// How many GPUs the PCI bus has.
+    GPUS: u64 = "gpus" from "derive";
+    /// What the IOMMU does to the addresses of GPUs and RDMA functions; where there are none, to those of the first devices.
+    /// Source: /sys/kernel/iommu_groups/*/type.
+    IOMMU: Iommu = "iommu" from "pcie";
+    /// The GPUs and RDMA functions whose addresses the IOMMU translates. Source: /sys/kernel/iommu_groups/*/type.
+    IOMMU_TRANSLATED: Arc<[Arc<str>]> = "iommu_translated" from "pcie";
+    /// What the kernel was told of the IOMMU when it booted; "none" where nothing. Source: /proc/cmdline.
+    IOMMU_PARAMETERS: Arc<str> = "iommu_parameters" from "pcie";
+    /// Whose architecture the CPU has. Source: /sys/devices/system/cpu/modalias.
+    CPU_VENDOR: CpuVendor = "cpu_vendor" from "pcie";
 }
