@@ -85,11 +85,7 @@ subject! {
     DISCARD_RATE: PerSecond = "discard_rate" from "qos";
     /// Pause frames sent, of the link and of all priorities, between two readings. Source: tx_pause_ctrl_phy, else tx_prioN_pause.
     PAUSE_SENT_RATE: PerSecond = "pause_sent_rate" from "qos";
-    /// Whether the netdevs of the node's equal, intended ports have one setting of PFC, trust and DSCP map.
-    QOS_AS_SIBLINGS: bool = "qos_as_siblings" from "derive";
-    /// What differs from most of the equal netdevs: "PFC 3 here, none there".
-    QOS_DIFFERENCE: Arc<str> = "qos_difference" from "derive";
-    /// Whether the switch announces other priorities with PFC than it has.
+    /// Whether the switch announces the same priorities with PFC as it has.
     PFC_AS_SWITCH: bool = "pfc_as_switch" from "derive";
     /// Reverse path filter in force: 0 none, 1 strict, 2 loose. Source: /proc/sys/net/ipv4/conf, the larger of all's and its own.
     RP_FILTER: u64 = "rp_filter" from "rail";
@@ -112,7 +108,7 @@ subject! {
     /// Whether another intended netdev of a RoCE port has one of its addresses.
     ADDRESS_SHARED: bool = "address_shared" from "derive";
     /// The netdev by which the kernel answers peers of its own network; "none" where there is no route. Rules and tables are followed.
-    ANSWERS_BY: Arc<str> = "answers_by" from "derive";
+    ANSWERS_BY: Arc<str> = "answers_by" from "rail";
     /// Whether the kernel answers peers of its own network by it, and not by another netdev.
-    ANSWERS_ITSELF: bool = "answers_itself" from "derive";
+    ANSWERS_ITSELF: bool = "answers_itself" from "rail";
 }

@@ -4,6 +4,8 @@ mod parse;
 #[cfg(test)]
 mod tests;
 
+pub(super) use parse::default_routes;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
