@@ -12,8 +12,10 @@ pub mod module_wanted;
 pub mod mtu;
 pub mod netdev_of_port;
 pub mod port_state;
+pub mod rail;
 pub mod relations;
 pub mod tally;
+pub mod traffic;
 
 use crate::fact::{Facts, Subject};
 
@@ -31,6 +33,8 @@ pub fn derive(facts: &mut Facts) {
         counter_rate::derive(facts, node);
         host_limits::derive(facts, node);
         module_wanted::derive(facts, node);
+        traffic::derive(facts, node);
+        rail::derive(facts, node);
         relations::derive(facts, node);
         tally::node(facts, node);
     }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::Seconds;
 use super::schema::subject;
 
 subject! {
@@ -17,8 +16,6 @@ subject! {
     HASH: Arc<str> = "hash" from "rail";
     /// Whether it watches its members' links, by MII or by ARP. Source: sysfs bonding/miimon, bonding/arp_interval.
     WATCHES: bool = "watches" from "rail";
-    /// How often it looks at its members' links; 0 where it does not. Source: sysfs bonding/miimon.
-    MIIMON: Seconds = "miimon" from "rail";
     /// Its members. Source: sysfs bonding/slaves.
     MEMBERS: Arc<[Arc<str>]> = "members" from "rail";
     /// How many members it has.

@@ -168,4 +168,8 @@ subject! {
     SHARED_LIDS: Arc<str> = "shared_lids" from "derive";
     /// The NCCL version that a job on this node would load, as "2.27.5". Source: the library files that are found, manual page rdma-doctor-nccl-env(1).
     NCCL_VERSION: Arc<str> = "nccl_version" from "nccl";
+    /// Whether all ports that RoCE traffic uses treat it alike: class, trust, PFC, priority.
+    QOS_AGREES: bool = "qos_agrees" from "derive";
+    /// How ports treat RoCE traffic, where they differ: which port does what.
+    QOS: Arc<str> = "qos" from "derive";
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::fact::{BitRate, Fact, Facts, Gap, Id, Presence, Seconds, bond};
+use crate::fact::{BitRate, Fact, Facts, Gap, Id, Presence, bond};
 use crate::probe::netdev::NET;
 use crate::probe::{Ask, whole_number};
 
@@ -49,8 +49,6 @@ pub(super) fn describe(
         (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap.clone()),
     };
     facts.set(id, bond::WATCHES, watches);
-    let milliseconds = miimon.map(|ms| Seconds(ms as f64 / 1e3));
-    facts.set(id, bond::MIIMON, milliseconds);
     let (members, origin) = match members {
         Fact::Known(members, origin) => (members, origin),
         Fact::Unknown(gap) => {

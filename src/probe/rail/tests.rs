@@ -1,7 +1,6 @@
 use super::super::testing::{known, run};
 use super::routing::testing::{route, rule};
 use super::*;
-use crate::fact::Seconds;
 use crate::source::wire::to_hex;
 
 /// Two soft-RoCE devices on eth2 (index 3) and eth3 (index 4).
@@ -170,7 +169,7 @@ fn a_healthy_bond() {
     assert_eq!(facts.known(id, bond::MODE).as_deref(), Some("802.3ad"));
     assert_eq!(facts.known(id, bond::ROCE), Some(true));
     assert_eq!(facts.known(id, bond::HASH).as_deref(), Some("layer3+4"));
-    assert_eq!(facts.known(id, bond::MIIMON), Some(Seconds(0.1)));
+    assert_eq!(facts.known(id, bond::WATCHES), Some(true));
     assert_eq!(facts.known(id, bond::DOWN_COUNT), Some(0));
     assert_eq!(facts.known(id, bond::LINK_FAILURES), Some(2));
     assert_eq!(facts.known(id, bond::PARTNER), Some(true));
