@@ -489,6 +489,7 @@ fn treatment(facts: &Facts, id: Id) -> Result<String, Gap> {
 mod tests {
     use super::super::testing::*;
     use super::*;
+    use crate::fact::Origin;
 
     fn texts(items: &[&str]) -> Arc<[Arc<str>]> {
         items.iter().map(|item| Arc::from(*item)).collect()
