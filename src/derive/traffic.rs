@@ -3,7 +3,7 @@
 //! 1. The traffic class is what the vendor's mlx5 forces on the port, whatever the application asks for; else NCCL_IB_TC;
 //!    else NCCL's default, 0.
 //! 2. Its upper six bits are the DSCP. 3. Where the port trusts DSCP, its map gives the priority; where it trusts PCP, a packet
-//!    without service level has priority 0. 4. PFC on that priority, or pause of the whole link, keeps packets from being dropped.
+//!    without a VLAN has priority 0. 4. PFC on that priority, or pause of the whole link, keeps packets from being dropped.
 //! 5. ECN on that priority keeps queues from filling.
 
 use std::collections::BTreeMap;
@@ -16,8 +16,8 @@ use crate::fact::netdev::Trust;
 use crate::fact::port::{LinkLayer, PortState};
 use crate::fact::traffic::{self, BrokenAt, ClassSource};
 use crate::fact::{
-    Bytes, Fact, Facts, Gap, Id, Key, Membership, Percent, Subject, Typed, device, netdev, node,
-    port, variable,
+    Bytes, Fact, Facts, Gap, Id, Key, Membership, Percent, Subject, Typed, device, gid, netdev,
+    node, port, variable,
 };
 
 /// Makes the traffic of each Ethernet port, and follows it.
@@ -163,13 +163,7 @@ fn follow(facts: &mut Facts, node: Id, port: Id, id: Id, settings: &Settings) {
             .clone()
             .and_then(|n| value(facts, n, netdev::DSCP_PRIORITIES)),
         pfc: netdev.clone().and_then(|n| value(facts, n, netdev::PFC)),
-        untagged: match &settings.service_level {
-            Ok(Some(level)) if number(level) != 0 => Err(Gap::missing(
-                "the priority of a service level (NCCL_IB_SL) without trust in DSCP",
-            )),
-            Ok(_) => Ok(0),
-            Err(gap) => Err(gap.clone()),
-        },
+        untagged: untagged(facts, port, settings),
     };
     let pause = match (
         netdev
@@ -238,6 +232,28 @@ fn follow(facts: &mut Facts, node: Id, port: Id, id: Id, settings: &Settings) {
         state(facts, id, traffic::CMA_PFC, pfc);
     }
     state(facts, id, traffic::CMA_SET, set);
+}
+
+/// The priority of the port's packets where it trusts their tags: 0 without a VLAN, whose tag has the service level otherwise.
+fn untagged(facts: &Facts, port: Id, settings: &Settings) -> Result<u64, Gap> {
+    let own = value(facts, port, port::NETDEV)?;
+    let mut open = facts.members(Subject::Gid, port).err();
+    let mut vlan = false;
+    for gid in facts.below(port, Subject::Gid) {
+        match value(facts, gid, gid::NETDEV) {
+            Ok(name) => vlan |= name != own,
+            Err(gap) => open = Some(gap),
+        }
+    }
+    if let (false, None) = (vlan, open) {
+        return Ok(0);
+    }
+    match settings.service_level.clone()? {
+        Some(level) if number(&level) != 0 => Err(Gap::missing(
+            "the priority of a service level (NCCL_IB_SL) without trust in DSCP",
+        )),
+        _ => Ok(0),
+    }
 }
 
 /// Intended, active, and of RoCE: iWARP has its own transport.
@@ -600,6 +616,32 @@ mod tests {
             let t = of(&mut facts);
             assert_eq!(facts.known(t, traffic::BROKEN_AT), Some(expected));
         }
+    }
+
+    #[test]
+    fn a_tag_matters_with_a_vlan_only() {
+        let mut facts = Facts::new();
+        let (p, d) = roce(&mut facts, "mlx5_0", "eth2");
+        facts.set(p, port::CLASS_FORCED, stated(false));
+        facts.set(d, netdev::TRUST, stated(Trust::Pcp));
+        by_dscp(&mut facts, d, &["3"]);
+        variable_is(&mut facts, "NCCL_IB_SL", "3");
+        facts.set_members(Subject::Gid, p, Membership::Known(Origin::Stated));
+        let id = facts.instance(Subject::Gid, p, "mlx5_0/1 gid 3");
+        facts.set(id, gid::NETDEV, stated("eth2".into()));
+        let t = of(&mut facts);
+        assert_eq!(facts.known(t, traffic::PRIORITY), Some(0));
+        let mut facts = Facts::new();
+        // On a VLAN the tag holds the service level, and what that leads to is the adapter's own.
+        let (p, d) = roce(&mut facts, "mlx5_0", "eth2");
+        facts.set(p, port::CLASS_FORCED, stated(false));
+        facts.set(d, netdev::TRUST, stated(Trust::Pcp));
+        by_dscp(&mut facts, d, &["3"]);
+        variable_is(&mut facts, "NCCL_IB_SL", "3");
+        let id = facts.instance(Subject::Gid, p, "mlx5_0/1 gid 5");
+        facts.set(id, gid::NETDEV, stated("eth2.100".into()));
+        let t = of(&mut facts);
+        assert_eq!(facts.known(t, traffic::PRIORITY), None);
     }
 
     #[test]

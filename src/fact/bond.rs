@@ -10,7 +10,7 @@ subject! {
 
     /// Its mode, as the kernel names it: 802.3ad, active-backup. Source: sysfs bonding/mode.
     MODE: Arc<str> = "mode" from "rail";
-    /// Whether a RoCE port runs on it or on one of its members.
+    /// Whether an adapter's RoCE port runs on it or on one of its members. Soft-RoCE does not count: it sends as the kernel does.
     ROCE: bool = "roce" from "rail";
     /// What it spreads packets by: layer2, layer3+4. Source: sysfs bonding/xmit_hash_policy.
     HASH: Arc<str> = "hash" from "rail";

@@ -35,9 +35,15 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     };
     let mut texts = Texts::new(ask);
     let mut rails: BTreeSet<Arc<str>> = BTreeSet::new();
+    let mut adapters: BTreeSet<Arc<str>> = BTreeSet::new();
     for port in &ports {
         match rail_of(&mut texts, port) {
             Ok(Some(name)) => {
+                // Only soft-RoCE has the file `parent`.
+                let parent = texts.text(format!("{}/{}/parent", device::CLASS, port.device));
+                if parent.known().is_none() {
+                    adapters.insert(Arc::clone(&name));
+                }
                 rails.insert(name);
             }
             Ok(None) => {}
@@ -53,7 +59,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
             Arp::of(ask, name).in_force(&all, facts, id);
         }
     }
-    bonds(ask, facts, node, &rails, open);
+    bonds(ask, facts, node, (&rails, &adapters), open);
 }
 
 /// The netdev of an Ethernet port; none where the port is of another kind, or has none.
@@ -222,7 +228,7 @@ fn bonds(
     ask: &Ask<'_>,
     facts: &mut Facts,
     node: Id,
-    rails: &BTreeSet<Arc<str>>,
+    (rails, adapters): (&BTreeSet<Arc<str>>, &BTreeSet<Arc<str>>),
     mut open: Option<Gap>,
 ) {
     let (masters, origin) = match bonding::masters(ask) {
@@ -246,14 +252,18 @@ fn bonds(
         Fact::Unknown(gap) => open = open.or(Some(gap)),
     }
     let below_rails = stack(ask, rails, &mut open);
+    let below_adapters = stack(ask, adapters, &mut open);
     let below_routes = stack(ask, &carriers, &mut open);
     for name in &masters {
         let members = bonding::members(ask, name);
-        let of_a_rail = members
-            .known()
-            .is_some_and(|members| members.iter().any(|member| rails.contains(member)));
-        let roce = below_rails.contains(name) || of_a_rail;
-        if !roce && !below_routes.contains(name) {
+        let on = |below: &BTreeSet<Arc<str>>, ports: &BTreeSet<Arc<str>>| {
+            let members = members
+                .known()
+                .is_some_and(|members| members.iter().any(|member| ports.contains(member)));
+            members || below.contains(name)
+        };
+        let roce = on(&below_adapters, adapters);
+        if !on(&below_rails, rails) && !below_routes.contains(name) {
             if let Fact::Unknown(gap) = members {
                 open = open.or(Some(gap));
             }

@@ -153,6 +153,12 @@ impl Redactor {
         let left_out = || Refusal::NotAsked(LEFT_OUT.into());
         let (key, names) = (&self.key, &self.names);
         Ok(match (question, answer) {
+            (Question::Netlink(call), Answer::Bytes(bytes)) if is_routing(call) => {
+                as_recorded(routing::messages(key, names, &bytes).ok_or_else(left_out)?)
+            }
+            (Question::Netlink(call), Answer::Text(text)) if is_routing(call) => {
+                as_recorded(routing::messages(key, names, text.as_bytes()).ok_or_else(left_out)?)
+            }
             (Question::Netlink(call), Answer::Bytes(bytes)) if call.name.starts_with("rdma/") => {
                 Answer::Bytes(
                     netlink::messages(key, names, &bytes)
@@ -162,12 +168,6 @@ impl Redactor {
             }
             (Question::Netlink(call), Answer::Text(text)) if call.name.starts_with("rdma/") => {
                 as_recorded(netlink::messages(key, names, text.as_bytes()).ok_or_else(left_out)?)
-            }
-            (Question::Netlink(call), Answer::Bytes(bytes)) if is_routing(call) => {
-                as_recorded(routing::messages(key, names, &bytes).ok_or_else(left_out)?)
-            }
-            (Question::Netlink(call), Answer::Text(text)) if is_routing(call) => {
-                as_recorded(routing::messages(key, names, text.as_bytes()).ok_or_else(left_out)?)
             }
             (Question::Read(path), Answer::Text(text)) => match files::rule(path) {
                 Rule::PciConfig => as_recorded(files::pci_config(key, text.as_bytes())),

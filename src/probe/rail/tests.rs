@@ -167,7 +167,7 @@ fn a_healthy_bond() {
     ));
     let id = facts.all(Subject::Bond).next().unwrap();
     assert_eq!(facts.known(id, bond::MODE).as_deref(), Some("802.3ad"));
-    assert_eq!(facts.known(id, bond::ROCE), Some(true));
+    assert_eq!(facts.known(id, bond::ROCE), Some(false), "soft-RoCE");
     assert_eq!(facts.known(id, bond::HASH).as_deref(), Some("layer3+4"));
     assert_eq!(facts.known(id, bond::WATCHES), Some(true));
     assert_eq!(facts.known(id, bond::DOWN_COUNT), Some(0));
@@ -178,6 +178,24 @@ fn a_healthy_bond() {
     assert_eq!(facts.known(id, bond::SPEEDS_AGREE), Some(false));
     let speeds = facts.known(id, bond::SPEEDS).unwrap().join(", ");
     assert_eq!(speeds, "eth2 100 Gb/s, eth3 25 Gb/s");
+}
+
+#[test]
+fn an_adapters_bond() {
+    let mut lines = bond("balance-rr 0", ["up", "up"], "", [0, 0], [0, 0]);
+    for line in &mut lines {
+        if line.contains("/parent") {
+            *line = line.replace(r#""text":"eth2\n""#, r#""errno":"ENOENT""#);
+        }
+    }
+    let dir = "/sys/class/infiniband/rxe0/ports/1/gid_attrs/ndevs";
+    lines.push(format!(r#"{{"q":{{"list":"{dir}"}},"names":["0"]}}"#));
+    lines.push(format!(r#"{{"q":{{"read":"{dir}/0"}},"text":"bond0\n"}}"#));
+    let below = r#"{"q":{"list":"/sys/class/net/bond0"},"names":["lower_eth2","lower_eth3"]}"#;
+    lines.push(below.to_owned());
+    let facts = over(&lines);
+    let id = facts.all(Subject::Bond).next().unwrap();
+    assert_eq!(facts.known(id, bond::ROCE), Some(true));
 }
 
 #[test]
