@@ -15,7 +15,13 @@ pub fn derive(facts: &mut Facts, node: Id) {
     let mut others: Vec<(Id, Gap)> = Vec::new();
     let netdevs: Vec<Id> = facts.below(node, Subject::Netdev).collect();
     for &id in &netdevs {
-        match is_rail(facts, id) {
+        let rail = is_rail(facts, id);
+        let roce = match &rail {
+            Ok(rail) => Fact::derived(*rail, "the link layer of its intended ports"),
+            Err(gap) => Fact::Unknown(gap.clone()),
+        };
+        facts.set(id, netdev::ROCE, roce);
+        match rail {
             Ok(true) => rails.push(id),
             Ok(false) => nothing(facts, id),
             Err(gap) => {
@@ -258,5 +264,6 @@ mod tests {
         facts.set(management, netdev::PORTS, stated(Arc::from([])));
         derive(&mut facts, n);
         assert_eq!(facts.known(management, netdev::SHARES_NETWORK), Some(false));
+        assert_eq!(facts.known(management, netdev::ROCE), Some(false));
     }
 }

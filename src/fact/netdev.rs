@@ -111,4 +111,6 @@ subject! {
     ANSWERS_BY: Arc<str> = "answers_by" from "rail";
     /// Whether the kernel answers peers of its own network by it, and not by another netdev.
     ANSWERS_ITSELF: bool = "answers_itself" from "rail";
+    /// Whether an Ethernet port that is intended for use runs on it.
+    ROCE: bool = "roce" from "derive";
 }
