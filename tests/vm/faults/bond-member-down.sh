@@ -4,7 +4,8 @@
 # subject: bond0
 # exit: 1
 set -e
-modprobe -a bonding rdma_rxe ib_uverbs rdma_ucm ib_umad
+modprobe bonding max_bonds=0
+modprobe -a rdma_rxe ib_uverbs rdma_ucm ib_umad
 ip link add m0 type veth peer name w0
 ip link add m1 type veth peer name w1
 ip link add bond0 type bond mode active-backup miimon 100
