@@ -12,7 +12,7 @@ use super::device::{self, PortAt};
 use super::netdev::{NET, Texts, netdev_of};
 use super::{Ask, BUDGET, Probe, whole_number};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, Why, bond, netdev};
-use crate::source::Question;
+use crate::source::{Errno, Question, Refusal};
 use routing::{Network, Route, Rule};
 
 /// The probe.
@@ -81,9 +81,12 @@ fn addressing(ask: &Ask<'_>, facts: &mut Facts, node: Id, rails: &BTreeSet<Arc<s
     let routes = ask
         .bytes(Question::netlink("route/getroute", []))
         .and_then(|bytes| routing::routes(&bytes));
-    let rules = ask
-        .bytes(Question::netlink("route/getrule", []))
-        .and_then(|bytes| routing::rules(&bytes));
+    let rules = match ask.bytes(Question::netlink("route/getrule", [])) {
+        Fact::Unknown(gap) if gap.why == Why::Refused(Refusal::Errno(Errno::EOPNOTSUPP)) => {
+            Fact::Known(routing::one_table(), gap.origin)
+        }
+        said => said.and_then(|bytes| routing::rules(&bytes)),
+    };
     let mut indexes: BTreeMap<u32, Arc<str>> = BTreeMap::new();
     let mut of: Vec<(Id, Fact<u32>)> = Vec::new();
     for name in rails {

@@ -185,6 +185,26 @@ pub(super) fn rules(bytes: &[u8]) -> Result<Vec<Rule>, String> {
     Ok(all)
 }
 
+/// The one rule of a kernel that has one table (`CONFIG_IP_MULTIPLE_TABLES` unset).
+pub(super) fn one_table() -> Vec<Rule> {
+    /// `RT_TABLE_MAIN`
+    const MAIN: u32 = 254;
+    let all = Network {
+        address: 0,
+        length: 0,
+    };
+    vec![Rule {
+        priority: 0,
+        from: all,
+        to: all,
+        inverted: false,
+        special: false,
+        l3mdev: false,
+        suppressed: None,
+        action: Action::Table(MAIN),
+    }]
+}
+
 /// The interfaces by which a packet from this address to this network leaves; none where it does not leave.
 ///
 /// `Err` where it is not said: a rule looks at the address, and none is known; or it leads to a virtual router's table.
@@ -348,6 +368,13 @@ mod tests {
             way(&rules, &rails(), None, to).is_err(),
             "which address is not known"
         );
+    }
+
+    #[test]
+    fn a_kernel_with_one_table() {
+        let to = net("10.0.0.0/24");
+        let from = Some([10, 0, 0, 6].into());
+        assert_eq!(way(&one_table(), &rails(), from, to), Ok(vec![3]));
     }
 
     #[test]

@@ -253,3 +253,21 @@ fn no_module_no_bonds_and_a_bond_of_nobodys_is_left_alone() {
     let facts = over(&lines);
     assert_eq!(facts.all(Subject::Bond).count(), 0);
 }
+
+#[test]
+fn what_this_machines_kernel_says_is_understood() {
+    let machine = crate::source::live::Live::machine(0, None);
+    let ask = Ask::new(&machine);
+    // Where netlink or policy routing is forbidden or missing, that is said.
+    match ask.bytes(Question::netlink("route/getrule", [])) {
+        Fact::Known(bytes, _) => assert!(!routing::rules(&bytes).unwrap().is_empty()),
+        Fact::Unknown(gap) => assert!(matches!(gap.why, Why::Refused(Refusal::Errno(_)))),
+    }
+    match ask.bytes(Question::netlink("route/getroute", [])) {
+        Fact::Known(bytes, _) => drop(routing::routes(&bytes).unwrap()),
+        Fact::Unknown(gap) => assert!(matches!(
+            gap.why,
+            Why::Refused(Refusal::Errno(_) | Refusal::TooLarge)
+        )),
+    }
+}

@@ -32,3 +32,26 @@ pub fn ask(call: &Call) -> Result<Answer, Refusal> {
     let messages = Connection::open(NETLINK_ROUTE)?.request(RTM_GETDCB, 0, &payload)?;
     Ok(Answer::Bytes(messages.into()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(name: &str) -> Result<Answer, Refusal> {
+        ask(&Call::new("route/getdcb", [("netdev", name.into())]))
+    }
+
+    #[test]
+    fn a_device_without_bridging_and_none_at_all() {
+        // A kernel without data centre bridging knows neither.
+        let none = Err(Refusal::Errno(Errno::EOPNOTSUPP));
+        assert_eq!(asked("lo"), none);
+        let absent = asked("no-such-device");
+        assert!(absent == Err(Refusal::Errno(Errno::ENODEV)) || absent == none);
+        assert_eq!(asked(""), Err(Refusal::Errno(Errno::EINVAL)));
+        assert_eq!(
+            asked("sixteen-letters-"),
+            Err(Refusal::Errno(Errno::EINVAL))
+        );
+    }
+}
