@@ -16,8 +16,10 @@ pub mod pcie_need;
 pub mod pcie_peers;
 pub mod pcie_slot;
 pub mod port_state;
+pub mod rail;
 pub mod relations;
 pub mod tally;
+pub mod traffic;
 
 use crate::fact::{Facts, Subject};
 
@@ -35,6 +37,8 @@ pub fn derive(facts: &mut Facts) {
         counter_rate::derive(facts, node);
         host_limits::derive(facts, node);
         module_wanted::derive(facts, node);
+        traffic::derive(facts, node);
+        rail::derive(facts, node);
         relations::derive(facts, node);
         tally::node(facts, node);
         pcie_need::derive(facts, node);

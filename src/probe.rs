@@ -26,6 +26,7 @@ pub mod portinfo;
 pub mod process;
 pub mod qos;
 pub mod rail;
+mod rtnetlink;
 pub mod service;
 pub mod setting;
 pub mod storage;

@@ -207,4 +207,8 @@ subject! {
     IOMMU_PARAMETERS: Arc<str> = "iommu_parameters" from "pcie";
     /// Whose architecture the CPU has. Source: /sys/devices/system/cpu/modalias.
     CPU_VENDOR: CpuVendor = "cpu_vendor" from "pcie";
+    /// Whether all ports that RoCE traffic uses treat it alike: class, trust, PFC, priority.
+    QOS_AGREES: bool = "qos_agrees" from "derive";
+    /// How ports treat RoCE traffic, where they differ: which port does what.
+    QOS: Arc<str> = "qos" from "derive";
 }

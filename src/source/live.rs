@@ -3,9 +3,11 @@
 //! Runs inside a probe's child process: whatever hangs or crashes here costs replies, never the doctor.
 
 pub mod command;
+pub mod dcb;
 pub mod ethtool;
 pub mod files;
 pub mod netlink;
+pub mod routes;
 pub mod verbs;
 
 use std::path::{Path, PathBuf};
@@ -68,6 +70,12 @@ impl Live {
         match question {
             Question::Env(prefixes) => Ok(environment(prefixes)),
             Question::Run(argv) => command::run(argv),
+            Question::Netlink(call) if &*call.name == "route/getdcb" => dcb::ask(call),
+            Question::Netlink(call)
+                if matches!(&*call.name, "route/getroute" | "route/getrule") =>
+            {
+                routes::ask(call)
+            }
             Question::Netlink(call) => netlink::ask(call),
             Question::Call(call) if call.name.starts_with("ethtool_") => ethtool::ask(call),
             Question::Call(call) if call.name.starts_with("ibv_") => verbs::ask(call),
