@@ -204,6 +204,10 @@ impl Redactor {
             {
                 Answer::Value(Arc::new(value::module(key, &value)))
             }
+            (Question::Call(call), Answer::Value(value)) if call.name.starts_with("nccl_") => {
+                let path = |text: &str| self.path(&Arc::from(text)).to_string();
+                Answer::Value(Arc::new(value::paths(&path, &value)))
+            }
             (_, Answer::Value(value)) => {
                 Answer::Value(Arc::new(value::reply(key, names, "", &value)))
             }
