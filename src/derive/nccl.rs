@@ -49,6 +49,26 @@ pub fn derive(facts: &mut Facts, node: Id) {
     );
     choose_interface(facts, node, chosen, &versions);
     choose_hcas(facts, node, chosen, &ports, &versions);
+    relate(facts, node, chosen);
+}
+
+/// What is wrong with one of the lists befalls its entries and the choice.
+fn relate(facts: &mut Facts, node: Id, chosen: Id) {
+    let entries: Vec<Id> = facts.below(node, Subject::Selector).collect();
+    for name in ["NCCL_IB_HCA", "NCCL_SOCKET_IFNAME"] {
+        let Some(variable) = facts.find(Subject::Variable, node, name) else {
+            continue;
+        };
+        facts.relate(variable, chosen);
+        for &entry in &entries {
+            if facts.known(entry, selector::VARIABLE).as_deref() == Some(name) {
+                facts.relate(entry, variable);
+            }
+        }
+    }
+    for entry in entries {
+        facts.relate(entry, chosen);
+    }
 }
 
 /// The version found, or all kinds of them.

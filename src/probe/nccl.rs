@@ -88,7 +88,7 @@ fn versions(facts: &mut Facts, node: Id, libraries: Fact<Arc<Json>>) -> Fact<Ver
     });
     let odd = |what: &str| {
         Fact::Unknown(Gap {
-            why: Why::NotUnderstood(what.into()),
+            why: Why::Missing(what.into()),
             origin: origin.clone(),
         })
     };
@@ -100,13 +100,15 @@ fn versions(facts: &mut Facts, node: Id, libraries: Fact<Arc<Json>>) -> Fact<Ver
             facts.set(node, node::NCCL_FOUND, found);
             match &one.version {
                 Some(version) => Fact::Known(Arc::clone(version), origin.clone()),
-                None => {
-                    odd("neither its name nor its package says the version; name it with --nccl")
-                }
+                None => odd(
+                    "the version of the NCCL library, which neither its name nor its package says (--nccl names it)",
+                ),
             }
         }
-        None if copies.is_empty() => odd("no NCCL library is found; name it with --nccl"),
-        None => odd("several NCCL libraries are installed; name the job's with --nccl"),
+        None if copies.is_empty() => {
+            odd("which NCCL a job loads, as no library is found (--nccl names it),")
+        }
+        None => odd("which of several NCCL libraries a job loads (--nccl names it)"),
     };
     facts.set(node, node::NCCL_VERSION, version.clone());
     version.and_then(|text| Version::parse(&text))

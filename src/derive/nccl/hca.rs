@@ -56,14 +56,15 @@ pub(super) fn ports(facts: &Facts, node: Id) -> Result<Vec<Port>, Gap> {
 
 /// Whether a process can open the device: without a provider or its node NCCL passes over it.
 fn usable(facts: &Facts, of: Id) -> Fact<bool> {
-    match facts.get(of, device::PROVIDER) {
-        Fact::Known(false, origin) => return Fact::Known(false, origin),
-        Fact::Known(true, _) => {}
-        Fact::Unknown(gap) => return Fact::Unknown(gap),
+    let opens = facts.get(of, device::CHAR_DEVICE);
+    let opens = opens.map(|says| says == CharDevice::Usable);
+    match (facts.get(of, device::PROVIDER), opens) {
+        (Fact::Known(false, origin), _) | (_, Fact::Known(false, origin)) => {
+            Fact::Known(false, origin)
+        }
+        (Fact::Unknown(gap), _) => Fact::Unknown(gap),
+        (Fact::Known(true, _), opens) => opens,
     }
-    facts
-        .get(of, device::CHAR_DEVICE)
-        .map(|says| says == CharDevice::Usable)
 }
 
 /// The ports that this version uses, in its order, as places in the list.

@@ -1,0 +1,6 @@
+# fault: NCCL_SOCKET_IFNAME names an interface that this node does not have
+# expect: nccl/interface-missing
+# subject: NCCL
+# exit: 2
+export NCCL_SOCKET_IFNAME=bond7
+doctor
