@@ -323,16 +323,24 @@ fn choose_interface(facts: &mut Facts, node: Id, chosen: Id, versions: &Versions
         })
     })();
     let entries = interface::entries(facts, node);
-    let forced = setting(facts, node, "NCCL_SOCKET_IFNAME")
-        .map(|names| names.is_some_and(|names| names.len() > 1));
-    let forced = fact(&forced, "NCCL_SOCKET_IFNAME");
+    let long = |text: &Option<Arc<str>>| text.as_ref().is_some_and(|text| text.len() > 1);
+    let forced = wish
+        .as_ref()
+        .map_err(Gap::clone)
+        .map(|wish| long(&wish.names) || long(&wish.comm_id));
+    let forced = fact(&forced, "NCCL_SOCKET_IFNAME, NCCL_COMM_ID");
     facts.set(chosen, selection::INTERFACE_FORCED, forced);
+    let all = wish.as_ref().map_err(Gap::clone).and_then(|wish| {
+        let entries = entries.as_ref().map_err(Gap::clone)?;
+        versions.agree(|v| interface::choose(entries, wish, v).map(|c| c.names))
+    });
+    let all = all.map(|names| -> Arc<[Arc<str>]> { names.into() });
     let choice = wish.and_then(|wish| {
         let entries = entries.as_ref().map_err(Gap::clone)?;
         // The names decide; the reason may differ in words.
-        let names = versions.agree(|v| interface::choose(entries, &wish, v).map(|c| c.names))?;
+        let names = versions.agree(|v| interface::bootstrap(entries, &wish, v).map(|c| c.names))?;
         let of = versions.found.known().copied().unwrap_or(KINDS[0]);
-        let choice = interface::choose(entries, &wish, of)?;
+        let choice = interface::bootstrap(entries, &wish, of)?;
         Ok(interface::Choice { names, ..choice })
     });
     let how = format!("the rule of {}", versions.name());
@@ -342,10 +350,6 @@ fn choose_interface(facts: &mut Facts, node: Id, chosen: Id, versions: &Versions
             .first()
             .cloned()
             .unwrap_or_else(|| "none".into())
-    });
-    let all = choice.as_ref().map_err(Gap::clone).map(|choice| {
-        let names: Arc<[Arc<str>]> = choice.names.iter().cloned().collect();
-        names
     });
     let why = choice
         .as_ref()

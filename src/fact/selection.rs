@@ -39,11 +39,11 @@ subject! {
     USES_MANAGEMENT: bool = "uses_management" from "derive";
     /// The ports among them that carry the machine's own traffic.
     MANAGEMENT: Arc<[Arc<str>]> = "management" from "derive";
-    /// The interface of the bootstrap and of the exchange before RDMA connections: the first that fits.
+    /// The interface of the bootstrap, and without NCCL_COMM_ID of the exchange before RDMA connections: the first that fits.
     INTERFACE: Arc<str> = "interface" from "derive";
     /// Why it is this one: the rule in words.
     INTERFACE_WHY: Arc<str> = "interface_why" from "derive";
-    /// Whether NCCL_SOCKET_IFNAME says which interfaces.
+    /// Whether NCCL_SOCKET_IFNAME or NCCL_COMM_ID says which interface.
     INTERFACE_FORCED: bool = "interface_forced" from "derive";
     /// What that interface is good for between nodes.
     INTERFACE_REACH: Reach = "interface_reach" from "derive";

@@ -299,11 +299,11 @@ impl Files {
 
     fn state(self, facts: &mut Facts, node: Id, layers: &[Layer]) {
         let open = self.open.clone().or_else(|| {
-            let gaps = layers
+            let mut gaps = layers
                 .iter()
                 .skip(1)
                 .filter_map(|l| l.asked.as_result().err());
-            gaps.cloned().next()
+            gaps.next().cloned()
         });
         let how = "the files that NCCL's source names";
         let list = |list: Vec<Arc<str>>| match &open {

@@ -75,7 +75,19 @@ pub(super) struct Choice {
     pub(super) why: String,
 }
 
-/// What this version chooses.
+/// The interface of the bootstrap. With `NCCL_COMM_ID` only one in its subnet will do, whatever else is set (`bootstrapNetInit`).
+pub(super) fn bootstrap(entries: &[Entry], wish: &Wish, version: Version) -> Result<Choice, Gap> {
+    match wish.comm_id.as_deref().filter(|id| id.len() > 1) {
+        Some(id) => Ok(Choice {
+            names: same_subnet(entries, id)?,
+            forced: true,
+            why: format!("NCCL_COMM_ID is {id:?}, and the bootstrap stays in its subnet"),
+        }),
+        None => choose(entries, wish, version),
+    }
+}
+
+/// What this version chooses for the exchange before RDMA connections and for the Socket transport.
 pub(super) fn choose(entries: &[Entry], wish: &Wish, version: Version) -> Result<Choice, Gap> {
     let find = |list: &str| find(entries, list, wish.family.as_deref(), version);
     let chosen = |names: Vec<Arc<str>>, why: String| Choice {
@@ -343,5 +355,74 @@ mod tests {
         assert_eq!(chosen.names.join(" "), "eth1");
         wish.comm_id = Some("head:1234".into());
         assert!(choose(&host(&lines), &wish, OLD).is_err());
+    }
+
+    /// Observed with the libraries themselves: 2.18.3, 2.22.3, 2.27.5 on one side, 2.28.3, 2.30.3 and 2.32.3 on the other, in network
+    /// namespaces with these interfaces (`ncclGetUniqueId`, the line `Bootstrap: Using`).
+    #[test]
+    fn as_the_libraries_were_seen_to_choose() {
+        let all = &[
+            "lo 127.0.0.1/8",
+            "eth0 10.0.0.5/24",
+            "eth0:1 10.0.1.9/24",
+            "ib0 10.1.0.5/24",
+            "docker0 172.17.0.1/16",
+            "virbr0 192.168.122.1/24",
+            "lo ::1/128",
+            "eth0 fe80::1/64",
+            "ib0 fe80::2/64",
+        ][..];
+        let without = |names: &[&str]| -> Vec<&'static str> {
+            let of = |line: &&'static str| {
+                let name = line.split(' ').next().unwrap_or("").trim_start_matches('!');
+                !names
+                    .iter()
+                    .any(|n| name == *n || name.split(':').next() == Some(n))
+            };
+            all.iter().copied().filter(of).collect()
+        };
+        let no_carrier: Vec<&str> = vec![
+            "lo 127.0.0.1/8",
+            "!eth0 10.0.0.5/24",
+            "docker0 172.17.0.1/16",
+        ];
+        let docker_down = vec!["lo 127.0.0.1/8", "!docker0 172.17.0.1/16"];
+        let only = without(&["ib0", "eth0", "virbr0"]);
+        let name = |name: &str| Wish {
+            names: Some(name.into()),
+            ..Wish::default()
+        };
+        let family = |family: &str| Wish {
+            family: Some(family.into()),
+            ..Wish::default()
+        };
+        let comm_id = |id: &str| Wish {
+            comm_id: Some(id.into()),
+            ..Wish::default()
+        };
+        for (lines, wish, old, new) in [
+            (all.to_vec(), Wish::default(), "ib0", "ib0"),
+            (all.to_vec(), name("^docker"), "lo", "lo"),
+            (all.to_vec(), name("^ib,lo"), "eth0", "eth0"),
+            (all.to_vec(), name("e"), "ib0", "ib0"),
+            (all.to_vec(), name("=eth0"), "eth0", "eth0"),
+            (all.to_vec(), name("virbr0"), "virbr0", "virbr0"),
+            (all.to_vec(), name(" eth0"), "none", "none"),
+            (all.to_vec(), family("AF_INET6"), "ib0", "ib0"),
+            (all.to_vec(), family("ipv6"), "ib0", "ib0"),
+            (all.to_vec(), comm_id("10.0.1.7:1234"), "eth0:1", "eth0:1"),
+            (all.to_vec(), comm_id("172.99.0.7:1234"), "none", "none"),
+            (without(&["ib0"]), Wish::default(), "eth0", "eth0"),
+            (no_carrier, Wish::default(), "eth0", "docker0"),
+            (only.clone(), Wish::default(), "docker0", "docker0"),
+            (docker_down, Wish::default(), "docker0", "lo"),
+            (only[..1].to_vec(), Wish::default(), "lo", "lo"),
+        ] {
+            for (version, expected) in [(OLD, old), (NEW, new)] {
+                let choice = bootstrap(&host(&lines), &wish, version).unwrap();
+                let first = choice.names.first().map_or("none", |name| name);
+                assert_eq!(first, expected, "{wish:?} {version}");
+            }
+        }
     }
 }

@@ -1,4 +1,5 @@
 # fault: /etc/nccl.conf with Windows' line ends and quotation marks, read by a NCCL that keeps both
+# topo: rxe
 # expect: nccl/value-mangled
 # subject: NCCL_SOCKET_IFNAME
 # exit: 2

@@ -1,4 +1,5 @@
 # fault: NCCL_IB_GID_INDEX points to an empty row of the soft-RoCE device's table
+# topo: rxe
 # expect: nccl/gid-empty
 # subject: rxe0/1
 # exit: 2

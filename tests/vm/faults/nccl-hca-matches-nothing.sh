@@ -1,4 +1,5 @@
 # fault: NCCL_IB_HCA names an adapter of another node
+# topo: rxe
 # expect: nccl/selector-matches-nothing
 # subject: NCCL_IB_HCA mlx5_0
 # exit: 2

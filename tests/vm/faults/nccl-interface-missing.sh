@@ -1,4 +1,5 @@
 # fault: NCCL_SOCKET_IFNAME names an interface that this node does not have
+# topo: rxe
 # expect: nccl/interface-missing
 # subject: NCCL
 # exit: 2
