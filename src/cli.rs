@@ -4,6 +4,7 @@ pub mod check;
 pub mod explain;
 pub mod facts;
 pub mod input;
+pub mod nccl_env;
 pub mod output;
 pub mod record;
 
@@ -57,6 +58,9 @@ pub enum Command {
     Explain(explain::ExplainArgs),
     /// Show the facts of this machine or of a recording, or the schema of all facts
     Facts(facts::FactsArgs),
+    /// Show NCCL's variables as NCCL reads them, and what it will choose
+    #[command(name = "nccl-env")]
+    NcclEnv(nccl_env::NcclEnvArgs),
 }
 
 /// How a machine is asked.
@@ -68,6 +72,9 @@ pub struct AskArgs {
     /// Read counters twice, this many seconds apart, and judge their rates
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub sample: Option<std::time::Duration>,
+    /// The NCCL library that the job loads, or its version, where several are installed or none is found
+    #[arg(long, value_name = "PATH|VERSION")]
+    pub nccl: Option<String>,
     /// Stop asking after this many seconds; what is still open then is unknown
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "20")]
     pub deadline: std::time::Duration,
@@ -135,5 +142,6 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Record(args) => record::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Facts(args) => facts::run(&args),
+        Command::NcclEnv(args) => nccl_env::run(&args),
     }
 }

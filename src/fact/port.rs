@@ -90,6 +90,20 @@ words! {
     }
 }
 
+words! {
+    /// What stands at the GID index that NCCL uses on a RoCE port.
+    pub enum NcclGid {
+        /// A RoCE v2 GID of an address that can be routed.
+        Routable = "routable-v2",
+        /// A RoCE v2 GID of a link-local address.
+        LinkLocal = "link-local-v2",
+        /// A RoCE v1 GID.
+        V1 = "v1",
+        /// Nothing.
+        Empty = "empty",
+    }
+}
+
 subject! {
     /// A port of an RDMA device, named device/number.
     Port = "port" from "device";
@@ -171,4 +185,12 @@ subject! {
     CMA_TOS_SET: bool = "cma_tos_set" from "qos";
     /// The default traffic class of rdma_cm. Source: configfs rdma_cm/DEVICE/ports/N/default_roce_tos.
     CMA_TOS: u64 = "cma_tos" from "qos";
+    /// Whether NCCL, as it is set up on this node, uses the port.
+    NCCL_SELECTED: bool = "nccl_selected" from "derive";
+    /// The GID index that NCCL uses on the RoCE port. Rule: NCCL's transport/net_ib, ncclIbGetGidIndex.
+    NCCL_GID_INDEX: u64 = "nccl_gid_index" from "derive";
+    /// Whether NCCL_IB_GID_INDEX says it; NCCL does not check what it says.
+    NCCL_GID_FORCED: bool = "nccl_gid_forced" from "derive";
+    /// What stands at that index.
+    NCCL_GID: NcclGid = "nccl_gid" from "derive";
 }
