@@ -4,7 +4,10 @@
 
 pub mod agreement;
 pub mod counter_rate;
+pub mod driver_stack;
+pub mod frequency;
 pub mod gid_choice;
+pub mod gpudirect;
 pub mod group;
 pub mod host_limits;
 pub mod intended;
@@ -31,6 +34,9 @@ pub fn derive(facts: &mut Facts) {
         counter_rate::derive(facts, node);
         host_limits::derive(facts, node);
         module_wanted::derive(facts, node);
+        driver_stack::derive(facts, node);
+        gpudirect::derive(facts, node);
+        frequency::derive(facts, node);
         relations::derive(facts, node);
         tally::node(facts, node);
     }

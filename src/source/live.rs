@@ -3,8 +3,10 @@
 //! Runs inside a probe's child process: whatever hangs or crashes here costs replies, never the doctor.
 
 pub mod command;
+pub mod daemons;
 pub mod ethtool;
 pub mod files;
+pub mod latency;
 pub mod netlink;
 pub mod verbs;
 
@@ -71,6 +73,8 @@ impl Live {
             Question::Netlink(call) => netlink::ask(call),
             Question::Call(call) if call.name.starts_with("ethtool_") => ethtool::ask(call),
             Question::Call(call) if call.name.starts_with("ibv_") => verbs::ask(call),
+            Question::Call(call) if &*call.name == "running_commands" => daemons::running(call),
+            Question::Call(call) if &*call.name == "cpu_dma_latency" => latency::wanted(),
             Question::Call(call) => Err(Refusal::NotAsked(
                 format!("unknown call {}", call.name).into(),
             )),
