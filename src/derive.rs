@@ -5,7 +5,6 @@
 pub mod agreement;
 pub mod counter_rate;
 pub mod driver_stack;
-pub mod frequency;
 pub mod gid_choice;
 pub mod gpudirect;
 pub mod group;
@@ -36,7 +35,6 @@ pub fn derive(facts: &mut Facts) {
         module_wanted::derive(facts, node);
         driver_stack::derive(facts, node);
         gpudirect::derive(facts, node);
-        frequency::derive(facts, node);
         relations::derive(facts, node);
         tally::node(facts, node);
     }

@@ -263,16 +263,9 @@ subject! {
     /// The cpufreq governors in use, of a sample of the CPUs. Source: scaling_governor.
     GOVERNORS: Arc<[Arc<str>]> = "governors" from "tuning";
     /// Whether all sampled CPUs have one governor.
-    GOVERNORS_AGREE: bool = "governors_agree" from "derive";
-    /// Whether a governor holds a CPU at its lowest frequency: powersave does, but not with intel_pstate or amd-pstate-epp, whose
-    /// powersave is their normal, adaptive way.
-    FREQUENCY_HELD_LOW: bool = "frequency_held_low" from "derive";
-    /// Whether the frequency follows the load with a delay: the governors ondemand, conservative and schedutil.
-    FREQUENCY_FOLLOWS_LOAD: bool = "frequency_follows_load" from "derive";
+    GOVERNORS_AGREE: bool = "governors_agree" from "tuning";
     /// The energy preferences in use; empty where the driver has none. Source: energy_performance_preference.
     ENERGY_PREFERENCES: Arc<[Arc<str>]> = "energy_preferences" from "tuning";
-    /// Whether the CPU is told to save energy rather than to run: an energy preference of power or balance_power.
-    PREFERS_ENERGY: bool = "prefers_energy" from "derive";
     /// The highest frequency allowed, of what the CPU can do: the lowest of the sampled CPUs. Source: scaling_max_freq, cpuinfo_max_freq.
     FREQUENCY_CEILING: Percent = "frequency_ceiling" from "tuning";
     /// Whether the CPU may run above its nominal frequency. Source: intel_pstate/no_turbo, cpufreq/boost.
@@ -301,8 +294,8 @@ subject! {
     HUGEPAGES_IDLE: Percent = "hugepages_idle" from "tuning";
     /// CPUs that are present and offline, those not counted that SMT control took. Source: /sys/devices/system/cpu.
     CPUS_OFFLINE: u64 = "cpus_offline" from "tuning";
-    /// The NUMA nodes that have CPUs and no memory. Source: /sys/devices/system/node/has_cpu, has_memory.
-    NUMA_WITHOUT_MEMORY: Arc<[Arc<str>]> = "numa_without_memory" from "tuning";
+    /// The NUMA nodes that have CPUs and no memory; "none" where each has some. Source: /sys/devices/system/node/has_cpu, has_memory.
+    NUMA_WITHOUT_MEMORY: Arc<str> = "numa_without_memory" from "tuning";
     /// The memory of the NUMA node with least of it, of that with most; nodes without CPUs or memory are not counted.
     NUMA_MEMORY_EVEN: Percent = "numa_memory_even" from "tuning";
     /// The memory of each NUMA node that has CPUs.
@@ -317,7 +310,7 @@ subject! {
     CPU_THROTTLED: Percent = "cpu_throttled" from "tuning";
     /// The highest process number. Source: /proc/sys/kernel/pid_max.
     PID_MAX: u64 = "pid_max" from "tuning";
-    /// Kernel parameters that take CPUs, memory or interrupts away: mem=, maxcpus=, nr_cpus=, nosmp, noapic, nolapic, pci=nomsi.
-    /// Source: /proc/cmdline.
-    LIMITING_PARAMETERS: Arc<[Arc<str>]> = "limiting_parameters" from "tuning";
+    /// Kernel parameters that take CPUs, memory or interrupts away: mem=, maxcpus=, nr_cpus=, nosmp, noapic, nolapic, pci=nomsi;
+    /// "none" where there is none. Source: /proc/cmdline.
+    LIMITING_PARAMETERS: Arc<str> = "limiting_parameters" from "tuning";
 }

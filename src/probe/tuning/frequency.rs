@@ -19,6 +19,7 @@ pub(super) fn establish(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         Presence::Unknown(gap) => {
             facts.set(node, node::FREQUENCY_DRIVER, Fact::Unknown(gap.clone()));
             facts.set(node, node::GOVERNORS, Fact::Unknown(gap.clone()));
+            facts.set(node, node::GOVERNORS_AGREE, Fact::Unknown(gap.clone()));
             facts.set(node, node::ENERGY_PREFERENCES, Fact::Unknown(gap.clone()));
             facts.set(node, node::FREQUENCY_CEILING, Fact::Unknown(gap.clone()));
             facts.set(node, node::TURBO, Fact::Unknown(gap));
@@ -35,6 +36,11 @@ pub(super) fn establish(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
             Fact::Known("none".into(), origin.clone()),
         );
         facts.set(node, node::GOVERNORS, none());
+        facts.set(
+            node,
+            node::GOVERNORS_AGREE,
+            Fact::Known(true, origin.clone()),
+        );
         facts.set(node, node::ENERGY_PREFERENCES, none());
         facts.set(
             node,
@@ -50,7 +56,10 @@ pub(super) fn establish(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let governors = all(policies
         .iter()
         .map(|p| ask.text(file(p, "scaling_governor"))));
-    facts.set(node, node::GOVERNORS, governors.map(distinct));
+    let governors = governors.map(distinct);
+    let agree = governors.clone().map(|found| found.len() < 2);
+    facts.set(node, node::GOVERNORS_AGREE, agree);
+    facts.set(node, node::GOVERNORS, governors);
 
     // Bounds and preferences are set for all CPUs alike: the ends of the sample stand for it.
     let mut ends = vec![*first];

@@ -24,11 +24,11 @@ pub(super) fn establish(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         }
     };
     let without = with_cpu.iter().filter(|n| !with_memory.contains(n));
-    let without: Arc<[Arc<str>]> = without.map(|n| Arc::from(format!("node{n}"))).collect();
+    let without: Vec<String> = without.map(|n| format!("node{n}")).collect();
     facts.set(
         node,
         node::NUMA_WITHOUT_MEMORY,
-        Fact::Known(without, origin),
+        Fact::Known(parse::joined(&without), origin),
     );
     let both: Vec<u64> = with_cpu
         .into_iter()

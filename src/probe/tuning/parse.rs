@@ -112,7 +112,7 @@ pub(super) fn hugepages_idle(text: &str) -> Result<Percent, String> {
 }
 
 /// The parameters of the kernel's command line that take CPUs, memory or interrupts away.
-pub(super) fn limiting(text: &str) -> Arc<[Arc<str>]> {
+pub(super) fn limiting(text: &str) -> Arc<str> {
     let limits = |word: &&str| {
         let (name, value) = word.split_once('=').unwrap_or((word, ""));
         match name {
@@ -123,5 +123,18 @@ pub(super) fn limiting(text: &str) -> Arc<[Arc<str>]> {
         }
     };
     let words = text.split_whitespace().take_while(|word| *word != "--");
-    words.filter(limits).map(Arc::from).collect()
+    joined(&words.filter(limits).collect::<Vec<_>>())
+}
+
+/// Several texts as one; "none" where there is none.
+pub(super) fn joined(texts: &[impl AsRef<str>]) -> Arc<str> {
+    match texts.is_empty() {
+        true => "none".into(),
+        false => texts
+            .iter()
+            .map(AsRef::as_ref)
+            .collect::<Vec<_>>()
+            .join(", ")
+            .into(),
+    }
 }
