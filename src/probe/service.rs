@@ -233,10 +233,11 @@ fn by_files(ask: &Ask<'_>, service: &Service) -> Fact<Vec<Unit>> {
     }
 }
 
-/// Whether the unit is among those that the usual target starts.
+/// Whether the unit is among those that the usual target starts. Asked of services without a process only: for the others nothing
+/// depends on it.
 fn enabled_by_file(ask: &Ask<'_>, service: &Service) -> Fact<bool> {
-    let Some(unit) = service.units.first() else {
-        return Fact::Unknown(Gap::missing("its unit"));
+    let Some(unit) = service.units.first().filter(|_| service.process.is_none()) else {
+        return Fact::Unknown(Gap::missing("whether it is started at boot"));
     };
     let link = Question::link(format!(
         "/etc/systemd/system/multi-user.target.wants/{unit}"
