@@ -313,4 +313,6 @@ subject! {
     /// Kernel parameters that take CPUs, memory or interrupts away: mem=, maxcpus=, nr_cpus=, nosmp, noapic, nolapic, pci=nomsi;
     /// "none" where there is none. Source: /proc/cmdline.
     LIMITING_PARAMETERS: Arc<str> = "limiting_parameters" from "tuning";
+    /// How many GPUs the PCI bus has.
+    GPUS: u64 = "gpus" from "derive";
 }
