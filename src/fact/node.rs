@@ -300,7 +300,7 @@ subject! {
     NUMA_MEMORY_EVEN: Percent = "numa_memory_even" from "tuning";
     /// The memory of each NUMA node that has CPUs.
     NUMA_MEMORY: Arc<str> = "numa_memory" from "tuning";
-    /// The soft limit of processes and threads of this user. Source: /proc/self/limits.
+    /// The soft limit of processes and threads of this user, which does not hold for root. Source: /proc/self/limits, /proc/self/status.
     NPROC: u64 = "nproc" from "tuning";
     /// The soft limit of the stack. Source: /proc/self/limits.
     STACK: Bytes = "stack" from "tuning";

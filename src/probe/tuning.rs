@@ -65,12 +65,21 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
             .clone()
             .and_then(|text| super::host::soft_limit(&text, name))
     };
-    facts.set(node, node::NPROC, limit("Max processes"));
+    facts.set(node, node::NPROC, processes(ask, limit("Max processes")));
     facts.set(node, node::STACK, limit("Max stack size").map(Bytes));
     let idle = ask.parse("/proc/meminfo", parse::hugepages_idle);
     facts.set(node, node::HUGEPAGES_IDLE, idle);
     let parameters = ask.parse("/proc/cmdline", |text| Ok(parse::limiting(text)));
     facts.set(node, node::LIMITING_PARAMETERS, parameters);
+}
+
+/// The limit of processes. The kernel does not hold root to it (kernel/fork.c, `copy_process`).
+fn processes(ask: &Ask<'_>, limit: Fact<u64>) -> Fact<u64> {
+    match ask.parse("/proc/self/status", parse::user) {
+        Fact::Known(0, origin) => Fact::Known(u64::MAX, origin),
+        Fact::Known(..) => limit,
+        Fact::Unknown(gap) => Fact::Unknown(gap),
+    }
 }
 
 /// A number of a setting that a kernel without the feature does not have; 0 there.

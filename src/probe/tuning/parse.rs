@@ -72,6 +72,14 @@ pub(super) fn throttled(text: &str) -> Result<f64, String> {
     })
 }
 
+/// The real user: `Uid:	1000	1000	1000	1000`.
+pub(super) fn user(text: &str) -> Result<u64, String> {
+    text.lines()
+        .find_map(|line| line.strip_prefix("Uid:"))
+        .and_then(|rest| rest.split_whitespace().next()?.parse().ok())
+        .ok_or_else(|| "it has no Uid".to_owned())
+}
+
 /// A line of meminfo as `MemTotal:       65842796 kB`, or of a node's as `Node 0 MemTotal:  65842796 kB`.
 fn kilobytes(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| {

@@ -259,7 +259,13 @@ fn settings_of_features_that_a_kernel_lacks() {
         Some("hpet acpi_pm")
     );
     assert_eq!(of(&lines, node::STACK), Some(Bytes(8 << 20)));
-    assert_eq!(of(&lines, node::NPROC), Some(u64::MAX));
+    assert_eq!(of(&lines, node::NPROC), None, "it may be root's");
+    let limits = r#"{"q":{"read":"/proc/self/limits"},"text":"Max processes             1024                 94000                processes \n"}"#;
+    let user =
+        r#"{"q":{"read":"/proc/self/status"},"text":"Name:\tx\nUid:\t1000\t1000\t1000\t1000\n"}"#;
+    let root = r#"{"q":{"read":"/proc/self/status"},"text":"Name:\tx\nUid:\t0\t0\t0\t0\n"}"#;
+    assert_eq!(of(&[limits, user], node::NPROC), Some(1024));
+    assert_eq!(of(&[limits, root], node::NPROC), Some(u64::MAX));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 # fault: ibacm runs, without systemd
 # topo: rxe
-# options: --packages "ibacm"
+# options: --packages ibacm
 # expect: service/ibacm-running
 # subject: ibacm
 # exit: 1

@@ -1,6 +1,6 @@
 # fault: in a container with a systemd of its own, the socket of ibacm waits for the first who asks
 # topo: rxe
-# options: --packages "systemd ibacm" --mem 768
+# options: --packages systemd --packages ibacm --mem 768
 # expect: service/ibacm-running
 # subject: ibacm
 # exit: 1

@@ -1,6 +1,6 @@
-# fault: a user may have 1024 processes and threads
+# fault: a user may have 512 processes and threads
 # topo: rxe
 # expect: tuning/processes-limited
 # subject: *
 # exit: 1
-prlimit --nproc=1024:1024 doctor
+setpriv --reuid=65534 --regid=65534 --clear-groups prlimit --nproc=512:512 --memlock=unlimited doctor
