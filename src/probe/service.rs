@@ -9,11 +9,12 @@ mod tests;
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 
 use self::parse::Unit;
-use super::{Ask, BUDGET, Probe};
+use super::{Ask, Probe};
 use crate::fact::{
     Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, Why, node, service,
 };
@@ -23,7 +24,8 @@ use crate::source::{Errno, Question, Refusal};
 pub const PROBE: Probe = Probe {
     name: "service",
     about: "services of the system",
-    budget: BUDGET,
+    // systemd does not answer while it reads its units anew.
+    budget: Duration::from_secs(6),
     run,
 };
 
@@ -253,7 +255,9 @@ fn enabled_by_file(ask: &Ask<'_>, service: &Service) -> Fact<bool> {
 }
 
 /// The processes of the services that run, and whether all processes could be seen.
-fn processes(ask: &Ask<'_>) -> Fact<(HashSet<Arc<str>>, bool)> {
+type Running = (HashSet<Arc<str>>, bool);
+
+fn processes(ask: &Ask<'_>) -> Fact<Running> {
     let names: Vec<&str> = SERVICES.iter().filter_map(|s| s.process).collect();
     let names = names.join(" ");
     let question = Question::call("running_commands", [("names", names.as_str().into())]);
@@ -272,7 +276,7 @@ fn processes(ask: &Ask<'_>) -> Fact<(HashSet<Arc<str>>, bool)> {
 fn active(
     service: &Service,
     units: &Fact<Vec<Unit>>,
-    processes: &Option<Fact<(HashSet<Arc<str>>, bool)>>,
+    processes: &Option<Fact<Running>>,
     outside: &Fact<bool>,
 ) -> Fact<bool> {
     if let Fact::Known(units, origin) = units

@@ -72,7 +72,7 @@ pub(super) fn throttled(text: &str) -> Result<f64, String> {
     })
 }
 
-/// The real user: `Uid:	1000	1000	1000	1000`.
+/// The real user: the first number after `Uid:`, before the effective one.
 pub(super) fn user(text: &str) -> Result<u64, String> {
     text.lines()
         .find_map(|line| line.strip_prefix("Uid:"))
