@@ -7,6 +7,7 @@ pub mod daemons;
 pub mod ethtool;
 pub mod files;
 pub mod latency;
+mod nccl;
 pub mod netlink;
 pub mod verbs;
 
@@ -29,6 +30,7 @@ pub struct Live {
     started_ns: u64,
     sample: Option<Duration>,
     root: Option<files::Root>,
+    nccl: Option<String>,
 }
 
 impl Live {
@@ -38,6 +40,7 @@ impl Live {
             started_ns,
             sample,
             root: None,
+            nccl: None,
         }
     }
 
@@ -47,7 +50,13 @@ impl Live {
             started_ns,
             sample: None,
             root: Some(files::Root::open(root)?),
+            nccl: None,
         })
+    }
+
+    /// The same, with the NCCL library, or its version, that a person named.
+    pub fn with_nccl(self, nccl: Option<String>) -> Self {
+        Live { nccl, ..self }
     }
 
     fn now(&self) -> Micros {
@@ -55,6 +64,11 @@ impl Live {
     }
 
     fn said(&self, question: &Question) -> Result<Answer, Refusal> {
+        if let (Some(_), Some(named), Question::Call(call)) = (&self.root, &self.nccl, question)
+            && &*call.name == "nccl_libraries"
+        {
+            return Ok(nccl::named(named));
+        }
         if let Some(root) = &self.root {
             // A copied tree need not hold everything: what is not there is not known to be absent.
             return match files::ask(Some(root), question) {
@@ -72,6 +86,9 @@ impl Live {
             Question::Run(argv) => command::run(argv),
             Question::Netlink(call) => netlink::ask(call),
             Question::Call(call) if call.name.starts_with("ethtool_") => ethtool::ask(call),
+            Question::Call(call) if call.name.starts_with("nccl_") => {
+                nccl::ask(call, self.nccl.as_deref())
+            }
             Question::Call(call) if call.name.starts_with("ibv_") => verbs::ask(call),
             Question::Call(call) if &*call.name == "running_commands" => daemons::running(call),
             Question::Call(call) if &*call.name == "cpu_dma_latency" => latency::wanted(),
