@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use super::tally;
 use crate::fact::node::{DmaBuf, Gpudirect};
-use crate::fact::{Fact, Facts, Gap, Id, Subject, device, module, node, port, variable};
+use crate::fact::port::PortState;
+use crate::fact::{BitRate, Fact, Facts, Gap, Id, Subject, device, module, node, port, variable};
 
 /// The peer memory modules: the driver's own, and the one before it, which was built apart.
 const MODULES: [&str; 2] = ["nvidia_peermem", "nv_peer_mem"];
@@ -224,7 +225,10 @@ fn way(facts: &Facts, node: Id) -> Fact<Gpudirect> {
     }
 }
 
-/// Compute GPUs, and an intended port of an adapter whose driver takes GPU memory on these ways. Others, as EFA, have their own.
+/// Adapters below this rate carry storage and management, not the traffic of GPUs.
+const FAST: BitRate = BitRate(100_000_000_000);
+
+/// Compute GPUs, and a fast port in use of an adapter whose driver takes GPU memory on these ways. Others, as EFA, have their own.
 fn wanted(facts: &Facts, node: Id) -> Fact<bool> {
     match facts.get(node, node::COMPUTE_GPUS) {
         Fact::Known(0, origin) => return Fact::Known(false, origin),
@@ -233,24 +237,44 @@ fn wanted(facts: &Facts, node: Id) -> Fact<bool> {
     }
     let mut open = tally::incomplete(facts, node, Subject::Port);
     for id in facts.below(node, Subject::Port) {
-        let Some(parent) = facts.ancestor(id, Subject::Device) else {
-            continue;
-        };
-        match (
-            facts.get(parent, device::DRIVER),
-            facts.get(id, port::INTENDED),
-        ) {
-            (Fact::Known(driver, _), Fact::Known(true, _)) if &*driver == "mlx5_core" => {
+        match is_for_gpus(facts, id) {
+            Fact::Known(true, _) => {
                 return Fact::derived(true, format!("compute GPUs, and {}", facts.name(id)));
             }
-            (Fact::Known(..), Fact::Known(..)) => {}
-            (Fact::Known(driver, _), Fact::Unknown(_)) if &*driver != "mlx5_core" => {}
-            (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => open = Some(gap),
+            Fact::Known(false, _) => {}
+            Fact::Unknown(gap) => open = Some(gap),
         }
     }
     match open {
         Some(gap) => Fact::Unknown(gap),
-        None => Fact::derived(false, "no intended port of driver mlx5_core"),
+        None => Fact::derived(false, "no fast port in use of driver mlx5_core"),
+    }
+}
+
+/// Whether a port is one that GPUs' traffic takes: each of what it needs is known, or one of them is known to be missing.
+fn is_for_gpus(facts: &Facts, port: Id) -> Fact<bool> {
+    let Some(device) = facts.ancestor(port, Subject::Device) else {
+        return Fact::Unknown(Gap::missing("device"));
+    };
+    let needs = [
+        facts
+            .get(device, device::DRIVER)
+            .map(|d| &*d == "mlx5_core"),
+        facts.get(port, port::INTENDED),
+        facts.get(port, port::STATE).map(|s| s == PortState::Active),
+        facts.get(port, port::RATE).map(|rate| rate >= FAST),
+    ];
+    let mut open = None;
+    for need in needs {
+        match need {
+            Fact::Known(true, _) => {}
+            Fact::Known(false, origin) => return Fact::Known(false, origin),
+            Fact::Unknown(gap) => open = Some(gap),
+        }
+    }
+    match open {
+        Some(gap) => Fact::Unknown(gap),
+        None => Fact::derived(true, facts.name(port)),
     }
 }
 
@@ -264,7 +288,6 @@ mod tests {
     use super::super::testing::*;
     use super::*;
     use crate::fact::node::RdmaStack;
-    use crate::fact::port::PortState;
     use crate::fact::{Membership, Origin};
 
     fn texts(texts: &[&str]) -> Fact<Arc<[Arc<str>]>> {
@@ -392,7 +415,11 @@ mod tests {
 
     #[test]
     fn it_is_wanted_between_compute_gpus_and_adapters_in_use() {
-        for (driver, expected) in [("mlx5_core", true), ("efa", false)] {
+        for (driver, gigabits, expected) in [
+            ("mlx5_core", 400, true),
+            ("mlx5_core", 25, false),
+            ("efa", 200, false),
+        ] {
             let mut facts = Facts::new();
             let n = node(&mut facts);
             facts.set(n, node::COMPUTE_GPUS, stated(8));
@@ -402,6 +429,7 @@ mod tests {
             let p = facts.instance(Subject::Port, d, "rdma0/1");
             facts.set(p, port::STATE, stated(PortState::Active));
             facts.set(p, port::INTENDED, stated(true));
+            facts.set(p, port::RATE, stated(BitRate(gigabits * 1_000_000_000)));
             derive(&mut facts, n);
             assert_eq!(
                 facts.known(n, node::GPUDIRECT_WANTED),

@@ -232,6 +232,9 @@ subject! {
     NVIDIA_LIBRARY: Arc<str> = "nvidia_library" from "driver";
     /// The NVIDIA OFED that is installed, as "24.10-3.2.5.0"; "none" where none is. Source: `ofed_info -s`.
     OFED: Arc<str> = "ofed" from "driver";
+    /// Whether the installed OFED brings kernel modules, and not libraries alone. Source: /etc/infiniband/openib.conf, which belongs to
+    /// the script that loads them.
+    OFED_MODULES: bool = "ofed_modules" from "driver";
     /// Whose kernel modules drive the RDMA devices. Source: the module mlx_compat, which NVIDIA's stack always loads.
     RDMA_STACK: RdmaStack = "rdma_stack" from "derive";
     /// Whether the running mlx5_core is of the OFED that is installed. Source: /sys/module/mlx5_core/version.
@@ -249,7 +252,8 @@ subject! {
     DMA_BUF: DmaBuf = "dma_buf" from "derive";
     /// The way on which adapters reach GPU memory; unknown where only CUDA can tell.
     GPUDIRECT: Gpudirect = "gpudirect" from "derive";
-    /// Whether GPUDirect RDMA is to be expected: compute GPUs, and an intended port of an adapter of driver mlx5_core.
+    /// Whether GPUDirect RDMA is to be expected: compute GPUs, and an intended, active port of 100 Gb/s or more of an adapter of
+    /// driver mlx5_core.
     GPUDIRECT_WANTED: bool = "gpudirect_wanted" from "derive";
     /// Whether /dev/gdrdrv is there, by which GDRCopy reaches GPU memory.
     GDRDRV_DEVICE: bool = "gdrdrv_device" from "driver";

@@ -21,8 +21,12 @@ pub const PROBE: Probe = Probe {
 const NVIDIA: &str = "/sys/bus/pci/drivers/nvidia";
 /// `3D controller`: a GPU without a display.
 const COMPUTE: u64 = 0x0302;
-/// Where distributions keep NVIDIA's library, 64-bit, the architecture's own place first.
+/// Where NVIDIA's library is kept, 64-bit: by the container that brings the driver to a Kubernetes node, else by distributions,
+/// the architecture's own place first.
 const LIBRARIES: &[&str] = &[
+    "/run/nvidia/driver/usr/lib/x86_64-linux-gnu",
+    "/run/nvidia/driver/usr/lib/aarch64-linux-gnu",
+    "/run/nvidia/driver/usr/lib64",
     "/usr/lib/x86_64-linux-gnu",
     "/usr/lib/aarch64-linux-gnu",
     "/usr/lib64",
@@ -52,6 +56,8 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     facts.set(node, node::NVIDIA_OPEN, open);
     facts.set(node, node::NVIDIA_LIBRARY, library(ask));
     facts.set(node, node::OFED, ofed(ask));
+    let modules = there(ask, Question::stat("/etc/infiniband/openib.conf"));
+    facts.set(node, node::OFED_MODULES, modules);
 
     let peers = ask
         .names_if_any("/sys/kernel/mm/memory_peers")

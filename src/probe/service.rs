@@ -77,8 +77,10 @@ const SERVICES: &[Service] = &[
     daemon("tuned", &["tuned.service"], "tuned"),
 ];
 
-/// The name of the service that NVSwitches need.
+/// The service that NVSwitches need.
 const FABRIC_MANAGER: &str = "nvidia-fabricmanager";
+/// The service that keeps GPUs initialised.
+const PERSISTENCE: &str = "nvidia-persistenced";
 /// The inode number of the kernel's first PID namespace (`include/linux/proc_ns.h`).
 const FIRST_PID: &str = "pid:[4026531836]";
 /// Where systemd keeps a link for each unit that is active, since version 237.
@@ -89,13 +91,13 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     facts.set(node, node::NVSWITCHES, switches.clone());
     let outside = first_pid_namespace(ask);
     let systemd = Systemd::ask(ask);
-    // The manager of NVSwitches may run beside systemd, in a container that holds the driver: before it is missed, the processes
-    // are looked through. So they are where systemd says nothing.
+    let driver = there(ask, Question::stat("/proc/driver/nvidia/version"));
+    // NVIDIA's services may run beside systemd, in a container that holds the driver: before one is missed, the processes are
+    // looked through. So they are where systemd says nothing.
     let missed = |units: &[Unit]| {
-        switches.known().is_some_and(|n| *n > 0)
-            && !units
-                .iter()
-                .any(|u| u.id.starts_with(FABRIC_MANAGER) && u.active)
+        let inactive = |name: &str| !units.iter().any(|u| u.id.starts_with(name) && u.active);
+        (switches.known().is_some_and(|n| *n > 0) && inactive(FABRIC_MANAGER))
+            || (driver.known() == Some(&true) && inactive(PERSISTENCE))
     };
     let processes = match &systemd {
         Systemd::Says(units, _) if !missed(units) => None,
@@ -300,7 +302,9 @@ fn active(
         (Fact::Known(_, origin), Some(Fact::Known((_, true), _))) => {
             Fact::Known(false, origin.clone())
         }
-        (Fact::Known(_, origin), Some(_)) if service.name != FABRIC_MANAGER => {
+        (Fact::Known(_, origin), Some(_))
+            if !matches!(service.name, FABRIC_MANAGER | PERSISTENCE) =>
+        {
             Fact::Known(false, origin.clone())
         }
         (Fact::Unknown(_), Some(Fact::Known((_, true), origin))) if service.process.is_some() => {

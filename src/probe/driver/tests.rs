@@ -76,11 +76,20 @@ fn no_driver_is_known_where_proc_says_so() {
 
 #[test]
 fn the_library_is_the_first_that_a_link_leads_to() {
+    let in_container = ["x86_64-linux-gnu", "aarch64-linux-gnu"].map(|arch| {
+        format!(r#"{{"q":{{"link":"/run/nvidia/driver/usr/lib/{arch}/libnvidia-ml.so.1"}},"errno":"ENOENT"}}"#)
+    });
+    let [first, second] = [&*in_container[0], &*in_container[1]];
+    let third =
+        r#"{"q":{"link":"/run/nvidia/driver/usr/lib64/libnvidia-ml.so.1"},"errno":"ENOENT"}"#;
     let debian = r#"{"q":{"link":"/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"},"errno":"ENOENT"}"#;
     let arm = r#"{"q":{"link":"/usr/lib/aarch64-linux-gnu/libnvidia-ml.so.1"},"errno":"ENOENT"}"#;
     let rhel =
         r#"{"q":{"link":"/usr/lib64/libnvidia-ml.so.1"},"text":"libnvidia-ml.so.550.90.07"}"#;
-    let found = of(&[debian, arm, rhel], node::NVIDIA_LIBRARY);
+    let found = of(
+        &[first, second, third, debian, arm, rhel],
+        node::NVIDIA_LIBRARY,
+    );
     assert_eq!(found.as_deref(), Some("550.90.07"));
     assert_eq!(
         of(&[debian, arm], node::NVIDIA_LIBRARY),
@@ -88,6 +97,9 @@ fn the_library_is_the_first_that_a_link_leads_to() {
         "not all were asked for"
     );
     let nowhere = [
+        first,
+        second,
+        third,
         debian,
         arm,
         r#"{"q":{"link":"/usr/lib64/libnvidia-ml.so.1"},"errno":"ENOENT"}"#,
@@ -96,7 +108,13 @@ fn the_library_is_the_first_that_a_link_leads_to() {
     assert_eq!(of(&nowhere, node::NVIDIA_LIBRARY).as_deref(), Some("none"));
     // Debian's alternatives lead elsewhere first.
     let odd = r#"{"q":{"link":"/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"},"text":"/etc/alternatives/libnvidia-ml.so.1"}"#;
-    assert_eq!(of(&[odd], node::NVIDIA_LIBRARY), None);
+    assert_eq!(of(&[first, second, third, odd], node::NVIDIA_LIBRARY), None);
+    // A driver that a container brings has its library beside it, whatever the host has left over.
+    let operator = r#"{"q":{"link":"/run/nvidia/driver/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"},"text":"libnvidia-ml.so.570.86.15"}"#;
+    assert_eq!(
+        of(&[operator, rhel], node::NVIDIA_LIBRARY).as_deref(),
+        Some("570.86.15")
+    );
 }
 
 #[test]

@@ -170,6 +170,22 @@ fn a_fabric_manager_beside_systemd_is_found_before_it_is_missed() {
 }
 
 #[test]
+fn a_persistence_daemon_beside_systemd_is_found_too() {
+    let shown = systemd();
+    let driver = r#"{"q":{"stat":"/proc/driver/nvidia/version"},"value":{"kind":"file"}}"#;
+    let runs = processes(r#"{"running":["nvidia-persiste"],"all":true}"#);
+    let lines = [NO_SWITCHES[0], NO_SWITCHES[1], driver, HOST, &shown, &runs];
+    assert_eq!(
+        is_active(&examine(&lines), "nvidia-persistenced"),
+        Some(true)
+    );
+    assert_eq!(
+        is_active(&examine(&lines[..5]), "nvidia-persistenced"),
+        None
+    );
+}
+
+#[test]
 fn in_a_copied_tree_systemds_links_tell_what_ran() {
     let facts = examine(&[
         NO_SWITCHES[0],
