@@ -4,7 +4,9 @@
 
 pub mod agreement;
 pub mod counter_rate;
+pub mod driver_stack;
 pub mod gid_choice;
+pub mod gpudirect;
 pub mod group;
 pub mod host_limits;
 pub mod intended;
@@ -41,6 +43,8 @@ pub fn derive(facts: &mut Facts) {
         module_wanted::derive(facts, node);
         traffic::derive(facts, node);
         rail::derive(facts, node);
+        driver_stack::derive(facts, node);
+        gpudirect::derive(facts, node);
         relations::derive(facts, node);
         tally::node(facts, node);
         pcie_need::derive(facts, node);

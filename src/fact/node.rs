@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::schema::subject;
 use super::value::words;
-use super::{Bytes, Seconds};
+use super::{Bytes, Percent, Seconds};
 
 words! {
     /// What kind of container a process runs in.
@@ -113,6 +113,54 @@ words! {
         Arm = "arm",
         /// Any other.
         Other = "other",
+    /// Whose kernel modules drive the RDMA devices.
+    pub enum RdmaStack {
+        /// The kernel's own, or the distribution's.
+        Inbox = "inbox",
+        /// NVIDIA's: MLNX_OFED or DOCA-OFED.
+        Ofed = "ofed",
+    }
+}
+
+words! {
+    /// Whether GPU memory can be handed to an RDMA device as a DMA-BUF, as far as files tell: CUDA has the last word.
+    pub enum DmaBuf {
+        /// Nothing speaks against it.
+        Possible = "possible",
+        /// The kernel is older than 5.12, whose RDMA core was the first that takes DMA-BUFs.
+        OldKernel = "old-kernel",
+        /// NVIDIA's kernel module is the proprietary one, which exports none.
+        ProprietaryModule = "proprietary-module",
+        /// NCCL is older than 2.13.
+        OldNccl = "old-nccl",
+        /// NCCL_DMABUF_ENABLE=0.
+        SwitchedOff = "switched-off",
+    }
+}
+
+words! {
+    /// The way on which adapters reach GPU memory, by the rules of the NCCL version found.
+    pub enum Gpudirect {
+        /// As a DMA-BUF.
+        DmaBuf = "dma-buf",
+        /// By a client named nv_mem of the peer memory interface of NVIDIA's RDMA stack.
+        NvMem = "nv_mem",
+        /// By the module nvidia_peermem, which NCCL finds by its name.
+        Peermem = "peermem",
+        /// On none: all traffic takes a detour through host memory.
+        None = "none",
+    }
+}
+
+words! {
+    /// Whether the CPU may run above its nominal frequency.
+    pub enum Turbo {
+        /// It may.
+        On = "on",
+        /// It was told not to.
+        Off = "off",
+        /// The kernel has no switch for it.
+        NotSteered = "not-steered",
     }
 }
 
@@ -196,6 +244,103 @@ subject! {
     SHARED_LIDS: Arc<str> = "shared_lids" from "derive";
     /// The NCCL version that a job on this node would load, as "2.27.5". Source: the library files that are found, manual page rdma-doctor-nccl-env(1).
     NCCL_VERSION: Arc<str> = "nccl_version" from "nccl";
+    /// How many PCI functions are bound to NVIDIA's driver that are compute GPUs: of class 0x0302, which has no display.
+    /// Source: /sys/bus/pci/drivers/nvidia.
+    COMPUTE_GPUS: u64 = "compute_gpus" from "driver";
+    /// The version of NVIDIA's kernel driver, as "550.54.15"; "none" where it is not loaded. Source: /proc/driver/nvidia/version.
+    NVIDIA_DRIVER: Arc<str> = "nvidia_driver" from "driver";
+    /// Whether NVIDIA's kernel driver is the open one. Source: /proc/driver/nvidia/version.
+    NVIDIA_OPEN: bool = "nvidia_open" from "driver";
+    /// The version of NVIDIA's library (NVML) that programs load; "none" where it is not in the system's directories.
+    /// Source: the link libnvidia-ml.so.1.
+    NVIDIA_LIBRARY: Arc<str> = "nvidia_library" from "driver";
+    /// The NVIDIA OFED that is installed, as "24.10-3.2.5.0"; "none" where none is. Source: `ofed_info -s`.
+    OFED: Arc<str> = "ofed" from "driver";
+    /// Whether the installed OFED brings kernel modules, and not libraries alone. Source: /etc/infiniband/openib.conf, which belongs to
+    /// the script that loads them.
+    OFED_MODULES: bool = "ofed_modules" from "driver";
+    /// Whose kernel modules drive the RDMA devices. Source: the module mlx_compat, which NVIDIA's stack always loads.
+    RDMA_STACK: RdmaStack = "rdma_stack" from "derive";
+    /// Whether the running mlx5_core is of the OFED that is installed. Source: /sys/module/mlx5_core/version.
+    OFED_RUNS: bool = "ofed_runs" from "derive";
+    /// The clients of the peer memory interface of NVIDIA's RDMA stack. Source: /sys/kernel/mm/memory_peers.
+    MEMORY_PEERS: Arc<[Arc<str>]> = "memory_peers" from "driver";
+    /// Whether a peer memory module is known to the RDMA core: it holds ib_core or ib_uverbs, or is among node.memory_peers.
+    PEERMEM_REGISTERED: bool = "peermem_registered" from "driver";
+    /// The peer memory modules in the running kernel: nvidia_peermem, nv_peer_mem.
+    PEERMEM_MODULES: Arc<[Arc<str>]> = "peermem_modules" from "derive";
+    /// Whether NCCL finds a peer memory module where its version looks for one. Source: the paths that src/transport/net_ib.cc
+    /// of each version tries.
+    PEERMEM_SEEN: bool = "peermem_seen" from "derive";
+    /// Whether GPU memory can be handed to an RDMA device as a DMA-BUF, as far as files tell; what speaks against it.
+    DMA_BUF: DmaBuf = "dma_buf" from "derive";
+    /// The way on which adapters reach GPU memory; unknown where only CUDA can tell.
+    GPUDIRECT: Gpudirect = "gpudirect" from "derive";
+    /// Whether GPUDirect RDMA is to be expected: compute GPUs, and an intended, active port of 100 Gb/s or more of an adapter of
+    /// driver mlx5_core.
+    GPUDIRECT_WANTED: bool = "gpudirect_wanted" from "derive";
+    /// Whether /dev/gdrdrv is there, by which GDRCopy reaches GPU memory.
+    GDRDRV_DEVICE: bool = "gdrdrv_device" from "driver";
+    /// Whether NCCL_GDRCOPY_ENABLE asks NCCL for GDRCopy.
+    GDRCOPY_WANTED: bool = "gdrcopy_wanted" from "derive";
+    /// How many NVSwitches are bound to their driver: those of Ampere and Hopper machines; later ones are not on the PCI bus.
+    /// Source: /sys/bus/pci/drivers/nvidia-nvswitch.
+    NVSWITCHES: u64 = "nvswitches" from "service";
+    /// The cpufreq driver, as intel_pstate; "none" where the kernel does not steer the frequency. Source: scaling_driver.
+    FREQUENCY_DRIVER: Arc<str> = "frequency_driver" from "tuning";
+    /// The cpufreq governors in use, of a sample of the CPUs. Source: scaling_governor.
+    GOVERNORS: Arc<[Arc<str>]> = "governors" from "tuning";
+    /// Whether all sampled CPUs have one governor.
+    GOVERNORS_AGREE: bool = "governors_agree" from "tuning";
+    /// The energy preferences in use; empty where the driver has none. Source: energy_performance_preference.
+    ENERGY_PREFERENCES: Arc<[Arc<str>]> = "energy_preferences" from "tuning";
+    /// The highest frequency allowed, of what the CPU can do: the lowest of the sampled CPUs. Source: scaling_max_freq, cpuinfo_max_freq.
+    FREQUENCY_CEILING: Percent = "frequency_ceiling" from "tuning";
+    /// Whether the CPU may run above its nominal frequency. Source: intel_pstate/no_turbo, cpufreq/boost.
+    TURBO: Turbo = "turbo" from "tuning";
+    /// How long waking from the deepest idle state takes that is enabled for the first CPU and that no request for a lower latency
+    /// rules out; 0 where the kernel does not choose idle states. Source: cpuidle, /dev/cpu_dma_latency.
+    IDLE_LATENCY: Seconds = "idle_latency" from "tuning";
+    /// Automatic NUMA balancing: 0 off, 1 on, 2 memory tiering. Source: /proc/sys/kernel/numa_balancing.
+    NUMA_BALANCING: u64 = "numa_balancing" from "tuning";
+    /// What the kernel does before it takes memory of another NUMA node; 0: nothing. Source: /proc/sys/vm/zone_reclaim_mode.
+    ZONE_RECLAIM_MODE: u64 = "zone_reclaim_mode" from "tuning";
+    /// The clock source in use. Source: sysfs current_clocksource.
+    CLOCKSOURCE: Arc<str> = "clocksource" from "tuning";
+    /// The clock sources that the kernel trusts. Source: sysfs available_clocksource.
+    CLOCKSOURCES: Arc<[Arc<str>]> = "clocksources" from "tuning";
+    /// When a program waits for huge pages to be made. Source: /sys/kernel/mm/transparent_hugepage/defrag; "none" without them.
+    THP_DEFRAG: Arc<str> = "thp_defrag" from "tuning";
+    /// How the kernel promises memory; 2: never more than there is. Source: /proc/sys/vm/overcommit_memory.
+    OVERCOMMIT_MEMORY: u64 = "overcommit_memory" from "tuning";
+    /// Who may read the memory of another process of the same user; 0 where the kernel does not restrict it.
+    /// Source: /proc/sys/kernel/yama/ptrace_scope.
+    PTRACE_SCOPE: u64 = "ptrace_scope" from "tuning";
+    /// Whether the kernel looks for pages of like content (KSM). Source: /sys/kernel/mm/ksm/run.
+    KSM: bool = "ksm" from "tuning";
+    /// The share of the memory that is set aside for huge pages and not in use. Source: /proc/meminfo.
+    HUGEPAGES_IDLE: Percent = "hugepages_idle" from "tuning";
+    /// CPUs that are present and offline, those not counted that SMT control took. Source: /sys/devices/system/cpu.
+    CPUS_OFFLINE: u64 = "cpus_offline" from "tuning";
+    /// The NUMA nodes that have CPUs and no memory; "none" where each has some. Source: /sys/devices/system/node/has_cpu, has_memory.
+    NUMA_WITHOUT_MEMORY: Arc<str> = "numa_without_memory" from "tuning";
+    /// The memory of the NUMA node with least of it, of that with most; nodes without CPUs or memory are not counted.
+    NUMA_MEMORY_EVEN: Percent = "numa_memory_even" from "tuning";
+    /// The memory of each NUMA node that has CPUs.
+    NUMA_MEMORY: Arc<str> = "numa_memory" from "tuning";
+    /// The soft limit of processes and threads of this user, which does not hold for root. Source: /proc/self/limits, /proc/self/status.
+    NPROC: u64 = "nproc" from "tuning";
+    /// The soft limit of the stack. Source: /proc/self/limits.
+    STACK: Bytes = "stack" from "tuning";
+    /// The lowest limit of processes and threads of this process's cgroup and those above it. Source: pids.max.
+    CGROUP_PIDS: u64 = "cgroup_pids" from "tuning";
+    /// The share of scheduling periods in which the cgroup of this process ran out of its CPU quota; 0 without a quota. Source: cpu.stat.
+    CPU_THROTTLED: Percent = "cpu_throttled" from "tuning";
+    /// The highest process number. Source: /proc/sys/kernel/pid_max.
+    PID_MAX: u64 = "pid_max" from "tuning";
+    /// Kernel parameters that take CPUs, memory or interrupts away: mem=, maxcpus=, nr_cpus=, nosmp, noapic, nolapic, pci=nomsi;
+    /// "none" where there is none. Source: /proc/cmdline.
+    LIMITING_PARAMETERS: Arc<str> = "limiting_parameters" from "tuning";
     /// How many GPUs the PCI bus has.
     GPUS: u64 = "gpus" from "derive";
     /// What the IOMMU does to the addresses of GPUs and RDMA functions; where there are none, to those of the first devices.

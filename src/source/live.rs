@@ -4,8 +4,10 @@
 
 pub mod command;
 pub mod dcb;
+pub mod daemons;
 pub mod ethtool;
 pub mod files;
+pub mod latency;
 mod nccl;
 pub mod netlink;
 pub mod routes;
@@ -96,6 +98,8 @@ impl Live {
                 nccl::ask(call, self.nccl.as_deref())
             }
             Question::Call(call) if call.name.starts_with("ibv_") => verbs::ask(call),
+            Question::Call(call) if &*call.name == "running_commands" => daemons::running(call),
+            Question::Call(call) if &*call.name == "cpu_dma_latency" => latency::wanted(),
             Question::Call(call) => Err(Refusal::NotAsked(
                 format!("unknown call {}", call.name).into(),
             )),

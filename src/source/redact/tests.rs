@@ -226,6 +226,43 @@ fn what_smpquery_says_keeps_its_numbers_and_not_its_keys() {
 }
 
 #[test]
+fn versions_of_driver_stacks_and_states_of_services_stay() {
+    let command = |argv: &[&str], said: &str| {
+        redactor("k").answer(&Question::run(argv), Answer::Text(said.into()))
+    };
+    for (argv, said) in [
+        (&["ofed_info", "-s"][..], "MLNX_OFED_LINUX-24.10-3.2.5.0:\n"),
+        (&["ofed_info", "-s"], "OFED-internal-24.10-1.1.4.0:\n"),
+        (
+            &["systemctl", "show", "ibacm.socket"],
+            "Id=ibacm.socket\nLoadState=loaded\nActiveState=active\nSubState=listening\nUnitFileState=enabled\n",
+        ),
+    ] {
+        assert_eq!(command(argv, said), Ok(Answer::Text(said.into())));
+    }
+    let built = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  550.54.15  Release Build  (root@node1720)\n";
+    let shown = read_text("/proc/driver/nvidia/version", built);
+    assert!(
+        shown.contains("550.54.15") && !shown.contains("node1720"),
+        "{shown}"
+    );
+    for (question, value) in [
+        (
+            Question::call(
+                "running_commands",
+                [("names", "ibacm nv-fabricmanage".into())],
+            ),
+            serde_json::json!({ "running": ["nv-fabricmanage"], "all": true }),
+        ),
+        (Question::call("cpu_dma_latency", []), 2_000_000_000.into()),
+    ] {
+        let said = redactor("k").answer(&question, Answer::Value(Arc::new(value.clone())));
+        assert_eq!(said, Ok(Answer::Value(Arc::new(value))));
+        assert_eq!(redactor("k").question(question.clone()), question);
+    }
+}
+
+#[test]
 fn the_routing_table_keeps_its_subnets() {
     let table = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n\
         eth0\t00000000\t0102010A\t0003\t0\t0\t0\t00000000\t0\t0\t0\n\
