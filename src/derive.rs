@@ -4,6 +4,7 @@
 
 pub mod agreement;
 pub mod counter_rate;
+pub mod firewall;
 pub mod gid_choice;
 pub mod group;
 pub mod host_limits;
@@ -31,6 +32,7 @@ pub fn derive(facts: &mut Facts) {
         counter_rate::derive(facts, node);
         host_limits::derive(facts, node);
         module_wanted::derive(facts, node);
+        firewall::derive(facts, node);
         relations::derive(facts, node);
         tally::node(facts, node);
     }

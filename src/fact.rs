@@ -25,6 +25,7 @@ pub mod netdev;
 pub mod node;
 pub mod port;
 pub mod process;
+pub mod ruleset;
 pub mod schema;
 pub mod selection;
 pub mod selector;
