@@ -262,9 +262,7 @@ fn substitute(ask: &Ask<'_>, modules: &Modules, ruleset: &mut Ruleset) {
                 .iter()
                 .flat_map(|c| &c.rules)
                 .flat_map(|r| &r.steps);
-            table.family == family
-                && table.backend == Backend::IptablesNft
-                && steps.any(|step| opaque(step))
+            table.family == family && table.backend == Backend::IptablesNft && steps.any(opaque)
         });
         if !wanted || !has("nft_compat") || !has("xt_tcpudp") {
             continue;
