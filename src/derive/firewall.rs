@@ -12,12 +12,13 @@ use std::sync::Arc;
 use self::packet::{Addresses, Packet, Transport, Version, Way};
 use self::passage::{Judged, Legs, Segment};
 use crate::fact::device::NodeType;
-use crate::fact::flow::{Direction, Purpose};
+use crate::fact::flow::{Direction, Passage, Purpose};
+use crate::fact::gid::GidKind;
 use crate::fact::port::LinkLayer;
 use crate::fact::ruleset::{Ruleset, state};
 use crate::fact::{
-    Fact, Facts, Gap, Id, Membership, Origin, Subject, Value, device, flow, interface, node, port,
-    setting,
+    Fact, Facts, Gap, Id, Membership, Origin, Subject, Value, device, flow, gid, interface, node,
+    port, setting,
 };
 
 /// What is sent to a port of this number is RoCE v2 (IANA).
@@ -42,6 +43,7 @@ pub fn derive(facts: &mut Facts, node: Id) {
         node,
     };
     let open = flows.tcp(facts).or(flows.roce(facts));
+    whichever(facts, node);
     let membership = match open {
         None => Membership::Known(Origin::derived(
             "the interfaces that jobs use, and RoCE ports",
@@ -49,6 +51,33 @@ pub fn derive(facts: &mut Facts, node: Id) {
         Some(gap) => Membership::Unknown(gap),
     };
     facts.set_members(Subject::Flow, node, membership);
+}
+
+/// Where none of the interfaces that jobs may use lets a flow through, it does not matter which they use.
+fn whichever(facts: &mut Facts, node: Id) {
+    for (purpose, direction) in [
+        (Purpose::Bootstrap, Direction::In),
+        (Purpose::Bootstrap, Direction::Out),
+        (Purpose::Rendezvous, Direction::In),
+        (Purpose::Rendezvous, Direction::Out),
+    ] {
+        let of = |id: &Id| {
+            facts.known(*id, flow::PURPOSE) == Some(purpose)
+                && facts.known(*id, flow::DIRECTION) == Some(direction)
+                && facts.known(*id, flow::USED) != Some(false)
+        };
+        let same: Vec<Id> = facts.below(node, Subject::Flow).filter(of).collect();
+        let blocked = |id: &Id| {
+            let verdict = facts.known(*id, flow::VERDICT);
+            matches!(verdict, Some(Passage::Dropped | Passage::Rejected))
+        };
+        if same.iter().all(blocked) {
+            for id in same {
+                let why = "no interface that jobs may use lets it through";
+                facts.set(id, flow::USED, Fact::derived(true, why));
+            }
+        }
+    }
 }
 
 /// An interface that TCP between nodes may use.
@@ -62,6 +91,13 @@ struct Candidate {
 struct At {
     own: Addresses,
     peer: Addresses,
+}
+
+impl At {
+    const UNKNOWN: At = At {
+        own: None,
+        peer: None,
+    };
 }
 
 struct Flows {
@@ -281,13 +317,9 @@ impl Flows {
         addresses: &Result<Vec<(Version, At)>, Gap>,
         range: (u16, u16),
     ) -> Result<Judged, Gap> {
-        let nowhere = At {
-            own: None,
-            peer: None,
-        };
         let versions = match addresses {
             Ok(known) => known.clone(),
-            Err(_) => vec![(Version::Four, nowhere), (Version::Six, nowhere)],
+            Err(_) => vec![(Version::Four, At::UNKNOWN), (Version::Six, At::UNKNOWN)],
         };
         let mut found: Option<Judged> = None;
         for (version, at) in versions {
@@ -478,15 +510,18 @@ fn selected(facts: &Facts, node: Id) -> Option<Vec<Arc<str>>> {
 
 /// The version of IP that an interface is used with, its address and its subnet; empty where it has no address.
 fn addresses(facts: &Facts, node: Id, name: &str) -> Result<Vec<(Version, At)>, Gap> {
-    let Some(id) = facts.find(Subject::Interface, node, name) else {
-        return Err(match facts.members(Subject::Interface, node) {
-            Err(gap) => gap,
-            Ok(_) => Gap::missing("interface.addresses"),
-        });
-    };
-    let list = match facts.get(id, interface::ADDRESSES) {
-        Fact::Known(list, _) => list,
-        Fact::Unknown(gap) => return Err(gap),
+    let found = facts.find(Subject::Interface, node, name);
+    let list = found.map(|id| facts.get(id, interface::ADDRESSES));
+    let list = match list {
+        Some(Fact::Known(list, _)) => list,
+        _ if has_ipv4(facts, node, name) => return Ok(vec![(Version::Four, At::UNKNOWN)]),
+        Some(Fact::Unknown(gap)) => return Err(gap),
+        None => {
+            return Err(match facts.members(Subject::Interface, node) {
+                Err(gap) => gap,
+                Ok(_) => Gap::missing("interface.addresses"),
+            });
+        }
     };
     let read: Vec<(Version, At)> = list.iter().filter_map(|text| subnet(text)).collect();
     if read.len() < list.len() {
@@ -496,6 +531,18 @@ fn addresses(facts: &Facts, node: Id, name: &str) -> Result<Vec<(Version, At)>, 
     let four = read.iter().find(|(version, _)| *version == Version::Four);
     let six = read.iter().find(|(version, _)| *version == Version::Six);
     Ok(four.or(six).into_iter().copied().collect())
+}
+
+/// Whether an interface has an IPv4 address, whichever: it carries a default route of IPv4, or a GID of its port holds one.
+fn has_ipv4(facts: &Facts, node: Id, name: &str) -> bool {
+    let routes = facts.known(node, node::DEFAULT_ROUTE);
+    if routes.is_some_and(|names| names.iter().any(|n| &**n == name)) {
+        return true;
+    }
+    facts.below(node, Subject::Gid).any(|gid| {
+        facts.known(gid, gid::KIND) == Some(GidKind::Ipv4)
+            && facts.known(gid, gid::NETDEV).is_some_and(|n| &*n == name)
+    })
 }
 
 /// `10.0.0.1/24`: the address, and the subnet where peers are. A subnet of two addresses is a link to a router.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Ask, Probe};
-use crate::fact::ruleset::{Backend, Family, Ruleset, Step, Table};
+use crate::fact::ruleset::{Backend, Family, Field, Ruleset, Step, Table};
 use crate::fact::{Fact, Facts, Gap, Id, Origin, Presence, Why, node};
 use crate::source::{Errno, Question, Refusal};
 
@@ -101,7 +101,8 @@ impl Modules {
                 .is_some_and(|names| names.iter().any(|n| &**n == name))
         };
         // A kernel without CONFIG_MODULES has no such file.
-        let fixed = ask.exists("/proc/modules").known() == Some(&false);
+        let fixed = ask.value(Question::stat("/proc/modules")).known().is_none()
+            && ask.exists("/proc/modules").known() == Some(&false);
         let builtin = if has("nf_tables") || fixed {
             Presence::Absent(Origin::derived("nf_tables is loaded"))
         } else {
@@ -248,7 +249,7 @@ fn by_table(ask: &Ask<'_>, origin: &mut Option<Origin>) -> Result<Ruleset, Gap> 
 fn substitute(ask: &Ask<'_>, modules: &Modules, ruleset: &mut Ruleset) {
     let opaque = |step: &Step| match step {
         Step::Opaque(what) | Step::OpaqueVerdict(what) => what.ends_with("of iptables"),
-        Step::Mark(None) | Step::Rate => true,
+        Step::Mark(None) => true,
         _ => false,
     };
     let has = |name: &str| modules.has(name).is_ok_and(|has| has);
@@ -264,7 +265,7 @@ fn substitute(ask: &Ask<'_>, modules: &Modules, ruleset: &mut Ruleset) {
                 .flat_map(|r| &r.steps);
             table.family == family && table.backend == Backend::IptablesNft && steps.any(opaque)
         });
-        if !wanted || !has("nft_compat") || !has("xt_tcpudp") {
+        if !wanted || !needed(ruleset, family).iter().all(|name| has(name)) {
             continue;
         }
         let Ok(Some((text, _))) = output(ask, &[command]) else {
@@ -287,6 +288,24 @@ fn substitute(ask: &Ask<'_>, modules: &Modules, ruleset: &mut Ruleset) {
             }
         }
     }
+}
+
+/// The modules of the extensions under whose names iptables-save writes what stands in the kernel without them.
+fn needed(ruleset: &Ruleset, family: Family) -> Vec<&'static str> {
+    let mut names = vec!["nft_compat", "xt_tcpudp"];
+    let tables = ruleset.tables.iter().filter(|t| t.family == family);
+    let rules = tables.flat_map(|t| &t.chains).flat_map(|c| &c.rules);
+    for step in rules.flat_map(|rule| &rule.steps) {
+        match step {
+            Step::Rate => names.push("xt_limit"),
+            Step::Mark(_) => names.push("xt_mark"),
+            Step::Match(wanted) if wanted.fields.contains(&Field::Mark) => names.push("xt_mark"),
+            _ => {}
+        }
+    }
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 /// The rules of ip_tables and ip6_tables, of the tables that are there.

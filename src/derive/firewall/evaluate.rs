@@ -147,8 +147,8 @@ pub(super) fn evaluate(ruleset: &Ruleset, packet: &Packet) -> Ways {
                 marks = out;
             }
             let stops = !ways.can(End::Accept);
-            // A doubt that leads to one end by all ways is none.
-            let ways_differ = ways.outcomes.len() > 1;
+            // A doubt that leads to one end by all ways is none, unless that end is out of sight.
+            let ways_differ = ways.outcomes.len() > 1 || ways.can(End::Away);
             for outcome in ways.outcomes {
                 if outcome.end != End::Accept {
                     all.end(outcome.end, &outcome.by, outcome.explicit);
