@@ -25,7 +25,7 @@ use crate::fact::{
 const ROCE: u16 = 4791;
 /// RoCE v2 sends from these (`include/rdma/ib_verbs.h`, IB_ROCE_UDP_ENCAP_VALID_PORT_MIN and _MAX).
 const ROCE_SOURCES: (u16, u16) = (0xc000, 0xffff);
-/// Ports from which a program may send that asked for none in particular, whatever system it runs on.
+/// Ports from which a program may send that asked for none in particular, where this system's own are not known.
 const EPHEMERAL: (u16, u16) = (1024, 65535);
 const SYN: u8 = 2;
 const ACK: u8 = 16;
@@ -39,6 +39,7 @@ pub fn derive(facts: &mut Facts, node: Id) {
             Fact::Known(ruleset, _) => passage::cuts(ruleset),
             Fact::Unknown(_) => Vec::new(),
         },
+        picked: EPHEMERAL,
         ruleset,
         node,
     };
@@ -104,6 +105,8 @@ struct Flows {
     ruleset: Fact<Arc<Ruleset>>,
     /// Ports at which rules begin or end to match.
     cuts: Vec<u32>,
+    /// Ports from which connections are opened.
+    picked: (u16, u16),
     node: Id,
 }
 
@@ -116,6 +119,9 @@ impl Flows {
             let ends = ends.and_then(|(low, high)| low.parse().ok().zip(high.parse().ok()));
             ends.ok_or(format!("{text:?} is no range of ports"))
         });
+        if let Fact::Known(range, _) = &range {
+            self.picked = *range;
+        }
         let rendezvous = facts
             .find(Subject::Setting, self.node, "MASTER_PORT")
             .map(|id| facts.get(id, setting::VALUE));
@@ -321,14 +327,21 @@ impl Flows {
             Ok(known) => known.clone(),
             Err(_) => vec![(Version::Four, At::UNKNOWN), (Version::Six, At::UNKNOWN)],
         };
+        let picked = match one.purpose {
+            Purpose::Roce => ROCE_SOURCES,
+            // The other side's system is taken to be as this one.
+            _ => self.picked,
+        };
         let mut found: Option<Judged> = None;
         for (version, at) in versions {
-            let segments = passage::segments(range, &self.cuts)?;
-            let segments = segments.into_iter().map(|ports| Segment {
-                ports,
-                fate: one.legs(version, at, ports).fate(ruleset),
-            });
-            let judged = passage::sum(segments.collect())?;
+            let mut segments = Vec::new();
+            for ports in passage::segments(range, &self.cuts)? {
+                let fate = passage::by_chance(picked, &self.cuts, |own| {
+                    one.legs(version, at, ports, own).fate(ruleset)
+                })?;
+                segments.push(Segment { ports, fate });
+            }
+            let judged = passage::sum(segments)?;
             match &found {
                 None => found = Some(judged),
                 Some(first) if first.passage == judged.passage => {}
@@ -362,8 +375,8 @@ impl One<'_> {
         format!("{what} {} on {}", self.direction.word(), self.interface)
     }
 
-    /// The packets that have to get through: the first, and the answer to it.
-    fn legs(&self, version: Version, at: At, ports: (u16, u16)) -> Legs {
+    /// The packets that have to get through: the first, and the answer to it. `own` are the ports of whoever opens.
+    fn legs(&self, version: Version, at: At, ports: (u16, u16), own: (u16, u16)) -> Legs {
         let packet = |way: Way, transport: Transport, state: u128| Packet {
             way,
             version,
@@ -385,28 +398,20 @@ impl One<'_> {
         };
         Legs(match self.purpose {
             Purpose::Bootstrap | Purpose::Rendezvous | Purpose::Ssh => vec![
-                packet(forth, tcp(EPHEMERAL, ports, SYN), state::NEW),
-                packet(back, tcp(ports, EPHEMERAL, SYN | ACK), state::ESTABLISHED),
+                packet(forth, tcp(own, ports, SYN), state::NEW),
+                packet(back, tcp(ports, own, SYN | ACK), state::ESTABLISHED),
             ],
             // The same packet leaves and comes back.
             Purpose::Local => vec![
-                packet(Way::Out, tcp(EPHEMERAL, ports, SYN), state::NEW),
-                packet(Way::In, tcp(EPHEMERAL, ports, SYN), state::NEW),
-                packet(
-                    Way::Out,
-                    tcp(ports, EPHEMERAL, SYN | ACK),
-                    state::ESTABLISHED,
-                ),
-                packet(
-                    Way::In,
-                    tcp(ports, EPHEMERAL, SYN | ACK),
-                    state::ESTABLISHED,
-                ),
+                packet(Way::Out, tcp(own, ports, SYN), state::NEW),
+                packet(Way::In, tcp(own, ports, SYN), state::NEW),
+                packet(Way::Out, tcp(ports, own, SYN | ACK), state::ESTABLISHED),
+                packet(Way::In, tcp(ports, own, SYN | ACK), state::ESTABLISHED),
             ],
             // Each side picks its source port by itself, so that connection tracking never sees a reply.
             Purpose::Roce => {
                 let udp = Transport::Udp {
-                    source: ROCE_SOURCES,
+                    source: own,
                     destination: ports,
                 };
                 vec![packet(forth, udp, state::NEW)]

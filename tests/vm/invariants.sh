@@ -180,26 +180,30 @@ unchanged check
 $doctor record --no-redact -o /run/invariants/node.jsonl >/dev/null 2>stderr; ran record $?
 unchanged record
 
-traced() { # NAME: a whole check, call by call
-    trace trace $doctor check --format json >report 2>stderr; ran "$1 under strace" $?
+traced() { # NAME command...: a run, call by call
+    local name=$1; shift
+    trace trace "$@" >report 2>stderr; ran "$name under strace" $?
     allowed trace >bad 2>count
     if [ -s bad ]; then
-        fail "system calls of $1 that could change something ($(cat count)):"; head -40 bad
-    else echo "ok: $1: $(cat count)"; fi
+        fail "system calls of $name that could change something ($(cat count)):"; head -40 bad
+    else echo "ok: $name: $(cat count)"; fi
+    cp bad "$out/" 2>/dev/null
 }
 # With rules of each implementation: what lists them loads nothing that is missing.
 nft add table inet site && nft 'add chain inet site in { type filter hook input priority 0; policy accept; }' &&
     nft add rule inet site in udp dport 4791 limit rate 10/second accept &&
     iptables-nft -A INPUT -p tcp -m multiport --dports 22,111 -m comment --comment x -j ACCEPT &&
     iptables-nft -A OUTPUT -p udp -m conntrack --ctstate NEW -j ACCEPT &&
-    iptables-legacy -t raw -A OUTPUT -p udp --dport 4791 -j ACCEPT || echo "FAILED: no rules here: $(nft list ruleset 2>&1 | head -3)"
+    iptables-legacy -t raw -A OUTPUT -p udp --dport 4791 -j ACCEPT || { echo "FAILED: no rules here: $(nft list ruleset 2>&1 | head -3)"; failed=1; }
 state before
 $doctor check --format json >report 2>stderr; ran "check with rules" $?
 unchanged "check with rules"
-traced "check with rules"
-grep -q 'NFT_MSG_GETRULE\|nlmsg_type=0xa07' trace || { echo "FAILED: nft was not asked"; failed=1; }
+traced "the firewall's probe" $doctor __probe firewall --started 0
+for command in nft iptables-nft-save iptables-legacy-save; do
+    grep -q "execve(\"[^\"]*/$command\"" trace || { echo "FAILED: $command was not asked"; failed=1; }
+done
 nft flush ruleset; iptables-legacy -t raw -F
-traced check
+traced check $doctor check --format json
 [ "$(grep -c -E ' (execve|openat)\(' trace)" -gt 10 ] || { echo "FAILED: the trace is empty"; failed=1; }
-cp trace bad "$out/" 2>/dev/null
+cp trace "$out/" 2>/dev/null
 exit $failed

@@ -29,6 +29,63 @@ pub(super) enum Fate {
 /// The packets that all have to get through.
 pub(super) struct Legs(pub(super) Vec<Packet>);
 
+/// Parts of the range of ports that the side which opens a connection picks its own from.
+const PICKED: usize = 12;
+/// Less of that range than this is a hole that a connection in a hundred meets, which TCP's next try avoids.
+const HOLE: f64 = 0.01;
+
+/// What becomes of a flow whose opener picks its own port by chance: judged for each part of the range that no rule tells apart.
+pub(super) fn by_chance(
+    range: (u16, u16),
+    cuts: &[u32],
+    fate: impl Fn((u16, u16)) -> Fate,
+) -> Result<Fate, Gap> {
+    let size = |(low, high): &(u16, u16)| u32::from(*high) - u32::from(*low) + 1;
+    let mut parts = segments(range, cuts)?;
+    parts.sort_by_key(|part| std::cmp::Reverse(size(part)));
+    parts.truncate(PICKED);
+    let all: u32 = parts.iter().map(size).sum();
+    let mut kinds: Vec<(Fate, f64)> = Vec::new();
+    for part in parts {
+        let share = f64::from(size(&part)) / f64::from(all);
+        let fate = fate(part);
+        match kinds.iter_mut().find(|(known, _)| known.is_like(&fate)) {
+            Some((_, sum)) => *sum += share,
+            None => kinds.push((fate, share)),
+        }
+    }
+    kinds.retain(|(_, share)| *share >= HOLE);
+    kinds.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let open = kinds
+        .iter()
+        .find(|(fate, _)| matches!(fate, Fate::Unknown(_)));
+    if let Some((fate, _)) = open {
+        return Ok(fate.clone());
+    }
+    let blocked = kinds.iter().find_map(|(fate, _)| match fate {
+        Fate::Blocked(outcome) => Some(Arc::clone(&outcome.by)),
+        _ => None,
+    });
+    let mut kinds = kinds.into_iter().map(|(fate, _)| fate);
+    Ok(match (kinds.next(), kinds.next(), blocked) {
+        // Which port it picks decides.
+        (Some(_), Some(_), Some(rule)) => Fate::Depends(Condition::Rate, rule),
+        (Some(Fate::Accepted), Some(other), None) => other,
+        (Some(fate), ..) => fate,
+        (None, ..) => Fate::Unknown("no port to send from".into()),
+    })
+}
+
+impl Fate {
+    /// Whether it is the same but for the rule.
+    fn is_like(&self, other: &Fate) -> bool {
+        match (self, other) {
+            (Fate::Depends(a, _), Fate::Depends(b, _)) => a == b,
+            _ => std::mem::discriminant(self) == std::mem::discriminant(other),
+        }
+    }
+}
+
 impl Legs {
     /// What becomes of them.
     pub(super) fn fate(&self, ruleset: &Ruleset) -> Fate {

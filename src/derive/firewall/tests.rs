@@ -355,6 +355,36 @@ fn a_range_is_cut_where_rules_tell_ports_apart() {
     assert!((judged.share - 100.0 * 18231.0 / 28232.0).abs() < 0.01);
 }
 
+#[test]
+fn the_port_that_a_client_picks_by_chance() {
+    let judge = |rules: &Ruleset| {
+        let one = |own| {
+            let mut answer = packet(0);
+            answer.transport = Transport::Tcp {
+                source: (40000, 40000),
+                destination: own,
+                flags: SYN | ACK,
+            };
+            fate(rules, answer)
+        };
+        super::passage::by_chance((32768, 60999), &cuts(rules), one).unwrap()
+    };
+    // A hole of one port is none; half of the range is.
+    assert_eq!(
+        judge(&input(false, vec![vec![port(50000, 50000), DROP]])),
+        Fate::Accepted
+    );
+    assert!(is_blocked(&judge(&input(
+        true,
+        vec![vec![port(50000, 50000), ACCEPT]]
+    ))));
+    let half = judge(&input(true, vec![vec![port(1024, 45000), ACCEPT]]));
+    assert!(
+        matches!(half, Fate::Depends(Condition::Rate, _)),
+        "{half:?}"
+    );
+}
+
 /// A node with soft-RoCE on eth0, which carries the default route.
 fn machine(facts: &mut Facts, ruleset: Fact<Arc<Ruleset>>) -> Id {
     let id = node(facts);
