@@ -93,6 +93,6 @@ subject! {
     BLOCKED_PORTS: Arc<str> = "blocked_ports" from "derive";
     /// How many of its ports are dropped or rejected, for certain.
     BLOCKED_SHARE: Percent = "blocked_share" from "derive";
-    /// What it depends on.
+    /// What it depends on; of a flow that is partly blocked, the rest of its ports.
     CONDITION: Condition = "condition" from "derive";
 }

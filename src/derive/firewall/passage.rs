@@ -248,6 +248,9 @@ pub(super) fn sum(segments: Vec<Segment>) -> Result<Judged, Gap> {
         Fate::Depends(condition, rule) => Some((*condition, Arc::clone(rule))),
         _ => None,
     });
+    let rest = depends
+        .as_ref()
+        .map_or(Condition::Nothing, |(condition, _)| *condition);
     // Neighbours as one.
     let mut ranges: Vec<(u16, u16)> = Vec::new();
     for segment in segments
@@ -272,7 +275,8 @@ pub(super) fn sum(segments: Vec<Segment>) -> Result<Judged, Gap> {
             },
             rule: outcome.by,
             explicit: outcome.explicit,
-            condition: Condition::Nothing,
+            // What the ports that are not blocked for certain depend on.
+            condition: rest,
             blocked: ranges,
             share,
         },
