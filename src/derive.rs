@@ -5,6 +5,7 @@
 pub mod agreement;
 pub mod counter_rate;
 pub mod driver_stack;
+pub mod firewall;
 pub mod gid_choice;
 pub mod gpudirect;
 pub mod group;
@@ -45,6 +46,7 @@ pub fn derive(facts: &mut Facts) {
         rail::derive(facts, node);
         driver_stack::derive(facts, node);
         gpudirect::derive(facts, node);
+        firewall::derive(facts, node);
         relations::derive(facts, node);
         tally::node(facts, node);
         pcie_need::derive(facts, node);

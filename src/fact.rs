@@ -26,6 +26,7 @@ pub mod node;
 pub mod pcie;
 pub mod port;
 pub mod process;
+pub mod ruleset;
 pub mod schema;
 pub mod selection;
 pub mod selector;

@@ -374,4 +374,18 @@ subject! {
     NCCL_ODD_LINE: bool = "nccl_odd_line" from "nccl";
     /// The lines of the configuration files that set nothing that NCCL reads, and why.
     NCCL_ODD_LINES: Arc<[Arc<str>]> = "nccl_odd_lines" from "nccl";
+    /// The ports that the kernel gives to sockets that ask for none, as "32768-60999". Source: ip_local_port_range.
+    PORT_RANGE: Arc<str> = "port_range" from "firewall";
+    /// Whether ufw sets up the packet filter at boot. Source: /etc/ufw/ufw.conf.
+    UFW_ENABLED: bool = "ufw_enabled" from "firewall";
+    /// Who manages the packet filter, by the names of its chains and tables: ufw, firewalld, both, or "none".
+    FIREWALL_MANAGERS: Arc<[Arc<str>]> = "firewall_managers" from "derive";
+    /// Which implementations filter packets to or from this node: nftables, iptables over it, iptables over ip_tables.
+    FILTER_BACKENDS: Arc<[Arc<str>]> = "filter_backends" from "derive";
+    /// Whether iptables over ip_tables and nf_tables both filter: a packet has to get through both.
+    FILTERS_TWICE: bool = "filters_twice" from "derive";
+    /// Whether ufw and firewalld both have rules in force.
+    FIREWALLS_COMPETE: bool = "firewalls_compete" from "derive";
+    /// Whether no rule of ufw is in force.
+    UFW_MISSING: bool = "ufw_missing" from "derive";
 }

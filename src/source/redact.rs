@@ -6,6 +6,7 @@
 
 mod addresses;
 mod files;
+mod firewall;
 mod key;
 mod module;
 mod names;
@@ -201,6 +202,10 @@ impl Redactor {
             (Question::Link(_), Answer::Text(text)) => {
                 let free = text.starts_with('/') && !files::is_kernel(&text);
                 Answer::Text(self.scan(&text, Kind { free, ..Kind::NAME }).into())
+            }
+            (Question::Run(argv), Answer::Text(text)) if firewall::lists_rules(argv) => {
+                let mapped = firewall::rules(key, names, argv, &text).ok_or_else(left_out)?;
+                Answer::Text(mapped.into())
             }
             (Question::Run(_), Answer::Text(text)) => Answer::Text(self.free(&text)),
             (Question::Env(_), Answer::Value(value)) => {
