@@ -20,4 +20,6 @@ subject! {
     PATH: Arc<[Arc<str>]> = "path" from "gpu";
     /// Whether it is a virtual function (SR-IOV, vGPU). Source: the sysfs link `physfn`.
     VIRTUAL_FUNCTION: bool = "virtual_function" from "gpu";
+    /// Whether it answers on the bus: its configuration space is not all ones. Source: sysfs config.
+    ON_BUS: bool = "on_bus" from "gpu";
 }

@@ -168,4 +168,6 @@ subject! {
     SHARED_LIDS: Arc<str> = "shared_lids" from "derive";
     /// The NCCL version that a job on this node would load, as "2.27.5". Source: the library files that are found, manual page rdma-doctor-nccl-env(1).
     NCCL_VERSION: Arc<str> = "nccl_version" from "nccl";
+    /// How many GPUs the PCI bus has.
+    GPUS: u64 = "gpus" from "derive";
 }

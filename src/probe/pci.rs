@@ -1,5 +1,6 @@
 //! PCI functions that can do RDMA: what a machine should have, beside what its kernel made of it.
 
+pub mod place;
 #[cfg(test)]
 mod tests;
 
@@ -171,6 +172,8 @@ fn candidate(
     facts.set(id, function::DRIVER, driver);
     facts.set(id, function::VIRTUAL_FUNCTION, virtual_function);
     facts.set(id, function::RDMA_EXPECTED, expected);
+    facts.set(id, function::PATH, place::path(ask, dir));
+    facts.set(id, function::NUMA_NODE, place::numa_node(ask, dir));
     None
 }
 
