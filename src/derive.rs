@@ -14,6 +14,7 @@ pub mod netdev_of_port;
 pub mod port_state;
 pub mod relations;
 pub mod tally;
+pub mod topology;
 
 use crate::fact::{Facts, Subject};
 
@@ -33,6 +34,7 @@ pub fn derive(facts: &mut Facts) {
         module_wanted::derive(facts, node);
         relations::derive(facts, node);
         tally::node(facts, node);
+        topology::derive(facts, node);
     }
 }
 

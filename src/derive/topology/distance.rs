@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::fact::gpu_nic::Distance;
 use crate::fact::Fact;
+use crate::fact::gpu_nic::Distance;
 
 /// A function's place: its path from the host bridge down to itself, and its NUMA node.
-pub struct Place {
+pub(super) struct Place {
     /// The host bridge first, the function itself last.
-    pub path: Fact<Arc<[Arc<str>]>>,
+    pub(super) path: Fact<Arc<[Arc<str>]>>,
     /// The NUMA node.
-    pub numa_node: Fact<u64>,
+    pub(super) numa_node: Fact<u64>,
 }
 
 /// The distance of two functions; `numa_nodes` is how many NUMA nodes the machine has.
@@ -18,7 +18,7 @@ pub struct Place {
 /// A switch shows as two bridges, its upstream port and the downstream port that leads on. Two functions are on one switch (PIX) where
 /// both hang, by at most one bridge each, below the last port that they share: what NCCL gets by going up two steps at a time
 /// (src/graph/xml.cc, ncclTopoGetXmlFromSys), and nvidia-smi by counting bridges. Further apart below one root port it is PXB.
-pub fn distance(a: &Place, b: &Place, numa_nodes: &Fact<u64>) -> Fact<Distance> {
+pub(super) fn distance(a: &Place, b: &Place, numa_nodes: &Fact<u64>) -> Fact<Distance> {
     let (one, other) = match (&a.path, &b.path) {
         (Fact::Known(one, _), Fact::Known(other, _)) => (one, other),
         (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => return Fact::Unknown(gap.clone()),
@@ -109,10 +109,7 @@ mod tests {
         ] {
             assert_eq!(of((a, None), (b, None), 2), Some(Distance::Pxb), "{a} {b}");
         }
-        assert_eq!(
-            of((&gpu, Some(3)), (far, Some(3)), 8),
-            Some(Distance::Node)
-        );
+        assert_eq!(of((&gpu, Some(3)), (far, Some(3)), 8), Some(Distance::Node));
         assert_eq!(of((&gpu, Some(3)), (far, Some(1)), 8), Some(Distance::Sys));
         // Nobody knows which NUMA nodes: within one host bridge it does not matter, between two it does.
         assert_eq!(of((&gpu, None), (far, Some(1)), 8), None);
@@ -130,16 +127,17 @@ mod tests {
         let nic = "pci0000:08/0000:08:01.0/0000:09:00.0/0000:0a:00.0/0000:0b:00.0/0000:0c:00.0/0000:0d:00.0";
         assert_eq!(of((gpu, None), (nic, None), 2), Some(Distance::Pxb));
         // Two ports of one adapter.
-        let port = |n| {
-            format!("pci0000:00/0000:00:02.0/0000:04:00.0/0000:05:0c.0/0000:07:00.{n}")
-        };
+        let port = |n| format!("pci0000:00/0000:00:02.0/0000:04:00.0/0000:05:0c.0/0000:07:00.{n}");
         assert_eq!(
             of((&port(0), None), (&port(1), None), 2),
             Some(Distance::Pix)
         );
         // A virtual function sits beside its physical one.
         let vf = "pci0000:00/0000:00:02.0/0000:04:00.0/0000:05:0c.0/0000:07:01.2";
-        assert_eq!(of((gpu_on_switch(), None), (vf, None), 2), Some(Distance::Pix));
+        assert_eq!(
+            of((gpu_on_switch(), None), (vf, None), 2),
+            Some(Distance::Pix)
+        );
     }
 
     fn gpu_on_switch() -> &'static str {
@@ -170,6 +168,9 @@ mod tests {
             numa_node: stated(0),
         };
         let known = distance(&a, &b, &stated(1));
-        assert_eq!(known.as_result().unwrap_err().why.to_string(), "function.path is unknown");
+        assert_eq!(
+            known.as_result().unwrap_err().why.to_string(),
+            "function.path is unknown"
+        );
     }
 }

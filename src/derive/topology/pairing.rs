@@ -1,20 +1,20 @@
 //! Which GPU goes with which adapter, and where several GPUs have to share one though an equal one has none.
 
 /// What each GPU gets, and what nobody gets.
-pub struct Pairing {
+pub(super) struct Pairing {
     /// The adapter of each GPU, an index; `None` for a GPU that has no adapter to choose from.
-    pub of_gpu: Vec<Option<usize>>,
+    pub(super) of_gpu: Vec<Option<usize>>,
     /// GPUs that cannot all have an adapter of their own: more of them share adapters than there are.
-    pub crowded: Vec<bool>,
+    pub(super) crowded: Vec<bool>,
     /// Adapters that are the nearest of no GPU.
-    pub idle: Vec<bool>,
+    pub(super) idle: Vec<bool>,
 }
 
 /// Pairs GPUs with adapters: `near[g]` are the adapters that are equally near to GPU `g`, and nearer than all others.
 ///
 /// Each GPU gets one of its nearest, as many different ones as can be (a maximum matching); GPUs that are left over share the least
 /// loaded of theirs, as NCCL does (src/graph/topo.cc, ncclTopoGetLocalNet spreads the GPUs over the adapters that are equally near).
-pub fn pair(near: &[Vec<usize>], adapters: usize) -> Pairing {
+pub(super) fn pair(near: &[Vec<usize>], adapters: usize) -> Pairing {
     let mut holder: Vec<Option<usize>> = vec![None; adapters];
     let mut crowded = vec![false; near.len()];
     let mut left = Vec::new();
@@ -98,10 +98,7 @@ mod tests {
     fn one_adapter_for_two_gpus_by_design() {
         let near: Vec<Vec<usize>> = (0..8).map(|g| vec![g / 2]).collect();
         let pairing = pair(&near, 4);
-        assert_eq!(
-            pairing.of_gpu,
-            [0, 0, 1, 1, 2, 2, 3, 3].map(Some).to_vec()
-        );
+        assert_eq!(pairing.of_gpu, [0, 0, 1, 1, 2, 2, 3, 3].map(Some).to_vec());
         assert!(!pairing.idle.contains(&true));
     }
 
