@@ -207,10 +207,11 @@ subject! {
     TOPO_FILE_PROBLEM: Arc<str> = "topo_file_problem" from "topology";
     /// The PCI addresses and the network devices that NCCL's topology file names.
     TOPO_FILE_NAMES: Arc<[Arc<str>]> = "topo_file_names" from "topology";
-    /// Links between GPUs and adapters that NCCL's topology file gives no speed or that of PCIe's first generation, with what it says.
-    TOPO_FILE_SLOW_LINKS: Arc<[Arc<str>]> = "topo_file_slow_links" from "topology";
-    /// The GPUs and adapters of the machine that are not in NCCL's topology file though it names others.
-    TOPO_FILE_MISSES: Arc<[Arc<str>]> = "topo_file_misses" from "derive";
+    /// Links between GPUs and adapters that NCCL's topology file gives no speed or that of PCIe's first generation,
+    /// with what it says; "none" where there is none.
+    TOPO_FILE_SLOW_LINKS: Arc<str> = "topo_file_slow_links" from "topology";
+    /// The GPUs and adapters of the machine that are not in NCCL's topology file; "none" where all are.
+    TOPO_FILE_MISSES: Arc<str> = "topo_file_misses" from "derive";
     /// How many adapters have an RDMA port that is meant for use; ports and functions of one card count once.
     COMPUTE_NICS: u64 = "compute_nics" from "derive";
     /// How many NUMA nodes have a GPU.
@@ -219,6 +220,6 @@ subject! {
     NEAREST_PAIR: Distance = "nearest_pair" from "derive";
     /// Whether one of the adapters is an Elastic Fabric Adapter, whose NCCL plugin brings the topology itself.
     EFA: bool = "efa" from "derive";
-    /// The NUMA nodes of GPUs and adapters whose memory this process may not use.
-    MEMORY_LEFT_OUT: Arc<[Arc<str>]> = "memory_left_out" from "derive";
+    /// The NUMA nodes of GPUs and adapters whose memory this process may not use; "none" where it may use all.
+    MEMORY_LEFT_OUT: Arc<str> = "memory_left_out" from "derive";
 }

@@ -223,6 +223,14 @@ fn topology_file(
     say(facts, node, says.map(|says| (says, at())));
 }
 
+/// Several things as one text.
+fn list(all: &[String]) -> Arc<str> {
+    match all {
+        [] => "none".into(),
+        all => all.join(", ").into(),
+    }
+}
+
 /// States what a topology file says, or why nobody knows.
 fn say(facts: &mut Facts, node: Id, says: Result<((Topology, Option<String>), Origin), Gap>) {
     let texts = |names: Vec<String>| -> Texts { names.into_iter().map(Arc::from).collect() };
@@ -232,7 +240,7 @@ fn say(facts: &mut Facts, node: Id, says: Result<((Topology, Option<String>), Or
             (
                 Fact::Known(problem, origin.clone()),
                 Fact::Known(texts(topology.names.into_iter().collect()), origin.clone()),
-                Fact::Known(texts(topology.slow_links), origin),
+                Fact::Known(list(&topology.slow_links), origin),
             )
         }
         Err(gap) => (

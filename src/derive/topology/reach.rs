@@ -87,12 +87,12 @@ pub(super) fn allowed(facts: &mut Facts, node: Id, gpus: &[Id], nics: &[Nic]) {
                     |place: &Fact<u64>| place.known().is_some_and(|n| n.to_string() == ***name);
                 places.iter().any(at)
             };
-            let used: Texts = forbidden.iter().filter(is_used).cloned().collect();
+            let used: Vec<Arc<str>> = forbidden.iter().filter(is_used).cloned().collect();
             let open = places.iter().find_map(|place| place.as_result().err());
             match open {
                 // An empty list is all: what is not known cannot be on it.
                 Some(gap) if used.is_empty() && !forbidden.is_empty() => Fact::Unknown(gap.clone()),
-                _ => Fact::Known(used, origin),
+                _ => Fact::Known(list(&used), origin),
             }
         }
         Fact::Unknown(gap) => Fact::Unknown(gap),
@@ -148,7 +148,7 @@ pub(super) fn misses(facts: &mut Facts, node: Id, gpus: &[Id], nics: &[Nic]) {
             }
             match open {
                 Some(gap) if missing.is_empty() => Fact::Unknown(gap),
-                _ => Fact::Known(missing.into(), origin),
+                _ => Fact::Known(list(&missing), origin),
             }
         }
         (Fact::Known(..), Fact::Known(..)) => {
@@ -156,4 +156,12 @@ pub(super) fn misses(facts: &mut Facts, node: Id, gpus: &[Id], nics: &[Nic]) {
         }
     };
     facts.set(node, node::TOPO_FILE_MISSES, fact);
+}
+
+/// Several things as one text.
+fn list(all: &[Arc<str>]) -> Arc<str> {
+    match all {
+        [] => "none".into(),
+        all => all.join(", ").into(),
+    }
 }
