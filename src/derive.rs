@@ -11,6 +11,9 @@ pub mod intended;
 pub mod module_wanted;
 pub mod mtu;
 pub mod netdev_of_port;
+pub mod pcie_hop;
+pub mod pcie_need;
+pub mod pcie_peers;
 pub mod port_state;
 pub mod relations;
 pub mod tally;
@@ -35,6 +38,9 @@ pub fn derive(facts: &mut Facts) {
         relations::derive(facts, node);
         tally::node(facts, node);
         topology::derive(facts, node);
+        pcie_hop::derive(facts, node);
+        pcie_need::derive(facts, node);
+        pcie_peers::derive(facts, node);
     }
 }
 

@@ -105,6 +105,34 @@ words! {
     }
 }
 
+words! {
+    /// What the IOMMU does to the addresses that devices use.
+    pub enum Iommu {
+        /// There is none, or it is off.
+        Off = "off",
+        /// It leaves them as they are (passthrough).
+        Identity = "identity",
+        /// It translates them.
+        Translating = "translating",
+        /// It translates those of some devices and not of others.
+        Mixed = "mixed",
+    }
+}
+
+words! {
+    /// Whose architecture the CPU has.
+    pub enum CpuVendor {
+        /// x86 of Intel.
+        Intel = "intel",
+        /// x86 of AMD.
+        Amd = "amd",
+        /// 64-bit ARM: NVIDIA Grace, Ampere, Graviton and others.
+        Arm = "arm",
+        /// Any other.
+        Other = "other",
+    }
+}
+
 subject! {
     /// A machine, or the container on it in which the doctor runs.
     Node = "node" from "derive";
@@ -222,4 +250,11 @@ subject! {
     EFA: bool = "efa" from "derive";
     /// The NUMA nodes of GPUs and adapters whose memory this process may not use; "none" where it may use all.
     MEMORY_LEFT_OUT: Arc<str> = "memory_left_out" from "derive";
+    /// What the IOMMU does to the addresses of GPUs and RDMA functions; where there are none, to those of the first devices.
+    /// Source: /sys/kernel/iommu_groups/*/type.
+    IOMMU: Iommu = "iommu" from "pcie";
+    /// What the kernel was told of the IOMMU when it booted; "none" where nothing. Source: /proc/cmdline.
+    IOMMU_PARAMETERS: Arc<str> = "iommu_parameters" from "pcie";
+    /// Whose architecture the CPU has. Source: /sys/devices/system/cpu/modalias.
+    CPU_VENDOR: CpuVendor = "cpu_vendor" from "pcie";
 }

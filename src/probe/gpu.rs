@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use super::pci::place;
+use super::pci::{DEVICES, place};
 use super::{Ask, BUDGET, Probe};
 use crate::fact::{Fact, Facts, Id, Membership, Origin, Presence, Subject, gpu};
 use crate::source::Question;
-
-const DEVICES: &str = "/sys/bus/pci/devices";
 
 /// The probe.
 pub const PROBE: Probe = Probe {
@@ -19,10 +17,10 @@ pub const PROBE: Probe = Probe {
 
 /// The vendors whose GPUs compute: NVIDIA and AMD. A BMC's console, a virtual machine's display and an Intel chipset's graphics
 /// have the same class and are not meant.
-const VENDORS: [u64; 2] = [0x10de, 0x1002];
+pub(super) const VENDORS: [u64; 2] = [0x10de, 0x1002];
 
 /// VGA controller, 3D controller, other display controller, processing accelerator (AMD Instinct).
-fn is_gpu_class(number: u64) -> bool {
+pub(super) fn is_gpu_class(number: u64) -> bool {
     matches!(number >> 8, 0x0300 | 0x0302 | 0x0380 | 0x1200)
 }
 
