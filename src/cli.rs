@@ -6,6 +6,7 @@ pub mod facts;
 pub mod input;
 pub mod output;
 pub mod record;
+pub mod topo;
 
 use std::path::PathBuf;
 
@@ -57,6 +58,8 @@ pub enum Command {
     Explain(explain::ExplainArgs),
     /// Show the facts of this machine or of a recording, or the schema of all facts
     Facts(facts::FactsArgs),
+    /// Draw where GPUs and adapters are: a tree of PCIe, and a matrix of distances
+    Topo(topo::TopoArgs),
 }
 
 /// How a machine is asked.
@@ -135,5 +138,6 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Record(args) => record::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Facts(args) => facts::run(&args),
+        Command::Topo(args) => topo::run(&args),
     }
 }

@@ -64,6 +64,13 @@ fn augment(
     seen: &mut [bool],
     holder: &mut [Option<usize>],
 ) -> bool {
+    // What is free is taken first, so that equals are paired in their order.
+    let free = |adapter: &&usize| holder[**adapter].is_none();
+    if let Some(&adapter) = near[gpu].iter().find(free) {
+        seen[adapter] = true;
+        holder[adapter] = Some(gpu);
+        return true;
+    }
     for &adapter in &near[gpu] {
         if std::mem::replace(&mut seen[adapter], true) {
             continue;
@@ -88,8 +95,7 @@ mod tests {
     fn two_gpus_and_two_adapters_on_each_switch() {
         let near: Vec<Vec<usize>> = (0..8).map(|g| vec![g / 2 * 2, g / 2 * 2 + 1]).collect();
         let pairing = pair(&near, 8);
-        let mut got: Vec<usize> = pairing.of_gpu.iter().copied().flatten().collect();
-        got.sort_unstable();
+        let got: Vec<usize> = pairing.of_gpu.iter().copied().flatten().collect();
         assert_eq!(got, (0..8).collect::<Vec<_>>());
         assert!(!pairing.crowded.contains(&true) && !pairing.idle.contains(&true));
     }
