@@ -35,7 +35,6 @@ fn drawn(topology: &Topology, width: usize) -> String {
 fn drawings() {
     for name in [
         "modelled-topology.jsonl",
-        "modelled-topology-cpuset.jsonl",
         "modelled-topology-misplaced.jsonl",
         "modelled-topology-vm.jsonl",
         "modelled-topology-file.jsonl",

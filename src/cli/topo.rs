@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
-use super::check::Format;
 use super::{AskArgs, input, output};
 use crate::exit::Exit;
 use crate::report::topology::{Topology, text};
@@ -16,14 +15,26 @@ use crate::report::topology::{Topology, text};
 #[derive(Debug, Args)]
 pub struct TopoArgs {
     /// The recording to read in place of this machine
-    #[arg(value_name = "RECORDING", conflicts_with_all = ["root", "sample"])]
+    #[arg(value_name = "RECORDING", conflicts_with = "root")]
     pub recording: Option<PathBuf>,
-    /// How a machine is asked.
-    #[command(flatten)]
-    pub ask: AskArgs,
+    /// Draw a directory that holds copies of sys/ and proc/, in place of this machine
+    #[arg(long, value_name = "DIR")]
+    pub root: Option<PathBuf>,
+    /// Stop asking after this many seconds; what is still open then is unknown
+    #[arg(long, value_name = "SECONDS", value_parser = super::seconds, default_value = "20")]
+    pub deadline: std::time::Duration,
     /// The drawing's format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
+}
+
+/// A drawing's format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    Text,
+    /// For programs: one object.
+    Json,
 }
 
 /// Runs the subcommand.
@@ -34,7 +45,11 @@ pub struct TopoArgs {
 pub fn run(args: &TopoArgs) -> anyhow::Result<Exit> {
     let recordings = match &args.recording {
         Some(path) => input::open(&[path])?,
-        None => vec![input::record(&args.ask)?],
+        None => vec![input::record(&AskArgs {
+            root: args.root.clone(),
+            sample: None,
+            deadline: args.deadline,
+        })?],
     };
     let (facts, nodes) = input::facts(&recordings);
     for node in nodes {

@@ -101,6 +101,16 @@ pub(super) fn state(facts: &mut Facts, node: Id, gpus: &[Id], nics: &[Nic], near
             .clone()
             .map(|found| -> Texts { found.iter().map(|at| Arc::clone(&nics[*at].name)).collect() });
         facts.set(*gpu, gpu::NEAR_NICS, names);
+        // What befalls the one befalls the other.
+        for device in near
+            .nics
+            .known()
+            .into_iter()
+            .flatten()
+            .flat_map(|at| &nics[*at].devices)
+        {
+            facts.relate(*gpu, *device);
+        }
         let siblings = siblings_near(facts, node, gpus, nearest, *gpu);
         facts.set(*gpu, gpu::SIBLINGS_NEAR, siblings);
     }

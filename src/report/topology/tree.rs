@@ -97,7 +97,7 @@ fn kind(group: &[&Placed<'_>], end: usize, name: &str) -> String {
     let card = group.iter().all(|one| one.path.len() == end + 1);
     match slots.first() {
         Some(slot) if card && slots.iter().all(|other| other == slot) => format!("card {slot}"),
-        _ if card && end % 2 == 0 => format!("port {name}"),
+        _ if card && end.is_multiple_of(2) => format!("port {name}"),
         _ if end == 2 => format!("root port {name}"),
         _ if end % 2 == 1 => format!("switch {name}"),
         _ => format!("switch port {name}"),
