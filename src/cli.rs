@@ -71,6 +71,9 @@ pub struct AskArgs {
     /// Read counters twice, this many seconds apart, and judge their rates
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub sample: Option<std::time::Duration>,
+    /// The NCCL library that the job loads, or its version, where several are installed or none is found
+    #[arg(long, value_name = "PATH|VERSION")]
+    pub nccl: Option<String>,
     /// Stop asking after this many seconds; what is still open then is unknown
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "20")]
     pub deadline: std::time::Duration,

@@ -38,6 +38,7 @@ pub fn record(args: &AskArgs) -> anyhow::Result<Recording> {
     let plan = Plan {
         root: args.root.clone(),
         sample: args.sample,
+        nccl: args.nccl.clone(),
         deadline: args.deadline,
         probes,
         program: None,

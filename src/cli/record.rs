@@ -47,6 +47,8 @@ pub struct ProbeArgs {
     pub root: Option<PathBuf>,
     /// Pause between two readings, in seconds.
     pub sample: Option<f64>,
+    /// The NCCL library, or its version, that a person named.
+    pub nccl: Option<String>,
 }
 
 /// Runs the subcommand.
@@ -133,12 +135,14 @@ impl ProbeArgs {
             started: 0,
             root: None,
             sample: None,
+            nccl: None,
         };
         while let Some(flag) = args.next() {
             let value = args.next()?;
             match flag.to_str()? {
                 "--started" => parsed.started = value.to_str()?.parse().ok()?,
                 "--root" => parsed.root = Some(value.into()),
+                "--nccl" => parsed.nccl = Some(value.into_string().ok()?),
                 "--sample" => parsed.sample = Some(value.to_str()?.parse().ok()?),
                 _ => return None,
             }
@@ -162,6 +166,7 @@ pub fn probe(args: &ProbeArgs) -> anyhow::Result<Exit> {
         args.started,
         args.root.as_deref(),
         sample,
+        args.nccl.clone(),
         |source| {
             // The facts are thrown away: the parent establishes them from what is recorded here.
             let mut facts = Facts::new();

@@ -257,4 +257,22 @@ subject! {
     IOMMU_PARAMETERS: Arc<str> = "iommu_parameters" from "pcie";
     /// Whose architecture the CPU has. Source: /sys/devices/system/cpu/modalias.
     CPU_VENDOR: CpuVendor = "cpu_vendor" from "pcie";
+    /// The NCCL library whose version that is; "none" where only a version was named.
+    NCCL_PATH: Arc<str> = "nccl_path" from "nccl";
+    /// How the NCCL library was found: "--nccl", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "Python", "system".
+    NCCL_FOUND: Arc<str> = "nccl_found" from "nccl";
+    /// The NCCL libraries that are installed, with their versions, in the order in which a job would find them.
+    NCCL_COPIES: Arc<[Arc<str>]> = "nccl_copies" from "nccl";
+    /// Whether all NCCL libraries that are installed have one version.
+    NCCL_COPIES_AGREE: bool = "nccl_copies_agree" from "nccl";
+    /// The configuration files that NCCL reads, in its order; one that is not there is not named.
+    NCCL_FILES: Arc<[Arc<str>]> = "nccl_files" from "nccl";
+    /// Whether a configuration file is there that this user cannot read: NCCL passes over it in silence.
+    NCCL_FILE_UNREADABLE: bool = "nccl_file_unreadable" from "nccl";
+    /// The configuration files that this user cannot read, or that NCCL_CONF_FILE names and that are not there.
+    NCCL_FILES_UNREADABLE: Arc<[Arc<str>]> = "nccl_files_unreadable" from "nccl";
+    /// Whether lines of the configuration files set nothing that NCCL reads.
+    NCCL_ODD_LINE: bool = "nccl_odd_line" from "nccl";
+    /// The lines of the configuration files that set nothing that NCCL reads, and why.
+    NCCL_ODD_LINES: Arc<[Arc<str>]> = "nccl_odd_lines" from "nccl";
 }

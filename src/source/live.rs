@@ -5,6 +5,7 @@
 pub mod command;
 pub mod ethtool;
 pub mod files;
+mod nccl;
 pub mod netlink;
 pub mod verbs;
 
@@ -27,6 +28,7 @@ pub struct Live {
     started_ns: u64,
     sample: Option<Duration>,
     root: Option<files::Root>,
+    nccl: Option<String>,
 }
 
 impl Live {
@@ -36,6 +38,7 @@ impl Live {
             started_ns,
             sample,
             root: None,
+            nccl: None,
         }
     }
 
@@ -45,7 +48,13 @@ impl Live {
             started_ns,
             sample: None,
             root: Some(files::Root::open(root)?),
+            nccl: None,
         })
+    }
+
+    /// The same, with the NCCL library, or its version, that a person named.
+    pub fn with_nccl(self, nccl: Option<String>) -> Self {
+        Live { nccl, ..self }
     }
 
     fn now(&self) -> Micros {
@@ -53,6 +62,11 @@ impl Live {
     }
 
     fn said(&self, question: &Question) -> Result<Answer, Refusal> {
+        if let (Some(_), Some(named), Question::Call(call)) = (&self.root, &self.nccl, question)
+            && &*call.name == "nccl_libraries"
+        {
+            return Ok(nccl::named(named));
+        }
         if let Some(root) = &self.root {
             // A copied tree need not hold everything: what is not there is not known to be absent.
             return match files::ask(Some(root), question) {
@@ -70,6 +84,9 @@ impl Live {
             Question::Run(argv) => command::run(argv),
             Question::Netlink(call) => netlink::ask(call),
             Question::Call(call) if call.name.starts_with("ethtool_") => ethtool::ask(call),
+            Question::Call(call) if call.name.starts_with("nccl_") => {
+                nccl::ask(call, self.nccl.as_deref())
+            }
             Question::Call(call) if call.name.starts_with("ibv_") => verbs::ask(call),
             Question::Call(call) => Err(Refusal::NotAsked(
                 format!("unknown call {}", call.name).into(),

@@ -162,6 +162,14 @@ impl Redactor {
             (Question::Netlink(call), Answer::Text(text)) if call.name.starts_with("rdma/") => {
                 as_recorded(netlink::messages(key, names, text.as_bytes()).ok_or_else(left_out)?)
             }
+            (Question::Netlink(call), Answer::Bytes(bytes)) if call.name.starts_with("route/") => {
+                as_recorded(netlink::route::messages(key, names, &bytes).ok_or_else(left_out)?)
+            }
+            (Question::Netlink(call), Answer::Text(text)) if call.name.starts_with("route/") => {
+                as_recorded(
+                    netlink::route::messages(key, names, text.as_bytes()).ok_or_else(left_out)?,
+                )
+            }
             (Question::Read(path), Answer::Text(text)) => match files::rule(path) {
                 Rule::PciConfig => as_recorded(files::pci_config(key, text.as_bytes())),
                 rule => Answer::Text(
@@ -195,6 +203,10 @@ impl Redactor {
                 if &*call.name == "ethtool_module_eeprom" =>
             {
                 Answer::Value(Arc::new(value::module(key, &value)))
+            }
+            (Question::Call(call), Answer::Value(value)) if call.name.starts_with("nccl_") => {
+                let path = |text: &str| self.path(&Arc::from(text)).to_string();
+                Answer::Value(Arc::new(value::paths(&path, &value)))
             }
             (_, Answer::Value(value)) => {
                 Answer::Value(Arc::new(value::reply(key, names, "", &value)))

@@ -27,6 +27,8 @@ pub struct Plan {
     pub root: Option<PathBuf>,
     /// Pause between two readings of the counters.
     pub sample: Option<Duration>,
+    /// The NCCL library, or its version, that a person named.
+    pub nccl: Option<String>,
     /// When the recording ends, whatever is still open.
     pub deadline: Duration,
     /// The probes: name, and for how long each may be silent.
@@ -201,6 +203,9 @@ fn start(
             command
                 .arg("--sample")
                 .arg(sample.as_secs_f64().to_string());
+        }
+        if let Some(nccl) = &plan.nccl {
+            command.arg("--nccl").arg(nccl);
         }
         // The parent's end of standard input is the lifeline: when the parent is gone, however it went, the child reads its end.
         command
@@ -395,12 +400,14 @@ pub fn child(
     started_ns: u64,
     root: Option<&Path>,
     sample: Option<Duration>,
+    nccl: Option<String>,
     run: impl FnOnce(&dyn Source),
 ) -> std::io::Result<()> {
     let source = match root {
         Some(root) => Live::tree(started_ns, root)?,
         None => Live::machine(started_ns, sample),
-    };
+    }
+    .with_nccl(nccl);
     let outlet = Arc::new(Mutex::new(Outlet {
         out: BufWriter::with_capacity(1 << 16, std::io::stdout()),
         asking: None,

@@ -23,6 +23,8 @@ pub(super) enum Rule {
     Identifier,
     /// /proc/net/route.
     Route,
+    /// NCCL's configuration: variables, one a line.
+    Variables,
     /// PCI configuration space.
     PciConfig,
     /// Identities in a form that is not known here, or nothing but identities.
@@ -42,6 +44,7 @@ pub(super) fn rule(path: &str) -> Rule {
         "resource" | "modalias" | "pkeys" if kernel => Rule::Plain,
         "hostname" | "domainname" | "nodename" => Rule::Host,
         "node_desc" => Rule::Description,
+        ".nccl.conf" | "nccl.conf" => Rule::Variables,
         "phys_switch_id" | "phys_port_id" => Rule::Identifier,
         "route" if proc && parts().any(|p| p == "net") => Rule::Route,
         "config" if kernel => Rule::PciConfig,
@@ -94,6 +97,7 @@ pub(super) fn content(key: &Key, names: &Names, rule: Rule, content: &str) -> Op
         Rule::Description => node_description(key, names, content),
         Rule::Identifier => identifier(key, content),
         Rule::Route => route(key, names, content),
+        Rule::Variables => super::value::assignments(key, names, content),
         Rule::PciConfig | Rule::LeftOut => return None,
     })
 }

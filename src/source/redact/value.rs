@@ -33,26 +33,44 @@ pub(super) fn environment(key: &Key, names: &Names, value: &Value) -> Value {
         })
         .map(|(name, value)| {
             let text = value.as_str().unwrap_or("");
-            let mapped = if is_secret(name) {
-                "redacted".into()
-            } else if names_hosts(name) {
-                hosts(key, names, text)
-            } else {
-                let dotted = !text::is_version_word(name);
-                scan(
-                    key,
-                    names,
-                    text,
-                    Kind {
-                        dotted,
-                        ..Kind::FREE
-                    },
-                )
-            };
-            (name.clone(), Value::from(mapped))
+            (name.clone(), Value::from(variable(key, names, name, text)))
         })
         .collect::<Map<_, _>>()
         .into()
+}
+
+/// The value of one variable.
+fn variable(key: &Key, names: &Names, name: &str, text: &str) -> String {
+    if is_secret(name) {
+        return "redacted".into();
+    }
+    if names_hosts(name) {
+        return hosts(key, names, text);
+    }
+    let dotted = !text::is_version_word(name);
+    scan(
+        key,
+        names,
+        text,
+        Kind {
+            dotted,
+            ..Kind::FREE
+        },
+    )
+}
+
+/// A file of `NAME=VALUE` lines, as NCCL's configuration is.
+pub(super) fn assignments(key: &Key, names: &Names, text: &str) -> String {
+    let one = |line: &str| match line.split_once('=') {
+        Some((name, value)) if !line.starts_with('#') => {
+            let end = value.trim_end_matches(['\r', '\n']).len();
+            let (value, end) = value.split_at(end);
+            let name = name.to_owned();
+            format!("{name}={}{end}", variable(key, names, &name, value))
+        }
+        _ => scan(key, names, line, Kind::FREE),
+    };
+    text.split_inclusive('\n').map(one).collect()
 }
 
 /// Whether a variable's value names a host: `NCCL_COMM_ID=node7:2345`, `NCCL_HOSTID`.
@@ -73,6 +91,20 @@ fn hosts(key: &Key, names: &Names, text: &str) -> String {
         }
     };
     text.split(',').map(one).collect::<Vec<_>>().join(",")
+}
+
+/// Texts that are paths, each mapped as in the questions that follow from it.
+pub(super) fn paths(path: &impl Fn(&str) -> String, value: &Value) -> Value {
+    match value {
+        Value::String(text) => path(text).into(),
+        Value::Array(items) => items.iter().map(|item| paths(path, item)).collect(),
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| (name.clone(), paths(path, value)))
+            .collect::<Map<_, _>>()
+            .into(),
+        other => other.clone(),
+    }
 }
 
 /// The memory of a cable or transceiver, in hexadecimal digits; of other members only numbers are kept.
