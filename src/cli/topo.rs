@@ -15,14 +15,11 @@ use crate::report::topology::{Topology, text};
 #[derive(Debug, Args)]
 pub struct TopoArgs {
     /// The recording to read in place of this machine
-    #[arg(value_name = "RECORDING", conflicts_with = "root")]
+    #[arg(value_name = "RECORDING", conflicts_with_all = ["root", "sample"])]
     pub recording: Option<PathBuf>,
-    /// Draw a directory that holds copies of sys/ and proc/, in place of this machine
-    #[arg(long, value_name = "DIR")]
-    pub root: Option<PathBuf>,
-    /// Stop asking after this many seconds; what is still open then is unknown
-    #[arg(long, value_name = "SECONDS", value_parser = super::seconds, default_value = "20")]
-    pub deadline: std::time::Duration,
+    /// How a machine is asked.
+    #[command(flatten)]
+    pub ask: AskArgs,
     /// The drawing's format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
@@ -45,11 +42,7 @@ pub enum Format {
 pub fn run(args: &TopoArgs) -> anyhow::Result<Exit> {
     let recordings = match &args.recording {
         Some(path) => input::open(&[path])?,
-        None => vec![input::record(&AskArgs {
-            root: args.root.clone(),
-            sample: None,
-            deadline: args.deadline,
-        })?],
+        None => vec![input::record(&args.ask)?],
     };
     let (facts, nodes) = input::facts(&recordings);
     for node in nodes {

@@ -226,18 +226,18 @@ subject! {
     LAUNCHED_TASKS: u64 = "launched_tasks" from "topology";
     /// How many NVIDIA GPUs this process is to use: the entries of CUDA_VISIBLE_DEVICES, else the device files /dev/nvidiaN.
     GPUS_VISIBLE: u64 = "gpus_visible" from "topology";
-    /// The file from which NCCL takes the machine's topology; "none" where it asks the kernel. Source: NCCL_TOPO_FILE in the environment
-    /// or /etc/nccl.conf, else /var/run/nvidia-topologyd/virtualTopology.xml where it is there (NCCL 2.30, src/graph/topo.cc).
-    TOPO_FILE: Arc<str> = "topo_file" from "topology";
+    /// The file from which NCCL takes the machine's topology; "none" where it asks the kernel. Source: NCCL_TOPO_FILE, else
+    /// /var/run/nvidia-topologyd/virtualTopology.xml where it is there (NCCL 2.30, src/graph/topo.cc).
+    TOPO_FILE: Arc<str> = "topo_file" from "nccl";
     /// What became of NCCL's topology file.
-    TOPO_FILE_STATE: TopoFile = "topo_file_state" from "topology";
+    TOPO_FILE_STATE: TopoFile = "topo_file_state" from "nccl";
     /// What NCCL cannot read in its topology file; "none" where it reads all.
-    TOPO_FILE_PROBLEM: Arc<str> = "topo_file_problem" from "topology";
+    TOPO_FILE_PROBLEM: Arc<str> = "topo_file_problem" from "nccl";
     /// The PCI addresses and the network devices that NCCL's topology file names.
-    TOPO_FILE_NAMES: Arc<[Arc<str>]> = "topo_file_names" from "topology";
+    TOPO_FILE_NAMES: Arc<[Arc<str>]> = "topo_file_names" from "nccl";
     /// Links between GPUs and adapters that NCCL's topology file gives no speed or that of PCIe's first generation,
     /// with what it says; "none" where there is none.
-    TOPO_FILE_SLOW_LINKS: Arc<str> = "topo_file_slow_links" from "topology";
+    TOPO_FILE_SLOW_LINKS: Arc<str> = "topo_file_slow_links" from "nccl";
     /// The GPUs and adapters of the machine that are not in NCCL's topology file; "none" where all are.
     TOPO_FILE_MISSES: Arc<str> = "topo_file_misses" from "derive";
     /// How many adapters have an RDMA port that is meant for use; ports and functions of one card count once.

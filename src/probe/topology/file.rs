@@ -1,307 +1,204 @@
-//! NCCL's topology file: XML in the small form that NCCL's own parser takes (src/graph/xml.cc).
+//! The file from which NCCL takes the machine's topology.
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 
-/// What a topology file says, as far as it can be wrong.
-#[derive(Debug, Default, PartialEq)]
-pub(super) struct Topology {
-    /// PCI addresses in lower letters, and names of network devices.
-    pub(super) names: BTreeSet<String>,
-    /// Links between a GPU and an adapter that have no speed, or that of PCIe's first generation: `0000:65:00.0 "2.5 GT/s" x1`.
-    pub(super) slow_links: Vec<String>,
-}
+use super::super::Ask;
+use super::xml::{self, Topology};
+use crate::fact::node::{self, TopoFile};
+use crate::fact::{Fact, Facts, Gap, Id, Origin, Subject, Why, variable};
+use crate::source::{Errno, Question, Refusal};
 
-/// An element: its name, its attributes, and the element that it stands in.
-struct Element<'t> {
-    name: &'t str,
-    attributes: Vec<(&'t str, &'t str)>,
-    parent: Option<usize>,
-}
+/// The variable that names the file.
+const TOPO_FILE: &str = "NCCL_TOPO_FILE";
+/// Where NCCL looks by itself: NVIDIA's daemon for virtual machines writes it.
+const VIRTUAL_TOPOLOGY: &str = "/var/run/nvidia-topologyd/virtualTopology.xml";
 
-impl<'t> Element<'t> {
-    fn get(&self, key: &str) -> Option<&'t str> {
-        let found = self.attributes.iter().find(|(name, _)| *name == key);
-        found.map(|(_, value)| *value)
-    }
-}
+type Texts = Arc<[Arc<str>]>;
 
-/// Reads a topology file. An error is one at which every version of NCCL ends its initialisation.
-pub(super) fn read(text: &str) -> Result<Topology, String> {
-    let elements = elements(text)?;
-    let system = elements
-        .iter()
-        .find(|e| e.name == "system")
-        .ok_or("it has no element <system>")?;
-    match system.get("version") {
-        Some(version) if version.trim() == "1" => {}
-        Some(version) => {
-            return Err(format!(
-                "<system> has version {:?}, NCCL reads 1",
-                short(version)
-            ));
-        }
-        None => return Err("<system> has no version".to_owned()),
-    }
-    let mut topology = Topology::default();
-    for element in &elements {
-        let name = match element.name {
-            "pci" => element.get("busid"),
-            "net" => element.get("name"),
-            _ => None,
-        };
-        topology
-            .names
-            .extend(name.map(|name| name.to_ascii_lowercase()));
-    }
-    let holds = what_they_hold(&elements);
-    for (element, holds) in elements.iter().zip(holds) {
-        // Where both are below a bridge, what is above it is not between them.
-        if element.name == "pci"
-            && holds.gpu != holds.nic
-            && let Some(link) = slow_link(element)
-        {
-            topology.slow_links.push(link);
-        }
-    }
-    Ok(topology)
-}
-
-/// Whether a GPU and an adapter are in a part of the tree.
-#[derive(Clone, Copy, Default)]
-struct Holds {
-    gpu: bool,
-    nic: bool,
-}
-
-fn what_they_hold(elements: &[Element<'_>]) -> Vec<Holds> {
-    let mut all = vec![Holds::default(); elements.len()];
-    for (at, element) in elements.iter().enumerate().rev() {
-        let class = element.get("class").unwrap_or("");
-        let own = Holds {
-            gpu: element.name == "gpu" || (element.name == "pci" && class.starts_with("0x03")),
-            nic: matches!(element.name, "nic" | "net")
-                || (element.name == "pci" && class.starts_with("0x02")),
-        };
-        all[at].gpu |= own.gpu;
-        all[at].nic |= own.nic;
-        // Children stand behind their parents, so that each is complete before it is added to its own.
-        if let Some(parent) = element.parent {
-            let child = all[at];
-            all[parent].gpu |= child.gpu;
-            all[parent].nic |= child.nic;
-        }
-    }
-    all
-}
-
-/// What NCCL makes of a link, in units of 0.1 Gb/s for each lane (src/graph/topo.cc, kvDictPciGen); `None` where it guesses.
-fn speed_of(text: &str) -> Option<u64> {
-    [
-        ("2.5 GT/s", 15),
-        ("5 GT/s", 30),
-        ("5.0 GT/s", 30),
-        ("8 GT/s", 60),
-        ("8.0 GT/s", 60),
-        ("16 GT/s", 120),
-        ("16.0 GT/s", 120),
-        ("32 GT/s", 240),
-        ("32.0 GT/s", 240),
-        ("64 GT/s", 480),
-        ("64.0 GT/s", 480),
-    ]
-    .into_iter()
-    .find(|(begin, _)| text.starts_with(begin))
-    .map(|(_, speed)| speed)
-}
-
-/// NCCL's units at and below which a link is taken for one of PCIe's first generation: 16 lanes of 2.5 GT/s, 3 GB/s.
-const FIRST_GENERATION: u64 = 15 * 16;
-
-/// A link that is stated, and stated as slow as no GPU's and no adapter's is, or as nothing. What is not stated NCCL asks the kernel.
-fn slow_link(element: &Element<'_>) -> Option<String> {
-    let speed = element.get("link_speed")?;
-    let width = element.get("link_width").unwrap_or("");
-    // NCCL reads a width of 0, and an empty one, as 16 lanes.
-    let lanes = match width.trim().parse::<u64>() {
-        Ok(0) | Err(_) => 16,
-        Ok(lanes) => lanes.min(64),
+/// States which file NCCL takes the topology from, and what it finds there. For the probe that knows the variables in effect, at its end.
+pub fn state(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
+    let named = match facts.find(Subject::Variable, node, TOPO_FILE) {
+        Some(id) => facts.get(id, variable::VALUE).map(Some),
+        None => match facts.members(Subject::Variable, node) {
+            Ok(origin) => Fact::Known(None, origin.clone()),
+            Err(gap) => Fact::Unknown(gap),
+        },
     };
-    let slow = speed_of(speed).is_none_or(|speed| speed * lanes <= FIRST_GENERATION);
-    let busid = element.get("busid").unwrap_or("?");
-    slow.then(|| {
-        format!(
-            "{} {:?} x{}",
-            short(busid),
-            short(speed),
-            match width {
-                "" => "?".to_owned(),
-                width => short(width),
+    let (path, origin, by_itself) = match named {
+        Fact::Known(Some(path), origin) => (path, origin, false),
+        Fact::Known(None, origin) => (VIRTUAL_TOPOLOGY.into(), origin, true),
+        Fact::Unknown(gap) => {
+            facts.set(node, node::TOPO_FILE, Fact::Unknown(gap.clone()));
+            facts.set(node, node::TOPO_FILE_STATE, Fact::Unknown(gap.clone()));
+            say(facts, node, Err(gap));
+            return;
+        }
+    };
+    let question = Question::read(Arc::clone(&path));
+    let at = || Origin::Asked(question.clone());
+    // NCCL opens the file as this does: what cannot be opened is as good as not there, whatever its folder says.
+    let (state, says) = match ask.text(Arc::clone(&path)) {
+        Fact::Known(text, _) => match xml::read(&text) {
+            Ok(topology) => (Fact::Known(TopoFile::Read, at()), Ok((topology, None))),
+            Err(problem) => (
+                Fact::Known(TopoFile::Invalid, at()),
+                Ok((Topology::default(), Some(problem))),
+            ),
+        },
+        Fact::Unknown(gap) => match &gap.why {
+            Why::Refused(Refusal::Errno(Errno::ENOENT | Errno::ENOTDIR)) => {
+                let state = if by_itself {
+                    TopoFile::None
+                } else {
+                    TopoFile::Absent
+                };
+                (Fact::Known(state, at()), Ok(Default::default()))
             }
-        )
-    })
-}
-
-/// The elements in the order in which they begin; comments, declarations and text between them are passed over.
-fn elements(text: &str) -> Result<Vec<Element<'_>>, String> {
-    let mut elements: Vec<Element<'_>> = Vec::new();
-    let mut open: Vec<usize> = Vec::new();
-    let mut rest = text;
-    while let Some(at) = rest.find('<') {
-        rest = rest.get(at + 1..).unwrap_or("");
-        if let Some(comment) = rest.strip_prefix("!--") {
-            let end = comment.find("-->").ok_or("a comment has no end")?;
-            rest = comment.get(end + 3..).unwrap_or("");
-            continue;
-        }
-        let end = end_of_tag(rest).ok_or("an element has no end")?;
-        let tag = rest.get(..end).unwrap_or("");
-        rest = rest.get(end + 1..).unwrap_or("");
-        if tag.starts_with(['?', '!']) {
-            continue;
-        }
-        if let Some(name) = tag.strip_prefix('/') {
-            let last = open.pop().and_then(|at| elements.get(at));
-            match last {
-                Some(element) if element.name == name.trim() => continue,
-                Some(element) => {
-                    return Err(format!(
-                        "<{}> is closed as </{}>",
-                        short(element.name),
-                        short(name.trim())
-                    ));
-                }
-                None => return Err(format!("</{}> closes nothing", short(name.trim()))),
+            Why::Refused(Refusal::Errno(Errno::EACCES)) => {
+                (Fact::Known(TopoFile::Denied, at()), Ok(Default::default()))
             }
-        }
-        let (inside, single) = match tag.strip_suffix('/') {
-            Some(inside) => (inside, true),
-            None => (tag, false),
-        };
-        let name = inside.split_whitespace().next().unwrap_or("");
-        if name.is_empty() {
-            return Err("an element has no name".to_owned());
-        }
-        let attributes = attributes(inside.get(name.len()..).unwrap_or(""))?;
-        elements.push(Element {
-            name,
-            attributes,
-            parent: open.last().copied(),
-        });
-        if !single {
-            open.push(elements.len() - 1);
-        }
-    }
-    match open.last().and_then(|at| elements.get(*at)) {
-        Some(element) => Err(format!("<{}> is never closed", short(element.name))),
-        None if elements.is_empty() => Err("it has no element".to_owned()),
-        None => Ok(elements),
+            _ => (Fact::Unknown(gap.clone()), Err(gap)),
+        },
+    };
+    let name = match &state {
+        Fact::Known(TopoFile::None, _) => "none".into(),
+        _ => path,
+    };
+    let name = match (&state, by_itself) {
+        // Whether NCCL has a file is open while nobody knows whether it is there.
+        (Fact::Unknown(gap), true) => Fact::Unknown(gap.clone()),
+        _ => Fact::Known(name, origin),
+    };
+    facts.set(node, node::TOPO_FILE, name);
+    facts.set(node, node::TOPO_FILE_STATE, state);
+    say(facts, node, says.map(|says| (says, at())));
+}
+
+/// Several things as one text.
+fn list(all: &[String]) -> Arc<str> {
+    match all {
+        [] => "none".into(),
+        all => all.join(", ").into(),
     }
 }
 
-/// The place of the `>` that ends a tag: not one inside quotes.
-fn end_of_tag(text: &str) -> Option<usize> {
-    let mut quoted = false;
-    text.bytes().position(|byte| {
-        quoted ^= byte == b'"';
-        byte == b'>' && !quoted
-    })
-}
-
-fn attributes(text: &str) -> Result<Vec<(&str, &str)>, String> {
-    let mut found = Vec::new();
-    let mut rest = text.trim();
-    while !rest.is_empty() {
-        let bad = || format!("{:?} is no attribute", short(rest));
-        let (name, value) = rest.split_once('=').ok_or_else(bad)?;
-        let value = value.trim_start().strip_prefix('"').ok_or_else(bad)?;
-        let (value, behind) = value.split_once('"').ok_or_else(bad)?;
-        found.push((name.trim(), value));
-        rest = behind.trim_start();
-    }
-    Ok(found)
-}
-
-/// A word of the file for a sentence.
-fn short(text: &str) -> String {
-    text.chars().take(40).collect()
+/// States what a topology file says, or why nobody knows.
+fn say(facts: &mut Facts, node: Id, says: Result<((Topology, Option<String>), Origin), Gap>) {
+    let texts = |names: Vec<String>| -> Texts { names.into_iter().map(Arc::from).collect() };
+    let (problem, names, slow) = match says {
+        Ok(((topology, problem), origin)) => {
+            let problem: Arc<str> = problem.map_or("none".into(), Arc::from);
+            (
+                Fact::Known(problem, origin.clone()),
+                Fact::Known(texts(topology.names.into_iter().collect()), origin.clone()),
+                Fact::Known(list(&topology.slow_links), origin),
+            )
+        }
+        Err(gap) => (
+            Fact::Unknown(gap.clone()),
+            Fact::Unknown(gap.clone()),
+            Fact::Unknown(gap),
+        ),
+    };
+    facts.set(node, node::TOPO_FILE_PROBLEM, problem);
+    facts.set(node, node::TOPO_FILE_NAMES, names);
+    facts.set(node, node::TOPO_FILE_SLOW_LINKS, slow);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fact::Membership;
+    use crate::source::recording::Recording;
+    use crate::source::wire::{self, Header};
 
-    /// The form of a cloud's file: bridges that the machine does not have, one for each GPU and its adapter.
-    const CLOUD: &str = r#"<!-- for an 8-GPU machine -->
-<system version="1">
-  <cpu numaid="0" affinity="0000ffff,ffffffff" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143">
-    <pci busid="ffff:ff:01.0" class="0x060400" link_speed="32.0 GT/s PCIe" link_width="16" vendor="0x0000" device="0xabcd" subsystem_vendor="0x0000" subsystem_device="0x0000">
-      <pci busid="0001:00:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16"/>
-      <pci busid="0101:00:00.0" class="0x020700" link_speed="32.0 GT/s PCIe" link_width="16"/>
-    </pci>
-    <pci busid="FFFF:FF:02.0" class="0x060400" link_speed="2.5 GT/s" link_width="1">
-      <pci busid="0002:00:00.0" class="0x030200" link_speed="" link_width=""/>
-      <pci busid="0102:00:00.0" class="0x020700">
-        <nic><net name="mlx5_ib1" port="1"/></nic>
-      </pci>
-    </pci>
-  </cpu>
-</system>
-"#;
-
-    #[test]
-    fn a_clouds_file() {
-        let topology = read(CLOUD).unwrap();
-        for name in ["0001:00:00.0", "0102:00:00.0", "ffff:ff:02.0", "mlx5_ib1"] {
-            assert!(topology.names.contains(name), "{name}");
+    /// What is stated where the variable has this value, and the file this answer.
+    fn stated(named: Fact<Option<&str>>, answer: Option<(&str, &str)>) -> (Facts, Id) {
+        let mut recording = Recording::new(Header::default());
+        if let Some((path, answer)) = answer {
+            let line = format!(r#"{{"probe":"p","q":{{"read":"{path}"}},{answer}}}"#);
+            recording.add(wire::parse_line(&line).unwrap());
         }
-        // The bridge at 2.5 GT/s has GPU and adapter below it, so what is above is not between them; the GPU's own link says nothing.
-        assert_eq!(topology.slow_links, [r#"0002:00:00.0 "" x?"#]);
+        let mut facts = Facts::new();
+        let node = facts.new_node("n");
+        match named {
+            Fact::Known(Some(path), origin) => {
+                let id = facts.instance(Subject::Variable, node, TOPO_FILE);
+                facts.set(id, variable::VALUE, Fact::Known(path.into(), origin));
+            }
+            Fact::Known(None, origin) => {
+                facts.set_members(Subject::Variable, node, Membership::Known(origin));
+            }
+            Fact::Unknown(gap) => {
+                facts.set_members(Subject::Variable, node, Membership::Unknown(gap));
+            }
+        }
+        state(&Ask::new(&recording.of("p")), &mut facts, node);
+        (facts, node)
     }
 
-    #[test]
-    fn a_dump_of_a_healthy_machine_has_no_slow_link() {
-        // Broadcom's switches state 5 GT/s for their inner uplink.
-        let text = r#"<system version="1"><cpu numaid="0">
-            <pci busid="0000:08:00.0" class="0x060400" link_speed="5.0 GT/s PCIe" link_width="16">
-              <pci busid="0000:0d:00.0" class="0x060400" link_speed="32.0 GT/s PCIe" link_width="16">
-                <pci busid="0000:0f:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16"><gpu dev="0" sm="90" rank="0" gdr="1"/></pci>
-              </pci>
-              <pci busid="0000:0a:00.0" class="0x060400" link_speed="5.0 GT/s PCIe" link_width="16">
-                <pci busid="0000:0c:00.0" class="0x020000" link_speed="8.0 GT/s PCIe" link_width="8"><nic><net name="mlx5_0"/></nic></pci>
-              </pci>
-            </pci></cpu></system>"#;
-        assert_eq!(read(text).unwrap().slow_links, Vec::<String>::new());
-        // Emulated switches of a virtual machine: one lane of the first generation between a GPU and its adapter.
-        let slow = text.replace(
-            r#"class="0x060400" link_speed="32.0 GT/s PCIe" link_width="16""#,
-            r#"class="0x060400" link_speed="2.5 GT/s" link_width="1""#,
-        );
-        assert_eq!(
-            read(&slow).unwrap().slow_links,
-            [r#"0000:0d:00.0 "2.5 GT/s" x1"#]
-        );
-    }
+    const GOOD: &str = r#""text":"<system version=\"1\"><cpu numaid=\"0\"><pci busid=\"0000:19:00.0\" class=\"0x030200\"/></cpu></system>\n""#;
+    const MISSING: &str = r#""errno":"ENOENT""#;
 
     #[test]
-    fn what_no_version_of_nccl_reads() {
-        for (text, why) in [
-            ("", "no element"),
-            ("not XML at all", "no element"),
-            ("<system version=\"1\"><cpu></system>", "closed as"),
-            ("<system version=\"1\"><cpu numaid=\"0\">", "never closed"),
-            ("<system><cpu/></system>", "no version"),
-            ("<system version=\"2\"/>", "NCCL reads 1"),
-            ("<graphs version=\"1\"/>", "<system>"),
-            ("<system version=1/>", "no attribute"),
-            ("<!-- <system version=\"1\"/>", "comment"),
-            ("<system version=\"1\"", "no end"),
-            ("</system>", "closes nothing"),
-            ("< >", "no name"),
-            ("<system version=\"1\" \u{1f600}/>", "no attribute"),
+    fn what_becomes_of_the_file() {
+        let named = || Fact::Known(Some("/a.xml"), Origin::Stated);
+        let unset = || Fact::Known(None, Origin::Stated);
+        for (named, path, answer, name, expected) in [
+            (named(), "/a.xml", GOOD, "/a.xml", TopoFile::Read),
+            (named(), "/a.xml", MISSING, "/a.xml", TopoFile::Absent),
+            (
+                named(),
+                "/a.xml",
+                r#""errno":"EACCES""#,
+                "/a.xml",
+                TopoFile::Denied,
+            ),
+            (
+                named(),
+                "/a.xml",
+                r#""text":"<system>""#,
+                "/a.xml",
+                TopoFile::Invalid,
+            ),
+            (
+                unset(),
+                VIRTUAL_TOPOLOGY,
+                GOOD,
+                VIRTUAL_TOPOLOGY,
+                TopoFile::Read,
+            ),
+            (unset(), VIRTUAL_TOPOLOGY, MISSING, "none", TopoFile::None),
         ] {
-            let error = read(text).unwrap_err();
-            assert!(error.contains(why), "{text}: {error}");
+            let (facts, node) = stated(named, Some((path, answer)));
+            assert_eq!(facts.known(node, node::TOPO_FILE).as_deref(), Some(name));
+            assert_eq!(
+                facts.known(node, node::TOPO_FILE_STATE),
+                Some(expected),
+                "{answer}"
+            );
+            let names = facts.known(node, node::TOPO_FILE_NAMES).unwrap();
+            assert_eq!(names.len(), usize::from(expected == TopoFile::Read));
+            let problem = facts.known(node, node::TOPO_FILE_PROBLEM).unwrap();
+            assert_eq!(&*problem != "none", expected == TopoFile::Invalid);
         }
-        assert!(read("<?xml version=\"1.0\"?>\n<system version=\"1\"/>").is_ok());
+    }
+
+    #[test]
+    fn what_nobody_knows_stays_open() {
+        let gap = || Fact::Unknown(Gap::missing("the environment"));
+        for (named, answer) in [
+            // The variable; whether the daemon's file is there; a file that hangs.
+            (gap(), None),
+            (Fact::Known(None, Origin::Stated), None),
+            (
+                Fact::Known(Some("/a.xml"), Origin::Stated),
+                Some(("/a.xml", r#""refused":"timeout""#)),
+            ),
+        ] {
+            let (facts, node) = stated(named, answer);
+            assert_eq!(facts.known(node, node::TOPO_FILE_STATE), None);
+            assert_eq!(facts.known(node, node::TOPO_FILE_NAMES), None);
+        }
     }
 }

@@ -59,14 +59,6 @@ pub(super) fn tasks(text: &str) -> Option<u64> {
         .max()
 }
 
-/// The value of a variable in NCCL's configuration file, of which the first counts: `NAME=value`, `#` begins a comment (src/misc/param.cc).
-pub(super) fn setting(text: &str, name: &str) -> Option<Arc<str>> {
-    text.lines()
-        .filter(|line| !line.starts_with('#'))
-        .find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
-        .map(Arc::from)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,11 +88,5 @@ mod tests {
         assert_eq!(tasks("8"), Some(8));
         assert_eq!(tasks("1(x3),8"), Some(8));
         assert_eq!(tasks("many"), None);
-        let conf = "# NCCL_TOPO_FILE=/no\nNCCL_IB_HCA=mlx5\nNCCL_TOPO_FILE=/opt/a.xml\n";
-        assert_eq!(
-            setting(conf, "NCCL_TOPO_FILE").as_deref(),
-            Some("/opt/a.xml")
-        );
-        assert_eq!(setting(conf, "NCCL_TOPO"), None);
     }
 }
