@@ -36,6 +36,7 @@ fn drawings() {
     for name in [
         "modelled-topology.jsonl",
         "modelled-topology-misplaced.jsonl",
+        "modelled-topology-contended.jsonl",
         "modelled-topology-vm.jsonl",
         "modelled-topology-file.jsonl",
         "modelled-roce.jsonl",
