@@ -14,6 +14,7 @@ pub mod netdev_of_port;
 pub mod pcie_hop;
 pub mod pcie_need;
 pub mod pcie_peers;
+pub mod pcie_slot;
 pub mod port_state;
 pub mod relations;
 pub mod tally;
@@ -38,8 +39,9 @@ pub fn derive(facts: &mut Facts) {
         relations::derive(facts, node);
         tally::node(facts, node);
         topology::derive(facts, node);
-        pcie_hop::derive(facts, node);
         pcie_need::derive(facts, node);
+        pcie_hop::derive(facts, node);
+        pcie_slot::derive(facts, node);
         pcie_peers::derive(facts, node);
     }
 }

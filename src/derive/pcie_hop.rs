@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::fact::bridge::PortType;
-use crate::fact::hop::{Carries, Rest};
+use crate::fact::hop::Rest;
 use crate::fact::pcie::LinkKeys;
 use crate::fact::{
     BitRate, Bytes, Fact, Facts, Gap, Id, Key, Membership, Origin, PerSecond, Subject, Typed,
@@ -64,21 +64,24 @@ pub(super) fn endpoints(facts: &Facts, node: Id) -> (Vec<Endpoint>, Option<Gap>)
     (found, open)
 }
 
+/// What tells links apart: the port above, and the device below without the number of its function, since the functions of a card
+/// share its link.
+type LinkName = (Arc<str>, String);
+
 /// A link while it is being put together.
 struct Link {
     upper: Arc<str>,
     lower: Arc<str>,
-    gpu: bool,
-    nic: bool,
+    /// The RDMA functions below it.
+    nics: Vec<Id>,
 }
 
 /// Works out the hops of a node, and what follows from them for GPUs and functions.
 pub fn derive(facts: &mut Facts, node: Id) {
     let (endpoints, mut open) = endpoints(facts, node);
-    // The functions of one card share its link: by the port above and the device's number, without that of the function.
-    let mut links: BTreeMap<(Arc<str>, String), Link> = BTreeMap::new();
-    let mut hops_of: Vec<(usize, Vec<(Arc<str>, String)>)> = Vec::new();
-    for (at, endpoint) in endpoints.iter().enumerate() {
+    let mut links: BTreeMap<LinkName, Link> = BTreeMap::new();
+    let mut paths: Vec<Vec<LinkName>> = Vec::new();
+    for endpoint in &endpoints {
         let mut keys = Vec::new();
         let functions = endpoint.path.get(1..).unwrap_or_default();
         for (place, pair) in functions.windows(2).enumerate() {
@@ -102,23 +105,25 @@ pub fn derive(facts: &mut Facts, node: Id) {
             let link = links.entry(key.clone()).or_insert_with(|| Link {
                 upper: Arc::clone(upper),
                 lower: Arc::clone(lower),
-                gpu: false,
-                nic: false,
+                nics: Vec::new(),
             });
             // A card's first function stands for it.
             if *lower < link.lower {
                 link.lower = Arc::clone(lower);
             }
-            link.gpu |= endpoint.is_gpu;
-            link.nic |= !endpoint.is_gpu;
+            if !endpoint.is_gpu {
+                link.nics.push(endpoint.id);
+            }
             keys.push(key);
         }
-        hops_of.push((at, keys));
+        paths.push(keys);
     }
     let mut ids = BTreeMap::new();
     for (key, link) in links {
         let id = facts.instance(Subject::Hop, node, &link.lower);
-        describe(facts, node, id, &link, open.as_ref());
+        describe(facts, node, id, &link);
+        let needed = needed(facts, &link.nics, open.as_ref());
+        facts.set(id, hop::NEEDED, needed);
         ids.insert(key, id);
     }
     let members = match open {
@@ -126,16 +131,21 @@ pub fn derive(facts: &mut Facts, node: Id) {
         None => Membership::Known(Origin::derived("the paths of GPUs and RDMA functions")),
     };
     facts.set_members(Subject::Hop, node, members);
-    for (at, keys) in hops_of {
-        let Some(endpoint) = endpoints.get(at) else {
-            continue;
-        };
+    for (endpoint, keys) in endpoints.iter().zip(paths) {
         let hops: Vec<Id> = keys
             .iter()
             .filter_map(|key| ids.get(key).copied())
             .collect();
+        let related = facts.related(endpoint.id).iter().copied();
+        let devices: Vec<Id> = related
+            .filter(|id| facts.subject(*id) == Subject::Device)
+            .collect();
         for hop in &hops {
             facts.relate(endpoint.id, *hop);
+            // The device of a function, and so its ports, suffer with it.
+            for device in &devices {
+                facts.relate(*device, *hop);
+            }
         }
         summarise(facts, node, endpoint, &hops);
     }
@@ -198,17 +208,10 @@ fn both<A: Clone, B: Clone, C>(
     }
 }
 
-fn describe(facts: &mut Facts, node: Id, id: Id, link: &Link, open: Option<&Gap>) {
+fn describe(facts: &mut Facts, node: Id, id: Id, link: &Link) {
     let Link { upper, lower, .. } = link;
     let how = format!("{upper} and {lower}");
     facts.set(id, hop::UPPER, Fact::derived(Arc::clone(upper), "the path"));
-    let carries = match (link.gpu, link.nic, open) {
-        (true, true, _) => Fact::derived(Carries::Both, "the paths that have it"),
-        (_, _, Some(gap)) => Fact::Unknown(gap.clone()),
-        (true, false, None) => Fact::derived(Carries::Gpu, "the paths that have it"),
-        (false, ..) => Fact::derived(Carries::Nic, "the paths that have it"),
-    };
-    facts.set(id, hop::CARRIES, carries);
     let rest = rest(facts, node, link);
     facts.set(id, hop::REST, rest);
 
@@ -240,9 +243,25 @@ fn describe(facts: &mut Facts, node: Id, id: Id, link: &Link, open: Option<&Gap>
     errors(facts, node, id, link);
 }
 
+/// What the fastest port below a link needs of it.
+fn needed(facts: &Facts, nics: &[Id], open: Option<&Gap>) -> Fact<BitRate> {
+    let mut most = BitRate(0);
+    let mut open = open.cloned();
+    for nic in nics {
+        match facts.get(*nic, function::PORT_RATE) {
+            Fact::Known(rate, _) => most = most.max(rate),
+            Fact::Unknown(gap) => open = open.or(Some(gap)),
+        }
+    }
+    match open {
+        Some(gap) => Fact::Unknown(gap),
+        None => Fact::derived(most, "the fastest port in use below it"),
+    }
+}
+
 /// A GPU lowers its link while it has nothing to do, and so does the bridge on an AMD GPU's own board.
 fn rest(facts: &Facts, node: Id, link: &Link) -> Fact<Rest> {
-    if link.nic {
+    if !link.nics.is_empty() {
         return Fact::derived(Rest::Nothing, "an RDMA function is below it");
     }
     let id = match facts.find(Subject::Gpu, node, &link.lower) {
@@ -376,13 +395,190 @@ fn summarise(facts: &mut Facts, node: Id, endpoint: &Endpoint, hops: &[Id]) {
         facts.set(id, gpu::NARROWEST_HOP, name);
         facts.set(id, gpu::PATH_BANDWIDTH, carried);
         facts.set(id, gpu::SLOT_BANDWIDTH, slot);
-        facts.set(id, gpu::PATH_PAYLOAD, payload);
-        facts.set(id, gpu::PATH_PAYLOAD_SUPPORTED, supported);
     } else {
         facts.set(id, function::NARROWEST_HOP, name);
         facts.set(id, function::PATH_BANDWIDTH, carried);
         facts.set(id, function::SLOT_BANDWIDTH, slot);
         facts.set(id, function::PATH_PAYLOAD, payload);
         facts.set(id, function::PATH_PAYLOAD_SUPPORTED, supported);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::derive::testing::{node, stated};
+
+    #[test]
+    fn the_kernels_own_numbers() {
+        for (generation, width, written) in [
+            (1, 1, "2 Gb/s"),
+            (2, 8, "32 Gb/s"),
+            (3, 16, "126.016 Gb/s"),
+            (4, 16, "252.048 Gb/s"),
+            (5, 16, "504.112 Gb/s"),
+            (6, 16, "1024 Gb/s"),
+        ] {
+            let rate = bandwidth(generation, width).map(|rate| rate.to_string());
+            assert_eq!(rate.as_deref(), Some(written), "Gen{generation} x{width}");
+        }
+        assert_eq!(bandwidth(7, 16), None);
+    }
+
+    /// A function on a path, with the link that it has and could have.
+    fn link(
+        facts: &mut Facts,
+        node: Id,
+        subject: Subject,
+        name: &str,
+        now: (u64, u64),
+        max: (u64, u64),
+    ) -> Id {
+        let id = facts.instance(subject, node, name);
+        let keys = match subject {
+            Subject::Bridge => &bridge::LINK,
+            Subject::Gpu => &gpu::LINK,
+            _ => &function::LINK,
+        };
+        for (key, value) in [
+            (keys.generation, now.0),
+            (keys.width, now.1),
+            (keys.max_generation, max.0),
+            (keys.max_width, max.1),
+        ] {
+            facts.set(id, key, stated(value));
+        }
+        id
+    }
+
+    /// A switch with an adapter and an idle GPU below it; the kinds of the ports are known to root only.
+    fn machine(root: bool) -> (Facts, Id) {
+        let mut facts = Facts::new();
+        let n = node(&mut facts);
+        facts.set_members(Subject::Gpu, n, Membership::Known(Origin::Stated));
+        for (name, kind) in [
+            ("0000:15:01.0", PortType::Root),
+            ("0000:16:00.0", PortType::Upstream),
+            ("0000:17:00.0", PortType::Downstream),
+            ("0000:17:01.0", PortType::Downstream),
+        ] {
+            let now = if name == "0000:17:01.0" {
+                (1, 16)
+            } else {
+                (5, 16)
+            };
+            let id = link(&mut facts, n, Subject::Bridge, name, now, (5, 16));
+            facts.set(id, bridge::ID, stated("1000:c030".into()));
+            if root {
+                facts.set(id, bridge::KIND, stated(kind));
+            }
+        }
+        for (subject, name, port) in [
+            (Subject::Function, "0000:18:00.0", "0000:17:00.0"),
+            (Subject::Function, "0000:18:00.1", "0000:17:00.0"),
+            (Subject::Gpu, "0000:19:00.0", "0000:17:01.0"),
+        ] {
+            let (now, max) = match subject {
+                Subject::Gpu => ((1, 16), (5, 16)),
+                _ => ((5, 8), (5, 16)),
+            };
+            let id = link(&mut facts, n, subject, name, now, max);
+            let path: Arc<[Arc<str>]> = ["pci0000:15", "0000:15:01.0", "0000:16:00.0", port, name]
+                .into_iter()
+                .map(Arc::from)
+                .collect();
+            if subject == Subject::Gpu {
+                facts.set(id, gpu::PATH, stated(path));
+                facts.set(id, gpu::ID, stated("10de:2330".into()));
+            } else {
+                facts.set(id, function::PATH, stated(path));
+                facts.set(id, function::PORT_RATE, stated(BitRate(200_000_000_000)));
+            }
+        }
+        derive(&mut facts, n);
+        (facts, n)
+    }
+
+    #[test]
+    fn each_link_once_and_none_inside_the_switch() {
+        for root in [true, false] {
+            let (facts, n) = machine(root);
+            let names: Vec<&str> = facts.all(Subject::Hop).map(|id| facts.name(id)).collect();
+            assert_eq!(
+                names,
+                ["0000:16:00.0", "0000:18:00.0", "0000:19:00.0"],
+                "root: {root}"
+            );
+            assert!(facts.members(Subject::Hop, n).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_narrow_adapter_and_a_resting_gpu() {
+        let (facts, n) = machine(true);
+        let of = |name: &str| facts.find(Subject::Hop, n, name).unwrap();
+        let nic = of("0000:18:00.0");
+        assert_eq!(
+            facts.known(nic, hop::UPPER).as_deref(),
+            Some("0000:17:00.0")
+        );
+        assert_eq!(facts.known(nic, hop::BANDWIDTH), bandwidth(5, 8));
+        assert_eq!(facts.known(nic, hop::POSSIBLE_BANDWIDTH), bandwidth(5, 16));
+        assert_eq!(facts.known(nic, hop::REST), Some(Rest::Nothing));
+        assert_eq!(
+            facts.known(nic, hop::NEEDED),
+            Some(BitRate(200_000_000_000))
+        );
+        assert_eq!(
+            facts.known(of("0000:19:00.0"), hop::REST),
+            Some(Rest::Speed)
+        );
+        assert_eq!(
+            facts.known(of("0000:19:00.0"), hop::NEEDED),
+            Some(BitRate(0))
+        );
+        let gpu = facts.find(Subject::Gpu, n, "0000:19:00.0").unwrap();
+        assert_eq!(
+            facts.known(gpu, gpu::PATH_BANDWIDTH),
+            bandwidth(5, 16),
+            "at its best"
+        );
+        let function = facts.find(Subject::Function, n, "0000:18:00.1").unwrap();
+        assert_eq!(
+            facts.known(function, function::PATH_BANDWIDTH),
+            bandwidth(5, 8)
+        );
+        assert_eq!(
+            facts.known(function, function::NARROWEST_HOP).as_deref(),
+            Some("0000:18:00.0"),
+            "the functions of a card share its link"
+        );
+    }
+
+    #[test]
+    fn a_place_that_tells_nothing_leaves_the_hops_open() {
+        // Three functions below the host bridge: without the kinds nobody knows which two have a link between them.
+        let mut facts = Facts::new();
+        let n = node(&mut facts);
+        facts.set_members(Subject::Gpu, n, Membership::Known(Origin::Stated));
+        for name in ["0000:00:01.0", "0000:01:00.0"] {
+            link(&mut facts, n, Subject::Bridge, name, (3, 8), (3, 8));
+        }
+        let id = link(
+            &mut facts,
+            n,
+            Subject::Function,
+            "0000:02:00.0",
+            (3, 8),
+            (3, 8),
+        );
+        let path: Arc<[Arc<str>]> = ["pci0000:00", "0000:00:01.0", "0000:01:00.0", "0000:02:00.0"]
+            .into_iter()
+            .map(Arc::from)
+            .collect();
+        facts.set(id, function::PATH, stated(path));
+        derive(&mut facts, n);
+        assert!(facts.members(Subject::Hop, n).is_err());
+        assert_eq!(facts.known(id, function::PATH_BANDWIDTH), None);
     }
 }

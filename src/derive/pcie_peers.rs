@@ -68,3 +68,111 @@ pub fn derive(facts: &mut Facts, node: Id) {
         facts.set(id, bridge::PEERS, peers);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::derive::testing::{node, stated};
+    use crate::fact::{Membership, Origin, function, gpu};
+
+    fn path(text: &str) -> Arc<[Arc<str>]> {
+        text.split(' ').map(Arc::from).collect()
+    }
+
+    #[test]
+    fn paths_part_at_a_switch_a_root_port_or_nowhere() {
+        let turn =
+            |a: &str, b: &str| turning_ports(&path(a), &path(b)).map(|(a, b)| format!("{a} {b}"));
+        // As on a DGX A100: two switches above each other; the outer one turns the traffic round.
+        assert_eq!(
+            turn(
+                "pci0000:00 0000:00:01.1 0000:01:00.0 0000:02:00.0 0000:03:00.0 0000:04:00.0 0000:07:00.0",
+                "pci0000:00 0000:00:01.1 0000:01:00.0 0000:02:04.0 0000:0a:00.0 0000:0b:00.0 0000:0c:00.0",
+            )
+            .as_deref(),
+            Some("0000:02:00.0 0000:02:04.0")
+        );
+        // Two root ports of one host bridge, and two host bridges: through the root complex in any case.
+        assert_eq!(
+            turn(
+                "pci0000:00 0000:00:01.0 0000:01:00.0",
+                "pci0000:00 0000:00:02.0 0000:02:00.0"
+            ),
+            None
+        );
+        assert_eq!(
+            turn(
+                "pci0000:00 0000:00:01.0 0000:01:00.0",
+                "pci0000:80 0000:80:02.0 0000:82:00.0"
+            ),
+            None
+        );
+        assert_eq!(
+            turn("pci0000:00 0000:00:01.0", "pci0000:00 0000:00:01.0"),
+            None
+        );
+    }
+
+    #[test]
+    fn an_adapter_weighs_more_than_a_gpu_and_a_gap_leaves_the_rest_open() {
+        let mut facts = Facts::new();
+        let n = node(&mut facts);
+        facts.set_members(Subject::Gpu, n, Membership::Known(Origin::Stated));
+        let below = "pci0000:15 0000:15:01.0 0000:16:00.0";
+        for (gpu, port) in [
+            ("0000:19:00.0", "0000:17:01.0"),
+            ("0000:1a:00.0", "0000:17:02.0"),
+        ] {
+            let id = facts.instance(Subject::Gpu, n, gpu);
+            facts.set(
+                id,
+                gpu::PATH,
+                stated(path(&format!("{below} {port} {gpu}"))),
+            );
+        }
+        let nic = facts.instance(Subject::Function, n, "0000:18:00.0");
+        facts.set(
+            nic,
+            function::PATH,
+            stated(path(&format!("{below} 0000:17:00.0 0000:18:00.0"))),
+        );
+        let ports: Vec<Id> = [
+            "0000:15:01.0",
+            "0000:16:00.0",
+            "0000:17:00.0",
+            "0000:17:02.0",
+            "0000:57:00.0",
+        ]
+        .into_iter()
+        .map(|name| facts.instance(Subject::Bridge, n, name))
+        .collect();
+        derive(&mut facts, n);
+        let of = |facts: &Facts, i: usize| facts.known(ports[i], bridge::BETWEEN);
+        assert_eq!(
+            of(&facts, 0),
+            Some(Between::None),
+            "the root port is above both"
+        );
+        assert_eq!(of(&facts, 1), Some(Between::None));
+        assert_eq!(of(&facts, 2), Some(Between::GpuNic));
+        assert_eq!(
+            of(&facts, 3),
+            Some(Between::GpuNic),
+            "though a GPU is its neighbour too"
+        );
+        assert_eq!(
+            facts.known(ports[3], bridge::PEERS).as_deref(),
+            Some("0000:1a:00.0 and 0000:18:00.0")
+        );
+
+        let mut facts = Facts::new();
+        let n = facts.new_node("n");
+        let port = facts.instance(Subject::Bridge, n, "0000:57:00.0");
+        derive(&mut facts, n);
+        assert_eq!(
+            facts.known(port, bridge::BETWEEN),
+            None,
+            "there may be others"
+        );
+    }
+}

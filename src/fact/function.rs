@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::node::Iommu;
 use super::schema::subject;
 use super::value::words;
 use super::{BitRate, Bytes};
@@ -87,8 +86,6 @@ subject! {
     PATH_PAYLOAD_SUPPORTED: Bytes = "path_payload_supported" from "derive";
     /// The smallest payload that a port above it takes now.
     PATH_PAYLOAD: Bytes = "path_payload" from "derive";
-    /// Whether the IOMMU translates its addresses. Source: the type of its IOMMU group.
-    IOMMU: Iommu = "iommu" from "pcie";
     /// The largest piece of memory that it reads with one request. Source: configuration space, Device Control, Max_Read_Request_Size.
     MAX_READ_REQUEST: Bytes = "max_read_request" from "pcie";
     /// Whether it may let its writes overtake each other. Source: configuration space, Device Control, Enable Relaxed Ordering.

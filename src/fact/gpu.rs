@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::gpu_nic::Distance;
-use super::node::Iommu;
 use super::schema::subject;
 use super::{BitRate, Bytes};
 
@@ -68,12 +67,8 @@ subject! {
     PATH_BANDWIDTH: BitRate = "path_bandwidth" from "derive";
     /// What the link of the slot can carry, both of its ends at their best.
     SLOT_BANDWIDTH: BitRate = "slot_bandwidth" from "derive";
-    /// The smallest payload that all ports of the path, and the function itself, support.
-    PATH_PAYLOAD_SUPPORTED: Bytes = "path_payload_supported" from "derive";
-    /// The smallest payload that a port above it takes now.
-    PATH_PAYLOAD: Bytes = "path_payload" from "derive";
-    /// Whether the IOMMU translates its addresses. Source: the type of its IOMMU group.
-    IOMMU: Iommu = "iommu" from "pcie";
+    /// What the links of most GPUs of its kind can carry; its own, where no value has a majority.
+    SIBLINGS_SLOT_BANDWIDTH: BitRate = "siblings_slot_bandwidth" from "derive";
 }
 
 /// The facts of the function's PCIe link.

@@ -7,18 +7,6 @@ use super::value::words;
 use super::{BitRate, PerSecond};
 
 words! {
-    /// Which traffic a link carries.
-    pub enum Carries {
-        /// That of GPUs.
-        Gpu = "gpu",
-        /// That of RDMA functions.
-        Nic = "nic",
-        /// That of both.
-        Both = "both",
-    }
-}
-
-words! {
     /// What of a link is lowered at rest.
     pub enum Rest {
         /// Nothing: no GPU is at its lower end.
@@ -36,8 +24,8 @@ subject! {
 
     /// The PCI address of the port at the upper end.
     UPPER: Arc<str> = "upper" from "derive";
-    /// Whose traffic it carries.
-    CARRIES: Carries = "carries" from "derive";
+    /// The rate of the fastest port in use whose adapter is below it; 0 where there is none.
+    NEEDED: BitRate = "needed" from "derive";
     /// The generation at which it runs.
     GENERATION: u64 = "generation" from "derive";
     /// The lanes on which it runs.

@@ -253,6 +253,8 @@ subject! {
     /// What the IOMMU does to the addresses of GPUs and RDMA functions; where there are none, to those of the first devices.
     /// Source: /sys/kernel/iommu_groups/*/type.
     IOMMU: Iommu = "iommu" from "pcie";
+    /// The GPUs and RDMA functions whose addresses the IOMMU translates. Source: /sys/kernel/iommu_groups/*/type.
+    IOMMU_TRANSLATED: Arc<[Arc<str>]> = "iommu_translated" from "pcie";
     /// What the kernel was told of the IOMMU when it booted; "none" where nothing. Source: /proc/cmdline.
     IOMMU_PARAMETERS: Arc<str> = "iommu_parameters" from "pcie";
     /// Whose architecture the CPU has. Source: /sys/devices/system/cpu/modalias.

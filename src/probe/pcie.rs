@@ -8,12 +8,14 @@ mod tests;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use self::config::{Config, Express, Hidden};
 use super::pci::{DEVICES, Signs, is_adapter_class, place};
-use super::{Ask, BUDGET, Probe, gpu};
+use super::{Ask, Probe, gpu};
 use crate::fact::bridge::{self, PortType};
 use crate::fact::function::{self, Feature};
+use crate::fact::node::Iommu;
 use crate::fact::pcie::LinkKeys;
 use crate::fact::{
     Bytes, Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, Why, gpu as gpu_fact, node,
@@ -24,7 +26,8 @@ use crate::source::{Errno, Question, Refusal};
 pub const PROBE: Probe = Probe {
     name: "pcie",
     about: "PCIe links, bridges and the IOMMU",
-    budget: BUDGET,
+    // A hypervisor may take a microsecond or a millisecond for each of the thousand words of a configuration space.
+    budget: Duration::from_secs(5),
     run,
 };
 
@@ -76,24 +79,35 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     for Endpoint { subject, name } in &endpoints {
         let id = facts.instance(*subject, node, name);
         let dir = format!("{DEVICES}/{name}");
-        let iommu = groups.of_function(ask, &dir);
-        translations.push(iommu.clone());
+        translations.push((Arc::clone(name), groups.of_function(ask, &dir)));
         match subject {
             Subject::Gpu => {
                 link_of(ask, facts, id, &dir, &gpu_fact::LINK);
                 space(ask, facts, id, &dir, &gpu_fact::LINK);
-                facts.set(id, gpu_fact::IOMMU, iommu);
             }
             _ => {
                 link_of(ask, facts, id, &dir, &function::LINK);
                 let space = space(ask, facts, id, &dir, &function::LINK);
                 requests_of(facts, id, &space);
-                facts.set(id, function::IOMMU, iommu);
             }
         }
     }
-    let iommu = groups.of_node(ask, &translations);
+    let kinds: Vec<Fact<Iommu>> = translations.iter().map(|(_, kind)| kind.clone()).collect();
+    let iommu = groups.of_node(ask, &kinds);
     facts.set(node, node::IOMMU, iommu);
+    let translated = match translations
+        .iter()
+        .find_map(|(_, kind)| kind.as_result().err())
+    {
+        Some(gap) => Fact::Unknown(gap.clone()),
+        None => {
+            let names = translations.iter();
+            let names = names.filter(|(_, kind)| kind.known() == Some(&Iommu::Translating));
+            let names: Arc<[Arc<str>]> = names.map(|(name, _)| Arc::clone(name)).collect();
+            Fact::derived(names, "the IOMMU group of each")
+        }
+    };
+    facts.set(node, node::IOMMU_TRANSLATED, translated);
 }
 
 /// The GPUs and the functions that can do RDMA, as the probes of those know them; a gap where there may be more.
