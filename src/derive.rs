@@ -10,6 +10,7 @@ pub mod host_limits;
 pub mod intended;
 pub mod module_wanted;
 pub mod mtu;
+pub mod nccl;
 pub mod netdev_of_port;
 pub mod pcie_hop;
 pub mod pcie_need;
@@ -29,6 +30,7 @@ pub fn derive(facts: &mut Facts) {
     for &node in &nodes {
         netdev_of_port::derive(facts, node);
         gid_choice::derive(facts, node);
+        nccl::derive(facts, node);
         intended::derive(facts, node);
         agreement::derive(facts, node);
         mtu::derive(facts, node);

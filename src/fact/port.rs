@@ -78,6 +78,20 @@ words! {
     }
 }
 
+words! {
+    /// What stands at the GID index that NCCL uses on a RoCE port.
+    pub enum NcclGid {
+        /// A RoCE v2 GID of an address that can be routed.
+        Routable = "routable-v2",
+        /// A RoCE v2 GID of a link-local address.
+        LinkLocal = "link-local-v2",
+        /// A RoCE v1 GID.
+        V1 = "v1",
+        /// Nothing.
+        Empty = "empty",
+    }
+}
+
 subject! {
     /// A port of an RDMA device, named device/number.
     Port = "port" from "device";
@@ -149,4 +163,12 @@ subject! {
     /// The rate at which a strict majority of the equal ports runs (same driver,
     /// model, board and link layer, intended and active); the port's own where no rate has a majority.
     SIBLINGS_RATE: BitRate = "siblings_rate" from "derive";
+    /// Whether NCCL, as it is set up on this node, uses the port.
+    NCCL_SELECTED: bool = "nccl_selected" from "derive";
+    /// The GID index that NCCL uses on the RoCE port. Rule: NCCL's transport/net_ib, ncclIbGetGidIndex.
+    NCCL_GID_INDEX: u64 = "nccl_gid_index" from "derive";
+    /// Whether NCCL_IB_GID_INDEX says it; NCCL does not check what it says.
+    NCCL_GID_FORCED: bool = "nccl_gid_forced" from "derive";
+    /// What stands at that index.
+    NCCL_GID: NcclGid = "nccl_gid" from "derive";
 }
