@@ -61,6 +61,47 @@ fn across_host_bridges(a: &Place, b: &Place, numa_nodes: &Fact<u64>) -> Fact<Dis
     }
 }
 
+/// Switches of Broadcom (PEX88000, PEX890xx) that show as two levels, and that NCCL takes for one (src/graph/topo.cc,
+/// ncclTopoFlattenBcmSwitches): to it what hangs on any inner level is equally near.
+const TWO_LEVELS: [&str; 2] = ["1000:c010", "1000:c030"];
+
+/// Whether two functions that are PXB are on one such switch; `id` says a bridge's vendor and device.
+pub(super) fn on_one_broadcom_switch(
+    a: &[Arc<str>],
+    b: &[Arc<str>],
+    id: impl Fn(&str) -> Fact<Arc<str>>,
+) -> Fact<bool> {
+    let shared = a.iter().zip(b).take_while(|(x, y)| x == y).count();
+    // Host bridge, root port, and then two ports for each level: the even places are upstream ports.
+    let top = shared.saturating_sub(1) & !1;
+    let levels = |path: &[Arc<str>]| -> Vec<Arc<str>> {
+        let below = (top + 2..path.len().saturating_sub(1)).step_by(2);
+        below.filter_map(|at| path.get(at).cloned()).collect()
+    };
+    let (one, other) = (levels(a), levels(b));
+    let Some(port) = a.get(top).filter(|_| top >= 2) else {
+        return Fact::derived(false, "no switch above both");
+    };
+    if one.len() > 1 || other.len() > 1 {
+        return Fact::derived(false, "several levels of switches");
+    }
+    let (kind, origin) = match id(port) {
+        Fact::Known(kind, origin) => (kind, origin),
+        Fact::Unknown(gap) => return Fact::Unknown(gap),
+    };
+    if !TWO_LEVELS.contains(&&*kind) {
+        return Fact::Known(false, origin);
+    }
+    for port in one.iter().chain(&other) {
+        match id(port) {
+            Fact::Known(same, _) if same == kind => {}
+            Fact::Known(_, origin) => return Fact::Known(false, origin),
+            Fact::Unknown(gap) => return Fact::Unknown(gap),
+        }
+    }
+    Fact::Known(true, origin)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::super::testing::stated;
@@ -171,6 +212,58 @@ mod tests {
         assert_eq!(
             known.as_result().unwrap_err().why.to_string(),
             "function.path is unknown"
+        );
+    }
+
+    #[test]
+    fn nccls_one_switch_of_two_levels() {
+        let parts = |text: &str| -> Vec<Arc<str>> { text.split('/').map(Arc::from).collect() };
+        // As in the tree of an HGX H100: an inner level for each GPU and for each adapter.
+        let gpu = parts(
+            "pci0000:07/0000:07:01.0/0000:08:00.0/0000:09:00.0/0000:0d:00.0/0000:0e:00.0/0000:0f:00.0",
+        );
+        let nic = parts(
+            "pci0000:07/0000:07:01.0/0000:08:00.0/0000:09:01.0/0000:0a:00.0/0000:0b:00.0/0000:0c:00.0",
+        );
+        let outer = parts("pci0000:07/0000:07:01.0/0000:08:00.0/0000:09:02.0/0000:10:00.0");
+        let deeper = parts(
+            "pci0000:07/0000:07:01.0/0000:08:00.0/0000:09:01.0/0000:0a:00.0/0000:0b:01.0/0000:11:00.0/0000:12:00.0/0000:13:00.0",
+        );
+        let all = |kind: &'static str| move |_: &str| stated(Arc::from(kind));
+        let known = |fact: Fact<bool>| fact.known().copied();
+        assert_eq!(
+            known(on_one_broadcom_switch(&gpu, &nic, all("1000:c030"))),
+            Some(true)
+        );
+        assert_eq!(
+            known(on_one_broadcom_switch(&gpu, &outer, all("1000:c010"))),
+            Some(true)
+        );
+        assert_eq!(
+            known(on_one_broadcom_switch(&gpu, &deeper, all("1000:c030"))),
+            Some(false)
+        );
+        assert_eq!(
+            known(on_one_broadcom_switch(&gpu, &nic, all("11f8:4000"))),
+            Some(false)
+        );
+        let mixed = |port: &str| {
+            stated(Arc::from(if port == "0000:0a:00.0" {
+                "10b5:8749"
+            } else {
+                "1000:c030"
+            }))
+        };
+        assert_eq!(
+            known(on_one_broadcom_switch(&gpu, &nic, mixed)),
+            Some(false)
+        );
+        let gap = |_: &str| Fact::Unknown(Gap::missing("bridge.id"));
+        assert_eq!(known(on_one_broadcom_switch(&gpu, &nic, gap)), None);
+        let root = parts("pci0000:07/0000:07:02.0/0000:20:00.0");
+        assert_eq!(
+            known(on_one_broadcom_switch(&gpu, &root, all("1000:c030"))),
+            Some(false)
         );
     }
 }

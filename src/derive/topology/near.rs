@@ -7,7 +7,7 @@ use super::pairs::place_of_gpu;
 use super::{Nic, pairing};
 use crate::derive::tally;
 use crate::fact::gpu_nic::Distance;
-use crate::fact::{Fact, Facts, Gap, Id, Origin, Subject, gpu, node};
+use crate::fact::{Fact, Facts, Gap, Id, Origin, Subject, bridge, gpu, node};
 
 type Texts = Arc<[Arc<str>]>;
 
@@ -229,7 +229,10 @@ fn paired(
         };
         let none = |how: &str| Fact::derived(Arc::from("none"), how);
         let idle = match (pairing.crowded[at], pairing.of_gpu[at]) {
-            (true, Some(card)) => idle_equal(&pairing, &cards, card, computing, &switched),
+            (true, Some(card)) => {
+                let idle = idle_equal(&pairing, &cards, card, computing, &switched);
+                not_near_to_nccl(facts, node, gpus, &pairing, &cards, idle)
+            }
             _ => none("it shares none, or all adapters have GPUs"),
         };
         (own, idle)
@@ -293,4 +296,37 @@ fn idle_equal(
             format!("{equals} equal adapters, {computing} GPUs"),
         ),
     }
+}
+
+/// An idle adapter is none where NCCL takes its switch and that of a crowded GPU for one: it gives the GPU either.
+fn not_near_to_nccl(
+    facts: &Facts,
+    node: Id,
+    gpus: &[Id],
+    pairing: &pairing::Pairing,
+    cards: &[&Nic],
+    idle: Fact<Arc<str>>,
+) -> Fact<Arc<str>> {
+    let Fact::Known(name, _) = &idle else {
+        return idle;
+    };
+    let Some(card) = cards.iter().find(|card| card.name == *name) else {
+        return idle;
+    };
+    let id = |port: &str| match facts.find(Subject::Bridge, node, port) {
+        Some(bridge) => facts.get(bridge, bridge::ID),
+        None => Fact::Unknown(Gap::missing("bridge.id")),
+    };
+    for (gpu, _) in gpus.iter().zip(&pairing.crowded).filter(|(_, c)| **c) {
+        if let (Fact::Known(there, _), Fact::Known(here, _)) =
+            (&card.place.path, facts.get(*gpu, gpu::PATH))
+        {
+            match distance::on_one_broadcom_switch(&here, there, id) {
+                Fact::Known(true, origin) => return Fact::Known(Arc::from("none"), origin),
+                Fact::Known(false, _) => {}
+                Fact::Unknown(gap) => return Fact::Unknown(gap),
+            }
+        }
+    }
+    idle
 }

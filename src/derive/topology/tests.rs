@@ -2,7 +2,7 @@ use super::super::testing::{node, port, stated};
 use super::*;
 use crate::fact::node::TopoFile;
 use crate::fact::port::PortState;
-use crate::fact::{Membership, Origin, gpu_nic, gpu_pair, node as n, selection};
+use crate::fact::{Membership, Origin, bridge, gpu_nic, gpu_pair, node as n, selection};
 
 /// A machine with two sockets, to which GPUs and adapters are added.
 fn machine() -> (Facts, Id) {
@@ -123,60 +123,44 @@ fn each_gpu_has_its_adapter() {
     assert_eq!(facts.known(pair, gpu_nic::NUMA_AGREES), Some(true));
 }
 
+/// Two GPUs and an adapter on a switch, and a second adapter of this model one level of bridges further down; the two levels have these ids.
+fn one_adapter_deeper(model: &str, levels: [Option<&str>; 2]) -> Vec<String> {
+    let (mut facts, node) = machine();
+    let switch = "pci0000:10/0000:10:01.0/0000:11:00.0";
+    for (port, gpu) in [("00", "13"), ("01", "14")] {
+        let at = format!("{switch}/0000:12:{port}.0/0000:{gpu}:00.0");
+        gpu_at(&mut facts, node, &at, Some(0));
+    }
+    let near = format!("{switch}/0000:12:02.0/0000:15:00.0");
+    nic_at(&mut facts, node, "mlx5_0", &near, Some(0));
+    let deep = format!("{switch}/0000:12:03.0/0000:16:00.0/0000:17:00.0/0000:18:00.0");
+    let other = facts.instance(Subject::Function, node, "0000:18:00.0");
+    facts.set(other, function::ID, stated(model.into()));
+    nic_at(&mut facts, node, "mlx5_1", &deep, Some(0));
+    for (port, id) in ["0000:11:00.0", "0000:16:00.0"].into_iter().zip(levels) {
+        if let Some(id) = id {
+            let bridge = facts.instance(Subject::Bridge, node, port);
+            facts.set(bridge, bridge::ID, stated(id.into()));
+        }
+    }
+    derive(&mut facts, node);
+    names(of_gpus(&facts, gpu::IDLE_NIC))
+}
+
 /// NVIDIA/nccl#820: a level of virtual bridges too many, and two GPUs of one switch claim one adapter.
 #[test]
 fn two_gpus_claim_one_adapter_and_its_equal_is_idle() {
-    let (mut facts, node) = machine();
-    let switch = "pci0000:10/0000:10:01.0/0000:11:00.0";
-    gpu_at(
-        &mut facts,
-        node,
-        &format!("{switch}/0000:12:00.0/0000:13:00.0"),
-        Some(0),
-    );
-    gpu_at(
-        &mut facts,
-        node,
-        &format!("{switch}/0000:12:01.0/0000:14:00.0"),
-        Some(0),
-    );
-    nic_at(
-        &mut facts,
-        node,
-        "mlx5_0",
-        &format!("{switch}/0000:12:02.0/0000:15:00.0"),
-        Some(0),
-    );
-    let deep = format!("{switch}/0000:12:03.0/0000:16:00.0/0000:17:00.0/0000:18:00.0");
-    nic_at(&mut facts, node, "mlx5_1", &deep, Some(0));
-    derive(&mut facts, node);
-    assert_eq!(names(of_gpus(&facts, gpu::IDLE_NIC)), ["mlx5_1", "mlx5_1"]);
+    let equal = "15b3:1021";
+    let plx = [Some("10b5:8749"), Some("10b5:8749")];
+    assert_eq!(one_adapter_deeper(equal, plx), ["mlx5_1", "mlx5_1"]);
     // An adapter of another model is no substitute.
-    let (mut facts, node) = machine();
-    gpu_at(
-        &mut facts,
-        node,
-        &format!("{switch}/0000:12:00.0/0000:13:00.0"),
-        Some(0),
-    );
-    gpu_at(
-        &mut facts,
-        node,
-        &format!("{switch}/0000:12:01.0/0000:14:00.0"),
-        Some(0),
-    );
-    nic_at(
-        &mut facts,
-        node,
-        "mlx5_0",
-        &format!("{switch}/0000:12:02.0/0000:15:00.0"),
-        Some(0),
-    );
-    let other = facts.instance(Subject::Function, node, "0000:18:00.0");
-    facts.set(other, function::ID, stated("15b3:101d".into()));
-    nic_at(&mut facts, node, "mlx5_1", &deep, Some(0));
-    derive(&mut facts, node);
-    assert_eq!(names(of_gpus(&facts, gpu::IDLE_NIC)), ["none", "none"]);
+    assert_eq!(one_adapter_deeper("15b3:101d", plx), ["none", "none"]);
+    // NCCL takes Broadcom's two levels for one switch, and the two adapters for equally near.
+    let broadcom = [Some("1000:c030"), Some("1000:c030")];
+    assert_eq!(one_adapter_deeper(equal, broadcom), ["none", "none"]);
+    // Which switches they are is not known.
+    let unknown = [Some("1000:c030"), None];
+    assert_eq!(one_adapter_deeper(equal, unknown), ["?", "?"]);
 }
 
 #[test]
