@@ -24,6 +24,7 @@ pub mod rail;
 pub mod relations;
 pub mod tally;
 pub mod traffic;
+pub mod topology;
 
 use crate::fact::{Facts, Subject};
 
@@ -49,6 +50,7 @@ pub fn derive(facts: &mut Facts) {
         firewall::derive(facts, node);
         relations::derive(facts, node);
         tally::node(facts, node);
+        topology::derive(facts, node);
         pcie_need::derive(facts, node);
         pcie_hop::derive(facts, node);
         pcie_slot::derive(facts, node);

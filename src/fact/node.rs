@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::gpu_nic::Distance;
 use super::schema::subject;
 use super::value::words;
 use super::{Bytes, Percent, Seconds};
@@ -85,6 +86,22 @@ words! {
         ReadOnly = "read-only",
         /// It is no tmpfs: shared memory goes to a disk.
         NotTmpfs = "not-tmpfs",
+    }
+}
+
+words! {
+    /// What becomes of the file that gives NCCL the machine's topology.
+    pub enum TopoFile {
+        /// None is named, and none is where NCCL looks by itself.
+        None = "none",
+        /// The one that is named is not there: NCCL goes on without it.
+        Absent = "absent",
+        /// This user may not read it: NCCL goes on without it.
+        Denied = "denied",
+        /// It is no topology: NCCL refuses to start.
+        Invalid = "invalid",
+        /// It is read.
+        Read = "read",
     }
 }
 
@@ -343,6 +360,41 @@ subject! {
     LIMITING_PARAMETERS: Arc<str> = "limiting_parameters" from "tuning";
     /// How many GPUs the PCI bus has.
     GPUS: u64 = "gpus" from "derive";
+    /// The CPUs that this process may run on, as 0-55,112-167. Source: /proc/self/status, Cpus_allowed_list.
+    CPUS_ALLOWED: Arc<str> = "cpus_allowed" from "topology";
+    /// The NUMA nodes that have CPUs, none of which this process may run on. Source: Cpus_allowed_list, sysfs node/nodeN/cpulist.
+    CPU_NODES_FORBIDDEN: Arc<[Arc<str>]> = "cpu_nodes_forbidden" from "topology";
+    /// The NUMA nodes that have memory, none of which this process may use. Source: Mems_allowed_list, sysfs node/has_memory.
+    MEMORY_NODES_FORBIDDEN: Arc<[Arc<str>]> = "memory_nodes_forbidden" from "topology";
+    /// How many tasks a launcher started on the node beside this one, itself counted; 1 where no launcher says. Source: the environment
+    /// (LOCAL_WORLD_SIZE, OMPI_COMM_WORLD_LOCAL_SIZE, MPI_LOCALNRANKS, SLURM_STEP_TASKS_PER_NODE).
+    LAUNCHED_TASKS: u64 = "launched_tasks" from "topology";
+    /// How many NVIDIA GPUs this process is to use: the entries of CUDA_VISIBLE_DEVICES, else the device files /dev/nvidiaN.
+    GPUS_VISIBLE: u64 = "gpus_visible" from "topology";
+    /// The file from which NCCL takes the machine's topology; "none" where it asks the kernel. Source: NCCL_TOPO_FILE, else
+    /// /var/run/nvidia-topologyd/virtualTopology.xml where it is there (NCCL 2.30, src/graph/topo.cc).
+    TOPO_FILE: Arc<str> = "topo_file" from "nccl";
+    /// What became of NCCL's topology file.
+    TOPO_FILE_STATE: TopoFile = "topo_file_state" from "nccl";
+    /// What NCCL cannot read in its topology file; "none" where it reads all.
+    TOPO_FILE_PROBLEM: Arc<str> = "topo_file_problem" from "nccl";
+    /// The PCI addresses and the network devices that NCCL's topology file names.
+    TOPO_FILE_NAMES: Arc<[Arc<str>]> = "topo_file_names" from "nccl";
+    /// Links between GPUs and adapters that NCCL's topology file gives no speed or that of PCIe's first generation,
+    /// with what it says; "none" where there is none.
+    TOPO_FILE_SLOW_LINKS: Arc<str> = "topo_file_slow_links" from "nccl";
+    /// The GPUs and adapters of the machine that are not in NCCL's topology file; "none" where all are.
+    TOPO_FILE_MISSES: Arc<str> = "topo_file_misses" from "derive";
+    /// How many adapters have an RDMA port that is meant for use; ports and functions of one card count once.
+    COMPUTE_NICS: u64 = "compute_nics" from "derive";
+    /// How many NUMA nodes have a GPU.
+    GPU_NUMA_NODES: u64 = "gpu_numa_nodes" from "derive";
+    /// The shortest distance of a GPU and an adapter that is meant for use.
+    NEAREST_PAIR: Distance = "nearest_pair" from "derive";
+    /// Whether one of the adapters is an Elastic Fabric Adapter, whose NCCL plugin brings the topology itself.
+    EFA: bool = "efa" from "derive";
+    /// The NUMA nodes of GPUs and adapters whose memory this process may not use; "none" where it may use all.
+    MEMORY_LEFT_OUT: Arc<str> = "memory_left_out" from "derive";
     /// What the IOMMU does to the addresses of GPUs and RDMA functions; where there are none, to those of the first devices.
     /// Source: /sys/kernel/iommu_groups/*/type.
     IOMMU: Iommu = "iommu" from "pcie";
