@@ -23,8 +23,8 @@ pub mod port_state;
 pub mod rail;
 pub mod relations;
 pub mod tally;
-pub mod traffic;
 pub mod topology;
+pub mod traffic;
 
 use crate::fact::{Facts, Subject};
 

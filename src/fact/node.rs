@@ -130,6 +130,10 @@ words! {
         Arm = "arm",
         /// Any other.
         Other = "other",
+    }
+}
+
+words! {
     /// Whose kernel modules drive the RDMA devices.
     pub enum RdmaStack {
         /// The kernel's own, or the distribution's.

@@ -3,8 +3,8 @@
 //! Runs inside a probe's child process: whatever hangs or crashes here costs replies, never the doctor.
 
 pub mod command;
-pub mod dcb;
 pub mod daemons;
+pub mod dcb;
 pub mod ethtool;
 pub mod files;
 pub mod latency;
