@@ -7,6 +7,7 @@ pub mod input;
 pub mod nccl_env;
 pub mod output;
 pub mod record;
+pub mod topo;
 
 use std::path::PathBuf;
 
@@ -61,6 +62,8 @@ pub enum Command {
     /// Show NCCL's variables as NCCL reads them, and what it will choose
     #[command(name = "nccl-env")]
     NcclEnv(nccl_env::NcclEnvArgs),
+    /// Draw where GPUs and adapters are: a tree of PCIe, and a matrix of distances
+    Topo(topo::TopoArgs),
 }
 
 /// How a machine is asked.
@@ -143,5 +146,6 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Explain(args) => explain::run(&args),
         Command::Facts(args) => facts::run(&args),
         Command::NcclEnv(args) => nccl_env::run(&args),
+        Command::Topo(args) => topo::run(&args),
     }
 }

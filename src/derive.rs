@@ -4,7 +4,10 @@
 
 pub mod agreement;
 pub mod counter_rate;
+pub mod driver_stack;
+pub mod firewall;
 pub mod gid_choice;
+pub mod gpudirect;
 pub mod group;
 pub mod host_limits;
 pub mod intended;
@@ -12,9 +15,16 @@ pub mod module_wanted;
 pub mod mtu;
 pub mod nccl;
 pub mod netdev_of_port;
+pub mod pcie_hop;
+pub mod pcie_need;
+pub mod pcie_peers;
+pub mod pcie_slot;
 pub mod port_state;
+pub mod rail;
 pub mod relations;
 pub mod tally;
+pub mod topology;
+pub mod traffic;
 
 use crate::fact::{Facts, Subject};
 
@@ -33,8 +43,18 @@ pub fn derive(facts: &mut Facts) {
         counter_rate::derive(facts, node);
         host_limits::derive(facts, node);
         module_wanted::derive(facts, node);
+        traffic::derive(facts, node);
+        rail::derive(facts, node);
+        driver_stack::derive(facts, node);
+        gpudirect::derive(facts, node);
+        firewall::derive(facts, node);
         relations::derive(facts, node);
         tally::node(facts, node);
+        topology::derive(facts, node);
+        pcie_need::derive(facts, node);
+        pcie_hop::derive(facts, node);
+        pcie_slot::derive(facts, node);
+        pcie_peers::derive(facts, node);
     }
 }
 

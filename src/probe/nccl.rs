@@ -53,6 +53,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     }
     files.state(facts, node, &layers);
     variables(facts, node, &layers, &version);
+    super::topology::file::state(ask, facts, node);
 }
 
 /// States which libraries there are, and gives the version that counts.

@@ -3,10 +3,14 @@
 //! Runs inside a probe's child process: whatever hangs or crashes here costs replies, never the doctor.
 
 pub mod command;
+pub mod daemons;
+pub mod dcb;
 pub mod ethtool;
 pub mod files;
+pub mod latency;
 mod nccl;
 pub mod netlink;
+pub mod routes;
 pub mod verbs;
 
 use std::path::{Path, PathBuf};
@@ -82,12 +86,20 @@ impl Live {
         match question {
             Question::Env(prefixes) => Ok(environment(prefixes)),
             Question::Run(argv) => command::run(argv),
+            Question::Netlink(call) if &*call.name == "route/getdcb" => dcb::ask(call),
+            Question::Netlink(call)
+                if matches!(&*call.name, "route/getroute" | "route/getrule") =>
+            {
+                routes::ask(call)
+            }
             Question::Netlink(call) => netlink::ask(call),
             Question::Call(call) if call.name.starts_with("ethtool_") => ethtool::ask(call),
             Question::Call(call) if call.name.starts_with("nccl_") => {
                 nccl::ask(call, self.nccl.as_deref())
             }
             Question::Call(call) if call.name.starts_with("ibv_") => verbs::ask(call),
+            Question::Call(call) if &*call.name == "running_commands" => daemons::running(call),
+            Question::Call(call) if &*call.name == "cpu_dma_latency" => latency::wanted(),
             Question::Call(call) => Err(Refusal::NotAsked(
                 format!("unknown call {}", call.name).into(),
             )),

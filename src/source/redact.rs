@@ -6,10 +6,12 @@
 
 mod addresses;
 mod files;
+mod firewall;
 mod key;
 mod module;
 mod names;
 mod netlink;
+mod routing;
 mod text;
 mod value;
 mod words;
@@ -152,6 +154,12 @@ impl Redactor {
         let left_out = || Refusal::NotAsked(LEFT_OUT.into());
         let (key, names) = (&self.key, &self.names);
         Ok(match (question, answer) {
+            (Question::Netlink(call), Answer::Bytes(bytes)) if is_routing(call) => {
+                as_recorded(routing::messages(key, names, &bytes).ok_or_else(left_out)?)
+            }
+            (Question::Netlink(call), Answer::Text(text)) if is_routing(call) => {
+                as_recorded(routing::messages(key, names, text.as_bytes()).ok_or_else(left_out)?)
+            }
             (Question::Netlink(call), Answer::Bytes(bytes)) if call.name.starts_with("rdma/") => {
                 Answer::Bytes(
                     netlink::messages(key, names, &bytes)
@@ -194,6 +202,10 @@ impl Redactor {
             (Question::Link(_), Answer::Text(text)) => {
                 let free = text.starts_with('/') && !files::is_kernel(&text);
                 Answer::Text(self.scan(&text, Kind { free, ..Kind::NAME }).into())
+            }
+            (Question::Run(argv), Answer::Text(text)) if firewall::lists_rules(argv) => {
+                let mapped = firewall::rules(key, names, argv, &text).ok_or_else(left_out)?;
+                Answer::Text(mapped.into())
             }
             (Question::Run(_), Answer::Text(text)) => Answer::Text(self.free(&text)),
             (Question::Env(_), Answer::Value(value)) => {
@@ -242,6 +254,14 @@ impl Redactor {
             | Refusal::NotRecorded => refusal,
         }
     }
+}
+
+/// Whether the call's reply holds the messages that `routing` knows.
+fn is_routing(call: &Call) -> bool {
+    matches!(
+        &*call.name,
+        "route/getdcb" | "route/getroute" | "route/getrule"
+    )
 }
 
 /// Bytes as a recording holds them: as text where they are valid UTF-8.

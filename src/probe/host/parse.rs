@@ -92,7 +92,7 @@ pub(super) fn count_of_ranges(text: &str) -> Result<u64, String> {
 }
 
 /// The soft limit in /proc/self/limits; `u64::MAX` where there is none.
-pub(super) fn soft_limit(text: &str, name: &str) -> Result<u64, String> {
+pub(in crate::probe) fn soft_limit(text: &str, name: &str) -> Result<u64, String> {
     let word = text
         .lines()
         .find_map(|line| line.strip_prefix(name))

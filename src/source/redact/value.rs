@@ -13,6 +13,14 @@ use super::{Names, files, module, scan};
 /// Kubernetes' own two or three say that this is a pod.
 const PREFIXES: [&str; 5] = ["NCCL_", "UCX_", "FI_", "CUDA_", "KUBERNETES_SERVICE_"];
 
+/// Variables in which launchers say how many tasks they started: numbers.
+const LAUNCHERS: [&str; 4] = [
+    "LOCAL_WORLD_SIZE",
+    "OMPI_COMM_WORLD_LOCAL_SIZE",
+    "MPI_LOCALNRANKS",
+    "SLURM_STEP_TASKS_PER_NODE",
+];
+
 /// The environment: only the variables that matter, no secrets, no hosts.
 pub(super) fn environment(key: &Key, names: &Names, value: &Value) -> Value {
     let Value::Object(variables) = value else {
@@ -20,7 +28,9 @@ pub(super) fn environment(key: &Key, names: &Names, value: &Value) -> Value {
     };
     variables
         .iter()
-        .filter(|(name, _)| PREFIXES.iter().any(|prefix| name.starts_with(prefix)))
+        .filter(|(name, _)| {
+            PREFIXES.iter().any(|prefix| name.starts_with(prefix)) || LAUNCHERS.contains(&&***name)
+        })
         .map(|(name, value)| {
             let text = value.as_str().unwrap_or("");
             (name.clone(), Value::from(variable(key, names, name, text)))
@@ -249,12 +259,14 @@ mod tests {
                 "NCCL_IB_HCA": "=mlx5_0:1,mlx5_1", "NCCL_IB_PKEY": "0x8001", "NCCL_API_KEY": "hunter2", "UCX_TOKEN": "t0k",
                 "NCCL_DEBUG_FILE": "/home/alice/secret-project/log.txt", "NCCL_COMM_ID": "node1720:1234", "PATH": "/home/alice/bin",
                 "FI_PROVIDER": "efa", "KUBERNETES_SERVICE_HOST": "10.96.0.1", "NCCL_SOCKET_IFNAME": "eth0", "NCCL_X": "http://u:pw@proxy.corp.example:8080/p", "NCCL_VERSION": "2.1.5.1",
+                "SLURM_STEP_TASKS_PER_NODE": "8(x2)", "SLURM_JOB_NAME": "secret-project",
             }),
         );
         let host = key().host("node1720");
         assert_eq!(value["NCCL_IB_HCA"], "=mlx5_0:1,mlx5_1");
         assert_eq!(value["NCCL_IB_PKEY"], "0x8001");
         assert_eq!(value["NCCL_VERSION"], "2.1.5.1");
+        assert_eq!(value["SLURM_STEP_TASKS_PER_NODE"], "8(x2)");
         assert_eq!(value["NCCL_API_KEY"], "redacted");
         assert_eq!(value["UCX_TOKEN"], "redacted");
         assert_eq!(value["NCCL_COMM_ID"], format!("{host}:1234"));
