@@ -16,7 +16,7 @@ subject! {
     EXCLUDES: bool = "excludes" from "derive";
     /// How many RDMA ports, or interfaces, it names, whatever their state.
     MATCHES: u64 = "matches" from "derive";
-    /// Those.
+    /// The RDMA ports or interfaces that it names.
     MATCHED: Arc<[Arc<str>]> = "matched" from "derive";
     /// The name of this node that is nearest to it; "none" where none is near.
     NEAREST: Arc<str> = "nearest" from "derive";

@@ -57,7 +57,7 @@ subject! {
     /// A NCCL_* variable in effect.
     Variable = "variable" from "nccl";
 
-    /// Its name.
+    /// Its name, as NCCL_IB_HCA.
     NAME: Arc<str> = "name" from "nccl";
     /// Its value, as NCCL gets it.
     VALUE: Arc<str> = "value" from "nccl";
