@@ -13,6 +13,7 @@ pub mod mtu;
 pub mod netdev_of_port;
 pub mod port_state;
 pub mod relations;
+pub mod setting;
 pub mod tally;
 
 use crate::fact::{Facts, Subject};
@@ -31,6 +32,7 @@ pub fn derive(facts: &mut Facts) {
         counter_rate::derive(facts, node);
         host_limits::derive(facts, node);
         module_wanted::derive(facts, node);
+        setting::derive(facts, node);
         relations::derive(facts, node);
         tally::node(facts, node);
     }

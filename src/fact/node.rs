@@ -168,4 +168,13 @@ subject! {
     SHARED_LIDS: Arc<str> = "shared_lids" from "derive";
     /// The NCCL version that a job on this node would load, as "2.27.5". Source: the library files that are found, manual page rdma-doctor-nccl-env(1).
     NCCL_VERSION: Arc<str> = "nccl_version" from "nccl";
+    /// How many nodes the job has that the environment describes; 0 where it describes none. Source: WORLD_SIZE with LOCAL_WORLD_SIZE,
+    /// GROUP_WORLD_SIZE, OMPI_COMM_WORLD_SIZE with OMPI_COMM_WORLD_LOCAL_SIZE, SLURM_STEP_NUM_NODES, SLURM_JOB_NUM_NODES, PET_NNODES, NNODES.
+    JOB_NODES: u64 = "job_nodes" from "setting";
+    /// Whether /etc/hosts gives this host's own name an address of this host alone, as Debian does with 127.0.1.1.
+    NAME_LOOPBACK: bool = "name_loopback" from "setting";
+    /// Whether GLOO_SOCKET_IFNAME is set.
+    GLOO_INTERFACE_SET: bool = "gloo_interface_set" from "derive";
+    /// How many of its RDMA devices are EFA devices (driver efa).
+    EFA_DEVICES: u64 = "efa_devices" from "derive";
 }

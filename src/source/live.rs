@@ -5,6 +5,7 @@
 pub mod command;
 pub mod ethtool;
 pub mod files;
+pub mod home;
 pub mod netlink;
 pub mod verbs;
 
@@ -71,6 +72,8 @@ impl Live {
             Question::Netlink(call) => netlink::ask(call),
             Question::Call(call) if call.name.starts_with("ethtool_") => ethtool::ask(call),
             Question::Call(call) if call.name.starts_with("ibv_") => verbs::ask(call),
+            Question::Call(call) if &*call.name == "home_file" => home::file(call),
+            Question::Call(call) if &*call.name == "hosts_lookup" => home::hosts(call),
             Question::Call(call) => Err(Refusal::NotAsked(
                 format!("unknown call {}", call.name).into(),
             )),
