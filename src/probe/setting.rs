@@ -81,7 +81,13 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         let variables = object.iter().map(|(k, v)| (Arc::from(&**k), text(v)));
         Ok(variables.collect::<Variables>())
     });
-    let job_nodes = environment.clone().map(|vars| launch::job_nodes(&vars));
+    let job_nodes = match &environment {
+        Fact::Known(vars, _) => {
+            let how = "environment WORLD_SIZE, OMPI_COMM_WORLD_SIZE, SLURM_NNODES and the like";
+            Fact::derived(launch::job_nodes(vars), how)
+        }
+        Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
+    };
     facts.set(node, node::JOB_NODES, job_nodes.clone());
     let own = ask.value(Question::call("hosts_lookup", [("of", "hostname".into())]));
     facts.set(node, node::NAME_LOOPBACK, own.and_then(parse::loopback));
@@ -90,7 +96,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let mut open: Option<Gap> = None;
     let mut found: Vec<Found> = Vec::new();
     match &environment {
-        Fact::Known(vars, origin) => {
+        Fact::Known(vars, _) => {
             let settings = vars
                 .iter()
                 .filter(|(name, _)| SETTINGS.iter().any(|p| name.starts_with(p)));
@@ -99,7 +105,8 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
                 Found {
                     name: name.to_owned(),
                     variable: name.to_owned(),
-                    value: Fact::Known(Arc::clone(value), origin.clone()),
+                    // The question names every prefix there is; the evidence is this one variable.
+                    value: Fact::derived(Arc::clone(value), format!("environment {name}")),
                     source: ENVIRONMENT.into(),
                 }
             }));
