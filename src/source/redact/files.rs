@@ -42,6 +42,8 @@ pub(super) fn rule(path: &str) -> Rule {
     let parts = || path.split('/').skip(1);
     let proc = path.starts_with("/proc/");
     match name {
+        // Lustre's name for the NID of a connection.
+        "ost_conn_uuid" | "mds_conn_uuid" => Rule::Text(Kind::KERNEL),
         "status" | "maps" | "smaps" | "limits" | "modules" | "iomem" | "interrupts" if proc => {
             Rule::Plain
         }
