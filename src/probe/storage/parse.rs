@@ -195,11 +195,10 @@ pub(super) fn is_tcp_nid(text: &str) -> Result<bool, String> {
         .rsplit('@')
         .next()
         .unwrap_or("")
-        .trim_end_matches(|c: char| c == ']' || c == '\'');
+        .trim_end_matches([']', '\'']);
     match net.trim_end_matches(|c: char| c.is_ascii_digit()) {
         "tcp" => Ok(true),
-        // `o2ib` with a number that was taken away, and `kfi`, `gni`, `lo`.
-        "o2ib" | "o" | "kfi" | "gni" | "lo" => Ok(false),
+        "o2ib" | "kfi" | "gni" | "lo" => Ok(false),
         _ => Err(format!("no network in {:?}", shortened(text))),
     }
 }
