@@ -22,6 +22,7 @@ pub mod pcie_slot;
 pub mod port_state;
 pub mod rail;
 pub mod relations;
+pub mod setting;
 pub mod tally;
 pub mod topology;
 pub mod traffic;
@@ -48,6 +49,7 @@ pub fn derive(facts: &mut Facts) {
         driver_stack::derive(facts, node);
         gpudirect::derive(facts, node);
         firewall::derive(facts, node);
+        setting::derive(facts, node);
         relations::derive(facts, node);
         tally::node(facts, node);
         topology::derive(facts, node);

@@ -444,4 +444,13 @@ subject! {
     FIREWALLS_COMPETE: bool = "firewalls_compete" from "derive";
     /// Whether no rule of ufw is in force.
     UFW_MISSING: bool = "ufw_missing" from "derive";
+    /// How many nodes the job has that the environment describes; 0 where it describes none. Source: WORLD_SIZE with LOCAL_WORLD_SIZE,
+    /// GROUP_WORLD_SIZE, OMPI_COMM_WORLD_SIZE with OMPI_COMM_WORLD_LOCAL_SIZE, SLURM_STEP_NUM_NODES, SLURM_JOB_NUM_NODES, PET_NNODES, NNODES.
+    JOB_NODES: u64 = "job_nodes" from "setting";
+    /// Whether /etc/hosts gives this host's own name an address of this host alone, as Debian does with 127.0.1.1.
+    NAME_LOOPBACK: bool = "name_loopback" from "setting";
+    /// Whether GLOO_SOCKET_IFNAME is set.
+    GLOO_INTERFACE_SET: bool = "gloo_interface_set" from "derive";
+    /// How many of its RDMA devices are EFA devices (driver efa).
+    EFA_DEVICES: u64 = "efa_devices" from "derive";
 }

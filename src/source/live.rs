@@ -9,6 +9,7 @@ pub mod ethtool;
 pub mod files;
 pub mod latency;
 mod nccl;
+pub mod home;
 pub mod netlink;
 pub mod routes;
 pub mod verbs;
@@ -100,6 +101,8 @@ impl Live {
             Question::Call(call) if call.name.starts_with("ibv_") => verbs::ask(call),
             Question::Call(call) if &*call.name == "running_commands" => daemons::running(call),
             Question::Call(call) if &*call.name == "cpu_dma_latency" => latency::wanted(),
+            Question::Call(call) if &*call.name == "home_file" => home::file(call),
+            Question::Call(call) if &*call.name == "hosts_lookup" => home::hosts(call),
             Question::Call(call) => Err(Refusal::NotAsked(
                 format!("unknown call {}", call.name).into(),
             )),

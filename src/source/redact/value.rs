@@ -6,12 +6,45 @@ use super::super::wire;
 use super::key::Key;
 use super::text::{self, Kind};
 use super::words::is_secret;
-use super::{Names, files, module, scan};
+use super::{Names, files, module, scan, settings};
 
 /// Variables that a recording holds. The question asks for these prefixes; an answer with more of them is cut here.
 ///
 /// Kubernetes' own two or three say that this is a pod.
-const PREFIXES: [&str; 5] = ["NCCL_", "UCX_", "FI_", "CUDA_", "KUBERNETES_SERVICE_"];
+const PREFIXES: &[&str] = &[
+    "NCCL_",
+    "UCX_",
+    "FI_",
+    "CUDA_",
+    "KUBERNETES_SERVICE_",
+    // Settings beside NCCL's, and what describes a job.
+    "GLOO_",
+    "TP_SOCKET_IFNAME",
+    "OMPI_MCA_",
+    "OMPI_COMM_WORLD_",
+    "PRTE_MCA_",
+    "I_MPI_",
+    "NVSHMEM_",
+    "HOROVOD_",
+    "MASTER_",
+    "PET_",
+    "TORCH_",
+    "IBV_FORK_SAFE",
+    "MLX5_",
+    "RDMAV_",
+    "WORLD_SIZE",
+    "LOCAL_WORLD_SIZE",
+    "GROUP_WORLD_SIZE",
+    "SLURM_STEP_NUM_NODES",
+    "SLURM_JOB_NUM_NODES",
+    "SLURM_NNODES",
+    "NNODES",
+];
+
+/// Whether a recording holds the variable of this name.
+pub(super) fn is_recorded(name: &str) -> bool {
+    PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
 
 /// Variables in which launchers say how many tasks they started: numbers.
 const LAUNCHERS: [&str; 4] = [
@@ -34,6 +67,10 @@ pub(super) fn environment(key: &Key, names: &Names, value: &Value) -> Value {
         .map(|(name, value)| {
             let text = value.as_str().unwrap_or("");
             (name.clone(), Value::from(variable(key, names, name, text)))
+        .filter(|(name, _)| is_recorded(name))
+        .map(|(name, value)| {
+            let text = value.as_str().unwrap_or("");
+            (name.clone(), variable(key, names, name, text).into())
         })
         .collect::<Map<_, _>>()
         .into()
@@ -71,13 +108,45 @@ pub(super) fn assignments(key: &Key, names: &Names, text: &str) -> String {
         _ => scan(key, names, line, Kind::FREE),
     };
     text.split_inclusive('\n').map(one).collect()
+/// The value of a variable, by its name.
+pub(super) fn variable(key: &Key, names: &Names, name: &str, text: &str) -> String {
+    if is_secret(name) {
+        "redacted".into()
+    } else if names_hosts(name) {
+        hosts(key, names, text)
+    } else {
+        let dotted = !text::is_version_word(name);
+        scan(
+            key,
+            names,
+            text,
+            Kind {
+                dotted,
+                ..Kind::FREE
+            },
+        )
+    }
+}
+
+/// What a file of the user's says: variables for every rank, or settings.
+pub(super) fn home_file(key: &Key, names: &Names, file: &str, value: &Value) -> Value {
+    match value.get("text").and_then(Value::as_str) {
+        Some(text) if file == ".deepspeed_env" => {
+            serde_json::json!({ "text": settings::variables(key, names, text) })
+        }
+        Some(text) => serde_json::json!({ "text": settings::assignments(key, names, text) }),
+        None => serde_json::json!({ "absent": value.get("absent") == Some(&Value::Bool(true)) }),
+    }
 }
 
 /// Whether a variable's value names a host: `NCCL_COMM_ID=node7:2345`, `NCCL_HOSTID`.
 fn names_hosts(name: &str) -> bool {
     name.split('_')
         .any(|word| matches!(word, "HOST" | "HOSTS" | "HOSTID" | "HOSTNAME" | "SERVER"))
-        || name == "NCCL_COMM_ID"
+        || matches!(
+            name,
+            "NCCL_COMM_ID" | "MASTER_ADDR" | "PET_MASTER_ADDR" | "PET_RDZV_ENDPOINT"
+        )
 }
 
 fn hosts(key: &Key, names: &Names, text: &str) -> String {
