@@ -61,39 +61,13 @@ pub(super) fn environment(key: &Key, names: &Names, value: &Value) -> Value {
     };
     variables
         .iter()
-        .filter(|(name, _)| {
-            PREFIXES.iter().any(|prefix| name.starts_with(prefix)) || LAUNCHERS.contains(&&***name)
-        })
-        .map(|(name, value)| {
-            let text = value.as_str().unwrap_or("");
-            (name.clone(), Value::from(variable(key, names, name, text)))
-        .filter(|(name, _)| is_recorded(name))
+        .filter(|(name, _)| is_recorded(name) || LAUNCHERS.contains(&&***name))
         .map(|(name, value)| {
             let text = value.as_str().unwrap_or("");
             (name.clone(), variable(key, names, name, text).into())
         })
         .collect::<Map<_, _>>()
         .into()
-}
-
-/// The value of one variable.
-fn variable(key: &Key, names: &Names, name: &str, text: &str) -> String {
-    if is_secret(name) {
-        return "redacted".into();
-    }
-    if names_hosts(name) {
-        return hosts(key, names, text);
-    }
-    let dotted = !text::is_version_word(name);
-    scan(
-        key,
-        names,
-        text,
-        Kind {
-            dotted,
-            ..Kind::FREE
-        },
-    )
 }
 
 /// A file of `NAME=VALUE` lines, as NCCL's configuration is.
@@ -108,6 +82,8 @@ pub(super) fn assignments(key: &Key, names: &Names, text: &str) -> String {
         _ => scan(key, names, line, Kind::FREE),
     };
     text.split_inclusive('\n').map(one).collect()
+}
+
 /// The value of a variable, by its name.
 pub(super) fn variable(key: &Key, names: &Names, name: &str, text: &str) -> String {
     if is_secret(name) {
