@@ -126,7 +126,7 @@ allowed() { # TRACE
         }
         if (name ~ /^(setpriority|sched_setaffinity|sched_setscheduler|ioprio_set)$/) return args ~ /^([A-Z_]+, )?0[,)]/
         # the packet filter is listed by its own tools
-        if (name == "execve" && args ~ /^"[^"]*\/(nft", \["nft", "-j", ("-t", )?"list"|ip6?tables-(nft-|legacy-)?save")/) return 1
+        if (name == "execve" && args ~ /^"[^"]*\/(nft", \["[^"]*nft", "-j", ("-t", )?"list"|ip6?tables-(nft-|legacy-)?save")/) return 1
         if (name == "execve") return args ~ /^"(\/proc\/self\/exe|[^"]*\/rdma-doctor)"/ || (args ~ /^"/ && commands != "" && args ~ commands)
         return 0
     }
