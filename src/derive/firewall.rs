@@ -122,8 +122,9 @@ impl Flows {
         if let Fact::Known(range, _) = &range {
             self.picked = *range;
         }
-        let rendezvous = facts
-            .find(Subject::Setting, self.node, "MASTER_PORT")
+        let rendezvous = ["MASTER_PORT", "PET_MASTER_PORT"]
+            .into_iter()
+            .find_map(|name| facts.find(Subject::Setting, self.node, name))
             .map(|id| facts.get(id, setting::VALUE));
         let mut local = false;
         for candidate in candidates {
