@@ -68,6 +68,9 @@ pub struct AskArgs {
     /// Read counters twice, this many seconds apart, and judge their rates
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub sample: Option<std::time::Duration>,
+    /// Judge the limits and the environment of this process of a running job too, beside those of the doctor's own
+    #[arg(long = "as", value_name = "PID", conflicts_with = "root", value_parser = clap::value_parser!(u32).range(1..))]
+    pub job: Option<u32>,
     /// Stop asking after this many seconds; what is still open then is unknown
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "20")]
     pub deadline: std::time::Duration,

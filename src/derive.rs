@@ -8,6 +8,7 @@ pub mod gid_choice;
 pub mod group;
 pub mod host_limits;
 pub mod intended;
+pub mod kernel_event;
 pub mod module_wanted;
 pub mod mtu;
 pub mod netdev_of_port;
@@ -32,6 +33,7 @@ pub fn derive(facts: &mut Facts) {
         host_limits::derive(facts, node);
         module_wanted::derive(facts, node);
         relations::derive(facts, node);
+        kernel_event::derive(facts, node);
         tally::node(facts, node);
     }
 }

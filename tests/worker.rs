@@ -33,6 +33,7 @@ fn record(program: PathBuf, budget_ms: u64) -> (Recording, Duration) {
     let plan = Plan {
         root: None,
         sample: None,
+        job: None,
         deadline: Duration::from_secs(5),
         probes: vec![
             ("one", Duration::from_millis(budget_ms)),

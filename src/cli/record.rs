@@ -47,6 +47,8 @@ pub struct ProbeArgs {
     pub root: Option<PathBuf>,
     /// Pause between two readings, in seconds.
     pub sample: Option<f64>,
+    /// The process of a job that is judged too.
+    pub job: Option<u32>,
 }
 
 /// Runs the subcommand.
@@ -133,6 +135,7 @@ impl ProbeArgs {
             started: 0,
             root: None,
             sample: None,
+            job: None,
         };
         while let Some(flag) = args.next() {
             let value = args.next()?;
@@ -140,6 +143,7 @@ impl ProbeArgs {
                 "--started" => parsed.started = value.to_str()?.parse().ok()?,
                 "--root" => parsed.root = Some(value.into()),
                 "--sample" => parsed.sample = Some(value.to_str()?.parse().ok()?),
+                "--as" => parsed.job = Some(value.to_str()?.parse().ok()?),
                 _ => return None,
             }
         }
@@ -156,18 +160,17 @@ pub fn probe(args: &ProbeArgs) -> anyhow::Result<Exit> {
     let Some(probe) = PROBES.iter().find(|p| p.name == args.name) else {
         return Err(BadUsage(format!("no probe {}", args.name)).into());
     };
-    let sample = args.sample.map(Duration::from_secs_f64);
-    worker::child(
-        probe.name,
-        args.started,
-        args.root.as_deref(),
-        sample,
-        |source| {
-            // The facts are thrown away: the parent establishes them from what is recorded here.
-            let mut facts = Facts::new();
-            let node = facts.new_node("node");
-            (probe.run)(&Ask::new(source), &mut facts, node);
-        },
-    )?;
+    let started = worker::Started {
+        at_ns: args.started,
+        root: args.root.clone(),
+        sample: args.sample.map(Duration::from_secs_f64),
+        job: args.job,
+    };
+    worker::child(probe.name, &started, |source| {
+        // The facts are thrown away: the parent establishes them from what is recorded here.
+        let mut facts = Facts::new();
+        let node = facts.new_node("node");
+        (probe.run)(&Ask::new(source), &mut facts, node);
+    })?;
     Ok(Exit::Healthy)
 }

@@ -5,7 +5,11 @@
 pub mod command;
 pub mod ethtool;
 pub mod files;
+pub mod job;
+pub mod kernel_log;
 pub mod netlink;
+pub mod processes;
+pub mod timex;
 pub mod verbs;
 
 use std::path::{Path, PathBuf};
@@ -26,15 +30,18 @@ pub fn boottime_ns() -> u64 {
 pub struct Live {
     started_ns: u64,
     sample: Option<Duration>,
+    job: Option<u32>,
     root: Option<files::Root>,
 }
 
 impl Live {
-    /// The machine. Times count from `started_ns` of `CLOCK_BOOTTIME`; with `sample`, counters are read twice.
-    pub fn machine(started_ns: u64, sample: Option<Duration>) -> Self {
+    /// The machine. Times count from `started_ns` of `CLOCK_BOOTTIME`; with `sample`, counters are read twice; `job` is the process
+    /// that was named with `--as`.
+    pub fn machine(started_ns: u64, sample: Option<Duration>, job: Option<u32>) -> Self {
         Live {
             started_ns,
             sample,
+            job,
             root: None,
         }
     }
@@ -44,6 +51,7 @@ impl Live {
         Ok(Live {
             started_ns,
             sample: None,
+            job: None,
             root: Some(files::Root::open(root)?),
         })
     }
@@ -53,6 +61,12 @@ impl Live {
     }
 
     fn said(&self, question: &Question) -> Result<Answer, Refusal> {
+        if let Question::Call(call) = question
+            && &*call.name == "job_process"
+        {
+            // Which process was named on the command line: in a tree none can be.
+            return Ok(Answer::Value(Arc::new(self.job.into())));
+        }
         if let Some(root) = &self.root {
             // A copied tree need not hold everything: what is not there is not known to be absent.
             return match files::ask(Some(root), question) {
@@ -71,6 +85,10 @@ impl Live {
             Question::Netlink(call) => netlink::ask(call),
             Question::Call(call) if call.name.starts_with("ethtool_") => ethtool::ask(call),
             Question::Call(call) if call.name.starts_with("ibv_") => verbs::ask(call),
+            Question::Call(call) if call.name.starts_with("process_") => job::ask(call),
+            Question::Call(call) if &*call.name == "processes" => processes::ask(),
+            Question::Call(call) if &*call.name == "kernel_log" => kernel_log::ask(),
+            Question::Call(call) if &*call.name == "adjtimex" => timex::ask(),
             Question::Call(call) => Err(Refusal::NotAsked(
                 format!("unknown call {}", call.name).into(),
             )),
