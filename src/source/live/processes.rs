@@ -9,7 +9,7 @@ use super::super::{Answer, Question, Refusal};
 use super::files;
 
 /// How many of those that use most are told, of each kind.
-const MOST: usize = 8;
+const MOST: usize = 5;
 /// How many of those that wait in the kernel are told.
 const WAITING: usize = 64;
 
