@@ -8,6 +8,7 @@ pub mod gid_choice;
 pub mod group;
 pub mod host_limits;
 pub mod intended;
+pub mod job_place;
 pub mod kernel_event;
 pub mod module_wanted;
 pub mod mtu;
@@ -34,6 +35,7 @@ pub fn derive(facts: &mut Facts) {
         module_wanted::derive(facts, node);
         relations::derive(facts, node);
         kernel_event::derive(facts, node);
+        job_place::derive(facts, node);
         tally::node(facts, node);
     }
 }

@@ -64,8 +64,8 @@ impl Live {
         if let Question::Call(call) = question
             && &*call.name == "job_process"
         {
-            // Which process was named on the command line: in a tree none can be.
-            return Ok(Answer::Value(Arc::new(self.job.into())));
+            // Which process was named on the command line, 0 for none: in a tree none can be.
+            return Ok(Answer::Value(Arc::new(self.job.unwrap_or(0).into())));
         }
         if let Some(root) = &self.root {
             // A copied tree need not hold everything: what is not there is not known to be absent.

@@ -196,6 +196,14 @@ impl Redactor {
             {
                 Answer::Value(Arc::new(value::module(key, &value)))
             }
+            (Question::Call(call), Answer::Value(value)) if &*call.name == "process_env" => {
+                Answer::Value(Arc::new(value::job_environment(key, names, &value)))
+            }
+            (Question::Call(call), Answer::Value(value))
+                if &*call.name == "kernel_log" || call.name.starts_with("process") =>
+            {
+                Answer::Value(Arc::new(value::free(key, names, &value)))
+            }
             (_, Answer::Value(value)) => {
                 Answer::Value(Arc::new(value::reply(key, names, "", &value)))
             }
