@@ -35,8 +35,8 @@ pub fn derive(facts: &mut Facts) {
         module_wanted::derive(facts, node);
         relations::derive(facts, node);
         kernel_event::derive(facts, node);
-        job_place::derive(facts, node);
         tally::node(facts, node);
+        job_place::derive(facts, node);
     }
 }
 

@@ -170,6 +170,8 @@ subject! {
     NCCL_VERSION: Arc<str> = "nccl_version" from "nccl";
     /// Tasks that run or wait in the kernel, in the last minute, as a part of the CPUs. Source: /proc/loadavg.
     LOAD: Percent = "load" from "process";
+    /// Whether the kernel counts stalls: there is /proc/pressure, and it was not switched off at boot.
+    STALLS_COUNTED: bool = "stalls_counted" from "process";
     /// The part of the last minute in which all tasks waited for memory. Source: /proc/pressure/memory, full.
     MEMORY_STALLED: Percent = "memory_stalled" from "process";
     /// The part of the last minute in which all tasks waited for disks. Source: /proc/pressure/io, full.

@@ -17,6 +17,8 @@ subject! {
     MEMORY: Bytes = "memory" from "process";
     /// The part of the machine's memory that it holds.
     MEMORY_SHARE: Percent = "memory_share" from "process";
+    /// Whether the processes were looked at twice (--sample).
+    SAMPLED: bool = "sampled" from "process";
     /// The part of all CPUs that it used between the two looks of --sample. Source: /proc/PID/stat.
     CPU_SHARE: Percent = "cpu_share" from "process";
     /// Whether it waited in the kernel, uninterruptibly (state D), in both looks of --sample, without running in between. A process that

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::{Ask, BUDGET, Probe, cpu_list};
 use crate::fact::{
-    Bytes, Fact, Facts, Gap, Id, Membership, Origin, Percent, Presence, Seconds, Subject, node,
-    process as fact,
+    Bytes, Fact, Facts, Gap, Id, Membership, Origin, Percent, Presence, Seconds, Subject, Why,
+    node, process as fact,
 };
 use crate::source::{Answer, Errno, Question, Refusal};
 
@@ -25,6 +25,9 @@ const DRIVERS: [&str; 14] = [
     "nvidia", "nv_", "nvswitch", "uvm_", "mlx4", "mlx5", "ib_", "ibv_", "uverbs", "rdma", "irdma",
     "bnxt_", "mlnx", "amdgpu",
 ];
+
+/// The least part of the machine that makes a process worth telling of.
+const MUCH: Percent = Percent(25.0);
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let cpus = ask
@@ -77,7 +80,29 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         }
         Err(refusal) => Err(Gap::refused(&pause, refusal)),
     };
-    for one in first.processes.values() {
+    let sampled = match &second {
+        Ok(_) => Fact::Known(true, Origin::Asked(pause.clone())),
+        // Nobody wanted it: that there was one look is known.
+        Err(gap) if matches!(gap.why, Why::Refused(Refusal::NotAsked(_))) => {
+            Fact::Known(false, Origin::Asked(pause.clone()))
+        }
+        Err(gap) => Fact::Unknown(gap.clone()),
+    };
+    let mut processes: Vec<&One> = first.processes.values().collect();
+    processes.sort_by_key(|one| one.pid);
+    for one in processes {
+        let again = second
+            .as_ref()
+            .map(|(look, window)| (look.processes.get(&one.pid), *window));
+        let cpu = cpu_share(one, again, &cpus, &origin);
+        let memory = memory
+            .clone()
+            .and_then(|total| share(one.memory as f64, total.0 as f64));
+        // A process that waits in a single look waits as all do: it is looked at only where there are two.
+        let much = |share: &Fact<Percent>| share.known().is_some_and(|share| *share >= MUCH);
+        if !much(&cpu) && !much(&memory) && !(one.waits && second.is_ok()) {
+            continue;
+        }
         let name = format!("{} ({})", one.name, one.pid);
         let id = facts.instance(Subject::Process, node, &name);
         let known = |value: &Arc<str>| Fact::Known(Arc::clone(value), origin.clone());
@@ -88,10 +113,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
             fact::MEMORY,
             Fact::Known(Bytes(one.memory), origin.clone()),
         );
-        let share = memory
-            .clone()
-            .and_then(|total| share(one.memory as f64, total.0 as f64));
-        facts.set(id, fact::MEMORY_SHARE, share);
+        facts.set(id, fact::MEMORY_SHARE, memory);
         facts.set(
             id,
             fact::OF_DRIVER,
@@ -100,14 +122,12 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         if one.waits {
             facts.set(id, fact::WAITS_IN, known(&one.waits_in));
         }
-        let again = second
-            .as_ref()
-            .map(|(look, window)| (look.processes.get(&one.pid), *window));
+        facts.set(id, fact::SAMPLED, sampled.clone());
         facts.set(id, fact::STUCK, stuck(one, again.as_ref(), &origin));
         if let Ok((_, window)) = &again {
             facts.set(id, fact::STUCK_FOR, Fact::Known(*window, origin.clone()));
         }
-        facts.set(id, fact::CPU_SHARE, cpu_share(one, again, &cpus, &origin));
+        facts.set(id, fact::CPU_SHARE, cpu);
     }
 }
 
@@ -139,7 +159,7 @@ fn cpu_share(one: &One, again: Again<'_>, cpus: &Fact<u64>, origin: &Origin) -> 
     };
     let Some(then) = then.filter(|then| then.cpu_ms >= one.cpu_ms) else {
         return Fact::Unknown(Gap {
-            why: crate::fact::Why::Missing("the second look at the process".into()),
+            why: Why::Missing("the second look at the process".into()),
             origin: origin.clone(),
         });
     };
@@ -180,16 +200,23 @@ fn pressure(ask: &Ask<'_>, facts: &mut Facts, node: Id, cpus: &Fact<u64>) {
         ("io", "full", node::IO_STALLED),
     ] {
         // A kernel without PSI has no such file, and one that was booted with psi=0 gives EOPNOTSUPP.
-        let stalled = match ask.text_if_any(format!("/proc/pressure/{file}")) {
-            Presence::Present(text, origin) => {
-                Fact::Known(text, origin).and_then(|text| stalled(&text, line))
-            }
-            Presence::Absent(origin) => Fact::Unknown(Gap {
-                why: crate::fact::Why::NotUnderstood("the kernel counts no stalls".into()),
-                origin,
-            }),
-            Presence::Unknown(gap) => Fact::Unknown(gap),
+        let (counted, stalled) = match ask.text_if_any(format!("/proc/pressure/{file}")) {
+            Presence::Present(text, origin) => (
+                Fact::Known(true, origin.clone()),
+                Fact::Known(text, origin).and_then(|text| stalled(&text, line)),
+            ),
+            Presence::Absent(origin) => (
+                Fact::Known(false, origin),
+                Fact::Unknown(Gap::missing("node.stalls_counted")),
+            ),
+            Presence::Unknown(gap) => match gap.why {
+                Why::Refused(Refusal::Errno(Errno::EOPNOTSUPP)) => {
+                    (Fact::Known(false, gap.origin.clone()), Fact::Unknown(gap))
+                }
+                _ => (Fact::Unknown(gap.clone()), Fact::Unknown(gap)),
+            },
         };
+        facts.set(node, node::STALLS_COUNTED, counted);
         facts.set(node, key, stalled);
     }
 }
@@ -314,7 +341,13 @@ mod tests {
         let (facts, _) = run(&PROBE, &[CPUS, MEMORY, FIRST, pause]);
         let stuck = |name| known(&facts, Subject::Process, name, fact::STUCK);
         assert_eq!(stuck("python3 (7)"), Some(false));
-        assert_eq!(stuck("nvidia-smi (8)"), None);
+        assert_eq!(
+            facts.all(Subject::Process).count(),
+            1,
+            "who waits in one look waits as all do"
+        );
+        let sampled = known(&facts, Subject::Process, "python3 (7)", fact::SAMPLED);
+        assert_eq!(sampled, Some(false));
         assert_eq!(
             known(&facts, Subject::Process, "python3 (7)", fact::CPU_SHARE),
             None
@@ -343,5 +376,7 @@ mod tests {
         assert_eq!(facts.known(node, node::LOAD), Some(Percent(150.0)));
         assert_eq!(facts.known(node, node::MEMORY_STALLED), Some(Percent(1.25)));
         assert_eq!(facts.known(node, node::IO_STALLED), None);
+        let (facts, node) = run(&PROBE, &[io]);
+        assert_eq!(facts.known(node, node::STALLS_COUNTED), Some(false));
     }
 }
