@@ -67,7 +67,7 @@ mod tests {
         if let Some(numa) = numa {
             facts.set(device, device::NUMA_NODE, stated(numa));
         }
-        let id = facts.instance(Subject::Job, node, "python3 (42)");
+        let id = facts.instance(Subject::Job, node, "process 42");
         let own: Arc<[Arc<str>]> = own.iter().map(|n| Arc::from(*n)).collect();
         facts.set(id, job::NUMA_NODES, stated(own));
         derive(&mut facts, node);

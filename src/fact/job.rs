@@ -11,6 +11,8 @@ subject! {
 
     /// The id of the process.
     PID: u64 = "pid" from "job";
+    /// Its name, as the kernel has it (comm), without arguments. Source: /proc/PID/comm.
+    COMMAND: Arc<str> = "command" from "job";
     /// Its soft limit of locked memory. Source: /proc/PID/limits.
     MEMLOCK: Bytes = "memlock" from "job";
     /// Whether that limit binds it: it is finite, and the process has no CAP_IPC_LOCK in the initial user namespace.

@@ -52,12 +52,11 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     };
     let place = format!("/proc/{pid}");
     let comm = ask.text(format!("{place}/comm"));
-    let name = match comm.known() {
-        Some(comm) => format!("{comm} ({pid})"),
-        None => format!("process {pid}"),
-    };
+    // Its name may be unknown, its number is not.
+    let name = format!("process {pid}");
     let id = facts.instance(Subject::Job, node, &name);
     facts.set(id, fact::PID, Fact::Known(pid, origin));
+    facts.set(id, fact::COMMAND, comm);
     limits(ask, facts, id, &place);
     namespaces(ask, facts, id, &place);
     devices(ask, facts, id, pid);
@@ -288,8 +287,10 @@ mod tests {
                 r#"{"q":{"env":["NCCL_","UCX_","FI_"]},"value":{"NCCL_DEBUG":"INFO","NCCL_IB_HCA":"mlx5_0"}}"#,
             ],
         );
-        let name = "python3 (42)";
+        let name = "process 42";
         assert_eq!(known(&facts, Subject::Job, name, fact::PID), Some(42));
+        let command = known(&facts, Subject::Job, name, fact::COMMAND);
+        assert_eq!(command.as_deref(), Some("python3"));
         let bytes = |key| known(&facts, Subject::Job, name, key);
         assert_eq!(bytes(fact::MEMLOCK), Some(Bytes(65536)));
         assert_eq!(bytes(fact::SHM_SIZE), Some(Bytes(64 << 20)));

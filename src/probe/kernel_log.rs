@@ -50,8 +50,12 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     };
     for class in ALL {
         let groups = log.groups(class);
-        for group in &groups {
+        for (place, group) in groups.iter().enumerate() {
             let name = match (&*group.event.about, group.event.code) {
+                // A server's name is not to be part of one that reports and waivers go by.
+                _ if class == EventClass::ServerSilent => {
+                    format!("{class} {number}", class = class.word(), number = place + 1)
+                }
                 ("none", None) => class.word().to_owned(),
                 ("none", Some(code)) => format!("{class} {code}", class = class.word()),
                 (about, Some(code)) if class != EventClass::RecoveryAction => {

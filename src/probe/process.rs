@@ -98,9 +98,10 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         let memory = memory
             .clone()
             .and_then(|total| share(one.memory as f64, total.0 as f64));
-        // A process that waits in a single look waits as all do: it is looked at only where there are two.
-        let much = |share: &Fact<Percent>| share.known().is_some_and(|share| *share >= MUCH);
-        if !much(&cpu) && !much(&memory) && !(one.waits && second.is_ok()) {
+        // A process that waits in a single look waits as all do: it is looked at only where there are two. What is not known may be much.
+        let twice = sampled.known() != Some(&false);
+        let little = |share: &Fact<Percent>| share.known().is_some_and(|share| *share < MUCH);
+        if (little(&cpu) || !twice) && little(&memory) && !(one.waits && twice) {
             continue;
         }
         let name = format!("{} ({})", one.name, one.pid);

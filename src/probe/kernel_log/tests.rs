@@ -209,7 +209,7 @@ fn every_class_is_looked_for_and_has_its_line() {
         (
             EventClass::ServerSilent,
             "nfs: server nas1 not responding, still trying",
-            "server-silent nas1",
+            "server-silent 1",
         ),
     ] {
         let found = facts(&[(5000, line)]);
@@ -290,8 +290,8 @@ fn what_a_later_line_ends_is_over() {
         (130, "nfs: server nas1 OK"),
     ]);
     let ended = |name| known(&found, Subject::KernelEvent, name, fact::ENDED);
-    assert_eq!(ended("server-silent nas1"), Some(true));
-    assert_eq!(ended("server-silent nas2"), Some(false));
+    assert_eq!(ended("server-silent 1"), Some(true));
+    assert_eq!(ended("server-silent 2"), Some(false));
 }
 
 #[test]
