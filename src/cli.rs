@@ -78,6 +78,9 @@ pub struct AskArgs {
     /// The NCCL library that the job loads, or its version, where several are installed or none is found
     #[arg(long, value_name = "PATH|VERSION")]
     pub nccl: Option<String>,
+    /// Judge the limits and the environment of this process of a running job too, beside those of the doctor's own
+    #[arg(long = "as", value_name = "PID", conflicts_with = "root", value_parser = clap::value_parser!(u32).range(1..))]
+    pub job: Option<u32>,
     /// Stop asking after this many seconds; what is still open then is unknown
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "20")]
     pub deadline: std::time::Duration,

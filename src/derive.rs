@@ -11,6 +11,8 @@ pub mod gpudirect;
 pub mod group;
 pub mod host_limits;
 pub mod intended;
+pub mod job_place;
+pub mod kernel_event;
 pub mod module_wanted;
 pub mod mtu;
 pub mod nccl;
@@ -51,12 +53,14 @@ pub fn derive(facts: &mut Facts) {
         firewall::derive(facts, node);
         setting::derive(facts, node);
         relations::derive(facts, node);
+        kernel_event::derive(facts, node);
         tally::node(facts, node);
         topology::derive(facts, node);
         pcie_need::derive(facts, node);
         pcie_hop::derive(facts, node);
         pcie_slot::derive(facts, node);
         pcie_peers::derive(facts, node);
+        job_place::derive(facts, node);
     }
 }
 

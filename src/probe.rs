@@ -6,6 +6,7 @@
 pub mod chardev;
 pub mod clock;
 pub mod counter;
+mod cpu_list;
 pub mod device;
 pub mod driver;
 pub mod ethtool;
@@ -16,6 +17,7 @@ pub mod host;
 pub mod interface;
 pub mod job;
 pub mod kernel_log;
+pub mod memory;
 pub mod module;
 pub mod nccl;
 pub mod netdev;
@@ -83,6 +85,7 @@ pub static PROBES: &[Probe] = &[
     tuning::PROBE,
     kernel_log::PROBE,
     process::PROBE,
+    memory::PROBE,
     job::PROBE,
     clock::PROBE,
     nccl::PROBE,

@@ -361,3 +361,72 @@ fn nccl_env_says_what_nccl_reads_and_what_it_will_use() {
     assert!(old.contains("others may be set"), "{old}");
     assert!(!old.contains("none is set"), "{old}");
 }
+
+/// A process with little memory to lock, ended with the test.
+struct Job(std::process::Child);
+
+impl Job {
+    fn start() -> Self {
+        let child = Command::new("sh")
+            .args(["-c", "ulimit -l 64 && exec sleep 60"])
+            .env("NCCL_DEBUG", "WARN")
+            .env("SECRET_TOKEN", "hunter2")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let job = Job(child);
+        // Until the shell has become what it is to be.
+        for _ in 0..500 {
+            let comm = std::fs::read_to_string(format!("/proc/{}/comm", job.0.id()));
+            if comm.is_ok_and(|comm| comm.trim() == "sleep") {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        job
+    }
+
+    fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn facts_of_job(args: &[&str]) -> serde_json::Value {
+    let output = doctor(&[&["facts", "--json"], args].concat());
+    let all: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let all = all.as_array().unwrap();
+    let job = all.iter().find(|instance| instance["subject"] == "job");
+    job.map_or(serde_json::Value::Null, |job| job["facts"].clone())
+}
+
+#[test]
+fn a_jobs_process_is_judged_by_its_own_limits() {
+    let job = Job::start();
+    let facts = facts_of_job(&["--as", &job.pid()]);
+    assert_eq!(facts["pid"]["value"], job.0.id());
+    assert_eq!(facts["memlock"]["value"], 64 << 10);
+    assert_eq!(facts["ranks"]["value"], 1);
+    // A recording says the same without the process, and nothing that was not asked for.
+    let path = file("job.jsonl", b"");
+    assert_eq!(
+        code(&["record", "--no-redact", "--as", &job.pid(), "-o", &path]),
+        0
+    );
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.contains("NCCL_DEBUG") && !text.contains("hunter2"));
+    let pid = job.pid();
+    drop(job);
+    assert_eq!(facts_of_job(&[&path])["memlock"]["value"], 64 << 10);
+    assert_eq!(code(&["check", "--as", &pid]), 65, "it has ended");
+    assert_eq!(code(&["check", "--as", "0"]), 64);
+    assert_eq!(code(&["check", "--as", &pid, &path]), 64);
+    assert_eq!(facts_of_job(&[]), serde_json::Value::Null, "none is named");
+}

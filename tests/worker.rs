@@ -34,6 +34,7 @@ fn record(program: PathBuf, budget_ms: u64) -> (Recording, Duration) {
         root: None,
         nccl: None,
         sample: None,
+        job: None,
         deadline: Duration::from_secs(5),
         probes: vec![
             ("one", Duration::from_millis(budget_ms)),

@@ -28,17 +28,23 @@ pub struct BadUsage(pub String);
 ///
 /// # Errors
 ///
-/// The tree cannot be opened.
+/// The tree cannot be opened; there is no process of the job's id.
 pub fn record(args: &AskArgs) -> anyhow::Result<Recording> {
     let probes = probe::PROBES.iter().map(|p| (p.name, p.budget)).collect();
     if let Some(root) = &args.root {
         crate::source::live::files::Root::open(root)
             .map_err(|e| BadInput(format!("{}: {e}", root.display())))?;
     }
+    if let Some(pid) = args.job
+        && !crate::source::live::job::exists(pid)
+    {
+        return Err(BadInput(format!("--as {pid}: there is no such process")).into());
+    }
     let plan = Plan {
         root: args.root.clone(),
         sample: args.sample,
         nccl: args.nccl.clone(),
+        job: args.job,
         deadline: args.deadline,
         probes,
         program: None,

@@ -49,6 +49,8 @@ pub struct ProbeArgs {
     pub sample: Option<f64>,
     /// The NCCL library, or its version, that a person named.
     pub nccl: Option<String>,
+    /// The process of a job that is judged too.
+    pub job: Option<u32>,
 }
 
 /// Runs the subcommand.
@@ -136,6 +138,7 @@ impl ProbeArgs {
             root: None,
             sample: None,
             nccl: None,
+            job: None,
         };
         while let Some(flag) = args.next() {
             let value = args.next()?;
@@ -144,6 +147,7 @@ impl ProbeArgs {
                 "--root" => parsed.root = Some(value.into()),
                 "--nccl" => parsed.nccl = Some(value.into_string().ok()?),
                 "--sample" => parsed.sample = Some(value.to_str()?.parse().ok()?),
+                "--as" => parsed.job = Some(value.to_str()?.parse().ok()?),
                 _ => return None,
             }
         }
@@ -160,19 +164,18 @@ pub fn probe(args: &ProbeArgs) -> anyhow::Result<Exit> {
     let Some(probe) = PROBES.iter().find(|p| p.name == args.name) else {
         return Err(BadUsage(format!("no probe {}", args.name)).into());
     };
-    let sample = args.sample.map(Duration::from_secs_f64);
-    worker::child(
-        probe.name,
-        args.started,
-        args.root.as_deref(),
-        sample,
-        args.nccl.clone(),
-        |source| {
-            // The facts are thrown away: the parent establishes them from what is recorded here.
-            let mut facts = Facts::new();
-            let node = facts.new_node("node");
-            (probe.run)(&Ask::new(source), &mut facts, node);
-        },
-    )?;
+    let started = worker::Started {
+        at_ns: args.started,
+        root: args.root.clone(),
+        sample: args.sample.map(Duration::from_secs_f64),
+        nccl: args.nccl.clone(),
+        job: args.job,
+    };
+    worker::child(probe.name, &started, |source| {
+        // The facts are thrown away: the parent establishes them from what is recorded here.
+        let mut facts = Facts::new();
+        let node = facts.new_node("node");
+        (probe.run)(&Ask::new(source), &mut facts, node);
+    })?;
     Ok(Exit::Healthy)
 }

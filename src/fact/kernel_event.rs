@@ -1,11 +1,109 @@
-//! The facts of a class of lines in the kernel's log that matters, and that was seen.
+//! The facts of a class of lines in the kernel's log that matters.
+
+use std::sync::Arc;
 
 use super::schema::subject;
+use super::value::words;
+use super::{BitRate, Seconds};
+
+words! {
+    /// What a line of the kernel's log speaks of.
+    pub enum EventClass {
+        /// mlx5: the firmware does not answer, or says that it failed.
+        Mlx5Fatal = "mlx5-fatal",
+        /// mlx5: a command to the firmware got no answer in time.
+        Mlx5CommandTimeout = "mlx5-command-timeout",
+        /// mlx5: the PCIe slot offers less power than the adapter may draw.
+        SlotPower = "slot-power",
+        /// mlx5: the adapter or its transceiver is too hot.
+        Overheated = "overheated",
+        /// mlx5: a cable or transceiver is refused.
+        CableError = "cable-error",
+        /// The driver measured that the PCIe path carries less than the adapter could use.
+        PcieBandwidth = "pcie-bandwidth",
+        /// PCIe AER: an uncorrected error.
+        AerUncorrected = "aer-uncorrected",
+        /// PCIe AER: a corrected error.
+        AerCorrected = "aer-corrected",
+        /// A GID could not be written to the adapter.
+        GidAdd = "gid-add",
+        /// A network device lost its link, ten minutes or longer after boot.
+        LinkDown = "link-down",
+        /// An IPoIB interface could not join a multicast group.
+        Multicast = "multicast",
+        /// An adapter was reset by its driver or firmware, or its queue hung.
+        AdapterReset = "adapter-reset",
+        /// A driver gave up on a device.
+        ProbeFailed = "probe-failed",
+        /// A module does not fit the others: versions of symbols differ, or symbols are missing.
+        SymbolMismatch = "symbol-mismatch",
+        /// nvidia-peermem met a context that is gone.
+        Peermem = "peermem",
+        /// NVIDIA: an Xid.
+        Xid = "xid",
+        /// NVIDIA: the recovery that the driver asks for (Xid 154).
+        RecoveryAction = "recovery-action",
+        /// NVIDIA NVSwitch: an SXid.
+        SXid = "sxid",
+        /// NVIDIA: a GPU could not be initialised.
+        GpuInit = "gpu-init",
+        /// NVIDIA: a program's library is of another version than the kernel module.
+        DriverMismatch = "driver-mismatch",
+        /// The IOMMU refused a device's access to memory.
+        IommuFault = "iommu-fault",
+        /// The out-of-memory killer ended a process.
+        OutOfMemory = "out-of-memory",
+        /// A machine check or an error of the memory controller.
+        MachineCheck = "machine-check",
+        /// A task waited in the kernel for longer than the kernel thinks right.
+        HungTask = "hung-task",
+        /// A CPU was stuck in the kernel.
+        CpuStuck = "cpu-stuck",
+        /// A file server stopped answering.
+        ServerSilent = "server-silent",
+    }
+}
+
+words! {
+    /// What the device is to which a line of the log belongs.
+    pub enum Concerned {
+        /// An RDMA device, its PCI function or its network device.
+        Rdma = "rdma",
+        /// A GPU.
+        Gpu = "gpu",
+        /// A bridge above an RDMA device or a GPU.
+        Path = "path",
+        /// Something else.
+        Other = "other",
+    }
+}
 
 subject! {
-    /// A class of lines in the kernel's log that matters, and that was seen.
+    /// A class of lines in the kernel's log that matters: one for each device that such a line was seen of, and one where none was seen.
     KernelEvent = "kernel_event" from "kernel_log";
 
-    /// How many lines of the class the log holds.
+    /// What the lines speak of.
+    CLASS: EventClass = "class" from "kernel_log";
+    /// Whether the log holds such a line; unknown where it holds none and has lost its beginning.
+    SEEN: bool = "seen" from "kernel_log";
+    /// How many such lines the log holds, of those that were recorded.
     COUNT: u64 = "count" from "kernel_log";
+    /// For how long no such line was logged; where there is none, how far back the log reaches.
+    QUIET: Seconds = "quiet" from "kernel_log";
+    /// What the lines are about: a PCI address, a device, a task; "none" where they name nothing.
+    ABOUT: Arc<str> = "about" from "kernel_log";
+    /// The last such line.
+    LINE: Arc<str> = "line" from "kernel_log";
+    /// Whether a later line says that it is over: recovered, reloaded, answering again.
+    ENDED: bool = "ended" from "kernel_log";
+    /// The number that an Xid or an SXid has; the recovery that Xid 154 asks for.
+    CODE: u64 = "code" from "kernel_log";
+    /// Whether the last line says itself that the error is fatal, or uncorrected where there are corrected ones.
+    FATAL: bool = "fatal" from "kernel_log";
+    /// What the driver measured that the PCIe path carries.
+    PCIE_BANDWIDTH: BitRate = "pcie_bandwidth" from "kernel_log";
+    /// What the device is that the lines are about.
+    CONCERNS: Concerned = "concerns" from "derive";
+    /// The rates of all ports of the RDMA devices that the lines are about, together.
+    PORT_RATE: BitRate = "port_rate" from "derive";
 }

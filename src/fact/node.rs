@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::gpu_nic::Distance;
 use super::schema::subject;
 use super::value::words;
-use super::{Bytes, Percent, Seconds};
+use super::{Bytes, PerSecond, Percent, Seconds};
 
 words! {
     /// What kind of container a process runs in.
@@ -453,4 +453,29 @@ subject! {
     GLOO_INTERFACE_SET: bool = "gloo_interface_set" from "derive";
     /// How many of its RDMA devices are EFA devices (driver efa).
     EFA_DEVICES: u64 = "efa_devices" from "derive";
+    /// Tasks that run or wait in the kernel, in the last minute, as a part of the CPUs. Source: /proc/loadavg.
+    LOAD: Percent = "load" from "process";
+    /// Whether the kernel counts stalls: there is /proc/pressure, and it was not switched off at boot.
+    STALLS_COUNTED: bool = "stalls_counted" from "process";
+    /// The part of the last minute in which all tasks waited for memory. Source: /proc/pressure/memory, full.
+    MEMORY_STALLED: Percent = "memory_stalled" from "process";
+    /// The part of the last minute in which all tasks waited for disks. Source: /proc/pressure/io, full.
+    IO_STALLED: Percent = "io_stalled" from "process";
+    /// How many memory controllers count errors. Source: /sys/devices/system/edac/mc.
+    MEMORY_CONTROLLERS: u64 = "memory_controllers" from "memory";
+    /// Memory errors that were corrected, since boot. Source: EDAC, ce_count.
+    MEMORY_CORRECTED: u64 = "memory_corrected" from "memory";
+    /// How often a memory error was corrected, since the controllers count. Source: EDAC, ce_count, seconds_since_reset.
+    MEMORY_CORRECTED_RATE: PerSecond = "memory_corrected_rate" from "memory";
+    /// Memory errors that could not be corrected, since boot. Source: EDAC, ue_count.
+    MEMORY_UNCORRECTED: u64 = "memory_uncorrected" from "memory";
+    /// The memory modules that had errors, and how many. Source: EDAC, dimm_label.
+    MEMORY_MODULES: Arc<str> = "memory_modules" from "memory";
+    /// Whether somebody keeps the clock right, as the kernel was told. Source: adjtimex(2), STA_UNSYNC; unknown where chronyd or PTP
+    /// may keep it without telling.
+    CLOCK_SYNCHRONISED: bool = "clock_synchronised" from "clock";
+    /// How wrong the clock is at most, by its keeper's estimate. Source: adjtimex(2), maxerror.
+    CLOCK_ERROR: Seconds = "clock_error" from "clock";
+    /// Whether munge, by which Slurm authenticates, is set up: there is /run/munge.
+    MUNGE: bool = "munge" from "clock";
 }

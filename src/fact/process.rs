@@ -1,6 +1,9 @@
 //! The facts of a process that hogs the CPU or memory, or that is stuck in the kernel.
 
+use std::sync::Arc;
+
 use super::schema::subject;
+use super::{Bytes, Percent, Seconds};
 
 subject! {
     /// A process that hogs the CPU or memory, or that is stuck in the kernel.
@@ -8,4 +11,23 @@ subject! {
 
     /// The id of the process.
     PID: u64 = "pid" from "process";
+    /// Its name, as the kernel has it (comm), without arguments.
+    COMMAND: Arc<str> = "command" from "process";
+    /// Memory that it holds (resident, shared parts too). Source: /proc/PID/statm.
+    MEMORY: Bytes = "memory" from "process";
+    /// The part of the machine's memory that it holds.
+    MEMORY_SHARE: Percent = "memory_share" from "process";
+    /// Whether the processes were looked at twice (--sample).
+    SAMPLED: bool = "sampled" from "process";
+    /// The part of all CPUs that it used between the two looks of --sample. Source: /proc/PID/stat.
+    CPU_SHARE: Percent = "cpu_share" from "process";
+    /// Whether it waited in the kernel, uninterruptibly (state D), in both looks of --sample, without running in between. A process that
+    /// waits in one look alone waits for a disk, as processes do.
+    STUCK: bool = "stuck" from "process";
+    /// For how long it waited at least: the time between the two looks.
+    STUCK_FOR: Seconds = "stuck_for" from "process";
+    /// The function of the kernel in which it waits; "unknown" where the kernel does not tell this user. Source: /proc/PID/wchan.
+    WAITS_IN: Arc<str> = "waits_in" from "process";
+    /// Whether it belongs to a driver of GPUs or RDMA, or waits in one, by its name and by the function in which it waits.
+    OF_DRIVER: bool = "of_driver" from "process";
 }

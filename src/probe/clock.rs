@@ -1,7 +1,9 @@
 //! Clock synchronisation.
 
+use crate::fact::{Fact, Facts, Gap, Id, Origin, Presence, Seconds, Why, node};
+use crate::source::Question;
+
 use super::{Ask, BUDGET, Probe};
-use crate::fact::{Facts, Id};
 
 /// The probe.
 pub const PROBE: Probe = Probe {
@@ -11,4 +13,110 @@ pub const PROBE: Probe = Probe {
     run,
 };
 
-fn run(_ask: &Ask<'_>, _facts: &mut Facts, _node: Id) {}
+/// STA_UNSYNC (`include/uapi/linux/timex.h`).
+const UNSYNCHRONISED: i64 = 0x40;
+
+fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
+    let timex = ask.value(Question::call("adjtimex", []));
+    let field = |name: &'static str| {
+        timex.clone().and_then(|value| {
+            let number = value.get(name).and_then(serde_json::Value::as_i64);
+            number.ok_or_else(|| format!("the reply has no {name}"))
+        })
+    };
+    let told = field("status").map(|status| status & UNSYNCHRONISED == 0);
+    let synchronised = match told {
+        // Who keeps the clock right without telling the kernel may do so here.
+        Fact::Known(false, origin) => match keeper_that_tells_nothing(ask) {
+            Ok(None) => Fact::Known(false, origin),
+            Ok(Some(who)) => Fact::Unknown(Gap {
+                why: Why::NotUnderstood(who.into()),
+                origin,
+            }),
+            Err(gap) => Fact::Unknown(gap),
+        },
+        other => other,
+    };
+    facts.set(node, node::CLOCK_SYNCHRONISED, synchronised);
+    let error = field("maxerror").and_then(|micros| match micros {
+        0.. => Ok(Seconds(micros as f64 / 1e6)),
+        _ => Err(format!("{micros} is no error in microseconds")),
+    });
+    facts.set(node, node::CLOCK_ERROR, error);
+    facts.set(node, node::MUNGE, ask.exists("/run/munge"));
+}
+
+/// chronyd clears the kernel's flag only where its configuration has `rtcsync`; the daemons of PTP never do.
+fn keeper_that_tells_nothing(ask: &Ask<'_>) -> Result<Option<&'static str>, Gap> {
+    let run: Fact<std::sync::Arc<[std::sync::Arc<str>]>> = ask.names("/run");
+    let names = run.as_result().map_err(|gap| (*gap).clone())?;
+    if names
+        .iter()
+        .any(|name| name.starts_with("ptp4l") || name.starts_with("phc2sys"))
+    {
+        return Ok(Some("PTP keeps the clock, and does not tell the kernel"));
+    }
+    if !names.iter().any(|name| &**name == "chrony") {
+        return Ok(None);
+    }
+    for path in ["/etc/chrony/chrony.conf", "/etc/chrony.conf"] {
+        match ask.text_if_any(path) {
+            Presence::Present(text, Origin::Asked(_)) if has_rtcsync(&text) => return Ok(None),
+            Presence::Present(..) | Presence::Absent(_) => {}
+            Presence::Unknown(gap) => return Err(gap),
+        }
+    }
+    Ok(Some(
+        "chronyd runs, and without `rtcsync` it does not tell the kernel",
+    ))
+}
+
+fn has_rtcsync(text: &str) -> bool {
+    text.lines().any(|line| line.trim() == "rtcsync")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::run;
+    use super::*;
+
+    const SET: &str = r#"{"q":{"call":"adjtimex"},"value":{"state":5,"status":64,"offset":0,"maxerror":16000000,"esterror":16000000}}"#;
+    const CLEAR: &str = r#"{"q":{"call":"adjtimex"},"value":{"state":0,"status":8193,"offset":0,"maxerror":25000,"esterror":100}}"#;
+    const NOBODY: &str = r#"{"q":{"list":"/run"},"names":["lock","munge","user"]}"#;
+    const CHRONY: &str = r#"{"q":{"list":"/run"},"names":["chrony","lock"]}"#;
+
+    fn synchronised(lines: &[&str]) -> Option<bool> {
+        let (facts, node) = run(&PROBE, lines);
+        facts.known(node, node::CLOCK_SYNCHRONISED)
+    }
+
+    #[test]
+    fn the_kernels_flag_counts_where_somebody_keeps_it() {
+        assert_eq!(synchronised(&[CLEAR]), Some(true));
+        assert_eq!(synchronised(&[SET, NOBODY]), Some(false));
+        assert_eq!(
+            synchronised(&[SET]),
+            None,
+            "who keeps the clock was not looked for"
+        );
+        let with = r#"{"q":{"read":"/etc/chrony/chrony.conf"},"text":"pool x iburst\nrtcsync\n"}"#;
+        assert_eq!(synchronised(&[SET, CHRONY, with]), Some(false));
+        let without =
+            r#"{"q":{"read":"/etc/chrony/chrony.conf"},"text":"pool x iburst\n#rtcsync\n"}"#;
+        let etc = r#"{"q":{"list":"/etc"},"names":["chrony"]}"#;
+        let none = r#"{"q":{"read":"/etc/chrony.conf"},"errno":"ENOENT"}"#;
+        assert_eq!(synchronised(&[SET, CHRONY, without, etc, none]), None);
+        let ptp = r#"{"q":{"list":"/run"},"names":["phc2sys.12"]}"#;
+        assert_eq!(synchronised(&[SET, ptp]), None);
+    }
+
+    #[test]
+    fn error_and_munge() {
+        let (facts, node) = run(&PROBE, &[CLEAR, NOBODY]);
+        assert_eq!(facts.known(node, node::CLOCK_ERROR), Some(Seconds(0.025)));
+        assert_eq!(facts.known(node, node::MUNGE), Some(true));
+        let (facts, node) = run(&PROBE, &[r#"{"q":{"call":"adjtimex"},"errno":"EPERM"}"#]);
+        assert_eq!(facts.known(node, node::CLOCK_ERROR), None);
+        assert_eq!(facts.known(node, node::MUNGE), None);
+    }
+}

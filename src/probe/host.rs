@@ -1,7 +1,7 @@
 //! The machine, and what limits a process on it.
 
-mod cgroup;
-mod parse;
+pub(super) mod cgroup;
+pub(super) mod parse;
 #[cfg(test)]
 mod tests;
 

@@ -1,7 +1,16 @@
-//! A running job's process (--as).
+//! A running job's process (--as): the limits that count are its own, not those of the shell from which somebody looks.
+//!
+//! The device list of a control group of version 2 is a program of the kernel's that cannot be read: what may be opened shows in what
+//! the process has open.
 
-use super::{Ask, BUDGET, Probe};
-use crate::fact::{Facts, Id};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Ask, BUDGET, Probe, cpu_list, host};
+use crate::fact::{Bytes, Fact, Facts, Gap, Id, Membership, Presence, Subject, job as fact};
+use crate::source::Question;
 
 /// The probe.
 pub const PROBE: Probe = Probe {
@@ -11,4 +20,316 @@ pub const PROBE: Probe = Probe {
     run,
 };
 
-fn run(_ask: &Ask<'_>, _facts: &mut Facts, _node: Id) {}
+/// CAP_IPC_LOCK (`include/uapi/linux/capability.h`).
+const IPC_LOCK: u32 = 14;
+/// The inode number of the kernel's first user namespace (`include/linux/proc_ns.h`).
+const FIRST_USER: &str = "user:[4026531837]";
+/// The variables that are compared with the shell's.
+const COMPARED: [&str; 3] = ["NCCL_", "UCX_", "FI_"];
+/// Where launchers say how many ranks there are, the most telling first.
+const RANKS: [&str; 4] = [
+    "WORLD_SIZE",
+    "OMPI_COMM_WORLD_SIZE",
+    "PMI_SIZE",
+    "SLURM_NTASKS",
+];
+
+type Texts = Arc<[Arc<str>]>;
+
+fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
+    let named = Question::call("job_process", []);
+    let (pid, origin) = match ask.value(named) {
+        Fact::Known(value, origin) => (value.as_u64(), origin),
+        Fact::Unknown(gap) => {
+            facts.set_members(Subject::Job, node, Membership::Unknown(gap));
+            return;
+        }
+    };
+    facts.set_members(Subject::Job, node, Membership::Known(origin.clone()));
+    // No process has the number 0: none was named.
+    let Some(pid) = pid.filter(|pid| *pid > 0) else {
+        return;
+    };
+    let place = format!("/proc/{pid}");
+    let comm = ask.text(format!("{place}/comm"));
+    // Its name may be unknown, its number is not.
+    let name = format!("process {pid}");
+    let id = facts.instance(Subject::Job, node, &name);
+    facts.set(id, fact::PID, Fact::Known(pid, origin));
+    facts.set(id, fact::COMMAND, comm);
+    limits(ask, facts, id, &place);
+    namespaces(ask, facts, id, &place);
+    devices(ask, facts, id, pid);
+    libraries(ask, facts, id, pid);
+    environment(ask, facts, id, pid);
+}
+
+fn limits(ask: &Ask<'_>, facts: &mut Facts, id: Id, place: &str) {
+    let limits = ask.text(format!("{place}/limits"));
+    let memlock = limits
+        .clone()
+        .and_then(|text| host::parse::soft_limit(&text, "Max locked memory"))
+        .map(Bytes);
+    let nofile = limits.and_then(|text| host::parse::soft_limit(&text, "Max open files"));
+    facts.set(id, fact::NOFILE, nofile);
+
+    let status = ask.text(format!("{place}/status"));
+    let capable = status
+        .clone()
+        .and_then(|text| host::parse::effective_capabilities(&text))
+        .map(|set| set >> IPC_LOCK & 1 == 1);
+    let user = namespace(ask, &format!("{place}/ns/user"));
+    // The kernel asks for the capability in its first user namespace: one in another does not count.
+    let lifted = match (capable, user) {
+        (Fact::Known(true, origin), Fact::Known(user, _)) => {
+            Fact::Known(&*user == FIRST_USER, origin)
+        }
+        (Fact::Known(true, _), Fact::Unknown(gap)) => Fact::Unknown(gap),
+        (other, _) => other,
+    };
+    let binds = match (&memlock, lifted) {
+        (Fact::Known(Bytes::UNLIMITED, origin), _) => Fact::Known(false, origin.clone()),
+        (Fact::Unknown(gap), Fact::Known(false, _)) => Fact::Unknown(gap.clone()),
+        (_, lifted) => lifted.map(|lifted| !lifted),
+    };
+    facts.set(id, fact::MEMLOCK, memlock);
+    facts.set(id, fact::MEMLOCK_BINDS, binds);
+
+    let cpus = status.and_then(|text| {
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        cpu_list::parse(line.ok_or("it has no Cpus_allowed_list")?)
+    });
+    facts.set(id, fact::CPUS, cpus.clone().map(|cpus| cpus.len() as u64));
+    facts.set(id, fact::NUMA_NODES, numa_nodes(ask, cpus));
+
+    let cgroup = ask.text_if_any(format!("{place}/cgroup"));
+    let limits = host::cgroup::rdma_limits(ask, cgroup);
+    let limited = limits.clone().map(|found| !found.is_empty());
+    facts.set(id, fact::RDMA_LIMITED, limited);
+    let limits = limits.map(|found| match found.is_empty() {
+        true => "none".into(),
+        false => found.join("; ").into(),
+    });
+    facts.set(id, fact::RDMA_LIMITS, limits);
+}
+
+/// The NUMA nodes that have one of these CPUs.
+fn numa_nodes(ask: &Ask<'_>, cpus: Fact<Vec<u32>>) -> Fact<Texts> {
+    const NODES: &str = "/sys/devices/system/node";
+    let (cpus, origin) = match cpus {
+        Fact::Known(cpus, origin) => (cpus.into_iter().collect::<BTreeSet<_>>(), origin),
+        Fact::Unknown(gap) => return Fact::Unknown(gap),
+    };
+    let online = match ask.parse(format!("{NODES}/online"), cpu_list::parse) {
+        Fact::Known(online, _) => online,
+        Fact::Unknown(gap) => return Fact::Unknown(gap),
+    };
+    let mut found: Vec<Arc<str>> = Vec::new();
+    for node in online {
+        match ask.parse(format!("{NODES}/node{node}/cpulist"), cpu_list::parse) {
+            Fact::Known(list, _) if list.iter().any(|cpu| cpus.contains(cpu)) => {
+                found.push(node.to_string().into());
+            }
+            Fact::Known(..) => {}
+            Fact::Unknown(gap) => return Fact::Unknown(gap),
+        }
+    }
+    Fact::Known(found.into(), origin)
+}
+
+fn namespace(ask: &Ask<'_>, path: &str) -> Fact<Arc<str>> {
+    match ask.link_name(path) {
+        Presence::Present(name, origin) => Fact::Known(name, origin),
+        Presence::Absent(_) => Fact::Unknown(Gap::missing("the namespace")),
+        Presence::Unknown(gap) => Fact::Unknown(gap),
+    }
+}
+
+fn namespaces(ask: &Ask<'_>, facts: &mut Facts, id: Id, place: &str) {
+    let own = namespace(ask, "/proc/self/ns/net");
+    let theirs = namespace(ask, &format!("{place}/ns/net"));
+    let other = match (own, theirs) {
+        (Fact::Known(own, _), Fact::Known(theirs, origin)) => Fact::Known(own != theirs, origin),
+        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
+    };
+    facts.set(id, fact::OTHER_NETWORK, other);
+    let dev = ask.names(format!("{place}/root/dev"));
+    let dev = dev.map(|names| names.iter().any(|name| &**name == "infiniband"));
+    facts.set(id, fact::DEV_INFINIBAND, dev);
+    let shm = ask.value(Question::statvfs(format!("{place}/root/dev/shm")));
+    let size = shm.and_then(|value| {
+        let size = value.get("size").and_then(Value::as_u64);
+        size.map(Bytes)
+            .ok_or_else(|| "the reply has no size".to_owned())
+    });
+    facts.set(id, fact::SHM_SIZE, size);
+}
+
+fn devices(ask: &Ask<'_>, facts: &mut Facts, id: Id, pid: u64) {
+    let files = ask.value(Question::call("process_files", [("pid", pid.into())]));
+    let open = files.clone().and_then(|value| {
+        let open = value.get("open").and_then(Value::as_u64);
+        open.ok_or_else(|| "the reply has no count".to_owned())
+    });
+    facts.set(id, fact::OPEN_FILES, open);
+    let count = |kind: &'static str| {
+        files.clone().and_then(|value| {
+            let devices = value.get("devices").and_then(Value::as_object);
+            let devices = devices.ok_or("the reply has no devices")?;
+            let numbered = |path: &str| {
+                path.strip_prefix(kind).is_some_and(|rest| {
+                    !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit())
+                })
+            };
+            Ok(devices
+                .iter()
+                .filter(|(path, _)| numbered(path))
+                .filter_map(|(_, n)| n.as_u64())
+                .sum())
+        })
+    };
+    facts.set(id, fact::VERBS_OPEN, count("/dev/infiniband/uverbs"));
+    facts.set(id, fact::GPUS_OPEN, count("/dev/nvidia"));
+}
+
+fn libraries(ask: &Ask<'_>, facts: &mut Facts, id: Id, pid: u64) {
+    let mapped = ask.value(Question::call("process_libraries", [("pid", pid.into())]));
+    let nccl: Fact<Texts> = mapped.and_then(|value| {
+        let list = value.get("libraries").and_then(Value::as_array);
+        let list = list.ok_or("the reply has no libraries")?;
+        let paths = list.iter().filter_map(Value::as_str);
+        Ok(paths.filter(|path| is_nccl(path)).map(Arc::from).collect())
+    });
+    let copies = nccl.clone().map(|paths| paths.len() as u64);
+    facts.set(id, fact::NCCL_COPIES, copies);
+    facts.set(id, fact::NCCL, nccl);
+}
+
+/// The library itself, not its plugins (`libnccl-net.so`, `libnccl-tuner.so`).
+fn is_nccl(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or("");
+    name.starts_with("libnccl.so") || name.starts_with("librccl.so")
+}
+
+fn environment(ask: &Ask<'_>, facts: &mut Facts, id: Id, pid: u64) {
+    let mut wanted: Vec<&str> = COMPARED.to_vec();
+    wanted.extend(RANKS);
+    let question = Question::call(
+        "process_env",
+        [
+            ("pid", pid.into()),
+            ("prefixes", wanted.join(",").as_str().into()),
+        ],
+    );
+    let theirs = ask.value(question);
+    let ranks = theirs.clone().and_then(|value| {
+        let told = RANKS
+            .iter()
+            .find_map(|name| value.get(*name).and_then(Value::as_str));
+        match told {
+            Some(text) => super::whole_number(text),
+            None => Ok(1),
+        }
+    });
+    facts.set(id, fact::RANKS, ranks);
+    let own = ask.value(Question::env(&COMPARED));
+    let lost: Fact<Texts> = match (own, theirs) {
+        (Fact::Known(own, _), Fact::Known(theirs, origin)) => {
+            let own = own.as_object().into_iter().flatten();
+            let lost = own.filter(|(name, value)| theirs.get(name.as_str()) != Some(value));
+            Fact::Known(lost.map(|(name, _)| name.as_str().into()).collect(), origin)
+        }
+        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
+    };
+    let none = lost.clone().map(|lost| lost.is_empty());
+    facts.set(id, fact::HAS_VARIABLES, none);
+    facts.set(id, fact::LOST_VARIABLES, lost);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{known, run};
+    use super::*;
+
+    const NAMED: &str = r#"{"q":{"call":"job_process"},"value":42}"#;
+    const COMM: &str = r#"{"q":{"read":"/proc/42/comm"},"text":"python3\n"}"#;
+
+    #[test]
+    fn without_a_name_there_is_none() {
+        let (facts, node) = run(&PROBE, &[r#"{"q":{"call":"job_process"},"value":0}"#]);
+        assert!(facts.members(Subject::Job, node).is_ok());
+        assert_eq!(facts.all(Subject::Job).count(), 0);
+        let (facts, node) = run(&PROBE, &[]);
+        assert!(facts.members(Subject::Job, node).is_err());
+    }
+
+    #[test]
+    fn the_process_is_read_as_it_is() {
+        let (facts, _) = run(
+            &PROBE,
+            &[
+                NAMED,
+                COMM,
+                r#"{"q":{"read":"/proc/42/limits"},"text":"Max locked memory         65536                65536                bytes     \nMax open files            256                  524288               files     \n"}"#,
+                r#"{"q":{"read":"/proc/42/status"},"text":"CapEff:\t0000000000000000\nCpus_allowed_list:\t2-3\n"}"#,
+                r#"{"q":{"read":"/sys/devices/system/node/online"},"text":"0-1\n"}"#,
+                r#"{"q":{"read":"/sys/devices/system/node/node0/cpulist"},"text":"0-1\n"}"#,
+                r#"{"q":{"read":"/sys/devices/system/node/node1/cpulist"},"text":"2-3\n"}"#,
+                r#"{"q":{"link":"/proc/self/ns/net"},"text":"net:[1]"}"#,
+                r#"{"q":{"link":"/proc/42/ns/net"},"text":"net:[2]"}"#,
+                r#"{"q":{"list":"/proc/42/root/dev"},"names":["null","shm"]}"#,
+                r#"{"q":{"statvfs":"/proc/42/root/dev/shm"},"value":{"size":67108864}}"#,
+                r#"{"q":{"call":"process_files","pid":42},"value":{"open":9,"devices":{"/dev/infiniband/uverbs0":2,"/dev/infiniband/rdma_cm":1,"/dev/nvidia0":3,"/dev/nvidiactl":1}}}"#,
+                r#"{"q":{"call":"process_libraries","pid":42},"value":{"libraries":["/a/libnccl.so.2","/b/libnccl.so.2","/b/libnccl-net.so"]}}"#,
+                r#"{"q":{"call":"process_env","pid":42,"prefixes":"NCCL_,UCX_,FI_,WORLD_SIZE,OMPI_COMM_WORLD_SIZE,PMI_SIZE,SLURM_NTASKS"},"value":{"WORLD_SIZE":"16","NCCL_DEBUG":"INFO"}}"#,
+                r#"{"q":{"env":["NCCL_","UCX_","FI_"]},"value":{"NCCL_DEBUG":"INFO","NCCL_IB_HCA":"mlx5_0"}}"#,
+            ],
+        );
+        let name = "process 42";
+        assert_eq!(known(&facts, Subject::Job, name, fact::PID), Some(42));
+        let command = known(&facts, Subject::Job, name, fact::COMMAND);
+        assert_eq!(command.as_deref(), Some("python3"));
+        let bytes = |key| known(&facts, Subject::Job, name, key);
+        assert_eq!(bytes(fact::MEMLOCK), Some(Bytes(65536)));
+        assert_eq!(bytes(fact::SHM_SIZE), Some(Bytes(64 << 20)));
+        let count = |key| known(&facts, Subject::Job, name, key);
+        assert_eq!(count(fact::NOFILE), Some(256));
+        assert_eq!(count(fact::CPUS), Some(2));
+        assert_eq!(count(fact::VERBS_OPEN), Some(2));
+        assert_eq!(count(fact::GPUS_OPEN), Some(3));
+        assert_eq!(count(fact::OPEN_FILES), Some(9));
+        assert_eq!(count(fact::NCCL_COPIES), Some(2));
+        assert_eq!(count(fact::RANKS), Some(16));
+        let holds = |key| known(&facts, Subject::Job, name, key);
+        assert_eq!(holds(fact::MEMLOCK_BINDS), Some(true));
+        assert_eq!(holds(fact::OTHER_NETWORK), Some(true));
+        assert_eq!(holds(fact::DEV_INFINIBAND), Some(false));
+        assert_eq!(holds(fact::HAS_VARIABLES), Some(false));
+        let texts = |key| known(&facts, Subject::Job, name, key).map(|t: Texts| t.join(" "));
+        assert_eq!(texts(fact::NUMA_NODES).as_deref(), Some("1"));
+        assert_eq!(texts(fact::LOST_VARIABLES).as_deref(), Some("NCCL_IB_HCA"));
+    }
+
+    #[test]
+    fn another_users_process_keeps_its_secrets() {
+        let denied = [
+            NAMED,
+            COMM,
+            r#"{"q":{"call":"process_env","pid":42,"prefixes":"NCCL_,UCX_,FI_,WORLD_SIZE,OMPI_COMM_WORLD_SIZE,PMI_SIZE,SLURM_NTASKS"},"errno":"EACCES"}"#,
+            r#"{"q":{"call":"process_files","pid":42},"errno":"EACCES"}"#,
+        ];
+        let (facts, _) = run(&PROBE, &denied);
+        let id = facts.all(Subject::Job).next().unwrap();
+        assert_eq!(facts.known(id, fact::RANKS), None);
+        assert_eq!(facts.known(id, fact::VERBS_OPEN), None);
+        let gap = facts
+            .get(id, fact::VERBS_OPEN)
+            .as_result()
+            .unwrap_err()
+            .why
+            .remedy();
+        assert_eq!(gap, Some("run as root"));
+    }
+}

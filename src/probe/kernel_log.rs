@@ -1,14 +1,230 @@
 //! The kernel's log.
+//!
+//! A line proves that something happened, and when. That nothing happened is known only where the log still reaches back to boot.
 
-use super::{Ask, BUDGET, Probe};
-use crate::fact::{Facts, Id};
+mod classes;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use self::classes::{ALL, Event, RULES};
+use super::{Ask, Probe};
+use crate::fact::kernel_event::{self as fact, EventClass};
+use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Seconds, Subject, Why};
+use crate::source::Question;
 
 /// The probe.
 pub const PROBE: Probe = Probe {
     name: "kernel_log",
     about: "the kernel's log",
-    budget: BUDGET,
+    // One question reads thousands of records, one at a time.
+    budget: Duration::from_secs(10),
     run,
 };
 
-fn run(_ask: &Ask<'_>, _facts: &mut Facts, _node: Id) {}
+/// Links come and go while a machine boots and is configured.
+const SETTLED: f64 = 600.0;
+
+fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
+    let question = Question::call("kernel_log", []);
+    let origin = Origin::Asked(question.clone());
+    // The classes are always the same; what is open is whether one of their lines was seen.
+    facts.set_members(
+        Subject::KernelEvent,
+        node,
+        Membership::Known(origin.clone()),
+    );
+    let log = match ask.value(question).and_then(|value| Log::read(&value)) {
+        Fact::Known(log, _) => log,
+        Fact::Unknown(gap) => {
+            for class in ALL {
+                let id = facts.instance(Subject::KernelEvent, node, class.word());
+                facts.set(id, fact::CLASS, Fact::Known(class, origin.clone()));
+                unknown(facts, id, &gap);
+            }
+            return;
+        }
+    };
+    for class in ALL {
+        let groups = log.groups(class);
+        for (place, group) in groups.iter().enumerate() {
+            let name = match (&*group.event.about, group.event.code) {
+                // A server's name is not to be part of one that reports and waivers go by.
+                _ if class == EventClass::ServerSilent => {
+                    format!("{class} {number}", class = class.word(), number = place + 1)
+                }
+                ("none", None) => class.word().to_owned(),
+                ("none", Some(code)) => format!("{class} {code}", class = class.word()),
+                (about, Some(code)) if class != EventClass::RecoveryAction => {
+                    format!("{class} {code} {about}", class = class.word())
+                }
+                (about, _) => format!("{class} {about}", class = class.word()),
+            };
+            let id = facts.instance(Subject::KernelEvent, node, &name);
+            facts.set(id, fact::CLASS, Fact::Known(class, origin.clone()));
+            seen(facts, id, group, &log, &origin);
+        }
+        if groups.is_empty() {
+            let id = facts.instance(Subject::KernelEvent, node, class.word());
+            facts.set(id, fact::CLASS, Fact::Known(class, origin.clone()));
+            none_seen(facts, id, class, &log, &origin);
+        }
+    }
+}
+
+/// What is known of a class of which there are lines.
+fn seen(facts: &mut Facts, id: Id, group: &Group<'_>, log: &Log, origin: &Origin) {
+    let known = |value| Fact::Known(value, origin.clone());
+    facts.set(id, fact::SEEN, known(true));
+    facts.set(id, fact::COUNT, Fact::Known(group.count, origin.clone()));
+    let quiet = Seconds((log.now - group.last).max(0.0).round());
+    facts.set(id, fact::QUIET, Fact::Known(quiet, origin.clone()));
+    let about = Arc::clone(&group.event.about);
+    facts.set(id, fact::ABOUT, Fact::Known(about, origin.clone()));
+    facts.set(
+        id,
+        fact::LINE,
+        Fact::Known(group.line.into(), origin.clone()),
+    );
+    facts.set(id, fact::ENDED, known(group.ended));
+    facts.set(id, fact::FATAL, known(group.event.fatal));
+    if let Some(code) = group.event.code {
+        facts.set(id, fact::CODE, Fact::Known(code, origin.clone()));
+    }
+    if let Some(rate) = group.event.bandwidth {
+        facts.set(id, fact::PCIE_BANDWIDTH, Fact::Known(rate, origin.clone()));
+    }
+}
+
+/// What is known of a class of which there is no line: that there was none, where the log is whole.
+fn none_seen(facts: &mut Facts, id: Id, class: EventClass, log: &Log, origin: &Origin) {
+    let quiet = Seconds((log.now - log.since).max(0.0).round());
+    facts.set(id, fact::QUIET, Fact::Known(quiet, origin.clone()));
+    let why = if !log.looked_for(class) {
+        "the log was not searched for this class"
+    } else if log.whole {
+        facts.set(id, fact::SEEN, Fact::Known(false, origin.clone()));
+        facts.set(id, fact::COUNT, Fact::Known(0, origin.clone()));
+        return;
+    } else {
+        "the log has lost its beginning, and what is left has no such line"
+    };
+    unknown(
+        facts,
+        id,
+        &Gap {
+            why: Why::NotUnderstood(why.into()),
+            origin: origin.clone(),
+        },
+    );
+}
+
+fn unknown(facts: &mut Facts, id: Id, gap: &Gap) {
+    facts.set(id, fact::SEEN, Fact::Unknown(gap.clone()));
+    facts.set(id, fact::COUNT, Fact::Unknown(gap.clone()));
+    facts.set(id, fact::QUIET, Fact::Unknown(gap.clone()));
+}
+
+/// The log, as far as it was told. Times are seconds since boot.
+struct Log {
+    now: f64,
+    since: f64,
+    /// Whether it reaches back to boot, without a gap.
+    whole: bool,
+    markers: Vec<String>,
+    lines: Vec<(f64, String)>,
+}
+
+/// The lines of a class about one thing.
+struct Group<'l> {
+    event: Event,
+    count: u64,
+    last: f64,
+    line: &'l str,
+    ended: bool,
+}
+
+impl Log {
+    fn read(value: &Value) -> Result<Self, String> {
+        let seconds = |value: &Value| value.as_u64().map(|micros| micros as f64 / 1e6);
+        let texts = |key: &str| {
+            let list = value.get(key).and_then(Value::as_array);
+            list.ok_or_else(|| format!("the reply has no {key}"))
+        };
+        let now = value.get("now").and_then(seconds);
+        let now = now.ok_or("the reply says not when it was made")?;
+        let lost = value.get("lost").and_then(Value::as_u64);
+        let from_boot = value.get("from_boot").and_then(Value::as_bool);
+        let whole = match lost {
+            Some(lost) => lost == 0,
+            None => from_boot == Some(true),
+        };
+        let first = value.get("first").and_then(seconds);
+        let mut lines = Vec::new();
+        for line in texts("told")? {
+            let at = line.get("t").and_then(seconds);
+            let text = line.get("text").and_then(Value::as_str);
+            let (Some(at), Some(text)) = (at, text) else {
+                return Err("a line has no time or no text".to_owned());
+            };
+            lines.push((at, text.to_owned()));
+        }
+        let markers = texts("markers")?.iter();
+        Ok(Log {
+            now,
+            since: if whole { 0.0 } else { first.unwrap_or(now) },
+            whole,
+            markers: markers
+                .filter_map(|m| m.as_str().map(str::to_owned))
+                .collect(),
+            lines,
+        })
+    }
+
+    /// Whether the lines of this class would have been told.
+    fn looked_for(&self, class: EventClass) -> bool {
+        let told = |part: &&str| self.markers.iter().any(|m| part.contains(&**m));
+        RULES.iter().filter(|rule| rule.class == class).all(|rule| {
+            rule.all.iter().any(told) || (!rule.any.is_empty() && rule.any.iter().all(told))
+        })
+    }
+
+    fn groups(&self, class: EventClass) -> Vec<Group<'_>> {
+        let mut groups: Vec<Group<'_>> = Vec::new();
+        let mut places: HashMap<(Arc<str>, Option<u64>), usize> = HashMap::new();
+        for (at, line) in &self.lines {
+            if let Some(event) = Event::of(class, line) {
+                if class == EventClass::LinkDown && *at < SETTLED {
+                    continue;
+                }
+                // The last line says what is to be done now: one for each GPU.
+                let code = event.code.filter(|_| class != EventClass::RecoveryAction);
+                let next = groups.len();
+                let place = *places
+                    .entry((Arc::clone(&event.about), code))
+                    .or_insert(next);
+                let group = Group {
+                    event,
+                    count: groups.get(place).map_or(1, |group| group.count + 1),
+                    last: *at,
+                    line,
+                    ended: false,
+                };
+                match groups.get_mut(place) {
+                    Some(old) => *old = group,
+                    None => groups.push(group),
+                }
+            } else {
+                for group in groups.iter_mut().filter(|group| !group.ended) {
+                    group.ended = classes::ends(class, &group.event.about, line);
+                }
+            }
+        }
+        groups
+    }
+}

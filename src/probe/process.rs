@@ -1,14 +1,385 @@
-//! Processes that hog the machine.
+//! Processes that hog the machine, or are stuck in it; and how hard the machine is pressed.
 
-use super::{Ask, BUDGET, Probe};
-use crate::fact::{Facts, Id};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{Ask, Probe, cpu_list};
+use crate::fact::{
+    Bytes, Fact, Facts, Gap, Id, Membership, Origin, Percent, Presence, Seconds, Subject, Why,
+    node, process as fact,
+};
+use crate::source::{Answer, Errno, Question, Refusal};
 
 /// The probe.
 pub const PROBE: Probe = Probe {
     name: "process",
     about: "processes that hog the machine",
-    budget: BUDGET,
+    // One question reads thousands of processes.
+    budget: Duration::from_secs(10),
     run,
 };
 
-fn run(_ask: &Ask<'_>, _facts: &mut Facts, _node: Id) {}
+/// Beginnings of the names of drivers' threads and tools, and of the functions in which a process waits for them.
+const DRIVERS: [&str; 14] = [
+    "nvidia", "nv_", "nvswitch", "uvm_", "mlx4", "mlx5", "ib_", "ibv_", "uverbs", "rdma", "irdma",
+    "bnxt_", "mlnx", "amdgpu",
+];
+
+/// The least part of the machine that makes a process worth telling of.
+const MUCH: Percent = Percent(25.0);
+
+fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
+    let cpus = ask
+        .parse("/sys/devices/system/cpu/online", cpu_list::parse)
+        .map(|list| list.len() as u64);
+    let memory = ask.parse("/proc/meminfo", total_memory);
+    pressure(ask, facts, node, &cpus);
+
+    let question = Question::call("processes", []);
+    let origin = Origin::Asked(question.clone());
+    let first = ask.raw(&question);
+    let started = first.at;
+    let first = match first.said {
+        Ok(Answer::Value(value)) => Look::read(&value),
+        Ok(_) => Err("the reply is no JSON value".to_owned()),
+        Err(refusal) => {
+            let gap = Gap::refused(&question, refusal);
+            facts.set_members(Subject::Process, node, Membership::Unknown(gap));
+            return;
+        }
+    };
+    let first = match first {
+        Ok(look) => look,
+        Err(what) => {
+            let gap = Gap::not_understood(&question, what);
+            facts.set_members(Subject::Process, node, Membership::Unknown(gap));
+            return;
+        }
+    };
+    let members = match first.all_visible {
+        true => Membership::Known(origin.clone()),
+        // /proc is mounted with hidepid: those of other users are not to be seen.
+        false => Membership::Unknown(Gap::refused(&question, Refusal::Errno(Errno::EACCES))),
+    };
+    facts.set_members(Subject::Process, node, members);
+
+    let pause = Question::Wait("sample".into());
+    let second = match ask.raw(&pause).said {
+        Ok(_) => {
+            let reply = ask.raw(&question);
+            let window = Seconds(reply.at.saturating_sub(started) as f64 / 1e6);
+            match reply.said {
+                Ok(Answer::Value(value)) => match Look::read(&value) {
+                    Ok(look) => Ok((look, window)),
+                    Err(what) => Err(Gap::not_understood(&question, what)),
+                },
+                Ok(_) => Err(Gap::not_understood(&question, "the reply is no JSON value")),
+                Err(refusal) => Err(Gap::refused(&question, refusal)),
+            }
+        }
+        Err(refusal) => Err(Gap::refused(&pause, refusal)),
+    };
+    let sampled = match &second {
+        Ok(_) => Fact::Known(true, Origin::Asked(pause.clone())),
+        // Nobody wanted it: that there was one look is known.
+        Err(gap) if matches!(gap.why, Why::Refused(Refusal::NotAsked(_))) => {
+            Fact::Known(false, Origin::Asked(pause.clone()))
+        }
+        Err(gap) => Fact::Unknown(gap.clone()),
+    };
+    let mut processes: Vec<&One> = first.processes.values().collect();
+    processes.sort_by_key(|one| one.pid);
+    for one in processes {
+        let again = second
+            .as_ref()
+            .map(|(look, window)| (look.processes.get(&one.pid), *window));
+        let cpu = cpu_share(one, again, &cpus, &origin);
+        let memory = memory
+            .clone()
+            .and_then(|total| share(one.memory as f64, total.0 as f64));
+        // A process that waits in a single look waits as all do: it is looked at only where there are two. What is not known may be much.
+        let twice = sampled.known() != Some(&false);
+        let little = |share: &Fact<Percent>| share.known().is_some_and(|share| *share < MUCH);
+        if (little(&cpu) || !twice) && little(&memory) && !(one.waits && twice) {
+            continue;
+        }
+        let name = format!("{} ({})", one.name, one.pid);
+        let id = facts.instance(Subject::Process, node, &name);
+        let known = |value: &Arc<str>| Fact::Known(Arc::clone(value), origin.clone());
+        facts.set(id, fact::PID, Fact::Known(one.pid, origin.clone()));
+        facts.set(id, fact::COMMAND, known(&one.name));
+        facts.set(
+            id,
+            fact::MEMORY,
+            Fact::Known(Bytes(one.memory), origin.clone()),
+        );
+        facts.set(id, fact::MEMORY_SHARE, memory);
+        facts.set(
+            id,
+            fact::OF_DRIVER,
+            Fact::Known(one.of_driver(), origin.clone()),
+        );
+        if one.waits {
+            facts.set(id, fact::WAITS_IN, known(&one.waits_in));
+        }
+        facts.set(id, fact::SAMPLED, sampled.clone());
+        facts.set(id, fact::STUCK, stuck(one, again.as_ref(), &origin));
+        if let Ok((_, window)) = &again {
+            facts.set(id, fact::STUCK_FOR, Fact::Known(*window, origin.clone()));
+        }
+        facts.set(id, fact::CPU_SHARE, cpu);
+    }
+}
+
+/// What `second` gives: the process as it was then, if it still was, and the time in between.
+type Again<'l> = Result<(Option<&'l One>, Seconds), &'l Gap>;
+
+fn stuck(one: &One, again: Result<&(Option<&One>, Seconds), &&Gap>, origin: &Origin) -> Fact<bool> {
+    if !one.waits {
+        return Fact::Known(false, origin.clone());
+    }
+    match again {
+        Ok((Some(then), _)) => Fact::Known(
+            then.waits
+                && then.name == one.name
+                && then.cpu_ms == one.cpu_ms
+                && then.waits_in == one.waits_in,
+            origin.clone(),
+        ),
+        // It has ended, or it no longer waits and is not told.
+        Ok((None, _)) => Fact::Known(false, origin.clone()),
+        Err(gap) => Fact::Unknown((**gap).clone()),
+    }
+}
+
+fn cpu_share(one: &One, again: Again<'_>, cpus: &Fact<u64>, origin: &Origin) -> Fact<Percent> {
+    let (then, window) = match again {
+        Ok(both) => both,
+        Err(gap) => return Fact::Unknown(gap.clone()),
+    };
+    let Some(then) = then.filter(|then| then.cpu_ms >= one.cpu_ms) else {
+        return Fact::Unknown(Gap {
+            why: Why::Missing("the second look at the process".into()),
+            origin: origin.clone(),
+        });
+    };
+    let used = (then.cpu_ms - one.cpu_ms) as f64 / 1e3;
+    match cpus {
+        Fact::Known(cpus, _) => Fact::Known(window, origin.clone())
+            .and_then(|window| share(used, window.0 * *cpus as f64)),
+        Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
+    }
+}
+
+fn share(part: f64, of: f64) -> Result<Percent, String> {
+    match of > 0.0 {
+        true => Ok(Percent((part / of * 1000.0).round() / 10.0)),
+        false => Err("there is nothing to be a part of".to_owned()),
+    }
+}
+
+/// The load, and the stalls (`Documentation/accounting/psi.rst`) of the last minute.
+fn pressure(ask: &Ask<'_>, facts: &mut Facts, node: Id, cpus: &Fact<u64>) {
+    let load = ask.parse("/proc/loadavg", |text| {
+        let first = text.split_whitespace().next();
+        let number = first.and_then(|first| first.parse::<f64>().ok());
+        number
+            .filter(|n| n.is_finite())
+            .ok_or_else(|| "it begins with no number".to_owned())
+    });
+    let load = match (load, cpus) {
+        (Fact::Known(load, origin), Fact::Known(cpus, _)) => {
+            Fact::Known(load, origin).and_then(|load| share(load, *cpus as f64))
+        }
+        (Fact::Unknown(gap), _) => Fact::Unknown(gap),
+        (_, Fact::Unknown(gap)) => Fact::Unknown(gap.clone()),
+    };
+    facts.set(node, node::LOAD, load);
+    for (file, line, key) in [
+        ("memory", "full", node::MEMORY_STALLED),
+        ("io", "full", node::IO_STALLED),
+    ] {
+        // A kernel without PSI has no such file, and one that was booted with psi=0 gives EOPNOTSUPP.
+        let (counted, stalled) = match ask.text_if_any(format!("/proc/pressure/{file}")) {
+            Presence::Present(text, origin) => (
+                Fact::Known(true, origin.clone()),
+                Fact::Known(text, origin).and_then(|text| stalled(&text, line)),
+            ),
+            Presence::Absent(origin) => (
+                Fact::Known(false, origin),
+                Fact::Unknown(Gap::missing("node.stalls_counted")),
+            ),
+            Presence::Unknown(gap) => match gap.why {
+                Why::Refused(Refusal::Errno(Errno::EOPNOTSUPP)) => {
+                    (Fact::Known(false, gap.origin.clone()), Fact::Unknown(gap))
+                }
+                _ => (Fact::Unknown(gap.clone()), Fact::Unknown(gap)),
+            },
+        };
+        facts.set(node, node::STALLS_COUNTED, counted);
+        facts.set(node, key, stalled);
+    }
+}
+
+/// `full avg10=0.00 avg60=1.25 avg300=0.40 total=123`
+fn stalled(text: &str, line: &str) -> Result<Percent, String> {
+    text.lines()
+        .find_map(|found| found.strip_prefix(line))
+        .and_then(|rest| {
+            rest.split_whitespace()
+                .find_map(|word| word.strip_prefix("avg60="))
+        })
+        .and_then(|number| number.parse::<f64>().ok())
+        .filter(|percent| (0.0..=100.0).contains(percent))
+        .map(Percent)
+        .ok_or_else(|| format!("it has no avg60 of {line:?}"))
+}
+
+fn total_memory(text: &str) -> Result<Bytes, String> {
+    text.lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))
+        .and_then(|rest| rest.trim().strip_suffix("kB"))
+        .and_then(|number| number.trim().parse::<u64>().ok())
+        .and_then(|kib| kib.checked_mul(1024))
+        .map(Bytes)
+        .ok_or_else(|| "it has no MemTotal in kB".to_owned())
+}
+
+/// One look at the processes.
+struct Look {
+    all_visible: bool,
+    processes: HashMap<u64, One>,
+}
+
+struct One {
+    pid: u64,
+    name: Arc<str>,
+    waits: bool,
+    waits_in: Arc<str>,
+    cpu_ms: u64,
+    memory: u64,
+}
+
+impl One {
+    fn of_driver(&self) -> bool {
+        let is = |name: &str| DRIVERS.iter().any(|driver| name.starts_with(driver));
+        is(&self.name) || is(&self.waits_in)
+    }
+}
+
+impl Look {
+    fn read(value: &Value) -> Result<Self, String> {
+        let list = value.get("processes").and_then(Value::as_array);
+        let mut processes = HashMap::new();
+        for one in list.ok_or("the reply has no processes")? {
+            let number = |key: &str| one.get(key).and_then(Value::as_u64);
+            let text = |key: &str| one.get(key).and_then(Value::as_str);
+            let (Some(pid), Some(name), Some(cpu_ms), Some(memory)) = (
+                number("pid"),
+                text("name"),
+                number("cpu_ms"),
+                number("memory"),
+            ) else {
+                return Err("a process has no pid, name, cpu_ms or memory".to_owned());
+            };
+            processes.insert(
+                pid,
+                One {
+                    pid,
+                    name: name.into(),
+                    waits: text("state") == Some("D"),
+                    waits_in: text("waits_in").unwrap_or("unknown").into(),
+                    cpu_ms,
+                    memory,
+                },
+            );
+        }
+        let first = value.get("first").and_then(Value::as_bool);
+        Ok(Look {
+            all_visible: first.ok_or("the reply does not say whether process 1 is visible")?,
+            processes,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{known, run};
+    use super::*;
+
+    const CPUS: &str = r#"{"q":{"read":"/sys/devices/system/cpu/online"},"text":"0-3\n"}"#;
+    const MEMORY: &str = r#"{"q":{"read":"/proc/meminfo"},"text":"MemTotal:        1024 kB\n"}"#;
+    const FIRST: &str = r#"{"q":{"call":"processes"},"n":0,"t":1000000,"value":{"all":3,"first":true,"processes":[{"pid":7,"name":"python3","state":"-","cpu_ms":1000,"memory":524288},{"pid":8,"name":"nvidia-smi","state":"D","cpu_ms":5,"memory":0,"waits_in":"nvidia_open"},{"pid":9,"name":"dd","state":"D","cpu_ms":5,"memory":0}]}}"#;
+    const PAUSE: &str = r#"{"q":{"wait":"sample"},"value":2}"#;
+    const SECOND: &str = r#"{"q":{"call":"processes"},"n":1,"t":3000000,"value":{"all":3,"first":true,"processes":[{"pid":7,"name":"python3","state":"-","cpu_ms":9000,"memory":524288},{"pid":8,"name":"nvidia-smi","state":"D","cpu_ms":5,"memory":0,"waits_in":"nvidia_open"},{"pid":9,"name":"dd","state":"D","cpu_ms":6,"memory":0}]}}"#;
+
+    #[test]
+    fn two_looks_tell_what_one_cannot() {
+        let (facts, node) = run(&PROBE, &[CPUS, MEMORY, FIRST, PAUSE, SECOND]);
+        assert!(facts.members(Subject::Process, node).is_ok());
+        let stuck = |name| known(&facts, Subject::Process, name, fact::STUCK);
+        assert_eq!(stuck("python3 (7)"), Some(false));
+        assert_eq!(stuck("nvidia-smi (8)"), Some(true));
+        assert_eq!(stuck("dd (9)"), Some(false), "it ran in between");
+        let driver = |name| known(&facts, Subject::Process, name, fact::OF_DRIVER);
+        assert_eq!(driver("nvidia-smi (8)"), Some(true));
+        assert_eq!(driver("dd (9)"), Some(false));
+        let share = |key| known(&facts, Subject::Process, "python3 (7)", key);
+        assert_eq!(
+            share(fact::CPU_SHARE),
+            Some(Percent(100.0)),
+            "8 s of 4 CPUs in 2 s"
+        );
+        assert_eq!(share(fact::MEMORY_SHARE), Some(Percent(50.0)));
+        let long = known(&facts, Subject::Process, "nvidia-smi (8)", fact::STUCK_FOR);
+        assert_eq!(long, Some(Seconds(2.0)));
+    }
+
+    #[test]
+    fn one_look_leaves_open_who_is_stuck() {
+        let pause = r#"{"q":{"wait":"sample"},"refused":"not-asked: no sample was asked for (--sample SECONDS)"}"#;
+        let (facts, _) = run(&PROBE, &[CPUS, MEMORY, FIRST, pause]);
+        let stuck = |name| known(&facts, Subject::Process, name, fact::STUCK);
+        assert_eq!(stuck("python3 (7)"), Some(false));
+        assert_eq!(
+            facts.all(Subject::Process).count(),
+            1,
+            "who waits in one look waits as all do"
+        );
+        let sampled = known(&facts, Subject::Process, "python3 (7)", fact::SAMPLED);
+        assert_eq!(sampled, Some(false));
+        assert_eq!(
+            known(&facts, Subject::Process, "python3 (7)", fact::CPU_SHARE),
+            None
+        );
+    }
+
+    #[test]
+    fn hidden_processes_are_not_none() {
+        let hidden = FIRST.replace("\"first\":true", "\"first\":false");
+        let (facts, node) = run(&PROBE, &[&hidden]);
+        let gap = facts.members(Subject::Process, node).unwrap_err();
+        assert_eq!(gap.why.remedy(), Some("run as root"));
+        let (facts, node) = run(
+            &PROBE,
+            &[r#"{"q":{"call":"processes"},"value":{"first":true}}"#],
+        );
+        assert!(facts.members(Subject::Process, node).is_err());
+    }
+
+    #[test]
+    fn load_and_stalls() {
+        let load = r#"{"q":{"read":"/proc/loadavg"},"text":"6.00 1.00 0.50 3/400 123\n"}"#;
+        let memory = r#"{"q":{"read":"/proc/pressure/memory"},"text":"some avg10=0.00 avg60=9.00 avg300=0.00 total=1\nfull avg10=0.00 avg60=1.25 avg300=0.00 total=1\n"}"#;
+        let io = r#"{"q":{"read":"/proc/pressure/io"},"errno":"EOPNOTSUPP"}"#;
+        let (facts, node) = run(&PROBE, &[CPUS, load, memory, io]);
+        assert_eq!(facts.known(node, node::LOAD), Some(Percent(150.0)));
+        assert_eq!(facts.known(node, node::MEMORY_STALLED), Some(Percent(1.25)));
+        assert_eq!(facts.known(node, node::IO_STALLED), None);
+        let (facts, node) = run(&PROBE, &[io]);
+        assert_eq!(facts.known(node, node::STALLS_COUNTED), Some(false));
+    }
+}

@@ -8,10 +8,14 @@ pub mod dcb;
 pub mod ethtool;
 pub mod files;
 pub mod home;
+pub mod job;
+pub mod kernel_log;
 pub mod latency;
 mod nccl;
 pub mod netlink;
+pub mod processes;
 pub mod routes;
+pub mod timex;
 pub mod verbs;
 
 use std::path::{Path, PathBuf};
@@ -32,16 +36,19 @@ pub fn boottime_ns() -> u64 {
 pub struct Live {
     started_ns: u64,
     sample: Option<Duration>,
+    job: Option<u32>,
     root: Option<files::Root>,
     nccl: Option<String>,
 }
 
 impl Live {
-    /// The machine. Times count from `started_ns` of `CLOCK_BOOTTIME`; with `sample`, counters are read twice.
-    pub fn machine(started_ns: u64, sample: Option<Duration>) -> Self {
+    /// The machine. Times count from `started_ns` of `CLOCK_BOOTTIME`; with `sample`, counters are read twice; `job` is the process
+    /// that was named with `--as`.
+    pub fn machine(started_ns: u64, sample: Option<Duration>, job: Option<u32>) -> Self {
         Live {
             started_ns,
             sample,
+            job,
             root: None,
             nccl: None,
         }
@@ -52,6 +59,7 @@ impl Live {
         Ok(Live {
             started_ns,
             sample: None,
+            job: None,
             root: Some(files::Root::open(root)?),
             nccl: None,
         })
@@ -71,6 +79,12 @@ impl Live {
             && &*call.name == "nccl_libraries"
         {
             return Ok(nccl::named(named));
+        }
+        if let Question::Call(call) = question
+            && &*call.name == "job_process"
+        {
+            // Which process was named on the command line, 0 for none: in a tree none can be.
+            return Ok(Answer::Value(Arc::new(self.job.unwrap_or(0).into())));
         }
         if let Some(root) = &self.root {
             // A copied tree need not hold everything: what is not there is not known to be absent.
@@ -103,6 +117,10 @@ impl Live {
             Question::Call(call) if &*call.name == "cpu_dma_latency" => latency::wanted(),
             Question::Call(call) if &*call.name == "home_file" => home::file(call),
             Question::Call(call) if &*call.name == "hosts_lookup" => home::hosts(call),
+            Question::Call(call) if call.name.starts_with("process_") => job::ask(call),
+            Question::Call(call) if &*call.name == "processes" => processes::ask(),
+            Question::Call(call) if &*call.name == "kernel_log" => kernel_log::ask(),
+            Question::Call(call) if &*call.name == "adjtimex" => timex::ask(),
             Question::Call(call) => Err(Refusal::NotAsked(
                 format!("unknown call {}", call.name).into(),
             )),

@@ -229,6 +229,14 @@ impl Redactor {
                 let path = |text: &str| self.path(&Arc::from(text)).to_string();
                 Answer::Value(Arc::new(value::paths(&path, &value)))
             }
+            (Question::Call(call), Answer::Value(value)) if &*call.name == "process_env" => {
+                Answer::Value(Arc::new(value::job_environment(key, names, &value)))
+            }
+            (Question::Call(call), Answer::Value(value))
+                if &*call.name == "kernel_log" || call.name.starts_with("process") =>
+            {
+                Answer::Value(Arc::new(value::free(key, names, &value)))
+            }
             (_, Answer::Value(value)) => {
                 Answer::Value(Arc::new(value::reply(key, names, "", &value)))
             }

@@ -29,6 +29,8 @@ pub struct Plan {
     pub sample: Option<Duration>,
     /// The NCCL library, or its version, that a person named.
     pub nccl: Option<String>,
+    /// The process of a running job that is asked about too.
+    pub job: Option<u32>,
     /// When the recording ends, whatever is still open.
     pub deadline: Duration,
     /// The probes: name, and for how long each may be silent.
@@ -206,6 +208,9 @@ fn start(
         }
         if let Some(nccl) = &plan.nccl {
             command.arg("--nccl").arg(nccl);
+        }
+        if let Some(job) = plan.job {
+            command.arg("--as").arg(job.to_string());
         }
         // The parent's end of standard input is the lifeline: when the parent is gone, however it went, the child reads its end.
         command
@@ -392,22 +397,30 @@ impl<S: Source> Source for Watched<S> {
     }
 }
 
+/// What a child is told by its parent.
+#[derive(Clone, Debug)]
+pub struct Started {
+    /// When the recording began, in nanoseconds of `CLOCK_BOOTTIME`.
+    pub at_ns: u64,
+    /// A directory to examine in place of the machine.
+    pub root: Option<PathBuf>,
+    /// Pause between two readings.
+    pub sample: Option<Duration>,
+    /// The process of a running job that is asked about too.
+    pub job: Option<u32>,
+    /// The NCCL library, or its version, that a person named.
+    pub nccl: Option<String>,
+}
+
 /// The child's side: runs one probe's questions over the machine and writes the replies to standard output.
 ///
 /// `run` is the probe: it asks the source that it is given.
-pub fn child(
-    name: &str,
-    started_ns: u64,
-    root: Option<&Path>,
-    sample: Option<Duration>,
-    nccl: Option<String>,
-    run: impl FnOnce(&dyn Source),
-) -> std::io::Result<()> {
-    let source = match root {
-        Some(root) => Live::tree(started_ns, root)?,
-        None => Live::machine(started_ns, sample),
+pub fn child(name: &str, started: &Started, run: impl FnOnce(&dyn Source)) -> std::io::Result<()> {
+    let source = match &started.root {
+        Some(root) => Live::tree(started.at_ns, root)?,
+        None => Live::machine(started.at_ns, started.sample, started.job),
     }
-    .with_nccl(nccl);
+    .with_nccl(started.nccl.clone());
     let outlet = Arc::new(Mutex::new(Outlet {
         out: BufWriter::with_capacity(1 << 16, std::io::stdout()),
         asking: None,

@@ -10,7 +10,10 @@ const ROOT: &str = "/sys/fs/cgroup";
 const LEVELS: usize = 16;
 
 /// The lines that limit something, in this process's group and those above it; none where nothing is limited.
-pub(super) fn rdma_limits(ask: &Ask<'_>, cgroup: Presence<Arc<str>>) -> Fact<Vec<Arc<str>>> {
+pub(in crate::probe) fn rdma_limits(
+    ask: &Ask<'_>,
+    cgroup: Presence<Arc<str>>,
+) -> Fact<Vec<Arc<str>>> {
     let (text, origin) = match cgroup {
         Presence::Present(text, origin) => (text, origin),
         // A kernel without control groups.

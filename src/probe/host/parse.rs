@@ -107,7 +107,7 @@ pub(in crate::probe) fn soft_limit(text: &str, name: &str) -> Result<u64, String
 }
 
 /// `CapEff: 000001ffffffffff`
-pub(super) fn effective_capabilities(text: &str) -> Result<u64, String> {
+pub(in crate::probe) fn effective_capabilities(text: &str) -> Result<u64, String> {
     text.lines()
         .find_map(|line| line.strip_prefix("CapEff:"))
         .and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok())

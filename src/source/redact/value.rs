@@ -54,6 +54,61 @@ const LAUNCHERS: [&str; 4] = [
     "SLURM_STEP_TASKS_PER_NODE",
 ];
 
+/// Where launchers say how many ranks a job has.
+const RANKS: [&str; 4] = [
+    "WORLD_SIZE",
+    "OMPI_COMM_WORLD_SIZE",
+    "PMI_SIZE",
+    "SLURM_NTASKS",
+];
+
+/// The environment of a job's process: that of the doctor's own, and the number of ranks.
+pub(super) fn job_environment(key: &Key, names: &Names, value: &Value) -> Value {
+    let mut kept = environment(key, names, value);
+    if let (Value::Object(kept), Value::Object(all)) = (&mut kept, value) {
+        for name in RANKS {
+            // Its longer relatives (SLURM_NTASKS_PER_NODE) begin like it and are not kept.
+            if let Some(number) = all.get(name).filter(|n| {
+                n.as_str()
+                    .is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()))
+            }) {
+                kept.insert(name.to_owned(), number.clone());
+            }
+        }
+    }
+    kept
+}
+
+/// A reply whose texts speak of people and places: lines of a log, names of programs, files that a program has open.
+pub(super) fn free(key: &Key, names: &Names, value: &Value) -> Value {
+    match value {
+        Value::String(text) => scan(key, names, &server(key, text), Kind::FREE).into(),
+        Value::Array(items) => items.iter().map(|item| free(key, names, item)).collect(),
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| (scan(key, names, name, Kind::FREE), free(key, names, value)))
+            .collect::<Map<_, _>>()
+            .into(),
+        other => other.clone(),
+    }
+}
+
+/// `nfs: server NAME not responding`, `nfs: server NAME OK`: no form betrays the name.
+fn server(key: &Key, text: &str) -> String {
+    let Some((before, rest)) = text.split_once("server ") else {
+        return text.to_owned();
+    };
+    match rest.split_once(' ') {
+        Some((name, after))
+            if (after.starts_with("not responding") || after == "OK")
+                && name.bytes().any(|b| b.is_ascii_alphabetic()) =>
+        {
+            format!("{before}server {} {after}", key.host(name))
+        }
+        _ => text.to_owned(),
+    }
+}
+
 /// The environment: only the variables that matter, no secrets, no hosts.
 pub(super) fn environment(key: &Key, names: &Names, value: &Value) -> Value {
     let Value::Object(variables) = value else {
@@ -329,6 +384,48 @@ mod tests {
             assert!(!all.contains(secret), "{secret}: {all}");
         }
         assert!(all.contains("/log.txt") && all.contains(":8080/p"), "{all}");
+    }
+
+    #[test]
+    fn a_log_keeps_its_meaning_and_no_names() {
+        let names = Names::new("node1720", &["alice"]);
+        let line = |text: &str| {
+            let value = free(
+                &key(),
+                &names,
+                &json!({ "told": [{ "t": 5, "text": text }] }),
+            );
+            value["told"][0]["text"].as_str().unwrap().to_owned()
+        };
+        let host = key().host("nas1");
+        assert_eq!(
+            line("nfs: server nas1 not responding, still trying"),
+            format!("nfs: server {host} not responding, still trying")
+        );
+        assert_eq!(
+            line("nfs: server nas1 OK"),
+            format!("nfs: server {host} OK")
+        );
+        for kept in [
+            "NVRM: Xid (PCI:0000:1b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.",
+            "mlx5_core 0000:1b:00.0: mlx5_pcie_event:299:(pid 9): Detected insufficient power on the PCIe slot (27W).",
+            "DMAR: [DMA Write NO_PASID] Request device [1a:00.0] fault addr 0xfee00000 [fault reason 0x05]",
+            "mlx5_core 0000:0c:00.0: 63.008 Gb/s available PCIe bandwidth, limited by 8.0 GT/s PCIe x8 link at 0000:00:01.0",
+        ] {
+            assert_eq!(line(kept), kept);
+        }
+        assert!(!line("Killed process 7 (alice)").contains("alice"));
+        assert!(!line("add gid fe80:0000:0000:0000:ad3e:e3ff:fe92:b31b").contains("ad3e"));
+    }
+
+    #[test]
+    fn a_jobs_environment_keeps_the_number_of_ranks() {
+        let value = job_environment(
+            &key(),
+            &Names::default(),
+            &json!({ "WORLD_SIZE": "16", "SLURM_NTASKS": "x", "NCCL_DEBUG": "INFO", "AWS_KEY": "k" }),
+        );
+        assert_eq!(value, json!({ "WORLD_SIZE": "16", "NCCL_DEBUG": "INFO" }));
     }
 
     #[test]

@@ -1,0 +1,404 @@
+//! Lines in the forms of the kernel's and the drivers' own format strings.
+
+use super::super::testing::{known, run};
+use super::classes::{ALL, RULES, pci_address};
+use super::*;
+use crate::fact::BitRate;
+use crate::source::live::kernel_log::MARKERS;
+
+/// A log of a machine that booted 10000 s ago.
+fn log(lost: &str, lines: &[(u64, &str)]) -> String {
+    let told: Vec<Value> = lines
+        .iter()
+        .map(|(t, text)| serde_json::json!({ "t": t * 1_000_000, "text": text }))
+        .collect();
+    let value = serde_json::json!({
+        "now": 10_000_000_000u64,
+        "markers": MARKERS,
+        "lines": 1000,
+        "lost": serde_json::from_str::<Value>(lost).unwrap(),
+        "first": 0,
+        "from_boot": true,
+        "told": told,
+    });
+    format!(r#"{{"q":{{"call":"kernel_log"}},"value":{value}}}"#)
+}
+
+fn facts(lines: &[(u64, &str)]) -> Facts {
+    run(&PROBE, &[&log("0", lines)]).0
+}
+
+fn is_seen(facts: &Facts, name: &str) -> Option<bool> {
+    known(facts, Subject::KernelEvent, name, fact::SEEN)
+}
+
+#[test]
+fn every_class_is_looked_for_and_has_its_line() {
+    for class in ALL {
+        assert!(RULES.iter().any(|rule| rule.class == class), "{class:?}");
+    }
+    let quiet = facts(&[]);
+    for class in ALL {
+        assert_eq!(
+            is_seen(&quiet, class.word()),
+            Some(false),
+            "{class:?} is told"
+        );
+    }
+    for (class, line, name) in [
+        (
+            EventClass::Mlx5Fatal,
+            "mlx5_core 0000:1a:00.0: poll_health:825:(pid 0): device's health compromised - reached miss count",
+            "mlx5-fatal 0000:1a:00.0",
+        ),
+        (
+            EventClass::Mlx5Fatal,
+            "mlx5_core 0000:1a:00.0: poll_health:805:(pid 0): Fatal error 3 detected",
+            "mlx5-fatal 0000:1a:00.0",
+        ),
+        (
+            EventClass::Mlx5Fatal,
+            "mlx5_core 0000:1a:00.0: print_health_info:434:(pid 0): Health issue observed, firmware internal error, severity(3) ERROR:",
+            "mlx5-fatal 0000:1a:00.0",
+        ),
+        (
+            EventClass::Mlx5CommandTimeout,
+            "mlx5_core 0000:1a:00.0: wait_func:1148:(pid 77): QUERY_VPORT_COUNTER(0x770) timeout. Will cause a leak of a command resource",
+            "mlx5-command-timeout 0000:1a:00.0",
+        ),
+        (
+            EventClass::SlotPower,
+            "mlx5_core 0000:1b:00.0: mlx5_pcie_event:299:(pid 9): Detected insufficient power on the PCIe slot (27W).",
+            "slot-power 0000:1b:00.0",
+        ),
+        (
+            EventClass::Overheated,
+            "mlx5_core 0000:1b:00.0: Port module event[error]: module 0, Cable error, High Temperature",
+            "overheated 0000:1b:00.0",
+        ),
+        (
+            EventClass::CableError,
+            "mlx5_core 0000:1b:00.0: Port module event[error]: module 0, Cable error, Power budget exceeded",
+            "cable-error 0000:1b:00.0",
+        ),
+        (
+            EventClass::PcieBandwidth,
+            "mlx5_core 0000:0c:00.0: 63.008 Gb/s available PCIe bandwidth, limited by 8.0 GT/s PCIe x8 link at 0000:00:01.0 (capable of 126.016 Gb/s with 8.0 GT/s PCIe x16 link)",
+            "pcie-bandwidth 0000:0c:00.0",
+        ),
+        (
+            EventClass::AerUncorrected,
+            "pcieport 0000:00:1b.0: PCIe Bus Error: severity=Uncorrected (Non-Fatal), type=Transaction Layer, (Receiver ID)",
+            "aer-uncorrected 0000:00:1b.0",
+        ),
+        (
+            EventClass::AerCorrected,
+            "pcieport 0000:00:1c.4: PCIe Bus Error: severity=Correctable, type=Physical Layer, (Receiver ID)",
+            "aer-corrected 0000:00:1c.4",
+        ),
+        (
+            EventClass::GidAdd,
+            "infiniband mlx5_2: add_roce_gid GID add failed port=1 index=0",
+            "gid-add mlx5_2",
+        ),
+        (
+            EventClass::LinkDown,
+            "mlx5_core 0000:9d:00.1 enp157s0f1np1: Link down",
+            "link-down 0000:9d:00.1",
+        ),
+        (
+            EventClass::LinkDown,
+            "bnxt_en 0000:c1:00.0 eth2: NIC Link is Down",
+            "link-down 0000:c1:00.0",
+        ),
+        (
+            EventClass::Multicast,
+            "ib0: multicast join failed for ff12:401b:ffff:0000:0000:0000:ffff:ffff, status -22",
+            "multicast ib0",
+        ),
+        (
+            EventClass::AdapterReset,
+            "mlx5_core 0000:1b:00.0 eth0: TX timeout detected",
+            "adapter-reset 0000:1b:00.0",
+        ),
+        (
+            EventClass::AdapterReset,
+            "bnxt_en 0000:c1:00.0 eth2: Firmware fatal reset event, data1: 0x2, data2: 0x1",
+            "adapter-reset 0000:c1:00.0",
+        ),
+        (
+            EventClass::ProbeFailed,
+            "mlx5_core: probe of 0000:1a:00.0 failed with error -110",
+            "probe-failed 0000:1a:00.0",
+        ),
+        (
+            EventClass::ProbeFailed,
+            "mlx5_core 0000:1a:00.0: probe with driver mlx5_core failed with error -12",
+            "probe-failed 0000:1a:00.0",
+        ),
+        (
+            EventClass::SymbolMismatch,
+            "nvidia_peermem: disagrees about version of symbol ib_register_peer_memory_client",
+            "symbol-mismatch nvidia_peermem",
+        ),
+        (
+            EventClass::Peermem,
+            "nvidia-peermem nv_get_p2p_free_callback:127 ERROR detected invalid context, skipping further processing",
+            "peermem",
+        ),
+        (
+            EventClass::Xid,
+            "NVRM: Xid (PCI:0000:1b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.",
+            "xid 79 0000:1b:00.0",
+        ),
+        (
+            EventClass::RecoveryAction,
+            "NVRM: Xid (PCI:0000:1b:00): 154, GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)",
+            "recovery-action 0000:1b:00.0",
+        ),
+        (
+            EventClass::SXid,
+            "nvidia-nvswitch0: SXid (PCI:0000:c3:00.0): 20009, Non-fatal, Link 28 RX Short Error Rate",
+            "sxid 20009 0000:c3:00.0",
+        ),
+        (
+            EventClass::GpuInit,
+            "NVRM: GPU 0000:05:00.0: RmInitAdapter failed! (0x24:0x72:1447)",
+            "gpu-init 0000:05:00.0",
+        ),
+        (
+            EventClass::DriverMismatch,
+            "NVRM: API mismatch: the client has the version 535.104.05, but",
+            "driver-mismatch",
+        ),
+        (
+            EventClass::IommuFault,
+            "DMAR: [DMA Write NO_PASID] Request device [1a:00.0] fault addr 0xfee00000 [fault reason 0x05] PTE Write access is not set",
+            "iommu-fault 0000:1a:00.0",
+        ),
+        (
+            EventClass::IommuFault,
+            "AMD-Vi: Event logged [IO_PAGE_FAULT device=0000:c1:00.0 domain=0x0011 address=0xf000 flags=0x0020]",
+            "iommu-fault 0000:c1:00.0",
+        ),
+        (
+            EventClass::OutOfMemory,
+            "Memory cgroup out of memory: Killed process 4242 (python3) total-vm:1kB, anon-rss:1kB",
+            "out-of-memory python3",
+        ),
+        (
+            EventClass::MachineCheck,
+            "mce: [Hardware Error]: Machine check events logged",
+            "machine-check",
+        ),
+        (
+            EventClass::MachineCheck,
+            "EDAC MC3: 1 CE memory read error on CPU_SrcID#0_MC#3_Chan#0_DIMM#0 (channel:0 slot:0 page:0x1)",
+            "machine-check",
+        ),
+        (
+            EventClass::HungTask,
+            "INFO: task nvidia-smi:12345 blocked for more than 120 seconds.",
+            "hung-task nvidia-smi",
+        ),
+        (
+            EventClass::CpuStuck,
+            "watchdog: BUG: soft lockup - CPU#5 stuck for 26s! [napi/eth0-345:1234]",
+            "cpu-stuck",
+        ),
+        (
+            EventClass::ServerSilent,
+            "nfs: server nas1 not responding, still trying",
+            "server-silent 1",
+        ),
+    ] {
+        let found = facts(&[(5000, line)]);
+        assert_eq!(
+            known(&found, Subject::KernelEvent, name, fact::CLASS),
+            Some(class),
+            "{line}"
+        );
+        assert_eq!(
+            known(&found, Subject::KernelEvent, name, fact::QUIET),
+            Some(Seconds(5000.0))
+        );
+        assert_eq!(
+            known(&found, Subject::KernelEvent, name, fact::LINE).as_deref(),
+            Some(line)
+        );
+        assert!(MARKERS.iter().any(|m| line.contains(m)), "{line} is told");
+    }
+}
+
+#[test]
+fn lines_of_a_healthy_boot_are_none() {
+    let found = facts(&[
+        (3, "ata6: SATA link down (SStatus 4 SControl 300)"),
+        (
+            3,
+            "EDAC MC0: Giving out device to module i10nm_edac controller Intel_10nm Socket#0 IMC#0: DEV 0000:7e:0c.0 (INTERRUPT)",
+        ),
+        (
+            4,
+            "mlx5_core 0000:1a:00.0: 504.112 Gb/s available PCIe bandwidth (32.0 GT/s PCIe x16 link)",
+        ),
+        (
+            4,
+            "mlx5_core 0000:1a:00.0: Port module event: module 0, Cable plugged",
+        ),
+        (
+            5,
+            "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.90.07",
+        ),
+        (60, "mlx5_core 0000:9d:00.1 enp157s0f1np1: Link down"),
+        (
+            61,
+            "acpi PNP0A08:29: _OSC: platform does not support [SHPCHotplug AER DPC]",
+        ),
+        (62, "mce: CPU0: Thermal monitoring enabled (TM1)"),
+    ]);
+    for class in ALL {
+        assert_eq!(is_seen(&found, class.word()), Some(false), "{class:?}");
+    }
+}
+
+#[test]
+fn what_a_later_line_ends_is_over() {
+    let fatal = "mlx5_core 0000:1a:00.0: poll_health:825:(pid 0): device's health compromised - reached miss count";
+    let ended = |lines: &[(u64, &str)]| {
+        known(
+            &facts(lines),
+            Subject::KernelEvent,
+            "mlx5-fatal 0000:1a:00.0",
+            fact::ENDED,
+        )
+    };
+    let recovered =
+        "mlx5_core 0000:1a:00.0: mlx5_health_try_recover:382:(pid 9): health recovery succeeded";
+    let other = "mlx5_core 0000:1b:00.0: firmware version: 28.39.1002";
+    assert_eq!(ended(&[(100, fatal)]), Some(false));
+    assert_eq!(ended(&[(100, fatal), (130, recovered)]), Some(true));
+    assert_eq!(ended(&[(100, fatal), (130, other)]), Some(false));
+    assert_eq!(ended(&[(50, recovered), (100, fatal)]), Some(false));
+    assert_eq!(
+        ended(&[(100, fatal), (130, recovered), (200, fatal)]),
+        Some(false)
+    );
+    let found = facts(&[
+        (100, "nfs: server nas1 not responding, still trying"),
+        (101, "nfs: server nas2 not responding, still trying"),
+        (130, "nfs: server nas1 OK"),
+    ]);
+    let ended = |name| known(&found, Subject::KernelEvent, name, fact::ENDED);
+    assert_eq!(ended("server-silent 1"), Some(true));
+    assert_eq!(ended("server-silent 2"), Some(false));
+}
+
+#[test]
+fn the_last_recovery_action_of_a_gpu_counts() {
+    let line = |from: &str, to: &str| {
+        format!("NVRM: Xid (PCI:0000:1b:00): 154, GPU recovery action changed from {from} to {to}")
+    };
+    let asked = line("0x0 (None)", "0x1 (GPU Reset Required)");
+    let done = line("0x1 (GPU Reset Required)", "0x0 (None)");
+    let code = |lines: &[(u64, &str)]| {
+        known(
+            &facts(lines),
+            Subject::KernelEvent,
+            "recovery-action 0000:1b:00.0",
+            fact::CODE,
+        )
+    };
+    assert_eq!(code(&[(10, &asked)]), Some(1));
+    assert_eq!(code(&[(10, &asked), (20, &done)]), Some(0));
+    assert_eq!(
+        is_seen(&facts(&[(10, &asked)]), "xid"),
+        Some(false),
+        "it is no fault of its own"
+    );
+}
+
+#[test]
+fn numbers_of_lines_and_what_the_path_carries() {
+    let xid = "NVRM: Xid (PCI:0000:1b:00): 13, pid=1, Graphics Exception";
+    let found = facts(&[
+        (1, xid),
+        (2, xid),
+        (3, "NVRM: Xid (PCI:0000:1c:00): 13, pid=1, x"),
+    ]);
+    let count = |name| known(&found, Subject::KernelEvent, name, fact::COUNT);
+    assert_eq!(count("xid 13 0000:1b:00.0"), Some(2));
+    assert_eq!(count("xid 13 0000:1c:00.0"), Some(1));
+    let found = facts(&[(
+        1,
+        "mlx5_core 0000:0c:00.0: 63.008 Gb/s available PCIe bandwidth, limited by 8.0 GT/s PCIe x8 link at 0000:00:01.0 (capable of 126.016 Gb/s with 8.0 GT/s PCIe x16 link)",
+    )]);
+    let rate = known(
+        &found,
+        Subject::KernelEvent,
+        "pcie-bandwidth 0000:0c:00.0",
+        fact::PCIE_BANDWIDTH,
+    );
+    assert_eq!(rate, Some(BitRate(63_008_000_000)));
+}
+
+#[test]
+fn none_seen_is_not_none_happened() {
+    let partial = log("17", &[(9000, "NVRM: Xid (PCI:0000:1b:00): 13, pid=1, x")]);
+    let (found, node) = run(&PROBE, &[&partial]);
+    assert!(facts_known(&found, node));
+    assert_eq!(is_seen(&found, "hung-task"), None);
+    assert_eq!(is_seen(&found, "xid 13 0000:1b:00.0"), Some(true));
+    // Without numbers the greeting tells.
+    let (found, _) = run(&PROBE, &[&log("null", &[])]);
+    assert_eq!(is_seen(&found, "hung-task"), Some(false));
+}
+
+fn facts_known(facts: &Facts, node: Id) -> bool {
+    facts.members(Subject::KernelEvent, node).is_ok()
+}
+
+#[test]
+fn a_class_that_was_not_searched_for_is_unknown() {
+    let whole = log("0", &[]);
+    let (found, _) = run(
+        &PROBE,
+        &[&whole
+            .replace("blocked for more than", "x")
+            .replace("\"task", "x")],
+    );
+    assert_eq!(is_seen(&found, "hung-task"), None);
+    assert_eq!(is_seen(&found, "xid"), Some(false));
+}
+
+#[test]
+fn a_log_that_may_not_be_read_is_unknown() {
+    let (found, _) = run(&PROBE, &[r#"{"q":{"call":"kernel_log"},"errno":"EPERM"}"#]);
+    for class in ALL {
+        assert_eq!(is_seen(&found, class.word()), None);
+        assert_eq!(
+            known(&found, Subject::KernelEvent, class.word(), fact::CLASS),
+            Some(class)
+        );
+    }
+    let (found, _) = run(
+        &PROBE,
+        &[r#"{"q":{"call":"kernel_log"},"value":{"now":1,"told":[7],"markers":[]}}"#],
+    );
+    assert_eq!(is_seen(&found, "xid"), None);
+}
+
+#[test]
+fn addresses() {
+    for (line, expected) in [
+        ("a 0000:1A:00.0: x", Some("0000:1a:00.0")),
+        ("NVRM: Xid (PCI:0000:1b:00): 79", Some("0000:1b:00.0")),
+        ("device [1a:00.3] fault", Some("0000:1a:00.3")),
+        ("at 12:30 and 12:30:45", None),
+        ("version 1.2.3.4, ffff:ffff, 10.0.0.1:80", None),
+        ("10001:03:00.0", Some("10001:03:00.0")),
+        ("", None),
+    ] {
+        assert_eq!(pci_address(line).as_deref(), expected, "{line}");
+    }
+}

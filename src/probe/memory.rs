@@ -1,0 +1,207 @@
+//! Memory errors, as the memory controllers count them (`Documentation/admin-guide/RAS/main.rst`, EDAC).
+
+use std::sync::Arc;
+
+use super::{Ask, BUDGET, Probe, whole_number};
+use crate::fact::{Fact, Facts, Gap, Id, Origin, PerSecond, Presence, Why, node};
+
+/// The probe.
+pub const PROBE: Probe = Probe {
+    name: "memory",
+    about: "errors of the memory",
+    budget: BUDGET,
+    run,
+};
+
+const CLASS: &str = "/sys/devices/system/edac/mc";
+
+fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
+    let (controllers, origin) = match ask.names_if_any(CLASS) {
+        Presence::Present(names, origin) => {
+            let controllers = names.iter().filter(|name| is_numbered(name, "mc"));
+            (controllers.cloned().collect::<Vec<_>>(), origin)
+        }
+        // No driver of a memory controller: nobody counts.
+        Presence::Absent(origin) => (Vec::new(), origin),
+        Presence::Unknown(gap) => {
+            facts.set(node, node::MEMORY_CONTROLLERS, Fact::Unknown(gap));
+            return;
+        }
+    };
+    let count = controllers.len() as u64;
+    facts.set(
+        node,
+        node::MEMORY_CONTROLLERS,
+        Fact::Known(count, origin.clone()),
+    );
+    if controllers.is_empty() {
+        return;
+    }
+    let (mut corrected, mut uncorrected) = (Sum::new(), Sum::new());
+    let mut shortest: Option<Fact<u64>> = None;
+    let mut places = Vec::new();
+    for controller in &controllers {
+        let path = format!("{CLASS}/{controller}");
+        let ce = ask.parse(format!("{path}/ce_count"), whole_number);
+        let ue = ask.parse(format!("{path}/ue_count"), whole_number);
+        if [&ce, &ue].iter().any(|n| n.known().is_some_and(|n| *n > 0)) {
+            places.extend(modules(ask, controller, &path));
+        }
+        corrected.add(ce);
+        uncorrected.add(ue);
+        let since = ask.parse(format!("{path}/seconds_since_reset"), whole_number);
+        shortest = Some(match (shortest, since) {
+            (Some(Fact::Known(a, o)), Fact::Known(b, _)) if a <= b => Fact::Known(a, o),
+            (Some(Fact::Unknown(gap)), _) => Fact::Unknown(gap),
+            (_, since) => since,
+        });
+    }
+    let corrected = corrected.fact(&origin);
+    let rate = match (&corrected, &shortest) {
+        (Fact::Known(count, origin), Some(Fact::Known(seconds, _))) if *seconds > 0 => {
+            Fact::Known(PerSecond(*count as f64 / *seconds as f64), origin.clone())
+        }
+        (Fact::Unknown(gap), _) | (_, Some(Fact::Unknown(gap))) => Fact::Unknown(gap.clone()),
+        _ => Fact::Unknown(Gap {
+            why: Why::NotUnderstood("counted for no second yet".into()),
+            origin: origin.clone(),
+        }),
+    };
+    facts.set(node, node::MEMORY_CORRECTED, corrected);
+    facts.set(node, node::MEMORY_CORRECTED_RATE, rate);
+    facts.set(node, node::MEMORY_UNCORRECTED, uncorrected.fact(&origin));
+    let places: Arc<str> = match places.is_empty() {
+        true => "no module named".into(),
+        false => places.join(", ").into(),
+    };
+    facts.set(node, node::MEMORY_MODULES, Fact::Known(places, origin));
+}
+
+/// Which modules of a controller had errors: their labels.
+fn modules(ask: &Ask<'_>, controller: &str, path: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let Fact::Known(names, _) = ask.names(path.to_owned()) else {
+        return found;
+    };
+    let is_module = |name: &&Arc<str>| is_numbered(name, "dimm") || is_numbered(name, "rank");
+    for name in names.iter().filter(is_module) {
+        let path = format!("{path}/{name}");
+        let count = |kind: &str| ask.parse(format!("{path}/dimm_{kind}_count"), whole_number);
+        let (ce, ue) = (count("ce"), count("ue"));
+        let (ce, ue) = (
+            ce.known().copied().unwrap_or(0),
+            ue.known().copied().unwrap_or(0),
+        );
+        if ce + ue > 0 {
+            let label = ask.text(format!("{path}/dimm_label"));
+            let label = label.known().filter(|label| !label.is_empty()).cloned();
+            let label = label.unwrap_or_else(|| format!("{controller} {name}").into());
+            found.push(format!("{label} ({ce} corrected, {ue} uncorrected)"));
+        }
+    }
+    found
+}
+
+fn is_numbered(name: &str, kind: &str) -> bool {
+    name.strip_prefix(kind)
+        .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// A sum of which each part has to be known.
+struct Sum {
+    total: u64,
+    gap: Option<Gap>,
+}
+
+impl Sum {
+    fn new() -> Self {
+        Sum {
+            total: 0,
+            gap: None,
+        }
+    }
+
+    fn add(&mut self, part: Fact<u64>) {
+        match part {
+            Fact::Known(part, _) => self.total = self.total.saturating_add(part),
+            Fact::Unknown(gap) => self.gap = Some(gap),
+        }
+    }
+
+    fn fact(self, origin: &Origin) -> Fact<u64> {
+        match self.gap {
+            // An error that was counted is one, whatever another controller says.
+            Some(gap) if self.total == 0 => Fact::Unknown(gap),
+            _ => Fact::Known(self.total, origin.clone()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::run;
+    use super::*;
+
+    const TWO: &str =
+        r#"{"q":{"list":"/sys/devices/system/edac/mc"},"names":["mc0","mc1","power","uevent"]}"#;
+
+    fn count(controller: u32, kind: &str, n: u64) -> String {
+        format!(r#"{{"q":{{"read":"{CLASS}/mc{controller}/{kind}"}},"text":"{n}\n"}}"#)
+    }
+
+    #[test]
+    fn errors_add_up_and_name_their_module() {
+        let lines = [
+            TWO.to_owned(),
+            count(0, "ce_count", 0),
+            count(0, "ue_count", 0),
+            count(0, "seconds_since_reset", 7200),
+            count(1, "ce_count", 7200),
+            count(1, "ue_count", 1),
+            count(1, "seconds_since_reset", 3600),
+            r#"{"q":{"list":"/sys/devices/system/edac/mc/mc1"},"names":["ce_count","dimm0","dimm1"]}"#.into(),
+            count(1, "dimm0/dimm_ce_count", 0),
+            count(1, "dimm0/dimm_ue_count", 0),
+            count(1, "dimm1/dimm_ce_count", 7200),
+            count(1, "dimm1/dimm_ue_count", 1),
+            r#"{"q":{"read":"/sys/devices/system/edac/mc/mc1/dimm1/dimm_label"},"text":"CPU1_DIMM_B2\n"}"#.into(),
+        ];
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let (facts, node) = run(&PROBE, &lines);
+        assert_eq!(facts.known(node, node::MEMORY_CONTROLLERS), Some(2));
+        assert_eq!(facts.known(node, node::MEMORY_CORRECTED), Some(7200));
+        assert_eq!(facts.known(node, node::MEMORY_UNCORRECTED), Some(1));
+        assert_eq!(
+            facts.known(node, node::MEMORY_CORRECTED_RATE),
+            Some(PerSecond(2.0))
+        );
+        let modules = facts.known(node, node::MEMORY_MODULES);
+        assert_eq!(
+            modules.as_deref(),
+            Some("CPU1_DIMM_B2 (7200 corrected, 1 uncorrected)")
+        );
+    }
+
+    #[test]
+    fn without_controllers_nobody_counts() {
+        let absent = [
+            r#"{"q":{"list":"/sys/devices/system/edac/mc"},"errno":"ENOENT"}"#,
+            r#"{"q":{"list":"/sys/devices/system/edac"},"names":["power"]}"#,
+        ];
+        let (facts, node) = run(&PROBE, &absent);
+        assert_eq!(facts.known(node, node::MEMORY_CONTROLLERS), Some(0));
+        assert_eq!(facts.known(node, node::MEMORY_UNCORRECTED), None);
+        let (facts, node) = run(&PROBE, &absent[..1]);
+        assert_eq!(facts.known(node, node::MEMORY_CONTROLLERS), None);
+    }
+
+    #[test]
+    fn a_controller_that_does_not_answer_is_no_zero() {
+        let ue = count(1, "ue_count", 0);
+        let (facts, node) = run(&PROBE, &[TWO, &ue]);
+        assert_eq!(facts.known(node, node::MEMORY_UNCORRECTED), None);
+        let ue = count(1, "ue_count", 3);
+        let (facts, node) = run(&PROBE, &[TWO, &ue]);
+        assert_eq!(facts.known(node, node::MEMORY_UNCORRECTED), Some(3));
+    }
+}
