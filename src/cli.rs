@@ -4,8 +4,10 @@ pub mod check;
 pub mod explain;
 pub mod facts;
 pub mod input;
+pub mod nccl_env;
 pub mod output;
 pub mod record;
+pub mod topo;
 
 use std::path::PathBuf;
 
@@ -57,6 +59,11 @@ pub enum Command {
     Explain(explain::ExplainArgs),
     /// Show the facts of this machine or of a recording, or the schema of all facts
     Facts(facts::FactsArgs),
+    /// Show NCCL's variables as NCCL reads them, and what it will choose
+    #[command(name = "nccl-env")]
+    NcclEnv(nccl_env::NcclEnvArgs),
+    /// Draw where GPUs and adapters are: a tree of PCIe, and a matrix of distances
+    Topo(topo::TopoArgs),
 }
 
 /// How a machine is asked.
@@ -68,6 +75,9 @@ pub struct AskArgs {
     /// Read counters twice, this many seconds apart, and judge their rates
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub sample: Option<std::time::Duration>,
+    /// The NCCL library that the job loads, or its version, where several are installed or none is found
+    #[arg(long, value_name = "PATH|VERSION")]
+    pub nccl: Option<String>,
     /// Judge the limits and the environment of this process of a running job too, beside those of the doctor's own
     #[arg(long = "as", value_name = "PID", conflicts_with = "root", value_parser = clap::value_parser!(u32).range(1..))]
     pub job: Option<u32>,
@@ -138,5 +148,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Record(args) => record::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Facts(args) => facts::run(&args),
+        Command::NcclEnv(args) => nccl_env::run(&args),
+        Command::Topo(args) => topo::run(&args),
     }
 }

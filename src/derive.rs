@@ -4,7 +4,10 @@
 
 pub mod agreement;
 pub mod counter_rate;
+pub mod driver_stack;
+pub mod firewall;
 pub mod gid_choice;
+pub mod gpudirect;
 pub mod group;
 pub mod host_limits;
 pub mod intended;
@@ -12,10 +15,19 @@ pub mod job_place;
 pub mod kernel_event;
 pub mod module_wanted;
 pub mod mtu;
+pub mod nccl;
 pub mod netdev_of_port;
+pub mod pcie_hop;
+pub mod pcie_need;
+pub mod pcie_peers;
+pub mod pcie_slot;
 pub mod port_state;
+pub mod rail;
 pub mod relations;
+pub mod setting;
 pub mod tally;
+pub mod topology;
+pub mod traffic;
 
 use crate::fact::{Facts, Subject};
 
@@ -26,6 +38,7 @@ pub fn derive(facts: &mut Facts) {
     for &node in &nodes {
         netdev_of_port::derive(facts, node);
         gid_choice::derive(facts, node);
+        nccl::derive(facts, node);
         intended::derive(facts, node);
         agreement::derive(facts, node);
         mtu::derive(facts, node);
@@ -33,9 +46,20 @@ pub fn derive(facts: &mut Facts) {
         counter_rate::derive(facts, node);
         host_limits::derive(facts, node);
         module_wanted::derive(facts, node);
+        traffic::derive(facts, node);
+        rail::derive(facts, node);
+        driver_stack::derive(facts, node);
+        gpudirect::derive(facts, node);
+        firewall::derive(facts, node);
+        setting::derive(facts, node);
         relations::derive(facts, node);
         kernel_event::derive(facts, node);
         tally::node(facts, node);
+        topology::derive(facts, node);
+        pcie_need::derive(facts, node);
+        pcie_hop::derive(facts, node);
+        pcie_slot::derive(facts, node);
+        pcie_peers::derive(facts, node);
         job_place::derive(facts, node);
     }
 }

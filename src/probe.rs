@@ -28,9 +28,11 @@ pub mod portinfo;
 pub mod process;
 pub mod qos;
 pub mod rail;
+mod rtnetlink;
 pub mod service;
 pub mod setting;
 pub mod storage;
+pub mod topology;
 pub mod tuning;
 pub mod verbs;
 
@@ -89,6 +91,7 @@ pub static PROBES: &[Probe] = &[
     nccl::PROBE,
     setting::PROBE,
     storage::PROBE,
+    topology::PROBE,
 ];
 
 /// States what a recording says of its node, in `facts`. The probes are asked again, of the recording.

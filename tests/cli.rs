@@ -327,6 +327,41 @@ fn facts_list_schema_and_values_are_printed() {
     let _ = std::io::stdout().flush();
 }
 
+#[test]
+fn nccl_env_says_what_nccl_reads_and_what_it_will_use() {
+    let text = |args: &[&str]| {
+        let output = doctor(args);
+        assert_eq!(output.status.code(), Some(0));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    insta::assert_snapshot!(
+        "nccl_env_files",
+        text(&["nccl-env", &fixture("modelled-roce-nccl-files.jsonl")])
+    );
+    insta::assert_snapshot!(
+        "nccl_env_leftovers",
+        text(&["nccl-env", &fixture("modelled-roce-nccl-leftovers.jsonl")])
+    );
+    let json = text(&[
+        "nccl-env",
+        "--format",
+        "json",
+        &fixture("modelled-roce-nccl.jsonl"),
+    ]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["nccl"]["nccl_version"], "2.27.5");
+    assert_eq!(
+        json["selection"]["hcas"],
+        serde_json::json!(["mlx5_0:1", "mlx5_1:1"])
+    );
+    assert_eq!(json["variables"]["NCCL_IB_HCA"]["value"], "=mlx5_0,mlx5_1");
+    assert_eq!(json["variables_complete"], true);
+    // What an old recording does not say is unknown, not unset.
+    let old = text(&["nccl-env", &fixture("modelled-roce.jsonl")]);
+    assert!(old.contains("others may be set"), "{old}");
+    assert!(!old.contains("none is set"), "{old}");
+}
+
 /// A process with little memory to lock, ended with the test.
 struct Job(std::process::Child);
 

@@ -192,6 +192,22 @@ fn rdma_doctor_recording_5() {
 }
 
 #[test]
+fn rdma_doctor_topo_1() {
+    let mut command = cli::definition();
+    command.build();
+    let topo = command.find_subcommand("topo").unwrap().clone();
+    let man = Man::new(topo);
+    let mut page = Vec::new();
+    man.render_synopsis_section(&mut page).unwrap();
+    man.render_description_section(&mut page).unwrap();
+    man.render_options_section(&mut page).unwrap();
+    let page = title("rdma-doctor-topo", 1, "draws where GPUs and adapters are")
+        + &String::from_utf8(page).unwrap()
+        + include_str!("man/rdma-doctor-topo.1.tail");
+    compare("rdma-doctor-topo.1", &page);
+}
+
+#[test]
 fn the_intended_rule_of_the_manual_is_that_of_the_code() {
     let rule = include_str!("../src/derive/intended.rs");
     let manual = include_str!("man/rdma-doctor-check.5.head");

@@ -100,6 +100,8 @@ struct Fault {
     /// The cause's subject; a `*` at its end stands for any rest.
     subject: String,
     exit: i64,
+    /// A check that has to be among the notes of a healthy machine.
+    note: Option<String>,
 }
 
 impl Fault {
@@ -126,6 +128,7 @@ impl Fault {
             exit: need("exit")?
                 .parse()
                 .map_err(|error| format!("{}: exit: {error}", path.display()))?,
+            note: head("note").map(str::to_owned),
         })
     }
 
@@ -242,6 +245,13 @@ fn judge(fault: &Fault, status: i64, report: &Value) -> Vec<String> {
                     .iter()
                     .map(|cause| format!("a cause where none is: {}", gist(cause))),
             );
+            if let Some(note) = &fault.note
+                && list(report, "notes")
+                    .iter()
+                    .all(|n| text(n, "check") != note)
+            {
+                wrong.push(format!("{note} is not among the notes"));
+            }
         }
         // Nothing failed, for there was nothing to examine: that is said by a note or an open question.
         check if fault.exit == 3 => {

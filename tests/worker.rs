@@ -32,6 +32,7 @@ const PENDING: &str = r#"echo '{"probe":"'$2'","q":{"call":"ibv_query_port"},"pe
 fn record(program: PathBuf, budget_ms: u64) -> (Recording, Duration) {
     let plan = Plan {
         root: None,
+        nccl: None,
         sample: None,
         job: None,
         deadline: Duration::from_secs(5),

@@ -16,7 +16,7 @@ use crate::report::all_facts;
 #[derive(Debug, Args)]
 pub struct FactsArgs {
     /// The recording to read in place of this machine
-    #[arg(value_name = "RECORDING", conflicts_with_all = ["root", "sample", "job"])]
+    #[arg(value_name = "RECORDING", conflicts_with_all = ["root", "sample", "nccl", "job"])]
     pub recording: Option<PathBuf>,
     /// How a machine is asked.
     #[command(flatten)]

@@ -43,6 +43,7 @@ pub fn record(args: &AskArgs) -> anyhow::Result<Recording> {
     let plan = Plan {
         root: args.root.clone(),
         sample: args.sample,
+        nccl: args.nccl.clone(),
         job: args.job,
         deadline: args.deadline,
         probes,

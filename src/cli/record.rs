@@ -47,6 +47,8 @@ pub struct ProbeArgs {
     pub root: Option<PathBuf>,
     /// Pause between two readings, in seconds.
     pub sample: Option<f64>,
+    /// The NCCL library, or its version, that a person named.
+    pub nccl: Option<String>,
     /// The process of a job that is judged too.
     pub job: Option<u32>,
 }
@@ -135,6 +137,7 @@ impl ProbeArgs {
             started: 0,
             root: None,
             sample: None,
+            nccl: None,
             job: None,
         };
         while let Some(flag) = args.next() {
@@ -142,6 +145,7 @@ impl ProbeArgs {
             match flag.to_str()? {
                 "--started" => parsed.started = value.to_str()?.parse().ok()?,
                 "--root" => parsed.root = Some(value.into()),
+                "--nccl" => parsed.nccl = Some(value.into_string().ok()?),
                 "--sample" => parsed.sample = Some(value.to_str()?.parse().ok()?),
                 "--as" => parsed.job = Some(value.to_str()?.parse().ok()?),
                 _ => return None,
@@ -164,6 +168,7 @@ pub fn probe(args: &ProbeArgs) -> anyhow::Result<Exit> {
         at_ns: args.started,
         root: args.root.clone(),
         sample: args.sample.map(Duration::from_secs_f64),
+        nccl: args.nccl.clone(),
         job: args.job,
     };
     worker::child(probe.name, &started, |source| {

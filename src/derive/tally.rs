@@ -22,6 +22,14 @@ pub fn node(facts: &mut Facts, node: Id) {
         Err(gap) => Fact::Unknown(gap),
     };
     facts.set(node, node::DEVICES, count);
+    let gpus = match facts.members(Subject::Gpu, node) {
+        Ok(origin) => Fact::Known(
+            facts.below(node, Subject::Gpu).count() as u64,
+            origin.clone(),
+        ),
+        Err(gap) => Fact::Unknown(gap),
+    };
+    facts.set(node, node::GPUS, gpus);
     for device in devices {
         let intended = any(facts, device, Subject::Port, port::INTENDED, |v| *v);
         facts.set(device, device::INTENDED, intended);

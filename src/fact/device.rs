@@ -76,4 +76,6 @@ subject! {
     FIRMWARE_OF_EQUALS: Arc<str> = "firmware_of_equals" from "derive";
     /// Whether one port of the device is intended for use.
     INTENDED: bool = "intended" from "derive";
+    /// Whether this process may run on a CPU of the device's NUMA node, or that node has no CPU.
+    CPUS_ALLOWED: bool = "cpus_allowed" from "derive";
 }

@@ -2,12 +2,97 @@
 
 use std::sync::Arc;
 
+use super::Percent;
 use super::schema::subject;
+use super::value::words;
+
+words! {
+    /// What a flow is for.
+    pub enum Purpose {
+        /// NCCL's bootstrap and the sockets of all launchers: TCP to a port that the kernel picked.
+        Bootstrap = "bootstrap",
+        /// The same between processes of this node.
+        Local = "local",
+        /// The rendezvous of a job: TCP to MASTER_PORT.
+        Rendezvous = "rendezvous",
+        /// RoCE v2: UDP to port 4791.
+        Roce = "roce",
+        /// ssh, by which launchers start processes.
+        Ssh = "ssh",
+        /// A router's word that packets are too large for the path.
+        PathMtu = "path-mtu",
+    }
+}
+
+words! {
+    /// Which way a flow is opened.
+    pub enum Direction {
+        /// To this node.
+        In = "in",
+        /// From this node.
+        Out = "out",
+    }
+}
+
+words! {
+    /// What becomes of a flow.
+    pub enum Passage {
+        /// It gets through.
+        Accepted = "accepted",
+        /// Its packets vanish: who opens it waits for a timeout.
+        Dropped = "dropped",
+        /// Its packets are refused: who opens it is told at once.
+        Rejected = "rejected",
+        /// Some of its ports are dropped or rejected, for certain.
+        Partly = "partly",
+        /// It depends on who sends, how often, or a program.
+        Depends = "depends",
+    }
+}
+
+words! {
+    /// What it depends on whether a flow gets through.
+    pub enum Condition {
+        /// The peer's address.
+        Source = "source",
+        /// How many packets or connections there are, or chance.
+        Rate = "rate",
+        /// A program, or where else the packet is sent.
+        Elsewhere = "elsewhere",
+        /// Nothing.
+        Nothing = "nothing",
+    }
+}
 
 subject! {
     /// What must get through the node's packet filter: a protocol, ports, a direction, an interface.
     Flow = "flow" from "derive";
 
-    /// The protocol: tcp or udp.
+    /// What it is for.
+    PURPOSE: Purpose = "purpose" from "derive";
+    /// The protocol: tcp, udp or icmp.
     PROTOCOL: Arc<str> = "protocol" from "derive";
+    /// The destination ports, as "32768-60999". Source: ip_local_port_range, MASTER_PORT.
+    PORTS: Arc<str> = "ports" from "derive";
+    /// Which way it is opened.
+    DIRECTION: Direction = "direction" from "derive";
+    /// The network interface.
+    INTERFACE: Arc<str> = "interface" from "derive";
+    /// Whether jobs of several nodes send it over this interface: by NCCL's own choice, else where there is but one.
+    USED: bool = "used" from "derive";
+    /// Whether the packet filter sees it: hardware sends and receives RoCE by itself.
+    FILTERED: bool = "filtered" from "derive";
+    /// What becomes of it by the rules in force: of its first packet, and of the reply. For a peer in the interface's own subnet,
+    /// where that is known.
+    VERDICT: Passage = "verdict" from "derive";
+    /// The rule that drops or rejects it, or on which it depends; "none" where it gets through.
+    RULE: Arc<str> = "rule" from "derive";
+    /// Whether that rule names the port, the protocol's own: "none of my business" policies do not.
+    EXPLICIT: bool = "explicit" from "derive";
+    /// The ports that are dropped or rejected, for certain; "none" where there is none.
+    BLOCKED_PORTS: Arc<str> = "blocked_ports" from "derive";
+    /// How many of its ports are dropped or rejected, for certain.
+    BLOCKED_SHARE: Percent = "blocked_share" from "derive";
+    /// What it depends on; of a flow that is partly blocked, the rest of its ports.
+    CONDITION: Condition = "condition" from "derive";
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::schema::subject;
 use super::value::words;
+use super::{BitRate, Bytes};
 
 words! {
     /// The PCI base class and subclass, as far as they matter.
@@ -14,6 +15,18 @@ words! {
         Ethernet = "ethernet",
         /// Any other.
         Other = "other",
+    }
+}
+
+words! {
+    /// What a function makes of a capability of PCI Express.
+    pub enum Feature {
+        /// It has it, and it is on.
+        On = "on",
+        /// It has it, and it is off.
+        Off = "off",
+        /// It does not have it.
+        Absent = "absent",
     }
 }
 
@@ -43,4 +56,60 @@ subject! {
     PATH: Arc<[Arc<str>]> = "path" from "pci";
     /// The NUMA node; unknown where the kernel says -1. Source: sysfs numa_node.
     NUMA_NODE: u64 = "numa_node" from "pci";
+    /// The generation of its link now: 1 for 2.5 GT/s, 2 for 5, 3 for 8, 4 for 16, 5 for 32, 6 for 64. Source: sysfs current_link_speed.
+    LINK_GENERATION: u64 = "link_generation" from "pcie";
+    /// The lanes of its link now. Source: sysfs current_link_width.
+    LINK_WIDTH: u64 = "link_width" from "pcie";
+    /// The highest generation that it can. Source: sysfs max_link_speed.
+    MAX_LINK_GENERATION: u64 = "max_link_generation" from "pcie";
+    /// The most lanes that it can. Source: sysfs max_link_width.
+    MAX_LINK_WIDTH: u64 = "max_link_width" from "pcie";
+    /// The largest payload of a packet that it sends or takes. Source: configuration space, Device Control, Max_Payload_Size.
+    MAX_PAYLOAD: Bytes = "max_payload" from "pcie";
+    /// The largest payload that it can. Source: configuration space, Device Capabilities, Max_Payload_Size Supported.
+    MAX_PAYLOAD_SUPPORTED: Bytes = "max_payload_supported" from "pcie";
+    /// Whether it counts errors (Advanced Error Reporting). Source: sysfs, whether aer_dev_correctable is there.
+    COUNTS_ERRORS: bool = "counts_errors" from "pcie";
+    /// Errors of its link since boot that a repetition mended: receiver errors, bad packets, replays. Source: sysfs aer_dev_correctable.
+    LINK_ERRORS: u64 = "link_errors" from "pcie";
+    /// Non-fatal errors since boot, unsupported requests left out: looking for devices makes those. Source: sysfs aer_dev_nonfatal.
+    NONFATAL_ERRORS: u64 = "nonfatal_errors" from "pcie";
+    /// Fatal errors since boot. Source: sysfs aer_dev_fatal, TOTAL_ERR_FATAL.
+    FATAL_ERRORS: u64 = "fatal_errors" from "pcie";
+    /// The lower end of the link of the path that carries least, as "0000:16:00.0". Source: the hops of the path.
+    NARROWEST_HOP: Arc<str> = "narrowest_hop" from "derive";
+    /// What the narrowest link of the path to the host bridge carries, one that rests at its best.
+    PATH_BANDWIDTH: BitRate = "path_bandwidth" from "derive";
+    /// What the link of the slot can carry, both of its ends at their best.
+    SLOT_BANDWIDTH: BitRate = "slot_bandwidth" from "derive";
+    /// The smallest payload that all ports of the path, and the function itself, support.
+    PATH_PAYLOAD_SUPPORTED: Bytes = "path_payload_supported" from "derive";
+    /// The smallest payload that a port above it takes now.
+    PATH_PAYLOAD: Bytes = "path_payload" from "derive";
+    /// The largest piece of memory that it reads with one request. Source: configuration space, Device Control, Max_Read_Request_Size.
+    MAX_READ_REQUEST: Bytes = "max_read_request" from "pcie";
+    /// Whether it may let its writes overtake each other. Source: configuration space, Device Control, Enable Relaxed Ordering.
+    RELAXED_ORDERING: bool = "relaxed_ordering" from "pcie";
+    /// Tags of eight or ten bits, for more than 32 reads at a time. Source: configuration space, Device Control, Extended Tag Field Enable.
+    EXTENDED_TAGS: Feature = "extended_tags" from "pcie";
+    /// Address Translation Services, by which it asks the IOMMU itself. Source: configuration space, capability 0x000f.
+    ATS: Feature = "ats" from "pcie";
+    /// Whether its link may fall asleep between packets (ASPM L1). Source: configuration space, Link Control.
+    ASPM_L1: bool = "aspm_l1" from "pcie";
+    /// The rate of its fastest intended, active port; 0 where it has none.
+    PORT_RATE: BitRate = "port_rate" from "derive";
 }
+
+/// The facts of the function's PCIe link.
+pub const LINK: super::pcie::LinkKeys = super::pcie::LinkKeys {
+    generation: LINK_GENERATION,
+    width: LINK_WIDTH,
+    max_generation: MAX_LINK_GENERATION,
+    max_width: MAX_LINK_WIDTH,
+    max_payload: MAX_PAYLOAD,
+    max_payload_supported: MAX_PAYLOAD_SUPPORTED,
+    counts_errors: COUNTS_ERRORS,
+    link_errors: LINK_ERRORS,
+    nonfatal_errors: NONFATAL_ERRORS,
+    fatal_errors: FATAL_ERRORS,
+};

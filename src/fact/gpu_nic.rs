@@ -3,6 +3,32 @@
 use std::sync::Arc;
 
 use super::schema::subject;
+use super::value::words;
+
+words! {
+    /// How far two PCI functions are from each other, in the words of `nvidia-smi topo -m` and of NCCL, nearest first.
+    ///
+    /// NCCL knows no NODE: it takes all of a NUMA node for one CPU, and calls what passes it PHB (src/graph/paths.cc).
+    pub enum Distance {
+        /// At most one PCIe switch.
+        Pix = "PIX",
+        /// Several PCIe switches, and no host bridge.
+        Pxb = "PXB",
+        /// Through a host bridge: the CPU.
+        Phb = "PHB",
+        /// Between host bridges of one NUMA node.
+        Node = "NODE",
+        /// Between NUMA nodes, over the link of the sockets.
+        Sys = "SYS",
+    }
+}
+
+impl Distance {
+    /// Whether the way stays on PCIe switches: as far as NCCL uses GPUDirect RDMA by itself.
+    pub fn is_near(self) -> bool {
+        matches!(self, Distance::Pix | Distance::Pxb)
+    }
+}
 
 subject! {
     /// A GPU and an RDMA-capable PCI function of the same node.
@@ -10,4 +36,10 @@ subject! {
 
     /// The RDMA device of the function, else its PCI address.
     NIC: Arc<str> = "nic" from "derive";
+    /// How far the two are from each other: PIX, PXB, PHB, NODE or SYS. Rule: manual page rdma-doctor-topo(1), DISTANCE.
+    DISTANCE: Distance = "distance" from "derive";
+    /// Whether the kernel has both in one NUMA node, or does not say of one of them.
+    NUMA_AGREES: bool = "numa_agrees" from "derive";
+    /// The NUMA nodes of both, where the kernel says them.
+    NUMA_NODES: Arc<str> = "numa_nodes" from "derive";
 }

@@ -3,11 +3,51 @@
 use std::sync::Arc;
 
 use super::schema::subject;
+use super::value::words;
+use super::{BitRate, PerSecond};
+
+words! {
+    /// What of a link is lowered at rest.
+    pub enum Rest {
+        /// Nothing: no GPU is at its lower end.
+        Nothing = "nothing",
+        /// The generation: a GPU of NVIDIA.
+        Speed = "speed",
+        /// The generation and the lanes: a GPU of AMD.
+        SpeedAndWidth = "speed-and-width",
+    }
+}
 
 subject! {
-    /// A PCIe link on the path of a GPU or of an RDMA function: a function and the port above it.
+    /// A PCIe link on the path of a GPU or of an RDMA function, by the function at its lower end.
     Hop = "hop" from "derive";
 
     /// The PCI address of the port at the upper end.
     UPPER: Arc<str> = "upper" from "derive";
+    /// The rate of the fastest port in use whose adapter is below it; 0 where there is none.
+    NEEDED: BitRate = "needed" from "derive";
+    /// The generation at which it runs.
+    GENERATION: u64 = "generation" from "derive";
+    /// The lanes on which it runs.
+    WIDTH: u64 = "width" from "derive";
+    /// The highest generation that both ends can.
+    POSSIBLE_GENERATION: u64 = "possible_generation" from "derive";
+    /// The most lanes that both ends can.
+    POSSIBLE_WIDTH: u64 = "possible_width" from "derive";
+    /// What it carries as it runs, the encoding taken off: 8b/10b up to 5 GT/s, 128b/130b up to 32 GT/s.
+    BANDWIDTH: BitRate = "bandwidth" from "derive";
+    /// What it carries with both ends at their best.
+    POSSIBLE_BANDWIDTH: BitRate = "possible_bandwidth" from "derive";
+    /// What of the link the function at its lower end lowers while it has nothing to do, so that less than possible is no fault.
+    REST: Rest = "rest" from "derive";
+    /// Whether one end at least counts errors.
+    COUNTS_ERRORS: bool = "counts_errors" from "derive";
+    /// Errors of both ends since boot that a repetition mended.
+    LINK_ERRORS: u64 = "link_errors" from "derive";
+    /// How often such an error came, on the average since boot.
+    LINK_ERROR_RATE: PerSecond = "link_error_rate" from "derive";
+    /// Non-fatal errors of both ends since boot, unsupported requests left out.
+    NONFATAL_ERRORS: u64 = "nonfatal_errors" from "derive";
+    /// Fatal errors of both ends since boot.
+    FATAL_ERRORS: u64 = "fatal_errors" from "derive";
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::gpu_nic::Distance;
 use super::schema::subject;
 use super::value::words;
 use super::{Bytes, PerSecond, Percent, Seconds};
@@ -88,6 +89,102 @@ words! {
     }
 }
 
+words! {
+    /// What becomes of the file that gives NCCL the machine's topology.
+    pub enum TopoFile {
+        /// None is named, and none is where NCCL looks by itself.
+        None = "none",
+        /// The one that is named is not there: NCCL goes on without it.
+        Absent = "absent",
+        /// This user may not read it: NCCL goes on without it.
+        Denied = "denied",
+        /// It is no topology: NCCL refuses to start.
+        Invalid = "invalid",
+        /// It is read.
+        Read = "read",
+    }
+}
+
+words! {
+    /// What the IOMMU does to the addresses that devices use.
+    pub enum Iommu {
+        /// There is none, or it is off.
+        Off = "off",
+        /// It leaves them as they are (passthrough).
+        Identity = "identity",
+        /// It translates them.
+        Translating = "translating",
+        /// It translates those of some devices and not of others.
+        Mixed = "mixed",
+    }
+}
+
+words! {
+    /// Whose architecture the CPU has.
+    pub enum CpuVendor {
+        /// x86 of Intel.
+        Intel = "intel",
+        /// x86 of AMD.
+        Amd = "amd",
+        /// 64-bit ARM: NVIDIA Grace, Ampere, Graviton and others.
+        Arm = "arm",
+        /// Any other.
+        Other = "other",
+    }
+}
+
+words! {
+    /// Whose kernel modules drive the RDMA devices.
+    pub enum RdmaStack {
+        /// The kernel's own, or the distribution's.
+        Inbox = "inbox",
+        /// NVIDIA's: MLNX_OFED or DOCA-OFED.
+        Ofed = "ofed",
+    }
+}
+
+words! {
+    /// Whether GPU memory can be handed to an RDMA device as a DMA-BUF, as far as files tell: CUDA has the last word.
+    pub enum DmaBuf {
+        /// Nothing speaks against it.
+        Possible = "possible",
+        /// The kernel is older than 5.12, whose RDMA core was the first that takes DMA-BUFs.
+        OldKernel = "old-kernel",
+        /// NVIDIA's kernel module is the proprietary one, which exports none.
+        ProprietaryModule = "proprietary-module",
+        /// NCCL is older than 2.13.
+        OldNccl = "old-nccl",
+        /// NCCL_DMABUF_ENABLE=0.
+        SwitchedOff = "switched-off",
+    }
+}
+
+words! {
+    /// The way on which adapters reach GPU memory, by the rules of the NCCL version found.
+    pub enum Gpudirect {
+        /// As a DMA-BUF.
+        DmaBuf = "dma-buf",
+        /// By a client named nv_mem of the peer memory interface of NVIDIA's RDMA stack.
+        NvMem = "nv_mem",
+        /// By the module nvidia_peermem, which NCCL finds by its name.
+        Peermem = "peermem",
+        /// On none: all traffic takes a detour through host memory.
+        None = "none",
+    }
+}
+
+words! {
+    /// Whether the CPU may run above its nominal frequency.
+    pub enum Turbo {
+        /// It may.
+        On = "on",
+        /// It was told not to.
+        Off = "off",
+        /// The kernel has no switch for it.
+        NotSteered = "not-steered",
+    }
+}
+
 subject! {
     /// A machine, or the container on it in which the doctor runs.
     Node = "node" from "derive";
@@ -168,6 +265,194 @@ subject! {
     SHARED_LIDS: Arc<str> = "shared_lids" from "derive";
     /// The NCCL version that a job on this node would load, as "2.27.5". Source: the library files that are found, manual page rdma-doctor-nccl-env(1).
     NCCL_VERSION: Arc<str> = "nccl_version" from "nccl";
+    /// How many PCI functions are bound to NVIDIA's driver that are compute GPUs: of class 0x0302, which has no display.
+    /// Source: /sys/bus/pci/drivers/nvidia.
+    COMPUTE_GPUS: u64 = "compute_gpus" from "driver";
+    /// The version of NVIDIA's kernel driver, as "550.54.15"; "none" where it is not loaded. Source: /proc/driver/nvidia/version.
+    NVIDIA_DRIVER: Arc<str> = "nvidia_driver" from "driver";
+    /// Whether NVIDIA's kernel driver is the open one. Source: /proc/driver/nvidia/version.
+    NVIDIA_OPEN: bool = "nvidia_open" from "driver";
+    /// The version of NVIDIA's library (NVML) that programs load; "none" where it is not in the system's directories.
+    /// Source: the link libnvidia-ml.so.1.
+    NVIDIA_LIBRARY: Arc<str> = "nvidia_library" from "driver";
+    /// The NVIDIA OFED that is installed, as "24.10-3.2.5.0"; "none" where none is. Source: `ofed_info -s`.
+    OFED: Arc<str> = "ofed" from "driver";
+    /// Whether the installed OFED brings kernel modules, and not libraries alone. Source: /etc/infiniband/openib.conf, which belongs to
+    /// the script that loads them.
+    OFED_MODULES: bool = "ofed_modules" from "driver";
+    /// Whose kernel modules drive the RDMA devices. Source: the module mlx_compat, which NVIDIA's stack always loads.
+    RDMA_STACK: RdmaStack = "rdma_stack" from "derive";
+    /// Whether the running mlx5_core is of the OFED that is installed. Source: /sys/module/mlx5_core/version.
+    OFED_RUNS: bool = "ofed_runs" from "derive";
+    /// The clients of the peer memory interface of NVIDIA's RDMA stack. Source: /sys/kernel/mm/memory_peers.
+    MEMORY_PEERS: Arc<[Arc<str>]> = "memory_peers" from "driver";
+    /// Whether a peer memory module is known to the RDMA core: it holds ib_core or ib_uverbs, or is among node.memory_peers.
+    PEERMEM_REGISTERED: bool = "peermem_registered" from "driver";
+    /// The peer memory modules in the running kernel: nvidia_peermem, nv_peer_mem.
+    PEERMEM_MODULES: Arc<[Arc<str>]> = "peermem_modules" from "derive";
+    /// Whether NCCL finds a peer memory module where its version looks for one. Source: the paths that src/transport/net_ib.cc
+    /// of each version tries.
+    PEERMEM_SEEN: bool = "peermem_seen" from "derive";
+    /// Whether GPU memory can be handed to an RDMA device as a DMA-BUF, as far as files tell; what speaks against it.
+    DMA_BUF: DmaBuf = "dma_buf" from "derive";
+    /// The way on which adapters reach GPU memory; unknown where only CUDA can tell.
+    GPUDIRECT: Gpudirect = "gpudirect" from "derive";
+    /// Whether GPUDirect RDMA is to be expected: compute GPUs, and an intended, active port of 100 Gb/s or more of an adapter of
+    /// driver mlx5_core.
+    GPUDIRECT_WANTED: bool = "gpudirect_wanted" from "derive";
+    /// Whether /dev/gdrdrv is there, by which GDRCopy reaches GPU memory.
+    GDRDRV_DEVICE: bool = "gdrdrv_device" from "driver";
+    /// Whether NCCL_GDRCOPY_ENABLE asks NCCL for GDRCopy.
+    GDRCOPY_WANTED: bool = "gdrcopy_wanted" from "derive";
+    /// How many NVSwitches are bound to their driver: those of Ampere and Hopper machines; later ones are not on the PCI bus.
+    /// Source: /sys/bus/pci/drivers/nvidia-nvswitch.
+    NVSWITCHES: u64 = "nvswitches" from "service";
+    /// The cpufreq driver, as intel_pstate; "none" where the kernel does not steer the frequency. Source: scaling_driver.
+    FREQUENCY_DRIVER: Arc<str> = "frequency_driver" from "tuning";
+    /// The cpufreq governors in use, of a sample of the CPUs. Source: scaling_governor.
+    GOVERNORS: Arc<[Arc<str>]> = "governors" from "tuning";
+    /// Whether all sampled CPUs have one governor.
+    GOVERNORS_AGREE: bool = "governors_agree" from "tuning";
+    /// The energy preferences in use; empty where the driver has none. Source: energy_performance_preference.
+    ENERGY_PREFERENCES: Arc<[Arc<str>]> = "energy_preferences" from "tuning";
+    /// The highest frequency allowed, of what the CPU can do: the lowest of the sampled CPUs. Source: scaling_max_freq, cpuinfo_max_freq.
+    FREQUENCY_CEILING: Percent = "frequency_ceiling" from "tuning";
+    /// Whether the CPU may run above its nominal frequency. Source: intel_pstate/no_turbo, cpufreq/boost.
+    TURBO: Turbo = "turbo" from "tuning";
+    /// How long waking from the deepest idle state takes that is enabled for the first CPU and that no request for a lower latency
+    /// rules out; 0 where the kernel does not choose idle states. Source: cpuidle, /dev/cpu_dma_latency.
+    IDLE_LATENCY: Seconds = "idle_latency" from "tuning";
+    /// Automatic NUMA balancing: 0 off, 1 on, 2 memory tiering. Source: /proc/sys/kernel/numa_balancing.
+    NUMA_BALANCING: u64 = "numa_balancing" from "tuning";
+    /// What the kernel does before it takes memory of another NUMA node; 0: nothing. Source: /proc/sys/vm/zone_reclaim_mode.
+    ZONE_RECLAIM_MODE: u64 = "zone_reclaim_mode" from "tuning";
+    /// The clock source in use. Source: sysfs current_clocksource.
+    CLOCKSOURCE: Arc<str> = "clocksource" from "tuning";
+    /// The clock sources that the kernel trusts. Source: sysfs available_clocksource.
+    CLOCKSOURCES: Arc<[Arc<str>]> = "clocksources" from "tuning";
+    /// When a program waits for huge pages to be made. Source: /sys/kernel/mm/transparent_hugepage/defrag; "none" without them.
+    THP_DEFRAG: Arc<str> = "thp_defrag" from "tuning";
+    /// How the kernel promises memory; 2: never more than there is. Source: /proc/sys/vm/overcommit_memory.
+    OVERCOMMIT_MEMORY: u64 = "overcommit_memory" from "tuning";
+    /// Who may read the memory of another process of the same user; 0 where the kernel does not restrict it.
+    /// Source: /proc/sys/kernel/yama/ptrace_scope.
+    PTRACE_SCOPE: u64 = "ptrace_scope" from "tuning";
+    /// Whether the kernel looks for pages of like content (KSM). Source: /sys/kernel/mm/ksm/run.
+    KSM: bool = "ksm" from "tuning";
+    /// The share of the memory that is set aside for huge pages and not in use. Source: /proc/meminfo.
+    HUGEPAGES_IDLE: Percent = "hugepages_idle" from "tuning";
+    /// CPUs that are present and offline, those not counted that SMT control took. Source: /sys/devices/system/cpu.
+    CPUS_OFFLINE: u64 = "cpus_offline" from "tuning";
+    /// The NUMA nodes that have CPUs and no memory; "none" where each has some. Source: /sys/devices/system/node/has_cpu, has_memory.
+    NUMA_WITHOUT_MEMORY: Arc<str> = "numa_without_memory" from "tuning";
+    /// The memory of the NUMA node with least of it, of that with most; nodes without CPUs or memory are not counted.
+    NUMA_MEMORY_EVEN: Percent = "numa_memory_even" from "tuning";
+    /// The memory of each NUMA node that has CPUs.
+    NUMA_MEMORY: Arc<str> = "numa_memory" from "tuning";
+    /// The soft limit of processes and threads of this user, which does not hold for root. Source: /proc/self/limits, /proc/self/status.
+    NPROC: u64 = "nproc" from "tuning";
+    /// The soft limit of the stack. Source: /proc/self/limits.
+    STACK: Bytes = "stack" from "tuning";
+    /// The lowest limit of processes and threads of this process's cgroup and those above it. Source: pids.max.
+    CGROUP_PIDS: u64 = "cgroup_pids" from "tuning";
+    /// The share of scheduling periods in which the cgroup of this process ran out of its CPU quota; 0 without a quota. Source: cpu.stat.
+    CPU_THROTTLED: Percent = "cpu_throttled" from "tuning";
+    /// The highest process number. Source: /proc/sys/kernel/pid_max.
+    PID_MAX: u64 = "pid_max" from "tuning";
+    /// Kernel parameters that take CPUs, memory or interrupts away: mem=, maxcpus=, nr_cpus=, nosmp, noapic, nolapic, pci=nomsi;
+    /// "none" where there is none. Source: /proc/cmdline.
+    LIMITING_PARAMETERS: Arc<str> = "limiting_parameters" from "tuning";
+    /// How many GPUs the PCI bus has.
+    GPUS: u64 = "gpus" from "derive";
+    /// The CPUs that this process may run on, as 0-55,112-167. Source: /proc/self/status, Cpus_allowed_list.
+    CPUS_ALLOWED: Arc<str> = "cpus_allowed" from "topology";
+    /// The NUMA nodes that have CPUs, none of which this process may run on. Source: Cpus_allowed_list, sysfs node/nodeN/cpulist.
+    CPU_NODES_FORBIDDEN: Arc<[Arc<str>]> = "cpu_nodes_forbidden" from "topology";
+    /// The NUMA nodes that have memory, none of which this process may use. Source: Mems_allowed_list, sysfs node/has_memory.
+    MEMORY_NODES_FORBIDDEN: Arc<[Arc<str>]> = "memory_nodes_forbidden" from "topology";
+    /// How many tasks a launcher started on the node beside this one, itself counted; 1 where no launcher says. Source: the environment
+    /// (LOCAL_WORLD_SIZE, OMPI_COMM_WORLD_LOCAL_SIZE, MPI_LOCALNRANKS, SLURM_STEP_TASKS_PER_NODE).
+    LAUNCHED_TASKS: u64 = "launched_tasks" from "topology";
+    /// How many NVIDIA GPUs this process is to use: the entries of CUDA_VISIBLE_DEVICES, else the device files /dev/nvidiaN.
+    GPUS_VISIBLE: u64 = "gpus_visible" from "topology";
+    /// The file from which NCCL takes the machine's topology; "none" where it asks the kernel. Source: NCCL_TOPO_FILE, else
+    /// /var/run/nvidia-topologyd/virtualTopology.xml where it is there (NCCL 2.30, src/graph/topo.cc).
+    TOPO_FILE: Arc<str> = "topo_file" from "nccl";
+    /// What became of NCCL's topology file.
+    TOPO_FILE_STATE: TopoFile = "topo_file_state" from "nccl";
+    /// What NCCL cannot read in its topology file; "none" where it reads all.
+    TOPO_FILE_PROBLEM: Arc<str> = "topo_file_problem" from "nccl";
+    /// The PCI addresses and the network devices that NCCL's topology file names.
+    TOPO_FILE_NAMES: Arc<[Arc<str>]> = "topo_file_names" from "nccl";
+    /// Links between GPUs and adapters that NCCL's topology file gives no speed or that of PCIe's first generation,
+    /// with what it says; "none" where there is none.
+    TOPO_FILE_SLOW_LINKS: Arc<str> = "topo_file_slow_links" from "nccl";
+    /// The GPUs and adapters of the machine that are not in NCCL's topology file; "none" where all are.
+    TOPO_FILE_MISSES: Arc<str> = "topo_file_misses" from "derive";
+    /// How many adapters have an RDMA port that is meant for use; ports and functions of one card count once.
+    COMPUTE_NICS: u64 = "compute_nics" from "derive";
+    /// How many NUMA nodes have a GPU.
+    GPU_NUMA_NODES: u64 = "gpu_numa_nodes" from "derive";
+    /// The shortest distance of a GPU and an adapter that is meant for use.
+    NEAREST_PAIR: Distance = "nearest_pair" from "derive";
+    /// Whether one of the adapters is an Elastic Fabric Adapter, whose NCCL plugin brings the topology itself.
+    EFA: bool = "efa" from "derive";
+    /// The NUMA nodes of GPUs and adapters whose memory this process may not use; "none" where it may use all.
+    MEMORY_LEFT_OUT: Arc<str> = "memory_left_out" from "derive";
+    /// What the IOMMU does to the addresses of GPUs and RDMA functions; where there are none, to those of the first devices.
+    /// Source: /sys/kernel/iommu_groups/*/type.
+    IOMMU: Iommu = "iommu" from "pcie";
+    /// The GPUs and RDMA functions whose addresses the IOMMU translates. Source: /sys/kernel/iommu_groups/*/type.
+    IOMMU_TRANSLATED: Arc<[Arc<str>]> = "iommu_translated" from "pcie";
+    /// What the kernel was told of the IOMMU when it booted; "none" where nothing. Source: /proc/cmdline.
+    IOMMU_PARAMETERS: Arc<str> = "iommu_parameters" from "pcie";
+    /// Whose architecture the CPU has. Source: /sys/devices/system/cpu/modalias.
+    CPU_VENDOR: CpuVendor = "cpu_vendor" from "pcie";
+    /// Whether all ports that RoCE traffic uses treat it alike: class, trust, PFC, priority.
+    QOS_AGREES: bool = "qos_agrees" from "derive";
+    /// How ports treat RoCE traffic, where they differ: which port does what.
+    QOS: Arc<str> = "qos" from "derive";
+    /// The NCCL library whose version that is; "none" where only a version was named.
+    NCCL_PATH: Arc<str> = "nccl_path" from "nccl";
+    /// How the NCCL library was found: "--nccl", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "Python", "system".
+    NCCL_FOUND: Arc<str> = "nccl_found" from "nccl";
+    /// The NCCL libraries that are installed, with their versions, in the order in which a job would find them.
+    NCCL_COPIES: Arc<[Arc<str>]> = "nccl_copies" from "nccl";
+    /// Whether all NCCL libraries that are installed have one version.
+    NCCL_COPIES_AGREE: bool = "nccl_copies_agree" from "nccl";
+    /// The configuration files that NCCL reads, in its order; one that is not there is not named.
+    NCCL_FILES: Arc<[Arc<str>]> = "nccl_files" from "nccl";
+    /// Whether a configuration file is there that this user cannot read: NCCL passes over it in silence.
+    NCCL_FILE_UNREADABLE: bool = "nccl_file_unreadable" from "nccl";
+    /// The configuration files that this user cannot read, or that NCCL_CONF_FILE names and that are not there.
+    NCCL_FILES_UNREADABLE: Arc<[Arc<str>]> = "nccl_files_unreadable" from "nccl";
+    /// Whether lines of the configuration files set nothing that NCCL reads.
+    NCCL_ODD_LINE: bool = "nccl_odd_line" from "nccl";
+    /// The lines of the configuration files that set nothing that NCCL reads, and why.
+    NCCL_ODD_LINES: Arc<[Arc<str>]> = "nccl_odd_lines" from "nccl";
+    /// The ports that the kernel gives to sockets that ask for none, as "32768-60999". Source: ip_local_port_range.
+    PORT_RANGE: Arc<str> = "port_range" from "firewall";
+    /// Whether ufw sets up the packet filter at boot. Source: /etc/ufw/ufw.conf.
+    UFW_ENABLED: bool = "ufw_enabled" from "firewall";
+    /// Who manages the packet filter, by the names of its chains and tables: ufw, firewalld, both, or "none".
+    FIREWALL_MANAGERS: Arc<[Arc<str>]> = "firewall_managers" from "derive";
+    /// Which implementations filter packets to or from this node: nftables, iptables over it, iptables over ip_tables.
+    FILTER_BACKENDS: Arc<[Arc<str>]> = "filter_backends" from "derive";
+    /// Whether iptables over ip_tables and nf_tables both filter: a packet has to get through both.
+    FILTERS_TWICE: bool = "filters_twice" from "derive";
+    /// Whether ufw and firewalld both have rules in force.
+    FIREWALLS_COMPETE: bool = "firewalls_compete" from "derive";
+    /// Whether no rule of ufw is in force.
+    UFW_MISSING: bool = "ufw_missing" from "derive";
+    /// How many nodes the job has that the environment describes; 0 where it describes none. Source: WORLD_SIZE with LOCAL_WORLD_SIZE,
+    /// GROUP_WORLD_SIZE, OMPI_COMM_WORLD_SIZE with OMPI_COMM_WORLD_LOCAL_SIZE, SLURM_STEP_NUM_NODES, SLURM_JOB_NUM_NODES, PET_NNODES, NNODES.
+    JOB_NODES: u64 = "job_nodes" from "setting";
+    /// Whether /etc/hosts gives this host's own name an address of this host alone, as Debian does with 127.0.1.1.
+    NAME_LOOPBACK: bool = "name_loopback" from "setting";
+    /// Whether GLOO_SOCKET_IFNAME is set.
+    GLOO_INTERFACE_SET: bool = "gloo_interface_set" from "derive";
+    /// How many of its RDMA devices are EFA devices (driver efa).
+    EFA_DEVICES: u64 = "efa_devices" from "derive";
     /// Tasks that run or wait in the kernel, in the last minute, as a part of the CPUs. Source: /proc/loadavg.
     LOAD: Percent = "load" from "process";
     /// Whether the kernel counts stalls: there is /proc/pressure, and it was not switched off at boot.

@@ -78,6 +78,32 @@ words! {
     }
 }
 
+words! {
+    /// The kind of RoCE that rdma_cm begins with.
+    pub enum CmaMode {
+        /// Nobody set it: the kernel takes RoCE v2 where the port can.
+        Default = "default",
+        /// RoCE v1, which no router passes.
+        V1 = "v1",
+        /// RoCE v2.
+        V2 = "v2",
+    }
+}
+
+words! {
+    /// What stands at the GID index that NCCL uses on a RoCE port.
+    pub enum NcclGid {
+        /// A RoCE v2 GID of an address that can be routed.
+        Routable = "routable-v2",
+        /// A RoCE v2 GID of a link-local address.
+        LinkLocal = "link-local-v2",
+        /// A RoCE v1 GID.
+        V1 = "v1",
+        /// Nothing.
+        Empty = "empty",
+    }
+}
+
 subject! {
     /// A port of an RDMA device, named device/number.
     Port = "port" from "device";
@@ -149,4 +175,22 @@ subject! {
     /// The rate at which a strict majority of the equal ports runs (same driver,
     /// model, board and link layer, intended and active); the port's own where no rate has a majority.
     SIBLINGS_RATE: BitRate = "siblings_rate" from "derive";
+    /// Whether the driver forces a traffic class on all connections. Source: sysfs tc/N/traffic_class, which the vendor's mlx5 has.
+    CLASS_FORCED: bool = "class_forced" from "qos";
+    /// The traffic class that the driver forces. Source: sysfs tc/N/traffic_class, "Global tclass=106".
+    FORCED_CLASS: u64 = "forced_class" from "qos";
+    /// The kind of RoCE that rdma_cm begins with. Source: configfs rdma_cm/DEVICE/ports/N/default_roce_mode.
+    CMA_MODE: CmaMode = "cma_mode" from "qos";
+    /// Whether rdma_cm has a default traffic class. Source: configfs rdma_cm/DEVICE/ports/N/default_roce_tos.
+    CMA_TOS_SET: bool = "cma_tos_set" from "qos";
+    /// The default traffic class of rdma_cm. Source: configfs rdma_cm/DEVICE/ports/N/default_roce_tos.
+    CMA_TOS: u64 = "cma_tos" from "qos";
+    /// Whether NCCL, as it is set up on this node, uses the port.
+    NCCL_SELECTED: bool = "nccl_selected" from "derive";
+    /// The GID index that NCCL uses on the RoCE port. Rule: NCCL's transport/net_ib, ncclIbGetGidIndex.
+    NCCL_GID_INDEX: u64 = "nccl_gid_index" from "derive";
+    /// Whether NCCL_IB_GID_INDEX says it; NCCL does not check what it says.
+    NCCL_GID_FORCED: bool = "nccl_gid_forced" from "derive";
+    /// What stands at that index.
+    NCCL_GID: NcclGid = "nccl_gid" from "derive";
 }

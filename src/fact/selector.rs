@@ -10,4 +10,22 @@ subject! {
 
     /// The variable that it stands in.
     VARIABLE: Arc<str> = "variable" from "derive";
+    /// What it says: a name, or the beginning of names, with the port where one is named.
+    TOKEN: Arc<str> = "token" from "derive";
+    /// Whether it leaves out what it names: the list begins with ^.
+    EXCLUDES: bool = "excludes" from "derive";
+    /// How many RDMA ports, or interfaces, it names, whatever their state.
+    MATCHES: u64 = "matches" from "derive";
+    /// The RDMA ports or interfaces that it names.
+    MATCHED: Arc<[Arc<str>]> = "matched" from "derive";
+    /// The name of this node that is nearest to it; "none" where none is near.
+    NEAREST: Arc<str> = "nearest" from "derive";
+    /// Whether it is a whole name, and the beginning of longer ones too: mlx5_1 also names mlx5_10.
+    ALSO_LONGER: bool = "also_longer" from "derive";
+    /// The longer names.
+    LONGER: Arc<[Arc<str>]> = "longer" from "derive";
+    /// Whether ports that it names by their whole name are not active. NCCL leaves them out in silence.
+    NAMES_INACTIVE: bool = "names_inactive" from "derive";
+    /// The ports that it names and that are not active.
+    INACTIVE: Arc<[Arc<str>]> = "inactive" from "derive";
 }

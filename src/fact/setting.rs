@@ -3,11 +3,121 @@
 use std::sync::Arc;
 
 use super::schema::subject;
+use super::value::words;
+
+words! {
+    /// What a setting decides.
+    pub enum SettingRole {
+        /// It names the network interfaces that may be used.
+        Interfaces = "interfaces",
+        /// It names the RDMA devices that may be used.
+        Devices = "devices",
+        /// It names what may not be used.
+        Exclusion = "exclusion",
+        /// It names the host at which the processes of a job meet.
+        RendezvousAddress = "rendezvous-address",
+        /// It is the TCP port at which the processes of a job meet.
+        RendezvousPort = "rendezvous-port",
+        /// It chooses among transports, protocols or libraries.
+        Transports = "transports",
+        /// It is the traffic class of RDMA packets.
+        TrafficClass = "traffic-class",
+        /// It is the index of the GID that RDMA packets are sent from.
+        GidIndex = "gid-index",
+        /// It is a list of hosts with their slots.
+        Hostfile = "hostfile",
+        /// It decides something else.
+        Other = "other",
+    }
+}
+
+words! {
+    /// What a port number is good for.
+    pub enum PortFitness {
+        /// A process may listen on it, and nothing else is likely to take it.
+        Fit = "fit",
+        /// No TCP port has this number.
+        NoPort = "no-port",
+        /// Only a privileged process may listen on it.
+        Privileged = "privileged",
+        /// The kernel may give it to an outgoing connection.
+        Ephemeral = "ephemeral",
+    }
+}
 
 subject! {
     /// A setting beside NCCL's that decides where traffic goes: of Gloo, UCX, Open MPI, libfabric, the launcher.
     Setting = "setting" from "setting";
 
+    /// The variable or parameter, as GLOO_SOCKET_IFNAME or btl_tcp_if_include (without OMPI_MCA_).
+    VARIABLE: Arc<str> = "variable" from "setting";
     /// The value that is in effect.
     VALUE: Arc<str> = "value" from "setting";
+    /// Where it is set: "environment", or a file.
+    SOURCE: Arc<str> = "source" from "setting";
+    /// What it decides.
+    ROLE: SettingRole = "role" from "setting";
+    /// Whether the value switches something on: 1, y, yes, t, true, on.
+    ON: bool = "on" from "setting";
+    /// How many nodes the job has that the setting is for; 0 where nothing describes a job. Source: as node.job_nodes; Accelerate's num_machines.
+    JOB_NODES: u64 = "job_nodes" from "setting";
+    /// Whether the address is one of this host alone: 127.0.0.0/8, ::1, localhost.
+    LOOPBACK: bool = "loopback" from "setting";
+    /// Whether /etc/hosts gives the name an address of this host alone, as Debian does with 127.0.1.1.
+    NAME_LOOPBACK: bool = "name_loopback" from "setting";
+    /// What the port number is good for. Source: the value, /proc/sys/net/ipv4/ip_local_port_range, ip_local_reserved_ports,
+    /// ip_unprivileged_port_start, CAP_NET_BIND_SERVICE.
+    PORT: PortFitness = "port" from "setting";
+    /// The ports that the kernel gives to outgoing connections, as "32768-60999". Source: /proc/sys/net/ipv4/ip_local_port_range.
+    PORT_RANGE: Arc<str> = "port_range" from "setting";
+    /// What a variable that DeepSpeed passes on to every rank takes away: "InfiniBand", "GPUDirect RDMA"; "none" where it takes nothing.
+    DISABLES: Arc<str> = "disables" from "setting";
+    /// How many hosts the hostfile has.
+    HOSTS: u64 = "hosts" from "setting";
+    /// How many hosts the hostfile names more than once.
+    DUPLICATES: u64 = "duplicates" from "setting";
+    /// The hosts that the hostfile names more than once.
+    DUPLICATE_HOSTS: Arc<str> = "duplicate_hosts" from "setting";
+    /// Whether all hosts of the hostfile have as many slots.
+    SLOTS_AGREE: bool = "slots_agree" from "setting";
+    /// The slots of the hosts, where they differ: how many hosts have how many.
+    SLOTS: Arc<str> = "slots" from "setting";
+    /// How many lines of the hostfile DeepSpeed does not read.
+    BAD_LINES: u64 = "bad_lines" from "setting";
+    /// The number of the first line of the hostfile that DeepSpeed does not read; 0 where it reads all.
+    BAD_LINE: u64 = "bad_line" from "setting";
+    /// How many of the interfaces or devices that it names are there.
+    MATCHING: u64 = "matching" from "derive";
+    /// How many of the interfaces or devices that it names are not there.
+    MISSING: u64 = "missing" from "derive";
+    /// The interfaces or devices that it names and that are not there.
+    MISSING_ENTRIES: Arc<str> = "missing_entries" from "derive";
+    /// What is there and reads most like what is not; "none" where nothing does.
+    NEAREST: Arc<str> = "nearest" from "derive";
+    /// How many of the interfaces or devices that it names are there and cannot be used: down, without address, port not active.
+    UNUSABLE: u64 = "unusable" from "derive";
+    /// The interfaces or devices that it names, that are there and cannot be used, with the reason.
+    UNUSABLE_ENTRIES: Arc<str> = "unusable_entries" from "derive";
+    /// Whether all interfaces that it names lead to this host alone: loopback, or a bridge without a physical member.
+    LOCAL_ONLY: bool = "local_only" from "derive";
+    /// Whether it names an RDMA device without its port, where UCX up to 1.20 wants mlx5_0:1.
+    WITHOUT_PORT: bool = "without_port" from "derive";
+    /// Whether it leaves out every transport that RDMA devices have.
+    WITHOUT_RDMA: bool = "without_rdma" from "derive";
+    /// Whether it asks for what only EFA devices have.
+    WANTS_EFA: bool = "wants_efa" from "derive";
+    /// Whether NCCL's counterpart (NCCL_IB_TC, NCCL_IB_GID_INDEX) is set to something else.
+    DIFFERS_FROM_NCCL: bool = "differs_from_nccl" from "derive";
+    /// NCCL's counterpart with its value, as NCCL_IB_TC=106.
+    NCCL_COUNTERPART: Arc<str> = "nccl_counterpart" from "derive";
+    /// How many intended, active Ethernet ports have no GID at the index.
+    EMPTY_GIDS: u64 = "empty_gids" from "derive";
+    /// The intended, active Ethernet ports that have no GID at the index.
+    EMPTY_GID_PORTS: Arc<str> = "empty_gid_ports" from "derive";
+    /// Whether the environment of this process sets the same variable to something else.
+    DIFFERS_FROM_ENVIRONMENT: bool = "differs_from_environment" from "derive";
+    /// Whether Open MPI's counterpart (if_exclude for if_include) is set too, of which only one may be.
+    WITH_COUNTERPART: bool = "with_counterpart" from "derive";
+    /// Whether a list of what may not be used has the loopback interface.
+    EXCLUDES_LOOPBACK: bool = "excludes_loopback" from "derive";
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::ruleset::Ruleset;
 use super::{Fact, Gap, Key, Origin, Subject, Typed, Value, Why};
 
 /// An instance of a subject: this port, that counter.
@@ -42,6 +43,7 @@ pub struct Facts {
     by_name: HashMap<(Subject, Id, Arc<str>), Id, foldhash::fast::RandomState>,
     members: HashMap<(Subject, Id), Membership, foldhash::fast::RandomState>,
     failures: Vec<Failure>,
+    rulesets: HashMap<Id, Fact<Arc<Ruleset>>>,
 }
 
 impl Facts {
@@ -56,6 +58,7 @@ impl Facts {
             by_name: HashMap::with_capacity_and_hasher(256, Default::default()),
             members: HashMap::default(),
             failures: Vec::new(),
+            rulesets: HashMap::new(),
         };
         facts.push(Subject::Cluster, None, "cluster".into());
         facts
@@ -176,6 +179,24 @@ impl Facts {
             .iter()
             .find(|f| Some(f.node) == node && f.probe == probe)?;
         Some(Arc::clone(&failure.how))
+    }
+
+    /// States the rules of a node's packet filter, which no fact of the schema can hold.
+    pub fn set_ruleset(&mut self, node: Id, ruleset: Fact<Arc<Ruleset>>) {
+        self.rulesets.insert(node, ruleset);
+    }
+
+    /// The rules of a node's packet filter.
+    pub fn ruleset(&self, node: Id) -> Fact<Arc<Ruleset>> {
+        match self.rulesets.get(&node) {
+            Some(fact) => fact.clone(),
+            None => Fact::Unknown(Gap {
+                why: self
+                    .failure(node, "firewall")
+                    .map_or(Why::NotEstablished, Why::ProbeFailed),
+                origin: Origin::derived("probe firewall"),
+            }),
+        }
     }
 
     /// States that a probe did not end well, so that what it did not establish says why.

@@ -88,6 +88,10 @@ impl fmt::Display for Seconds {
                 trimmed(f, self.0 / unit, 1)?;
                 write!(f, " {name}")
             }
+            None if self.0 > 0.0 && self.0 < 1e-3 => {
+                trimmed(f, self.0 * 1e6, 1)?;
+                f.write_str(" µs")
+            }
             None => {
                 trimmed(f, self.0, 3)?;
                 f.write_str(" s")
@@ -140,6 +144,8 @@ mod tests {
             (Bytes::UNLIMITED.to_string(), "unlimited"),
             (Seconds(2.0).to_string(), "2 s"),
             (Seconds(0.25).to_string(), "0.25 s"),
+            (Seconds(0.000_17).to_string(), "170 µs"),
+            (Seconds(0.0).to_string(), "0 s"),
             (Seconds(7200.0).to_string(), "2 h"),
             (Seconds(300_000.0).to_string(), "3.5 d"),
             (PerSecond(12.0).to_string(), "12 /s"),

@@ -1,7 +1,14 @@
 //! Driver stacks and GPUDirect modules.
 
-use super::{Ask, BUDGET, Probe};
-use crate::fact::{Facts, Id};
+mod parse;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use super::{Ask, BUDGET, Probe, whole_number};
+use crate::fact::{Fact, Facts, Gap, Id, Origin, Presence, node};
+use crate::source::{Answer, Errno, Question, Refusal};
 
 /// The probe.
 pub const PROBE: Probe = Probe {
@@ -11,4 +18,155 @@ pub const PROBE: Probe = Probe {
     run,
 };
 
-fn run(_ask: &Ask<'_>, _facts: &mut Facts, _node: Id) {}
+const NVIDIA: &str = "/sys/bus/pci/drivers/nvidia";
+/// `3D controller`: a GPU without a display.
+const COMPUTE: u64 = 0x0302;
+/// Where NVIDIA's library is kept, 64-bit: by the container that brings the driver to a Kubernetes node, else by distributions,
+/// the architecture's own place first.
+const LIBRARIES: &[&str] = &[
+    "/run/nvidia/driver/usr/lib/x86_64-linux-gnu",
+    "/run/nvidia/driver/usr/lib/aarch64-linux-gnu",
+    "/run/nvidia/driver/usr/lib64",
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu",
+    "/usr/lib64",
+    "/usr/lib",
+];
+/// The modules that hand GPU memory to the RDMA core.
+const PEER_MODULES: &[&str] = &["nvidia_peermem", "nv_peer_mem"];
+
+fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
+    facts.set(node, node::COMPUTE_GPUS, compute_gpus(ask));
+    let version = ask.text_if_any("/proc/driver/nvidia/version");
+    let (driver, open) = match version {
+        Presence::Present(text, origin) => {
+            let text = Fact::Known(text, origin);
+            (
+                text.clone().and_then(|text| parse::driver_version(&text)),
+                text.and_then(|text| parse::is_open(&text)),
+            )
+        }
+        Presence::Absent(origin) => (
+            Fact::Known("none".into(), origin.clone()),
+            Fact::Known(false, origin),
+        ),
+        Presence::Unknown(gap) => (Fact::Unknown(gap.clone()), Fact::Unknown(gap)),
+    };
+    facts.set(node, node::NVIDIA_DRIVER, driver);
+    facts.set(node, node::NVIDIA_OPEN, open);
+    facts.set(node, node::NVIDIA_LIBRARY, library(ask));
+    facts.set(node, node::OFED, ofed(ask));
+    let modules = there(ask, Question::stat("/etc/infiniband/openib.conf"));
+    facts.set(node, node::OFED_MODULES, modules);
+
+    let peers = ask
+        .names_if_any("/sys/kernel/mm/memory_peers")
+        .or_absent(Arc::default());
+    facts.set(node, node::PEERMEM_REGISTERED, registered(ask, &peers));
+    facts.set(node, node::MEMORY_PEERS, peers);
+    facts.set(
+        node,
+        node::GDRDRV_DEVICE,
+        there(ask, Question::stat("/dev/gdrdrv")),
+    );
+}
+
+/// The functions of NVIDIA's driver that are GPUs without a display.
+fn compute_gpus(ask: &Ask<'_>) -> Fact<u64> {
+    let (names, origin) = match ask.names_if_any(NVIDIA) {
+        Presence::Present(names, origin) => (names, origin),
+        Presence::Absent(origin) => return Fact::Known(0, origin),
+        Presence::Unknown(gap) => return Fact::Unknown(gap),
+    };
+    let mut count = 0;
+    let mut missing = None;
+    // Beside the functions there are `bind`, `module`, `new_id`, …
+    for name in names.iter().filter(|name| name.contains(':')) {
+        match ask.parse(format!("/sys/bus/pci/devices/{name}/class"), whole_number) {
+            Fact::Known(class, _) => count += u64::from(class >> 8 == COMPUTE),
+            Fact::Unknown(gap) => {
+                missing.get_or_insert(gap);
+            }
+        }
+    }
+    match missing {
+        Some(gap) => Fact::Unknown(gap),
+        None => Fact::Known(count, origin),
+    }
+}
+
+/// Whether something is there, where its absence needs no listing of what is beside it.
+fn there(ask: &Ask<'_>, question: Question) -> Fact<bool> {
+    match ask.raw(&question).said {
+        Ok(_) => Fact::Known(true, Origin::Asked(question)),
+        Err(Refusal::Errno(Errno::ENOENT | Errno::ENOTDIR)) => {
+            Fact::Known(false, Origin::Asked(question))
+        }
+        Err(refusal) => Fact::Unknown(Gap::refused(&question, refusal)),
+    }
+}
+
+/// The version that the link `libnvidia-ml.so.1` leads to. A directory of libraries has thousands of names, so it is not listed:
+/// what is on no path that is asked for is not there.
+fn library(ask: &Ask<'_>) -> Fact<Arc<str>> {
+    let mut absent = None;
+    for dir in LIBRARIES {
+        let question = Question::link(format!("{dir}/libnvidia-ml.so.1"));
+        match ask.raw(&question).said {
+            Ok(Answer::Text(target)) => {
+                return Fact::Known(target, Origin::Asked(question))
+                    .and_then(|target| parse::library(&target));
+            }
+            Ok(_) => return Fact::Unknown(Gap::not_understood(&question, "it leads to nowhere")),
+            Err(Refusal::Errno(Errno::ENOENT | Errno::ENOTDIR)) => absent = Some(question),
+            Err(refusal) => return Fact::Unknown(Gap::refused(&question, refusal)),
+        }
+    }
+    match absent {
+        Some(question) => Fact::Known("none".into(), Origin::Asked(question)),
+        None => Fact::Unknown(Gap::missing("where libraries are kept")),
+    }
+}
+
+/// The release that the script `ofed_info` was installed with.
+fn ofed(ask: &Ask<'_>) -> Fact<Arc<str>> {
+    let question = Question::run(&["ofed_info", "-s"]);
+    match ask.raw(&question).said {
+        Err(Refusal::CommandMissing) => Fact::Known("none".into(), Origin::Asked(question)),
+        Err(refusal) => Fact::Unknown(Gap::refused(&question, refusal)),
+        Ok(Answer::Text(text)) => {
+            Fact::Known(text, Origin::Asked(question)).and_then(|text| parse::ofed(&text))
+        }
+        Ok(_) => Fact::Unknown(Gap::not_understood(&question, "the reply is no text")),
+    }
+}
+
+/// Whether a peer memory module is known to the RDMA core: the core keeps its clients' names in sysfs, or the module holds what it
+/// registers with. In NVIDIA's stack that is ib_core, in Ubuntu's kernels ib_uverbs.
+fn registered(ask: &Ask<'_>, peers: &Fact<Arc<[Arc<str>]>>) -> Fact<bool> {
+    let mut missing = None;
+    let mut absent = None;
+    match peers {
+        Fact::Known(names, origin) if names.iter().any(|n| n.starts_with("nv")) => {
+            return Fact::Known(true, origin.clone());
+        }
+        Fact::Known(_, origin) => absent = Some(origin.clone()),
+        Fact::Unknown(gap) => missing = Some(gap.clone()),
+    }
+    for core in ["ib_core", "ib_uverbs"] {
+        match ask.names_if_any(format!("/sys/module/{core}/holders")) {
+            Presence::Present(names, origin)
+                if names.iter().any(|n| PEER_MODULES.contains(&&**n)) =>
+            {
+                return Fact::Known(true, origin);
+            }
+            Presence::Present(_, origin) | Presence::Absent(origin) => absent = Some(origin),
+            Presence::Unknown(gap) => missing = Some(gap),
+        }
+    }
+    match (missing, absent) {
+        (Some(gap), _) => Fact::Unknown(gap),
+        (None, Some(origin)) => Fact::Known(false, origin),
+        (None, None) => Fact::Unknown(Gap::missing("the holders of ib_core")),
+    }
+}

@@ -1,7 +1,11 @@
-//! The GPUs of the PCI bus.
+//! The GPUs of the PCI bus: what a machine has, whatever driver is loaded.
 
+use std::sync::Arc;
+
+use super::pci::{DEVICES, place};
 use super::{Ask, BUDGET, Probe};
-use crate::fact::{Facts, Id};
+use crate::fact::{Fact, Facts, Id, Membership, Origin, Presence, Subject, gpu};
+use crate::source::Question;
 
 /// The probe.
 pub const PROBE: Probe = Probe {
@@ -11,4 +15,183 @@ pub const PROBE: Probe = Probe {
     run,
 };
 
-fn run(_ask: &Ask<'_>, _facts: &mut Facts, _node: Id) {}
+/// The vendors whose GPUs compute: NVIDIA and AMD. A BMC's console, a virtual machine's display and an Intel chipset's graphics
+/// have the same class and are not meant.
+pub(super) const VENDORS: [u64; 2] = [0x10de, 0x1002];
+
+/// VGA controller, 3D controller, other display controller, processing accelerator (AMD Instinct).
+pub(super) fn is_gpu_class(number: u64) -> bool {
+    matches!(number >> 8, 0x0300 | 0x0302 | 0x0380 | 0x1200)
+}
+
+fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
+    let (names, mut open, origin) = match ask.names_if_any(DEVICES) {
+        Presence::Present(names, origin) => (names, None, origin),
+        Presence::Absent(origin) => (Arc::default(), None, origin),
+        Presence::Unknown(gap) => (Arc::default(), Some(gap.clone()), gap.origin),
+    };
+    for name in names.iter() {
+        let dir = format!("{DEVICES}/{name}");
+        match ask.parse(format!("{dir}/class"), super::whole_number) {
+            Fact::Known(number, _) if is_gpu_class(number) => {}
+            Fact::Known(..) => continue,
+            // Without its class a function may be anything.
+            Fact::Unknown(gap) => {
+                open = open.or(Some(gap));
+                continue;
+            }
+        }
+        match ask.parse(format!("{dir}/vendor"), super::whole_number) {
+            Fact::Known(vendor, _) if VENDORS.contains(&vendor) => {
+                describe(ask, facts, node, name, &dir, vendor);
+            }
+            Fact::Known(..) => {}
+            Fact::Unknown(gap) => open = open.or(Some(gap)),
+        }
+    }
+    let members = match open {
+        Some(gap) => Membership::Unknown(gap),
+        None => Membership::Known(origin),
+    };
+    facts.set_members(Subject::Gpu, node, members);
+}
+
+fn describe(ask: &Ask<'_>, facts: &mut Facts, node: Id, name: &Arc<str>, dir: &str, vendor: u64) {
+    let id = facts.instance(Subject::Gpu, node, name);
+    let listed = Origin::Asked(Question::list(DEVICES));
+    facts.set(id, gpu::PCI, Fact::Known(Arc::clone(name), listed));
+    let device = ask.parse(format!("{dir}/device"), super::whole_number);
+    facts.set(
+        id,
+        gpu::ID,
+        device.map(|device| format!("{vendor:04x}:{device:04x}").into()),
+    );
+    let driver = ask.link_name(format!("{dir}/driver"));
+    facts.set(id, gpu::DRIVER, driver.or_absent("none".into()));
+    let physfn = ask.link_name(format!("{dir}/physfn"));
+    facts.set(id, gpu::VIRTUAL_FUNCTION, physfn.is_present());
+    facts.set(id, gpu::NUMA_NODE, place::numa_node(ask, dir));
+    facts.set(id, gpu::PATH, place::path(ask, dir));
+    facts.set(id, gpu::ON_BUS, on_bus(ask, dir));
+}
+
+/// Whether the function's configuration space is more than ones: what answers for a function that is gone.
+fn on_bus(ask: &Ask<'_>, dir: &str) -> Fact<bool> {
+    ask.bytes(Question::read(format!("{dir}/config")))
+        .and_then(|bytes| match bytes.get(..4) {
+            Some(head) => Ok(head.iter().any(|byte| *byte != 0xff)),
+            None => Err(format!("{} bytes of configuration space", bytes.len())),
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{known, run};
+    use super::*;
+
+    fn function(name: &str, class: &str, vendor: &str, more: &[&str]) -> Vec<String> {
+        let dir = format!("{DEVICES}/{name}");
+        let mut lines = vec![
+            format!(r#"{{"q":{{"read":"{dir}/class"}},"text":"{class}\n"}}"#),
+            format!(r#"{{"q":{{"read":"{dir}/vendor"}},"text":"{vendor}\n"}}"#),
+            format!(r#"{{"q":{{"read":"{dir}/device"}},"text":"0x2330\n"}}"#),
+            format!(r#"{{"q":{{"list":"{dir}"}},"names":["class","config","numa_node"]}}"#),
+            format!(r#"{{"q":{{"link":"{dir}/driver"}},"errno":"ENOENT"}}"#),
+            format!(r#"{{"q":{{"link":"{dir}/physfn"}},"errno":"ENOENT"}}"#),
+        ];
+        lines.extend(
+            more.iter()
+                .map(|line| line.replace("DIR", &dir).to_string()),
+        );
+        lines
+    }
+
+    fn facts_of(functions: &[(&str, Vec<String>)]) -> (Facts, Id) {
+        let names: Vec<String> = functions.iter().map(|(n, _)| format!("{n:?}")).collect();
+        let mut lines = vec![format!(
+            r#"{{"q":{{"list":"{DEVICES}"}},"names":[{}]}}"#,
+            names.join(",")
+        )];
+        lines.extend(functions.iter().flat_map(|(_, lines)| lines.clone()));
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        run(&PROBE, &lines)
+    }
+
+    #[test]
+    fn gpus_and_not_consoles() {
+        let place = [
+            r#"{"q":{"read":"DIR/numa_node"},"text":"1\n"}"#,
+            r#"{"q":{"link":"DIR"},"text":"../../../devices/pci0000:15/0000:15:01.0/0000:1a:00.0"}"#,
+            r#"{"q":{"read":"DIR/config"},"hex":"de103023"}"#,
+        ];
+        let (facts, node) = facts_of(&[
+            (
+                "0000:1a:00.0",
+                function("0000:1a:00.0", "0x030200", "0x10de", &place),
+            ),
+            // An ASPEED BMC, QEMU's display, an NVSwitch, a sound device of a GPU, an AMD Instinct accelerator.
+            (
+                "0000:02:00.0",
+                function("0000:02:00.0", "0x030000", "0x1a03", &[]),
+            ),
+            (
+                "0000:03:00.0",
+                function("0000:03:00.0", "0x030000", "0x1af4", &[]),
+            ),
+            (
+                "0000:04:00.0",
+                function("0000:04:00.0", "0x068000", "0x10de", &[]),
+            ),
+            (
+                "0000:05:00.1",
+                function("0000:05:00.1", "0x040300", "0x10de", &[]),
+            ),
+            (
+                "0000:06:00.0",
+                function("0000:06:00.0", "0x120000", "0x1002", &[]),
+            ),
+        ]);
+        assert!(facts.members(Subject::Gpu, node).is_ok());
+        let names: Vec<&str> = facts.all(Subject::Gpu).map(|id| facts.name(id)).collect();
+        assert_eq!(names, ["0000:1a:00.0", "0000:06:00.0"]);
+        let gpu = "0000:1a:00.0";
+        assert_eq!(
+            known(&facts, Subject::Gpu, gpu, gpu::ID).as_deref(),
+            Some("10de:2330")
+        );
+        assert_eq!(
+            known(&facts, Subject::Gpu, gpu, gpu::DRIVER).as_deref(),
+            Some("none")
+        );
+        assert_eq!(
+            known(&facts, Subject::Gpu, gpu, gpu::VIRTUAL_FUNCTION),
+            Some(false)
+        );
+        assert_eq!(known(&facts, Subject::Gpu, gpu, gpu::NUMA_NODE), Some(1));
+        assert_eq!(known(&facts, Subject::Gpu, gpu, gpu::ON_BUS), Some(true));
+        assert_eq!(
+            known(&facts, Subject::Gpu, gpu, gpu::PATH).map(|p| p.join(" ")),
+            Some("pci0000:15 0000:15:01.0 0000:1a:00.0".to_owned())
+        );
+        // Not in the recording: unknown, and no path is made up.
+        assert_eq!(known(&facts, Subject::Gpu, "0000:06:00.0", gpu::PATH), None);
+    }
+
+    #[test]
+    fn no_gpu_is_known_and_an_unread_class_is_not() {
+        let (facts, node) = facts_of(&[(
+            "0000:02:00.0",
+            function("0000:02:00.0", "0x020000", "0x15b3", &[]),
+        )]);
+        assert!(facts.members(Subject::Gpu, node).is_ok());
+        assert_eq!(facts.all(Subject::Gpu).count(), 0);
+
+        let (facts, node) = run(
+            &PROBE,
+            &[&format!(
+                r#"{{"q":{{"list":"{DEVICES}"}},"names":["0000:02:00.0"]}}"#
+            )],
+        );
+        assert!(facts.members(Subject::Gpu, node).is_err());
+    }
+}

@@ -7,6 +7,7 @@ mod tests;
 
 use std::sync::Arc;
 
+pub(super) use self::parse::soft_limit;
 use super::{Ask, BUDGET, Probe};
 use crate::fact::node::{self, Container, Namespace, SharedMemory};
 use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, Presence};

@@ -39,7 +39,13 @@ const IN_TREE: &[&str] = &[
     "nouveau",
 ];
 /// The modules that matter, of no kernel's tree, so that no kernel has them built in.
-const OUT_OF_TREE: &[&str] = &["nvidia", "nvidia_peermem", "nv_peer_mem", "gdrdrv"];
+const OUT_OF_TREE: &[&str] = &[
+    "nvidia",
+    "nvidia_peermem",
+    "nv_peer_mem",
+    "gdrdrv",
+    "mlx_compat",
+];
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let loaded = match ask.text_if_any("/proc/modules") {

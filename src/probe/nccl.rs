@@ -1,14 +1,416 @@
-//! NCCL's version, configuration files and variables.
+//! NCCL's version, its configuration files, and the variables that are in effect.
+//!
+//! The rules are those of NCCL's `src/misc/param.cc`: the environment, then the user's file, then /etc/nccl.conf; the first that sets a
+//! variable wins. Which file is the user's, and what is taken off a line, depends on the version.
 
-use super::{Ask, BUDGET, Probe};
-use crate::fact::{Facts, Id};
+mod conf;
+#[cfg(test)]
+mod tests;
+pub mod version;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value as Json;
+
+use super::{Ask, Probe};
+use crate::fact::variable::{self, Mangled};
+use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, Why, node};
+use crate::source::{Answer, Errno, Question, Refusal};
+use conf::Line;
+use version::Version;
 
 /// The probe.
 pub const PROBE: Probe = Probe {
     name: "nccl",
     about: "NCCL's version, configuration files and variables",
-    budget: BUDGET,
+    // Python's packages may be on a network file system.
+    budget: Duration::from_secs(5),
     run,
 };
 
-fn run(_ask: &Ask<'_>, _facts: &mut Facts, _node: Id) {}
+/// The file of the machine.
+const SYSTEM_FILE: &str = "/etc/nccl.conf";
+
+fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
+    let libraries = ask.value(Question::call("nccl_libraries", []));
+    let version = versions(facts, node, libraries);
+
+    let environment = ask.value(Question::env(&["NCCL_"])).and_then(|v| texts(&v));
+    let user_file = user_file(ask, &environment, &version);
+    let mut layers = vec![Layer::environment(environment)];
+    let mut files = Files::default();
+    for file in [
+        user_file,
+        Fact::derived(Some(SYSTEM_FILE.into()), "NCCL's source"),
+    ] {
+        match file {
+            Fact::Known(None, _) => {}
+            Fact::Known(Some(path), _) => layers.push(files.read(ask, &path)),
+            Fact::Unknown(gap) => layers.push(Layer::open(gap)),
+        }
+    }
+    files.state(facts, node, &layers);
+    variables(facts, node, &layers, &version);
+    super::topology::file::state(ask, facts, node);
+}
+
+/// States which libraries there are, and gives the version that counts.
+fn versions(facts: &mut Facts, node: Id, libraries: Fact<Arc<Json>>) -> Fact<Version> {
+    let copies = libraries.and_then(|list| libraries_of(&list));
+    let (copies, origin) = match copies {
+        Fact::Known(copies, origin) => (copies, origin),
+        Fact::Unknown(gap) => {
+            facts.set(node, node::NCCL_VERSION, Fact::Unknown(gap.clone()));
+            return Fact::Unknown(gap);
+        }
+    };
+    let known = |value| Fact::Known(value, origin.clone());
+    let listed: Arc<[Arc<str>]> = copies.iter().map(Library::to_text).collect();
+    facts.set(node, node::NCCL_COPIES, Fact::Known(listed, origin.clone()));
+    let distinct: BTreeSet<Option<&str>> = copies.iter().map(|c| c.version.as_deref()).collect();
+    let agree = match distinct.len() {
+        0 | 1 => known(true),
+        _ if distinct.iter().flatten().count() > 1 => known(false),
+        _ => Fact::Unknown(Gap::missing("the version of each NCCL library")),
+    };
+    facts.set(node, node::NCCL_COPIES_AGREE, agree);
+    // These decide whatever else is installed; otherwise it depends on which Python the job runs.
+    let decisive = |c: &&Library| {
+        matches!(
+            &*c.from,
+            "--nccl" | "LD_PRELOAD" | "LD_LIBRARY_PATH" | "VIRTUAL_ENV"
+        )
+    };
+    let chosen = copies.iter().find(decisive).or(match distinct.len() {
+        1 => copies.first(),
+        _ => None,
+    });
+    let odd = |what: &str| {
+        Fact::Unknown(Gap {
+            why: Why::Missing(what.into()),
+            origin: origin.clone(),
+        })
+    };
+    let version = match chosen {
+        Some(one) => {
+            let path = one.path.clone().unwrap_or_else(|| "none".into());
+            facts.set(node, node::NCCL_PATH, Fact::Known(path, origin.clone()));
+            let found = Fact::Known(Arc::clone(&one.from), origin.clone());
+            facts.set(node, node::NCCL_FOUND, found);
+            match &one.version {
+                Some(version) => Fact::Known(Arc::clone(version), origin.clone()),
+                None => odd(
+                    "the version of the NCCL library, which neither its name nor its package says (--nccl names it)",
+                ),
+            }
+        }
+        None if copies.is_empty() => {
+            odd("which NCCL a job loads, as no library is found (--nccl names it),")
+        }
+        None => odd("which of several NCCL libraries a job loads (--nccl names it)"),
+    };
+    facts.set(node, node::NCCL_VERSION, version.clone());
+    version.and_then(|text| Version::parse(&text))
+}
+
+#[derive(Clone, Debug)]
+struct Library {
+    from: Arc<str>,
+    path: Option<Arc<str>>,
+    version: Option<Arc<str>>,
+}
+
+impl Library {
+    fn to_text(&self) -> Arc<str> {
+        let version = self.version.as_deref().unwrap_or("of unknown version");
+        match &self.path {
+            Some(path) => format!("{version} ({path})").into(),
+            None => version.into(),
+        }
+    }
+}
+
+fn libraries_of(list: &Json) -> Result<Vec<Library>, String> {
+    let items = list.as_array().ok_or("it is no list")?;
+    let text = |item: &Json, name: &str| item.get(name).and_then(Json::as_str).map(Arc::from);
+    items
+        .iter()
+        .map(|item| {
+            Ok(Library {
+                from: text(item, "from").ok_or("a library without its origin")?,
+                path: text(item, "path"),
+                version: text(item, "version"),
+            })
+        })
+        .collect()
+}
+
+/// The members of an object whose values are texts.
+fn texts(value: &Json) -> Result<Arc<BTreeMap<String, String>>, String> {
+    let members = value.as_object().ok_or("it is no object")?;
+    let text = |(name, value): (&String, &Json)| Some((name.clone(), value.as_str()?.to_owned()));
+    Ok(Arc::new(members.iter().filter_map(text).collect()))
+}
+
+/// The user's configuration file, by the rule of the version: what `NCCL_CONF_FILE` names, else `.nccl.conf` of the home directory.
+fn user_file(
+    ask: &Ask<'_>,
+    environment: &Fact<Arc<BTreeMap<String, String>>>,
+    version: &Fact<Version>,
+) -> Fact<Option<Arc<str>>> {
+    let says = ask.value(Question::call("nccl_files", []));
+    // The file's path stands in this answer as it stands in the question that follows.
+    let (says, origin) = match (says, environment) {
+        (Fact::Known(says, origin), Fact::Known(..)) => (says, origin),
+        (Fact::Unknown(gap), _) => return Fact::Unknown(gap),
+        (_, Fact::Unknown(gap)) => return Fact::Unknown(gap.clone()),
+    };
+    let text = |name: &str| {
+        says.get(name)
+            .and_then(Json::as_str)
+            .filter(|t| !t.is_empty())
+    };
+    let in_home = |home: Option<&str>| home.map(|home| format!("{home}/.nccl.conf").into());
+    let by = |version: Version| -> Option<Arc<str>> {
+        match text("conf_file") {
+            Some(SYSTEM_FILE) if version.reads_conf_file() => None,
+            Some(file) if version.reads_conf_file() => Some(file.into()),
+            _ if version.takes_home_variable() => in_home(text("home")),
+            _ => in_home(text("passwd_home")),
+        }
+    };
+    match version {
+        Fact::Known(version, _) => Fact::Known(by(*version), origin),
+        Fact::Unknown(gap) => {
+            let first = by(version::KINDS[0]);
+            match version::KINDS.iter().all(|kind| by(*kind) == first) {
+                true => Fact::Known(first, origin),
+                false => Fact::Unknown(gap.clone()),
+            }
+        }
+    }
+}
+
+/// One of the places that set variables.
+struct Layer {
+    origin: Arc<str>,
+    asked: Fact<()>,
+    /// By name: the line, and the value as it stands there.
+    sets: BTreeMap<String, (usize, String)>,
+}
+
+impl Layer {
+    fn environment(environment: Fact<Arc<BTreeMap<String, String>>>) -> Self {
+        let sets = match environment.known() {
+            Some(all) => all
+                .iter()
+                .map(|(n, v)| (n.clone(), (0, v.clone())))
+                .collect(),
+            None => BTreeMap::new(),
+        };
+        Layer {
+            origin: "the environment".into(),
+            asked: environment.map(|_| ()),
+            sets,
+        }
+    }
+
+    fn open(gap: Gap) -> Self {
+        Layer {
+            origin: "the user's file".into(),
+            asked: Fact::Unknown(gap),
+            sets: BTreeMap::new(),
+        }
+    }
+
+    fn place(&self, line: usize) -> Arc<str> {
+        match line {
+            0 => Arc::clone(&self.origin),
+            line => format!("{} line {line}", self.origin).into(),
+        }
+    }
+}
+
+/// What was found of the configuration files.
+#[derive(Default)]
+struct Files {
+    read: Vec<Arc<str>>,
+    unreadable: Vec<Arc<str>>,
+    odd: Vec<Arc<str>>,
+    /// The first file of which it is unknown whether it is there.
+    open: Option<Gap>,
+}
+
+impl Files {
+    /// Reads a file. That it cannot be opened means to NCCL that it sets nothing, whatever the reason.
+    fn read(&mut self, ask: &Ask<'_>, path: &Arc<str>) -> Layer {
+        let question = Question::read(Arc::clone(path));
+        let mut sets = BTreeMap::new();
+        let asked = match ask.raw(&question).said {
+            Ok(Answer::Text(text)) => {
+                self.read.push(Arc::clone(path));
+                for line in conf::lines(&text) {
+                    self.take(path, line, &mut sets);
+                }
+                Fact::Known((), Origin::Asked(question))
+            }
+            Ok(_) => Fact::Unknown(Gap::not_understood(&question, "it is no text")),
+            Err(Refusal::Errno(Errno::ENOENT | Errno::ENOTDIR)) => {
+                if &**path != SYSTEM_FILE && !path.ends_with("/.nccl.conf") {
+                    self.unreadable.push(format!("{path} (not there)").into());
+                }
+                Fact::Known((), Origin::Asked(question))
+            }
+            Err(refusal) if refusal.is_permission() => {
+                self.unreadable.push(format!("{path} ({refusal})").into());
+                Fact::Known((), Origin::Asked(question))
+            }
+            Err(refusal) => Fact::Unknown(Gap::refused(&question, refusal)),
+        };
+        if let Fact::Unknown(gap) = &asked {
+            self.open.get_or_insert(gap.clone());
+        }
+        Layer {
+            origin: Arc::clone(path),
+            asked,
+            sets,
+        }
+    }
+
+    fn take(&mut self, path: &str, line: Line, sets: &mut BTreeMap<String, (usize, String)>) {
+        match line {
+            Line::Sets { line, name, value } => {
+                if name.starts_with("NCCL_") && !name.contains(char::is_whitespace) {
+                    // setenv(3) without overwriting: the first line wins too.
+                    sets.entry(name).or_insert((line, value));
+                } else if name.contains("NCCL_") {
+                    let what = format!("{path} line {line} sets {name:?}, blanks and all");
+                    self.odd.push(what.into());
+                }
+            }
+            Line::Nothing { line, text } => {
+                let text: String = text.chars().take(40).collect();
+                self.odd
+                    .push(format!("{path} line {line} has no \"=\": {text:?}").into());
+            }
+        }
+    }
+
+    fn state(self, facts: &mut Facts, node: Id, layers: &[Layer]) {
+        let open = self.open.clone().or_else(|| {
+            let mut gaps = layers
+                .iter()
+                .skip(1)
+                .filter_map(|l| l.asked.as_result().err());
+            gaps.next().cloned()
+        });
+        let how = "the files that NCCL's source names";
+        let list = |list: Vec<Arc<str>>| match &open {
+            None => Fact::derived(list.into(), how),
+            Some(gap) => Fact::Unknown(gap.clone()),
+        };
+        let any = |list: &[Arc<str>]| match (list.is_empty(), &open) {
+            (false, _) => Fact::derived(true, list.join("; ")),
+            (true, None) => Fact::derived(false, how),
+            (true, Some(gap)) => Fact::Unknown(gap.clone()),
+        };
+        facts.set(node, node::NCCL_FILE_UNREADABLE, any(&self.unreadable));
+        facts.set(node, node::NCCL_ODD_LINE, any(&self.odd));
+        // What was found stays worth naming where more may be.
+        let found = |list: Vec<Arc<str>>| match (list.is_empty(), &open) {
+            (true, Some(gap)) => Fact::Unknown(gap.clone()),
+            _ => Fact::derived(list.into(), how),
+        };
+        facts.set(node, node::NCCL_FILES_UNREADABLE, found(self.unreadable));
+        facts.set(node, node::NCCL_ODD_LINES, found(self.odd));
+        facts.set(node, node::NCCL_FILES, list(self.read));
+    }
+}
+
+/// An instance of each variable that a layer sets.
+fn variables(facts: &mut Facts, node: Id, layers: &[Layer], version: &Fact<Version>) {
+    let open = layers.iter().find_map(|l| l.asked.as_result().err());
+    let membership = match open {
+        None => Membership::Known(Origin::derived(
+            "the environment and NCCL's configuration files",
+        )),
+        Some(gap) => Membership::Unknown(gap.clone()),
+    };
+    facts.set_members(Subject::Variable, node, membership);
+    let names: BTreeSet<&String> = layers.iter().flat_map(|l| l.sets.keys()).collect();
+    for name in names {
+        let id = facts.instance(Subject::Variable, node, name);
+        let stated = Fact::derived(Arc::from(name.as_str()), "its name");
+        facts.set(id, variable::NAME, stated);
+        let mut earlier: Option<&Gap> = None;
+        let mut winner: Option<(Arc<str>, &str, bool)> = None;
+        let mut hidden: Vec<String> = Vec::new();
+        let mut later: Option<&Gap> = None;
+        for layer in layers {
+            let set = layer.sets.get(name);
+            match (&winner, set, &layer.asked) {
+                (None, Some((line, value)), _) => {
+                    winner = Some((layer.place(*line), value, *line > 0));
+                }
+                (Some((_, used, _)), Some((line, value)), _) if value != used => {
+                    hidden.push(format!("{} has {value:?}", layer.place(*line)));
+                }
+                (Some(_), Some(_), _) => {}
+                (None, None, Fact::Unknown(gap)) => earlier = earlier.or(Some(gap)),
+                (Some(_), None, Fact::Unknown(gap)) => later = later.or(Some(gap)),
+                (_, None, Fact::Known(..)) => {}
+            }
+        }
+        let Some((place, written, of_file)) = winner else {
+            continue;
+        };
+        let origin = Origin::derived(&*place);
+        let value = match (earlier, written.strip_suffix('\r')) {
+            (Some(gap), _) => Fact::Unknown(gap.clone()),
+            (None, Some(stripped)) if of_file => match version {
+                Fact::Known(v, _) if v.strips_carriage_return() => {
+                    Fact::Known(Arc::from(stripped), origin)
+                }
+                Fact::Known(..) => Fact::Known(Arc::from(written), origin),
+                Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
+            },
+            (None, _) => Fact::Known(Arc::from(written), origin),
+        };
+        facts.set(id, variable::MANGLED, value.clone().map(|v| mangled(&v)));
+        let place = match earlier {
+            Some(gap) => Fact::Unknown(gap.clone()),
+            None => Fact::derived(place, "the first that sets it"),
+        };
+        facts.set(id, variable::ORIGIN, place);
+        facts.set(id, variable::VALUE, value);
+        let (overrides, overridden) = match (hidden.is_empty(), earlier.or(later)) {
+            (false, _) => (
+                Fact::derived(true, hidden.join("; ")),
+                Fact::derived(Arc::from(hidden.join("; ")), "what NCCL reads later"),
+            ),
+            (true, None) => (
+                Fact::derived(false, "no other place sets it otherwise"),
+                Fact::derived("none".into(), "what NCCL reads later"),
+            ),
+            (true, Some(gap)) => (Fact::Unknown(gap.clone()), Fact::Unknown(gap.clone())),
+        };
+        facts.set(id, variable::OVERRIDES, overrides);
+        facts.set(id, variable::OVERRIDDEN, overridden);
+    }
+}
+
+fn mangled(value: &str) -> Mangled {
+    let quote = |c: Option<char>| c.is_some_and(|c| matches!(c, '"' | '\''));
+    let inner = value.trim();
+    if value.ends_with('\r') {
+        Mangled::CarriageReturn
+    } else if quote(inner.chars().next()) || quote(inner.chars().next_back()) {
+        Mangled::Quotes
+    } else if inner.len() != value.len() {
+        Mangled::Space
+    } else {
+        Mangled::No
+    }
+}

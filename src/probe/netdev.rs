@@ -4,6 +4,8 @@ mod parse;
 #[cfg(test)]
 mod tests;
 
+pub(super) use parse::default_routes;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -22,7 +24,7 @@ pub const PROBE: Probe = Probe {
     run,
 };
 
-const NET: &str = "/sys/class/net";
+pub(super) const NET: &str = "/sys/class/net";
 /// A RoCE port's GIDs begin with the default ones of its network device: if these name none, later ones need not be tried.
 const GIDS: usize = 4;
 /// Devices stacked on each other (bridge on VLAN on bond on port), beyond which nothing is followed.
@@ -36,10 +38,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         Membership::Unknown(gap) => Some(gap),
     };
     let mut of_netdev: BTreeMap<Arc<str>, Vec<&PortAt>> = BTreeMap::new();
-    let mut texts = Texts {
-        ask,
-        read: HashMap::new(),
-    };
+    let mut texts = Texts::new(ask);
     for port in &ports {
         let (has, name) = match netdev_of(&mut texts, port) {
             Presence::Present(name, origin) => {
@@ -148,13 +147,22 @@ fn carries(ask: &Ask<'_>, name: &str, routes: &Fact<Arc<[Arc<str>]>>) -> Fact<bo
 }
 
 /// Files that matter to each port of a device, and are read once.
-struct Texts<'a, 's> {
+pub(super) struct Texts<'a, 's> {
     ask: &'a Ask<'s>,
     read: HashMap<String, Fact<Arc<str>>>,
 }
 
-impl Texts<'_, '_> {
-    fn text(&mut self, path: String) -> Fact<Arc<str>> {
+impl<'a, 's> Texts<'a, 's> {
+    /// None read yet.
+    pub(super) fn new(ask: &'a Ask<'s>) -> Self {
+        Texts {
+            ask,
+            read: HashMap::new(),
+        }
+    }
+
+    /// The file's text, asked for once.
+    pub(super) fn text(&mut self, path: String) -> Fact<Arc<str>> {
         if let Some(known) = self.read.get(&path) {
             return known.clone();
         }
@@ -169,7 +177,7 @@ impl Texts<'_, '_> {
 }
 
 /// The port's network device. Absent only where something says so.
-fn netdev_of(texts: &mut Texts<'_, '_>, port: &PortAt) -> Presence<Arc<str>> {
+pub(super) fn netdev_of(texts: &mut Texts<'_, '_>, port: &PortAt) -> Presence<Arc<str>> {
     let ask = texts.ask;
     let device = format!("{}/{}", device::CLASS, port.device);
     // Soft-RoCE names the device that it sits on.
@@ -179,7 +187,7 @@ fn netdev_of(texts: &mut Texts<'_, '_>, port: &PortAt) -> Presence<Arc<str>> {
         return Presence::Present(name, origin);
     }
     // The GIDs of InfiniBand have no network device.
-    let link_layer = ask.text(format!("{}/link_layer", port.dir));
+    let link_layer = texts.text(format!("{}/link_layer", port.dir));
     if link_layer
         .known()
         .is_some_and(|layer| &**layer == "Ethernet")

@@ -1,5 +1,6 @@
 //! PCI functions that can do RDMA: what a machine should have, beside what its kernel made of it.
 
+pub mod place;
 #[cfg(test)]
 mod tests;
 
@@ -10,7 +11,8 @@ use crate::fact::function::{self, PciClass};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject};
 use crate::source::Question;
 
-const DEVICES: &str = "/sys/bus/pci/devices";
+/// The functions of the bus.
+pub(super) const DEVICES: &str = "/sys/bus/pci/devices";
 
 /// The probe.
 pub const PROBE: Probe = Probe {
@@ -70,8 +72,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
                 continue;
             }
         };
-        // Network controllers, and the InfiniBand serial bus controllers of old.
-        if number >> 16 == 0x02 || number >> 8 == 0x0c06 {
+        if is_adapter_class(number) {
             let origin = Origin::Asked(Question::read(format!("{dir}/class")));
             if let Some(gap) = candidate(ask, facts, node, name, &dir, number, origin)
                 && matches!(membership, Membership::Known(_))
@@ -91,6 +92,58 @@ fn class_of(number: u64) -> PciClass {
     }
 }
 
+/// Whether a class is one that an adapter can have: network controllers, and the InfiniBand serial bus controllers of old.
+pub(super) fn is_adapter_class(number: u64) -> bool {
+    number >> 16 == 0x02 || number >> 8 == 0x0c06
+}
+
+/// What tells whether a function can do RDMA.
+pub(super) struct Signs {
+    class: PciClass,
+    vendor: Fact<u64>,
+    driver: Presence<Arc<str>>,
+    rdma: Fact<bool>,
+}
+
+impl Signs {
+    /// Asks for them.
+    pub(super) fn ask(ask: &Ask<'_>, dir: &str, class: u64) -> Self {
+        let vendor = ask.parse(format!("{dir}/vendor"), super::whole_number);
+        let driver = ask.link_name(format!("{dir}/driver"));
+        let rdma = match ask.names_if_any(format!("{dir}/infiniband")) {
+            Presence::Present(names, origin) => Fact::Known(!names.is_empty(), origin),
+            Presence::Absent(origin) => Fact::Known(false, origin),
+            Presence::Unknown(gap) => Fact::Unknown(gap),
+        };
+        Signs {
+            class: class_of(class),
+            vendor,
+            driver,
+            rdma,
+        }
+    }
+
+    /// Whether the driver's hardware always has RDMA.
+    fn rdma_driver(&self) -> bool {
+        matches!(&self.driver, Presence::Present(name, _) if RDMA_DRIVERS.contains(&&**name))
+    }
+
+    /// Whether the function can do RDMA; a gap where nobody knows.
+    pub(super) fn can_rdma(&self) -> Result<bool, Gap> {
+        if self.class == PciClass::InfiniBand
+            || self.vendor.known() == Some(&MELLANOX)
+            || self.rdma_driver()
+            || self.rdma.known() == Some(&true)
+        {
+            return Ok(true);
+        }
+        match (&self.vendor, &self.driver) {
+            (Fact::Unknown(gap), _) | (_, Presence::Unknown(gap)) => Err(gap.clone()),
+            _ => Ok(false),
+        }
+    }
+}
+
 /// Asks further, and makes the instance where the function can do RDMA; a gap where nobody knows whether it can.
 fn candidate(
     ask: &Ask<'_>,
@@ -101,31 +154,19 @@ fn candidate(
     number: u64,
     class_origin: Origin,
 ) -> Option<Gap> {
-    let class = class_of(number);
-    let vendor = ask.parse(format!("{dir}/vendor"), super::whole_number);
-    let driver = ask.link_name(format!("{dir}/driver"));
-    let rdma = match ask.names_if_any(format!("{dir}/infiniband")) {
-        Presence::Present(names, origin) => Fact::Known(!names.is_empty(), origin),
-        Presence::Absent(origin) => Fact::Known(false, origin),
-        Presence::Unknown(gap) => Fact::Unknown(gap),
-    };
-    let bound_to = match &driver {
-        Presence::Present(name, _) => Some(Arc::clone(name)),
-        _ => None,
-    };
-    let rdma_driver = bound_to
-        .as_deref()
-        .is_some_and(|d| RDMA_DRIVERS.contains(&d));
-    let counts = class == PciClass::InfiniBand
-        || vendor.known() == Some(&MELLANOX)
-        || rdma_driver
-        || rdma.known() == Some(&true);
-    if !counts {
-        return match (vendor, driver) {
-            (Fact::Unknown(gap), _) | (_, Presence::Unknown(gap)) => Some(gap),
-            _ => None,
-        };
+    let signs = Signs::ask(ask, dir, number);
+    let rdma_driver = signs.rdma_driver();
+    match signs.can_rdma() {
+        Ok(true) => {}
+        Ok(false) => return None,
+        Err(gap) => return Some(gap),
     }
+    let Signs {
+        class,
+        vendor,
+        driver,
+        rdma,
+    } = signs;
 
     let id = facts.instance(Subject::Function, node, name);
     let physfn = ask.link_name(format!("{dir}/physfn"));
@@ -171,6 +212,8 @@ fn candidate(
     facts.set(id, function::DRIVER, driver);
     facts.set(id, function::VIRTUAL_FUNCTION, virtual_function);
     facts.set(id, function::RDMA_EXPECTED, expected);
+    facts.set(id, function::PATH, place::path(ask, dir));
+    facts.set(id, function::NUMA_NODE, place::numa_node(ask, dir));
     None
 }
 

@@ -1,14 +1,538 @@
-//! PFC, ECN, DSCP and traffic classes of RoCE.
+//! PFC, ECN, DSCP and traffic classes of RoCE: what the node sets, and what its adapters count of pauses and drops.
 
-use super::{Ask, BUDGET, Probe};
-use crate::fact::{Facts, Id};
+pub(super) mod dcb;
+mod parse;
+#[cfg(test)]
+mod tests;
 
-/// The probe.
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::device::{self, PortAt};
+use super::netdev::{NET, Texts, netdev_of};
+use super::{Ask, Probe};
+use crate::fact::netdev::{self, Trust};
+use crate::fact::port::{self, CmaMode};
+use crate::fact::{Fact, Facts, Gap, Id, Origin, PerSecond, Presence, Subject, Why};
+use crate::source::{Answer, Errno, Micros, Question, Refusal};
+use dcb::{Dcb, EIGHT};
+
+/// The probe. An adapter's statistics take its firmware some milliseconds.
 pub const PROBE: Probe = Probe {
     name: "qos",
     about: "PFC, ECN, DSCP and traffic classes of RoCE",
-    budget: BUDGET,
+    budget: Duration::from_secs(5),
     run,
 };
 
-fn run(_ask: &Ask<'_>, _facts: &mut Facts, _node: Id) {}
+const CONFIGFS: &str = "/sys/kernel/config/rdma_cm";
+/// Devices below each other (VLAN on bond on ports), beyond which nothing is followed.
+const STACK: u32 = 4;
+
+fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
+    let (ports, _) = device::ports(ask, facts, node);
+    let mut texts = Texts::new(ask);
+    let mut configured: Option<Presence<Arc<[Arc<str>]>>> = None;
+    let mut found: BTreeMap<Arc<str>, bool> = BTreeMap::new();
+    for port in &ports {
+        let layer = texts.text(format!("{}/link_layer", port.dir));
+        if layer.known().is_none_or(|layer| &**layer != "Ethernet") {
+            continue;
+        }
+        forced_class(ask, facts, port);
+        let configured = configured.get_or_insert_with(|| rdma_cm(ask));
+        connection_manager(ask, facts, port, configured);
+        if let Presence::Present(name, _) = netdev_of(&mut texts, port) {
+            let driver = ask.link_name(format!("{}/{}/device/driver", device::CLASS, port.device));
+            let mlx5 = matches!(driver, Presence::Present(driver, _) if &*driver == "mlx5_core");
+            *found.entry(name).or_default() |= mlx5;
+        }
+    }
+    let mut first = Vec::new();
+    for (name, mlx5) in found {
+        let id = facts.instance(Subject::Netdev, node, &name);
+        let below = below(ask, &name);
+        let dcb = combined(&below, |leaf| bridging(ask, leaf), &name);
+        state_bridging(facts, id, &dcb, mlx5);
+        congestion(ask, facts, id, &below);
+        pauses(ask, facts, id, &below);
+        first.push((id, count(ask, facts, id, below)));
+    }
+    again(ask, facts, &first);
+}
+
+/// What the vendor's mlx5 sends whatever the application wants: `tcd->val` of its sysfs class `tc`.
+fn forced_class(ask: &Ask<'_>, facts: &mut Facts, port: &PortAt) {
+    let dir = format!("{}/{}/tc", device::CLASS, port.device);
+    let (forced, class) = match ask.exists(&dir) {
+        Fact::Known(false, origin) => (Fact::Known(false, origin), None),
+        Fact::Known(true, _) => {
+            let path = format!("{dir}/{}/traffic_class", port.number);
+            let class = ask.parse(path, parse::forced_class);
+            (
+                class.clone().map(|class| class.is_some()),
+                match class {
+                    Fact::Known(Some(class), origin) => Some(Fact::Known(class, origin)),
+                    Fact::Known(None, _) => None,
+                    Fact::Unknown(gap) => Some(Fact::Unknown(gap)),
+                },
+            )
+        }
+        Fact::Unknown(gap) => (Fact::Unknown(gap.clone()), Some(Fact::Unknown(gap))),
+    };
+    facts.set(port.id, port::CLASS_FORCED, forced);
+    if let Some(class) = class {
+        facts.set(port.id, port::FORCED_CLASS, class);
+    }
+}
+
+/// The devices that somebody has set rdma_cm's defaults for. Making a directory there is how one sets them: none is made here.
+fn rdma_cm(ask: &Ask<'_>) -> Presence<Arc<[Arc<str>]>> {
+    let (parent, _) = CONFIGFS.rsplit_once('/').unwrap_or_default();
+    match ask.names_if_any(parent) {
+        Presence::Present(names, origin) if names.is_empty() => Presence::Unknown(Gap {
+            why: Why::NotUnderstood("configfs is not mounted".into()),
+            origin,
+        }),
+        Presence::Unknown(gap) => Presence::Unknown(gap),
+        _ => ask.names_if_any(CONFIGFS),
+    }
+}
+
+fn connection_manager(
+    ask: &Ask<'_>,
+    facts: &mut Facts,
+    port: &PortAt,
+    configured: &Presence<Arc<[Arc<str>]>>,
+) {
+    let none = |facts: &mut Facts, origin: &Origin| {
+        let origin = || origin.clone();
+        facts.set(
+            port.id,
+            port::CMA_MODE,
+            Fact::Known(CmaMode::Default, origin()),
+        );
+        facts.set(port.id, port::CMA_TOS_SET, Fact::Known(false, origin()));
+    };
+    match configured {
+        Presence::Present(names, _) if names.contains(&port.device) => {
+            let dir = format!("{CONFIGFS}/{}/ports/{}", port.device, port.number);
+            let mode = ask.parse(format!("{dir}/default_roce_mode"), parse::roce_mode);
+            facts.set(port.id, port::CMA_MODE, mode);
+            let tos = ask.parse(format!("{dir}/default_roce_tos"), super::whole_number);
+            facts.set(port.id, port::CMA_TOS_SET, tos.clone().map(|tos| tos != 0));
+            facts.set(port.id, port::CMA_TOS, tos);
+        }
+        Presence::Present(_, origin) | Presence::Absent(origin) => none(facts, origin),
+        Presence::Unknown(gap) => {
+            facts.set(port.id, port::CMA_MODE, Fact::Unknown(gap.clone()));
+            facts.set(port.id, port::CMA_TOS_SET, Fact::Unknown(gap.clone()));
+        }
+    }
+}
+
+/// The devices that a netdev's packets leave by: itself, or the members of a bond, of a VLAN's bond.
+fn below(ask: &Ask<'_>, name: &Arc<str>) -> Result<Vec<Arc<str>>, Gap> {
+    let mut level = vec![Arc::clone(name)];
+    for _ in 0..STACK {
+        let mut next: Vec<Arc<str>> = Vec::new();
+        let mut deeper = false;
+        for one in &level {
+            match ask.names(format!("{NET}/{one}")) {
+                Fact::Known(entries, _) => {
+                    let lower = entries.iter().filter_map(|e| e.strip_prefix("lower_"));
+                    let before = next.len();
+                    for lower in lower.map(Arc::from) {
+                        if !next.contains(&lower) {
+                            next.push(lower);
+                        }
+                    }
+                    match next.len() == before {
+                        true => next.push(Arc::clone(one)),
+                        false => deeper = true,
+                    }
+                }
+                Fact::Unknown(gap) => return Err(gap),
+            }
+        }
+        level = next;
+        if !deeper {
+            break;
+        }
+    }
+    Ok(level)
+}
+
+/// What all devices say alike; a gap where they differ, or where one does not say it.
+fn combined<T: PartialEq + Clone>(
+    below: &Result<Vec<Arc<str>>, Gap>,
+    look: impl Fn(&str) -> Fact<T>,
+    name: &str,
+) -> Fact<T> {
+    let leaves = match below {
+        Ok(leaves) => leaves,
+        Err(gap) => return Fact::Unknown(gap.clone()),
+    };
+    // Each is asked, whatever the others say: the questions must not depend on an order of replies.
+    let all: Vec<Fact<T>> = leaves.iter().map(|leaf| look(leaf)).collect();
+    if let Some(open) = all.iter().find(|fact| fact.known().is_none()) {
+        return open.clone();
+    }
+    match all.split_first() {
+        Some((first, rest)) if rest.iter().all(|other| other.known() == first.known()) => {
+            first.clone()
+        }
+        _ => Fact::Unknown(Gap {
+            why: Why::NotUnderstood(format!("the devices below {name} differ").into()),
+            origin: Origin::derived(format!("the devices below {name}")),
+        }),
+    }
+}
+
+/// The bridging of one device; `None` where its driver has none.
+fn bridging(ask: &Ask<'_>, leaf: &str) -> Fact<Option<Dcb>> {
+    let question = Question::netlink("route/getdcb", [("netdev", leaf.into())]);
+    match ask.bytes(question.clone()) {
+        Fact::Known(bytes, origin) => match Dcb::read(&bytes) {
+            Ok(dcb) => Fact::Known(Some(dcb), origin),
+            Err(what) => Fact::Unknown(Gap::not_understood(&question, what)),
+        },
+        Fact::Unknown(gap) if gap.why == Why::Refused(Refusal::Errno(Errno::EOPNOTSUPP)) => {
+            Fact::Known(None, gap.origin)
+        }
+        Fact::Unknown(gap) => Fact::Unknown(gap),
+    }
+}
+
+fn state_bridging(facts: &mut Facts, id: Id, dcb: &Fact<Option<Dcb>>, mlx5: bool) {
+    let (dcb, origin) = match dcb {
+        Fact::Known(dcb, origin) => (dcb, origin),
+        Fact::Unknown(gap) => {
+            facts.set(id, netdev::DCB, Fact::Unknown(gap.clone()));
+            for key in [netdev::PFC, netdev::DSCP_PRIORITIES, netdev::SCHEDULING] {
+                facts.set(id, key, Fact::Unknown(gap.clone()));
+            }
+            facts.set(id, netdev::PFC_COUNT, Fact::Unknown(gap.clone()));
+            facts.set(id, netdev::SWITCH_ANNOUNCES, Fact::Unknown(gap.clone()));
+            facts.set(id, netdev::TRUST, Fact::Unknown(gap.clone()));
+            facts.set(id, netdev::DCBX_HOST, Fact::Unknown(gap.clone()));
+            return;
+        }
+    };
+    let known = |value: Arc<[Arc<str>]>| Fact::Known(value, origin.clone());
+    let silent = |what: &str| Gap {
+        why: Why::NotUnderstood(format!("the driver does not say {what}").into()),
+        origin: origin.clone(),
+    };
+    facts.set(id, netdev::DCB, Fact::Known(dcb.is_some(), origin.clone()));
+    let Some(dcb) = dcb else {
+        // What a driver cannot do, it does not do.
+        facts.set(id, netdev::PFC, known(Arc::new([])));
+        facts.set(id, netdev::PFC_COUNT, Fact::Known(0, origin.clone()));
+        let announces = Fact::Known(false, origin.clone());
+        facts.set(id, netdev::SWITCH_ANNOUNCES, announces);
+        return;
+    };
+    let pfc = match &dcb.pfc {
+        Some(pfc) => known(words(pfc)),
+        None => Fact::Unknown(silent("which priorities have PFC")),
+    };
+    facts.set(id, netdev::PFC_COUNT, pfc.clone().map(|p| p.len() as u64));
+    facts.set(id, netdev::PFC, pfc);
+    let announces = Fact::Known(dcb.peer_pfc.is_some(), origin.clone());
+    facts.set(id, netdev::SWITCH_ANNOUNCES, announces);
+    if let Some(peer) = &dcb.peer_pfc {
+        facts.set(id, netdev::SWITCH_PFC, known(words(peer)));
+    }
+    let trust = match dcb.trusts_dscp(mlx5) {
+        Some(true) => Fact::Known(Trust::Dscp, origin.clone()),
+        Some(false) => Fact::Known(Trust::Pcp, origin.clone()),
+        None => Fact::Unknown(silent("what it trusts")),
+    };
+    facts.set(id, netdev::TRUST, trust);
+    facts.set(
+        id,
+        netdev::DSCP_PRIORITIES,
+        known(dscp_map(&dcb.dscp, mlx5)),
+    );
+    let scheduling = match &dcb.ets {
+        Some(ets) => known(scheduling(ets)),
+        None => Fact::Unknown(silent("how classes are scheduled")),
+    };
+    facts.set(id, netdev::SCHEDULING, scheduling);
+    let (buffers, sizes) = match &dcb.buffers {
+        Some(buffers) => (
+            known(words(&buffers.of_priority)),
+            known(words(&buffers.size)),
+        ),
+        None => {
+            let gap = silent("its buffers");
+            (Fact::Unknown(gap.clone()), Fact::Unknown(gap))
+        }
+    };
+    facts.set(id, netdev::BUFFERS, buffers);
+    facts.set(id, netdev::BUFFER_SIZES, sizes);
+    let host = match dcb.host {
+        Some(host) => Fact::Known(host, origin.clone()),
+        None => Fact::Unknown(silent("who negotiates")),
+    };
+    facts.set(id, netdev::DCBX_HOST, host);
+}
+
+fn words<T: ToString>(items: &[T]) -> Arc<[Arc<str>]> {
+    items
+        .iter()
+        .map(|item| Arc::from(item.to_string()))
+        .collect()
+}
+
+/// The priority of each DSCP. mlx5 sets the priority of a DSCP to 0 when its entry is deleted, so one without an entry has 0.
+fn dscp_map(entries: &[(u8, u8)], mlx5: bool) -> Arc<[Arc<str>]> {
+    (0..64)
+        .map(|dscp| {
+            let mut own = entries.iter().filter(|(entry, _)| *entry == dscp);
+            match (own.next(), own.next()) {
+                (Some((_, priority)), None) => priority.to_string().into(),
+                (None, _) if mlx5 && !entries.is_empty() => "0".into(),
+                // None, or several: which one holds is the driver's own.
+                _ => "-".into(),
+            }
+        })
+        .collect()
+}
+
+fn scheduling(ets: &dcb::Ets) -> Arc<[Arc<str>]> {
+    let one = |priority: usize| -> Arc<str> {
+        let class = usize::from(*ets.class.get(priority).unwrap_or(&0));
+        match (ets.algorithm.get(class), ets.share.get(class)) {
+            (Some(0), _) => "strict".into(),
+            (Some(1), _) => "shaper".into(),
+            (Some(2), Some(share)) => share.to_string().into(),
+            (Some(255), _) => "vendor".into(),
+            _ => "-".into(),
+        }
+    };
+    (0..EIGHT).map(one).collect()
+}
+
+/// DCQCN by priority: `ecn/roce_np` (notification point: the receiver) and `ecn/roce_rp` (reaction point: the sender).
+fn congestion(ask: &Ask<'_>, facts: &mut Facts, id: Id, below: &Result<Vec<Arc<str>>, Gap>) {
+    let name = facts.name(id).to_owned();
+    let switched = combined(
+        below,
+        |leaf| ask.exists(&format!("{NET}/{leaf}/ecn")),
+        &name,
+    );
+    facts.set(id, netdev::ECN_SWITCHED, switched.clone());
+    if switched.known() != Some(&true) {
+        return;
+    }
+    for (point, key) in [
+        ("roce_np", netdev::ECN_NOTIFIES),
+        ("roce_rp", netdev::ECN_REACTS),
+    ] {
+        let on = combined(below, |leaf| priorities(ask, leaf, point), &name);
+        facts.set(id, key, on);
+    }
+}
+
+fn priorities(ask: &Ask<'_>, leaf: &str, point: &str) -> Fact<Arc<[Arc<str>]>> {
+    let dir = format!("{NET}/{leaf}/ecn/{point}/enable");
+    let mut on: Vec<Arc<str>> = Vec::new();
+    let mut open = None;
+    for priority in 0..EIGHT {
+        match ask.parse(format!("{dir}/{priority}"), parse::on_or_off) {
+            Fact::Known(true, _) => on.push(priority.to_string().into()),
+            Fact::Known(false, _) => {}
+            Fact::Unknown(gap) => open = Some(gap),
+        }
+    }
+    match open {
+        Some(gap) => Fact::Unknown(gap),
+        None => Fact::Known(on.into(), Origin::Asked(Question::list(dir))),
+    }
+}
+
+/// Pause of the whole link; a driver that does not know it does not do it.
+fn pauses(ask: &Ask<'_>, facts: &mut Facts, id: Id, below: &Result<Vec<Arc<str>>, Gap>) {
+    let look = |leaf: &str| {
+        let question = Question::call("ethtool_pause", [("netdev", leaf.into())]);
+        match ask.value(question.clone()) {
+            Fact::Known(value, _) => {
+                let on = |member: &str| value.get(member).and_then(Value::as_u64);
+                match (on("rx"), on("tx")) {
+                    (Some(rx), Some(tx)) => {
+                        Fact::Known((rx != 0, tx != 0), Origin::Asked(question))
+                    }
+                    _ => Fact::Unknown(Gap::not_understood(&question, "no rx and tx in it")),
+                }
+            }
+            Fact::Unknown(gap) if gap.why == Why::Refused(Refusal::Errno(Errno::EOPNOTSUPP)) => {
+                Fact::Known((false, false), gap.origin)
+            }
+            Fact::Unknown(gap) => Fact::Unknown(gap),
+        }
+    };
+    let pause = combined(below, look, facts.name(id));
+    facts.set(id, netdev::PAUSE_RX, pause.clone().map(|(rx, _)| rx));
+    facts.set(id, netdev::PAUSE_TX, pause.map(|(_, tx)| tx));
+}
+
+/// A reading of a device's statistics.
+struct Reading {
+    question: Question,
+    at: Micros,
+    said: Result<Arc<Value>, Gap>,
+}
+
+fn reading(ask: &Ask<'_>, leaf: &str) -> Reading {
+    let question = Question::call("ethtool_statistics", [("netdev", leaf.into())]);
+    let reply = ask.raw(&question);
+    let said = match reply.said {
+        Ok(Answer::Value(value)) => Ok(value),
+        Ok(_) => Err(Gap::not_understood(&question, "the reply is no JSON value")),
+        Err(refusal) => Err(Gap::refused(&question, refusal)),
+    };
+    Reading {
+        question,
+        at: reply.at,
+        said,
+    }
+}
+
+/// The statistics of a netdev's devices at the first reading, and what they say since the driver was loaded.
+fn count(
+    ask: &Ask<'_>,
+    facts: &mut Facts,
+    id: Id,
+    below: Result<Vec<Arc<str>>, Gap>,
+) -> Vec<Reading> {
+    let leaves = match below {
+        Ok(leaves) => leaves,
+        Err(gap) => {
+            facts.set(id, netdev::COUNTS_DROPS, Fact::Unknown(gap));
+            return Vec::new();
+        }
+    };
+    let readings: Vec<Reading> = leaves.iter().map(|leaf| reading(ask, leaf)).collect();
+    let total = |name: &str| sum(&readings, |value| value.get(name).and_then(Value::as_u64));
+    let discards = total("rx_discards_phy");
+    let counts = match &discards {
+        Fact::Known(_, origin) => Fact::Known(true, origin.clone()),
+        Fact::Unknown(gap) => match &gap.why {
+            // The device answered, and has no such statistic; or it has no statistics at all.
+            Why::NotUnderstood(_) | Why::Refused(Refusal::Errno(Errno::EOPNOTSUPP)) => {
+                Fact::Known(false, gap.origin.clone())
+            }
+            _ => Fact::Unknown(gap.clone()),
+        },
+    };
+    facts.set(id, netdev::COUNTS_DROPS, counts);
+    facts.set(id, netdev::DISCARDS, discards);
+    // Adapters that cannot watch for stalls have none of them.
+    let storms = sum(&readings, |value| {
+        let storms = value.get("tx_pause_storm_error_events");
+        value.get("rx_discards_phy")?;
+        Some(storms.and_then(Value::as_u64).unwrap_or(0))
+    });
+    facts.set(id, netdev::PAUSE_STORMS, storms);
+    readings
+}
+
+/// A statistic summed over a netdev's devices, each of which has to have it.
+fn sum(readings: &[Reading], look: impl Fn(&Value) -> Option<u64>) -> Fact<u64> {
+    let mut total = 0u64;
+    let mut origin = Origin::derived("the statistics of no device");
+    for reading in readings {
+        origin = Origin::Asked(reading.question.clone());
+        match reading.said.as_ref().map(|value| look(value)) {
+            Ok(Some(value)) => total = total.saturating_add(value),
+            Ok(None) => {
+                return Fact::Unknown(Gap::not_understood(&reading.question, "it is not in it"));
+            }
+            Err(gap) => return Fact::Unknown(gap.clone()),
+        }
+    }
+    Fact::Known(total, origin)
+}
+
+/// Pause frames sent: of the link where they are counted so, and of each priority.
+fn pauses_sent(value: &Value) -> Option<u64> {
+    let number = |name: &str| value.get(name).and_then(Value::as_u64);
+    // tx_pause_ctrl_phy counts those of the priorities too.
+    number("tx_pause_ctrl_phy").or_else(|| {
+        let all = (0..EIGHT).filter_map(|p| number(&format!("tx_prio{p}_pause")));
+        all.reduce(u64::saturating_add)
+    })
+}
+
+/// Reads the statistics again where a sample was asked for.
+fn again(ask: &Ask<'_>, facts: &mut Facts, first: &[(Id, Vec<Reading>)]) {
+    let counted = first
+        .iter()
+        .any(|(_, readings)| readings.iter().any(|r| r.said.is_ok()));
+    if !counted {
+        return;
+    }
+    let pause = Question::Wait("sample".into());
+    let waited = ask.raw(&pause).said;
+    for (id, before) in first {
+        let sampled = match &waited {
+            Ok(_) => Fact::Known(true, Origin::Asked(pause.clone())),
+            Err(Refusal::NotAsked(_)) => Fact::Known(false, Origin::Asked(pause.clone())),
+            Err(refusal) => Fact::Unknown(Gap::refused(&pause, refusal.clone())),
+        };
+        facts.set(*id, netdev::SAMPLED, sampled);
+        if let Err(refusal) = &waited {
+            let gap = Gap::refused(&pause, refusal.clone());
+            facts.set(*id, netdev::DISCARD_RATE, Fact::Unknown(gap.clone()));
+            facts.set(*id, netdev::PAUSE_SENT_RATE, Fact::Unknown(gap));
+            continue;
+        }
+        let after: Vec<Reading> = before
+            .iter()
+            .filter(|reading| reading.said.is_ok())
+            .filter_map(|reading| match &reading.question {
+                Question::Call(call) => Some(self::reading(ask, call.text("netdev")?)),
+                _ => None,
+            })
+            .collect();
+        let discards = |value: &Value| value.get("rx_discards_phy").and_then(Value::as_u64);
+        let rate = rate(before, &after, discards);
+        facts.set(*id, netdev::DISCARD_RATE, rate);
+        let rate = self::rate(before, &after, pauses_sent);
+        facts.set(*id, netdev::PAUSE_SENT_RATE, rate);
+    }
+}
+
+/// The increase of a statistic over the time between its readings.
+fn rate(
+    before: &[Reading],
+    after: &[Reading],
+    look: impl Fn(&Value) -> Option<u64>,
+) -> Fact<PerSecond> {
+    let (was, is) = match (sum(before, &look), sum(after, &look)) {
+        (Fact::Known(was, _), Fact::Known(is, origin)) => (was, (is, origin)),
+        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => return Fact::Unknown(gap),
+    };
+    let (Some(one), Some(two)) = (before.first(), after.first()) else {
+        return Fact::Unknown(Gap::missing("a second reading"));
+    };
+    let window = two.at.checked_sub(one.at).filter(|window| *window > 0);
+    match (is.0.checked_sub(was), window) {
+        (Some(rise), Some(window)) => {
+            Fact::Known(PerSecond(rise as f64 / (window as f64 / 1e6)), is.1)
+        }
+        (None, _) => {
+            let what = format!("it went down, from {was} to {}", is.0);
+            Fact::Unknown(Gap::not_understood(&two.question, what))
+        }
+        (_, None) => {
+            let what = "no time between the two readings";
+            Fact::Unknown(Gap::not_understood(&two.question, what))
+        }
+    }
+}

@@ -1,7 +1,19 @@
 //! Routing and ARP of several rails, bonds.
 
-use super::{Ask, BUDGET, Probe};
-use crate::fact::{Facts, Id};
+mod bonding;
+mod routing;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::device::{self, PortAt};
+use super::netdev::{NET, Texts, netdev_of};
+use super::{Ask, BUDGET, Probe, whole_number};
+use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, Why, bond, netdev};
+use crate::source::{Errno, Question, Refusal};
+use routing::{Network, Route, Rule};
 
 /// The probe.
 pub const PROBE: Probe = Probe {
@@ -11,4 +23,295 @@ pub const PROBE: Probe = Probe {
     run,
 };
 
-fn run(_ask: &Ask<'_>, _facts: &mut Facts, _node: Id) {}
+const CONF: &str = "/proc/sys/net/ipv4/conf";
+/// Devices below each other (VLAN on bond on ports), beyond which nothing is followed.
+const STACK: u32 = 4;
+
+fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
+    let (ports, membership) = device::ports(ask, facts, node);
+    let mut open = match membership {
+        Membership::Known(_) => None,
+        Membership::Unknown(gap) => Some(gap),
+    };
+    let mut texts = Texts::new(ask);
+    let mut rails: BTreeSet<Arc<str>> = BTreeSet::new();
+    let mut adapters: BTreeSet<Arc<str>> = BTreeSet::new();
+    for port in &ports {
+        match rail_of(&mut texts, port) {
+            Ok(Some(name)) => {
+                // Only soft-RoCE has the file `parent`.
+                let parent = texts.text(format!("{}/{}/parent", device::CLASS, port.device));
+                if parent.known().is_none() {
+                    adapters.insert(Arc::clone(&name));
+                }
+                rails.insert(name);
+            }
+            Ok(None) => {}
+            Err(gap) => open = Some(gap),
+        }
+    }
+    // One rail has nobody to share a network with.
+    if rails.len() > 1 {
+        addressing(ask, facts, node, &rails);
+        let all = Arp::of(ask, "all");
+        for name in &rails {
+            let id = facts.instance(Subject::Netdev, node, name);
+            Arp::of(ask, name).in_force(&all, facts, id);
+        }
+    }
+    bonds(ask, facts, node, (&rails, &adapters), open);
+}
+
+/// The netdev of an Ethernet port; none where the port is of another kind, or has none.
+fn rail_of(texts: &mut Texts<'_, '_>, port: &PortAt) -> Result<Option<Arc<str>>, Gap> {
+    match texts.text(format!("{}/link_layer", port.dir)) {
+        Fact::Known(layer, _) if &*layer != "Ethernet" => return Ok(None),
+        Fact::Known(..) => {}
+        Fact::Unknown(gap) => return Err(gap),
+    }
+    match netdev_of(texts, port) {
+        Presence::Present(name, _) => Ok(Some(name)),
+        Presence::Absent(_) => Ok(None),
+        Presence::Unknown(gap) => Err(gap),
+    }
+}
+
+/// The networks of each rail, and by which rail the kernel answers a peer in them.
+fn addressing(ask: &Ask<'_>, facts: &mut Facts, node: Id, rails: &BTreeSet<Arc<str>>) {
+    let routes = ask
+        .bytes(Question::netlink("route/getroute", []))
+        .and_then(|bytes| routing::routes(&bytes));
+    let rules = match ask.bytes(Question::netlink("route/getrule", [])) {
+        Fact::Unknown(gap) if gap.why == Why::Refused(Refusal::Errno(Errno::EOPNOTSUPP)) => {
+            Fact::Known(routing::one_table(), gap.origin)
+        }
+        said => said.and_then(|bytes| routing::rules(&bytes)),
+    };
+    let mut indexes: BTreeMap<u32, Arc<str>> = BTreeMap::new();
+    let mut of: Vec<(Id, Fact<u32>)> = Vec::new();
+    for name in rails {
+        let id = facts.instance(Subject::Netdev, node, name);
+        let index = ask.parse(format!("{NET}/{name}/ifindex"), |text| {
+            u32::try_from(whole_number(text)?).map_err(|_| format!("{text:?} is no index"))
+        });
+        if let Fact::Known(index, _) = index {
+            indexes.insert(index, Arc::clone(name));
+        }
+        of.push((id, index));
+    }
+    for (id, index) in of {
+        let (index, routes, origin) = match (&index, &routes) {
+            (Fact::Known(index, _), Fact::Known(routes, origin)) => (*index, routes, origin),
+            (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => {
+                facts.set(id, netdev::NETWORKS, Fact::Unknown(gap.clone()));
+                facts.set(id, netdev::ADDRESSES, Fact::Unknown(gap.clone()));
+                facts.set(id, netdev::ANSWERS_BY, Fact::Unknown(gap.clone()));
+                facts.set(id, netdev::ANSWERS_ITSELF, Fact::Unknown(gap.clone()));
+                continue;
+            }
+        };
+        let own = networks(routes, index);
+        let list = |each: BTreeSet<String>| -> Arc<[Arc<str>]> {
+            each.into_iter().map(Arc::from).collect()
+        };
+        let nets = list(own.iter().map(|(net, _)| net.to_string()).collect());
+        facts.set(id, netdev::NETWORKS, Fact::Known(nets, origin.clone()));
+        let addresses = own.iter().filter_map(|(_, source)| source.as_ref());
+        let addresses = list(addresses.map(ToString::to_string).collect());
+        facts.set(
+            id,
+            netdev::ADDRESSES,
+            Fact::Known(addresses, origin.clone()),
+        );
+        let way = match &rules {
+            Fact::Known(rules, _) => answers(rules, routes, &own, index).map_err(|what| Gap {
+                why: Why::NotUnderstood(what.into()),
+                origin: origin.clone(),
+            }),
+            Fact::Unknown(gap) => Err(gap.clone()),
+        };
+        let (itself, by) = match way {
+            Ok(None) => (
+                Fact::Known(true, origin.clone()),
+                Fact::Known(facts.name(id).into(), origin.clone()),
+            ),
+            Ok(Some(other)) => {
+                let by: Arc<str> = match other.map(|index| (index, indexes.get(&index))) {
+                    Some((_, Some(name))) => Arc::clone(name),
+                    Some((index, None)) => format!("interface {index}").into(),
+                    None => "none".into(),
+                };
+                (
+                    Fact::Known(false, origin.clone()),
+                    Fact::Known(by, origin.clone()),
+                )
+            }
+            Err(gap) => (Fact::Unknown(gap.clone()), Fact::Unknown(gap)),
+        };
+        facts.set(id, netdev::ANSWERS_ITSELF, itself);
+        facts.set(id, netdev::ANSWERS_BY, by);
+    }
+}
+
+/// The networks that an interface is connected to, each with the address that it has there.
+fn networks(routes: &[Route], index: u32) -> Vec<(Network, Option<std::net::Ipv4Addr>)> {
+    let mut own: Vec<(Network, Option<std::net::Ipv4Addr>)> = Vec::new();
+    for route in routes {
+        let connected = !route.gateway && route.interfaces == [index] && route.to.length > 0;
+        if connected && !route.to.is_link_local() {
+            match own.iter_mut().find(|(net, _)| *net == route.to) {
+                // Of a network's routes in several tables, one names the address.
+                Some((_, source @ None)) => *source = route.source,
+                Some((_, Some(_))) if route.source.is_none() => {}
+                Some((_, source)) if *source == route.source => {}
+                _ => own.push((route.to, route.source)),
+            }
+        }
+    }
+    own
+}
+
+/// `None` where all of an interface's networks are answered by itself, else the other interface, or that there is no way.
+fn answers(
+    rules: &[Rule],
+    routes: &[Route],
+    own: &[(Network, Option<std::net::Ipv4Addr>)],
+    index: u32,
+) -> Result<Option<Option<u32>>, String> {
+    for (net, source) in own {
+        let way = routing::way(rules, routes, *source, *net)?;
+        if !way.contains(&index) {
+            return Ok(Some(way.first().copied()));
+        }
+    }
+    Ok(None)
+}
+
+/// The settings of one device, or those of `all`.
+struct Arp {
+    rp_filter: Fact<u64>,
+    ignore: Fact<u64>,
+    announce: Fact<u64>,
+    filter: Fact<u64>,
+}
+
+impl Arp {
+    fn of(ask: &Ask<'_>, whose: &str) -> Self {
+        let read = |what: &str| ask.parse(format!("{CONF}/{whose}/{what}"), whole_number);
+        Arp {
+            rp_filter: read("rp_filter"),
+            ignore: read("arp_ignore"),
+            announce: read("arp_announce"),
+            filter: read("arp_filter"),
+        }
+    }
+
+    /// What the kernel takes of `all` and of the device's own: the larger (`IN_DEV_MAXCONF`), of switches whether one is on.
+    fn in_force(self, all: &Arp, facts: &mut Facts, id: Id) {
+        let larger = |all: &Fact<u64>, own: Fact<u64>| match (all, own) {
+            (Fact::Known(all, origin), Fact::Known(own, _)) if *all > own => {
+                Fact::Known(*all, origin.clone())
+            }
+            (Fact::Known(..), own @ Fact::Known(..)) => own,
+            (Fact::Unknown(gap), _) => Fact::Unknown(gap.clone()),
+            (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
+        };
+        let rp_filter = larger(&all.rp_filter, self.rp_filter);
+        facts.set(id, netdev::RP_FILTER, rp_filter);
+        facts.set(id, netdev::ARP_IGNORE, larger(&all.ignore, self.ignore));
+        let announce = larger(&all.announce, self.announce);
+        facts.set(id, netdev::ARP_ANNOUNCE, announce);
+        let filter = larger(&all.filter, self.filter).map(|on| on > 0);
+        facts.set(id, netdev::ARP_FILTER, filter);
+    }
+}
+
+/// The bonds that carry a rail or a default route. Others are the machine's own business.
+fn bonds(
+    ask: &Ask<'_>,
+    facts: &mut Facts,
+    node: Id,
+    (rails, adapters): (&BTreeSet<Arc<str>>, &BTreeSet<Arc<str>>),
+    mut open: Option<Gap>,
+) {
+    let (masters, origin) = match bonding::masters(ask) {
+        Presence::Present(masters, origin) => (masters, origin),
+        Presence::Absent(origin) => {
+            facts.set_members(Subject::Bond, node, Membership::Known(origin));
+            return;
+        }
+        Presence::Unknown(gap) => {
+            facts.set_members(Subject::Bond, node, Membership::Unknown(gap));
+            return;
+        }
+    };
+    if masters.is_empty() {
+        facts.set_members(Subject::Bond, node, Membership::Known(origin));
+        return;
+    }
+    let mut carriers: BTreeSet<Arc<str>> = BTreeSet::new();
+    match ask.parse("/proc/net/route", super::netdev::default_routes) {
+        Fact::Known(names, _) => carriers.extend(names.iter().cloned()),
+        Fact::Unknown(gap) => open = open.or(Some(gap)),
+    }
+    let below_rails = stack(ask, rails, &mut open);
+    let below_adapters = stack(ask, adapters, &mut open);
+    let below_routes = stack(ask, &carriers, &mut open);
+    for name in &masters {
+        let members = bonding::members(ask, name);
+        let on = |below: &BTreeSet<Arc<str>>, ports: &BTreeSet<Arc<str>>| {
+            let members = members
+                .known()
+                .is_some_and(|members| members.iter().any(|member| ports.contains(member)));
+            members || below.contains(name)
+        };
+        let roce = on(&below_adapters, adapters);
+        if !on(&below_rails, rails) && !below_routes.contains(name) {
+            if let Fact::Unknown(gap) = members {
+                open = open.or(Some(gap));
+            }
+            continue;
+        }
+        let id = facts.instance(Subject::Bond, node, name);
+        let how = "the network devices of RoCE ports";
+        let roce = match (roce, &open) {
+            (false, Some(gap)) => Fact::Unknown(gap.clone()),
+            (roce, _) => Fact::derived(roce, how),
+        };
+        facts.set(id, bond::ROCE, roce);
+        bonding::describe(ask, facts, id, name, members);
+    }
+    let membership = match open {
+        None => Membership::Known(Origin::derived(
+            "the bonds, the network devices of RoCE ports and the default routes",
+        )),
+        Some(gap) => Membership::Unknown(gap),
+    };
+    facts.set_members(Subject::Bond, node, membership);
+}
+
+/// The devices and all that they are stacked on.
+fn stack(ask: &Ask<'_>, tops: &BTreeSet<Arc<str>>, open: &mut Option<Gap>) -> BTreeSet<Arc<str>> {
+    let mut seen = tops.clone();
+    let mut level: Vec<Arc<str>> = tops.iter().cloned().collect();
+    for _ in 0..STACK {
+        let mut next = Vec::new();
+        for name in level {
+            match ask.names(format!("{NET}/{name}")) {
+                Fact::Known(entries, _) => {
+                    let lower = entries.iter().filter_map(|e| e.strip_prefix("lower_"));
+                    next.extend(lower.map(Arc::from));
+                }
+                Fact::Unknown(gap) => {
+                    open.get_or_insert(gap);
+                }
+            }
+        }
+        next.retain(|name: &Arc<str>| seen.insert(Arc::clone(name)));
+        if next.is_empty() {
+            break;
+        }
+        level = next;
+    }
+    seen
+}

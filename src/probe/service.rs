@@ -1,14 +1,351 @@
-//! Services of the system.
+//! Services of the system: what systemd says of them, its files where it cannot be asked, and the processes.
+//!
+//! That a service does not run is known only in the kernel's first PID namespace: a container has no services of its own to speak
+//! of, and the host's are hidden from it.
 
-use super::{Ask, BUDGET, Probe};
-use crate::fact::{Facts, Id};
+mod parse;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use self::parse::Unit;
+use super::{Ask, Probe};
+use crate::fact::{
+    Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, Why, node, service,
+};
+use crate::source::{Errno, Question, Refusal};
 
 /// The probe.
 pub const PROBE: Probe = Probe {
     name: "service",
     about: "services of the system",
-    budget: BUDGET,
+    // systemd does not answer while it reads its units anew.
+    budget: Duration::from_secs(6),
     run,
 };
 
-fn run(_ask: &Ask<'_>, _facts: &mut Facts, _node: Id) {}
+/// A service, the units that make it up, and the name of its process as the kernel has it: cut to 15 bytes.
+struct Service {
+    name: &'static str,
+    units: &'static [&'static str],
+    /// `None` where the service is no process: it loads modules and is done.
+    process: Option<&'static str>,
+}
+
+const fn daemon(
+    name: &'static str,
+    units: &'static [&'static str],
+    process: &'static str,
+) -> Service {
+    Service {
+        name,
+        units,
+        process: Some(process),
+    }
+}
+
+/// The services that matter.
+const SERVICES: &[Service] = &[
+    Service {
+        name: "openibd",
+        units: &["openibd.service"],
+        process: None,
+    },
+    // NVIDIA's package names it opensmd.
+    daemon("opensm", &["opensm.service", "opensmd.service"], "opensm"),
+    // The socket alone is enough to have it started by the first who asks.
+    daemon("ibacm", &["ibacm.service", "ibacm.socket"], "ibacm"),
+    daemon("rdma-ndd", &["rdma-ndd.service"], "rdma-ndd"),
+    daemon(
+        "nvidia-fabricmanager",
+        &["nvidia-fabricmanager.service"],
+        "nv-fabricmanage",
+    ),
+    daemon(
+        "nvidia-persistenced",
+        &["nvidia-persistenced.service"],
+        "nvidia-persiste",
+    ),
+    daemon("nvidia-imex", &["nvidia-imex.service"], "nvidia-imex"),
+    daemon("irqbalance", &["irqbalance.service"], "irqbalance"),
+    daemon("numad", &["numad.service"], "numad"),
+    daemon("tuned", &["tuned.service"], "tuned"),
+];
+
+/// The service that NVSwitches need.
+const FABRIC_MANAGER: &str = "nvidia-fabricmanager";
+/// The service that keeps GPUs initialised.
+const PERSISTENCE: &str = "nvidia-persistenced";
+/// The inode number of the kernel's first PID namespace (`include/linux/proc_ns.h`).
+const FIRST_PID: &str = "pid:[4026531836]";
+/// Where systemd keeps a link for each unit that is active, since version 237.
+const ACTIVE_UNITS: &str = "/run/systemd/units";
+
+fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
+    let switches = nvswitches(ask);
+    facts.set(node, node::NVSWITCHES, switches.clone());
+    let outside = first_pid_namespace(ask);
+    let systemd = Systemd::ask(ask);
+    let driver = there(ask, Question::stat("/proc/driver/nvidia/version"));
+    // NVIDIA's services may run beside systemd, in a container that holds the driver: before one is missed, the processes are
+    // looked through. So they are where systemd says nothing.
+    let missed = |units: &[Unit]| {
+        let inactive = |name: &str| !units.iter().any(|u| u.id.starts_with(name) && u.active);
+        (switches.known().is_some_and(|n| *n > 0) && inactive(FABRIC_MANAGER))
+            || (driver.known() == Some(&true) && inactive(PERSISTENCE))
+    };
+    let processes = match &systemd {
+        Systemd::Says(units, _) if !missed(units) => None,
+        _ => Some(processes(ask)),
+    };
+    facts.set_members(
+        Subject::Service,
+        node,
+        Membership::Known(Origin::derived("the services that matter")),
+    );
+    for service in SERVICES {
+        let id = facts.instance(Subject::Service, node, service.name);
+        let name = Fact::derived(service.name.into(), "the services that matter");
+        facts.set(id, service::NAME, name);
+        let units = systemd.of(ask, service);
+        let active = active(service, &units, &processes, &outside);
+        facts.set(id, service::STATE, state(service, &units, &active));
+        facts.set(id, service::ACTIVE, active);
+        let inside = |fact: Fact<bool>| match (fact, &outside) {
+            // A container's own manager speaks of the container's services.
+            (Fact::Known(false, _), Fact::Known(false, _)) => Fact::Unknown(hidden()),
+            (Fact::Known(false, _), Fact::Unknown(gap)) => Fact::Unknown(gap.clone()),
+            (fact, _) => fact,
+        };
+        let enabled = match &systemd {
+            Systemd::Says(..) => units.clone().map(|u| u.iter().any(|u| u.enabled)),
+            Systemd::Files(_) => enabled_by_file(ask, service),
+        };
+        facts.set(id, service::ENABLED, inside(enabled));
+        let failed = units.map(|u| u.iter().any(|u| u.failed));
+        facts.set(id, service::FAILED, inside(failed));
+    }
+}
+
+fn hidden() -> Gap {
+    Gap::missing("which services the host runs: this is a container")
+}
+
+/// NVSwitches that are bound to their driver.
+fn nvswitches(ask: &Ask<'_>) -> Fact<u64> {
+    match ask.names_if_any("/sys/bus/pci/drivers/nvidia-nvswitch") {
+        Presence::Present(names, origin) => {
+            // Beside the functions there are `bind`, `module`, `new_id`, …
+            let functions = names.iter().filter(|name| name.contains(':')).count();
+            Fact::Known(functions as u64, origin)
+        }
+        Presence::Absent(origin) => Fact::Known(0, origin),
+        Presence::Unknown(gap) => Fact::Unknown(gap),
+    }
+}
+
+/// Whether all processes of the machine can be seen from here.
+fn first_pid_namespace(ask: &Ask<'_>) -> Fact<bool> {
+    match ask.link_name("/proc/self/ns/pid") {
+        Presence::Present(name, origin) => Fact::Known(&*name == FIRST_PID, origin),
+        Presence::Absent(origin) => Fact::Unknown(Gap {
+            why: Why::NotUnderstood("the kernel has no such namespaces".into()),
+            origin,
+        }),
+        Presence::Unknown(gap) => Fact::Unknown(gap),
+    }
+}
+
+/// What systemd says.
+enum Systemd {
+    /// The units, in the order in which they are listed here.
+    Says(Vec<Unit>, Origin),
+    /// It cannot be asked, and keeps its files in this way.
+    Files(Fact<bool>),
+}
+
+impl Systemd {
+    fn ask(ask: &Ask<'_>) -> Self {
+        let units: Vec<&str> = SERVICES.iter().flat_map(|s| s.units).copied().collect();
+        let mut argv = vec![
+            "systemctl",
+            "show",
+            "--no-pager",
+            "--property=Id,LoadState,ActiveState,SubState,UnitFileState",
+        ];
+        argv.extend(&units);
+        match ask.command(&argv, |text| parse::units(text, units.len())) {
+            Fact::Known(units, origin) => Systemd::Says(units, origin),
+            Fact::Unknown(_) => Systemd::Files(there(ask, Question::stat(ACTIVE_UNITS))),
+        }
+    }
+
+    /// What it says of a service's units.
+    fn of(&self, ask: &Ask<'_>, service: &Service) -> Fact<Vec<Unit>> {
+        let before = SERVICES.iter().take_while(|s| s.name != service.name);
+        let first: usize = before.map(|s| s.units.len()).sum();
+        match self {
+            Systemd::Says(units, origin) => {
+                let own = units.iter().skip(first).take(service.units.len());
+                Fact::Known(own.cloned().collect(), origin.clone())
+            }
+            Systemd::Files(Fact::Known(true, _)) => by_files(ask, service),
+            Systemd::Files(Fact::Known(false, origin)) => Fact::Unknown(Gap {
+                why: Why::NotUnderstood("systemd does not run here".into()),
+                origin: origin.clone(),
+            }),
+            Systemd::Files(Fact::Unknown(gap)) => Fact::Unknown(gap.clone()),
+        }
+    }
+}
+
+/// Whether something is there, where its absence needs no listing of what is beside it.
+fn there(ask: &Ask<'_>, question: Question) -> Fact<bool> {
+    match ask.raw(&question).said {
+        Ok(_) => Fact::Known(true, Origin::Asked(question)),
+        Err(Refusal::Errno(Errno::ENOENT | Errno::ENOTDIR)) => {
+            Fact::Known(false, Origin::Asked(question))
+        }
+        Err(refusal) => Fact::Unknown(Gap::refused(&question, refusal)),
+    }
+}
+
+/// The links that systemd keeps for its active units. Whether one failed they do not tell: that stays open.
+fn by_files(ask: &Ask<'_>, service: &Service) -> Fact<Vec<Unit>> {
+    let mut missing = None;
+    for unit in service.units {
+        let link = Question::link(format!("{ACTIVE_UNITS}/invocation:{unit}"));
+        match there(ask, link) {
+            Fact::Known(true, origin) => return Fact::Known(vec![Unit::active(unit)], origin),
+            Fact::Known(false, origin) => {
+                missing.get_or_insert(Gap {
+                    why: Why::NotUnderstood("systemd keeps no link for an active unit".into()),
+                    origin,
+                });
+            }
+            Fact::Unknown(gap) => missing = Some(gap),
+        }
+    }
+    match missing {
+        Some(gap) => Fact::Unknown(gap),
+        None => Fact::Unknown(Gap::missing("its units")),
+    }
+}
+
+/// Whether the unit is among those that the usual target starts. Asked of services without a process only: for the others nothing
+/// depends on it.
+fn enabled_by_file(ask: &Ask<'_>, service: &Service) -> Fact<bool> {
+    let Some(unit) = service.units.first().filter(|_| service.process.is_none()) else {
+        return Fact::Unknown(Gap::missing("whether it is started at boot"));
+    };
+    let link = Question::link(format!(
+        "/etc/systemd/system/multi-user.target.wants/{unit}"
+    ));
+    match there(ask, link) {
+        // It may be wanted by another target.
+        Fact::Known(false, origin) => Fact::Unknown(Gap {
+            why: Why::NotUnderstood("the usual target does not start it".into()),
+            origin,
+        }),
+        fact => fact,
+    }
+}
+
+/// The processes of the services that run, and whether all processes could be seen.
+type Running = (HashSet<Arc<str>>, bool);
+
+fn processes(ask: &Ask<'_>) -> Fact<Running> {
+    let names: Vec<&str> = SERVICES.iter().filter_map(|s| s.process).collect();
+    let names = names.join(" ");
+    let question = Question::call("running_commands", [("names", names.as_str().into())]);
+    ask.value(question).and_then(|value| {
+        let running = value.get("running").and_then(Value::as_array);
+        let running = running.ok_or("no list `running` in it")?;
+        let names = running.iter().filter_map(Value::as_str).map(Arc::from);
+        let all = value.get("all").and_then(Value::as_bool);
+        Ok((
+            names.collect(),
+            all.ok_or("it does not say whether it is all")?,
+        ))
+    })
+}
+
+fn active(
+    service: &Service,
+    units: &Fact<Vec<Unit>>,
+    processes: &Option<Fact<Running>>,
+    outside: &Fact<bool>,
+) -> Fact<bool> {
+    if let Fact::Known(units, origin) = units
+        && units.iter().any(|unit| unit.active)
+    {
+        return Fact::Known(true, origin.clone());
+    }
+    if let (Some(name), Some(Fact::Known((running, _), origin))) = (service.process, processes)
+        && running.contains(name)
+    {
+        return Fact::Known(true, origin.clone());
+    }
+    match outside {
+        Fact::Known(true, _) => {}
+        Fact::Known(false, _) => return Fact::Unknown(hidden()),
+        Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
+    }
+    match (units, processes) {
+        // Where the processes were looked through, they have to be known too.
+        (Fact::Known(_, origin), None) => Fact::Known(false, origin.clone()),
+        (Fact::Known(_, origin), Some(Fact::Known((_, true), _))) => {
+            Fact::Known(false, origin.clone())
+        }
+        (Fact::Known(_, origin), Some(_))
+            if !matches!(service.name, FABRIC_MANAGER | PERSISTENCE) =>
+        {
+            Fact::Known(false, origin.clone())
+        }
+        (Fact::Unknown(_), Some(Fact::Known((_, true), origin))) if service.process.is_some() => {
+            Fact::Known(false, origin.clone())
+        }
+        (_, Some(Fact::Known((_, false), origin))) => Fact::Unknown(Gap {
+            why: Why::NotUnderstood("not all processes can be seen".into()),
+            origin: origin.clone(),
+        }),
+        (_, Some(Fact::Unknown(gap))) | (Fact::Unknown(gap), _) => Fact::Unknown(gap.clone()),
+    }
+}
+
+/// The units' states in words; of a service that only its process betrays, that.
+fn state(service: &Service, units: &Fact<Vec<Unit>>, active: &Fact<bool>) -> Fact<Arc<str>> {
+    match (units, active) {
+        (Fact::Known(units, origin), active) => {
+            let telling: Vec<&Unit> = match units.iter().filter(|u| u.active || u.failed).collect()
+            {
+                found if Vec::is_empty(&found) => units.iter().take(1).collect(),
+                found => found,
+            };
+            let beside = match active {
+                Fact::Known(true, _) if !telling.iter().any(|u| u.active) => {
+                    ", its process runs beside systemd"
+                }
+                _ => "",
+            };
+            let states: Vec<String> = telling.iter().map(|u| u.to_string()).collect();
+            Fact::Known(
+                format!("{}{beside}", states.join(", ")).into(),
+                origin.clone(),
+            )
+        }
+        (Fact::Unknown(_), Fact::Known(true, origin)) => {
+            let process = service.process.unwrap_or(service.name);
+            Fact::Known(format!("process {process} runs").into(), origin.clone())
+        }
+        (Fact::Unknown(_), Fact::Known(false, origin)) => {
+            Fact::Known("no process of it runs".into(), origin.clone())
+        }
+        (Fact::Unknown(_), Fact::Unknown(gap)) => Fact::Unknown(gap.clone()),
+    }
+}

@@ -1,7 +1,17 @@
 //! Settings of CPU, memory and kernel.
 
-use super::{Ask, BUDGET, Probe};
-use crate::fact::{Facts, Id};
+mod cgroup;
+mod frequency;
+mod idle;
+mod numa;
+mod parse;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use super::{Ask, BUDGET, Probe, whole_number};
+use crate::fact::{Bytes, Fact, Facts, Id, Origin, Presence, node};
 
 /// The probe.
 pub const PROBE: Probe = Probe {
@@ -11,4 +21,129 @@ pub const PROBE: Probe = Probe {
     run,
 };
 
-fn run(_ask: &Ask<'_>, _facts: &mut Facts, _node: Id) {}
+const CPU: &str = "/sys/devices/system/cpu";
+
+fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
+    frequency::establish(ask, facts, node);
+    facts.set(node, node::IDLE_LATENCY, idle::latency(ask));
+    facts.set(node, node::CPUS_OFFLINE, offline(ask));
+    numa::establish(ask, facts, node);
+    cgroup::establish(ask, facts, node);
+    for (key, file) in [
+        (node::NUMA_BALANCING, "/proc/sys/kernel/numa_balancing"),
+        (node::ZONE_RECLAIM_MODE, "/proc/sys/vm/zone_reclaim_mode"),
+        (node::PTRACE_SCOPE, "/proc/sys/kernel/yama/ptrace_scope"),
+    ] {
+        facts.set(node, key, number_if_any(ask, file));
+    }
+    for (key, file) in [
+        (node::OVERCOMMIT_MEMORY, "/proc/sys/vm/overcommit_memory"),
+        (node::PID_MAX, "/proc/sys/kernel/pid_max"),
+    ] {
+        facts.set(node, key, ask.parse(file, whole_number));
+    }
+    let ksm = number_if_any(ask, "/sys/kernel/mm/ksm/run");
+    facts.set(node, node::KSM, ksm.map(|run| run == 1));
+    let defrag = match ask.text_if_any("/sys/kernel/mm/transparent_hugepage/defrag") {
+        Presence::Present(text, origin) => {
+            Fact::Known(text, origin).and_then(|text| parse::chosen(&text))
+        }
+        Presence::Absent(origin) => Fact::Known("none".into(), origin),
+        Presence::Unknown(gap) => Fact::Unknown(gap),
+    };
+    facts.set(node, node::THP_DEFRAG, defrag);
+
+    let clock = "/sys/devices/system/clocksource/clocksource0";
+    let current = ask.parse(format!("{clock}/current_clocksource"), parse::word);
+    facts.set(node, node::CLOCKSOURCE, current);
+    let available = ask.parse(format!("{clock}/available_clocksource"), parse::list);
+    facts.set(node, node::CLOCKSOURCES, available);
+
+    let limits = ask.text("/proc/self/limits");
+    let limit = |name: &'static str| {
+        limits
+            .clone()
+            .and_then(|text| super::host::soft_limit(&text, name))
+    };
+    facts.set(node, node::NPROC, processes(ask, limit("Max processes")));
+    facts.set(node, node::STACK, limit("Max stack size").map(Bytes));
+    let idle = ask.parse("/proc/meminfo", parse::hugepages_idle);
+    facts.set(node, node::HUGEPAGES_IDLE, idle);
+    let parameters = ask.parse("/proc/cmdline", |text| Ok(parse::limiting(text)));
+    facts.set(node, node::LIMITING_PARAMETERS, parameters);
+}
+
+/// The limit of processes. The kernel does not hold root to it (kernel/fork.c, `copy_process`).
+fn processes(ask: &Ask<'_>, limit: Fact<u64>) -> Fact<u64> {
+    match ask.parse("/proc/self/status", parse::user) {
+        Fact::Known(0, origin) => Fact::Known(u64::MAX, origin),
+        Fact::Known(..) => limit,
+        Fact::Unknown(gap) => Fact::Unknown(gap),
+    }
+}
+
+/// A number of a setting that a kernel without the feature does not have; 0 there.
+fn number_if_any(ask: &Ask<'_>, file: &str) -> Fact<u64> {
+    match ask.text_if_any(file) {
+        Presence::Present(text, origin) => {
+            Fact::Known(text, origin).and_then(|text| whole_number(&text))
+        }
+        Presence::Absent(origin) => Fact::Known(0, origin),
+        Presence::Unknown(gap) => Fact::Unknown(gap),
+    }
+}
+
+/// CPUs that are present and not online, less those that SMT control has taken.
+fn offline(ask: &Ask<'_>) -> Fact<u64> {
+    let present = ask.parse(format!("{CPU}/present"), parse::ranges);
+    let online = ask.parse(format!("{CPU}/online"), parse::ranges);
+    let smt = ask.text_if_any(format!("{CPU}/smt/control"));
+    let offline = match (present, online) {
+        (Fact::Known(present, _), Fact::Known(online, origin)) => {
+            let missing = present.iter().filter(|cpu| !online.contains(cpu)).count();
+            (missing as u64, online.len() as u64, origin)
+        }
+        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => return Fact::Unknown(gap),
+    };
+    let (missing, online, origin) = offline;
+    match smt {
+        _ if missing == 0 => Fact::Known(0, origin),
+        // One thread of each core is left: as many are gone as stay, for each further thread of a core.
+        Presence::Present(control, _) if matches!(&*control, "off" | "forceoff") => Fact::Known(
+            if missing % online == 0 {
+                0
+            } else {
+                missing % online
+            },
+            origin,
+        ),
+        Presence::Present(..) | Presence::Absent(_) => Fact::Known(missing, origin),
+        Presence::Unknown(gap) => Fact::Unknown(gap),
+    }
+}
+
+/// All of several values that were asked for one by one; unknown as soon as one is.
+fn all<T>(values: impl Iterator<Item = Fact<T>>) -> Fact<Vec<T>> {
+    let mut found = Vec::new();
+    let mut last = None;
+    for value in values {
+        match value {
+            Fact::Known(value, origin) => {
+                found.push(value);
+                last.get_or_insert(origin);
+            }
+            Fact::Unknown(gap) => return Fact::Unknown(gap),
+        }
+    }
+    match last {
+        Some(origin) => Fact::Known(found, origin),
+        None => Fact::Known(found, Origin::derived("none asked for")),
+    }
+}
+
+/// The different texts among several, sorted.
+fn distinct(mut texts: Vec<Arc<str>>) -> Arc<[Arc<str>]> {
+    texts.sort();
+    texts.dedup();
+    texts.into()
+}

@@ -3,12 +3,18 @@
 //! Runs inside a probe's child process: whatever hangs or crashes here costs replies, never the doctor.
 
 pub mod command;
+pub mod daemons;
+pub mod dcb;
 pub mod ethtool;
 pub mod files;
+pub mod home;
 pub mod job;
 pub mod kernel_log;
+pub mod latency;
+mod nccl;
 pub mod netlink;
 pub mod processes;
+pub mod routes;
 pub mod timex;
 pub mod verbs;
 
@@ -32,6 +38,7 @@ pub struct Live {
     sample: Option<Duration>,
     job: Option<u32>,
     root: Option<files::Root>,
+    nccl: Option<String>,
 }
 
 impl Live {
@@ -43,6 +50,7 @@ impl Live {
             sample,
             job,
             root: None,
+            nccl: None,
         }
     }
 
@@ -53,7 +61,13 @@ impl Live {
             sample: None,
             job: None,
             root: Some(files::Root::open(root)?),
+            nccl: None,
         })
+    }
+
+    /// The same, with the NCCL library, or its version, that a person named.
+    pub fn with_nccl(self, nccl: Option<String>) -> Self {
+        Live { nccl, ..self }
     }
 
     fn now(&self) -> Micros {
@@ -61,6 +75,11 @@ impl Live {
     }
 
     fn said(&self, question: &Question) -> Result<Answer, Refusal> {
+        if let (Some(_), Some(named), Question::Call(call)) = (&self.root, &self.nccl, question)
+            && &*call.name == "nccl_libraries"
+        {
+            return Ok(nccl::named(named));
+        }
         if let Question::Call(call) = question
             && &*call.name == "job_process"
         {
@@ -82,9 +101,22 @@ impl Live {
         match question {
             Question::Env(prefixes) => Ok(environment(prefixes)),
             Question::Run(argv) => command::run(argv),
+            Question::Netlink(call) if &*call.name == "route/getdcb" => dcb::ask(call),
+            Question::Netlink(call)
+                if matches!(&*call.name, "route/getroute" | "route/getrule") =>
+            {
+                routes::ask(call)
+            }
             Question::Netlink(call) => netlink::ask(call),
             Question::Call(call) if call.name.starts_with("ethtool_") => ethtool::ask(call),
+            Question::Call(call) if call.name.starts_with("nccl_") => {
+                nccl::ask(call, self.nccl.as_deref())
+            }
             Question::Call(call) if call.name.starts_with("ibv_") => verbs::ask(call),
+            Question::Call(call) if &*call.name == "running_commands" => daemons::running(call),
+            Question::Call(call) if &*call.name == "cpu_dma_latency" => latency::wanted(),
+            Question::Call(call) if &*call.name == "home_file" => home::file(call),
+            Question::Call(call) if &*call.name == "hosts_lookup" => home::hosts(call),
             Question::Call(call) if call.name.starts_with("process_") => job::ask(call),
             Question::Call(call) if &*call.name == "processes" => processes::ask(),
             Question::Call(call) if &*call.name == "kernel_log" => kernel_log::ask(),

@@ -6,10 +6,13 @@
 
 mod addresses;
 mod files;
+mod firewall;
 mod key;
 mod module;
 mod names;
 mod netlink;
+mod routing;
+mod settings;
 mod text;
 mod value;
 mod words;
@@ -135,6 +138,10 @@ impl Redactor {
     }
 
     fn call(&self, call: Call) -> Call {
+        // It names a file that every user may have, and no place.
+        if &*call.name == "home_file" {
+            return call;
+        }
         let args = call.args.iter().map(|(name, value)| {
             let value = match value {
                 Argument::Text(text) => Argument::Text(self.scan(text, Kind::NAME).into()),
@@ -152,6 +159,12 @@ impl Redactor {
         let left_out = || Refusal::NotAsked(LEFT_OUT.into());
         let (key, names) = (&self.key, &self.names);
         Ok(match (question, answer) {
+            (Question::Netlink(call), Answer::Bytes(bytes)) if is_routing(call) => {
+                as_recorded(routing::messages(key, names, &bytes).ok_or_else(left_out)?)
+            }
+            (Question::Netlink(call), Answer::Text(text)) if is_routing(call) => {
+                as_recorded(routing::messages(key, names, text.as_bytes()).ok_or_else(left_out)?)
+            }
             (Question::Netlink(call), Answer::Bytes(bytes)) if call.name.starts_with("rdma/") => {
                 Answer::Bytes(
                     netlink::messages(key, names, &bytes)
@@ -161,6 +174,14 @@ impl Redactor {
             }
             (Question::Netlink(call), Answer::Text(text)) if call.name.starts_with("rdma/") => {
                 as_recorded(netlink::messages(key, names, text.as_bytes()).ok_or_else(left_out)?)
+            }
+            (Question::Netlink(call), Answer::Bytes(bytes)) if call.name.starts_with("route/") => {
+                as_recorded(netlink::route::messages(key, names, &bytes).ok_or_else(left_out)?)
+            }
+            (Question::Netlink(call), Answer::Text(text)) if call.name.starts_with("route/") => {
+                as_recorded(
+                    netlink::route::messages(key, names, text.as_bytes()).ok_or_else(left_out)?,
+                )
             }
             (Question::Read(path), Answer::Text(text)) => match files::rule(path) {
                 Rule::PciConfig => as_recorded(files::pci_config(key, text.as_bytes())),
@@ -187,14 +208,26 @@ impl Redactor {
                 let free = text.starts_with('/') && !files::is_kernel(&text);
                 Answer::Text(self.scan(&text, Kind { free, ..Kind::NAME }).into())
             }
+            (Question::Run(argv), Answer::Text(text)) if firewall::lists_rules(argv) => {
+                let mapped = firewall::rules(key, names, argv, &text).ok_or_else(left_out)?;
+                Answer::Text(mapped.into())
+            }
             (Question::Run(_), Answer::Text(text)) => Answer::Text(self.free(&text)),
             (Question::Env(_), Answer::Value(value)) => {
                 Answer::Value(Arc::new(value::environment(key, names, &value)))
+            }
+            (Question::Call(call), Answer::Value(value)) if &*call.name == "home_file" => {
+                let file = call.text("name").unwrap_or("");
+                Answer::Value(Arc::new(value::home_file(key, names, file, &value)))
             }
             (Question::Call(call), Answer::Value(value))
                 if &*call.name == "ethtool_module_eeprom" =>
             {
                 Answer::Value(Arc::new(value::module(key, &value)))
+            }
+            (Question::Call(call), Answer::Value(value)) if call.name.starts_with("nccl_") => {
+                let path = |text: &str| self.path(&Arc::from(text)).to_string();
+                Answer::Value(Arc::new(value::paths(&path, &value)))
             }
             (Question::Call(call), Answer::Value(value)) if &*call.name == "process_env" => {
                 Answer::Value(Arc::new(value::job_environment(key, names, &value)))
@@ -238,6 +271,14 @@ impl Redactor {
             | Refusal::NotRecorded => refusal,
         }
     }
+}
+
+/// Whether the call's reply holds the messages that `routing` knows.
+fn is_routing(call: &Call) -> bool {
+    matches!(
+        &*call.name,
+        "route/getdcb" | "route/getroute" | "route/getrule"
+    )
 }
 
 /// Bytes as a recording holds them: as text where they are valid UTF-8.

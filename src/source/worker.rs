@@ -27,6 +27,8 @@ pub struct Plan {
     pub root: Option<PathBuf>,
     /// Pause between two readings of the counters.
     pub sample: Option<Duration>,
+    /// The NCCL library, or its version, that a person named.
+    pub nccl: Option<String>,
     /// The process of a running job that is asked about too.
     pub job: Option<u32>,
     /// When the recording ends, whatever is still open.
@@ -203,6 +205,9 @@ fn start(
             command
                 .arg("--sample")
                 .arg(sample.as_secs_f64().to_string());
+        }
+        if let Some(nccl) = &plan.nccl {
+            command.arg("--nccl").arg(nccl);
         }
         if let Some(job) = plan.job {
             command.arg("--as").arg(job.to_string());
@@ -403,6 +408,8 @@ pub struct Started {
     pub sample: Option<Duration>,
     /// The process of a running job that is asked about too.
     pub job: Option<u32>,
+    /// The NCCL library, or its version, that a person named.
+    pub nccl: Option<String>,
 }
 
 /// The child's side: runs one probe's questions over the machine and writes the replies to standard output.
@@ -412,7 +419,8 @@ pub fn child(name: &str, started: &Started, run: impl FnOnce(&dyn Source)) -> st
     let source = match &started.root {
         Some(root) => Live::tree(started.at_ns, root)?,
         None => Live::machine(started.at_ns, started.sample, started.job),
-    };
+    }
+    .with_nccl(started.nccl.clone());
     let outlet = Arc::new(Mutex::new(Outlet {
         out: BufWriter::with_capacity(1 << 16, std::io::stdout()),
         asking: None,

@@ -9,6 +9,18 @@ use super::super::{Answer, Errno, Refusal};
 /// Bytes of standard output that an answer may have.
 const LIMIT: u64 = 16 << 20;
 
+/// Bytes of a listing of the packet filter's rules: beyond that it is asked for in parts, or what it holds are addresses of
+/// services and sets of them.
+const RULES: u64 = 1 << 20;
+
+fn limit(program: &str) -> u64 {
+    if program == "nft" || program.ends_with("-save") {
+        RULES
+    } else {
+        LIMIT
+    }
+}
+
 /// Where system tools live; a user's own directories are not looked in, since the doctor may run as root.
 const PATH: &str =
     "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin:/opt/mellanox/iproute2/sbin";
@@ -22,6 +34,7 @@ pub fn run(argv: &[Arc<str>]) -> Result<Answer, Refusal> {
     let Some((program, args)) = argv.split_first() else {
         return Err(Refusal::CommandMissing);
     };
+    let limit = limit(program);
     let program = PATH
         .split(':')
         .map(|dir| std::path::Path::new(dir).join(&**program))
@@ -47,11 +60,11 @@ pub fn run(argv: &[Arc<str>]) -> Result<Answer, Refusal> {
     });
     let mut out = Vec::new();
     if let Some(pipe) = child.stdout.take() {
-        pipe.take(LIMIT + 1)
+        pipe.take(limit + 1)
             .read_to_end(&mut out)
             .map_err(|e| Refusal::Errno(Errno::from(&e)))?;
     }
-    if out.len() as u64 > LIMIT {
+    if out.len() as u64 > limit {
         let _ = child.kill();
         let _ = child.wait();
         return Err(Refusal::TooLarge);

@@ -1,9 +1,10 @@
-//! Network devices: link settings and module memory, as ethtool(8) reads them.
+//! Network devices: link settings, module memory, pause settings and statistics, as ethtool(8) reads them.
 //!
-//! Neither changes anything: link settings need no privilege, module memory needs `CAP_NET_ADMIN`.
+//! None changes anything: module memory needs `CAP_NET_ADMIN`, the others need no privilege.
 
 mod ioctl;
 mod module;
+mod statistics;
 
 use std::fs::File;
 use std::io::Read;
@@ -15,7 +16,7 @@ use super::super::question::Call;
 use super::super::wire::to_hex;
 use super::super::{Answer, Errno, Refusal};
 
-/// Answers `ethtool_link_settings` and `ethtool_module_eeprom`, each of one netdev.
+/// Answers `ethtool_link_settings`, `ethtool_module_eeprom`, `ethtool_pause` and `ethtool_statistics`, each of one netdev.
 pub fn ask(call: &Call) -> Result<Answer, Refusal> {
     let netdev = call
         .text("netdev")
@@ -24,6 +25,8 @@ pub fn ask(call: &Call) -> Result<Answer, Refusal> {
     let value = match &*call.name {
         "ethtool_link_settings" => link_settings(&netdev),
         "ethtool_module_eeprom" => module::read(&netdev),
+        "ethtool_pause" => ioctl::pause(&netdev),
+        "ethtool_statistics" => statistics::read(&netdev),
         name => Err(Refusal::NotAsked(format!("unknown call {name}").into())),
     }?;
     Ok(Answer::Value(Arc::new(value)))

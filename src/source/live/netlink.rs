@@ -2,6 +2,8 @@
 //!
 //! No crate covers RDMA netlink, and only a few requests are needed.
 
+mod route;
+
 use std::os::fd::{AsFd, BorrowedFd};
 
 use netlink_sys::protocols::NETLINK_RDMA;
@@ -39,11 +41,18 @@ const RDMA_NLDEV_CMD_STAT_GET: u16 = 17;
 const RDMA_NLDEV_ATTR_DEV_INDEX: u16 = 1;
 const RDMA_NLDEV_ATTR_PORT_INDEX: u16 = 3;
 
-/// Answers `rdma/sys-get`, `rdma/dev-get`, `rdma/port-get` (device: its index), `rdma/stat-get` (device, port) and `rdma/res-get`.
+/// Answers `route/…`, see [`route`], and `rdma/sys-get`, `rdma/dev-get`, `rdma/port-get` (device: its index), `rdma/stat-get` (device, port) and `rdma/res-get`.
 ///
 /// The answer is all messages, headers included, without the one that ends a dump. Making an RDMA netlink socket can load
 /// `ib_core`: probes ask only where it is there.
 pub fn ask(call: &Call) -> Result<Answer, Refusal> {
+    match call.name.split('/').next() {
+        Some("route") => route::ask(call),
+        _ => ask_rdma(call),
+    }
+}
+
+fn ask_rdma(call: &Call) -> Result<Answer, Refusal> {
     let number = |name| {
         let number = call.number(name).and_then(|n| u32::try_from(n).ok());
         number.ok_or(Refusal::Errno(Errno::EINVAL))

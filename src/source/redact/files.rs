@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use super::key::Key;
 use super::text::{self, Kind};
-use super::{Names, scan};
+use super::{Names, scan, settings};
 
 /// How the content of a file is rewritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,14 @@ pub(super) enum Rule {
     Identifier,
     /// /proc/net/route.
     Route,
+    /// NCCL's configuration: variables, one a line.
+    Variables,
+    /// Settings, one on a line.
+    Settings,
+    /// Hosts, one on a line.
+    Hostfile,
+    /// What is mounted, or is to be.
+    Mounts,
     /// PCI configuration space.
     PciConfig,
     /// Identities in a form that is not known here, or nothing but identities.
@@ -36,15 +44,18 @@ pub(super) fn rule(path: &str) -> Rule {
     let parts = || path.split('/').skip(1);
     let proc = path.starts_with("/proc/");
     match name {
+        // Lustre's name for the NID of a connection.
+        "ost_conn_uuid" | "mds_conn_uuid" => Rule::Text(Kind::KERNEL),
         "status" | "maps" | "smaps" | "limits" | "modules" | "iomem" | "interrupts" if proc => {
             Rule::Plain
         }
         "resource" | "modalias" | "pkeys" if kernel => Rule::Plain,
         "hostname" | "domainname" | "nodename" => Rule::Host,
         "node_desc" => Rule::Description,
+        ".nccl.conf" | "nccl.conf" => Rule::Variables,
         "phys_switch_id" | "phys_port_id" => Rule::Identifier,
         "route" if proc && parts().any(|p| p == "net") => Rule::Route,
-        "config" if kernel => Rule::PciConfig,
+        "config" if kernel && !proc => Rule::PciConfig,
         "vpd" | "environ" | "hosts" | "resolv.conf" | "known_hosts" | "shadow" | "passwd"
         | "group" | "rom" => Rule::LeftOut,
         "tcp" | "tcp6" | "udp" | "udp6" | "raw" | "raw6" | "rt_cache" if proc => Rule::LeftOut,
@@ -64,9 +75,12 @@ pub(super) fn rule(path: &str) -> Rule {
             bare: false,
             ..Kind::NAME
         }),
-        "cmdline" | "mounts" | "mountinfo" | "mountstats" | "ifalias" | "comm" | "arp" => {
-            Rule::Text(Kind::FREE)
-        }
+        "mounts" | "mountinfo" | "fstab" => Rule::Mounts,
+        "ucx.conf" | "openmpi-mca-params.conf" => Rule::Settings,
+        name if name.contains("hostfile") && !kernel => Rule::Hostfile,
+        name if name.ends_with(".conf") && parts().any(|p| p == "beegfs") => Rule::Settings,
+        "config" if proc && parts().any(|p| p == "beegfs") => Rule::Settings,
+        "cmdline" | "mountstats" | "ifalias" | "comm" | "arp" => Rule::Text(Kind::FREE),
         name => {
             let base = if kernel { Kind::KERNEL } else { Kind::FREE };
             Rule::Text(Kind {
@@ -94,6 +108,10 @@ pub(super) fn content(key: &Key, names: &Names, rule: Rule, content: &str) -> Op
         Rule::Description => node_description(key, names, content),
         Rule::Identifier => identifier(key, content),
         Rule::Route => route(key, names, content),
+        Rule::Variables => super::value::assignments(key, names, content),
+        Rule::Settings => settings::assignments(key, names, content),
+        Rule::Hostfile => settings::hostfile(key, names, content),
+        Rule::Mounts => settings::mounts(key, names, content),
         Rule::PciConfig | Rule::LeftOut => return None,
     })
 }

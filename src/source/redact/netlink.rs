@@ -3,6 +3,8 @@
 //! Only what is known to hold no identity passes unchanged. Anything that this program does not know is cleared, and a
 //! message of another family gives `None`: the reply is left out.
 
+pub(super) mod route;
+
 use super::key::Key;
 use super::{Names, scan, text::Kind};
 

@@ -42,6 +42,12 @@ fn what_is_no_identity_stays() {
         "0000:0c:00.0",
         "../../../0000:0c:00.0",
         "/sys/devices/pci0000:00/0000:00:01.0/0000:0c:00.0/infiniband/mlx5_0/ports/1/gids/0",
+        "../../../devices/pci0000:64/0000:64:05.5/pci10000:00/10000:00:02.0/10000:e1:00.0",
+        "/sys/devices/LNXSYSTM:00/LNXSYBUS:00/ACPI0004:00/VMBUS:00/pci0001:00/0001:00:00.0",
+        "../../../../kernel/iommu_groups/21",
+        "cpu:type:x86,ven0002fam0019mod0001:feature:,0000,0002",
+        "RxErr 2\nBadTLP 0\nTOTAL_ERR_COR 2\n",
+        "BOOT_IMAGE=/boot/vmlinuz-6.1.0 ro intel_iommu=on iommu=pt pci=realloc=off",
         "12:34:56",
         "2026-11-20T10:11:12Z",
         "18446744073709551615",
@@ -217,6 +223,43 @@ fn what_smpquery_says_keeps_its_numbers_and_not_its_keys() {
         Answer::Text(said.into()),
     );
     assert_eq!(answer, Ok(Answer::Text(expected.into())));
+}
+
+#[test]
+fn versions_of_driver_stacks_and_states_of_services_stay() {
+    let command = |argv: &[&str], said: &str| {
+        redactor("k").answer(&Question::run(argv), Answer::Text(said.into()))
+    };
+    for (argv, said) in [
+        (&["ofed_info", "-s"][..], "MLNX_OFED_LINUX-24.10-3.2.5.0:\n"),
+        (&["ofed_info", "-s"], "OFED-internal-24.10-1.1.4.0:\n"),
+        (
+            &["systemctl", "show", "ibacm.socket"],
+            "Id=ibacm.socket\nLoadState=loaded\nActiveState=active\nSubState=listening\nUnitFileState=enabled\n",
+        ),
+    ] {
+        assert_eq!(command(argv, said), Ok(Answer::Text(said.into())));
+    }
+    let built = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  550.54.15  Release Build  (root@node1720)\n";
+    let shown = read_text("/proc/driver/nvidia/version", built);
+    assert!(
+        shown.contains("550.54.15") && !shown.contains("node1720"),
+        "{shown}"
+    );
+    for (question, value) in [
+        (
+            Question::call(
+                "running_commands",
+                [("names", "ibacm nv-fabricmanage".into())],
+            ),
+            serde_json::json!({ "running": ["nv-fabricmanage"], "all": true }),
+        ),
+        (Question::call("cpu_dma_latency", []), 2_000_000_000.into()),
+    ] {
+        let said = redactor("k").answer(&question, Answer::Value(Arc::new(value.clone())));
+        assert_eq!(said, Ok(Answer::Value(Arc::new(value))));
+        assert_eq!(redactor("k").question(question.clone()), question);
+    }
 }
 
 #[test]

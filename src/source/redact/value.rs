@@ -6,15 +6,56 @@ use super::super::wire;
 use super::key::Key;
 use super::text::{self, Kind};
 use super::words::is_secret;
-use super::{Names, files, module, scan};
+use super::{Names, files, module, scan, settings};
 
 /// Variables that a recording holds. The question asks for these prefixes; an answer with more of them is cut here.
 ///
 /// Kubernetes' own two or three say that this is a pod.
-const PREFIXES: [&str; 5] = ["NCCL_", "UCX_", "FI_", "CUDA_", "KUBERNETES_SERVICE_"];
+const PREFIXES: &[&str] = &[
+    "NCCL_",
+    "UCX_",
+    "FI_",
+    "CUDA_",
+    "KUBERNETES_SERVICE_",
+    // Settings beside NCCL's, and what describes a job.
+    "GLOO_",
+    "TP_SOCKET_IFNAME",
+    "OMPI_MCA_",
+    "OMPI_COMM_WORLD_",
+    "PRTE_MCA_",
+    "I_MPI_",
+    "NVSHMEM_",
+    "HOROVOD_",
+    "MASTER_",
+    "PET_",
+    "TORCH_",
+    "IBV_FORK_SAFE",
+    "MLX5_",
+    "RDMAV_",
+    "WORLD_SIZE",
+    "LOCAL_WORLD_SIZE",
+    "GROUP_WORLD_SIZE",
+    "SLURM_STEP_NUM_NODES",
+    "SLURM_JOB_NUM_NODES",
+    "SLURM_NNODES",
+    "NNODES",
+];
+
+/// Whether a recording holds the variable of this name.
+pub(super) fn is_recorded(name: &str) -> bool {
+    PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Variables in which launchers say how many tasks they started: numbers.
+const LAUNCHERS: [&str; 4] = [
+    "LOCAL_WORLD_SIZE",
+    "OMPI_COMM_WORLD_LOCAL_SIZE",
+    "MPI_LOCALNRANKS",
+    "SLURM_STEP_TASKS_PER_NODE",
+];
 
 /// Where launchers say how many ranks a job has.
-const LAUNCHERS: [&str; 4] = [
+const RANKS: [&str; 4] = [
     "WORLD_SIZE",
     "OMPI_COMM_WORLD_SIZE",
     "PMI_SIZE",
@@ -25,7 +66,7 @@ const LAUNCHERS: [&str; 4] = [
 pub(super) fn job_environment(key: &Key, names: &Names, value: &Value) -> Value {
     let mut kept = environment(key, names, value);
     if let (Value::Object(kept), Value::Object(all)) = (&mut kept, value) {
-        for name in LAUNCHERS {
+        for name in RANKS {
             // Its longer relatives (SLURM_NTASKS_PER_NODE) begin like it and are not kept.
             if let Some(number) = all.get(name).filter(|n| {
                 n.as_str()
@@ -75,36 +116,68 @@ pub(super) fn environment(key: &Key, names: &Names, value: &Value) -> Value {
     };
     variables
         .iter()
-        .filter(|(name, _)| PREFIXES.iter().any(|prefix| name.starts_with(prefix)))
+        .filter(|(name, _)| is_recorded(name) || LAUNCHERS.contains(&&***name))
         .map(|(name, value)| {
             let text = value.as_str().unwrap_or("");
-            let mapped = if is_secret(name) {
-                "redacted".into()
-            } else if names_hosts(name) {
-                hosts(key, names, text)
-            } else {
-                let dotted = !text::is_version_word(name);
-                scan(
-                    key,
-                    names,
-                    text,
-                    Kind {
-                        dotted,
-                        ..Kind::FREE
-                    },
-                )
-            };
-            (name.clone(), Value::from(mapped))
+            (name.clone(), variable(key, names, name, text).into())
         })
         .collect::<Map<_, _>>()
         .into()
+}
+
+/// A file of `NAME=VALUE` lines, as NCCL's configuration is.
+pub(super) fn assignments(key: &Key, names: &Names, text: &str) -> String {
+    let one = |line: &str| match line.split_once('=') {
+        Some((name, value)) if !line.starts_with('#') => {
+            let end = value.trim_end_matches(['\r', '\n']).len();
+            let (value, end) = value.split_at(end);
+            let name = name.to_owned();
+            format!("{name}={}{end}", variable(key, names, &name, value))
+        }
+        _ => scan(key, names, line, Kind::FREE),
+    };
+    text.split_inclusive('\n').map(one).collect()
+}
+
+/// The value of a variable, by its name.
+pub(super) fn variable(key: &Key, names: &Names, name: &str, text: &str) -> String {
+    if is_secret(name) {
+        "redacted".into()
+    } else if names_hosts(name) {
+        hosts(key, names, text)
+    } else {
+        let dotted = !text::is_version_word(name);
+        scan(
+            key,
+            names,
+            text,
+            Kind {
+                dotted,
+                ..Kind::FREE
+            },
+        )
+    }
+}
+
+/// What a file of the user's says: variables for every rank, or settings.
+pub(super) fn home_file(key: &Key, names: &Names, file: &str, value: &Value) -> Value {
+    match value.get("text").and_then(Value::as_str) {
+        Some(text) if file == ".deepspeed_env" => {
+            serde_json::json!({ "text": settings::variables(key, names, text) })
+        }
+        Some(text) => serde_json::json!({ "text": settings::assignments(key, names, text) }),
+        None => serde_json::json!({ "absent": value.get("absent") == Some(&Value::Bool(true)) }),
+    }
 }
 
 /// Whether a variable's value names a host: `NCCL_COMM_ID=node7:2345`, `NCCL_HOSTID`.
 fn names_hosts(name: &str) -> bool {
     name.split('_')
         .any(|word| matches!(word, "HOST" | "HOSTS" | "HOSTID" | "HOSTNAME" | "SERVER"))
-        || name == "NCCL_COMM_ID"
+        || matches!(
+            name,
+            "NCCL_COMM_ID" | "MASTER_ADDR" | "PET_MASTER_ADDR" | "PET_RDZV_ENDPOINT"
+        )
 }
 
 fn hosts(key: &Key, names: &Names, text: &str) -> String {
@@ -118,6 +191,20 @@ fn hosts(key: &Key, names: &Names, text: &str) -> String {
         }
     };
     text.split(',').map(one).collect::<Vec<_>>().join(",")
+}
+
+/// Texts that are paths, each mapped as in the questions that follow from it.
+pub(super) fn paths(path: &impl Fn(&str) -> String, value: &Value) -> Value {
+    match value {
+        Value::String(text) => path(text).into(),
+        Value::Array(items) => items.iter().map(|item| paths(path, item)).collect(),
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| (name.clone(), paths(path, value)))
+            .collect::<Map<_, _>>()
+            .into(),
+        other => other.clone(),
+    }
 }
 
 /// The memory of a cable or transceiver, in hexadecimal digits; of other members only numbers are kept.
@@ -272,12 +359,14 @@ mod tests {
                 "NCCL_IB_HCA": "=mlx5_0:1,mlx5_1", "NCCL_IB_PKEY": "0x8001", "NCCL_API_KEY": "hunter2", "UCX_TOKEN": "t0k",
                 "NCCL_DEBUG_FILE": "/home/alice/secret-project/log.txt", "NCCL_COMM_ID": "node1720:1234", "PATH": "/home/alice/bin",
                 "FI_PROVIDER": "efa", "KUBERNETES_SERVICE_HOST": "10.96.0.1", "NCCL_SOCKET_IFNAME": "eth0", "NCCL_X": "http://u:pw@proxy.corp.example:8080/p", "NCCL_VERSION": "2.1.5.1",
+                "SLURM_STEP_TASKS_PER_NODE": "8(x2)", "SLURM_JOB_NAME": "secret-project",
             }),
         );
         let host = key().host("node1720");
         assert_eq!(value["NCCL_IB_HCA"], "=mlx5_0:1,mlx5_1");
         assert_eq!(value["NCCL_IB_PKEY"], "0x8001");
         assert_eq!(value["NCCL_VERSION"], "2.1.5.1");
+        assert_eq!(value["SLURM_STEP_TASKS_PER_NODE"], "8(x2)");
         assert_eq!(value["NCCL_API_KEY"], "redacted");
         assert_eq!(value["UCX_TOKEN"], "redacted");
         assert_eq!(value["NCCL_COMM_ID"], format!("{host}:1234"));

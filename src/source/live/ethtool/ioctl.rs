@@ -1,15 +1,20 @@
-//! `SIOCETHTOOL`: the three commands that the doctor needs (include/uapi/linux/ethtool.h).
+//! `SIOCETHTOOL`: the commands that the doctor needs (include/uapi/linux/ethtool.h).
 
 use std::ffi::{c_char, c_void};
 use std::os::fd::AsRawFd;
 
 use netlink_sys::protocols::NETLINK_GENERIC;
+use serde_json::{Value, json};
 
 use super::super::netlink::Connection;
 use super::Netdev;
 use crate::source::{Errno, Refusal};
 
 const GLINKSETTINGS: u32 = 0x4c;
+const GPAUSEPARAM: u32 = 0x12;
+const GSTRINGS: u32 = 0x1b;
+const GSTATS: u32 = 0x1d;
+const GSSET_INFO: u32 = 0x37;
 const GMODULEINFO: u32 = 0x42;
 const GMODULEEEPROM: u32 = 0x43;
 /// Bytes of module memory that an answer has at most: SFF-8472 has 512 on its two pages, the others 256 before paging.
@@ -56,6 +61,32 @@ struct Eeprom {
     len: u32,
     data: [u8; EEPROM_LIMIT],
 }
+
+/// `struct ethtool_pauseparam`.
+#[repr(C)]
+struct PauseParam {
+    cmd: u32,
+    autoneg: u32,
+    rx: u32,
+    tx: u32,
+}
+
+/// `struct ethtool_sset_info`, asked for one set.
+#[repr(C)]
+struct StringSetInfo {
+    cmd: u32,
+    reserved: u32,
+    mask: u64,
+    count: u32,
+    padding: u32,
+}
+
+/// `ETH_SS_STATS`: the names of the statistics.
+const STATISTICS: u32 = 1;
+/// `ETH_GSTRING_LEN`.
+const NAME: usize = 32;
+/// Statistics that a device may have. An adapter with hundreds of queues has some ten thousand.
+const MAX_STATISTICS: usize = 1 << 16;
 
 /// What `ETHTOOL_GLINKSETTINGS` says. Bitmaps are little-endian.
 pub(super) struct LinkSettings {
@@ -147,13 +178,107 @@ pub(super) fn module_eeprom(netdev: &Netdev<'_>) -> Result<(u32, Vec<u8>), Refus
     Ok((info.kind, eeprom.data[..length].to_vec()))
 }
 
+/// Reads whether the device sends and obeys pause frames of the whole link (`ETHTOOL_GPAUSEPARAM`).
+pub(super) fn pause(netdev: &Netdev<'_>) -> Result<Value, Refusal> {
+    let mut request = PauseParam {
+        cmd: GPAUSEPARAM,
+        autoneg: 0,
+        rx: 0,
+        tx: 0,
+    };
+    ethtool(&Connection::open(NETLINK_GENERIC)?, netdev, &mut request)?;
+    Ok(json!({ "autoneg": request.autoneg, "rx": request.rx, "tx": request.tx }))
+}
+
+/// Reads the device's own statistics: names and values, in the driver's order.
+pub(super) fn statistics(netdev: &Netdev<'_>) -> Result<Vec<(String, u64)>, Refusal> {
+    let socket = Connection::open(NETLINK_GENERIC)?;
+    let mut info = StringSetInfo {
+        cmd: GSSET_INFO,
+        reserved: 0,
+        mask: 1 << STATISTICS,
+        count: 0,
+        padding: 0,
+    };
+    ethtool(&socket, netdev, &mut info)?;
+    let count = info.count as usize;
+    if info.mask != 1 << STATISTICS || count == 0 {
+        return Err(Refusal::Errno(Errno::EOPNOTSUPP));
+    }
+    if count > MAX_STATISTICS {
+        return Err(Refusal::TooLarge);
+    }
+    // struct ethtool_gstrings: command, set, length, then the names of 32 bytes each.
+    let mut names = Tail::new(12 + NAME * 2 * MAX_STATISTICS);
+    names.word(0, GSTRINGS);
+    names.word(1, STATISTICS);
+    names.word(2, info.count);
+    ethtool(&socket, netdev, &mut names)?;
+    // struct ethtool_stats: command, count, then the values of 8 bytes each.
+    let mut values = Tail::new(8 + 8 * 2 * MAX_STATISTICS);
+    values.word(0, GSTATS);
+    values.word(1, info.count);
+    ethtool(&socket, netdev, &mut values)?;
+    let (names, values) = (names.bytes(12 + NAME * count), values.bytes(8 + 8 * count));
+    let said = |bytes: &[u8], at: usize| {
+        let word = bytes
+            .get(4 * at..4 * at + 4)
+            .and_then(|b| b.try_into().ok());
+        word.map(u32::from_ne_bytes)
+    };
+    if said(&names, 2) != Some(info.count) || said(&values, 1) != Some(info.count) {
+        // Queues came or went between the requests: names and values may not belong together.
+        return Err(Refusal::Errno(Errno::EINTR));
+    }
+    let one = |at: usize| {
+        let name = names.get(12 + NAME * at..12 + NAME * (at + 1))?;
+        let name = name.split(|b| *b == 0).next()?;
+        let value = values.get(8 + 8 * at..16 + 8 * at)?.try_into().ok()?;
+        // mlx5 has a name with a blank at its end.
+        let name = std::str::from_utf8(name).ok()?.trim();
+        Some((name.to_owned(), u64::from_ne_bytes(value)))
+    };
+    Ok((0..count).filter_map(one).collect())
+}
+
+/// A structure that ends in an array whose length the driver decides while it answers.
+struct Tail(Vec<u64>);
+
+impl Tail {
+    /// Zeros of this many bytes at least, aligned for 64-bit numbers.
+    fn new(bytes: usize) -> Self {
+        Tail(vec![0; bytes.div_ceil(8)])
+    }
+
+    /// Sets the n-th 32-bit word.
+    fn word(&mut self, n: usize, word: u32) {
+        if let Some(pair) = self.0.get_mut(n / 2) {
+            let mut halves = pair.to_ne_bytes();
+            let at = 4 * (n % 2);
+            halves[at..at + 4].copy_from_slice(&word.to_ne_bytes());
+            *pair = u64::from_ne_bytes(halves);
+        }
+    }
+
+    /// The first bytes, as many as asked for and up to seven more.
+    fn bytes(&self, length: usize) -> Vec<u8> {
+        let words = self.0.iter().take(length.div_ceil(8));
+        words.flat_map(|pair| pair.to_ne_bytes()).collect()
+    }
+}
+
 /// A structure that the kernel takes for an ethtool command. All of them begin with its number.
 ///
 /// # Safety
 ///
 /// The structure is `repr(C)`, has room for all that the kernel writes at its command, and every bit pattern is valid for it.
 #[expect(unsafe_code, reason = "the kernel writes into the structure")]
-unsafe trait Request {}
+unsafe trait Request {
+    /// Where the structure begins.
+    fn start(&mut self) -> *mut c_void {
+        (&raw mut *self).cast()
+    }
+}
 #[expect(unsafe_code, reason = "the kernel writes into the structure")]
 // SAFETY: at most 3 * 127 words follow the fixed part, as many as the masks have.
 unsafe impl Request for LinkSettingsRequest {}
@@ -163,6 +288,20 @@ unsafe impl Request for ModuleInfo {}
 #[expect(unsafe_code, reason = "the kernel writes into the structure")]
 // SAFETY: the kernel writes `len` bytes of data, and `len` is at most EEPROM_LIMIT.
 unsafe impl Request for Eeprom {}
+#[expect(unsafe_code, reason = "the kernel writes into the structure")]
+// SAFETY: it has a fixed size.
+unsafe impl Request for PauseParam {}
+#[expect(unsafe_code, reason = "the kernel writes into the structure")]
+// SAFETY: one set is asked for, so one count is written.
+unsafe impl Request for StringSetInfo {}
+#[expect(unsafe_code, reason = "the kernel writes into the structure")]
+// SAFETY: the kernel counts the statistics anew at each request and writes as many; there is room for twice the most that
+// are asked for, and the driver has said just before that it has no more than these.
+unsafe impl Request for Tail {
+    fn start(&mut self) -> *mut c_void {
+        self.0.as_mut_ptr().cast()
+    }
+}
 
 #[expect(unsafe_code, reason = "ioctl")]
 fn ethtool<R: Request>(
@@ -176,7 +315,7 @@ fn ethtool<R: Request>(
     for (to, from) in ifreq.ifr_name.iter_mut().zip(netdev.0.bytes()) {
         *to = from as c_char;
     }
-    ifreq.ifr_ifru.ifru_data = (&raw mut *request).cast();
+    ifreq.ifr_ifru.ifru_data = request.start().cast();
     let argument: *mut c_void = (&raw mut ifreq).cast();
     // SAFETY: SIOCETHTOOL takes an ifreq whose data points at a structure that begins with its command; `Request` vouches for
     // its size.
@@ -201,5 +340,7 @@ mod tests {
         assert_eq!(offset_of!(LinkSettingsRequest, masks), 48);
         assert_eq!(size_of::<ModuleInfo>(), 44);
         assert_eq!(offset_of!(Eeprom, data), 16);
+        assert_eq!(size_of::<PauseParam>(), 16);
+        assert_eq!(offset_of!(StringSetInfo, count), 16);
     }
 }

@@ -1,0 +1,574 @@
+//! What must get through the packet filter, and whether it does.
+
+mod evaluate;
+mod manager;
+mod packet;
+mod passage;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use self::packet::{Addresses, Packet, Transport, Version, Way};
+use self::passage::{Judged, Legs, Segment};
+use crate::fact::device::NodeType;
+use crate::fact::flow::{Direction, Passage, Purpose};
+use crate::fact::gid::GidKind;
+use crate::fact::port::LinkLayer;
+use crate::fact::ruleset::{Ruleset, state};
+use crate::fact::{
+    Fact, Facts, Gap, Id, Membership, Origin, Subject, Value, device, flow, gid, interface, node,
+    port, setting,
+};
+
+/// What is sent to a port of this number is RoCE v2 (IANA).
+const ROCE: u16 = 4791;
+/// RoCE v2 sends from these (`include/rdma/ib_verbs.h`, IB_ROCE_UDP_ENCAP_VALID_PORT_MIN and _MAX).
+const ROCE_SOURCES: (u16, u16) = (0xc000, 0xffff);
+/// Ports from which a program may send that asked for none in particular, where this system's own are not known.
+const EPHEMERAL: (u16, u16) = (1024, 65535);
+const SYN: u8 = 2;
+const ACK: u8 = 16;
+
+/// Makes the node's flows and judges each by the rules in force.
+pub fn derive(facts: &mut Facts, node: Id) {
+    let ruleset = facts.ruleset(node);
+    manager::derive(facts, node, &ruleset);
+    let mut flows = Flows {
+        cuts: match &ruleset {
+            Fact::Known(ruleset, _) => passage::cuts(ruleset),
+            Fact::Unknown(_) => Vec::new(),
+        },
+        picked: EPHEMERAL,
+        ruleset,
+        node,
+    };
+    let open = flows.tcp(facts).or(flows.roce(facts));
+    whichever(facts, node);
+    let membership = match open {
+        None => Membership::Known(Origin::derived(
+            "the interfaces that jobs use, and RoCE ports",
+        )),
+        Some(gap) => Membership::Unknown(gap),
+    };
+    facts.set_members(Subject::Flow, node, membership);
+}
+
+/// Where none of the interfaces that jobs may use lets a flow through, it does not matter which they use.
+fn whichever(facts: &mut Facts, node: Id) {
+    for (purpose, direction) in [
+        (Purpose::Bootstrap, Direction::In),
+        (Purpose::Bootstrap, Direction::Out),
+        (Purpose::Rendezvous, Direction::In),
+        (Purpose::Rendezvous, Direction::Out),
+    ] {
+        let of = |id: &Id| {
+            facts.known(*id, flow::PURPOSE) == Some(purpose)
+                && facts.known(*id, flow::DIRECTION) == Some(direction)
+                && facts.known(*id, flow::USED) != Some(false)
+        };
+        let same: Vec<Id> = facts.below(node, Subject::Flow).filter(of).collect();
+        let blocked = |id: &Id| {
+            let verdict = facts.known(*id, flow::VERDICT);
+            matches!(verdict, Some(Passage::Dropped | Passage::Rejected))
+        };
+        if same.iter().all(blocked) {
+            for id in same {
+                let why = "no interface that jobs may use lets it through";
+                facts.set(id, flow::USED, Fact::derived(true, why));
+            }
+        }
+    }
+}
+
+/// An interface that TCP between nodes may use.
+struct Candidate {
+    name: Arc<str>,
+    used: Fact<bool>,
+}
+
+/// What is known of an interface's addresses.
+#[derive(Clone, Copy)]
+struct At {
+    own: Addresses,
+    peer: Addresses,
+}
+
+impl At {
+    const UNKNOWN: At = At {
+        own: None,
+        peer: None,
+    };
+}
+
+struct Flows {
+    ruleset: Fact<Arc<Ruleset>>,
+    /// Ports at which rules begin or end to match.
+    cuts: Vec<u32>,
+    /// Ports from which connections are opened.
+    picked: (u16, u16),
+    node: Id,
+}
+
+impl Flows {
+    /// The flows of TCP, and of what belongs to it.
+    fn tcp(&mut self, facts: &mut Facts) -> Option<Gap> {
+        let (candidates, open) = candidates(facts, self.node);
+        let range = facts.get(self.node, node::PORT_RANGE).and_then(|text| {
+            let ends = text.split_once('-');
+            let ends = ends.and_then(|(low, high)| low.parse().ok().zip(high.parse().ok()));
+            ends.ok_or(format!("{text:?} is no range of ports"))
+        });
+        if let Fact::Known(range, _) = &range {
+            self.picked = *range;
+        }
+        let rendezvous = ["MASTER_PORT", "PET_MASTER_PORT"]
+            .into_iter()
+            .find_map(|name| facts.find(Subject::Setting, self.node, name))
+            .map(|id| facts.get(id, setting::VALUE));
+        let mut local = false;
+        for candidate in candidates {
+            let name = &candidate.name;
+            let addresses = addresses(facts, self.node, name);
+            if addresses.as_ref().is_ok_and(Vec::is_empty) {
+                // Without an address nobody connects to it.
+                continue;
+            }
+            let used = candidate.used;
+            if used.known() != Some(&false) {
+                if !local {
+                    self.local(facts, &addresses, &range);
+                    local = true;
+                }
+                for direction in [Direction::In, Direction::Out] {
+                    let one = One {
+                        purpose: Purpose::Bootstrap,
+                        direction,
+                        interface: name,
+                        protocol: "tcp",
+                        used: used.clone(),
+                        filtered: Fact::derived(true, "TCP of the kernel"),
+                    };
+                    self.judge(facts, one, &addresses, &range);
+                    if let Some(port) = &rendezvous {
+                        let one = One {
+                            purpose: Purpose::Rendezvous,
+                            direction,
+                            interface: name,
+                            protocol: "tcp",
+                            used: used.clone(),
+                            filtered: Fact::derived(true, "TCP of the kernel"),
+                        };
+                        let port = port.clone().and_then(|text| {
+                            let port: u16 = text
+                                .trim()
+                                .parse()
+                                .map_err(|_| format!("{text:?} is no port"))?;
+                            Ok((port, port))
+                        });
+                        self.judge(facts, one, &addresses, &port);
+                    }
+                }
+                let one = One {
+                    purpose: Purpose::PathMtu,
+                    direction: Direction::In,
+                    interface: name,
+                    protocol: "icmp",
+                    used: used.clone(),
+                    filtered: Fact::derived(true, "IP of the kernel"),
+                };
+                self.judge(facts, one, &addresses, &Fact::derived((0, 0), "ICMP"));
+            }
+            let one = One {
+                purpose: Purpose::Ssh,
+                direction: Direction::In,
+                interface: name,
+                protocol: "tcp",
+                used,
+                filtered: Fact::derived(true, "TCP of the kernel"),
+            };
+            self.judge(facts, one, &addresses, &Fact::derived((22, 22), "ssh(1)"));
+        }
+        open
+    }
+
+    /// Between processes of one node, which connect to the node's own address over the loopback interface.
+    fn local(
+        &mut self,
+        facts: &mut Facts,
+        addresses: &Result<Vec<(Version, At)>, Gap>,
+        range: &Fact<(u16, u16)>,
+    ) {
+        let one = One {
+            purpose: Purpose::Local,
+            direction: Direction::In,
+            interface: &"lo".into(),
+            protocol: "tcp",
+            used: Fact::derived(true, "each job"),
+            filtered: Fact::derived(true, "TCP of the kernel"),
+        };
+        self.judge(facts, one, addresses, range);
+    }
+
+    /// RoCE v2, of each Ethernet port that speaks it.
+    fn roce(&mut self, facts: &mut Facts) -> Option<Gap> {
+        let mut open = super::tally::incomplete(facts, self.node, Subject::Port);
+        let mut seen: Vec<Arc<str>> = Vec::new();
+        for id in facts.below(self.node, Subject::Port).collect::<Vec<_>>() {
+            let kind = facts
+                .parent(id)
+                .map(|device| facts.get(device, device::NODE_TYPE));
+            let roce = match (facts.get(id, port::LINK_LAYER), kind) {
+                (Fact::Known(LinkLayer::Ethernet, _), Some(Fact::Known(NodeType::Ca, _))) => true,
+                (Fact::Known(..), Some(Fact::Known(..))) => false,
+                (Fact::Unknown(gap), _) | (_, Some(Fact::Unknown(gap))) => {
+                    open.get_or_insert(gap);
+                    false
+                }
+                (_, None) => false,
+            };
+            if !roce || facts.known(id, port::HAS_NETDEV) == Some(false) {
+                continue;
+            }
+            let name = match facts.get(id, port::NETDEV) {
+                Fact::Known(name, _) => name,
+                Fact::Unknown(gap) => {
+                    open.get_or_insert(gap);
+                    continue;
+                }
+            };
+            if seen.contains(&name) {
+                continue;
+            }
+            seen.push(Arc::clone(&name));
+            let filtered = match facts.parent(id) {
+                Some(device) => facts.get(device, device::SOFTWARE),
+                None => Fact::Unknown(Gap::missing("device.software")),
+            };
+            let addresses = addresses(facts, self.node, &name);
+            let used = facts.get(id, port::INTENDED);
+            for direction in [Direction::In, Direction::Out] {
+                let one = One {
+                    purpose: Purpose::Roce,
+                    direction,
+                    interface: &name,
+                    protocol: "udp",
+                    used: used.clone(),
+                    filtered: filtered.clone(),
+                };
+                let flow = self.judge(
+                    facts,
+                    one,
+                    &addresses,
+                    &Fact::derived((ROCE, ROCE), "RoCE v2"),
+                );
+                facts.relate(flow, id);
+            }
+        }
+        open
+    }
+
+    fn judge(
+        &self,
+        facts: &mut Facts,
+        one: One<'_>,
+        addresses: &Result<Vec<(Version, At)>, Gap>,
+        range: &Fact<(u16, u16)>,
+    ) -> Id {
+        let id = facts.instance(Subject::Flow, self.node, &one.name());
+        if let Some(netdev) = facts.find(Subject::Netdev, self.node, one.interface) {
+            facts.relate(id, netdev);
+        }
+        if let Some(interface) = facts.find(Subject::Interface, self.node, one.interface) {
+            facts.relate(id, interface);
+        }
+        let how = Origin::derived("the flow itself");
+        facts.set(id, flow::PURPOSE, Fact::Known(one.purpose, how.clone()));
+        facts.set(
+            id,
+            flow::PROTOCOL,
+            Fact::Known(one.protocol.into(), how.clone()),
+        );
+        facts.set(id, flow::DIRECTION, Fact::Known(one.direction, how.clone()));
+        facts.set(
+            id,
+            flow::INTERFACE,
+            Fact::Known(Arc::clone(one.interface), how),
+        );
+        facts.set(id, flow::USED, one.used.clone());
+        facts.set(id, flow::FILTERED, one.filtered.clone());
+        facts.set(
+            id,
+            flow::PORTS,
+            range.clone().map(|range| passage::range_text(range).into()),
+        );
+        let judged = match (&self.ruleset, range) {
+            (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Err(gap.clone()),
+            (Fact::Known(ruleset, origin), Fact::Known(range, _)) => self
+                .verdict(ruleset, &one, addresses, *range)
+                .map(|judged| (judged, origin.clone())),
+        };
+        let (judged, origin) = match judged {
+            Ok((judged, origin)) => (Ok(judged), origin),
+            Err(gap) => (Err(gap), Origin::Stated),
+        };
+        passage::state(facts, id, judged, &origin);
+        id
+    }
+
+    /// The verdict on all ports of a flow; for both versions of IP where the interface's addresses do not tell which is used.
+    fn verdict(
+        &self,
+        ruleset: &Ruleset,
+        one: &One<'_>,
+        addresses: &Result<Vec<(Version, At)>, Gap>,
+        range: (u16, u16),
+    ) -> Result<Judged, Gap> {
+        let versions = match addresses {
+            Ok(known) => known.clone(),
+            Err(_) => vec![(Version::Four, At::UNKNOWN), (Version::Six, At::UNKNOWN)],
+        };
+        let picked = match one.purpose {
+            Purpose::Roce => ROCE_SOURCES,
+            // The other side's system is taken to be as this one.
+            _ => self.picked,
+        };
+        let mut found: Option<Judged> = None;
+        for (version, at) in versions {
+            let mut segments = Vec::new();
+            for ports in passage::segments(range, &self.cuts)? {
+                let fate = passage::by_chance(picked, &self.cuts, |own| {
+                    one.legs(version, at, ports, own).fate(ruleset)
+                })?;
+                segments.push(Segment { ports, fate });
+            }
+            let judged = passage::sum(segments)?;
+            match &found {
+                None => found = Some(judged),
+                Some(first) if first.passage == judged.passage => {}
+                Some(_) => return Err(Gap::missing("interface.addresses")),
+            }
+        }
+        found.ok_or_else(|| Gap::missing("interface.addresses"))
+    }
+}
+
+/// A flow.
+struct One<'a> {
+    purpose: Purpose,
+    direction: Direction,
+    interface: &'a Arc<str>,
+    protocol: &'static str,
+    used: Fact<bool>,
+    filtered: Fact<bool>,
+}
+
+impl One<'_> {
+    fn name(&self) -> String {
+        let what = match self.purpose {
+            Purpose::Bootstrap => "bootstrap TCP",
+            Purpose::Local => return "bootstrap TCP within the node".into(),
+            Purpose::Rendezvous => "rendezvous TCP",
+            Purpose::Roce => "RoCE v2",
+            Purpose::Ssh => "ssh",
+            Purpose::PathMtu => "path MTU discovery",
+        };
+        format!("{what} {} on {}", self.direction.word(), self.interface)
+    }
+
+    /// The packets that have to get through: the first, and the answer to it. `own` are the ports of whoever opens.
+    fn legs(&self, version: Version, at: At, ports: (u16, u16), own: (u16, u16)) -> Legs {
+        let packet = |way: Way, transport: Transport, state: u128| Packet {
+            way,
+            version,
+            interface: Arc::clone(self.interface),
+            local: self.purpose == Purpose::Local,
+            own: at.own,
+            peer: at.peer,
+            transport,
+            state,
+        };
+        let tcp = |source, destination, flags| Transport::Tcp {
+            source,
+            destination,
+            flags,
+        };
+        let (forth, back) = match self.direction {
+            Direction::In => (Way::In, Way::Out),
+            Direction::Out => (Way::Out, Way::In),
+        };
+        Legs(match self.purpose {
+            Purpose::Bootstrap | Purpose::Rendezvous | Purpose::Ssh => vec![
+                packet(forth, tcp(own, ports, SYN), state::NEW),
+                packet(back, tcp(ports, own, SYN | ACK), state::ESTABLISHED),
+            ],
+            // The same packet leaves and comes back.
+            Purpose::Local => vec![
+                packet(Way::Out, tcp(own, ports, SYN), state::NEW),
+                packet(Way::In, tcp(own, ports, SYN), state::NEW),
+                packet(Way::Out, tcp(ports, own, SYN | ACK), state::ESTABLISHED),
+                packet(Way::In, tcp(ports, own, SYN | ACK), state::ESTABLISHED),
+            ],
+            // Each side picks its source port by itself, so that connection tracking never sees a reply.
+            Purpose::Roce => {
+                let udp = Transport::Udp {
+                    source: own,
+                    destination: ports,
+                };
+                vec![packet(forth, udp, state::NEW)]
+            }
+            Purpose::PathMtu => {
+                let (kind, code) = match version {
+                    Version::Four => (3, 4),
+                    Version::Six => (2, 0),
+                };
+                let mut router = packet(forth, Transport::Icmp { kind, code }, state::RELATED);
+                router.peer = None;
+                vec![router]
+            }
+        })
+    }
+}
+
+/// The interfaces that TCP between nodes may use, and what keeps the list from being whole.
+fn candidates(facts: &Facts, node: Id) -> (Vec<Candidate>, Option<Gap>) {
+    let mut found: Vec<Candidate> = Vec::new();
+    let mut add = |name: Arc<str>, used: Fact<bool>| {
+        if found.iter().all(|c| c.name != name) {
+            found.push(Candidate { name, used });
+        }
+    };
+    let routes = facts.get(node, node::DEFAULT_ROUTE);
+    if let Some(names) = selected(facts, node) {
+        for name in names {
+            add(name, Fact::derived(true, "selection.interface"));
+        }
+        if let Fact::Known(names, _) = &routes {
+            for name in names.iter() {
+                add(
+                    Arc::clone(name),
+                    Fact::derived(false, "selection.interface"),
+                );
+            }
+        }
+        return (found, None);
+    }
+    let mut names: Vec<Arc<str>> = Vec::new();
+    let mut open = match routes {
+        Fact::Known(routes, _) => {
+            names.extend(routes.iter().cloned());
+            None
+        }
+        Fact::Unknown(gap) => Some(gap),
+    };
+    for id in facts.below(node, Subject::Port).collect::<Vec<_>>() {
+        if facts.known(id, port::INTENDED) == Some(true)
+            && let Some(name) = facts.known(id, port::NETDEV)
+        {
+            names.push(bearer(facts, node, name));
+        }
+    }
+    names.dedup();
+    let empty =
+        |name: &Arc<str>| addresses(facts, node, name).is_ok_and(|addresses| addresses.is_empty());
+    names.retain(|name| !empty(name));
+    let first = names.first().cloned();
+    let lone = open.is_none() && names.iter().all(|name| Some(name) == first.as_ref());
+    for name in names {
+        let used = match lone {
+            true => Fact::derived(true, "the only interface for TCP between nodes"),
+            false => Fact::Unknown(Gap::missing("selection.interface")),
+        };
+        add(name, used);
+    }
+    if !found.is_empty() && super::tally::incomplete(facts, node, Subject::Port).is_none() {
+        // The interfaces that jobs use are among these, whatever else there is.
+        open = open.filter(|_| found.iter().any(|c| c.used.known().is_none()));
+    }
+    (found, open)
+}
+
+/// A bond's member has no address: the bond has.
+fn bearer(facts: &Facts, node: Id, name: Arc<str>) -> Arc<str> {
+    let master = facts
+        .find(Subject::Interface, node, &name)
+        .and_then(|id| facts.known(id, interface::MASTER));
+    match master {
+        Some(master) if &*master != "none" => master,
+        _ => name,
+    }
+}
+
+/// The interfaces that NCCL will use for its sockets, where that is known.
+fn selected(facts: &Facts, node: Id) -> Option<Vec<Arc<str>>> {
+    let schema = Subject::Selection.schema();
+    let index = schema.facts.iter().position(|f| f.name == "interface")?;
+    let id = facts.find(Subject::Selection, node, "NCCL")?;
+    let names: Vec<Arc<str>> = match facts.look(id, index)? {
+        Fact::Known(Value::Text(name), _) => vec![Arc::clone(name)],
+        // The first carries the bootstrap.
+        Fact::Known(Value::Texts(names), _) => names.iter().take(1).cloned().collect(),
+        _ => return None,
+    };
+    let named = |name: &Arc<str>| !name.is_empty() && &**name != "none";
+    Some(names.into_iter().filter(named).collect()).filter(|names: &Vec<_>| !names.is_empty())
+}
+
+/// The version of IP that an interface is used with, its address and its subnet; empty where it has no address.
+fn addresses(facts: &Facts, node: Id, name: &str) -> Result<Vec<(Version, At)>, Gap> {
+    let found = facts.find(Subject::Interface, node, name);
+    let list = found.map(|id| facts.get(id, interface::ADDRESSES));
+    let list = match list {
+        Some(Fact::Known(list, _)) => list,
+        _ if has_ipv4(facts, node, name) => return Ok(vec![(Version::Four, At::UNKNOWN)]),
+        Some(Fact::Unknown(gap)) => return Err(gap),
+        None => {
+            return Err(match facts.members(Subject::Interface, node) {
+                Err(gap) => gap,
+                Ok(_) => Gap::missing("interface.addresses"),
+            });
+        }
+    };
+    let read: Vec<(Version, At)> = list.iter().filter_map(|text| subnet(text)).collect();
+    if read.len() < list.len() {
+        return Err(Gap::missing("interface.addresses"));
+    }
+    // NCCL and the launchers take an interface's IPv4 address first.
+    let four = read.iter().find(|(version, _)| *version == Version::Four);
+    let six = read.iter().find(|(version, _)| *version == Version::Six);
+    Ok(four.or(six).into_iter().copied().collect())
+}
+
+/// Whether an interface has an IPv4 address, whichever: it carries a default route of IPv4, or a GID of its port holds one.
+fn has_ipv4(facts: &Facts, node: Id, name: &str) -> bool {
+    let routes = facts.known(node, node::DEFAULT_ROUTE);
+    if routes.is_some_and(|names| names.iter().any(|n| &**n == name)) {
+        return true;
+    }
+    facts.below(node, Subject::Gid).any(|gid| {
+        facts.known(gid, gid::KIND) == Some(GidKind::Ipv4)
+            && facts.known(gid, gid::NETDEV).is_some_and(|n| &*n == name)
+    })
+}
+
+/// `10.0.0.1/24`: the address, and the subnet where peers are. A subnet of two addresses is a link to a router.
+fn subnet(text: &str) -> Option<(Version, At)> {
+    let (address, length) = text.split_once('/')?;
+    let length: u32 = length.parse().ok()?;
+    let (version, value, bits) = match address.parse::<std::net::IpAddr>().ok()? {
+        std::net::IpAddr::V4(a) => (Version::Four, u128::from(u32::from(a)), 32u32),
+        std::net::IpAddr::V6(a) => (Version::Six, u128::from(a), 128),
+    };
+    let free = bits.checked_sub(length)?;
+    let host = match free {
+        128 => u128::MAX,
+        free => (1u128 << free) - 1,
+    };
+    Some((
+        version,
+        At {
+            own: Some((value, value)),
+            peer: (free > 2).then_some((value & !host, value | host)),
+        },
+    ))
+}

@@ -1,0 +1,623 @@
+//! What NCCL will do on this node, by the rules of the version that is found.
+//!
+//! Where the version is unknown, what all versions agree on is known, and the rest says which fact is missing.
+
+mod dictionary;
+mod gid;
+mod hca;
+mod interface;
+mod list;
+mod meaning;
+mod number;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::fact::device::Role;
+use crate::fact::gid::{GidKind, GidType};
+use crate::fact::port::{LinkLayer, NcclGid};
+use crate::fact::{
+    Fact, Facts, Gap, Id, Subject, device, node, port, selection, selector, variable,
+};
+use crate::probe::nccl::version::{KINDS, Version};
+use dictionary::Kind;
+use hca::Port;
+use list::List;
+
+/// Entries of a list of interfaces.
+const INTERFACES: usize = 16;
+
+/// Works out what each variable does, and what NCCL chooses.
+pub fn derive(facts: &mut Facts, node: Id) {
+    let version = facts
+        .get(node, node::NCCL_VERSION)
+        .and_then(|text| Version::parse(&text));
+    for id in facts.below(node, Subject::Variable).collect::<Vec<_>>() {
+        meaning_of(facts, id, &version);
+    }
+    let versions = Versions { found: version };
+    let ports = hca::ports(facts, node);
+    selectors(facts, node, &ports);
+    let chosen = facts.instance(Subject::Selection, node, "NCCL");
+    let how = crate::fact::Origin::derived("one for each node");
+    facts.set_members(
+        Subject::Selection,
+        node,
+        crate::fact::Membership::Known(how),
+    );
+    choose_interface(facts, node, chosen, &versions);
+    choose_hcas(facts, node, chosen, &ports, &versions);
+    relate(facts, node, chosen);
+}
+
+/// What is wrong with one of the lists befalls its entries and the choice.
+fn relate(facts: &mut Facts, node: Id, chosen: Id) {
+    let entries: Vec<Id> = facts.below(node, Subject::Selector).collect();
+    for name in ["NCCL_IB_HCA", "NCCL_SOCKET_IFNAME"] {
+        let Some(variable) = facts.find(Subject::Variable, node, name) else {
+            continue;
+        };
+        facts.relate(variable, chosen);
+        for &entry in &entries {
+            if facts.known(entry, selector::VARIABLE).as_deref() == Some(name) {
+                facts.relate(entry, variable);
+            }
+        }
+    }
+    for entry in entries {
+        facts.relate(entry, chosen);
+    }
+}
+
+/// The version found, or all kinds of them.
+struct Versions {
+    found: Fact<Version>,
+}
+
+impl Versions {
+    /// What a rule gives, if it does not depend on a version that nobody knows.
+    fn agree<T: PartialEq>(&self, rule: impl Fn(Version) -> Result<T, Gap>) -> Result<T, Gap> {
+        let gap = match &self.found {
+            Fact::Known(version, _) => return rule(*version),
+            Fact::Unknown(gap) => gap,
+        };
+        let first = rule(KINDS[0])?;
+        for kind in KINDS {
+            if rule(kind)? != first {
+                return Err(gap.clone());
+            }
+        }
+        Ok(first)
+    }
+
+    /// For the reason that is given with a choice.
+    fn name(&self) -> String {
+        match &self.found {
+            Fact::Known(version, _) => format!("NCCL {version}"),
+            Fact::Unknown(_) => "NCCL of any version since 2.18".into(),
+        }
+    }
+}
+
+/// A variable's value: `None` where it is known not to be set.
+fn setting(facts: &Facts, node: Id, name: &str) -> Result<Option<Arc<str>>, Gap> {
+    match facts.find(Subject::Variable, node, name) {
+        Some(id) => match facts.get(id, variable::VALUE) {
+            Fact::Known(value, _) => Ok(Some(value)),
+            Fact::Unknown(gap) => Err(gap),
+        },
+        None => facts.members(Subject::Variable, node).map(|_| None),
+    }
+}
+
+/// A numeric variable's value, by NCCL's way to read numbers; `None` where the default holds.
+fn numeric(facts: &Facts, node: Id, name: &str) -> Result<Option<i64>, Gap> {
+    let text = setting(facts, node, name)?.filter(|text| !text.is_empty());
+    Ok(text.and_then(|text| number::number(&text).value))
+}
+
+fn meaning_of(facts: &mut Facts, id: Id, version: &Fact<Version>) {
+    let name = facts.name(id).to_owned();
+    let entry = dictionary::find(&name);
+    let known = entry.is_some() || dictionary::of_plugin(&name);
+    let how = "the names in NCCL's libraries and guides";
+    facts.set(id, variable::KNOWN, Fact::derived(known, how));
+    let nearest = match known {
+        true => None,
+        false => dictionary::nearest(&name),
+    };
+    let nearest = Arc::from(nearest.unwrap_or("none"));
+    facts.set(id, variable::NEAREST, Fact::derived(nearest, how));
+    let read = match (entry, version) {
+        (None, _) => Fact::derived(known, how),
+        (Some(entry), Fact::Known(version, _)) => Fact::derived(entry.read_by(*version), how),
+        (Some(entry), Fact::Unknown(gap)) => {
+            let first = entry.read_by(KINDS[0]);
+            match KINDS.iter().all(|kind| entry.read_by(*kind) == first) {
+                true => Fact::derived(first, how),
+                false => Fact::Unknown(gap.clone()),
+            }
+        }
+    };
+    facts.set(id, variable::READ, read);
+    let mut releases = match entry {
+        Some(entry) => entry.releases(),
+        None if known => "a plugin".into(),
+        None => "no version that is known".into(),
+    };
+    if let Some(instead) = entry.and_then(|entry| entry.instead) {
+        releases = format!("{releases}; {instead} took its place");
+    }
+    facts.set(id, variable::READ_BY, Fact::derived(releases.into(), how));
+    let value = facts.get(id, variable::VALUE);
+    let value = match &value {
+        Fact::Known(value, _) => value,
+        Fact::Unknown(gap) => {
+            let gap = || gap.clone();
+            facts.set(id, variable::READ_AS, Fact::Unknown(gap()));
+            facts.set(id, variable::MISREAD, Fact::Unknown(gap()));
+            facts.set(id, variable::REFUSED, Fact::Unknown(gap()));
+            facts.set(id, variable::EFFECT, Fact::Unknown(gap()));
+            return;
+        }
+    };
+    let entry = entry.filter(|entry| entry.kind != Kind::Other);
+    let says = meaning::read_as(entry, value);
+    let misread = meaning::misread(entry, value);
+    let origin = format!("{name} is {value:?}");
+    facts.set(id, variable::READ_AS, Fact::derived(says.into(), &*origin));
+    facts.set(id, variable::MISREAD, Fact::derived(misread, &*origin));
+    let refused = meaning::refused(&name, value);
+    facts.set(id, variable::REFUSED, Fact::derived(refused, &*origin));
+    let effect = meaning::effect(&name, value);
+    facts.set(id, variable::EFFECT, Fact::derived(effect, &*origin));
+}
+
+fn fact<T: Clone>(result: &Result<T, Gap>, how: &str) -> Fact<T> {
+    match result {
+        Ok(value) => Fact::derived(value.clone(), how),
+        Err(gap) => Fact::Unknown(gap.clone()),
+    }
+}
+
+/// An instance of each entry of the two lists.
+fn selectors(facts: &mut Facts, node: Id, ports: &Result<Vec<Port>, Gap>) {
+    let hcas = setting(facts, node, "NCCL_IB_HCA");
+    let names = setting(facts, node, "NCCL_SOCKET_IFNAME");
+    let members = match (&hcas, &names) {
+        (Ok(_), Ok(_)) => {
+            let how = crate::fact::Origin::derived("NCCL_IB_HCA and NCCL_SOCKET_IFNAME");
+            crate::fact::Membership::Known(how)
+        }
+        (Err(gap), _) | (_, Err(gap)) => crate::fact::Membership::Unknown(gap.clone()),
+    };
+    facts.set_members(Subject::Selector, node, members);
+    if let Ok(Some(text)) = &hcas {
+        let of: Result<Vec<Named>, Gap> = match ports {
+            Ok(ports) => Ok(ports.iter().map(Named::port).collect()),
+            Err(gap) => Err(gap.clone()),
+        };
+        list_of(facts, node, "NCCL_IB_HCA", &List::parse(text, 32), &of);
+    }
+    if let Ok(Some(text)) = &names
+        && text.len() > 1
+    {
+        let of = facts.members(Subject::Interface, node).map(|_| {
+            let all = facts.below(node, Subject::Interface);
+            all.map(|id| Named::interface(facts.name(id))).collect()
+        });
+        let list = List::parse(text, INTERFACES);
+        list_of(facts, node, "NCCL_SOCKET_IFNAME", &list, &of);
+    }
+}
+
+/// Something that an entry may name.
+struct Named {
+    name: Arc<str>,
+    port: Option<i64>,
+    shown: Arc<str>,
+    active: Fact<bool>,
+}
+
+impl Named {
+    fn port(port: &Port) -> Self {
+        Named {
+            name: Arc::clone(&port.device),
+            port: Some(port.number),
+            shown: port.name(),
+            active: port.active.clone(),
+        }
+    }
+
+    fn interface(name: &str) -> Self {
+        Named {
+            name: name.into(),
+            port: None,
+            shown: name.into(),
+            active: Fact::derived(true, "not asked of an interface"),
+        }
+    }
+}
+
+fn list_of(facts: &mut Facts, node: Id, of: &str, list: &List, named: &Result<Vec<Named>, Gap>) {
+    for entry in &list.entries {
+        let token: Arc<str> = match entry.port {
+            Some(port) => format!("{}:{port}", entry.name).into(),
+            None => entry.name.as_str().into(),
+        };
+        let id = facts.instance(Subject::Selector, node, &format!("{of} {token}"));
+        let how = format!("the rule of NCCL for {of}");
+        facts.set(id, selector::VARIABLE, Fact::derived(of.into(), &*how));
+        facts.set(
+            id,
+            selector::TOKEN,
+            Fact::derived(Arc::clone(&token), &*how),
+        );
+        facts.set(id, selector::EXCLUDES, Fact::derived(list.excludes, &*how));
+        let named = match named {
+            Ok(named) => named,
+            Err(gap) => {
+                facts.set(id, selector::MATCHES, Fact::Unknown(gap.clone()));
+                continue;
+            }
+        };
+        let fits = |n: &&Named| list.fits(entry, &n.name, n.port);
+        let matched: Vec<&Named> = named.iter().filter(fits).collect();
+        let shown = |list: Vec<&Named>| -> Arc<[Arc<str>]> {
+            list.iter().map(|n| Arc::clone(&n.shown)).collect()
+        };
+        facts.set(
+            id,
+            selector::MATCHES,
+            Fact::derived(matched.len() as u64, &*how),
+        );
+        let whole = |n: &&&Named| *n.name == *entry.name;
+        let longer = |n: &&&Named| {
+            let rest = n.name.get(entry.name.len()..).unwrap_or("");
+            rest.starts_with(|c: char| c.is_ascii_digit())
+        };
+        let has_whole = matched.iter().any(|n| whole(&n));
+        let long: Vec<&Named> = matched.iter().filter(longer).copied().collect();
+        let also = has_whole && !long.is_empty();
+        facts.set(id, selector::ALSO_LONGER, Fact::derived(also, &*how));
+        facts.set(id, selector::LONGER, Fact::derived(shown(long), &*how));
+        let own: Vec<&Named> = matched.iter().filter(whole).copied().collect();
+        let down = |n: &&Named| n.active.known() == Some(&false);
+        let inactive: Vec<&Named> = own.iter().copied().filter(down).collect();
+        let open = own.iter().find_map(|n| n.active.as_result().err());
+        let names_inactive = match (inactive.is_empty(), open) {
+            (false, _) => Fact::derived(true, &*how),
+            (true, None) => Fact::derived(false, &*how),
+            (true, Some(gap)) => Fact::Unknown(gap.clone()),
+        };
+        facts.set(id, selector::NAMES_INACTIVE, names_inactive);
+        facts.set(
+            id,
+            selector::INACTIVE,
+            Fact::derived(shown(inactive), &*how),
+        );
+        facts.set(id, selector::MATCHED, Fact::derived(shown(matched), &*how));
+        let nearest = named
+            .iter()
+            .map(|n| {
+                (
+                    strsim::damerau_levenshtein(entry.name.trim(), &n.name),
+                    &n.name,
+                )
+            })
+            .filter(|(distance, name)| *distance <= 2 && *distance < name.len())
+            .min_by_key(|(distance, _)| *distance)
+            .map_or_else(|| Arc::from("none"), |(_, name)| Arc::clone(name));
+        facts.set(id, selector::NEAREST, Fact::derived(nearest, &*how));
+    }
+}
+
+fn choose_interface(facts: &mut Facts, node: Id, chosen: Id, versions: &Versions) {
+    let wish: Result<interface::Wish, Gap> = (|| {
+        Ok(interface::Wish {
+            names: setting(facts, node, "NCCL_SOCKET_IFNAME")?,
+            family: setting(facts, node, "NCCL_SOCKET_FAMILY")?,
+            comm_id: setting(facts, node, "NCCL_COMM_ID")?,
+        })
+    })();
+    let entries = interface::entries(facts, node);
+    let long = |text: &Option<Arc<str>>| text.as_ref().is_some_and(|text| text.len() > 1);
+    let forced = wish
+        .as_ref()
+        .map_err(Gap::clone)
+        .map(|wish| long(&wish.names) || long(&wish.comm_id));
+    let forced = fact(&forced, "NCCL_SOCKET_IFNAME, NCCL_COMM_ID");
+    facts.set(chosen, selection::INTERFACE_FORCED, forced);
+    let all = wish.as_ref().map_err(Gap::clone).and_then(|wish| {
+        let entries = entries.as_ref().map_err(Gap::clone)?;
+        versions.agree(|v| interface::choose(entries, wish, v).map(|c| c.names))
+    });
+    let all = all.map(|names| -> Arc<[Arc<str>]> { names.into() });
+    let choice = wish.and_then(|wish| {
+        let entries = entries.as_ref().map_err(Gap::clone)?;
+        // The names decide; the reason may differ in words.
+        let names = versions.agree(|v| interface::bootstrap(entries, &wish, v).map(|c| c.names))?;
+        let of = versions.found.known().copied().unwrap_or(KINDS[0]);
+        let choice = interface::bootstrap(entries, &wish, of)?;
+        Ok(interface::Choice { names, ..choice })
+    });
+    let how = format!("the rule of {}", versions.name());
+    let first = choice.as_ref().map_err(Gap::clone).map(|choice| {
+        choice
+            .names
+            .first()
+            .cloned()
+            .unwrap_or_else(|| "none".into())
+    });
+    let why = choice
+        .as_ref()
+        .map_err(Gap::clone)
+        .map(|choice| Arc::<str>::from(&*choice.why));
+    let reach = choice
+        .as_ref()
+        .map_err(Gap::clone)
+        .map(|choice| interface::reach(facts, node, choice.names.first().map(|name| &**name)));
+    let there = entries.as_ref().map_err(Gap::clone).map(|entries| {
+        let names: BTreeSet<&Arc<str>> = entries.iter().map(|e| &e.name).collect();
+        let names: Arc<[Arc<str>]> = names.into_iter().cloned().collect();
+        names
+    });
+    facts.set(chosen, selection::INTERFACE, fact(&first, &how));
+    facts.set(chosen, selection::INTERFACES, fact(&all, &how));
+    facts.set(chosen, selection::INTERFACE_WHY, fact(&why, &how));
+    facts.set(chosen, selection::INTERFACE_REACH, fact(&reach, &how));
+    let there = fact(&there, "getifaddrs");
+    facts.set(chosen, selection::INTERFACE_CHOICE, there);
+}
+
+/// Whether NCCL looks for RDMA ports: the reason where it does not. A network that a plugin brings is a gap.
+fn wants_hcas(facts: &Facts, node: Id) -> Result<Option<String>, Gap> {
+    let net = setting(facts, node, "NCCL_NET")?.filter(|net| !net.is_empty());
+    let disabled = numeric(facts, node, "NCCL_IB_DISABLE")?.filter(|n| *n != 0);
+    match (disabled, net.as_deref()) {
+        (Some(n), _) => Ok(Some(format!("NCCL_IB_DISABLE is {n}"))),
+        (None, None) => Ok(None),
+        (None, Some(net)) if net.eq_ignore_ascii_case("IB") => Ok(None),
+        (None, Some(net)) if net.eq_ignore_ascii_case("Socket") => {
+            Ok(Some("NCCL_NET is Socket".into()))
+        }
+        (None, Some(net)) => Err(Gap::missing(format!(
+            "what the network plugin {net} chooses"
+        ))),
+    }
+}
+
+fn choose_hcas(
+    facts: &mut Facts,
+    node: Id,
+    chosen: Id,
+    ports: &Result<Vec<Port>, Gap>,
+    versions: &Versions,
+) {
+    let list = setting(facts, node, "NCCL_IB_HCA");
+    let off = wants_hcas(facts, node);
+    let wants = off.as_ref().map_err(Gap::clone).map(Option::is_none);
+    facts.set(
+        chosen,
+        selection::WANTS_HCAS,
+        fact(&wants, "NCCL_IB_DISABLE, NCCL_NET"),
+    );
+    let forced = list.as_ref().map_err(Gap::clone).map(|list| {
+        list.as_deref()
+            .is_some_and(|list| !List::parse(list, 1).entries.is_empty())
+    });
+    facts.set(chosen, selection::HCAS_FORCED, fact(&forced, "NCCL_IB_HCA"));
+    let places: Result<Vec<usize>, Gap> = (|| {
+        let ports = ports.as_ref().map_err(Gap::clone)?;
+        let list = list.clone()?;
+        match &off {
+            Ok(None) => {}
+            Ok(Some(_)) => return Ok(Vec::new()),
+            Err(gap) => return Err(gap.clone()),
+        }
+        versions
+            .agree(|v| hca::choose(ports, list.as_deref(), v))
+            .or_else(|gap| {
+                // Only the order may depend on the version: then that of the devices is told.
+                let sorted = versions.agree(|v| {
+                    let mut places = hca::choose(ports, list.as_deref(), v)?;
+                    places.sort_unstable();
+                    Ok(places)
+                });
+                sorted.map_err(|_| gap)
+            })
+    })();
+    let none = Vec::new();
+    let all = ports.as_ref().unwrap_or(&none);
+    let used = |place: usize| places.as_ref().is_ok_and(|places| places.contains(&place));
+    let how = format!("the rule of {}", versions.name());
+    let why = match (&off, &list) {
+        (Ok(Some(off)), _) => Ok(Arc::from(off.as_str())),
+        (Err(gap), _) | (_, Err(gap)) => Err(gap.clone()),
+        (_, Ok(Some(list))) if !list.is_empty() => {
+            Ok(format!("NCCL_IB_HCA is {list:?}; of these the active ones").into())
+        }
+        _ => Ok("NCCL_IB_HCA is not set: every active port".into()),
+    };
+    facts.set(chosen, selection::HCAS_WHY, fact(&why, &how));
+    let names = |places: &Vec<usize>| -> Arc<[Arc<str>]> {
+        places
+            .iter()
+            .filter_map(|p| all.get(*p))
+            .map(Port::name)
+            .collect()
+    };
+    let hcas = places.as_ref().map_err(Gap::clone).map(names);
+    facts.set(chosen, selection::HCAS, fact(&hcas, &how));
+    let count = places
+        .as_ref()
+        .map_err(Gap::clone)
+        .map(|places| places.len() as u64);
+    facts.set(chosen, selection::HCA_COUNT, fact(&count, &how));
+    let used_ports: Vec<&Port> = (0..all.len())
+        .filter(|p| used(*p))
+        .filter_map(|p| all.get(p))
+        .collect();
+    let layers: BTreeSet<bool> = used_ports
+        .iter()
+        .filter_map(|port| port.layer.known())
+        .map(|layer| *layer == LinkLayer::InfiniBand)
+        .collect();
+    let mixed = places
+        .as_ref()
+        .map_err(Gap::clone)
+        .map(|_| layers.len() > 1);
+    facts.set(chosen, selection::LAYERS_MIXED, fact(&mixed, &how));
+    management(facts, chosen, &places, &used_ports);
+    for (place, port) in all.iter().enumerate() {
+        let is = places.as_ref().map_err(Gap::clone).map(|_| used(place));
+        facts.set(port.id, port::NCCL_SELECTED, fact(&is, &how));
+        if port.layer.known() == Some(&LinkLayer::Ethernet) {
+            choose_gid(facts, node, port.id, versions);
+        }
+    }
+    let mut lines: Vec<Arc<str>> = Vec::new();
+    let mut open = places.as_ref().err().cloned();
+    for port in used_ports
+        .iter()
+        .filter(|p| p.layer.known() == Some(&LinkLayer::Ethernet))
+    {
+        let (index, what) = (
+            facts.get(port.id, port::NCCL_GID_INDEX),
+            facts.get(port.id, port::NCCL_GID),
+        );
+        match (index, what) {
+            (Fact::Known(index, origin), Fact::Known(what, _)) => {
+                lines.push(format!("{} {index} ({}; {origin})", port.name(), what.word()).into());
+            }
+            (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => open = Some(gap),
+        }
+    }
+    let lines = match open {
+        None => Fact::derived(lines.into(), &*how),
+        Some(gap) => Fact::Unknown(gap),
+    };
+    facts.set(chosen, selection::GID_INDEXES, lines);
+}
+
+/// Which of the ports in use carry the machine's own traffic.
+fn management(facts: &mut Facts, chosen: Id, places: &Result<Vec<usize>, Gap>, used: &[&Port]) {
+    let mut found: Vec<Arc<str>> = Vec::new();
+    let mut open = places.as_ref().err().cloned();
+    for port in used {
+        let Some(of) = facts.parent(port.id) else {
+            continue;
+        };
+        match facts.get(of, device::ROLE) {
+            Fact::Known(Role::Management, _) => found.push(port.name()),
+            Fact::Known(..) => {}
+            Fact::Unknown(gap) => open = open.or(Some(gap)),
+        }
+    }
+    let how = "device.role of each port in use";
+    let beside_others = !found.is_empty() && found.len() < used.len();
+    let uses = match (beside_others, open) {
+        (true, _) => Fact::derived(true, how),
+        (false, Some(gap)) => Fact::Unknown(gap),
+        (false, None) => Fact::derived(false, how),
+    };
+    facts.set(chosen, selection::USES_MANAGEMENT, uses);
+    facts.set(
+        chosen,
+        selection::MANAGEMENT,
+        Fact::derived(found.into(), how),
+    );
+}
+
+/// The GID index that NCCL uses on a RoCE port, and what stands there.
+fn choose_gid(facts: &mut Facts, node: Id, id: Id, versions: &Versions) {
+    let forced = numeric(facts, node, "NCCL_IB_GID_INDEX").map(|n| n.filter(|n| *n >= 0));
+    let is_forced = forced.as_ref().map_err(Gap::clone).map(Option::is_some);
+    facts.set(
+        id,
+        port::NCCL_GID_FORCED,
+        fact(&is_forced, "NCCL_IB_GID_INDEX"),
+    );
+    let rows = rows(facts, id);
+    let found: Result<(u64, &str), Gap> = (|| {
+        if let Some(n) = forced? {
+            return Ok((n.unsigned_abs(), "NCCL_IB_GID_INDEX says it"));
+        }
+        let family = setting(facts, node, "NCCL_IB_ADDR_FAMILY")?;
+        let number = numeric(facts, node, "NCCL_IB_ROCE_VERSION_NUM")?;
+        let range = setting(facts, node, "NCCL_IB_ADDR_RANGE")?;
+        let wish = gid::Wish::new(family.as_deref(), number, range.as_deref());
+        let rows = rows.as_ref().map_err(Gap::clone)?;
+        versions.agree(|v| {
+            if !v.searches_gid() {
+                return Ok((0, "NCCL before 2.21 takes 0"));
+            }
+            let kind = |row: &Raw| gid::Row {
+                index: row.index,
+                address: row.address,
+                kind: row.kind.known().copied(),
+            };
+            let table: Vec<gid::Row> = rows.iter().map(kind).collect();
+            match gid::search(&table, &wish, v.skips_unreadable_gid()) {
+                Ok(index) => Ok((index, "NCCL finds it")),
+                Err(what) => Err(Gap::missing(what)),
+            }
+        })
+    })();
+    let (index, how) = match found {
+        Ok(found) => found,
+        Err(gap) => {
+            facts.set(id, port::NCCL_GID_INDEX, Fact::Unknown(gap.clone()));
+            facts.set(id, port::NCCL_GID, Fact::Unknown(gap));
+            return;
+        }
+    };
+    facts.set(id, port::NCCL_GID_INDEX, Fact::derived(index, how));
+    let what = rows.and_then(|rows| match rows.iter().find(|row| row.index == index) {
+        None => Ok(NcclGid::Empty),
+        Some(row) => match (&row.kind, row.place) {
+            (Fact::Known(GidType::V1, _), _) => Ok(NcclGid::V1),
+            (Fact::Known(GidType::V2, _), GidKind::LinkLocal) => Ok(NcclGid::LinkLocal),
+            (Fact::Known(GidType::V2, _), _) => Ok(NcclGid::Routable),
+            (Fact::Unknown(gap), _) => Err(gap.clone()),
+        },
+    });
+    facts.set(id, port::NCCL_GID, fact(&what, &format!("GID {index}")));
+}
+
+/// A row of the table, with what is not known of it.
+struct Raw {
+    index: u64,
+    address: std::net::Ipv6Addr,
+    kind: Fact<GidType>,
+    place: GidKind,
+}
+
+fn rows(facts: &Facts, id: Id) -> Result<Vec<Raw>, Gap> {
+    use crate::fact::gid as key;
+    facts.members(Subject::Gid, id)?;
+    let mut rows = Vec::new();
+    for gid in facts.below(id, Subject::Gid) {
+        let index = facts.get(gid, key::INDEX);
+        let address = facts.get(gid, key::ADDRESS);
+        let place = facts.get(gid, key::KIND);
+        match (index, address, place) {
+            (Fact::Known(index, _), Fact::Known(address, _), Fact::Known(place, _)) => {
+                let address = address.parse().map_err(|_| Gap::missing("gid.address"))?;
+                rows.push(Raw {
+                    index,
+                    address,
+                    kind: facts.get(gid, key::TYPE),
+                    place,
+                });
+            }
+            (Fact::Unknown(gap), ..) | (_, Fact::Unknown(gap), _) | (.., Fact::Unknown(gap)) => {
+                return Err(gap);
+            }
+        }
+    }
+    rows.sort_by_key(|row| row.index);
+    Ok(rows)
+}

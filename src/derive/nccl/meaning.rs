@@ -1,0 +1,212 @@
+//! What NCCL makes of a variable's value, and what that does to a job.
+
+use super::dictionary::{Entry, Kind};
+use super::number::number;
+use crate::fact::variable::Effect;
+
+/// The bandwidth of a node with eight adapters takes some ten channels.
+const FEW_CHANNELS: i64 = 4;
+/// `NCCL_BUFFSIZE`
+const BUFFER: i64 = 4 << 20;
+/// `NCCL_IB_TIMEOUT` of 4.096 µs × 2^n, seven times: below 0.5 s, above four minutes.
+const TIMEOUTS: std::ops::RangeInclusive<i64> = 14..=22;
+const RETRIES: i64 = 7;
+
+/// The levels of `NCCL_P2P_LEVEL` and `NCCL_NET_GDR_LEVEL`, nearest first (`src/graph/topo.cc`).
+const LEVELS: [&str; 10] = [
+    "LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS",
+];
+/// The default of `NCCL_NET_GDR_LEVEL`.
+const PXB: usize = 5;
+const ALGORITHMS: [&str; 8] = [
+    "tree",
+    "ring",
+    "collnet",
+    "collnetdirect",
+    "collnetchain",
+    "nvls",
+    "nvlstree",
+    "pat",
+];
+const PROTOCOLS: [&str; 3] = ["ll", "ll128", "simple"];
+const DEBUG: [&str; 7] = ["NONE", "VERSION", "WARN", "INFO", "ABORT", "TRACE", "ATTN"];
+
+/// What NCCL makes of a value, in words.
+pub(super) fn read_as(entry: Option<&Entry>, value: &str) -> String {
+    let default = |entry: &Entry| match entry.default {
+        Some(default) => format!("the default, {default}"),
+        None => "the default".to_owned(),
+    };
+    match entry {
+        Some(entry) if entry.kind == Kind::Number => match number(value) {
+            _ if value.is_empty() => default(entry),
+            n => match n.value {
+                Some(value) => value.to_string(),
+                None => default(entry),
+            },
+        },
+        Some(entry) if value.is_empty() && entry.kind == Kind::Text => default(entry),
+        _ => format!("{value:?}"),
+    }
+}
+
+/// Whether a number is read that is not what is written.
+pub(super) fn misread(entry: Option<&Entry>, value: &str) -> bool {
+    let is_number = entry.is_some_and(|entry| entry.kind == Kind::Number);
+    let n = number(value);
+    is_number
+        && !value.trim().is_empty()
+        && (!n.digits || n.value.is_none() || !n.rest.trim().is_empty())
+}
+
+/// Whether the value is no word that the variable can have.
+pub(super) fn refused(name: &str, value: &str) -> bool {
+    let one_of = |words: &[&str]| words.contains(&value);
+    if value.is_empty() {
+        return false;
+    }
+    match name {
+        "NCCL_P2P_LEVEL" | "NCCL_NET_GDR_LEVEL" => {
+            !one_of(&LEVELS) && !value.starts_with(|c: char| c.is_ascii_digit())
+        }
+        "NCCL_ALGO" => !words_of(value).all(|word| ALGORITHMS.contains(&&*word)),
+        "NCCL_PROTO" => !words_of(value).all(|word| PROTOCOLS.contains(&&*word)),
+        "NCCL_SOCKET_FAMILY" | "NCCL_IB_ADDR_FAMILY" => !one_of(&["AF_INET", "AF_INET6"]),
+        "NCCL_LAUNCH_MODE" => !one_of(&["PARALLEL", "GROUP"]),
+        "NCCL_DEBUG" => !DEBUG.iter().any(|word| word.eq_ignore_ascii_case(value)),
+        "NCCL_SOCKET_IFNAME" => value.len() == 1,
+        _ => false,
+    }
+}
+
+/// The words of `func:^ring,tree;func:list`, in lower case.
+fn words_of(value: &str) -> impl Iterator<Item = String> {
+    value.split(';').flat_map(|part| {
+        let list = part.rsplit(':').next().unwrap_or("");
+        let list = list.strip_prefix('^').unwrap_or(list);
+        list.split(',')
+            .filter(|word| !word.is_empty())
+            .map(str::to_ascii_lowercase)
+    })
+}
+
+fn level(value: &str) -> Option<usize> {
+    if let Some(at) = LEVELS.iter().position(|level| *level == value) {
+        return Some(at);
+    }
+    // The numbers of old: LOC, PIX, PXB, PHB, SYS.
+    match number(value) {
+        n if n.digits => Some(match n.value? {
+            ..=0 => 0,
+            1 => 4,
+            2 => PXB,
+            3 => 8,
+            _ => 9,
+        }),
+        _ => None,
+    }
+}
+
+/// What a value does to a job.
+pub(super) fn effect(name: &str, value: &str) -> Effect {
+    if value.is_empty() {
+        return Effect::None;
+    }
+    let n = number(value).value;
+    let when = |holds: bool, effect: Effect| if holds { effect } else { Effect::None };
+    match name {
+        "NCCL_IB_DISABLE" => when(n.is_some_and(|n| n != 0), Effect::IbDisabled),
+        "NCCL_NET" => when(value.eq_ignore_ascii_case("socket"), Effect::SocketForced),
+        "NCCL_P2P_DISABLE" => when(n == Some(1), Effect::P2pDisabled),
+        "NCCL_P2P_LEVEL" => when(level(value) == Some(0), Effect::P2pDisabled),
+        "NCCL_SHM_DISABLE" => when(n.is_some_and(|n| n != 0), Effect::ShmDisabled),
+        "NCCL_NET_GDR_LEVEL" => match level(value) {
+            Some(..PXB) => Effect::GdrLowered,
+            Some(8..) => Effect::GdrRaised,
+            _ => Effect::None,
+        },
+        "NCCL_NET_GDR_READ" => when(n == Some(0), Effect::GdrLowered),
+        "NCCL_DMABUF_ENABLE" => when(n == Some(0), Effect::DmabufDisabled),
+        "NCCL_NVLS_ENABLE" => when(n == Some(0), Effect::NvlsDisabled),
+        "NCCL_ALGO" | "NCCL_PROTO" => Effect::AlgorithmForced,
+        "NCCL_MAX_NCHANNELS" | "NCCL_MAX_NRINGS" | "NCCL_MAX_CTAS" => when(
+            n.is_some_and(|n| (1..=FEW_CHANNELS).contains(&n)),
+            Effect::ChannelsCapped,
+        ),
+        "NCCL_BUFFSIZE" => when(
+            n.is_some_and(|n| (1..BUFFER).contains(&n)),
+            Effect::BufferChanged,
+        ),
+        "NCCL_DEBUG" => when(value.eq_ignore_ascii_case("trace"), Effect::DebugLeft),
+        "NCCL_CHECK_POINTERS" => when(n.is_some_and(|n| n != 0), Effect::DebugLeft),
+        "NCCL_IB_TIMEOUT" => when(n.is_some_and(|n| !TIMEOUTS.contains(&n)), Effect::RetryOdd),
+        "NCCL_IB_RETRY_CNT" => when(n.is_some_and(|n| n < RETRIES), Effect::RetryOdd),
+        _ => Effect::None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::dictionary::find;
+    use super::*;
+
+    #[test]
+    fn true_is_0_and_sizes_lose_their_unit() {
+        let read =
+            |name: &str, value: &str| (read_as(find(name), value), misread(find(name), value));
+        assert_eq!(read("NCCL_IB_DISABLE", "true"), ("0".into(), true));
+        assert_eq!(read("NCCL_IB_DISABLE", "0x1"), ("1".into(), false));
+        assert_eq!(read("NCCL_BUFFSIZE", "8M"), ("8".into(), true));
+        assert_eq!(
+            read("NCCL_BUFFSIZE", ""),
+            ("the default, 4194304".into(), false)
+        );
+        assert_eq!(read("NCCL_IB_TC", "106\r"), ("106".into(), false));
+        assert_eq!(
+            read("NCCL_IB_TC", "99999999999999999999"),
+            ("the default, -1".into(), true)
+        );
+        assert_eq!(
+            read("NCCL_IB_HCA", "=mlx5_0"),
+            ("\"=mlx5_0\"".into(), false)
+        );
+        assert_eq!(read("NCCL_OF_NOBODY", "true"), ("\"true\"".into(), false));
+    }
+
+    #[test]
+    fn effects() {
+        for (name, value, expected) in [
+            ("NCCL_IB_DISABLE", "1", Effect::IbDisabled),
+            ("NCCL_IB_DISABLE", "true", Effect::None),
+            ("NCCL_IB_DISABLE", "0", Effect::None),
+            ("NCCL_NET", "Socket", Effect::SocketForced),
+            ("NCCL_NET", "IB", Effect::None),
+            ("NCCL_P2P_LEVEL", "NVL", Effect::None),
+            ("NCCL_P2P_LEVEL", "LOC", Effect::P2pDisabled),
+            ("NCCL_NET_GDR_LEVEL", "PIX", Effect::GdrLowered),
+            ("NCCL_NET_GDR_LEVEL", "PXB", Effect::None),
+            ("NCCL_NET_GDR_LEVEL", "SYS", Effect::GdrRaised),
+            ("NCCL_NET_GDR_LEVEL", "0", Effect::GdrLowered),
+            ("NCCL_MAX_NCHANNELS", "2", Effect::ChannelsCapped),
+            ("NCCL_MAX_NCHANNELS", "32", Effect::None),
+            ("NCCL_DEBUG", "INFO", Effect::None),
+            ("NCCL_DEBUG", "trace", Effect::DebugLeft),
+            ("NCCL_IB_TIMEOUT", "22", Effect::None),
+            ("NCCL_IB_TIMEOUT", "5", Effect::RetryOdd),
+            ("NCCL_ALGO", "", Effect::None),
+        ] {
+            assert_eq!(effect(name, value), expected, "{name}={value}");
+        }
+    }
+
+    #[test]
+    fn words_that_no_version_knows() {
+        assert!(!refused("NCCL_ALGO", "allreduce:^Ring,tree;broadcast:ring"));
+        assert!(refused("NCCL_ALGO", "Rings"));
+        assert!(refused("NCCL_PROTO", "SIMPLE,LL256") && !refused("NCCL_PROTO", "SIMPLE"));
+        assert!(refused("NCCL_NET_GDR_LEVEL", "sys") && !refused("NCCL_NET_GDR_LEVEL", "5"));
+        assert!(refused("NCCL_SOCKET_IFNAME", "e") && !refused("NCCL_SOCKET_IFNAME", "eth0"));
+        assert!(refused("NCCL_IB_ADDR_FAMILY", "inet6"));
+        assert!(!refused("NCCL_DEBUG", "info"));
+    }
+}

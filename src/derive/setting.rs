@@ -1,0 +1,207 @@
+//! What the settings beside NCCL's come to on this node: which interfaces and devices they name, and what they take away.
+
+mod names;
+#[cfg(test)]
+mod tests;
+mod transports;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::tally;
+use crate::fact::port::{LinkLayer, PortState};
+use crate::fact::setting::{self, SettingRole};
+use crate::fact::{Fact, Facts, Gap, Id, Subject, device, gid, node, port, variable};
+
+/// Works out what each setting comes to.
+pub fn derive(facts: &mut Facts, node: Id) {
+    let efa = efa_devices(facts, node);
+    facts.set(node, node::EFA_DEVICES, efa);
+    let gloo = is_set(facts, node, "GLOO_SOCKET_IFNAME");
+    facts.set(node, node::GLOO_INTERFACE_SET, gloo);
+    let settings: Vec<Id> = facts.below(node, Subject::Setting).collect();
+    for id in settings {
+        let (Some(variable), Some(value), Some(role)) = (
+            facts.known(id, setting::VARIABLE),
+            facts.known(id, setting::VALUE),
+            facts.known(id, setting::ROLE),
+        ) else {
+            continue;
+        };
+        match role {
+            SettingRole::Interfaces | SettingRole::Devices => {
+                names::derive(facts, node, id, &variable, &value);
+            }
+            SettingRole::GidIndex => empty_gids(facts, node, id, &value),
+            _ => {}
+        }
+        let without = transports::without_rdma(facts, node, &variable, &value);
+        facts.set(id, setting::WITHOUT_RDMA, without);
+        let wants = transports::wants_efa(&variable, &value);
+        let how = "the setting's name and value";
+        facts.set(id, setting::WANTS_EFA, Fact::derived(wants, how));
+        against_nccl(facts, node, id, &variable, &value);
+        against_environment(facts, node, id, &variable, &value);
+        mpi_lists(facts, node, id, &variable, &value);
+    }
+}
+
+/// Whether a setting is there: known to be absent only where all are known.
+fn is_set(facts: &Facts, node: Id, name: &str) -> Fact<bool> {
+    if facts.find(Subject::Setting, node, name).is_some() {
+        return Fact::derived(true, format!("{name} is set"));
+    }
+    match facts.members(Subject::Setting, node) {
+        Ok(_) => Fact::derived(false, format!("{name} is not set")),
+        Err(gap) => Fact::Unknown(gap),
+    }
+}
+
+fn efa_devices(facts: &Facts, node: Id) -> Fact<u64> {
+    if let Err(gap) = facts.members(Subject::Device, node) {
+        return Fact::Unknown(gap);
+    }
+    let mut count = 0;
+    for id in facts.below(node, Subject::Device) {
+        match facts.get(id, device::DRIVER) {
+            Fact::Known(driver, _) => count += u64::from(&*driver == "efa"),
+            Fact::Unknown(gap) => return Fact::Unknown(gap),
+        }
+    }
+    Fact::derived(count, "the devices' drivers")
+}
+
+/// The intended, active Ethernet ports that have no GID at an index. A negative index leaves the choice to the library.
+fn empty_gids(facts: &mut Facts, node: Id, id: Id, value: &str) {
+    let Ok(index) = value.trim().parse::<u64>() else {
+        let how = "the index is no number: the library chooses";
+        facts.set(id, setting::EMPTY_GIDS, Fact::derived(0, how));
+        return;
+    };
+    let mut empty: Vec<&str> = Vec::new();
+    let mut gap: Option<Gap> = tally::incomplete(facts, node, Subject::Port);
+    for at in facts.below(node, Subject::Port) {
+        let meant = (|| {
+            Ok::<bool, Gap>(
+                *facts
+                    .get(at, port::INTENDED)
+                    .as_result()
+                    .map_err(Gap::clone)?
+                    && *facts
+                        .get(at, port::LINK_LAYER)
+                        .as_result()
+                        .map_err(Gap::clone)?
+                        == LinkLayer::Ethernet
+                    && *facts.get(at, port::STATE).as_result().map_err(Gap::clone)?
+                        == PortState::Active,
+            )
+        })();
+        match meant {
+            Ok(true) => {}
+            Ok(false) => continue,
+            Err(missing) => {
+                gap.get_or_insert(missing);
+                continue;
+            }
+        }
+        let mut gids = facts.below(at, Subject::Gid);
+        if gids.any(|g| facts.known(g, gid::INDEX) == Some(index)) {
+            continue;
+        }
+        match facts.members(Subject::Gid, at) {
+            Ok(_) => empty.push(facts.name(at)),
+            Err(missing) => {
+                gap.get_or_insert(missing);
+            }
+        }
+    }
+    let how = format!("the GID tables at index {index}");
+    let (count, ports) = (empty.len() as u64, Arc::from(empty.join(", ")));
+    let count = match gap {
+        // One that is empty decides, whatever the others have.
+        Some(gap) if count == 0 => Fact::Unknown(gap),
+        _ => Fact::derived(count, how.as_str()),
+    };
+    facts.set(id, setting::EMPTY_GIDS, count);
+    facts.set(id, setting::EMPTY_GID_PORTS, Fact::derived(ports, how));
+}
+
+/// Compares a setting with NCCL's for the same thing. Where NCCL's is not set, nothing differs.
+fn against_nccl(facts: &mut Facts, node: Id, id: Id, name: &str, value: &str) {
+    let counterpart = match name {
+        "UCX_IB_TRAFFIC_CLASS" | "NVSHMEM_IB_TRAFFIC_CLASS" => "NCCL_IB_TC",
+        "UCX_IB_GID_INDEX" | "NVSHMEM_IB_GID_INDEX" => "NCCL_IB_GID_INDEX",
+        "UCX_IB_SL" | "NVSHMEM_IB_SL" => "NCCL_IB_SL",
+        _ => return,
+    };
+    let nccl = match facts.find(Subject::Variable, node, counterpart) {
+        Some(found) => facts.get(found, variable::VALUE).map(Some),
+        None => match facts.members(Subject::Variable, node) {
+            Ok(_) => Fact::derived(None, format!("{counterpart} is not set")),
+            Err(gap) => Fact::Unknown(gap),
+        },
+    };
+    // Both are numbers, which may be written in several ways; what is no number (`auto`) leaves the choice to the library.
+    let number = |text: &str| crate::probe::whole_number(text).ok();
+    let differs = nccl.clone().map(|nccl| match nccl {
+        Some(nccl) => matches!((number(&nccl), number(value)), (Some(a), Some(b)) if a != b),
+        None => false,
+    });
+    let shown = nccl.map(|nccl| match nccl {
+        Some(nccl) => Arc::from(format!("{counterpart}={nccl}")),
+        None => Arc::from(format!("{counterpart} is not set")),
+    });
+    facts.set(id, setting::DIFFERS_FROM_NCCL, differs);
+    facts.set(id, setting::NCCL_COUNTERPART, shown);
+}
+
+/// Compares a variable of a file, which every rank gets, with the one of this environment.
+fn against_environment(facts: &mut Facts, node: Id, id: Id, name: &str, value: &str) {
+    if facts.name(id) == name {
+        return;
+    }
+    // NCCL's own variables are another subject; what is in neither is not set here.
+    let nccl = name.starts_with("NCCL_");
+    let subject = if nccl {
+        Subject::Variable
+    } else {
+        Subject::Setting
+    };
+    let plain = name.strip_prefix("OMPI_MCA_").unwrap_or(name);
+    let here = match facts.find(subject, node, plain) {
+        Some(found) if nccl => facts.get(found, variable::VALUE).map(Some),
+        Some(found) => facts.get(found, setting::VALUE).map(Some),
+        None => match facts.members(subject, node) {
+            Ok(_) => Fact::derived(None, format!("{plain} is not set")),
+            Err(gap) => Fact::Unknown(gap),
+        },
+    };
+    let differs = here.map(|here| here.is_some_and(|here| here.trim() != value.trim()));
+    facts.set(id, setting::DIFFERS_FROM_ENVIRONMENT, differs);
+}
+
+/// Open MPI's lists of interfaces: only one of the two may be set, and one of what to leave out replaces the default, which has
+/// the loopback interface.
+fn mpi_lists(facts: &mut Facts, node: Id, id: Id, name: &str, value: &str) {
+    let other = match name.strip_suffix("_include") {
+        Some(stem) => format!("{stem}_exclude"),
+        None => match name.strip_suffix("_exclude") {
+            Some(stem) => format!("{stem}_include"),
+            None => return,
+        },
+    };
+    let both = is_set(facts, node, &other);
+    facts.set(id, setting::WITH_COUNTERPART, both);
+    if name.ends_with("_exclude") {
+        let mut entries = value.split(',').map(str::trim);
+        let has = entries.any(|e| e == "lo" || e.starts_with("127.") || e.starts_with("lo:"));
+        let how = "the list's entries";
+        facts.set(id, setting::EXCLUDES_LOOPBACK, Fact::derived(has, how));
+    }
+}
+
+/// The node's interfaces by name.
+fn interfaces(facts: &Facts, node: Id) -> HashMap<Arc<str>, Id> {
+    let all = facts.below(node, Subject::Interface);
+    all.map(|id| (Arc::from(facts.name(id)), id)).collect()
+}

@@ -1,0 +1,116 @@
+//! Choices among transports: which of them leave RDMA out.
+
+use super::is_set;
+use crate::fact::{Fact, Facts, Id, Subject, setting};
+
+/// UCX's transports over RDMA devices, and the names that stand for several of them (`ucx_info -d`, ucp_tl_aliases).
+const UCX_RDMA: &[&str] = &[
+    "all", "ib", "rc", "rc_v", "rc_x", "rc_verbs", "rc_mlx5", "dc", "dc_x", "dc_mlx5", "ud",
+    "ud_v", "ud_x", "ud_verbs", "ud_mlx5", "srd", "gga_mlx5", "rc_gda",
+];
+
+/// Whether a setting leaves out every transport that RDMA devices have.
+pub(super) fn without_rdma(facts: &Facts, node: Id, name: &str, value: &str) -> Fact<bool> {
+    let entries: Vec<&str> = value.trim().split(',').map(str::trim).collect();
+    match name {
+        "UCX_TLS" => Fact::derived(ucx(value), "the transports that UCX_TLS names"),
+        // ob1 sends by the BTLs: what is not named in a positive list is left out, and of those none but openib, uct and ofi knows RDMA.
+        "pml" if entries == ["ob1"] => match btl(facts, node) {
+            Fact::Known(btl, _) => {
+                let rdma = ["openib", "uct", "ofi"];
+                let out = match btl {
+                    Some(list) => match list.trim().strip_prefix('^') {
+                        Some(excluded) => rdma[..1].iter().all(|b| has(excluded, b)),
+                        None => !rdma.iter().any(|b| has(&list, b)),
+                    },
+                    None => false,
+                };
+                Fact::derived(out, "pml and btl")
+            }
+            Fact::Unknown(gap) => Fact::Unknown(gap),
+        },
+        "FI_PROVIDER" | "I_MPI_OFI_PROVIDER" => {
+            let slow = |entry: &&str| {
+                let provider = entry.split(';').next().unwrap_or("");
+                matches!(provider, "tcp" | "sockets" | "udp" | "net")
+            };
+            let all = !value.trim().starts_with('^') && entries.iter().all(slow);
+            Fact::derived(all, "the providers that the setting names")
+        }
+        "NVSHMEM_REMOTE_TRANSPORT" => {
+            let none = value.trim().eq_ignore_ascii_case("none");
+            Fact::derived(none, "the setting's value")
+        }
+        _ => Fact::derived(false, "the setting chooses no transport"),
+    }
+}
+
+fn ucx(value: &str) -> bool {
+    let value = value.trim();
+    match value.strip_prefix('^') {
+        // Leaving out `ib` leaves out all of them; leaving out one leaves the others.
+        Some(excluded) => {
+            has(excluded, "ib")
+                || (has(excluded, "rc") && has(excluded, "dc") && has(excluded, "ud"))
+        }
+        None => !value.split(',').map(str::trim).any(|one| {
+            // `\rc` names the transport itself where an alias has the same name; `cuda_copy` and the like are beside the point.
+            let one = one.trim_start_matches('\\');
+            UCX_RDMA.contains(&one.split(':').next().unwrap_or(one))
+        }),
+    }
+}
+
+fn has(list: &str, one: &str) -> bool {
+    list.split(',').any(|entry| entry.trim() == one)
+}
+
+/// The list of BTLs, where one is set.
+fn btl(facts: &Facts, node: Id) -> Fact<Option<std::sync::Arc<str>>> {
+    match facts.find(Subject::Setting, node, "btl") {
+        Some(id) => facts.get(id, setting::VALUE).map(Some),
+        None => is_set(facts, node, "btl").map(|_| None),
+    }
+}
+
+/// Whether a setting asks for what only EFA devices have.
+pub(super) fn wants_efa(name: &str, value: &str) -> bool {
+    let named = || value.split(',').any(|provider| provider.trim() == "efa");
+    match name {
+        "FI_PROVIDER" | "I_MPI_OFI_PROVIDER" => named(),
+        name => name.starts_with("FI_EFA_"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transports_of_ucx() {
+        for (value, without) in [
+            ("all", false),
+            ("tcp", true),
+            ("tcp,self,sm,cuda_copy,cuda_ipc", true),
+            ("rc,sm,self", false),
+            ("rc_x,self", false),
+            ("\\rc,tcp", false),
+            ("ud:aux,tcp", false),
+            ("^tcp", false),
+            ("^ib", true),
+            ("^rc", false),
+            ("^rc,dc,ud", true),
+            ("", true),
+        ] {
+            assert_eq!(ucx(value), without, "{value}");
+        }
+    }
+
+    #[test]
+    fn what_only_efa_has() {
+        assert!(wants_efa("FI_EFA_USE_DEVICE_RDMA", "1"));
+        assert!(wants_efa("FI_PROVIDER", "shm,efa"));
+        assert!(!wants_efa("FI_PROVIDER", "verbs;ofi_rxm"));
+        assert!(!wants_efa("FI_LOG_LEVEL", "efa"));
+    }
+}

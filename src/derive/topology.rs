@@ -1,0 +1,192 @@
+//! Where GPUs and adapters are to each other: distances, each GPU's nearest adapter, and what of it this process can reach.
+
+mod distance;
+mod near;
+mod pairing;
+mod pairs;
+mod reach;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use self::distance::Place;
+use self::near::Nearest;
+use super::tally;
+use crate::fact::gpu_nic::Distance;
+use crate::fact::{Fact, Facts, Gap, Id, Subject, device, function, gpu, node};
+
+/// Works out the pairs of a node, and what follows from them for GPUs, devices and the node.
+pub fn derive(facts: &mut Facts, node: Id) {
+    let gpus: Vec<Id> = facts.below(node, Subject::Gpu).collect();
+    let nics = nics(facts, node);
+    for &gpu in &gpus {
+        let known = pairs::numa_known(facts.get(gpu, gpu::NUMA_NODE));
+        facts.set(gpu, gpu::NUMA_KNOWN, known);
+    }
+    let distances = pairs::gpu_nics(facts, node, &gpus, &nics);
+    pairs::gpu_pairs(facts, node, &gpus);
+    counts(facts, node, &gpus, &nics, &distances);
+    let nearest: Vec<Nearest> = distances
+        .iter()
+        .map(|to| Nearest::of(facts, node, &nics, to))
+        .collect();
+    near::state(facts, node, &gpus, &nics, &nearest);
+    reach::selected(facts, node, &gpus, &nics, &nearest);
+    reach::allowed(facts, node, &gpus, &nics);
+    reach::misses(facts, node, &gpus, &nics);
+}
+
+/// An RDMA-capable function that is, or may be, an adapter for GPUs.
+struct Nic {
+    function: Id,
+    devices: Vec<Id>,
+    /// The first device's name, else the PCI address.
+    name: Arc<str>,
+    /// The card: functions and ports of one are one adapter.
+    card: String,
+    /// What makes it equal to others: vendor and device id.
+    model: Fact<Arc<str>>,
+    place: Place,
+    /// Whether one of its ports is meant for use.
+    counts: Fact<bool>,
+}
+
+fn nics(facts: &Facts, node: Id) -> Vec<Nic> {
+    let mut by_pci: HashMap<Arc<str>, Vec<Id>> = HashMap::new();
+    let mut lost = tally::incomplete(facts, node, Subject::Device);
+    for device in facts.below(node, Subject::Device) {
+        match facts.get(device, device::PCI) {
+            Fact::Known(pci, _) => by_pci.entry(pci).or_default().push(device),
+            Fact::Unknown(gap) => lost = Some(gap),
+        }
+    }
+    let functions = facts.below(node, Subject::Function);
+    functions
+        .filter(|id| {
+            facts.known(*id, function::RDMA) != Some(false)
+                && facts.known(*id, function::PASSED_THROUGH) != Some(true)
+        })
+        .map(|function| {
+            let pci = facts.name(function);
+            let devices = by_pci.get(pci).cloned().unwrap_or_default();
+            let name = devices.first().map_or(pci, |device| facts.name(*device));
+            let place = Place {
+                path: facts.get(function, function::PATH),
+                numa_node: facts.get(function, function::NUMA_NODE),
+            };
+            Nic {
+                function,
+                name: name.into(),
+                card: card(
+                    pci,
+                    &place,
+                    facts.known(function, function::VIRTUAL_FUNCTION),
+                ),
+                model: facts.get(function, function::ID),
+                place,
+                counts: counts_for_gpus(facts, function, &devices, lost.as_ref()),
+                devices,
+            }
+        })
+        .collect()
+}
+
+/// The card that a function is on: the port above it, since a PCIe link leads to one card. On a root bus, and on a conventional PCI bus,
+/// the device number tells cards apart; a virtual function has another one than its card.
+fn card(pci: &str, place: &Place, is_virtual: Option<bool>) -> String {
+    let slot = pci.split('.').next().unwrap_or(pci);
+    let above = place.path.known().and_then(|path| match path.len() {
+        0..=2 => None,
+        length => path.get(length - 2),
+    });
+    let device = slot.rsplit(':').next().unwrap_or("");
+    match above {
+        Some(port) if is_virtual == Some(true) || device == "00" => port.to_string(),
+        Some(port) => format!("{port} {device}"),
+        None => slot.to_owned(),
+    }
+}
+
+/// Whether the function has a port that is meant for use.
+fn counts_for_gpus(facts: &Facts, function: Id, devices: &[Id], lost: Option<&Gap>) -> Fact<bool> {
+    if let Fact::Unknown(gap) = facts.get(function, function::RDMA) {
+        return Fact::Unknown(gap);
+    }
+    let mut open = lost.cloned();
+    for device in devices {
+        match facts.get(*device, device::INTENDED) {
+            Fact::Known(true, origin) => return Fact::Known(true, origin),
+            Fact::Known(false, _) => {}
+            Fact::Unknown(gap) => open = Some(gap),
+        }
+    }
+    match open {
+        Some(gap) => Fact::Unknown(gap),
+        None if devices.is_empty() => Fact::Unknown(Gap::missing("device.pci")),
+        None => Fact::derived(false, "no port of it is intended for use"),
+    }
+}
+
+/// How many adapters and NUMA nodes there are for GPUs, and the shortest distance of all.
+fn counts(
+    facts: &mut Facts,
+    node: Id,
+    gpus: &[Id],
+    nics: &[Nic],
+    distances: &[Vec<Fact<Distance>>],
+) {
+    let functions = tally::incomplete(facts, node, Subject::Function);
+    let all_gpus = tally::incomplete(facts, node, Subject::Gpu);
+    let mut cards: Vec<&str> = Vec::new();
+    let mut open = functions.clone();
+    for nic in nics {
+        match &nic.counts {
+            Fact::Known(true, _) if !cards.contains(&&*nic.card) => cards.push(&nic.card),
+            Fact::Known(..) => {}
+            Fact::Unknown(gap) => open = Some(gap.clone()),
+        }
+    }
+    let count = match open {
+        Some(gap) => Fact::Unknown(gap),
+        None => Fact::derived(cards.len() as u64, "cards with an intended RDMA port"),
+    };
+    facts.set(node, node::COMPUTE_NICS, count);
+
+    let mut numa: Vec<u64> = Vec::new();
+    let mut open = all_gpus.clone();
+    for gpu in gpus {
+        match facts.get(*gpu, gpu::NUMA_NODE) {
+            Fact::Known(n, _) if !numa.contains(&n) => numa.push(n),
+            Fact::Known(..) => {}
+            Fact::Unknown(gap) => open = Some(gap),
+        }
+    }
+    let count = match open {
+        Some(gap) => Fact::Unknown(gap),
+        None => Fact::derived(numa.len() as u64, "gpu.numa_node of each gpu"),
+    };
+    facts.set(node, node::GPU_NUMA_NODES, count);
+
+    let pairs = distances.iter().flat_map(|row| nics.iter().zip(row));
+    let pairs = pairs.map(|(nic, distance)| (&nic.counts, distance));
+    let nearest = near::shortest(pairs, functions.or(all_gpus));
+    facts.set(node, node::NEAREST_PAIR, nearest);
+
+    let mut efa = tally::incomplete(facts, node, Subject::Device).map_or_else(
+        || Fact::derived(false, "device.driver of each device"),
+        Fact::Unknown,
+    );
+    for device in facts.below(node, Subject::Device) {
+        match facts.get(device, device::DRIVER) {
+            Fact::Known(driver, origin) if &*driver == "efa" => {
+                efa = Fact::Known(true, origin);
+                break;
+            }
+            Fact::Known(..) => {}
+            Fact::Unknown(gap) => efa = Fact::Unknown(gap),
+        }
+    }
+    facts.set(node, node::EFA, efa);
+}

@@ -1,0 +1,128 @@
+//! The pairs of a node: each GPU with each adapter, and each two GPUs.
+
+use std::sync::Arc;
+
+use super::Nic;
+use super::distance::{self, Place};
+use crate::derive::tally;
+use crate::fact::gpu_nic::Distance;
+use crate::fact::{
+    Fact, Facts, Gap, Id, Membership, Origin, Subject, Why, gpu, gpu_nic, gpu_pair, node,
+};
+
+/// Whether the kernel states a NUMA node: its -1 is an answer.
+pub(super) fn numa_known(numa_node: Fact<u64>) -> Fact<bool> {
+    match numa_node {
+        Fact::Known(_, origin) => Fact::Known(true, origin),
+        Fact::Unknown(Gap {
+            why: Why::NotUnderstood(said),
+            origin,
+        }) if said.starts_with("-1") => Fact::Known(false, origin),
+        Fact::Unknown(gap) => Fact::Unknown(gap),
+    }
+}
+
+pub(super) fn place_of_gpu(facts: &Facts, gpu: Id) -> Place {
+    Place {
+        path: facts.get(gpu, gpu::PATH),
+        numa_node: facts.get(gpu, gpu::NUMA_NODE),
+    }
+}
+
+fn membership(gap: Option<Gap>, from: &str) -> Membership {
+    match gap {
+        Some(gap) => Membership::Unknown(gap),
+        None => Membership::Known(Origin::derived(from)),
+    }
+}
+
+/// Makes the pairs of GPUs and functions; gives for each GPU the distance to each function.
+pub(super) fn gpu_nics(
+    facts: &mut Facts,
+    node: Id,
+    gpus: &[Id],
+    nics: &[Nic],
+) -> Vec<Vec<Fact<Distance>>> {
+    let numa_nodes = facts.get(node, node::NUMA_NODES);
+    let all = tally::incomplete(facts, node, Subject::Function);
+    let mut distances = Vec::with_capacity(gpus.len());
+    for &gpu in gpus {
+        let place = place_of_gpu(facts, gpu);
+        let row: Vec<Fact<Distance>> = nics
+            .iter()
+            .map(|nic| distance::distance(&place, &nic.place, &numa_nodes))
+            .collect();
+        facts.set_members(
+            Subject::GpuNic,
+            gpu,
+            membership(all.clone(), "each RDMA function"),
+        );
+        // A virtual GPU is where its physical one is.
+        let is_virtual = facts.known(gpu, gpu::VIRTUAL_FUNCTION) == Some(true);
+        for (nic, distance) in nics.iter().zip(&row).filter(|_| !is_virtual) {
+            let name = format!("{} - {}", facts.name(gpu), facts.name(nic.function));
+            let pair = facts.instance(Subject::GpuNic, gpu, &name);
+            facts.relate(pair, nic.function);
+            facts.set(
+                pair,
+                gpu_nic::NIC,
+                Fact::derived(Arc::clone(&nic.name), "the function's RDMA device"),
+            );
+            facts.set(pair, gpu_nic::DISTANCE, distance.clone());
+            let (agrees, nodes) = numa_agreement(&place.numa_node, &nic.place.numa_node);
+            facts.set(pair, gpu_nic::NUMA_AGREES, agrees);
+            facts.set(pair, gpu_nic::NUMA_NODES, nodes);
+        }
+        distances.push(row);
+    }
+    distances
+}
+
+fn numa_agreement(gpu: &Fact<u64>, nic: &Fact<u64>) -> (Fact<bool>, Fact<Arc<str>>) {
+    let agrees = match (gpu, nic) {
+        (Fact::Known(a, _), Fact::Known(b, _)) => Fact::derived(a == b, format!("{a} and {b}")),
+        _ => match (numa_known(gpu.clone()), numa_known(nic.clone())) {
+            (Fact::Known(false, origin), _) | (_, Fact::Known(false, origin)) => {
+                Fact::Known(true, origin)
+            }
+            (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
+            (Fact::Known(..), Fact::Known(..)) => Fact::Unknown(Gap::missing("gpu.numa_node")),
+        },
+    };
+    let said = |node: &Fact<u64>| node.known().map_or("none".to_owned(), u64::to_string);
+    let nodes = agrees
+        .clone()
+        .map(|_| format!("GPU {}, adapter {}", said(gpu), said(nic)).into());
+    (agrees, nodes)
+}
+
+pub(super) fn gpu_pairs(facts: &mut Facts, node: Id, gpus: &[Id]) {
+    let numa_nodes = facts.get(node, node::NUMA_NODES);
+    let members = membership(
+        tally::incomplete(facts, node, Subject::Gpu),
+        "each two GPUs",
+    );
+    facts.set_members(Subject::GpuPair, node, members);
+    let physical: Vec<(Id, Place)> = gpus
+        .iter()
+        .filter(|gpu| facts.known(**gpu, gpu::VIRTUAL_FUNCTION) != Some(true))
+        .map(|gpu| (*gpu, place_of_gpu(facts, *gpu)))
+        .collect();
+    for (at, (first, here)) in physical.iter().enumerate() {
+        for (second, there) in physical.iter().skip(at + 1) {
+            let (a, b) = (facts.name(*first), facts.name(*second));
+            let (a, b): (Arc<str>, Arc<str>) = (a.into(), b.into());
+            let pair = facts.instance(Subject::GpuPair, node, &format!("{a} - {b}"));
+            facts.relate(pair, *first);
+            facts.relate(pair, *second);
+            facts.set(pair, gpu_pair::FIRST, Fact::derived(a, "the lower address"));
+            facts.set(
+                pair,
+                gpu_pair::SECOND,
+                Fact::derived(b, "the higher address"),
+            );
+            let distance = distance::distance(here, there, &numa_nodes);
+            facts.set(pair, gpu_pair::DISTANCE, distance);
+        }
+    }
+}

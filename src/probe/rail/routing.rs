@@ -1,0 +1,486 @@
+//! Which way the kernel answers: its rules and routes, read as `ip rule` and `ip route show table all` have them.
+
+use std::net::Ipv4Addr;
+
+use crate::probe::rtnetlink::{Attributes, messages, u16_at, u32_at};
+
+const RTM_NEWROUTE: u16 = 24;
+const RTM_NEWRULE: u16 = 32;
+const FIB_RULE_INVERT: u32 = 2;
+/// Jumps between rules that are followed: they only lead forward.
+const JUMPS: usize = 1024;
+
+/// An IPv4 network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Network {
+    /// Its address, with clear bits below the mask.
+    pub(super) address: u32,
+    /// The length of its prefix.
+    pub(super) length: u8,
+}
+
+impl Network {
+    fn new(address: Option<&[u8]>, length: u8) -> Result<Self, String> {
+        let octets = match address {
+            None => [0; 4],
+            Some(bytes) => <[u8; 4]>::try_from(bytes)
+                .map_err(|_| format!("an address of {} bytes", bytes.len()))?,
+        };
+        if length > 32 {
+            return Err(format!("a prefix of {length} bits"));
+        }
+        let address = u32::from_be_bytes(octets) & mask(length);
+        Ok(Network { address, length })
+    }
+
+    /// Whether all of another network is inside.
+    pub(super) fn contains(self, other: Network) -> bool {
+        self.length <= other.length && other.address & mask(self.length) == self.address
+    }
+
+    fn has(self, address: Ipv4Addr) -> bool {
+        u32::from(address) & mask(self.length) == self.address
+    }
+
+    /// Addresses that a host gives itself when nobody gives it one (RFC 3927).
+    pub(super) fn is_link_local(self) -> bool {
+        self.length >= 16 && self.address >> 16 == 0xa9fe
+    }
+}
+
+impl std::fmt::Display for Network {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", Ipv4Addr::from(self.address), self.length)
+    }
+}
+
+fn mask(length: u8) -> u32 {
+    u32::MAX
+        .checked_shl(32 - u32::from(length.min(32)))
+        .unwrap_or(0)
+}
+
+/// A unicast route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Route {
+    /// Where to.
+    pub(super) to: Network,
+    /// The table that it stands in.
+    pub(super) table: u32,
+    /// The lower one wins.
+    pub(super) metric: u32,
+    /// Whether it leads over a gateway.
+    pub(super) gateway: bool,
+    /// The address that packets get which have none.
+    pub(super) source: Option<Ipv4Addr>,
+    /// The indexes of the interfaces that it leads out of.
+    pub(super) interfaces: Vec<u32>,
+}
+
+/// The routes of a reply to `route/getroute`.
+pub(super) fn routes(bytes: &[u8]) -> Result<Vec<Route>, String> {
+    let mut all = Vec::new();
+    for message in messages::<12>(bytes) {
+        let message = message?;
+        if message.kind != RTM_NEWROUTE {
+            return Err(format!("a message of type {}", message.kind));
+        }
+        let [_, length, _, _, table, ..] = *message.fixed;
+        let attributes = message.attributes;
+        let mut interfaces: Vec<u32> = attributes.number(4)?.into_iter().collect();
+        let mut gateway = attributes.find(5)?.is_some() || attributes.find(18)?.is_some();
+        if let Some(mut hops) = attributes.find(9)? {
+            // struct rtnexthop: length, flags, hops, interface; then its attributes.
+            while !hops.is_empty() {
+                let length = usize::from(u16_at(hops, 0).unwrap_or(0));
+                let hop = hops.get(..length).filter(|hop| hop.len() >= 8);
+                let hop = hop.ok_or("a next hop is cut short")?;
+                interfaces.extend(u32_at(hop, 4));
+                gateway |= Attributes(hop.get(8..).unwrap_or_default())
+                    .find(5)?
+                    .is_some();
+                hops = hops.get(length.next_multiple_of(4)..).unwrap_or_default();
+            }
+        }
+        all.push(Route {
+            to: Network::new(attributes.find(1)?, length)?,
+            table: attributes.number(15)?.unwrap_or(u32::from(table)),
+            metric: attributes.number(6)?.unwrap_or(0),
+            gateway,
+            source: match attributes.find(7)? {
+                Some(bytes) => <[u8; 4]>::try_from(bytes).ok().map(Ipv4Addr::from),
+                None => None,
+            },
+            interfaces,
+        });
+    }
+    Ok(all)
+}
+
+/// What a rule does with what it matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Action {
+    Table(u32),
+    Goto(u32),
+    Pass,
+    Drop,
+}
+
+/// A rule that chooses a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Rule {
+    priority: u32,
+    from: Network,
+    to: Network,
+    inverted: bool,
+    /// It matches marked packets, a type of service, an interface, a user or a port: not an answer like any other.
+    special: bool,
+    /// It leads to the table of the interface's virtual router.
+    l3mdev: bool,
+    /// Routes with a prefix of at most this length do not count.
+    suppressed: Option<u32>,
+    action: Action,
+}
+
+/// The rules of a reply to `route/getrule`, in their order.
+pub(super) fn rules(bytes: &[u8]) -> Result<Vec<Rule>, String> {
+    let mut all = Vec::new();
+    for message in messages::<12>(bytes) {
+        let message = message?;
+        if message.kind != RTM_NEWRULE {
+            return Err(format!("a message of type {}", message.kind));
+        }
+        let [_, to, from, service, table, _, _, action, flags @ ..] = *message.fixed;
+        let attributes = message.attributes;
+        let has = |number| attributes.find(number).map(|found| found.is_some());
+        let incoming = match attributes.find(3)? {
+            // What the machine sends itself comes from the loopback interface.
+            Some(name) => name != b"lo\0",
+            None => false,
+        };
+        let mut special = service != 0 || incoming;
+        // OIFNAME, UID_RANGE, IP_PROTO, SPORT_RANGE, DPORT_RANGE, TUN_ID
+        for number in [17, 20, 22, 23, 24, 12] {
+            special |= has(number)?;
+        }
+        special |= attributes.number(10)?.is_some_and(|mark| mark != 0);
+        let suppressed = attributes.number(14)?.filter(|length| *length != u32::MAX);
+        all.push(Rule {
+            priority: attributes.number(6)?.unwrap_or(0),
+            from: Network::new(attributes.find(2)?, from)?,
+            to: Network::new(attributes.find(1)?, to)?,
+            inverted: u32::from_le_bytes(flags) & FIB_RULE_INVERT != 0,
+            special,
+            l3mdev: matches!(attributes.find(19)?, Some([1])),
+            suppressed,
+            action: match action {
+                1 => Action::Table(attributes.number(15)?.unwrap_or(u32::from(table))),
+                2 => Action::Goto(attributes.number(4)?.unwrap_or(0)),
+                6..=8 => Action::Drop,
+                _ => Action::Pass,
+            },
+        });
+    }
+    all.sort_by_key(|rule| rule.priority);
+    Ok(all)
+}
+
+/// The one rule of a kernel that has one table (`CONFIG_IP_MULTIPLE_TABLES` unset).
+pub(super) fn one_table() -> Vec<Rule> {
+    /// `RT_TABLE_MAIN`
+    const MAIN: u32 = 254;
+    let all = Network {
+        address: 0,
+        length: 0,
+    };
+    vec![Rule {
+        priority: 0,
+        from: all,
+        to: all,
+        inverted: false,
+        special: false,
+        l3mdev: false,
+        suppressed: None,
+        action: Action::Table(MAIN),
+    }]
+}
+
+/// The interfaces by which a packet from this address to this network leaves; none where it does not leave.
+///
+/// `Err` where it is not said: a rule looks at the address, and none is known; or it leads to a virtual router's table.
+pub(super) fn way(
+    rules: &[Rule],
+    routes: &[Route],
+    from: Option<Ipv4Addr>,
+    to: Network,
+) -> Result<Vec<u32>, String> {
+    let mut at = 0;
+    for _ in 0..JUMPS {
+        let Some(rule) = rules.get(at) else {
+            break;
+        };
+        at += 1;
+        if rule.l3mdev {
+            return Err("a rule leads to the tables of virtual routers".to_owned());
+        }
+        let from_matches = match (rule.from.length, from) {
+            (0, _) => true,
+            (_, Some(from)) => rule.from.has(from),
+            (_, None) => return Err("a rule looks at a source address that is not known".into()),
+        };
+        let matches = from_matches && rule.to.contains(to) && !rule.special;
+        if matches == rule.inverted {
+            continue;
+        }
+        match rule.action {
+            Action::Table(table) => {
+                let mut fitting = routes
+                    .iter()
+                    .filter(|route| route.table == table && route.to.contains(to));
+                let first = fitting.next();
+                // The longest prefix, then the lowest metric, then the one that stands first.
+                let best = fitting.fold(first, |best, route| match best {
+                    Some(best)
+                        if (route.to.length, std::cmp::Reverse(route.metric))
+                            > (best.to.length, std::cmp::Reverse(best.metric)) =>
+                    {
+                        Some(route)
+                    }
+                    best => best,
+                });
+                if let Some(route) = best
+                    && rule
+                        .suppressed
+                        .is_none_or(|length| u32::from(route.to.length) > length)
+                {
+                    return Ok(route.interfaces.clone());
+                }
+            }
+            Action::Goto(priority) => {
+                let target = rules.iter().position(|rule| rule.priority == priority);
+                at = target.filter(|target| *target >= at).unwrap_or(rules.len());
+            }
+            Action::Pass => {}
+            Action::Drop => return Ok(Vec::new()),
+        }
+    }
+    Ok(Vec::new())
+}
+
+#[cfg(test)]
+pub(super) mod testing {
+    //! Replies built for tests.
+
+    use crate::probe::rtnetlink::testing::{attribute, message};
+
+    /// A route of this table, with these attributes.
+    pub(in crate::probe) fn route(
+        to: [u8; 4],
+        length: u8,
+        table: u8,
+        interface: u32,
+        extra: &[(u16, &[u8])],
+    ) -> Vec<u8> {
+        let mut body = vec![2, length, 0, 0, table, 2, 253, 1, 0, 0, 0, 0];
+        if length > 0 {
+            body.extend(attribute(1, &to));
+        }
+        body.extend(attribute(4, &interface.to_le_bytes()));
+        for (number, payload) in extra {
+            body.extend(attribute(*number, payload));
+        }
+        message(24, &body)
+    }
+
+    /// A rule that leads to a table.
+    pub(in crate::probe) fn rule(priority: u32, from: Option<[u8; 4]>, table: u8) -> Vec<u8> {
+        let length = if from.is_some() { 32 } else { 0 };
+        let mut body = vec![2, 0, length, 0, table, 0, 0, 1, 0, 0, 0, 0];
+        if let Some(from) = from {
+            body.extend(attribute(2, &from));
+        }
+        body.extend(attribute(6, &priority.to_le_bytes()));
+        message(32, &body)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::{route, rule};
+    use super::*;
+    use crate::probe::rtnetlink::testing::{attribute, message};
+
+    fn usual() -> Vec<u8> {
+        [
+            rule(0, None, 255),
+            rule(32766, None, 254),
+            rule(32767, None, 253),
+        ]
+        .concat()
+    }
+
+    fn net(text: &str) -> Network {
+        let (address, length) = text.split_once('/').unwrap();
+        let address: Ipv4Addr = address.parse().unwrap();
+        Network::new(Some(&address.octets()), length.parse().unwrap()).unwrap()
+    }
+
+    /// Two rails in one network; the first one's route stands first.
+    fn rails() -> Vec<Route> {
+        let bytes = [
+            route([0; 4], 0, 254, 2, &[(5, &[192, 168, 0, 1])]),
+            route([10, 0, 0, 0], 24, 254, 3, &[(7, &[10, 0, 0, 5])]),
+            route([10, 0, 0, 0], 24, 254, 4, &[(7, &[10, 0, 0, 6])]),
+            route([10, 0, 0, 0], 24, 102, 4, &[(7, &[10, 0, 0, 6])]),
+        ]
+        .concat();
+        routes(&bytes).unwrap()
+    }
+
+    #[test]
+    fn of_two_rails_in_one_network_the_first_answers_for_both() {
+        let rules = rules(&usual()).unwrap();
+        let to = net("10.0.0.0/24");
+        let routes = rails();
+        assert_eq!(
+            way(&rules, &routes, Some([10, 0, 0, 6].into()), to),
+            Ok(vec![3])
+        );
+        assert_eq!(way(&rules, &routes, None, net("8.8.8.0/24")), Ok(vec![2]));
+        assert_eq!(way(&rules, &[], None, to), Ok(vec![]));
+        assert_eq!(routes[1].to.to_string(), "10.0.0.0/24");
+        assert!(routes[0].gateway && !routes[1].gateway);
+    }
+
+    #[test]
+    fn a_rule_by_source_sends_the_answer_back_by_its_rail() {
+        let rules = rules(&[rule(100, Some([10, 0, 0, 6]), 102), usual()].concat()).unwrap();
+        let to = net("10.0.0.0/24");
+        assert_eq!(
+            way(&rules, &rails(), Some([10, 0, 0, 6].into()), to),
+            Ok(vec![4])
+        );
+        assert_eq!(
+            way(&rules, &rails(), Some([10, 0, 0, 5].into()), to),
+            Ok(vec![3])
+        );
+        assert!(
+            way(&rules, &rails(), None, to).is_err(),
+            "which address is not known"
+        );
+    }
+
+    #[test]
+    fn a_kernel_with_one_table() {
+        let to = net("10.0.0.0/24");
+        let from = Some([10, 0, 0, 6].into());
+        assert_eq!(way(&one_table(), &rails(), from, to), Ok(vec![3]));
+    }
+
+    #[test]
+    fn the_lower_metric_and_the_longer_prefix_win() {
+        let bytes = [
+            route([10, 0, 0, 0], 24, 254, 3, &[(6, &200u32.to_le_bytes())]),
+            route([10, 0, 0, 0], 24, 254, 4, &[(6, &100u32.to_le_bytes())]),
+            route([10, 0, 0, 0], 16, 254, 5, &[]),
+        ]
+        .concat();
+        let routes = routes(&bytes).unwrap();
+        let rules = rules(&usual()).unwrap();
+        assert_eq!(way(&rules, &routes, None, net("10.0.0.0/24")), Ok(vec![4]));
+        assert_eq!(way(&rules, &routes, None, net("10.0.9.0/24")), Ok(vec![5]));
+    }
+
+    #[test]
+    fn rules_that_are_not_for_every_packet_do_not_count() {
+        let special = |number: u16, payload: &[u8]| {
+            let mut body = vec![2, 0, 0, 0, 102, 0, 0, 1, 0, 0, 0, 0];
+            body.extend(attribute(number, payload));
+            message(32, &body)
+        };
+        let to = net("10.0.0.0/24");
+        for rule in [
+            special(10, &[1, 0, 0, 0]),
+            special(17, b"eth4\0"),
+            special(3, b"eth4\0"),
+            special(22, &[6]),
+        ] {
+            let rules = rules(&[rule, usual()].concat()).unwrap();
+            assert_eq!(way(&rules, &rails(), None, to), Ok(vec![3]));
+        }
+        let rules_lo = rules(&[special(3, b"lo\0"), usual()].concat()).unwrap();
+        assert_eq!(way(&rules_lo, &rails(), None, to), Ok(vec![4]));
+        let router = rules(&[special(19, &[1]), usual()].concat()).unwrap();
+        assert!(way(&router, &rails(), None, to).is_err());
+    }
+
+    #[test]
+    fn jumps_suppression_and_drops() {
+        let body = |action: u8, extra: &[u8]| {
+            let mut body = vec![2, 0, 0, 0, 254, 0, 0, action, 0, 0, 0, 0];
+            body.extend(extra);
+            message(32, &body)
+        };
+        let to = net("10.0.0.0/24");
+        let jump = body(2, &attribute(4, &32767u32.to_le_bytes()));
+        let jump = rules(&[jump, usual()].concat()).unwrap();
+        assert_eq!(
+            way(&jump, &rails(), None, to),
+            Ok(vec![]),
+            "over the main table"
+        );
+        let suppressed = body(1, &attribute(14, &24u32.to_le_bytes()));
+        let suppressed = rules(&[suppressed, rule(1, None, 102)].concat()).unwrap();
+        assert_eq!(way(&suppressed, &rails(), None, to), Ok(vec![4]));
+        let dropped = rules(&[body(6, &[]), usual()].concat()).unwrap();
+        assert_eq!(way(&dropped, &rails(), None, to), Ok(vec![]));
+    }
+
+    #[test]
+    fn several_next_hops() {
+        let hop = |interface: u32| {
+            let mut hop = vec![16, 0, 0, 0];
+            hop.extend(interface.to_le_bytes());
+            hop.extend(attribute(5, &[10, 0, 0, 1]));
+            hop
+        };
+        let mut body = vec![2, 0, 0, 0, 254, 2, 0, 1, 0, 0, 0, 0];
+        body.extend(attribute(9, &[hop(3), hop(4)].concat()));
+        let routes = routes(&message(24, &body)).unwrap();
+        assert_eq!(
+            (&routes[0].interfaces[..], routes[0].gateway),
+            (&[3, 4][..], true)
+        );
+    }
+
+    #[test]
+    fn cut_and_odd_replies_are_errors() {
+        let bytes = route([10, 0, 0, 0], 24, 254, 3, &[(7, &[10, 0, 0, 5])]);
+        for cut in 1..bytes.len() {
+            assert!(routes(&bytes[..cut]).is_err(), "{cut}");
+        }
+        assert!(routes(&route([1; 4], 33, 254, 3, &[])).is_err());
+        assert!(routes(&usual()).is_err() && rules(&bytes).is_err());
+        assert_eq!(routes(&[]), Ok(vec![]));
+    }
+
+    #[test]
+    fn networks() {
+        assert!(net("10.0.0.0/16").contains(net("10.0.1.0/24")));
+        assert!(!net("10.0.1.0/24").contains(net("10.0.0.0/16")));
+        assert!(net("0.0.0.0/0").contains(net("10.0.1.0/24")));
+        assert!(net("169.254.7.0/24").is_link_local() && !net("10.0.0.0/8").is_link_local());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_reply_makes_it_panic(bytes: Vec<u8>, at in 0usize..60, byte: u8) {
+            let _ = (routes(&bytes), rules(&bytes));
+            let mut bytes = [rule(100, Some([10, 0, 0, 6]), 102), usual()].concat();
+            bytes[at] = byte;
+            if let Ok(rules) = rules(&bytes) {
+                let _ = way(&rules, &rails(), None, net("10.0.0.0/24"));
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Messages and attributes of netlink's routing family, by number.
+//!
+//! Numbers are in the byte order of the machine that answered. Recordings come from little-endian machines: all that run
+//! RDMA at the time of writing.
+
+/// `struct nlmsghdr`.
+const HEADER: usize = 16;
+/// The flag bits above an attribute's number (include/uapi/linux/netlink.h, `NLA_TYPE_MASK`).
+const TYPE_MASK: u16 = 0x3fff;
+
+/// A message: its type, its fixed part, its attributes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Message<'b, const FIXED: usize> {
+    /// `nlmsg_type`.
+    pub(super) kind: u16,
+    /// The family's own header.
+    pub(super) fixed: &'b [u8; FIXED],
+    /// The attributes.
+    pub(super) attributes: Attributes<'b>,
+}
+
+/// The messages, each with a header of `FIXED` bytes of its family; what is no message is an error, and the last.
+pub(super) fn messages<const FIXED: usize>(
+    bytes: &[u8],
+) -> impl Iterator<Item = Result<Message<'_, FIXED>, String>> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let length = u32_at(rest, 0).unwrap_or(0) as usize;
+        let kind = u16_at(rest, 4).unwrap_or(0);
+        let body = rest.get(HEADER..length);
+        let split = body.and_then(|body| body.split_first_chunk::<FIXED>());
+        let Some((fixed, attributes)) = split else {
+            rest = &[];
+            return Some(Err("a netlink message is cut short".to_owned()));
+        };
+        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some(Ok(Message {
+            kind,
+            fixed,
+            attributes: Attributes(attributes),
+        }))
+    })
+}
+
+/// Attributes one after another.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Attributes<'b>(pub(super) &'b [u8]);
+
+impl<'b> Attributes<'b> {
+    /// Each attribute's number and payload; what is none is an error, and the last.
+    pub(super) fn each(self) -> impl Iterator<Item = Result<(u16, &'b [u8]), String>> {
+        let mut rest = self.0;
+        std::iter::from_fn(move || {
+            if rest.is_empty() {
+                return None;
+            }
+            let length = usize::from(u16_at(rest, 0).unwrap_or(0));
+            let kind = u16_at(rest, 2).unwrap_or(0) & TYPE_MASK;
+            let Some(payload) = rest.get(4..length) else {
+                rest = &[];
+                return Some(Err("a netlink attribute is cut short".to_owned()));
+            };
+            rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+            Some(Ok((kind, payload)))
+        })
+    }
+
+    /// The payload of the first attribute of this number.
+    pub(super) fn find(self, number: u16) -> Result<Option<&'b [u8]>, String> {
+        for attribute in self.each() {
+            let (kind, payload) = attribute?;
+            if kind == number {
+                return Ok(Some(payload));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The attributes inside the first attribute of this number.
+    pub(super) fn nested(self, number: u16) -> Result<Option<Attributes<'b>>, String> {
+        Ok(self.find(number)?.map(Attributes))
+    }
+
+    /// The first attribute of this number, of 32 bits.
+    pub(super) fn number(self, number: u16) -> Result<Option<u32>, String> {
+        match self.find(number)? {
+            None => Ok(None),
+            Some(payload) => match payload.try_into() {
+                Ok(bytes) => Ok(Some(u32::from_le_bytes(bytes))),
+                Err(_) => Err(format!("attribute {number} has {} bytes", payload.len())),
+            },
+        }
+    }
+}
+
+/// Sixteen bits at this place.
+pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+}
+
+/// Thirty-two bits at this place.
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+pub(super) mod testing {
+    //! Messages built for tests.
+
+    /// An attribute, padded.
+    pub(in crate::probe) fn attribute(number: u16, payload: &[u8]) -> Vec<u8> {
+        let mut out = ((payload.len() + 4) as u16).to_le_bytes().to_vec();
+        out.extend(number.to_le_bytes());
+        out.extend(payload);
+        out.resize(out.len().next_multiple_of(4), 0);
+        out
+    }
+
+    /// A message of this type.
+    pub(in crate::probe) fn message(kind: u16, body: &[u8]) -> Vec<u8> {
+        let mut out = ((body.len() + 16) as u32).to_le_bytes().to_vec();
+        out.extend(kind.to_le_bytes());
+        out.resize(16, 0);
+        out.extend(body);
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::{attribute, message};
+    use super::*;
+
+    #[test]
+    fn attributes_are_found_at_any_depth_and_cut_ones_are_errors() {
+        let inner = [attribute(1, &[7]), attribute(2, &5u32.to_le_bytes())].concat();
+        let bytes = message(
+            78,
+            &[&[0, 21, 0, 0][..], &attribute(13 | 0x8000, &inner)].concat(),
+        );
+        let message = messages::<4>(&bytes).next().unwrap().unwrap();
+        assert_eq!((message.kind, message.fixed[1]), (78, 21));
+        let nested = message.attributes.nested(13).unwrap().unwrap();
+        assert_eq!(nested.find(1), Ok(Some(&[7][..])));
+        assert_eq!(nested.number(2), Ok(Some(5)));
+        assert!(nested.number(1).is_err());
+        assert_eq!(nested.find(3), Ok(None));
+        for cut in 1..bytes.len() {
+            let broken = messages::<4>(&bytes[..cut]).any(|m| m.is_err());
+            assert!(broken, "{cut}");
+        }
+        assert!(Attributes(&[3, 0, 1, 0]).find(1).is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes: Vec<u8>) {
+            for message in messages::<4>(&bytes).flatten() {
+                let _ = message.attributes.each().count();
+            }
+            let _ = Attributes(&bytes).each().count();
+        }
+    }
+}

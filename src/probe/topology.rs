@@ -1,0 +1,151 @@
+//! Where this process may run: its CPUs, its memory, its GPUs.
+
+pub mod file;
+mod parse;
+#[cfg(test)]
+mod tests;
+mod xml;
+
+use std::sync::Arc;
+
+use self::parse::Set;
+use super::{Ask, BUDGET, Probe};
+use crate::fact::{Fact, Facts, Id, node};
+use crate::source::Question;
+
+/// The probe.
+pub const PROBE: Probe = Probe {
+    name: "topology",
+    about: "where this process may run",
+    budget: BUDGET,
+    run,
+};
+
+const NODES: &str = "/sys/devices/system/node";
+/// In which launchers (torchrun, Open MPI, MPICH, Slurm) say how many tasks they started on this node.
+const TASKS: [&str; 4] = [
+    "LOCAL_WORLD_SIZE",
+    "OMPI_COMM_WORLD_LOCAL_SIZE",
+    "MPI_LOCALNRANKS",
+    "SLURM_STEP_TASKS_PER_NODE",
+];
+const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
+
+type Texts = Arc<[Arc<str>]>;
+
+fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
+    let status = ask.text("/proc/self/status");
+    let cpus = status
+        .clone()
+        .and_then(|text| parse::status_line(&text, "Cpus_allowed_list"));
+    let memory = status.and_then(|text| parse::status_line(&text, "Mems_allowed_list"));
+    let nodes = numa_nodes(ask);
+    facts.set(
+        node,
+        node::CPU_NODES_FORBIDDEN,
+        forbidden_cpus(ask, &cpus, &nodes),
+    );
+    facts.set(node, node::CPUS_ALLOWED, cpus);
+    let with_memory = ask.parse(format!("{NODES}/has_memory"), Set::read);
+    facts.set(
+        node,
+        node::MEMORY_NODES_FORBIDDEN,
+        forbidden_memory(&memory, &nodes, &with_memory),
+    );
+
+    let mut wanted = vec![VISIBLE];
+    wanted.extend(TASKS);
+    let environment = ask.value(Question::env(&wanted));
+    let list = environment.clone().map(|all| {
+        let text = all.get(VISIBLE).and_then(serde_json::Value::as_str);
+        text.map(Arc::<str>::from)
+    });
+    facts.set(node, node::LAUNCHED_TASKS, launched(&environment));
+    facts.set(node, node::GPUS_VISIBLE, visible(ask, list));
+}
+
+/// The numbers of the NUMA nodes; a kernel without NUMA has none.
+fn numa_nodes(ask: &Ask<'_>) -> Fact<Arc<[u64]>> {
+    ask.names_if_any(NODES)
+        .or_absent(Arc::default())
+        .map(|names| {
+            let number = |name: &Arc<str>| name.strip_prefix("node")?.parse().ok();
+            let mut numbers: Vec<u64> = names.iter().filter_map(number).collect();
+            numbers.sort_unstable();
+            numbers.into()
+        })
+}
+
+fn texts(numbers: impl Iterator<Item = u64>) -> Texts {
+    numbers.map(|n| Arc::from(n.to_string())).collect()
+}
+
+/// The NUMA nodes that have CPUs, none of which is allowed.
+fn forbidden_cpus(
+    ask: &Ask<'_>,
+    allowed: &Fact<Arc<str>>,
+    nodes: &Fact<Arc<[u64]>>,
+) -> Fact<Texts> {
+    let numbers = match nodes {
+        Fact::Known(numbers, _) => numbers,
+        Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
+    };
+    let mut cpus = Vec::with_capacity(numbers.len());
+    for number in numbers.iter() {
+        match ask.parse(format!("{NODES}/node{number}/cpulist"), Set::read) {
+            Fact::Known(set, _) => cpus.push((*number, set)),
+            Fact::Unknown(gap) => return Fact::Unknown(gap),
+        }
+    }
+    allowed.clone().and_then(|text| {
+        let allowed = Set::read(&text)?;
+        let far = |(_, cpus): &&(u64, Set)| !cpus.is_empty() && !cpus.meets(&allowed);
+        Ok(texts(cpus.iter().filter(far).map(|(number, _)| *number)))
+    })
+}
+
+/// The NUMA nodes that have memory, none of which is allowed.
+fn forbidden_memory(
+    allowed: &Fact<Arc<str>>,
+    nodes: &Fact<Arc<[u64]>>,
+    with_memory: &Fact<Set>,
+) -> Fact<Texts> {
+    let (numbers, with_memory) = match (nodes, with_memory) {
+        (Fact::Known(numbers, _), Fact::Known(set, _)) => (numbers, set),
+        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => return Fact::Unknown(gap.clone()),
+    };
+    allowed.clone().and_then(|text| {
+        let allowed = Set::read(&text)?;
+        let numbers = numbers.iter().copied();
+        Ok(texts(
+            numbers.filter(|n| with_memory.has(*n) && !allowed.has(*n)),
+        ))
+    })
+}
+
+/// How many tasks the launcher started here: the most that one of its variables says.
+fn launched(environment: &Fact<Arc<serde_json::Value>>) -> Fact<u64> {
+    environment.clone().map(|all| {
+        let said = TASKS.iter().filter_map(|name| all.get(*name)?.as_str());
+        said.filter_map(parse::tasks).max().unwrap_or(1)
+    })
+}
+
+/// How many GPUs this process is to use.
+fn visible(ask: &Ask<'_>, variable: Fact<Option<Arc<str>>>) -> Fact<u64> {
+    let files = ask.names("/dev").map(|names| {
+        let is_gpu = |name: &&Arc<str>| {
+            name.strip_prefix("nvidia")
+                .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
+        };
+        names.iter().filter(is_gpu).count() as u64
+    });
+    match variable {
+        Fact::Known(Some(list), origin) => {
+            let entries = list.split(',').filter(|entry| !entry.trim().is_empty());
+            Fact::Known(entries.count() as u64, origin)
+        }
+        Fact::Known(None, _) => files,
+        Fact::Unknown(gap) => Fact::Unknown(gap),
+    }
+}

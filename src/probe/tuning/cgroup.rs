@@ -1,0 +1,136 @@
+//! What the control groups of this process allow of CPU time and processes (Documentation/admin-guide/cgroup-v2.rst).
+
+use std::sync::Arc;
+
+use super::parse;
+use crate::fact::{Fact, Facts, Gap, Id, Origin, Percent, Presence, Why, node};
+use crate::probe::Ask;
+
+/// Deeper than any manager nests groups.
+const LEVELS: usize = 12;
+
+/// States the limits of version 2's hierarchy, and of version 1's where the controllers are there.
+pub(super) fn establish(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
+    let text = match ask.text_if_any("/proc/self/cgroup") {
+        Presence::Present(text, origin) => Ok((text, origin)),
+        Presence::Absent(origin) => Err(Fact::Known((), origin)),
+        Presence::Unknown(gap) => Err(Fact::Unknown(gap)),
+    };
+    let (pids, throttled) = match text {
+        Ok((text, origin)) => (pids(ask, &text, &origin), throttled(ask, &text, &origin)),
+        // A kernel without control groups limits nothing by them.
+        Err(fact) => (fact.clone().map(|()| u64::MAX), fact.map(|()| Percent(0.0))),
+    };
+    facts.set(node, node::CGROUP_PIDS, pids);
+    facts.set(node, node::CPU_THROTTLED, throttled);
+}
+
+/// The directories of this process's group and those above it in the hierarchy of a controller, the own one first; with `true`
+/// where the hierarchy is version 2's.
+fn groups(text: &str, controller: &str, origin: &Origin) -> Result<(Vec<String>, bool), Gap> {
+    let odd = |what: String| Gap {
+        why: Why::NotUnderstood(what.into()),
+        origin: origin.clone(),
+    };
+    let mut unified = None;
+    let mut own = None;
+    for line in text.lines() {
+        let mut fields = line.splitn(3, ':');
+        let (Some(number), Some(names), Some(path)) = (fields.next(), fields.next(), fields.next())
+        else {
+            continue;
+        };
+        if names.split(',').any(|name| name == controller) {
+            own = Some((format!("/sys/fs/cgroup/{controller}"), path));
+        } else if number == "0" && names.is_empty() {
+            unified = Some(("/sys/fs/cgroup".to_owned(), path));
+        }
+    }
+    let second = own.is_none();
+    let (mount, path) = own
+        .or(unified)
+        .ok_or_else(|| odd(format!("it names no group of {controller}")))?;
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    if parts.len() > LEVELS || parts.contains(&"..") {
+        return Err(odd(format!(
+            "the group {path:?} is outside of what is mounted here"
+        )));
+    }
+    let dir = |depth: usize| {
+        let mut dir = mount.clone();
+        for part in parts.iter().take(depth) {
+            dir.push('/');
+            dir.push_str(part);
+        }
+        dir
+    };
+    Ok(((0..=parts.len()).rev().map(dir).collect(), second))
+}
+
+/// The lowest `pids.max`. The root of a hierarchy has none; in a container the path may lead to what is mounted elsewhere.
+fn pids(ask: &Ask<'_>, text: &str, origin: &Origin) -> Fact<u64> {
+    let dirs = match groups(text, "pids", origin) {
+        Ok((dirs, _)) => dirs,
+        Err(gap) => return Fact::Unknown(gap),
+    };
+    let mut lowest: (u64, Origin) = (u64::MAX, origin.clone());
+    let mut missing = None;
+    for dir in dirs {
+        match ask.text_if_any(format!("{dir}/pids.max")) {
+            Presence::Present(text, origin) => {
+                match Fact::Known(text, origin).and_then(|text| parse::limit(&text)) {
+                    Fact::Known(limit, origin) if limit < lowest.0 => lowest = (limit, origin),
+                    Fact::Known(..) => {}
+                    Fact::Unknown(gap) => missing = Some(gap),
+                }
+            }
+            Presence::Absent(_) => {}
+            Presence::Unknown(gap) => missing = Some(gap),
+        }
+    }
+    match missing {
+        Some(gap) => Fact::Unknown(gap),
+        None => Fact::Known(lowest.0, lowest.1),
+    }
+}
+
+/// The share of periods in which the quota was used up, of the group where it is highest.
+fn throttled(ask: &Ask<'_>, text: &str, origin: &Origin) -> Fact<Percent> {
+    let (dirs, second) = match groups(text, "cpu", origin) {
+        Ok(found) => found,
+        Err(gap) => return Fact::Unknown(gap),
+    };
+    let mut highest: (f64, Origin) = (0.0, origin.clone());
+    let mut missing = None;
+    for dir in dirs {
+        let quota = match second {
+            true => format!("{dir}/cpu.max"),
+            false => format!("{dir}/cpu.cfs_quota_us"),
+        };
+        // Without a quota there are no periods to count.
+        match ask.text_if_any(quota) {
+            Presence::Present(text, _) if !has_quota(&text) => continue,
+            Presence::Present(..) => {}
+            Presence::Absent(_) => continue,
+            Presence::Unknown(gap) => {
+                missing = Some(gap);
+                continue;
+            }
+        }
+        match ask.parse(format!("{dir}/cpu.stat"), parse::throttled) {
+            Fact::Known(share, origin) if share > highest.0 => highest = (share, origin),
+            Fact::Known(..) => {}
+            Fact::Unknown(gap) => missing = Some(gap),
+        }
+    }
+    match missing {
+        Some(gap) => Fact::Unknown(gap),
+        None => Fact::Known(Percent(highest.0), highest.1),
+    }
+}
+
+/// `max 100000` and `-1` are no quota.
+fn has_quota(text: &Arc<str>) -> bool {
+    let first = text.split_whitespace().next();
+    !matches!(first, Some("max" | "-1") | None)
+}

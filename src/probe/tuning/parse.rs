@@ -1,0 +1,148 @@
+//! How the kernel writes its settings.
+
+use std::sync::Arc;
+
+use crate::fact::{Bytes, Percent};
+
+/// More numbers than any kernel has CPUs: a longer list is damage.
+const LONGEST: u64 = 65536;
+
+fn odd(text: &str, what: &str) -> String {
+    let start: String = text.chars().take(40).collect();
+    format!("{start:?} is no {what}")
+}
+
+/// The one in brackets: `always defer [madvise] never`.
+pub(super) fn chosen(text: &str) -> Result<Arc<str>, String> {
+    text.split_whitespace()
+        .find_map(|word| word.strip_prefix('[')?.strip_suffix(']'))
+        .map(Arc::from)
+        .ok_or_else(|| odd(text, "choice"))
+}
+
+/// One word.
+pub(super) fn word(text: &str) -> Result<Arc<str>, String> {
+    match text.split_whitespace().collect::<Vec<_>>()[..] {
+        [word] => Ok(word.into()),
+        _ => Err(odd(text, "single word")),
+    }
+}
+
+/// Words.
+pub(super) fn list(text: &str) -> Result<Arc<[Arc<str>]>, String> {
+    Ok(text.split_whitespace().map(Arc::from).collect())
+}
+
+/// The numbers of a list as `0-1,4`; an empty one has none.
+pub(super) fn ranges(text: &str) -> Result<Vec<u64>, String> {
+    let bad = || odd(text, "list of numbers");
+    let mut found = Vec::new();
+    for range in text.trim().split(',').filter(|range| !range.is_empty()) {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let first: u64 = first.trim().parse().map_err(|_| bad())?;
+        let last: u64 = last.trim().parse().map_err(|_| bad())?;
+        if last < first || last - first >= LONGEST {
+            return Err(bad());
+        }
+        found.extend(first..=last);
+    }
+    Ok(found)
+}
+
+/// A number, or `max`.
+pub(super) fn limit(text: &str) -> Result<u64, String> {
+    match text.trim() {
+        "max" => Ok(u64::MAX),
+        number => number.parse().map_err(|_| odd(text, "limit")),
+    }
+}
+
+/// `nr_throttled` of `nr_periods`, in hundredths.
+pub(super) fn throttled(text: &str) -> Result<f64, String> {
+    let value = |name: &str| {
+        text.lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
+            .and_then(|number| number.trim().parse::<u64>().ok())
+            .ok_or_else(|| format!("it has no {name}"))
+    };
+    let (periods, throttled) = (value("nr_periods")?, value("nr_throttled")?);
+    Ok(match periods {
+        0 => 0.0,
+        _ => throttled as f64 * 100.0 / periods as f64,
+    })
+}
+
+/// The real user: the first number after `Uid:`, before the effective one.
+pub(super) fn user(text: &str) -> Result<u64, String> {
+    text.lines()
+        .find_map(|line| line.strip_prefix("Uid:"))
+        .and_then(|rest| rest.split_whitespace().next()?.parse().ok())
+        .ok_or_else(|| "it has no Uid".to_owned())
+}
+
+/// A line of meminfo as `MemTotal:       65842796 kB`, or of a node's as `Node 0 MemTotal:  65842796 kB`.
+fn kilobytes(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| {
+        let at = line.find(name)?;
+        let before = line.get(..at)?;
+        if !before.is_empty() && !before.ends_with(' ') {
+            return None;
+        }
+        let rest = line.get(at + name.len()..)?.strip_prefix(':')?;
+        let number = rest.trim();
+        number
+            .strip_suffix("kB")
+            .unwrap_or(number)
+            .trim()
+            .parse()
+            .ok()
+    })
+}
+
+/// The memory of a NUMA node.
+pub(super) fn node_memory(text: &str) -> Result<Bytes, String> {
+    kilobytes(text, "MemTotal")
+        .and_then(|kib| kib.checked_mul(1024))
+        .map(Bytes)
+        .ok_or_else(|| "it has no MemTotal in kB".to_owned())
+}
+
+/// Pages of the usual huge size that are set aside and free, of all memory.
+pub(super) fn hugepages_idle(text: &str) -> Result<Percent, String> {
+    let value = |name: &str| kilobytes(text, name);
+    let total = value("MemTotal").filter(|kib| *kib > 0);
+    let total = total.ok_or("it has no MemTotal in kB")?;
+    let (Some(free), Some(size)) = (value("HugePages_Free"), value("Hugepagesize")) else {
+        // A kernel without them.
+        return Ok(Percent(0.0));
+    };
+    Ok(Percent(free as f64 * size as f64 * 100.0 / total as f64))
+}
+
+/// The parameters of the kernel's command line that take CPUs, memory or interrupts away.
+pub(super) fn limiting(text: &str) -> Arc<str> {
+    let limits = |word: &&str| {
+        let (name, value) = word.split_once('=').unwrap_or((word, ""));
+        match name {
+            "mem" | "maxcpus" | "nr_cpus" => !value.is_empty(),
+            "nosmp" | "noapic" | "nolapic" => true,
+            "pci" => value.split(',').any(|option| option == "nomsi"),
+            _ => false,
+        }
+    };
+    let words = text.split_whitespace().take_while(|word| *word != "--");
+    joined(&words.filter(limits).collect::<Vec<_>>())
+}
+
+/// Several texts as one; "none" where there is none.
+pub(super) fn joined(texts: &[impl AsRef<str>]) -> Arc<str> {
+    match texts.is_empty() {
+        true => "none".into(),
+        false => texts
+            .iter()
+            .map(AsRef::as_ref)
+            .collect::<Vec<_>>()
+            .join(", ")
+            .into(),
+    }
+}

@@ -1,0 +1,198 @@
+//! The tree: NUMA node, host bridge, switches, and what hangs below them. Ports on which nothing branches are left out.
+
+use std::collections::BTreeMap;
+
+/// What the tree has at its ends: a GPU or an adapter, by its place in the topology's lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Gpu(usize),
+    Nic(usize),
+}
+
+/// A part of the tree.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Where paths part: a name and what is below.
+    Fork(String, Vec<Part>),
+    /// An end, and how many switches with nothing else on them are above it.
+    End(End, usize),
+}
+
+/// Something with a path from a host bridge.
+pub(super) struct Placed<'t> {
+    pub(super) end: End,
+    pub(super) path: &'t [String],
+}
+
+/// The parts below each host bridge, in the order of the bridges.
+pub(super) fn host_bridges(placed: &[Placed<'_>]) -> Vec<Part> {
+    let mut bridges: BTreeMap<&str, Vec<&Placed<'_>>> = BTreeMap::new();
+    for one in placed {
+        if let Some(bridge) = one.path.first() {
+            bridges.entry(bridge).or_default().push(one);
+        }
+    }
+    bridges
+        .into_iter()
+        .map(|(bridge, mut below)| {
+            below.sort_by_key(|one| one.path.last());
+            Part::Fork(format!("host bridge {bridge}"), parts(&below, 1))
+        })
+        .collect()
+}
+
+/// The parts below a point that all these paths pass: `depth` of their elements are drawn already.
+fn parts(below: &[&Placed<'_>], depth: usize) -> Vec<Part> {
+    let mut groups: Vec<(&str, Vec<&Placed<'_>>)> = Vec::new();
+    for one in below {
+        let next = one.path.get(depth).map_or("", String::as_str);
+        match groups.iter_mut().find(|(name, _)| *name == next) {
+            Some((_, group)) => group.push(one),
+            None => groups.push((next, vec![one])),
+        }
+    }
+    groups
+        .into_iter()
+        .map(|(_, group)| match group.as_slice() {
+            [one] => Part::End(one.end, hidden_switches(one.path.len(), depth)),
+            group => fork(group, depth),
+        })
+        .collect()
+}
+
+/// How many switches of its own an end has between the last fork and itself: each is two ports; the first port belongs to the fork's own switch,
+/// or is the root port.
+fn hidden_switches(length: usize, depth: usize) -> usize {
+    length.saturating_sub(depth + 1) / 2
+}
+
+fn fork(group: &[&Placed<'_>], depth: usize) -> Part {
+    let shortest = group.iter().map(|one| one.path.len()).min().unwrap_or(0);
+    let mut end = depth;
+    let shared = |at: usize| {
+        let first = group.first().and_then(|one| one.path.get(at));
+        group.iter().all(|one| one.path.get(at) == first)
+    };
+    while end + 1 < shortest && shared(end) {
+        end += 1;
+    }
+    if end == depth {
+        // Paths of the same length that end at one function: it is drawn as often as it is there.
+        let ends = group.iter().map(|one| Part::End(one.end, 0));
+        return Part::Fork("one function".to_owned(), ends.collect());
+    }
+    let name = group
+        .first()
+        .and_then(|one| one.path.get(end - 1))
+        .map_or("?", String::as_str);
+    Part::Fork(kind(group, end, name), parts(group, end))
+}
+
+/// What the last shared port is: host bridge, root port and then, two by two, a switch's upstream and downstream ports.
+fn kind(group: &[&Placed<'_>], end: usize, name: &str) -> String {
+    let slots: Vec<&str> = group
+        .iter()
+        .filter_map(|one| one.path.get(end)?.split('.').next())
+        .collect();
+    let card = group.iter().all(|one| one.path.len() == end + 1);
+    match slots.first() {
+        Some(slot) if card && slots.iter().all(|other| other == slot) => format!("card {slot}"),
+        _ if card && end.is_multiple_of(2) => format!("port {name}"),
+        _ if end == 2 => format!("root port {name}"),
+        _ if end % 2 == 1 => format!("switch {name}"),
+        _ => format!("switch port {name}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(paths: &[&str]) -> Vec<String> {
+        let paths: Vec<Vec<String>> = paths
+            .iter()
+            .map(|p| p.split('/').map(str::to_owned).collect())
+            .collect();
+        let placed: Vec<Placed<'_>> = paths
+            .iter()
+            .enumerate()
+            .map(|(at, path)| Placed {
+                end: End::Gpu(at),
+                path,
+            })
+            .collect();
+        let mut lines = Vec::new();
+        for part in host_bridges(&placed) {
+            write(&part, 0, &mut lines);
+        }
+        lines
+    }
+
+    fn write(part: &Part, depth: usize, lines: &mut Vec<String>) {
+        let indent = " ".repeat(depth);
+        match part {
+            Part::Fork(name, parts) => {
+                lines.push(format!("{indent}{name}"));
+                for part in parts {
+                    write(part, depth + 1, lines);
+                }
+            }
+            Part::End(End::Gpu(at) | End::Nic(at), hidden) => {
+                lines.push(format!("{indent}{at} +{hidden}"));
+            }
+        }
+    }
+
+    #[test]
+    fn nested_switches_of_a_dgx_a100() {
+        let root = "pci0000:00/0000:00:01.1/0000:01:00.0";
+        assert_eq!(
+            drawn(&[
+                &format!(
+                    "{root}/0000:02:00.0/0000:03:00.0/0000:04:00.0/0000:05:00.0/0000:06:00.0/0000:07:00.0"
+                ),
+                &format!("{root}/0000:02:04.0/0000:0a:00.0/0000:0b:00.0/0000:0c:00.0"),
+                &format!(
+                    "{root}/0000:02:04.0/0000:0a:00.0/0000:0b:10.0/0000:0d:00.0/0000:0e:00.0/0000:0f:00.0"
+                ),
+                "pci0000:e0/0000:e0:03.1/0000:e1:00.0",
+                "pci0000:e0/0000:e0:03.1/0000:e1:00.1",
+            ]),
+            [
+                "host bridge pci0000:00",
+                " switch 0000:01:00.0",
+                "  0 +2",
+                "  switch 0000:0a:00.0",
+                "   1 +0",
+                "   2 +1",
+                "host bridge pci0000:e0",
+                " card 0000:e1:00",
+                "  3 +0",
+                "  4 +0",
+            ]
+        );
+    }
+
+    #[test]
+    fn root_ports_and_root_buses() {
+        assert_eq!(
+            drawn(&[
+                "pci0000:00/0000:00:01.0/0000:01:00.0",
+                "pci0000:00/0000:00:02.0/0000:02:00.0",
+                "pci0000:00/0000:00:05.0"
+            ]),
+            ["host bridge pci0000:00", " 2 +0", " 0 +0", " 1 +0"]
+        );
+        assert!(drawn(&[]).is_empty());
+        assert_eq!(drawn(&["pci0000:00"]), ["host bridge pci0000:00", " 0 +0"]);
+        assert_eq!(
+            drawn(&["pci0000:00/0000:00:05.0", "pci0000:00/0000:00:05.0"]),
+            [
+                "host bridge pci0000:00",
+                " one function",
+                "  0 +0",
+                "  1 +0"
+            ]
+        );
+    }
+}

@@ -1,0 +1,265 @@
+//! Netlink messages of the routing family: data centre bridging, routes and rules, with the names and addresses in them replaced.
+//!
+//! As with RDMA netlink, what this program does not know is cleared, and a message of another kind gives `None`.
+
+use std::net::Ipv4Addr;
+
+use super::key::Key;
+use super::{Names, scan, text::Kind};
+
+const HEADER: usize = 16;
+const NLA_TYPE_MASK: u16 = 0x3fff;
+const RTM_NEWROUTE: u16 = 24;
+const RTM_NEWRULE: u16 = 32;
+const RTM_GETDCB: u16 = 78;
+const AF_INET: u8 = 2;
+
+/// What an attribute holds.
+enum Holds {
+    /// Numbers that name nothing.
+    Plain,
+    /// An interface's name.
+    Name,
+    /// An IPv4 address, of a network with this prefix length.
+    Address(u8),
+    /// `struct rtnexthop` and its attributes, one after another.
+    NextHops,
+    NotKnown,
+}
+
+/// Rewrites the messages of a reply.
+pub(super) fn messages(key: &Key, names: &Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut out = bytes.to_vec();
+    let mut at = 0;
+    while at + HEADER <= out.len() {
+        let length = u32_at(&out, at)? as usize;
+        let kind = u16_at(&out, at + 4)?;
+        let body = out.get_mut(at + HEADER..at + length)?;
+        let fixed = match kind {
+            RTM_NEWROUTE | RTM_NEWRULE => 12,
+            RTM_GETDCB => 4,
+            _ => return None,
+        };
+        let (head, attributes) = body.split_at_mut_checked(fixed)?;
+        let holds = |attribute: u16| match kind {
+            RTM_GETDCB => bridging(attribute),
+            _ if head.first() != Some(&AF_INET) => Holds::NotKnown,
+            RTM_NEWROUTE => route(attribute, head.get(1).copied().unwrap_or(0)),
+            _ => rule(attribute, head),
+        };
+        each(key, names, attributes, &holds)?;
+        at += length.next_multiple_of(4);
+    }
+    // Trailing bytes are no message.
+    (at >= out.len()).then_some(out)
+}
+
+/// `enum dcbnl_attrs`: what is inside DCB_ATTR_IEEE is numbers, the switch's too.
+fn bridging(attribute: u16) -> Holds {
+    match attribute {
+        // IFNAME
+        1 => Holds::Name,
+        // IEEE, DCBX
+        13 | 14 => Holds::Plain,
+        _ => Holds::NotKnown,
+    }
+}
+
+/// `enum rtattr_type_t`
+fn route(attribute: u16, length: u8) -> Holds {
+    match attribute {
+        // DST
+        1 => Holds::Address(length),
+        // GATEWAY, PREFSRC
+        5 | 7 => Holds::Address(32),
+        // MULTIPATH
+        9 => Holds::NextHops,
+        // IIF, OIF, PRIORITY, METRICS, CACHEINFO, TABLE, MARK, PREF, NH_ID
+        3 | 4 | 6 | 8 | 12 | 15 | 16 | 20 | 30 => Holds::Plain,
+        _ => Holds::NotKnown,
+    }
+}
+
+/// `FRA_*`
+fn rule(attribute: u16, head: &[u8]) -> Holds {
+    match attribute {
+        // DST, SRC: their lengths stand in the header.
+        1 => Holds::Address(head.get(1).copied().unwrap_or(0)),
+        2 => Holds::Address(head.get(2).copied().unwrap_or(0)),
+        // IIFNAME, OIFNAME
+        3 | 17 => Holds::Name,
+        // GOTO, PRIORITY, FWMARK, FLOW, TUN_ID, the SUPPRESS_*, TABLE, FWMASK, L3MDEV, UID_RANGE, PROTOCOL, IP_PROTO, ports
+        4 | 6 | 10..=16 | 19..=24 => Holds::Plain,
+        _ => Holds::NotKnown,
+    }
+}
+
+fn each(key: &Key, names: &Names, bytes: &mut [u8], holds: &impl Fn(u16) -> Holds) -> Option<()> {
+    let mut at = 0;
+    while at + 4 <= bytes.len() {
+        let length = usize::from(u16_at(bytes, at)?);
+        let attribute = u16_at(bytes, at + 2)? & NLA_TYPE_MASK;
+        let value = bytes.get_mut(at + 4..at + length)?;
+        match holds(attribute) {
+            Holds::Plain => {}
+            Holds::Address(length) => address(key, value, length),
+            Holds::Name => {
+                let text = std::str::from_utf8(value).ok()?;
+                let mapped = scan(key, names, text, Kind::NAME);
+                // A pseudonym of another length does not fit in place.
+                match mapped.len() == value.len() {
+                    true => value.copy_from_slice(mapped.as_bytes()),
+                    false => return None,
+                }
+            }
+            Holds::NextHops => next_hops(key, names, value)?,
+            Holds::NotKnown => value.fill(0),
+        }
+        at += length.next_multiple_of(4);
+    }
+    (at >= bytes.len()).then_some(())
+}
+
+fn next_hops(key: &Key, names: &Names, bytes: &mut [u8]) -> Option<()> {
+    /// `struct rtnexthop`: length, flags, hops, interface.
+    const HOP: usize = 8;
+    let mut at = 0;
+    while at + HOP <= bytes.len() {
+        let length = usize::from(u16_at(bytes, at)?);
+        let attributes = bytes.get_mut(at + HOP..at + length)?;
+        each(key, names, attributes, &|attribute| match attribute {
+            // GATEWAY
+            5 => Holds::Address(32),
+            _ => Holds::NotKnown,
+        })?;
+        at += length.next_multiple_of(4);
+    }
+    (at >= bytes.len()).then_some(())
+}
+
+fn address(key: &Key, value: &mut [u8], length: u8) {
+    match <[u8; 4]>::try_from(&*value) {
+        Ok(octets) => {
+            let mapped = key.ipv4_net(Ipv4Addr::from(octets), u32::from(length));
+            value.copy_from_slice(&mapped.octets());
+        }
+        Err(_) => value.fill(0),
+    }
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn attribute(number: u16, value: &[u8]) -> Vec<u8> {
+        let mut out = ((value.len() + 4) as u16).to_le_bytes().to_vec();
+        out.extend(number.to_le_bytes());
+        out.extend(value);
+        out.resize(out.len().next_multiple_of(4), 0);
+        out
+    }
+
+    fn message(kind: u16, body: &[u8]) -> Vec<u8> {
+        let mut out = ((body.len() + HEADER) as u32).to_le_bytes().to_vec();
+        out.extend(kind.to_le_bytes());
+        out.resize(HEADER, 0);
+        out.extend(body);
+        out
+    }
+
+    fn map(bytes: &[u8]) -> Option<Vec<u8>> {
+        messages(&Key::from_text("k"), &Names::default(), bytes)
+    }
+
+    fn has(bytes: &[u8], part: &[u8]) -> bool {
+        bytes.windows(part.len()).any(|w| w == part)
+    }
+
+    #[test]
+    fn a_route_keeps_its_form_and_loses_its_addresses() {
+        let hop = [
+            &[16, 0, 0, 0, 4, 0, 0, 0][..],
+            &attribute(5, &[10, 1, 2, 3]),
+        ]
+        .concat();
+        let body = [
+            &[AF_INET, 24, 0, 0, 254, 2, 253, 1, 0, 0, 0, 0][..],
+            &attribute(1, &[10, 1, 2, 0]),
+            &attribute(7, &[10, 1, 2, 5]),
+            &attribute(4, &7u32.to_le_bytes()),
+            &attribute(9, &hop),
+            &attribute(18, &[2, 0, 10, 1, 2, 9]),
+        ]
+        .concat();
+        let raw = message(RTM_NEWROUTE, &body);
+        let mapped = map(&raw).unwrap();
+        let key = Key::from_text("k");
+        let net = key.ipv4_net([10, 1, 2, 0].into(), 24).octets();
+        assert!(net[3] == 0 && has(&mapped, &attribute(1, &net)));
+        let own = key.ipv4([10, 1, 2, 5].into()).octets();
+        assert!(has(&mapped, &attribute(7, &own)) && own[..3] == net[..3]);
+        assert!(has(&mapped, &attribute(4, &7u32.to_le_bytes())));
+        assert!(has(
+            &mapped,
+            &attribute(5, &key.ipv4([10, 1, 2, 3].into()).octets())
+        ));
+        assert!(has(&mapped, &attribute(18, &[0; 6])));
+        assert!(has(&raw, &[10, 1, 2]) && !has(&mapped, &[10, 1, 2]));
+    }
+
+    #[test]
+    fn a_rule_and_a_bridge_lose_names_made_of_mac_addresses() {
+        let name = b"enxb83fd2c0ffee\0";
+        let rule = [
+            &[AF_INET, 0, 32, 0, 101, 0, 0, 1, 0, 0, 0, 0][..],
+            &attribute(2, &[10, 1, 2, 5]),
+            &attribute(3, name),
+            &attribute(15, &101u32.to_le_bytes()),
+        ]
+        .concat();
+        let mapped = map(&message(RTM_NEWRULE, &rule)).unwrap();
+        let own = Key::from_text("k").ipv4([10, 1, 2, 5].into()).octets();
+        assert!(has(&mapped, &attribute(2, &own)) && has(&mapped, &101u32.to_le_bytes()));
+        assert!(!has(&mapped, b"c0ffee"));
+        let dcb = [
+            &[0, 21, 0, 0][..],
+            &attribute(1, name),
+            &attribute(13 | 0x8000, &attribute(2, &[8; 136])),
+            &attribute(14, &[9]),
+            &attribute(7, &[1; 6]),
+        ]
+        .concat();
+        let mapped = map(&message(RTM_GETDCB, &dcb)).unwrap();
+        assert!(!has(&mapped, b"c0ffee") && has(&mapped, &[8; 136]));
+        assert!(has(&mapped, &attribute(14, &[9])) && has(&mapped, &attribute(7, &[0; 6])));
+    }
+
+    #[test]
+    fn other_messages_and_broken_ones_are_left_out() {
+        assert_eq!(map(&message(16, &[0; 16])), None);
+        assert_eq!(map(&message(RTM_NEWROUTE, &[0; 11])), None);
+        assert_eq!(map(&message(RTM_NEWROUTE, &[0; 14])), None);
+        assert_eq!(map(b""), Some(vec![]));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes: Vec<u8>, number: u16) {
+            let _ = map(&bytes);
+            let mut body = vec![AF_INET; 12];
+            body.extend(attribute(number % 32, &bytes));
+            let _ = map(&message(RTM_NEWROUTE, &body));
+            let _ = map(&message(RTM_NEWRULE, &body));
+            let _ = map(&message(RTM_GETDCB, &body));
+        }
+    }
+}

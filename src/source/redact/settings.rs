@@ -1,0 +1,255 @@
+//! Files of settings, of hosts and of mounts: what stands on the right of an assignment may be a host, a path of a project's, a secret.
+
+use super::key::Key;
+use super::text::Kind;
+use super::words::is_secret;
+use super::{Names, scan, value};
+
+/// Directories of mounts and exports that say what a file system is for, and of nobody's project.
+const ORDINARY: &[&str] = &[
+    "apps", "beegfs", "cluster", "data", "datasets", "export", "exports", "fs", "gpfs", "home",
+    "lustre", "media", "mnt", "models", "net", "nfs", "nvme", "opt", "projects", "scratch",
+    "share", "shared", "software", "srv", "storage", "tmp", "users", "vol", "weka", "work",
+];
+/// Types of file systems whose source is another machine.
+const REMOTE: &[&str] = &[
+    "nfs",
+    "nfs4",
+    "beegfs",
+    "lustre",
+    "cifs",
+    "smb3",
+    "gpfs",
+    "wekafs",
+    "ceph",
+    "fuse.sshfs",
+    "9p",
+    "glusterfs",
+    "fuse.glusterfs",
+];
+
+/// Lines of `name = value` or `name: value`; nothing is kept of a comment.
+pub(super) fn assignments(key: &Key, names: &Names, content: &str) -> String {
+    by_line(content, |line| match line.split_once(['=', ':']) {
+        _ if line.trim_start().starts_with('#') => "#".into(),
+        Some((name, value)) => {
+            let separator = line.get(name.len()..=name.len()).unwrap_or("=");
+            let blank = value.len() - value.trim_start().len();
+            let (blank, text) = value.split_at(blank);
+            let text = match name.trim().trim_start_matches("export ").trim() {
+                word if is_secret(word) && !text.is_empty() => "redacted".into(),
+                word if names_host(word) => hosts(key, names, text),
+                _ => scan(key, names, text, Kind::FREE),
+            };
+            format!(
+                "{}{separator}{blank}{text}",
+                scan(key, names, name, Kind::FREE)
+            )
+        }
+        None => scan(key, names, line, Kind::FREE),
+    })
+}
+
+/// A file of variables for every rank: those that no recording has of the environment are left with their names alone.
+pub(super) fn variables(key: &Key, names: &Names, content: &str) -> String {
+    by_line(content, |line| match line.split_once('=') {
+        Some((name, text)) => {
+            let plain = name.trim().trim_start_matches("export ").trim();
+            let text = match value::is_recorded(plain) {
+                true => value::variable(key, names, plain, text),
+                false => "redacted".into(),
+            };
+            format!("{name}={text}")
+        }
+        None => String::new(),
+    })
+}
+
+fn names_host(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name.contains("host") && !name.contains("hostfile") || name == "main_process_ip"
+}
+
+fn hosts(key: &Key, names: &Names, text: &str) -> String {
+    let is_host = |part: &str| {
+        part.bytes().any(|b| b.is_ascii_alphabetic()) && !part.contains(['/', ':', ' '])
+    };
+    match is_host(text) {
+        true => key.host(text),
+        false => scan(key, names, text, Kind::FREE),
+    }
+}
+
+/// A hostfile: a host at the beginning of each line.
+pub(super) fn hostfile(key: &Key, names: &Names, content: &str) -> String {
+    by_line(content, |line| {
+        let word = line.split_whitespace().next().unwrap_or("");
+        match line.starts_with(word) && !word.starts_with('#') && !word.is_empty() {
+            true => {
+                let host = match word.parse::<std::net::IpAddr>() {
+                    Ok(_) => scan(key, names, word, Kind::FREE),
+                    Err(_) => key.host(word),
+                };
+                host + &scan(key, names, line.get(word.len()..).unwrap_or(""), Kind::FREE)
+            }
+            false => scan(key, names, line, Kind::FREE),
+        }
+    })
+}
+
+/// mountinfo, mounts and fstab: the source and the directories of what another machine serves.
+pub(super) fn mounts(key: &Key, names: &Names, content: &str) -> String {
+    by_line(content, |line| {
+        let remote = line.split_whitespace().any(|word| REMOTE.contains(&word));
+        if line.trim_start().starts_with('#') {
+            return "#".into();
+        }
+        if !remote {
+            return scan(key, names, line, Kind::FREE);
+        }
+        let words = line.split(' ').map(|word| match word {
+            path if path.starts_with("//") => {
+                let (host, share) = path
+                    .get(2..)
+                    .unwrap_or("")
+                    .split_once('/')
+                    .unwrap_or((path, ""));
+                format!(
+                    "//{}/{}",
+                    hosts(key, names, host),
+                    directories(key, names, share)
+                )
+            }
+            path if path.starts_with('/') => directories(key, names, path),
+            source if source.contains(":/") => {
+                let (servers, path) = source.split_once(":/").unwrap_or((source, ""));
+                let servers: Vec<String> = servers
+                    .split(':')
+                    .map(|one| nids(key, names, one))
+                    .collect();
+                format!("{}:/{}", servers.join(":"), directories(key, names, path))
+            }
+            options => options
+                .split(',')
+                .map(|one| option(key, names, one))
+                .collect::<Vec<_>>()
+                .join(","),
+        });
+        words.collect::<Vec<_>>().join(" ")
+    })
+}
+
+/// `10.0.0.1@o2ib,10.0.0.2@o2ib`, `server.example`, `[fd00`.
+fn nids(key: &Key, names: &Names, text: &str) -> String {
+    let one = |nid: &str| match nid.split_once('@') {
+        Some((host, net)) => format!("{}@{net}", hosts(key, names, host)),
+        None => hosts(key, names, nid),
+    };
+    // Without its brackets an IPv6 address in pieces is no address: nothing of it is kept.
+    match text.contains('[') || text.contains(']') {
+        true => "redacted".into(),
+        false => text.split(',').map(one).collect::<Vec<_>>().join(","),
+    }
+}
+
+fn option(key: &Key, names: &Names, text: &str) -> String {
+    match text.split_once('=') {
+        Some((name, _))
+            if is_secret(name) || ["user", "username", "domain", "context"].contains(&name) =>
+        {
+            format!("{name}=redacted")
+        }
+        _ => scan(key, names, text, Kind::FREE),
+    }
+}
+
+/// A path whose directories are of somebody's making; a home keeps the form that it has everywhere.
+fn directories(key: &Key, names: &Names, path: &str) -> String {
+    let scanned = scan(key, names, path, Kind::FREE);
+    if scanned != path {
+        return scanned;
+    }
+    let part = |name: &str| {
+        let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        match name.is_empty() || ORDINARY.contains(&stem) {
+            true => name.to_owned(),
+            false => key.directory(name),
+        }
+    };
+    path.split('/').map(part).collect::<Vec<_>>().join("/")
+}
+
+fn by_line(content: &str, map: impl Fn(&str) -> String) -> String {
+    let line = |line: &str| {
+        let text = line.trim_end_matches(['\n', '\r']);
+        map(text) + line.get(text.len()..).unwrap_or("")
+    };
+    content.split_inclusive('\n').map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key() -> Key {
+        Key::from_text("k")
+    }
+
+    #[test]
+    fn a_mount_keeps_its_kind_and_neither_server_nor_project() {
+        let names = Names::new("node1720", &["alice"]);
+        let line = "77 29 0:50 / /mnt/secret-project rw - nfs4 store7.corp.example:/export/secret-project rw,proto=tcp,clientaddr=10.1.2.3,addr=10.1.2.4\n";
+        let mapped = mounts(&key(), &names, line);
+        for secret in ["secret-project", "store7", "corp", "10.1.2.3", "10.1.2.4"] {
+            assert!(!mapped.contains(secret), "{secret}: {mapped}");
+        }
+        assert!(
+            mapped.contains(" /mnt/dir-")
+                && mapped.contains(" nfs4 host-")
+                && mapped.contains("proto=tcp"),
+            "{mapped}"
+        );
+        let lustre =
+            "78 29 0:51 / /lustre rw - lustre 10.1.2.4@o2ib:10.1.2.5@o2ib:/scratch rw,flock\n";
+        let mapped = mounts(&key(), &names, lustre);
+        assert!(
+            mapped.contains("@o2ib:")
+                && mapped.contains(":/scratch ")
+                && !mapped.contains("10.1.2.4"),
+            "{mapped}"
+        );
+        let local = "29 1 8:1 / / rw - ext4 /dev/sda1 rw\n";
+        assert_eq!(mounts(&key(), &names, local), local);
+    }
+
+    #[test]
+    fn settings_keep_what_decides_and_no_host_and_no_secret() {
+        let names = Names::default();
+        let text = "sysMgmtdHost = mgmt7.corp.example\nconnUseRDMA = true\nconnAuthFile = /etc/beegfs/conn.auth\n# mgmt\n";
+        let mapped = assignments(&key(), &names, text);
+        assert!(
+            !mapped.contains("mgmt7") && !mapped.contains("corp"),
+            "{mapped}"
+        );
+        assert!(mapped.contains("connUseRDMA = true\n"), "{mapped}");
+        let mapped = variables(
+            &key(),
+            &names,
+            "NCCL_IB_DISABLE=1\nWANDB_API_KEY=t0k\nFOO=hunter2\nnonsense hunter2\n",
+        );
+        assert_eq!(
+            mapped,
+            "NCCL_IB_DISABLE=1\nWANDB_API_KEY=redacted\nFOO=redacted\n\n"
+        );
+        let mapped = hostfile(
+            &key(),
+            &names,
+            "worker-1 slots=8\nworker-1 slots=8\n10.0.0.1 slots=8\n",
+        );
+        let lines: Vec<&str> = mapped.lines().collect();
+        assert!(
+            lines[0] == lines[1] && lines[0].ends_with(" slots=8") && !mapped.contains("worker"),
+            "{mapped}"
+        );
+    }
+}

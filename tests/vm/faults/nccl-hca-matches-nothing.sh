@@ -1,0 +1,7 @@
+# fault: NCCL_IB_HCA names an adapter of another node
+# topo: rxe
+# expect: nccl/selector-matches-nothing
+# subject: NCCL_IB_HCA mlx5_0
+# exit: 2
+export NCCL_IB_HCA==mlx5_0
+doctor --nccl 2.27.5
