@@ -59,13 +59,6 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
             return;
         }
     };
-    let members = match first.all_visible {
-        true => Membership::Known(origin.clone()),
-        // /proc is mounted with hidepid: those of other users are not to be seen.
-        false => Membership::Unknown(Gap::refused(&question, Refusal::Errno(Errno::EACCES))),
-    };
-    facts.set_members(Subject::Process, node, members);
-
     let pause = Question::Wait("sample".into());
     let second = match ask.raw(&pause).said {
         Ok(_) => {
@@ -90,6 +83,17 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         }
         Err(gap) => Fact::Unknown(gap.clone()),
     };
+    let members = match (&sampled, &memory, &cpus) {
+        // /proc is mounted with hidepid: those of other users are not to be seen.
+        _ if !first.all_visible => {
+            Membership::Unknown(Gap::refused(&question, Refusal::Errno(Errno::EACCES)))
+        }
+        // Whether one of the others is worth telling of is open.
+        (Fact::Unknown(gap), ..) | (_, Fact::Unknown(gap), _) => Membership::Unknown(gap.clone()),
+        (Fact::Known(true, _), _, Fact::Unknown(gap)) => Membership::Unknown(gap.clone()),
+        _ => Membership::Known(origin.clone()),
+    };
+    facts.set_members(Subject::Process, node, members);
     let mut processes: Vec<&One> = first.processes.values().collect();
     processes.sort_by_key(|one| one.pid);
     for one in processes {
@@ -100,10 +104,9 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         let memory = memory
             .clone()
             .and_then(|total| share(one.memory as f64, total.0 as f64));
-        // A process that waits in a single look waits as all do: it is looked at only where there are two. What is not known may be much.
-        let twice = sampled.known() != Some(&false);
-        let little = |share: &Fact<Percent>| share.known().is_some_and(|share| *share < MUCH);
-        if (little(&cpu) || !twice) && little(&memory) && !(one.waits && twice) {
+        // A process that waits in a single look waits as all do: it is looked at only where there are two.
+        let much = |share: &Fact<Percent>| share.known().is_some_and(|share| *share >= MUCH);
+        if !much(&cpu) && !much(&memory) && !(one.waits && second.is_ok()) {
             continue;
         }
         let name = format!("{} ({})", one.name, one.pid);
