@@ -68,7 +68,7 @@ subject! {
     /// What must get through the node's packet filter: a protocol, ports, a direction, an interface.
     Flow = "flow" from "derive";
 
-    /// What it is for.
+    /// What the flow is for: bootstrap, rendezvous, RoCE, ssh.
     PURPOSE: Purpose = "purpose" from "derive";
     /// The protocol: tcp, udp or icmp.
     PROTOCOL: Arc<str> = "protocol" from "derive";
