@@ -106,7 +106,8 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
             .and_then(|total| share(one.memory as f64, total.0 as f64));
         // A process that waits in a single look waits as all do: it is looked at only where there are two.
         let much = |share: &Fact<Percent>| share.known().is_some_and(|share| *share >= MUCH);
-        if !much(&cpu) && !much(&memory) && !(one.waits && second.is_ok()) {
+        let waits = one.waits && second.is_ok();
+        if !(waits || much(&cpu) || much(&memory)) {
             continue;
         }
         let name = format!("{} ({})", one.name, one.pid);
