@@ -126,6 +126,11 @@ impl Flows {
             .into_iter()
             .find_map(|name| facts.find(Subject::Setting, self.node, name))
             .map(|id| facts.get(id, setting::VALUE));
+        // A job may name a port that was not seen: then there may be more flows than these.
+        let unseen = match rendezvous {
+            None => super::tally::incomplete(facts, self.node, Subject::Setting),
+            Some(_) => None,
+        };
         let mut local = false;
         for candidate in candidates {
             let name = &candidate.name;
@@ -189,7 +194,7 @@ impl Flows {
             };
             self.judge(facts, one, &addresses, &Fact::derived((22, 22), "ssh(1)"));
         }
-        open
+        open.or(unseen)
     }
 
     /// Between processes of one node, which connect to the node's own address over the loopback interface.
