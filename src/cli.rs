@@ -18,8 +18,8 @@ use crate::exit::Exit;
 
 /// Tells what is wrong with a node's RDMA, and what to do about it. Changes nothing.
 ///
-/// Looks at RDMA devices, ports, GIDs, counters, network devices, kernel modules, device nodes, limits and container, judges them by a
-/// catalogue of checks, and leads with the root cause. A live machine is recorded first; a recording gives the same verdict anywhere.
+/// Looks at RDMA devices and their ports, PCIe paths, RoCE settings, routing, the packet filter, drivers and services, the kernel's log,
+/// limits, NCCL's environment and storage, judges them by a catalogue of checks, and leads with the root cause. A live machine is recorded first; a recording gives the same verdict anywhere.
 #[derive(Debug, Parser)]
 #[command(
     name = "rdma-doctor",

@@ -32,7 +32,7 @@ use super::wire::{Ended, Header, Line};
 use super::{Answer, Question, Refusal, Reply};
 
 /// What a raw recording holds and a redacted one does not, for `--no-redact` to say.
-pub const LEFT_IN: &str = "host names, IP and MAC addresses, GUIDs, serial numbers, user names, home directories, and secrets in NCCL_, UCX_, FI_ and CUDA_ variables";
+pub const LEFT_IN: &str = "host names, IP and MAC addresses, GUIDs, serial numbers, user names, home directories, sources of mounts, hosts in the files of launchers, and secrets in variables of NCCL, UCX, libfabric, CUDA and launchers";
 
 /// Why a reply is not in a redacted recording.
 const LEFT_OUT: &str = "left out by the redaction";
