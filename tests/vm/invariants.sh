@@ -183,7 +183,7 @@ unchanged record
 traced() { # NAME command...: a run, call by call
     local name=$1; shift
     # (a probe ends when its standard input does: its parent is gone)
-    trace trace "$@" < <(sleep 200) >report 2>stderr; ran "$name under strace" $?
+    trace trace "$@" < <(sleep 400) >report 2>stderr; ran "$name under strace" $?
     allowed trace >bad 2>count
     if [ -s bad ]; then
         fail "system calls of $name that could change something ($(cat count)):"; head -40 bad
@@ -204,7 +204,7 @@ for command in nft iptables-nft-save iptables-legacy-save; do
     grep -q "execve(\"[^\"]*/$command\"" trace || { echo "FAILED: $command was not asked"; failed=1; }
 done
 nft flush ruleset; iptables-legacy -t raw -F
-traced check $doctor check --format json
+traced check $doctor check --deadline 120 --format json
 [ "$(grep -c -E ' (execve|openat)\(' trace)" -gt 10 ] || { echo "FAILED: the trace is empty"; failed=1; }
 cp trace "$out/" 2>/dev/null
 exit $failed
