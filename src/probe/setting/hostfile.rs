@@ -135,8 +135,8 @@ mod tests {
     #[test]
     fn only_what_says_that_it_is_one_is_read() {
         assert!(may_be_read("/job/hostfile"));
-        assert!(may_be_read("/work/my_hostfile.txt"));
+        assert!(may_be_read("/data/my_hostfile.txt"));
         assert!(!may_be_read("hostfile"));
-        assert!(!may_be_read("/work/secrets"));
+        assert!(!may_be_read("/data/secrets"));
     }
 }
