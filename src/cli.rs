@@ -86,6 +86,29 @@ pub struct AskArgs {
     pub deadline: std::time::Duration,
 }
 
+/// The options that only a machine, or a tree, answers to: beside a recording they would be without effect.
+const NOT_OF_A_RECORDING: [&str; 4] = ["root", "sample", "nccl", "job"];
+
+/// One node: a recording of it, or how it is asked.
+#[derive(Clone, Debug, Args)]
+pub struct NodeArgs {
+    /// The recording to read in place of this machine
+    #[arg(value_name = "RECORDING", conflicts_with_all = NOT_OF_A_RECORDING)]
+    pub recording: Option<PathBuf>,
+    /// How a machine is asked.
+    #[command(flatten)]
+    pub ask: AskArgs,
+}
+
+/// The format of what is shown of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    Text,
+    /// For programs: one object.
+    Json,
+}
+
 /// Which checks are judged.
 #[derive(Clone, Debug, Args)]
 pub struct SelectArgs {

@@ -428,5 +428,13 @@ fn a_jobs_process_is_judged_by_its_own_limits() {
     assert_eq!(code(&["check", "--as", &pid]), 65, "it has ended");
     assert_eq!(code(&["check", "--as", "0"]), 64);
     assert_eq!(code(&["check", "--as", &pid, &path]), 64);
+    for command in ["facts", "topo", "nccl-env"] {
+        assert_eq!(
+            code(&[command, "--as", &pid, &path]),
+            64,
+            "{command}: a recording has its process"
+        );
+        assert_eq!(code(&[command, "--nccl", "2.27.5", &path]), 64, "{command}");
+    }
     assert_eq!(facts_of_job(&[]), serde_json::Value::Null, "none is named");
 }

@@ -15,7 +15,7 @@ use crate::source::recording::Recording;
 #[derive(Debug, Args)]
 pub struct CheckArgs {
     /// Recordings to judge in place of this machine; several are judged as one cluster
-    #[arg(value_name = "RECORDING", conflicts_with_all = ["root", "sample", "nccl", "job"])]
+    #[arg(value_name = "RECORDING", conflicts_with_all = super::NOT_OF_A_RECORDING)]
     pub recordings: Vec<PathBuf>,
     /// Judge each recording alone
     #[arg(long, requires = "recordings")]

@@ -1,13 +1,12 @@
 //! `rdma-doctor facts`: what is known of a machine, and the schema of all facts.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 
 use clap::Args;
 use colored::Colorize;
 use serde_json::{Map, Value as Json, json};
 
-use super::{AskArgs, input, output};
+use super::{NodeArgs, input, output};
 use crate::exit::Exit;
 use crate::fact::{Fact, Facts, Subject, Type};
 use crate::report::all_facts;
@@ -15,12 +14,9 @@ use crate::report::all_facts;
 /// Show the facts of this machine or of a recording, or the schema of all facts.
 #[derive(Debug, Args)]
 pub struct FactsArgs {
-    /// The recording to read in place of this machine
-    #[arg(value_name = "RECORDING", conflicts_with_all = ["root", "sample", "nccl", "job"])]
-    pub recording: Option<PathBuf>,
-    /// How a machine is asked.
+    /// Which node.
     #[command(flatten)]
-    pub ask: AskArgs,
+    pub node: NodeArgs,
     /// List every fact that there can be, with type, meaning and source
     #[arg(long, conflicts_with = "recording")]
     pub list: bool,
@@ -45,11 +41,7 @@ pub fn run(args: &FactsArgs) -> anyhow::Result<Exit> {
     } else if args.list {
         output::print(list)?;
     } else {
-        let recordings = match &args.recording {
-            Some(path) => input::open(&[path])?,
-            None => vec![input::record(&args.ask)?],
-        };
-        let (facts, _) = input::facts(&recordings);
+        let (facts, _) = input::node(&args.node)?;
         if args.json {
             output::print(|out| pretty(out, &facts_json(&facts)))?;
         } else {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Context;
 
-use super::{AskArgs, SelectArgs, output};
+use super::{AskArgs, NodeArgs, SelectArgs, output};
 use crate::check::Catalogue;
 use crate::fact::{Facts, Id};
 use crate::source::recording::Recording;
@@ -89,6 +89,19 @@ pub fn catalogue(args: &SelectArgs) -> anyhow::Result<Catalogue> {
         .select(&args.only, &args.skip)
         .map_err(|e| BadUsage(e.to_string()))?;
     Ok(catalogue)
+}
+
+/// The facts of the node that the arguments name, and the node.
+///
+/// # Errors
+///
+/// Unreadable input.
+pub fn node(args: &NodeArgs) -> anyhow::Result<(Facts, Vec<Id>)> {
+    let recordings = match &args.recording {
+        Some(path) => open(&[path])?,
+        None => vec![record(&args.ask)?],
+    };
+    Ok(facts(&recordings))
 }
 
 /// The facts of these recordings, judged together.

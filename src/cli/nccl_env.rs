@@ -1,13 +1,12 @@
 //! `rdma-doctor nccl-env`: NCCL's variables as NCCL reads them, and what it will choose.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use colored::Colorize;
 use serde_json::{Value as Json, json};
 
-use super::{AskArgs, input, output};
+use super::{Format, NodeArgs, input, output};
 use crate::exit::Exit;
 use crate::fact::variable::{Effect, Mangled};
 use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, Typed, node, selection, variable};
@@ -15,24 +14,12 @@ use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, Typed, node, selection, va
 /// Show NCCL's variables as NCCL reads them, and what it will choose.
 #[derive(Debug, Args)]
 pub struct NcclEnvArgs {
-    /// The recording to read in place of this machine
-    #[arg(value_name = "RECORDING", conflicts_with_all = ["root", "sample", "nccl"])]
-    pub recording: Option<PathBuf>,
-    /// How a machine is asked.
+    /// Which node.
     #[command(flatten)]
-    pub ask: AskArgs,
+    pub node: NodeArgs,
     /// The output's format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
-}
-
-/// The output's format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// For people.
-    Text,
-    /// For programs: one object.
-    Json,
 }
 
 /// Runs the subcommand.
@@ -41,11 +28,7 @@ pub enum Format {
 ///
 /// Unreadable input, an output that cannot be written.
 pub fn run(args: &NcclEnvArgs) -> anyhow::Result<Exit> {
-    let recordings = match &args.recording {
-        Some(path) => input::open(&[path])?,
-        None => vec![input::record(&args.ask)?],
-    };
-    let (facts, nodes) = input::facts(&recordings);
+    let (facts, nodes) = input::node(&args.node)?;
     for node in nodes {
         output::print(|out| match args.format {
             Format::Text => text(out, &facts, node),

@@ -1,10 +1,8 @@
 //! `rdma-doctor topo`: where GPUs and adapters are on PCIe, and how far from each other.
 
-use std::path::PathBuf;
+use clap::Args;
 
-use clap::{Args, ValueEnum};
-
-use super::{AskArgs, input, output};
+use super::{Format, NodeArgs, input, output};
 use crate::exit::Exit;
 use crate::report::topology::{Topology, text};
 
@@ -14,24 +12,12 @@ use crate::report::topology::{Topology, text};
 /// and to the adapters, in the words of `nvidia-smi topo -m` and NCCL. Needs no GPU driver.
 #[derive(Debug, Args)]
 pub struct TopoArgs {
-    /// The recording to read in place of this machine
-    #[arg(value_name = "RECORDING", conflicts_with_all = ["root", "sample"])]
-    pub recording: Option<PathBuf>,
-    /// How a machine is asked.
+    /// Which node.
     #[command(flatten)]
-    pub ask: AskArgs,
+    pub node: NodeArgs,
     /// The drawing's format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
-}
-
-/// A drawing's format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// For people.
-    Text,
-    /// For programs: one object.
-    Json,
 }
 
 /// Runs the subcommand.
@@ -40,11 +26,7 @@ pub enum Format {
 ///
 /// Unreadable input, an output that cannot be written.
 pub fn run(args: &TopoArgs) -> anyhow::Result<Exit> {
-    let recordings = match &args.recording {
-        Some(path) => input::open(&[path])?,
-        None => vec![input::record(&args.ask)?],
-    };
-    let (facts, nodes) = input::facts(&recordings);
+    let (facts, nodes) = input::node(&args.node)?;
     for node in nodes {
         let topology = Topology::of(&facts, node);
         output::print(|out| match args.format {
