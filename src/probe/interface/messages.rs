@@ -1,13 +1,10 @@
 //! The messages of rtnetlink about interfaces and their addresses (linux/rtnetlink.h, linux/if_link.h, linux/if_addr.h).
-//!
-//! Numbers are little-endian, as on all machines that run RDMA at the time of writing.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-const HEADER: usize = 16;
-/// The flag bits above an attribute's number.
-const TYPE_MASK: u16 = 0x3fff;
+use crate::probe::rtnetlink::{Attributes, Message, messages};
+
 const RTM_NEWLINK: u16 = 16;
 const RTM_NEWADDR: u16 = 20;
 const IFF_UP: u32 = 0x1;
@@ -55,13 +52,16 @@ pub(super) struct Address {
 pub(super) fn links(bytes: &[u8]) -> Result<Arc<[Link]>, String> {
     let mut links = Vec::new();
     for message in messages(bytes) {
-        let (kind, body) = message?;
+        let Message {
+            kind,
+            fixed,
+            attributes,
+        } = message?;
         if kind != RTM_NEWLINK {
             return Err(format!("message {kind} among interfaces"));
         }
-        let [_, _, _, _, i0, i1, i2, i3, f0, f1, f2, f3, ..] = *body else {
-            return Err("a message about an interface is cut short".to_owned());
-        };
+        // struct ifinfomsg
+        let [_, _, _, _, i0, i1, i2, i3, f0, f1, f2, f3, _, _, _, _]: [u8; 16] = *fixed;
         let mut link = Link {
             index: u32::from_le_bytes([i0, i1, i2, i3]),
             name: "".into(),
@@ -70,13 +70,13 @@ pub(super) fn links(bytes: &[u8]) -> Result<Arc<[Link]>, String> {
             master: None,
             kind: None,
         };
-        for attribute in attributes(body.get(16..)) {
+        for attribute in attributes.each() {
             match attribute? {
                 (3, value) => link.name = text(value)?,
                 (4, value) => link.mtu = Some(number(value)?),
                 (10, value) => link.master = Some(number(value)?),
                 (18, value) => {
-                    for inner in attributes(Some(value)) {
+                    for inner in Attributes(value).each() {
                         if let (1, value) = inner? {
                             link.kind = Some(text(value)?);
                         }
@@ -97,15 +97,18 @@ pub(super) fn links(bytes: &[u8]) -> Result<Arc<[Link]>, String> {
 pub(super) fn addresses(bytes: &[u8]) -> Result<Arc<[Address]>, String> {
     let mut found = Vec::new();
     for message in messages(bytes) {
-        let (kind, body) = message?;
+        let Message {
+            kind,
+            fixed,
+            attributes,
+        } = message?;
         if kind != RTM_NEWADDR {
             return Err(format!("message {kind} among addresses"));
         }
-        let [family, prefix, _, _, i0, i1, i2, i3, ..] = *body else {
-            return Err("a message about an address is cut short".to_owned());
-        };
+        // struct ifaddrmsg
+        let [family, prefix, _, _, i0, i1, i2, i3]: [u8; 8] = *fixed;
         let (mut local, mut peer, mut label) = (None, None, None);
-        for attribute in attributes(body.get(8..)) {
+        for attribute in attributes.each() {
             match attribute? {
                 (1, value) => peer = Some(value),
                 (2, value) => local = Some(value),
@@ -137,43 +140,6 @@ pub(super) fn addresses(bytes: &[u8]) -> Result<Arc<[Address]>, String> {
         }
     }
     Ok(found.into())
-}
-
-/// The messages: kind and body.
-fn messages(bytes: &[u8]) -> impl Iterator<Item = Result<(u16, &[u8]), String>> {
-    let mut rest = bytes;
-    std::iter::from_fn(move || {
-        if rest.is_empty() {
-            return None;
-        }
-        let length = match rest.first_chunk::<4>() {
-            Some(length) => u32::from_le_bytes(*length) as usize,
-            None => 0,
-        };
-        let (Some(body), Some(kind)) = (rest.get(HEADER..length), rest.get(4..6)) else {
-            rest = &[];
-            return Some(Err("a netlink message is cut short".to_owned()));
-        };
-        let kind = kind.iter().rev().fold(0, |n, b| n << 8 | u16::from(*b));
-        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
-        Some(Ok((kind, body)))
-    })
-}
-
-/// The attributes: number and payload.
-fn attributes(bytes: Option<&[u8]>) -> impl Iterator<Item = Result<(u16, &[u8]), String>> {
-    let mut rest = bytes.unwrap_or_default();
-    std::iter::from_fn(move || {
-        let header = rest.first_chunk::<4>()?;
-        let length = usize::from(u16::from_le_bytes([header[0], header[1]]));
-        let kind = u16::from_le_bytes([header[2], header[3]]) & TYPE_MASK;
-        let Some(payload) = rest.get(4..length) else {
-            rest = &[];
-            return Some(Err("a netlink attribute is cut short".to_owned()));
-        };
-        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
-        Some(Ok((kind, payload)))
-    })
 }
 
 fn text(value: &[u8]) -> Result<Arc<str>, String> {
