@@ -11,7 +11,6 @@ mod key;
 mod module;
 mod names;
 mod netlink;
-mod routing;
 mod settings;
 mod text;
 mod value;
@@ -159,30 +158,12 @@ impl Redactor {
         let left_out = || Refusal::NotAsked(LEFT_OUT.into());
         let (key, names) = (&self.key, &self.names);
         Ok(match (question, answer) {
-            (Question::Netlink(call), Answer::Bytes(bytes)) if is_routing(call) => {
-                as_recorded(routing::messages(key, names, &bytes).ok_or_else(left_out)?)
+            (Question::Netlink(call), Answer::Bytes(bytes)) => {
+                as_recorded(netlink::reply(&call.name, key, names, &bytes).ok_or_else(left_out)?)
             }
-            (Question::Netlink(call), Answer::Text(text)) if is_routing(call) => {
-                as_recorded(routing::messages(key, names, text.as_bytes()).ok_or_else(left_out)?)
-            }
-            (Question::Netlink(call), Answer::Bytes(bytes)) if call.name.starts_with("rdma/") => {
-                Answer::Bytes(
-                    netlink::messages(key, names, &bytes)
-                        .ok_or_else(left_out)?
-                        .into(),
-                )
-            }
-            (Question::Netlink(call), Answer::Text(text)) if call.name.starts_with("rdma/") => {
-                as_recorded(netlink::messages(key, names, text.as_bytes()).ok_or_else(left_out)?)
-            }
-            (Question::Netlink(call), Answer::Bytes(bytes)) if call.name.starts_with("route/") => {
-                as_recorded(netlink::route::messages(key, names, &bytes).ok_or_else(left_out)?)
-            }
-            (Question::Netlink(call), Answer::Text(text)) if call.name.starts_with("route/") => {
-                as_recorded(
-                    netlink::route::messages(key, names, text.as_bytes()).ok_or_else(left_out)?,
-                )
-            }
+            (Question::Netlink(call), Answer::Text(text)) => as_recorded(
+                netlink::reply(&call.name, key, names, text.as_bytes()).ok_or_else(left_out)?,
+            ),
             (Question::Read(path), Answer::Text(text)) => match files::rule(path) {
                 Rule::PciConfig => as_recorded(files::pci_config(key, text.as_bytes())),
                 rule => Answer::Text(
@@ -271,14 +252,6 @@ impl Redactor {
             | Refusal::NotRecorded => refusal,
         }
     }
-}
-
-/// Whether the call's reply holds the messages that `routing` knows.
-fn is_routing(call: &Call) -> bool {
-    matches!(
-        &*call.name,
-        "route/getdcb" | "route/getroute" | "route/getrule"
-    )
 }
 
 /// Bytes as a recording holds them: as text where they are valid UTF-8.

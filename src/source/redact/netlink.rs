@@ -3,7 +3,8 @@
 //! Only what is known to hold no identity passes unchanged. Anything that this program does not know is cleared, and a
 //! message of another family gives `None`: the reply is left out.
 
-pub(super) mod route;
+mod interface;
+mod routing;
 
 use super::key::Key;
 use super::{Names, scan, text::Kind};
@@ -63,8 +64,18 @@ fn holds(attribute: u16) -> Holds {
     }
 }
 
+/// Rewrites the reply to a netlink question, `family/command`; `None` where the family is not known here.
+pub(super) fn reply(question: &str, key: &Key, names: &Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    match question {
+        "route/getlink" | "route/getaddr" => interface::messages(key, names, bytes),
+        "route/getdcb" | "route/getroute" | "route/getrule" => routing::messages(key, names, bytes),
+        _ if question.starts_with("rdma/") => messages(key, names, bytes),
+        _ => None,
+    }
+}
+
 /// Rewrites the messages of a reply.
-pub(super) fn messages(key: &Key, names: &Names, bytes: &[u8]) -> Option<Vec<u8>> {
+fn messages(key: &Key, names: &Names, bytes: &[u8]) -> Option<Vec<u8>> {
     let mut out = bytes.to_vec();
     let mut at = 0;
     while at + HEADER <= out.len() {
@@ -102,20 +113,18 @@ fn attributes(key: &Key, names: &Names, bytes: &mut [u8], depth: u8) -> Option<(
             Holds::Prefix => number(value, |prefix| key.subnet_prefix(prefix)),
             Holds::Nested if depth < 8 => attributes(key, names, value, depth + 1)?,
             Holds::SocketAddress => socket_address(key, value),
-            Holds::Text => {
-                let text = std::str::from_utf8(value).ok()?;
-                let mapped = scan(key, names, text, Kind::NAME);
-                // A pseudonym of another length does not fit in place.
-                match mapped.len() == value.len() {
-                    true => value.copy_from_slice(mapped.as_bytes()),
-                    false => return None,
-                }
-            }
+            Holds::Text => name(key, names, value)?,
             Holds::Nested | Holds::NotKnown => value.fill(0),
         }
         at += aligned(length);
     }
     (at >= bytes.len()).then_some(())
+}
+
+/// A name in place, where its pseudonym is as long.
+fn name(key: &Key, names: &Names, value: &mut [u8]) -> Option<()> {
+    let mapped = scan(key, names, std::str::from_utf8(value).ok()?, Kind::NAME);
+    (mapped.len() == value.len()).then(|| value.copy_from_slice(mapped.as_bytes()))
 }
 
 /// The kernel writes numbers in the machine's order, which is little-endian wherever RDMA runs today.

@@ -4,11 +4,10 @@
 
 use std::net::Ipv4Addr;
 
-use super::key::Key;
-use super::{Names, scan, text::Kind};
+use super::super::Names;
+use super::super::key::Key;
+use super::{HEADER, NLA_TYPE_MASK, aligned, name, u16_at, u32_at};
 
-const HEADER: usize = 16;
-const NLA_TYPE_MASK: u16 = 0x3fff;
 const RTM_NEWROUTE: u16 = 24;
 const RTM_NEWRULE: u16 = 32;
 const RTM_GETDCB: u16 = 78;
@@ -48,7 +47,7 @@ pub(super) fn messages(key: &Key, names: &Names, bytes: &[u8]) -> Option<Vec<u8>
             _ => rule(attribute, head),
         };
         each(key, names, attributes, &holds)?;
-        at += length.next_multiple_of(4);
+        at += aligned(length);
     }
     // Trailing bytes are no message.
     (at >= out.len()).then_some(out)
@@ -103,19 +102,11 @@ fn each(key: &Key, names: &Names, bytes: &mut [u8], holds: &impl Fn(u16) -> Hold
         match holds(attribute) {
             Holds::Plain => {}
             Holds::Address(length) => address(key, value, length),
-            Holds::Name => {
-                let text = std::str::from_utf8(value).ok()?;
-                let mapped = scan(key, names, text, Kind::NAME);
-                // A pseudonym of another length does not fit in place.
-                match mapped.len() == value.len() {
-                    true => value.copy_from_slice(mapped.as_bytes()),
-                    false => return None,
-                }
-            }
+            Holds::Name => name(key, names, value)?,
             Holds::NextHops => next_hops(key, names, value)?,
             Holds::NotKnown => value.fill(0),
         }
-        at += length.next_multiple_of(4);
+        at += aligned(length);
     }
     (at >= bytes.len()).then_some(())
 }
@@ -132,7 +123,7 @@ fn next_hops(key: &Key, names: &Names, bytes: &mut [u8]) -> Option<()> {
             5 => Holds::Address(32),
             _ => Holds::NotKnown,
         })?;
-        at += length.next_multiple_of(4);
+        at += aligned(length);
     }
     (at >= bytes.len()).then_some(())
 }
@@ -147,14 +138,6 @@ fn address(key: &Key, value: &mut [u8], length: u8) {
     }
 }
 
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,7 +147,7 @@ mod tests {
         let mut out = ((value.len() + 4) as u16).to_le_bytes().to_vec();
         out.extend(number.to_le_bytes());
         out.extend(value);
-        out.resize(out.len().next_multiple_of(4), 0);
+        out.resize(aligned(out.len()), 0);
         out
     }
 

@@ -55,7 +55,7 @@ fn of_address(attribute: u16) -> Holds {
 }
 
 /// Rewrites the messages of a reply; `None` where one of them is of another kind.
-pub(in super::super) fn messages(key: &Key, names: &Names, bytes: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn messages(key: &Key, names: &Names, bytes: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
     while !rest.is_empty() {
