@@ -21,6 +21,7 @@ pub mod job;
 pub mod kernel_event;
 pub mod module;
 pub mod mount;
+pub mod nccl_version;
 pub mod netdev;
 pub mod node;
 pub mod pcie;
