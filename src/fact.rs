@@ -229,6 +229,7 @@ impl<T> Fact<T> {
 }
 
 /// What is known of something that may be absent: a file, a link, a device node.
+#[derive(Clone)]
 pub enum Presence<T> {
     /// It is there.
     Present(T, Origin),
