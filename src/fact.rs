@@ -157,6 +157,25 @@ impl Gap {
     }
 }
 
+impl Gap {
+    /// What would supply the fact, where that is known.
+    pub fn remedy(&self) -> Option<&'static str> {
+        if let (Why::Refused(Refusal::CommandMissing), Origin::Asked(Question::Run(argv))) =
+            (&self.why, &self.origin)
+        {
+            let command = argv.first().map_or("", |word| &**word);
+            return Some(match command {
+                "nft" => "install nft (package nftables), and run as root",
+                _ if command.contains("tables") => {
+                    "install iptables-save (package iptables), and run as root"
+                }
+                _ => "install the command",
+            });
+        }
+        self.why.remedy()
+    }
+}
+
 impl fmt::Display for Gap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.origin {

@@ -381,7 +381,7 @@ impl Writer<'_> {
                         Some(gap) => (gap.why.to_string(), gap.origin.to_string()),
                         None => ("unknown".into(), String::new()),
                     };
-                    remedy = gap.and_then(|g| g.why.remedy());
+                    remedy = gap.and_then(|g| g.remedy());
                     vec![EvidenceLine {
                         fact: format!("which {}s there are", subject.name()),
                         value,
@@ -392,7 +392,7 @@ impl Writer<'_> {
                     let gaps = check.missing(self.facts, verdict.subject);
                     remedy = gaps
                         .iter()
-                        .find_map(|e| e.value.as_ref().err().and_then(|g| g.why.remedy()));
+                        .find_map(|e| e.value.as_ref().err().and_then(|g| g.remedy()));
                     gaps.into_iter().map(evidence_line).collect()
                 }
             };

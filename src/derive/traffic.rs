@@ -216,6 +216,22 @@ fn follow(facts: &mut Facts, node: Id, port: Id, id: Id, settings: &Settings) {
         ecn.clone().map(|(_, half)| half),
     );
 
+    let cnp = match &switched {
+        Ok(true) => netdev
+            .clone()
+            .and_then(|n| value(facts, n, netdev::CNP_DSCP)),
+        Ok(false) => Err(Gap::missing("a switch for ECN in the driver")),
+        Err(gap) => Err(gap.clone()),
+    };
+    let with_data = match (&cnp, &priority, &on_netdev.trust) {
+        (Ok(cnp), Ok(own), Ok(Trust::Dscp)) => on_netdev.priority(*cnp).map(|cnp| cnp == *own),
+        // The tag of a notification is another setting, and its priority the switch's.
+        (_, _, Ok(Trust::Pcp)) => Err(Gap::missing("trust in DSCP")),
+        (Err(gap), ..) | (_, Err(gap), _) | (.., Err(gap)) => Err(gap.clone()),
+    };
+    state(facts, id, traffic::CNP_DSCP, cnp);
+    state(facts, id, traffic::CNP_WITH_DATA, with_data);
+
     let broken = broken_at(&on_netdev, &lossless, &switched, &ecn, &chosen);
     state(facts, id, traffic::BROKEN_AT, broken);
     scheduling(facts, id, &netdev, &priority);
@@ -690,6 +706,34 @@ mod tests {
         assert_eq!(facts.known(t, traffic::CLASS), None);
         assert_eq!(facts.known(t, traffic::BROKEN_AT), None);
         assert_eq!(facts.known(t, traffic::PAUSE), Some(false));
+    }
+
+    #[test]
+    fn notifications_have_a_priority_of_their_own_or_the_datas() {
+        let with_data = |cnp: Option<u64>, trust: Trust| {
+            let mut facts = Facts::new();
+            let (p, d) = roce(&mut facts, "mlx5_0", "ens0");
+            facts.set(p, port::CLASS_FORCED, stated(false));
+            // DSCP 24 to 31 stands for priority 3, and so on.
+            let map: Vec<String> = (0..64).map(|dscp| (dscp >> 3).to_string()).collect();
+            let map: Vec<&str> = map.iter().map(String::as_str).collect();
+            facts.set(d, netdev::DSCP_PRIORITIES, stated(texts(&map)));
+            facts.set(d, netdev::PFC, stated(texts(&["3"])));
+            facts.set(d, netdev::TRUST, stated(trust));
+            facts.set(d, netdev::ECN_SWITCHED, stated(true));
+            facts.set(d, netdev::ECN_NOTIFIES, stated(texts(&["3"])));
+            facts.set(d, netdev::ECN_REACTS, stated(texts(&["3"])));
+            if let Some(cnp) = cnp {
+                facts.set(d, netdev::CNP_DSCP, stated(cnp));
+            }
+            variable_is(&mut facts, "NCCL_IB_TC", "106");
+            let id = of(&mut facts);
+            facts.known(id, traffic::CNP_WITH_DATA)
+        };
+        assert_eq!(with_data(Some(48), Trust::Dscp), Some(false));
+        assert_eq!(with_data(Some(26), Trust::Dscp), Some(true));
+        assert_eq!(with_data(Some(26), Trust::Pcp), None);
+        assert_eq!(with_data(None, Trust::Dscp), None);
     }
 
     #[test]

@@ -33,12 +33,12 @@ subject! {
     RDMA_LIMITED: bool = "rdma_limited" from "job";
     /// The RDMA limits of its control group, as rdma.max has them; "none" where nothing is limited.
     RDMA_LIMITS: Arc<str> = "rdma_limits" from "job";
-    /// Its soft limit of processes and threads of its user; unlimited for root, whom the kernel does not hold to it.
+    /// Its soft limit of processes and threads of its user; 4194304, the most that a kernel has, where nothing limits it, as for root.
     /// Source: /proc/PID/limits, /proc/PID/status.
     NPROC: u64 = "nproc" from "job";
     /// Its soft limit of the stack. Source: /proc/PID/limits.
     STACK: Bytes = "stack" from "job";
-    /// How many processes and threads its control group, or one above it, may have. Source: pids.max.
+    /// How many processes and threads its control group, or one above it, may have; 4194304 where nothing limits it. Source: pids.max.
     CGROUP_PIDS: u64 = "cgroup_pids" from "job";
     /// The share of periods in which its control group, or one above it, used up its CPU time. Source: cpu.stat, nr_throttled of nr_periods.
     CPU_THROTTLED: Percent = "cpu_throttled" from "job";

@@ -61,6 +61,16 @@ words! {
         CpuStuck = "cpu-stuck",
         /// A file server stopped answering.
         ServerSilent = "server-silent",
+        /// amdgpu: a GPU is being reset, or could not be reset, recovered or initialised.
+        AmdFailed = "amd-failed",
+        /// amdgpu: uncorrectable errors of the GPU's memory or of another of its blocks.
+        AmdUncorrected = "amd-uncorrected",
+        /// bnxt_re, EFA: the adapter's firmware does not answer.
+        AdapterStalled = "adapter-stalled",
+        /// Lustre: the connection to a target was lost.
+        LustreLost = "lustre-lost",
+        /// NVMe over fabrics, NFS over RDMA: a connection broke and is made anew.
+        StorageReconnects = "storage-reconnects",
     }
 }
 

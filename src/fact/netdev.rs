@@ -69,6 +69,8 @@ subject! {
     ECN_NOTIFIES: Arc<[Arc<str>]> = "ecn_notifies" from "qos";
     /// The priorities on which it slows down when it gets notifications. Source: sysfs ecn/roce_rp/enable.
     ECN_REACTS: Arc<[Arc<str>]> = "ecn_reacts" from "qos";
+    /// The DSCP of the notifications that it answers congestion marks with. Source: sysfs ecn/roce_np/cnp_dscp.
+    CNP_DSCP: u64 = "cnp_dscp" from "qos";
     /// Whether it obeys pause frames of the whole link. Source: ETHTOOL_GPAUSEPARAM.
     PAUSE_RX: bool = "pause_rx" from "qos";
     /// Whether it sends pause frames of the whole link. Source: ETHTOOL_GPAUSEPARAM.

@@ -75,6 +75,10 @@ subject! {
     ECN: bool = "ecn" from "derive";
     /// Whether it does one of the two only.
     ECN_HALF: bool = "ecn_half" from "derive";
+    /// The DSCP of the congestion notifications that the adapter sends.
+    CNP_DSCP: u64 = "cnp_dscp" from "derive";
+    /// Whether that DSCP stands for the traffic's own priority, so that notifications wait behind the data.
+    CNP_WITH_DATA: bool = "cnp_with_data" from "derive";
     /// Whether no packet of the traffic is dropped for want of room: PFC on its priority, or pause of the whole link.
     LOSSLESS: bool = "lossless" from "derive";
     /// The first link of the chain that is off.

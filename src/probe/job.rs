@@ -24,6 +24,8 @@ pub const PROBE: Probe = Probe {
 const IPC_LOCK: u32 = 14;
 /// CAP_SYS_NICE.
 const SYS_NICE: u32 = 23;
+/// More processes and threads than any kernel has (`include/linux/threads.h`, PID_MAX_LIMIT).
+const MOST_PROCESSES: u64 = 4 << 20;
 /// The inode number of the kernel's first user namespace (`include/linux/proc_ns.h`).
 const FIRST_USER: &str = "user:[4026531837]";
 /// The variables that are compared with the shell's.
@@ -87,7 +89,7 @@ fn limits(ask: &Ask<'_>, facts: &mut Facts, id: Id, place: &str) {
         Fact::Known(..) => limit("Max processes"),
         Fact::Unknown(gap) => Fact::Unknown(gap),
     };
-    facts.set(id, fact::NPROC, nproc);
+    facts.set(id, fact::NPROC, nproc.map(|n| n.min(MOST_PROCESSES)));
     numa_calls(facts, id, &status);
     let capable = status
         .clone()
@@ -130,7 +132,7 @@ fn limits(ask: &Ask<'_>, facts: &mut Facts, id: Id, place: &str) {
 
     let cgroup = ask.text_if_any(format!("{place}/cgroup"));
     let (pids, throttled) = tuning::cgroup::limits(ask, &cgroup);
-    facts.set(id, fact::CGROUP_PIDS, pids);
+    facts.set(id, fact::CGROUP_PIDS, pids.map(|n| n.min(MOST_PROCESSES)));
     facts.set(id, fact::CPU_THROTTLED, throttled);
     facts.set(id, fact::OOM_KILLS, tuning::cgroup::killed(ask, &cgroup));
     let limits = host::cgroup::rdma_limits(ask, cgroup);

@@ -55,7 +55,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         for (place, group) in groups.iter().enumerate() {
             let name = match (&*group.event.about, group.event.code) {
                 // A server's name is not to be part of one that reports and waivers go by.
-                _ if class == EventClass::ServerSilent => {
+                _ if matches!(class, EventClass::ServerSilent | EventClass::LustreLost) => {
                     format!("{class} {number}", class = class.word(), number = place + 1)
                 }
                 ("none", None) => class.word().to_owned(),
@@ -82,8 +82,7 @@ fn seen(facts: &mut Facts, id: Id, group: &Group<'_>, log: &Log, origin: &Origin
     let known = |value| Fact::Known(value, origin.clone());
     facts.set(id, fact::SEEN, known(true));
     facts.set(id, fact::COUNT, Fact::Known(group.count, origin.clone()));
-    let quiet = Seconds((log.now - group.last).max(0.0).round());
-    facts.set(id, fact::QUIET, Fact::Known(quiet, origin.clone()));
+    facts.set(id, fact::QUIET, log.since(group.last, origin));
     let about = Arc::clone(&group.event.about);
     facts.set(id, fact::ABOUT, Fact::Known(about, origin.clone()));
     facts.set(
@@ -103,8 +102,7 @@ fn seen(facts: &mut Facts, id: Id, group: &Group<'_>, log: &Log, origin: &Origin
 
 /// What is known of a class of which there is no line: that there was none, where the log is whole.
 fn none_seen(facts: &mut Facts, id: Id, class: EventClass, log: &Log, origin: &Origin) {
-    let quiet = Seconds((log.now - log.since).max(0.0).round());
-    facts.set(id, fact::QUIET, Fact::Known(quiet, origin.clone()));
+    facts.set(id, fact::QUIET, log.since(log.since, origin));
     let why = if !log.looked_for(class) {
         "the log was not searched for this class"
     } else if log.whole {
@@ -132,7 +130,8 @@ fn unknown(facts: &mut Facts, id: Id, gap: &Gap) {
 
 /// The log, as far as it was told. Times are seconds since boot.
 struct Log {
-    now: f64,
+    /// Unknown where the log is a file of another day, beside which nothing says how long the machine ran.
+    now: Option<f64>,
     since: f64,
     /// Whether it reaches back to boot, without a gap.
     whole: bool,
@@ -156,8 +155,10 @@ impl Log {
             let list = value.get(key).and_then(Value::as_array);
             list.ok_or_else(|| format!("the reply has no {key}"))
         };
-        let now = value.get("now").and_then(seconds);
-        let now = now.ok_or("the reply says not when it was made")?;
+        let now = value
+            .get("now")
+            .ok_or("the reply says not when it was made")?;
+        let now = seconds(now);
         let lost = value.get("lost").and_then(Value::as_u64);
         let from_boot = value.get("from_boot").and_then(Value::as_bool);
         let whole = match lost {
@@ -177,13 +178,28 @@ impl Log {
         let markers = texts("markers")?.iter();
         Ok(Log {
             now,
-            since: if whole { 0.0 } else { first.unwrap_or(now) },
+            since: match (whole, first, now) {
+                (true, ..) => 0.0,
+                (false, Some(first), _) => first,
+                (false, None, now) => now.unwrap_or(0.0),
+            },
             whole,
             markers: markers
                 .filter_map(|m| m.as_str().map(str::to_owned))
                 .collect(),
             lines,
         })
+    }
+
+    /// How long ago a time of the log was.
+    fn since(&self, at: f64, origin: &Origin) -> Fact<Seconds> {
+        match self.now {
+            Some(now) => Fact::Known(Seconds((now - at).max(0.0).round()), origin.clone()),
+            None => Fact::Unknown(Gap {
+                why: Why::NotUnderstood("nothing beside the log says when it was copied".into()),
+                origin: origin.clone(),
+            }),
+        }
     }
 
     /// Whether the lines of this class would have been told.

@@ -337,6 +337,15 @@ fn congestion(ask: &Ask<'_>, facts: &mut Facts, id: Id, below: &Result<Vec<Arc<s
         let on = combined(below, |leaf| priorities(ask, leaf, point), &name);
         facts.set(id, key, on);
     }
+    let dscp = combined(
+        below,
+        |leaf| {
+            let path = format!("{NET}/{leaf}/ecn/roce_np/cnp_dscp");
+            ask.parse(path, super::whole_number)
+        },
+        &name,
+    );
+    facts.set(id, netdev::CNP_DSCP, dscp);
 }
 
 fn priorities(ask: &Ask<'_>, leaf: &str, point: &str) -> Fact<Arc<[Arc<str>]>> {

@@ -86,6 +86,11 @@ impl Live {
             // Which process was named on the command line, 0 for none: in a tree none can be.
             return Ok(Answer::Value(Arc::new(self.job.unwrap_or(0).into())));
         }
+        if let (Some(root), Question::Call(call)) = (&self.root, question)
+            && &*call.name == "kernel_log"
+        {
+            return kernel_log::ask_copy(root);
+        }
         if let Some(root) = &self.root {
             // A copied tree need not hold everything: what is not there is not known to be absent.
             return match files::ask(Some(root), question) {

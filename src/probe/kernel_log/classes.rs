@@ -6,7 +6,7 @@ use crate::fact::BitRate;
 use crate::fact::kernel_event::EventClass::{self, *};
 
 /// All classes, in the order of the schema.
-pub(super) const ALL: [EventClass; 26] = [
+pub(super) const ALL: [EventClass; 31] = [
     Mlx5Fatal,
     Mlx5CommandTimeout,
     SlotPower,
@@ -33,6 +33,11 @@ pub(super) const ALL: [EventClass; 26] = [
     HungTask,
     CpuStuck,
     ServerSilent,
+    AmdFailed,
+    AmdUncorrected,
+    AdapterStalled,
+    LustreLost,
+    StorageReconnects,
 ];
 
 /// A line is of the class where it has all of the one and, unless that is empty, one of the other.
@@ -60,6 +65,10 @@ enum About {
     Killed,
     /// `server NAME not responding`
     Server,
+    /// `Lustre: NAME: Connection to …`
+    Lustre,
+    /// `nvme NAME: …`
+    Nvme,
     Nothing,
 }
 
@@ -85,10 +94,13 @@ const RELOADED: &[&str] = &[
     "health recovery succeeded",
     "health revovery succeded",
 ];
+/// amdgpu after a reset, and when it takes a GPU.
+const AMD_WORKS: &[&str] = &["GPU reset succeeded", ") succeeded!", "Initialized amdgpu"];
 const NVIDIA_RELOADED: &[&str] = &["NVRM: loading NVIDIA UNIX"];
 
 /// The rules. The texts are those of Linux 4.18 to 6.18 (mlx5: `health.c`, `cmd.c`, `events.c`; PCI: `aer.c`, `pci.c`) and of NVIDIA's
-/// kernel modules 450 to 595.
+/// kernel modules 450 to 595 (amdgpu: `amdgpu_device.c`, `amdgpu_ras.c`; bnxt_re: `qplib_rcfw.c`; EFA: `efa_com.c`; NVMe: `rdma.c`;
+/// Lustre: `ptlrpc/import.c`).
 pub(super) const RULES: &[Rule] = &[
     rule(
         Mlx5Fatal,
@@ -320,6 +332,76 @@ pub(super) const RULES: &[Rule] = &[
         About::Server,
         &[" OK"],
     ),
+    rule(
+        AmdFailed,
+        &["amdgpu", "GPU reset begin"],
+        &[],
+        About::Pci,
+        AMD_WORKS,
+    ),
+    rule(
+        AmdFailed,
+        &["amdgpu", "GPU Recovery Failed"],
+        &[],
+        About::Pci,
+        AMD_WORKS,
+    ),
+    rule(
+        AmdFailed,
+        &["amdgpu", "device lost from bus"],
+        &[],
+        About::Pci,
+        AMD_WORKS,
+    ),
+    rule(
+        AmdFailed,
+        &["amdgpu", "Fatal error during GPU init"],
+        &[],
+        About::Pci,
+        AMD_WORKS,
+    ),
+    rule(
+        AmdUncorrected,
+        &["amdgpu", "uncorrectable hardware error"],
+        &["errors detected in", "(ERREVENT"],
+        About::Pci,
+        AMD_WORKS,
+    ),
+    rule(
+        AdapterStalled,
+        &["FW STALL Detected"],
+        &[],
+        About::Pci,
+        &["found at mem"],
+    ),
+    rule(
+        AdapterStalled,
+        &["efa", "send any completion for admin cmd"],
+        &[],
+        About::Pci,
+        &["IB device registered"],
+    ),
+    rule(
+        LustreLost,
+        &["Lustre", ": Connection to ", " was lost"],
+        &[],
+        About::Lustre,
+        &["Connection restored to"],
+    ),
+    rule(
+        StorageReconnects,
+        &["nvme nvme", "Reconnecting in"],
+        &[],
+        About::Nvme,
+        &["Successfully reconnected", "Removing ctrl"],
+    ),
+    rule(
+        StorageReconnects,
+        &["rpcrdma: connection to", "closed ("],
+        &[],
+        About::Nothing,
+        &["rpcrdma: connection to"],
+    ),
 ];
 
 /// What a line says.
@@ -344,6 +426,14 @@ impl Event {
         };
         // Xid 154 is a class of its own.
         if class == Xid && code == Some(154) || class == RecoveryAction && code.is_none() {
+            return None;
+        }
+        // A clean look at the counters says `no` or 0; registers of a GPU that sleeps read as ones, 1048560 errors and more with each look.
+        if class == AmdUncorrected
+            && !line.contains("(ERREVENT")
+            && number_before(line, "uncorrectable")
+                .is_none_or(|count| count % u64::from(0xffff0u32) == 0)
+        {
             return None;
         }
         let fatal = match class {
@@ -414,6 +504,15 @@ impl Rule {
                 Some(rest.split_once(')')?.0.into())
             }
             About::Server => word(line.split_once("server ")?.1),
+            About::Lustre => {
+                let before = line.split_once(": Connection to ")?.0;
+                Some(before.rsplit([' ', ':']).next()?.into())
+            }
+            About::Nvme => {
+                let rest = line.split_once("nvme nvme")?.1;
+                let end = rest.find(|c: char| !c.is_ascii_digit())?;
+                Some(format!("nvme{}", rest.get(..end)?).into())
+            }
             About::Nothing => None,
         }
     }
@@ -455,6 +554,13 @@ fn number_after(line: &str, mark: &str) -> Option<u64> {
         .find(|c: char| !c.is_ascii_digit())
         .unwrap_or(rest.len());
     rest.get(..end)?.parse().ok()
+}
+
+/// `2 uncorrectable hardware errors`, `2 new uncorrectable hardware errors`
+fn number_before(line: &str, mark: &str) -> Option<u64> {
+    let before = line.split_once(mark)?.0.trim_end();
+    let before = before.strip_suffix("new").unwrap_or(before).trim_end();
+    before.rsplit(' ').next()?.parse().ok()
 }
 
 /// `GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)`

@@ -211,6 +211,56 @@ fn every_class_is_looked_for_and_has_its_line() {
             "nfs: server nas1 not responding, still trying",
             "server-silent 1",
         ),
+        (
+            EventClass::AmdFailed,
+            "amdgpu 0000:c1:00.0: amdgpu: GPU reset begin!. Source:  1",
+            "amd-failed 0000:c1:00.0",
+        ),
+        (
+            EventClass::AmdFailed,
+            "amdgpu 0000:03:00.0: amdgpu: Fatal error during GPU init",
+            "amd-failed 0000:03:00.0",
+        ),
+        (
+            EventClass::AmdUncorrected,
+            "amdgpu 0000:c3:00.0: amdgpu: socket: 0, die: 1, 2 new uncorrectable hardware errors detected in umc block",
+            "amd-uncorrected 0000:c3:00.0",
+        ),
+        (
+            EventClass::AmdUncorrected,
+            "amdgpu 0000:c3:00.0: amdgpu: uncorrectable hardware error (ERREVENT_ATHUB_INTERRUPT) detected!",
+            "amd-uncorrected 0000:c3:00.0",
+        ),
+        (
+            EventClass::AdapterStalled,
+            "bnxt_en 0000:12:00.0: QPLIB: bnxt_re_is_fw_stalled: FW STALL Detected. cmdq[0xe]=0x3 waited (103641 > 100000) msec active 1",
+            "adapter-stalled 0000:12:00.0",
+        ),
+        (
+            EventClass::AdapterStalled,
+            "efa 0000:9f:00.0 rdmap159s0: The device didn't send any completion for admin cmd CREATE_QP(1) status 0 (id: 5, sq producer: 9, sq consumer: 8, cq consumer: 8)",
+            "adapter-stalled 0000:9f:00.0",
+        ),
+        (
+            EventClass::LustreLost,
+            "Lustre: scratch-OST0003-osc-ffff9e4b: Connection to scratch-OST0003 (at 10.0.0.5@o2ib) was lost; in progress operations using this service will wait for recovery to complete",
+            "lustre-lost 1",
+        ),
+        (
+            EventClass::LustreLost,
+            "LustreError: 166-1: MGC10.0.0.5@o2ib: Connection to MGS (at 10.0.0.5@o2ib) was lost; in progress operations using this service will fail",
+            "lustre-lost 1",
+        ),
+        (
+            EventClass::StorageReconnects,
+            "nvme nvme1: Reconnecting in 10 seconds...",
+            "storage-reconnects nvme1",
+        ),
+        (
+            EventClass::StorageReconnects,
+            "rpcrdma: connection to 10.0.0.9:20049 closed (-103)",
+            "storage-reconnects",
+        ),
     ] {
         let found = facts(&[(5000, line)]);
         assert_eq!(
@@ -256,6 +306,23 @@ fn lines_of_a_healthy_boot_are_none() {
             "acpi PNP0A08:29: _OSC: platform does not support [SHPCHotplug AER DPC]",
         ),
         (62, "mce: CPU0: Thermal monitoring enabled (TM1)"),
+        (
+            63,
+            "amdgpu 0000:c3:00.0: amdgpu: no uncorrectable hardware errors detected in umc block",
+        ),
+        (
+            64,
+            "amdgpu 0000:0b:00.0: 2097120 uncorrectable hardware errors detected in umc block",
+        ),
+        (
+            65,
+            "[drm:amdgpu_job_timedout [amdgpu]] *ERROR* ring gfx timeout, but soft recovered",
+        ),
+        (66, "nvme nvme0: 56/0/0 default/read/poll queues"),
+        (
+            67,
+            "bnxt_en 0000:12:00.0 eth0: Broadcom BCM57608 NetXtreme-E 400Gb Ethernet found at mem 3800000, node addr 00:62:0b:00:00:01",
+        ),
     ]);
     for class in ALL {
         assert_eq!(is_seen(&found, class.word()), Some(false), "{class:?}");
@@ -292,6 +359,40 @@ fn what_a_later_line_ends_is_over() {
     let ended = |name| known(&found, Subject::KernelEvent, name, fact::ENDED);
     assert_eq!(ended("server-silent 1"), Some(true));
     assert_eq!(ended("server-silent 2"), Some(false));
+    let found = facts(&[
+        (100, "amdgpu 0000:c1:00.0: amdgpu: GPU reset begin!"),
+        (101, "amdgpu 0000:c2:00.0: amdgpu: GPU reset begin!"),
+        (105, "amdgpu 0000:c1:00.0: amdgpu: GPU reset(3) succeeded!"),
+        (
+            106,
+            "amdgpu 0000:c2:00.0: amdgpu: GPU reset end with ret = -62",
+        ),
+        (
+            110,
+            "Lustre: a-OST0003-osc-ffff9e4b: Connection to a-OST0003 (at 10.0.0.5@o2ib) was lost; in progress operations using this service will wait",
+        ),
+        (
+            111,
+            "Lustre: a-OST0003-osc-ffff9e4b: Connection restored to  (at 10.0.0.5@o2ib)",
+        ),
+        (120, "nvme nvme1: Reconnecting in 10 seconds..."),
+        (130, "nvme nvme1: Successfully reconnected (1 attempt)"),
+    ]);
+    let ended = |name| known(&found, Subject::KernelEvent, name, fact::ENDED);
+    assert_eq!(ended("amd-failed 0000:c1:00.0"), Some(true));
+    assert_eq!(ended("amd-failed 0000:c2:00.0"), Some(false));
+    assert_eq!(ended("lustre-lost 1"), Some(true));
+    assert_eq!(ended("storage-reconnects nvme1"), Some(true));
+}
+
+#[test]
+fn a_copied_log_without_a_clock_has_lines_and_no_ages() {
+    let line = "mlx5_core 0000:1a:00.0: poll_health:805:(pid 0): Fatal error 3 detected";
+    let told = log("null", &[(5000, line)]).replace(r#""now":10000000000"#, r#""now":null"#);
+    let (facts, _) = run(&PROBE, &[&told]);
+    let name = "mlx5-fatal 0000:1a:00.0";
+    assert_eq!(is_seen(&facts, name), Some(true));
+    assert_eq!(known(&facts, Subject::KernelEvent, name, fact::QUIET), None);
 }
 
 #[test]

@@ -82,7 +82,10 @@ pub(super) fn job_environment(key: &Key, names: &Names, value: &Value) -> Value 
 /// A reply whose texts speak of people and places: lines of a log, names of programs, files that a program has open.
 pub(super) fn free(key: &Key, names: &Names, value: &Value) -> Value {
     match value {
-        Value::String(text) => scan(key, names, &server(key, text), Kind::FREE).into(),
+        Value::String(text) => {
+            let text = targets(key, &server(key, text));
+            scan(key, names, &text, Kind::FREE).into()
+        }
         Value::Array(items) => items.iter().map(|item| free(key, names, item)).collect(),
         Value::Object(members) => members
             .iter()
@@ -107,6 +110,28 @@ fn server(key: &Key, text: &str) -> String {
         }
         _ => text.to_owned(),
     }
+}
+
+/// The targets of a Lustre file system, which have its name: `scratch-OST0003-osc-ffff9e4b`, `scratch-MDT0000`.
+fn targets(key: &Key, text: &str) -> String {
+    let Some((before, after)) = text.split_once("-OST").or_else(|| text.split_once("-MDT")) else {
+        return text.to_owned();
+    };
+    let digits = after.bytes().take_while(u8::is_ascii_hexdigit).count();
+    let start = before
+        .rfind(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '-' | '_'))
+        .map_or(0, |at| at + 1);
+    let (Some(head), Some(name), Some(mark)) = (
+        before.get(..start),
+        before.get(start..),
+        text.get(before.len()..before.len() + 4),
+    ) else {
+        return text.to_owned();
+    };
+    if digits < 4 || name.is_empty() {
+        return text.to_owned();
+    }
+    format!("{head}{}{mark}{}", key.directory(name), targets(key, after))
 }
 
 /// The environment: only the variables that matter, no secrets, no hosts.
@@ -414,6 +439,19 @@ mod tests {
         ] {
             assert_eq!(line(kept), kept);
         }
+        let lost = line(
+            "Lustre: secret-OST0003-osc-ffff9e4b: Connection to secret-OST0003 (at 10.1.2.3@o2ib) was lost",
+        );
+        assert!(
+            !lost.contains("secret") && !lost.contains("10.1.2.3"),
+            "{lost}"
+        );
+        let name = lost.split(' ').nth(1).unwrap().trim_end_matches(':');
+        assert!(name.ends_with("-OST0003-osc-ffff9e4b"), "{lost}");
+        assert!(
+            line("Lustre: secret-OST0003-osc-ffff9e4b: Connection restored to  (at 10.1.2.3@o2ib)")
+                .contains(name)
+        );
         assert!(!line("Killed process 7 (alice)").contains("alice"));
         assert!(!line("add gid fe80:0000:0000:0000:ad3e:e3ff:fe92:b31b").contains("ad3e"));
     }

@@ -1,0 +1,142 @@
+//! The kernel's log as a tree holds a copy of it: what dmesg(1) printed, or the file that a log daemon wrote.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::super::super::{Answer, Question, Refusal};
+use super::super::files::{self, Root};
+use super::{Line, Log, syslog_line};
+
+/// What dmesg printed: an sosreport's, and one beside the tree's directories. It ends when the copy was made.
+const PRINTED: [&str; 2] = ["/sos_commands/kernel/dmesg", "/dmesg"];
+/// What a daemon has written since before this boot.
+const WRITTEN: [&str; 3] = ["/var/log/kern.log", "/var/log/messages", "/var/log/syslog"];
+/// What dmesg printed when the machine had booted.
+const AT_BOOT: &str = "/var/log/dmesg";
+
+/// Answers `kernel_log` from the first of these files that is there and has the kernel's lines.
+///
+/// # Errors
+///
+/// Not recorded: there is none.
+pub fn ask(root: &Root) -> Result<Answer, Refusal> {
+    let now = read(root, "/proc/uptime").and_then(|text| uptime(&text));
+    for path in PRINTED {
+        if let Some(log) = read(root, path).and_then(|text| printed(&text)) {
+            return Ok(answer(log, now));
+        }
+    }
+    for path in WRITTEN {
+        if let Some(log) = read(root, path).and_then(|text| written(&text)) {
+            return Ok(answer(log, now));
+        }
+    }
+    let mut log = read(root, AT_BOOT)
+        .and_then(|text| printed(&text))
+        .ok_or(Refusal::NotRecorded)?;
+    // Of what came later it says nothing.
+    log.from_boot = false;
+    Ok(answer(log, now))
+}
+
+fn answer(log: Log, now: Option<u64>) -> Answer {
+    // The clock of a file is not this machine's; a log that is younger than the clock is of another boot.
+    let now = now.filter(|now| {
+        log.last
+            .is_none_or(|last| last <= now.saturating_add(MINUTE))
+    });
+    Answer::Value(Arc::new(log.value(now.map_or(Value::Null, Value::from))))
+}
+
+/// Files of one copy are read one after the other, and the kernel's two clocks differ a little.
+const MINUTE: u64 = 60_000_000;
+
+fn read(root: &Root, path: &str) -> Option<Arc<str>> {
+    match files::ask(Some(root), &Question::read(path)) {
+        Some(Ok(Answer::Text(text))) => Some(text),
+        Some(Ok(Answer::Bytes(bytes))) => Some(String::from_utf8_lossy(&bytes).into()),
+        _ => None,
+    }
+}
+
+fn uptime(text: &str) -> Option<u64> {
+    let seconds: f64 = text.split_whitespace().next()?.parse().ok()?;
+    (seconds.is_finite() && seconds >= 0.0).then(|| (seconds * 1e6) as u64)
+}
+
+/// `[   12.345678] text`; Debian writes `kernel: ` before the text of the file that it keeps.
+fn printed(text: &str) -> Option<Log> {
+    let mut log = Log::default();
+    for mut line in text.lines().filter_map(syslog_line) {
+        if let Some(text) = line.text.strip_prefix("kernel: ") {
+            line.text = text.to_owned();
+        }
+        log.add(line);
+    }
+    (log.lines > 0).then_some(log)
+}
+
+/// `Nov 21 08:00:01 node kernel: [  12.345678] text`, since the last boot. A daemon may leave out lines of a flood, so that this log
+/// is never taken for whole; without the kernel's own times a line's age is not known.
+fn written(text: &str) -> Option<Log> {
+    let of_kernel = |line: &str| Some(line.split_once(" kernel: ")?.1.to_owned());
+    let lines: Vec<Line> = text
+        .lines()
+        .filter_map(of_kernel)
+        .filter_map(|text| syslog_line(&text))
+        .collect();
+    let boot = lines
+        .iter()
+        .rposition(|line| line.text.contains("Linux version "))
+        .unwrap_or(0);
+    let mut log = Log::default();
+    for line in lines.into_iter().skip(boot) {
+        log.add(line);
+    }
+    log.from_boot = false;
+    (log.lines > 0).then_some(log)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_dmesg_printed() {
+        let text = "[    0.000000] Linux version 6.1.0\n[   12.500000] mlx5_core 0000:1a:00.0 ib0: Link down\nno line of the kernel's\n";
+        let log = printed(text).unwrap();
+        let value = log.value(json!(20_000_000));
+        assert_eq!(value["from_boot"], true);
+        assert_eq!(value["lines"], 2);
+        assert_eq!(value["now"], 20_000_000);
+        assert_eq!(value["told"][0]["t"], 12_500_000);
+        let debian = "[    0.000000] kernel: Linux version 6.1.0\n";
+        assert!(printed(debian).unwrap().from_boot);
+        assert!(printed("[Fri Nov 20 10:11:12 2026] Linux version 6.1.0\n").is_none());
+        assert!(printed("").is_none());
+    }
+
+    #[test]
+    fn what_a_daemon_wrote_counts_since_the_last_boot() {
+        let text = "Nov 20 08:00:01 n kernel: [    0.000000] Linux version 6.1.0\nNov 20 08:10:01 n kernel: [  600.000000] eth0: Link down\nNov 20 09:00:01 n sshd[7]: kernel panic is what I feel\nNov 21 08:00:01 n kernel: [    0.000000] Linux version 6.1.0\nNov 21 08:00:09 n kernel: [    8.000000] eth0: Link up\n";
+        let log = written(text).unwrap();
+        assert_eq!((log.lines, log.first, log.from_boot), (2, Some(0), false));
+        assert!(written("Nov 20 08:00:01 n kernel: eth0: Link down\n").is_none());
+    }
+
+    #[test]
+    fn a_log_of_another_boot_has_no_ages() {
+        let log = || printed("[  900.000000] eth0: Link down\n").unwrap();
+        let now = |uptime| match answer(log(), uptime) {
+            Answer::Value(value) => value["now"].clone(),
+            _ => Value::Null,
+        };
+        assert_eq!(now(Some(1_000_000_000)), json!(1_000_000_000u64));
+        assert_eq!(now(Some(100_000_000)), Value::Null);
+        assert_eq!(now(None), Value::Null);
+        assert_eq!(uptime("12345.67 99.00\n"), Some(12_345_670_000));
+        assert_eq!(uptime("nan"), None);
+    }
+}
