@@ -11,6 +11,7 @@ pub mod gpudirect;
 pub mod group;
 pub mod host_limits;
 pub mod intended;
+pub mod interrupts;
 pub mod job_place;
 pub mod kernel_event;
 pub mod module_wanted;
@@ -46,6 +47,7 @@ pub fn derive(facts: &mut Facts) {
         port_state::derive(facts, node);
         counter_rate::derive(facts, node);
         host_limits::derive(facts, node);
+        interrupts::derive(facts, node);
         module_wanted::derive(facts, node);
         traffic::derive(facts, node);
         rail::derive(facts, node);

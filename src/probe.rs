@@ -15,6 +15,7 @@ pub mod gid;
 pub mod gpu;
 pub mod host;
 pub mod interface;
+pub mod interrupt;
 pub mod job;
 pub mod kernel_log;
 pub mod memory;
@@ -83,6 +84,7 @@ pub static PROBES: &[Probe] = &[
     driver::PROBE,
     service::PROBE,
     tuning::PROBE,
+    interrupt::PROBE,
     kernel_log::PROBE,
     process::PROBE,
     memory::PROBE,

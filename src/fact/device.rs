@@ -78,4 +78,10 @@ subject! {
     INTENDED: bool = "intended" from "derive";
     /// Whether this process may run on a CPU of the device's NUMA node, or that node has no CPU.
     CPUS_ALLOWED: bool = "cpus_allowed" from "derive";
+    /// How many of its interrupt vectors are in use. Source: msi_irqs, /proc/irq/*/effective_affinity_list.
+    VECTORS: u64 = "vectors" from "interrupt";
+    /// How many different CPUs serve them.
+    VECTOR_CPUS: u64 = "vector_cpus" from "interrupt";
+    /// How many of them are served by a CPU that is local to the device. Source: local_cpulist.
+    VECTORS_LOCAL: u64 = "vectors_local" from "interrupt";
 }

@@ -478,4 +478,6 @@ subject! {
     CLOCK_ERROR: Seconds = "clock_error" from "clock";
     /// Whether munge, by which Slurm authenticates, is set up: there is /run/munge.
     MUNGE: bool = "munge" from "clock";
+    /// Whether irqbalance runs, which moves interrupts from CPU to CPU as they come.
+    IRQ_BALANCED: bool = "irq_balanced" from "derive";
 }

@@ -8,6 +8,7 @@ pub mod dcb;
 pub mod ethtool;
 pub mod files;
 pub mod home;
+pub mod interrupts;
 pub mod job;
 pub mod kernel_log;
 pub mod latency;
@@ -90,6 +91,14 @@ impl Live {
             && &*call.name == "kernel_log"
         {
             return kernel_log::ask_copy(root);
+        }
+        if let Question::Call(call) = question
+            && &*call.name == "interrupt_spread"
+        {
+            return interrupts::spread(self.root.as_ref()).map_err(|refusal| match refusal {
+                Refusal::Errno(_) if self.root.is_some() => Refusal::NotRecorded,
+                other => other,
+            });
         }
         if let Some(root) = &self.root {
             // A copied tree need not hold everything: what is not there is not known to be absent.

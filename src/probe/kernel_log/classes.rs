@@ -94,6 +94,8 @@ const RELOADED: &[&str] = &[
     "health recovery succeeded",
     "health revovery succeded",
 ];
+/// What a counter of amdgpu's grows by when it is read from a GPU that sleeps.
+const ALL_ONES: u64 = 1_048_560;
 /// amdgpu after a reset, and when it takes a GPU.
 const AMD_WORKS: &[&str] = &["GPU reset succeeded", ") succeeded!", "Initialized amdgpu"];
 const NVIDIA_RELOADED: &[&str] = &["NVRM: loading NVIDIA UNIX"];
@@ -431,8 +433,7 @@ impl Event {
         // A clean look at the counters says `no` or 0; registers of a GPU that sleeps read as ones, 1048560 errors and more with each look.
         if class == AmdUncorrected
             && !line.contains("(ERREVENT")
-            && number_before(line, "uncorrectable")
-                .is_none_or(|count| count % u64::from(0xffff0u32) == 0)
+            && number_before(line, "uncorrectable").is_none_or(|count| count % ALL_ONES == 0)
         {
             return None;
         }

@@ -62,7 +62,7 @@ fn read(root: &Root, path: &str) -> Option<Arc<str>> {
 
 fn uptime(text: &str) -> Option<u64> {
     let seconds: f64 = text.split_whitespace().next()?.parse().ok()?;
-    (seconds.is_finite() && seconds >= 0.0).then(|| (seconds * 1e6) as u64)
+    (seconds.is_finite() && seconds >= 0.0).then_some((seconds * 1e6) as u64)
 }
 
 /// `[   12.345678] text`; Debian writes `kernel: ` before the text of the file that it keeps.
