@@ -25,6 +25,7 @@ pub mod port_state;
 pub mod rail;
 pub mod relations;
 pub mod setting;
+pub mod storage;
 pub mod tally;
 pub mod topology;
 pub mod traffic;
@@ -52,6 +53,7 @@ pub fn derive(facts: &mut Facts) {
         gpudirect::derive(facts, node);
         firewall::derive(facts, node);
         setting::derive(facts, node);
+        storage::derive(facts, node);
         relations::derive(facts, node);
         kernel_event::derive(facts, node);
         tally::node(facts, node);

@@ -21,6 +21,7 @@ pub mod job;
 pub mod kernel_event;
 pub mod module;
 pub mod mount;
+pub mod nccl_version;
 pub mod netdev;
 pub mod node;
 pub mod pcie;
@@ -228,6 +229,7 @@ impl<T> Fact<T> {
 }
 
 /// What is known of something that may be absent: a file, a link, a device node.
+#[derive(Clone)]
 pub enum Presence<T> {
     /// It is there.
     Present(T, Origin),

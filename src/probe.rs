@@ -159,11 +159,17 @@ impl<'s> Ask<'s> {
 
     /// A question's answer as text, without the white space at its end.
     fn text_of(&self, question: Question) -> Fact<Arc<str>> {
+        // A device tree ends its texts with NUL; so do some drivers, and copies of sysfs.
+        let end = |c: char| c.is_whitespace() || c == '\0';
         match self.answer(&question) {
-            Ok(Answer::Text(text)) if text.len() == text.trim_end().len() => {
+            Ok(Answer::Text(text)) => {
+                let trimmed = text.trim_end_matches(end);
+                let text = match trimmed.len() == text.len() {
+                    true => text,
+                    false => trimmed.into(),
+                };
                 Fact::Known(text, Origin::Asked(question))
             }
-            Ok(Answer::Text(text)) => Fact::Known(text.trim_end().into(), Origin::Asked(question)),
             Ok(_) => Fact::Unknown(Gap::not_understood(&question, "the reply is no text")),
             Err(gap) => Fact::Unknown(gap),
         }
@@ -377,6 +383,18 @@ pub(crate) mod testing {
             Presence::Unknown(_)
         ));
         assert_eq!(ask.exists("/sys/class/net").known(), Some(&true));
+    }
+
+    #[test]
+    fn texts_end_where_the_writer_ended_them() {
+        let mut recording = Recording::new(Header::default());
+        recording.add(
+            wire::parse_line(r#"{"probe":"p","q":{"read":"/sys/a"},"text":"0-1\n\u0000"}"#)
+                .unwrap(),
+        );
+        let source = recording.of("p");
+        let text = Ask::new(&source).text("/sys/a");
+        assert_eq!(text.known().map(|t| &**t), Some("0-1"));
     }
 
     #[test]

@@ -17,11 +17,11 @@ use std::sync::Arc;
 
 use crate::fact::device::Role;
 use crate::fact::gid::{GidKind, GidType};
+use crate::fact::nccl_version::{KINDS, Version};
 use crate::fact::port::{LinkLayer, NcclGid};
 use crate::fact::{
     Fact, Facts, Gap, Id, Subject, device, node, port, selection, selector, variable,
 };
-use crate::probe::nccl::version::{KINDS, Version};
 use dictionary::Kind;
 use hca::Port;
 use list::List;

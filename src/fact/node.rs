@@ -196,7 +196,7 @@ subject! {
     /// Time since boot. Source: /proc/uptime.
     UPTIME: Seconds = "uptime" from "host";
     /// Whether the machine is a virtual one. Source: the CPU's hypervisor feature (x86) in
-    /// /sys/devices/system/cpu/modalias, else /proc/cpuinfo.
+    /// /sys/devices/system/cpu/modalias, else /proc/cpuinfo; on other machines what SMBIOS or the device tree names.
     VIRTUAL: bool = "virtual" from "host";
     /// Memory of the machine. Source: /proc/meminfo, MemTotal.
     MEMORY: Bytes = "memory" from "host";
