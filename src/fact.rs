@@ -24,6 +24,7 @@ pub mod mount;
 pub mod nccl_version;
 pub mod netdev;
 pub mod node;
+pub mod nvlink;
 pub mod pcie;
 pub mod port;
 pub mod process;
