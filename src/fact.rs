@@ -23,6 +23,7 @@ pub mod module;
 pub mod mount;
 pub mod netdev;
 pub mod node;
+pub mod nvlink;
 pub mod pcie;
 pub mod port;
 pub mod process;

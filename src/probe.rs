@@ -22,6 +22,7 @@ pub mod module;
 pub mod nccl;
 pub mod netdev;
 pub mod nldev;
+pub mod nvml;
 pub mod pci;
 pub mod pcie;
 pub mod portinfo;
@@ -75,6 +76,7 @@ pub static PROBES: &[Probe] = &[
     chardev::PROBE,
     verbs::PROBE,
     nldev::PROBE,
+    nvml::PROBE,
     ethtool::PROBE,
     portinfo::PROBE,
     qos::PROBE,

@@ -185,6 +185,26 @@ words! {
     }
 }
 
+words! {
+    /// What became of asking NVML, the library behind nvidia-smi.
+    pub enum Nvml {
+        /// It works.
+        Works = "works",
+        /// NVIDIA's driver is not loaded, so the library was not asked: it would load the driver.
+        NoDriver = "no-driver",
+        /// The driver is loaded, and /dev/nvidiactl, by which programs reach it, is not there.
+        NoControlDevice = "no-control-device",
+        /// There is no libnvidia-ml.so.1, or it cannot be loaded.
+        NoLibrary = "no-library",
+        /// The library is of another version than the driver in the kernel.
+        Mismatch = "mismatch",
+        /// This user may not.
+        NoPermission = "no-permission",
+        /// It fails otherwise.
+        Fails = "fails",
+    }
+}
+
 subject! {
     /// A machine, or the container on it in which the doctor runs.
     Node = "node" from "derive";
@@ -478,4 +498,29 @@ subject! {
     CLOCK_ERROR: Seconds = "clock_error" from "clock";
     /// Whether munge, by which Slurm authenticates, is set up: there is /run/munge.
     MUNGE: bool = "munge" from "clock";
+    /// What became of asking NVML, the library behind nvidia-smi. Source: nvmlInitWithFlags.
+    NVML: Nvml = "nvml" from "nvml";
+    /// What NVML said instead of working, in its own words; "none" where it works. Source: nvmlInitWithFlags.
+    NVML_ERROR: Arc<str> = "nvml_error" from "nvml";
+    /// How long NVML took to begin: without persistence the driver wakes each GPU first.
+    NVML_INIT_TIME: Seconds = "nvml_init_time" from "nvml";
+    /// The version of the NVML library that was loaded, as "550.54.15": CUDA's major version before it left out.
+    /// Source: nvmlSystemGetNVMLVersion.
+    NVML_VERSION: Arc<str> = "nvml_version" from "nvml";
+    /// The newest version of CUDA that the driver can, as "12.4". Source: nvmlSystemGetCudaDriverVersion_v2.
+    NVML_CUDA: Arc<str> = "nvml_cuda" from "nvml";
+    /// How many GPUs NVML counts, those that it cannot give included. Source: nvmlDeviceGetCount_v2.
+    NVML_GPUS: u64 = "nvml_gpus" from "nvml";
+    /// How many NVIDIA GPUs the PCI bus has that are bound to NVIDIA's driver. Source: /sys/bus/pci/devices.
+    NVIDIA_GPUS: u64 = "nvidia_gpus" from "nvml";
+    /// The device files /dev/nvidiaN. Source: the listing of /dev.
+    NVIDIA_DEVICE_FILES: u64 = "nvidia_device_files" from "nvml";
+    /// The GPUs bound to NVIDIA's driver that NVML does not list, by their PCI addresses.
+    GPUS_NOT_IN_NVML: Arc<[Arc<str>]> = "gpus_not_in_nvml" from "nvml";
+    /// How many GPUs NVML counts and cannot give. Source: nvmlDeviceGetHandleByIndex.
+    NVML_GPUS_REFUSED: u64 = "nvml_gpus_refused" from "nvml";
+    /// Whether the GPUs' memory is closed to the host (confidential computing). Source: nvmlSystemGetConfComputeState.
+    CONFIDENTIAL: bool = "confidential" from "nvml";
+    /// Whether this process sees all processes of the machine: it is in the first PID namespace. Source: the link /proc/self/ns/pid.
+    ALL_PROCESSES_SEEN: bool = "all_processes_seen" from "nvml";
 }

@@ -31,12 +31,14 @@ pub enum Subject {
     Bond,
     /// The RoCE traffic of a port, from its traffic class to the switch: a chain that is closed or broken.
     Traffic,
-    /// A GPU, as the PCI bus has it.
+    /// A GPU, as the PCI bus has it, or NVML.
     Gpu,
     /// A GPU and an RDMA-capable PCI function of the same node.
     GpuNic,
     /// Two GPUs of a node.
     GpuPair,
+    /// An NVLink of a GPU.
+    Nvlink,
     /// A PCIe link on the path of a GPU or of an RDMA function: a function and the port above it.
     Hop,
     /// A PCIe bridge on the path of a GPU or of an RDMA function.
@@ -65,7 +67,7 @@ pub enum Subject {
 
 impl Subject {
     /// All subjects, in the order of the schema.
-    pub const ALL: [Subject; 27] = [
+    pub const ALL: [Subject; 28] = [
         Subject::Cluster,
         Subject::Node,
         Subject::Function,
@@ -81,6 +83,7 @@ impl Subject {
         Subject::Gpu,
         Subject::GpuNic,
         Subject::GpuPair,
+        Subject::Nvlink,
         Subject::Hop,
         Subject::Bridge,
         Subject::Flow,
@@ -113,6 +116,7 @@ impl Subject {
             Subject::Gpu => &super::gpu::SCHEMA,
             Subject::GpuNic => &super::gpu_nic::SCHEMA,
             Subject::GpuPair => &super::gpu_pair::SCHEMA,
+            Subject::Nvlink => &super::nvlink::SCHEMA,
             Subject::Hop => &super::hop::SCHEMA,
             Subject::Bridge => &super::bridge::SCHEMA,
             Subject::Flow => &super::flow::SCHEMA,
@@ -145,7 +149,7 @@ impl Subject {
             Subject::Node => Subject::Cluster,
             Subject::Port => Subject::Device,
             Subject::Gid | Subject::Counter | Subject::Traffic => Subject::Port,
-            Subject::GpuNic => Subject::Gpu,
+            Subject::GpuNic | Subject::Nvlink => Subject::Gpu,
             _ => Subject::Node,
         })
     }
