@@ -3,13 +3,15 @@
 //! The functions, types and constants are cudarc's. The result codes are not: cudarc has them as an enum, in which a code of a newer driver is
 //! no value. Nor is its loader: it takes `libcuda.so` first, which is a stub where a toolkit is installed, and programs load `libcuda.so.1`.
 
+mod affinity;
 mod copy;
 mod driver;
-mod memory;
 
 use std::sync::Arc;
 
-use cudarc::driver::sys::{CUdevice_P2PAttribute_enum as Pair, CUdevice_attribute_enum as Attribute};
+use cudarc::driver::sys::{
+    CUdevice_P2PAttribute_enum as Pair, CUdevice_attribute_enum as Attribute,
+};
 use serde_json::{Map, Value, json};
 
 use super::super::question::Call;
@@ -22,29 +24,74 @@ const ATTRIBUTES: [(&str, Attribute); 18] = [
     ("pci_domain", Attribute::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID),
     ("pci_bus", Attribute::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID),
     ("pci_device", Attribute::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID),
-    ("major", Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
-    ("minor", Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
+    (
+        "major",
+        Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+    ),
+    (
+        "minor",
+        Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+    ),
     ("compute_mode", Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_MODE),
     ("integrated", Attribute::CU_DEVICE_ATTRIBUTE_INTEGRATED),
-    ("copy_engines", Attribute::CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT),
-    ("unified_addressing", Attribute::CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING),
-    ("page_tables", Attribute::CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES),
-    ("virtual_memory", Attribute::CU_DEVICE_ATTRIBUTE_VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED),
-    ("gpudirect_rdma", Attribute::CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED),
-    ("gpudirect_rdma_vmm", Attribute::CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED),
-    ("flush_writes", Attribute::CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS),
-    ("writes_ordering", Attribute::CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING),
+    (
+        "copy_engines",
+        Attribute::CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT,
+    ),
+    (
+        "unified_addressing",
+        Attribute::CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING,
+    ),
+    (
+        "page_tables",
+        Attribute::CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES,
+    ),
+    (
+        "virtual_memory",
+        Attribute::CU_DEVICE_ATTRIBUTE_VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED,
+    ),
+    (
+        "gpudirect_rdma",
+        Attribute::CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED,
+    ),
+    (
+        "gpudirect_rdma_vmm",
+        Attribute::CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
+    ),
+    (
+        "flush_writes",
+        Attribute::CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS,
+    ),
+    (
+        "writes_ordering",
+        Attribute::CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING,
+    ),
     ("dma_buf", Attribute::CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED),
-    ("fabric_handles", Attribute::CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED),
-    ("multicast", Attribute::CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED),
+    (
+        "fabric_handles",
+        Attribute::CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED,
+    ),
+    (
+        "multicast",
+        Attribute::CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED,
+    ),
 ];
 
 /// What two devices are asked.
 const PAIRS: [(&str, Pair); 4] = [
     ("access", Pair::CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED),
-    ("native_atomic", Pair::CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED),
-    ("performance_rank", Pair::CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK),
-    ("array_access", Pair::CU_DEVICE_P2P_ATTRIBUTE_ACCESS_ACCESS_SUPPORTED),
+    (
+        "native_atomic",
+        Pair::CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED,
+    ),
+    (
+        "performance_rank",
+        Pair::CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK,
+    ),
+    (
+        "array_access",
+        Pair::CU_DEVICE_P2P_ATTRIBUTE_ACCESS_ACCESS_SUPPORTED,
+    ),
 ];
 
 /// Answers `cuDriverGetVersion`, `cuInit`, `cuDeviceGetCount`, and for one device `cuDeviceGetAttribute`, `cuDeviceCanAccessPeer` and
@@ -87,7 +134,9 @@ fn told(call: &Call) -> Result<Value, Failure> {
             let own = ordinal(call)?;
             let mut value = Map::new();
             for (name, attribute) in PAIRS {
-                let row = towards(own, |own, peer| known(driver::p2p_attribute(attribute, own, peer)))?;
+                let row = towards(own, |own, peer| {
+                    known(driver::p2p_attribute(attribute, own, peer))
+                })?;
                 value.insert(name.to_owned(), row);
             }
             Ok(value.into())

@@ -167,7 +167,11 @@ pub(super) fn name(device: CUdevice) -> Result<String, Failure> {
     let mut name: [c_char; 128] = [0; 128];
     // SAFETY: the driver writes no more than the length that it is told, a NUL at its end.
     unsafe { cuDeviceGetName(name.as_mut_ptr(), 127, device)? };
-    let bytes: Vec<u8> = name.iter().map(|c| c.cast_unsigned()).take_while(|b| *b != 0).collect();
+    let bytes: Vec<u8> = name
+        .iter()
+        .map(|c| c.cast_unsigned())
+        .take_while(|b| *b != 0)
+        .collect();
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -250,7 +254,11 @@ impl DeviceMemory {
         let mut pointer: CUdeviceptr = 0;
         // SAFETY: the pointer lives for the call.
         unsafe { cuMemAlloc_v2(&raw mut pointer, bytes)? };
-        Ok(DeviceMemory { context, pointer, bytes })
+        Ok(DeviceMemory {
+            context,
+            pointer,
+            bytes,
+        })
     }
 }
 
@@ -343,7 +351,12 @@ impl Stream {
     }
 
     /// Copies from the host to a device.
-    pub(super) fn load(&self, to: &DeviceMemory, from: &HostMemory, bytes: usize) -> Result<(), Failure> {
+    pub(super) fn load(
+        &self,
+        to: &DeviceMemory,
+        from: &HostMemory,
+        bytes: usize,
+    ) -> Result<(), Failure> {
         self.context.enter()?;
         let bytes = bytes.min(to.bytes).min(from.bytes);
         // SAFETY: both have this many bytes, and live until the stream has been waited for.
@@ -351,7 +364,12 @@ impl Stream {
     }
 
     /// Copies from a device to the host.
-    pub(super) fn store(&self, to: &HostMemory, from: &DeviceMemory, bytes: usize) -> Result<(), Failure> {
+    pub(super) fn store(
+        &self,
+        to: &HostMemory,
+        from: &DeviceMemory,
+        bytes: usize,
+    ) -> Result<(), Failure> {
         self.context.enter()?;
         let bytes = bytes.min(to.bytes).min(from.bytes);
         // SAFETY: both have this many bytes, and live until the stream has been waited for; only the driver writes meanwhile.
@@ -359,7 +377,12 @@ impl Stream {
     }
 
     /// Copies from device to device.
-    pub(super) fn pass(&self, to: &DeviceMemory, from: &DeviceMemory, bytes: usize) -> Result<(), Failure> {
+    pub(super) fn pass(
+        &self,
+        to: &DeviceMemory,
+        from: &DeviceMemory,
+        bytes: usize,
+    ) -> Result<(), Failure> {
         self.context.enter()?;
         let bytes = bytes.min(to.bytes).min(from.bytes);
         // SAFETY: both have this many bytes, and live until the stream has been waited for.
