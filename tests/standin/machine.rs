@@ -74,7 +74,10 @@ impl Machine {
             return;
         };
         let of_gpu = gpu.and_then(|gpu| table.get(&format!("{function}@{gpu}")));
-        let Some(behaviour) = of_gpu.or_else(|| table.get(function)).and_then(Value::as_str) else {
+        let Some(behaviour) = of_gpu
+            .or_else(|| table.get(function))
+            .and_then(Value::as_str)
+        else {
             return;
         };
         match behaviour.split_once(' ') {
@@ -145,9 +148,12 @@ impl Machine {
         second: usize,
         what: &str,
     ) -> Option<&Value> {
-        table(&self.root, &["pairs", &format!("{first}-{second}"), library])
-            .and_then(|own| own.get(what))
-            .or_else(|| table(&self.root, &["pair", library])?.get(what))
+        table(
+            &self.root,
+            &["pairs", &format!("{first}-{second}"), library],
+        )
+        .and_then(|own| own.get(what))
+        .or_else(|| table(&self.root, &["pair", library])?.get(what))
     }
 }
 
