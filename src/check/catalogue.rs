@@ -8,8 +8,14 @@ use super::{Check, file, glob, limits, strict, typing};
 use crate::fact::{Type, Value};
 use crate::source::live::files;
 
-/// The built-in files: path, text.
-const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/checks.rs"));
+/// Files of checks: path, text.
+type Files = [(&'static str, &'static str)];
+
+/// The built-in files without their examples.
+const EMBEDDED: &Files = include!(concat!(env!("OUT_DIR"), "/checks.rs"));
+
+/// The built-in files as they are. The program does not name it, so it is not in there.
+const WITH_EXAMPLES: &Files = include!(concat!(env!("OUT_DIR"), "/checks_with_examples.rs"));
 
 /// Ids that once were checks: `checks/RETIRED`, an id and the reason a line.
 const RETIRED: &str = include_str!(concat!(env!("OUT_DIR"), "/RETIRED"));
@@ -62,12 +68,21 @@ fn suggestion(nearest: &Option<String>) -> String {
 }
 
 impl Catalogue {
-    /// The built-in checks.
+    /// The built-in checks, without their examples.
     pub fn embedded() -> Result<Self, CheckError> {
+        Catalogue::of(EMBEDDED)
+    }
+
+    /// The built-in checks, with their examples.
+    pub fn embedded_with_examples() -> Result<Self, CheckError> {
+        Catalogue::of(WITH_EXAMPLES)
+    }
+
+    fn of(files: &Files) -> Result<Self, CheckError> {
         let mut catalogue = Catalogue {
-            checks: Vec::with_capacity(EMBEDDED.len()),
+            checks: Vec::with_capacity(files.len()),
         };
-        for (path, text) in EMBEDDED {
+        for (path, text) in files {
             let id = id_of(path.strip_prefix("checks/").unwrap_or(path));
             let check = read(id, Cow::Borrowed(*path), Cow::Borrowed(*text))?;
             catalogue.checks.push(check);
@@ -79,7 +94,7 @@ impl Catalogue {
     /// The built-in checks, held to more than a site's own: each has its examples and they hold, its finding and its
     /// remedy keep to the project's words, what it explains exists.
     pub fn embedded_strict() -> Result<Self, CheckError> {
-        let catalogue = Catalogue::embedded()?;
+        let catalogue = Catalogue::embedded_with_examples()?;
         let complaints = strict::complaints(&catalogue);
         match complaints.is_empty() {
             true => Ok(catalogue),
