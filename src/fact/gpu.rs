@@ -387,6 +387,56 @@ subject! {
     FABRIC_PROBLEMS: Arc<[Arc<str>]> = "fabric_problems" from "nvml";
     /// Whether anything is wrong with its fabric, by its health mask. Source: nvmlDeviceGetGpuFabricInfoV, healthMask.
     FABRIC_TROUBLED: bool = "fabric_troubled" from "nvml";
+
+    /// Whether CUDA shows it to this process. Source: cuDeviceGetCount, the PCI address of each device.
+    IN_CUDA: bool = "in_cuda" from "cuda";
+    /// Its number in CUDA, as this process counts: by speed, or as CUDA_DEVICE_ORDER and CUDA_VISIBLE_DEVICES say. Source: cuDeviceGet.
+    CUDA_INDEX: u64 = "cuda_index" from "cuda";
+    /// Its compute capability, 90 for 9.0. Source: CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR.
+    COMPUTE_CAPABILITY: u64 = "compute_capability" from "cuda";
+    /// How many copies it can make at the same time. Source: CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT.
+    COPY_ENGINES: u64 = "copy_engines" from "cuda";
+    /// Whether its memory is the host's (Jetson, GB10). Source: CU_DEVICE_ATTRIBUTE_INTEGRATED.
+    INTEGRATED: bool = "integrated" from "cuda";
+    /// Whether it uses the page tables of the CPU: a coherent link, as NVLink-C2C of GH200. Source:
+    /// CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES.
+    COHERENT: bool = "coherent" from "cuda";
+    /// Whether adapters may reach its memory (GPUDirect RDMA). Source: CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED.
+    GPUDIRECT_RDMA: bool = "gpudirect_rdma" from "cuda";
+    /// Whether adapters may reach memory that is mapped piece by piece, as NCCL takes it since 2.19. Source:
+    /// CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED.
+    GPUDIRECT_RDMA_MAPPED: bool = "gpudirect_rdma_mapped" from "cuda";
+    /// Whether its memory can be handed out as a DMA-BUF; false where the driver does not know of it (before release 515).
+    /// Source: CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED.
+    DMA_BUF: bool = "dma_buf" from "cuda";
+    /// Whether NVSwitches add and spread its data by themselves (NVLink SHARP, multicast). Source: CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED.
+    MULTICAST: bool = "multicast" from "cuda";
+    /// Whether copies between it and the host were measured. Source: `rdma-doctor bench p2p`.
+    HOST_COPY_MEASURED: bool = "host_copy_measured" from "p2p";
+    /// Whether a copy between it and the host came with wrong bytes, each byte compared.
+    HOST_COPY_CORRUPT: bool = "host_copy_corrupt" from "p2p";
+    /// Which copies with the host failed, hung or were corrupt, and how; "none" where all are right.
+    HOST_COPY_PROBLEM: Arc<str> = "host_copy_problem" from "p2p";
+    /// Whether a copy between it and the host was refused, or ended with an error or a crash.
+    HOST_COPY_FAILED: bool = "host_copy_failed" from "p2p";
+    /// Whether a copy between it and the host did not end by its deadline.
+    HOST_COPY_HUNG: bool = "host_copy_hung" from "p2p";
+    /// What copies from pinned memory of the host carry, the median of the trials.
+    H2D_BANDWIDTH: BitRate = "h2d_bandwidth" from "p2p";
+    /// What copies to pinned memory of the host carry, the median of the trials.
+    D2H_BANDWIDTH: BitRate = "d2h_bandwidth" from "p2p";
+    /// What copies to and from the host carry together, at the same time.
+    HOST_COPY_BOTH: BitRate = "host_copy_both" from "p2p";
+    /// How far the middle half of the trials of copies with the host lies apart, of the median: the worst direction.
+    HOST_COPY_SPREAD: Percent = "host_copy_spread" from "p2p";
+    /// What the slower direction of copies with the host carries, of what its path over PCIe can.
+    HOST_COPY_OF_PATH: Percent = "host_copy_of_path" from "derive";
+    /// What the slower direction carries, of the faster one.
+    HOST_COPY_BALANCE: Percent = "host_copy_balance" from "derive";
+    /// What copies in both directions at once carry, of the faster direction alone: 200 % where neither slows the other.
+    HOST_COPY_BOTH_GAIN: Percent = "host_copy_both_gain" from "derive";
+    /// What the slower direction of copies with the host carries, of the median of all GPUs with the same vendor and device id.
+    HOST_COPY_OF_PEERS: Percent = "host_copy_of_peers" from "derive";
 }
 
 /// The facts of the function's PCIe link.

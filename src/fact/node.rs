@@ -205,6 +205,34 @@ words! {
     }
 }
 
+words! {
+    /// What became of asking CUDA's driver API, without which no program computes on a GPU.
+    pub enum Cuda {
+        /// It works.
+        Works = "works",
+        /// NVIDIA's driver is not loaded, so the library was not asked: it would load the driver.
+        NoDriver = "no-driver",
+        /// The driver is loaded, and /dev/nvidiactl or /dev/nvidia-uvm, by which programs reach it, is not there: the library was not
+        /// asked, since it would make them.
+        NoControlDevice = "no-control-device",
+        /// There is no libcuda.so.1, or it cannot be loaded.
+        NoLibrary = "no-library",
+        /// The library is the stub of a CUDA toolkit, to be linked with and not to be run (CUDA_ERROR_STUB_LIBRARY).
+        Stub = "stub",
+        /// It works and sees no GPU (CUDA_ERROR_NO_DEVICE).
+        NoDevice = "no-device",
+        /// The NVLink fabric is not set up yet, or a GPU's confidential computing is not ready (CUDA_ERROR_SYSTEM_NOT_READY).
+        NotReady = "not-ready",
+        /// The library is of another version than the driver in the kernel (CUDA_ERROR_SYSTEM_DRIVER_MISMATCH).
+        Mismatch = "mismatch",
+        /// The library is that of a newer driver (forward compatibility), which these GPUs do not take
+        /// (CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE).
+        CompatUnsupported = "compat-unsupported",
+        /// It fails otherwise.
+        Fails = "fails",
+    }
+}
+
 subject! {
     /// A machine, or the container on it in which the doctor runs.
     Node = "node" from "derive";
@@ -315,7 +343,7 @@ subject! {
     PEERMEM_SEEN: bool = "peermem_seen" from "derive";
     /// Whether GPU memory can be handed to an RDMA device as a DMA-BUF, as far as files tell; what speaks against it.
     DMA_BUF: DmaBuf = "dma_buf" from "derive";
-    /// The way on which adapters reach GPU memory; unknown where only CUDA can tell.
+    /// The way on which adapters reach GPU memory; unknown where only CUDA can tell and was not asked.
     GPUDIRECT: Gpudirect = "gpudirect" from "derive";
     /// Whether GPUDirect RDMA is to be expected: compute GPUs, and an intended, active port of 100 Gb/s or more of an adapter of
     /// driver mlx5_core.
@@ -554,4 +582,21 @@ subject! {
     CONFIDENTIAL: bool = "confidential" from "nvml";
     /// Whether this process sees all processes of the machine: it is in the first PID namespace. Source: the link /proc/self/ns/pid.
     ALL_PROCESSES_SEEN: bool = "all_processes_seen" from "nvml";
+
+    /// What became of asking CUDA's driver API. Source: cuInit.
+    CUDA: Cuda = "cuda" from "cuda";
+    /// What CUDA's driver API said instead of working, as "CUDA_ERROR_SYSTEM_NOT_READY (802)"; "none" where it works. Source: cuInit.
+    CUDA_ERROR: Arc<str> = "cuda_error" from "cuda";
+    /// How long CUDA's driver API took to begin: without persistence the driver wakes each GPU first. Source: cuInit.
+    CUDA_INIT_TIME: Seconds = "cuda_init_time" from "cuda";
+    /// The version of CUDA that programs on this node get from their libcuda.so.1, as "12.8". Source: cuDriverGetVersion.
+    CUDA_DRIVER: Arc<str> = "cuda_driver" from "cuda";
+    /// How many GPUs CUDA shows to this process. Source: cuDeviceGetCount.
+    CUDA_DEVICES: u64 = "cuda_devices" from "cuda";
+    /// Whether CUDA_VISIBLE_DEVICES is set, which hides GPUs from this process. Source: its environment.
+    CUDA_MASKED: bool = "cuda_masked" from "cuda";
+    /// Whether CUDA can hand out the memory of each GPU that it shows as a DMA-BUF. Source: CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED.
+    CUDA_DMA_BUF: bool = "cuda_dma_buf" from "derive";
+    /// Whether copies with and between the GPUs were measured. Source: `rdma-doctor bench p2p`.
+    P2P_MEASURED: bool = "p2p_measured" from "p2p";
 }
