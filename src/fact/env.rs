@@ -23,7 +23,7 @@ subject! {
     /// A variable that the log of a host shows in effect. NCCL prints one when it reads it: what is not printed may be set too.
     Env = "env" from "nccl_log";
 
-    /// The variable.
+    /// The name of the variable.
     NAME: Arc<str> = "name" from "nccl_log";
     /// Its value, as printed.
     VALUE: Arc<str> = "value" from "nccl_log";

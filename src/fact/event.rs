@@ -212,7 +212,7 @@ subject! {
     /// An event of a run: a recognised line that is no ordinary message, together with the lines of the same host that say the same.
     Event = "event" from "nccl_log";
 
-    /// What it is.
+    /// What the event is.
     CLASS: LogClass = "class" from "nccl_log";
     /// What it says of the run.
     ROLE: Role = "role" from "nccl_log";
@@ -250,13 +250,13 @@ subject! {
     DEVICE: Arc<str> = "device" from "nccl_log";
     /// The address of the peer that the line names.
     PEER: Arc<str> = "peer" from "nccl_log";
-    /// The peer's rank.
+    /// The number of the peer's rank.
     PEER_RANK: u64 = "peer_rank" from "nccl_log";
-    /// The local GID.
+    /// The local GID that the line names.
     LOCAL_GID: Arc<str> = "local_gid" from "nccl_log";
     /// The index of the local GID.
     GID_INDEX: u64 = "gid_index" from "nccl_log";
-    /// The remote GID.
+    /// The remote GID that the line names.
     REMOTE_GID: Arc<str> = "remote_gid" from "nccl_log";
     /// Whether the remote GID, or the peer's address, is one of this host.
     PEER_LOCAL: bool = "peer_local" from "nccl_log";

@@ -9,9 +9,9 @@ subject! {
     /// A port of an RDMA device that NCCL lists as usable on a host (`NET/IB : Using`).
     Hca = "hca" from "nccl_log";
 
-    /// The device.
+    /// The RDMA device that has the port.
     DEVICE: Arc<str> = "device" from "nccl_log";
-    /// The port.
+    /// The number of the port on its device.
     PORT: u64 = "port" from "nccl_log";
     /// The number under which channels name it.
     INDEX: u64 = "index" from "nccl_log";
