@@ -19,6 +19,7 @@ pub mod intended;
 pub mod job_place;
 pub mod kernel_event;
 pub mod majority;
+pub mod log;
 pub mod module_wanted;
 pub mod mtu;
 pub mod nccl;
@@ -77,6 +78,7 @@ pub fn derive(facts: &mut Facts) {
         gpu_peer::derive(facts, node);
         fabric::derive(facts, node);
     }
+    log::derive(facts);
 }
 
 #[cfg(test)]

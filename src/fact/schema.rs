@@ -63,11 +63,25 @@ pub enum Subject {
     Setting,
     /// A mounted file system that can use RDMA.
     Mount,
+    /// A run of NCCL in a log.
+    Run,
+    /// A host of a run, as the log names it.
+    Host,
+    /// A rank of a run.
+    Rank,
+    /// Channels from one rank to another.
+    Channel,
+    /// A port of an RDMA device that NCCL lists as usable.
+    Hca,
+    /// A variable that the log shows in effect.
+    Env,
+    /// An event in the log.
+    Event,
 }
 
 impl Subject {
     /// All subjects, in the order of the schema.
-    pub const ALL: [Subject; 28] = [
+    pub const ALL: [Subject; 35] = [
         Subject::Cluster,
         Subject::Node,
         Subject::Function,
@@ -96,6 +110,13 @@ impl Subject {
         Subject::Selection,
         Subject::Setting,
         Subject::Mount,
+        Subject::Run,
+        Subject::Host,
+        Subject::Rank,
+        Subject::Channel,
+        Subject::Hca,
+        Subject::Env,
+        Subject::Event,
     ];
 
     /// What the subject is, its facts, and the probe that knows which there are.
@@ -129,6 +150,13 @@ impl Subject {
             Subject::Selection => &super::selection::SCHEMA,
             Subject::Setting => &super::setting::SCHEMA,
             Subject::Mount => &super::mount::SCHEMA,
+            Subject::Run => &super::run::SCHEMA,
+            Subject::Host => &super::host::SCHEMA,
+            Subject::Rank => &super::rank::SCHEMA,
+            Subject::Channel => &super::channel::SCHEMA,
+            Subject::Hca => &super::hca::SCHEMA,
+            Subject::Env => &super::env::SCHEMA,
+            Subject::Event => &super::event::SCHEMA,
         }
     }
 
@@ -146,7 +174,11 @@ impl Subject {
     pub fn parent(self) -> Option<Subject> {
         Some(match self {
             Subject::Cluster => return None,
-            Subject::Node => Subject::Cluster,
+            Subject::Node | Subject::Run => Subject::Cluster,
+            Subject::Host => Subject::Run,
+            Subject::Rank | Subject::Channel | Subject::Hca | Subject::Env | Subject::Event => {
+                Subject::Host
+            }
             Subject::Port => Subject::Device,
             Subject::Gid | Subject::Counter | Subject::Traffic => Subject::Port,
             Subject::GpuNic | Subject::Nvlink => Subject::Gpu,
@@ -299,7 +331,9 @@ mod tests {
                 );
                 for probe in [fact.probe, schema.probe] {
                     assert!(
-                        probe == "derive" || crate::probe::PROBES.iter().any(|p| p.name == probe),
+                        probe == "derive"
+                            || probe == crate::probe::nccl_log::NAME
+                            || crate::probe::PROBES.iter().any(|p| p.name == probe),
                         "{}.{}: no probe {probe}",
                         schema.name,
                         fact.name
