@@ -7,6 +7,7 @@ pub mod chardev;
 pub mod clock;
 pub mod counter;
 mod cpu_list;
+pub mod cuda;
 pub mod device;
 pub mod driver;
 pub mod ethtool;
@@ -21,8 +22,10 @@ pub mod kernel_log;
 pub mod memory;
 pub mod module;
 pub mod nccl;
+pub mod nccl_log;
 pub mod netdev;
 pub mod nldev;
+pub mod nvml;
 pub mod pci;
 pub mod pcie;
 pub mod portinfo;
@@ -42,7 +45,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::fact::{Fact, Facts, Gap, Id, Origin, Presence, Why};
+use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, Why};
 use crate::source::recording::Recording;
 use crate::source::{Answer, Errno, Question, Refusal, Reply, Source};
 
@@ -76,6 +79,8 @@ pub static PROBES: &[Probe] = &[
     chardev::PROBE,
     verbs::PROBE,
     nldev::PROBE,
+    nvml::PROBE,
+    cuda::PROBE,
     ethtool::PROBE,
     portinfo::PROBE,
     qos::PROBE,
@@ -106,6 +111,9 @@ pub fn establish(recording: &Recording, facts: &mut Facts) -> Id {
         &recording.header.node
     };
     let node = facts.new_node(name);
+    // A recording of a machine is none of a log; where one is given beside it, its runs are stated all the same.
+    let origin = Origin::derived("no log was given");
+    facts.set_members(Subject::Run, Facts::CLUSTER, Membership::Known(origin));
     for probe in PROBES {
         let source = recording.of(probe.name);
         let ask = Ask::new(&source);
@@ -330,7 +338,7 @@ pub(crate) mod testing {
     //! A source for the tests of probes: recorded lines, as they stand in a recording.
 
     use super::*;
-    use crate::fact::{Key, Subject, Typed};
+    use crate::fact::{Key, Typed};
     use crate::source::recording::Recording;
     use crate::source::wire::{self, Header};
 

@@ -286,6 +286,11 @@ fn list_of(facts: &mut Facts, node: Id, of: &str, list: &List, named: &Result<Ve
         let own: Vec<&Named> = matched.iter().filter(whole).copied().collect();
         let down = |n: &&Named| n.active.known() == Some(&false);
         let inactive: Vec<&Named> = own.iter().copied().filter(down).collect();
+        facts.set(
+            id,
+            selector::NAMED,
+            Fact::derived(shown(own.clone()), &*how),
+        );
         let open = own.iter().find_map(|n| n.active.as_result().err());
         let names_inactive = match (inactive.is_empty(), open) {
             (false, _) => Fact::derived(true, &*how),
