@@ -22,7 +22,9 @@ fn main() -> io::Result<()> {
         collect(&checks, &mut found)?;
     }
     found.sort();
+    // Who examines a node needs no examples: the program has the checks without them, the tests have them whole.
     let mut list = String::from("&[\n");
+    let mut with_examples = list.clone();
     for path in &found {
         let inside = path.strip_prefix(&root).map_err(io::Error::other)?;
         let inside = inside
@@ -31,10 +33,19 @@ fn main() -> io::Result<()> {
         let whole = path
             .to_str()
             .ok_or_else(|| io::Error::other("a path is no UTF-8"))?;
-        writeln!(list, "    ({inside:?}, include_str!({whole:?})),").map_err(io::Error::other)?;
+        let text = fs::read_to_string(path)?;
+        let head = match text.find("\n[[example]]") {
+            Some(at) => &text[..=at],
+            None => &text,
+        };
+        writeln!(list, "    ({inside:?}, {head:?}),").map_err(io::Error::other)?;
+        writeln!(with_examples, "    ({inside:?}, include_str!({whole:?})),")
+            .map_err(io::Error::other)?;
     }
     list.push_str("]\n");
+    with_examples.push_str("]\n");
     fs::write(out.join("checks.rs"), list)?;
+    fs::write(out.join("checks_with_examples.rs"), with_examples)?;
 
     let retired = match fs::read_to_string(checks.join("RETIRED")) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => String::new(),

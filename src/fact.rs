@@ -6,27 +6,36 @@
 
 pub mod bond;
 pub mod bridge;
+pub mod channel;
 pub mod cluster;
 pub mod counter;
 pub mod device;
+pub mod env;
+pub mod event;
 pub mod flow;
 pub mod function;
 pub mod gid;
 pub mod gpu;
 pub mod gpu_nic;
 pub mod gpu_pair;
+pub mod hca;
 pub mod hop;
+pub mod host;
 pub mod interface;
 pub mod job;
 pub mod kernel_event;
 pub mod module;
 pub mod mount;
+pub mod nccl_version;
 pub mod netdev;
 pub mod node;
+pub mod nvlink;
 pub mod pcie;
 pub mod port;
 pub mod process;
+pub mod rank;
 pub mod ruleset;
+pub mod run;
 pub mod schema;
 pub mod selection;
 pub mod selector;
@@ -53,6 +62,8 @@ use crate::source::{Question, Refusal};
 pub enum Origin {
     /// The reply to a question.
     Asked(Question),
+    /// A line of a log.
+    Logged(Arc<LogLine>),
     /// Worked out from other facts: how, in a few words that name the deciding ones.
     Derived(Arc<str>),
     /// Written down, in an example or by a site.
@@ -70,9 +81,27 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Origin::Asked(question) => write!(f, "{question}"),
+            Origin::Logged(line) => write!(f, "{line}"),
             Origin::Derived(how) => f.write_str(how),
             Origin::Stated => f.write_str("stated"),
         }
+    }
+}
+
+/// A line of a log: what a fact that was read from it has as its evidence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogLine {
+    /// The file, as it was named on the command line; `-` for standard input.
+    pub file: Arc<str>,
+    /// Its number in the file, from 1.
+    pub line: u64,
+    /// Its text, as far as it was recorded.
+    pub text: Arc<str>,
+}
+
+impl fmt::Display for LogLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.file, self.line, self.text)
     }
 }
 
@@ -85,6 +114,8 @@ pub enum Why {
     NotUnderstood(Arc<str>),
     /// Another fact is missing: which.
     Missing(Arc<str>),
+    /// The log does not say: the setting with which it would.
+    NotLogged(&'static str),
     /// No probe established it.
     NotEstablished,
     /// The probe that establishes it did not end well: how.
@@ -99,6 +130,7 @@ impl Why {
             Why::Refused(Refusal::NotRecorded) => {
                 Some("record the machine itself, with this version")
             }
+            Why::NotLogged(setting) => Some(setting),
             Why::Refused(Refusal::CommandMissing) => Some("install the command"),
             Why::Refused(Refusal::NotAsked(why)) if why.contains("--sample") => {
                 Some("add --sample SECONDS")
@@ -114,6 +146,7 @@ impl fmt::Display for Why {
             Why::Refused(refusal) => write!(f, "{refusal}"),
             Why::NotUnderstood(what) => write!(f, "reply not understood: {what}"),
             Why::Missing(what) => write!(f, "{what} is unknown"),
+            Why::NotLogged(_) => f.write_str("not logged"),
             Why::NotEstablished => f.write_str("not established"),
             Why::ProbeFailed(how) => f.write_str(how),
         }
@@ -228,6 +261,7 @@ impl<T> Fact<T> {
 }
 
 /// What is known of something that may be absent: a file, a link, a device node.
+#[derive(Clone)]
 pub enum Presence<T> {
     /// It is there.
     Present(T, Origin),

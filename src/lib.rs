@@ -26,6 +26,7 @@ pub mod derive;
 pub mod diagnosis;
 pub mod exit;
 pub mod fact;
+pub mod nccl_log;
 pub mod probe;
 pub mod quiet;
 pub mod report;

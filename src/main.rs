@@ -8,6 +8,7 @@ use rdma_doctor::cli::input::{BadInput, BadUsage};
 use rdma_doctor::cli::record::{self, ProbeArgs};
 use rdma_doctor::cli::{self, Cli};
 use rdma_doctor::exit::Exit;
+use rdma_doctor::source::live::apart;
 
 /// A replayed recording is made of many small texts: a third of its time is the system's allocator, a tenth this one.
 #[global_allocator]
@@ -15,7 +16,15 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let mut args = std::env::args_os().skip(1);
-    if args.next().is_some_and(|first| first == "__probe") {
+    let first = args.next();
+    if first.as_ref().is_some_and(|first| first == apart::ARGUMENT) {
+        let name = args.next().and_then(|name| name.into_string().ok());
+        return match apart::serve(name.as_deref().unwrap_or("")) {
+            Ok(()) => Exit::Healthy.into(),
+            Err(_) => Exit::Internal.into(),
+        };
+    }
+    if first.is_some_and(|first| first == "__probe") {
         return match ProbeArgs::parse(args).map(|probe| record::probe(&probe)) {
             Some(Ok(exit)) => exit.into(),
             Some(Err(_)) => Exit::Internal.into(),

@@ -7,6 +7,7 @@ pub mod chardev;
 pub mod clock;
 pub mod counter;
 mod cpu_list;
+pub mod cuda;
 pub mod device;
 pub mod driver;
 pub mod ethtool;
@@ -20,8 +21,10 @@ pub mod kernel_log;
 pub mod memory;
 pub mod module;
 pub mod nccl;
+pub mod nccl_log;
 pub mod netdev;
 pub mod nldev;
+pub mod nvml;
 pub mod pci;
 pub mod pcie;
 pub mod portinfo;
@@ -41,7 +44,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::fact::{Fact, Facts, Gap, Id, Origin, Presence, Why};
+use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, Why};
 use crate::source::recording::Recording;
 use crate::source::{Answer, Errno, Question, Refusal, Reply, Source};
 
@@ -75,6 +78,8 @@ pub static PROBES: &[Probe] = &[
     chardev::PROBE,
     verbs::PROBE,
     nldev::PROBE,
+    nvml::PROBE,
+    cuda::PROBE,
     ethtool::PROBE,
     portinfo::PROBE,
     qos::PROBE,
@@ -104,6 +109,9 @@ pub fn establish(recording: &Recording, facts: &mut Facts) -> Id {
         &recording.header.node
     };
     let node = facts.new_node(name);
+    // A recording of a machine is none of a log; where one is given beside it, its runs are stated all the same.
+    let origin = Origin::derived("no log was given");
+    facts.set_members(Subject::Run, Facts::CLUSTER, Membership::Known(origin));
     for probe in PROBES {
         let source = recording.of(probe.name);
         let ask = Ask::new(&source);
@@ -159,11 +167,17 @@ impl<'s> Ask<'s> {
 
     /// A question's answer as text, without the white space at its end.
     fn text_of(&self, question: Question) -> Fact<Arc<str>> {
+        // A device tree ends its texts with NUL; so do some drivers, and copies of sysfs.
+        let end = |c: char| c.is_whitespace() || c == '\0';
         match self.answer(&question) {
-            Ok(Answer::Text(text)) if text.len() == text.trim_end().len() => {
+            Ok(Answer::Text(text)) => {
+                let trimmed = text.trim_end_matches(end);
+                let text = match trimmed.len() == text.len() {
+                    true => text,
+                    false => trimmed.into(),
+                };
                 Fact::Known(text, Origin::Asked(question))
             }
-            Ok(Answer::Text(text)) => Fact::Known(text.trim_end().into(), Origin::Asked(question)),
             Ok(_) => Fact::Unknown(Gap::not_understood(&question, "the reply is no text")),
             Err(gap) => Fact::Unknown(gap),
         }
@@ -322,7 +336,7 @@ pub(crate) mod testing {
     //! A source for the tests of probes: recorded lines, as they stand in a recording.
 
     use super::*;
-    use crate::fact::{Key, Subject, Typed};
+    use crate::fact::{Key, Typed};
     use crate::source::recording::Recording;
     use crate::source::wire::{self, Header};
 
@@ -377,6 +391,18 @@ pub(crate) mod testing {
             Presence::Unknown(_)
         ));
         assert_eq!(ask.exists("/sys/class/net").known(), Some(&true));
+    }
+
+    #[test]
+    fn texts_end_where_the_writer_ended_them() {
+        let mut recording = Recording::new(Header::default());
+        recording.add(
+            wire::parse_line(r#"{"probe":"p","q":{"read":"/sys/a"},"text":"0-1\n\u0000"}"#)
+                .unwrap(),
+        );
+        let source = recording.of("p");
+        let text = Ask::new(&source).text("/sys/a");
+        assert_eq!(text.known().map(|t| &**t), Some("0-1"));
     }
 
     #[test]

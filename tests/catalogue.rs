@@ -13,7 +13,7 @@ fn every_check_keeps_the_rules() {
 
 #[test]
 fn every_check_is_shown_failing_passing_and_unknown() {
-    let catalogue = Catalogue::embedded().unwrap();
+    let catalogue = Catalogue::embedded_with_examples().unwrap();
     for check in &catalogue.checks {
         let examples = check.examples().unwrap();
         let mut shown = HashSet::new();
@@ -35,6 +35,15 @@ fn every_check_is_shown_failing_passing_and_unknown() {
 #[test]
 fn ids_are_sorted_and_unique() {
     let catalogue = Catalogue::embedded().unwrap();
+    let whole = Catalogue::embedded_with_examples().unwrap();
+    let ids = |catalogue: &Catalogue| {
+        catalogue
+            .checks
+            .iter()
+            .map(|c| c.id.clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(ids(&catalogue), ids(&whole));
     assert!(
         catalogue
             .checks

@@ -310,6 +310,31 @@ fn a_tree_with_a_pipe_and_a_loop_in_it_does_not_hang() {
 }
 
 #[test]
+fn facts_of_two_recordings_are_compared() {
+    let (healthy, down) = (
+        fixture("rxe-healthy.jsonl.zst"),
+        fixture("rxe-mtu-lowered.jsonl"),
+    );
+    let same = doctor(&["facts", "--diff", &healthy, &healthy]);
+    assert_eq!(same.status.code(), Some(0));
+    assert!(String::from_utf8_lossy(&same.stdout).contains("no fact differs"));
+    let output = doctor(&["facts", "--json", "--diff", &healthy, &down]);
+    assert_eq!(output.status.code(), Some(1));
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let of = |d: &&serde_json::Value| d["subject"] == "netdev" && d["fact"] == "mtu";
+    let mtu = found.as_array().unwrap().iter().find(of);
+    let mtu = mtu.expect("the MTU of the netdev differs");
+    assert_eq!(mtu["there"]["value"], 1500);
+    assert_eq!(mtu["here"]["value"], 1000);
+    assert_eq!(
+        doctor(&["facts", "--diff", "/nonexistent", &down])
+            .status
+            .code(),
+        Some(65)
+    );
+}
+
+#[test]
 fn facts_list_schema_and_values_are_printed() {
     let list = String::from_utf8(doctor(&["facts", "--list"]).stdout).unwrap();
     assert!(list.contains("port.state") && list.contains("Logical state"));

@@ -29,8 +29,8 @@ fn script(name: &str, body: &str) -> PathBuf {
 const SAID: &str = r#"echo '{"probe":"'$2'","q":{"read":"/a"},"n":0,"t":5,"text":"said"}'"#;
 const PENDING: &str = r#"echo '{"probe":"'$2'","q":{"call":"ibv_query_port"},"pending":true}'"#;
 
-fn record(program: PathBuf, budget_ms: u64) -> (Recording, Duration) {
-    let plan = Plan {
+fn plan(program: PathBuf, budget_ms: u64) -> Plan {
+    Plan {
         root: None,
         nccl: None,
         sample: None,
@@ -41,7 +41,11 @@ fn record(program: PathBuf, budget_ms: u64) -> (Recording, Duration) {
             ("two", Duration::from_millis(budget_ms)),
         ],
         program: Some(program),
-    };
+    }
+}
+
+fn record(program: PathBuf, budget_ms: u64) -> (Recording, Duration) {
+    let plan = plan(program, budget_ms);
     let begun = Instant::now();
     let recording = worker::record(&plan, |_| {});
     (recording, begun.elapsed())
@@ -154,5 +158,71 @@ fn a_parent_that_is_gone_takes_its_probes_along() {
             "the lifeline is cut and the probe lives"
         );
         std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_process_that_is_done_runs_the_next_probe() {
+    // Says which process it is, so that the test sees that one ran all.
+    let body = r#"probe=$2
+while :; do
+    echo '{"probe":"'$probe'","q":{"read":"/pid"},"n":0,"t":5,"text":"'$$'"}'
+    echo done
+    read probe || exit 0
+done"#;
+    let mut plan = plan(script("goes-on", body), 2000);
+    plan.probes = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"]
+        .map(|name| (name, Duration::from_secs(2)))
+        .to_vec();
+    let many = 4 * std::thread::available_parallelism().map_or(2, usize::from);
+    plan.probes.extend((0..many).map(|i| {
+        (
+            &*Box::leak(format!("p{i}").into_boxed_str()),
+            Duration::from_secs(2),
+        )
+    }));
+    let recording = worker::record(&plan, |_| {});
+    let pid = |probe: &str| match recording.of(probe).ask(&Question::read("/pid")).said {
+        Ok(rdma_doctor::source::Answer::Text(pid)) => pid.to_string(),
+        other => panic!("{probe}: {other:?}"),
+    };
+    let pids: std::collections::BTreeSet<String> =
+        plan.probes.iter().map(|(name, _)| pid(name)).collect();
+    assert!(pids.len() < plan.probes.len(), "{} processes", pids.len());
+    assert!(
+        plan.probes
+            .iter()
+            .all(|(name, _)| recording.ended(name).is_none())
+    );
+}
+
+#[test]
+fn a_probe_that_hangs_after_another_is_named_alone() {
+    let body = format!(
+        "{SAID}\necho done\nread probe || exit 0\nset -- x $probe\n{SAID}\n{PENDING}\nexec sleep 1000"
+    );
+    let mut plan = plan(script("hangs-second", &body), 300);
+    plan.probes = (0..40)
+        .map(|i| {
+            (
+                &*Box::leak(format!("p{i}").into_boxed_str()),
+                Duration::from_millis(300),
+            )
+        })
+        .collect();
+    plan.deadline = Duration::from_secs(60);
+    let recording = worker::record(&plan, |_| {});
+    let hung = plan
+        .probes
+        .iter()
+        .filter(|(name, _)| recording.ended(name).is_some())
+        .count();
+    // Each process runs one probe well and hangs at its second; the probes after it get a process of their own.
+    assert!((10..=20).contains(&hung), "{hung} of 40 hung");
+    for (name, _) in &plan.probes {
+        assert!(
+            recording.of(name).ask(&Question::read("/a")).said.is_ok(),
+            "{name}"
+        );
     }
 }

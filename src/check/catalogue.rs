@@ -4,11 +4,18 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use super::diagnostic::{CheckError, nearest};
-use super::{Check, file, glob, lexer, strict, typing};
+use super::{Check, file, glob, limits, strict, typing};
+use crate::fact::{Type, Value};
 use crate::source::live::files;
 
-/// The built-in files: path, text.
-const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/checks.rs"));
+/// Files of checks: path, text.
+type Files = [(&'static str, &'static str)];
+
+/// The built-in files without their examples.
+const EMBEDDED: &Files = include!(concat!(env!("OUT_DIR"), "/checks.rs"));
+
+/// The built-in files as they are. The program does not name it, so it is not in there.
+const WITH_EXAMPLES: &Files = include!(concat!(env!("OUT_DIR"), "/checks_with_examples.rs"));
 
 /// Ids that once were checks: `checks/RETIRED`, an id and the reason a line.
 const RETIRED: &str = include_str!(concat!(env!("OUT_DIR"), "/RETIRED"));
@@ -61,12 +68,21 @@ fn suggestion(nearest: &Option<String>) -> String {
 }
 
 impl Catalogue {
-    /// The built-in checks.
+    /// The built-in checks, without their examples.
     pub fn embedded() -> Result<Self, CheckError> {
+        Catalogue::of(EMBEDDED)
+    }
+
+    /// The built-in checks, with their examples.
+    pub fn embedded_with_examples() -> Result<Self, CheckError> {
+        Catalogue::of(WITH_EXAMPLES)
+    }
+
+    fn of(files: &Files) -> Result<Self, CheckError> {
         let mut catalogue = Catalogue {
-            checks: Vec::with_capacity(EMBEDDED.len()),
+            checks: Vec::with_capacity(files.len()),
         };
-        for (path, text) in EMBEDDED {
+        for (path, text) in files {
             let id = id_of(path.strip_prefix("checks/").unwrap_or(path));
             let check = read(id, Cow::Borrowed(*path), Cow::Borrowed(*text))?;
             catalogue.checks.push(check);
@@ -78,7 +94,7 @@ impl Catalogue {
     /// The built-in checks, held to more than a site's own: each has its examples and they hold, its finding and its
     /// remedy keep to the project's words, what it explains exists.
     pub fn embedded_strict() -> Result<Self, CheckError> {
-        let catalogue = Catalogue::embedded()?;
+        let catalogue = Catalogue::embedded_with_examples()?;
         let complaints = strict::complaints(&catalogue);
         match complaints.is_empty() {
             true => Ok(catalogue),
@@ -86,10 +102,12 @@ impl Catalogue {
         }
     }
 
-    /// Adds a site's checks: every TOML file below a directory. Their examples are read as well.
+    /// Adds a site's checks: every TOML file below a directory. The file `limits.toml` of the directory is none: it sets
+    /// limits of the checks that there are.
     pub fn add_dir(&mut self, dir: &Path) -> Result<(), CheckError> {
         let named = dir.display().to_string();
         let paths = files::list_input(dir, "toml").map_err(|e| CheckError::whole(&named, e))?;
+        let mut set = None;
         for path in paths {
             let inside = path.strip_prefix(dir).unwrap_or(&path);
             let inside = inside.to_string_lossy();
@@ -99,9 +117,16 @@ impl Catalogue {
             }
             let name = path.display().to_string();
             let text = files::read_input(&path).map_err(|e| CheckError::whole(&name, e))?;
-            self.add(id_of(&inside), name, text)?;
+            match &*inside {
+                limits::FILE => set = Some((name, text)),
+                _ => self.add(id_of(&inside), name, text)?,
+            }
         }
-        self.sort()
+        self.sort()?;
+        match set {
+            Some((name, text)) => limits::apply(self, &name, &text),
+            None => Ok(()),
+        }
     }
 
     /// Adds one check of a site from its text.
@@ -149,12 +174,12 @@ impl Catalogue {
         self.checks.get(at)
     }
 
-    /// Sets a limit of a check to another value of the same type, written as in the check's file.
+    /// Sets a limit of a check to another value of the same type; an empty list is of either type.
     pub fn override_limit(
         &mut self,
         id: &str,
         name: &str,
-        value: &str,
+        value: Value,
     ) -> Result<(), SelectionError> {
         let Ok(at) = self.checks.binary_search_by(|c| (*c.id).cmp(id)) else {
             return Err(SelectionError::NoCheck {
@@ -177,11 +202,11 @@ impl Catalogue {
         };
         let current = &mut limits[limit].1;
         let ty = typing::type_of(current);
-        let new = lexer::literal_of(value).map_err(|complaint| wrong(complaint.message))?;
-        if typing::type_of(&new) != ty {
-            return Err(wrong(format!("`{value}` is not {ty}")));
-        }
-        *current = new;
+        *current = match (ty, value) {
+            (Type::Counts, Value::Texts(list)) if list.is_empty() => Value::Counts([].into()),
+            (_, value) if typing::type_of(&value) == ty => value,
+            (_, value) => return Err(wrong(format!("`{value}` is not {ty}"))),
+        };
         Ok(())
     }
 }

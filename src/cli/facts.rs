@@ -1,6 +1,7 @@
 //! `rdma-doctor facts`: what is known of a machine, and the schema of all facts.
 
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use colored::Colorize;
@@ -10,6 +11,7 @@ use super::{NodeArgs, input, output};
 use crate::exit::Exit;
 use crate::fact::{Fact, Facts, Subject, Type};
 use crate::report::all_facts;
+use crate::report::difference::{Difference, Side, differences};
 
 /// Show the facts of this machine or of a recording, or the schema of all facts.
 #[derive(Debug, Args)]
@@ -23,12 +25,15 @@ pub struct FactsArgs {
     /// Print the JSON Schema of the output of --json
     #[arg(long, conflicts_with_all = ["recording", "list"])]
     pub schema: bool,
+    /// Show only what differs from this recording: of a login shell, of a neighbour, of last week. Status 1 where something does
+    #[arg(long, value_name = "RECORDING", conflicts_with_all = ["list", "schema"])]
+    pub diff: Option<PathBuf>,
     /// Write JSON
     #[arg(long)]
     pub json: bool,
 }
 
-/// Runs the subcommand.
+/// Runs the subcommand. With --diff the status is 1 where something differs.
 ///
 /// # Errors
 ///
@@ -40,6 +45,20 @@ pub fn run(args: &FactsArgs) -> anyhow::Result<Exit> {
         output::print(|out| pretty(out, &list_json()))?;
     } else if args.list {
         output::print(list)?;
+    } else if let Some(path) = &args.diff {
+        let recorded = input::open(&[path])?;
+        let examined = input::recordings(&args.node)?;
+        let pseudonyms = recorded.iter().chain(&examined).any(|r| r.header.redacted);
+        let ((there, _), (here, _)) = (input::facts(&recorded), input::facts(&examined));
+        let found = differences(&there, &here, pseudonyms);
+        if args.json {
+            output::print(|out| pretty(out, &json!(found)))?;
+        } else {
+            output::print(|out| show_differences(out, &found, path, pseudonyms))?;
+        }
+        if !found.is_empty() {
+            return Ok(Exit::Warnings);
+        }
     } else {
         let (facts, _) = input::node(&args.node)?;
         if args.json {
@@ -114,6 +133,45 @@ fn show(out: &mut dyn Write, facts: &Facts) -> io::Result<()> {
     Ok(())
 }
 
+fn show_differences(
+    out: &mut dyn Write,
+    found: &[Difference],
+    path: &Path,
+    pseudonyms: bool,
+) -> io::Result<()> {
+    if found.is_empty() {
+        return writeln!(out, "no fact differs from {}", path.display());
+    }
+    writeln!(out, "there: {}; here: what is examined", path.display())?;
+    if pseudonyms {
+        writeln!(
+            out,
+            "addresses are not compared: a redacted recording has pseudonyms of its own"
+        )?;
+    }
+    let mut last = None;
+    for one in found {
+        let of = (one.subject, one.name.as_str());
+        if last != Some(of) {
+            writeln!(out, "{} {}", one.subject, one.name.bold())?;
+            last = Some(of);
+        }
+        let name = one.fact.unwrap_or("is");
+        writeln!(out, "  {name:<28} there {}", shown(&one.there))?;
+        writeln!(out, "  {:<28} here  {}", "", shown(&one.here))?;
+    }
+    Ok(())
+}
+
+fn shown(side: &Side) -> String {
+    match side {
+        Side::Known(value) => value.to_string(),
+        Side::Unknown(why) => format!("{} ({why})", "unknown".magenta()),
+        Side::Present => "there is one".into(),
+        Side::Absent => "there is none".into(),
+    }
+}
+
 fn facts_json(facts: &Facts) -> Json {
     let mut instances: Vec<Json> = Vec::new();
     let mut last = None;
@@ -185,6 +243,7 @@ fn fact_schema(ty: Type, doc: &str) -> Json {
         Type::Percent => json!({ "type": "number", "description": "per cent" }),
         Type::Text => json!({ "type": "string" }),
         Type::Texts => json!({ "type": "array", "items": { "type": "string" } }),
+        Type::Counts => json!({ "type": "array", "items": { "type": "integer", "minimum": 0 } }),
         Type::Word(words) => json!({ "enum": words }),
     };
     json!({

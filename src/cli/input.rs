@@ -97,11 +97,19 @@ pub fn catalogue(args: &SelectArgs) -> anyhow::Result<Catalogue> {
 ///
 /// Unreadable input.
 pub fn node(args: &NodeArgs) -> anyhow::Result<(Facts, Vec<Id>)> {
-    let recordings = match &args.recording {
-        Some(path) => open(&[path])?,
-        None => vec![record(&args.ask)?],
-    };
-    Ok(facts(&recordings))
+    Ok(facts(&recordings(args)?))
+}
+
+/// The recording that the arguments name, or one of this machine.
+///
+/// # Errors
+///
+/// Unreadable input.
+pub fn recordings(args: &NodeArgs) -> anyhow::Result<Vec<Recording>> {
+    match &args.recording {
+        Some(path) => open(&[path]),
+        None => Ok(vec![record(&args.ask)?]),
+    }
 }
 
 /// The facts of these recordings, judged together.

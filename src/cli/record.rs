@@ -155,15 +155,16 @@ impl ProbeArgs {
     }
 }
 
-/// Runs one probe's questions over the machine.
+/// Runs a probe's questions over the machine, and those of the probes that the parent names next.
 ///
 /// # Errors
 ///
 /// An unknown probe, a tree that cannot be opened, a parent that is gone.
 pub fn probe(args: &ProbeArgs) -> anyhow::Result<Exit> {
-    let Some(probe) = PROBES.iter().find(|p| p.name == args.name) else {
+    let find = |name: &str| PROBES.iter().find(|p| p.name == name);
+    if find(&args.name).is_none() {
         return Err(BadUsage(format!("no probe {}", args.name)).into());
-    };
+    }
     let started = worker::Started {
         at_ns: args.started,
         root: args.root.clone(),
@@ -171,7 +172,8 @@ pub fn probe(args: &ProbeArgs) -> anyhow::Result<Exit> {
         nccl: args.nccl.clone(),
         job: args.job,
     };
-    worker::child(probe.name, &started, |source| {
+    worker::child(&args.name, &started, |name, source| {
+        let Some(probe) = find(name) else { return };
         // The facts are thrown away: the parent establishes them from what is recorded here.
         let mut facts = Facts::new();
         let node = facts.new_node("node");

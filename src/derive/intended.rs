@@ -2,16 +2,19 @@
 //!
 //! The rule, first match decides:
 //!
+//! 0. Yes: NCCL_IB_HCA names it by its whole name. (The beginning of a name, as in `mlx5`, says nothing of one port.)
 //! 1. No: its device carries the machine's own traffic (the default route, which other RDMA devices do not carry).
 //! 2. No: an Ethernet port of a virtual function without a GID in this network namespace.
 //! 3. Yes: it is active. 4. Yes: it has link, or had it since the driver was loaded.
 //! 5. Yes: most of its equals (same board, same link layer) are active. 6. Yes: it is the node's only RDMA port.
 //! 7. No: it never had link, and other ports are active. Else unknown.
+//!
+//! Where NCCL's environment is unknown, a No is unknown too: the port may be named there.
 
 use crate::fact::counter::CounterClass;
 use crate::fact::device::Role;
 use crate::fact::port::{LinkLayer, PhysState, PortState};
-use crate::fact::{Fact, Facts, Gap, Id, Subject, counter, device, netdev, port};
+use crate::fact::{Fact, Facts, Gap, Id, Subject, counter, device, netdev, port, selector};
 
 use super::{group, tally};
 
@@ -22,9 +25,17 @@ pub fn derive(facts: &mut Facts, node: Id) {
         let fact = had_link(facts, node, port);
         facts.set(port, port::HAD_LINK, fact);
     }
+    let named = named(facts, node);
     let decided: Vec<Fact<bool>> = ports
         .iter()
-        .map(|&p| intended(facts, node, &ports, p))
+        .map(|&p| match &named {
+            Ok(named) if named.contains(&p) => Fact::derived(true, "NCCL_IB_HCA names it"),
+            Ok(_) => intended(facts, node, &ports, p),
+            Err(gap) => match intended(facts, node, &ports, p) {
+                Fact::Known(false, _) => Fact::Unknown(gap.clone()),
+                decided => decided,
+            },
+        })
         .collect();
     for (&port, fact) in ports.iter().zip(decided) {
         facts.set(port, port::INTENDED, fact);
@@ -33,6 +44,28 @@ pub fn derive(facts: &mut Facts, node: Id) {
         let fact = netdev_intended(facts, netdev);
         facts.set(netdev, netdev::INTENDED, fact);
     }
+}
+
+/// The ports that NCCL_IB_HCA names by their whole names.
+fn named(facts: &Facts, node: Id) -> Result<Vec<Id>, Gap> {
+    facts.members(Subject::Selector, node)?;
+    let mut named = Vec::new();
+    for entry in facts.below(node, Subject::Selector) {
+        if facts.known(entry, selector::VARIABLE).as_deref() != Some("NCCL_IB_HCA")
+            || facts.known(entry, selector::EXCLUDES) != Some(false)
+        {
+            continue;
+        }
+        match facts.get(entry, selector::NAMED) {
+            // As NCCL writes a port, mlx5_0:1; the facts have it as mlx5_0/1.
+            Fact::Known(ports, _) => {
+                let is_it = |id: &Id| ports.contains(&facts.name(*id).replace('/', ":").into());
+                named.extend(facts.below(node, Subject::Port).filter(is_it));
+            }
+            Fact::Unknown(gap) => return Err(gap),
+        }
+    }
+    Ok(named)
 }
 
 fn is_active(state: PortState) -> bool {
@@ -233,7 +266,14 @@ mod tests {
     use super::super::testing::*;
     use super::*;
 
+    use crate::fact::{Membership, Origin};
+
     fn intended_of(facts: &mut Facts, n: Id, p: Id) -> Option<bool> {
+        facts.set_members(Subject::Selector, n, Membership::Known(Origin::Stated));
+        judged(facts, n, p)
+    }
+
+    fn judged(facts: &mut Facts, n: Id, p: Id) -> Option<bool> {
         super::super::netdev_of_port::derive(facts, n);
         derive(facts, n);
         facts.known(p, port::INTENDED)
@@ -275,5 +315,39 @@ mod tests {
         let one = port(&mut facts, n, "mlx5_0", PortState::Down, 100);
         port(&mut facts, n, "mlx5_1", PortState::Down, 100);
         assert_eq!(intended_of(&mut facts, n, one), None);
+    }
+
+    #[test]
+    fn a_port_that_nccl_is_told_to_use_is_intended() {
+        for (excludes, expected) in [(None, false), (Some(true), false), (Some(false), true)] {
+            let mut facts = Facts::new();
+            let n = node(&mut facts);
+            let told = port(&mut facts, n, "mlx5_0", PortState::Down, 100);
+            port(&mut facts, n, "mlx5_1", PortState::Down, 100);
+            port(&mut facts, n, "mlx5_2", PortState::Active, 100);
+            if let Some(excludes) = excludes {
+                let entry = facts.instance(Subject::Selector, n, "NCCL_IB_HCA mlx5_0");
+                facts.set(entry, selector::VARIABLE, stated("NCCL_IB_HCA".into()));
+                facts.set(entry, selector::EXCLUDES, stated(excludes));
+                facts.set(entry, selector::NAMED, stated(["mlx5_0:1".into()].into()));
+            }
+            assert_eq!(
+                intended_of(&mut facts, n, told),
+                Some(expected),
+                "{excludes:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_unused_port_may_be_named_where_the_environment_is_unknown() {
+        let mut facts = Facts::new();
+        let n = node(&mut facts);
+        let unused = port(&mut facts, n, "mlx5_0", PortState::Down, 100);
+        port(&mut facts, n, "mlx5_1", PortState::Down, 100);
+        port(&mut facts, n, "mlx5_2", PortState::Active, 100);
+        let gap = Gap::missing("the environment");
+        facts.set_members(Subject::Selector, n, Membership::Unknown(gap));
+        assert_eq!(judged(&mut facts, n, unused), None);
     }
 }

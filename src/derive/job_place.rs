@@ -15,14 +15,17 @@ pub fn derive(facts: &mut Facts, node: Id) {
     }
     let nodes = rdma_nodes(facts, node);
     for job in jobs {
-        let near = match (&nodes, facts.get(job, job::NUMA_NODES)) {
+        let near = |what: &str, own: Fact<Arc<[Arc<str>]>>| match (&nodes, own) {
             (Fact::Known(nodes, _), Fact::Known(own, _)) => Fact::derived(
                 own.iter().any(|n| nodes.contains(n)),
-                format!("CPUs on {}; RDMA on {}", own.join(", "), nodes.join(", ")),
+                format!("{what} on {}; RDMA on {}", own.join(", "), nodes.join(", ")),
             ),
             (Fact::Unknown(gap), _) => Fact::Unknown(gap.clone()),
             (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
         };
+        let memory = near("memory", facts.get(job, job::MEMORY_NODES));
+        let near = near("CPUs", facts.get(job, job::NUMA_NODES));
+        facts.set(job, job::MEMORY_NEAR_RDMA, memory);
         facts.set(job, job::NEAR_RDMA, near);
         facts.set(job, job::RDMA_NUMA_NODES, nodes.clone());
     }
@@ -69,8 +72,13 @@ mod tests {
         }
         let id = facts.instance(Subject::Job, node, "process 42");
         let own: Arc<[Arc<str>]> = own.iter().map(|n| Arc::from(*n)).collect();
-        facts.set(id, job::NUMA_NODES, stated(own));
+        facts.set(id, job::NUMA_NODES, stated(Arc::clone(&own)));
+        facts.set(id, job::MEMORY_NODES, stated(own));
         derive(&mut facts, node);
+        assert_eq!(
+            facts.known(id, job::NEAR_RDMA),
+            facts.known(id, job::MEMORY_NEAR_RDMA)
+        );
         facts.known(id, job::NEAR_RDMA)
     }
 

@@ -17,11 +17,11 @@ use std::sync::Arc;
 
 use crate::fact::device::Role;
 use crate::fact::gid::{GidKind, GidType};
+use crate::fact::nccl_version::{KINDS, Version};
 use crate::fact::port::{LinkLayer, NcclGid};
 use crate::fact::{
     Fact, Facts, Gap, Id, Subject, device, node, port, selection, selector, variable,
 };
-use crate::probe::nccl::version::{KINDS, Version};
 use dictionary::Kind;
 use hca::Port;
 use list::List;
@@ -286,6 +286,11 @@ fn list_of(facts: &mut Facts, node: Id, of: &str, list: &List, named: &Result<Ve
         let own: Vec<&Named> = matched.iter().filter(whole).copied().collect();
         let down = |n: &&Named| n.active.known() == Some(&false);
         let inactive: Vec<&Named> = own.iter().copied().filter(down).collect();
+        facts.set(
+            id,
+            selector::NAMED,
+            Fact::derived(shown(own.clone()), &*how),
+        );
         let open = own.iter().find_map(|n| n.active.as_result().err());
         let names_inactive = match (inactive.is_empty(), open) {
             (false, _) => Fact::derived(true, &*how),

@@ -142,7 +142,10 @@ fn against_nccl(facts: &mut Facts, node: Id, id: Id, name: &str, value: &str) {
         },
     };
     // Both are numbers, which may be written in several ways; what is no number (`auto`) leaves the choice to the library.
-    let number = |text: &str| crate::probe::whole_number(text).ok();
+    let number = |text: &str| match text.trim().strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok(),
+        None => text.trim().parse().ok(),
+    };
     let differs = nccl.clone().map(|nccl| match nccl {
         Some(nccl) => matches!((number(&nccl), number(value)), (Some(a), Some(b)) if a != b),
         None => false,

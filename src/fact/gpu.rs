@@ -1,13 +1,122 @@
-//! The facts of a GPU, as the PCI bus has it.
+//! The facts of a GPU: as the PCI bus has it, and what NVML says of it.
 
 use std::sync::Arc;
 
 use super::gpu_nic::Distance;
 use super::schema::subject;
-use super::{BitRate, Bytes};
+use super::value::words;
+use super::{BitRate, Bytes, PerSecond, Percent, Seconds};
+
+words! {
+    /// A mode that not every GPU has.
+    pub enum Mode {
+        /// On.
+        On = "on",
+        /// Off.
+        Off = "off",
+        /// The GPU, or its driver, does not have it.
+        Unsupported = "unsupported",
+    }
+}
+
+words! {
+    /// Who may use a GPU at one time. Source: nvmlDeviceGetComputeMode.
+    pub enum ComputeMode {
+        /// Any number of processes.
+        Default = "default",
+        /// One thread (an old mode).
+        ExclusiveThread = "exclusive-thread",
+        /// Nobody.
+        Prohibited = "prohibited",
+        /// One process.
+        ExclusiveProcess = "exclusive-process",
+    }
+}
+
+words! {
+    /// What the driver asks for, to make a GPU usable again. Source: NVML's field 230, GET_GPU_RECOVERY_ACTION.
+    pub enum RecoveryAction {
+        /// Nothing.
+        None = "none",
+        /// A reset of the GPU.
+        Reset = "reset",
+        /// A reboot of the node.
+        Reboot = "reboot",
+        /// That peer-to-peer traffic with it ends.
+        DrainP2p = "drain-p2p",
+        /// That its work ends, then a reset.
+        DrainAndReset = "drain-and-reset",
+        /// The driver does not say (before release 560, or not for this GPU).
+        Unsupported = "unsupported",
+    }
+}
+
+words! {
+    /// What became of a GPU's registration with the NVLink fabric. Source: nvmlDeviceGetGpuFabricInfoV, state.
+    pub enum FabricState {
+        /// The GPU has no fabric: no NVSwitch, or an NVSwitch of a generation without registration (A100).
+        Unsupported = "unsupported",
+        /// It has not begun: the fabric manager has not found the GPU.
+        NotStarted = "not-started",
+        /// It is under way.
+        InProgress = "in-progress",
+        /// It is over; whether with success, the status says.
+        Completed = "completed",
+    }
+}
+
+words! {
+    /// How healthy a GPU's fabric is, in one word. Source: nvmlDeviceGetGpuFabricInfoV (version 3), healthSummary.
+    pub enum FabricHealth {
+        /// The driver does not say (before release 575), or there is no fabric.
+        Unsupported = "unsupported",
+        /// Healthy.
+        Healthy = "healthy",
+        /// Unhealthy.
+        Unhealthy = "unhealthy",
+        /// It works with less than it has.
+        LimitedCapacity = "limited-capacity",
+    }
+}
+
+words! {
+    /// The generation of a GPU. Source: nvmlDeviceGetArchitecture.
+    pub enum Architecture {
+        /// Kepler and older.
+        Kepler = "kepler",
+        /// Maxwell.
+        Maxwell = "maxwell",
+        /// Pascal: P100.
+        Pascal = "pascal",
+        /// Volta: V100.
+        Volta = "volta",
+        /// Turing: T4.
+        Turing = "turing",
+        /// Ampere: A100, A40, A10.
+        Ampere = "ampere",
+        /// Ada: L40S, L4.
+        Ada = "ada",
+        /// Hopper: H100, H200, GH200.
+        Hopper = "hopper",
+        /// Blackwell: B200, GB200, RTX PRO 6000.
+        Blackwell = "blackwell",
+    }
+}
+
+words! {
+    /// What a GPU was made for, by the name of its model: what its driver offers depends on it.
+    pub enum Purpose {
+        /// Servers: H100, A100, L40S, T4.
+        Compute = "compute",
+        /// Workstations: RTX A6000, RTX PRO 6000, Quadro.
+        Workstation = "workstation",
+        /// Games: GeForce, TITAN. Peer-to-peer over PCIe and GPUDirect RDMA are left out of their driver.
+        Consumer = "consumer",
+    }
+}
 
 subject! {
-    /// A GPU, as the PCI bus has it.
+    /// A GPU, as the PCI bus has it, or NVML where the bus does not show it.
     Gpu = "gpu" from "gpu";
 
     /// Its PCI address, as 0000:1b:00.0.
@@ -69,6 +178,265 @@ subject! {
     SLOT_BANDWIDTH: BitRate = "slot_bandwidth" from "derive";
     /// What the links of most GPUs of its kind can carry; its own, where no value has a majority.
     SIBLINGS_SLOT_BANDWIDTH: BitRate = "siblings_slot_bandwidth" from "derive";
+    /// Whether it is NVIDIA's. Source: its vendor id, else NVML.
+    NVIDIA: bool = "nvidia" from "derive";
+    /// What it was made for: compute, workstation or consumer. Source: the name of its model.
+    PURPOSE: Purpose = "purpose" from "derive";
+    /// How many active NVLinks most GPUs of its model have; its own number, where none has a majority.
+    SIBLINGS_NVLINKS_ACTIVE: u64 = "siblings_nvlinks_active" from "derive";
+    /// Whether a setting of it differs from that of most GPUs of its model: ECC, MIG, persistence, compute mode, power limit, clocks.
+    SETTINGS_DIFFER: bool = "settings_differ" from "derive";
+    /// The settings in which it differs from most GPUs of its model, as "ECC off (most: on)"; "none" where it differs in none.
+    ODD_SETTINGS: Arc<str> = "odd_settings" from "derive";
+    /// Whether its VBIOS or firmware is of another version than that of most GPUs of its model.
+    FIRMWARE_DIFFERS: bool = "firmware_differs" from "derive";
+    /// The firmware in which it differs from most GPUs of its model, as "VBIOS 96.00.61 (most: 96.00.74)"; "none" where it differs in none.
+    ODD_FIRMWARE: Arc<str> = "odd_firmware" from "derive";
+    /// What it may draw, of what it may by default.
+    POWER_LIMIT_SHARE: Percent = "power_limit_share" from "derive";
+    /// How much of its memory programs have taken.
+    MEMORY_TAKEN: Percent = "memory_taken" from "derive";
+    /// How often at least it sent a packet again over PCIe: what it has counted, over the time since boot.
+    PCIE_REPLAY_RATE: PerSecond = "pcie_replay_rate" from "derive";
+    /// For how much of the time since boot its hardware has held its clocks down for heat, at least.
+    HW_THERMAL_SHARE: Percent = "hw_thermal_share" from "derive";
+    /// For how much of the time since boot the power supply has held its clocks down, at least.
+    POWER_BRAKE_SHARE: Percent = "power_brake_share" from "derive";
+
+    /// Whether NVML lists it; false for a GPU that is not NVIDIA's. Source: nvmlDeviceGetHandleByIndex, nvmlDeviceGetPciInfo.
+    IN_NVML: bool = "in_nvml" from "nvml";
+    /// Whether the PCI bus shows it to this process; NVML can list GPUs that it does not. Source: /sys/bus/pci/devices.
+    ON_PCI: bool = "on_pci" from "nvml";
+    /// Whether NVML says that it has fallen off the bus, to any question about it. Source: NVML_ERROR_GPU_IS_LOST.
+    LOST: bool = "lost" from "nvml";
+    /// Whether the driver says that it needs a reset before it can be used, to any question about it. Source: NVML_ERROR_RESET_REQUIRED.
+    RESET_REQUIRED: bool = "reset_required" from "nvml";
+    /// What NVML says instead of giving the GPU, as "GPU is lost"; "none" where it gives it. Source: nvmlDeviceGetHandleByIndex.
+    NVML_ERROR: Arc<str> = "nvml_error" from "nvml";
+    /// Its number, as nvidia-smi shows it: GPUs in the order of their PCI addresses. Source: nvmlDeviceGetIndex.
+    INDEX: u64 = "index" from "nvml";
+    /// The number of its device file, N of /dev/nvidiaN. Source: nvmlDeviceGetMinorNumber.
+    MINOR: u64 = "minor" from "nvml";
+    /// Whether its device file is in /dev. Source: the listing of /dev.
+    CHAR_DEVICE: bool = "char_device" from "nvml";
+    /// Its name, as "NVIDIA H100 80GB HBM3". Source: nvmlDeviceGetName.
+    MODEL: Arc<str> = "model" from "nvml";
+    /// Its generation. Source: nvmlDeviceGetArchitecture.
+    ARCHITECTURE: Architecture = "architecture" from "nvml";
+    /// Its place on the baseboard, from 1; unknown for cards. Source: nvmlDeviceGetModuleId.
+    MODULE_ID: u64 = "module_id" from "nvml";
+    /// Its serial number, by which its vendor replaces it. Source: nvmlDeviceGetSerial.
+    SERIAL: Arc<str> = "serial" from "nvml";
+    /// Its UUID, as CUDA_VISIBLE_DEVICES takes it: "GPU-…". Source: nvmlDeviceGetUUID.
+    UUID: Arc<str> = "uuid" from "nvml";
+    /// The version of its VBIOS. Source: nvmlDeviceGetVbiosVersion.
+    VBIOS: Arc<str> = "vbios" from "nvml";
+    /// The version of its firmware (GSP); "none" where the driver runs without. Source: nvmlDeviceGetGspFirmwareVersion.
+    GSP_FIRMWARE: Arc<str> = "gsp_firmware" from "nvml";
+    /// Whether it stays initialised while nobody uses it. Source: nvmlDeviceGetPersistenceMode.
+    PERSISTENCE: Mode = "persistence" from "nvml";
+    /// Whether it is divided into instances (MIG). Source: nvmlDeviceGetMigMode, current.
+    MIG: Mode = "mig" from "nvml";
+    /// Whether it will be divided after the next reset. Source: nvmlDeviceGetMigMode, pending.
+    MIG_PENDING: Mode = "mig_pending" from "nvml";
+    /// How many MIG devices it has; 0 where it is not divided. Source: nvmlDeviceGetMigDeviceHandleByIndex.
+    MIG_DEVICES: u64 = "mig_devices" from "nvml";
+    /// Who may use it at one time. Source: nvmlDeviceGetComputeMode.
+    COMPUTE_MODE: ComputeMode = "compute_mode" from "nvml";
+    /// Whether it corrects errors of its memory (ECC). Source: nvmlDeviceGetEccMode, current.
+    ECC: Mode = "ecc" from "nvml";
+    /// Whether it will after the next reset. Source: nvmlDeviceGetEccMode, pending.
+    ECC_PENDING: Mode = "ecc_pending" from "nvml";
+    /// Memory errors corrected since the driver was loaded or the GPU reset. Source: nvmlDeviceGetTotalEccErrors, corrected, volatile.
+    ECC_CORRECTED: u64 = "ecc_corrected" from "nvml";
+    /// Memory errors not corrected since the driver was loaded or the GPU reset. Source: nvmlDeviceGetTotalEccErrors, uncorrected, volatile.
+    ECC_UNCORRECTED: u64 = "ecc_uncorrected" from "nvml";
+    /// Memory errors corrected in all of its life. Source: nvmlDeviceGetTotalEccErrors, corrected, aggregate.
+    ECC_CORRECTED_EVER: u64 = "ecc_corrected_ever" from "nvml";
+    /// Memory errors not corrected in all of its life. Source: nvmlDeviceGetTotalEccErrors, uncorrected, aggregate.
+    ECC_UNCORRECTED_EVER: u64 = "ecc_uncorrected_ever" from "nvml";
+    /// Errors of its DRAM not corrected since the driver was loaded. Source: nvmlDeviceGetMemoryErrorCounter, DRAM, volatile.
+    DRAM_UNCORRECTED: u64 = "dram_uncorrected" from "nvml";
+    /// Errors of its DRAM corrected since the driver was loaded. Source: nvmlDeviceGetMemoryErrorCounter, DRAM, volatile.
+    DRAM_CORRECTED: u64 = "dram_corrected" from "nvml";
+    /// Errors of its SRAM not corrected since the driver was loaded. Source: nvmlDeviceGetMemoryErrorCounter, SRAM, volatile.
+    SRAM_UNCORRECTED: u64 = "sram_uncorrected" from "nvml";
+    /// Errors of its SRAM not corrected in all of its life. Source: nvmlDeviceGetSramEccErrorStatus, else nvmlDeviceGetMemoryErrorCounter.
+    SRAM_UNCORRECTED_EVER: u64 = "sram_uncorrected_ever" from "nvml";
+    /// Whether its SRAM has had more errors than its vendor allows; unknown where the driver does not say (before release 535).
+    /// Source: nvmlDeviceGetSramEccErrorStatus, bThresholdExceeded.
+    SRAM_THRESHOLD_EXCEEDED: bool = "sram_threshold_exceeded" from "nvml";
+    /// Whether it takes pages of memory out of use (before the A100). Source: nvmlDeviceGetRetiredPagesPendingStatus.
+    RETIRES_PAGES: bool = "retires_pages" from "nvml";
+    /// Pages of memory that are out of use. Source: nvmlDeviceGetRetiredPages, both causes.
+    PAGES_RETIRED: u64 = "pages_retired" from "nvml";
+    /// Whether pages wait for the next reset to be taken out of use. Source: nvmlDeviceGetRetiredPagesPendingStatus.
+    PAGES_PENDING: bool = "pages_pending" from "nvml";
+    /// Whether it replaces rows of its memory (since the A100). Source: nvmlDeviceGetRemappedRows.
+    REMAPS_ROWS: bool = "remaps_rows" from "nvml";
+    /// Rows replaced after corrected errors. Source: nvmlDeviceGetRemappedRows.
+    REMAPPED_CORRECTED: u64 = "remapped_corrected" from "nvml";
+    /// Rows replaced after errors that were not corrected. Source: nvmlDeviceGetRemappedRows.
+    REMAPPED_UNCORRECTED: u64 = "remapped_uncorrected" from "nvml";
+    /// Whether rows wait for the next reset to be replaced. Source: nvmlDeviceGetRemappedRows.
+    REMAP_PENDING: bool = "remap_pending" from "nvml";
+    /// Whether replacing a row has failed. Source: nvmlDeviceGetRemappedRows.
+    REMAP_FAILED: bool = "remap_failed" from "nvml";
+    /// Banks of memory with few spare rows left. Source: nvmlDeviceGetRowRemapperHistogram, low.
+    REMAP_BANKS_LOW: u64 = "remap_banks_low" from "nvml";
+    /// Banks of memory with no spare row left. Source: nvmlDeviceGetRowRemapperHistogram, none.
+    REMAP_BANKS_EMPTY: u64 = "remap_banks_empty" from "nvml";
+    /// What the driver asks for, to make it usable again. Source: NVML's field GET_GPU_RECOVERY_ACTION.
+    RECOVERY_ACTION: RecoveryAction = "recovery_action" from "nvml";
+    /// Its performance state, 0 (fastest) to 15. Source: nvmlDeviceGetPerformanceState.
+    PERFORMANCE_STATE: u64 = "performance_state" from "nvml";
+    /// The clock of its multiprocessors now, in MHz. Source: nvmlDeviceGetClockInfo, SM.
+    SM_CLOCK: u64 = "sm_clock" from "nvml";
+    /// The highest clock of its multiprocessors, in MHz. Source: nvmlDeviceGetMaxClockInfo, SM.
+    MAX_SM_CLOCK: u64 = "max_sm_clock" from "nvml";
+    /// The clock of its memory now, in MHz. Source: nvmlDeviceGetClockInfo, MEM.
+    MEMORY_CLOCK: u64 = "memory_clock" from "nvml";
+    /// The highest clock of its memory, in MHz. Source: nvmlDeviceGetMaxClockInfo, MEM.
+    MAX_MEMORY_CLOCK: u64 = "max_memory_clock" from "nvml";
+    /// The clock that programs get, in MHz, where it was set. Source: nvmlDeviceGetApplicationsClock, graphics.
+    APPLICATION_CLOCK: u64 = "application_clock" from "nvml";
+    /// The clock that programs get where none was set, in MHz. Source: nvmlDeviceGetDefaultApplicationsClock, graphics.
+    DEFAULT_APPLICATION_CLOCK: u64 = "default_application_clock" from "nvml";
+    /// Why its clocks are lower now than they can be, by NVML's names: "idle", "application-clocks", "power-cap", "hw-slowdown",
+    /// "sync-boost", "sw-thermal", "hw-thermal", "power-brake", "display-clocks". Source: nvmlDeviceGetCurrentClocksEventReasons.
+    CLOCK_REASONS: Arc<[Arc<str>]> = "clock_reasons" from "nvml";
+    /// Whether the hardware holds its clocks at half or less: too hot, too much power, or told from outside. One of the next two says more.
+    HW_SLOWDOWN: bool = "hw_slowdown" from "nvml";
+    /// Whether the hardware holds its clocks down because it, or its memory, is too hot.
+    HW_THERMAL: bool = "hw_thermal" from "nvml";
+    /// Whether the power supply asks it to hold its clocks down (power brake).
+    POWER_BRAKE: bool = "power_brake" from "nvml";
+    /// Whether the driver holds its clocks down because it, or its memory, is too hot.
+    SW_THERMAL: bool = "sw_thermal" from "nvml";
+    /// Whether its clocks are as low as its power limit demands: normal under load.
+    POWER_CAPPED: bool = "power_capped" from "nvml";
+    /// Whether its clocks are low because nothing runs on it.
+    IDLE: bool = "idle" from "nvml";
+    /// For how long the hardware has held its clocks down for heat, since the driver was loaded. Source: NVML's field 252.
+    HW_THERMAL_TIME: Seconds = "hw_thermal_time" from "nvml";
+    /// For how long the driver has held its clocks down for heat, since the driver was loaded. Source: NVML's field 251.
+    SW_THERMAL_TIME: Seconds = "sw_thermal_time" from "nvml";
+    /// For how long the power supply has held its clocks down, since the driver was loaded. Source: NVML's field 253.
+    POWER_BRAKE_TIME: Seconds = "power_brake_time" from "nvml";
+    /// Its temperature, in degrees Celsius. Source: nvmlDeviceGetTemperature.
+    TEMPERATURE: u64 = "temperature" from "nvml";
+    /// The temperature at which its clocks go down, in degrees Celsius. Source: nvmlDeviceGetTemperatureThreshold, slowdown.
+    SLOWDOWN_TEMPERATURE: u64 = "slowdown_temperature" from "nvml";
+    /// The temperature at which it switches off, in degrees Celsius. Source: nvmlDeviceGetTemperatureThreshold, shutdown.
+    SHUTDOWN_TEMPERATURE: u64 = "shutdown_temperature" from "nvml";
+    /// How many degrees are left until its clocks go down, by its own sensors; 0 where none are. Source: nvmlDeviceGetMarginTemperature, else
+    /// slowdown threshold less temperature.
+    THERMAL_MARGIN: u64 = "thermal_margin" from "nvml";
+    /// The temperature of its memory, in degrees Celsius. Source: NVML's field MEMORY_TEMP.
+    MEMORY_TEMPERATURE: u64 = "memory_temperature" from "nvml";
+    /// The highest temperature at which its memory runs at full clock, in degrees Celsius. Source: nvmlDeviceGetTemperatureThreshold, memory.
+    MAX_MEMORY_TEMPERATURE: u64 = "max_memory_temperature" from "nvml";
+    /// What it draws, in watts. Source: nvmlDeviceGetPowerUsage.
+    POWER: u64 = "power" from "nvml";
+    /// What it may draw, in watts: the least of all limits. Source: nvmlDeviceGetEnforcedPowerLimit.
+    POWER_LIMIT: u64 = "power_limit" from "nvml";
+    /// What it may draw where nobody set another limit, in watts. Source: nvmlDeviceGetPowerManagementDefaultLimit.
+    DEFAULT_POWER_LIMIT: u64 = "default_power_limit" from "nvml";
+    /// The highest generation of its link that it and the slot can. Source: nvmlDeviceGetMaxPcieLinkGeneration.
+    COMMON_LINK_GENERATION: u64 = "common_link_generation" from "nvml";
+    /// Packets that it sent again over PCIe, since it was reset. Source: nvmlDeviceGetPcieReplayCounter.
+    PCIE_REPLAYS: u64 = "pcie_replays" from "nvml";
+    /// Its memory. Source: nvmlDeviceGetMemoryInfo, total.
+    MEMORY: Bytes = "memory" from "nvml";
+    /// The memory in use by programs, what the driver keeps for itself left out; unknown where the driver does not tell them apart.
+    /// Source: nvmlDeviceGetMemoryInfo_v2, used.
+    MEMORY_USED: Bytes = "memory_used" from "nvml";
+    /// The window through which others reach its memory over PCIe. Source: nvmlDeviceGetBAR1MemoryInfo, total.
+    BAR1: Bytes = "bar1" from "nvml";
+    /// How much of the window is taken. Source: nvmlDeviceGetBAR1MemoryInfo, used.
+    BAR1_USED: Bytes = "bar1_used" from "nvml";
+    /// How many processes compute on it; in a container those of the container only. Source: nvmlDeviceGetComputeRunningProcesses.
+    PROCESSES: u64 = "processes" from "nvml";
+    /// How many processes compute on it that belong to nobody who was named: neither NVIDIA's own services (MPS) nor, with --as, the job's
+    /// process or its descendants. Source: nvmlDeviceGetComputeRunningProcesses.
+    FOREIGN_PROCESSES: u64 = "foreign_processes" from "nvml";
+    /// Those processes, each as "4711 python3 (70.3 GiB)".
+    FOREIGN_PROCESS_LIST: Arc<[Arc<str>]> = "foreign_process_list" from "nvml";
+    /// Memory in use though no process uses the GPU; unknown where not all processes can be seen (a container's PID namespace) and for a GPU
+    /// that is divided (MIG). Source: nvmlDeviceGetMemoryInfo_v2, the lists of processes.
+    MEMORY_LEAKED: Bytes = "memory_leaked" from "nvml";
+    /// How many NVLinks it has, in use or not; 0 for a GPU without. Source: nvmlDeviceGetNvLinkState of each.
+    NVLINKS: u64 = "nvlinks" from "nvml";
+    /// How many of its NVLinks are active. Source: nvmlDeviceGetNvLinkState.
+    NVLINKS_ACTIVE: u64 = "nvlinks_active" from "nvml";
+    /// How many of its active NVLinks lead to a switch. Source: nvmlDeviceGetNvLinkRemoteDeviceType.
+    NVLINKS_TO_SWITCH: u64 = "nvlinks_to_switch" from "nvml";
+    /// What became of its registration with the NVLink fabric. Source: nvmlDeviceGetGpuFabricInfoV.
+    FABRIC_STATE: FabricState = "fabric_state" from "nvml";
+    /// How the registration ended, in NVML's words: "success" where well; unknown until it is completed. Source: nvmlDeviceGetGpuFabricInfoV.
+    FABRIC_STATUS: Arc<str> = "fabric_status" from "nvml";
+    /// The clique of the fabric that it is in: GPUs of one clique reach each other. Source: nvmlDeviceGetGpuFabricInfoV, cliqueId.
+    FABRIC_CLIQUE: u64 = "fabric_clique" from "nvml";
+    /// The UUID of the fabric, across nodes (multi-node NVLink); all zeros within one node. Source: nvmlDeviceGetGpuFabricInfoV.
+    FABRIC_CLUSTER: Arc<str> = "fabric_cluster" from "nvml";
+    /// How healthy its fabric is, in one word. Source: nvmlDeviceGetGpuFabricInfoV, healthSummary.
+    FABRIC_HEALTH: FabricHealth = "fabric_health" from "nvml";
+    /// What is wrong with its fabric: "degraded-bandwidth", "route-recovery", "route-unhealthy", "access-timeout-recovery",
+    /// "incorrect-sysguid", "incorrect-chassis", "no-partition", "insufficient-nvlinks"; none where nothing is, or the driver does not say.
+    /// Source: nvmlDeviceGetGpuFabricInfoV, healthMask.
+    FABRIC_PROBLEMS: Arc<[Arc<str>]> = "fabric_problems" from "nvml";
+    /// Whether anything is wrong with its fabric, by its health mask. Source: nvmlDeviceGetGpuFabricInfoV, healthMask.
+    FABRIC_TROUBLED: bool = "fabric_troubled" from "nvml";
+
+    /// Whether CUDA shows it to this process. Source: cuDeviceGetCount, the PCI address of each device.
+    IN_CUDA: bool = "in_cuda" from "cuda";
+    /// Its number in CUDA, as this process counts: by speed, or as CUDA_DEVICE_ORDER and CUDA_VISIBLE_DEVICES say. Source: cuDeviceGet.
+    CUDA_INDEX: u64 = "cuda_index" from "cuda";
+    /// Its compute capability, 90 for 9.0. Source: CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR.
+    COMPUTE_CAPABILITY: u64 = "compute_capability" from "cuda";
+    /// How many copies it can make at the same time. Source: CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT.
+    COPY_ENGINES: u64 = "copy_engines" from "cuda";
+    /// Whether its memory is the host's (Jetson, GB10). Source: CU_DEVICE_ATTRIBUTE_INTEGRATED.
+    INTEGRATED: bool = "integrated" from "cuda";
+    /// Whether it uses the page tables of the CPU: a coherent link, as NVLink-C2C of GH200. Source:
+    /// CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES.
+    COHERENT: bool = "coherent" from "cuda";
+    /// Whether adapters may reach its memory (GPUDirect RDMA). Source: CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED.
+    GPUDIRECT_RDMA: bool = "gpudirect_rdma" from "cuda";
+    /// Whether adapters may reach memory that is mapped piece by piece, as NCCL takes it since 2.19. Source:
+    /// CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED.
+    GPUDIRECT_RDMA_MAPPED: bool = "gpudirect_rdma_mapped" from "cuda";
+    /// Whether its memory can be handed out as a DMA-BUF; false where the driver does not know of it (before release 515).
+    /// Source: CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED.
+    DMA_BUF: bool = "dma_buf" from "cuda";
+    /// Whether NVSwitches add and spread its data by themselves (NVLink SHARP, multicast). Source: CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED.
+    MULTICAST: bool = "multicast" from "cuda";
+    /// Whether copies between it and the host were measured. Source: `rdma-doctor bench p2p`.
+    HOST_COPY_MEASURED: bool = "host_copy_measured" from "p2p";
+    /// Whether a copy between it and the host came with wrong bytes, each byte compared.
+    HOST_COPY_CORRUPT: bool = "host_copy_corrupt" from "p2p";
+    /// Which copies with the host failed, hung or were corrupt, and how; "none" where all are right.
+    HOST_COPY_PROBLEM: Arc<str> = "host_copy_problem" from "p2p";
+    /// Whether a copy between it and the host was refused, or ended with an error or a crash.
+    HOST_COPY_FAILED: bool = "host_copy_failed" from "p2p";
+    /// Whether a copy between it and the host did not end by its deadline.
+    HOST_COPY_HUNG: bool = "host_copy_hung" from "p2p";
+    /// What copies from pinned memory of the host carry, the median of the trials.
+    H2D_BANDWIDTH: BitRate = "h2d_bandwidth" from "p2p";
+    /// What copies to pinned memory of the host carry, the median of the trials.
+    D2H_BANDWIDTH: BitRate = "d2h_bandwidth" from "p2p";
+    /// What copies to and from the host carry together, at the same time.
+    HOST_COPY_BOTH: BitRate = "host_copy_both" from "p2p";
+    /// How far the middle half of the trials of copies with the host lies apart, of the median: the worst direction.
+    HOST_COPY_SPREAD: Percent = "host_copy_spread" from "p2p";
+    /// What the slower direction of copies with the host carries, of what its path over PCIe can.
+    HOST_COPY_OF_PATH: Percent = "host_copy_of_path" from "derive";
+    /// What the slower direction carries, of the faster one.
+    HOST_COPY_BALANCE: Percent = "host_copy_balance" from "derive";
+    /// What copies in both directions at once carry, of the faster direction alone: 200 % where neither slows the other.
+    HOST_COPY_BOTH_GAIN: Percent = "host_copy_both_gain" from "derive";
+    /// What the slower direction of copies with the host carries, of the median of all GPUs with the same vendor and device id.
+    HOST_COPY_OF_PEERS: Percent = "host_copy_of_peers" from "derive";
 }
 
 /// The facts of the function's PCIe link.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::Bytes;
 use super::schema::subject;
+use super::{Bytes, Percent};
 
 subject! {
     /// A process of a running job, named with --as: the limits and the environment that count.
@@ -33,6 +33,26 @@ subject! {
     RDMA_LIMITED: bool = "rdma_limited" from "job";
     /// The RDMA limits of its control group, as rdma.max has them; "none" where nothing is limited.
     RDMA_LIMITS: Arc<str> = "rdma_limits" from "job";
+    /// Its soft limit of processes and threads of its user; unlimited for root, whom the kernel does not hold to it.
+    /// Source: /proc/PID/limits, /proc/PID/status.
+    NPROC: u64 = "nproc" from "job";
+    /// Its soft limit of the stack. Source: /proc/PID/limits.
+    STACK: Bytes = "stack" from "job";
+    /// How many processes and threads its control group, or one above it, may have. Source: pids.max.
+    CGROUP_PIDS: u64 = "cgroup_pids" from "job";
+    /// The share of periods in which its control group, or one above it, used up its CPU time. Source: cpu.stat, nr_throttled of nr_periods.
+    CPU_THROTTLED: Percent = "cpu_throttled" from "job";
+    /// How many processes of its control group the kernel has killed because the group may have no more memory, since the group was
+    /// made. Source: oom_kill in memory.events; version 1: memory.oom_control.
+    OOM_KILLS: u64 = "oom_kills" from "job";
+    /// The NUMA nodes whose memory it may use. Source: /proc/PID/status, Mems_allowed_list.
+    MEMORY_NODES: Arc<[Arc<str>]> = "memory_nodes" from "job";
+    /// Whether one of those NUMA nodes has an RDMA device that is intended for use.
+    MEMORY_NEAR_RDMA: bool = "memory_near_rdma" from "derive";
+    /// Whether a filter of system calls is set on it. Source: /proc/PID/status, Seccomp.
+    SYSCALLS_FILTERED: bool = "syscalls_filtered" from "job";
+    /// Whether it has CAP_SYS_NICE, with which container runtimes let the calls about memory's NUMA nodes pass their filter.
+    SYS_NICE: bool = "sys_nice" from "job";
     /// Whether it is in another network namespace than the doctor. Source: /proc/PID/ns/net.
     OTHER_NETWORK: bool = "other_network" from "job";
     /// Whether it sees /dev/infiniband. Source: /proc/PID/root/dev.

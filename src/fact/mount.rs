@@ -1,4 +1,4 @@
-//! The facts of storage that can use RDMA: a mounted file system, or an NVMe controller on the network.
+//! The facts of storage that can use RDMA: a mounted file system, an NVMe controller on the network, or an iSCSI session.
 
 use std::sync::Arc;
 
@@ -23,18 +23,25 @@ words! {
 }
 
 subject! {
-    /// Storage that can use RDMA: a mounted file system, or an NVMe controller on the network.
+    /// Storage that can use RDMA: a mounted file system, an NVMe controller on the network, or an iSCSI session.
     Mount = "mount" from "storage";
 
-    /// beegfs, lustre, nfs, cifs, gpfs, wekafs or nvme.
+    /// beegfs, lustre, nfs, cifs, gpfs, wekafs, nvme or iscsi.
     KIND: Arc<str> = "kind" from "storage";
     /// How its data travel. Source: NFS and SMB: the mount's options; BeeGFS: /proc/fs/beegfs/*/storage_nodes, meta_nodes; Lustre: the NIDs
-    /// of its connections (osc/*/ost_conn_uuid, mdc/*/mds_conn_uuid); NVMe: sysfs transport.
+    /// of its connections (osc/*/ost_conn_uuid, mdc/*/mds_conn_uuid); NVMe: sysfs transport; iSCSI: proc_name of its SCSI host.
     TRANSPORT: MountTransport = "transport" from "storage";
-    /// Whether something asks for RDMA here. Source: BeeGFS: connUseRDMA; Lustre: an o2ib NID in the mount's source; NFS: /etc/fstab.
+    /// Whether something asks for RDMA here. Source: BeeGFS: connUseRDMA; Lustre: an o2ib NID in the mount's source; NFS: /etc/fstab;
+    /// NVMe over TCP: the module nvme_rdma is loaded.
     RDMA_WANTED: bool = "rdma_wanted" from "storage";
     /// BeeGFS: connections to servers over TCP. Source: /proc/fs/beegfs/*/storage_nodes, meta_nodes.
     TCP_CONNECTIONS: u64 = "tcp_connections" from "storage";
+    /// BeeGFS: of those, the ones to storage servers. Source: /proc/fs/beegfs/*/storage_nodes.
+    STORAGE_TCP: u64 = "storage_tcp" from "storage";
+    /// BeeGFS: of those, the ones to metadata servers. Source: /proc/fs/beegfs/*/meta_nodes.
+    META_TCP: u64 = "meta_tcp" from "storage";
+    /// BeeGFS: of those, the ones to addresses that the list connTcpOnlyFilterFile does not keep on TCP.
+    TCP_UNASKED: u64 = "tcp_unasked" from "storage";
     /// BeeGFS: connections to servers over RDMA. Source: as tcp_connections.
     RDMA_CONNECTIONS: u64 = "rdma_connections" from "storage";
     /// BeeGFS: servers that are reached by another of their interfaces than the preferred one. Source: `[fallback route]` in the same files.
@@ -45,8 +52,41 @@ subject! {
     BUFFER_OF_PAGES: bool = "buffer_of_pages" from "storage";
     /// BeeGFS: number of RDMA buffers of a connection. Source: connRDMABufNum in /proc/fs/beegfs/*/config.
     BUFFERS: u64 = "buffers" from "storage";
+    /// BeeGFS: the memory that an RDMA connection's buffers take on either side: twice connRDMABufSize x connRDMABufNum.
+    CONNECTION_MEMORY: Bytes = "connection_memory" from "storage";
+    /// BeeGFS: the largest piece of memory that a buffer needs at once. Source: connRDMAFragmentSize in /proc/fs/beegfs/*/config; the whole
+    /// buffer where it is 0, or the client older than it.
+    BUFFER_PIECE: Bytes = "buffer_piece" from "storage";
+    /// BeeGFS: whether all files are there that the client's configuration names: connInterfacesFile, connRDMAInterfacesFile,
+    /// connNetFilterFile, connTcpOnlyFilterFile.
+    LISTS_THERE: bool = "lists_there" from "storage";
+    /// BeeGFS: the files that the client's configuration names and that are not there.
+    LISTS_ABSENT: Arc<[Arc<str>]> = "lists_absent" from "storage";
+    /// BeeGFS: the interfaces that connInterfacesFile names, the preferred one first; none where it limits nothing.
+    INTERFACES: Arc<[Arc<str>]> = "interfaces" from "storage";
+    /// BeeGFS: the interfaces that connRDMAInterfacesFile names; none where it limits nothing.
+    RDMA_INTERFACES: Arc<[Arc<str>]> = "rdma_interfaces" from "storage";
+    /// BeeGFS: whether connInterfacesFile names interfaces at all.
+    INTERFACES_NAMED: bool = "interfaces_named" from "derive";
+    /// BeeGFS: whether one of the interfaces that connInterfacesFile names is there, running, and has an address.
+    INTERFACE_USABLE: bool = "interface_usable" from "derive";
+    /// BeeGFS: whether an interface that connInterfacesFile names is there and not running.
+    INTERFACE_DOWN: bool = "interface_down" from "derive";
+    /// BeeGFS: the interfaces that connInterfacesFile names and that cannot be used, each with the reason.
+    INTERFACES_UNUSABLE: Arc<[Arc<str>]> = "interfaces_unusable" from "derive";
+    /// BeeGFS: whether connRDMAInterfacesFile names interfaces at all.
+    RDMA_INTERFACES_NAMED: bool = "rdma_interfaces_named" from "derive";
+    /// BeeGFS: whether one of the interfaces that connRDMAInterfacesFile names belongs to an RDMA device.
+    RDMA_INTERFACE_USABLE: bool = "rdma_interface_usable" from "derive";
+    /// Lustre: whether LNet has an interface over RDMA that is up. Source: /sys/kernel/debug/lnet/nis.
+    LNET_RDMA: bool = "lnet_rdma" from "storage";
+    /// Lustre: whether one of LNet's interfaces over RDMA is down. Source: /sys/kernel/debug/lnet/nis.
+    LNET_DOWN: bool = "lnet_down" from "storage";
+    /// Lustre: LNet's interfaces over RDMA that are down, by their NIDs.
+    LNETS_DOWN: Arc<[Arc<str>]> = "lnets_down" from "storage";
     /// NFS: the smaller of the sizes of a read and of a write. Source: rsize, wsize of the mount.
     IO_SIZE: Bytes = "io_size" from "storage";
-    /// NVMe: the state of the controller: live, connecting, resetting, deleting. Source: /sys/class/nvme/*/state.
+    /// NVMe: the state of the controller: live, connecting, resetting, deleting. Source: /sys/class/nvme/*/state. iSCSI: the state of the
+    /// session: LOGGED_IN, FAILED, FREE. Source: /sys/class/iscsi_session/*/state.
     STATE: Arc<str> = "state" from "storage";
 }

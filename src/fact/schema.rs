@@ -31,12 +31,14 @@ pub enum Subject {
     Bond,
     /// The RoCE traffic of a port, from its traffic class to the switch: a chain that is closed or broken.
     Traffic,
-    /// A GPU, as the PCI bus has it.
+    /// A GPU, as the PCI bus has it, or NVML.
     Gpu,
     /// A GPU and an RDMA-capable PCI function of the same node.
     GpuNic,
     /// Two GPUs of a node.
     GpuPair,
+    /// An NVLink of a GPU.
+    Nvlink,
     /// A PCIe link on the path of a GPU or of an RDMA function: a function and the port above it.
     Hop,
     /// A PCIe bridge on the path of a GPU or of an RDMA function.
@@ -61,11 +63,25 @@ pub enum Subject {
     Setting,
     /// A mounted file system that can use RDMA.
     Mount,
+    /// A run of NCCL in a log.
+    Run,
+    /// A host of a run, as the log names it.
+    Host,
+    /// A rank of a run.
+    Rank,
+    /// Channels from one rank to another.
+    Channel,
+    /// A port of an RDMA device that NCCL lists as usable.
+    Hca,
+    /// A variable that the log shows in effect.
+    Env,
+    /// An event in the log.
+    Event,
 }
 
 impl Subject {
     /// All subjects, in the order of the schema.
-    pub const ALL: [Subject; 27] = [
+    pub const ALL: [Subject; 35] = [
         Subject::Cluster,
         Subject::Node,
         Subject::Function,
@@ -81,6 +97,7 @@ impl Subject {
         Subject::Gpu,
         Subject::GpuNic,
         Subject::GpuPair,
+        Subject::Nvlink,
         Subject::Hop,
         Subject::Bridge,
         Subject::Flow,
@@ -93,6 +110,13 @@ impl Subject {
         Subject::Selection,
         Subject::Setting,
         Subject::Mount,
+        Subject::Run,
+        Subject::Host,
+        Subject::Rank,
+        Subject::Channel,
+        Subject::Hca,
+        Subject::Env,
+        Subject::Event,
     ];
 
     /// What the subject is, its facts, and the probe that knows which there are.
@@ -113,6 +137,7 @@ impl Subject {
             Subject::Gpu => &super::gpu::SCHEMA,
             Subject::GpuNic => &super::gpu_nic::SCHEMA,
             Subject::GpuPair => &super::gpu_pair::SCHEMA,
+            Subject::Nvlink => &super::nvlink::SCHEMA,
             Subject::Hop => &super::hop::SCHEMA,
             Subject::Bridge => &super::bridge::SCHEMA,
             Subject::Flow => &super::flow::SCHEMA,
@@ -125,6 +150,13 @@ impl Subject {
             Subject::Selection => &super::selection::SCHEMA,
             Subject::Setting => &super::setting::SCHEMA,
             Subject::Mount => &super::mount::SCHEMA,
+            Subject::Run => &super::run::SCHEMA,
+            Subject::Host => &super::host::SCHEMA,
+            Subject::Rank => &super::rank::SCHEMA,
+            Subject::Channel => &super::channel::SCHEMA,
+            Subject::Hca => &super::hca::SCHEMA,
+            Subject::Env => &super::env::SCHEMA,
+            Subject::Event => &super::event::SCHEMA,
         }
     }
 
@@ -142,10 +174,14 @@ impl Subject {
     pub fn parent(self) -> Option<Subject> {
         Some(match self {
             Subject::Cluster => return None,
-            Subject::Node => Subject::Cluster,
+            Subject::Node | Subject::Run => Subject::Cluster,
+            Subject::Host => Subject::Run,
+            Subject::Rank | Subject::Channel | Subject::Hca | Subject::Env | Subject::Event => {
+                Subject::Host
+            }
             Subject::Port => Subject::Device,
             Subject::Gid | Subject::Counter | Subject::Traffic => Subject::Port,
-            Subject::GpuNic => Subject::Gpu,
+            Subject::GpuNic | Subject::Nvlink => Subject::Gpu,
             _ => Subject::Node,
         })
     }
@@ -295,7 +331,9 @@ mod tests {
                 );
                 for probe in [fact.probe, schema.probe] {
                     assert!(
-                        probe == "derive" || crate::probe::PROBES.iter().any(|p| p.name == probe),
+                        probe == "derive"
+                            || probe == crate::probe::nccl_log::NAME
+                            || crate::probe::PROBES.iter().any(|p| p.name == probe),
                         "{}.{}: no probe {probe}",
                         schema.name,
                         fact.name

@@ -16,6 +16,8 @@ subject! {
     EXCLUDES: bool = "excludes" from "derive";
     /// How many RDMA ports, or interfaces, it names, whatever their state.
     MATCHES: u64 = "matches" from "derive";
+    /// The RDMA ports or interfaces that it names by their whole name: mlx5_1 names mlx5_1, and not mlx5_10.
+    NAMED: Arc<[Arc<str>]> = "named" from "derive";
     /// The RDMA ports or interfaces that it names.
     MATCHED: Arc<[Arc<str>]> = "matched" from "derive";
     /// The name of this node that is nearest to it; "none" where none is near.

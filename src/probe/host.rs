@@ -1,6 +1,7 @@
 //! The machine, and what limits a process on it.
 
 pub(super) mod cgroup;
+mod hypervisor;
 pub(super) mod parse;
 #[cfg(test)]
 mod tests;
@@ -35,7 +36,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     facts.set(node, node::KERNEL, kernel.and_then(parse::filled));
     facts.set(node, node::OS, os(ask));
     facts.set(node, node::UPTIME, ask.parse("/proc/uptime", parse::uptime));
-    facts.set(node, node::VIRTUAL, is_virtual(ask));
+    facts.set(node, node::VIRTUAL, hypervisor::is_guest(ask));
     facts.set(
         node,
         node::MEMORY,
@@ -73,19 +74,6 @@ fn os(ask: &Ask<'_>) -> Fact<Arc<str>> {
                 Fact::Unknown(_) => Fact::Unknown(gap),
                 known => known,
             }
-        }
-        fact => fact,
-    }
-}
-
-/// The CPU's hypervisor feature: from the list of features by number, which is short, else from /proc/cpuinfo.
-fn is_virtual(ask: &Ask<'_>) -> Fact<bool> {
-    match ask.parse(
-        "/sys/devices/system/cpu/modalias",
-        parse::hypervisor_of_modalias,
-    ) {
-        Fact::Unknown(gap) if matches!(gap.why, crate::fact::Why::Refused(_)) => {
-            ask.parse("/proc/cpuinfo", parse::hypervisor_of_cpuinfo)
         }
         fact => fact,
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Ask, BUDGET, Probe, cpu_list, host};
+use super::{Ask, BUDGET, Probe, cpu_list, host, tuning};
 use crate::fact::{Bytes, Fact, Facts, Gap, Id, Membership, Presence, Subject, job as fact};
 use crate::source::Question;
 
@@ -22,6 +22,8 @@ pub const PROBE: Probe = Probe {
 
 /// CAP_IPC_LOCK (`include/uapi/linux/capability.h`).
 const IPC_LOCK: u32 = 14;
+/// CAP_SYS_NICE.
+const SYS_NICE: u32 = 23;
 /// The inode number of the kernel's first user namespace (`include/linux/proc_ns.h`).
 const FIRST_USER: &str = "user:[4026531837]";
 /// The variables that are compared with the shell's.
@@ -70,10 +72,23 @@ fn limits(ask: &Ask<'_>, facts: &mut Facts, id: Id, place: &str) {
         .clone()
         .and_then(|text| host::parse::soft_limit(&text, "Max locked memory"))
         .map(Bytes);
-    let nofile = limits.and_then(|text| host::parse::soft_limit(&text, "Max open files"));
-    facts.set(id, fact::NOFILE, nofile);
+    let limit = |name: &'static str| {
+        let limits = limits.clone();
+        limits.and_then(|text| host::parse::soft_limit(&text, name))
+    };
+    facts.set(id, fact::NOFILE, limit("Max open files"));
+    facts.set(id, fact::STACK, limit("Max stack size").map(Bytes));
 
     let status = ask.text(format!("{place}/status"));
+    // The kernel does not hold root to it.
+    let user = status.clone();
+    let nproc = match user.and_then(|text| tuning::parse::user(&text)) {
+        Fact::Known(0, origin) => Fact::Known(u64::MAX, origin),
+        Fact::Known(..) => limit("Max processes"),
+        Fact::Unknown(gap) => Fact::Unknown(gap),
+    };
+    facts.set(id, fact::NPROC, nproc);
+    numa_calls(facts, id, &status);
     let capable = status
         .clone()
         .and_then(|text| host::parse::effective_capabilities(&text))
@@ -95,6 +110,15 @@ fn limits(ask: &Ask<'_>, facts: &mut Facts, id: Id, place: &str) {
     facts.set(id, fact::MEMLOCK, memlock);
     facts.set(id, fact::MEMLOCK_BINDS, binds);
 
+    let memory = status.clone().and_then(|text| {
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix("Mems_allowed_list:"));
+        cpu_list::parse(line.ok_or("it has no Mems_allowed_list")?)
+    });
+    let memory = memory.map(|nodes| nodes.iter().map(|n| Arc::from(n.to_string())).collect());
+    facts.set(id, fact::MEMORY_NODES, memory);
+
     let cpus = status.and_then(|text| {
         let line = text
             .lines()
@@ -105,6 +129,10 @@ fn limits(ask: &Ask<'_>, facts: &mut Facts, id: Id, place: &str) {
     facts.set(id, fact::NUMA_NODES, numa_nodes(ask, cpus));
 
     let cgroup = ask.text_if_any(format!("{place}/cgroup"));
+    let (pids, throttled) = tuning::cgroup::limits(ask, &cgroup);
+    facts.set(id, fact::CGROUP_PIDS, pids);
+    facts.set(id, fact::CPU_THROTTLED, throttled);
+    facts.set(id, fact::OOM_KILLS, tuning::cgroup::killed(ask, &cgroup));
     let limits = host::cgroup::rdma_limits(ask, cgroup);
     let limited = limits.clone().map(|found| !found.is_empty());
     facts.set(id, fact::RDMA_LIMITED, limited);
@@ -113,6 +141,21 @@ fn limits(ask: &Ask<'_>, facts: &mut Facts, id: Id, place: &str) {
         false => found.join("; ").into(),
     });
     facts.set(id, fact::RDMA_LIMITS, limits);
+}
+
+/// Whether a filter of system calls may keep those from it that say and choose where memory lies.
+fn numa_calls(facts: &mut Facts, id: Id, status: &Fact<Arc<str>>) {
+    // SECCOMP_MODE_FILTER (`include/uapi/linux/seccomp.h`). A kernel without seccomp has no such line.
+    let filtered = status.clone().map(|text| {
+        let mut lines = text.lines();
+        lines.any(|line| line.strip_prefix("Seccomp:").map(str::trim) == Some("2"))
+    });
+    let nice = status
+        .clone()
+        .and_then(|text| host::parse::effective_capabilities(&text))
+        .map(|set| set >> SYS_NICE & 1 == 1);
+    facts.set(id, fact::SYSCALLS_FILTERED, filtered);
+    facts.set(id, fact::SYS_NICE, nice);
 }
 
 /// The NUMA nodes that have one of these CPUs.
@@ -272,8 +315,18 @@ mod tests {
             &[
                 NAMED,
                 COMM,
-                r#"{"q":{"read":"/proc/42/limits"},"text":"Max locked memory         65536                65536                bytes     \nMax open files            256                  524288               files     \n"}"#,
-                r#"{"q":{"read":"/proc/42/status"},"text":"CapEff:\t0000000000000000\nCpus_allowed_list:\t2-3\n"}"#,
+                r#"{"q":{"read":"/proc/42/limits"},"text":"Max locked memory         65536                65536                bytes     \nMax open files            256                  524288               files     \nMax stack size            unlimited            unlimited            bytes     \nMax processes             4096                 8192                 processes \n"}"#,
+                r#"{"q":{"read":"/proc/42/status"},"text":"Uid:\t1000\t1000\t1000\t1000\nCapEff:\t0000000000000000\nSeccomp:\t2\nSeccomp_filters:\t1\nCpus_allowed_list:\t2-3\nMems_allowed_list:\t0\n"}"#,
+                r#"{"q":{"read":"/proc/42/cgroup"},"text":"0::/job/step\n"}"#,
+                r#"{"q":{"read":"/sys/fs/cgroup/job/step/pids.max"},"text":"512\n"}"#,
+                r#"{"q":{"read":"/sys/fs/cgroup/job/pids.max"},"text":"max\n"}"#,
+                r#"{"q":{"read":"/sys/fs/cgroup/pids.max"},"errno":"ENOENT"}"#,
+                r#"{"q":{"list":"/sys/fs/cgroup"},"names":["cgroup.controllers","job"]}"#,
+                r#"{"q":{"read":"/sys/fs/cgroup/job/step/cpu.max"},"text":"400000 100000\n"}"#,
+                r#"{"q":{"read":"/sys/fs/cgroup/job/step/cpu.stat"},"text":"usage_usec 1\nnr_periods 1000\nnr_throttled 250\nthrottled_usec 9\n"}"#,
+                r#"{"q":{"read":"/sys/fs/cgroup/job/cpu.max"},"text":"max 100000\n"}"#,
+                r#"{"q":{"read":"/sys/fs/cgroup/cpu.max"},"errno":"ENOENT"}"#,
+                r#"{"q":{"read":"/sys/fs/cgroup/job/step/memory.events"},"text":"low 0\nhigh 0\nmax 12\noom 2\noom_kill 2\noom_group_kill 0\n"}"#,
                 r#"{"q":{"read":"/sys/devices/system/node/online"},"text":"0-1\n"}"#,
                 r#"{"q":{"read":"/sys/devices/system/node/node0/cpulist"},"text":"0-1\n"}"#,
                 r#"{"q":{"read":"/sys/devices/system/node/node1/cpulist"},"text":"2-3\n"}"#,
@@ -302,13 +355,22 @@ mod tests {
         assert_eq!(count(fact::OPEN_FILES), Some(9));
         assert_eq!(count(fact::NCCL_COPIES), Some(2));
         assert_eq!(count(fact::RANKS), Some(16));
+        assert_eq!(count(fact::NPROC), Some(4096));
+        assert_eq!(count(fact::CGROUP_PIDS), Some(512));
+        assert_eq!(count(fact::OOM_KILLS), Some(2));
+        assert_eq!(bytes(fact::STACK), Some(Bytes::UNLIMITED));
+        let share = known(&facts, Subject::Job, name, fact::CPU_THROTTLED);
+        assert_eq!(share, Some(crate::fact::Percent(25.0)));
         let holds = |key| known(&facts, Subject::Job, name, key);
         assert_eq!(holds(fact::MEMLOCK_BINDS), Some(true));
         assert_eq!(holds(fact::OTHER_NETWORK), Some(true));
         assert_eq!(holds(fact::DEV_INFINIBAND), Some(false));
         assert_eq!(holds(fact::HAS_VARIABLES), Some(false));
+        assert_eq!(holds(fact::SYSCALLS_FILTERED), Some(true));
+        assert_eq!(holds(fact::SYS_NICE), Some(false));
         let texts = |key| known(&facts, Subject::Job, name, key).map(|t: Texts| t.join(" "));
         assert_eq!(texts(fact::NUMA_NODES).as_deref(), Some("1"));
+        assert_eq!(texts(fact::MEMORY_NODES).as_deref(), Some("0"));
         assert_eq!(texts(fact::LOST_VARIABLES).as_deref(), Some("NCCL_IB_HCA"));
     }
 

@@ -6,7 +6,6 @@
 mod conf;
 #[cfg(test)]
 mod tests;
-pub mod version;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,11 +14,11 @@ use std::time::Duration;
 use serde_json::Value as Json;
 
 use super::{Ask, Probe};
+use crate::fact::nccl_version::{KINDS, Version};
 use crate::fact::variable::{self, Mangled};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, Why, node};
 use crate::source::{Answer, Errno, Question, Refusal};
 use conf::Line;
-use version::Version;
 
 /// The probe.
 pub const PROBE: Probe = Probe {
@@ -184,8 +183,8 @@ fn user_file(
     match version {
         Fact::Known(version, _) => Fact::Known(by(*version), origin),
         Fact::Unknown(gap) => {
-            let first = by(version::KINDS[0]);
-            match version::KINDS.iter().all(|kind| by(*kind) == first) {
+            let first = by(KINDS[0]);
+            match KINDS.iter().all(|kind| by(*kind) == first) {
                 true => Fact::Known(first, origin),
                 false => Fact::Unknown(gap.clone()),
             }
@@ -366,7 +365,11 @@ fn variables(facts: &mut Facts, node: Id, layers: &[Layer], version: &Fact<Versi
         let Some((place, written, of_file)) = winner else {
             continue;
         };
-        let origin = Origin::derived(&*place);
+        // The question names every variable there is; the evidence is this one.
+        let origin = match of_file {
+            true => Origin::derived(&*place),
+            false => Origin::derived(format!("environment {name}")),
+        };
         let value = match (earlier, written.strip_suffix('\r')) {
             (Some(gap), _) => Fact::Unknown(gap.clone()),
             (None, Some(stripped)) if of_file => match version {

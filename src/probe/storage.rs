@@ -1,16 +1,18 @@
 //! Storage that can use RDMA. Only files of the kernel's and of the system's are asked: a server that does not answer must not
 //! hold up whoever looks at its mount, so the mount itself is never touched.
 
+mod beegfs;
+mod fabric;
 mod parse;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
-use self::parse::{Connections, Mount};
+use self::parse::Mount;
 use super::{Ask, BUDGET, Probe};
-use crate::fact::mount::{self, MountTransport};
-use crate::fact::{Bytes, Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, Why};
+use crate::fact::mount;
+use crate::fact::{Bytes, Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject};
 
 /// The probe.
 pub const PROBE: Probe = Probe {
@@ -19,9 +21,6 @@ pub const PROBE: Probe = Probe {
     budget: BUDGET,
     run,
 };
-
-const BEEGFS: &str = "/proc/fs/beegfs";
-const NVME: &str = "/sys/class/nvme";
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let mut open: Option<Gap> = None;
@@ -41,14 +40,17 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
                 }
             }
             nfs(ask, facts, node, &mounts, &origin);
-            beegfs(ask, facts, node, &mounts);
+            beegfs::establish(ask, facts, node, &mounts);
             lustre(ask, facts, node, &mounts, &origin);
         }
         Fact::Unknown(gap) => open = Some(gap),
     }
-    nvme(ask, facts, node, &mut open);
+    fabric::nvme(ask, facts, node, &mut open);
+    fabric::iscsi(ask, facts, node, &mut open);
     let members = match open {
-        None => Membership::Known(Origin::derived("the mounts and the NVMe controllers")),
+        None => Membership::Known(Origin::derived(
+            "the mounts, the NVMe controllers and the iSCSI sessions",
+        )),
         Some(gap) => Membership::Unknown(gap),
     };
     facts.set_members(Subject::Mount, node, members);
@@ -82,69 +84,6 @@ fn nfs(ask: &Ask<'_>, facts: &mut Facts, node: Id, mounts: &[Mount], origin: &Or
     }
 }
 
-fn beegfs(ask: &Ask<'_>, facts: &mut Facts, node: Id, mounts: &[Mount]) {
-    let mounts: Vec<&Mount> = mounts.iter().filter(|m| m.kind == "beegfs").collect();
-    if mounts.is_empty() {
-        return;
-    }
-    let clients = ask.names(BEEGFS);
-    let clients: Vec<(Fact<Arc<str>>, String)> = match &clients {
-        Fact::Known(names, _) => names
-            .iter()
-            .map(|name| {
-                let dir = format!("{BEEGFS}/{name}");
-                (ask.text(format!("{dir}/config")), dir)
-            })
-            .collect(),
-        Fact::Unknown(_) => Vec::new(),
-    };
-    for mount in &mounts {
-        let id = at(facts, node, mount);
-        // One mount, one client; else the configuration's file tells which is whose.
-        let file = mount.option("cfgFile");
-        let client = match (&clients[..], &mounts[..]) {
-            ([one], [_]) => Some(one),
-            _ => clients.iter().find(|(config, _)| {
-                let named = config.known().map(|c| parse::beegfs_value(c, "cfgFile"));
-                matches!((named, file), (Some(Ok(named)), Some(file)) if named == file)
-            }),
-        };
-        let Some((config, dir)) = client else {
-            continue;
-        };
-        let value = |name: &'static str| {
-            let config = config.clone();
-            config.and_then(move |text| parse::beegfs_value(&text, name).map(str::to_owned))
-        };
-        let number = |name| value(name).and_then(|text| super::whole_number(&text));
-        let wanted = value("connUseRDMA");
-        facts.set(
-            id,
-            mount::RDMA_WANTED,
-            wanted.map(|v| v == "1" || v == "true"),
-        );
-        let size = number("connRDMABufSize");
-        facts.set(id, mount::BUFFER_SIZE, size.clone().map(Bytes));
-        let pages = size.map(|size| size > 0 && size.is_multiple_of(4096));
-        facts.set(id, mount::BUFFER_OF_PAGES, pages);
-        facts.set(id, mount::BUFFERS, number("connRDMABufNum"));
-        let both = ["storage_nodes", "meta_nodes"]
-            .map(|list| ask.parse(format!("{dir}/{list}"), parse::connections));
-        let sum = match both {
-            [Fact::Known(a, origin), Fact::Known(b, _)] => Fact::Known(a.add(b), origin),
-            [Fact::Unknown(gap), _] | [_, Fact::Unknown(gap)] => Fact::Unknown(gap),
-        };
-        facts.set(
-            id,
-            mount::TRANSPORT,
-            sum.clone().map(Connections::transport),
-        );
-        facts.set(id, mount::TCP_CONNECTIONS, sum.clone().map(|c| c.tcp));
-        facts.set(id, mount::RDMA_CONNECTIONS, sum.clone().map(|c| c.rdma));
-        facts.set(id, mount::FALLBACK_ROUTES, sum.map(|c| c.fallback_routes));
-    }
-}
-
 fn lustre(ask: &Ask<'_>, facts: &mut Facts, node: Id, mounts: &[Mount], origin: &Origin) {
     let mounts: Vec<&Mount> = mounts.iter().filter(|m| m.kind == "lustre").collect();
     if mounts.is_empty() {
@@ -165,8 +104,18 @@ fn lustre(ask: &Ask<'_>, facts: &mut Facts, node: Id, mounts: &[Mount], origin: 
             Fact::Unknown(missing) => gap = Some(missing),
         }
     }
+    let interfaces = lnet(ask);
     for mount in mounts {
         let id = at(facts, node, mount);
+        let down = interfaces.clone().map(|all| {
+            let down = all.iter().filter(|(_, up)| !up);
+            down.map(|(nid, _)| Arc::clone(nid)).collect::<Arc<[_]>>()
+        });
+        let any_down = down.clone().map(|down| !down.is_empty());
+        facts.set(id, mount::LNET_DOWN, any_down);
+        facts.set(id, mount::LNETS_DOWN, down);
+        let up = interfaces.clone().map(|all| all.iter().any(|(_, up)| *up));
+        facts.set(id, mount::LNET_RDMA, up);
         let wanted = parse::has_o2ib(&mount.source);
         facts.set(id, mount::RDMA_WANTED, Fact::Known(wanted, origin.clone()));
         let name = mount.source.rsplit(":/").next().unwrap_or("");
@@ -185,47 +134,20 @@ fn lustre(ask: &Ask<'_>, facts: &mut Facts, node: Id, mounts: &[Mount], origin: 
         let transport = match open {
             Some(gap) => Fact::Unknown(gap),
             None => {
-                let sum = Connections {
-                    tcp,
-                    rdma,
-                    fallback_routes: 0,
-                };
-                Fact::derived(sum.transport(), "the NIDs of the mount's connections")
+                let transport = parse::transport_of(tcp, rdma);
+                Fact::derived(transport, "the NIDs of the mount's connections")
             }
         };
         facts.set(id, mount::TRANSPORT, transport);
     }
 }
 
-/// NVMe controllers that are reached over the network; those on PCIe are no matter of RDMA.
-fn nvme(ask: &Ask<'_>, facts: &mut Facts, node: Id, open: &mut Option<Gap>) {
-    let names = match ask.names_if_any(NVME) {
-        Presence::Present(names, _) => names,
-        Presence::Absent(_) => return,
-        Presence::Unknown(gap) => {
-            open.get_or_insert(gap);
-            return;
-        }
+/// LNet's interfaces over RDMA, and whether each is up. Before version 2.8 the list was a sysctl.
+fn lnet(ask: &Ask<'_>) -> Fact<Vec<(Arc<str>, bool)>> {
+    let text = match ask.text_if_any("/sys/kernel/debug/lnet/nis") {
+        Presence::Present(text, origin) => Fact::Known(text, origin),
+        Presence::Absent(_) => ask.text("/proc/sys/lnet/nis"),
+        Presence::Unknown(gap) => Fact::Unknown(gap),
     };
-    for name in names.iter() {
-        let transport = match ask.text(format!("{NVME}/{name}/transport")) {
-            Fact::Known(text, origin) => match &*text {
-                "rdma" => Fact::Known(MountTransport::Rdma, origin),
-                "tcp" => Fact::Known(MountTransport::Tcp, origin),
-                "pcie" | "fc" | "loop" | "apple-nvme" => continue,
-                other => Fact::Unknown(Gap {
-                    why: Why::NotUnderstood(format!("transport {other:?}").into()),
-                    origin,
-                }),
-            },
-            Fact::Unknown(gap) => {
-                open.get_or_insert(gap);
-                continue;
-            }
-        };
-        let id = facts.instance(Subject::Mount, node, name);
-        facts.set(id, mount::KIND, Fact::derived("nvme".into(), NVME));
-        facts.set(id, mount::TRANSPORT, transport);
-        facts.set(id, mount::STATE, ask.text(format!("{NVME}/{name}/state")));
-    }
+    text.and_then(|text| parse::rdma_interfaces(&text))
 }

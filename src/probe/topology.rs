@@ -125,10 +125,19 @@ fn forbidden_memory(
 
 /// How many tasks the launcher started here: the most that one of its variables says.
 fn launched(environment: &Fact<Arc<serde_json::Value>>) -> Fact<u64> {
-    environment.clone().map(|all| {
-        let said = TASKS.iter().filter_map(|name| all.get(*name)?.as_str());
-        said.filter_map(parse::tasks).max().unwrap_or(1)
-    })
+    let all = match environment {
+        Fact::Known(all, _) => all,
+        Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
+    };
+    let said = TASKS.iter().filter_map(|name| {
+        let tasks = parse::tasks(all.get(*name)?.as_str()?)?;
+        Some((tasks, *name))
+    });
+    // The question names every variable there is; the evidence is the one that decides.
+    match said.max() {
+        Some((tasks, name)) => Fact::derived(tasks, format!("environment {name}")),
+        None => Fact::derived(1, "environment without LOCAL_WORLD_SIZE and the like"),
+    }
 }
 
 /// How many GPUs this process is to use.
@@ -141,9 +150,9 @@ fn visible(ask: &Ask<'_>, variable: Fact<Option<Arc<str>>>) -> Fact<u64> {
         names.iter().filter(is_gpu).count() as u64
     });
     match variable {
-        Fact::Known(Some(list), origin) => {
+        Fact::Known(Some(list), _) => {
             let entries = list.split(',').filter(|entry| !entry.trim().is_empty());
-            Fact::Known(entries.count() as u64, origin)
+            Fact::derived(entries.count() as u64, format!("environment {VISIBLE}"))
         }
         Fact::Known(None, _) => files,
         Fact::Unknown(gap) => Fact::Unknown(gap),

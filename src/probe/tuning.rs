@@ -1,10 +1,10 @@
 //! Settings of CPU, memory and kernel.
 
-mod cgroup;
+pub(super) mod cgroup;
 mod frequency;
 mod idle;
 mod numa;
-mod parse;
+pub(super) mod parse;
 #[cfg(test)]
 mod tests;
 

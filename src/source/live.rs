@@ -2,7 +2,10 @@
 //!
 //! Runs inside a probe's child process: whatever hangs or crashes here costs replies, never the doctor.
 
+pub mod apart;
 pub mod command;
+mod confine;
+pub mod cuda;
 pub mod daemons;
 pub mod dcb;
 pub mod ethtool;
@@ -13,6 +16,7 @@ pub mod kernel_log;
 pub mod latency;
 mod nccl;
 pub mod netlink;
+pub mod nvml;
 pub mod processes;
 pub mod routes;
 pub mod timex;
@@ -39,6 +43,7 @@ pub struct Live {
     job: Option<u32>,
     root: Option<files::Root>,
     nccl: Option<String>,
+    bench: bool,
 }
 
 impl Live {
@@ -51,6 +56,7 @@ impl Live {
             job,
             root: None,
             nccl: None,
+            bench: false,
         }
     }
 
@@ -62,7 +68,16 @@ impl Live {
             job: None,
             root: Some(files::Root::open(root)?),
             nccl: None,
+            bench: false,
         })
+    }
+
+    /// The machine, with leave to measure: a person asked for a benchmark.
+    pub fn benchmark(started_ns: u64) -> Self {
+        Live {
+            bench: true,
+            ..Live::machine(started_ns, None, None)
+        }
     }
 
     /// The same, with the NCCL library, or its version, that a person named.
@@ -113,6 +128,14 @@ impl Live {
                 nccl::ask(call, self.nccl.as_deref())
             }
             Question::Call(call) if call.name.starts_with("ibv_") => verbs::ask(call),
+            Question::Call(call) if call.name.starts_with("nvml_") => nvml::ask(call),
+            Question::Call(call) if call.name.starts_with("cuD") || &*call.name == "cuInit" => {
+                cuda::ask(call)
+            }
+            Question::Bench(call) if self.bench && &*call.name == "p2p" => cuda::copy(call),
+            Question::Bench(_) => Err(Refusal::NotAsked(
+                "it is measured by rdma-doctor bench only".into(),
+            )),
             Question::Call(call) if &*call.name == "running_commands" => daemons::running(call),
             Question::Call(call) if &*call.name == "cpu_dma_latency" => latency::wanted(),
             Question::Call(call) if &*call.name == "home_file" => home::file(call),

@@ -3,11 +3,17 @@
 //! A hung driver, a crashed vendor library or a read stuck in the kernel costs replies; it cannot hang or kill the doctor.
 //! Each child runs in a process group of its own, is killed with it when it was
 //! silent for longer than its budget or when the deadline is reached, and ends by itself when the parent is gone.
+//!
+//! To start a process costs more than most probes do. So a child that only read files, or whose tree holds nothing else, says
+//! [`DONE`] and is told the next probe's name on its standard input; one that called a library or ran a command ends
+//! with its probe, and so leaves nothing behind.
 
+use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -47,12 +53,17 @@ pub enum Progress<'a> {
     Done,
 }
 
+/// What a child writes in place of a recording's line when its probe has ended well and it can run another.
+const DONE: &str = "done";
+
 enum Event {
     Line(usize, Box<Line>),
+    Done(usize),
     Closed(usize),
 }
 
 struct Running {
+    /// The probe that it runs, or ran last.
     name: &'static str,
     child: Option<Child>,
     budget: Duration,
@@ -93,7 +104,7 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
     });
     let (events, inbox) = mpsc::channel();
     let mut running: Vec<Running> = Vec::with_capacity(plan.probes.len());
-    let mut waiting = plan.probes.iter();
+    let mut waiting: VecDeque<(&'static str, Duration)> = plan.probes.iter().copied().collect();
     // More at once than there are processors to run them would only make each look hung.
     let at_once = 2 * std::thread::available_parallelism()
         .map_or(2, usize::from)
@@ -103,10 +114,10 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
     let mut shown = false;
     loop {
         while running.iter().filter(|r| !r.closed).count() < at_once {
-            let Some((name, budget)) = waiting.next() else {
+            let Some((name, budget)) = waiting.pop_front() else {
                 break;
             };
-            let budget = *budget + plan.sample.unwrap_or_default();
+            let budget = budget + plan.sample.unwrap_or_default();
             let started = match Instant::now() < last {
                 true => {
                     start(plan, name, started_ns, running.len(), &events).map_err(|e| e.to_string())
@@ -118,7 +129,7 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
                 Err(why) => {
                     let how = format!("its process did not start: {why}").into();
                     recording.add(Line::Ended(Ended {
-                        probe: Arc::from(*name),
+                        probe: Arc::from(name),
                         how,
                         at: since(),
                     }));
@@ -135,7 +146,7 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
                 end_said: closed,
             });
         }
-        if running.iter().all(|r| r.closed) && waiting.len() == 0 {
+        if running.iter().all(|r| r.closed) && waiting.is_empty() {
             break;
         }
         let now = Instant::now();
@@ -145,7 +156,7 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
         if now.duration_since(begun) >= Duration::from_millis(500) {
             let names: Vec<&str> = running
                 .iter()
-                .filter(|r| !r.closed)
+                .filter(|r| !r.closed && !r.end_said)
                 .map(|r| r.name)
                 .collect();
             progress(Progress::Waiting(&names));
@@ -164,6 +175,12 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
                 running[index].end_said |= matches!(*line, Line::Ended(_));
                 recording.add(*line);
             }
+            Ok(Event::Done(index)) => {
+                let now = Instant::now();
+                let next = waiting.pop_front_if(|_| now < last);
+                go_on(&mut running[index], next, &mut waiting, plan.sample);
+                running[index].ends = (now + running[index].budget).min(last);
+            }
             Ok(Event::Closed(index)) => {
                 running[index].closed = true;
                 reap(&mut running[index], &mut recording, since());
@@ -180,9 +197,37 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
     recording
 }
 
+/// Tells a child that has ended a probe the next one, or that there is none.
+fn go_on(
+    running: &mut Running,
+    next: Option<(&'static str, Duration)>,
+    waiting: &mut VecDeque<(&'static str, Duration)>,
+    sample: Option<Duration>,
+) {
+    running.end_said = true;
+    let stdin = running.child.as_mut().and_then(|child| child.stdin.take());
+    let (Some((name, budget)), Some(mut stdin)) = (next, stdin) else {
+        // Without its lifeline a child that runs nothing ends.
+        waiting.extend(next);
+        return;
+    };
+    match writeln!(stdin, "{name}").and_then(|()| stdin.flush()) {
+        Ok(()) => {
+            running.name = name;
+            running.budget = budget + sample.unwrap_or_default();
+            running.end_said = false;
+            if let Some(child) = &mut running.child {
+                child.stdin = Some(stdin);
+            }
+        }
+        // It is gone: another one runs the probe.
+        Err(_) => waiting.push_front((name, budget)),
+    }
+}
+
 #[expect(
     clippy::disallowed_methods,
-    reason = "children are this same program, one for each probe"
+    reason = "children are this same program, and run the probes"
 )]
 fn start(
     plan: &Plan,
@@ -233,10 +278,14 @@ fn start(
         let mut text = String::new();
         // A child that writes what is no line of a recording is not read further: what it asked stays unknown.
         while matches!((&mut reader).take(32 << 20).read_line(&mut text), Ok(n) if n > 0) {
-            let Ok(line) = wire::parse_line(text.trim_end()) else {
-                break;
+            let event = match text.trim_end() {
+                DONE => Event::Done(index),
+                text => match wire::parse_line(text) {
+                    Ok(line) => Event::Line(index, Box::new(line)),
+                    Err(_) => break,
+                },
             };
-            if events.send(Event::Line(index, Box::new(line))).is_err() {
+            if events.send(event).is_err() {
                 return;
             }
             text.clear();
@@ -249,12 +298,15 @@ fn start(
 /// Kills a probe whose time is up. The question at which it hangs gets the reply *timeout*.
 fn stop(running: &mut Running, recording: &mut Recording, at: u64) {
     running.closed = true;
-    running.end_said = true;
+    let idle = std::mem::replace(&mut running.end_said, true);
     if let Some(child) = &mut running.child {
         kill_group(child);
         if wait_a_moment(child).is_some() {
             running.child = None;
         }
+    }
+    if idle {
+        return;
     }
     let how = format!(
         "killed after {}",
@@ -344,6 +396,9 @@ fn reap(running: &mut Running, recording: &mut Recording, at: u64) {
 /// What a child shares between the thread that asks and the one that watches.
 struct Outlet {
     out: BufWriter<std::io::Stdout>,
+    probe: Arc<str>,
+    /// Whether a probe asked for more than files: foreign code ran in this process, or it has children.
+    called: bool,
     asking: Option<(Question, Instant)>,
     announced: bool,
 }
@@ -375,7 +430,7 @@ impl<S: Source> Source for Watched<S> {
             // Library calls can crash the process: what was said before, and what is asked, is on its way first.
             let call = matches!(
                 question,
-                Question::Call(_) | Question::Netlink(_) | Question::Run(_)
+                Question::Call(_) | Question::Netlink(_) | Question::Run(_) | Question::Bench(_)
             );
             if call {
                 let line = Line::Pending {
@@ -384,6 +439,7 @@ impl<S: Source> Source for Watched<S> {
                 };
                 outlet.write(&line);
                 let _ = outlet.out.flush();
+                outlet.called |= !matches!(question, Question::Netlink(_));
             }
             outlet.asking = Some((question.clone(), Instant::now()));
             outlet.announced = call;
@@ -412,45 +468,70 @@ pub struct Started {
     pub nccl: Option<String>,
 }
 
-/// The child's side: runs one probe's questions over the machine and writes the replies to standard output.
+/// The child's side: runs a probe's questions over the machine and writes the replies to standard output, then those of the
+/// probes that the parent names next.
 ///
-/// `run` is the probe: it asks the source that it is given.
-pub fn child(name: &str, started: &Started, run: impl FnOnce(&dyn Source)) -> std::io::Result<()> {
-    let source = match &started.root {
-        Some(root) => Live::tree(started.at_ns, root)?,
-        None => Live::machine(started.at_ns, started.sample, started.job),
-    }
-    .with_nccl(started.nccl.clone());
+/// `run` is the probe of a name: it asks the source that it is given.
+pub fn child(
+    first: &str,
+    started: &Started,
+    run: impl Fn(&str, &dyn Source),
+) -> std::io::Result<()> {
+    let mut name: Arc<str> = first.into();
     let outlet = Arc::new(Mutex::new(Outlet {
         out: BufWriter::with_capacity(1 << 16, std::io::stdout()),
+        probe: Arc::clone(&name),
+        called: false,
         asking: None,
         announced: false,
     }));
-    std::thread::spawn(lifeline);
+    let busy = Arc::new(AtomicBool::new(true));
+    let (told, next) = mpsc::channel();
+    let of_lifeline = Arc::clone(&busy);
+    std::thread::spawn(move || lifeline(&told, &of_lifeline));
     let watched = Arc::clone(&outlet);
-    let probe: Arc<str> = name.into();
-    std::thread::spawn(move || watch(&watched, &probe));
-    let sink = Arc::clone(&outlet);
-    let recorder = Recorder::new(
-        Watched {
-            source,
-            probe: name.into(),
-            outlet: Arc::clone(&outlet),
-        },
-        name,
-        move |line| {
-            sink.lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .write(&line);
-        },
-    );
-    run(&recorder);
-    let mut outlet = outlet.lock().unwrap_or_else(PoisonError::into_inner);
-    outlet.out.flush()
+    std::thread::spawn(move || watch(&watched));
+    loop {
+        let source = match &started.root {
+            Some(root) => Live::tree(started.at_ns, root)?,
+            None => Live::machine(started.at_ns, started.sample, started.job),
+        }
+        .with_nccl(started.nccl.clone());
+        let sink = Arc::clone(&outlet);
+        let recorder = Recorder::new(
+            Watched {
+                source,
+                probe: Arc::clone(&name),
+                outlet: Arc::clone(&outlet),
+            },
+            &name,
+            move |line| {
+                sink.lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .write(&line);
+            },
+        );
+        run(&name, &recorder);
+        {
+            let mut outlet = outlet.lock().unwrap_or_else(PoisonError::into_inner);
+            // In a copied tree there is no library to call and no command to run.
+            if outlet.called && started.root.is_none() {
+                return outlet.out.flush();
+            }
+            busy.store(false, Ordering::SeqCst);
+            writeln!(outlet.out, "{DONE}")?;
+            outlet.out.flush()?;
+        }
+        let Ok(told) = next.recv() else {
+            return Ok(());
+        };
+        name = told;
+        outlet.lock().unwrap_or_else(PoisonError::into_inner).probe = Arc::clone(&name);
+    }
 }
 
 /// Names a question that takes long, so that the parent knows at what it kills the child.
-fn watch(outlet: &Mutex<Outlet>, probe: &Arc<str>) {
+fn watch(outlet: &Mutex<Outlet>) {
     loop {
         std::thread::sleep(Duration::from_millis(50));
         let mut outlet = outlet.lock().unwrap_or_else(PoisonError::into_inner);
@@ -464,19 +545,27 @@ fn watch(outlet: &Mutex<Outlet>, probe: &Arc<str>) {
         };
         if let Some(question) = late {
             outlet.announced = true;
-            outlet.write(&Line::Pending {
-                probe: Arc::clone(probe),
-                question,
-            });
+            let probe = Arc::clone(&outlet.probe);
+            outlet.write(&Line::Pending { probe, question });
         }
         let _ = outlet.out.flush();
     }
 }
 
-/// Ends this process, and its group, when the parent's end of the pipe is gone.
-fn lifeline() {
-    let mut byte = [0];
-    let _ = std::io::stdin().read(&mut byte);
+/// Hears the names of further probes, and ends this process, and its group, when the parent's end of the pipe is gone while a
+/// probe runs. Where none runs, the thread that waits for a name ends the process.
+fn lifeline(told: &Sender<Arc<str>>, busy: &AtomicBool) {
+    for name in std::io::stdin().lines() {
+        let Ok(name) = name else { break };
+        // Before the name is passed on: the parent may be gone by then.
+        busy.store(true, Ordering::SeqCst);
+        if told.send(name.into()).is_err() {
+            return;
+        }
+    }
+    if !busy.load(Ordering::SeqCst) {
+        return;
+    }
     // Started by hand, the process may not lead its group: then it ends alone.
     if rustix::process::getpgrp() == rustix::process::getpid() {
         let _ = rustix::process::kill_process_group(rustix::process::getpgrp(), Signal::KILL);

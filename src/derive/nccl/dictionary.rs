@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use crate::probe::nccl::version::Version;
+use crate::fact::nccl_version::Version;
 
 /// What reads a variable, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

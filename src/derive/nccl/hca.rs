@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::list::List;
+use crate::fact::nccl_version::Version;
 use crate::fact::node::CharDevice;
 use crate::fact::port::{LinkLayer, PortState};
 use crate::fact::{Fact, Facts, Gap, Id, Subject, device, function, port};
-use crate::probe::nccl::version::Version;
 
 /// A port, with what NCCL asks of it.
 pub(super) struct Port {

@@ -4,9 +4,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::list::List;
+use crate::fact::nccl_version::Version;
 use crate::fact::selection::Reach;
 use crate::fact::{Facts, Gap, Id, Subject, interface};
-use crate::probe::nccl::version::Version;
 
 /// Interfaces that NCCL uses at most.
 const MOST: usize = 16;
@@ -358,7 +358,8 @@ mod tests {
     }
 
     /// Observed with the libraries themselves: 2.18.3, 2.22.3, 2.27.5 on one side, 2.28.3, 2.30.3 and 2.32.3 on the other, in network
-    /// namespaces with these interfaces (`ncclGetUniqueId`, the line `Bootstrap: Using`).
+    /// namespaces with these interfaces (`ncclGetUniqueId`, the line `Bootstrap: Using`). The row of 10.0.1.7 alone was not seen: it
+    /// follows from the source (`ncclFindInterfaceMatchSubnet`).
     #[test]
     fn as_the_libraries_were_seen_to_choose() {
         let all = &[

@@ -1,5 +1,6 @@
 //! Mounts, and what BeeGFS, Lustre and fstab say of them.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use crate::fact::mount::MountTransport;
@@ -121,29 +122,47 @@ pub(super) fn transport(mount: &Mount) -> Result<MountTransport, String> {
 
 /// Connections of a BeeGFS client: `Connections: TCP: 2 (ADDRESS [fallback route]); RDMA: 4 (ADDRESS);` below each server
 /// (client_module/source/filesystem/ProcFsHelper.c).
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Connections {
-    pub(super) tcp: u64,
+    /// How many to each server that is reached over TCP, and its address where that is IPv4.
+    pub(super) by_tcp: Vec<(u64, Option<Ipv4Addr>)>,
     pub(super) rdma: u64,
     pub(super) fallback_routes: u64,
 }
 
 impl Connections {
-    pub(super) fn add(self, other: Self) -> Self {
-        Connections {
-            tcp: self.tcp + other.tcp,
-            rdma: self.rdma + other.rdma,
-            fallback_routes: self.fallback_routes + other.fallback_routes,
-        }
+    pub(super) fn add(mut self, other: Self) -> Self {
+        self.by_tcp.extend(other.by_tcp);
+        self.rdma += other.rdma;
+        self.fallback_routes += other.fallback_routes;
+        self
     }
 
-    pub(super) fn transport(self) -> MountTransport {
-        match (self.tcp, self.rdma) {
-            (0, 0) => MountTransport::None,
-            (0, _) => MountTransport::Rdma,
-            (_, 0) => MountTransport::Tcp,
-            _ => MountTransport::Mixed,
-        }
+    pub(super) fn tcp(&self) -> u64 {
+        self.by_tcp.iter().map(|(count, _)| count).sum()
+    }
+
+    /// Connections over TCP to addresses that are in none of these networks.
+    pub(super) fn tcp_outside(&self, networks: &[Network]) -> u64 {
+        let inside = |address: &Option<Ipv4Addr>| {
+            address.is_some_and(|address| networks.iter().any(|net| net.has(address)))
+        };
+        let outside = self.by_tcp.iter().filter(|(_, address)| !inside(address));
+        outside.map(|(count, _)| count).sum()
+    }
+
+    pub(super) fn transport(&self) -> MountTransport {
+        transport_of(self.tcp(), self.rdma)
+    }
+}
+
+/// How a mount's data travel that has so many connections.
+pub(super) fn transport_of(tcp: u64, rdma: u64) -> MountTransport {
+    match (tcp, rdma) {
+        (0, 0) => MountTransport::None,
+        (0, _) => MountTransport::Rdma,
+        (_, 0) => MountTransport::Tcp,
+        _ => MountTransport::Mixed,
     }
 }
 
@@ -156,22 +175,85 @@ pub(super) fn connections(text: &str) -> Result<Connections, String> {
         };
         let parts = rest.split(';').map(str::trim);
         for part in parts.filter(|part| !part.is_empty() && *part != "<none>") {
-            let (kind, count) = part
-                .split_once(':')
-                .ok_or_else(|| format!("connections {part:?}"))?;
-            let count: u64 = count
-                .split_whitespace()
-                .next()
-                .and_then(|n| n.parse().ok())
-                .ok_or_else(|| format!("connections {part:?}"))?;
+            let odd = || format!("connections {:?}", shortened(part));
+            let (kind, rest) = part.split_once(':').ok_or_else(odd)?;
+            let mut words = rest.split_whitespace();
+            let count: u64 = words.next().and_then(|n| n.parse().ok()).ok_or_else(odd)?;
+            let address = words.next().and_then(|word| {
+                let word = word.trim_start_matches('(').trim_end_matches(')');
+                word.split(':').next()?.parse().ok()
+            });
             match kind.trim() {
-                "RDMA" => sum.rdma += count,
-                _ => sum.tcp += count,
+                "RDMA" => sum.rdma = sum.rdma.saturating_add(count),
+                _ => sum.by_tcp.push((count, address)),
             }
             sum.fallback_routes += u64::from(part.contains("[fallback route]"));
         }
     }
     Ok(sum)
+}
+
+/// A network of BeeGFS's filters: `10.0.0.0/24`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Network {
+    address: u32,
+    mask: u32,
+}
+
+impl Network {
+    /// Reads one; only networks of IPv4 are known here.
+    pub(super) fn read(text: &str) -> Result<Self, String> {
+        let odd = || format!("{:?} is no network of IPv4", shortened(text));
+        let (address, length) = text.split_once('/').unwrap_or((text, "32"));
+        let address: Ipv4Addr = address.trim().parse().map_err(|_| odd())?;
+        let length: u32 = length.trim().parse().map_err(|_| odd())?;
+        let mask = match length {
+            0 => 0,
+            1..=32 => u32::MAX << (32 - length),
+            _ => return Err(odd()),
+        };
+        let address = u32::from(address) & mask;
+        Ok(Network { address, mask })
+    }
+
+    fn has(self, address: Ipv4Addr) -> bool {
+        u32::from(address) & self.mask == self.address
+    }
+}
+
+/// The entries of a list that BeeGFS's configuration names: one a line, comments after `#`.
+pub(super) fn list(text: &str) -> Arc<[Arc<str>]> {
+    let lines = text.lines().map(str::trim);
+    let entries = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    entries.map(Arc::from).collect()
+}
+
+/// The networks of LNet's interfaces that carry RDMA, and whether each is up: `10.0.0.1@o2ib  up  0  1 …`, after a line of headings.
+pub(super) fn rdma_interfaces(text: &str) -> Result<Vec<(Arc<str>, bool)>, String> {
+    let mut found = Vec::new();
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        let (Some(nid), Some(status)) = (words.next(), words.next()) else {
+            continue;
+        };
+        if nid == "nid" || !nid.contains('@') {
+            continue;
+        }
+        let up = match status {
+            "up" => true,
+            "down" => false,
+            other => return Err(format!("an interface is {:?}", shortened(other))),
+        };
+        if is_rdma_net(nid) {
+            found.push((Arc::from(nid), up));
+        }
+    }
+    Ok(found)
+}
+
+fn is_rdma_net(nid: &str) -> bool {
+    let net = nid.rsplit('@').next().unwrap_or("");
+    net.starts_with("o2ib") || net.starts_with("kfi")
 }
 
 /// A value of BeeGFS's configuration, as its client has it in effect: `connUseRDMA = 1`.

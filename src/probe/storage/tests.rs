@@ -1,6 +1,7 @@
 use super::super::testing::{known, run};
 use super::parse::*;
 use super::*;
+use crate::fact::mount::MountTransport;
 
 /// As NFS, Lustre and BeeGFS clients have them; the second NFS line is a bind mount of the first.
 const MOUNTINFO: &str = "29 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n\
@@ -34,7 +35,7 @@ fn servers_of_beegfs() {
     assert_eq!(
         found,
         Connections {
-            tcp: 1,
+            by_tcp: vec![(1, Some([10, 0, 0, 1].into()))],
             rdma: 4,
             fallback_routes: 1
         }
@@ -73,6 +74,10 @@ fn each_mount_has_its_facts() {
             r#"{"q":{"read":"/sys/class/nvme/nvme0/transport"},"text":"pcie\n"}"#,
             r#"{"q":{"read":"/sys/class/nvme/nvme1/transport"},"text":"rdma\n"}"#,
             r#"{"q":{"read":"/sys/class/nvme/nvme1/state"},"text":"connecting\n"}"#,
+            r#"{"q":{"list":"/sys/class/iscsi_host"},"names":["host7"]}"#,
+            r#"{"q":{"list":"/sys/class/iscsi_host/host7/device"},"names":["power","session1","sessions"]}"#,
+            r#"{"q":{"read":"/sys/class/scsi_host/host7/proc_name"},"text":"iscsi_tcp\n"}"#,
+            r#"{"q":{"read":"/sys/class/iscsi_session/session1/state"},"text":"LOGGED_IN\n"}"#,
         ],
     );
     let transport = |name| known(&facts, Subject::Mount, name, mount::TRANSPORT);
@@ -92,6 +97,109 @@ fn each_mount_has_its_facts() {
     assert_eq!(pages, Some(false));
     let size = known(&facts, Subject::Mount, "/mnt/data", mount::IO_SIZE);
     assert_eq!(size, Some(Bytes(65536)));
-    assert_eq!(facts.below(node, Subject::Mount).count(), 4);
+    assert_eq!(transport("session1"), Some(MountTransport::Tcp));
+    let state = known(&facts, Subject::Mount, "session1", mount::STATE);
+    assert_eq!(state.as_deref(), Some("LOGGED_IN"));
+    assert_eq!(facts.below(node, Subject::Mount).count(), 5);
     assert!(facts.members(Subject::Mount, node).is_ok());
+}
+
+#[test]
+fn networks_that_stay_on_tcp() {
+    let text = "s1 [ID: 1]\n   Connections: TCP: 4 (10.0.9.3:8003); \ns2 [ID: 2]\n   Connections: TCP: 1 (10.0.1.3:8003 [fallback route]); RDMA: 2 (10.0.0.3:8003); \ns3 [ID: 3]\n   Connections: TCP: 2 ([fd00::3]:8003); \n";
+    let found = connections(text).unwrap();
+    assert_eq!((found.tcp(), found.rdma), (7, 2));
+    let nets = |text: &str| Network::read(text).map(|net| found.tcp_outside(&[net]));
+    assert_eq!(nets("10.0.9.0/24"), Ok(3));
+    assert_eq!(nets("10.0.0.0/8"), Ok(2));
+    assert_eq!(nets("0.0.0.0/0"), Ok(2));
+    assert_eq!(nets("10.0.9.3"), Ok(3));
+    for bad in ["10.0.9.0/33", "fd00::/64", "ib0", "", "10.0.9/24"] {
+        assert!(nets(bad).is_err(), "{bad}");
+    }
+    assert_eq!(found.tcp_outside(&[]), 7);
+}
+
+#[test]
+fn interfaces_of_lnet() {
+    let text = "nid                      status alive refs peer  rtr   max    tx   min\n0@lo                       up     0     2    0    0     0     0     0\n10.0.0.21@o2ib           down     0     4   63    0  1024  1024   900\n10.0.1.21@o2ib3            up    -1     4   63    0  1024  1024   900\n10.0.8.21@tcp            down     0     4    8    0   256   256   200\n";
+    let found = rdma_interfaces(text).unwrap();
+    let found: Vec<(&str, bool)> = found.iter().map(|(nid, up)| (&**nid, *up)).collect();
+    assert_eq!(
+        found,
+        [("10.0.0.21@o2ib", false), ("10.0.1.21@o2ib3", true)]
+    );
+    assert!(rdma_interfaces("10.0.0.1@o2ib strange 1\n").is_err());
+    assert_eq!(rdma_interfaces(""), Ok(Vec::new()));
+}
+
+#[test]
+fn what_beegfs_is_told() {
+    let mountinfo = r#"{"q":{"read":"/proc/self/mountinfo"},"text":"80 29 0:52 / /b rw - beegfs beegfs_nodev rw,cfgFile=/etc/beegfs/c.conf\n"}"#;
+    let told = |config: &str, more: &[&str]| {
+        let config = format!(
+            r#"{{"q":{{"read":"/proc/fs/beegfs/1-n/config"}},"text":"connUseRDMA = 1\nconnRDMABufSize = 1048576\nconnRDMABufNum = 70\n{config}"}}"#
+        );
+        let mut lines = vec![
+            mountinfo,
+            r#"{"q":{"list":"/proc/fs/beegfs"},"names":["1-n"]}"#,
+            &config,
+            r#"{"q":{"read":"/proc/fs/beegfs/1-n/storage_nodes"},"text":"   Connections: TCP: 2 (10.0.9.3:8003); \n"}"#,
+            r#"{"q":{"read":"/proc/fs/beegfs/1-n/meta_nodes"},"text":"   Connections: TCP: 1 (10.0.0.3:8005); \n"}"#,
+        ];
+        lines.extend(more);
+        run(&PROBE, &lines).0
+    };
+    let list = |name: &str, text: &str| {
+        format!(r#"{{"q":{{"read":"/etc/beegfs/{name}"}},"text":"{text}"}}"#)
+    };
+    // A client before the settings: nothing is limited, and a buffer is one piece.
+    let facts = told("", &[]);
+    let number = |facts: &Facts, key| known(facts, Subject::Mount, "/b", key);
+    let bytes = |facts: &Facts, key| known(facts, Subject::Mount, "/b", key);
+    let holds = |facts: &Facts, key| known(facts, Subject::Mount, "/b", key);
+    let named = |facts: &Facts, key| {
+        known(facts, Subject::Mount, "/b", key).map(|t: Arc<[Arc<str>]>| t.join(" "))
+    };
+    assert_eq!(number(&facts, mount::TCP_UNASKED), Some(3));
+    assert_eq!(number(&facts, mount::STORAGE_TCP), Some(2));
+    assert_eq!(number(&facts, mount::META_TCP), Some(1));
+    assert_eq!(holds(&facts, mount::LISTS_THERE), Some(true));
+    assert_eq!(named(&facts, mount::INTERFACES).as_deref(), Some(""));
+    let piece = bytes(&facts, mount::BUFFER_PIECE);
+    assert_eq!(piece, Some(Bytes(1 << 20)));
+    let memory = bytes(&facts, mount::CONNECTION_MEMORY);
+    assert_eq!(memory, Some(Bytes(140 << 20)));
+
+    let facts = told(
+        r"connInterfacesFile = /etc/beegfs/i\nconnTcpOnlyFilterFile = /etc/beegfs/t\nconnRDMAFragmentSize = 65536\n",
+        &[
+            &list("i", r" ib0 \n#eth0\n\nib1\n"),
+            &list("t", r"10.0.9.0/24\n"),
+        ],
+    );
+    assert_eq!(number(&facts, mount::TCP_UNASKED), Some(1));
+    assert_eq!(named(&facts, mount::INTERFACES).as_deref(), Some("ib0 ib1"));
+    let piece = bytes(&facts, mount::BUFFER_PIECE);
+    assert_eq!(piece, Some(Bytes(64 << 10)));
+
+    // Not there, not to be read, and of a form that is not known.
+    let absent = [
+        r#"{"q":{"read":"/etc/beegfs/i"},"errno":"ENOENT"}"#,
+        r#"{"q":{"list":"/etc/beegfs"},"names":["c.conf"]}"#,
+    ];
+    let facts = told(r"connInterfacesFile = /etc/beegfs/i\n", &absent);
+    assert_eq!(holds(&facts, mount::LISTS_THERE), Some(false));
+    assert_eq!(
+        named(&facts, mount::LISTS_ABSENT).as_deref(),
+        Some("/etc/beegfs/i")
+    );
+    assert_eq!(named(&facts, mount::INTERFACES), None);
+    let facts = told(r"connInterfacesFile = /mnt/b/i\n", &[]);
+    assert_eq!(holds(&facts, mount::LISTS_THERE), None);
+    let facts = told(
+        r"connTcpOnlyFilterFile = /etc/beegfs/t\n",
+        &[&list("t", r"fd00::/64\n")],
+    );
+    assert_eq!(number(&facts, mount::TCP_UNASKED), None);
 }

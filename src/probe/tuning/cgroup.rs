@@ -11,18 +11,55 @@ const LEVELS: usize = 12;
 
 /// States the limits of version 2's hierarchy, and of version 1's where the controllers are there.
 pub(super) fn establish(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
-    let text = match ask.text_if_any("/proc/self/cgroup") {
-        Presence::Present(text, origin) => Ok((text, origin)),
-        Presence::Absent(origin) => Err(Fact::Known((), origin)),
-        Presence::Unknown(gap) => Err(Fact::Unknown(gap)),
-    };
-    let (pids, throttled) = match text {
-        Ok((text, origin)) => (pids(ask, &text, &origin), throttled(ask, &text, &origin)),
-        // A kernel without control groups limits nothing by them.
-        Err(fact) => (fact.clone().map(|()| u64::MAX), fact.map(|()| Percent(0.0))),
-    };
+    let cgroup = ask.text_if_any("/proc/self/cgroup");
+    let (pids, throttled) = limits(ask, &cgroup);
     facts.set(node, node::CGROUP_PIDS, pids);
     facts.set(node, node::CPU_THROTTLED, throttled);
+}
+
+/// How many processes the groups of a process allow, and the share of periods in which their CPU time ran out.
+pub(in crate::probe) fn limits(
+    ask: &Ask<'_>,
+    cgroup: &Presence<Arc<str>>,
+) -> (Fact<u64>, Fact<Percent>) {
+    let none = match cgroup {
+        Presence::Present(text, origin) => {
+            return (pids(ask, text, origin), throttled(ask, text, origin));
+        }
+        // A kernel without control groups limits nothing by them.
+        Presence::Absent(origin) => Fact::Known((), origin.clone()),
+        Presence::Unknown(gap) => Fact::Unknown(gap.clone()),
+    };
+    (none.clone().map(|()| u64::MAX), none.map(|()| Percent(0.0)))
+}
+
+/// How many processes of a group the kernel has killed because the group may have no more memory (Linux 4.13).
+pub(in crate::probe) fn killed(ask: &Ask<'_>, cgroup: &Presence<Arc<str>>) -> Fact<u64> {
+    let (text, origin) = match cgroup {
+        Presence::Present(text, origin) => (text, origin),
+        Presence::Absent(origin) => return Fact::Known(0, origin.clone()),
+        Presence::Unknown(gap) => return Fact::Unknown(gap.clone()),
+    };
+    let (dirs, second) = match groups(text, "memory", origin) {
+        Ok(found) => found,
+        Err(gap) => return Fact::Unknown(gap),
+    };
+    let file = if second {
+        "memory.events"
+    } else {
+        "memory.oom_control"
+    };
+    let Some(own) = dirs.first() else {
+        return Fact::Unknown(Gap::missing("the control group"));
+    };
+    match ask.text_if_any(format!("{own}/{file}")) {
+        Presence::Present(text, origin) => {
+            Fact::Known(text, origin).and_then(|text| parse::killed(&text))
+        }
+        // The root of the hierarchy limits nothing, and neither does a group without the controller.
+        Presence::Absent(origin) => Fact::Known(0, origin),
+        Presence::Unknown(gap) => Fact::Unknown(gap),
+    }
 }
 
 /// The directories of this process's group and those above it in the hierarchy of a controller, the own one first; with `true`

@@ -72,8 +72,16 @@ pub(super) fn throttled(text: &str) -> Result<f64, String> {
     })
 }
 
+/// `oom_kill 3`, in memory.events and memory.oom_control alike.
+pub(super) fn killed(text: &str) -> Result<u64, String> {
+    text.lines()
+        .find_map(|line| line.strip_prefix("oom_kill "))
+        .and_then(|number| number.trim().parse().ok())
+        .ok_or_else(|| "it has no oom_kill".to_owned())
+}
+
 /// The real user: the first number after `Uid:`, before the effective one.
-pub(super) fn user(text: &str) -> Result<u64, String> {
+pub(in crate::probe) fn user(text: &str) -> Result<u64, String> {
     text.lines()
         .find_map(|line| line.strip_prefix("Uid:"))
         .and_then(|rest| rest.split_whitespace().next()?.parse().ok())

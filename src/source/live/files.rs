@@ -12,7 +12,9 @@ use serde_json::json;
 use super::super::{Answer, Errno, Question, Refusal};
 
 /// Bytes that an answer may have. Nothing that a probe asks for comes near it.
-const LIMIT: u64 = 4 << 20;
+const LIMIT: usize = 4 << 20;
+/// Bytes that are read at once: more than any line of the kernel's has, and a page of sysfs.
+const PIECE: usize = 8 << 10;
 
 /// A directory that is examined in place of `/`.
 pub struct Root(OwnedFd);
@@ -73,14 +75,8 @@ fn read(root: Option<&Root>, path: &str) -> Result<Answer, Refusal> {
     if FileType::from_raw_mode(rustix::fs::fstat(&fd).map_err(errno)?.st_mode) == FileType::Fifo {
         return Err(Refusal::NotAsked("a named pipe".into()));
     }
-    let mut bytes = Vec::with_capacity(256);
-    std::fs::File::from(fd)
-        .take(LIMIT + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|e| Refusal::Errno(Errno::from(&e)))?;
-    if bytes.len() as u64 > LIMIT {
-        return Err(Refusal::TooLarge);
-    }
+    let bytes = content(std::fs::File::from(fd)).map_err(|e| Refusal::Errno(Errno::from(&e)))?;
+    let mut bytes = bytes.ok_or(Refusal::TooLarge)?;
     // `tar` taken straight from sysfs pads each file with NULs to its claimed size.
     if root.is_some() {
         let end = bytes.iter().rposition(|&b| b != 0).map_or(0, |i| i + 1);
@@ -92,6 +88,24 @@ fn read(root: Option<&Root>, path: &str) -> Result<Answer, Refusal> {
         Ok(text) => Answer::Text(text.into()),
         Err(e) => Answer::Bytes(e.into_bytes().into()),
     })
+}
+
+/// All of a file; `None` where it is too large. Read in large pieces: LNet's files in debugfs give a line at a time, and refuse
+/// (EINVAL) a buffer that is shorter than the line.
+fn content(mut file: impl Read) -> std::io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    let mut piece = [0; PIECE];
+    loop {
+        match file.read(&mut piece) {
+            Ok(0) => return Ok(Some(bytes)),
+            Ok(length) => bytes.extend_from_slice(piece.get(..length).unwrap_or(&[])),
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+        if bytes.len() > LIMIT {
+            return Ok(None);
+        }
+    }
 }
 
 fn list(root: Option<&Root>, path: &str) -> Result<Answer, Sys> {
@@ -256,6 +270,31 @@ mod tests {
             Ok(Answer::Text("/sys/inside".into()))
         );
         std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_gives_whole_lines_only_is_read_to_its_end() {
+        struct Lines(Vec<&'static str>);
+        impl Read for Lines {
+            fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+                let Some(line) = self.0.pop() else {
+                    return Ok(0);
+                };
+                match buffer.get_mut(..line.len()) {
+                    Some(space) => space.copy_from_slice(line.as_bytes()),
+                    None => return Err(std::io::Error::from_raw_os_error(libc::EINVAL)),
+                }
+                Ok(line.len())
+            }
+        }
+        let line = "10.0.0.1@o2ib              up     0     2   126  1024   126   126   126\n";
+        let lines = Lines(vec![line; 40]);
+        assert_eq!(
+            content(lines).unwrap().map(|b| b.len()),
+            Some(40 * line.len())
+        );
+        let endless = std::io::repeat(b'x');
+        assert_eq!(content(endless).unwrap(), None);
     }
 
     #[test]

@@ -1,0 +1,42 @@
+//! The facts of a variable that NCCL's log shows in effect.
+
+use std::sync::Arc;
+
+use super::schema::subject;
+use super::value::words;
+
+words! {
+    /// How the line names the variable.
+    pub enum Mention {
+        /// It is set to this value.
+        Set = "set",
+        /// Its value could not be read, and the default is used.
+        Invalid = "invalid",
+        /// It is known and has no effect any more.
+        Unused = "unused",
+        /// It is going away.
+        Deprecated = "deprecated",
+    }
+}
+
+subject! {
+    /// A variable that the log of a host shows in effect. NCCL prints one when it reads it: what is not printed may be set too.
+    Env = "env" from "nccl_log";
+
+    /// The name of the variable.
+    NAME: Arc<str> = "name" from "nccl_log";
+    /// Its value, as printed.
+    VALUE: Arc<str> = "value" from "nccl_log";
+    /// Its value as a number, where it is one.
+    NUMBER: u64 = "number" from "nccl_log";
+    /// How the line names it.
+    MENTION: Mention = "mention" from "nccl_log";
+    /// How many lines of this host say so.
+    COUNT: u64 = "count" from "nccl_log";
+    /// Whether the other hosts of the run that print the variable print the same value.
+    UNIFORM: bool = "uniform" from "nccl_log";
+    /// Devices that an entry of NCCL_IB_HCA takes beside the one that it names: mlx5_10 by `mlx5_1`.
+    ALSO_MATCHES: Arc<[Arc<str>]> = "also_matches" from "derive";
+    /// How many these are.
+    ALSO_MATCHES_COUNT: u64 = "also_matches_count" from "derive";
+}

@@ -1,0 +1,323 @@
+//! The facts of an event in a log: a line that NCCL, RCCL, a plugin or PyTorch wrote about something that failed or is worth knowing.
+
+use std::sync::Arc;
+
+use super::Seconds;
+use super::schema::subject;
+use super::value::words;
+
+words! {
+    /// What an event is.
+    pub enum LogClass {
+        /// `NET/IB : No device found.`
+        IbNone = "ib-none",
+        /// libibverbs cannot be loaded.
+        VerbsMissing = "verbs-missing",
+        /// libmlx5 or its direct verbs cannot be loaded.
+        ProviderMissing = "provider-missing",
+        /// An RDMA device is listed and cannot be opened.
+        DeviceOpen = "device-open",
+        /// An RDMA device or its port cannot be queried.
+        DeviceQuery = "device-query",
+        /// No interface for the agreement on IB connections.
+        IbNoInterface = "ib-no-interface",
+        /// No interface for the bootstrap, or none that fits NCCL_SOCKET_IFNAME.
+        BootstrapNoInterface = "bootstrap-no-interface",
+        /// No interface in the subnet of NCCL_COMM_ID's address.
+        SubnetNoInterface = "subnet-no-interface",
+        /// NCCL_OOB_NET_IFNAME fits no device.
+        OobNoDevice = "oob-no-device",
+        /// No network at all could be initialised, or the one that NCCL_NET names is not there.
+        NetworkMissing = "network-missing",
+        /// One plugin or network could not be initialised; another may have been.
+        PluginInit = "plugin-init",
+        /// A plugin's file was not found: usual, except where the platform needs it.
+        PluginMissing = "plugin-missing",
+        /// A plugin's file is there and cannot be loaded.
+        PluginLoad = "plugin-load",
+        /// The OFI plugin found no provider, or failed.
+        OfiFailed = "ofi-failed",
+        /// A plugin of Google's or another TCP plugin failed.
+        PluginFailed = "plugin-failed",
+        /// InfiniBand and RoCE ports are to work together.
+        LinkLayerMixed = "link-layer-mixed",
+        /// The two ends of a connection use adapters of different rails, or different numbers of adapters.
+        RailMismatch = "rail-mismatch",
+        /// Ranks see different numbers of adapters.
+        AdapterCountMismatch = "adapter-count-mismatch",
+        /// An adapter has no GPUDirect RDMA: the kernel's module is missing, or dma-buf is not supported.
+        GdrMissing = "gdr-missing",
+        /// GPUDirect RDMA is not used between a GPU and an adapter: they are too far from each other.
+        GdrTooFar = "gdr-too-far",
+        /// A call of libibverbs failed; `function` and `errno` say which and how.
+        VerbsCall = "verbs-call",
+        /// A work request completed with an error; `status` and `vendor_err` say which.
+        Completion = "completion",
+        /// A work request completed with an error that NCCL worked around (port resiliency).
+        CompletionHandled = "completion-handled",
+        /// NCCL's own hint what a completion error may mean.
+        CompletionHint = "completion-hint",
+        /// An RDMA device told of an event: a port went down or came up, the subnet manager changed.
+        Async = "async",
+        /// An RDMA device told of a fatal event.
+        AsyncFatal = "async-fatal",
+        /// The GIDs of a port changed while the job ran.
+        GidChanged = "gid-changed",
+        /// The RoCE version of a GID cannot be read.
+        GidVersionUnread = "gid-version-unread",
+        /// An adapter was given up (port resiliency).
+        AdapterFailed = "adapter-failed",
+        /// An adapter was taken back (port resiliency).
+        AdapterRecovered = "adapter-recovered",
+        /// A peer closed a TCP connection: nearly always because it failed first.
+        PeerClosed = "peer-closed",
+        /// A TCP connection could not be made; `errno` says how.
+        ConnectFailed = "connect-failed",
+        /// A TCP connection is tried again; harmless unless it goes on.
+        ConnectRetry = "connect-retry",
+        /// An established TCP connection broke; `errno` says how.
+        SocketFailed = "socket-failed",
+        /// Something that is not this job connected to one of its ports.
+        SocketMagic = "socket-magic",
+        /// A name could not be resolved.
+        NameResolution = "name-resolution",
+        /// The proxy thread could not carry out an operation: `operation`, `peer_rank`.
+        ProxyFailed = "proxy-failed",
+        /// Ranks disagree on how many they are, or one checked in twice.
+        RankCountMismatch = "rank-count-mismatch",
+        /// A segment of shared memory could not be made, extended or opened.
+        SharedMemory = "shared-memory",
+        /// Memory of the host could not be had.
+        HostMemory = "host-memory",
+        /// A call of CUDA failed; `status` is its number.
+        Cuda = "cuda",
+        /// CUDA has no memory left, as the framework says it.
+        CudaMemory = "cuda-memory",
+        /// CUDA's library or driver is missing or too old.
+        CudaTooOld = "cuda-too-old",
+        /// NVLink SHARP could not be set up.
+        NvlsFailed = "nvls-failed",
+        /// GPUs that NVLink connects may not reach each other.
+        P2pNvlinkDisabled = "p2p-nvlink-disabled",
+        /// GPUs may not reach each other.
+        P2pDisabled = "p2p-disabled",
+        /// Memory of another GPU could not be opened.
+        P2pMapping = "p2p-mapping",
+        /// NVLink between nodes is there and does not work.
+        MnnvlFailed = "mnnvl-failed",
+        /// NVML failed.
+        Nvml = "nvml",
+        /// GDRCopy failed.
+        Gdrcopy = "gdrcopy",
+        /// SHARP or another CollNet could not be used.
+        CollNetFailed = "collnet-failed",
+        /// Two ranks on one GPU, or on two hosts that call themselves the same.
+        DuplicateGpu = "duplicate-gpu",
+        /// Ranks have different versions of the library.
+        VersionMismatch = "version-mismatch",
+        /// Ranks called different collectives, or with different sizes.
+        CollectiveMismatch = "collective-mismatch",
+        /// NCCL was called wrongly: an argument, an order, a rank that there is not.
+        Usage = "usage",
+        /// A variable's value, or an entry in it, is not understood.
+        EnvInvalid = "env-invalid",
+        /// No algorithm is left for a collective.
+        NoAlgorithm = "no-algorithm",
+        /// The topology, or a file of it, cannot be read.
+        TopologyInvalid = "topology-invalid",
+        /// A file of the PCI topology cannot be read.
+        TopologyUnread = "topology-unread",
+        /// A PCIe speed is written in a way that this version does not know: it reckons with another.
+        PciSpeedUnknown = "pci-speed-unknown",
+        /// An adapter is not found in the PCI tree.
+        AdapterNotPci = "adapter-not-pci",
+        /// The speed of an interface is not known.
+        InterfaceSpeedUnknown = "interface-speed-unknown",
+        /// No path, or none in the order wanted, leads through the node.
+        GraphFailed = "graph-failed",
+        /// No transport connects two ranks.
+        NoTransport = "no-transport",
+        /// The CPU affinity could not be set.
+        Affinity = "affinity",
+        /// RCCL: the kernel's command line lacks `iommu=pt`.
+        IommuNotPassthrough = "iommu-not-passthrough",
+        /// RCCL: automatic NUMA balancing is on.
+        NumaBalancing = "numa-balancing",
+        /// RCCL: something else of the host's setting.
+        RcclSetting = "rccl-setting",
+        /// An internal error of the library.
+        Internal = "internal",
+        /// A WARN line of no class above.
+        OtherWarning = "other-warning",
+        /// A line that only says where an earlier failure passed (`file.cc:12 -> 2`).
+        Unwinding = "unwinding",
+        /// A communicator was aborted.
+        Abort = "abort",
+        /// PyTorch: a collective did not end in its time; `operation`, `sequence`, `timeout`.
+        TorchTimeout = "torch-timeout",
+        /// PyTorch: the thread that watches collectives is itself stuck.
+        TorchHeartbeat = "torch-heartbeat",
+        /// PyTorch: NCCL returned an error.
+        TorchNccl = "torch-nccl",
+        /// PyTorch: the store that ranks meet at is not reached, or closed.
+        TorchStore = "torch-store",
+        /// PyTorch: the process is taken down because of an earlier failure.
+        TorchTeardown = "torch-teardown",
+        /// A process was ended by a signal, or ended with a status that is not 0.
+        ProcessEnded = "process-ended",
+        /// A process was ended for want of memory.
+        OutOfMemory = "out-of-memory",
+        /// A process met a bus error: most often a full /dev/shm.
+        BusError = "bus-error",
+        /// A Python exception that names none of the above.
+        Exception = "exception",
+    }
+}
+
+words! {
+    /// What an event says of the run.
+    pub enum Role {
+        /// Something failed here.
+        Failure = "failure",
+        /// It follows from a failure elsewhere, most often on another rank.
+        Consequence = "consequence",
+        /// Something is not as it could be; the run goes on.
+        Warning = "warning",
+        /// It is worth knowing where something else is wrong; alone it is nothing.
+        Benign = "benign",
+    }
+}
+
+words! {
+    /// When an event happened, seen from its process.
+    pub enum Phase {
+        /// Before the process ended the initialisation of its first communicator.
+        Init = "init",
+        /// After it.
+        Running = "running",
+    }
+}
+
+words! {
+    /// Which request of RDMA an event is about.
+    pub enum Request {
+        /// It sends.
+        Send = "send",
+        /// It receives.
+        Receive = "receive",
+    }
+}
+
+words! {
+    /// When an event happened, seen from its process, as far as the log tells.
+    pub enum When {
+        /// Before the process ended its initialisation.
+        Init = "init",
+        /// After it.
+        Running = "running",
+        /// The log does not tell.
+        Untold = "untold",
+    }
+}
+
+words! {
+    /// What a GID reaches.
+    pub enum GidScope {
+        /// One link: it begins with fe80.
+        LinkLocal = "link-local",
+        /// What routes lead to.
+        Routable = "routable",
+        /// The line names none.
+        Untold = "untold",
+    }
+}
+
+words! {
+    /// Where two ranks are.
+    pub enum Whereabouts {
+        /// On one host.
+        Same = "same",
+        /// On two hosts.
+        Other = "other",
+        /// The log does not tell.
+        Untold = "untold",
+    }
+}
+
+subject! {
+    /// An event of a run: a recognised line that is no ordinary message, together with the lines of the same host that say the same.
+    Event = "event" from "nccl_log";
+
+    /// What the event is.
+    CLASS: LogClass = "class" from "nccl_log";
+    /// What it says of the run.
+    ROLE: Role = "role" from "nccl_log";
+    /// Whether it is the first failure of the run: by time where lines of several hosts have one, else by the order of the file.
+    FIRST: bool = "first" from "nccl_log";
+    /// Whether `first` rests on times, or on the order of lines in one file; unknown where several files have no times.
+    ORDERED: bool = "ordered" from "nccl_log";
+    /// How many lines say so.
+    COUNT: u64 = "count" from "nccl_log";
+    /// How many ranks say so.
+    RANKS: u64 = "ranks" from "nccl_log";
+    /// The first line, without its prefixes.
+    TEXT: Arc<str> = "text" from "nccl_log";
+    /// The file and line number of the first line.
+    PLACE: Arc<str> = "place" from "nccl_log";
+    /// The time that stands before the first line, as it stands there.
+    TIME: Arc<str> = "time" from "nccl_log";
+    /// How long after the run's first time it came.
+    AFTER: Seconds = "after" from "nccl_log";
+    /// Whether the process had ended its initialisation; unknown where that is not logged.
+    PHASE: Phase = "phase" from "nccl_log";
+    /// The rank that says so first.
+    RANK: u64 = "rank" from "nccl_log";
+    /// The function that failed: `ibv_modify_qp`, `connect`, `recv`.
+    FUNCTION: Arc<str> = "function" from "nccl_log";
+    /// The error by its name: `ENOMEM`, `ETIMEDOUT`.
+    ERRNO: Arc<str> = "errno" from "nccl_log";
+    /// A number that the line gives as the outcome: of a completion (ibv_wc_status), of CUDA, of a process; of an Xid.
+    STATUS: u64 = "status" from "nccl_log";
+    /// The adapter's own code of a completion error.
+    VENDOR_ERR: u64 = "vendor_err" from "nccl_log";
+    /// Which request it is about.
+    REQUEST: Request = "request" from "nccl_log";
+    /// The RDMA device, interface or plugin that the line names.
+    DEVICE: Arc<str> = "device" from "nccl_log";
+    /// The address of the peer that the line names.
+    PEER: Arc<str> = "peer" from "nccl_log";
+    /// The number of the peer's rank.
+    PEER_RANK: u64 = "peer_rank" from "nccl_log";
+    /// The local GID that the line names.
+    LOCAL_GID: Arc<str> = "local_gid" from "nccl_log";
+    /// The index of the local GID.
+    GID_INDEX: u64 = "gid_index" from "nccl_log";
+    /// The remote GID that the line names.
+    REMOTE_GID: Arc<str> = "remote_gid" from "nccl_log";
+    /// Whether the remote GID, or the peer's address, is one of this host.
+    PEER_LOCAL: bool = "peer_local" from "nccl_log";
+    /// The operation: of the proxy, or PyTorch's name of the collective.
+    OPERATION: Arc<str> = "operation" from "nccl_log";
+    /// The number of the collective in its group.
+    SEQUENCE: u64 = "sequence" from "nccl_log";
+    /// The time that the collective had.
+    TIMEOUT: Seconds = "timeout" from "nccl_log";
+    /// The file that the line is about.
+    PATH: Arc<str> = "path" from "nccl_log";
+    /// What the line says of the kind of event: `port error`, `client reregistration`; the entry that is not understood.
+    DETAIL: Arc<str> = "detail" from "nccl_log";
+    /// Whether it is the failure that counts: the first of the run, or one of the same kind; where only consequences are logged, the first of these.
+    LEADS: bool = "leads" from "derive";
+    /// When it happened, with a word for what is not logged.
+    WHEN: When = "when" from "derive";
+    /// The error by its name, `untold` where the line gives none.
+    FAULT: Arc<str> = "fault" from "derive";
+    /// The number of an error of CUDA, found by its text where an older release gives no number; 0 where neither is known.
+    CODE: u64 = "code" from "derive";
+    /// What the local GID reaches.
+    GID_SCOPE: GidScope = "gid_scope" from "derive";
+    /// Whether the two ranks that the line names are on one host.
+    SAME_HOST: Whereabouts = "same_host" from "derive";
+    /// Whether the line says that versions do not fit each other.
+    MISMATCH: bool = "mismatch" from "derive";
+}

@@ -1,0 +1,160 @@
+//! The facts of a host of a run of NCCL, as its log tells them.
+
+use std::sync::Arc;
+
+use super::run::Carrier;
+use super::schema::subject;
+use super::value::words;
+use super::{BitRate, Percent, Seconds};
+
+words! {
+    /// Where two things stand to each other, in NCCL's terms; the nearest first.
+    pub enum PathType {
+        /// The same.
+        Loc = "LOC",
+        /// NVLink.
+        Nvl = "NVL",
+        /// NVLink through another GPU.
+        Nvb = "NVB",
+        /// The coherent link from CPU to GPU.
+        C2c = "C2C",
+        /// One PCIe bridge.
+        Pix = "PIX",
+        /// Several PCIe bridges.
+        Pxb = "PXB",
+        /// The coherent link, then PCIe.
+        P2c = "P2C",
+        /// Through another GPU that is nearer to the adapter.
+        Pxn = "PXN",
+        /// A CPU's host bridge.
+        Phb = "PHB",
+        /// From CPU to CPU.
+        Sys = "SYS",
+        /// Another node.
+        Net = "NET",
+        /// Not connected.
+        Dis = "DIS",
+    }
+}
+
+words! {
+    /// What an interface is over which a host announces itself to others.
+    pub enum BootstrapKind {
+        /// One that other hosts can reach, as far as its name and address tell.
+        Usual = "usual",
+        /// The loopback.
+        Loopback = "loopback",
+        /// A bridge or another end of a network inside the host.
+        Virtual = "virtual",
+        /// The private network of docker, seen from inside a container.
+        Container = "container",
+        /// An address that is valid on one link only.
+        LinkLocal = "link-local",
+    }
+}
+
+subject! {
+    /// A host of a run: the machine as the log names it. Where the lines name none, the file stands for it.
+    Host = "host" from "nccl_log";
+
+    /// How many ranks of the run wrote lines on this host.
+    RANKS: u64 = "ranks" from "nccl_log";
+    /// How many processes wrote lines on this host.
+    PROCESSES: u64 = "processes" from "nccl_log";
+    /// Version of the library here.
+    VERSION: Arc<str> = "version" from "nccl_log";
+    /// Version of the CUDA driver's interface: 12040 is 12.4.
+    DRIVER: u64 = "driver" from "nccl_log";
+    /// The network that NCCL chose, in its name (`Using network`): `IB`, `Socket`, `IBext_v8`, `AWS Libfabric`.
+    NETWORK: Arc<str> = "network" from "nccl_log";
+    /// All networks that ranks of this host chose: more than one is a fault.
+    NETWORKS: Arc<[Arc<str>]> = "networks" from "nccl_log";
+    /// What kind of network the chosen one is.
+    CARRIER: Carrier = "carrier" from "nccl_log";
+    /// The plugin whose network was loaded, in its own name.
+    PLUGIN: Arc<str> = "plugin" from "nccl_log";
+    /// The plugins and networks that were tried, in the order of the log.
+    TRIED: Arc<[Arc<str>]> = "tried" from "nccl_log";
+    /// Files of plugins that were looked for and not found.
+    PLUGINS_MISSING: Arc<[Arc<str>]> = "plugins_missing" from "nccl_log";
+    /// The provider of libfabric that the OFI plugin selected: `efa` is RDMA, `tcp` is not.
+    OFI_PROVIDER: Arc<str> = "ofi_provider" from "nccl_log";
+    /// How many ports of RDMA devices NCCL can use here: the entries of `NET/IB : Using`. The line alone, without entries, is none.
+    IB_PORTS: u64 = "ib_ports" from "nccl_log";
+    /// The devices of these ports.
+    HCAS: Arc<[Arc<str>]> = "hcas" from "nccl_log";
+    /// The link layers of these ports: `IB`, `RoCE`.
+    LINK_LAYERS: Arc<[Arc<str>]> = "link_layers" from "nccl_log";
+    /// Whether relaxed ordering is in use (`[RO]`, from 2.12).
+    RELAXED_ORDERING: bool = "relaxed_ordering" from "nccl_log";
+    /// The interface over which IB connections are agreed upon (`OOB`).
+    OOB_INTERFACE: Arc<str> = "oob_interface" from "nccl_log";
+    /// The interface of the bootstrap.
+    BOOTSTRAP_INTERFACE: Arc<str> = "bootstrap_interface" from "nccl_log";
+    /// The address of the bootstrap.
+    BOOTSTRAP_ADDRESS: Arc<str> = "bootstrap_address" from "nccl_log";
+    /// The interfaces that the socket transport would use, or uses.
+    SOCKET_INTERFACES: Arc<[Arc<str>]> = "socket_interfaces" from "nccl_log";
+    /// Lines of connected channels to and from other nodes that this host's ranks wrote.
+    INTER: u64 = "inter" from "nccl_log";
+    /// Those over RDMA.
+    INTER_RDMA: u64 = "inter_rdma" from "nccl_log";
+    /// Those over TCP sockets.
+    INTER_SOCKET: u64 = "inter_socket" from "nccl_log";
+    /// Channels to other nodes.
+    SENDS: u64 = "sends" from "nccl_log";
+    /// Channels from other nodes.
+    RECEIVES: u64 = "receives" from "nccl_log";
+    /// Of the channels to other nodes, those with GPUDirect RDMA.
+    GDR_SEND: Percent = "gdr_send" from "nccl_log";
+    /// Of the channels from other nodes, those with GPUDirect RDMA.
+    GDR_RECEIVE: Percent = "gdr_receive" from "nccl_log";
+    /// Channels that go through another GPU of this host to reach its adapter (PXN).
+    PXN: u64 = "pxn" from "nccl_log";
+    /// Lines of connected channels between two ranks of this host.
+    INTRA: u64 = "intra" from "nccl_log";
+    /// Those from GPU to GPU.
+    INTRA_P2P: u64 = "intra_p2p" from "nccl_log";
+    /// Those through shared memory.
+    INTRA_SHM: u64 = "intra_shm" from "nccl_log";
+    /// Those over the network.
+    INTRA_NET: u64 = "intra_net" from "nccl_log";
+    /// How many GPUs' adapters are said to have GPUDirect RDMA (`GPU Direct RDMA Enabled for HCA`): logged by the subsystem NET only.
+    GDR_HCAS: u64 = "gdr_hcas" from "nccl_log";
+    /// How many adapters are said to lack it.
+    NO_GDR_HCAS: u64 = "no_gdr_hcas" from "nccl_log";
+    /// Whether dma-buf is said to be available on the GPUs (`DMA-BUF is available on GPU device`).
+    DMABUF: bool = "dmabuf" from "nccl_log";
+    /// Whether NVLink SHARP is said to be available on the GPUs (`NVLS multicast support is available`).
+    NVLS: bool = "nvls" from "nccl_log";
+    /// Channels for collectives; the fewest that a rank of this host says.
+    COLL_CHANNELS: u64 = "coll_channels" from "nccl_log";
+    /// Channels for send and receive; the fewest that a rank of this host says.
+    P2P_CHANNELS: u64 = "p2p_channels" from "nccl_log";
+    /// Bandwidth of a channel inside the node, as NCCL's search for graphs expects it.
+    GRAPH_INTRA: BitRate = "graph_intra" from "nccl_log";
+    /// Bandwidth of a channel between nodes, as NCCL's search for graphs expects it.
+    GRAPH_INTER: BitRate = "graph_inter" from "nccl_log";
+    /// The farthest path between GPUs in the graph of rings.
+    GRAPH_PATH_INTRA: PathType = "graph_path_intra" from "nccl_log";
+    /// The farthest path from a GPU to its adapter in the graph of rings: PHB and SYS lead through the CPU.
+    GRAPH_PATH_INTER: PathType = "graph_path_inter" from "nccl_log";
+    /// The slowest PCIe link of NCCL's picture of the node, per direction.
+    PCI_LOWEST: BitRate = "pci_lowest" from "nccl_log";
+    /// The fastest PCIe link of NCCL's picture of the node, per direction.
+    PCI_HIGHEST: BitRate = "pci_highest" from "nccl_log";
+    /// The fewest CPUs to which a rank of this host was bound (`Setting affinity for GPU`).
+    AFFINITY_CPUS: u64 = "affinity_cpus" from "nccl_log";
+    /// Files of the PCI topology that NCCL could not read.
+    TOPOLOGY_UNREAD: u64 = "topology_unread" from "nccl_log";
+    /// The file from which NCCL took its picture of the node, where it was given one.
+    TOPOLOGY_FILE: Arc<str> = "topology_file" from "nccl_log";
+    /// The longest time that a rank of this host took to initialise a communicator.
+    INIT_TIME: Seconds = "init_time" from "nccl_log";
+    /// The longest time that a rank of this host took in the bootstrap.
+    BOOTSTRAP_TIME: Seconds = "bootstrap_time" from "nccl_log";
+    /// Whether the first failure of the run is on this host.
+    FAILED_FIRST: bool = "failed_first" from "nccl_log";
+    /// What the interface and the address of the bootstrap are.
+    BOOTSTRAP_KIND: BootstrapKind = "bootstrap_kind" from "derive";
+}

@@ -1,0 +1,166 @@
+//! The facts of a run of NCCL, as its log tells it: the processes that share a communicator, and what went between them.
+
+use std::sync::Arc;
+
+use super::Percent;
+use super::Seconds;
+use super::schema::subject;
+use super::value::words;
+
+words! {
+    /// Which library wrote the log.
+    pub enum Library {
+        /// NVIDIA's NCCL.
+        Nccl = "nccl",
+        /// AMD's RCCL.
+        Rccl = "rccl",
+    }
+}
+
+words! {
+    /// What carried, or was to carry, what ranks on different nodes exchange.
+    pub enum Carrier {
+        /// RDMA, and nothing else.
+        Rdma = "rdma",
+        /// TCP sockets, and nothing else.
+        Socket = "socket",
+        /// TCP that places data in the GPU's memory (GPUDirect-TCPX, TCPXO): neither RDMA nor plain sockets.
+        DirectTcp = "direct-tcp",
+        /// Several of these.
+        Mixed = "mixed",
+        /// A plugin that the doctor does not know.
+        Plugin = "plugin",
+    }
+}
+
+words! {
+    /// On which lines of the log it rests what carried the traffic between nodes; the stronger first.
+    pub enum Proof {
+        /// The lines of connected channels: what was really used.
+        Channels = "channels",
+        /// `Using network`: what was chosen.
+        Network = "network",
+    }
+}
+
+words! {
+    /// When RDMA failed.
+    pub enum RdmaFailure {
+        /// It did not, as far as the log tells.
+        None = "none",
+        /// While connections were made.
+        Start = "start",
+        /// After the run had begun.
+        Later = "later",
+        /// The log does not tell when.
+        Untold = "untold",
+    }
+}
+
+subject! {
+    /// A run of NCCL in a log: the processes that share a communicator, directly or through others.
+    Run = "run" from "nccl_log";
+
+    /// Which library wrote the log.
+    LIBRARY: Library = "library" from "nccl_log";
+    /// Version of the library that most ranks have, as `NCCL version` says it.
+    VERSION: Arc<str> = "version" from "nccl_log";
+    /// All versions of the library that the log names.
+    VERSIONS: Arc<[Arc<str>]> = "versions" from "nccl_log";
+    /// The version as one number, 1000 for each minor and 1 for each patch of version 2: 22003 is 2.22.3. In this form versions compare.
+    VERSION_NUMBER: u64 = "version_number" from "nccl_log";
+    /// Version of CUDA for which the library was built.
+    CUDA: Arc<str> = "cuda" from "nccl_log";
+    /// How many machines take part: `nNodes` of the largest communicator (NCCL 2.20 and later), else the hosts that the log names.
+    NODES: u64 = "nodes" from "nccl_log";
+    /// Whether the number of machines is NCCL's own (`nNodes`), and not counted from the hosts that logged.
+    NODES_STATED: bool = "nodes_stated" from "nccl_log";
+    /// How many ranks the largest communicator has.
+    RANKS: u64 = "ranks" from "nccl_log";
+    /// How many hosts wrote lines.
+    HOSTS_SEEN: u64 = "hosts_seen" from "nccl_log";
+    /// How many ranks of the largest communicator wrote that they begin or end their initialisation.
+    RANKS_SEEN: u64 = "ranks_seen" from "nccl_log";
+    /// How many communicators there are.
+    COMMUNICATORS: u64 = "communicators" from "nccl_log";
+    /// Whether lines of level INFO are in the log (`NCCL_DEBUG=INFO`): without them nearly nothing is known.
+    INFO: bool = "info" from "nccl_log";
+    /// Whether lines of the subsystem NET are in the log, which a default log has not.
+    NET_LOGGED: bool = "net_logged" from "nccl_log";
+    /// Whether lines of the subsystem GRAPH are in the log, which a default log has not.
+    GRAPH_LOGGED: bool = "graph_logged" from "nccl_log";
+    /// Whether lines of the subsystem ENV are in the log: which variables are set. By default so from 2.16.5.
+    ENV_LOGGED: bool = "env_logged" from "nccl_log";
+    /// Whether lines of the subsystem TUNING are in the log: which algorithm carried which size.
+    TUNING_LOGGED: bool = "tuning_logged" from "nccl_log";
+    /// What carried the traffic between nodes; unknown for a run on one node, which has none.
+    CARRIER: Carrier = "carrier" from "nccl_log";
+    /// On which lines the carrier rests.
+    PROOF: Proof = "proof" from "nccl_log";
+    /// The networks that carried the traffic between nodes, in NCCL's names: `IB`, `Socket`, `AWS Libfabric`.
+    NETWORKS: Arc<[Arc<str>]> = "networks" from "nccl_log";
+    /// Lines of connected channels between nodes; each channel is told by its sender and by its receiver.
+    INTER: u64 = "inter" from "nccl_log";
+    /// Those of them that went over RDMA.
+    INTER_RDMA: u64 = "inter_rdma" from "nccl_log";
+    /// Those of them that went over TCP sockets.
+    INTER_SOCKET: u64 = "inter_socket" from "nccl_log";
+    /// Those of them that reach the GPU's memory without a stop in the host's: GPUDirect RDMA.
+    INTER_GDR: u64 = "inter_gdr" from "nccl_log";
+    /// Of the channels between nodes that send, those with GPUDirect RDMA.
+    GDR_SEND: Percent = "gdr_send" from "nccl_log";
+    /// Of the channels between nodes that receive, those with GPUDirect RDMA.
+    GDR_RECEIVE: Percent = "gdr_receive" from "nccl_log";
+    /// Lines of connected channels inside nodes.
+    INTRA: u64 = "intra" from "nccl_log";
+    /// Those of them from GPU to GPU (NVLink or PCIe: the line does not say which).
+    INTRA_P2P: u64 = "intra_p2p" from "nccl_log";
+    /// Those of them through the host's shared memory.
+    INTRA_SHM: u64 = "intra_shm" from "nccl_log";
+    /// Those of them that went over the network, though both ranks are on one node.
+    INTRA_NET: u64 = "intra_net" from "nccl_log";
+    /// The algorithms that the log says were used, in NCCL's names.
+    ALGORITHMS: Arc<[Arc<str>]> = "algorithms" from "nccl_log";
+    /// The protocols that the log says were used.
+    PROTOCOLS: Arc<[Arc<str>]> = "protocols" from "nccl_log";
+    /// Whether SHARP or another CollNet carried collectives.
+    COLLNET: bool = "collnet" from "nccl_log";
+    /// Whether channels over NVLink SHARP were set up.
+    NVLS: bool = "nvls" from "nccl_log";
+    /// Whether all ranks that began to initialise the largest communicator ended it, and all of its ranks were seen.
+    INITIALISED: bool = "initialised" from "nccl_log";
+    /// Ranks of the largest communicator that began its initialisation and did not end it.
+    STUCK_RANKS: Arc<[Arc<str>]> = "stuck_ranks" from "nccl_log";
+    /// How many these are.
+    STUCK: u64 = "stuck" from "nccl_log";
+    /// Ranks of the largest communicator of which no line says that they began.
+    SILENT_RANKS: Arc<[Arc<str>]> = "silent_ranks" from "nccl_log";
+    /// How many these are; unknown where the log is of a few ranks only, which is usual.
+    SILENT: u64 = "silent" from "nccl_log";
+    /// The longest time that a rank took to initialise a communicator.
+    INIT_TIME: Seconds = "init_time" from "nccl_log";
+    /// The longest time that a rank took in the bootstrap over TCP, which is part of it.
+    BOOTSTRAP_TIME: Seconds = "bootstrap_time" from "nccl_log";
+    /// Whether the log holds a failure: an event that is neither benign nor the consequence of another.
+    FAILED: bool = "failed" from "nccl_log";
+    /// Whether a communicator was aborted.
+    ABORTED: bool = "aborted" from "nccl_log";
+    /// Whether the log ends orderly: communicators were destroyed, and none aborted.
+    ENDED_ORDERLY: bool = "ended_orderly" from "nccl_log";
+    /// The most RDMA ports that a host of the run lists.
+    MOST_PORTS: u64 = "most_ports" from "derive";
+    /// How many different networks the hosts chose, by NCCL's names.
+    NETWORKS_CHOSEN: u64 = "networks_chosen" from "derive";
+    /// How many different kinds of network the hosts chose.
+    CARRIERS_CHOSEN: u64 = "carriers_chosen" from "derive";
+    /// Which network which hosts chose.
+    NETWORKS_BY_HOST: Arc<str> = "networks_by_host" from "derive";
+    /// How many versions of the library the log names.
+    VERSIONS_SEEN: u64 = "versions_seen" from "derive";
+    /// When a call or a request of RDMA failed first, and led to what followed.
+    RDMA_FAILURE: RdmaFailure = "rdma_failure" from "derive";
+    /// How many events followed the failure that counts.
+    FOLLOWED: u64 = "followed" from "derive";
+    /// What these are.
+    FOLLOWED_CLASSES: Arc<[Arc<str>]> = "followed_classes" from "derive";
+}

@@ -1,0 +1,33 @@
+//! Reads NCCL's log: bytes in, recognised lines out. Pure, and knows nobody.
+//!
+//! ```text
+//! window   bytes in any pieces become whole lines, in bounded memory
+//! anchor   which lines can matter at all: a few needles, searched in the whole window
+//! prefix   what stands before the message: host, process, device, time; whatever a launcher put before that
+//! channel  `Channel 00/0 : 1[1] -> 2[2] [send] via NET/IB/0/GDRDMA`
+//! message  the other messages of level INFO that say something
+//! event    messages that say that something failed, or may explain why: a table
+//! gather   equal lines become one, with a count
+//! digest   what is left: kept lines, counts, processes
+//! ```
+//!
+//! The grammar is that of NCCL 2.4 to 2.30 (`src/debug.cc` writes the prefix), of RCCL, and of what PyTorch and launchers
+//! say when a run of NCCL fails. Output of many ranks interleaves and tears lines: nothing relies on a line being whole.
+
+pub mod anchor;
+pub mod channel;
+pub mod clock;
+pub mod digest;
+pub mod event;
+pub mod event_table;
+pub mod gather;
+pub mod message;
+pub mod prefix;
+pub mod text;
+mod window;
+
+#[cfg(test)]
+mod tests;
+
+pub use digest::Digest;
+pub use gather::{Limits, Reader};

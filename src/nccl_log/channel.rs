@@ -1,0 +1,206 @@
+//! Lines of connected channels: what carries data from one rank to another.
+//!
+//! `Channel 02/0 : 7[7] -> 8[0] [send] via NET/IB/3(6)/GDRDMA/Shared comm 0x5581 nRanks 16` (`src/transport/net.cc`), and the
+//! forms of P2P, SHM and CollNet since 2.4.
+
+use super::text::{hexadecimal, number};
+
+/// What carries a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// From GPU to GPU.
+    P2p,
+    /// Shared memory of the host.
+    Shm,
+    /// A network.
+    Net,
+    /// A network that computes.
+    CollNet,
+}
+
+/// A line of a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Channel<'m> {
+    /// The sending rank.
+    pub from: u64,
+    /// The receiving rank; that of the sender in a line of CollNet, which has no other.
+    pub to: u64,
+    /// Whether the receiver wrote the line.
+    pub receives: bool,
+    /// What carries it.
+    pub transport: Transport,
+    /// The network's name, or the transport's own words.
+    pub kind: &'m [u8],
+    /// The number of the adapter.
+    pub adapter: u64,
+    /// Whether another GPU stands between this one and the adapter.
+    pub pxn: bool,
+    /// Whether GPUDirect RDMA is used.
+    pub gdr: bool,
+    /// The communicator's address in its process, where the line has it; 0 where not.
+    pub comm: u64,
+}
+
+/// What a message that begins like a channel's line is.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Read<'m> {
+    /// A connected channel.
+    Channel(Channel<'m>),
+    /// The order of ranks in a ring, or another line about rings.
+    Other,
+    /// The line is torn: what it says is not known.
+    Torn,
+}
+
+/// Reads a message that begins with `Channel `, `Ring `, `CollNet ` or `Coll `.
+pub fn read(message: &[u8]) -> Read<'_> {
+    let (rest, collnet) = if let Some(rest) = message.strip_prefix(b"Channel ") {
+        (rest, false)
+    } else if let Some(rest) = message.strip_prefix(b"Ring ") {
+        (rest, false)
+    } else if let Some(rest) = message.strip_prefix(b"CollNet ") {
+        (rest, true)
+    } else if let Some(rest) = message.strip_prefix(b"Coll ") {
+        (rest, true)
+    } else {
+        return Read::Other;
+    };
+    let Some((_, rest)) = number(rest) else {
+        return Read::Other;
+    };
+    let rest = match rest.strip_prefix(b"/").and_then(number) {
+        Some((_, rest)) => rest,
+        None => rest,
+    };
+    let Some(rest) = rest.strip_prefix(b" : ") else {
+        return Read::Other;
+    };
+    let Some((from, rest)) = number(rest) else {
+        return Read::Other;
+    };
+    let rest = past_device(rest);
+    if collnet {
+        return match direction(rest) {
+            Some((receives, rest)) => network(rest, b"COLLNET/", Transport::CollNet, from, from, receives),
+            None => Read::Torn,
+        };
+    }
+    let Some((to, rest)) = rest.strip_prefix(b" -> ").and_then(number) else {
+        // `Ring 00 : 1 -> 0 -> 2` is the graph's, `Channel 00/02 :    0   1` the order of ranks.
+        return Read::Other;
+    };
+    let rest = past_device(rest);
+    if rest.starts_with(b" -> ") || rest.starts_with(b"/") {
+        return Read::Other;
+    }
+    if let Some((receives, rest)) = direction(rest) {
+        return network(rest, b"NET/", Transport::Net, from, to, receives);
+    }
+    let Some(rest) = rest.strip_prefix(b" via ") else {
+        return Read::Torn;
+    };
+    let (transport, kind, rest) = if let Some(rest) = rest.strip_prefix(b"P2P/") {
+        match KINDS.iter().find(|kind| rest.starts_with(kind)) {
+            Some(kind) => {
+                let (kind, rest) = rest.split_at(kind.len());
+                (Transport::P2p, kind, rest)
+            }
+            None => return Read::Torn,
+        }
+    } else if let Some(rest) = rest.strip_prefix(b"SHM") {
+        let length = b"/direct/CE".len().min(rest.len());
+        let kind = memchr::memchr(b' ', rest.get(..length).unwrap_or(&[])).unwrap_or(rest.len().min(16));
+        let (kind, rest) = rest.split_at(kind);
+        (Transport::Shm, kind.strip_prefix(b"/").unwrap_or(kind), rest)
+    } else if let Some(rest) = rest.strip_prefix(b"direct shared memory") {
+        (Transport::Shm, &b"direct"[..], rest)
+    } else {
+        return Read::Torn;
+    };
+    let rest = past(rest, &[b"/read", b"/CE", b"/direct", b"/CUMEM"]);
+    // The GPU in between of an indirect path.
+    let rest = match rest.strip_prefix(b"/").and_then(number) {
+        Some((_, rest)) => past_device(rest),
+        None => rest,
+    };
+    let rest = past(rest, &[b"/read", b"/CE"]);
+    match tail(rest) {
+        Some(comm) => Read::Channel(Channel { from, to, receives: false, transport, kind, adapter: 0, pxn: false, gdr: false, comm }),
+        None => Read::Torn,
+    }
+}
+
+const KINDS: [&[u8]; 6] = [b"IPC", b"direct pointer", b"CUMEM", b"MNNVL", b"common device", b"indirect"];
+
+/// ` [send] via …`
+fn direction(rest: &[u8]) -> Option<(bool, &[u8])> {
+    if let Some(rest) = rest.strip_prefix(b" [send] via ") {
+        Some((false, rest))
+    } else {
+        Some((true, rest.strip_prefix(b" [receive] via ")?))
+    }
+}
+
+/// `NET/AWS Libfabric/3(6)/GDRDMA(PCI)/Shared comm 0x… nRanks 16`
+fn network<'m>(rest: &'m [u8], mark: &[u8], transport: Transport, from: u64, to: u64, receives: bool) -> Read<'m> {
+    let Some(rest) = rest.strip_prefix(mark) else {
+        return Read::Torn;
+    };
+    let Some(slash) = memchr::memchr(b'/', rest.get(..rest.len().min(64)).unwrap_or(&[])) else {
+        return Read::Torn;
+    };
+    let (kind, rest) = rest.split_at(slash);
+    let Some((adapter, rest)) = rest.strip_prefix(b"/").and_then(number) else {
+        return Read::Torn;
+    };
+    let (pxn, rest) = match rest.strip_prefix(b"(").and_then(number) {
+        Some((_, rest)) => match rest.strip_prefix(b")") {
+            Some(rest) => (true, rest),
+            None => return Read::Torn,
+        },
+        None => (false, rest),
+    };
+    let (gdr, rest) = match rest.strip_prefix(b"/GDRDMA") {
+        Some(rest) => (true, rest),
+        None => (false, rest),
+    };
+    let rest = past(rest, &[b"(PCI)", b"(C2C)", b"/Shared"]);
+    match tail(rest) {
+        Some(comm) => Read::Channel(Channel { from, to, receives, transport, kind, adapter, pxn, gdr, comm }),
+        // A torn `/GDRD` must not pass for a channel without GPUDirect RDMA.
+        None => Read::Torn,
+    }
+}
+
+/// `[3]`, `[1b000]` behind a rank.
+fn past_device(rest: &[u8]) -> &[u8] {
+    match rest.strip_prefix(b"[") {
+        Some(inner) => match memchr::memchr(b']', inner.get(..inner.len().min(20)).unwrap_or(&[])) {
+            Some(end) => inner.get(end + 1..).unwrap_or(&[]),
+            None => rest,
+        },
+        None => rest,
+    }
+}
+
+fn past<'m>(mut rest: &'m [u8], words: &[&[u8]]) -> &'m [u8] {
+    for _ in 0..3 {
+        match words.iter().find_map(|word| rest.strip_prefix(*word)) {
+            Some(next) => rest = next,
+            None => break,
+        }
+    }
+    rest
+}
+
+/// The end of the line, perhaps with its communicator; `None` where something else stands there.
+fn tail(rest: &[u8]) -> Option<u64> {
+    let rest = rest.trim_ascii();
+    if rest.is_empty() {
+        return Some(0);
+    }
+    let (comm, rest) = hexadecimal(rest.strip_prefix(b"comm ")?)?;
+    let rest = rest.trim_ascii_start();
+    let whole = rest.is_empty() || rest.strip_prefix(b"nRanks ").and_then(number).is_some_and(|(_, rest)| rest.is_empty());
+    whole.then_some(comm)
+}

@@ -1,0 +1,115 @@
+//! The time that stands before a message, in the forms of NCCL, kubectl, syslog-like tools and glog (PyTorch).
+
+/// A time. Two of them have an order where both have a date of the same completeness.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Time {
+    /// Seconds since 1970, or since the beginning of a year that is not said.
+    pub seconds: f64,
+    /// Whether the year is said.
+    pub year: bool,
+    /// Whether it says the zone: UTC, or another.
+    pub zone: bool,
+}
+
+impl Time {
+    /// How much later this one is than another; `None` where the two cannot be compared.
+    pub fn since(self, other: Time) -> Option<f64> {
+        (self.year == other.year && self.zone == other.zone).then(|| self.seconds - other.seconds)
+    }
+}
+
+/// The last time in a text, and where it begins and ends.
+pub fn last(text: &[u8]) -> Option<(Time, usize, usize)> {
+    // A time has colons after its hours and minutes: only there can one be.
+    let mut found = None;
+    let mut at = 0;
+    while let Some(colon) = text.get(at..).and_then(|rest| memchr::memchr(b':', rest)) {
+        let hours = at + colon;
+        at = hours + 1;
+        if let Some(time) = around(text, hours) {
+            at = time.2;
+            found = Some(time);
+        }
+    }
+    found
+}
+
+/// The time whose hours end before this colon.
+fn around(text: &[u8], colon: usize) -> Option<(Time, usize, usize)> {
+    let two = |at: usize| -> Option<u32> {
+        let pair = text.get(at..at + 2)?;
+        let both = pair.iter().all(u8::is_ascii_digit);
+        both.then(|| u32::from(pair[0] - b'0') * 10 + u32::from(pair[1] - b'0'))
+    };
+    let hours_at = colon.checked_sub(2)?;
+    let (hours, minutes, seconds) = (two(hours_at)?, two(colon + 1)?, two(colon + 4)?);
+    if text.get(colon + 3) != Some(&b':') || hours > 23 || minutes > 59 || seconds > 60 {
+        return None;
+    }
+    let mut end = colon + 6;
+    let mut fraction = 0.0;
+    if matches!(text.get(end), Some(b'.' | b',')) {
+        let mut unit = 0.1;
+        let mut at = end + 1;
+        while let Some(digit) = text.get(at).filter(|b| b.is_ascii_digit()) {
+            fraction += f64::from(digit - b'0') * unit;
+            unit /= 10.0;
+            at += 1;
+        }
+        if at > end + 1 {
+            end = at;
+        }
+    }
+    let of_day = f64::from(hours * 3600 + minutes * 60 + seconds) + fraction;
+    let mut zone = false;
+    match text.get(end) {
+        Some(b'Z') => {
+            zone = true;
+            end += 1;
+        }
+        Some(b'+' | b'-') if two(end + 1).is_some() => return None,
+        _ => {}
+    }
+    // `2025-02-01 12:00:00`, `2025-02-01T12:00:00`, `2025/02/01 12:00:00`
+    if let Some(date) = hours_at.checked_sub(11)
+        && matches!(text.get(hours_at - 1), Some(b' ' | b'T' | b'_'))
+        && matches!(text.get(date + 4), Some(b'-' | b'/'))
+        && text.get(date + 4) == text.get(date + 7)
+        && let (Some(century), Some(years), Some(month), Some(day)) =
+            (two(date), two(date + 2), two(date + 5), two(date + 8))
+        && (1..=12).contains(&month)
+        && (1..=31).contains(&day)
+    {
+        let days = days(i64::from(century * 100 + years), month, day);
+        let seconds = days as f64 * 86400.0 + of_day;
+        return Some((Time { seconds, year: true, zone }, date, end));
+    }
+    // glog: `E0514 21:53:28.123456`, and PyTorch's `E514 21:53:28.123456789`.
+    let before = text.get(..hours_at)?.trim_ascii_end();
+    let digits = before.iter().rev().take_while(|b| b.is_ascii_digit()).count();
+    let date = before.len() - digits;
+    if !(3..=4).contains(&digits) || !matches!(before.get(date.checked_sub(1)?), Some(b'I' | b'W' | b'E' | b'F' | b'V')) {
+        return None;
+    }
+    let day = two(before.len() - 2)?;
+    let month = match digits {
+        4 => two(date)?,
+        _ => u32::from(before.get(date)? - b'0'),
+    };
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    // Of a leap year, so that no day of another is out of its order.
+    let seconds = (days(2000, month, day) - days(2000, 1, 1)) as f64 * 86400.0 + of_day;
+    Some((Time { seconds, year: false, zone: false }, date - 1, end))
+}
+
+/// Days since 1970 of a date of the Gregorian calendar.
+fn days(year: i64, month: u32, day: u32) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let of_era = year.rem_euclid(400);
+    let month = i64::from(month);
+    let of_year = (153 * (if month > 2 { month - 3 } else { month + 9 }) + 2) / 5 + i64::from(day) - 1;
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+}

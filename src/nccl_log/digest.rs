@@ -1,0 +1,107 @@
+//! What is left of a log: the lines that count, word for word and with how often they came, and the number of the rest.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// What is left of one file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Digest {
+    /// Bytes that were read, after unpacking.
+    pub bytes: u64,
+    /// Lines that were read.
+    pub lines: u64,
+    /// Lines of each sort ([`super::message::Sort::word`]).
+    #[serde(default)]
+    pub sorts: BTreeMap<String, u64>,
+    /// The lines that were kept, in their order.
+    #[serde(default)]
+    pub kept: Vec<Kept>,
+    /// The processes that wrote, in the order of their first lines.
+    #[serde(default)]
+    pub processes: Vec<Process>,
+    /// Lines of channels that found no place among those kept, together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub crowd: Vec<Crowd>,
+    /// Lines of each sort that found no place; channels among these are in `crowd`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub left_out: BTreeMap<String, u64>,
+    /// Why reading ended before the end of the file, where it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broken_off: Option<String>,
+}
+
+/// A line that was kept, for itself and for those that say the same. As JSON a list of its members: there are thousands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Members", into = "Members")]
+pub struct Kept {
+    /// Its number in the file, from 1.
+    pub line: u64,
+    /// The number of the last one that says the same.
+    pub last: u64,
+    /// How many there are.
+    pub count: u64,
+    /// By how many processes; at most [`super::gather::TOLD_APART`] are told apart.
+    pub processes: u64,
+    /// The line from its beginning, or the part of a torn or long one that holds the message.
+    pub text: String,
+}
+
+type Members = (u64, u64, u64, u64, String);
+
+impl From<Members> for Kept {
+    fn from((line, last, count, processes, text): Members) -> Self {
+        Kept {
+            line,
+            last,
+            count,
+            processes,
+            text,
+        }
+    }
+}
+
+impl From<Kept> for Members {
+    fn from(kept: Kept) -> Self {
+        (kept.line, kept.last, kept.count, kept.processes, kept.text)
+    }
+}
+
+/// A process that wrote lines.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Process {
+    /// The host, as NCCL writes it.
+    pub host: String,
+    /// The process.
+    pub pid: u64,
+    /// The CUDA device; absent where the thread had none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<u64>,
+    /// The number of its first line.
+    pub first: u64,
+    /// The number of its last line.
+    pub last: u64,
+    /// Lines of level INFO.
+    #[serde(default)]
+    pub info: u64,
+    /// Lines of level WARN.
+    #[serde(default)]
+    pub warnings: u64,
+}
+
+/// Channels that found no place, as far as they are alike.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Crowd {
+    /// The host that wrote.
+    pub host: String,
+    /// `p2p`, `shm`, `net`, `collnet`.
+    pub transport: String,
+    /// The network, or the transport's own words.
+    pub kind: String,
+    /// Whether the receivers wrote.
+    pub receives: bool,
+    /// Whether GPUDirect RDMA is used.
+    pub gdr: bool,
+    /// How many lines.
+    pub count: u64,
+}

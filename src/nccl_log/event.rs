@@ -1,0 +1,121 @@
+//! Events: their class, found once for each shape of message, and what makes two of them the same.
+
+use std::collections::HashMap;
+use std::hash::BuildHasher;
+
+use foldhash::fast::FixedState;
+
+use super::event_table::{of_framework, of_info, of_warning};
+use super::message::{Sort, is_unwinding, known};
+
+/// Which text an event is looked for in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A message of level WARN.
+    Warning,
+    /// A message of level INFO.
+    Info,
+    /// A line without NCCL's prefix.
+    Framework,
+}
+
+/// What a message that is neither a channel's nor one of those kept is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Is {
+    /// An event of this row of the table.
+    Event(u16),
+    /// A line that says where a failure passed.
+    Unwinding,
+    /// Counted under this sort.
+    Known(Sort),
+    /// Nothing.
+    Nothing,
+}
+
+/// Shapes that are remembered. A log has some hundreds; one that has more is looked up in the table each time again.
+const SHAPES: usize = 8192;
+
+/// Remembers what messages of a shape are: the table has hundreds of rows, and a log repeats itself.
+#[derive(Default)]
+pub struct Classes {
+    known: HashMap<(Kind, u64), Is, FixedState>,
+}
+
+impl Classes {
+    /// What a message is.
+    pub fn of(&mut self, kind: Kind, message: &[u8]) -> Is {
+        let key = (kind, hash_without(message, 1));
+        if let Some(is) = self.known.get(&key) {
+            return *is;
+        }
+        let is = classify(kind, message);
+        if self.known.len() >= SHAPES {
+            self.known.clear();
+        }
+        self.known.insert(key, is);
+        is
+    }
+}
+
+fn classify(kind: Kind, message: &[u8]) -> Is {
+    let event = |row: usize| Is::Event(u16::try_from(row).unwrap_or(u16::MAX));
+    match kind {
+        Kind::Framework => of_framework(message).map_or(Is::Nothing, event),
+        Kind::Warning => match is_unwinding(message) {
+            true => Is::Unwinding,
+            false => event(of_warning(message)),
+        },
+        Kind::Info => match is_unwinding(message) {
+            true => Is::Unwinding,
+            false => match of_info(message) {
+                Some(row) => event(row),
+                None => known(message).map_or(Is::Nothing, Is::Known),
+            },
+        },
+    }
+}
+
+/// The hash of an event's message: pointers, ports, sizes and other long numbers do not make two messages differ.
+pub fn identity(message: &[u8]) -> u64 {
+    hash_without(message, 4)
+}
+
+/// The hash of a message without runs of decimal digits of at least this length, and without hexadecimal numbers.
+fn hash_without(message: &[u8], length: usize) -> u64 {
+    let mut kept = [0u8; 256];
+    let mut end = 0;
+    let mut rest = message;
+    while let Some((&first, next)) = rest.split_first() {
+        let Some(slot) = kept.get_mut(end) else {
+            break;
+        };
+        if first == b'0' && next.first() == Some(&b'x') {
+            let digits = next.get(1..).unwrap_or(&[]);
+            let run = digits.iter().take_while(|b| b.is_ascii_hexdigit()).count();
+            rest = digits.get(run..).unwrap_or(&[]);
+        } else if first.is_ascii_digit() {
+            let run = rest.iter().take_while(|b| b.is_ascii_digit()).count();
+            if run < length {
+                *slot = first;
+                end += 1;
+                // The short run's other digits, as far as there is room.
+                for byte in rest.iter().take(run).skip(1) {
+                    if let Some(slot) = kept.get_mut(end) {
+                        *slot = *byte;
+                        end += 1;
+                    }
+                }
+            } else if length == 1 {
+                // That there is a number is part of the shape.
+                *slot = b'#';
+                end += 1;
+            }
+            rest = rest.get(run..).unwrap_or(&[]);
+        } else {
+            *slot = first;
+            end += 1;
+            rest = next;
+        }
+    }
+    FixedState::default().hash_one(kept.get(..end).unwrap_or(&[]))
+}

@@ -1,0 +1,419 @@
+//! Equal lines become one with a count, in tables that cannot grow without end.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher, Hash};
+
+use foldhash::fast::FixedState;
+
+use super::anchor::Anchors;
+use super::channel::{self, Channel, Transport};
+use super::digest::{Crowd, Digest, Kept, Process};
+use super::event::{self, Classes, Is, Kind};
+use super::event_table;
+use super::message::{self, Fate, Of, Sort};
+use super::prefix::{self, Level, Writer};
+use super::text::without_colours;
+use super::window::{Lines, Window};
+
+/// How large a digest may become.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Lines that are kept, channels among them.
+    pub lines: usize,
+    /// Bytes of text that are kept.
+    pub bytes: usize,
+    /// Events that are kept of one class.
+    pub events: usize,
+    /// Processes that are told apart.
+    pub processes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            lines: 48 << 10,
+            bytes: 7 << 20,
+            events: 200,
+            processes: 64 << 10,
+        }
+    }
+}
+
+/// Processes that are told apart of those that wrote the same line.
+pub const TOLD_APART: usize = 32;
+
+/// Bytes of a line that are kept.
+const TEXT: usize = 1400;
+/// Of a longer line, bytes in front of the message that are kept: a time and a launcher's tag.
+const IN_FRONT: usize = 160;
+
+/// Reads a log in pieces, and leaves its digest.
+#[derive(Default)]
+pub struct Reader {
+    window: Window,
+    gather: Gather,
+}
+
+impl Reader {
+    /// A reader whose digest stays within these limits.
+    pub fn new(limits: Limits) -> Self {
+        Reader {
+            window: Window::default(),
+            gather: Gather {
+                limits,
+                ..Gather::default()
+            },
+        }
+    }
+
+    /// Reads on. Where the pieces are cut does not matter.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        self.gather.bytes += bytes.len() as u64;
+        self.window.feed(bytes, &mut self.gather);
+    }
+
+    /// What is left of all that was read. `broken_off` says why there is no more of it.
+    pub fn finish(mut self, broken_off: Option<String>) -> Digest {
+        self.window.finish(&mut self.gather);
+        self.gather.digest(broken_off)
+    }
+}
+
+/// A line that is kept.
+struct Row {
+    line: u64,
+    last: u64,
+    count: u64,
+    text: Box<[u8]>,
+    writers: Vec<u32>,
+}
+
+#[derive(Default)]
+struct Gather {
+    limits: Limits,
+    anchors: Anchors,
+    classes: Classes,
+    bytes: u64,
+    /// Lines that were passed.
+    lines: u64,
+    kept_bytes: usize,
+    rows: Vec<Row>,
+    by_identity: HashMap<u64, u32, FixedState>,
+    of_class: HashMap<&'static str, usize, FixedState>,
+    processes: Vec<Process>,
+    by_process: HashMap<u64, u32, FixedState>,
+    crowd: BTreeMap<Crowd, u64>,
+    sorts: [u64; Sort::ALL.len()],
+    left_out: [u64; Sort::ALL.len()],
+    stripped: Vec<u8>,
+}
+
+impl Lines for Gather {
+    fn whole(&mut self, lines: &[u8]) {
+        let anchors = std::mem::take(&mut self.anchors);
+        let before = self.lines;
+        let number = anchors.lines(lines, |number, line| self.line(before + number + 1, line));
+        self.anchors = anchors;
+        self.lines = before + number;
+    }
+
+    fn piece(&mut self, piece: &[u8], ends: bool) {
+        if self.anchors.any(piece) {
+            self.line(self.lines + 1, piece);
+        }
+        self.lines += u64::from(ends);
+    }
+}
+
+impl Gather {
+    /// A line, or a piece of one. Progress bars write a carriage return and go on: what follows one is a line of its own.
+    fn line(&mut self, number: u64, line: &[u8]) {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if memchr::memchr2(0x1b, b'\r', line).is_none() {
+            return self.part(number, line);
+        }
+        for part in line.split(|b| *b == b'\r') {
+            if memchr::memchr(0x1b, part).is_some() {
+                let mut stripped = std::mem::take(&mut self.stripped);
+                without_colours(part, &mut stripped);
+                self.part(number, &stripped);
+                self.stripped = stripped;
+            } else {
+                self.part(number, part);
+            }
+        }
+    }
+
+    fn part(&mut self, number: u64, line: &[u8]) {
+        let mut any = false;
+        let mut from = 0;
+        for found in prefix::messages(line) {
+            // What is kept of a line of two messages ends where the next one begins.
+            let begin = if any { found.begin } else { from };
+            any = true;
+            let end = offset(line, found.message) + found.message.len();
+            let text = window_of(line, begin, found.begin, end);
+            from = end;
+            self.message(number, found.level, found.writer, found.message, text);
+        }
+        if !any {
+            match self.classes.of(Kind::Framework, line) {
+                Is::Event(row) => self.event(number, row, None, line, clipped(line)),
+                _ => {}
+            }
+        }
+    }
+
+    fn message(&mut self, number: u64, level: Level, writer: Option<Writer<'_>>, message: &[u8], text: &[u8]) {
+        let process = writer.and_then(|writer| self.process(number, level, writer));
+        match level {
+            Level::Other => self.count(Sort::Trace),
+            Level::Version => self.keep(number, Sort::Init, Of::Host, writer, process, message, text),
+            Level::Warn => self.perhaps_event(number, Kind::Warning, writer, process, message, text),
+            Level::Info => match message::fate(message) {
+                Fate::Count(sort) => self.count(sort),
+                Fate::Keep(sort, of, same) => self.keep(number, sort, of, writer, process, same, text),
+                Fate::Channel => match channel::read(message) {
+                    channel::Read::Channel(channel) => self.channel(number, writer, process, &channel, text),
+                    channel::Read::Other => self.count(Sort::Init),
+                    channel::Read::Torn => self.count(Sort::Torn),
+                },
+                Fate::Unlisted => self.perhaps_event(number, Kind::Info, writer, process, message, text),
+            },
+        }
+    }
+
+    fn perhaps_event(
+        &mut self,
+        number: u64,
+        kind: Kind,
+        writer: Option<Writer<'_>>,
+        process: Option<u32>,
+        message: &[u8],
+        text: &[u8],
+    ) {
+        match self.classes.of(kind, message) {
+            Is::Event(row) => self.event_of(number, row, writer, process, message, text),
+            Is::Unwinding => self.keep_event(number, "unwinding", writer, process, message, text),
+            Is::Known(sort) => self.count(sort),
+            Is::Nothing => self.count(Sort::Unlisted),
+        }
+    }
+
+    fn count(&mut self, sort: Sort) {
+        self.sorts[sort as usize] += 1;
+    }
+
+    /// The process's number; `None` where there are too many.
+    fn process(&mut self, line: u64, level: Level, writer: Writer<'_>) -> Option<u32> {
+        let key = hash(&(writer.host, writer.pid, writer.device));
+        let number = match self.by_process.get(&key) {
+            Some(number) => *number,
+            None if self.processes.len() >= self.limits.processes => return None,
+            None => {
+                let number = u32::try_from(self.processes.len()).ok()?;
+                self.processes.push(Process {
+                    host: String::from_utf8_lossy(writer.host).into_owned(),
+                    pid: writer.pid,
+                    device: writer.device,
+                    first: line,
+                    last: line,
+                    info: 0,
+                    warnings: 0,
+                });
+                self.by_process.insert(key, number);
+                number
+            }
+        };
+        let process = self.processes.get_mut(number as usize)?;
+        process.last = line;
+        match level {
+            Level::Info => process.info += 1,
+            Level::Warn => process.warnings += 1,
+            Level::Version | Level::Other => {}
+        }
+        Some(number)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one call for each line, with all that is known of it")]
+    fn keep(
+        &mut self,
+        number: u64,
+        sort: Sort,
+        of: Of,
+        writer: Option<Writer<'_>>,
+        process: Option<u32>,
+        same: &[u8],
+        text: &[u8],
+    ) {
+        self.count(sort);
+        let host = writer.map_or(&[][..], |writer| writer.host);
+        let identity = match of {
+            Of::Host => hash(&(sort as u8, host, same)),
+            Of::Process => hash(&(sort as u8, host, process, same)),
+        };
+        if !self.row(number, identity, process, text) {
+            self.left_out[sort as usize] += 1;
+        }
+    }
+
+    fn event(&mut self, number: u64, row: u16, writer: Option<Writer<'_>>, message: &[u8], text: &[u8]) {
+        self.event_of(number, row, writer, None, message, text);
+    }
+
+    fn event_of(
+        &mut self,
+        number: u64,
+        row: u16,
+        writer: Option<Writer<'_>>,
+        process: Option<u32>,
+        message: &[u8],
+        text: &[u8],
+    ) {
+        self.keep_event(number, event_table::class(usize::from(row)), writer, process, message, text);
+    }
+
+    fn keep_event(
+        &mut self,
+        number: u64,
+        class: &'static str,
+        writer: Option<Writer<'_>>,
+        process: Option<u32>,
+        message: &[u8],
+        text: &[u8],
+    ) {
+        self.count(Sort::Event);
+        let host = writer.map_or(&[][..], |writer| writer.host);
+        let identity = hash(&(Sort::Event as u8, host, class, event::identity(message)));
+        if let Some(row) = self.by_identity.get(&identity).copied() {
+            self.again(row, number, process);
+            return;
+        }
+        let of_class = self.of_class.entry(class).or_default();
+        *of_class += 1;
+        if *of_class > self.limits.events || !self.row(number, identity, process, text) {
+            self.left_out[Sort::Event as usize] += 1;
+        }
+    }
+
+    fn channel(
+        &mut self,
+        number: u64,
+        writer: Option<Writer<'_>>,
+        process: Option<u32>,
+        channel: &Channel<'_>,
+        text: &[u8],
+    ) {
+        self.count(Sort::Channel);
+        let flags = u8::from(channel.receives) | u8::from(channel.gdr) << 1 | u8::from(channel.pxn) << 2;
+        let identity = hash(&(
+            (Sort::Channel as u8, channel.transport as u8, flags, process),
+            (channel.from, channel.to, channel.adapter, channel.comm),
+            channel.kind,
+        ));
+        if self.row(number, identity, process, text) {
+            return;
+        }
+        self.left_out[Sort::Channel as usize] += 1;
+        let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let transport = match channel.transport {
+            Transport::P2p => "p2p",
+            Transport::Shm => "shm",
+            Transport::Net => "net",
+            Transport::CollNet => "collnet",
+        };
+        let crowd = Crowd {
+            host: writer.map_or(String::new(), |writer| lossy(writer.host)),
+            transport: transport.to_owned(),
+            kind: lossy(channel.kind),
+            receives: channel.receives,
+            gdr: channel.gdr,
+            count: 0,
+        };
+        // Hosts and networks are few; a file that invents them for each line is not to fill the memory.
+        if self.crowd.len() < 4096 || self.crowd.contains_key(&crowd) {
+            *self.crowd.entry(crowd).or_default() += 1;
+        }
+    }
+
+    /// Keeps a line, or counts it with one that says the same. False where there is no room.
+    fn row(&mut self, number: u64, identity: u64, process: Option<u32>, text: &[u8]) -> bool {
+        if let Some(row) = self.by_identity.get(&identity).copied() {
+            self.again(row, number, process);
+            return true;
+        }
+        let room = self.rows.len() < self.limits.lines && self.kept_bytes + text.len() <= self.limits.bytes;
+        if let (true, Ok(row)) = (room, u32::try_from(self.rows.len())) {
+            self.kept_bytes += text.len();
+            self.by_identity.insert(identity, row);
+            self.rows.push(Row {
+                line: number,
+                last: number,
+                count: 1,
+                text: text.into(),
+                writers: process.into_iter().collect(),
+            });
+        }
+        room
+    }
+
+    fn again(&mut self, row: u32, number: u64, process: Option<u32>) {
+        if let Some(row) = self.rows.get_mut(row as usize) {
+            row.count += 1;
+            row.last = number;
+            if let Some(process) = process
+                && row.writers.len() < TOLD_APART
+                && !row.writers.contains(&process)
+            {
+                row.writers.push(process);
+            }
+        }
+    }
+
+    fn digest(self, broken_off: Option<String>) -> Digest {
+        let by_sort = |counts: &[u64]| {
+            let counted = Sort::ALL.iter().zip(counts).filter(|(_, n)| **n > 0);
+            counted.map(|(sort, n)| (sort.word().to_owned(), *n)).collect()
+        };
+        let kept = self.rows.into_iter().map(|row| Kept {
+            line: row.line,
+            last: row.last,
+            count: row.count,
+            processes: row.writers.len().max(1) as u64,
+            text: String::from_utf8_lossy(&row.text).into_owned(),
+        });
+        let crowd = self.crowd.into_iter().map(|(crowd, count)| Crowd { count, ..crowd });
+        Digest {
+            bytes: self.bytes,
+            lines: self.lines,
+            sorts: by_sort(&self.sorts),
+            kept: kept.collect(),
+            processes: self.processes,
+            crowd: crowd.collect(),
+            left_out: by_sort(&self.left_out),
+            broken_off,
+        }
+    }
+}
+
+fn hash(value: &impl Hash) -> u64 {
+    FixedState::default().hash_one(value)
+}
+
+/// Where a part of a line begins in it.
+fn offset(line: &[u8], part: &[u8]) -> usize {
+    (part.as_ptr() as usize).saturating_sub(line.as_ptr() as usize)
+}
+
+/// What is kept of a line: all of a usual one; of a long one the message with what stands right before it.
+fn window_of(line: &[u8], begin: usize, prefix: usize, end: usize) -> &[u8] {
+    let begin = match end.saturating_sub(begin) > TEXT {
+        true => begin.max(prefix.saturating_sub(IN_FRONT)),
+        false => begin,
+    };
+    clipped(line.get(begin..end).unwrap_or(&[]))
+}
+
+fn clipped(text: &[u8]) -> &[u8] {
+    text.get(..text.len().min(TEXT)).unwrap_or(&[])
+}

@@ -1,0 +1,307 @@
+//! What a message of level INFO is: one that is kept word for word, one that is only counted, or one that nobody listed.
+
+use super::text::{contains, number, run};
+
+/// A group of messages, under which they are counted; NCCL's subsystems as far as a log tells them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Sort {
+    /// Initialisation: INIT, BOOTSTRAP, P2P, SHM, NVLS.
+    Init,
+    /// Variables: ENV.
+    Env,
+    /// NET alone, which a default log does not have.
+    Net,
+    /// GRAPH.
+    Graph,
+    /// TUNING: algorithms of collectives.
+    Tuning,
+    /// COLL: calls of collectives.
+    Coll,
+    /// PROXY, ALLOC, REG, RAS and others that say nothing of what is asked here.
+    Other,
+    /// A connected channel.
+    Channel,
+    /// An event.
+    Event,
+    /// A line of a level that only debugging has.
+    Trace,
+    /// A torn line of a channel.
+    Torn,
+    /// A message that nobody listed.
+    Unlisted,
+}
+
+impl Sort {
+    /// All, in the order of their numbers.
+    pub const ALL: [Sort; 12] = [
+        Sort::Init,
+        Sort::Env,
+        Sort::Net,
+        Sort::Graph,
+        Sort::Tuning,
+        Sort::Coll,
+        Sort::Other,
+        Sort::Channel,
+        Sort::Event,
+        Sort::Trace,
+        Sort::Torn,
+        Sort::Unlisted,
+    ];
+
+    /// Its name in a digest.
+    pub fn word(self) -> &'static str {
+        match self {
+            Sort::Init => "init",
+            Sort::Env => "env",
+            Sort::Net => "net",
+            Sort::Graph => "graph",
+            Sort::Tuning => "tuning",
+            Sort::Coll => "coll",
+            Sort::Other => "other",
+            Sort::Channel => "channel",
+            Sort::Event => "event",
+            Sort::Trace => "trace",
+            Sort::Torn => "torn",
+            Sort::Unlisted => "unlisted",
+        }
+    }
+}
+
+/// Whose lines of the same message are one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Of {
+    /// All processes of a host together.
+    Host,
+    /// Each process by itself.
+    Process,
+}
+
+/// What becomes of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate<'m> {
+    /// It is counted.
+    Count(Sort),
+    /// The first one is kept, and counted with those of which this part is the same.
+    Keep(Sort, Of, &'m [u8]),
+    /// It is of a channel.
+    Channel,
+    /// Nothing here knows it: it may be an event.
+    Unlisted,
+}
+
+/// What becomes of a message of level INFO.
+pub fn fate(message: &[u8]) -> Fate<'_> {
+    let keep = |sort| Fate::Keep(sort, Of::Host, message);
+    let own = Fate::Keep(Sort::Init, Of::Process, message);
+    let starts = |with: &str| message.starts_with(with.as_bytes());
+    match message.first() {
+        Some(b'C') if starts("Channel ") || starts("CollNet ") || starts("Coll ") => Fate::Channel,
+        Some(b'C') if starts("Connected all rings, use") => own,
+        Some(b'C') if starts("Connected ") => keep(Sort::Init),
+        Some(b'R') if starts("Ring ") => Fate::Channel,
+        Some(b'R') if starts("RCCL version") => keep(Sort::Init),
+        Some(b'c') if starts("comm 0x") => own,
+        Some(b'c') if starts("cudaDriverVersion") => keep(Sort::Init),
+        Some(b'n' | b'[') if contains(message, " comm 0x") && contains(message, " rank ") && contains(message, "- ") => {
+            own
+        }
+        Some(b'N') => capital_n(message),
+        Some(b'U') if starts("Using network") || starts("Using internal Network") || starts("Using external Network") => {
+            keep(Sort::Init)
+        }
+        Some(b'B') if starts("Bootstrap : Using") || starts("Bootstrap: Using") => keep(Sort::Init),
+        Some(b'B') if starts("Bootstrap timings") => own,
+        Some(b'I') if starts("Init timings") => own,
+        Some(b'I') if starts("Initialized NET plugin") => keep(Sort::Init),
+        Some(b'I') if starts("Invalid value ") => keep(Sort::Env),
+        Some(b'A') if starts("Assigned NET plugin") => keep(Sort::Init),
+        Some(b'P') if starts("Plugin Path") || starts("P2P plugin") => keep(Sort::Init),
+        Some(b'P') if starts("Pattern ") => keep(Sort::Graph),
+        Some(b'S') if starts("Setting affinity for GPU") => own,
+        Some(b'S') if starts("Successfully loaded external") => keep(Sort::Init),
+        Some(b'D') if starts("DMA-BUF is available") => keep(Sort::Init),
+        Some(b'G') if starts("GPU Direct RDMA Enabled") => Fate::Count(Sort::Net),
+        Some(b'L') if starts("Loading topology") => keep(Sort::Graph),
+        Some(b'W') if starts("Warning: ENV ") => keep(Sort::Env),
+        Some(b'=') => Fate::Count(Sort::Graph),
+        Some(b'0'..=b'9') => digits(message),
+        Some(b' ' | b'+') => spaces(message),
+        Some(byte) if byte.is_ascii_alphabetic() => letters(message),
+        _ => Fate::Unlisted,
+    }
+}
+
+fn capital_n(message: &[u8]) -> Fate<'_> {
+    let keep = |sort| Fate::Keep(sort, Of::Host, message);
+    let starts = |with: &str| message.starts_with(with.as_bytes());
+    if starts("NCCL_") {
+        return match contains(message, " set by environment to ") || contains(message, " set to ") {
+            true => keep(Sort::Env),
+            false => Fate::Unlisted,
+        };
+    }
+    if starts("NET/") {
+        let known = ["NET/IB : Using", "NET/IB : Made virtual", "NET/IB: [", "NET/Socket : Using", "NET/FastSocket : Using"];
+        if let Some(at) = known.iter().position(|known| starts(known)) {
+            return keep(if matches!(at, 1 | 2) { Sort::Net } else { Sort::Init });
+        }
+        if contains(message, " : GPU Direct RDMA Enabled for HCA") {
+            return keep(Sort::Net);
+        }
+        if starts("NET/Socket: Using") || starts("NET/Plugin: Loaded") || starts("NET/Plugin: Plugin name") {
+            return keep(Sort::Init);
+        }
+        if starts("NET/OFI Selected") || starts("NET/OFI Using aws") || starts("NET/OFI Initializing") {
+            return keep(Sort::Init);
+        }
+        if starts("NET/IB: Dev ") || starts("NET/IB: IbDev ") {
+            return Fate::Count(Sort::Net);
+        }
+        return Fate::Unlisted;
+    }
+    if starts("NVLS multicast support") || starts("NCCL version") || starts("NET : Using interface") {
+        return keep(Sort::Init);
+    }
+    if starts("NVLS ") {
+        return Fate::Count(Sort::Init);
+    }
+    Fate::Unlisted
+}
+
+/// `24 coll channels, …`; `1048576 Bytes -> Algo 1 proto 2 time 12.5`
+fn digits(message: &[u8]) -> Fate<'_> {
+    let (_, rest) = run(message, |b| b.is_ascii_digit());
+    if rest.starts_with(b" coll channels") {
+        return Fate::Keep(Sort::Init, Of::Host, message);
+    }
+    if let Some(choice) = rest.strip_prefix(b" Bytes -> ") {
+        return tuning(choice);
+    }
+    Fate::Unlisted
+}
+
+/// `AllReduce: opCount …`, `AllReduce: 1024 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..3}`, `GPU/1000 :GPU/…`
+fn letters(message: &[u8]) -> Fate<'_> {
+    let (name, rest) = run(message, |b| b.is_ascii_alphanumeric() || b == b'_');
+    if let Some(rest) = rest.strip_prefix(b": ") {
+        if rest.starts_with(b"opCount ") {
+            return Fate::Count(Sort::Coll);
+        }
+        if let Some((_, rest)) = number(rest)
+            && let Some(choice) = rest.strip_prefix(b" Bytes -> ")
+        {
+            return tuning(choice);
+        }
+    }
+    let places: [&[u8]; 8] = [b"GPU", b"CPU", b"NET", b"PCI", b"NVS", b"NIC", b"GIN", b"DEV"];
+    if rest.starts_with(b"/") && places.contains(&name) {
+        return Fate::Count(Sort::Graph);
+    }
+    if name == b"Tree" || name == b"Trees" {
+        return Fate::Count(Sort::Init);
+    }
+    Fate::Unlisted
+}
+
+/// `Algo RING proto SIMPLE`: what does not depend on the size.
+fn tuning(choice: &[u8]) -> Fate<'_> {
+    let end = [" time", " channel", " nchannels"]
+        .iter()
+        .filter_map(|word| memchr::memmem::find(choice, word.as_bytes()))
+        .min()
+        .unwrap_or(choice.len());
+    Fate::Keep(Sort::Tuning, Of::Host, choice.get(..end).unwrap_or(&[]))
+}
+
+/// `    + PCI[24.0] - GPU/1000 (0)`: which bandwidths there are.
+fn spaces(message: &[u8]) -> Fate<'_> {
+    let rest = message.trim_ascii_start();
+    if let Some(link) = rest.strip_prefix(b"+ ") {
+        let end = memchr::memchr(b']', link).map_or(link.len().min(24), |at| at + 1);
+        return Fate::Keep(Sort::Graph, Of::Host, link.get(..end).unwrap_or(&[]));
+    }
+    match fate_of_trimmed(rest) {
+        true => Fate::Count(Sort::Graph),
+        false => Fate::Unlisted,
+    }
+}
+
+fn fate_of_trimmed(rest: &[u8]) -> bool {
+    // Rows of the graph: `0 : NET/0 GPU/0 GPU/1 NET/0`.
+    let (_, after) = run(rest, |b| b.is_ascii_digit());
+    after.starts_with(b" : ") || matches!(letters(rest), Fate::Count(Sort::Graph))
+}
+
+/// Messages that are known to say nothing of what is asked here, by how they begin.
+const KNOWN: &[(Sort, &[&str])] = &[
+    (
+        Sort::Init,
+        &[
+            "Trees", "threadThresholds", "Launch mode", "P2P Chunksize", "PXN Disabled", "Check P2P Type", "MNNVL ", "CC ",
+            "Using non-device net plugin", "Using tuner plugin", "Using NCCL_NET_DEVICE", "Using ", "TUNER/Plugin", "PROFILER/Plugin",
+            "ENV/Plugin", "NET/Plugin", "GIN/Plugin", "RMA/Plugin", "Tuner", "Opened tuner", "Closing tuner", "rank ", "Rank ", "nranks ",
+            "ncclComm", "bootstrapSplit", "Local Net device", "Local CollNet device", "GDRCOPY enabled", "Symmetric ", "Init CE",
+            "Min Comp Cap", "Threads per block", "Loaded NVML", "Assuming NVLink", "Limiting to", "Duplicating rings", "Plugin name set",
+            "Unloading plugin", "Disabling external plugins", "Disabling ", "NCCL did not shutdown", "proxy listening", "Destroyed comm",
+            "Stack size limit", "Profiler ", "NCCL git version", "RCCL git version", "Collnet Chains", "Cross-clique", "LSA extended", "Max P2P Peers", "Tuning P2P",
+            "Detected ", "devCommCreate", "Compute Capability", "Data Direct", "NET/IB: Data Direct", "Binding ", "Peer ", "Imported ",
+            "Set Access", "CUMEM ", "MMAP ", "Register ", "dlsym", "dlvsym", "Multiple ranks", "Skipping ", "Capping", "Assigned ", "Initialized ",
+            "Successfully", "timings", "ncclMaxSharedMem", "Count not open", "External ", "Failed to initialize any GIN", "Intrusive map",
+            "NVLS", "NET_IB: no support", "cuMem ", "ncclOs", "ginForce", "WSAStartup", "Buffer ", "Unable to use GIN", "() failed", "UDS",
+            "hipDriverVersion", "HIP version", "ROCm version", "Hostname", "Librccl path", "RCCL ", "comm ", "Kernels ", "Using PXN", "Enable",
+            "Communicator has", "initialized", "MSCCL", "CommRevoke", "Cleanup buffer", "Loading ", "NCCL_", "NET : ", "Net : ", "NET/Socket : ",
+        ],
+    ),
+    (
+        Sort::Env,
+        &["Comm config", "ENV", "Parsed environment", "Enabled NCCL", "PARAM", "No valid CTA", "Unknown CTA", "CTAPolicy", "NCCL_", "Socket handshake",
+          "DEBUG file", "Unable to recognize", "failed to decode", "minCTAs", "maxCTAs", "nvlsCTAs", "splitShare", "collnetEnable", "Warning: ENV"],
+    ),
+    (
+        Sort::Net,
+        &["NET/IB", "NET/MLX5", "GPU ", "Found network interface", "GIN Proxy", "Subnet-aware", "TOPO/NET", "NET/OFI", "NET/FasTrak",
+          "NET/GPUDirectTCPX", "NET/FastSocket", "NET/gIB", "NET/Spectrum", "NET/spcx", "NET/UCX", "NET/SHARP", "SHARP", "Net: enabling", "NET/"],
+    ),
+    (
+        Sort::Graph,
+        &["Tree ", "Search ", "Paths from", "Ignoring element", "XML Parse", "CPUs with mixed", "Widening", "Marking physical",
+          "ncclTopo", "Did not find child", "Found child", "Retrieving state", "latencyinter", "NVLink target", "No NVML",
+          "Could not find PCI device", "Could not get device class", "Unable to open", "Invalid ", "User asked", "Failed to read refresh"],
+    ),
+    (
+        Sort::Other,
+        &["New proxy", "Connection to proxy", "Connected to proxy", "[Proxy", "[Service thread]", "ProxyCall", "Queing", "Queuing", "Received and initiated",
+          "proxy", "ncclPoll", "recvConnect", "sendConnect", "recvOpId", "resp.opId", "RAS ", "register ", "Proxy rank", "Mem ", "Created ",
+          "Inserted", "Last reference", "SHM legacy", "Unlinking", "SymCheck", "scheduleRma", "stream is being", "CUDA Graph", "Host enqueue",
+          "Socket progress: abort", "socketProgressOpt: abort", "Recv : got", "Send : got", "Number of segments", "Failed to multicast-bind", "[",
+          "ReduceScatter_", "ncclRma", "HINT"],
+    ),
+];
+
+/// The sort of a message that is known by how it begins.
+pub fn known(message: &[u8]) -> Option<Sort> {
+    let message = message.trim_ascii_start();
+    let begins = |with: &&str| message.starts_with(with.as_bytes());
+    KNOWN
+        .iter()
+        .find_map(|(sort, words)| words.iter().any(begins).then_some(*sort))
+        .or_else(|| contains(message, " Size ").then_some(Sort::Other))
+        .or_else(|| contains(message, "malloc").then_some(Sort::Other))
+}
+
+/// `transport/net.cc:123 -> 2`, with a thread behind it: where a failure passed.
+pub fn is_unwinding(message: &[u8]) -> bool {
+    let Some(at) = memchr::memmem::find(message, b" -> ") else {
+        return false;
+    };
+    let (place, rest) = message.split_at(at);
+    let Some(colon) = memchr::memrchr(b':', place) else {
+        return false;
+    };
+    let (file, line) = place.split_at(colon);
+    line.len() > 1
+        && line.get(1..).is_some_and(|l| l.iter().all(u8::is_ascii_digit))
+        && !file.contains(&b' ')
+        && file.contains(&b'.')
+        && rest.get(4..).is_some_and(|rest| matches!(rest.first(), Some(b'0'..=b'9' | b'[' | b'-')))
+}

@@ -1,0 +1,89 @@
+//! Small readers over bytes: each takes what it reads off the front.
+
+/// The bytes from the start that satisfy the predicate, and the rest.
+pub fn run(bytes: &[u8], ok: impl Fn(u8) -> bool) -> (&[u8], &[u8]) {
+    let end = bytes.iter().position(|b| !ok(*b)).unwrap_or(bytes.len());
+    bytes.split_at(end)
+}
+
+/// A decimal number at the start, and the rest.
+pub fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let mut value: u64 = 0;
+    let mut length = 0;
+    for byte in bytes {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            break;
+        }
+        value = value.checked_mul(10)?.checked_add(u64::from(digit))?;
+        length += 1;
+    }
+    match length {
+        0 => None,
+        length => Some((value, bytes.get(length..)?)),
+    }
+}
+
+/// A number in hexadecimal at the start, after `0x` or without, and the rest.
+pub fn hexadecimal(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let bytes = bytes.strip_prefix(b"0x").unwrap_or(bytes);
+    let (digits, rest) = run(bytes, |b| b.is_ascii_hexdigit());
+    if digits.is_empty() || digits.len() > 16 {
+        return None;
+    }
+    let digits = std::str::from_utf8(digits).ok()?;
+    Some((u64::from_str_radix(digits, 16).ok()?, rest))
+}
+
+/// What stands behind the first occurrence of a needle.
+pub fn after<'b>(bytes: &'b [u8], needle: &str) -> Option<&'b [u8]> {
+    let at = memchr::memmem::find(bytes, needle.as_bytes())?;
+    bytes.get(at + needle.len()..)
+}
+
+/// Whether the needle occurs.
+pub fn contains(bytes: &[u8], needle: &str) -> bool {
+    memchr::memmem::find(bytes, needle.as_bytes()).is_some()
+}
+
+/// What stands behind the needle, up to the next of these bytes or the end.
+pub fn word_after<'b>(bytes: &'b [u8], needle: &str, ends: &[u8]) -> Option<&'b [u8]> {
+    let rest = after(bytes, needle)?;
+    let (word, _) = run(rest, |b| !ends.contains(&b));
+    (!word.is_empty()).then_some(word)
+}
+
+/// The number behind the needle.
+pub fn number_after(bytes: &[u8], needle: &str) -> Option<u64> {
+    number(after(bytes, needle)?).map(|(value, _)| value)
+}
+
+/// A number with a fraction behind the needle.
+pub fn decimal_after(bytes: &[u8], needle: &str) -> Option<f64> {
+    let (digits, _) = run(after(bytes, needle)?, |b| b.is_ascii_digit() || b == b'.');
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// Without white space at both ends.
+pub fn trimmed(bytes: &[u8]) -> &[u8] {
+    bytes.trim_ascii()
+}
+
+/// Copies a line without the sequences by which terminals set colours (ECMA-48, `ESC [ … letter`).
+pub fn without_colours(line: &[u8], into: &mut Vec<u8>) {
+    into.clear();
+    let mut rest = line;
+    while let Some(at) = memchr::memchr(0x1b, rest) {
+        let (before, sequence) = rest.split_at(at);
+        into.extend_from_slice(before);
+        rest = match sequence.get(1) {
+            Some(b'[') => {
+                let body = sequence.get(2..).unwrap_or(&[]);
+                let (_, end) = run(body, |b| (0x20..0x40).contains(&b));
+                end.get(1..).unwrap_or(&[])
+            }
+            Some(_) | None => sequence.get(1..).unwrap_or(&[]),
+        };
+    }
+    into.extend_from_slice(rest);
+}

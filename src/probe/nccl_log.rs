@@ -1,0 +1,387 @@
+//! The log of a run of NCCL: read from a recording of log files, and not of a machine.
+//!
+//! Two questions: which files there are, and what is left of each ([`crate::nccl_log`]). The lines that were kept are read again here,
+//! put together to communicators and runs, and stated as facts of runs, hosts, ranks, channels, adapters, variables and events.
+
+mod channels;
+mod communicator;
+mod errno;
+mod events;
+mod fields;
+mod hosts;
+mod line;
+mod ranks;
+mod runs;
+#[cfg(test)]
+mod tests;
+mod variables;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use self::communicator::{Communicators, ProcessKey, Runs, Span};
+use self::line::{Line, Writer};
+use super::Ask;
+use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, Typed, Why};
+use crate::nccl_log::Digest;
+use crate::source::Question;
+use crate::source::recording::Recording;
+
+/// The name under which the questions are recorded.
+pub const NAME: &str = "nccl_log";
+
+/// What shows the lines of the initialisation.
+const INFO: &str = "log with NCCL_DEBUG=INFO";
+/// What shows the adapters and GPUDirect RDMA.
+const NET: &str = "log with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,NET";
+/// What shows the topology.
+const GRAPH: &str = "log with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,GRAPH";
+/// What shows the algorithms.
+const TUNING: &str = "log with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,TUNING";
+
+/// The question which files there are: `{"files":[name, …]}`.
+pub fn files() -> Question {
+    Question::call("nccl_log", [])
+}
+
+/// The question what is left of a file: a [`Digest`].
+pub fn file(name: &str) -> Question {
+    Question::call("nccl_log_file", [("file", name.into())])
+}
+
+/// States what a recording of log files says, in `facts`.
+pub fn establish(recording: &Recording, facts: &mut Facts) {
+    let source = recording.of(NAME);
+    let ask = Ask::new(&source);
+    if let Err(panic) = crate::quiet::catch(std::panic::AssertUnwindSafe(|| read(&ask, facts))) {
+        let gap = Gap {
+            why: Why::ProbeFailed(format!("a bug in probe {NAME}: {panic}").into()),
+            origin: Origin::derived(format!("probe {NAME}")),
+        };
+        facts.set_members(Subject::Run, Facts::CLUSTER, Membership::Unknown(gap));
+    }
+}
+
+/// The file's name, and what is left of it.
+type File = (Arc<str>, Digest);
+
+fn read(ask: &Ask<'_>, facts: &mut Facts) {
+    let question = files();
+    let names = ask.value(question.clone()).and_then(|value| {
+        let names = value.get("files").and_then(|files| files.as_array());
+        let names = names.ok_or("the reply has no files")?;
+        Ok(names
+            .iter()
+            .filter_map(|name| name.as_str().map(Arc::<str>::from))
+            .collect::<Vec<_>>())
+    });
+    let (names, origin) = match names {
+        Fact::Known(names, origin) => (names, origin),
+        Fact::Unknown(gap) => {
+            facts.set_members(Subject::Run, Facts::CLUSTER, Membership::Unknown(gap));
+            return;
+        }
+    };
+    let mut files: Vec<File> = Vec::new();
+    let mut missing = None;
+    for name in names {
+        let digest = ask.value(file(&name)).and_then(|value| {
+            serde_json::from_value::<Digest>(serde_json::Value::clone(&value)).map_err(|e| e.to_string())
+        });
+        match digest {
+            Fact::Known(digest, origin) => {
+                if let (None, Some(why)) = (&missing, &digest.broken_off) {
+                    missing = Some(Gap {
+                        why: Why::NotUnderstood(format!("the log was not read to its end: {why}").into()),
+                        origin,
+                    });
+                }
+                files.push((name, digest));
+            }
+            Fact::Unknown(gap) => missing = missing.or(Some(gap)),
+        }
+    }
+    let log = Log::of(&files, missing.clone());
+    let ids = log.state(facts);
+    match (&missing, ids.is_empty()) {
+        (Some(gap), _) => facts.set_members(Subject::Run, Facts::CLUSTER, Membership::Unknown(gap.clone())),
+        (None, _) => facts.set_members(Subject::Run, Facts::CLUSTER, Membership::Known(origin)),
+    }
+}
+
+/// A log, read and put in order.
+struct Log<'d> {
+    files: &'d [File],
+    lines: Vec<Line<'d>>,
+    comms: Communicators<'d>,
+    runs: Runs<'d>,
+    /// For each line its run and its host.
+    places: Vec<Option<Place<'d>>>,
+    /// Why counts are not known to be whole, where they are not.
+    missing: Option<Gap>,
+}
+
+/// Where a line belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Place<'d> {
+    run: usize,
+    host: &'d str,
+}
+
+impl<'d> Log<'d> {
+    fn of(files: &'d [File], missing: Option<Gap>) -> Self {
+        let mut lines = Vec::new();
+        for (at, (name, digest)) in files.iter().enumerate() {
+            lines.extend(digest.kept.iter().map(|kept| Line::read(at, name, kept)));
+        }
+        let comms = Communicators::of(&lines);
+        let mut spans: Vec<Span<'d>> = Vec::new();
+        for (file, (_, digest)) in files.iter().enumerate() {
+            spans.extend(digest.processes.iter().map(|process| Span {
+                process: (process.host.as_str(), process.pid),
+                file,
+                first: process.first,
+            }));
+        }
+        spans.sort_by_key(|span| (span.file, span.first));
+        let runs = Runs::of(&comms, &spans);
+        // Lines that name no process are of the run that began last before them.
+        let mut begins: Vec<Vec<(u64, usize)>> = vec![Vec::new(); files.len()];
+        for span in &spans {
+            if let Some(run) = runs.of_process.get(&span.process) {
+                begins[span.file].push((span.first, *run));
+            }
+        }
+        let only_host: Vec<Option<&'d str>> = files
+            .iter()
+            .map(|(_, digest)| {
+                let mut hosts = digest.processes.iter().map(|process| process.host.as_str());
+                let first = hosts.next()?;
+                hosts.all(|host| host == first).then_some(first)
+            })
+            .collect();
+        let framework = |line: &Line<'_>| line.message.contains("NCCL") || line.tagged_rank.is_some();
+        let any_run = runs.count > 0 || lines.iter().any(|line| line.level.is_some() || framework(line));
+        let mut places = Vec::with_capacity(lines.len());
+        for line in &lines {
+            let of_process = line.writer.and_then(|w| Some((runs.of_process.get(&(w.host, w.pid)).copied()?, w.host)));
+            let place = match of_process {
+                Some((run, host)) => Some(Place { run, host }),
+                None => {
+                    let began = &begins[line.file];
+                    let after = began.partition_point(|(first, _)| *first <= line.kept.line);
+                    let run = after.checked_sub(1).and_then(|at| began.get(at)).or(began.first());
+                    let run = run.map_or(0, |(_, run)| *run);
+                    let host = line
+                        .writer
+                        .map(|writer| writer.host)
+                        .or_else(|| host_of_rank(&comms, &runs, run, line.tagged_rank?))
+                        .or(only_host[line.file])
+                        .unwrap_or(&files[line.file].0);
+                    any_run.then_some(Place { run, host })
+                }
+            };
+            places.push(place);
+        }
+        Log {
+            files,
+            lines,
+            comms,
+            runs,
+            places,
+            missing,
+        }
+    }
+
+    /// The lines of a run, with the host of each.
+    fn of_run(&self, run: usize) -> impl Iterator<Item = (&Line<'d>, &'d str)> {
+        let placed = self.lines.iter().zip(&self.places);
+        placed.filter_map(move |(line, place)| {
+            let place = (*place)?;
+            (place.run == run).then_some((line, place.host))
+        })
+    }
+
+    /// How many runs there are.
+    fn count(&self) -> usize {
+        let placed = self.places.iter().flatten().map(|place| place.run + 1).max();
+        placed.unwrap_or(0).max(self.runs.count)
+    }
+
+    /// The largest communicator of a run, the first of several of one size.
+    fn largest(&self, run: usize) -> Option<usize> {
+        largest(&self.comms, &self.runs, run)
+    }
+
+    /// States all facts; gives the runs.
+    fn state(&self, facts: &mut Facts) -> Vec<Id> {
+        let count = self.count();
+        let mut ids = Vec::new();
+        for run in 0..count {
+            let name = match count {
+                1 => "run".to_owned(),
+                _ => format!("run {}", run + 1),
+            };
+            let id = facts.instance(Subject::Run, Facts::CLUSTER, &name);
+            let mut hosts: BTreeMap<&'d str, Id> = BTreeMap::new();
+            let named = self.of_run(run).map(|(_, host)| host);
+            let wrote = self.runs.of_process.iter().filter(|(_, of)| **of == run).map(|((host, _), _)| *host);
+            let mut names: Vec<&str> = named.chain(wrote).collect();
+            names.sort_unstable();
+            names.dedup();
+            for host in names {
+                hosts.insert(host, facts.instance(Subject::Host, id, host));
+            }
+            let mut view = View {
+                log: self,
+                run,
+                id,
+                hosts,
+                sums: BTreeMap::new(),
+                nodes: None,
+            };
+            view.members(facts);
+            runs::state(&mut view, facts);
+            channels::state(&mut view, facts);
+            hosts::state(&view, facts);
+            ranks::state(&view, facts);
+            variables::state(&view, facts);
+            events::state(&view, facts);
+            ids.push(id);
+        }
+        ids
+    }
+}
+
+fn largest(comms: &Communicators<'_>, runs: &Runs<'_>, run: usize) -> Option<usize> {
+    let of_run = |at: &usize| {
+        let member = comms.all[*at].members.values().next();
+        member.is_some_and(|m| runs.of_process.get(&(m.host, m.pid)) == Some(&run))
+    };
+    (0..comms.all.len())
+        .rev()
+        .filter(of_run)
+        .max_by_key(|at| comms.all[*at].ranks)
+}
+
+fn host_of_rank<'d>(comms: &Communicators<'d>, runs: &Runs<'d>, run: usize, rank: u64) -> Option<&'d str> {
+    let comm = &comms.all[largest(comms, runs, run)?];
+    comm.members.get(&rank).map(|member| member.host)
+}
+
+/// One run, while its facts are stated.
+struct View<'l, 'd> {
+    log: &'l Log<'d>,
+    run: usize,
+    id: Id,
+    hosts: BTreeMap<&'d str, Id>,
+    /// What channels add up to, for each host.
+    sums: BTreeMap<&'d str, channels::Sums>,
+    /// How many machines take part, and whether NCCL says so.
+    nodes: Option<(u64, bool)>,
+}
+
+impl<'l, 'd> View<'l, 'd> {
+    fn lines(&self) -> impl Iterator<Item = (&'l Line<'d>, &'d str)> + use<'l, 'd> {
+        self.log.of_run(self.run)
+    }
+
+    /// The processes of the run.
+    fn processes(&self) -> Vec<ProcessKey<'d>> {
+        let of_process = &self.log.runs.of_process;
+        let mut all: Vec<_> = of_process.iter().filter(|(_, of)| **of == self.run).map(|(process, _)| *process).collect();
+        all.sort_unstable();
+        all
+    }
+
+    fn largest(&self) -> Option<usize> {
+        self.log.largest(self.run)
+    }
+
+    /// Whether lines of this sort are in the files.
+    fn has_sort(&self, sort: crate::nccl_log::message::Sort) -> bool {
+        let files = self.log.files.iter();
+        files.map(|(_, digest)| digest.sorts.get(sort.word()).copied().unwrap_or(0)).sum::<u64>() > 0
+    }
+
+    /// What is known to be whole only if all files were read to their ends.
+    fn whole<T: Typed>(&self, fact: Fact<T>) -> Fact<T> {
+        match (&self.log.missing, fact) {
+            (Some(gap), Fact::Known(..)) => Fact::Unknown(gap.clone()),
+            (_, fact) => fact,
+        }
+    }
+
+    /// A count over lines of the whole log.
+    fn total<T: Typed>(&self, value: T, how: &str) -> Fact<T> {
+        self.whole(Fact::derived(value, how))
+    }
+
+    /// All members of the run are known where all files were read.
+    fn members(&self, facts: &mut Facts) {
+        let members = |what: &str| match &self.log.missing {
+            Some(gap) => Membership::Unknown(gap.clone()),
+            None => Membership::Known(Origin::derived(format!("{what} that the log tells of"))),
+        };
+        facts.set_members(Subject::Host, self.id, members("the hosts"));
+        for id in self.hosts.values() {
+            facts.set_members(Subject::Rank, *id, members("the ranks"));
+            facts.set_members(Subject::Event, *id, members("the events"));
+            facts.set_members(Subject::Env, *id, members("the variables"));
+            facts.set_members(Subject::Hca, *id, members("the adapters"));
+        }
+    }
+
+    /// The host's instance.
+    fn host(&self, name: &str) -> Option<Id> {
+        self.hosts.get(name).copied()
+    }
+
+    fn writer_process(line: &Line<'d>) -> Option<ProcessKey<'d>> {
+        line.writer.map(|Writer { host, pid, .. }| (host, pid))
+    }
+}
+
+/// Why a fact that the log could tell is missing: the setting with which it would.
+fn not_logged(setting: &'static str) -> Gap {
+    Gap {
+        why: Why::NotLogged(setting),
+        origin: Origin::derived("the log"),
+    }
+}
+
+/// Distinct texts in their order, with the origin of the first.
+#[derive(Default)]
+struct Distinct {
+    texts: Vec<Arc<str>>,
+    origin: Option<Origin>,
+    counts: HashMap<Arc<str>, u64>,
+}
+
+impl Distinct {
+    fn add(&mut self, text: &str, count: u64, origin: &Origin) {
+        if self.origin.is_none() {
+            self.origin = Some(origin.clone());
+        }
+        if !self.texts.iter().any(|t| &**t == text) {
+            self.texts.push(text.into());
+        }
+        *self.counts.entry(text.into()).or_default() += count;
+    }
+
+    fn all(&self, setting: &'static str) -> Fact<Arc<[Arc<str>]>> {
+        match &self.origin {
+            Some(origin) => Fact::Known(self.texts.iter().cloned().collect(), origin.clone()),
+            None => Fact::Unknown(not_logged(setting)),
+        }
+    }
+
+    /// The most frequent one, the first of several.
+    fn most(&self, setting: &'static str) -> Fact<Arc<str>> {
+        let frequent = self.texts.iter().rev().max_by_key(|text| self.counts.get(*text));
+        match (frequent, &self.origin) {
+            (Some(text), Some(origin)) => Fact::Known(Arc::clone(text), origin.clone()),
+            _ => Fact::Unknown(not_logged(setting)),
+        }
+    }
+}

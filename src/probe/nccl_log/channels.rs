@@ -1,0 +1,411 @@
+//! Channels: between which ranks and hosts, over what, and what that adds up to.
+
+use std::collections::BTreeMap;
+
+use super::line::Line;
+use super::{INFO, View, not_logged};
+use crate::fact::channel::{self as fact, Direction};
+use crate::fact::run::{self, Carrier, Proof};
+use crate::fact::{Fact, Facts, Key, Membership, Origin, Percent, Subject};
+use crate::nccl_log::channel::{Channel, Read, Transport, read};
+
+/// Channels that become instances of their own. A job of thousands of ranks has more: those inside nodes are left out first.
+const TOLD: usize = 2048;
+
+/// What the channels of a host, or of a run, add up to.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sums {
+    pub(super) inter: u64,
+    pub(super) rdma: u64,
+    pub(super) socket: u64,
+    pub(super) direct_tcp: u64,
+    pub(super) sends: u64,
+    pub(super) receives: u64,
+    pub(super) gdr_sends: u64,
+    pub(super) gdr_receives: u64,
+    pub(super) pxn: u64,
+    pub(super) intra: u64,
+    pub(super) p2p: u64,
+    pub(super) shm: u64,
+    pub(super) intra_net: u64,
+    pub(super) collnet: u64,
+    /// Channels between nodes by network.
+    pub(super) networks: BTreeMap<String, u64>,
+    /// The first line of each: between nodes, inside.
+    pub(super) first_inter: Option<Origin>,
+    pub(super) first_intra: Option<Origin>,
+}
+
+/// What kind of network one of this name is; `None` for a plugin that is not known.
+pub(super) fn carrier(network: &str, ofi_provider: Option<&str>) -> Option<Carrier> {
+    let lower = network.to_ascii_lowercase();
+    let begins = |names: &[&str]| names.iter().any(|name| lower.starts_with(name));
+    if begins(&["socket", "fastsocket"]) {
+        Some(Carrier::Socket)
+    } else if begins(&["gpudirecttcpx", "fastrak", "tcpx"]) {
+        Some(Carrier::DirectTcp)
+    } else if begins(&["aws libfabric", "libfabric", "ofi"]) {
+        match ofi_provider {
+            Some(provider) if provider.contains("tcp") || provider.contains("sockets") => Some(Carrier::Socket),
+            _ => Some(Carrier::Rdma),
+        }
+    } else if lower == "ib" || begins(&["ib_", "ibext", "gib", "spectrum", "spcx", "sharp", "ucx", "rccl-anp", "anp", "ainic", "cxi"]) {
+        Some(Carrier::Rdma)
+    } else {
+        None
+    }
+}
+
+/// The provider that the OFI plugin says it selected.
+pub(super) fn ofi_provider(message: &str) -> Option<&str> {
+    let (_, rest) = message.split_once("rovider is ")?;
+    let word = rest.split([' ', ',', '(']).next()?.trim_matches(['"', '\'', '.']);
+    (!word.is_empty()).then_some(word)
+}
+
+/// A channel's line with what is known of its ends.
+struct Told<'l, 'd> {
+    line: &'l Line<'d>,
+    host: &'d str,
+    channel: Channel<'d>,
+    /// The communicator's number.
+    comm: Option<usize>,
+    peer_host: Option<&'d str>,
+    inside: Option<bool>,
+    carrier: Option<Carrier>,
+}
+
+pub(super) fn state(view: &mut View<'_, '_>, facts: &mut Facts) {
+    let log = view.log;
+    let provider = view.lines().find_map(|(line, _)| ofi_provider(line.message));
+    // Of a communicator that no line names, the writers of channels are its ranks.
+    let mut unnamed: BTreeMap<u64, &str> = BTreeMap::new();
+    let mut told: Vec<Told<'_, '_>> = Vec::new();
+    for (line, host) in view.lines() {
+        let Read::Channel(channel) = read(line.message.as_bytes()) else {
+            continue;
+        };
+        let own = if channel.receives { channel.to } else { channel.from };
+        let highest = channel.from.max(channel.to);
+        let comm = line.writer.and_then(|writer| log.comms.of_channel(writer, channel.comm, own, highest));
+        if comm.is_none() && line.writer.is_some() {
+            unnamed.entry(own).or_insert(host);
+        }
+        told.push(Told {
+            line,
+            host,
+            channel,
+            comm,
+            peer_host: None,
+            inside: None,
+            carrier: None,
+        });
+    }
+    let one_node = match view.nodes {
+        Some((nodes, _)) => nodes == 1,
+        None => false,
+    };
+    let mut unseen_peer = false;
+    for one in &mut told {
+        let peer = if one.channel.receives { one.channel.from } else { one.channel.to };
+        one.peer_host = match one.comm {
+            Some(comm) => log.comms.all[comm].members.get(&peer).map(|member| member.host),
+            None => unnamed.get(&peer).copied(),
+        };
+        one.inside = match (one.channel.transport, one.peer_host) {
+            (Transport::P2p, _) if one.channel.kind == b"MNNVL" => one.peer_host.map(|peer| peer == one.host),
+            (Transport::P2p | Transport::Shm, _) => Some(true),
+            (Transport::CollNet, _) => Some(false),
+            (Transport::Net, Some(peer)) => Some(peer == one.host),
+            (Transport::Net, None) if one_node => Some(true),
+            (Transport::Net, None) => None,
+        };
+        if one.channel.transport == Transport::Net || one.channel.transport == Transport::CollNet {
+            one.carrier = carrier(text(one.channel.kind), provider);
+        }
+        unseen_peer |= one.channel.transport == Transport::Net && one.inside.is_none();
+    }
+    if view.nodes.is_none() && unseen_peer {
+        // NCCL takes the network to ranks of the same node only where it is forced to.
+        view.nodes = Some((2, false));
+        let how = "channels over the network to ranks that are not in the log: at least two nodes";
+        facts.set(view.id, run::NODES, Fact::derived(2, how));
+    }
+    for one in &told {
+        let sums = view.sums.entry(one.host).or_default();
+        sums.add(&one.channel, one.inside, one.carrier, one.line.kept.count, &one.line.origin);
+    }
+    for (_, digest) in log.files {
+        for crowd in &digest.crowd {
+            let Some((host, _)) = view.hosts.get_key_value(crowd.host.as_str()) else {
+                continue;
+            };
+            // A crowd is told of a host, and where several runs have one it is the first's.
+            if log.runs.of_process.iter().any(|((h, _), run)| h == host && *run < view.run) {
+                continue;
+            }
+            let transport = match crowd.transport.as_str() {
+                "p2p" => Transport::P2p,
+                "shm" => Transport::Shm,
+                "collnet" => Transport::CollNet,
+                _ => Transport::Net,
+            };
+            let channel = Channel {
+                from: 0,
+                to: 0,
+                receives: crowd.receives,
+                transport,
+                kind: crowd.kind.as_bytes(),
+                adapter: 0,
+                pxn: false,
+                gdr: crowd.gdr,
+                comm: 0,
+            };
+            let inside = match transport {
+                Transport::P2p | Transport::Shm => Some(true),
+                Transport::Net | Transport::CollNet => Some(one_node),
+            };
+            let origin = Origin::derived("lines of channels beyond those that were kept");
+            let sums = view.sums.entry(host).or_default();
+            sums.add(&channel, inside, carrier(&crowd.kind, provider), crowd.count, &origin);
+        }
+    }
+    totals(view, facts, &told);
+    instances(view, facts, told);
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap_or("")
+}
+
+impl Sums {
+    fn add(&mut self, channel: &Channel<'_>, inside: Option<bool>, carrier: Option<Carrier>, count: u64, origin: &Origin) {
+        if channel.transport == Transport::CollNet {
+            self.collnet += count;
+        }
+        if inside == Some(true) {
+            self.intra += count;
+            self.first_intra.get_or_insert_with(|| origin.clone());
+            match channel.transport {
+                Transport::P2p => self.p2p += count,
+                Transport::Shm => self.shm += count,
+                Transport::Net | Transport::CollNet => self.intra_net += count,
+            }
+            return;
+        }
+        // A rank that wrote nothing is taken to be on another node where the network leads to it.
+        self.inter += count;
+        self.first_inter.get_or_insert_with(|| origin.clone());
+        *self.networks.entry(text(channel.kind).to_owned()).or_default() += count;
+        match carrier {
+            Some(Carrier::Rdma) => self.rdma += count,
+            Some(Carrier::Socket) => self.socket += count,
+            Some(Carrier::DirectTcp) => self.direct_tcp += count,
+            _ => {}
+        }
+        self.pxn += if channel.pxn { count } else { 0 };
+        let gdr = if channel.gdr { count } else { 0 };
+        match channel.receives {
+            true => {
+                self.receives += count;
+                self.gdr_receives += gdr;
+            }
+            false => {
+                self.sends += count;
+                self.gdr_sends += gdr;
+            }
+        }
+    }
+
+    fn join(&mut self, other: &Sums) {
+        for (mine, theirs) in [
+            (&mut self.inter, other.inter),
+            (&mut self.rdma, other.rdma),
+            (&mut self.socket, other.socket),
+            (&mut self.direct_tcp, other.direct_tcp),
+            (&mut self.sends, other.sends),
+            (&mut self.receives, other.receives),
+            (&mut self.gdr_sends, other.gdr_sends),
+            (&mut self.gdr_receives, other.gdr_receives),
+            (&mut self.pxn, other.pxn),
+            (&mut self.intra, other.intra),
+            (&mut self.p2p, other.p2p),
+            (&mut self.shm, other.shm),
+            (&mut self.intra_net, other.intra_net),
+            (&mut self.collnet, other.collnet),
+        ] {
+            *mine += theirs;
+        }
+        for (network, count) in &other.networks {
+            *self.networks.entry(network.clone()).or_default() += count;
+        }
+        self.first_inter = self.first_inter.take().or_else(|| other.first_inter.clone());
+        self.first_intra = self.first_intra.take().or_else(|| other.first_intra.clone());
+    }
+}
+
+/// Hundredths of a whole that is not nothing.
+pub(super) fn share(part: u64, whole: u64) -> Option<Percent> {
+    (whole > 0).then(|| Percent(part as f64 * 100.0 / whole as f64))
+}
+
+fn totals(view: &View<'_, '_>, facts: &mut Facts, told: &[Told<'_, '_>]) {
+    let mut sums = Sums::default();
+    for host in view.sums.values() {
+        sums.join(host);
+    }
+    let any = sums.inter + sums.intra > 0;
+    let how = "lines of connected channels";
+    let mut count = |key: Key<u64>, value: u64, first: &Option<Origin>| {
+        let fact = match (any, first) {
+            (true, Some(origin)) if value > 0 => Fact::Known(value, origin.clone()),
+            (true, _) => Fact::derived(value, how),
+            (false, _) => Fact::Unknown(not_logged(INFO)),
+        };
+        facts.set(view.id, key, view.whole(fact));
+    };
+    let first_of = |wanted: Carrier| told.iter().find(|t| t.inside != Some(true) && t.carrier == Some(wanted)).map(|t| t.line.origin.clone());
+    count(run::INTER, sums.inter, &sums.first_inter);
+    count(run::INTER_RDMA, sums.rdma, &first_of(Carrier::Rdma));
+    count(run::INTER_SOCKET, sums.socket, &first_of(Carrier::Socket));
+    let first_gdr = told.iter().find(|t| t.inside != Some(true) && t.channel.gdr).map(|t| t.line.origin.clone());
+    count(run::INTER_GDR, sums.gdr_sends + sums.gdr_receives, &first_gdr);
+    count(run::INTRA, sums.intra, &sums.first_intra);
+    let first_by = |wanted: Transport| {
+        let inside = |t: &&Told<'_, '_>| t.inside == Some(true) && t.channel.transport == wanted;
+        told.iter().find(inside).map(|t| t.line.origin.clone())
+    };
+    count(run::INTRA_P2P, sums.p2p, &first_by(Transport::P2p));
+    count(run::INTRA_SHM, sums.shm, &first_by(Transport::Shm));
+    count(run::INTRA_NET, sums.intra_net, &first_by(Transport::Net));
+    for (key, part, whole) in [
+        (run::GDR_SEND, sums.gdr_sends, sums.sends),
+        (run::GDR_RECEIVE, sums.gdr_receives, sums.receives),
+    ] {
+        let fact = match (share(part, whole), &sums.first_inter) {
+            (Some(share), Some(origin)) => view.whole(Fact::Known(share, origin.clone())),
+            _ => Fact::Unknown(not_logged(INFO)),
+        };
+        facts.set(view.id, key, fact);
+    }
+    let collnet = told.iter().find(|t| t.channel.transport == Transport::CollNet);
+    facts.set(view.id, run::COLLNET, match (collnet, any) {
+        (Some(told), _) => Fact::Known(true, told.line.origin.clone()),
+        (None, true) => view.total(false, how),
+        (None, false) => Fact::Unknown(not_logged(INFO)),
+    });
+    carried(view, facts, &sums);
+}
+
+/// What carried the traffic between nodes: by channels, else by the network that was chosen.
+fn carried(view: &View<'_, '_>, facts: &mut Facts, sums: &Sums) {
+    if sums.inter > 0 {
+        let origin = sums.first_inter.clone().unwrap_or_else(|| Origin::derived("lines of channels"));
+        let carrier = match (sums.rdma, sums.socket, sums.direct_tcp) {
+            (r, 0, 0) if r == sums.inter => Carrier::Rdma,
+            (0, s, 0) if s == sums.inter => Carrier::Socket,
+            (0, 0, d) if d == sums.inter => Carrier::DirectTcp,
+            (0, 0, 0) => Carrier::Plugin,
+            _ => Carrier::Mixed,
+        };
+        facts.set(view.id, run::CARRIER, view.whole(Fact::Known(carrier, origin.clone())));
+        facts.set(view.id, run::PROOF, Fact::Known(Proof::Channels, origin.clone()));
+        let networks = sums.networks.keys().map(|name| name.as_str().into()).collect();
+        facts.set(view.id, run::NETWORKS, view.whole(Fact::Known(networks, origin)));
+        return;
+    }
+    if view.nodes.is_none_or(|(nodes, _)| nodes < 2) {
+        return;
+    }
+    // The channels are made when they are first used (2.22 and later), and level WARN does not tell of them.
+    let provider = view.lines().find_map(|(line, _)| ofi_provider(line.message));
+    let mut chosen = super::Distinct::default();
+    for (line, _) in view.lines() {
+        if let Some(network) = super::hosts::network(line.message) {
+            chosen.add(network, line.kept.count, &line.origin);
+        }
+    }
+    let Some(origin) = chosen.origin.clone() else {
+        facts.set(view.id, run::CARRIER, Fact::Unknown(not_logged(INFO)));
+        return;
+    };
+    let kinds: Vec<Carrier> = chosen.texts.iter().map(|name| carrier(name, provider).unwrap_or(Carrier::Plugin)).collect();
+    let carrier = match kinds.split_first() {
+        Some((first, rest)) if rest.iter().all(|kind| kind == first) => *first,
+        _ => Carrier::Mixed,
+    };
+    facts.set(view.id, run::CARRIER, view.whole(Fact::Known(carrier, origin.clone())));
+    facts.set(view.id, run::PROOF, Fact::Known(Proof::Network, origin));
+    facts.set(view.id, run::NETWORKS, view.whole(chosen.all(INFO)));
+}
+
+fn instances(view: &View<'_, '_>, facts: &mut Facts, mut told: Vec<Told<'_, '_>>) {
+    told.sort_by_key(|t| match t.channel.transport {
+        Transport::Net | Transport::CollNet => 0,
+        Transport::Shm => 1,
+        Transport::P2p => 2,
+    });
+    let crowd = view.log.files.iter().any(|(_, digest)| !digest.crowd.is_empty());
+    let members = match &view.log.missing {
+        Some(gap) => Membership::Unknown(gap.clone()),
+        None if crowd || told.len() > TOLD => Membership::Unknown(crate::fact::Gap {
+            why: crate::fact::Why::NotUnderstood("the log has more channels than are told apart".into()),
+            origin: Origin::derived("the log"),
+        }),
+        None => Membership::Known(Origin::derived("the channels that the log tells of")),
+    };
+    for id in view.hosts.values() {
+        facts.set_members(Subject::Channel, *id, members.clone());
+    }
+    let largest = view.largest();
+    for one in told.into_iter().take(TOLD) {
+        let Some(host) = view.host(one.host) else {
+            continue;
+        };
+        let Channel { from, to, receives, adapter, pxn, gdr, .. } = one.channel;
+        let transport = match one.channel.transport {
+            Transport::P2p => fact::Transport::P2p,
+            Transport::Shm => fact::Transport::Shm,
+            Transport::Net => fact::Transport::Net,
+            Transport::CollNet => fact::Transport::CollNet,
+        };
+        let networked = matches!(transport, fact::Transport::Net | fact::Transport::CollNet);
+        let kind = text(one.channel.kind);
+        let mut name = match transport {
+            fact::Transport::P2p => format!("{from} to {to} by P2P/{kind}"),
+            fact::Transport::Shm => format!("{from} to {to} by SHM"),
+            _ => {
+                let verb = if receives { "receives" } else { "sends" };
+                let suffix = if gdr { "/GDRDMA" } else { "" };
+                format!("{from} to {to} {verb} by NET/{kind}/{adapter}{suffix}")
+            }
+        };
+        if let Some(comm) = one.comm.filter(|comm| Some(*comm) != largest) {
+            name.push_str(&format!(" of communicator {}", comm + 1));
+        }
+        let id = facts.instance(Subject::Channel, host, &name);
+        let origin = &one.line.origin;
+        let known = |value: u64| Fact::Known(value, origin.clone());
+        facts.set(id, fact::FROM, known(from));
+        facts.set(id, fact::TO, known(to));
+        facts.set(id, fact::COUNT, known(one.line.kept.count));
+        let direction = if receives { Direction::Receive } else { Direction::Send };
+        facts.set(id, fact::DIRECTION, Fact::Known(direction, origin.clone()));
+        facts.set(id, fact::TRANSPORT, Fact::Known(transport, origin.clone()));
+        facts.set(id, fact::KIND, Fact::Known(kind.into(), origin.clone()));
+        if networked {
+            facts.set(id, fact::ADAPTER, known(adapter));
+            facts.set(id, fact::GDR, Fact::Known(gdr, origin.clone()));
+            facts.set(id, fact::PXN, Fact::Known(pxn, origin.clone()));
+            if let Some(carrier) = one.carrier {
+                facts.set(id, fact::RDMA, Fact::Known(carrier == Carrier::Rdma, origin.clone()));
+            }
+        }
+        if let Some(inside) = one.inside {
+            facts.set(id, fact::INSIDE_NODE, Fact::Known(inside, origin.clone()));
+        }
+        if let Some(peer) = one.peer_host {
+            facts.set(id, fact::PEER_HOST, Fact::Known(peer.into(), origin.clone()));
+        }
+    }
+}

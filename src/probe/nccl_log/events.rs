@@ -1,0 +1,250 @@
+//! The facts of events, and which failure came first.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::fields::{Fields, role};
+use super::line::Line;
+use super::{INFO, View, not_logged};
+use crate::fact::event::{self as fact, LogClass, Phase, Role};
+use crate::fact::{Fact, Facts, Seconds, Subject, host, run};
+use crate::nccl_log::event::{Classes, Is, Kind};
+use crate::nccl_log::event_table;
+use crate::nccl_log::message::{Fate, fate};
+use crate::nccl_log::prefix::Level;
+
+/// An event, put together with those of its host that say the same.
+struct Event<'l, 'd> {
+    class: LogClass,
+    role: Role,
+    fields: Fields<'d>,
+    line: &'l Line<'d>,
+    host: &'d str,
+    rank: Option<u64>,
+    phase: Option<Phase>,
+}
+
+fn class_of(classes: &mut Classes, line: &Line<'_>) -> Option<LogClass> {
+    let message = line.message.as_bytes();
+    let is = match line.level {
+        Some(Level::Warn) => classes.of(Kind::Warning, message),
+        Some(Level::Info) => match fate(message) {
+            Fate::Unlisted => classes.of(Kind::Info, message),
+            _ => return None,
+        },
+        Some(Level::Version | Level::Other) => return None,
+        None => classes.of(Kind::Framework, message),
+    };
+    match is {
+        Is::Event(row) => LogClass::from_word(event_table::class(usize::from(row))),
+        Is::Unwinding => Some(LogClass::Unwinding),
+        Is::Known(_) | Is::Nothing => None,
+    }
+}
+
+pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
+    let log = view.log;
+    let mut classes = Classes::default();
+    let mut completed: HashMap<(&str, u64), (usize, u64)> = HashMap::new();
+    for comm in &log.comms.all {
+        for member in comm.members.values() {
+            if let Some(place) = member.complete {
+                let line = &log.lines[place];
+                let entry = completed.entry((member.host, member.pid)).or_insert((line.file, line.kept.line));
+                if entry.0 == line.file {
+                    entry.1 = entry.1.min(line.kept.line);
+                }
+            }
+        }
+    }
+    let informed = |host: &str, pid: u64| {
+        let of_files = log.files.iter().flat_map(|(_, digest)| &digest.processes);
+        of_files.filter(|p| p.host == host && p.pid == pid).any(|p| p.info > 0)
+    };
+    let mut events: Vec<Event<'_, '_>> = Vec::new();
+    for (line, host) in view.lines() {
+        let Some(class) = class_of(&mut classes, line) else {
+            continue;
+        };
+        let fields = Fields::of(class, line.message);
+        let mut role = role(class, &fields, line.message);
+        if line.level == Some(Level::Info) && role == Role::Failure {
+            // What ends a run is said as a warning.
+            role = Role::Warning;
+        }
+        let process = View::writer_process(line);
+        let rank = process.and_then(|process| log.comms.largest_of(process)).map(|(_, rank)| rank).or(line.tagged_rank.filter(|_| line.writer.is_none()));
+        let phase = process.and_then(|(host, pid)| match completed.get(&(host, pid)) {
+            Some((file, first)) if *file == line.file => Some(if line.kept.line > *first { Phase::Running } else { Phase::Init }),
+            Some(_) => None,
+            None => informed(host, pid).then_some(Phase::Init),
+        });
+        events.push(Event { class, role, fields, line, host, rank, phase });
+    }
+    // What PyTorch says NCCL returned follows from what NCCL said itself.
+    let own = events.iter().any(|e| e.role == Role::Failure && e.line.level.is_some());
+    for event in &mut events {
+        if own && matches!(event.class, LogClass::TorchNccl) {
+            event.role = Role::Consequence;
+        }
+    }
+    let (first, ordered) = first_failure(&events);
+    let failed = first.is_some() || events.iter().any(|e| e.role == Role::Failure);
+    let how = "the events of the log";
+    let origin = first.and_then(|at| events.get(at)).map(|e| e.line.origin.clone());
+    facts.set(view.id, run::FAILED, match (failed, origin) {
+        (true, Some(origin)) => Fact::Known(true, origin),
+        (true, None) => Fact::derived(true, how),
+        (false, _) => view.total(false, how),
+    });
+    if let Some(event) = first.and_then(|at| events.get(at)) {
+        for (name, id) in &view.hosts {
+            facts.set(*id, host::FAILED_FIRST, Fact::Known(*name == event.host, event.line.origin.clone()));
+        }
+    } else if !failed {
+        for id in view.hosts.values() {
+            facts.set(*id, host::FAILED_FIRST, view.total(false, how));
+        }
+    }
+    let local = local_names(view, &events);
+    let start = log_start(&events);
+    let mut numbers: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    for (at, event) in events.iter().enumerate() {
+        let Some(host) = view.host(event.host) else {
+            continue;
+        };
+        let word = event.class.word();
+        let number = numbers.entry((event.host, word)).or_default();
+        *number += 1;
+        let name = match number {
+            1 => word.to_owned(),
+            number => format!("{word} {number}"),
+        };
+        let id = facts.instance(Subject::Event, host, &name);
+        let origin = event.line.origin.clone();
+        let set_count = |facts: &mut Facts, key, value: Option<u64>| {
+            if let Some(value) = value {
+                facts.set(id, key, Fact::Known(value, origin.clone()));
+            }
+        };
+        let set_text = |facts: &mut Facts, key, value: Option<&str>| {
+            if let Some(value) = value {
+                facts.set(id, key, Fact::Known(value.into(), origin.clone()));
+            }
+        };
+        facts.set(id, fact::CLASS, Fact::Known(event.class, origin.clone()));
+        facts.set(id, fact::ROLE, Fact::Known(event.role, origin.clone()));
+        let fields = &event.fields;
+        let kept = event.line.kept;
+        set_count(facts, fact::COUNT, Some(kept.count));
+        set_count(facts, fact::RANKS, event.line.writer.map(|_| kept.processes));
+        set_count(facts, fact::RANK, event.rank);
+        set_count(facts, fact::STATUS, fields.status);
+        set_count(facts, fact::VENDOR_ERR, fields.vendor_err);
+        set_count(facts, fact::PEER_RANK, fields.peer_rank);
+        set_count(facts, fact::GID_INDEX, fields.gid_index);
+        set_count(facts, fact::SEQUENCE, fields.sequence);
+        set_text(facts, fact::TEXT, Some(&told(event.line)));
+        let place = format!("{}:{}", log.files[event.line.file].0, kept.line);
+        set_text(facts, fact::PLACE, Some(&place));
+        set_text(facts, fact::TIME, event.line.clock);
+        set_text(facts, fact::FUNCTION, fields.function);
+        set_text(facts, fact::ERRNO, fields.errno);
+        set_text(facts, fact::DEVICE, fields.device);
+        set_text(facts, fact::PEER, fields.peer);
+        set_text(facts, fact::LOCAL_GID, fields.local_gid);
+        set_text(facts, fact::REMOTE_GID, fields.remote_gid);
+        set_text(facts, fact::OPERATION, fields.operation);
+        set_text(facts, fact::PATH, fields.path);
+        set_text(facts, fact::DETAIL, fields.detail);
+        if let Some(request) = fields.request {
+            facts.set(id, fact::REQUEST, Fact::Known(request, origin.clone()));
+        }
+        if let Some(seconds) = fields.timeout {
+            facts.set(id, fact::TIMEOUT, Fact::Known(Seconds(seconds), origin.clone()));
+        }
+        if let Some(after) = start.zip(event.line.time).and_then(|(start, time)| time.since(start)) {
+            facts.set(id, fact::AFTER, Fact::Known(Seconds(after), origin.clone()));
+        }
+        match event.phase {
+            Some(phase) => facts.set(id, fact::PHASE, Fact::Known(phase, origin.clone())),
+            None => facts.set(id, fact::PHASE, Fact::Unknown(not_logged(INFO))),
+        }
+        let of_host = local.get(event.host);
+        let is_local = |name: &str| of_host.is_some_and(|names| names.iter().any(|n| n == name));
+        let peer = fields.peer.map(|peer| peer.split('<').next().unwrap_or(peer));
+        if fields.remote_gid.is_some_and(is_local) || peer.is_some_and(is_local) {
+            facts.set(id, fact::PEER_LOCAL, Fact::Known(true, origin.clone()));
+        }
+        order(view, facts, id, at, event, first, ordered);
+    }
+}
+
+/// The message, or of a framework's line what stands behind its place in the source.
+fn told(line: &Line<'_>) -> String {
+    match line.source {
+        Some(source) => format!("{source} {}", line.message),
+        None => line.message.to_owned(),
+    }
+}
+
+fn order(view: &View<'_, '_>, facts: &mut Facts, id: crate::fact::Id, at: usize, event: &Event<'_, '_>, first: Option<usize>, ordered: bool) {
+    let origin = event.line.origin.clone();
+    facts.set(id, fact::ORDERED, Fact::Known(ordered, origin.clone()));
+    if event.role != Role::Failure {
+        facts.set(id, fact::FIRST, Fact::Known(false, origin));
+    } else if ordered {
+        facts.set(id, fact::FIRST, view.whole(Fact::Known(first == Some(at), origin)));
+    } else {
+        facts.set(id, fact::FIRST, Fact::Unknown(not_logged("log with NCCL_DEBUG_TIMESTAMP_LEVELS=all, or give one file with the lines of all ranks")));
+    }
+}
+
+/// The first failure, and whether it is known to be the first.
+fn first_failure(events: &[Event<'_, '_>]) -> (Option<usize>, bool) {
+    let failures: Vec<(usize, &Event<'_, '_>)> = events.iter().enumerate().filter(|(_, e)| e.role == Role::Failure).collect();
+    let Some((_, earliest)) = failures.first() else {
+        return (None, true);
+    };
+    let timed = failures.iter().all(|(_, e)| {
+        let pair = e.line.time.zip(earliest.line.time);
+        pair.is_some_and(|(time, first)| time.since(first).is_some())
+    });
+    if timed {
+        let key = |e: &Event<'_, '_>| (e.line.time.map_or(0.0, |time| time.seconds), e.line.file, e.line.kept.line);
+        let first = failures.iter().min_by(|(_, a), (_, b)| {
+            let (a, b) = (key(a), key(b));
+            a.0.total_cmp(&b.0).then((a.1, a.2).cmp(&(b.1, b.2)))
+        });
+        return (first.map(|(at, _)| *at), true);
+    }
+    let one_file = failures.iter().all(|(_, e)| e.line.file == earliest.line.file);
+    let by_line = failures.iter().min_by_key(|(_, e)| (e.line.file, e.line.kept.line));
+    match one_file {
+        true => (by_line.map(|(at, _)| *at), true),
+        false => (None, false),
+    }
+}
+
+/// The first time of the events.
+fn log_start(events: &[Event<'_, '_>]) -> Option<crate::nccl_log::clock::Time> {
+    let times = events.iter().filter_map(|e| e.line.time);
+    times.min_by(|a, b| (a.year, a.zone).cmp(&(b.year, b.zone)).then(a.seconds.total_cmp(&b.seconds)))
+}
+
+/// Addresses and GIDs that are known to be a host's own.
+fn local_names<'d>(view: &View<'_, 'd>, events: &[Event<'_, 'd>]) -> HashMap<&'d str, Vec<String>> {
+    let mut names: HashMap<&str, Vec<String>> = HashMap::new();
+    for event in events {
+        if let Some(gid) = event.fields.local_gid {
+            names.entry(event.host).or_default().push(gid.to_owned());
+        }
+    }
+    for (line, host) in view.lines() {
+        for start in ["Bootstrap : Using ", "Bootstrap: Using "] {
+            if let Some(address) = line.message.strip_prefix(start).and_then(|rest| rest.split_once(':')).and_then(|(_, rest)| rest.split('<').next()) {
+                names.entry(host).or_default().push(address.to_owned());
+            }
+        }
+    }
+    names
+}

@@ -1,0 +1,290 @@
+//! What the message of an event says beyond its class.
+
+use crate::fact::event::{LogClass, Request, Role};
+use crate::nccl_log::text::{after, decimal_after, number, number_after};
+
+use super::errno;
+
+/// The fields of an event, as far as its message has them.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Fields<'d> {
+    pub(super) function: Option<&'d str>,
+    pub(super) errno: Option<&'static str>,
+    pub(super) status: Option<u64>,
+    pub(super) vendor_err: Option<u64>,
+    pub(super) request: Option<Request>,
+    pub(super) device: Option<&'d str>,
+    pub(super) peer: Option<&'d str>,
+    pub(super) peer_rank: Option<u64>,
+    pub(super) local_gid: Option<&'d str>,
+    pub(super) gid_index: Option<u64>,
+    pub(super) remote_gid: Option<&'d str>,
+    pub(super) operation: Option<&'d str>,
+    pub(super) sequence: Option<u64>,
+    pub(super) timeout: Option<f64>,
+    pub(super) path: Option<&'d str>,
+    pub(super) detail: Option<&'d str>,
+}
+
+/// What stands behind a needle, up to one of these characters.
+fn word<'d>(message: &'d str, needle: &str, ends: &[char]) -> Option<&'d str> {
+    let (_, rest) = message.split_once(needle)?;
+    let word = rest.split(ends).next()?.trim();
+    (!word.is_empty()).then_some(word)
+}
+
+fn quoted(message: &str) -> Option<&str> {
+    word(message, "'", &['\''])
+}
+
+fn count(message: &str, needle: &str) -> Option<u64> {
+    number_after(message.as_bytes(), needle)
+}
+
+impl<'d> Fields<'d> {
+    /// Reads the message of an event of this class.
+    pub(super) fn of(class: LogClass, message: &'d str) -> Self {
+        use LogClass as C;
+        let mut fields = Fields {
+            errno: errno::named(message),
+            ..Fields::default()
+        };
+        match class {
+            C::VerbsCall | C::ConnectRetry if message.contains("ibv_") || message.contains("mlx5dv_") => {
+                fields.verbs(message);
+            }
+            C::Completion | C::CompletionHandled => fields.completion(message),
+            C::Async | C::AsyncFatal | C::GidChanged => {
+                fields.device = word(message, "NET/IB : ", &[' '])
+                    .filter(|word| word.contains(':') && !word.starts_with("Got"))
+                    .and_then(|word| word.split(':').next());
+                let detail = message.rsplit(": ").next().map(str::trim);
+                fields.detail = detail.filter(|_| class != C::GidChanged);
+            }
+            C::DeviceOpen | C::DeviceQuery => {
+                fields.device = ["device ", "port_num ", "port "]
+                    .iter()
+                    .find_map(|needle| word(message, needle, &[' ']));
+            }
+            C::GdrMissing | C::GdrTooFar => fields.device = quoted(message),
+            C::PeerClosed
+            | C::ConnectFailed
+            | C::ConnectRetry
+            | C::SocketFailed
+            | C::SocketMagic
+            | C::NameResolution
+            | C::CollectiveMismatch => fields.socket(message),
+            C::ProxyFailed => {
+                fields.operation = word(message, "operation ", &[' ', ',']).or(word(message, "operation=", &[' ', ',']));
+                fields.peer_rank = count(message, "from rank ").or(count(message, "to rank "));
+            }
+            C::SharedMemory => {
+                fields.path = message
+                    .split([' ', ',', '\''])
+                    .find(|word| word.starts_with("/dev/") || word.starts_with("nccl-"));
+            }
+            C::Cuda => {
+                fields.status = count(message, "Cuda failure ");
+                fields.detail = quoted(message).or(word(message, "CUDA error: ", &['\n']));
+            }
+            C::NvlsFailed | C::MnnvlFailed => {
+                fields.status = count(message, "CUDA error ").or(count(message, "Cuda failure "));
+                fields.detail = quoted(message);
+            }
+            C::PluginInit => fields.device = word(message, "NET plugin ", &[' ']),
+            C::PluginMissing | C::PluginLoad => {
+                fields.path = message.split([' ', '(', ')', ',']).find(|word| word.contains(".so"));
+            }
+            C::NetworkMissing => fields.device = word(message, "network ", &[' ']),
+            C::TopologyUnread => {
+                fields.path = word(message, "could not read ", &[',']).or(word(message, "path of ", &[' ']));
+            }
+            C::AdapterNotPci => fields.path = word(message, "network path ", &[' ']),
+            C::PciSpeedUnknown => {
+                fields.detail = quoted(message);
+                fields.status = count(message, "falling back to ");
+            }
+            C::EnvInvalid => {
+                fields.detail = word(message, "token \"", &['"'])
+                    .or(message.split([' ', '=', ',', '\'']).find(|word| word.starts_with("NCCL_")));
+            }
+            C::DuplicateGpu => fields.detail = word(message, "CUDA device ", &[' ']),
+            C::P2pDisabled | C::P2pNvlinkDisabled => {
+                fields.detail = word(message, "GPUs ", &['.']).or(word(message, "between ", &['\n']));
+            }
+            C::RailMismatch => fields.detail = word(message, "between ", &['.']),
+            C::AdapterCountMismatch => fields.detail = word(message, "(", &[')']),
+            C::AdapterFailed | C::AdapterRecovered => {
+                let device = count(message, "evice ").or(count(message, "devIndex="));
+                fields.status = device;
+            }
+            C::Unwinding => {
+                let (place, outcome) = message.split_once(" -> ").unwrap_or((message, ""));
+                fields.path = Some(place);
+                fields.status = number(outcome.as_bytes()).map(|(n, _)| n);
+            }
+            C::TorchTimeout => {
+                fields.operation = word(message, "OpType=", &[',', ')']);
+                fields.sequence = count(message, "SeqNum=");
+                let milliseconds = decimal_after(message.as_bytes(), "Timeout(ms)=");
+                fields.timeout = milliseconds.map(|ms| ms / 1000.0);
+            }
+            C::TorchNccl => {
+                fields.detail = ["ncclSystemError", "ncclUnhandledCudaError", "ncclInternalError", "ncclInvalidUsage", "ncclRemoteError",
+                    "ncclInvalidArgument", "unhandled system error", "unhandled cuda error", "remote process exited", "internal error", "invalid usage"]
+                    .into_iter()
+                    .find(|name| message.contains(name));
+            }
+            C::TorchStore => {
+                let inside = word(message, "to [", &[']']).or(word(message, "connect to ", &[' ', ')']));
+                fields.peer = inside;
+                fields.timeout = decimal_after(message.as_bytes(), "after ")
+                    .filter(|_| message.contains("ms"))
+                    .map(|ms| ms / 1000.0);
+                if let Some(name) = count(message, "errno: ").and_then(errno::numbered) {
+                    fields.errno = Some(name);
+                }
+            }
+            C::ProcessEnded | C::BusError => {
+                fields.status = count(message, "Signal ")
+                    .or(count(message, "on signal "))
+                    .or(count(message, "exit code "))
+                    .or(count(message, "exitcode: -"))
+                    .or(count(message, "exitcode: "));
+                fields.detail = word(message, "(SIG", &[')']).map(|_| word(message, "(", &[')'])).unwrap_or(None);
+            }
+            C::SubnetNoInterface => fields.peer = word(message, "address ", &[' ']),
+            _ => {}
+        }
+        fields
+    }
+
+    /// `Call to ibv_modify_qp failed with error Invalid argument errno 22, on dev mlx5_0:1, curr state INIT, …`
+    fn verbs(&mut self, message: &'d str) {
+        self.function = ["ibv_", "mlx5dv_"].iter().find_map(|prefix| {
+            let at = message.find(prefix)?;
+            message.get(at..)?.split([' ', '(', ':']).next()
+        });
+        let number = count(message, "errno ")
+            .or(count(message, "failed with "))
+            .or(count(message, "returned "));
+        if let Some(name) = number.and_then(errno::numbered) {
+            self.errno = Some(name);
+        }
+        self.device = word(message, "on dev ", &[',', ' ']).and_then(|device| device.split(':').next());
+        self.gid_index = count(message, "local GID index ");
+        self.local_gid = word(message, "local GID ", &[','])
+            .filter(|gid| !gid.starts_with("index"))
+            .or_else(|| {
+                let (_, rest) = message.split_once("local GID index ")?;
+                word(rest, "local GID ", &[','])
+            });
+        self.remote_gid = word(message, "remote GID ", &[',', ' ']);
+    }
+
+    /// `NET/IB: Got completion from peer 10.0.0.2<4711> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=… vendor_err=129 req_type=Send
+    /// localGid fe80::1 remoteGids fe80::2 hca mlx5_0`, and the forms since 2.3.
+    fn completion(&mut self, message: &'d str) {
+        self.errno = None;
+        self.peer = word(message, "from peer ", &[' ']);
+        let status = after(message.as_bytes(), "status=")
+            .or(after(message.as_bytes(), "with error "))
+            .and_then(|rest| {
+                // `12`, `IBV_WC_RETRY_EXC_ERR(12)`, `(IBV_WC_RETRY_EXC_ERR)12`
+                let end = rest.iter().position(|b| matches!(b, b' ' | b',')).unwrap_or(rest.len());
+                let field = rest.get(..end)?;
+                let at = field.iter().position(u8::is_ascii_digit)?;
+                number(field.get(at..)?).map(|(status, _)| status)
+            });
+        self.status = status;
+        self.vendor_err = ["vendor err ", "vendor_err=", "vendor err="]
+            .iter()
+            .find_map(|needle| count(message, needle));
+        self.request = if message.contains("(Recv") || message.contains("req_type=Recv") {
+            Some(Request::Receive)
+        } else if message.contains("(Send") || message.contains("req_type=Send") {
+            Some(Request::Send)
+        } else {
+            None
+        };
+        self.local_gid = word(message, "localGid ", &[' ', ',']);
+        self.remote_gid = ["remoteGids", "remoteGid "]
+            .iter()
+            .find_map(|needle| word(message, needle, &[' ', ',']).or(word(message, &format!("{needle} "), &[' ', ','])));
+        self.device = word(message, "hca ", &[' ', ',']);
+    }
+
+    /// `socketProgressOpt: Call to recv from 10.0.0.2<4711> failed : Connection reset by peer`
+    fn socket(&mut self, message: &'d str) {
+        if self.errno.is_none() {
+            self.errno = count(message, "errno ").and_then(errno::numbered);
+        }
+        self.function = word(message, "Call to ", &[' ', '(']);
+        if self.function.is_none() && (message.contains("onnect to") || message.contains("onnect returned")) {
+            self.function = Some("connect");
+        }
+        self.peer = message
+            .split([' ', ','])
+            .find(|word| word.ends_with('>') && word.contains('<'))
+            .map(|word| word.trim_start_matches('('));
+    }
+}
+
+/// What an event says of the run, seen by itself.
+pub(super) fn role(class: LogClass, fields: &Fields<'_>, message: &str) -> Role {
+    use LogClass as C;
+    match class {
+        // Flushed: the queue was in error before.
+        C::Completion if fields.status == Some(5) => Role::Consequence,
+        C::Completion => Role::Failure,
+        C::PeerClosed | C::Unwinding | C::TorchTeardown => Role::Consequence,
+        C::Abort => Role::Benign,
+        C::ProcessEnded => match fields.status {
+            // Aborted by itself, terminated by a launcher, ended with an ordinary failure: something failed before.
+            Some(1 | 6 | 15 | 134 | 143) | None => Role::Consequence,
+            Some(_) => Role::Failure,
+        },
+        C::Async => {
+            let good = ["port active", "client reregistration", "SM change", "LID change", "P_Key", "GID", "last WQE", "path migrated", "comm established", "speed change"];
+            match fields.detail {
+                Some(detail) if good.iter().any(|good| detail.contains(good)) => Role::Benign,
+                _ if message.contains("speed change") => Role::Warning,
+                _ => Role::Warning,
+            }
+        }
+        C::ConnectRetry | C::PluginMissing | C::CompletionHint | C::AdapterRecovered | C::ProviderMissing | C::InterfaceSpeedUnknown
+        | C::TopologyUnread | C::GdrTooFar | C::Exception => Role::Benign,
+        C::IbNone
+        | C::VerbsMissing
+        | C::PluginInit
+        | C::PluginLoad
+        | C::DeviceQuery
+        | C::RailMismatch
+        | C::GdrMissing
+        | C::CompletionHandled
+        | C::GidChanged
+        | C::AdapterFailed
+        | C::SocketMagic
+        | C::P2pDisabled
+        | C::P2pNvlinkDisabled
+        | C::Nvml
+        | C::Gdrcopy
+        | C::CollNetFailed
+        | C::EnvInvalid
+        | C::PciSpeedUnknown
+        | C::AdapterNotPci
+        | C::GraphFailed
+        | C::Affinity
+        | C::IommuNotPassthrough
+        | C::NumaBalancing
+        | C::RcclSetting
+        | C::OtherWarning
+        | C::DeviceOpen
+        | C::TopologyInvalid => Role::Warning,
+        C::AdapterCountMismatch if message.contains("Ignoring") => Role::Warning,
+        C::NvlsFailed if message.contains("Proceeding without") => Role::Warning,
+        C::SharedMemory if message.contains("unlink") || message.contains("retrying") || message.contains("falling back") => Role::Warning,
+        C::CudaTooOld if message.contains("disabling") || message.contains("Skipping") => Role::Benign,
+        _ => Role::Failure,
+    }
+}

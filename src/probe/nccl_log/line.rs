@@ -1,0 +1,94 @@
+//! Kept lines of a log, read.
+
+use std::sync::Arc;
+
+use crate::fact::{LogLine, Origin};
+use crate::nccl_log::clock::{self, Time};
+use crate::nccl_log::digest::Kept;
+use crate::nccl_log::prefix::{self, Level};
+use crate::nccl_log::text::number;
+
+/// A line that a run is put together from.
+pub(super) struct Line<'d> {
+    pub(super) file: usize,
+    pub(super) kept: &'d Kept,
+    pub(super) origin: Origin,
+    /// The level; `None` for a line that is not NCCL's.
+    pub(super) level: Option<Level>,
+    /// Host, process and device, as far as the line names them.
+    pub(super) writer: Option<Writer<'d>>,
+    pub(super) time: Option<Time>,
+    /// The time as it stands there.
+    pub(super) clock: Option<&'d str>,
+    /// The rank that PyTorch or a launcher puts before the line.
+    pub(super) tagged_rank: Option<u64>,
+    pub(super) source: Option<&'d str>,
+    pub(super) message: &'d str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Writer<'d> {
+    pub(super) host: &'d str,
+    pub(super) pid: u64,
+    pub(super) device: Option<u64>,
+}
+
+impl<'d> Line<'d> {
+    pub(super) fn read(file: usize, name: &Arc<str>, kept: &'d Kept) -> Self {
+        let text = kept.text.as_str();
+        let bytes = text.as_bytes();
+        let part = |part: &[u8]| {
+            let begin = (part.as_ptr() as usize).saturating_sub(bytes.as_ptr() as usize);
+            text.get(begin..begin + part.len()).unwrap_or("")
+        };
+        let found = prefix::messages(bytes).next();
+        let before = found.as_ref().map_or(bytes, |found| found.before);
+        let clock = clock::last(before);
+        let tagged_rank = tagged_rank(part(before));
+        let (level, writer, source, message) = match found {
+            Some(found) => (
+                Some(found.level),
+                found.writer.map(|writer| Writer {
+                    host: part(writer.host),
+                    pid: writer.pid,
+                    device: writer.device,
+                }),
+                found.source.map(part),
+                part(found.message),
+            ),
+            None => (None, None, None, text.trim()),
+        };
+        Line {
+            file,
+            kept,
+            origin: Origin::Logged(Arc::new(LogLine {
+                file: Arc::clone(name),
+                line: kept.line,
+                text: text.trim().into(),
+            })),
+            level,
+            writer,
+            time: clock.map(|(time, ..)| time),
+            clock: clock.map(|(_, begin, end)| part(before.get(begin..end).unwrap_or(&[]))),
+            tagged_rank,
+            source,
+            message,
+        }
+    }
+}
+
+/// The rank in `[rank3]:`, `[1,3]<stdout>:`, `[default3]:` or `3: ` before a line.
+fn tagged_rank(before: &str) -> Option<u64> {
+    let before = before.trim_start();
+    let bracket = before.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    if let Some((inner, _)) = bracket {
+        let digits = inner
+            .strip_prefix("rank")
+            .or_else(|| inner.split_once(',').map(|(_, rank)| rank));
+        if let Some(digits) = digits {
+            return digits.parse().ok();
+        }
+    }
+    let (rank, rest) = number(before.as_bytes())?;
+    rest.starts_with(b": ").then_some(rank)
+}

@@ -1,0 +1,95 @@
+//! The variables that a host's lines show in effect.
+
+use std::collections::BTreeMap;
+
+use super::View;
+use crate::fact::env::{self as fact, Mention};
+use crate::fact::{Fact, Facts, Origin, Subject};
+
+/// `NCCL_X set by environment to V`, and the other lines about variables: name, value, how it is named.
+pub(super) fn read(message: &str) -> Option<(&str, &str, Mention)> {
+    if let Some(rest) = message.strip_prefix("Invalid value ") {
+        let (value, rest) = rest.split_once(" for ")?;
+        return Some((rest.split([',', ' ']).next()?, value, Mention::Invalid));
+    }
+    if let Some(rest) = message.strip_prefix("Warning: ENV ") {
+        let (name, rest) = rest.split_once(' ')?;
+        let mention = if rest.contains("unused.") { Mention::Unused } else { Mention::Deprecated };
+        return Some((name, "", mention));
+    }
+    if !message.starts_with("NCCL_") {
+        return None;
+    }
+    let (name, value) = match message.split_once(" set by environment to ") {
+        Some(split) => split,
+        None => message.split_once(" set to ")?,
+    };
+    let plain = name.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_');
+    let value = value.trim();
+    // Whole numbers end in a full stop; names and lists do not.
+    let value = match value.strip_suffix('.') {
+        Some(number) if number.trim_start_matches('-').bytes().all(|b| b.is_ascii_digit()) => number,
+        _ => value,
+    };
+    plain.then_some((name, value, Mention::Set))
+}
+
+/// What a host says of a variable: value and mention, with the count.
+type Said<'d> = BTreeMap<(&'d str, &'d str, Mention2), (u64, Origin)>;
+
+/// The order of mentions, so that what is set comes first.
+type Mention2 = u8;
+
+pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
+    let mut of_host: BTreeMap<&str, Said<'_>> = BTreeMap::new();
+    for (line, host) in view.lines() {
+        if let Some((name, value, mention)) = read(line.message) {
+            let said = of_host.entry(host).or_default();
+            let entry = said.entry((name, value, mention as u8)).or_insert((0, line.origin.clone()));
+            entry.0 += line.kept.count;
+        }
+    }
+    let mut values: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for ((name, value, mention), _) in of_host.values().flatten() {
+        if *mention == Mention::Set as u8 {
+            let all = values.entry(name).or_default();
+            if !all.contains(value) {
+                all.push(value);
+            }
+        }
+    }
+    for (host, said) in &of_host {
+        let Some(parent) = view.host(host) else {
+            continue;
+        };
+        let mut seen: BTreeMap<&str, u64> = BTreeMap::new();
+        for ((name, value, mention), (count, origin)) in said {
+            let times = seen.entry(name).or_default();
+            *times += 1;
+            let instance = match times {
+                1 => (*name).to_owned(),
+                times => format!("{name} ({times})"),
+            };
+            let id = facts.instance(Subject::Env, parent, &instance);
+            let mention = match *mention {
+                m if m == Mention::Set as u8 => Mention::Set,
+                m if m == Mention::Invalid as u8 => Mention::Invalid,
+                m if m == Mention::Unused as u8 => Mention::Unused,
+                _ => Mention::Deprecated,
+            };
+            facts.set(id, fact::NAME, Fact::Known((*name).into(), origin.clone()));
+            facts.set(id, fact::MENTION, Fact::Known(mention, origin.clone()));
+            facts.set(id, fact::COUNT, Fact::Known(*count, origin.clone()));
+            if matches!(mention, Mention::Set | Mention::Invalid) {
+                facts.set(id, fact::VALUE, Fact::Known((*value).into(), origin.clone()));
+                if let Ok(number) = value.parse() {
+                    facts.set(id, fact::NUMBER, Fact::Known(number, origin.clone()));
+                }
+            }
+            if mention == Mention::Set {
+                let uniform = values.get(name).is_none_or(|all| all.len() == 1);
+                facts.set(id, fact::UNIFORM, view.total(uniform, "the values that hosts print"));
+            }
+        }
+    }
+}

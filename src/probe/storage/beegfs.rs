@@ -1,0 +1,255 @@
+//! BeeGFS's client: its configuration in effect, the lists that it names, and its connections, as the kernel module prints them below
+//! /proc/fs/beegfs (client_module/source/filesystem/ProcFsHelper.c).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::super::{Ask, whole_number};
+use super::at;
+use super::parse::{self, Connections, Mount, Network};
+use crate::fact::mount;
+use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, Presence, Why};
+
+const CLIENTS: &str = "/proc/fs/beegfs";
+/// Where a list may stand to be read: what a configuration names elsewhere may be on a file system that hangs.
+const LISTS: [&str; 2] = ["/etc/", "/run/"];
+
+/// States what is known of these mounts' clients.
+pub(super) fn establish(ask: &Ask<'_>, facts: &mut Facts, node: Id, mounts: &[Mount]) {
+    let mounts: Vec<&Mount> = mounts.iter().filter(|m| m.kind == "beegfs").collect();
+    if mounts.is_empty() {
+        return;
+    }
+    let clients = ask.names(CLIENTS);
+    let clients: Vec<(Fact<Arc<str>>, String)> = match &clients {
+        Fact::Known(names, _) => names
+            .iter()
+            .map(|name| {
+                let dir = format!("{CLIENTS}/{name}");
+                (ask.text(format!("{dir}/config")), dir)
+            })
+            .collect(),
+        Fact::Unknown(_) => Vec::new(),
+    };
+    let mut lists = Lists::default();
+    for mount in &mounts {
+        let id = at(facts, node, mount);
+        // One mount, one client; else the configuration's file tells which is whose.
+        let file = mount.option("cfgFile");
+        let client = match (&clients[..], &mounts[..]) {
+            ([one], [_]) => Some(one),
+            _ => clients.iter().find(|(config, _)| {
+                let named = config.known().map(|c| parse::beegfs_value(c, "cfgFile"));
+                matches!((named, file), (Some(Ok(named)), Some(file)) if named == file)
+            }),
+        };
+        let Some((config, dir)) = client else {
+            continue;
+        };
+        let client = Client { config, dir };
+        client.buffers(facts, id);
+        client.lists(ask, facts, id, &mut lists);
+        client.connections(ask, facts, id, &mut lists);
+    }
+}
+
+/// The files that configurations name, each read once.
+#[derive(Default)]
+struct Lists(BTreeMap<Arc<str>, Presence<Arc<str>>>);
+
+impl Lists {
+    fn read(&mut self, ask: &Ask<'_>, path: &Arc<str>, origin: &Origin) -> Presence<Arc<str>> {
+        if let Some(known) = self.0.get(path) {
+            return known.clone();
+        }
+        let allowed = LISTS.iter().any(|dir| path.starts_with(dir)) && !path.contains("/../");
+        let list = match allowed {
+            true => ask.text_if_any(Arc::clone(path)),
+            false => Presence::Unknown(Gap {
+                why: Why::NotUnderstood(format!("{path} is outside of /etc").into()),
+                origin: origin.clone(),
+            }),
+        };
+        self.0.insert(Arc::clone(path), list.clone());
+        list
+    }
+}
+
+struct Client<'c> {
+    config: &'c Fact<Arc<str>>,
+    dir: &'c str,
+}
+
+impl Client<'_> {
+    fn value(&self, name: &'static str) -> Fact<Arc<str>> {
+        let config = self.config.clone();
+        config.and_then(move |text| parse::beegfs_value(&text, name).map(Arc::from))
+    }
+
+    /// A key that older clients do not have.
+    fn value_if_any(&self, name: &str) -> Fact<Option<Arc<str>>> {
+        let value = |text: Arc<str>| parse::beegfs_value(&text, name).ok().map(Arc::from);
+        self.config.clone().map(value)
+    }
+
+    fn number(&self, name: &'static str) -> Fact<u64> {
+        self.value(name).and_then(|text| whole_number(&text))
+    }
+
+    fn buffers(&self, facts: &mut Facts, id: Id) {
+        let wanted = self.value("connUseRDMA");
+        let wanted = wanted.map(|v| &*v == "1" || &*v == "true");
+        facts.set(id, mount::RDMA_WANTED, wanted);
+        let (size, number) = (
+            self.number("connRDMABufSize"),
+            self.number("connRDMABufNum"),
+        );
+        let pages = size.clone().map(|s| s > 0 && s.is_multiple_of(4096));
+        facts.set(id, mount::BUFFER_OF_PAGES, pages);
+        // A connection has as many buffers to send from as to receive into.
+        let memory = match (&size, &number) {
+            (Fact::Known(size, origin), Fact::Known(number, _)) => {
+                Fact::Known((*size, *number), origin.clone()).and_then(|(size, number)| {
+                    let bytes = size.checked_mul(number).and_then(|b| b.checked_mul(2));
+                    bytes
+                        .map(Bytes)
+                        .ok_or_else(|| "no memory has that size".to_owned())
+                })
+            }
+            (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap.clone()),
+        };
+        facts.set(id, mount::CONNECTION_MEMORY, memory);
+        // 0, and clients before the setting: each buffer is one piece.
+        let piece = match self.value_if_any("connRDMAFragmentSize") {
+            Fact::Known(Some(text), origin) => {
+                Fact::Known(text, origin).and_then(|text| match whole_number(&text) {
+                    Ok(0) => Ok(None),
+                    other => other.map(Some),
+                })
+            }
+            Fact::Known(None, origin) => Fact::Known(None, origin),
+            Fact::Unknown(gap) => Fact::Unknown(gap),
+        };
+        let piece = match piece {
+            Fact::Known(Some(piece), origin) => match &size {
+                Fact::Known(size, _) => Fact::Known(Bytes(piece.min(*size)), origin),
+                Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
+            },
+            Fact::Known(None, _) => size.clone().map(Bytes),
+            Fact::Unknown(gap) => Fact::Unknown(gap),
+        };
+        facts.set(id, mount::BUFFER_PIECE, piece);
+        facts.set(id, mount::BUFFER_SIZE, size.map(Bytes));
+        facts.set(id, mount::BUFFERS, number);
+    }
+
+    /// The file that a key names, with its entries; `None` where the key names none, or the client is older than it.
+    fn list(&self, ask: &Ask<'_>, key: &str, lists: &mut Lists) -> Fact<Option<Listed>> {
+        match self.value_if_any(key) {
+            Fact::Known(Some(path), origin) if !path.is_empty() => {
+                let listed = |entries| {
+                    Some(Listed {
+                        path: Arc::clone(&path),
+                        entries,
+                    })
+                };
+                match lists.read(ask, &path, &origin) {
+                    Presence::Present(text, origin) => {
+                        Fact::Known(listed(Some(parse::list(&text))), origin)
+                    }
+                    Presence::Absent(origin) => Fact::Known(listed(None), origin),
+                    Presence::Unknown(gap) => Fact::Unknown(gap),
+                }
+            }
+            Fact::Known(_, origin) => Fact::Known(None, origin),
+            Fact::Unknown(gap) => Fact::Unknown(gap),
+        }
+    }
+
+    fn lists(&self, ask: &Ask<'_>, facts: &mut Facts, id: Id, lists: &mut Lists) {
+        let mut absent: Vec<Arc<str>> = Vec::new();
+        let mut open: Option<Gap> = None;
+        for (name, key) in [
+            ("connInterfacesFile", Some(mount::INTERFACES)),
+            ("connRDMAInterfacesFile", Some(mount::RDMA_INTERFACES)),
+            ("connNetFilterFile", None),
+            ("connTcpOnlyFilterFile", None),
+        ] {
+            let list = self.list(ask, name, lists);
+            match &list {
+                Fact::Known(
+                    Some(Listed {
+                        path,
+                        entries: None,
+                    }),
+                    _,
+                ) => absent.push(Arc::clone(path)),
+                Fact::Known(..) => {}
+                Fact::Unknown(gap) => {
+                    open.get_or_insert(gap.clone());
+                }
+            }
+            if let Some(key) = key {
+                // Without a list nothing is limited.
+                let entries = list.and_then(|list| match list {
+                    None => Ok(Arc::default()),
+                    Some(Listed { path, entries }) => {
+                        entries.ok_or_else(|| format!("{path} is not there"))
+                    }
+                });
+                facts.set(id, key, entries);
+            }
+        }
+        let there = match (absent.is_empty(), open) {
+            (false, _) => Fact::derived(false, "the files that the client's configuration names"),
+            (true, None) => Fact::derived(true, "the files that the client's configuration names"),
+            (true, Some(gap)) => Fact::Unknown(gap),
+        };
+        facts.set(id, mount::LISTS_THERE, there);
+        let absent = Fact::derived(
+            absent.into(),
+            "the files that the client's configuration names",
+        );
+        facts.set(id, mount::LISTS_ABSENT, absent);
+    }
+
+    fn connections(&self, ask: &Ask<'_>, facts: &mut Facts, id: Id, lists: &mut Lists) {
+        let tcp_only = match self.list(ask, "connTcpOnlyFilterFile", lists) {
+            Fact::Known(None, origin) => Fact::Known(Vec::new(), origin),
+            Fact::Known(Some(Listed { path, entries }), origin) => Fact::Known(entries, origin)
+                .and_then(|entries| {
+                    let entries = entries.ok_or_else(|| format!("{path} is not there"))?;
+                    entries.iter().map(|net| Network::read(net)).collect()
+                }),
+            Fact::Unknown(gap) => Fact::Unknown(gap),
+        };
+        let [storage, meta] = ["storage_nodes", "meta_nodes"]
+            .map(|list| ask.parse(format!("{}/{list}", self.dir), parse::connections));
+        let tcp = |list: &Fact<Connections>| list.clone().map(|c| c.tcp());
+        facts.set(id, mount::STORAGE_TCP, tcp(&storage));
+        facts.set(id, mount::META_TCP, tcp(&meta));
+        let sum = match (storage, meta) {
+            (Fact::Known(a, origin), Fact::Known(b, _)) => Fact::Known(a.add(b), origin),
+            (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
+        };
+        facts.set(id, mount::TRANSPORT, sum.clone().map(|c| c.transport()));
+        facts.set(id, mount::TCP_CONNECTIONS, sum.clone().map(|c| c.tcp()));
+        facts.set(id, mount::RDMA_CONNECTIONS, sum.clone().map(|c| c.rdma));
+        let routes = sum.clone().map(|c| c.fallback_routes);
+        facts.set(id, mount::FALLBACK_ROUTES, routes);
+        let unasked = match (sum, tcp_only) {
+            (Fact::Known(sum, origin), _) if sum.tcp() == 0 => Fact::Known(0, origin),
+            (Fact::Known(sum, origin), Fact::Known(nets, _)) => {
+                Fact::Known(sum.tcp_outside(&nets), origin)
+            }
+            (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
+        };
+        facts.set(id, mount::TCP_UNASKED, unasked);
+    }
+}
+
+/// A file that a configuration names; without entries where it is not there.
+struct Listed {
+    path: Arc<str>,
+    entries: Option<Arc<[Arc<str>]>>,
+}

@@ -1,0 +1,258 @@
+//! What two recordings say differently: a login shell beside the launcher's step, a node beside its neighbour, today beside last week.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use serde_json::{Value as Json, json};
+
+use super::all_facts;
+use crate::fact::{Fact, Facts, Id, Subject, Value};
+
+/// Subjects whose facts move from one moment to the next on any machine.
+const MOVING_SUBJECTS: [Subject; 3] = [Subject::Counter, Subject::Process, Subject::KernelEvent];
+/// Facts that do.
+const MOVING_FACTS: [(Subject, &str); 5] = [
+    (Subject::Node, "uptime"),
+    (Subject::Node, "load"),
+    (Subject::Node, "shm_free"),
+    (Subject::Node, "memory_stalled"),
+    (Subject::Node, "hugepages_idle"),
+];
+
+/// What a side says of a fact.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Side {
+    /// It has the instance, and the value.
+    Known(Value),
+    /// It has the instance, and not the value: why.
+    Unknown(String),
+    /// It has the instance, which the other side lacks.
+    Present,
+    /// It has no such instance.
+    Absent,
+}
+
+impl Side {
+    fn json(&self) -> Json {
+        match self {
+            Side::Known(value) => json!({ "value": value.to_json() }),
+            Side::Unknown(why) => json!({ "unknown": why }),
+            Side::Present => json!({ "present": true }),
+            Side::Absent => json!({ "present": false }),
+        }
+    }
+}
+
+impl Serialize for Side {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.json().serialize(to)
+    }
+}
+
+/// A fact on which the sides differ.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Difference {
+    /// The subject: `node`, `port`, …
+    pub subject: &'static str,
+    /// The instance, by its names from below the node.
+    pub name: String,
+    /// The fact; none where one side lacks the whole instance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fact: Option<&'static str>,
+    /// What the other side says.
+    pub there: Side,
+    /// What this side says.
+    pub here: Side,
+    /// Whether it is worked out from other facts.
+    #[serde(skip)]
+    pub derived: bool,
+}
+
+/// An instance on both sides: its subject, and the names from below the node.
+type Place = (Subject, String);
+
+/// What `here` says differently from `there`: the nodes' own names, and what moves on any machine, left out.
+///
+/// An instance that one side lacks is one difference, not one for each of its facts. A fact that neither side knows is none.
+/// Where `pseudonyms` says that a side is redacted, two values that both hold addresses are not compared: each recording has
+/// pseudonyms of its own.
+pub fn differences(there: &Facts, here: &Facts, pseudonyms: bool) -> Vec<Difference> {
+    let (there, here) = (by_place(there), by_place(here));
+    let places: BTreeSet<&Place> = there.keys().chain(here.keys()).collect();
+    let mut found = Vec::new();
+    for place in places {
+        let (subject, name) = place;
+        let difference = |fact, there, here, derived| Difference {
+            subject: subject.name(),
+            name: name.clone(),
+            fact,
+            there,
+            here,
+            derived,
+        };
+        match (there.get(place), here.get(place)) {
+            (Some(there), Some(here)) => {
+                for ((index, before), now) in there.iter().enumerate().zip(here) {
+                    let schema = &subject.schema().facts[index];
+                    if MOVING_FACTS.contains(&(*subject, schema.name)) || same(before, now) {
+                        continue;
+                    }
+                    if pseudonyms && holds_address(before) && holds_address(now) {
+                        continue;
+                    }
+                    let derived = schema.probe == "derive";
+                    found.push(difference(
+                        Some(schema.name),
+                        side(before),
+                        side(now),
+                        derived,
+                    ));
+                }
+            }
+            (Some(_), None) => found.push(difference(None, Side::Present, Side::Absent, false)),
+            (None, Some(_)) => found.push(difference(None, Side::Absent, Side::Present, false)),
+            (None, None) => {}
+        }
+    }
+    found
+}
+
+fn same(a: &Fact<Value>, b: &Fact<Value>) -> bool {
+    match (a, b) {
+        (Fact::Known(a, _), Fact::Known(b, _)) => a == b,
+        (Fact::Unknown(_), Fact::Unknown(_)) => true,
+        _ => false,
+    }
+}
+
+/// Whether a text has an IP address, a MAC address or a GUID in it.
+fn holds_address(fact: &Fact<Value>) -> bool {
+    let Fact::Known(value, _) = fact else {
+        return false;
+    };
+    let is_address = |word: &str| {
+        let ip = word.split('/').next().unwrap_or(word);
+        let hex = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_hexdigit());
+        ip.parse::<std::net::IpAddr>().is_ok()
+            || (word.matches(':').count() >= 3 && word.split(':').all(hex))
+            || (word.trim_start_matches("0x").len() == 16 && hex(word.trim_start_matches("0x")))
+    };
+    let within = |text: &str| {
+        let apart = |c: char| {
+            c.is_whitespace() || matches!(c, ',' | ';' | '=' | '(' | ')' | '<' | '>' | '%')
+        };
+        text.split(apart).any(is_address)
+    };
+    match value {
+        Value::Text(text) => within(text),
+        Value::Texts(texts) => texts.iter().any(|text| within(text)),
+        _ => false,
+    }
+}
+
+fn side(fact: &Fact<Value>) -> Side {
+    match fact {
+        Fact::Known(value, _) => Side::Known(value.clone()),
+        Fact::Unknown(gap) => Side::Unknown(gap.to_string()),
+    }
+}
+
+/// The facts of each instance, in the order of the schema.
+fn by_place(facts: &Facts) -> BTreeMap<Place, Vec<Fact<Value>>> {
+    let mut places: BTreeMap<Place, Vec<Fact<Value>>> = BTreeMap::new();
+    for (id, _, fact) in all_facts(facts) {
+        let subject = facts.subject(id);
+        if MOVING_SUBJECTS.contains(&subject) {
+            continue;
+        }
+        places
+            .entry((subject, place(facts, id)))
+            .or_default()
+            .push(fact);
+    }
+    places
+}
+
+/// The names from below the node down to the instance. A node compares with the other, whatever its name.
+fn place(facts: &Facts, id: Id) -> String {
+    if facts.subject(id) == Subject::Node {
+        return String::new();
+    }
+    match facts.parent(id) {
+        Some(parent) if facts.parent(parent).is_some() => {
+            let above = place(facts, parent);
+            let own = facts.name(id);
+            match above.is_empty() || own.starts_with(&above) {
+                true => own.to_owned(),
+                false => format!("{above} {own}"),
+            }
+        }
+        _ => facts.name(id).to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fact::{Bytes, Gap, Origin, interface, module, node};
+
+    fn known<T>(value: T) -> Fact<T> {
+        Fact::Known(value, Origin::Stated)
+    }
+
+    fn shell(memlock: Bytes) -> Facts {
+        let mut facts = Facts::new();
+        let n = facts.new_node("n1");
+        facts.set(n, node::MEMLOCK, known(memlock));
+        facts
+    }
+
+    #[test]
+    fn a_limit_of_the_launcher_differs_from_the_shells() {
+        let found = differences(&shell(Bytes(u64::MAX)), &shell(Bytes(65_536)), false);
+        let [only] = &found[..] else {
+            panic!("{found:?}")
+        };
+        assert_eq!((only.subject, only.fact), ("node", Some("memlock")));
+        assert_eq!(only.here, Side::Known(Value::Bytes(Bytes(65_536))));
+        assert!(differences(&shell(Bytes(1)), &shell(Bytes(1)), false).is_empty());
+    }
+
+    #[test]
+    fn what_one_side_does_not_know_is_a_difference_and_what_neither_knows_is_none() {
+        let mut hidden = Facts::new();
+        let n = hidden.new_node("n2");
+        hidden.set(n, node::MEMLOCK, Fact::Unknown(Gap::missing("permission")));
+        let found = differences(&shell(Bytes(1)), &hidden, false);
+        assert_eq!(found.len(), 1);
+        assert!(matches!(found[0].here, Side::Unknown(_)));
+        assert!(differences(&hidden, &hidden, false).is_empty());
+    }
+
+    #[test]
+    fn pseudonyms_are_not_compared() {
+        let with = |address: &str| {
+            let mut facts = Facts::new();
+            let n = facts.new_node("n");
+            let of = facts.instance(Subject::Interface, n, "eth0");
+            facts.set(of, interface::ADDRESSES, known([address.into()].into()));
+            facts
+        };
+        let (a, b) = (with("10.0.0.1/24"), with("fd00::2/64"));
+        assert_eq!(differences(&a, &b, false).len(), 1);
+        assert!(differences(&a, &b, true).is_empty());
+        assert_eq!(differences(&a, &with("none"), true).len(), 1);
+    }
+
+    #[test]
+    fn an_instance_that_one_side_lacks_is_one_difference() {
+        let mut more = shell(Bytes(1));
+        let n = more.all(Subject::Node).next().unwrap();
+        let m = more.instance(Subject::Module, n, "nvidia_peermem");
+        more.set(m, module::VERSION, known("1".into()));
+        let found = differences(&shell(Bytes(1)), &more, false);
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].fact, &*found[0].name), (None, "nvidia_peermem"));
+        assert_eq!(found[0].there, Side::Absent);
+    }
+}
