@@ -36,6 +36,16 @@ pub fn derive(facts: &mut Facts, node: Id) {
             rate.0 as f64
         });
         let latency = equals.of_median(*pair, gpu_pair::COPY_LATENCY, |time: Seconds| time.0);
+        let gain = match (
+            facts.get(*pair, gpu_pair::COPY_BANDWIDTH),
+            facts.get(*pair, gpu_pair::COPY_BOTH),
+        ) {
+            (Fact::Known(one, _), Fact::Known(both, origin)) => {
+                Fact::Known(percent(both.0 as f64, one.0 as f64), origin)
+            }
+            (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
+        };
+        facts.set(*pair, gpu_pair::COPY_BOTH_GAIN, gain);
         facts.set(*pair, gpu_pair::PEERS_ACCESS, majority);
         facts.set(*pair, gpu_pair::COPY_OF_PEERS, bandwidth);
         facts.set(*pair, gpu_pair::LATENCY_OF_PEERS, latency);
@@ -250,8 +260,12 @@ fn host_rates(facts: &Facts, gpu: Id) -> Fact<(f64, f64)> {
     }
 }
 
+/// A part of a whole, to a tenth of a percent.
+fn percent(part: f64, whole: f64) -> Percent {
+    Percent((1000.0 * part / whole.max(1.0)).round() / 10.0)
+}
+
 fn host_copy(facts: &mut Facts, gpu: Id) {
-    let percent = |part: f64, whole: f64| Percent((1000.0 * part / whole.max(1.0)).round() / 10.0);
     let rates = host_rates(facts, gpu);
     let balance = rates.clone().map(|(low, high)| percent(low, high));
     facts.set(gpu, gpu::HOST_COPY_BALANCE, balance);
