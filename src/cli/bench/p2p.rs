@@ -10,14 +10,14 @@ use anyhow::Context;
 use clap::Args;
 
 use crate::bench::p2p::{Cell, End, NAME, Outcome, Plan, Results};
-use crate::check::{Catalogue, judge};
+use crate::check::{Catalogue, Severity, judge};
 use crate::cli::input::{self, BadUsage};
 use crate::cli::{AskArgs, Format, output, record, seconds};
 use crate::exit::Exit;
 use crate::fact::node::Cuda;
 use crate::fact::{Fact, Facts, Id, Subject, gpu, node};
 use crate::report::p2p::{Copies, text};
-use crate::report::{self, Policy};
+use crate::report::{self, Policy, Report};
 use crate::source::recording::Recording;
 use crate::source::redact::Key;
 use crate::source::wire::Line;
@@ -110,17 +110,33 @@ pub fn run(args: &P2pArgs) -> anyhow::Result<Exit> {
         }
         Format::Text => {
             text::write(out, &copies, output::width())?;
-            if copies.is_measured() {
+            if !report.causes.is_empty() {
                 writeln!(out)?;
-                report::text::write(out, &report, report::text::Detail::Normal, output::width())?;
+                let (detail, width) = (report::text::Detail::Normal, output::width());
+                report::text::write(out, &report, detail, width)?;
             }
             Ok(())
         }
     })?;
     Ok(match copies.is_measured() {
-        true => report.exit(),
+        true => worst(&report),
         false => Exit::Undecided,
     })
+}
+
+/// What was found decides; what stays open of pairs that were not measured does not.
+fn worst(report: &Report) -> Exit {
+    let is = |severity: Severity| {
+        let mut causes = report.causes.iter();
+        causes.any(|cause| cause.severity == severity.word())
+    };
+    if is(Severity::Error) {
+        Exit::Errors
+    } else if is(Severity::Warning) {
+        Exit::Warnings
+    } else {
+        Exit::Healthy
+    }
 }
 
 /// Why nothing was measured: what CUDA says, else what the recording does.

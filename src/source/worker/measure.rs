@@ -107,14 +107,11 @@ pub fn measure(
         };
         kill_group(&child);
         wait_a_moment(&mut child);
-        if let (Some(refusal), Some(question)) = (refusal, open.pop_front()) {
-            put(
-                question,
-                Reply {
-                    at: at(),
-                    said: Err(refusal),
-                },
-            );
+        if let Some(refusal) = refusal
+            && let Some(question) = open.pop_front()
+        {
+            let said = Err(refusal);
+            put(question, Reply { at: at(), said });
         }
     }
 }
