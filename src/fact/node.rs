@@ -200,6 +200,10 @@ words! {
         Mismatch = "mismatch",
         /// This user may not.
         NoPermission = "no-permission",
+        /// It does not answer in time.
+        Hangs = "hangs",
+        /// It ends the process that asks it.
+        Crashes = "crashes",
         /// It fails otherwise.
         Fails = "fails",
     }
@@ -582,6 +586,10 @@ subject! {
     CONFIDENTIAL: bool = "confidential" from "nvml";
     /// Whether this process sees all processes of the machine: it is in the first PID namespace. Source: the link /proc/self/ns/pid.
     ALL_PROCESSES_SEEN: bool = "all_processes_seen" from "nvml";
+    /// How many questions NVML did not answer: it hung or crashed, or was not asked again after that.
+    NVML_UNANSWERED: u64 = "nvml_unanswered" from "nvml";
+    /// Those questions, each with how it ended: "nvml_device(3): no reply within the budget".
+    NVML_UNANSWERED_LIST: Arc<[Arc<str>]> = "nvml_unanswered_list" from "nvml";
 
     /// What became of asking CUDA's driver API. Source: cuInit.
     CUDA: Cuda = "cuda" from "cuda";
