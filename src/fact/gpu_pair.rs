@@ -101,6 +101,10 @@ subject! {
     SECOND: Arc<str> = "second" from "derive";
     /// How far the two are from each other over PCIe, NVLink left aside: PIX, PXB, PHB, NODE or SYS.
     DISTANCE: Distance = "distance" from "derive";
+    /// Whether NVML lists both.
+    IN_NVML: bool = "in_nvml" from "derive";
+    /// Whether CUDA shows both to this process.
+    IN_CUDA: bool = "in_cuda" from "derive";
     /// On which way they reach each other's memory, the best that is there: nvlink, nvswitch, pcie-switch or host.
     WAY: Way = "way" from "derive";
     /// Why they are not to reach each other's memory; "not" where nothing speaks against it.
