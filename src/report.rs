@@ -1,6 +1,7 @@
 //! One report, written in several formats: the verdicts, the causes drawn from them, and what stays open.
 
 pub mod json;
+pub mod log;
 pub mod text;
 pub mod topology;
 
@@ -227,7 +228,9 @@ pub fn report(
     let notes: Vec<Finding> = notes.iter().map(|c| writer.finding(c)).collect();
     let open = writer.open(verdicts);
     let counts = writer.count(verdicts);
-    let empty = facts.all(Subject::Device).next().is_none();
+    let empty = [Subject::Device, Subject::Run]
+        .into_iter()
+        .all(|subject| facts.all(subject).next().is_none());
     let (exit, status) = exit(&counts, policy, empty);
     let nodes: Vec<NodeHead> = recordings
         .iter()
