@@ -50,6 +50,7 @@ fn position(rules: &[Rule], message: &[u8]) -> Option<usize> {
 const OTHER: usize = BOTH.len() + WARNINGS.len();
 
 /// How many rows there are.
+#[cfg(test)]
 pub(super) const ROWS: usize = OTHER + 1 + FRAMEWORK.len();
 
 /// The class of a row.

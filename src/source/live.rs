@@ -11,6 +11,7 @@ pub mod home;
 pub mod job;
 pub mod kernel_log;
 pub mod latency;
+pub mod log;
 mod nccl;
 pub mod netlink;
 pub mod processes;
