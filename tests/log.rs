@@ -10,13 +10,13 @@ use std::fmt::Write as _;
 use std::sync::OnceLock;
 
 use corpus::job::Job;
-use rdma_doctor::check::{Catalogue, judge};
-use rdma_doctor::derive;
-use rdma_doctor::fact::{Facts, Subject};
+use rdma_doctor::check::Catalogue;
+use rdma_doctor::cli::log;
+use rdma_doctor::fact::Subject;
 use rdma_doctor::nccl_log::Reader;
 use rdma_doctor::probe::nccl_log;
+use rdma_doctor::report::Policy;
 use rdma_doctor::report::log::LogReport;
-use rdma_doctor::report::{self, Policy};
 use rdma_doctor::source::recording::Recording;
 use rdma_doctor::source::wire::{Header, Line};
 use rdma_doctor::source::{Answer, Question, Reply};
@@ -45,7 +45,10 @@ fn reply(question: Question, value: serde_json::Value) -> Line {
 
 /// The recording of files with these names and texts.
 fn recording(files: &[(&str, &str)]) -> Recording {
-    let mut recording = Recording::new(Header::default());
+    let mut recording = Recording::new(Header {
+        log: true,
+        ..Header::default()
+    });
     let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
     recording.add(reply(
         nccl_log::files(),
@@ -61,19 +64,7 @@ fn recording(files: &[(&str, &str)]) -> Recording {
 }
 
 fn judged(files: &[(&str, &str)]) -> LogReport {
-    let mut facts = Facts::new();
-    nccl_log::establish(&recording(files), &mut facts);
-    derive::derive(&mut facts);
-    let verdicts = judge(catalogue(), &facts);
-    let report = report::report(
-        catalogue(),
-        &facts,
-        &verdicts,
-        &[],
-        Policy::default(),
-        false,
-    );
-    LogReport::new(catalogue(), &facts, report)
+    log::judged(catalogue(), &[recording(files)], Policy::default(), false)
 }
 
 fn of(text: &str) -> LogReport {
@@ -89,7 +80,7 @@ fn notes(log: &LogReport) -> Vec<&str> {
 }
 
 /// Logs of each cause.
-const SEEDS: u64 = 12;
+const SEEDS: u64 = 25;
 /// Healthy logs.
 const HEALTHY: u64 = 150;
 

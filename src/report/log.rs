@@ -157,7 +157,7 @@ fn headline(catalogue: &Catalogue, answers: &[Answer], report: &Report) -> Strin
 }
 
 fn answer(facts: &Facts, id: Id, report: &Report) -> Answer {
-    let hosts: Vec<Id> = facts.below(id, Subject::Host).collect();
+    let hosts = crate::derive::log::hosts(facts, id);
     let channels = channels(facts, id);
     let mut evidence = Vec::new();
     let (rdma, said) = match (

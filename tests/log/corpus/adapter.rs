@@ -3,6 +3,7 @@
 use super::causes;
 use super::job::{Job, Phase, Version};
 
+/// The event, while the job runs.
 fn event(job: &mut Job, text: &str) {
     let rank = job.rng.below(job.ranks());
     let (file, line) = match job.version {
@@ -23,23 +24,29 @@ fn event(job: &mut Job, text: &str) {
             format!("NET/IB : Got async event : {text}"),
         ),
     };
-    job.warn(Phase::Failure, rank, file, line);
+    job.warn(Phase::Running, rank, file, line);
+}
+
+/// A peer that no longer answers, and what follows.
+fn unanswered(job: &mut Job) {
+    let rank = job.ranks() - 1;
+    let text = match job.version {
+        v if v >= Version(28, 7) => {
+            "NET/IB: Got completion from peer 10.35.4.2<50112> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_SEND(0) vendor_err=129"
+        }
+        v if v >= Version(17, 2) => {
+            "NET/IB : Got completion from peer 10.35.4.2<50112> with status=12 opcode=0 len=0 vendor err 129 (Send)"
+        }
+        _ => "NET/IB : Got completion with error 12, opcode 0, len 0, vendor err 129",
+    };
+    job.warn(Phase::Failure, rank, "transport/net_ib.cc:1295", text);
+    job.collapse(rank);
 }
 
 causes! {
-    "log/port-flapped" => |job| {
-        event(job, "port error");
-        let rank = job.ranks() - 1;
-        let text = match job.version {
-            v if v >= Version(28, 7) => "NET/IB: Got completion from peer 10.35.4.2<50112> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_SEND(0) vendor_err=129",
-            v if v >= Version(17, 2) => "NET/IB : Got completion from peer 10.35.4.2<50112> with status=12 opcode=0 len=0 vendor err 129 (Send)",
-            _ => "NET/IB : Got completion with error 12, opcode 0, len 0, vendor err 129",
-        };
-        job.warn(Phase::After, rank, "transport/net_ib.cc:1295", text);
-        job.collapse(rank);
-    };
-    "log/subnet-manager-changed" => |job| event(job, "client reregistration");
-    "log/partition-changed" => |job| event(job, "P_Key change");
+    "log/port-flapped" => |job| { event(job, "port error"); unanswered(job); };
+    "log/subnet-manager-changed" => |job| { event(job, "client reregistration"); unanswered(job); };
+    "log/partition-changed" => |job| { event(job, "P_Key change"); unanswered(job); };
     "log/adapter-failed" => |job| {
         let rank = job.rng.below(job.ranks());
         if job.version >= Version(23, 4) {
@@ -71,7 +78,7 @@ causes! {
         job.dies_in(Phase::Init);
     };
     "log/process-ended" => |job| {
-        job.raw(Phase::Failure, 1, "srun: error: node07: task 1: Killed");
+        job.launcher_says(Phase::Failure, "srun: error: node07: task 1: Killed");
         job.collapse(1);
     };
 }

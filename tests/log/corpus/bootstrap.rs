@@ -78,14 +78,12 @@ causes! {
         job.warn(Phase::Channels, 5, "misc/socket.cc:728", "ncclSocketInit: Socket creation failed : Too many open files");
         job.dies_in(Phase::Channels);
     };
-    "log/ranks-missing" => |job| {
+    "log/ranks-silent" => |job| {
         if job.version < Version(18, 3) {
             job.version = Version(20, 5);
             for host in &mut job.hosts { host.version = Version(20, 5); }
         }
-        let last = job.hosts.len() - 1;
-        let first = job.first_of(last);
-        job.silent = (first..job.ranks()).collect();
+        job.silent = vec![job.ranks() - 1];
         job.dies_in(Phase::Init);
     };
     "log/bootstrap-slow" => |job| {

@@ -20,6 +20,7 @@ causes! {
     };
     "log/gpudirect-too-far" => |job| {
         recent(job);
+        job.subsystems = false;
         job.without_gdr();
         job.info_all(Phase::Graph, "GPU Direct RDMA Disabled for GPU 1b000 / HCA 1 (distance 7 > 4)");
     };

@@ -122,6 +122,7 @@ pub(crate) struct Job {
     pub(crate) rccl: bool,
     env: Vec<(Option<usize>, String, String)>,
     extra: Vec<Extra>,
+    from_launcher: Vec<(Phase, String)>,
 }
 
 impl Job {
@@ -170,6 +171,7 @@ impl Job {
             rccl: false,
             env: Vec::new(),
             extra: Vec::new(),
+            from_launcher: Vec::new(),
         }
     }
 
@@ -189,11 +191,6 @@ impl Job {
     /// A variable that every host has.
     pub(crate) fn env(&mut self, name: &str, value: &str) {
         self.env.push((None, name.into(), value.into()));
-    }
-
-    /// A variable that one host has.
-    pub(crate) fn env_on(&mut self, host: usize, name: &str, value: &str) {
-        self.env.push((Some(host), name.into(), value.into()));
     }
 
     pub(crate) fn info(&mut self, phase: Phase, rank: usize, text: impl Into<String>) {
@@ -243,6 +240,12 @@ impl Job {
         if phase > self.last {
             self.last = phase;
         }
+    }
+
+    /// A line of the launcher's own, without the prefix of a rank.
+    pub(crate) fn launcher_says(&mut self, phase: Phase, text: &str) {
+        self.from_launcher.push((phase, format!("{text}\n")));
+        self.last = self.last.max(phase);
     }
 
     /// Nothing of RDMA is used between nodes.
@@ -318,6 +321,9 @@ impl Job {
                     false => self.lines(phase, rank, clock).into(),
                 })
                 .collect();
+            for (_, line) in self.from_launcher.iter().filter(|(p, _)| *p == phase) {
+                out.push_str(line);
+            }
             // A failure is written by the one who meets it before the others notice.
             while queues.iter().any(|q| !q.is_empty()) {
                 let open: Vec<usize> = (0..ranks).filter(|r| !queues[*r].is_empty()).collect();

@@ -23,6 +23,16 @@ fn cuda_later(job: &mut Job, number: u32, text: &str) {
     job.collapse(1);
 }
 
+/// A release that says which rank a process is before it connects.
+fn tells_ranks(job: &mut Job) {
+    if job.version < Version(18, 3) {
+        job.version = Version(22, 3);
+        for host in &mut job.hosts {
+            host.version = Version(22, 3);
+        }
+    }
+}
+
 causes! {
     "log/nvlink-peers-disabled" => |job| {
         job.warn(Phase::Graph, 0, "graph/paths.cc:396", "P2P is disabled between NVLINK connected GPUs 1 and 0. This should not be the case given their connectivity, and is probably due to a hardware issue. If you still want to proceed, you can set NCCL_IGNORE_DISABLED_P2P=1.");
@@ -60,16 +70,19 @@ causes! {
         job.warn(Phase::Init, 1, "mnnvl.cc:74", "MNNVL (cliqueSize 8) is available but not working on this system. Check the IMEX channel configuration (/dev/nvidia-caps-imex-channels). Set NCCL_MNNVL_ENABLE=0 to ignore this issue.");
         job.dies_in(Phase::Init);
     };
-    "log/nvlink-fabric-incomplete" => |job| {
-        job.version = Version(26, 2);
-        for host in &mut job.hosts { host.version = Version(26, 2); }
-        job.info(Phase::Init, 1, "MNNVL busId 0x1b000 fabric UUID 0.0 cliqueId 0x0 state 2 healthMask 0x0");
-    };
     "log/gpu-taken-twice" => |job| {
+        tells_ranks(job);
+        job.warn(Phase::Init, 0, "init.cc:974", "Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 1b000");
+        job.dies_in(Phase::Init);
+    };
+    "log/gpu-taken-twice-untold" => |job| {
+        job.version = Version(12, 12);
+        for host in &mut job.hosts { host.version = Version(12, 12); }
         job.warn(Phase::Init, 0, "init.cc:974", "Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 1b000");
         job.dies_in(Phase::Init);
     };
     "log/hosts-share-identity" => |job| {
+        tells_ranks(job);
         let other = job.first_of(1);
         job.warn(Phase::Init, 0, "init.cc:974", format!("Duplicate GPU detected : rank 0 and rank {other} both on CUDA device 1b000"));
         job.dies_in(Phase::Init);
