@@ -311,9 +311,11 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn name(&self, id: Id) -> String {
-        match self.facts.ancestor(id, Subject::Node) {
-            Some(node) if self.several && node != id => {
-                format!("{}: {}", self.facts.name(node), self.facts.name(id))
+        let node = self.facts.ancestor(id, Subject::Node);
+        let host = self.facts.ancestor(id, Subject::Host);
+        match node.filter(|_| self.several).or(host) {
+            Some(within) if within != id => {
+                format!("{}: {}", self.facts.name(within), self.facts.name(id))
             }
             _ => self.facts.name(id).to_owned(),
         }

@@ -365,7 +365,14 @@ fn adapters(facts: &Facts, hosts: &[Id]) -> Vec<String> {
         }
     }
     let chosen = if used.is_empty() { listed } else { used };
-    chosen.into_iter().collect()
+    let mut names: Vec<String> = chosen.into_iter().collect();
+    // mlx5_2 before mlx5_10.
+    names.sort_by_key(|name| {
+        let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        let number = name.get(stem.len()..).and_then(|n| n.parse::<u64>().ok());
+        (stem.to_owned(), number)
+    });
+    names
 }
 
 fn interfaces(facts: &Facts, hosts: &[Id]) -> Vec<String> {
