@@ -437,3 +437,69 @@ fn files_of_hosts_are_one_run() {
     assert_eq!(log.answers[0].rdma, "used");
     assert!(causes(&log).is_empty(), "{:?}", causes(&log));
 }
+
+/// A job whose first host is the node of a fixture, judged together with it.
+fn beside(fixture: &str, make: impl FnOnce(&mut Job)) -> LogReport {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    let mut node = Recording::open(&path.join(fixture)).unwrap();
+    let mut job = Job::new(5);
+    node.header.node = format!("{}.cluster.example", job.hosts[0].name);
+    make(&mut job);
+    let log = recording(&[("job.log", &job.text())]);
+    let all = Catalogue::embedded().unwrap();
+    log::judged(&all, &[log, node], Policy::default(), false)
+}
+
+/// The checks under which a check is folded.
+fn folded_under<'l>(log: &'l LogReport, check: &str) -> Vec<&'l str> {
+    let under = log.report.causes.iter().filter(|cause| {
+        let mut consequences = cause.consequences.iter();
+        consequences.any(|c| c.check == check)
+    });
+    under.map(|cause| cause.check.as_str()).collect()
+}
+
+#[test]
+fn what_is_wrong_on_the_node_explains_the_log() {
+    use corpus::job::Phase;
+    let log = beside("rxe-no-ipc-lock.jsonl.zst", |job| {
+        job.warn(
+            Phase::Channels,
+            0,
+            "misc/ibvwrap.cc:113",
+            "Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory errno 12",
+        );
+        job.dies_in(Phase::Channels);
+    });
+    assert_eq!(
+        folded_under(&log, "log/memlock-exhausted"),
+        ["host/memlock-low"]
+    );
+    let log = beside("modelled-gpu-host-no-gpudirect.jsonl", |job| {
+        job.subsystems = false;
+        job.without_gdr();
+    });
+    // The driver's service does not run, so that there is no GPUDirect, so that the log shows none.
+    assert_eq!(
+        folded_under(&log, "log/gpudirect-unused"),
+        ["service/openibd-not-active"]
+    );
+    assert_eq!(
+        folded_under(&log, "gpudirect/none"),
+        ["service/openibd-not-active"]
+    );
+}
+
+#[test]
+fn a_node_of_another_name_explains_nothing() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    let node = Recording::open(&path.join("modelled-gpu-host-no-gpudirect.jsonl")).unwrap();
+    let mut job = Job::new(5);
+    job.subsystems = false;
+    job.without_gdr();
+    let all = Catalogue::embedded().unwrap();
+    let log = recording(&[("job.log", &job.text())]);
+    let log = log::judged(&all, &[log, node], Policy::default(), false);
+    assert!(causes(&log).contains(&"log/gpudirect-unused"));
+    assert!(folded_under(&log, "log/gpudirect-unused").is_empty());
+}
