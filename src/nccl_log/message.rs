@@ -102,9 +102,7 @@ pub fn fate(message: &[u8]) -> Fate<'_> {
         Some(b'R') if starts("RCCL version") => keep(Sort::Init),
         Some(b'c') if starts("comm 0x") => own,
         Some(b'c') if starts("cudaDriverVersion") => keep(Sort::Init),
-        Some(b'n' | b'[') if contains(message, " comm 0x") && contains(message, " rank ") && contains(message, "- ") => {
-            own
-        }
+        Some(b'n' | b'[') if names_communicator(message) => own,
         Some(b'N') => capital_n(message),
         Some(b'U') if starts("Using network") || starts("Using internal Network") || starts("Using external Network") => {
             keep(Sort::Init)
@@ -129,6 +127,15 @@ pub fn fate(message: &[u8]) -> Fate<'_> {
         Some(byte) if byte.is_ascii_alphabetic() => letters(message),
         _ => Fate::Unlisted,
     }
+}
+
+/// `ncclCommInitRank comm 0x55 rank 3 …`, from 2.27 `[Rank 3] ncclCommInitRank comm 0x55 …`
+fn names_communicator(message: &[u8]) -> bool {
+    let message = match message.strip_prefix(b"[Rank ") {
+        Some(rest) => run(rest, |b| b != b' ').1.trim_ascii_start(),
+        None => message,
+    };
+    message.starts_with(b"nccl") && run(message, |b| b.is_ascii_alphanumeric()).1.starts_with(b" comm 0x")
 }
 
 fn capital_n(message: &[u8]) -> Fate<'_> {
@@ -192,6 +199,9 @@ fn letters(message: &[u8]) -> Fate<'_> {
         {
             return tuning(choice);
         }
+    }
+    if rest.starts_with(b" [") && contains(rest, " Bytes -> ") {
+        return tuning(rest);
     }
     let places: [&[u8]; 8] = [b"GPU", b"CPU", b"NET", b"PCI", b"NVS", b"NIC", b"GIN", b"DEV"];
     if rest.starts_with(b"/") && places.contains(&name) {
@@ -274,7 +284,8 @@ const KNOWN: &[(Sort, &[&str])] = &[
           "proxy", "ncclPoll", "recvConnect", "sendConnect", "recvOpId", "resp.opId", "RAS ", "register ", "Proxy rank", "Mem ", "Created ",
           "Inserted", "Last reference", "SHM legacy", "Unlinking", "SymCheck", "scheduleRma", "stream is being", "CUDA Graph", "Host enqueue",
           "Socket progress: abort", "socketProgressOpt: abort", "Recv : got", "Send : got", "Number of segments", "Failed to multicast-bind", "[",
-          "ReduceScatter_", "ncclRma", "HINT"],
+          "ReduceScatter_", "ncclRma", "HINT", "MemManager", "Allocated ", "IPC symmetric", "Continuing in spite", "Unexpected error from ncclSocketReady",
+          "Call to ", "ncclNvml"],
     ),
 ];
 

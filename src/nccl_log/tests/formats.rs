@@ -139,11 +139,24 @@ fn formats_of_a_table_that_the_caller_names() {
 /// A message as the format would print it.
 fn printed(format: &str) -> String {
     let mut out = String::new();
-    let mut rest = format.trim_end_matches("\\n");
+    let format = format.trim_end_matches("\\n").replace("{name}", "poll");
+    let channel = format.starts_with("Ch") || format.starts_with("Coll");
+    let mut rest = format.as_str();
     while let Some((before, after)) = rest.split_once('%') {
         out.push_str(before);
         let end = after.find(|c: char| c.is_ascii_alphabetic() && !matches!(c, 'l' | 'z' | 'h')).unwrap_or(after.len().saturating_sub(1));
         match after.as_bytes().get(end) {
+            // What stands behind an adapter or a transport may be nothing.
+            Some(b's') if channel => out.push_str(match (before.ends_with("NET/"), before.ends_with("P2P/")) {
+                (true, _) => "IB",
+                (_, true) => "IPC",
+                _ => "",
+            }),
+            Some(b's') if out.is_empty() && after.starts_with("s:%d") => out.push_str("file.cc"),
+            Some(b's') if out.is_empty() && after.starts_with("s comm") => out.push_str("ncclCommInitRank"),
+            Some(b's') if out.is_empty() && after.starts_with("s set by") => out.push_str("NCCL_X"),
+            Some(b's') if out.is_empty() && (after.starts_with("s [") || after.starts_with("s: %ld")) => out.push_str("AllReduce"),
+            Some(b's') if out.is_empty() && after.starts_with("s/Plugin") => out.push_str("NET"),
             Some(b's') => out.push_str("word"),
             Some(b'f') => out.push_str("1.5"),
             Some(b'p') => out.push_str("0x55d3"),
