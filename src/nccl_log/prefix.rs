@@ -1,7 +1,14 @@
 //! What stands before a message: `[time] host:pid:tid [device] file.cc:123 (function) NCCL WARN `, and before that whatever
 //! mpirun, srun, torchrun, ray or kubectl put there.
 
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+
 use super::text::{number, run};
+
+/// Made once: a line is searched twice for it, and making it takes longer than a search.
+static ANCHOR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"CCL "));
 
 /// The level of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +86,7 @@ fn anchor(line: &[u8], from: usize) -> Option<(usize, Level, usize)> {
     let mut at = from;
     loop {
         let rest = line.get(at..)?;
-        at += memchr::memmem::find(rest, b"CCL ")?;
+        at += ANCHOR.find(rest)?;
         let rest = line.get(at + 4..)?;
         let begin = at.checked_sub(1)?;
         let letter = *line.get(begin)?;
@@ -118,6 +125,9 @@ fn is_version(rest: &[u8]) -> bool {
 
 /// Reads backwards from the end of `head`: who wrote, the source file, and where that begins.
 fn writer(head: &[u8]) -> (Option<Writer<'_>>, Option<&[u8]>, usize) {
+    if let Some((writer, begin)) = plain_writer(head) {
+        return (Some(writer), None, begin);
+    }
     let mut end = head.len();
     let (mut device, mut source) = (None, None);
     let mut bracket = false;
@@ -147,6 +157,39 @@ fn writer(head: &[u8]) -> (Option<Writer<'_>>, Option<&[u8]>, usize) {
     (None, source, end.min(head.len()))
 }
 
+/// `host:pid:tid [device] `, as nearly all lines have it, in one pass from its end.
+fn plain_writer(head: &[u8]) -> Option<(Writer<'_>, usize)> {
+    let digits = |head: &mut &[u8]| -> Option<u64> {
+        let (mut value, mut unit, mut length) = (0, 1, 0);
+        while let [rest @ .., digit @ b'0'..=b'9'] = *head {
+            value += u64::from(digit - b'0') * unit;
+            unit *= 10;
+            length += 1;
+            if length > 10 {
+                return None;
+            }
+            *head = rest;
+        }
+        (length > 0).then_some(value)
+    };
+    let mut rest = head.strip_suffix(b"] ")?;
+    let device = digits(&mut rest).filter(|device| *device < 1000)?;
+    rest = rest.strip_suffix(b" [")?;
+    digits(&mut rest)?;
+    rest = rest.strip_suffix(b":")?;
+    let pid = digits(&mut rest)?;
+    rest = rest.strip_suffix(b":")?;
+    let length = rest.iter().rev().take_while(|b| is_host(b)).count();
+    let begin = rest.len() - length;
+    let host = rest.get(begin..).filter(|host| !host.is_empty())?;
+    let device = Some(device);
+    Some((Writer { host, pid, device }, begin))
+}
+
+fn is_host(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_')
+}
+
 fn is_device(inner: &[u8]) -> bool {
     let digits = inner.strip_prefix(b"-").unwrap_or(inner);
     (1..=3).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit)
@@ -159,13 +202,9 @@ fn is_source(token: &[u8]) -> bool {
     };
     let (file, line) = token.split_at(colon);
     let extension = memchr::memrchr(b'.', file).and_then(|dot| file.get(dot + 1..));
-    matches!(
-        extension,
-        Some(b"cc" | b"c" | b"cu" | b"h" | b"cpp" | b"hpp")
-    ) && line.len() > 1
-        && line
-            .get(1..)
-            .is_some_and(|l| l.iter().all(u8::is_ascii_digit))
+    matches!(extension, Some(b"cc" | b"c" | b"cu" | b"h" | b"cpp" | b"hpp"))
+        && line.len() > 1
+        && line.get(1..).is_some_and(|l| l.iter().all(u8::is_ascii_digit))
 }
 
 /// `host:pid:tid`, perhaps with a tag in front that ends in `:`, `>` or `]`: the host, the process, and the length of both.
@@ -173,18 +212,13 @@ fn process(token: &[u8]) -> Option<(&[u8], u64, usize)> {
     let tid = memchr::memrchr(b':', token)?;
     let head = token.get(..tid)?;
     let pid = memchr::memrchr(b':', head)?;
-    let digits =
-        |bytes: &[u8]| (1..=10).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_digit);
+    let digits = |bytes: &[u8]| (1..=10).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_digit);
     if !digits(token.get(tid + 1..)?) || !digits(head.get(pid + 1..)?) {
         return None;
     }
     let (process, _) = number(head.get(pid + 1..)?)?;
     let head = head.get(..pid)?;
-    let is_host = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_');
-    let begin = head
-        .iter()
-        .rposition(|b| !is_host(b))
-        .map_or(0, |at| at + 1);
+    let begin = head.iter().rposition(|b| !is_host(b)).map_or(0, |at| at + 1);
     let host = head.get(begin..).filter(|host| !host.is_empty())?;
     Some((host, process, token.len() - begin))
 }
