@@ -5,6 +5,7 @@ pub mod check;
 pub mod explain;
 pub mod facts;
 pub mod input;
+pub mod log;
 pub mod nccl_env;
 pub mod output;
 pub mod record;
@@ -63,6 +64,8 @@ pub enum Command {
     /// Show NCCL's variables as NCCL reads them, and what it will choose
     #[command(name = "nccl-env")]
     NcclEnv(nccl_env::NcclEnvArgs),
+    /// Read the log of a run of NCCL: was RDMA used, and what went wrong
+    Log(log::LogArgs),
     /// Draw where GPUs and adapters are: a tree of PCIe, and a matrix of distances
     Topo(topo::TopoArgs),
     /// Measure: copies between GPUs. Uses the GPUs, so not beside a job
@@ -175,6 +178,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Explain(args) => explain::run(&args),
         Command::Facts(args) => facts::run(&args),
         Command::NcclEnv(args) => nccl_env::run(&args),
+        Command::Log(args) => log::run(&args),
         Command::Topo(args) => topo::run(&args),
         Command::Bench(args) => bench::run(&args),
     }

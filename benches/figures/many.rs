@@ -164,19 +164,19 @@ impl Node {
             let established = Instant::now();
             let verdicts = judge(catalogue, &facts);
             let decided = Instant::now();
-            let pairs: Vec<_> = recordings.iter().zip(nodes).collect();
             let report = report(
                 catalogue,
                 &facts,
                 &verdicts,
-                &pairs,
+                &nodes,
                 Policy::default(),
                 false,
             );
             std::hint::black_box(report.exit());
             sum.report += decided.elapsed();
-            drop((report, pairs));
-            drop((verdicts, facts, recordings));
+            drop(report);
+            drop((verdicts, nodes, facts));
+            drop(recordings);
             whole += begun.elapsed();
             processor += run::processor_time().saturating_sub(before);
             sum.reading += read - begun;

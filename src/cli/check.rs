@@ -120,8 +120,7 @@ pub fn judged(
 ) -> Report {
     let (facts, nodes) = input::facts(recordings);
     let verdicts = judge(catalogue, &facts);
-    let pairs: Vec<_> = recordings.iter().zip(nodes).collect();
-    report::report(catalogue, &facts, &verdicts, &pairs, policy, with_passes)
+    report::report(catalogue, &facts, &verdicts, &nodes, policy, with_passes)
 }
 
 /// Of several reports, errors before undecided before warnings before healthy.

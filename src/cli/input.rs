@@ -6,7 +6,7 @@ use anyhow::Context;
 
 use super::{AskArgs, NodeArgs, SelectArgs, output};
 use crate::check::Catalogue;
-use crate::fact::{Facts, Id};
+use crate::fact::{Facts, Id, Membership, Origin, Subject};
 use crate::source::recording::Recording;
 use crate::source::worker::{self, Plan};
 use crate::{derive, probe};
@@ -97,7 +97,9 @@ pub fn catalogue(args: &SelectArgs) -> anyhow::Result<Catalogue> {
 ///
 /// Unreadable input.
 pub fn node(args: &NodeArgs) -> anyhow::Result<(Facts, Vec<Id>)> {
-    Ok(facts(&recordings(args)?))
+    let recordings = recordings(args)?;
+    let (facts, nodes) = facts(&recordings);
+    Ok((facts, nodes.into_iter().map(|(_, id)| id).collect()))
 }
 
 /// The recording that the arguments name, or one of this machine.
@@ -113,11 +115,21 @@ pub fn recordings(args: &NodeArgs) -> anyhow::Result<Vec<Recording>> {
 }
 
 /// The facts of these recordings, judged together.
-pub fn facts(recordings: &[Recording]) -> (Facts, Vec<Id>) {
+///
+/// Each node comes with its recording; a recording of a log is of none.
+pub fn facts(recordings: &[Recording]) -> (Facts, Vec<(&Recording, Id)>) {
     let mut facts = Facts::new();
-    let nodes = recordings
-        .iter()
-        .map(|r| probe::establish(r, &mut facts))
+    let (logs, machines): (Vec<_>, Vec<_>) = recordings.iter().partition(|r| r.header.log);
+    for log in &logs {
+        probe::nccl_log::establish(log, &mut facts);
+    }
+    if machines.is_empty() {
+        let origin = Origin::derived("a log was given, and no node");
+        facts.set_members(Subject::Node, Facts::CLUSTER, Membership::Known(origin));
+    }
+    let nodes = machines
+        .into_iter()
+        .map(|r| (r, probe::establish(r, &mut facts)))
         .collect();
     derive::derive(&mut facts);
     (facts, nodes)

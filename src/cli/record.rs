@@ -59,7 +59,25 @@ pub struct ProbeArgs {
 ///
 /// Unreadable input, an output that cannot be written.
 pub fn run(args: &RecordArgs) -> anyhow::Result<Exit> {
-    let key = match (&args.redact_key, args.no_redact) {
+    let key = key(args.no_redact, args.redact_key.as_deref())?;
+    let recording = input::record(&args.ask)?;
+    let lines = to_text(&recording, key);
+    write_out(&args.output, &lines)?;
+    if args.no_redact {
+        let left_in = "not redacted: host name, IP and MAC addresses, GUIDs, user names and NCCL_/UCX_/FI_/CUDA_ \
+                       environment are in it as they are";
+        let _ = writeln!(std::io::stderr(), "{left_in}");
+    }
+    Ok(Exit::Healthy)
+}
+
+/// The key of a recording's pseudonyms; `None` where it is to have none.
+///
+/// # Errors
+///
+/// [`BadInput`] for a key file that cannot be read, or is too short.
+pub fn key(no_redact: bool, redact_key: Option<&Path>) -> anyhow::Result<Option<Key>> {
+    Ok(match (redact_key, no_redact) {
         (_, true) => None,
         (Some(path), _) => {
             let text = live::files::read_input(path)
@@ -76,16 +94,7 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<Exit> {
         (None, _) => Some(Key::from_bytes(
             live::random_bytes().context("no random key")?,
         )),
-    };
-    let recording = input::record(&args.ask)?;
-    let lines = to_text(&recording, key);
-    write_out(&args.output, &lines)?;
-    if args.no_redact {
-        let left_in = "not redacted: host name, IP and MAC addresses, GUIDs, user names and NCCL_/UCX_/FI_/CUDA_ \
-                       environment are in it as they are";
-        let _ = writeln!(std::io::stderr(), "{left_in}");
-    }
-    Ok(Exit::Healthy)
+    })
 }
 
 /// The recording's lines, redacted where there is a key.
@@ -116,8 +125,12 @@ pub fn to_text(recording: &Recording, key: Option<Key>) -> String {
     text
 }
 
-/// Writes a recording; a name that ends in .zst is compressed.
-pub(super) fn write_out(path: &Path, text: &str) -> anyhow::Result<()> {
+/// Writes a recording's text; a name that ends in `.zst` is compressed, `-` is standard output.
+///
+/// # Errors
+///
+/// An output that cannot be written.
+pub fn write_out(path: &Path, text: &str) -> anyhow::Result<()> {
     if path == Path::new("-") {
         return output::print(|out| out.write_all(text.as_bytes()));
     }

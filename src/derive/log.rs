@@ -11,15 +11,17 @@ use crate::fact::{Fact, Facts, Gap, Id, Origin, Subject, Typed, env, rank};
 /// Works out the derived facts of all runs, and relates hosts with the nodes that were examined beside the log.
 pub fn derive(facts: &mut Facts) {
     for run in facts.all(Subject::Run).collect::<Vec<_>>() {
-        let hosts: Vec<Id> = facts.below(run, Subject::Host).collect();
+        let hosts = hosts(facts, run);
         let events: Vec<Id> = facts.below(run, Subject::Event).collect();
         for &host in &hosts {
             bootstrap_kind(facts, host);
             for variable in facts.below(host, Subject::Env).collect::<Vec<_>>() {
                 also_matches(facts, host, variable);
+                plugin_missing(facts, host, variable);
             }
         }
         choices(facts, run, &hosts);
+        met(facts, run);
         for &id in &events {
             event(facts, run, id);
             // What fails on one host is felt on all of the run.
@@ -28,6 +30,34 @@ pub fn derive(facts: &mut Facts) {
         lead(facts, run, &events);
         join(facts, run, &hosts);
     }
+}
+
+/// The hosts of which processes of NCCL wrote lines; a file whose lines name no host stands for one only where there is no other.
+pub fn hosts(facts: &Facts, run: Id) -> Vec<Id> {
+    let all: Vec<Id> = facts.below(run, Subject::Host).collect();
+    let wrote = |id: &Id| facts.known(*id, host::PROCESSES).is_none_or(|n| n > 0);
+    let some: Vec<Id> = all.iter().copied().filter(wrote).collect();
+    if some.is_empty() { all } else { some }
+}
+
+/// Whether ranks got past the bootstrap.
+fn met(facts: &mut Facts, id: Id) {
+    let some = |key| facts.known(id, key).is_some_and(|n: u64| n > 0);
+    let initialised = facts
+        .below(id, Subject::Rank)
+        .any(|rank| facts.known(rank, rank::INITIALISED) == Some(true));
+    let seen = initialised
+        || facts.known(id, run::NODES_STATED) == Some(true)
+        || facts.known(id, run::INITIALISED) == Some(true)
+        || some(run::INTER)
+        || some(run::INTRA);
+    let met = match (seen, facts.get(id, run::INFO)) {
+        (true, _) => Fact::derived(true, "lines of nodes, channels or `Init COMPLETE`"),
+        (false, Fact::Known(true, origin)) => Fact::Known(false, origin),
+        (false, Fact::Known(false, _)) => Fact::Unknown(Gap::missing("run.initialised")),
+        (false, Fact::Unknown(gap)) => Fact::Unknown(gap),
+    };
+    facts.set(id, run::MET, met);
 }
 
 /// Where an event was read: what is worked out from it has the same evidence.
@@ -67,6 +97,10 @@ fn event(facts: &mut Facts, run: Id, id: Id) {
         Some(LogClass::DuplicateGpu) => {
             let place = whereabouts(facts, run, &text);
             facts.set(id, event::SAME_HOST, Fact::Known(place, at));
+        }
+        Some(LogClass::EnvInvalid) => {
+            let unknown = text.contains("Unrecognized") || text.contains("nrecognised");
+            facts.set(id, event::WORD_UNKNOWN, Fact::Known(unknown, at));
         }
         Some(LogClass::Nvml) => {
             let differs = text.to_ascii_lowercase().contains("version mismatch");
@@ -351,6 +385,24 @@ fn also_matches(facts: &mut Facts, host: Id, variable: Id) {
         Fact::derived(count, how.clone()),
     );
     facts.set(variable, env::ALSO_MATCHES, Fact::derived(found, how));
+}
+
+/// Whether the plugin that the variable names was looked for and not found.
+fn plugin_missing(facts: &mut Facts, host: Id, variable: Id) {
+    if facts.known(variable, env::NAME).as_deref() != Some("NCCL_NET_PLUGIN") {
+        return;
+    }
+    let missing = match (
+        facts.get(variable, env::VALUE),
+        facts.get(host, host::PLUGINS_MISSING),
+    ) {
+        (Fact::Known(value, _), Fact::Known(files, origin)) => {
+            let named = |file: &Arc<str>| **file == *value || file.contains(&format!("-{value}."));
+            Fact::Known(&*value != "none" && files.iter().any(named), origin)
+        }
+        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
+    };
+    facts.set(variable, env::PLUGIN_MISSING, missing);
 }
 
 /// Of these devices, those that an entry takes although it is the name of another: `mlx5_1` takes mlx5_10.

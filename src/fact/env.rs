@@ -39,4 +39,6 @@ subject! {
     ALSO_MATCHES: Arc<[Arc<str>]> = "also_matches" from "derive";
     /// How many these are.
     ALSO_MATCHES_COUNT: u64 = "also_matches_count" from "derive";
+    /// Whether the plugin that NCCL_NET_PLUGIN names is among the files that this host looked for and did not find.
+    PLUGIN_MISSING: bool = "plugin_missing" from "derive";
 }

@@ -320,4 +320,6 @@ subject! {
     SAME_HOST: Whereabouts = "same_host" from "derive";
     /// Whether the line says that versions do not fit each other.
     MISMATCH: bool = "mismatch" from "derive";
+    /// Whether the line is about a word that is not understood, and not about a number that cannot be read.
+    WORD_UNKNOWN: bool = "word_unknown" from "derive";
 }

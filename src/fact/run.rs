@@ -163,4 +163,6 @@ subject! {
     FOLLOWED: u64 = "followed" from "derive";
     /// What these are.
     FOLLOWED_CLASSES: Arc<[Arc<str>]> = "followed_classes" from "derive";
+    /// Whether ranks got past the bootstrap, where they meet: a line tells of their nodes, of channels, or of an initialisation that ended.
+    MET: bool = "met" from "derive";
 }

@@ -50,6 +50,7 @@ fn position(rules: &[Rule], message: &[u8]) -> Option<usize> {
 const OTHER: usize = BOTH.len() + WARNINGS.len();
 
 /// How many rows there are.
+#[cfg(test)]
 pub(super) const ROWS: usize = OTHER + 1 + FRAMEWORK.len();
 
 /// The class of a row.
@@ -288,6 +289,7 @@ const WARNINGS: &[Rule] = &[
         "collective-mismatch",
         &["symmetric registration check failed"],
     ),
+    row("name-resolution", &["Invalid NCCL_COMM_ID"]),
     row(
         "name-resolution",
         &["error encountered when getting address info"],
@@ -447,6 +449,29 @@ const WARNINGS: &[Rule] = &[
     row("usage", &["Too many"]),
     row("usage", &["invalid pointer"]),
     row("usage", &["Invalid "]),
+    row("usage", &["ncclPutSignal"]),
+    row("usage", &["ncclSignal"]),
+    row("usage", &["ncclWaitSignal"]),
+    row("usage", &["is invalid (must be"]),
+    row("usage", &["is not power of 2"]),
+    row("usage", &["Symmetric memory"]),
+    row("usage", &["symmetric memory"]),
+    row("usage", &["in the same group"]),
+    row("usage", &["reduction operation"]),
+    row("usage", &["ncclCommGetUniqueId"]),
+    row("usage", &["share", "parent"]),
+    row("usage", &["does not match the parent"]),
+    row("usage", &["split_share"]),
+    row("usage", &["not supported"]),
+    row("env-invalid", &["minCTAs"]),
+    row("env-invalid", &["maxCTAs"]),
+    row("env-invalid", &["splitShare"]),
+    row("env-invalid", &["NCCL_CTA_POLICY"]),
+    row("env-invalid", &["netDevs policy"]),
+    row("host-memory", &["calloc"]),
+    row("host-memory", &["allocate memory"]),
+    row("shared-memory", &["failed to extend"]),
+    row("shared-memory", &["^Could not map"]),
     row("abort", &["in abort state"]),
     row("abort", &["communicator was revoked"]),
     row("internal", &["commReclaim"]),
@@ -474,6 +499,21 @@ const WARNINGS: &[Rule] = &[
     row("internal", &["Profiler"]),
     row("internal", &["ReqMismatch"]),
     row("internal", &["register"]),
+    row("internal", &["Call to "]),
+    row("internal", &["failed"]),
+    row("internal", &["opId"]),
+    row("internal", &["NULL"]),
+    row("internal", &["Failed to"]),
+    row("internal", &["op chain"]),
+    row("internal", &["not aligned for self"]),
+    row("internal", &["unknown state"]),
+    row("internal", &["SharedMem"]),
+    row("internal", &["RAS "]),
+    row("internal", &["uninitialized"]),
+    row("internal", &["PARAM: "]),
+    row("internal", &["IPC: "]),
+    row("internal", &["out of range"]),
+    row("internal", &["too long"]),
 ];
 
 /// Lines of PyTorch, Python and launchers.
@@ -536,6 +576,15 @@ const FRAMEWORK: &[Rule] = &[
     row("process-ended", &["srun: error:", "egmentation"]),
     row("process-ended", &["srun: error:", "Node failure"]),
     row("process-ended", &["failed (exitcode:"]),
+    row(
+        "collective-mismatch",
+        &["Detected mismatch between collectives"],
+    ),
+    row("provider-missing", &["libibverbs: Warning: no userspace"]),
+    row(
+        "provider-missing",
+        &["libibverbs: Warning: couldn't load driver"],
+    ),
     row("exception", &["Traceback (most recent call last)"]),
     row("exception", &["RuntimeError: "]),
     row("exception", &["torch.distributed.DistBackendError"]),

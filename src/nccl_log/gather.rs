@@ -85,8 +85,12 @@ struct Row {
     last: u64,
     count: u64,
     text: Box<[u8]>,
-    writers: Vec<u32>,
+    /// The process of the first line, [`NOBODY`] where it is not known, and the others.
+    first: u32,
+    others: Option<Box<Vec<u32>>>,
 }
+
+const NOBODY: u32 = u32::MAX;
 
 #[derive(Default)]
 struct Gather {
@@ -387,7 +391,8 @@ impl Gather {
                 last: number,
                 count: 1,
                 text: text.into(),
-                writers: process.into_iter().collect(),
+                first: process.unwrap_or(NOBODY),
+                others: None,
             });
         }
         room
@@ -398,10 +403,12 @@ impl Gather {
             row.count += 1;
             row.last = number;
             if let Some(process) = process
-                && row.writers.len() < TOLD_APART
-                && !row.writers.contains(&process)
+                && process != row.first
             {
-                row.writers.push(process);
+                let others = row.others.get_or_insert_default();
+                if others.len() + 1 < TOLD_APART && !others.contains(&process) {
+                    others.push(process);
+                }
             }
         }
     }
@@ -417,7 +424,7 @@ impl Gather {
             line: row.line,
             last: row.last,
             count: row.count,
-            processes: row.writers.len().max(1) as u64,
+            processes: 1 + row.others.map_or(0, |others| others.len()) as u64,
             text: String::from_utf8_lossy(&row.text).into_owned(),
         });
         let crowd = self

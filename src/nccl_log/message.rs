@@ -102,13 +102,7 @@ pub fn fate(message: &[u8]) -> Fate<'_> {
         Some(b'R') if starts("RCCL version") => keep(Sort::Init),
         Some(b'c') if starts("comm 0x") => own,
         Some(b'c') if starts("cudaDriverVersion") => keep(Sort::Init),
-        Some(b'n' | b'[')
-            if contains(message, " comm 0x")
-                && contains(message, " rank ")
-                && contains(message, "- ") =>
-        {
-            own
-        }
+        Some(b'n' | b'[') if names_communicator(message) => own,
         Some(b'N') => capital_n(message),
         Some(b'U')
             if starts("Using network")
@@ -137,6 +131,18 @@ pub fn fate(message: &[u8]) -> Fate<'_> {
         Some(byte) if byte.is_ascii_alphabetic() => letters(message),
         _ => Fate::Unlisted,
     }
+}
+
+/// `ncclCommInitRank comm 0x55 rank 3 …`, from 2.27 `[Rank 3] ncclCommInitRank comm 0x55 …`
+fn names_communicator(message: &[u8]) -> bool {
+    let message = match message.strip_prefix(b"[Rank ") {
+        Some(rest) => run(rest, |b| b != b' ').1.trim_ascii_start(),
+        None => message,
+    };
+    message.starts_with(b"nccl")
+        && run(message, |b| b.is_ascii_alphanumeric())
+            .1
+            .starts_with(b" comm 0x")
 }
 
 fn capital_n(message: &[u8]) -> Fate<'_> {
@@ -217,6 +223,9 @@ fn letters(message: &[u8]) -> Fate<'_> {
         {
             return tuning(choice);
         }
+    }
+    if rest.starts_with(b" [") && contains(rest, " Bytes -> ") {
+        return tuning(rest);
     }
     let places: [&[u8]; 8] = [
         b"GPU", b"CPU", b"NET", b"PCI", b"NVS", b"NIC", b"GIN", b"DEV",
@@ -491,6 +500,13 @@ const KNOWN: &[(Sort, &[&str])] = &[
             "ReduceScatter_",
             "ncclRma",
             "HINT",
+            "MemManager",
+            "Allocated ",
+            "IPC symmetric",
+            "Continuing in spite",
+            "Unexpected error from ncclSocketReady",
+            "Call to ",
+            "ncclNvml",
         ],
     ),
 ];

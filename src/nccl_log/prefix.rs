@@ -1,7 +1,14 @@
 //! What stands before a message: `[time] host:pid:tid [device] file.cc:123 (function) NCCL WARN `, and before that whatever
 //! mpirun, srun, torchrun, ray or kubectl put there.
 
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+
 use super::text::{number, run};
+
+/// Made once: a line is searched twice for it, and making it takes longer than a search.
+static ANCHOR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"CCL "));
 
 /// The level of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +86,7 @@ fn anchor(line: &[u8], from: usize) -> Option<(usize, Level, usize)> {
     let mut at = from;
     loop {
         let rest = line.get(at..)?;
-        at += memchr::memmem::find(rest, b"CCL ")?;
+        at += ANCHOR.find(rest)?;
         let rest = line.get(at + 4..)?;
         let begin = at.checked_sub(1)?;
         let letter = *line.get(begin)?;
@@ -118,6 +125,9 @@ fn is_version(rest: &[u8]) -> bool {
 
 /// Reads backwards from the end of `head`: who wrote, the source file, and where that begins.
 fn writer(head: &[u8]) -> (Option<Writer<'_>>, Option<&[u8]>, usize) {
+    if let Some((writer, begin)) = plain_writer(head) {
+        return (Some(writer), None, begin);
+    }
     let mut end = head.len();
     let (mut device, mut source) = (None, None);
     let mut bracket = false;
@@ -145,6 +155,39 @@ fn writer(head: &[u8]) -> (Option<Writer<'_>>, Option<&[u8]>, usize) {
         end = begin;
     }
     (None, source, end.min(head.len()))
+}
+
+/// `host:pid:tid [device] `, as nearly all lines have it, in one pass from its end.
+fn plain_writer(head: &[u8]) -> Option<(Writer<'_>, usize)> {
+    let digits = |head: &mut &[u8]| -> Option<u64> {
+        let (mut value, mut unit, mut length) = (0, 1, 0);
+        while let [rest @ .., digit @ b'0'..=b'9'] = *head {
+            value += u64::from(digit - b'0') * unit;
+            unit *= 10;
+            length += 1;
+            if length > 10 {
+                return None;
+            }
+            *head = rest;
+        }
+        (length > 0).then_some(value)
+    };
+    let mut rest = head.strip_suffix(b"] ")?;
+    let device = digits(&mut rest).filter(|device| *device < 1000)?;
+    rest = rest.strip_suffix(b" [")?;
+    digits(&mut rest)?;
+    rest = rest.strip_suffix(b":")?;
+    let pid = digits(&mut rest)?;
+    rest = rest.strip_suffix(b":")?;
+    let length = rest.iter().rev().take_while(|b| is_host(b)).count();
+    let begin = rest.len() - length;
+    let host = rest.get(begin..).filter(|host| !host.is_empty())?;
+    let device = Some(device);
+    Some((Writer { host, pid, device }, begin))
+}
+
+fn is_host(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_')
 }
 
 fn is_device(inner: &[u8]) -> bool {
@@ -180,7 +223,6 @@ fn process(token: &[u8]) -> Option<(&[u8], u64, usize)> {
     }
     let (process, _) = number(head.get(pid + 1..)?)?;
     let head = head.get(..pid)?;
-    let is_host = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_');
     let begin = head
         .iter()
         .rposition(|b| !is_host(b))

@@ -15,6 +15,7 @@ pub mod interrupts;
 pub mod job;
 pub mod kernel_log;
 pub mod latency;
+pub mod log;
 mod nccl;
 pub mod netlink;
 pub mod nvml;

@@ -233,6 +233,7 @@ impl Recording {
             boottime_ns: recording.header.boottime_ns,
             redacted: recording.header.redacted,
             tree: recording.header.tree,
+            log: recording.header.log,
             altered: Some(match (recording.header.altered, header.altered.clone()) {
                 (Some(below), Some(here)) => format!("{below}; {here}"),
                 (below, here) => below

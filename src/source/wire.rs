@@ -41,6 +41,9 @@ pub struct Header {
     /// True where a copied tree was examined (`--root`), so that what is not there is not known to be absent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tree: bool,
+    /// True where log files were read, and no machine was asked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub log: bool,
     /// What was changed by hand in this recording, and modelled on what. Absent from recordings of machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub altered: Option<String>,

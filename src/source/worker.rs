@@ -101,6 +101,7 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
         redacted: false,
         doctor: env!("CARGO_PKG_VERSION").into(),
         tree: plan.root.is_some(),
+        log: false,
         altered: None,
         base: None,
     });

@@ -80,7 +80,7 @@ pub fn run(args: &P2pArgs) -> anyhow::Result<Exit> {
         record::write_out(path, &record::to_text(&recording, key))?;
     }
     let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
-    let Some(&node) = nodes.first() else {
+    let Some(&(_, node)) = nodes.first() else {
         return Ok(Exit::Undecided);
     };
     let copies = match Results::read(&recording.of(NAME)) {
@@ -167,7 +167,7 @@ fn measured(args: &P2pArgs) -> anyhow::Result<Recording> {
     };
     let mut recording = input::record(&ask)?;
     let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
-    let Some(&node) = nodes.first() else {
+    let Some(&(_, node)) = nodes.first() else {
         return Ok(recording);
     };
     let gpus = chosen(&facts, node, &args.gpus)?;

@@ -1,0 +1,143 @@
+//! `rdma-doctor log`: from the log of a run of NCCL to what it proves.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::check::Format;
+use super::input::{self, BadInput, BadUsage};
+use super::{SelectArgs, SeverityArg, output, record};
+use crate::check::{Catalogue, judge};
+use crate::exit::Exit;
+use crate::fact::Subject;
+use crate::probe::nccl_log;
+use crate::report::log::{self as answer, LogReport};
+use crate::report::{self, Policy, text};
+use crate::source::live;
+use crate::source::recording::Recording;
+
+/// Read the log of a run of NCCL: was RDMA used, and what went wrong.
+#[derive(Debug, Args)]
+pub struct LogArgs {
+    /// Log files of one run, or of several: plain, .gz or .zst; a directory for all files in it; - or nothing for standard input
+    #[arg(value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// A recording of a node that took part, judged together with the log (repeatable)
+    #[arg(long, value_name = "RECORDING")]
+    pub with: Vec<PathBuf>,
+    /// Write what was kept of the log as a recording; a name that ends in .zst is compressed, - is standard output
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// In that recording, leave host names, addresses and GIDs as they are
+    #[arg(long, requires = "record", conflicts_with = "redact_key")]
+    pub no_redact: bool,
+    /// In that recording, make pseudonyms from this file's content
+    #[arg(long, value_name = "FILE", requires = "record")]
+    pub redact_key: Option<PathBuf>,
+    /// Which checks are judged.
+    #[command(flatten)]
+    pub select: SelectArgs,
+    /// The report's format
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+    /// Say the headline only
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Show what passed with its evidence, and each open question
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// The least severity that makes exit status 2
+    #[arg(long, value_enum, default_value_t = SeverityArg::Error, value_name = "SEVERITY")]
+    pub fail_on: SeverityArg,
+    /// Make every open question exit status 3, not only those that block
+    #[arg(long)]
+    pub strict: bool,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+///
+/// Unreadable input, an output that cannot be written.
+pub fn run(args: &LogArgs) -> anyhow::Result<Exit> {
+    let mut catalogue = input::catalogue(&args.select)?;
+    let mut recordings = vec![log(&args.files)?];
+    if let Some(path) = &args.record {
+        let key = record::key(args.no_redact, args.redact_key.as_deref())?;
+        record::write_out(path, &record::to_text(&recordings[0], key))?;
+        if path.as_os_str() == live::log::STANDARD_INPUT {
+            return Ok(Exit::Healthy);
+        }
+    }
+    recordings.extend(input::open(&args.with)?);
+    if args.with.is_empty() {
+        // Of a machine nothing is asked.
+        let of_log = |subject: Subject| subject.scope().any(|s| s == Subject::Run);
+        catalogue.checks.retain(|check| of_log(check.subject));
+    }
+    let policy = Policy {
+        fail_on: args.fail_on.into(),
+        strict: args.strict,
+    };
+    let log = judged(&catalogue, &recordings, policy, args.verbose);
+    output::print(|out| match args.format {
+        Format::Json => {
+            serde_json::to_writer_pretty(&mut *out, &log)?;
+            writeln!(out)
+        }
+        Format::Text => {
+            let detail = match (args.quiet, args.verbose) {
+                (true, _) => text::Detail::Quiet,
+                (_, true) => text::Detail::Verbose,
+                _ => text::Detail::Normal,
+            };
+            answer::write(out, &log, detail, output::width())
+        }
+    })?;
+    Ok(log.report.exit())
+}
+
+/// Judges logs, and nodes beside them.
+pub fn judged(
+    catalogue: &Catalogue,
+    recordings: &[Recording],
+    policy: Policy,
+    with_passes: bool,
+) -> LogReport {
+    let (facts, nodes) = input::facts(recordings);
+    let verdicts = judge(catalogue, &facts);
+    let report = report::report(catalogue, &facts, &verdicts, &nodes, policy, with_passes);
+    LogReport::new(catalogue, &facts, report)
+}
+
+/// What is kept of these log files; of one that is a recording of a log already, what that holds.
+///
+/// # Errors
+///
+/// [`BadInput`] for a file that cannot be read, [`BadUsage`] where there is none and standard input is a terminal.
+pub fn log(files: &[PathBuf]) -> anyhow::Result<Recording> {
+    let standard = [PathBuf::from(live::log::STANDARD_INPUT)];
+    let files = match files {
+        [] if std::io::stdin().is_terminal() => {
+            return Err(BadUsage("name a log file, or give one on standard input".into()).into());
+        }
+        [] => &standard,
+        [one] if live::log::is_recording(one) => return recorded(one),
+        files => files,
+    };
+    live::log::record(files, nccl_log::NAME, nccl_log::files(), nccl_log::file)
+        .map_err(|(path, error)| BadInput(format!("{}: {error}", path.display())).into())
+}
+
+fn recorded(path: &Path) -> anyhow::Result<Recording> {
+    let recording = Recording::open(path).map_err(|e| BadInput(e.to_string()))?;
+    match recording.header.log {
+        true => Ok(recording),
+        false => Err(BadInput(format!(
+            "{}: a recording of a node, and of no log: give it to --with",
+            path.display()
+        ))
+        .into()),
+    }
+}

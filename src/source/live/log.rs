@@ -1,0 +1,160 @@
+//! Log files: read to their ends in bounded memory, and what is left of them as a recording.
+//!
+//! A file may be compressed by gzip or zstd, which its first bytes say. Nothing is read of a machine.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::files::{list_input, open_input};
+use crate::nccl_log::{Digest, Limits, Reader};
+use crate::source::recording::Recording;
+use crate::source::wire::{self, Header, Line};
+use crate::source::{Answer, Question, Reply};
+
+/// The name for standard input.
+pub const STANDARD_INPUT: &str = "-";
+
+/// Bytes that are read at once.
+const CHUNK: usize = 256 << 10;
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// Where a log is read from.
+enum Input {
+    File(std::fs::File),
+    Standard(io::Stdin),
+}
+
+impl Read for Input {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Input::File(file) => file.read(buffer),
+            Input::Standard(stdin) => stdin.read(buffer),
+        }
+    }
+}
+
+/// Reads log files, in this order; `-` is standard input, and of a directory all files in it.
+///
+/// `ask` names the questions: which files there are, and what is left of one. What a file takes from the limits the next ones do not have.
+///
+/// # Errors
+///
+/// A file that cannot be opened, with its path. One that breaks off (a cut archive, a failing disk) is read as far as it goes.
+pub fn record(
+    paths: &[PathBuf],
+    probe: &str,
+    files: Question,
+    file: impl Fn(&str) -> Question,
+) -> Result<Recording, (PathBuf, io::Error)> {
+    let started_ns = super::boottime_ns();
+    let mut recording = Recording::new(Header {
+        version: wire::VERSION.into(),
+        utc: super::utc_now(),
+        boottime_ns: started_ns,
+        doctor: env!("CARGO_PKG_VERSION").into(),
+        log: true,
+        ..Header::default()
+    });
+    let mut all = Vec::new();
+    for path in paths {
+        match path.is_dir() {
+            true => all.extend(list_input(path, "").map_err(|e| (path.clone(), e))?),
+            false => all.push(path.clone()),
+        }
+    }
+    let names: Vec<String> = all.iter().map(|path| path.display().to_string()).collect();
+    let mut add = |question: Question, value: serde_json::Value| {
+        recording.add(Line::Reply {
+            probe: probe.into(),
+            question,
+            repeat: 0,
+            reply: Reply {
+                at: super::boottime_ns().saturating_sub(started_ns) / 1000,
+                said: Ok(Answer::Value(Arc::new(value))),
+            },
+        });
+    };
+    add(files, serde_json::json!({ "files": names }));
+    let mut limits = Limits::default();
+    for (path, name) in all.iter().zip(&names) {
+        let digest = read(path, limits).map_err(|e| (path.clone(), e))?;
+        let taken: usize = digest.kept.iter().map(|kept| kept.text.len()).sum();
+        // The last of a thousand files is heard too.
+        limits.lines = limits.lines.saturating_sub(digest.kept.len()).max(512);
+        limits.bytes = limits.bytes.saturating_sub(taken).max(64 << 10);
+        let value = serde_json::to_value(&digest).map_err(|e| (path.clone(), e.into()))?;
+        drop(digest);
+        add(file(name), value);
+    }
+    let lines = recording.lines();
+    recording.add(Line::Complete { lines });
+    Ok(recording)
+}
+
+/// What is left of a file.
+///
+/// # Errors
+///
+/// The file cannot be opened, or not a byte of it be read.
+pub fn read(path: &Path, limits: Limits) -> io::Result<Digest> {
+    let mut input = match path.as_os_str() == STANDARD_INPUT {
+        true => Input::Standard(io::stdin()),
+        false => Input::File(open_input(path)?),
+    };
+    let mut first = [0; 4];
+    let mut length = 0;
+    while length < first.len() {
+        match input.read(&mut first[length..]) {
+            Ok(0) => break,
+            Ok(read) => length += read,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    let head = first.get(..length).unwrap_or(&[]).to_vec();
+    let zstd = head.starts_with(&ZSTD);
+    let gzip = head.starts_with(&GZIP);
+    let whole = io::Cursor::new(head).chain(input);
+    Ok(if zstd {
+        feed(zstd::stream::read::Decoder::new(whole)?, limits)
+    } else if gzip {
+        feed(flate2::read::MultiGzDecoder::new(whole), limits)
+    } else {
+        feed(whole, limits)
+    })
+}
+
+fn feed(mut input: impl Read, limits: Limits) -> Digest {
+    let mut reader = Reader::new(limits);
+    let mut chunk = vec![0; CHUNK];
+    let broken_off = loop {
+        match input.read(&mut chunk) {
+            Ok(0) => break None,
+            Ok(length) => reader.feed(chunk.get(..length).unwrap_or(&[])),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => break Some(e.to_string()),
+        }
+    };
+    reader.finish(broken_off)
+}
+
+/// Whether a file begins like a recording of this program.
+pub fn is_recording(path: &Path) -> bool {
+    const BEGINNING: &[u8] = b"{\"rdma-doctor-recording\"";
+    let mut first = [0; BEGINNING.len()];
+    let read = match path.as_os_str() == STANDARD_INPUT {
+        true => return false,
+        false => open_input(path).and_then(|mut file| {
+            file.read_exact(&mut first[..4])?;
+            if first.starts_with(&ZSTD) {
+                let rest = io::Cursor::new(first[..4].to_vec()).chain(file);
+                zstd::stream::read::Decoder::new(rest)?.read_exact(&mut first)
+            } else {
+                file.read_exact(&mut first[4..])
+            }
+        }),
+    };
+    read.is_ok() && first == *BEGINNING
+}
