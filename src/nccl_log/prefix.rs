@@ -202,9 +202,13 @@ fn is_source(token: &[u8]) -> bool {
     };
     let (file, line) = token.split_at(colon);
     let extension = memchr::memrchr(b'.', file).and_then(|dot| file.get(dot + 1..));
-    matches!(extension, Some(b"cc" | b"c" | b"cu" | b"h" | b"cpp" | b"hpp"))
-        && line.len() > 1
-        && line.get(1..).is_some_and(|l| l.iter().all(u8::is_ascii_digit))
+    matches!(
+        extension,
+        Some(b"cc" | b"c" | b"cu" | b"h" | b"cpp" | b"hpp")
+    ) && line.len() > 1
+        && line
+            .get(1..)
+            .is_some_and(|l| l.iter().all(u8::is_ascii_digit))
 }
 
 /// `host:pid:tid`, perhaps with a tag in front that ends in `:`, `>` or `]`: the host, the process, and the length of both.
@@ -212,13 +216,35 @@ fn process(token: &[u8]) -> Option<(&[u8], u64, usize)> {
     let tid = memchr::memrchr(b':', token)?;
     let head = token.get(..tid)?;
     let pid = memchr::memrchr(b':', head)?;
-    let digits = |bytes: &[u8]| (1..=10).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_digit);
+    let digits =
+        |bytes: &[u8]| (1..=10).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_digit);
     if !digits(token.get(tid + 1..)?) || !digits(head.get(pid + 1..)?) {
         return None;
     }
     let (process, _) = number(head.get(pid + 1..)?)?;
     let head = head.get(..pid)?;
-    let begin = head.iter().rposition(|b| !is_host(b)).map_or(0, |at| at + 1);
+    let begin = head
+        .iter()
+        .rposition(|b| !is_host(b))
+        .map_or(0, |at| at + 1);
     let host = head.get(begin..).filter(|host| !host.is_empty())?;
     Some((host, process, token.len() - begin))
+}
+
+/// The rank in `[rank3]:`, `[1,3]<stdout>:`, `[default3]:` or `3: ` before a line.
+pub fn tagged_rank(before: &str) -> Option<u64> {
+    let before = before.trim_start();
+    let bracket = before
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once(']'));
+    if let Some((inner, _)) = bracket {
+        let digits = inner
+            .strip_prefix("rank")
+            .or_else(|| inner.split_once(',').map(|(_, rank)| rank));
+        if let Some(digits) = digits {
+            return digits.parse().ok();
+        }
+    }
+    let (rank, rest) = number(before.as_bytes())?;
+    rest.starts_with(b": ").then_some(rank)
 }
