@@ -13,6 +13,7 @@ pub mod host_limits;
 pub mod intended;
 pub mod job_place;
 pub mod kernel_event;
+pub mod log;
 pub mod module_wanted;
 pub mod mtu;
 pub mod nccl;
@@ -62,6 +63,7 @@ pub fn derive(facts: &mut Facts) {
         pcie_peers::derive(facts, node);
         job_place::derive(facts, node);
     }
+    log::derive(facts);
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! One report, written in several formats: the verdicts, the causes drawn from them, and what stays open.
 
 pub mod json;
+pub mod log;
 pub mod text;
 pub mod topology;
 
@@ -227,7 +228,9 @@ pub fn report(
     let notes: Vec<Finding> = notes.iter().map(|c| writer.finding(c)).collect();
     let open = writer.open(verdicts);
     let counts = writer.count(verdicts);
-    let empty = facts.all(Subject::Device).next().is_none();
+    let empty = [Subject::Device, Subject::Run]
+        .into_iter()
+        .all(|subject| facts.all(subject).next().is_none());
     let (exit, status) = exit(&counts, policy, empty);
     let nodes: Vec<NodeHead> = recordings
         .iter()
@@ -308,9 +311,11 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn name(&self, id: Id) -> String {
-        match self.facts.ancestor(id, Subject::Node) {
-            Some(node) if self.several && node != id => {
-                format!("{}: {}", self.facts.name(node), self.facts.name(id))
+        let node = self.facts.ancestor(id, Subject::Node);
+        let host = self.facts.ancestor(id, Subject::Host);
+        match node.filter(|_| self.several).or(host) {
+            Some(within) if within != id => {
+                format!("{}: {}", self.facts.name(within), self.facts.name(id))
             }
             _ => self.facts.name(id).to_owned(),
         }

@@ -8,11 +8,12 @@ use clap::Args;
 use super::check::Format;
 use super::input::{self, BadInput, BadUsage};
 use super::{SelectArgs, SeverityArg, output, record};
-use crate::check::judge;
+use crate::check::{Catalogue, judge};
 use crate::exit::Exit;
 use crate::fact::Subject;
 use crate::probe::nccl_log;
-use crate::report::{self, Policy, json, text};
+use crate::report::log::{self as answer, LogReport};
+use crate::report::{self, Policy, text};
 use crate::source::live;
 use crate::source::recording::Recording;
 
@@ -79,21 +80,35 @@ pub fn run(args: &LogArgs) -> anyhow::Result<Exit> {
         fail_on: args.fail_on.into(),
         strict: args.strict,
     };
-    let (facts, nodes) = input::facts(&recordings);
-    let verdicts = judge(&catalogue, &facts);
-    let report = report::report(&catalogue, &facts, &verdicts, &nodes, policy, args.verbose);
+    let log = judged(&catalogue, &recordings, policy, args.verbose);
     output::print(|out| match args.format {
-        Format::Json => json::write(out, &report),
+        Format::Json => {
+            serde_json::to_writer_pretty(&mut *out, &log)?;
+            writeln!(out)
+        }
         Format::Text => {
             let detail = match (args.quiet, args.verbose) {
                 (true, _) => text::Detail::Quiet,
                 (_, true) => text::Detail::Verbose,
                 _ => text::Detail::Normal,
             };
-            text::write(out, &report, detail, output::width())
+            answer::write(out, &log, detail, output::width())
         }
     })?;
-    Ok(report.exit())
+    Ok(log.report.exit())
+}
+
+/// Judges logs, and nodes beside them.
+pub fn judged(
+    catalogue: &Catalogue,
+    recordings: &[Recording],
+    policy: Policy,
+    with_passes: bool,
+) -> LogReport {
+    let (facts, nodes) = input::facts(recordings);
+    let verdicts = judge(catalogue, &facts);
+    let report = report::report(catalogue, &facts, &verdicts, &nodes, policy, with_passes);
+    LogReport::new(catalogue, &facts, report)
 }
 
 /// What is kept of these log files; of one that is a recording of a log already, what that holds.

@@ -35,4 +35,10 @@ subject! {
     COUNT: u64 = "count" from "nccl_log";
     /// Whether the other hosts of the run that print the variable print the same value.
     UNIFORM: bool = "uniform" from "nccl_log";
+    /// Devices that an entry of NCCL_IB_HCA takes beside the one that it names: mlx5_10 by `mlx5_1`.
+    ALSO_MATCHES: Arc<[Arc<str>]> = "also_matches" from "derive";
+    /// How many these are.
+    ALSO_MATCHES_COUNT: u64 = "also_matches_count" from "derive";
+    /// Whether the plugin that NCCL_NET_PLUGIN names is among the files that this host looked for and did not find.
+    PLUGIN_MISSING: bool = "plugin_missing" from "derive";
 }

@@ -208,6 +208,42 @@ words! {
     }
 }
 
+words! {
+    /// When an event happened, seen from its process, as far as the log tells.
+    pub enum When {
+        /// Before the process ended its initialisation.
+        Init = "init",
+        /// After it.
+        Running = "running",
+        /// The log does not tell.
+        Untold = "untold",
+    }
+}
+
+words! {
+    /// What a GID reaches.
+    pub enum GidScope {
+        /// One link: it begins with fe80.
+        LinkLocal = "link-local",
+        /// What routes lead to.
+        Routable = "routable",
+        /// The line names none.
+        Untold = "untold",
+    }
+}
+
+words! {
+    /// Where two ranks are.
+    pub enum Whereabouts {
+        /// On one host.
+        Same = "same",
+        /// On two hosts.
+        Other = "other",
+        /// The log does not tell.
+        Untold = "untold",
+    }
+}
+
 subject! {
     /// An event of a run: a recognised line that is no ordinary message, together with the lines of the same host that say the same.
     Event = "event" from "nccl_log";
@@ -270,4 +306,20 @@ subject! {
     PATH: Arc<str> = "path" from "nccl_log";
     /// What the line says of the kind of event: `port error`, `client reregistration`; the entry that is not understood.
     DETAIL: Arc<str> = "detail" from "nccl_log";
+    /// Whether it is the failure that counts: the first of the run, or one of the same kind; where only consequences are logged, the first of these.
+    LEADS: bool = "leads" from "derive";
+    /// When it happened, with a word for what is not logged.
+    WHEN: When = "when" from "derive";
+    /// The error by its name, `untold` where the line gives none.
+    FAULT: Arc<str> = "fault" from "derive";
+    /// The number of an error of CUDA, found by its text where an older release gives no number; 0 where neither is known.
+    CODE: u64 = "code" from "derive";
+    /// What the local GID reaches.
+    GID_SCOPE: GidScope = "gid_scope" from "derive";
+    /// Whether the two ranks that the line names are on one host.
+    SAME_HOST: Whereabouts = "same_host" from "derive";
+    /// Whether the line says that versions do not fit each other.
+    MISMATCH: bool = "mismatch" from "derive";
+    /// Whether the line is about a word that is not understood, and not about a number that cannot be read.
+    WORD_UNKNOWN: bool = "word_unknown" from "derive";
 }

@@ -37,6 +37,22 @@ words! {
     }
 }
 
+words! {
+    /// What an interface is over which a host announces itself to others.
+    pub enum BootstrapKind {
+        /// One that other hosts can reach, as far as its name and address tell.
+        Usual = "usual",
+        /// The loopback.
+        Loopback = "loopback",
+        /// A bridge or another end of a network inside the host.
+        Virtual = "virtual",
+        /// The private network of docker, seen from inside a container.
+        Container = "container",
+        /// An address that is valid on one link only.
+        LinkLocal = "link-local",
+    }
+}
+
 subject! {
     /// A host of a run: the machine as the log names it. Where the lines name none, the file stands for it.
     Host = "host" from "nccl_log";
@@ -139,4 +155,6 @@ subject! {
     BOOTSTRAP_TIME: Seconds = "bootstrap_time" from "nccl_log";
     /// Whether the first failure of the run is on this host.
     FAILED_FIRST: bool = "failed_first" from "nccl_log";
+    /// What the interface and the address of the bootstrap are.
+    BOOTSTRAP_KIND: BootstrapKind = "bootstrap_kind" from "derive";
 }

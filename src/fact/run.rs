@@ -43,6 +43,20 @@ words! {
     }
 }
 
+words! {
+    /// When RDMA failed.
+    pub enum RdmaFailure {
+        /// It did not, as far as the log tells.
+        None = "none",
+        /// While connections were made.
+        Start = "start",
+        /// After the run had begun.
+        Later = "later",
+        /// The log does not tell when.
+        Untold = "untold",
+    }
+}
+
 subject! {
     /// A run of NCCL in a log: the processes that share a communicator, directly or through others.
     Run = "run" from "nccl_log";
@@ -133,4 +147,22 @@ subject! {
     ABORTED: bool = "aborted" from "nccl_log";
     /// Whether the log ends orderly: communicators were destroyed, and none aborted.
     ENDED_ORDERLY: bool = "ended_orderly" from "nccl_log";
+    /// The most RDMA ports that a host of the run lists.
+    MOST_PORTS: u64 = "most_ports" from "derive";
+    /// How many different networks the hosts chose, by NCCL's names.
+    NETWORKS_CHOSEN: u64 = "networks_chosen" from "derive";
+    /// How many different kinds of network the hosts chose.
+    CARRIERS_CHOSEN: u64 = "carriers_chosen" from "derive";
+    /// Which network which hosts chose.
+    NETWORKS_BY_HOST: Arc<str> = "networks_by_host" from "derive";
+    /// How many versions of the library the log names.
+    VERSIONS_SEEN: u64 = "versions_seen" from "derive";
+    /// When a call or a request of RDMA failed first, and led to what followed.
+    RDMA_FAILURE: RdmaFailure = "rdma_failure" from "derive";
+    /// How many events followed the failure that counts.
+    FOLLOWED: u64 = "followed" from "derive";
+    /// What these are.
+    FOLLOWED_CLASSES: Arc<[Arc<str>]> = "followed_classes" from "derive";
+    /// Whether ranks got past the bootstrap, where they meet: a line tells of their nodes, of channels, or of an initialisation that ended.
+    MET: bool = "met" from "derive";
 }

@@ -6,7 +6,15 @@ use memchr::memmem::Finder;
 ///
 /// `CCL` is in every line of NCCL and RCCL, and in what PyTorch says of them; the others are what launchers, Python and the
 /// system say when a process fails.
-const NEEDLES: [&str; 6] = ["CCL", "rror", "SIG", "Killed", "c10d", "TCPStore"];
+const NEEDLES: [&str; 7] = [
+    "CCL",
+    "rror",
+    "SIG",
+    "Killed",
+    "c10d",
+    "TCPStore",
+    "libibverbs: ",
+];
 
 /// Finds the lines that can matter.
 pub struct Anchors {

@@ -289,6 +289,7 @@ const WARNINGS: &[Rule] = &[
         "collective-mismatch",
         &["symmetric registration check failed"],
     ),
+    row("name-resolution", &["Invalid NCCL_COMM_ID"]),
     row(
         "name-resolution",
         &["error encountered when getting address info"],
@@ -575,6 +576,15 @@ const FRAMEWORK: &[Rule] = &[
     row("process-ended", &["srun: error:", "egmentation"]),
     row("process-ended", &["srun: error:", "Node failure"]),
     row("process-ended", &["failed (exitcode:"]),
+    row(
+        "collective-mismatch",
+        &["Detected mismatch between collectives"],
+    ),
+    row("provider-missing", &["libibverbs: Warning: no userspace"]),
+    row(
+        "provider-missing",
+        &["libibverbs: Warning: couldn't load driver"],
+    ),
     row("exception", &["Traceback (most recent call last)"]),
     row("exception", &["RuntimeError: "]),
     row("exception", &["torch.distributed.DistBackendError"]),

@@ -20,13 +20,42 @@ pub enum Detail {
 
 /// Writes the report for people, in lines of at most `width` columns where text can be broken.
 pub fn write(out: &mut dyn Write, report: &Report, detail: Detail, width: usize) -> io::Result<()> {
-    let page = Page {
-        width: width.clamp(60, 120),
-    };
-    writeln!(out, "{} {}", label(report), report.headline.bold())?;
+    headline(out, report)?;
     if detail == Detail::Quiet {
         return Ok(());
     }
+    body(out, report, detail, width)
+}
+
+/// Writes the status and the answer.
+pub fn headline(out: &mut dyn Write, report: &Report) -> io::Result<()> {
+    writeln!(out, "{} {}", label(report), report.headline.bold())
+}
+
+/// Writes a line that says what was examined.
+pub fn aside(out: &mut dyn Write, line: &str) -> io::Result<()> {
+    writeln!(out, "{}", line.dimmed())
+}
+
+/// Writes text behind a label, broken at `width`.
+pub fn paragraph(
+    out: &mut dyn Write,
+    label: &str,
+    indent: usize,
+    text: &str,
+    width: usize,
+) -> io::Result<()> {
+    Page::of(width).wrap(out, label, indent, text)
+}
+
+/// Writes a fact with where it comes from.
+pub fn evidence(out: &mut dyn Write, line: &EvidenceLine) -> io::Result<()> {
+    Page::of(0).evidence(out, line)
+}
+
+/// Writes what stands below the answer.
+pub fn body(out: &mut dyn Write, report: &Report, detail: Detail, width: usize) -> io::Result<()> {
+    let page = Page::of(width);
     for node in &report.nodes {
         page.node(out, node, report.nodes.len())?;
     }
@@ -93,6 +122,12 @@ struct Page {
 }
 
 impl Page {
+    fn of(width: usize) -> Self {
+        Page {
+            width: width.clamp(60, 120),
+        }
+    }
+
     fn node(&self, out: &mut dyn Write, node: &NodeHead, of: usize) -> io::Result<()> {
         let mut parts = vec![node.name.clone()];
         parts.extend(node.os.clone());
@@ -222,6 +257,19 @@ impl Page {
         }
         if sample > 0 {
             how.push(format!("--sample SECONDS would settle {sample}"));
+        }
+        let mut settings: Vec<(&str, usize)> = Vec::new();
+        for remedy in noted.iter().filter_map(|q| q.remedy.as_deref()) {
+            if !remedy.contains("NCCL_DEBUG") {
+                continue;
+            }
+            match settings.iter_mut().find(|(known, _)| *known == remedy) {
+                Some((_, count)) => *count += 1,
+                None => settings.push((remedy, 1)),
+            }
+        }
+        for (setting, count) in settings {
+            how.push(format!("to {setting} would settle {count}"));
         }
         how.push("-v lists them".into());
         writeln!(out)?;

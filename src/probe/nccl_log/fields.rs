@@ -60,7 +60,9 @@ impl<'d> Fields<'d> {
                 fields.device = word(message, "NET/IB : ", &[' '])
                     .filter(|word| word.contains(':') && !word.starts_with("Got"))
                     .and_then(|word| word.split(':').next());
-                let detail = message.rsplit(": ").next().map(str::trim);
+                // From 2.28.7 the event's number stands behind its words.
+                let words = |text: &'d str| text.split('(').next().unwrap_or(text).trim();
+                let detail = message.rsplit(": ").next().map(words);
                 fields.detail = detail.filter(|_| class != C::GidChanged);
             }
             C::DeviceOpen | C::DeviceQuery => {
@@ -270,6 +272,7 @@ pub(super) fn role(class: LogClass, fields: &Fields<'_>, message: &str) -> Role 
         C::Completion => Role::Failure,
         C::PeerClosed | C::Unwinding | C::TorchTeardown => Role::Consequence,
         C::Abort => Role::Benign,
+        C::ProcessEnded if message.contains("Killed") => Role::Failure,
         C::ProcessEnded => match fields.status {
             // Aborted by itself, terminated by a launcher, ended with an ordinary failure: something failed before.
             Some(1 | 6 | 15 | 134 | 143) | None => Role::Consequence,
@@ -294,6 +297,7 @@ pub(super) fn role(class: LogClass, fields: &Fields<'_>, message: &str) -> Role 
                 _ => Role::Warning,
             }
         }
+        C::ProviderMissing if message.contains("libibverbs: ") => Role::Warning,
         C::ConnectRetry
         | C::PluginMissing
         | C::CompletionHint

@@ -1,0 +1,631 @@
+//! What a log's facts amount to: which failure counts, what hosts chose differently, how far an address reaches.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::fact::event::{self, GidScope, LogClass, Phase, Role, When, Whereabouts};
+use crate::fact::host::{self, BootstrapKind};
+use crate::fact::run::{self, RdmaFailure};
+use crate::fact::{Fact, Facts, Gap, Id, Origin, Subject, Typed, env, rank};
+
+/// Works out the derived facts of all runs, and relates hosts with the nodes that were examined beside the log.
+pub fn derive(facts: &mut Facts) {
+    for run in facts.all(Subject::Run).collect::<Vec<_>>() {
+        let hosts = hosts(facts, run);
+        let events: Vec<Id> = facts.below(run, Subject::Event).collect();
+        for &host in &hosts {
+            bootstrap_kind(facts, host);
+            for variable in facts.below(host, Subject::Env).collect::<Vec<_>>() {
+                also_matches(facts, host, variable);
+                plugin_missing(facts, host, variable);
+            }
+        }
+        choices(facts, run, &hosts);
+        met(facts, run);
+        for &id in &events {
+            event(facts, run, id);
+            // What fails on one host is felt on all of the run.
+            facts.relate(id, run);
+        }
+        lead(facts, run, &events);
+        join(facts, run, &hosts);
+    }
+}
+
+/// The hosts of which processes of NCCL wrote lines; a file whose lines name no host stands for one only where there is no other.
+pub fn hosts(facts: &Facts, run: Id) -> Vec<Id> {
+    let all: Vec<Id> = facts.below(run, Subject::Host).collect();
+    let wrote = |id: &Id| facts.known(*id, host::PROCESSES).is_none_or(|n| n > 0);
+    let some: Vec<Id> = all.iter().copied().filter(wrote).collect();
+    if some.is_empty() { all } else { some }
+}
+
+/// Whether ranks got past the bootstrap.
+fn met(facts: &mut Facts, id: Id) {
+    let some = |key| facts.known(id, key).is_some_and(|n: u64| n > 0);
+    let initialised = facts
+        .below(id, Subject::Rank)
+        .any(|rank| facts.known(rank, rank::INITIALISED) == Some(true));
+    let seen = initialised
+        || facts.known(id, run::NODES_STATED) == Some(true)
+        || facts.known(id, run::INITIALISED) == Some(true)
+        || some(run::INTER)
+        || some(run::INTRA);
+    let met = match (seen, facts.get(id, run::INFO)) {
+        (true, _) => Fact::derived(true, "lines of nodes, channels or `Init COMPLETE`"),
+        (false, Fact::Known(true, origin)) => Fact::Known(false, origin),
+        (false, Fact::Known(false, _)) => Fact::Unknown(Gap::missing("run.initialised")),
+        (false, Fact::Unknown(gap)) => Fact::Unknown(gap),
+    };
+    facts.set(id, run::MET, met);
+}
+
+/// Where an event was read: what is worked out from it has the same evidence.
+fn origin(facts: &Facts, id: Id) -> Origin {
+    match facts.get(id, event::CLASS) {
+        Fact::Known(_, origin) => origin,
+        Fact::Unknown(gap) => gap.origin,
+    }
+}
+
+/// An event's own derived facts.
+fn event(facts: &mut Facts, run: Id, id: Id) {
+    let at = origin(facts, id);
+    let when = match facts.known(id, event::PHASE) {
+        Some(Phase::Init) => When::Init,
+        Some(Phase::Running) => When::Running,
+        None => When::Untold,
+    };
+    facts.set(id, event::WHEN, Fact::Known(when, at.clone()));
+    let fault = facts.known(id, event::ERRNO);
+    let fault = fault.unwrap_or_else(|| "untold".into());
+    facts.set(id, event::FAULT, Fact::Known(fault, at.clone()));
+    let scope = match facts.known(id, event::LOCAL_GID) {
+        Some(gid) if is_link_local(&gid) => GidScope::LinkLocal,
+        Some(_) => GidScope::Routable,
+        None => GidScope::Untold,
+    };
+    facts.set(id, event::GID_SCOPE, Fact::Known(scope, at.clone()));
+    let Some(text) = facts.known(id, event::TEXT) else {
+        return;
+    };
+    match facts.known(id, event::CLASS) {
+        Some(LogClass::Cuda) => {
+            let code = facts.known(id, event::STATUS).or_else(|| cuda_code(&text));
+            facts.set(id, event::CODE, Fact::Known(code.unwrap_or(0), at));
+        }
+        Some(LogClass::DuplicateGpu) => {
+            let place = whereabouts(facts, run, &text);
+            facts.set(id, event::SAME_HOST, Fact::Known(place, at));
+        }
+        Some(LogClass::EnvInvalid) => {
+            let unknown = text.contains("Unrecognized") || text.contains("nrecognised");
+            facts.set(id, event::WORD_UNKNOWN, Fact::Known(unknown, at));
+        }
+        Some(LogClass::Nvml) => {
+            let differs = text.to_ascii_lowercase().contains("version mismatch");
+            facts.set(id, event::MISMATCH, Fact::Known(differs, at));
+        }
+        _ => {}
+    }
+}
+
+fn is_link_local(gid: &str) -> bool {
+    gid.get(..4)
+        .is_some_and(|head| head.eq_ignore_ascii_case("fe80"))
+        || gid.starts_with("169.254.")
+}
+
+/// CUDA's numbers of the texts that NCCL before 2.19 prints alone (`cudaGetErrorString`).
+fn cuda_code(text: &str) -> Option<u64> {
+    const TEXTS: [(&str, u64); 14] = [
+        ("out of memory", 2),
+        ("driver version is insufficient", 35),
+        ("device(s) is/are busy", 46),
+        ("no CUDA-capable device", 100),
+        ("invalid device ordinal", 101),
+        ("uncorrectable ECC", 214),
+        ("uncorrectable NVLink", 220),
+        ("illegal memory access", 700),
+        ("misaligned address", 716),
+        ("unspecified launch failure", 719),
+        ("operation not permitted", 800),
+        ("system not yet initialized", 802),
+        ("forward compatibility", 804),
+        ("unknown error", 999),
+    ];
+    let found = TEXTS.iter().find(|(words, _)| text.contains(words))?;
+    Some(found.1)
+}
+
+/// Whether the two ranks that a line about one GPU names are on one host.
+fn whereabouts(facts: &Facts, run: Id, text: &str) -> Whereabouts {
+    let mut numbers = text.split("rank ").skip(1).filter_map(|rest| {
+        let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+        digits.parse::<u64>().ok()
+    });
+    let (Some(a), Some(b)) = (numbers.next(), numbers.next()) else {
+        return Whereabouts::Untold;
+    };
+    let host_of = |number: u64| {
+        let mut all = facts.below(run, Subject::Rank);
+        let rank = all.find(|id| facts.known(*id, rank::NUMBER) == Some(number))?;
+        facts.parent(rank)
+    };
+    match (host_of(a), host_of(b)) {
+        (Some(a), Some(b)) if a == b => Whereabouts::Same,
+        (Some(_), Some(_)) => Whereabouts::Other,
+        _ => Whereabouts::Untold,
+    }
+}
+
+/// Which events count, and what came after them.
+fn lead(facts: &mut Facts, run: Id, events: &[Id]) {
+    let of_role = |facts: &Facts, role: Role| -> Vec<Id> {
+        let all = events.iter().copied();
+        all.filter(|id| facts.known(*id, event::ROLE) == Some(role))
+            .collect()
+    };
+    let failures = of_role(facts, Role::Failure);
+    let consequences = of_role(facts, Role::Consequence);
+    let (among, heads) = if failures.is_empty() {
+        let first = earliest(facts, &consequences);
+        (&consequences, first.into_iter().collect::<Vec<_>>())
+    } else {
+        let ordered = failures.iter().copied().filter(|id| {
+            facts.known(*id, event::FIRST) == Some(true)
+                && facts.known(*id, event::ORDERED) == Some(true)
+        });
+        let ordered: Vec<Id> = ordered.collect();
+        // Where nobody knows which came first, each may have.
+        match ordered.is_empty() {
+            true => (&failures, failures.clone()),
+            false => (&failures, ordered),
+        }
+    };
+    let kind = |facts: &Facts, id: Id| {
+        (
+            facts.known(id, event::CLASS),
+            facts.known(id, event::FAULT),
+            facts.known(id, event::STATUS),
+            facts.known(id, event::FUNCTION),
+        )
+    };
+    let kinds: Vec<_> = heads.iter().map(|id| kind(facts, *id)).collect();
+    let mut leading = Vec::new();
+    let mut followed: BTreeMap<&'static str, u64> = BTreeMap::new();
+    for &id in events {
+        let leads = among.contains(&id) && kinds.contains(&kind(facts, id));
+        let at = origin(facts, id);
+        facts.set(id, event::LEADS, Fact::Known(leads, at));
+        let role = facts.known(id, event::ROLE);
+        match (leads, role, facts.known(id, event::CLASS)) {
+            (true, ..) => leading.push(id),
+            (false, Some(Role::Failure | Role::Consequence), Some(class)) => {
+                *followed.entry(class.word()).or_default() += 1;
+            }
+            _ => {}
+        }
+    }
+    let how = "events of the log after the failure that counts";
+    let count = followed.values().sum();
+    facts.set(run, run::FOLLOWED, Fact::derived(count, how));
+    let classes: Arc<[Arc<str>]> = followed.keys().map(|word| Arc::from(*word)).collect();
+    facts.set(run, run::FOLLOWED_CLASSES, Fact::derived(classes, how));
+    rdma_failure(facts, run, &leading);
+}
+
+/// The first of these events: by line where one file has all, else by time.
+fn earliest(facts: &Facts, events: &[Id]) -> Option<Id> {
+    let place = |id: Id| {
+        let place = facts.known(id, event::PLACE)?;
+        let (file, line) = place.rsplit_once(':')?;
+        Some((Arc::<str>::from(file), line.parse::<u64>().ok()?))
+    };
+    let places: Option<Vec<_>> = events.iter().map(|id| place(*id)).collect();
+    if let Some(places) = places
+        && places.windows(2).all(|pair| pair[0].0 == pair[1].0)
+    {
+        let lines = places.iter().zip(events);
+        return lines.min_by_key(|((_, line), _)| *line).map(|(_, id)| *id);
+    }
+    let after = |id: Id| facts.known(id, event::AFTER).map_or(f64::MAX, |s| s.0);
+    events
+        .iter()
+        .copied()
+        .min_by(|a, b| after(*a).total_cmp(&after(*b)))
+}
+
+/// When RDMA failed, if it is what leads.
+fn rdma_failure(facts: &mut Facts, run: Id, leading: &[Id]) {
+    let mut found = Fact::derived(RdmaFailure::None, "no failed call or request of RDMA leads");
+    for &id in leading {
+        let class = facts.known(id, event::CLASS);
+        let at = origin(facts, id);
+        let when = match (class, facts.known(id, event::WHEN)) {
+            (Some(LogClass::Completion | LogClass::VerbsCall), Some(When::Init)) => {
+                RdmaFailure::Start
+            }
+            (Some(LogClass::Completion), Some(When::Running)) => RdmaFailure::Later,
+            (Some(LogClass::Completion), _) => RdmaFailure::Untold,
+            // A connection is made when it is first used: that is its start.
+            (Some(LogClass::VerbsCall), _) => RdmaFailure::Start,
+            _ => continue,
+        };
+        found = Fact::Known(when, at);
+        break;
+    }
+    facts.set(run, run::RDMA_FAILURE, found);
+}
+
+/// What an interface is, by its name and address.
+fn bootstrap_kind(facts: &mut Facts, id: Id) {
+    let kind = match (
+        facts.get(id, host::BOOTSTRAP_INTERFACE),
+        facts.get(id, host::BOOTSTRAP_ADDRESS),
+    ) {
+        (Fact::Known(interface, origin), address) => {
+            let address = address.known().cloned().unwrap_or_else(|| "".into());
+            Fact::Known(kind_of(&interface, &address), origin)
+        }
+        (Fact::Unknown(gap), _) => Fact::Unknown(gap),
+    };
+    facts.set(id, host::BOOTSTRAP_KIND, kind);
+}
+
+fn kind_of(interface: &str, address: &str) -> BootstrapKind {
+    const INSIDE: [&str; 11] = [
+        "docker", "virbr", "br-", "veth", "cni", "lxcbr", "lxdbr", "podman", "dummy", "ip6tnl",
+        "kube-",
+    ];
+    let address = address.trim_start_matches('[');
+    if interface == "lo" || address.starts_with("127.") || address == "::1" {
+        return BootstrapKind::Loopback;
+    }
+    if INSIDE.iter().any(|head| interface.starts_with(head)) {
+        return BootstrapKind::Virtual;
+    }
+    if is_link_local(address) {
+        return BootstrapKind::LinkLocal;
+    }
+    if address.starts_with("172.17.") {
+        return BootstrapKind::Container;
+    }
+    BootstrapKind::Usual
+}
+
+/// What hosts chose, side by side.
+fn choices(facts: &mut Facts, id: Id, hosts: &[Id]) {
+    let ports = hosts.iter().filter_map(|h| facts.known(*h, host::IB_PORTS));
+    let most = match ports.max() {
+        Some(most) => Fact::derived(most, "the most of any host"),
+        None => Fact::Unknown(Gap::missing("host.ib_ports")),
+    };
+    facts.set(id, run::MOST_PORTS, most);
+    let versions = facts
+        .get(id, run::VERSIONS)
+        .map(|versions| versions.len() as u64);
+    facts.set(id, run::VERSIONS_SEEN, versions);
+
+    let mut by_network: BTreeMap<Arc<str>, Vec<String>> = BTreeMap::new();
+    for &h in hosts {
+        if let Some(network) = facts.known(h, host::NETWORK) {
+            let names = by_network.entry(network).or_default();
+            names.push(facts.name(h).to_owned());
+        }
+    }
+    let told = by_network
+        .iter()
+        .map(|(network, names)| format!("{network} on {}", several(names)));
+    let told: Vec<String> = told.collect();
+    let networks = different(facts, hosts, host::NETWORK, "host.network");
+    facts.set(id, run::NETWORKS_CHOSEN, networks);
+    let carriers = different(facts, hosts, host::CARRIER, "host.carrier");
+    facts.set(id, run::CARRIERS_CHOSEN, carriers);
+    let told = match told.is_empty() {
+        true => Fact::Unknown(Gap::missing("host.network")),
+        false => Fact::derived(Arc::from(told.join("; ")), "`Using network` of each host"),
+    };
+    facts.set(id, run::NETWORKS_BY_HOST, told);
+}
+
+/// The first few names, and how many more.
+fn several(names: &[String]) -> String {
+    const SHOWN: usize = 4;
+    match names.get(SHOWN..) {
+        Some(rest) if rest.len() > 1 => {
+            format!("{} and {} more", names[..SHOWN].join(", "), rest.len())
+        }
+        _ => names.join(", "),
+    }
+}
+
+/// How many different values hosts have: unknown where one that is missing could change the answer.
+fn different<T: Typed>(
+    facts: &Facts,
+    hosts: &[Id],
+    key: crate::fact::Key<T>,
+    name: &'static str,
+) -> Fact<u64> {
+    let mut seen: BTreeSet<String> = BTreeSet::new();
+    let mut gap = None;
+    for &h in hosts {
+        match facts.get(h, key).erase() {
+            Fact::Known(value, _) => {
+                seen.insert(value.to_string());
+            }
+            Fact::Unknown(missing) => gap = Some(missing),
+        }
+    }
+    match (seen.len(), gap) {
+        (0, None) => Fact::Unknown(Gap::missing(name)),
+        (0 | 1, Some(gap)) => Fact::Unknown(gap),
+        (n, _) => Fact::derived(n as u64, format!("different values of {name}")),
+    }
+}
+
+/// Devices that an entry takes beside the one whose name it is.
+fn also_matches(facts: &mut Facts, host: Id, variable: Id) {
+    if facts.known(variable, env::NAME).as_deref() != Some("NCCL_IB_HCA") {
+        return;
+    }
+    let (value, devices) = match (facts.get(variable, env::VALUE), facts.get(host, host::HCAS)) {
+        (Fact::Known(value, _), Fact::Known(devices, _)) => (value, devices),
+        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => {
+            facts.set(variable, env::ALSO_MATCHES_COUNT, Fact::Unknown(gap));
+            return;
+        }
+    };
+    let found: Arc<[Arc<str>]> = longer(&value, &devices).into();
+    let how = format!("NCCL_IB_HCA={value} and the devices of `NET/IB : Using`");
+    let count = found.len() as u64;
+    facts.set(
+        variable,
+        env::ALSO_MATCHES_COUNT,
+        Fact::derived(count, how.clone()),
+    );
+    facts.set(variable, env::ALSO_MATCHES, Fact::derived(found, how));
+}
+
+/// Whether the plugin that the variable names was looked for and not found.
+fn plugin_missing(facts: &mut Facts, host: Id, variable: Id) {
+    if facts.known(variable, env::NAME).as_deref() != Some("NCCL_NET_PLUGIN") {
+        return;
+    }
+    let missing = match (
+        facts.get(variable, env::VALUE),
+        facts.get(host, host::PLUGINS_MISSING),
+    ) {
+        (Fact::Known(value, _), Fact::Known(files, origin)) => {
+            let named = |file: &Arc<str>| **file == *value || file.contains(&format!("-{value}."));
+            Fact::Known(&*value != "none" && files.iter().any(named), origin)
+        }
+        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
+    };
+    facts.set(variable, env::PLUGIN_MISSING, missing);
+}
+
+/// Of these devices, those that an entry takes although it is the name of another: `mlx5_1` takes mlx5_10.
+fn longer(value: &str, devices: &[Arc<str>]) -> Vec<Arc<str>> {
+    if value.starts_with(['=', '^']) {
+        return Vec::new();
+    }
+    let entries: Vec<&str> = value
+        .split(',')
+        .filter_map(|entry| entry.split(':').next())
+        .filter(|name| name.ends_with(|c: char| c.is_ascii_digit()))
+        .collect();
+    let named = |device: &str| entries.contains(&device);
+    let beside = |device: &str| {
+        entries.iter().any(|entry| {
+            device
+                .strip_prefix(entry)
+                .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        })
+    };
+    devices
+        .iter()
+        .filter(|device| !named(device) && beside(device))
+        .cloned()
+        .collect()
+}
+
+/// Relates hosts of the log, and what the log says of them, with nodes that were examined, by name.
+fn join(facts: &mut Facts, run: Id, hosts: &[Id]) {
+    let nodes: Vec<(Id, String)> = facts
+        .all(Subject::Node)
+        .map(|id| (id, short(facts.name(id))))
+        .collect();
+    for &host in hosts {
+        let name = short(facts.name(host));
+        let Some((node, _)) = nodes.iter().find(|(_, node)| *node == name) else {
+            continue;
+        };
+        facts.relate(host, *node);
+        facts.relate(run, *node);
+        for subject in [Subject::Event, Subject::Env] {
+            for id in facts.below(host, subject).collect::<Vec<_>>() {
+                facts.relate(id, *node);
+            }
+        }
+    }
+}
+
+/// A host's name without its domain.
+fn short(name: &str) -> String {
+    let head = name.split('.').next().unwrap_or(name);
+    head.to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::stated;
+    use super::*;
+
+    fn log(facts: &mut Facts) -> (Id, Id) {
+        let run = facts.instance(Subject::Run, Facts::CLUSTER, "run 1");
+        let host = facts.instance(Subject::Host, run, "n1");
+        (run, host)
+    }
+
+    fn add(facts: &mut Facts, host: Id, class: LogClass, role: Role, line: u64) -> Id {
+        let id = facts.instance(Subject::Event, host, &format!("{line}"));
+        facts.set(id, event::CLASS, stated(class));
+        facts.set(id, event::ROLE, stated(role));
+        facts.set(id, event::PLACE, stated(format!("job.log:{line}").into()));
+        facts.set(id, event::TEXT, stated("text".into()));
+        id
+    }
+
+    fn mark(facts: &mut Facts, id: Id, first: bool, ordered: bool) {
+        facts.set(id, event::FIRST, stated(first));
+        facts.set(id, event::ORDERED, stated(ordered));
+    }
+
+    #[test]
+    fn the_first_failure_leads_and_consequences_follow() {
+        let mut facts = Facts::new();
+        let (run, host) = log(&mut facts);
+        let closed = add(&mut facts, host, LogClass::PeerClosed, Role::Consequence, 3);
+        let first = add(&mut facts, host, LogClass::Completion, Role::Failure, 5);
+        let later = add(&mut facts, host, LogClass::Cuda, Role::Failure, 9);
+        mark(&mut facts, first, true, true);
+        mark(&mut facts, later, false, true);
+        derive(&mut facts);
+        let leads = |id| facts.known(id, event::LEADS);
+        assert_eq!(
+            [leads(closed), leads(first), leads(later)],
+            [Some(false), Some(true), Some(false)]
+        );
+        assert_eq!(facts.known(run, run::FOLLOWED), Some(2));
+        assert_eq!(
+            facts.known(run, run::RDMA_FAILURE),
+            Some(RdmaFailure::Untold)
+        );
+    }
+
+    #[test]
+    fn where_the_order_is_not_known_each_failure_leads() {
+        let mut facts = Facts::new();
+        let (_, host) = log(&mut facts);
+        let a = add(&mut facts, host, LogClass::Completion, Role::Failure, 5);
+        let b = add(&mut facts, host, LogClass::Cuda, Role::Failure, 9);
+        mark(&mut facts, a, true, false);
+        mark(&mut facts, b, false, false);
+        derive(&mut facts);
+        assert_eq!(facts.known(a, event::LEADS), Some(true));
+        assert_eq!(facts.known(b, event::LEADS), Some(true));
+    }
+
+    #[test]
+    fn of_consequences_alone_the_first_leads() {
+        let mut facts = Facts::new();
+        let (run, host) = log(&mut facts);
+        let late = add(
+            &mut facts,
+            host,
+            LogClass::PeerClosed,
+            Role::Consequence,
+            12,
+        );
+        let soon = add(
+            &mut facts,
+            host,
+            LogClass::TorchTimeout,
+            Role::Consequence,
+            4,
+        );
+        derive(&mut facts);
+        assert_eq!(facts.known(soon, event::LEADS), Some(true));
+        assert_eq!(facts.known(late, event::LEADS), Some(false));
+        assert_eq!(facts.known(run, run::RDMA_FAILURE), Some(RdmaFailure::None));
+    }
+
+    #[test]
+    fn interfaces_by_what_they_reach() {
+        for (interface, address, kind) in [
+            ("lo", "127.0.0.1", BootstrapKind::Loopback),
+            ("docker0", "172.17.0.1", BootstrapKind::Virtual),
+            ("br-1f2e", "172.18.0.1", BootstrapKind::Virtual),
+            ("br0", "10.1.1.1", BootstrapKind::Usual),
+            ("eth0", "172.17.0.3", BootstrapKind::Container),
+            ("eth0", "172.170.0.3", BootstrapKind::Usual),
+            ("eth0", "fe80::1%eth0", BootstrapKind::LinkLocal),
+            ("ib0", "10.10.0.1", BootstrapKind::Usual),
+            ("eno8303", "100.83.167.142", BootstrapKind::Usual),
+        ] {
+            assert_eq!(kind_of(interface, address), kind, "{interface} {address}");
+        }
+    }
+
+    #[test]
+    fn a_prefix_takes_longer_names_too() {
+        let devices: Vec<Arc<str>> = ["mlx5_1", "mlx5_10", "mlx5_2", "mlx5_11"]
+            .map(Arc::from)
+            .into();
+        let names = |value: &str| longer(value, &devices).len();
+        assert_eq!(names("mlx5_1"), 2);
+        assert_eq!(names("mlx5_1:1,mlx5_10"), 1);
+        assert_eq!(names("=mlx5_1"), 0);
+        assert_eq!(names("^mlx5_1"), 0);
+        assert_eq!(names("mlx5"), 0);
+    }
+
+    #[test]
+    fn cuda_texts_have_numbers() {
+        let old = "Cuda failure 'system not yet initialized'";
+        assert_eq!(cuda_code(old), Some(802));
+        assert_eq!(cuda_code("Cuda failure 'something new'"), None);
+    }
+
+    #[test]
+    fn one_gpu_or_one_identity() {
+        let mut facts = Facts::new();
+        let (run, host) = log(&mut facts);
+        let other = facts.instance(Subject::Host, run, "n2");
+        for (host, number) in [(host, 0), (host, 1), (other, 8)] {
+            let id = facts.instance(Subject::Rank, host, &format!("rank {number}"));
+            facts.set(id, rank::NUMBER, stated(number));
+        }
+        let place = |a: u64, b: u64| {
+            let text =
+                format!("Duplicate GPU detected : rank {a} and rank {b} both on CUDA device 1b000");
+            whereabouts(&facts, run, &text)
+        };
+        assert_eq!(place(0, 1), Whereabouts::Same);
+        assert_eq!(place(0, 8), Whereabouts::Other);
+        assert_eq!(place(0, 9), Whereabouts::Untold);
+    }
+
+    #[test]
+    fn hosts_without_a_network_keep_the_number_open() {
+        let mut facts = Facts::new();
+        let (run, host) = log(&mut facts);
+        let other = facts.instance(Subject::Host, run, "n2");
+        facts.set(host, host::NETWORK, stated("IB".into()));
+        derive(&mut facts);
+        assert_eq!(facts.known(run, run::NETWORKS_CHOSEN), None);
+        let mut facts2 = Facts::new();
+        let (run, host) = log(&mut facts2);
+        let _ = other;
+        let other = facts2.instance(Subject::Host, run, "n2");
+        facts2.set(host, host::NETWORK, stated("IB".into()));
+        facts2.set(other, host::NETWORK, stated("Socket".into()));
+        derive(&mut facts2);
+        assert_eq!(facts2.known(run, run::NETWORKS_CHOSEN), Some(2));
+        assert_eq!(
+            facts2.known(run, run::NETWORKS_BY_HOST).as_deref(),
+            Some("IB on n1; Socket on n2")
+        );
+    }
+
+    #[test]
+    fn a_host_is_the_node_of_its_name() {
+        let mut facts = Facts::new();
+        let (_, host) = log(&mut facts);
+        let node = facts.new_node("N1.cluster.local");
+        let id = add(&mut facts, host, LogClass::VerbsCall, Role::Failure, 5);
+        derive(&mut facts);
+        assert!(facts.touches(node, id) && facts.touches(node, host));
+    }
+}

@@ -1,0 +1,414 @@
+//! The report on a log of NCCL: first whether RDMA was used, then the line that says so, then causes and what stays open.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::{EvidenceLine, Finding, Report, plural, some, text};
+use crate::check::Catalogue;
+use crate::fact::channel::Direction;
+use crate::fact::run::{Carrier, Library, Proof};
+use crate::fact::{Fact, Facts, Id, Key, Subject, Typed, channel, hca, host, run};
+
+/// What makes a log tell more, for the question whether RDMA was used.
+const LOG_MORE: &str = "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,NET,GRAPH";
+
+/// The check that fails where traffic between nodes goes over TCP: its causes are the answer's.
+const OVER_TCP: &str = "log/inter-node-over-tcp";
+
+/// The report on a log.
+#[derive(Debug, Serialize)]
+pub struct LogReport {
+    /// The answers, one for each run.
+    pub answers: Vec<Answer>,
+    /// The report.
+    #[serde(flatten)]
+    pub report: Report,
+}
+
+/// Whether a run used RDMA.
+#[derive(Debug, Serialize)]
+pub struct Answer {
+    /// The run.
+    pub run: String,
+    /// `used`, `partly`, `not-used`, `unknown` or `does-not-apply`.
+    pub rdma: &'static str,
+    /// The answer in a sentence.
+    pub sentence: String,
+    /// The library and its version, machines, ranks.
+    pub what: String,
+    /// Lines of channels between nodes, where they are logged.
+    pub channels: Option<Channels>,
+    /// The facts and lines on which the answer rests.
+    pub evidence: Vec<EvidenceLine>,
+    /// What would settle the question, where it is open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settle: Option<String>,
+}
+
+/// Lines of channels between nodes: each channel is told by its sender and by its receiver.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Channels {
+    /// All.
+    pub all: u64,
+    /// Over RDMA.
+    pub rdma: u64,
+    /// Over TCP sockets.
+    pub socket: u64,
+    /// Of those over RDMA, the senders'.
+    pub send: u64,
+    /// Of these, with GPUDirect RDMA.
+    pub send_gdr: u64,
+    /// Of those over RDMA, the receivers'.
+    pub receive: u64,
+    /// Of these, with GPUDirect RDMA.
+    pub receive_gdr: u64,
+}
+
+impl LogReport {
+    /// Puts the answer in front of a report.
+    pub fn new(catalogue: &Catalogue, facts: &Facts, mut report: Report) -> Self {
+        let answers: Vec<Answer> = facts
+            .all(Subject::Run)
+            .map(|id| answer(facts, id, &report))
+            .collect();
+        report.headline = headline(catalogue, &answers, &report);
+        LogReport { answers, report }
+    }
+}
+
+/// Writes the report for people.
+///
+/// # Errors
+///
+/// What `out` returns.
+pub fn write(
+    out: &mut dyn Write,
+    log: &LogReport,
+    detail: text::Detail,
+    width: usize,
+) -> io::Result<()> {
+    text::headline(out, &log.report)?;
+    if detail == text::Detail::Quiet {
+        return Ok(());
+    }
+    let several = log.answers.len() > 1;
+    for answer in &log.answers {
+        let name = match several {
+            true => format!("{} · {}", answer.run, answer.what),
+            false => answer.what.clone(),
+        };
+        text::aside(out, &name)?;
+        if several {
+            text::paragraph(out, "         ", 9, &answer.sentence, width)?;
+        }
+        for line in &answer.evidence {
+            text::evidence(out, line)?;
+        }
+        if let Some(settle) = &answer.settle {
+            text::paragraph(out, "  settle ", 9, settle, width)?;
+        }
+    }
+    text::body(out, &log.report, detail, width)
+}
+
+/// The answers, and what failed, in one sentence.
+fn headline(catalogue: &Catalogue, answers: &[Answer], report: &Report) -> String {
+    let mut said: Vec<String> = Vec::new();
+    match answers {
+        [] => return "nothing to examine: no line of NCCL in this log".into(),
+        [one] => said.push(one.sentence.clone()),
+        many => {
+            let count = |word: &str| many.iter().filter(|a| a.rdma == word).count() as u64;
+            let words = [
+                ("used", "RDMA used"),
+                ("partly", "RDMA used by part"),
+                ("not-used", "RDMA not used"),
+                ("unknown", "RDMA cannot be told"),
+                ("does-not-apply", "one node"),
+            ];
+            let parts = words.iter().filter(|(word, _)| count(word) > 0);
+            let parts: Vec<String> = parts
+                .map(|(word, text)| format!("{}: {text}", plural(count(word), "run")))
+                .collect();
+            said.push(parts.join("; "));
+        }
+    }
+    let fails = |finding: &&Finding| {
+        let explains_tcp =
+            finding.check == OVER_TCP || finding.consequences.iter().any(|c| c.check == OVER_TCP);
+        !explains_tcp && catalogue.get(&finding.check).is_some()
+    };
+    let mut others = report.causes.iter().filter(fails);
+    if let Some(first) = others.next() {
+        let more = match first.subjects.len() {
+            1 => String::new(),
+            n => format!(" (and {} more)", n - 1),
+        };
+        said.push(format!("{}{more}", first.sentence));
+        match others.count() {
+            0 => {}
+            1 => said.push("one other cause below".into()),
+            n => said.push(format!("{n} other causes below")),
+        }
+    }
+    said.join("; ")
+}
+
+fn answer(facts: &Facts, id: Id, report: &Report) -> Answer {
+    let hosts = crate::derive::log::hosts(facts, id);
+    let channels = channels(facts, id);
+    let mut evidence = Vec::new();
+    let (rdma, said) = match (
+        facts.get(id, run::NODES),
+        facts.get(id, run::CARRIER),
+        facts.known(id, run::PROOF),
+    ) {
+        (Fact::Known(..=1, _), ..) => {
+            show(facts, id, run::NODES, &mut evidence);
+            let ranks = facts.known(id, run::RANKS);
+            let ranks = ranks.map_or(String::new(), |n| format!(" with {}", plural(n, "rank")));
+            (
+                "does-not-apply",
+                format!("does not apply: the run has one node{ranks}"),
+            )
+        }
+        (_, Fact::Known(carrier, _), proof) => {
+            show(facts, id, run::CARRIER, &mut evidence);
+            show(facts, id, run::INTER_GDR, &mut evidence);
+            let how = match (proof, channels) {
+                (Some(Proof::Channels), Some(counted)) => {
+                    by_channels(facts, &hosts, carrier, counted)
+                }
+                _ => by_network(facts, &hosts, carrier),
+            };
+            let because = match carrier {
+                Carrier::Rdma => String::new(),
+                _ => because(report),
+            };
+            (word(carrier), format!("{how}{because}"))
+        }
+        (nodes, Fact::Unknown(gap), _) => {
+            let why = match nodes {
+                Fact::Unknown(_) => "the log does not tell how many nodes take part".into(),
+                Fact::Known(..) => format!(
+                    "the log has neither lines of channels between nodes nor `Using network` ({})",
+                    gap.why
+                ),
+            };
+            ("unknown", format!("cannot be told: {why}"))
+        }
+    };
+    let settle = match (rdma, facts.known(id, run::PROOF)) {
+        ("unknown", _) => Some(format!(
+            "run with {LOG_MORE}, and give the logs of all hosts"
+        )),
+        ("used" | "partly" | "not-used", Some(Proof::Network)) => Some(format!(
+            "lines of channels prove it: run with {LOG_MORE}, and log until the first collective has ended"
+        )),
+        _ => None,
+    };
+    Answer {
+        run: facts.name(id).to_owned(),
+        rdma,
+        sentence: format!("RDMA: {said}"),
+        what: what(facts, id),
+        channels,
+        evidence,
+        settle,
+    }
+}
+
+fn word(carrier: Carrier) -> &'static str {
+    match carrier {
+        Carrier::Rdma => "used",
+        Carrier::Socket | Carrier::DirectTcp => "not-used",
+        Carrier::Mixed => "partly",
+        Carrier::Plugin => "unknown",
+    }
+}
+
+/// `used. 64 of 64 channels between nodes go over NET/IB on mlx5_0, …`
+fn by_channels(facts: &Facts, hosts: &[Id], carrier: Carrier, counted: Channels) -> String {
+    let networks = networks(facts, hosts);
+    let verdict = match carrier {
+        Carrier::Rdma => "used",
+        Carrier::Socket | Carrier::DirectTcp => "not used",
+        Carrier::Mixed => "used by part",
+        Carrier::Plugin => "cannot be told, since the plugin is not known",
+    };
+    let devices = match carrier {
+        Carrier::Rdma | Carrier::Mixed | Carrier::Plugin => adapters(facts, hosts),
+        Carrier::Socket | Carrier::DirectTcp => interfaces(facts, hosts),
+    };
+    let on = match devices.is_empty() {
+        true => String::new(),
+        false => format!(" on {}", some(&devices)),
+    };
+    let over = match carrier {
+        Carrier::Socket | Carrier::DirectTcp => counted.socket.max(counted.all - counted.rdma),
+        _ => counted.rdma,
+    };
+    let lines = if counted.all == 1 {
+        "channel"
+    } else {
+        "channels"
+    };
+    let mut said = format!(
+        "{verdict}. {over} of {} {lines} between nodes over NET/{networks}{on}",
+        counted.all
+    );
+    if counted.rdma > 0 {
+        said.push_str(&format!(
+            ". GPUDirect RDMA: {} of {} that send, {} of {} that receive",
+            counted.send_gdr, counted.send, counted.receive_gdr, counted.receive
+        ));
+    }
+    said
+}
+
+/// What was chosen, where no channel is logged.
+fn by_network(facts: &Facts, hosts: &[Id], carrier: Carrier) -> String {
+    let networks = networks(facts, hosts);
+    let chose = hosts
+        .iter()
+        .filter(|h| facts.known(**h, host::NETWORK).is_some())
+        .count();
+    let verdict = match carrier {
+        Carrier::Rdma => "chosen, and no line of a channel proves its use",
+        Carrier::Socket | Carrier::DirectTcp => "not chosen",
+        Carrier::Mixed => "chosen by part of the hosts",
+        Carrier::Plugin => "cannot be told, since the plugin is not known",
+    };
+    format!(
+        "{verdict}. {chose} of {} chose {networks}",
+        plural(hosts.len() as u64, "host")
+    )
+}
+
+/// The cause of the traffic over TCP, where a check found one.
+fn because(report: &Report) -> String {
+    let cause = report
+        .causes
+        .iter()
+        .find(|f| f.consequences.iter().any(|c| c.check == OVER_TCP));
+    match cause {
+        Some(cause) if cause.subjects.len() > 1 => format!(
+            ", because {} (and {} more)",
+            cause.sentence,
+            cause.subjects.len() - 1
+        ),
+        Some(cause) => format!(", because {}", cause.sentence),
+        None => String::new(),
+    }
+}
+
+fn channels(facts: &Facts, id: Id) -> Option<Channels> {
+    let all = facts.known(id, run::INTER).filter(|all| *all > 0)?;
+    let mut counted = Channels {
+        all,
+        rdma: facts.known(id, run::INTER_RDMA).unwrap_or(0),
+        socket: facts.known(id, run::INTER_SOCKET).unwrap_or(0),
+        ..Channels::default()
+    };
+    for channel in facts.below(id, Subject::Channel) {
+        let known = |key| facts.known(channel, key);
+        if known(channel::INSIDE_NODE) != Some(false) || known(channel::RDMA) != Some(true) {
+            continue;
+        }
+        let lines = facts.known(channel, channel::COUNT).unwrap_or(1);
+        let direct = known(channel::GDR) == Some(true);
+        let (sum, with) = match facts.known(channel, channel::DIRECTION) {
+            Some(Direction::Send) => (&mut counted.send, &mut counted.send_gdr),
+            Some(Direction::Receive) => (&mut counted.receive, &mut counted.receive_gdr),
+            None => continue,
+        };
+        *sum += lines;
+        *with += if direct { lines } else { 0 };
+    }
+    Some(counted)
+}
+
+fn networks(facts: &Facts, hosts: &[Id]) -> String {
+    let mut names: BTreeSet<String> = BTreeSet::new();
+    for &h in hosts {
+        names.extend(facts.known(h, host::NETWORK).map(|n| n.to_string()));
+        if names.is_empty() {
+            let chosen = facts.known(h, host::NETWORKS);
+            names.extend(chosen.iter().flat_map(|n| n.iter()).map(|n| n.to_string()));
+        }
+    }
+    if names.is_empty() {
+        let of_run = hosts
+            .first()
+            .and_then(|h| facts.ancestor(*h, Subject::Run))
+            .and_then(|run| facts.known(run, run::NETWORKS));
+        names.extend(of_run.iter().flat_map(|n| n.iter()).map(|n| n.to_string()));
+    }
+    names.into_iter().collect::<Vec<_>>().join(" and ")
+}
+
+/// The devices that channels name; where that is not known, those that NCCL lists.
+fn adapters(facts: &Facts, hosts: &[Id]) -> Vec<String> {
+    let mut used = BTreeSet::new();
+    let mut listed = BTreeSet::new();
+    for &h in hosts {
+        for id in facts.below(h, Subject::Hca) {
+            let Some(device) = facts.known(id, hca::DEVICE) else {
+                continue;
+            };
+            if facts.known(id, hca::CHANNELS).is_some_and(|n| n > 0) {
+                used.insert(device.to_string());
+            }
+            listed.insert(device.to_string());
+        }
+    }
+    let chosen = if used.is_empty() { listed } else { used };
+    let mut names: Vec<String> = chosen.into_iter().collect();
+    // mlx5_2 before mlx5_10.
+    names.sort_by_key(|name| {
+        let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        let number = name.get(stem.len()..).and_then(|n| n.parse::<u64>().ok());
+        (stem.to_owned(), number)
+    });
+    names
+}
+
+fn interfaces(facts: &Facts, hosts: &[Id]) -> Vec<String> {
+    let mut names = BTreeSet::new();
+    for &h in hosts {
+        let known = facts.known(h, host::SOCKET_INTERFACES);
+        names.extend(known.iter().flat_map(|n| n.iter()).map(|n| n.to_string()));
+    }
+    names.into_iter().collect()
+}
+
+/// The library, its version, machines and ranks.
+fn what(facts: &Facts, id: Id) -> String {
+    let library = match facts.known(id, run::LIBRARY) {
+        Some(Library::Rccl) => "RCCL",
+        _ => "NCCL",
+    };
+    let version = facts
+        .known(id, run::VERSION)
+        .map_or("version not logged".into(), |v| v.to_string());
+    let mut parts = vec![format!("{library} {version}")];
+    let counts = [(run::NODES, "node"), (run::RANKS, "rank")];
+    parts.extend(
+        counts
+            .iter()
+            .filter_map(|(key, word)| Some(plural(facts.known(id, *key)?, word))),
+    );
+    parts.join(" · ")
+}
+
+fn show<T: Typed>(facts: &Facts, id: Id, key: Key<T>, evidence: &mut Vec<EvidenceLine>) {
+    if let Fact::Known(value, origin) = facts.get(id, key).erase() {
+        evidence.push(EvidenceLine {
+            fact: key.path(),
+            value: value.to_string(),
+            origin: origin.to_string(),
+        });
+    }
+}
