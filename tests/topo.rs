@@ -20,7 +20,8 @@ fn fixture(name: &str) -> PathBuf {
 
 fn topology(name: &str) -> Topology {
     let recording = Recording::open(&fixture(name)).unwrap();
-    let (facts, nodes) = input::facts(&[recording]);
+    let recordings = [recording];
+    let (facts, nodes) = input::facts(&recordings);
     Topology::of(&facts, nodes[0].1)
 }
 
