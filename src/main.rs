@@ -8,6 +8,7 @@ use rdma_doctor::cli::input::{BadInput, BadUsage};
 use rdma_doctor::cli::record::{self, ProbeArgs};
 use rdma_doctor::cli::{self, Cli};
 use rdma_doctor::exit::Exit;
+use rdma_doctor::source::live::apart;
 use rdma_doctor::source::worker::measure;
 
 /// A replayed recording is made of many small texts: a third of its time is the system's allocator, a tenth this one.
@@ -16,19 +17,17 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let mut args = std::env::args_os().skip(1);
-    if args.next().is_some_and(|first| first == "__probe") {
-        return match ProbeArgs::parse(args).map(|probe| record::probe(&probe)) {
-            Some(Ok(exit)) => exit.into(),
-            Some(Err(_)) => Exit::Internal.into(),
-            None => Exit::Usage.into(),
+    let first = args.next();
+    if first.as_ref().is_some_and(|first| first == apart::ARGUMENT) {
+        let name = args.next().and_then(|name| name.into_string().ok());
+        return match apart::serve(name.as_deref().unwrap_or("")) {
+            Ok(()) => Exit::Healthy.into(),
+            Err(_) => Exit::Internal.into(),
         };
     }
-    if std::env::args_os()
-        .nth(1)
-        .is_some_and(|first| first == "__measure")
-    {
-        let mut args = std::env::args().skip(2);
-        let (probe, started, questions) = (args.next(), args.next(), args.next());
+    if first.as_ref().is_some_and(|first| first == "__measure") {
+        let mut text = || args.next().and_then(|arg| arg.into_string().ok());
+        let (probe, started, questions) = (text(), text(), text());
         let started = started.and_then(|started| started.parse().ok());
         return match (probe, started, questions) {
             (Some(probe), Some(started), Some(questions)) => {
@@ -38,6 +37,13 @@ fn main() -> ExitCode {
                 }
             }
             _ => Exit::Usage.into(),
+        };
+    }
+    if first.is_some_and(|first| first == "__probe") {
+        return match ProbeArgs::parse(args).map(|probe| record::probe(&probe)) {
+            Some(Ok(exit)) => exit.into(),
+            Some(Err(_)) => Exit::Internal.into(),
+            None => Exit::Usage.into(),
         };
     }
     let cli = match Cli::try_parse() {

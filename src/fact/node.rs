@@ -200,6 +200,10 @@ words! {
         Mismatch = "mismatch",
         /// This user may not.
         NoPermission = "no-permission",
+        /// It does not answer in time.
+        Hangs = "hangs",
+        /// It ends the process that asks it.
+        Crashes = "crashes",
         /// It fails otherwise.
         Fails = "fails",
     }
@@ -568,4 +572,8 @@ subject! {
     CUDA_DMA_BUF: bool = "cuda_dma_buf" from "derive";
     /// Whether copies with and between the GPUs were measured. Source: `rdma-doctor bench p2p`.
     P2P_MEASURED: bool = "p2p_measured" from "p2p";
+    /// How many questions NVML did not answer: it hung or crashed, or was not asked again after that.
+    NVML_UNANSWERED: u64 = "nvml_unanswered" from "nvml";
+    /// Those questions, each with how it ended: "nvml_device(3): no reply within the budget".
+    NVML_UNANSWERED_LIST: Arc<[Arc<str>]> = "nvml_unanswered_list" from "nvml";
 }

@@ -2,7 +2,9 @@
 //!
 //! Runs inside a probe's child process: whatever hangs or crashes here costs replies, never the doctor.
 
+pub mod apart;
 pub mod command;
+mod confine;
 pub mod cuda;
 pub mod daemons;
 pub mod dcb;
@@ -14,6 +16,7 @@ pub mod kernel_log;
 pub mod latency;
 mod nccl;
 pub mod netlink;
+pub mod nvml;
 pub mod processes;
 pub mod routes;
 pub mod timex;
@@ -133,6 +136,7 @@ impl Live {
                 cuda::ask(call)
             }
             Question::Bench(call) if self.bench && &*call.name == "p2p" => cuda::copy(call),
+            Question::Call(call) if call.name.starts_with("nvml_") => nvml::ask(call),
             Question::Call(call) if &*call.name == "running_commands" => daemons::running(call),
             Question::Call(call) if &*call.name == "cpu_dma_latency" => latency::wanted(),
             Question::Call(call) if &*call.name == "home_file" => home::file(call),

@@ -25,7 +25,12 @@
 //!
 //! Sections of another library have its name: `[system.cuda]`, `[gpu.cuda]`, `[gpus.0.cuda]`, `[pair.cuda]`.
 
-#![allow(
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    reason = "a stand-in reads its description, and says where it cannot"
+)]
+#![expect(
     dead_code,
     reason = "every stand-in reads its own part of the description"
 )]
@@ -37,16 +42,16 @@ use std::time::Duration;
 use toml::{Table, Value};
 
 /// The variable that names the file.
-pub const VARIABLE: &str = "RDMA_DOCTOR_STANDIN";
+pub(crate) const VARIABLE: &str = "RDMA_DOCTOR_STANDIN";
 
 /// A description.
-pub struct Machine {
+pub(crate) struct Machine {
     root: Table,
 }
 
 impl Machine {
     /// The machine that the environment names, read once. A description that cannot be read ends the process: a test is wrong.
-    pub fn get() -> &'static Machine {
+    pub(crate) fn get() -> &'static Machine {
         static MACHINE: OnceLock<Machine> = OnceLock::new();
         MACHINE.get_or_init(|| {
             let Some(path) = std::env::var_os(VARIABLE) else {
@@ -64,12 +69,12 @@ impl Machine {
     }
 
     /// A description by its path.
-    pub fn read(path: &Path) -> Result<Machine, String> {
+    pub(crate) fn read(path: &Path) -> Result<Machine, String> {
         Ok(Machine { root: read(path)? })
     }
 
     /// Does what the description says of a function before it answers: nothing, or hang, abort, sleep.
-    pub fn enter(&self, function: &str, gpu: Option<usize>) {
+    pub(crate) fn enter(&self, function: &str, gpu: Option<usize>) {
         let Some(table) = table(&self.root, &["behaviour"]) else {
             return;
         };
@@ -93,7 +98,7 @@ impl Machine {
     }
 
     /// How many GPUs there are.
-    pub fn gpus(&self) -> usize {
+    pub(crate) fn gpus(&self) -> usize {
         table(&self.root, &["gpus"]).map_or(0, |gpus| {
             gpus.values()
                 .filter(|gpu| gpu.get("absent").is_none())
@@ -101,8 +106,15 @@ impl Machine {
         })
     }
 
+    /// The PCI addresses of all GPUs.
+    pub(crate) fn addresses(&self) -> Vec<String> {
+        (0..self.gpus())
+            .map(|gpu| self.pci(gpu).to_owned())
+            .collect()
+    }
+
     /// A GPU's PCI address, as "0000:1b:00.0".
-    pub fn pci(&self, gpu: usize) -> &str {
+    pub(crate) fn pci(&self, gpu: usize) -> &str {
         let gpu = gpu.to_string();
         table(&self.root, &["gpus", &gpu])
             .and_then(|gpu| gpu.get("pci"))
@@ -111,12 +123,12 @@ impl Machine {
     }
 
     /// What a function of a library answers that is asked of no GPU.
-    pub fn system(&self, library: &str, function: &str) -> Option<&Value> {
+    pub(crate) fn system(&self, library: &str, function: &str) -> Option<&Value> {
         table(&self.root, &["system", library])?.get(function)
     }
 
     /// What a function of a library answers of a GPU.
-    pub fn gpu(&self, library: &str, gpu: usize, function: &str) -> Option<&Value> {
+    pub(crate) fn gpu(&self, library: &str, gpu: usize, function: &str) -> Option<&Value> {
         let gpu = gpu.to_string();
         table(&self.root, &["gpus", &gpu, library])
             .and_then(|own| own.get(function))
@@ -124,7 +136,7 @@ impl Machine {
     }
 
     /// What is said of an NVLink of a GPU; `None` where it has no such link.
-    pub fn link(&self, gpu: usize, link: usize, what: &str) -> Option<&Value> {
+    pub(crate) fn link(&self, gpu: usize, link: usize, what: &str) -> Option<&Value> {
         let gpu = gpu.to_string();
         let link = link.to_string();
         table(&self.root, &["gpus", &gpu, "links", &link])
@@ -134,14 +146,14 @@ impl Machine {
     }
 
     /// What the first of two GPUs has to the second.
-    pub fn pair(&self, first: usize, second: usize, what: &str) -> Option<&Value> {
+    pub(crate) fn pair(&self, first: usize, second: usize, what: &str) -> Option<&Value> {
         table(&self.root, &["pairs", &format!("{first}-{second}")])
             .and_then(|own| own.get(what))
             .or_else(|| table(&self.root, &["pair"])?.get(what))
     }
 
     /// The same of another library, in a table of its own.
-    pub fn pair_of(
+    pub(crate) fn pair_of(
         &self,
         library: &str,
         first: usize,

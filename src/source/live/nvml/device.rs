@@ -1,0 +1,301 @@
+//! What NVML says of one GPU.
+
+mod fields;
+mod processes;
+mod versioned;
+
+use std::ffi::{c_uint, c_ulonglong};
+
+use nvml_wrapper_sys::bindings::{
+    NvmlLib, nvmlBAR1Memory_t, nvmlDevice_t, nvmlPciInfo_t, nvmlReturn_t,
+    nvmlRowRemapperHistogramValues_t,
+};
+use serde_json::{Value, json};
+
+use super::library;
+use super::reply::{Failure, Object, Of, Said, characters, code, one, symbol, text, with};
+use crate::source::Refusal;
+
+pub(super) use fields::{Field, values};
+
+/// Names of what functions are asked for, and their numbers in nvml.h.
+const CLOCKS: [(&str, c_uint); 2] = [("sm", 1), ("memory", 2)];
+const THRESHOLDS: [(&str, c_uint); 3] = [("shutdown", 0), ("slowdown", 1), ("memory", 2)];
+const ERRORS: [(&str, c_uint); 2] = [("corrected", 0), ("uncorrected", 1)];
+const COUNTERS: [(&str, c_uint); 2] = [("volatile", 0), ("aggregate", 1)];
+const PLACES: [(&str, c_uint); 2] = [("dram", 2), ("sram", 7)];
+/// Retired for many corrected errors, and for one that was not corrected.
+const CAUSES: [(&str, c_uint); 2] = [("single", 0), ("double", 1)];
+
+/// One GPU, by its number.
+pub(super) fn describe(index: u32) -> Result<Value, Refusal> {
+    let mut out = Object::default();
+    let device = match library::device(index)? {
+        Ok(device) => device,
+        Err(failure) => {
+            out.put("nvmlDeviceGetHandleByIndex_v2", Err(failure));
+            return Ok(out.into());
+        }
+    };
+    out.put("nvmlDeviceGetHandleByIndex_v2", Ok(0.into()));
+    let lib = library::functions()?;
+    out.put("nvmlDeviceGetPciInfo_v3", pci(lib, device));
+    identity(lib, device, &mut out);
+    modes(lib, device, &mut out);
+    errors(lib, device, &mut out);
+    clocks(lib, device, &mut out);
+    link_and_memory(lib, device, &mut out);
+    out.put("fields", values(library::nvml()?, device, &fields::DEVICE));
+    processes::describe(lib, device, &mut out);
+    let fabric = versioned::fabric(lib, device);
+    out.put("nvmlDeviceGetGpuFabricInfo", fabric);
+    Ok(out.into())
+}
+
+/// Asks functions without arguments, and keeps what they say under their names.
+macro_rules! ask {
+    ($out:ident, $lib:ident, $device:ident, $how:ident: $($function:ident),* $(,)?) => {
+        $( $out.put(stringify!($function), $how(&$lib.$function, $device)); )*
+    };
+}
+
+fn identity(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
+    ask!(out, lib, device, text: nvmlDeviceGetName, nvmlDeviceGetSerial, nvmlDeviceGetUUID, nvmlDeviceGetVbiosVersion);
+    ask!(out, lib, device, one: nvmlDeviceGetIndex, nvmlDeviceGetMinorNumber, nvmlDeviceGetModuleId, nvmlDeviceGetArchitecture);
+    out.put("nvmlDeviceGetGspFirmwareVersion", firmware(lib, device));
+}
+
+#[expect(unsafe_code, reason = "calls NVML")]
+fn firmware(lib: &NvmlLib, device: nvmlDevice_t) -> Said {
+    let function = symbol(&lib.nvmlDeviceGetGspFirmwareVersion)?;
+    // NVML is told no length: nvml.h says 64.
+    let mut buffer: [std::ffi::c_char; 256] = [0; 256];
+    // SAFETY: the handle is NVML's own, and the buffer is longer than what it writes.
+    code(unsafe { function(device, buffer.as_mut_ptr()) })?;
+    Ok(characters(&buffer).into())
+}
+
+/// A GPU's PCI address, as "00000000:1B:00.0".
+#[expect(unsafe_code, reason = "calls NVML")]
+pub(super) fn pci(lib: &NvmlLib, device: nvmlDevice_t) -> Said {
+    let function = symbol(&lib.nvmlDeviceGetPciInfo_v3)?;
+    let mut info = no_pci();
+    // SAFETY: the type is that of the bindings, and lives for the call.
+    code(unsafe { function(device, &raw mut info) })?;
+    Ok(characters(&info.busId).into())
+}
+
+pub(super) fn no_pci() -> nvmlPciInfo_t {
+    nvmlPciInfo_t {
+        busIdLegacy: [0; 16],
+        domain: 0,
+        bus: 0,
+        device: 0,
+        pciDeviceId: 0,
+        pciSubSystemId: 0,
+        busId: [0; 32],
+    }
+}
+
+/// A function with two results.
+type Two = unsafe extern "C" fn(nvmlDevice_t, *mut c_uint, *mut c_uint) -> nvmlReturn_t;
+
+#[expect(unsafe_code, reason = "calls NVML")]
+fn current_and_pending<E>(function: &Result<Two, E>, device: nvmlDevice_t) -> Said {
+    let function = symbol(function)?;
+    let (mut current, mut pending) = (0, 0);
+    // SAFETY: the type is that of the bindings; both numbers live for the call.
+    code(unsafe { function(device, &raw mut current, &raw mut pending) })?;
+    Ok(json!({ "current": current, "pending": pending }))
+}
+
+fn modes(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
+    ask!(out, lib, device, one: nvmlDeviceGetPersistenceMode, nvmlDeviceGetComputeMode);
+    ask!(out, lib, device, current_and_pending: nvmlDeviceGetMigMode, nvmlDeviceGetEccMode);
+    out.put(
+        "nvmlDeviceGetMigDeviceHandleByIndex",
+        instances(lib, device),
+    );
+}
+
+/// How many MIG devices a GPU has.
+#[expect(unsafe_code, reason = "calls NVML")]
+fn instances(lib: &NvmlLib, device: nvmlDevice_t) -> Said {
+    let most = one(&lib.nvmlDeviceGetMaxMigDeviceCount, device)?;
+    let function = symbol(&lib.nvmlDeviceGetMigDeviceHandleByIndex)?;
+    let mut found = 0;
+    for index in 0..most.as_u64().unwrap_or(0).min(64) {
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: the type is that of the bindings, the index is below 64, and the handle is not used.
+        match code(unsafe { function(device, index as c_uint, &raw mut handle) }) {
+            Ok(()) => found += 1,
+            // No device in this place.
+            Err(Failure::Code(6)) => {}
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(found.into())
+}
+
+fn errors(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
+    for (error, kind) in ERRORS {
+        for (counter, since) in COUNTERS {
+            out.put(
+                &format!("nvmlDeviceGetTotalEccErrors/{error}/{counter}"),
+                total(lib, device, kind, since),
+            );
+            for (place, location) in PLACES {
+                out.put(
+                    &format!("nvmlDeviceGetMemoryErrorCounter/{error}/{counter}/{place}"),
+                    counted(lib, device, (kind, since, location)),
+                );
+            }
+        }
+    }
+    out.put(
+        "nvmlDeviceGetSramEccErrorStatus",
+        versioned::sram(lib, device),
+    );
+    for (name, cause) in CAUSES {
+        out.put(
+            &format!("nvmlDeviceGetRetiredPages/{name}"),
+            retired(lib, device, cause),
+        );
+    }
+    ask!(out, lib, device, one: nvmlDeviceGetRetiredPagesPendingStatus);
+    out.put("nvmlDeviceGetRemappedRows", remapped(lib, device));
+    out.put("nvmlDeviceGetRowRemapperHistogram", histogram(lib, device));
+}
+
+#[expect(unsafe_code, reason = "calls NVML")]
+fn total(lib: &NvmlLib, device: nvmlDevice_t, kind: c_uint, since: c_uint) -> Said {
+    let function = symbol(&lib.nvmlDeviceGetTotalEccErrors)?;
+    let mut count: c_ulonglong = 0;
+    // SAFETY: the type is that of the bindings; the count lives for the call.
+    code(unsafe { function(device, kind, since, &raw mut count) })?;
+    Ok(count.into())
+}
+
+#[expect(unsafe_code, reason = "calls NVML")]
+fn counted(
+    lib: &NvmlLib,
+    device: nvmlDevice_t,
+    (kind, since, location): (c_uint, c_uint, c_uint),
+) -> Said {
+    let function = symbol(&lib.nvmlDeviceGetMemoryErrorCounter)?;
+    let mut count: c_ulonglong = 0;
+    // SAFETY: the type is that of the bindings; the count lives for the call.
+    code(unsafe { function(device, kind, since, location, &raw mut count) })?;
+    Ok(count.into())
+}
+
+#[expect(unsafe_code, reason = "calls NVML")]
+fn retired(lib: &NvmlLib, device: nvmlDevice_t, cause: c_uint) -> Said {
+    let function = symbol(&lib.nvmlDeviceGetRetiredPages)?;
+    let mut count: c_uint = 0;
+    // SAFETY: with a count of none NVML writes no addresses, and says how many there are.
+    let said = code(unsafe { function(device, cause, &raw mut count, std::ptr::null_mut()) });
+    match said {
+        // More than none: it wants room for their addresses.
+        Ok(()) | Err(Failure::Code(7)) => Ok(count.into()),
+        Err(failure) => Err(failure),
+    }
+}
+
+#[expect(unsafe_code, reason = "calls NVML")]
+fn remapped(lib: &NvmlLib, device: nvmlDevice_t) -> Said {
+    let function = symbol(&lib.nvmlDeviceGetRemappedRows)?;
+    let (mut corrected, mut uncorrected, mut pending, mut failed) = (0, 0, 0, 0);
+    // SAFETY: the type is that of the bindings; the four numbers live for the call.
+    code(unsafe {
+        function(
+            device,
+            &raw mut corrected,
+            &raw mut uncorrected,
+            &raw mut pending,
+            &raw mut failed,
+        )
+    })?;
+    Ok(
+        json!({ "corrRows": corrected, "uncRows": uncorrected, "isPending": pending, "failureOccurred": failed }),
+    )
+}
+
+#[expect(unsafe_code, reason = "calls NVML")]
+fn histogram(lib: &NvmlLib, device: nvmlDevice_t) -> Said {
+    let function = symbol(&lib.nvmlDeviceGetRowRemapperHistogram)?;
+    let mut banks = nvmlRowRemapperHistogramValues_t {
+        max: 0,
+        high: 0,
+        partial: 0,
+        low: 0,
+        none: 0,
+    };
+    // SAFETY: the type is that of the bindings, and lives for the call.
+    code(unsafe { function(device, &raw mut banks) })?;
+    Ok(json!({
+        "max": banks.max, "high": banks.high, "partial": banks.partial, "low": banks.low, "none": banks.none,
+    }))
+}
+
+fn clocks(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
+    ask!(out, lib, device, one: nvmlDeviceGetPerformanceState);
+    for (name, clock) in CLOCKS {
+        let now = with(&lib.nvmlDeviceGetClockInfo, device, clock);
+        out.put(&format!("nvmlDeviceGetClockInfo/{name}"), now);
+        let most = with(&lib.nvmlDeviceGetMaxClockInfo, device, clock);
+        out.put(&format!("nvmlDeviceGetMaxClockInfo/{name}"), most);
+    }
+    out.put(
+        "nvmlDeviceGetApplicationsClock/graphics",
+        with(&lib.nvmlDeviceGetApplicationsClock, device, 0),
+    );
+    out.put(
+        "nvmlDeviceGetDefaultApplicationsClock/graphics",
+        with(&lib.nvmlDeviceGetDefaultApplicationsClock, device, 0),
+    );
+    // Its name before release 535.
+    let older: &Result<Of<c_ulonglong>, _> = &lib.nvmlDeviceGetCurrentClocksThrottleReasons;
+    let reasons = match one(&lib.nvmlDeviceGetCurrentClocksEventReasons, device) {
+        Err(Failure::Missing) => one(older, device),
+        said => said,
+    };
+    out.put("nvmlDeviceGetCurrentClocksEventReasons", reasons);
+    out.put(
+        "nvmlDeviceGetTemperature/gpu",
+        with(&lib.nvmlDeviceGetTemperature, device, 0),
+    );
+    for (name, threshold) in THRESHOLDS {
+        out.put(
+            &format!("nvmlDeviceGetTemperatureThreshold/{name}"),
+            with(&lib.nvmlDeviceGetTemperatureThreshold, device, threshold),
+        );
+    }
+    out.put(
+        "nvmlDeviceGetMarginTemperature",
+        versioned::margin(lib, device),
+    );
+    ask!(out, lib, device, one: nvmlDeviceGetPowerUsage, nvmlDeviceGetEnforcedPowerLimit, nvmlDeviceGetPowerManagementDefaultLimit);
+}
+
+fn link_and_memory(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
+    ask!(out, lib, device, one:
+        nvmlDeviceGetCurrPcieLinkGeneration, nvmlDeviceGetCurrPcieLinkWidth, nvmlDeviceGetMaxPcieLinkGeneration,
+        nvmlDeviceGetGpuMaxPcieLinkGeneration, nvmlDeviceGetMaxPcieLinkWidth, nvmlDeviceGetPcieReplayCounter,
+    );
+    out.put("nvmlDeviceGetMemoryInfo_v2", versioned::memory(lib, device));
+    out.put("nvmlDeviceGetBAR1MemoryInfo", bar1(lib, device));
+}
+
+#[expect(unsafe_code, reason = "calls NVML")]
+fn bar1(lib: &NvmlLib, device: nvmlDevice_t) -> Said {
+    let function = symbol(&lib.nvmlDeviceGetBAR1MemoryInfo)?;
+    let mut memory = nvmlBAR1Memory_t {
+        bar1Total: 0,
+        bar1Free: 0,
+        bar1Used: 0,
+    };
+    // SAFETY: the type is that of the bindings, and lives for the call.
+    code(unsafe { function(device, &raw mut memory) })?;
+    Ok(json!({ "total": memory.bar1Total, "used": memory.bar1Used }))
+}

@@ -1,0 +1,108 @@
+//! The NVLinks of one GPU.
+
+use std::ffi::{c_uint, c_ulonglong};
+
+use nvml_wrapper_sys::bindings::{NvmlLib, nvmlDevice_t};
+use serde_json::Value;
+
+use super::device::{self, Field};
+use super::library;
+use super::reply::{Failure, Object, Said, characters, code, symbol, with};
+use crate::source::Refusal;
+
+/// More links than any GPU has: 18 in NVLink 4 and 5.
+const MOST: c_uint = 36;
+
+/// Error counters, by their numbers in nvml.h (`nvmlNvLinkErrorCounter_t`).
+const COUNTERS: [(&str, c_uint); 3] = [("replay", 0), ("recovery", 1), ("crc-flit", 2)];
+
+/// The links of a GPU, by its number: `{"links":[{"link":0,…}]}`. A place without a link is left out; where no place has one, `why` is what
+/// NVML says of the first.
+pub(super) fn describe(index: u32) -> Result<Value, Refusal> {
+    let mut out = Object::default();
+    let device = match library::device(index)? {
+        Ok(device) => device,
+        Err(failure) => {
+            out.put("nvmlDeviceGetHandleByIndex_v2", Err(failure));
+            return Ok(out.into());
+        }
+    };
+    let lib = library::functions()?;
+    let mut links: Vec<Value> = Vec::new();
+    let mut why = None;
+    for link in 0..MOST {
+        match with(&lib.nvmlDeviceGetNvLinkState, device, link) {
+            Ok(state) => links.push(describe_link(lib, device, link, state)?),
+            // Beyond the last place; and no link in this one.
+            Err(failure @ (Failure::Code(2) | Failure::Missing)) => {
+                why = why.or(Some(failure));
+                break;
+            }
+            Err(failure) => why = why.or(Some(failure)),
+        }
+    }
+    if let (true, Some(why)) = (links.is_empty(), why) {
+        out.put("why", Err(why));
+    }
+    out.set("links", links);
+    Ok(out.into())
+}
+
+fn describe_link(
+    lib: &NvmlLib,
+    device: nvmlDevice_t,
+    link: c_uint,
+    state: Value,
+) -> Result<Value, Refusal> {
+    let mut out = Object::default();
+    out.set("link", link);
+    out.set("nvmlDeviceGetNvLinkState", state.clone());
+    out.put(
+        "nvmlDeviceGetNvLinkVersion",
+        with(&lib.nvmlDeviceGetNvLinkVersion, device, link),
+    );
+    for (name, counter) in COUNTERS {
+        out.put(
+            &format!("nvmlDeviceGetNvLinkErrorCounter/{name}"),
+            errors(lib, device, link, counter),
+        );
+    }
+    let fields: [Field; 6] = [
+        ("NVLINK_SPEED_MBPS_COMMON", 90, 0),
+        ("NVLINK_GET_SPEED", 164, link),
+        ("NVLINK_COUNT_RCV_ERRORS", 208, link),
+        ("NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS", 214, link),
+        ("NVLINK_COUNT_LINK_RECOVERY_EVENTS", 215, link),
+        ("NVLINK_COUNT_EFFECTIVE_ERRORS", 219, link),
+    ];
+    out.put("fields", device::values(library::nvml()?, device, &fields));
+    if state == 1 {
+        out.put(
+            "nvmlDeviceGetNvLinkRemoteDeviceType",
+            with(&lib.nvmlDeviceGetNvLinkRemoteDeviceType, device, link),
+        );
+        out.put(
+            "nvmlDeviceGetNvLinkRemotePciInfo_v2",
+            remote(lib, device, link),
+        );
+    }
+    Ok(out.into())
+}
+
+#[expect(unsafe_code, reason = "calls NVML")]
+fn errors(lib: &NvmlLib, device: nvmlDevice_t, link: c_uint, counter: c_uint) -> Said {
+    let function = symbol(&lib.nvmlDeviceGetNvLinkErrorCounter)?;
+    let mut count: c_ulonglong = 0;
+    // SAFETY: the type is that of the bindings; the count lives for the call.
+    code(unsafe { function(device, link, counter, &raw mut count) })?;
+    Ok(count.into())
+}
+
+#[expect(unsafe_code, reason = "calls NVML")]
+fn remote(lib: &NvmlLib, device: nvmlDevice_t, link: c_uint) -> Said {
+    let function = symbol(&lib.nvmlDeviceGetNvLinkRemotePciInfo_v2)?;
+    let mut info = device::no_pci();
+    // SAFETY: the type is that of the bindings, and lives for the call.
+    code(unsafe { function(device, link, &raw mut info) })?;
+    Ok(characters(&info.busId).into())
+}
