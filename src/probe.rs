@@ -7,6 +7,7 @@ pub mod chardev;
 pub mod clock;
 pub mod counter;
 mod cpu_list;
+pub mod cuda;
 pub mod device;
 pub mod driver;
 pub mod ethtool;
@@ -77,6 +78,7 @@ pub static PROBES: &[Probe] = &[
     verbs::PROBE,
     nldev::PROBE,
     nvml::PROBE,
+    cuda::PROBE,
     ethtool::PROBE,
     portinfo::PROBE,
     qos::PROBE,

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use super::tally;
 use crate::fact::node::{DmaBuf, Gpudirect};
 use crate::fact::port::PortState;
-use crate::fact::{BitRate, Fact, Facts, Gap, Id, Subject, device, module, node, port, variable};
+use crate::fact::{
+    BitRate, Fact, Facts, Gap, Id, Subject, device, gpu, module, node, port, variable,
+};
 
 /// The peer memory modules: the driver's own, and the one before it, which was built apart.
 const MODULES: [&str; 2] = ["nvidia_peermem", "nv_peer_mem"];
@@ -19,6 +21,8 @@ pub fn derive(facts: &mut Facts, node: Id) {
     facts.set(node, node::PEERMEM_MODULES, modules);
     let seen = seen(facts, node);
     facts.set(node, node::PEERMEM_SEEN, seen);
+    let in_cuda = dma_buf_in_cuda(facts, node);
+    facts.set(node, node::CUDA_DMA_BUF, in_cuda);
     let dma_buf = dma_buf(facts, node);
     facts.set(node, node::DMA_BUF, dma_buf);
     let way = way(facts, node);
@@ -198,6 +202,32 @@ fn dma_buf(facts: &Facts, node: Id) -> Fact<DmaBuf> {
     }
 }
 
+/// NCCL asks each of its GPUs: one that cannot is enough for a no (src/init.cc, `dmaBufSupported`).
+fn dma_buf_in_cuda(facts: &Facts, node: Id) -> Fact<bool> {
+    match facts.get(node, node::CUDA_DEVICES) {
+        Fact::Known(0, _) => return Fact::Unknown(Gap::missing("a GPU that CUDA shows")),
+        Fact::Known(..) => {}
+        Fact::Unknown(gap) => return Fact::Unknown(gap),
+    }
+    let mut open = None;
+    let mut shown = 0;
+    for id in facts.below(node, Subject::Gpu) {
+        match (facts.get(id, gpu::IN_CUDA), facts.get(id, gpu::DMA_BUF)) {
+            (Fact::Known(false, _), _) => {}
+            (Fact::Known(true, _), Fact::Known(true, _)) => shown += 1,
+            (Fact::Known(true, _), Fact::Known(false, origin)) => {
+                return Fact::Known(false, origin);
+            }
+            (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => open = Some(gap),
+        }
+    }
+    match open {
+        Some(gap) => Fact::Unknown(gap),
+        None if shown == 0 => Fact::Unknown(Gap::missing("a GPU that CUDA shows")),
+        None => Fact::derived(true, format!("gpu.dma_buf of {shown} GPUs")),
+    }
+}
+
 fn way(facts: &Facts, node: Id) -> Fact<Gpudirect> {
     let peers = facts.get(node, node::MEMORY_PEERS);
     match (
@@ -211,9 +241,21 @@ fn way(facts: &Facts, node: Id) -> Fact<Gpudirect> {
             Fact::Known(..) => Fact::Known(Gpudirect::Peermem, origin),
             Fact::Unknown(gap) => Fact::Unknown(gap),
         },
-        (_, Fact::Known(DmaBuf::Possible, _)) => Fact::Unknown(Gap::missing(
-            "CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, which only CUDA tells,",
-        )),
+        (_, Fact::Known(DmaBuf::Possible, _)) => {
+            match (
+                facts.get(node, node::CUDA_DMA_BUF),
+                facts.get(node, node::PEERMEM_SEEN),
+            ) {
+                (Fact::Known(true, origin), _) => Fact::Known(Gpudirect::DmaBuf, origin),
+                (Fact::Known(false, origin), Fact::Known(false, _)) => {
+                    Fact::Known(Gpudirect::None, origin)
+                }
+                (Fact::Known(false, _), Fact::Unknown(gap)) => Fact::Unknown(gap),
+                _ => Fact::Unknown(Gap::missing(
+                    "CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, which only CUDA tells,",
+                )),
+            }
+        }
         (Fact::Known(false, _), Fact::Known(obstacle, _)) => Fact::derived(
             Gpudirect::None,
             format!(
@@ -385,6 +427,29 @@ mod tests {
                 none.then_some(Gpudirect::None),
                 "{kernel} {open} {nccl}"
             );
+        }
+    }
+
+    #[test]
+    fn cuda_has_the_last_word_on_dma_buf() {
+        for (answers, expected) in [
+            (&[Some(true), Some(true)][..], Some(Gpudirect::DmaBuf)),
+            (&[Some(true), Some(false)], Some(Gpudirect::None)),
+            (&[Some(true), None], None),
+            (&[], None),
+        ] {
+            let (mut facts, n) = gpu_node(&[], false, "2.27.5");
+            driver(&mut facts, n, "6.8.0", true);
+            facts.set(n, node::CUDA_DEVICES, stated(answers.len() as u64));
+            for (at, answer) in answers.iter().enumerate() {
+                let id = facts.instance(Subject::Gpu, n, &format!("0000:{at:02x}:00.0"));
+                facts.set(id, gpu::IN_CUDA, stated(true));
+                if let Some(answer) = answer {
+                    facts.set(id, gpu::DMA_BUF, stated(*answer));
+                }
+            }
+            derive(&mut facts, n);
+            assert_eq!(facts.known(n, node::GPUDIRECT), expected, "{answers:?}");
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::gpu_nic::Distance;
 use super::schema::subject;
 use super::value::words;
-use super::{BitRate, Bytes, Seconds};
+use super::{BitRate, Bytes, PerSecond, Percent, Seconds};
 
 words! {
     /// A mode that not every GPU has.
@@ -103,6 +103,18 @@ words! {
     }
 }
 
+words! {
+    /// What a GPU was made for, by the name of its model: what its driver offers depends on it.
+    pub enum Purpose {
+        /// Servers: H100, A100, L40S, T4.
+        Compute = "compute",
+        /// Workstations: RTX A6000, RTX PRO 6000, Quadro.
+        Workstation = "workstation",
+        /// Games: GeForce, TITAN. Peer-to-peer over PCIe and GPUDirect RDMA are left out of their driver.
+        Consumer = "consumer",
+    }
+}
+
 subject! {
     /// A GPU, as the PCI bus has it, or NVML where the bus does not show it.
     Gpu = "gpu" from "gpu";
@@ -166,6 +178,30 @@ subject! {
     SLOT_BANDWIDTH: BitRate = "slot_bandwidth" from "derive";
     /// What the links of most GPUs of its kind can carry; its own, where no value has a majority.
     SIBLINGS_SLOT_BANDWIDTH: BitRate = "siblings_slot_bandwidth" from "derive";
+    /// Whether it is NVIDIA's. Source: its vendor id, else NVML.
+    NVIDIA: bool = "nvidia" from "derive";
+    /// What it was made for: compute, workstation or consumer. Source: the name of its model.
+    PURPOSE: Purpose = "purpose" from "derive";
+    /// How many active NVLinks most GPUs of its model have; its own number, where none has a majority.
+    SIBLINGS_NVLINKS_ACTIVE: u64 = "siblings_nvlinks_active" from "derive";
+    /// Whether a setting of it differs from that of most GPUs of its model: ECC, MIG, persistence, compute mode, power limit, clocks.
+    SETTINGS_DIFFER: bool = "settings_differ" from "derive";
+    /// The settings in which it differs from most GPUs of its model, as "ECC off (most: on)"; "none" where it differs in none.
+    ODD_SETTINGS: Arc<str> = "odd_settings" from "derive";
+    /// Whether its VBIOS or firmware is of another version than that of most GPUs of its model.
+    FIRMWARE_DIFFERS: bool = "firmware_differs" from "derive";
+    /// The firmware in which it differs from most GPUs of its model, as "VBIOS 96.00.61 (most: 96.00.74)"; "none" where it differs in none.
+    ODD_FIRMWARE: Arc<str> = "odd_firmware" from "derive";
+    /// What it may draw, of what it may by default.
+    POWER_LIMIT_SHARE: Percent = "power_limit_share" from "derive";
+    /// How much of its memory programs have taken.
+    MEMORY_TAKEN: Percent = "memory_taken" from "derive";
+    /// How often at least it sent a packet again over PCIe: what it has counted, over the time since boot.
+    PCIE_REPLAY_RATE: PerSecond = "pcie_replay_rate" from "derive";
+    /// For how much of the time since boot its hardware has held its clocks down for heat, at least.
+    HW_THERMAL_SHARE: Percent = "hw_thermal_share" from "derive";
+    /// For how much of the time since boot the power supply has held its clocks down, at least.
+    POWER_BRAKE_SHARE: Percent = "power_brake_share" from "derive";
 
     /// Whether NVML lists it; false for a GPU that is not NVIDIA's. Source: nvmlDeviceGetHandleByIndex, nvmlDeviceGetPciInfo.
     IN_NVML: bool = "in_nvml" from "nvml";
@@ -355,6 +391,56 @@ subject! {
     /// Whether its fabric's health mask says that anything is wrong; a driver without one (before release 550) says nothing.
     /// Source: nvmlDeviceGetGpuFabricInfoV, healthMask.
     FABRIC_TROUBLED: bool = "fabric_troubled" from "nvml";
+
+    /// Whether CUDA shows it to this process. Source: cuDeviceGetCount, the PCI address of each device.
+    IN_CUDA: bool = "in_cuda" from "cuda";
+    /// Its number in CUDA, as this process counts: by speed, or as CUDA_DEVICE_ORDER and CUDA_VISIBLE_DEVICES say. Source: cuDeviceGet.
+    CUDA_INDEX: u64 = "cuda_index" from "cuda";
+    /// Its compute capability, 90 for 9.0. Source: CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR.
+    COMPUTE_CAPABILITY: u64 = "compute_capability" from "cuda";
+    /// How many copies it can make at the same time. Source: CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT.
+    COPY_ENGINES: u64 = "copy_engines" from "cuda";
+    /// Whether its memory is the host's (Jetson, GB10). Source: CU_DEVICE_ATTRIBUTE_INTEGRATED.
+    INTEGRATED: bool = "integrated" from "cuda";
+    /// Whether it uses the page tables of the CPU: a coherent link, as NVLink-C2C of GH200. Source:
+    /// CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES.
+    COHERENT: bool = "coherent" from "cuda";
+    /// Whether adapters may reach its memory (GPUDirect RDMA). Source: CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED.
+    GPUDIRECT_RDMA: bool = "gpudirect_rdma" from "cuda";
+    /// Whether adapters may reach memory that is mapped piece by piece, as NCCL takes it since 2.19. Source:
+    /// CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED.
+    GPUDIRECT_RDMA_MAPPED: bool = "gpudirect_rdma_mapped" from "cuda";
+    /// Whether its memory can be handed out as a DMA-BUF; false where the driver does not know of it (before release 515).
+    /// Source: CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED.
+    DMA_BUF: bool = "dma_buf" from "cuda";
+    /// Whether NVSwitches add and spread its data by themselves (NVLink SHARP, multicast). Source: CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED.
+    MULTICAST: bool = "multicast" from "cuda";
+    /// Whether copies between it and the host were measured. Source: `rdma-doctor bench p2p`.
+    HOST_COPY_MEASURED: bool = "host_copy_measured" from "p2p";
+    /// Whether a copy between it and the host came with wrong bytes, each byte compared.
+    HOST_COPY_CORRUPT: bool = "host_copy_corrupt" from "p2p";
+    /// Which copies with the host failed, hung or were corrupt, and how; "none" where all are right.
+    HOST_COPY_PROBLEM: Arc<str> = "host_copy_problem" from "p2p";
+    /// Whether a copy between it and the host was refused, or ended with an error or a crash.
+    HOST_COPY_FAILED: bool = "host_copy_failed" from "p2p";
+    /// Whether a copy between it and the host did not end by its deadline.
+    HOST_COPY_HUNG: bool = "host_copy_hung" from "p2p";
+    /// What copies from pinned memory of the host carry, the median of the trials.
+    H2D_BANDWIDTH: BitRate = "h2d_bandwidth" from "p2p";
+    /// What copies to pinned memory of the host carry, the median of the trials.
+    D2H_BANDWIDTH: BitRate = "d2h_bandwidth" from "p2p";
+    /// What copies to and from the host carry together, at the same time.
+    HOST_COPY_BOTH: BitRate = "host_copy_both" from "p2p";
+    /// How far the middle half of the trials of copies with the host lies apart, of the median: the worst direction.
+    HOST_COPY_SPREAD: Percent = "host_copy_spread" from "p2p";
+    /// What the slower direction of copies with the host carries, of what its path over PCIe can.
+    HOST_COPY_OF_PATH: Percent = "host_copy_of_path" from "derive";
+    /// What the slower direction carries, of the faster one.
+    HOST_COPY_BALANCE: Percent = "host_copy_balance" from "derive";
+    /// What copies in both directions at once carry, of the faster direction alone: 200 % where neither slows the other.
+    HOST_COPY_BOTH_GAIN: Percent = "host_copy_both_gain" from "derive";
+    /// What the slower direction of copies with the host carries, of the median of all GPUs with the same vendor and device id.
+    HOST_COPY_OF_PEERS: Percent = "host_copy_of_peers" from "derive";
 }
 
 /// The facts of the function's PCIe link.

@@ -209,6 +209,34 @@ words! {
     }
 }
 
+words! {
+    /// What became of asking CUDA's driver API, without which no program computes on a GPU.
+    pub enum Cuda {
+        /// It works.
+        Works = "works",
+        /// NVIDIA's driver is not loaded, so the library was not asked: it would load the driver.
+        NoDriver = "no-driver",
+        /// The driver is loaded, and /dev/nvidiactl or /dev/nvidia-uvm, by which programs reach it, is not there: the library was not
+        /// asked, since it would make them.
+        NoControlDevice = "no-control-device",
+        /// There is no libcuda.so.1, or it cannot be loaded.
+        NoLibrary = "no-library",
+        /// The library is the stub of a CUDA toolkit, to be linked with and not to be run (CUDA_ERROR_STUB_LIBRARY).
+        Stub = "stub",
+        /// It works and sees no GPU (CUDA_ERROR_NO_DEVICE).
+        NoDevice = "no-device",
+        /// The NVLink fabric is not set up yet, or a GPU's confidential computing is not ready (CUDA_ERROR_SYSTEM_NOT_READY).
+        NotReady = "not-ready",
+        /// The library is of another version than the driver in the kernel (CUDA_ERROR_SYSTEM_DRIVER_MISMATCH).
+        Mismatch = "mismatch",
+        /// The library is that of a newer driver (forward compatibility), which these GPUs do not take
+        /// (CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE).
+        CompatUnsupported = "compat-unsupported",
+        /// It fails otherwise.
+        Fails = "fails",
+    }
+}
+
 subject! {
     /// A machine, or the container on it in which the doctor runs.
     Node = "node" from "derive";
@@ -319,7 +347,7 @@ subject! {
     PEERMEM_SEEN: bool = "peermem_seen" from "derive";
     /// Whether GPU memory can be handed to an RDMA device as a DMA-BUF, as far as files tell; what speaks against it.
     DMA_BUF: DmaBuf = "dma_buf" from "derive";
-    /// The way on which adapters reach GPU memory; unknown where only CUDA can tell.
+    /// The way on which adapters reach GPU memory; unknown where only CUDA can tell and was not asked.
     GPUDIRECT: Gpudirect = "gpudirect" from "derive";
     /// Whether GPUDirect RDMA is to be expected: compute GPUs, and an intended, active port of 100 Gb/s or more of an adapter of
     /// driver mlx5_core.
@@ -502,6 +530,37 @@ subject! {
     CLOCK_ERROR: Seconds = "clock_error" from "clock";
     /// Whether munge, by which Slurm authenticates, is set up: there is /run/munge.
     MUNGE: bool = "munge" from "clock";
+    /// How many models of GPUs NVML lists.
+    GPU_MODELS: u64 = "gpu_models" from "derive";
+    /// The models of the GPUs, and how many of each, where there are several; "none" where there is one.
+    GPU_MODEL_MIX: Arc<str> = "gpu_model_mix" from "derive";
+    /// Whether all GPUs that NVML lists stay initialised while nobody uses them (persistence mode).
+    GPUS_PERSISTENT: bool = "gpus_persistent" from "derive";
+    /// How many pairs of GPUs are to reach each other's memory, by gpu_pair.barred.
+    PEER_PAIRS: u64 = "peer_pairs" from "derive";
+    /// Whether one of them does at least, as NVML says.
+    PEER_PAIR_WORKS: bool = "peer_pair_works" from "derive";
+    /// What may keep them all from it: what NVML says of the first, and what of the machine is known to do so.
+    PEER_OBSTACLE: Arc<str> = "peer_obstacle" from "derive";
+    /// How many GPUs are registered with an NVLink fabric.
+    FABRIC_GPUS: u64 = "fabric_gpus" from "derive";
+    /// Whether all GPUs that are registered with an NVLink fabric are in one clique of one fabric.
+    FABRIC_AGREES: bool = "fabric_agrees" from "derive";
+    /// The cliques of the GPUs, where they differ: which GPU is in which; "none" where they are in one.
+    FABRIC_CLIQUES: Arc<str> = "fabric_cliques" from "derive";
+    /// Whether the NVLink fabric joins GPUs of several nodes: it has a UUID.
+    FABRIC_OF_NODES: bool = "fabric_of_nodes" from "derive";
+    /// The version of the fabric manager that is installed; "none" where it is not. Source: `nv-fabricmanager --version`.
+    FABRIC_MANAGER: Arc<str> = "fabric_manager" from "driver";
+    /// Whether the driver was told to leave NVLinks alone. Source: /proc/driver/nvidia/params, NvLinkDisable.
+    NVLINK_DISABLED: bool = "nvlink_disabled" from "driver";
+    /// What the driver was told by registry keys; "none" where nothing. Source: /proc/driver/nvidia/params, RegistryDwords.
+    DRIVER_REGISTRY: Arc<str> = "driver_registry" from "driver";
+    /// The GPUs that the driver was told to leave out; "none" where none. Source: /proc/driver/nvidia/params, ExcludedGpus, GpuBlacklist.
+    EXCLUDED_GPUS: Arc<str> = "excluded_gpus" from "driver";
+    /// How many channels of the IMEX service this process may use, by which programs export memory to other nodes.
+    /// Source: /dev/nvidia-caps-imex-channels.
+    IMEX_CHANNELS: u64 = "imex_channels" from "driver";
     /// What became of asking NVML, the library behind nvidia-smi. Source: nvmlInitWithFlags.
     NVML: Nvml = "nvml" from "nvml";
     /// What NVML said instead of working, in its own words; "none" where it works. Source: nvmlInitWithFlags.
@@ -531,4 +590,21 @@ subject! {
     NVML_UNANSWERED: u64 = "nvml_unanswered" from "nvml";
     /// Those questions, each with how it ended: "nvml_device(3): no reply within the budget".
     NVML_UNANSWERED_LIST: Arc<[Arc<str>]> = "nvml_unanswered_list" from "nvml";
+
+    /// What became of asking CUDA's driver API. Source: cuInit.
+    CUDA: Cuda = "cuda" from "cuda";
+    /// What CUDA's driver API said instead of working, as "CUDA_ERROR_SYSTEM_NOT_READY (802)"; "none" where it works. Source: cuInit.
+    CUDA_ERROR: Arc<str> = "cuda_error" from "cuda";
+    /// How long CUDA's driver API took to begin: without persistence the driver wakes each GPU first. Source: cuInit.
+    CUDA_INIT_TIME: Seconds = "cuda_init_time" from "cuda";
+    /// The version of CUDA that programs on this node get from their libcuda.so.1, as "12.8". Source: cuDriverGetVersion.
+    CUDA_DRIVER: Arc<str> = "cuda_driver" from "cuda";
+    /// How many GPUs CUDA shows to this process. Source: cuDeviceGetCount.
+    CUDA_DEVICES: u64 = "cuda_devices" from "cuda";
+    /// Whether CUDA_VISIBLE_DEVICES is set, which hides GPUs from this process. Source: its environment.
+    CUDA_MASKED: bool = "cuda_masked" from "cuda";
+    /// Whether CUDA can hand out the memory of each GPU that it shows as a DMA-BUF. Source: CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED.
+    CUDA_DMA_BUF: bool = "cuda_dma_buf" from "derive";
+    /// Whether copies with and between the GPUs were measured. Source: `rdma-doctor bench p2p`.
+    P2P_MEASURED: bool = "p2p_measured" from "p2p";
 }

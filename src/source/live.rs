@@ -5,6 +5,7 @@
 pub mod apart;
 pub mod command;
 mod confine;
+pub mod cuda;
 pub mod daemons;
 pub mod dcb;
 pub mod ethtool;
@@ -42,6 +43,7 @@ pub struct Live {
     job: Option<u32>,
     root: Option<files::Root>,
     nccl: Option<String>,
+    bench: bool,
 }
 
 impl Live {
@@ -54,6 +56,7 @@ impl Live {
             job,
             root: None,
             nccl: None,
+            bench: false,
         }
     }
 
@@ -65,7 +68,16 @@ impl Live {
             job: None,
             root: Some(files::Root::open(root)?),
             nccl: None,
+            bench: false,
         })
+    }
+
+    /// The machine, with leave to measure: a person asked for a benchmark.
+    pub fn benchmark(started_ns: u64) -> Self {
+        Live {
+            bench: true,
+            ..Live::machine(started_ns, None, None)
+        }
     }
 
     /// The same, with the NCCL library, or its version, that a person named.
@@ -117,6 +129,13 @@ impl Live {
             }
             Question::Call(call) if call.name.starts_with("ibv_") => verbs::ask(call),
             Question::Call(call) if call.name.starts_with("nvml_") => nvml::ask(call),
+            Question::Call(call) if call.name.starts_with("cuD") || &*call.name == "cuInit" => {
+                cuda::ask(call)
+            }
+            Question::Bench(call) if self.bench && &*call.name == "p2p" => cuda::copy(call),
+            Question::Bench(_) => Err(Refusal::NotAsked(
+                "it is measured by rdma-doctor bench only".into(),
+            )),
             Question::Call(call) if &*call.name == "running_commands" => daemons::running(call),
             Question::Call(call) if &*call.name == "cpu_dma_latency" => latency::wanted(),
             Question::Call(call) if &*call.name == "home_file" => home::file(call),

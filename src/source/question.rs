@@ -32,6 +32,8 @@ pub enum Question {
     Netlink(Call),
     /// A library function or an ioctl, with its arguments.
     Call(Call),
+    /// A measurement that disturbs, asked for by `rdma-doctor bench` only: `{"bench":"p2p","from":…,"to":…}`.
+    Bench(Call),
     /// A pause between two readings; the answer is the pause in seconds, or a refusal where no sample was asked for.
     Wait(Arc<str>),
 }
@@ -138,6 +140,11 @@ impl Question {
         Question::Netlink(Call::new(name, args))
     }
 
+    /// `{"bench": name, argument: value, …}`
+    pub fn bench<const N: usize>(name: &str, args: [(&str, Argument); N]) -> Self {
+        Question::Bench(Call::new(name, args))
+    }
+
     /// The path, where the question is about a file.
     pub fn path(&self) -> Option<&str> {
         match self {
@@ -166,6 +173,10 @@ impl fmt::Display for Question {
             Question::Run(argv) => write!(f, "`{}`", argv.join(" ")),
             Question::Netlink(call) => write!(f, "netlink {call}"),
             Question::Call(call) => write!(f, "{call}"),
+            Question::Bench(call) => match (call.text("from"), call.text("to")) {
+                (Some(from), Some(to)) => write!(f, "bench {}: {from} to {to}", call.name),
+                _ => write!(f, "bench {}", call.name),
+            },
             Question::Wait(what) => write!(f, "wait {what}"),
         }
     }
@@ -204,11 +215,11 @@ impl Serialize for Question {
             Question::Env(prefixes) => map.serialize_entry("env", prefixes)?,
             Question::Run(argv) => map.serialize_entry("run", argv)?,
             Question::Wait(what) => map.serialize_entry("wait", what)?,
-            Question::Netlink(call) | Question::Call(call) => {
-                let verb = if matches!(self, Question::Netlink(_)) {
-                    "netlink"
-                } else {
-                    "call"
+            Question::Netlink(call) | Question::Call(call) | Question::Bench(call) => {
+                let verb = match self {
+                    Question::Netlink(_) => "netlink",
+                    Question::Bench(_) => "bench",
+                    _ => "call",
                 };
                 map.serialize_entry(verb, &call.name)?;
                 for (name, value) in call.args.iter() {
@@ -253,6 +264,10 @@ impl<'de> Deserialize<'de> for Question {
                             name: map.next_value()?,
                             args: Arc::new([]),
                         }),
+                        "bench" => Question::Bench(Call {
+                            name: map.next_value()?,
+                            args: Arc::new([]),
+                        }),
                         name => {
                             if args.iter().any(|(k, _)| &**k == name) {
                                 return Err(de::Error::custom(format_args!(
@@ -275,6 +290,10 @@ impl<'de> Deserialize<'de> for Question {
                         ..call
                     })),
                     Some(Question::Netlink(call)) => Ok(Question::Netlink(Call {
+                        args: args.into(),
+                        ..call
+                    })),
+                    Some(Question::Bench(call)) => Ok(Question::Bench(Call {
                         args: args.into(),
                         ..call
                     })),
@@ -356,6 +375,10 @@ mod tests {
                 r#"{"netlink":"rdma/dev-get"}"#,
             ),
             (Question::Wait("sample".into()), r#"{"wait":"sample"}"#),
+            (
+                Question::bench("p2p", [("to", "b".into()), ("from", "a".into())]),
+                r#"{"bench":"p2p","from":"a","to":"b"}"#,
+            ),
         ] {
             assert_eq!(serde_json::to_string(&question).unwrap(), json);
             assert_eq!(serde_json::from_str::<Question>(json).unwrap(), question);

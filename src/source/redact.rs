@@ -123,6 +123,7 @@ impl Redactor {
             Question::Run(argv) => Question::Run(argv.iter().map(|word| self.free(word)).collect()),
             Question::Netlink(call) => Question::Netlink(self.call(call)),
             Question::Call(call) => Question::Call(self.call(call)),
+            Question::Bench(call) => Question::Bench(self.call(call)),
             Question::Env(_) | Question::Wait(_) => question,
         }
     }

@@ -375,7 +375,7 @@ impl<S: Source> Source for Watched<S> {
             // Library calls can crash the process: what was said before, and what is asked, is on its way first.
             let call = matches!(
                 question,
-                Question::Call(_) | Question::Netlink(_) | Question::Run(_)
+                Question::Call(_) | Question::Netlink(_) | Question::Run(_) | Question::Bench(_)
             );
             if call {
                 let line = Line::Pending {

@@ -103,11 +103,13 @@ pub(super) fn gpu_pairs(facts: &mut Facts, node: Id, gpus: &[Id]) {
         "each two GPUs",
     );
     facts.set_members(Subject::GpuPair, node, members);
-    let physical: Vec<(Id, Place)> = gpus
+    let mut physical: Vec<(Id, Place)> = gpus
         .iter()
         .filter(|gpu| facts.known(**gpu, gpu::VIRTUAL_FUNCTION) != Some(true))
         .map(|gpu| (*gpu, place_of_gpu(facts, *gpu)))
         .collect();
+    // Libraries find GPUs in another order than the bus, and a pair has one name.
+    physical.sort_by(|(a, _), (b, _)| facts.name(*a).cmp(facts.name(*b)));
     for (at, (first, here)) in physical.iter().enumerate() {
         for (second, there) in physical.iter().skip(at + 1) {
             let (a, b) = (facts.name(*first), facts.name(*second));
