@@ -25,19 +25,9 @@ fn main() -> ExitCode {
             Err(_) => Exit::Internal.into(),
         };
     }
-    if first.is_some_and(|first| first == "__probe") {
-        return match ProbeArgs::parse(args).map(|probe| record::probe(&probe)) {
-            Some(Ok(exit)) => exit.into(),
-            Some(Err(_)) => Exit::Internal.into(),
-            None => Exit::Usage.into(),
-        };
-    }
-    if std::env::args_os()
-        .nth(1)
-        .is_some_and(|first| first == "__measure")
-    {
-        let mut args = std::env::args().skip(2);
-        let (probe, started, questions) = (args.next(), args.next(), args.next());
+    if first.as_ref().is_some_and(|first| first == "__measure") {
+        let mut text = || args.next().and_then(|arg| arg.into_string().ok());
+        let (probe, started, questions) = (text(), text(), text());
         let started = started.and_then(|started| started.parse().ok());
         return match (probe, started, questions) {
             (Some(probe), Some(started), Some(questions)) => {
@@ -47,6 +37,13 @@ fn main() -> ExitCode {
                 }
             }
             _ => Exit::Usage.into(),
+        };
+    }
+    if first.is_some_and(|first| first == "__probe") {
+        return match ProbeArgs::parse(args).map(|probe| record::probe(&probe)) {
+            Some(Ok(exit)) => exit.into(),
+            Some(Err(_)) => Exit::Internal.into(),
+            None => Exit::Usage.into(),
         };
     }
     let cli = match Cli::try_parse() {

@@ -375,6 +375,22 @@ fn a_call_that_never_returns() {
     );
 }
 
+/// A driver that is stuck: NVML does not even begin.
+#[test]
+fn a_library_that_never_begins() {
+    let Some(stage) = stage("init-hangs.toml") else {
+        return;
+    };
+    let seen = stage.record();
+    assert!(seen.took < Duration::from_secs(15), "{:?}", seen.took);
+    assert_eq!(seen.of_node(node::NVML), Some(Nvml::Hangs));
+    assert_eq!(
+        seen.gap(GPUS[0], gpu::ECC).to_string(),
+        "not asked: no reply within the budget"
+    );
+    assert!(seen.recording.is_complete());
+}
+
 #[test]
 fn a_call_that_aborts() {
     let Some(stage) = stage("aborts.toml") else {

@@ -278,8 +278,8 @@ fn host_copy(facts: &mut Facts, gpu: Id) {
     };
     facts.set(gpu, gpu::HOST_COPY_OF_PATH, of_path);
     let gain = match (rates, facts.get(gpu, gpu::HOST_COPY_BOTH)) {
-        (Fact::Known((_, high), _), Fact::Known(both, origin)) => {
-            Fact::Known(percent(both.0 as f64, high), origin)
+        (Fact::Known((low, _), _), Fact::Known(both, origin)) => {
+            Fact::Known(percent(both.0 as f64, low), origin)
         }
         (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
     };
@@ -394,7 +394,7 @@ mod tests {
         );
         assert_eq!(
             facts.known(gpu, gpu::HOST_COPY_BOTH_GAIN),
-            Some(Percent(159.1))
+            Some(Percent(162.8))
         );
         assert_eq!(
             facts.known(gpu, gpu::HOST_COPY_OF_PEERS),

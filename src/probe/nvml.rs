@@ -104,9 +104,9 @@ fn device_files(ask: &Ask<'_>) -> Fact<DeviceFiles> {
 }
 
 /// The process that was named with --as, 0 for none.
-fn job(ask: &Ask<'_>) -> Option<u64> {
+fn job(ask: &Ask<'_>) -> Fact<u64> {
     let named = ask.value(Question::call("job_process", []));
-    named.known().and_then(|pid| pid.as_u64())
+    named.and_then(|pid| pid.as_u64().ok_or_else(|| format!("process {pid}")))
 }
 
 /// What came of asking NVML whether it works.
@@ -266,7 +266,7 @@ struct Machine {
     pairs: Option<Result<Said, Gap>>,
     /// Questions without an answer.
     unanswered: Vec<Arc<str>>,
-    job: Option<u64>,
+    job: Fact<u64>,
     seen: Fact<bool>,
     files: Fact<DeviceFiles>,
     /// The GPUs that the driver shows.
@@ -369,7 +369,7 @@ impl Machine {
             match said {
                 Ok(said) => {
                     device::state(facts, *id, said, self.files.as_result());
-                    users::state(facts, *id, said, &self.seen, self.job);
+                    users::state(facts, *id, said, &self.seen, &self.job);
                 }
                 Err(gap) => leave_open(facts, *id, gap),
             }
@@ -404,10 +404,7 @@ impl Machine {
 
     /// What is known of the GPUs of the bus that NVML does not give.
     fn missing(&self, facts: &mut Facts, node: Id, bus: &[Id], listed: &[Id]) {
-        let mut open = match facts.members(Subject::Gpu, node) {
-            Ok(_) => None,
-            Err(gap) => Some(gap),
-        };
+        let mut open = facts.members(Subject::Gpu, node).err();
         let mut bound = Vec::new();
         for id in bus {
             match of_driver(facts, *id) {

@@ -162,7 +162,14 @@ impl<'r> Ways<'r> {
         match self.not_tried() {
             Some(gap) if told.is_empty() => Fact::Unknown(gap),
             _ if told.is_empty() => Fact::Known("none".into(), self.origin()),
-            _ => Fact::Known(told.join("; ").into(), self.origin()),
+            _ => {
+                let others = match told.len() - 1 {
+                    0 => String::new(),
+                    more => format!(", and {more} more"),
+                };
+                let first = told.first().map_or("", String::as_str);
+                Fact::Known(format!("{first}{others}").into(), self.origin())
+            }
         }
     }
 

@@ -147,11 +147,11 @@ impl Live {
                 nccl::ask(call, self.nccl.as_deref())
             }
             Question::Call(call) if call.name.starts_with("ibv_") => verbs::ask(call),
-            Question::Call(call) if call.name.starts_with("nvml_") => nvml::ask(call),
             Question::Call(call) if call.name.starts_with("cuD") || &*call.name == "cuInit" => {
                 cuda::ask(call)
             }
             Question::Bench(call) if self.bench && &*call.name == "p2p" => cuda::copy(call),
+            Question::Call(call) if call.name.starts_with("nvml_") => nvml::ask(call),
             Question::Call(call) if &*call.name == "running_commands" => daemons::running(call),
             Question::Call(call) if &*call.name == "cpu_dma_latency" => latency::wanted(),
             Question::Call(call) if &*call.name == "home_file" => home::file(call),

@@ -34,7 +34,6 @@
     reason = "a stand-in reads its description and fails loudly"
 )]
 
-#[expect(unreachable_pub, reason = "it is shared by stand-ins")]
 #[path = "machine.rs"]
 mod machine;
 

@@ -10,8 +10,10 @@ use super::reply::{Part, Said};
 use crate::fact::gpu_pair::{self, Level, P2p};
 use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, gpu, nvlink};
 
-/// What NVML calls a capability, and the fact of it in each direction.
-const CAPABILITIES: [(&str, Key<P2p>, Option<Key<P2p>>); 5] = [
+/// A capability as NVML calls it, and the fact of it in each direction.
+type Capability = (&'static str, Key<P2p>, Option<Key<P2p>>);
+
+const CAPABILITIES: [Capability; 5] = [
     ("read", gpu_pair::P2P_READ, Some(gpu_pair::P2P_READ_BACK)),
     ("write", gpu_pair::P2P_WRITE, Some(gpu_pair::P2P_WRITE_BACK)),
     ("atomics", gpu_pair::P2P_ATOMICS, None),
