@@ -81,7 +81,9 @@ pub fn read(message: &[u8]) -> Read<'_> {
     let rest = past_device(rest);
     if collnet {
         return match direction(rest) {
-            Some((receives, rest)) => network(rest, b"COLLNET/", Transport::CollNet, from, from, receives),
+            Some((receives, rest)) => {
+                network(rest, b"COLLNET/", Transport::CollNet, from, from, receives)
+            }
             None => Read::Torn,
         };
     }
@@ -109,9 +111,14 @@ pub fn read(message: &[u8]) -> Read<'_> {
         }
     } else if let Some(rest) = rest.strip_prefix(b"SHM") {
         let length = b"/direct/CE".len().min(rest.len());
-        let kind = memchr::memchr(b' ', rest.get(..length).unwrap_or(&[])).unwrap_or(rest.len().min(16));
+        let kind =
+            memchr::memchr(b' ', rest.get(..length).unwrap_or(&[])).unwrap_or(rest.len().min(16));
         let (kind, rest) = rest.split_at(kind);
-        (Transport::Shm, kind.strip_prefix(b"/").unwrap_or(kind), rest)
+        (
+            Transport::Shm,
+            kind.strip_prefix(b"/").unwrap_or(kind),
+            rest,
+        )
     } else if let Some(rest) = rest.strip_prefix(b"direct shared memory") {
         (Transport::Shm, &b"direct"[..], rest)
     } else {
@@ -125,12 +132,29 @@ pub fn read(message: &[u8]) -> Read<'_> {
     };
     let rest = past(rest, &[b"/read", b"/CE"]);
     match tail(rest) {
-        Some(comm) => Read::Channel(Channel { from, to, receives: false, transport, kind, adapter: 0, pxn: false, gdr: false, comm }),
+        Some(comm) => Read::Channel(Channel {
+            from,
+            to,
+            receives: false,
+            transport,
+            kind,
+            adapter: 0,
+            pxn: false,
+            gdr: false,
+            comm,
+        }),
         None => Read::Torn,
     }
 }
 
-const KINDS: [&[u8]; 6] = [b"IPC", b"direct pointer", b"CUMEM", b"MNNVL", b"common device", b"indirect"];
+const KINDS: [&[u8]; 6] = [
+    b"IPC",
+    b"direct pointer",
+    b"CUMEM",
+    b"MNNVL",
+    b"common device",
+    b"indirect",
+];
 
 /// ` [send] via …`
 fn direction(rest: &[u8]) -> Option<(bool, &[u8])> {
@@ -142,7 +166,14 @@ fn direction(rest: &[u8]) -> Option<(bool, &[u8])> {
 }
 
 /// `NET/AWS Libfabric/3(6)/GDRDMA(PCI)/Shared comm 0x… nRanks 16`
-fn network<'m>(rest: &'m [u8], mark: &[u8], transport: Transport, from: u64, to: u64, receives: bool) -> Read<'m> {
+fn network<'m>(
+    rest: &'m [u8],
+    mark: &[u8],
+    transport: Transport,
+    from: u64,
+    to: u64,
+    receives: bool,
+) -> Read<'m> {
     let Some(rest) = rest.strip_prefix(mark) else {
         return Read::Torn;
     };
@@ -166,7 +197,17 @@ fn network<'m>(rest: &'m [u8], mark: &[u8], transport: Transport, from: u64, to:
     };
     let rest = past(rest, &[b"(PCI)", b"(C2C)", b"/Shared"]);
     match tail(rest) {
-        Some(comm) => Read::Channel(Channel { from, to, receives, transport, kind, adapter, pxn, gdr, comm }),
+        Some(comm) => Read::Channel(Channel {
+            from,
+            to,
+            receives,
+            transport,
+            kind,
+            adapter,
+            pxn,
+            gdr,
+            comm,
+        }),
         // A torn `/GDRD` must not pass for a channel without GPUDirect RDMA.
         None => Read::Torn,
     }
@@ -175,10 +216,12 @@ fn network<'m>(rest: &'m [u8], mark: &[u8], transport: Transport, from: u64, to:
 /// `[3]`, `[1b000]` behind a rank.
 fn past_device(rest: &[u8]) -> &[u8] {
     match rest.strip_prefix(b"[") {
-        Some(inner) => match memchr::memchr(b']', inner.get(..inner.len().min(20)).unwrap_or(&[])) {
-            Some(end) => inner.get(end + 1..).unwrap_or(&[]),
-            None => rest,
-        },
+        Some(inner) => {
+            match memchr::memchr(b']', inner.get(..inner.len().min(20)).unwrap_or(&[])) {
+                Some(end) => inner.get(end + 1..).unwrap_or(&[]),
+                None => rest,
+            }
+        }
         None => rest,
     }
 }
@@ -201,6 +244,10 @@ fn tail(rest: &[u8]) -> Option<u64> {
     }
     let (comm, rest) = hexadecimal(rest.strip_prefix(b"comm ")?)?;
     let rest = rest.trim_ascii_start();
-    let whole = rest.is_empty() || rest.strip_prefix(b"nRanks ").and_then(number).is_some_and(|(_, rest)| rest.is_empty());
+    let whole = rest.is_empty()
+        || rest
+            .strip_prefix(b"nRanks ")
+            .and_then(number)
+            .is_some_and(|(_, rest)| rest.is_empty());
     whole.then_some(comm)
 }

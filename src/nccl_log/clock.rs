@@ -82,13 +82,30 @@ fn around(text: &[u8], colon: usize) -> Option<(Time, usize, usize)> {
     {
         let days = days(i64::from(century * 100 + years), month, day);
         let seconds = days as f64 * 86400.0 + of_day;
-        return Some((Time { seconds, year: true, zone }, date, end));
+        return Some((
+            Time {
+                seconds,
+                year: true,
+                zone,
+            },
+            date,
+            end,
+        ));
     }
     // glog: `E0514 21:53:28.123456`, and PyTorch's `E514 21:53:28.123456789`.
     let before = text.get(..hours_at)?.trim_ascii_end();
-    let digits = before.iter().rev().take_while(|b| b.is_ascii_digit()).count();
+    let digits = before
+        .iter()
+        .rev()
+        .take_while(|b| b.is_ascii_digit())
+        .count();
     let date = before.len() - digits;
-    if !(3..=4).contains(&digits) || !matches!(before.get(date.checked_sub(1)?), Some(b'I' | b'W' | b'E' | b'F' | b'V')) {
+    if !(3..=4).contains(&digits)
+        || !matches!(
+            before.get(date.checked_sub(1)?),
+            Some(b'I' | b'W' | b'E' | b'F' | b'V')
+        )
+    {
         return None;
     }
     let day = two(before.len() - 2)?;
@@ -101,7 +118,15 @@ fn around(text: &[u8], colon: usize) -> Option<(Time, usize, usize)> {
     }
     // Of a leap year, so that no day of another is out of its order.
     let seconds = (days(2000, month, day) - days(2000, 1, 1)) as f64 * 86400.0 + of_day;
-    Some((Time { seconds, year: false, zone: false }, date - 1, end))
+    Some((
+        Time {
+            seconds,
+            year: false,
+            zone: false,
+        },
+        date - 1,
+        end,
+    ))
 }
 
 /// Days since 1970 of a date of the Gregorian calendar.
@@ -110,6 +135,7 @@ fn days(year: i64, month: u32, day: u32) -> i64 {
     let era = year.div_euclid(400);
     let of_era = year.rem_euclid(400);
     let month = i64::from(month);
-    let of_year = (153 * (if month > 2 { month - 3 } else { month + 9 }) + 2) / 5 + i64::from(day) - 1;
+    let of_year =
+        (153 * (if month > 2 { month - 3 } else { month + 9 }) + 2) / 5 + i64::from(day) - 1;
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }

@@ -17,10 +17,12 @@ const fn row(class: &'static str, needles: &'static [&'static str]) -> Rule {
 
 impl Rule {
     fn fits(&self, message: &[u8]) -> bool {
-        self.needles.iter().all(|needle| match needle.strip_prefix('^') {
-            Some(start) => message.starts_with(start.as_bytes()),
-            None => contains(message, needle),
-        })
+        self.needles
+            .iter()
+            .all(|needle| match needle.strip_prefix('^') {
+                Some(start) => message.starts_with(start.as_bytes()),
+                None => contains(message, needle),
+            })
     }
 }
 
@@ -69,30 +71,62 @@ const BOTH: &[Rule] = &[
     row("verbs-missing", &["Failed to open libibverbs"]),
     row("provider-missing", &["Failed to open libmlx5"]),
     row("provider-missing", &["Failed to open mlx5dv symbols"]),
-    row("bootstrap-no-interface", &["Bootstrap : no socket interface found"]),
-    row("bootstrap-no-interface", &["Bootstrap: no socket interface found"]),
-    row("subnet-no-interface", &["No interface found in the same subnet"]),
+    row(
+        "bootstrap-no-interface",
+        &["Bootstrap : no socket interface found"],
+    ),
+    row(
+        "bootstrap-no-interface",
+        &["Bootstrap: no socket interface found"],
+    ),
+    row(
+        "subnet-no-interface",
+        &["No interface found in the same subnet"],
+    ),
     row("ofi-failed", &["NET/OFI", "No eligible providers"]),
     row("ofi-failed", &["NET/OFI", "Only EFA provider is supported"]),
     row("ofi-failed", &["NET/OFI", "initialization failed"]),
     row("ofi-failed", &["NET/OFI", "Failed to initialize"]),
-    row("ofi-failed", &["NET/OFI", "Request", "completed with error"]),
+    row(
+        "ofi-failed",
+        &["NET/OFI", "Request", "completed with error"],
+    ),
     row("ofi-failed", &["NET/OFI", "Couldn't"]),
     row("ofi-failed", &["NET/OFI", "Unable to"]),
     row("ofi-failed", &["NET/OFI", "RC: -"]),
     row("network-missing", &["Failed to initialize any NET plugin"]),
     row("network-missing", &["Error: network", "not found"]),
     row("plugin-init", &["Failed to initialize NET plugin"]),
-    row("plugin-load", &["NET/Plugin", "load", "returned", "cannot open shared object file: No such file"]),
+    row(
+        "plugin-load",
+        &[
+            "NET/Plugin",
+            "load",
+            "returned",
+            "cannot open shared object file: No such file",
+        ],
+    ),
     row("plugin-load", &["NET/Plugin", "oad returned 0"]),
     row("plugin-load", &["NET/Plugin", "oad", "returned"]),
-    row("plugin-load", &["External network plugin", "is unsupported"]),
+    row(
+        "plugin-load",
+        &["External network plugin", "is unsupported"],
+    ),
     row("plugin-missing", &["NET/Plugin", "No plugin found"]),
     row("plugin-missing", &["NET/Plugin", "Could not find"]),
-    row("plugin-missing", &["NET/Plugin", "Failed to find ncclNetPlugin"]),
-    row("plugin-missing", &["NET/Plugin", "Failed to find ncclCollNetPlugin"]),
+    row(
+        "plugin-missing",
+        &["NET/Plugin", "Failed to find ncclNetPlugin"],
+    ),
+    row(
+        "plugin-missing",
+        &["NET/Plugin", "Failed to find ncclCollNetPlugin"],
+    ),
     row("plugin-missing", &["NET/Plugin: Failed to find  symbol"]),
-    row("plugin-missing", &["NET/Plugin", "cannot open shared object file"]),
+    row(
+        "plugin-missing",
+        &["NET/Plugin", "cannot open shared object file"],
+    ),
     row("plugin-failed", &["NET/FasTrak", "rror"]),
     row("plugin-failed", &["NET/FasTrak", "ailed"]),
     row("plugin-failed", &["NET/GPUDirectTCPX", "rror"]),
@@ -102,22 +136,46 @@ const BOTH: &[Rule] = &[
     row("gdr-too-far", &["GPU Direct RDMA Disabled for GPU"]),
     row("gdr-missing", &["Peermem is not supported"]),
     row("link-layer-mixed", &["incompatible devices"]),
-    row("link-layer-mixed", &["device is incompatible with the local"]),
+    row(
+        "link-layer-mixed",
+        &["device is incompatible with the local"],
+    ),
     row("link-layer-mixed", &["different link_layer"]),
-    row("rail-mismatch", &["mismatched physical devices between local"]),
-    row("rail-mismatch", &["Local mergedDev", "different number of devices"]),
-    row("adapter-count-mismatch", &["Detected mixed local", "device counts across ranks"]),
-    row("completion-handled", &["Got completion with error (devIndex="]),
+    row(
+        "rail-mismatch",
+        &["mismatched physical devices between local"],
+    ),
+    row(
+        "rail-mismatch",
+        &["Local mergedDev", "different number of devices"],
+    ),
+    row(
+        "adapter-count-mismatch",
+        &["Detected mixed local", "device counts across ranks"],
+    ),
+    row(
+        "completion-handled",
+        &["Got completion with error (devIndex="],
+    ),
     row("completion-handled", &["NET/IB: ", "Got CQE with error"]),
-    row("completion-handled", &["Work completion error on recovery CQ"]),
+    row(
+        "completion-handled",
+        &["Work completion error on recovery CQ"],
+    ),
     row("completion", &["Got completion", "with status="]),
     row("completion", &["Got completion", "with error"]),
     row("completion-hint", &["^HINT: "]),
     row("adapter-failed", &["NET/IB: ", "permanently failed"]),
     row("adapter-failed", &["NET/IB: ", "marked as failed"]),
-    row("adapter-failed", &["NET/IB: ", "Fatal error. Detected", "failed devices"]),
+    row(
+        "adapter-failed",
+        &["NET/IB: ", "Fatal error. Detected", "failed devices"],
+    ),
     row("adapter-failed", &["NET/IB: ", "The error is fatal"]),
-    row("adapter-recovered", &["NET/IB: ", "Port recovery succeeded"]),
+    row(
+        "adapter-recovered",
+        &["NET/IB: ", "Port recovery succeeded"],
+    ),
     row("adapter-recovered", &["NET/IB: ", "has been recovered"]),
     row("async-fatal", &["async fatal event"]),
     row("async", &["async event"]),
@@ -125,7 +183,10 @@ const BOTH: &[Rule] = &[
     row("async", &["NET/IB : ", "speed change detected"]),
     row("gid-changed", &["GID table changed"]),
     row("gid-version-unread", &["ncclIbRoceGetVersionNum"]),
-    row("connect-retry", &["Call to ibv_modify_qp failed", "retrying"]),
+    row(
+        "connect-retry",
+        &["Call to ibv_modify_qp failed", "retrying"],
+    ),
     row("verbs-call", &["Call to ibv_", "failed"]),
     row("verbs-call", &["Call to mlx5dv_", "failed"]),
     row("verbs-call", &["Call to ibv_poll_cq() returned"]),
@@ -161,7 +222,10 @@ const BOTH: &[Rule] = &[
     row("socket-failed", &["NET/Socket : socket progress error"]),
     row("socket-failed", &["Accept failed"]),
     row("socket-failed", &["TryAccept"]),
-    row("cuda-too-old", &["Unable to create thread context due to old driver"]),
+    row(
+        "cuda-too-old",
+        &["Unable to create thread context due to old driver"],
+    ),
     row("cuda-too-old", &["which requires driver"]),
     row("nvls-failed", &["Failed to bind NVLink SHARP"]),
     row("p2p-nvlink-disabled", &["P2P is disabled between NVLINK"]),
@@ -171,17 +235,26 @@ const BOTH: &[Rule] = &[
     row("p2p-disabled", &["P2P not supported between GPU"]),
     row("p2p-mapping", &["Legacy IPC not supported"]),
     row("cuda", &["Cuda failure"]),
-    row("shared-memory", &["falling back to a /dev/shm/ based implementation"]),
+    row(
+        "shared-memory",
+        &["falling back to a /dev/shm/ based implementation"],
+    ),
     row("shared-memory", &["allocate: Failed to extend"]),
     row("shared-memory", &["mkstemp: Failed to create"]),
     row("shared-memory", &["unlink shared memory"]),
     row("topology-unread", &["Topology detection", "could not read"]),
     row("topology-unread", &["Could not find real path of"]),
     row("adapter-not-pci", &["is not a PCI device"]),
-    row("pci-speed-unknown", &["KV Convert to int : could not find value of"]),
+    row(
+        "pci-speed-unknown",
+        &["KV Convert to int : could not find value of"],
+    ),
     row("interface-speed-unknown", &["Could not get speed"]),
     row("topology-invalid", &["Could not open XML"]),
-    row("topology-invalid", &["HINT: In many cases this issue indicates missing or faulty"]),
+    row(
+        "topology-invalid",
+        &["HINT: In many cases this issue indicates missing or faulty"],
+    ),
     row("graph-failed", &["Could not find a path for pattern"]),
     row("env-invalid", &["Invalid value ", ", using default"]),
     row("duplicate-gpu", &["sharing GPU with bus"]),
@@ -203,13 +276,22 @@ const WARNINGS: &[Rule] = &[
     row("oob-no-device", &["NCCL_OOB_NET_IFNAME"]),
     row("link-layer-mixed", &["Trying to merge multiple devices"]),
     row("adapter-failed", &["NET/IB: ", "Could not find a"]),
-    row("adapter-failed", &["NET/IB: ", "Maximum number of probing attempts"]),
+    row(
+        "adapter-failed",
+        &["NET/IB: ", "Maximum number of probing attempts"],
+    ),
     row("collective-mismatch", &["collective mismatch"]),
     row("collective-mismatch", &["Mismatched collective"]),
     row("collective-mismatch", &["essage truncated"]),
     row("collective-mismatch", &["posted incorrect receive info"]),
-    row("collective-mismatch", &["symmetric registration check failed"]),
-    row("name-resolution", &["error encountered when getting address info"]),
+    row(
+        "collective-mismatch",
+        &["symmetric registration check failed"],
+    ),
+    row(
+        "name-resolution",
+        &["error encountered when getting address info"],
+    ),
     row("proxy-failed", &["Failed to execute operation"]),
     row("proxy-failed", &["Error encountered progressing operation"]),
     row("proxy-failed", &["Proxy Call to rank"]),
@@ -220,8 +302,14 @@ const WARNINGS: &[Rule] = &[
     row("rank-count-mismatch", &["Bootstrap Root"]),
     row("version-mismatch", &["Mismatched NCCL version"]),
     row("version-mismatch", &["NCCL version mismatch"]),
-    row("version-mismatch", &["This application was compiled with NCCL version"]),
-    row("version-mismatch", &["compiled with too old version of NCCL"]),
+    row(
+        "version-mismatch",
+        &["This application was compiled with NCCL version"],
+    ),
+    row(
+        "version-mismatch",
+        &["compiled with too old version of NCCL"],
+    ),
     row("shared-memory", &["shared memory"]),
     row("shared-memory", &["posix_fallocate"]),
     row("shared-memory", &["failed to extend /dev/shm"]),
@@ -263,7 +351,10 @@ const WARNINGS: &[Rule] = &[
     row("no-algorithm", &["No algorithm/protocol available"]),
     row("no-algorithm", &["no symmetric kernel available"]),
     row("env-invalid", &["Unrecognized", "token"]),
-    row("env-invalid", &["^All entries except the first must have a prefix"]),
+    row(
+        "env-invalid",
+        &["^All entries except the first must have a prefix"],
+    ),
     row("env-invalid", &["^Invalid NCCL_"]),
     row("env-invalid", &["^NCCL_", "ignor"]),
     row("env-invalid", &["^NCCL_"]),
@@ -387,18 +478,27 @@ const WARNINGS: &[Rule] = &[
 
 /// Lines of PyTorch, Python and launchers.
 const FRAMEWORK: &[Rule] = &[
-    row("torch-timeout", &["Watchdog caught collective operation timeout"]),
+    row(
+        "torch-timeout",
+        &["Watchdog caught collective operation timeout"],
+    ),
     row("torch-timeout", &["Caught collective operation timeout"]),
     row("torch-timeout", &["Timed out waiting", "in monitored"]),
     row("torch-heartbeat", &["heartbeat", "stuck"]),
     row("torch-heartbeat", &["Heartbeat monitor timed out"]),
     row("torch-heartbeat", &["HeartbeatMonitor", "timed out"]),
     row("torch-heartbeat", &["watchdog got stuck"]),
-    row("torch-teardown", &["Some NCCL operations have failed or timed out"]),
+    row(
+        "torch-teardown",
+        &["Some NCCL operations have failed or timed out"],
+    ),
     row("torch-teardown", &["avoid data inconsistency"]),
     row("torch-teardown", &["terminated with exception"]),
     row("torch-teardown", &["Received a dump signal"]),
-    row("torch-teardown", &["Collective timeout was detected on rank"]),
+    row(
+        "torch-teardown",
+        &["Collective timeout was detected on rank"],
+    ),
     row("torch-teardown", &["NCCL communicator was aborted"]),
     row("torch-teardown", &["Aborting all"]),
     row("torch-nccl", &["NCCL error in"]),

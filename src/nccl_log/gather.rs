@@ -164,21 +164,38 @@ impl Gather {
         }
     }
 
-    fn message(&mut self, number: u64, level: Level, writer: Option<Writer<'_>>, message: &[u8], text: &[u8]) {
+    fn message(
+        &mut self,
+        number: u64,
+        level: Level,
+        writer: Option<Writer<'_>>,
+        message: &[u8],
+        text: &[u8],
+    ) {
         let process = writer.and_then(|writer| self.process(number, level, writer));
         match level {
             Level::Other => self.count(Sort::Trace),
-            Level::Version => self.keep(number, Sort::Init, Of::Host, writer, process, message, text),
-            Level::Warn => self.perhaps_event(number, Kind::Warning, writer, process, message, text),
+            Level::Version => {
+                self.keep(number, Sort::Init, Of::Host, writer, process, message, text)
+            }
+            Level::Warn => {
+                self.perhaps_event(number, Kind::Warning, writer, process, message, text)
+            }
             Level::Info => match message::fate(message) {
                 Fate::Count(sort) => self.count(sort),
-                Fate::Keep(sort, of, same) => self.keep(number, sort, of, writer, process, same, text),
+                Fate::Keep(sort, of, same) => {
+                    self.keep(number, sort, of, writer, process, same, text)
+                }
                 Fate::Channel => match channel::read(message) {
-                    channel::Read::Channel(channel) => self.channel(number, writer, process, &channel, text),
+                    channel::Read::Channel(channel) => {
+                        self.channel(number, writer, process, &channel, text)
+                    }
                     channel::Read::Other => self.count(Sort::Init),
                     channel::Read::Torn => self.count(Sort::Torn),
                 },
-                Fate::Unlisted => self.perhaps_event(number, Kind::Info, writer, process, message, text),
+                Fate::Unlisted => {
+                    self.perhaps_event(number, Kind::Info, writer, process, message, text)
+                }
             },
         }
     }
@@ -235,7 +252,10 @@ impl Gather {
         Some(number)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one call for each line, with all that is known of it")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one call for each line, with all that is known of it"
+    )]
     fn keep(
         &mut self,
         number: u64,
@@ -257,7 +277,14 @@ impl Gather {
         }
     }
 
-    fn event(&mut self, number: u64, row: u16, writer: Option<Writer<'_>>, message: &[u8], text: &[u8]) {
+    fn event(
+        &mut self,
+        number: u64,
+        row: u16,
+        writer: Option<Writer<'_>>,
+        message: &[u8],
+        text: &[u8],
+    ) {
         self.event_of(number, row, writer, None, message, text);
     }
 
@@ -270,7 +297,14 @@ impl Gather {
         message: &[u8],
         text: &[u8],
     ) {
-        self.keep_event(number, event_table::class(usize::from(row)), writer, process, message, text);
+        self.keep_event(
+            number,
+            event_table::class(usize::from(row)),
+            writer,
+            process,
+            message,
+            text,
+        );
     }
 
     fn keep_event(
@@ -305,7 +339,8 @@ impl Gather {
         text: &[u8],
     ) {
         self.count(Sort::Channel);
-        let flags = u8::from(channel.receives) | u8::from(channel.gdr) << 1 | u8::from(channel.pxn) << 2;
+        let flags =
+            u8::from(channel.receives) | u8::from(channel.gdr) << 1 | u8::from(channel.pxn) << 2;
         let identity = hash(&(
             (Sort::Channel as u8, channel.transport as u8, flags, process),
             (channel.from, channel.to, channel.adapter, channel.comm),
@@ -342,7 +377,8 @@ impl Gather {
             self.again(row, number, process);
             return true;
         }
-        let room = self.rows.len() < self.limits.lines && self.kept_bytes + text.len() <= self.limits.bytes;
+        let room = self.rows.len() < self.limits.lines
+            && self.kept_bytes + text.len() <= self.limits.bytes;
         if let (true, Ok(row)) = (room, u32::try_from(self.rows.len())) {
             self.kept_bytes += text.len();
             self.by_identity.insert(identity, row);
@@ -373,7 +409,9 @@ impl Gather {
     fn digest(self, broken_off: Option<String>) -> Digest {
         let by_sort = |counts: &[u64]| {
             let counted = Sort::ALL.iter().zip(counts).filter(|(_, n)| **n > 0);
-            counted.map(|(sort, n)| (sort.word().to_owned(), *n)).collect()
+            counted
+                .map(|(sort, n)| (sort.word().to_owned(), *n))
+                .collect()
         };
         let kept = self.rows.into_iter().map(|row| Kept {
             line: row.line,
@@ -382,7 +420,10 @@ impl Gather {
             processes: row.writers.len().max(1) as u64,
             text: String::from_utf8_lossy(&row.text).into_owned(),
         });
-        let crowd = self.crowd.into_iter().map(|(crowd, count)| Crowd { count, ..crowd });
+        let crowd = self
+            .crowd
+            .into_iter()
+            .map(|(crowd, count)| Crowd { count, ..crowd });
         Digest {
             bytes: self.bytes,
             lines: self.lines,

@@ -102,11 +102,19 @@ pub fn fate(message: &[u8]) -> Fate<'_> {
         Some(b'R') if starts("RCCL version") => keep(Sort::Init),
         Some(b'c') if starts("comm 0x") => own,
         Some(b'c') if starts("cudaDriverVersion") => keep(Sort::Init),
-        Some(b'n' | b'[') if contains(message, " comm 0x") && contains(message, " rank ") && contains(message, "- ") => {
+        Some(b'n' | b'[')
+            if contains(message, " comm 0x")
+                && contains(message, " rank ")
+                && contains(message, "- ") =>
+        {
             own
         }
         Some(b'N') => capital_n(message),
-        Some(b'U') if starts("Using network") || starts("Using internal Network") || starts("Using external Network") => {
+        Some(b'U')
+            if starts("Using network")
+                || starts("Using internal Network")
+                || starts("Using external Network") =>
+        {
             keep(Sort::Init)
         }
         Some(b'B') if starts("Bootstrap : Using") || starts("Bootstrap: Using") => keep(Sort::Init),
@@ -141,17 +149,33 @@ fn capital_n(message: &[u8]) -> Fate<'_> {
         };
     }
     if starts("NET/") {
-        let known = ["NET/IB : Using", "NET/IB : Made virtual", "NET/IB: [", "NET/Socket : Using", "NET/FastSocket : Using"];
+        let known = [
+            "NET/IB : Using",
+            "NET/IB : Made virtual",
+            "NET/IB: [",
+            "NET/Socket : Using",
+            "NET/FastSocket : Using",
+        ];
         if let Some(at) = known.iter().position(|known| starts(known)) {
-            return keep(if matches!(at, 1 | 2) { Sort::Net } else { Sort::Init });
+            return keep(if matches!(at, 1 | 2) {
+                Sort::Net
+            } else {
+                Sort::Init
+            });
         }
         if contains(message, " : GPU Direct RDMA Enabled for HCA") {
             return keep(Sort::Net);
         }
-        if starts("NET/Socket: Using") || starts("NET/Plugin: Loaded") || starts("NET/Plugin: Plugin name") {
+        if starts("NET/Socket: Using")
+            || starts("NET/Plugin: Loaded")
+            || starts("NET/Plugin: Plugin name")
+        {
             return keep(Sort::Init);
         }
-        if starts("NET/OFI Selected") || starts("NET/OFI Using aws") || starts("NET/OFI Initializing") {
+        if starts("NET/OFI Selected")
+            || starts("NET/OFI Using aws")
+            || starts("NET/OFI Initializing")
+        {
             return keep(Sort::Init);
         }
         if starts("NET/IB: Dev ") || starts("NET/IB: IbDev ") {
@@ -159,7 +183,8 @@ fn capital_n(message: &[u8]) -> Fate<'_> {
         }
         return Fate::Unlisted;
     }
-    if starts("NVLS multicast support") || starts("NCCL version") || starts("NET : Using interface") {
+    if starts("NVLS multicast support") || starts("NCCL version") || starts("NET : Using interface")
+    {
         return keep(Sort::Init);
     }
     if starts("NVLS ") {
@@ -193,7 +218,9 @@ fn letters(message: &[u8]) -> Fate<'_> {
             return tuning(choice);
         }
     }
-    let places: [&[u8]; 8] = [b"GPU", b"CPU", b"NET", b"PCI", b"NVS", b"NIC", b"GIN", b"DEV"];
+    let places: [&[u8]; 8] = [
+        b"GPU", b"CPU", b"NET", b"PCI", b"NVS", b"NIC", b"GIN", b"DEV",
+    ];
     if rest.starts_with(b"/") && places.contains(&name) {
         return Fate::Count(Sort::Graph);
     }
@@ -237,44 +264,234 @@ const KNOWN: &[(Sort, &[&str])] = &[
     (
         Sort::Init,
         &[
-            "Trees", "threadThresholds", "Launch mode", "P2P Chunksize", "PXN Disabled", "Check P2P Type", "MNNVL ", "CC ",
-            "Using non-device net plugin", "Using tuner plugin", "Using NCCL_NET_DEVICE", "Using ", "TUNER/Plugin", "PROFILER/Plugin",
-            "ENV/Plugin", "NET/Plugin", "GIN/Plugin", "RMA/Plugin", "Tuner", "Opened tuner", "Closing tuner", "rank ", "Rank ", "nranks ",
-            "ncclComm", "bootstrapSplit", "Local Net device", "Local CollNet device", "GDRCOPY enabled", "Symmetric ", "Init CE",
-            "Min Comp Cap", "Threads per block", "Loaded NVML", "Assuming NVLink", "Limiting to", "Duplicating rings", "Plugin name set",
-            "Unloading plugin", "Disabling external plugins", "Disabling ", "NCCL did not shutdown", "proxy listening", "Destroyed comm",
-            "Stack size limit", "Profiler ", "NCCL git version", "RCCL git version", "Collnet Chains", "Cross-clique", "LSA extended", "Max P2P Peers", "Tuning P2P",
-            "Detected ", "devCommCreate", "Compute Capability", "Data Direct", "NET/IB: Data Direct", "Binding ", "Peer ", "Imported ",
-            "Set Access", "CUMEM ", "MMAP ", "Register ", "dlsym", "dlvsym", "Multiple ranks", "Skipping ", "Capping", "Assigned ", "Initialized ",
-            "Successfully", "timings", "ncclMaxSharedMem", "Count not open", "External ", "Failed to initialize any GIN", "Intrusive map",
-            "NVLS", "NET_IB: no support", "cuMem ", "ncclOs", "ginForce", "WSAStartup", "Buffer ", "Unable to use GIN", "() failed", "UDS",
-            "hipDriverVersion", "HIP version", "ROCm version", "Hostname", "Librccl path", "RCCL ", "comm ", "Kernels ", "Using PXN", "Enable",
-            "Communicator has", "initialized", "MSCCL", "CommRevoke", "Cleanup buffer", "Loading ", "NCCL_", "NET : ", "Net : ", "NET/Socket : ",
+            "Trees",
+            "threadThresholds",
+            "Launch mode",
+            "P2P Chunksize",
+            "PXN Disabled",
+            "Check P2P Type",
+            "MNNVL ",
+            "CC ",
+            "Using non-device net plugin",
+            "Using tuner plugin",
+            "Using NCCL_NET_DEVICE",
+            "Using ",
+            "TUNER/Plugin",
+            "PROFILER/Plugin",
+            "ENV/Plugin",
+            "NET/Plugin",
+            "GIN/Plugin",
+            "RMA/Plugin",
+            "Tuner",
+            "Opened tuner",
+            "Closing tuner",
+            "rank ",
+            "Rank ",
+            "nranks ",
+            "ncclComm",
+            "bootstrapSplit",
+            "Local Net device",
+            "Local CollNet device",
+            "GDRCOPY enabled",
+            "Symmetric ",
+            "Init CE",
+            "Min Comp Cap",
+            "Threads per block",
+            "Loaded NVML",
+            "Assuming NVLink",
+            "Limiting to",
+            "Duplicating rings",
+            "Plugin name set",
+            "Unloading plugin",
+            "Disabling external plugins",
+            "Disabling ",
+            "NCCL did not shutdown",
+            "proxy listening",
+            "Destroyed comm",
+            "Stack size limit",
+            "Profiler ",
+            "NCCL git version",
+            "RCCL git version",
+            "Collnet Chains",
+            "Cross-clique",
+            "LSA extended",
+            "Max P2P Peers",
+            "Tuning P2P",
+            "Detected ",
+            "devCommCreate",
+            "Compute Capability",
+            "Data Direct",
+            "NET/IB: Data Direct",
+            "Binding ",
+            "Peer ",
+            "Imported ",
+            "Set Access",
+            "CUMEM ",
+            "MMAP ",
+            "Register ",
+            "dlsym",
+            "dlvsym",
+            "Multiple ranks",
+            "Skipping ",
+            "Capping",
+            "Assigned ",
+            "Initialized ",
+            "Successfully",
+            "timings",
+            "ncclMaxSharedMem",
+            "Count not open",
+            "External ",
+            "Failed to initialize any GIN",
+            "Intrusive map",
+            "NVLS",
+            "NET_IB: no support",
+            "cuMem ",
+            "ncclOs",
+            "ginForce",
+            "WSAStartup",
+            "Buffer ",
+            "Unable to use GIN",
+            "() failed",
+            "UDS",
+            "hipDriverVersion",
+            "HIP version",
+            "ROCm version",
+            "Hostname",
+            "Librccl path",
+            "RCCL ",
+            "comm ",
+            "Kernels ",
+            "Using PXN",
+            "Enable",
+            "Communicator has",
+            "initialized",
+            "MSCCL",
+            "CommRevoke",
+            "Cleanup buffer",
+            "Loading ",
+            "NCCL_",
+            "NET : ",
+            "Net : ",
+            "NET/Socket : ",
         ],
     ),
     (
         Sort::Env,
-        &["Comm config", "ENV", "Parsed environment", "Enabled NCCL", "PARAM", "No valid CTA", "Unknown CTA", "CTAPolicy", "NCCL_", "Socket handshake",
-          "DEBUG file", "Unable to recognize", "failed to decode", "minCTAs", "maxCTAs", "nvlsCTAs", "splitShare", "collnetEnable", "Warning: ENV"],
+        &[
+            "Comm config",
+            "ENV",
+            "Parsed environment",
+            "Enabled NCCL",
+            "PARAM",
+            "No valid CTA",
+            "Unknown CTA",
+            "CTAPolicy",
+            "NCCL_",
+            "Socket handshake",
+            "DEBUG file",
+            "Unable to recognize",
+            "failed to decode",
+            "minCTAs",
+            "maxCTAs",
+            "nvlsCTAs",
+            "splitShare",
+            "collnetEnable",
+            "Warning: ENV",
+        ],
     ),
     (
         Sort::Net,
-        &["NET/IB", "NET/MLX5", "GPU ", "Found network interface", "GIN Proxy", "Subnet-aware", "TOPO/NET", "NET/OFI", "NET/FasTrak",
-          "NET/GPUDirectTCPX", "NET/FastSocket", "NET/gIB", "NET/Spectrum", "NET/spcx", "NET/UCX", "NET/SHARP", "SHARP", "Net: enabling", "NET/"],
+        &[
+            "NET/IB",
+            "NET/MLX5",
+            "GPU ",
+            "Found network interface",
+            "GIN Proxy",
+            "Subnet-aware",
+            "TOPO/NET",
+            "NET/OFI",
+            "NET/FasTrak",
+            "NET/GPUDirectTCPX",
+            "NET/FastSocket",
+            "NET/gIB",
+            "NET/Spectrum",
+            "NET/spcx",
+            "NET/UCX",
+            "NET/SHARP",
+            "SHARP",
+            "Net: enabling",
+            "NET/",
+        ],
     ),
     (
         Sort::Graph,
-        &["Tree ", "Search ", "Paths from", "Ignoring element", "XML Parse", "CPUs with mixed", "Widening", "Marking physical",
-          "ncclTopo", "Did not find child", "Found child", "Retrieving state", "latencyinter", "NVLink target", "No NVML",
-          "Could not find PCI device", "Could not get device class", "Unable to open", "Invalid ", "User asked", "Failed to read refresh"],
+        &[
+            "Tree ",
+            "Search ",
+            "Paths from",
+            "Ignoring element",
+            "XML Parse",
+            "CPUs with mixed",
+            "Widening",
+            "Marking physical",
+            "ncclTopo",
+            "Did not find child",
+            "Found child",
+            "Retrieving state",
+            "latencyinter",
+            "NVLink target",
+            "No NVML",
+            "Could not find PCI device",
+            "Could not get device class",
+            "Unable to open",
+            "Invalid ",
+            "User asked",
+            "Failed to read refresh",
+        ],
     ),
     (
         Sort::Other,
-        &["New proxy", "Connection to proxy", "Connected to proxy", "[Proxy", "[Service thread]", "ProxyCall", "Queing", "Queuing", "Received and initiated",
-          "proxy", "ncclPoll", "recvConnect", "sendConnect", "recvOpId", "resp.opId", "RAS ", "register ", "Proxy rank", "Mem ", "Created ",
-          "Inserted", "Last reference", "SHM legacy", "Unlinking", "SymCheck", "scheduleRma", "stream is being", "CUDA Graph", "Host enqueue",
-          "Socket progress: abort", "socketProgressOpt: abort", "Recv : got", "Send : got", "Number of segments", "Failed to multicast-bind", "[",
-          "ReduceScatter_", "ncclRma", "HINT"],
+        &[
+            "New proxy",
+            "Connection to proxy",
+            "Connected to proxy",
+            "[Proxy",
+            "[Service thread]",
+            "ProxyCall",
+            "Queing",
+            "Queuing",
+            "Received and initiated",
+            "proxy",
+            "ncclPoll",
+            "recvConnect",
+            "sendConnect",
+            "recvOpId",
+            "resp.opId",
+            "RAS ",
+            "register ",
+            "Proxy rank",
+            "Mem ",
+            "Created ",
+            "Inserted",
+            "Last reference",
+            "SHM legacy",
+            "Unlinking",
+            "SymCheck",
+            "scheduleRma",
+            "stream is being",
+            "CUDA Graph",
+            "Host enqueue",
+            "Socket progress: abort",
+            "socketProgressOpt: abort",
+            "Recv : got",
+            "Send : got",
+            "Number of segments",
+            "Failed to multicast-bind",
+            "[",
+            "ReduceScatter_",
+            "ncclRma",
+            "HINT",
+        ],
     ),
 ];
 
@@ -300,8 +517,12 @@ pub fn is_unwinding(message: &[u8]) -> bool {
     };
     let (file, line) = place.split_at(colon);
     line.len() > 1
-        && line.get(1..).is_some_and(|l| l.iter().all(u8::is_ascii_digit))
+        && line
+            .get(1..)
+            .is_some_and(|l| l.iter().all(u8::is_ascii_digit))
         && !file.contains(&b' ')
         && file.contains(&b'.')
-        && rest.get(4..).is_some_and(|rest| matches!(rest.first(), Some(b'0'..=b'9' | b'[' | b'-')))
+        && rest
+            .get(4..)
+            .is_some_and(|rest| matches!(rest.first(), Some(b'0'..=b'9' | b'[' | b'-')))
 }

@@ -159,9 +159,13 @@ fn is_source(token: &[u8]) -> bool {
     };
     let (file, line) = token.split_at(colon);
     let extension = memchr::memrchr(b'.', file).and_then(|dot| file.get(dot + 1..));
-    matches!(extension, Some(b"cc" | b"c" | b"cu" | b"h" | b"cpp" | b"hpp"))
-        && line.len() > 1
-        && line.get(1..).is_some_and(|l| l.iter().all(u8::is_ascii_digit))
+    matches!(
+        extension,
+        Some(b"cc" | b"c" | b"cu" | b"h" | b"cpp" | b"hpp")
+    ) && line.len() > 1
+        && line
+            .get(1..)
+            .is_some_and(|l| l.iter().all(u8::is_ascii_digit))
 }
 
 /// `host:pid:tid`, perhaps with a tag in front that ends in `:`, `>` or `]`: the host, the process, and the length of both.
@@ -169,14 +173,18 @@ fn process(token: &[u8]) -> Option<(&[u8], u64, usize)> {
     let tid = memchr::memrchr(b':', token)?;
     let head = token.get(..tid)?;
     let pid = memchr::memrchr(b':', head)?;
-    let digits = |bytes: &[u8]| (1..=10).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_digit);
+    let digits =
+        |bytes: &[u8]| (1..=10).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_digit);
     if !digits(token.get(tid + 1..)?) || !digits(head.get(pid + 1..)?) {
         return None;
     }
     let (process, _) = number(head.get(pid + 1..)?)?;
     let head = head.get(..pid)?;
     let is_host = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_');
-    let begin = head.iter().rposition(|b| !is_host(b)).map_or(0, |at| at + 1);
+    let begin = head
+        .iter()
+        .rposition(|b| !is_host(b))
+        .map_or(0, |at| at + 1);
     let host = head.get(begin..).filter(|host| !host.is_empty())?;
     Some((host, process, token.len() - begin))
 }

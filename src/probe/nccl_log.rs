@@ -86,13 +86,16 @@ fn read(ask: &Ask<'_>, facts: &mut Facts) {
     let mut missing = None;
     for name in names {
         let digest = ask.value(file(&name)).and_then(|value| {
-            serde_json::from_value::<Digest>(serde_json::Value::clone(&value)).map_err(|e| e.to_string())
+            serde_json::from_value::<Digest>(serde_json::Value::clone(&value))
+                .map_err(|e| e.to_string())
         });
         match digest {
             Fact::Known(digest, origin) => {
                 if let (None, Some(why)) = (&missing, &digest.broken_off) {
                     missing = Some(Gap {
-                        why: Why::NotUnderstood(format!("the log was not read to its end: {why}").into()),
+                        why: Why::NotUnderstood(
+                            format!("the log was not read to its end: {why}").into(),
+                        ),
                         origin,
                     });
                 }
@@ -104,7 +107,11 @@ fn read(ask: &Ask<'_>, facts: &mut Facts) {
     let log = Log::of(&files, missing.clone());
     let ids = log.state(facts);
     match (&missing, ids.is_empty()) {
-        (Some(gap), _) => facts.set_members(Subject::Run, Facts::CLUSTER, Membership::Unknown(gap.clone())),
+        (Some(gap), _) => facts.set_members(
+            Subject::Run,
+            Facts::CLUSTER,
+            Membership::Unknown(gap.clone()),
+        ),
         (None, _) => facts.set_members(Subject::Run, Facts::CLUSTER, Membership::Known(origin)),
     }
 }
@@ -160,17 +167,26 @@ impl<'d> Log<'d> {
                 hosts.all(|host| host == first).then_some(first)
             })
             .collect();
-        let framework = |line: &Line<'_>| line.message.contains("NCCL") || line.tagged_rank.is_some();
-        let any_run = runs.count > 0 || lines.iter().any(|line| line.level.is_some() || framework(line));
+        let framework =
+            |line: &Line<'_>| line.message.contains("NCCL") || line.tagged_rank.is_some();
+        let any_run = runs.count > 0
+            || lines
+                .iter()
+                .any(|line| line.level.is_some() || framework(line));
         let mut places = Vec::with_capacity(lines.len());
         for line in &lines {
-            let of_process = line.writer.and_then(|w| Some((runs.of_process.get(&(w.host, w.pid)).copied()?, w.host)));
+            let of_process = line
+                .writer
+                .and_then(|w| Some((runs.of_process.get(&(w.host, w.pid)).copied()?, w.host)));
             let place = match of_process {
                 Some((run, host)) => Some(Place { run, host }),
                 None => {
                     let began = &begins[line.file];
                     let after = began.partition_point(|(first, _)| *first <= line.kept.line);
-                    let run = after.checked_sub(1).and_then(|at| began.get(at)).or(began.first());
+                    let run = after
+                        .checked_sub(1)
+                        .and_then(|at| began.get(at))
+                        .or(began.first());
                     let run = run.map_or(0, |(_, run)| *run);
                     let host = line
                         .writer
@@ -204,7 +220,12 @@ impl<'d> Log<'d> {
 
     /// How many runs there are.
     fn count(&self) -> usize {
-        let placed = self.places.iter().flatten().map(|place| place.run + 1).max();
+        let placed = self
+            .places
+            .iter()
+            .flatten()
+            .map(|place| place.run + 1)
+            .max();
         placed.unwrap_or(0).max(self.runs.count)
     }
 
@@ -225,7 +246,12 @@ impl<'d> Log<'d> {
             let id = facts.instance(Subject::Run, Facts::CLUSTER, &name);
             let mut hosts: BTreeMap<&'d str, Id> = BTreeMap::new();
             let named = self.of_run(run).map(|(_, host)| host);
-            let wrote = self.runs.of_process.iter().filter(|(_, of)| **of == run).map(|((host, _), _)| *host);
+            let wrote = self
+                .runs
+                .of_process
+                .iter()
+                .filter(|(_, of)| **of == run)
+                .map(|((host, _), _)| *host);
             let mut names: Vec<&str> = named.chain(wrote).collect();
             names.sort_unstable();
             names.dedup();
@@ -264,7 +290,12 @@ fn largest(comms: &Communicators<'_>, runs: &Runs<'_>, run: usize) -> Option<usi
         .max_by_key(|at| comms.all[*at].ranks)
 }
 
-fn host_of_rank<'d>(comms: &Communicators<'d>, runs: &Runs<'d>, run: usize, rank: u64) -> Option<&'d str> {
+fn host_of_rank<'d>(
+    comms: &Communicators<'d>,
+    runs: &Runs<'d>,
+    run: usize,
+    rank: u64,
+) -> Option<&'d str> {
     let comm = &comms.all[largest(comms, runs, run)?];
     comm.members.get(&rank).map(|member| member.host)
 }
@@ -289,7 +320,11 @@ impl<'l, 'd> View<'l, 'd> {
     /// The processes of the run.
     fn processes(&self) -> Vec<ProcessKey<'d>> {
         let of_process = &self.log.runs.of_process;
-        let mut all: Vec<_> = of_process.iter().filter(|(_, of)| **of == self.run).map(|(process, _)| *process).collect();
+        let mut all: Vec<_> = of_process
+            .iter()
+            .filter(|(_, of)| **of == self.run)
+            .map(|(process, _)| *process)
+            .collect();
         all.sort_unstable();
         all
     }
@@ -301,7 +336,10 @@ impl<'l, 'd> View<'l, 'd> {
     /// Whether lines of this sort are in the files.
     fn has_sort(&self, sort: crate::nccl_log::message::Sort) -> bool {
         let files = self.log.files.iter();
-        files.map(|(_, digest)| digest.sorts.get(sort.word()).copied().unwrap_or(0)).sum::<u64>() > 0
+        files
+            .map(|(_, digest)| digest.sorts.get(sort.word()).copied().unwrap_or(0))
+            .sum::<u64>()
+            > 0
     }
 
     /// What is known to be whole only if all files were read to their ends.
@@ -378,7 +416,11 @@ impl Distinct {
 
     /// The most frequent one, the first of several.
     fn most(&self, setting: &'static str) -> Fact<Arc<str>> {
-        let frequent = self.texts.iter().rev().max_by_key(|text| self.counts.get(*text));
+        let frequent = self
+            .texts
+            .iter()
+            .rev()
+            .max_by_key(|text| self.counts.get(*text));
         match (frequent, &self.origin) {
             (Some(text), Some(origin)) => Fact::Known(Arc::clone(text), origin.clone()),
             _ => Fact::Unknown(not_logged(setting)),

@@ -46,10 +46,17 @@ pub(super) fn carrier(network: &str, ofi_provider: Option<&str>) -> Option<Carri
         Some(Carrier::DirectTcp)
     } else if begins(&["aws libfabric", "libfabric", "ofi"]) {
         match ofi_provider {
-            Some(provider) if provider.contains("tcp") || provider.contains("sockets") => Some(Carrier::Socket),
+            Some(provider) if provider.contains("tcp") || provider.contains("sockets") => {
+                Some(Carrier::Socket)
+            }
             _ => Some(Carrier::Rdma),
         }
-    } else if lower == "ib" || begins(&["ib_", "ibext", "gib", "spectrum", "spcx", "sharp", "ucx", "rccl-anp", "anp", "ainic", "cxi"]) {
+    } else if lower == "ib"
+        || begins(&[
+            "ib_", "ibext", "gib", "spectrum", "spcx", "sharp", "ucx", "rccl-anp", "anp", "ainic",
+            "cxi",
+        ])
+    {
         Some(Carrier::Rdma)
     } else {
         None
@@ -59,7 +66,10 @@ pub(super) fn carrier(network: &str, ofi_provider: Option<&str>) -> Option<Carri
 /// The provider that the OFI plugin says it selected.
 pub(super) fn ofi_provider(message: &str) -> Option<&str> {
     let (_, rest) = message.split_once("rovider is ")?;
-    let word = rest.split([' ', ',', '(']).next()?.trim_matches(['"', '\'', '.']);
+    let word = rest
+        .split([' ', ',', '('])
+        .next()?
+        .trim_matches(['"', '\'', '.']);
     (!word.is_empty()).then_some(word)
 }
 
@@ -77,7 +87,9 @@ struct Told<'l, 'd> {
 
 pub(super) fn state(view: &mut View<'_, '_>, facts: &mut Facts) {
     let log = view.log;
-    let provider = view.lines().find_map(|(line, _)| ofi_provider(line.message));
+    let provider = view
+        .lines()
+        .find_map(|(line, _)| ofi_provider(line.message));
     // Of a communicator that no line names, the writers of channels are its ranks.
     let mut unnamed: BTreeMap<u64, &str> = BTreeMap::new();
     let mut told: Vec<Told<'_, '_>> = Vec::new();
@@ -85,9 +97,15 @@ pub(super) fn state(view: &mut View<'_, '_>, facts: &mut Facts) {
         let Read::Channel(channel) = read(line.message.as_bytes()) else {
             continue;
         };
-        let own = if channel.receives { channel.to } else { channel.from };
+        let own = if channel.receives {
+            channel.to
+        } else {
+            channel.from
+        };
         let highest = channel.from.max(channel.to);
-        let comm = line.writer.and_then(|writer| log.comms.of_channel(writer, channel.comm, own, highest));
+        let comm = line
+            .writer
+            .and_then(|writer| log.comms.of_channel(writer, channel.comm, own, highest));
         if comm.is_none() && line.writer.is_some() {
             unnamed.entry(own).or_insert(host);
         }
@@ -107,13 +125,22 @@ pub(super) fn state(view: &mut View<'_, '_>, facts: &mut Facts) {
     };
     let mut unseen_peer = false;
     for one in &mut told {
-        let peer = if one.channel.receives { one.channel.from } else { one.channel.to };
+        let peer = if one.channel.receives {
+            one.channel.from
+        } else {
+            one.channel.to
+        };
         one.peer_host = match one.comm {
-            Some(comm) => log.comms.all[comm].members.get(&peer).map(|member| member.host),
+            Some(comm) => log.comms.all[comm]
+                .members
+                .get(&peer)
+                .map(|member| member.host),
             None => unnamed.get(&peer).copied(),
         };
         one.inside = match (one.channel.transport, one.peer_host) {
-            (Transport::P2p, _) if one.channel.kind == b"MNNVL" => one.peer_host.map(|peer| peer == one.host),
+            (Transport::P2p, _) if one.channel.kind == b"MNNVL" => {
+                one.peer_host.map(|peer| peer == one.host)
+            }
             (Transport::P2p | Transport::Shm, _) => Some(true),
             (Transport::CollNet, _) => Some(false),
             (Transport::Net, Some(peer)) => Some(peer == one.host),
@@ -133,7 +160,13 @@ pub(super) fn state(view: &mut View<'_, '_>, facts: &mut Facts) {
     }
     for one in &told {
         let sums = view.sums.entry(one.host).or_default();
-        sums.add(&one.channel, one.inside, one.carrier, one.line.kept.count, &one.line.origin);
+        sums.add(
+            &one.channel,
+            one.inside,
+            one.carrier,
+            one.line.kept.count,
+            &one.line.origin,
+        );
     }
     for (_, digest) in log.files {
         for crowd in &digest.crowd {
@@ -141,7 +174,12 @@ pub(super) fn state(view: &mut View<'_, '_>, facts: &mut Facts) {
                 continue;
             };
             // A crowd is told of a host, and where several runs have one it is the first's.
-            if log.runs.of_process.iter().any(|((h, _), run)| h == host && *run < view.run) {
+            if log
+                .runs
+                .of_process
+                .iter()
+                .any(|((h, _), run)| h == host && *run < view.run)
+            {
                 continue;
             }
             let transport = match crowd.transport.as_str() {
@@ -167,7 +205,13 @@ pub(super) fn state(view: &mut View<'_, '_>, facts: &mut Facts) {
             };
             let origin = Origin::derived("lines of channels beyond those that were kept");
             let sums = view.sums.entry(host).or_default();
-            sums.add(&channel, inside, carrier(&crowd.kind, provider), crowd.count, &origin);
+            sums.add(
+                &channel,
+                inside,
+                carrier(&crowd.kind, provider),
+                crowd.count,
+                &origin,
+            );
         }
     }
     totals(view, facts, &told);
@@ -179,7 +223,14 @@ fn text(bytes: &[u8]) -> &str {
 }
 
 impl Sums {
-    fn add(&mut self, channel: &Channel<'_>, inside: Option<bool>, carrier: Option<Carrier>, count: u64, origin: &Origin) {
+    fn add(
+        &mut self,
+        channel: &Channel<'_>,
+        inside: Option<bool>,
+        carrier: Option<Carrier>,
+        count: u64,
+        origin: &Origin,
+    ) {
         if channel.transport == Transport::CollNet {
             self.collnet += count;
         }
@@ -196,7 +247,10 @@ impl Sums {
         // A rank that wrote nothing is taken to be on another node where the network leads to it.
         self.inter += count;
         self.first_inter.get_or_insert_with(|| origin.clone());
-        *self.networks.entry(text(channel.kind).to_owned()).or_default() += count;
+        *self
+            .networks
+            .entry(text(channel.kind).to_owned())
+            .or_default() += count;
         match carrier {
             Some(Carrier::Rdma) => self.rdma += count,
             Some(Carrier::Socket) => self.socket += count,
@@ -239,8 +293,14 @@ impl Sums {
         for (network, count) in &other.networks {
             *self.networks.entry(network.clone()).or_default() += count;
         }
-        self.first_inter = self.first_inter.take().or_else(|| other.first_inter.clone());
-        self.first_intra = self.first_intra.take().or_else(|| other.first_intra.clone());
+        self.first_inter = self
+            .first_inter
+            .take()
+            .or_else(|| other.first_inter.clone());
+        self.first_intra = self
+            .first_intra
+            .take()
+            .or_else(|| other.first_intra.clone());
     }
 }
 
@@ -264,12 +324,23 @@ fn totals(view: &View<'_, '_>, facts: &mut Facts, told: &[Told<'_, '_>]) {
         };
         facts.set(view.id, key, view.whole(fact));
     };
-    let first_of = |wanted: Carrier| told.iter().find(|t| t.inside != Some(true) && t.carrier == Some(wanted)).map(|t| t.line.origin.clone());
+    let first_of = |wanted: Carrier| {
+        told.iter()
+            .find(|t| t.inside != Some(true) && t.carrier == Some(wanted))
+            .map(|t| t.line.origin.clone())
+    };
     count(run::INTER, sums.inter, &sums.first_inter);
     count(run::INTER_RDMA, sums.rdma, &first_of(Carrier::Rdma));
     count(run::INTER_SOCKET, sums.socket, &first_of(Carrier::Socket));
-    let first_gdr = told.iter().find(|t| t.inside != Some(true) && t.channel.gdr).map(|t| t.line.origin.clone());
-    count(run::INTER_GDR, sums.gdr_sends + sums.gdr_receives, &first_gdr);
+    let first_gdr = told
+        .iter()
+        .find(|t| t.inside != Some(true) && t.channel.gdr)
+        .map(|t| t.line.origin.clone());
+    count(
+        run::INTER_GDR,
+        sums.gdr_sends + sums.gdr_receives,
+        &first_gdr,
+    );
     count(run::INTRA, sums.intra, &sums.first_intra);
     let first_by = |wanted: Transport| {
         let inside = |t: &&Told<'_, '_>| t.inside == Some(true) && t.channel.transport == wanted;
@@ -288,19 +359,28 @@ fn totals(view: &View<'_, '_>, facts: &mut Facts, told: &[Told<'_, '_>]) {
         };
         facts.set(view.id, key, fact);
     }
-    let collnet = told.iter().find(|t| t.channel.transport == Transport::CollNet);
-    facts.set(view.id, run::COLLNET, match (collnet, any) {
-        (Some(told), _) => Fact::Known(true, told.line.origin.clone()),
-        (None, true) => view.total(false, how),
-        (None, false) => Fact::Unknown(not_logged(INFO)),
-    });
+    let collnet = told
+        .iter()
+        .find(|t| t.channel.transport == Transport::CollNet);
+    facts.set(
+        view.id,
+        run::COLLNET,
+        match (collnet, any) {
+            (Some(told), _) => Fact::Known(true, told.line.origin.clone()),
+            (None, true) => view.total(false, how),
+            (None, false) => Fact::Unknown(not_logged(INFO)),
+        },
+    );
     carried(view, facts, &sums);
 }
 
 /// What carried the traffic between nodes: by channels, else by the network that was chosen.
 fn carried(view: &View<'_, '_>, facts: &mut Facts, sums: &Sums) {
     if sums.inter > 0 {
-        let origin = sums.first_inter.clone().unwrap_or_else(|| Origin::derived("lines of channels"));
+        let origin = sums
+            .first_inter
+            .clone()
+            .unwrap_or_else(|| Origin::derived("lines of channels"));
         let carrier = match (sums.rdma, sums.socket, sums.direct_tcp) {
             (r, 0, 0) if r == sums.inter => Carrier::Rdma,
             (0, s, 0) if s == sums.inter => Carrier::Socket,
@@ -308,17 +388,35 @@ fn carried(view: &View<'_, '_>, facts: &mut Facts, sums: &Sums) {
             (0, 0, 0) => Carrier::Plugin,
             _ => Carrier::Mixed,
         };
-        facts.set(view.id, run::CARRIER, view.whole(Fact::Known(carrier, origin.clone())));
-        facts.set(view.id, run::PROOF, Fact::Known(Proof::Channels, origin.clone()));
-        let networks = sums.networks.keys().map(|name| name.as_str().into()).collect();
-        facts.set(view.id, run::NETWORKS, view.whole(Fact::Known(networks, origin)));
+        facts.set(
+            view.id,
+            run::CARRIER,
+            view.whole(Fact::Known(carrier, origin.clone())),
+        );
+        facts.set(
+            view.id,
+            run::PROOF,
+            Fact::Known(Proof::Channels, origin.clone()),
+        );
+        let networks = sums
+            .networks
+            .keys()
+            .map(|name| name.as_str().into())
+            .collect();
+        facts.set(
+            view.id,
+            run::NETWORKS,
+            view.whole(Fact::Known(networks, origin)),
+        );
         return;
     }
     if view.nodes.is_none_or(|(nodes, _)| nodes < 2) {
         return;
     }
     // The channels are made when they are first used (2.22 and later), and level WARN does not tell of them.
-    let provider = view.lines().find_map(|(line, _)| ofi_provider(line.message));
+    let provider = view
+        .lines()
+        .find_map(|(line, _)| ofi_provider(line.message));
     let mut chosen = super::Distinct::default();
     for (line, _) in view.lines() {
         if let Some(network) = super::hosts::network(line.message) {
@@ -329,12 +427,20 @@ fn carried(view: &View<'_, '_>, facts: &mut Facts, sums: &Sums) {
         facts.set(view.id, run::CARRIER, Fact::Unknown(not_logged(INFO)));
         return;
     };
-    let kinds: Vec<Carrier> = chosen.texts.iter().map(|name| carrier(name, provider).unwrap_or(Carrier::Plugin)).collect();
+    let kinds: Vec<Carrier> = chosen
+        .texts
+        .iter()
+        .map(|name| carrier(name, provider).unwrap_or(Carrier::Plugin))
+        .collect();
     let carrier = match kinds.split_first() {
         Some((first, rest)) if rest.iter().all(|kind| kind == first) => *first,
         _ => Carrier::Mixed,
     };
-    facts.set(view.id, run::CARRIER, view.whole(Fact::Known(carrier, origin.clone())));
+    facts.set(
+        view.id,
+        run::CARRIER,
+        view.whole(Fact::Known(carrier, origin.clone())),
+    );
     facts.set(view.id, run::PROOF, Fact::Known(Proof::Network, origin));
     facts.set(view.id, run::NETWORKS, view.whole(chosen.all(INFO)));
 }
@@ -345,11 +451,17 @@ fn instances(view: &View<'_, '_>, facts: &mut Facts, mut told: Vec<Told<'_, '_>>
         Transport::Shm => 1,
         Transport::P2p => 2,
     });
-    let crowd = view.log.files.iter().any(|(_, digest)| !digest.crowd.is_empty());
+    let crowd = view
+        .log
+        .files
+        .iter()
+        .any(|(_, digest)| !digest.crowd.is_empty());
     let members = match &view.log.missing {
         Some(gap) => Membership::Unknown(gap.clone()),
         None if crowd || told.len() > TOLD => Membership::Unknown(crate::fact::Gap {
-            why: crate::fact::Why::NotUnderstood("the log has more channels than are told apart".into()),
+            why: crate::fact::Why::NotUnderstood(
+                "the log has more channels than are told apart".into(),
+            ),
             origin: Origin::derived("the log"),
         }),
         None => Membership::Known(Origin::derived("the channels that the log tells of")),
@@ -362,7 +474,15 @@ fn instances(view: &View<'_, '_>, facts: &mut Facts, mut told: Vec<Told<'_, '_>>
         let Some(host) = view.host(one.host) else {
             continue;
         };
-        let Channel { from, to, receives, adapter, pxn, gdr, .. } = one.channel;
+        let Channel {
+            from,
+            to,
+            receives,
+            adapter,
+            pxn,
+            gdr,
+            ..
+        } = one.channel;
         let transport = match one.channel.transport {
             Transport::P2p => fact::Transport::P2p,
             Transport::Shm => fact::Transport::Shm,
@@ -389,7 +509,11 @@ fn instances(view: &View<'_, '_>, facts: &mut Facts, mut told: Vec<Told<'_, '_>>
         facts.set(id, fact::FROM, known(from));
         facts.set(id, fact::TO, known(to));
         facts.set(id, fact::COUNT, known(one.line.kept.count));
-        let direction = if receives { Direction::Receive } else { Direction::Send };
+        let direction = if receives {
+            Direction::Receive
+        } else {
+            Direction::Send
+        };
         facts.set(id, fact::DIRECTION, Fact::Known(direction, origin.clone()));
         facts.set(id, fact::TRANSPORT, Fact::Known(transport, origin.clone()));
         facts.set(id, fact::KIND, Fact::Known(kind.into(), origin.clone()));
@@ -398,14 +522,22 @@ fn instances(view: &View<'_, '_>, facts: &mut Facts, mut told: Vec<Told<'_, '_>>
             facts.set(id, fact::GDR, Fact::Known(gdr, origin.clone()));
             facts.set(id, fact::PXN, Fact::Known(pxn, origin.clone()));
             if let Some(carrier) = one.carrier {
-                facts.set(id, fact::RDMA, Fact::Known(carrier == Carrier::Rdma, origin.clone()));
+                facts.set(
+                    id,
+                    fact::RDMA,
+                    Fact::Known(carrier == Carrier::Rdma, origin.clone()),
+                );
             }
         }
         if let Some(inside) = one.inside {
             facts.set(id, fact::INSIDE_NODE, Fact::Known(inside, origin.clone()));
         }
         if let Some(peer) = one.peer_host {
-            facts.set(id, fact::PEER_HOST, Fact::Known(peer.into(), origin.clone()));
+            facts.set(
+                id,
+                fact::PEER_HOST,
+                Fact::Known(peer.into(), origin.clone()),
+            );
         }
     }
 }

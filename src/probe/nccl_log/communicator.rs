@@ -52,7 +52,8 @@ impl<'d> Mention<'d> {
         }
         let state = if rest.ends_with("Init START") {
             State::Started
-        } else if rest.ends_with("COMPLETE") && rest.contains("Init ") || rest.ends_with("- COMPLETE")
+        } else if rest.ends_with("COMPLETE") && rest.contains("Init ")
+            || rest.ends_with("- COMPLETE")
         {
             State::Complete
         } else if rest.contains("Abort COMPLETE") {
@@ -204,7 +205,13 @@ impl<'d> Communicators<'d> {
     }
 
     /// The communicator of a channel's line: by its address, else the only one, or the largest, in which the writer has this rank.
-    pub(super) fn of_channel(&self, writer: Writer<'d>, comm: u64, own: u64, highest: u64) -> Option<usize> {
+    pub(super) fn of_channel(
+        &self,
+        writer: Writer<'d>,
+        comm: u64,
+        own: u64,
+        highest: u64,
+    ) -> Option<usize> {
         let process = (writer.host, writer.pid);
         if comm != 0
             && let Some(at) = self.by_address.get(&(process, comm))
@@ -224,7 +231,11 @@ impl<'d> Communicators<'d> {
     pub(super) fn largest_of(&self, process: ProcessKey<'d>) -> Option<(usize, u64)> {
         let of_process = self.of_process.get(&process)?;
         // Of several of one size the first: it is the one that the others were split from.
-        of_process.iter().copied().rev().max_by_key(|(at, _)| self.all[*at].ranks)
+        of_process
+            .iter()
+            .copied()
+            .rev()
+            .max_by_key(|(at, _)| self.all[*at].ranks)
     }
 }
 

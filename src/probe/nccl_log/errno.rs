@@ -39,11 +39,17 @@ const ERRORS: &[(&str, u64, &str)] = &[
 pub(super) fn named(message: &str) -> Option<&'static str> {
     let found = |(_, _, words): &&(&str, u64, &str)| message.contains(words);
     // "No such device" begins "No such device or address".
-    let (name, ..) = ERRORS.iter().filter(found).max_by_key(|(_, _, words)| words.len())?;
+    let (name, ..) = ERRORS
+        .iter()
+        .filter(found)
+        .max_by_key(|(_, _, words)| words.len())?;
     Some(name)
 }
 
 /// The error of this number.
 pub(super) fn numbered(number: u64) -> Option<&'static str> {
-    ERRORS.iter().find(|(_, n, _)| *n == number).map(|(name, ..)| *name)
+    ERRORS
+        .iter()
+        .find(|(_, n, _)| *n == number)
+        .map(|(name, ..)| *name)
 }

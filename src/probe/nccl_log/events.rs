@@ -49,7 +49,9 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
         for member in comm.members.values() {
             if let Some(place) = member.complete {
                 let line = &log.lines[place];
-                let entry = completed.entry((member.host, member.pid)).or_insert((line.file, line.kept.line));
+                let entry = completed
+                    .entry((member.host, member.pid))
+                    .or_insert((line.file, line.kept.line));
                 if entry.0 == line.file {
                     entry.1 = entry.1.min(line.kept.line);
                 }
@@ -58,7 +60,9 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
     }
     let informed = |host: &str, pid: u64| {
         let of_files = log.files.iter().flat_map(|(_, digest)| &digest.processes);
-        of_files.filter(|p| p.host == host && p.pid == pid).any(|p| p.info > 0)
+        of_files
+            .filter(|p| p.host == host && p.pid == pid)
+            .any(|p| p.info > 0)
     };
     let mut events: Vec<Event<'_, '_>> = Vec::new();
     for (line, host) in view.lines() {
@@ -72,16 +76,33 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
             role = Role::Warning;
         }
         let process = View::writer_process(line);
-        let rank = process.and_then(|process| log.comms.largest_of(process)).map(|(_, rank)| rank).or(line.tagged_rank.filter(|_| line.writer.is_none()));
+        let rank = process
+            .and_then(|process| log.comms.largest_of(process))
+            .map(|(_, rank)| rank)
+            .or(line.tagged_rank.filter(|_| line.writer.is_none()));
         let phase = process.and_then(|(host, pid)| match completed.get(&(host, pid)) {
-            Some((file, first)) if *file == line.file => Some(if line.kept.line > *first { Phase::Running } else { Phase::Init }),
+            Some((file, first)) if *file == line.file => Some(if line.kept.line > *first {
+                Phase::Running
+            } else {
+                Phase::Init
+            }),
             Some(_) => None,
             None => informed(host, pid).then_some(Phase::Init),
         });
-        events.push(Event { class, role, fields, line, host, rank, phase });
+        events.push(Event {
+            class,
+            role,
+            fields,
+            line,
+            host,
+            rank,
+            phase,
+        });
     }
     // What PyTorch says NCCL returned follows from what NCCL said itself.
-    let own = events.iter().any(|e| e.role == Role::Failure && e.line.level.is_some());
+    let own = events
+        .iter()
+        .any(|e| e.role == Role::Failure && e.line.level.is_some());
     for event in &mut events {
         if own && matches!(event.class, LogClass::TorchNccl) {
             event.role = Role::Consequence;
@@ -90,15 +111,25 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
     let (first, ordered) = first_failure(&events);
     let failed = first.is_some() || events.iter().any(|e| e.role == Role::Failure);
     let how = "the events of the log";
-    let origin = first.and_then(|at| events.get(at)).map(|e| e.line.origin.clone());
-    facts.set(view.id, run::FAILED, match (failed, origin) {
-        (true, Some(origin)) => Fact::Known(true, origin),
-        (true, None) => Fact::derived(true, how),
-        (false, _) => view.total(false, how),
-    });
+    let origin = first
+        .and_then(|at| events.get(at))
+        .map(|e| e.line.origin.clone());
+    facts.set(
+        view.id,
+        run::FAILED,
+        match (failed, origin) {
+            (true, Some(origin)) => Fact::Known(true, origin),
+            (true, None) => Fact::derived(true, how),
+            (false, _) => view.total(false, how),
+        },
+    );
     if let Some(event) = first.and_then(|at| events.get(at)) {
         for (name, id) in &view.hosts {
-            facts.set(*id, host::FAILED_FIRST, Fact::Known(*name == event.host, event.line.origin.clone()));
+            facts.set(
+                *id,
+                host::FAILED_FIRST,
+                Fact::Known(*name == event.host, event.line.origin.clone()),
+            );
         }
     } else if !failed {
         for id in view.hosts.values() {
@@ -136,7 +167,11 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
         let fields = &event.fields;
         let kept = event.line.kept;
         set_count(facts, fact::COUNT, Some(kept.count));
-        set_count(facts, fact::RANKS, event.line.writer.map(|_| kept.processes));
+        set_count(
+            facts,
+            fact::RANKS,
+            event.line.writer.map(|_| kept.processes),
+        );
         set_count(facts, fact::RANK, event.rank);
         set_count(facts, fact::STATUS, fields.status);
         set_count(facts, fact::VENDOR_ERR, fields.vendor_err);
@@ -160,9 +195,16 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
             facts.set(id, fact::REQUEST, Fact::Known(request, origin.clone()));
         }
         if let Some(seconds) = fields.timeout {
-            facts.set(id, fact::TIMEOUT, Fact::Known(Seconds(seconds), origin.clone()));
+            facts.set(
+                id,
+                fact::TIMEOUT,
+                Fact::Known(Seconds(seconds), origin.clone()),
+            );
         }
-        if let Some(after) = start.zip(event.line.time).and_then(|(start, time)| time.since(start)) {
+        if let Some(after) = start
+            .zip(event.line.time)
+            .and_then(|(start, time)| time.since(start))
+        {
             facts.set(id, fact::AFTER, Fact::Known(Seconds(after), origin.clone()));
         }
         match event.phase {
@@ -171,7 +213,9 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
         }
         let of_host = local.get(event.host);
         let is_local = |name: &str| of_host.is_some_and(|names| names.iter().any(|n| n == name));
-        let peer = fields.peer.map(|peer| peer.split('<').next().unwrap_or(peer));
+        let peer = fields
+            .peer
+            .map(|peer| peer.split('<').next().unwrap_or(peer));
         if fields.remote_gid.is_some_and(is_local) || peer.is_some_and(is_local) {
             facts.set(id, fact::PEER_LOCAL, Fact::Known(true, origin.clone()));
         }
@@ -187,13 +231,25 @@ fn told(line: &Line<'_>) -> String {
     }
 }
 
-fn order(view: &View<'_, '_>, facts: &mut Facts, id: crate::fact::Id, at: usize, event: &Event<'_, '_>, first: Option<usize>, ordered: bool) {
+fn order(
+    view: &View<'_, '_>,
+    facts: &mut Facts,
+    id: crate::fact::Id,
+    at: usize,
+    event: &Event<'_, '_>,
+    first: Option<usize>,
+    ordered: bool,
+) {
     let origin = event.line.origin.clone();
     facts.set(id, fact::ORDERED, Fact::Known(ordered, origin.clone()));
     if event.role != Role::Failure {
         facts.set(id, fact::FIRST, Fact::Known(false, origin));
     } else if ordered {
-        facts.set(id, fact::FIRST, view.whole(Fact::Known(first == Some(at), origin)));
+        facts.set(
+            id,
+            fact::FIRST,
+            view.whole(Fact::Known(first == Some(at), origin)),
+        );
     } else {
         facts.set(id, fact::FIRST, Fact::Unknown(not_logged("log with NCCL_DEBUG_TIMESTAMP_LEVELS=all, or give one file with the lines of all ranks")));
     }
@@ -201,7 +257,11 @@ fn order(view: &View<'_, '_>, facts: &mut Facts, id: crate::fact::Id, at: usize,
 
 /// The first failure, and whether it is known to be the first.
 fn first_failure(events: &[Event<'_, '_>]) -> (Option<usize>, bool) {
-    let failures: Vec<(usize, &Event<'_, '_>)> = events.iter().enumerate().filter(|(_, e)| e.role == Role::Failure).collect();
+    let failures: Vec<(usize, &Event<'_, '_>)> = events
+        .iter()
+        .enumerate()
+        .filter(|(_, e)| e.role == Role::Failure)
+        .collect();
     let Some((_, earliest)) = failures.first() else {
         return (None, true);
     };
@@ -210,15 +270,25 @@ fn first_failure(events: &[Event<'_, '_>]) -> (Option<usize>, bool) {
         pair.is_some_and(|(time, first)| time.since(first).is_some())
     });
     if timed {
-        let key = |e: &Event<'_, '_>| (e.line.time.map_or(0.0, |time| time.seconds), e.line.file, e.line.kept.line);
+        let key = |e: &Event<'_, '_>| {
+            (
+                e.line.time.map_or(0.0, |time| time.seconds),
+                e.line.file,
+                e.line.kept.line,
+            )
+        };
         let first = failures.iter().min_by(|(_, a), (_, b)| {
             let (a, b) = (key(a), key(b));
             a.0.total_cmp(&b.0).then((a.1, a.2).cmp(&(b.1, b.2)))
         });
         return (first.map(|(at, _)| *at), true);
     }
-    let one_file = failures.iter().all(|(_, e)| e.line.file == earliest.line.file);
-    let by_line = failures.iter().min_by_key(|(_, e)| (e.line.file, e.line.kept.line));
+    let one_file = failures
+        .iter()
+        .all(|(_, e)| e.line.file == earliest.line.file);
+    let by_line = failures
+        .iter()
+        .min_by_key(|(_, e)| (e.line.file, e.line.kept.line));
     match one_file {
         true => (by_line.map(|(at, _)| *at), true),
         false => (None, false),
@@ -228,7 +298,11 @@ fn first_failure(events: &[Event<'_, '_>]) -> (Option<usize>, bool) {
 /// The first time of the events.
 fn log_start(events: &[Event<'_, '_>]) -> Option<crate::nccl_log::clock::Time> {
     let times = events.iter().filter_map(|e| e.line.time);
-    times.min_by(|a, b| (a.year, a.zone).cmp(&(b.year, b.zone)).then(a.seconds.total_cmp(&b.seconds)))
+    times.min_by(|a, b| {
+        (a.year, a.zone)
+            .cmp(&(b.year, b.zone))
+            .then(a.seconds.total_cmp(&b.seconds))
+    })
 }
 
 /// Addresses and GIDs that are known to be a host's own.
@@ -241,7 +315,12 @@ fn local_names<'d>(view: &View<'_, 'd>, events: &[Event<'_, 'd>]) -> HashMap<&'d
     }
     for (line, host) in view.lines() {
         for start in ["Bootstrap : Using ", "Bootstrap: Using "] {
-            if let Some(address) = line.message.strip_prefix(start).and_then(|rest| rest.split_once(':')).and_then(|(_, rest)| rest.split('<').next()) {
+            if let Some(address) = line
+                .message
+                .strip_prefix(start)
+                .and_then(|rest| rest.split_once(':'))
+                .and_then(|(_, rest)| rest.split('<').next())
+            {
                 names.entry(host).or_default().push(address.to_owned());
             }
         }

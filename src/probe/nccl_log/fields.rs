@@ -50,7 +50,9 @@ impl<'d> Fields<'d> {
             ..Fields::default()
         };
         match class {
-            C::VerbsCall | C::ConnectRetry if message.contains("ibv_") || message.contains("mlx5dv_") => {
+            C::VerbsCall | C::ConnectRetry
+                if message.contains("ibv_") || message.contains("mlx5dv_") =>
+            {
                 fields.verbs(message);
             }
             C::Completion | C::CompletionHandled => fields.completion(message),
@@ -75,7 +77,11 @@ impl<'d> Fields<'d> {
             | C::NameResolution
             | C::CollectiveMismatch => fields.socket(message),
             C::ProxyFailed => {
-                fields.operation = word(message, "operation ", &[' ', ',']).or(word(message, "operation=", &[' ', ',']));
+                fields.operation = word(message, "operation ", &[' ', ',']).or(word(
+                    message,
+                    "operation=",
+                    &[' ', ','],
+                ));
                 fields.peer_rank = count(message, "from rank ").or(count(message, "to rank "));
             }
             C::SharedMemory => {
@@ -93,11 +99,14 @@ impl<'d> Fields<'d> {
             }
             C::PluginInit => fields.device = word(message, "NET plugin ", &[' ']),
             C::PluginMissing | C::PluginLoad => {
-                fields.path = message.split([' ', '(', ')', ',']).find(|word| word.contains(".so"));
+                fields.path = message
+                    .split([' ', '(', ')', ','])
+                    .find(|word| word.contains(".so"));
             }
             C::NetworkMissing => fields.device = word(message, "network ", &[' ']),
             C::TopologyUnread => {
-                fields.path = word(message, "could not read ", &[',']).or(word(message, "path of ", &[' ']));
+                fields.path =
+                    word(message, "could not read ", &[',']).or(word(message, "path of ", &[' ']));
             }
             C::AdapterNotPci => fields.path = word(message, "network path ", &[' ']),
             C::PciSpeedUnknown => {
@@ -105,12 +114,14 @@ impl<'d> Fields<'d> {
                 fields.status = count(message, "falling back to ");
             }
             C::EnvInvalid => {
-                fields.detail = word(message, "token \"", &['"'])
-                    .or(message.split([' ', '=', ',', '\'']).find(|word| word.starts_with("NCCL_")));
+                fields.detail = word(message, "token \"", &['"']).or(message
+                    .split([' ', '=', ',', '\''])
+                    .find(|word| word.starts_with("NCCL_")));
             }
             C::DuplicateGpu => fields.detail = word(message, "CUDA device ", &[' ']),
             C::P2pDisabled | C::P2pNvlinkDisabled => {
-                fields.detail = word(message, "GPUs ", &['.']).or(word(message, "between ", &['\n']));
+                fields.detail =
+                    word(message, "GPUs ", &['.']).or(word(message, "between ", &['\n']));
             }
             C::RailMismatch => fields.detail = word(message, "between ", &['.']),
             C::AdapterCountMismatch => fields.detail = word(message, "(", &[')']),
@@ -130,13 +141,25 @@ impl<'d> Fields<'d> {
                 fields.timeout = milliseconds.map(|ms| ms / 1000.0);
             }
             C::TorchNccl => {
-                fields.detail = ["ncclSystemError", "ncclUnhandledCudaError", "ncclInternalError", "ncclInvalidUsage", "ncclRemoteError",
-                    "ncclInvalidArgument", "unhandled system error", "unhandled cuda error", "remote process exited", "internal error", "invalid usage"]
-                    .into_iter()
-                    .find(|name| message.contains(name));
+                fields.detail = [
+                    "ncclSystemError",
+                    "ncclUnhandledCudaError",
+                    "ncclInternalError",
+                    "ncclInvalidUsage",
+                    "ncclRemoteError",
+                    "ncclInvalidArgument",
+                    "unhandled system error",
+                    "unhandled cuda error",
+                    "remote process exited",
+                    "internal error",
+                    "invalid usage",
+                ]
+                .into_iter()
+                .find(|name| message.contains(name));
             }
             C::TorchStore => {
-                let inside = word(message, "to [", &[']']).or(word(message, "connect to ", &[' ', ')']));
+                let inside =
+                    word(message, "to [", &[']']).or(word(message, "connect to ", &[' ', ')']));
                 fields.peer = inside;
                 fields.timeout = decimal_after(message.as_bytes(), "after ")
                     .filter(|_| message.contains("ms"))
@@ -151,7 +174,9 @@ impl<'d> Fields<'d> {
                     .or(count(message, "exit code "))
                     .or(count(message, "exitcode: -"))
                     .or(count(message, "exitcode: "));
-                fields.detail = word(message, "(SIG", &[')']).map(|_| word(message, "(", &[')'])).unwrap_or(None);
+                fields.detail = word(message, "(SIG", &[')'])
+                    .map(|_| word(message, "(", &[')']))
+                    .unwrap_or(None);
             }
             C::SubnetNoInterface => fields.peer = word(message, "address ", &[' ']),
             _ => {}
@@ -171,7 +196,8 @@ impl<'d> Fields<'d> {
         if let Some(name) = number.and_then(errno::numbered) {
             self.errno = Some(name);
         }
-        self.device = word(message, "on dev ", &[',', ' ']).and_then(|device| device.split(':').next());
+        self.device =
+            word(message, "on dev ", &[',', ' ']).and_then(|device| device.split(':').next());
         self.gid_index = count(message, "local GID index ");
         self.local_gid = word(message, "local GID ", &[','])
             .filter(|gid| !gid.starts_with("index"))
@@ -191,7 +217,10 @@ impl<'d> Fields<'d> {
             .or(after(message.as_bytes(), "with error "))
             .and_then(|rest| {
                 // `12`, `IBV_WC_RETRY_EXC_ERR(12)`, `(IBV_WC_RETRY_EXC_ERR)12`
-                let end = rest.iter().position(|b| matches!(b, b' ' | b',')).unwrap_or(rest.len());
+                let end = rest
+                    .iter()
+                    .position(|b| matches!(b, b' ' | b','))
+                    .unwrap_or(rest.len());
                 let field = rest.get(..end)?;
                 let at = field.iter().position(u8::is_ascii_digit)?;
                 number(field.get(at..)?).map(|(status, _)| status)
@@ -208,9 +237,9 @@ impl<'d> Fields<'d> {
             None
         };
         self.local_gid = word(message, "localGid ", &[' ', ',']);
-        self.remote_gid = ["remoteGids", "remoteGid "]
-            .iter()
-            .find_map(|needle| word(message, needle, &[' ', ',']).or(word(message, &format!("{needle} "), &[' ', ','])));
+        self.remote_gid = ["remoteGids", "remoteGid "].iter().find_map(|needle| {
+            word(message, needle, &[' ', ',']).or(word(message, &format!("{needle} "), &[' ', ',']))
+        });
         self.device = word(message, "hca ", &[' ', ',']);
     }
 
@@ -220,7 +249,9 @@ impl<'d> Fields<'d> {
             self.errno = count(message, "errno ").and_then(errno::numbered);
         }
         self.function = word(message, "Call to ", &[' ', '(']);
-        if self.function.is_none() && (message.contains("onnect to") || message.contains("onnect returned")) {
+        if self.function.is_none()
+            && (message.contains("onnect to") || message.contains("onnect returned"))
+        {
             self.function = Some("connect");
         }
         self.peer = message
@@ -245,15 +276,33 @@ pub(super) fn role(class: LogClass, fields: &Fields<'_>, message: &str) -> Role 
             Some(_) => Role::Failure,
         },
         C::Async => {
-            let good = ["port active", "client reregistration", "SM change", "LID change", "P_Key", "GID", "last WQE", "path migrated", "comm established", "speed change"];
+            let good = [
+                "port active",
+                "client reregistration",
+                "SM change",
+                "LID change",
+                "P_Key",
+                "GID",
+                "last WQE",
+                "path migrated",
+                "comm established",
+                "speed change",
+            ];
             match fields.detail {
                 Some(detail) if good.iter().any(|good| detail.contains(good)) => Role::Benign,
                 _ if message.contains("speed change") => Role::Warning,
                 _ => Role::Warning,
             }
         }
-        C::ConnectRetry | C::PluginMissing | C::CompletionHint | C::AdapterRecovered | C::ProviderMissing | C::InterfaceSpeedUnknown
-        | C::TopologyUnread | C::GdrTooFar | C::Exception => Role::Benign,
+        C::ConnectRetry
+        | C::PluginMissing
+        | C::CompletionHint
+        | C::AdapterRecovered
+        | C::ProviderMissing
+        | C::InterfaceSpeedUnknown
+        | C::TopologyUnread
+        | C::GdrTooFar
+        | C::Exception => Role::Benign,
         C::IbNone
         | C::VerbsMissing
         | C::PluginInit
@@ -283,8 +332,16 @@ pub(super) fn role(class: LogClass, fields: &Fields<'_>, message: &str) -> Role 
         | C::TopologyInvalid => Role::Warning,
         C::AdapterCountMismatch if message.contains("Ignoring") => Role::Warning,
         C::NvlsFailed if message.contains("Proceeding without") => Role::Warning,
-        C::SharedMemory if message.contains("unlink") || message.contains("retrying") || message.contains("falling back") => Role::Warning,
-        C::CudaTooOld if message.contains("disabling") || message.contains("Skipping") => Role::Benign,
+        C::SharedMemory
+            if message.contains("unlink")
+                || message.contains("retrying")
+                || message.contains("falling back") =>
+        {
+            Role::Warning
+        }
+        C::CudaTooOld if message.contains("disabling") || message.contains("Skipping") => {
+            Role::Benign
+        }
         _ => Role::Failure,
     }
 }

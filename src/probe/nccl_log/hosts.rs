@@ -14,8 +14,15 @@ use crate::nccl_log::channel::{Read, read};
 
 /// The network that a line says was chosen.
 pub(super) fn network(message: &str) -> Option<&str> {
-    let starts = ["Using network ", "Using internal Network ", "Using external Network "];
-    let network = starts.iter().find_map(|start| message.strip_prefix(start))?.trim();
+    let starts = [
+        "Using network ",
+        "Using internal Network ",
+        "Using external Network ",
+    ];
+    let network = starts
+        .iter()
+        .find_map(|start| message.strip_prefix(start))?
+        .trim();
     (!network.is_empty()).then_some(network)
 }
 
@@ -74,8 +81,14 @@ pub(super) fn using_ib(message: &str) -> Option<(Vec<Listed<'_>>, bool, Option<(
         let port = port.trim_start_matches('=').trim_matches(['{', '}']);
         let (device, rest) = port.split_once(':').unwrap_or((port, ""));
         let (number, layer) = rest.split_once('/').unwrap_or((rest, ""));
-        let number = number.split(':').next().and_then(|number| number.parse().ok());
-        let layer = layer.split(['/', ',', ' ']).next().filter(|layer| !layer.is_empty());
+        let number = number
+            .split(':')
+            .next()
+            .and_then(|number| number.parse().ok());
+        let layer = layer
+            .split(['/', ',', ' '])
+            .next()
+            .filter(|layer| !layer.is_empty());
         listed.push(Listed {
             index,
             device,
@@ -89,7 +102,9 @@ pub(super) fn using_ib(message: &str) -> Option<(Vec<Listed<'_>>, bool, Option<(
 
 /// The interfaces in `NET/Socket : Using [0]eth0:10.0.0.1<0> [1]eth1:…`.
 fn using_socket(message: &str) -> Option<Vec<&str>> {
-    let rest = ["NET/Socket : Using ", "NET/FastSocket : Using "].iter().find_map(|start| message.strip_prefix(start))?;
+    let rest = ["NET/Socket : Using ", "NET/FastSocket : Using "]
+        .iter()
+        .find_map(|start| message.strip_prefix(start))?;
     let names = rest.split_whitespace().filter_map(|entry| {
         let (_, entry) = entry.split_once(']')?;
         Some(interface(entry)?.0)
@@ -97,8 +112,13 @@ fn using_socket(message: &str) -> Option<Vec<&str>> {
     Some(names.collect())
 }
 
-fn first<'l, 'd: 'l, T>(lines: &[&'l Line<'d>], read: impl Fn(&'d str) -> Option<T>) -> Option<(T, Origin)> {
-    lines.iter().find_map(|line| Some((read(line.message)?, line.origin.clone())))
+fn first<'l, 'd: 'l, T>(
+    lines: &[&'l Line<'d>],
+    read: impl Fn(&'d str) -> Option<T>,
+) -> Option<(T, Origin)> {
+    lines
+        .iter()
+        .find_map(|line| Some((read(line.message)?, line.origin.clone())))
 }
 
 fn fact_of<T: Typed>(found: Option<(T, Origin)>, setting: &'static str) -> Fact<T> {
@@ -109,9 +129,16 @@ fn fact_of<T: Typed>(found: Option<(T, Origin)>, setting: &'static str) -> Fact<
 }
 
 /// Of all values the least, with its origin.
-fn least<'l, 'd: 'l>(lines: &[&'l Line<'d>], read: impl Fn(&'d str) -> Option<u64>) -> Option<(u64, Origin)> {
-    let values = lines.iter().filter_map(|line| Some((read(line.message)?, &line.origin)));
-    values.min_by_key(|(value, _)| *value).map(|(value, origin)| (value, origin.clone()))
+fn least<'l, 'd: 'l>(
+    lines: &[&'l Line<'d>],
+    read: impl Fn(&'d str) -> Option<u64>,
+) -> Option<(u64, Origin)> {
+    let values = lines
+        .iter()
+        .filter_map(|line| Some((read(line.message)?, &line.origin)));
+    values
+        .min_by_key(|(value, _)| *value)
+        .map(|(value, origin)| (value, origin.clone()))
 }
 
 pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
@@ -127,22 +154,56 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
 }
 
 fn one(view: &View<'_, '_>, facts: &mut Facts, host: &str, id: Id, lines: &[&Line<'_>]) {
-    let processes = view.processes().iter().filter(|(of, _)| *of == host).count() as u64;
-    facts.set(id, fact::PROCESSES, view.total(processes, "the processes that wrote lines"));
+    let processes = view
+        .processes()
+        .iter()
+        .filter(|(of, _)| *of == host)
+        .count() as u64;
+    facts.set(
+        id,
+        fact::PROCESSES,
+        view.total(processes, "the processes that wrote lines"),
+    );
     networks(view, facts, id, lines);
     adapters(view, facts, id, lines);
     let bootstrap = first(lines, |m| {
-        let rest = ["Bootstrap : Using ", "Bootstrap: Using "].iter().find_map(|start| m.strip_prefix(start))?;
+        let rest = ["Bootstrap : Using ", "Bootstrap: Using "]
+            .iter()
+            .find_map(|start| m.strip_prefix(start))?;
         interface(rest)
     });
-    let split = bootstrap.map(|((name, address), origin)| ((Arc::from(name), origin.clone()), (Arc::from(address), origin)));
+    let split = bootstrap.map(|((name, address), origin)| {
+        (
+            (Arc::from(name), origin.clone()),
+            (Arc::from(address), origin),
+        )
+    });
     let (name, address) = split.unzip();
     facts.set(id, fact::BOOTSTRAP_INTERFACE, fact_of(name, INFO));
     facts.set(id, fact::BOOTSTRAP_ADDRESS, fact_of(address, INFO));
-    let sockets = first(lines, |m| using_socket(m).map(|names| names.into_iter().map(Arc::from).collect::<Arc<[Arc<str>]>>()));
+    let sockets = first(lines, |m| {
+        using_socket(m).map(|names| {
+            names
+                .into_iter()
+                .map(Arc::from)
+                .collect::<Arc<[Arc<str>]>>()
+        })
+    });
     facts.set(id, fact::SOCKET_INTERFACES, fact_of(sockets, INFO));
-    let number = |start: &'static str| move |m: &str| m.strip_prefix(start)?.split(' ').next()?.parse::<u64>().ok();
-    facts.set(id, fact::DRIVER, fact_of(first(lines, number("cudaDriverVersion ")), INFO));
+    let number = |start: &'static str| {
+        move |m: &str| {
+            m.strip_prefix(start)?
+                .split(' ')
+                .next()?
+                .parse::<u64>()
+                .ok()
+        }
+    };
+    facts.set(
+        id,
+        fact::DRIVER,
+        fact_of(first(lines, number("cudaDriverVersion ")), INFO),
+    );
     let mut versions = Distinct::default();
     for line in lines {
         if let Some((version, ..)) = super::runs::version(line.message) {
@@ -150,24 +211,45 @@ fn one(view: &View<'_, '_>, facts: &mut Facts, host: &str, id: Id, lines: &[&Lin
         }
     }
     facts.set(id, fact::VERSION, versions.most(INFO));
-    let dmabuf = first(lines, |m| m.starts_with("DMA-BUF is available").then_some(true));
+    let dmabuf = first(lines, |m| {
+        m.starts_with("DMA-BUF is available").then_some(true)
+    });
     facts.set(id, fact::DMABUF, fact_of(dmabuf, INFO));
-    let nvls = first(lines, |m| m.strip_prefix("NVLS multicast support is ").map(|rest| rest.starts_with("available")));
+    let nvls = first(lines, |m| {
+        m.strip_prefix("NVLS multicast support is ")
+            .map(|rest| rest.starts_with("available"))
+    });
     facts.set(id, fact::NVLS, fact_of(nvls, INFO));
     channel_counts(view, facts, id, lines);
     traffic(view, facts, host, id);
     graph(facts, id, lines);
     let affinity = least(lines, affinity);
     facts.set(id, fact::AFFINITY_CPUS, fact_of(affinity, INFO));
-    let unread: u64 = lines.iter().filter(|line| line.message.contains("Topology detection") && line.message.contains("could not read")).map(|line| line.kept.count).sum();
+    let unread: u64 = lines
+        .iter()
+        .filter(|line| {
+            line.message.contains("Topology detection") && line.message.contains("could not read")
+        })
+        .map(|line| line.kept.count)
+        .sum();
     if unread > 0 || view.has_sort(crate::nccl_log::message::Sort::Graph) {
-        facts.set(id, fact::TOPOLOGY_UNREAD, view.total(unread, "lines that say so"));
+        facts.set(
+            id,
+            fact::TOPOLOGY_UNREAD,
+            view.total(unread, "lines that say so"),
+        );
     }
-    let file = first(lines, |m| m.strip_prefix("Loading topology file ").map(|file| Arc::from(file.trim())));
+    let file = first(lines, |m| {
+        m.strip_prefix("Loading topology file ")
+            .map(|file| Arc::from(file.trim()))
+    });
     facts.set(id, fact::TOPOLOGY_FILE, fact_of(file, GRAPH));
     let mut longest: [Option<(Seconds, Origin)>; 2] = [None, None];
     for line in lines {
-        for (slot, time) in longest.iter_mut().zip(super::runs::init_times(line.message)) {
+        for (slot, time) in longest
+            .iter_mut()
+            .zip(super::runs::init_times(line.message))
+        {
             if let Some(time) = time
                 && slot.as_ref().is_none_or(|(most, _)| time > most.0)
             {
@@ -191,17 +273,33 @@ fn networks(view: &View<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_>])
         if let Some(network) = network(message) {
             chosen.add(network, line.kept.count, &line.origin);
         }
-        let starts = ["P2P plugin ", "Initialized NET plugin ", "Assigned NET plugin ", "Failed to initialize NET plugin ", "NET/Plugin: Loaded net plugin "];
+        let starts = [
+            "P2P plugin ",
+            "Initialized NET plugin ",
+            "Assigned NET plugin ",
+            "Failed to initialize NET plugin ",
+            "NET/Plugin: Loaded net plugin ",
+        ];
         if let Some(rest) = starts.iter().find_map(|start| message.strip_prefix(start)) {
-            let name = rest.split(" (").next().and_then(|name| name.split(" to comm").next()).unwrap_or(rest).trim();
+            let name = rest
+                .split(" (")
+                .next()
+                .and_then(|name| name.split(" to comm").next())
+                .unwrap_or(rest)
+                .trim();
             tried.add(name, 1, &line.origin);
             if message.starts_with("NET/Plugin: Loaded net") || message.starts_with("P2P plugin") {
                 plugin.get_or_insert((Arc::<str>::from(name), line.origin.clone()));
             }
         }
-        if message.contains("Plugin") && (message.contains("No plugin found") || message.contains("Could not find")) {
+        if message.contains("Plugin")
+            && (message.contains("No plugin found") || message.contains("Could not find"))
+        {
             let mut any = false;
-            for file in message.split([' ', ':', '(', ')', ',']).filter(|word| word.contains(".so")) {
+            for file in message
+                .split([' ', ':', '(', ')', ','])
+                .filter(|word| word.contains(".so"))
+            {
                 missing.add(file.trim_end_matches('.'), 1, &line.origin);
                 any = true;
             }
@@ -214,7 +312,11 @@ fn networks(view: &View<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_>])
     let kind = match &most {
         Fact::Known(name, origin) => {
             let provider = provider.as_ref().map(|(provider, _)| &**provider);
-            let kinds: Vec<_> = chosen.texts.iter().map(|name| carrier(name, provider).unwrap_or(Carrier::Plugin)).collect();
+            let kinds: Vec<_> = chosen
+                .texts
+                .iter()
+                .map(|name| carrier(name, provider).unwrap_or(Carrier::Plugin))
+                .collect();
             let first = carrier(name, provider).unwrap_or(Carrier::Plugin);
             let one = kinds.iter().all(|kind| *kind == first);
             Fact::Known(if one { first } else { Carrier::Mixed }, origin.clone())
@@ -238,18 +340,34 @@ fn described(message: &str) -> Option<(u64, &str, u64, BitRate, &str, bool)> {
     let mut name = words.next()?.split([':', '/']);
     let device = name.next()?;
     let port = name.nth(1)?.parse().ok()?;
-    let field = |key: &str| rest.split(' ').find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
+    let field = |key: &str| {
+        rest.split(' ')
+            .find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
+    };
     let speed: u64 = field("speed")?.parse().ok()?;
-    Some((index.parse().ok()?, device, port, BitRate(speed * 1_000_000), field("provider")?, field("ar") == Some("1")))
+    Some((
+        index.parse().ok()?,
+        device,
+        port,
+        BitRate(speed * 1_000_000),
+        field("provider")?,
+        field("ar") == Some("1"),
+    ))
 }
 
 fn adapters(view: &View<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_>]) {
-    let none = first(lines, |m| m.starts_with("NET/IB : No device found").then_some(()));
+    let none = first(lines, |m| {
+        m.starts_with("NET/IB : No device found").then_some(())
+    });
     // A plugin and the internal transport both list what they find; the fuller list is the one that is used.
-    let lists = lines.iter().filter_map(|line| Some((using_ib(line.message)?, &line.origin)));
+    let lists = lines
+        .iter()
+        .filter_map(|line| Some((using_ib(line.message)?, &line.origin)));
     let fullest = lists.max_by_key(|((listed, ..), _)| listed.len());
     let (listed, relaxed, oob, origin) = match (&fullest, &none) {
-        (Some(((listed, relaxed, oob), origin)), _) => (listed.as_slice(), Some(*relaxed), *oob, (*origin).clone()),
+        (Some(((listed, relaxed, oob), origin)), _) => {
+            (listed.as_slice(), Some(*relaxed), *oob, (*origin).clone())
+        }
         (None, Some(((), origin))) => (&[][..], None, None, origin.clone()),
         (None, None) => {
             for key in [fact::HCAS, fact::LINK_LAYERS] {
@@ -272,20 +390,44 @@ fn adapters(view: &View<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_>])
         }
         Fact::Known(distinct.into(), origin.clone())
     };
-    facts.set(id, fact::IB_PORTS, Fact::Known(listed.len() as u64, origin.clone()));
-    facts.set(id, fact::HCAS, texts(listed.iter().map(|port| port.device).collect()));
-    facts.set(id, fact::LINK_LAYERS, texts(listed.iter().filter_map(|port| port.link_layer).collect()));
+    facts.set(
+        id,
+        fact::IB_PORTS,
+        Fact::Known(listed.len() as u64, origin.clone()),
+    );
+    facts.set(
+        id,
+        fact::HCAS,
+        texts(listed.iter().map(|port| port.device).collect()),
+    );
+    facts.set(
+        id,
+        fact::LINK_LAYERS,
+        texts(listed.iter().filter_map(|port| port.link_layer).collect()),
+    );
     if let (Some(relaxed), false) = (relaxed, listed.is_empty()) {
-        facts.set(id, fact::RELAXED_ORDERING, Fact::Known(relaxed, origin.clone()));
+        facts.set(
+            id,
+            fact::RELAXED_ORDERING,
+            Fact::Known(relaxed, origin.clone()),
+        );
     }
     if let Some((name, _)) = oob {
-        facts.set(id, fact::OOB_INTERFACE, Fact::Known(name.into(), origin.clone()));
+        facts.set(
+            id,
+            fact::OOB_INTERFACE,
+            Fact::Known(name.into(), origin.clone()),
+        );
     }
     let (mut with, mut without) = (Distinct::default(), Distinct::default());
     for line in lines {
         if line.message.contains("GPU Direct RDMA") && line.message.contains(" for HCA ") {
             let device = line.message.split('\'').nth(1).unwrap_or("?");
-            let list = if line.message.contains("RDMA Enabled") { &mut with } else { &mut without };
+            let list = if line.message.contains("RDMA Enabled") {
+                &mut with
+            } else {
+                &mut without
+            };
             list.add(device, 1, &line.origin);
         }
     }
@@ -295,9 +437,20 @@ fn adapters(view: &View<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_>])
             facts.set(id, fact::NO_GDR_HCAS, Fact::Unknown(not_logged(NET)));
         }
         (first, second) => {
-            let origin = second.clone().or(first.clone()).unwrap_or_else(|| Origin::derived("the log"));
-            facts.set(id, fact::GDR_HCAS, Fact::Known(with.texts.len() as u64, origin.clone()));
-            facts.set(id, fact::NO_GDR_HCAS, Fact::Known(without.texts.len() as u64, origin));
+            let origin = second
+                .clone()
+                .or(first.clone())
+                .unwrap_or_else(|| Origin::derived("the log"));
+            facts.set(
+                id,
+                fact::GDR_HCAS,
+                Fact::Known(with.texts.len() as u64, origin.clone()),
+            );
+            facts.set(
+                id,
+                fact::NO_GDR_HCAS,
+                Fact::Known(without.texts.len() as u64, origin),
+            );
         }
     }
     let mut channels: BTreeMap<u64, u64> = BTreeMap::new();
@@ -314,21 +467,45 @@ fn adapters(view: &View<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_>])
             None => port.device.to_owned(),
         };
         let hca = facts.instance(Subject::Hca, id, &name);
-        facts.set(hca, hca::DEVICE, Fact::Known(port.device.into(), origin.clone()));
+        facts.set(
+            hca,
+            hca::DEVICE,
+            Fact::Known(port.device.into(), origin.clone()),
+        );
         facts.set(hca, hca::INDEX, Fact::Known(port.index, origin.clone()));
-        facts.set(hca, hca::MERGED, Fact::Known(port.merged || port.device.contains("bond"), origin.clone()));
+        facts.set(
+            hca,
+            hca::MERGED,
+            Fact::Known(port.merged || port.device.contains("bond"), origin.clone()),
+        );
         if let Some(number) = port.port {
             facts.set(hca, hca::PORT, Fact::Known(number, origin.clone()));
         }
         if let Some(layer) = port.link_layer {
-            facts.set(hca, hca::LINK_LAYER, Fact::Known(layer.into(), origin.clone()));
+            facts.set(
+                hca,
+                hca::LINK_LAYER,
+                Fact::Known(layer.into(), origin.clone()),
+            );
         }
-        let told = lines.iter().find_map(|line| Some((described(line.message)?, &line.origin)).filter(|((_, device, number, ..), _)| *device == port.device && port.port.is_none_or(|p| p == *number)));
+        let told = lines.iter().find_map(|line| {
+            Some((described(line.message)?, &line.origin)).filter(|((_, device, number, ..), _)| {
+                *device == port.device && port.port.is_none_or(|p| p == *number)
+            })
+        });
         match told {
             Some(((_, _, _, speed, provider, routing), origin)) => {
                 facts.set(hca, hca::SPEED, Fact::Known(speed, origin.clone()));
-                facts.set(hca, hca::PROVIDER, Fact::Known(provider.into(), origin.clone()));
-                facts.set(hca, hca::ADAPTIVE_ROUTING, Fact::Known(routing, origin.clone()));
+                facts.set(
+                    hca,
+                    hca::PROVIDER,
+                    Fact::Known(provider.into(), origin.clone()),
+                );
+                facts.set(
+                    hca,
+                    hca::ADAPTIVE_ROUTING,
+                    Fact::Known(routing, origin.clone()),
+                );
             }
             None => {
                 facts.set(hca, hca::SPEED, Fact::Unknown(not_logged(NET)));
@@ -346,7 +523,11 @@ fn adapters(view: &View<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_>])
         // What was not used is known only where channels are told at all.
         if !channels.is_empty() {
             let used = channels.get(&port.index).copied().unwrap_or(0);
-            facts.set(hca, hca::CHANNELS, view.total(used, "lines of channels that name it"));
+            facts.set(
+                hca,
+                hca::CHANNELS,
+                view.total(used, "lines of channels that name it"),
+            );
         } else {
             facts.set(hca, hca::CHANNELS, Fact::Unknown(not_logged(INFO)));
         }
@@ -356,10 +537,21 @@ fn adapters(view: &View<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_>])
 fn channel_counts(view: &View<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_>]) {
     let before = |message: &str, what: &str| -> Option<u64> {
         let (head, _) = message.split_once(what)?;
-        head.rsplit([' ', ',']).find(|word| !word.is_empty())?.parse().ok()
+        head.rsplit([' ', ','])
+            .find(|word| !word.is_empty())?
+            .parse()
+            .ok()
     };
-    let coll = least(lines, |m| m.contains("p2p channels").then(|| before(m, " coll channels")).flatten());
-    let p2p = least(lines, |m| m.contains("coll channels").then(|| before(m, " p2p channels,")).flatten());
+    let coll = least(lines, |m| {
+        m.contains("p2p channels")
+            .then(|| before(m, " coll channels"))
+            .flatten()
+    });
+    let p2p = least(lines, |m| {
+        m.contains("coll channels")
+            .then(|| before(m, " p2p channels,"))
+            .flatten()
+    });
     facts.set(id, fact::COLL_CHANNELS, view.whole(fact_of(coll, INFO)));
     facts.set(id, fact::P2P_CHANNELS, view.whole(fact_of(p2p, INFO)));
 }
@@ -387,14 +579,21 @@ fn traffic(view: &View<'_, '_>, facts: &mut Facts, host: &str, id: Id) {
     for (key, value) in pairs {
         facts.set(id, key, count(value));
     }
-    for (key, part, whole) in [(fact::GDR_SEND, sums.gdr_sends, sums.sends), (fact::GDR_RECEIVE, sums.gdr_receives, sums.receives)] {
-        facts.set(id, key, match share(part, whole) {
-            Some(share) => match &sums.first_inter {
-                Some(origin) => view.whole(Fact::Known(share, origin.clone())),
-                None => view.total(share, how),
+    for (key, part, whole) in [
+        (fact::GDR_SEND, sums.gdr_sends, sums.sends),
+        (fact::GDR_RECEIVE, sums.gdr_receives, sums.receives),
+    ] {
+        facts.set(
+            id,
+            key,
+            match share(part, whole) {
+                Some(share) => match &sums.first_inter {
+                    Some(origin) => view.whole(Fact::Known(share, origin.clone())),
+                    None => view.total(share, how),
+                },
+                None => Fact::Unknown(not_logged(INFO)),
             },
-            None => Fact::Unknown(not_logged(INFO)),
-        });
+        );
     }
 }
 
@@ -414,16 +613,27 @@ pub(super) fn affinity(message: &str) -> Option<u64> {
         return spans.sum();
     }
     let digits = mask.bytes().all(hex) && !mask.is_empty();
-    digits.then(|| mask.chars().filter_map(|c| c.to_digit(16)).map(|d| u64::from(d.count_ones())).sum())
+    digits.then(|| {
+        mask.chars()
+            .filter_map(|c| c.to_digit(16))
+            .map(|d| u64::from(d.count_ones()))
+            .sum()
+    })
 }
 
 /// `Pattern 4, crossNic 0, nChannels 16, bw 24.000000/24.000000, type NVL/PXB, sameChannels 1`; pattern 4 is the ring's.
 fn pattern(message: &str) -> Option<([f64; 2], [PathType; 2])> {
     let rest = message.strip_prefix("Pattern 4, ")?;
-    let field = |name: &str| rest.split(", ").find_map(|part| part.trim().strip_prefix(name)?.strip_prefix(' '));
+    let field = |name: &str| {
+        rest.split(", ")
+            .find_map(|part| part.trim().strip_prefix(name)?.strip_prefix(' '))
+    };
     let (intra, inter) = field("bw").or_else(|| field("speed"))?.split_once('/')?;
     let (path, far) = field("type")?.split_once('/')?;
-    Some(([intra.parse().ok()?, inter.parse().ok()?], [PathType::from_word(path)?, PathType::from_word(far)?]))
+    Some((
+        [intra.parse().ok()?, inter.parse().ok()?],
+        [PathType::from_word(path)?, PathType::from_word(far)?],
+    ))
 }
 
 /// Bits per second of NCCL's GB/s.
@@ -447,11 +657,23 @@ fn graph(facts: &mut Facts, id: Id, lines: &[&Line<'_>]) {
     facts.set(id, fact::GRAPH_PATH_INTRA, fact_of(path, GRAPH));
     facts.set(id, fact::GRAPH_PATH_INTER, fact_of(far, GRAPH));
     let links = lines.iter().filter_map(|line| {
-        let (_, rest) = line.message.trim_start().strip_prefix("+ ")?.split_once("PCI[")?;
+        let (_, rest) = line
+            .message
+            .trim_start()
+            .strip_prefix("+ ")?
+            .split_once("PCI[")?;
         let speed: f64 = rest.split(']').next()?.parse().ok()?;
         Some((gigabytes(speed), line.origin.clone()))
     });
     let links: Vec<_> = links.collect();
-    facts.set(id, fact::PCI_LOWEST, fact_of(links.iter().min_by_key(|(rate, _)| *rate).cloned(), GRAPH));
-    facts.set(id, fact::PCI_HIGHEST, fact_of(links.iter().max_by_key(|(rate, _)| *rate).cloned(), GRAPH));
+    facts.set(
+        id,
+        fact::PCI_LOWEST,
+        fact_of(links.iter().min_by_key(|(rate, _)| *rate).cloned(), GRAPH),
+    );
+    facts.set(
+        id,
+        fact::PCI_HIGHEST,
+        fact_of(links.iter().max_by_key(|(rate, _)| *rate).cloned(), GRAPH),
+    );
 }

@@ -80,7 +80,9 @@ impl<'d> Line<'d> {
 /// The rank in `[rank3]:`, `[1,3]<stdout>:`, `[default3]:` or `3: ` before a line.
 fn tagged_rank(before: &str) -> Option<u64> {
     let before = before.trim_start();
-    let bracket = before.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    let bracket = before
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once(']'));
     if let Some((inner, _)) = bracket {
         let digits = inner
             .strip_prefix("rank")

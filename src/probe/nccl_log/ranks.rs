@@ -16,7 +16,11 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
     let mut members = Vec::new();
     if let Some(largest) = view.largest() {
         let comm = &log.comms.all[largest];
-        members.extend(comm.members.iter().map(|(rank, member)| (*rank, comm.ranks, *member)));
+        members.extend(
+            comm.members
+                .iter()
+                .map(|(rank, member)| (*rank, comm.ranks, *member)),
+        );
         members.sort_by_key(|(rank, ..)| *rank);
     }
     for (.., member) in &members {
@@ -25,7 +29,10 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
     for (name, id) in &view.hosts {
         let ranks = match (of_host.get(name), members.is_empty()) {
             (_, true) => Fact::Unknown(not_logged(INFO)),
-            (ranks, false) => view.total(ranks.copied().unwrap_or(0), "the ranks that name their communicator"),
+            (ranks, false) => view.total(
+                ranks.copied().unwrap_or(0),
+                "the ranks that name their communicator",
+            ),
         };
         facts.set(*id, host::RANKS, ranks);
     }
@@ -38,13 +45,18 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
         let message = line.message;
         let about = said.entry((host, writer.pid, writer.device)).or_default();
         let origin = &line.origin;
-        for (slot, time) in [&mut about.init, &mut about.bootstrap].into_iter().zip(super::runs::init_times(message)) {
+        for (slot, time) in [&mut about.init, &mut about.bootstrap]
+            .into_iter()
+            .zip(super::runs::init_times(message))
+        {
             if let Some(time) = time {
                 slot.get_or_insert((Seconds(time), origin.clone()));
             }
         }
         if let Some(rest) = message.strip_prefix("Connected all rings, use ring ") {
-            let gdr = rest.split_once("GDR ").and_then(|(_, gdr)| gdr.trim().parse::<u64>().ok());
+            let gdr = rest
+                .split_once("GDR ")
+                .and_then(|(_, gdr)| gdr.trim().parse::<u64>().ok());
             if let Some(gdr) = gdr {
                 about.ring_gdr.get_or_insert((gdr != 0, origin.clone()));
             }
@@ -59,7 +71,9 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
     let mut warnings: BTreeMap<(&str, u64, Option<u64>), u64> = BTreeMap::new();
     for (_, digest) in log.files {
         for process in &digest.processes {
-            *warnings.entry((&process.host, process.pid, process.device)).or_default() += process.warnings;
+            *warnings
+                .entry((&process.host, process.pid, process.device))
+                .or_default() += process.warnings;
         }
     }
     for (rank, ranks, member) in members.into_iter().take(TOLD) {
@@ -77,14 +91,25 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
             facts.set(id, fact::BUS_ID, Fact::Known(bus_id.into(), origin));
         }
         let at = |place: usize| log.lines[place].origin.clone();
-        facts.set(id, fact::STARTED, match member.started {
-            Some(place) => Fact::Known(true, at(place)),
-            None => Fact::Unknown(not_logged(INFO)),
-        });
-        facts.set(id, fact::INITIALISED, match member.complete {
-            Some(place) => Fact::Known(true, at(place)),
-            None => view.total(false, "the rank names its communicator, and no line says Init COMPLETE"),
-        });
+        facts.set(
+            id,
+            fact::STARTED,
+            match member.started {
+                Some(place) => Fact::Known(true, at(place)),
+                None => Fact::Unknown(not_logged(INFO)),
+            },
+        );
+        facts.set(
+            id,
+            fact::INITIALISED,
+            match member.complete {
+                Some(place) => Fact::Known(true, at(place)),
+                None => view.total(
+                    false,
+                    "the rank names its communicator, and no line says Init COMPLETE",
+                ),
+            },
+        );
         let writer = log.lines[member.said].writer.map(|writer| writer.device);
         let key = (member.host, member.pid, writer.flatten());
         let about = said.remove(&key).unwrap_or_default();
@@ -92,11 +117,22 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
         set(facts, id, fact::BOOTSTRAP_TIME, about.bootstrap);
         set(facts, id, fact::RING_GDR, about.ring_gdr);
         set(facts, id, fact::AFFINITY_CPUS, about.affinity);
-        facts.set(id, fact::ABORTED, match about.aborted {
-            Some((aborted, origin)) => Fact::Known(aborted, origin),
-            None => view.total(false, "no line says Abort COMPLETE"),
-        });
-        facts.set(id, fact::WARNINGS, view.total(warnings.get(&key).copied().unwrap_or(0), "the lines of level WARN"));
+        facts.set(
+            id,
+            fact::ABORTED,
+            match about.aborted {
+                Some((aborted, origin)) => Fact::Known(aborted, origin),
+                None => view.total(false, "no line says Abort COMPLETE"),
+            },
+        );
+        facts.set(
+            id,
+            fact::WARNINGS,
+            view.total(
+                warnings.get(&key).copied().unwrap_or(0),
+                "the lines of level WARN",
+            ),
+        );
         // One network for all processes of the host is each one's.
         let network = facts.get(host, host::NETWORKS);
         if let Fact::Known(names, origin) = network
@@ -116,9 +152,18 @@ struct Said {
     aborted: Option<(bool, Origin)>,
 }
 
-fn set<T: crate::fact::Typed>(facts: &mut Facts, id: crate::fact::Id, key: crate::fact::Key<T>, found: Option<(T, Origin)>) {
-    facts.set(id, key, match found {
-        Some((value, origin)) => Fact::Known(value, origin),
-        None => Fact::Unknown(not_logged(INFO)),
-    });
+fn set<T: crate::fact::Typed>(
+    facts: &mut Facts,
+    id: crate::fact::Id,
+    key: crate::fact::Key<T>,
+    found: Option<(T, Origin)>,
+) {
+    facts.set(
+        id,
+        key,
+        match found {
+            Some((value, origin)) => Fact::Known(value, origin),
+            None => Fact::Unknown(not_logged(INFO)),
+        },
+    );
 }

@@ -24,9 +24,17 @@ pub(super) fn state(view: &mut View<'_, '_>, facts: &mut Facts) {
 pub(super) fn version(message: &str) -> Option<(&str, Option<&str>, Library)> {
     let (rest, library) = match message.split_once("NCCL version ") {
         Some((_, rest)) => (rest, Library::Nccl),
-        None => (message.split_once("RCCL version")?.1.trim_start_matches([' ', ':']), Library::Rccl),
+        None => (
+            message
+                .split_once("RCCL version")?
+                .1
+                .trim_start_matches([' ', ':']),
+            Library::Rccl,
+        ),
     };
-    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+    let end = rest
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(rest.len());
     let number = rest.get(..end)?.trim_end_matches('.');
     let bytes = rest.as_bytes();
     let cuda = word_after(bytes, "+cuda", b" ,").and_then(|cuda| std::str::from_utf8(cuda).ok());
@@ -55,7 +63,12 @@ fn versions(view: &View<'_, '_>, facts: &mut Facts) {
         }
     }
     let most = versions.most(INFO);
-    facts.set(view.id, fact::VERSION_NUMBER, most.clone().and_then(|v| version_number(&v).ok_or("no version of three numbers".to_owned())));
+    facts.set(
+        view.id,
+        fact::VERSION_NUMBER,
+        most.clone()
+            .and_then(|v| version_number(&v).ok_or("no version of three numbers".to_owned())),
+    );
     facts.set(view.id, fact::VERSION, most);
     facts.set(view.id, fact::VERSIONS, view.whole(versions.all(INFO)));
     facts.set(view.id, fact::CUDA, cudas.most(INFO));
@@ -70,7 +83,14 @@ fn versions(view: &View<'_, '_>, facts: &mut Facts) {
 }
 
 fn what_is_logged(view: &View<'_, '_>, facts: &mut Facts) {
-    let info = view.lines().any(|(line, _)| line.level == Some(Level::Info)) || view.log.files.iter().any(|(_, d)| d.processes.iter().any(|p| p.info > 0));
+    let info = view
+        .lines()
+        .any(|(line, _)| line.level == Some(Level::Info))
+        || view
+            .log
+            .files
+            .iter()
+            .any(|(_, d)| d.processes.iter().any(|p| p.info > 0));
     let how = "the levels and subsystems of the log's lines";
     facts.set(view.id, fact::INFO, view.total(info, how));
     for (key, sort) in [
@@ -86,17 +106,25 @@ fn what_is_logged(view: &View<'_, '_>, facts: &mut Facts) {
 fn sizes(view: &mut View<'_, '_>, facts: &mut Facts) {
     let log = view.log;
     let hosts = view.hosts.len() as u64;
-    facts.set(view.id, fact::HOSTS_SEEN, view.total(hosts, "the hosts that wrote lines"));
+    facts.set(
+        view.id,
+        fact::HOSTS_SEEN,
+        view.total(hosts, "the hosts that wrote lines"),
+    );
     let of_run = |at: &&usize| {
         let member = log.comms.all[**at].members.values().next();
         member.is_some_and(|m| log.runs.of_process.get(&(m.host, m.pid)) == Some(&view.run))
     };
     let indices: Vec<usize> = (0..log.comms.all.len()).collect();
     let comms: Vec<usize> = indices.iter().filter(of_run).copied().collect();
-    facts.set(view.id, fact::COMMUNICATORS, match comms.is_empty() {
-        false => view.total(comms.len() as u64, "the communicators that the log names"),
-        true => Fact::Unknown(not_logged(INFO)),
-    });
+    facts.set(
+        view.id,
+        fact::COMMUNICATORS,
+        match comms.is_empty() {
+            false => view.total(comms.len() as u64, "the communicators that the log names"),
+            true => Fact::Unknown(not_logged(INFO)),
+        },
+    );
     let stated = comms
         .iter()
         .filter_map(|at| log.comms.all[*at].nodes)
@@ -109,35 +137,69 @@ fn sizes(view: &mut View<'_, '_>, facts: &mut Facts) {
             None => Fact::Unknown(not_logged(INFO)),
         };
         facts.set(view.id, fact::NODES, nodes);
-        facts.set(view.id, fact::NODES_STATED, Fact::derived(false, "no line says nNodes"));
+        facts.set(
+            view.id,
+            fact::NODES_STATED,
+            Fact::derived(false, "no line says nNodes"),
+        );
         facts.set(view.id, fact::RANKS, Fact::Unknown(not_logged(INFO)));
         return;
     };
     let comm = &log.comms.all[largest];
     let origin = first_line(view, largest);
-    facts.set(view.id, fact::RANKS, Fact::Known(comm.ranks, origin.clone()));
-    facts.set(view.id, fact::RANKS_SEEN, view.total(comm.members.len() as u64, "the ranks that name their communicator"));
+    facts.set(
+        view.id,
+        fact::RANKS,
+        Fact::Known(comm.ranks, origin.clone()),
+    );
+    facts.set(
+        view.id,
+        fact::RANKS_SEEN,
+        view.total(
+            comm.members.len() as u64,
+            "the ranks that name their communicator",
+        ),
+    );
     let all_seen = comm.members.len() as u64 >= comm.ranks;
     match stated {
         Some((nodes, place)) => {
             view.nodes = Some((nodes, true));
-            facts.set(view.id, fact::NODES, Fact::Known(nodes, log.lines[place].origin.clone()));
-            facts.set(view.id, fact::NODES_STATED, Fact::Known(true, log.lines[place].origin.clone()));
+            facts.set(
+                view.id,
+                fact::NODES,
+                Fact::Known(nodes, log.lines[place].origin.clone()),
+            );
+            facts.set(
+                view.id,
+                fact::NODES_STATED,
+                Fact::Known(true, log.lines[place].origin.clone()),
+            );
         }
         None => {
             facts.set(view.id, fact::NODES_STATED, Fact::Known(false, origin));
             // One host of which not all ranks are seen may be one of several; channels settle it, where there are any.
             if all_seen || hosts > 1 {
                 view.nodes = Some((hosts, false));
-                facts.set(view.id, fact::NODES, view.total(hosts, "the hosts that wrote lines"));
+                facts.set(
+                    view.id,
+                    fact::NODES,
+                    view.total(hosts, "the hosts that wrote lines"),
+                );
             }
         }
     }
 }
 
 fn first_line(view: &View<'_, '_>, comm: usize) -> Origin {
-    let first = view.log.comms.all[comm].members.values().map(|m| m.said).min();
-    first.map_or_else(|| Origin::derived("the log"), |place| view.log.lines[place].origin.clone())
+    let first = view.log.comms.all[comm]
+        .members
+        .values()
+        .map(|m| m.said)
+        .min();
+    first.map_or_else(
+        || Origin::derived("the log"),
+        |place| view.log.lines[place].origin.clone(),
+    )
 }
 
 fn progress(view: &View<'_, '_>, facts: &mut Facts) {
@@ -155,23 +217,50 @@ fn progress(view: &View<'_, '_>, facts: &mut Facts) {
         }
     }
     stuck.sort_unstable();
-    let mut silent: Vec<u64> = (0..comm.ranks.min(1 << 20)).filter(|rank| !comm.members.contains_key(rank)).collect();
+    let mut silent: Vec<u64> = (0..comm.ranks.min(1 << 20))
+        .filter(|rank| !comm.members.contains_key(rank))
+        .collect();
     silent.truncate(4096);
-    let texts = |ranks: &[u64]| -> Arc<[Arc<str>]> { ranks.iter().map(|rank| Arc::from(rank.to_string())).collect() };
+    let texts = |ranks: &[u64]| -> Arc<[Arc<str>]> {
+        ranks
+            .iter()
+            .map(|rank| Arc::from(rank.to_string()))
+            .collect()
+    };
     let how = "Init START and Init COMPLETE of the largest communicator";
     let total = |value| view.total(value, how);
-    facts.set(view.id, fact::STUCK_RANKS, view.whole(Fact::derived(texts(&stuck), how)));
+    facts.set(
+        view.id,
+        fact::STUCK_RANKS,
+        view.whole(Fact::derived(texts(&stuck), how)),
+    );
     facts.set(view.id, fact::STUCK, total(stuck.len() as u64));
     // A log of rank 0 alone is usual: then the others are not silent, their lines are elsewhere.
     let few = (comm.members.len() as u64) * 2 <= comm.ranks;
     match few && !silent.is_empty() {
         true => {
-            facts.set(view.id, fact::SILENT, Fact::Unknown(not_logged("give the logs of all ranks")));
-            facts.set(view.id, fact::SILENT_RANKS, Fact::Unknown(not_logged("give the logs of all ranks")));
+            facts.set(
+                view.id,
+                fact::SILENT,
+                Fact::Unknown(not_logged("give the logs of all ranks")),
+            );
+            facts.set(
+                view.id,
+                fact::SILENT_RANKS,
+                Fact::Unknown(not_logged("give the logs of all ranks")),
+            );
         }
         false => {
-            facts.set(view.id, fact::SILENT, total(comm.ranks - comm.members.len().min(comm.ranks as usize) as u64));
-            facts.set(view.id, fact::SILENT_RANKS, view.whole(Fact::derived(texts(&silent), how)));
+            facts.set(
+                view.id,
+                fact::SILENT,
+                total(comm.ranks - comm.members.len().min(comm.ranks as usize) as u64),
+            );
+            facts.set(
+                view.id,
+                fact::SILENT_RANKS,
+                view.whole(Fact::derived(texts(&silent), how)),
+            );
         }
     }
     let initialised = if !stuck.is_empty() && (starts || done > 0) {
@@ -198,26 +287,43 @@ fn times(view: &View<'_, '_>, facts: &mut Facts) {
         if line.message.ends_with("Abort COMPLETE") || line.message.contains("Abort START") {
             aborted.get_or_insert(line.origin.clone());
         }
-        if Mention::read(line.message).is_some_and(|m| m.state == super::communicator::State::Destroyed) {
+        if Mention::read(line.message)
+            .is_some_and(|m| m.state == super::communicator::State::Destroyed)
+        {
             destroyed.get_or_insert(line.origin.clone());
         }
     }
-    for (key, longest) in [fact::INIT_TIME, fact::BOOTSTRAP_TIME].into_iter().zip(longest) {
-        facts.set(view.id, key, match longest {
-            Some((seconds, origin)) => Fact::Known(Seconds(seconds), origin),
-            None => Fact::Unknown(not_logged(INFO)),
-        });
+    for (key, longest) in [fact::INIT_TIME, fact::BOOTSTRAP_TIME]
+        .into_iter()
+        .zip(longest)
+    {
+        facts.set(
+            view.id,
+            key,
+            match longest {
+                Some((seconds, origin)) => Fact::Known(Seconds(seconds), origin),
+                None => Fact::Unknown(not_logged(INFO)),
+            },
+        );
     }
     let how = "Abort COMPLETE and Destroy COMPLETE";
-    facts.set(view.id, fact::ENDED_ORDERLY, match (&destroyed, &aborted) {
-        (Some(origin), None) => view.whole(Fact::Known(true, origin.clone())),
-        (_, Some(origin)) => Fact::Known(false, origin.clone()),
-        (None, None) => Fact::Unknown(not_logged(INFO)),
-    });
-    facts.set(view.id, fact::ABORTED, match aborted {
-        Some(origin) => Fact::Known(true, origin),
-        None => view.total(false, how),
-    });
+    facts.set(
+        view.id,
+        fact::ENDED_ORDERLY,
+        match (&destroyed, &aborted) {
+            (Some(origin), None) => view.whole(Fact::Known(true, origin.clone())),
+            (_, Some(origin)) => Fact::Known(false, origin.clone()),
+            (None, None) => Fact::Unknown(not_logged(INFO)),
+        },
+    );
+    facts.set(
+        view.id,
+        fact::ABORTED,
+        match aborted {
+            Some(origin) => Fact::Known(true, origin),
+            None => view.total(false, how),
+        },
+    );
 }
 
 /// The total and the bootstrap's share in a line of times.
@@ -226,17 +332,31 @@ pub(super) fn init_times(message: &str) -> [Option<f64>; 2] {
         return [None, None];
     }
     let bytes = message.as_bytes();
-    [decimal_after(bytes, "total "), decimal_after(bytes, "bootstrap ")]
+    [
+        decimal_after(bytes, "total "),
+        decimal_after(bytes, "bootstrap "),
+    ]
 }
 
 /// `AllReduce: 1024 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..3}`; until 2.23 numbers.
 fn tuning(view: &View<'_, '_>, facts: &mut Facts) {
-    const ALGORITHMS: [&str; 7] = ["Tree", "Ring", "CollNetDirect", "CollNetChain", "NVLS", "NVLSTree", "PAT"];
+    const ALGORITHMS: [&str; 7] = [
+        "Tree",
+        "Ring",
+        "CollNetDirect",
+        "CollNetChain",
+        "NVLS",
+        "NVLSTree",
+        "PAT",
+    ];
     const PROTOCOLS: [&str; 3] = ["LL", "LL128", "Simple"];
     let named = |word: &str, names: &[&'static str]| -> String {
         let listed = match word.parse::<usize>() {
             Ok(number) => names.get(number).copied(),
-            Err(_) => names.iter().find(|name| name.eq_ignore_ascii_case(word)).copied(),
+            Err(_) => names
+                .iter()
+                .find(|name| name.eq_ignore_ascii_case(word))
+                .copied(),
         };
         listed.unwrap_or(word).to_owned()
     };
@@ -247,18 +367,42 @@ fn tuning(view: &View<'_, '_>, facts: &mut Facts) {
             continue;
         };
         let mut words = choice.split(' ');
-        if let (Some(algorithm), Some("proto"), Some(protocol)) = (words.next(), words.next(), words.next()) {
-            algorithms.add(&named(algorithm, &ALGORITHMS), line.kept.count, &line.origin);
+        if let (Some(algorithm), Some("proto"), Some(protocol)) =
+            (words.next(), words.next(), words.next())
+        {
+            algorithms.add(
+                &named(algorithm, &ALGORITHMS),
+                line.kept.count,
+                &line.origin,
+            );
             protocols.add(&named(protocol, &PROTOCOLS), line.kept.count, &line.origin);
         }
     }
-    facts.set(view.id, fact::ALGORITHMS, view.whole(algorithms.all(TUNING)));
+    facts.set(
+        view.id,
+        fact::ALGORITHMS,
+        view.whole(algorithms.all(TUNING)),
+    );
     facts.set(view.id, fact::PROTOCOLS, view.whole(protocols.all(TUNING)));
-    let connected = |what: &str| view.lines().find(|(line, _)| line.message.starts_with("Connected") && line.message.contains(what)).map(|(line, _)| line.origin.clone());
+    let connected = |what: &str| {
+        view.lines()
+            .find(|(line, _)| line.message.starts_with("Connected") && line.message.contains(what))
+            .map(|(line, _)| line.origin.clone())
+    };
     if let Some(origin) = connected("NVLS") {
         facts.set(view.id, fact::NVLS, Fact::Known(true, origin));
-    } else if view.lines().any(|(line, _)| line.message.starts_with("Connected all ")) {
-        facts.set(view.id, fact::NVLS, view.total(false, "lines of connected rings and trees, and none of NVLS"));
+    } else if view
+        .lines()
+        .any(|(line, _)| line.message.starts_with("Connected all "))
+    {
+        facts.set(
+            view.id,
+            fact::NVLS,
+            view.total(
+                false,
+                "lines of connected rings and trees, and none of NVLS",
+            ),
+        );
     } else {
         facts.set(view.id, fact::NVLS, Fact::Unknown(not_logged(INFO)));
     }

@@ -14,7 +14,11 @@ pub(super) fn read(message: &str) -> Option<(&str, &str, Mention)> {
     }
     if let Some(rest) = message.strip_prefix("Warning: ENV ") {
         let (name, rest) = rest.split_once(' ')?;
-        let mention = if rest.contains("unused.") { Mention::Unused } else { Mention::Deprecated };
+        let mention = if rest.contains("unused.") {
+            Mention::Unused
+        } else {
+            Mention::Deprecated
+        };
         return Some((name, "", mention));
     }
     if !message.starts_with("NCCL_") {
@@ -24,11 +28,20 @@ pub(super) fn read(message: &str) -> Option<(&str, &str, Mention)> {
         Some(split) => split,
         None => message.split_once(" set to ")?,
     };
-    let plain = name.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_');
+    let plain = name
+        .bytes()
+        .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_');
     let value = value.trim();
     // Whole numbers end in a full stop; names and lists do not.
     let value = match value.strip_suffix('.') {
-        Some(number) if number.trim_start_matches('-').bytes().all(|b| b.is_ascii_digit()) => number,
+        Some(number)
+            if number
+                .trim_start_matches('-')
+                .bytes()
+                .all(|b| b.is_ascii_digit()) =>
+        {
+            number
+        }
         _ => value,
     };
     plain.then_some((name, value, Mention::Set))
@@ -45,7 +58,9 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
     for (line, host) in view.lines() {
         if let Some((name, value, mention)) = read(line.message) {
             let said = of_host.entry(host).or_default();
-            let entry = said.entry((name, value, mention as u8)).or_insert((0, line.origin.clone()));
+            let entry = said
+                .entry((name, value, mention as u8))
+                .or_insert((0, line.origin.clone()));
             entry.0 += line.kept.count;
         }
     }
@@ -81,14 +96,22 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
             facts.set(id, fact::MENTION, Fact::Known(mention, origin.clone()));
             facts.set(id, fact::COUNT, Fact::Known(*count, origin.clone()));
             if matches!(mention, Mention::Set | Mention::Invalid) {
-                facts.set(id, fact::VALUE, Fact::Known((*value).into(), origin.clone()));
+                facts.set(
+                    id,
+                    fact::VALUE,
+                    Fact::Known((*value).into(), origin.clone()),
+                );
                 if let Ok(number) = value.parse() {
                     facts.set(id, fact::NUMBER, Fact::Known(number, origin.clone()));
                 }
             }
             if mention == Mention::Set {
                 let uniform = values.get(name).is_none_or(|all| all.len() == 1);
-                facts.set(id, fact::UNIFORM, view.total(uniform, "the values that hosts print"));
+                facts.set(
+                    id,
+                    fact::UNIFORM,
+                    view.total(uniform, "the values that hosts print"),
+                );
             }
         }
     }
