@@ -9,6 +9,7 @@ use rdma_doctor::cli::record::{self, ProbeArgs};
 use rdma_doctor::cli::{self, Cli};
 use rdma_doctor::exit::Exit;
 use rdma_doctor::source::live::apart;
+use rdma_doctor::source::worker::measure;
 
 /// A replayed recording is made of many small texts: a third of its time is the system's allocator, a tenth this one.
 #[global_allocator]
@@ -29,6 +30,23 @@ fn main() -> ExitCode {
             Some(Ok(exit)) => exit.into(),
             Some(Err(_)) => Exit::Internal.into(),
             None => Exit::Usage.into(),
+        };
+    }
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|first| first == "__measure")
+    {
+        let mut args = std::env::args().skip(2);
+        let (probe, started, questions) = (args.next(), args.next(), args.next());
+        let started = started.and_then(|started| started.parse().ok());
+        return match (probe, started, questions) {
+            (Some(probe), Some(started), Some(questions)) => {
+                match measure::child(&probe, started, &questions) {
+                    Ok(()) => Exit::Healthy.into(),
+                    Err(_) => Exit::Internal.into(),
+                }
+            }
+            _ => Exit::Usage.into(),
         };
     }
     let cli = match Cli::try_parse() {

@@ -2,6 +2,7 @@
 
 pub mod difference;
 pub mod json;
+pub mod p2p;
 pub mod text;
 pub mod topology;
 

@@ -3,7 +3,10 @@
 //!
 //! * `RDMA_DOCTOR_BINARY` is the doctor to examine with (default: the release build, which `make test` makes first).
 //! * `RDMA_DOCTOR_VM=0` skips these tests, `RDMA_DOCTOR_VM=require` makes a machine that cannot run them a failure.
-//! * `RDMA_DOCTOR_VM_FAULTS="NAME ..."` runs only these faults, `RDMA_DOCTOR_VM_JOBS=N` that many VMs at once (2).
+//! * `RDMA_DOCTOR_VM_FAULTS="NAME ..."` runs only these faults, `RDMA_DOCTOR_VM_JOBS=N` that many VMs at once (as many as
+//!   there are CPUs, and two at least).
+//!
+//! Faults that ask for the same machine begin at one snapshot of it: each has it fresh, and only the first waits for a boot.
 //!
 //! What each doctor said stays in `target/tmp/vm/NAME`.
 #![expect(
@@ -12,7 +15,7 @@
 )]
 #![expect(clippy::panic, reason = "a test's way to fail")]
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -102,6 +105,8 @@ struct Fault {
     exit: i64,
     /// A check that has to be among the notes of a healthy machine.
     note: Option<String>,
+    /// Its VM's topology and options: two faults with the same begin on the same machine.
+    machine: String,
 }
 
 impl Fault {
@@ -116,7 +121,7 @@ impl Fault {
         let need =
             |key: &str| head(key).ok_or_else(|| format!("{}: no line `# {key}:`", path.display()));
         need("fault")?;
-        need("topo")?;
+        let machine = format!("{} {}", need("topo")?, head("options").unwrap_or_default());
         Ok(Self {
             name: path
                 .file_stem()
@@ -129,10 +134,12 @@ impl Fault {
                 .parse()
                 .map_err(|error| format!("{}: exit: {error}", path.display()))?,
             note: head("note").map(str::to_owned),
+            machine,
         })
     }
 
-    /// The faults to try, those that take long first: they do not stand alone at the end then.
+    /// The faults to try: of each machine the first, so that no two wait for one boot; then those that take long, which do not stand
+    /// alone at the end then.
     fn all() -> Result<Vec<Self>, String> {
         let only = variable("RDMA_DOCTOR_VM_FAULTS");
         let only: Option<Vec<_>> = only
@@ -158,7 +165,11 @@ impl Fault {
             let long = ["packet-loss", "healthy-busy", "link-flaps"].contains(&fault.name.as_str());
             (!long, fault.name.clone())
         });
-        Ok(faults)
+        let mut seen = HashSet::new();
+        let (first, others): (Vec<_>, Vec<_>) = faults
+            .into_iter()
+            .partition(|fault| seen.insert(fault.machine.clone()));
+        Ok(first.into_iter().chain(others).collect())
     }
 }
 
@@ -209,11 +220,10 @@ fn tail(bytes: &[u8]) -> String {
     lines[lines.len().saturating_sub(6)..].join("\n      ")
 }
 
-fn run_vm(topo: Option<&str>, name: &str, binary: &Path, out: &Path) -> Result<Output, String> {
+/// What `run-fault` is asked for: a topology, or where the snapshots are.
+fn run_vm(options: &[&str], name: &str, binary: &Path, out: &Path) -> Result<Output, String> {
     let mut command = Command::new(format!("{VM}/run-fault"));
-    if let Some(topo) = topo {
-        command.args(["--topo", topo]);
-    }
+    command.args(options);
     command
         .arg(name)
         .arg(binary)
@@ -291,10 +301,15 @@ fn judge(fault: &Fault, status: i64, report: &Value) -> Vec<String> {
 }
 
 /// Makes one fault in a VM and judges the report; then judges the recording here, where nothing is broken.
-fn examine(fault: &Fault, binary: &Path) -> Result<(String, Vec<String>), String> {
+fn examine(
+    fault: &Fault,
+    snapshots: Option<&str>,
+    binary: &Path,
+) -> Result<(String, Vec<String>), String> {
     let out = Path::new(OUT).join(&fault.name);
     fs::create_dir_all(&out).map_err(|error| format!("{}: {error}", out.display()))?;
-    let ran = run_vm(None, &fault.name, binary, &out)?;
+    let options = snapshots.map_or(vec![], |folder| vec!["--snapshot", folder]);
+    let ran = run_vm(&options, &fault.name, binary, &out)?;
     let status = i64::from(ran.status.code().unwrap_or(-1));
     let read = |name: &str| {
         fs::read(out.join(name)).map_err(|error| {
@@ -355,6 +370,13 @@ fn examine(fault: &Fault, binary: &Path) -> Result<(String, Vec<String>), String
 }
 
 fn examine_all(faults: Vec<Fault>, binary: &Path, jobs: usize) -> Vec<Outcome> {
+    // A machine that only one fault asks for is booted.
+    let mut machines: HashMap<String, usize> = HashMap::new();
+    for fault in &faults {
+        *machines.entry(fault.machine.clone()).or_default() += 1;
+    }
+    let snapshots = format!("{OUT}/snapshots");
+    let _ = fs::remove_dir_all(&snapshots);
     let queue = Mutex::new(VecDeque::from(faults));
     let outcomes = Mutex::new(Vec::new());
     let next = || {
@@ -368,8 +390,9 @@ fn examine_all(faults: Vec<Fault>, binary: &Path, jobs: usize) -> Vec<Outcome> {
             scope.spawn(|| {
                 while let Some(fault) = next() {
                     let from = Instant::now();
-                    let (verdict, wrong) =
-                        examine(&fault, binary).unwrap_or_else(|error| ("-".into(), vec![error]));
+                    let shared = (machines.get(&fault.machine) > Some(&1)).then_some(&*snapshots);
+                    let (verdict, wrong) = examine(&fault, shared, binary)
+                        .unwrap_or_else(|error| ("-".into(), vec![error]));
                     let outcome = Outcome {
                         name: fault.name,
                         expect: fault.expect,
@@ -385,6 +408,8 @@ fn examine_all(faults: Vec<Fault>, binary: &Path, jobs: usize) -> Vec<Outcome> {
             });
         }
     });
+    // A quarter of a gigabyte each.
+    let _ = fs::remove_dir_all(&snapshots);
     let mut outcomes = outcomes
         .into_inner()
         .unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -425,7 +450,7 @@ fn every_fault_is_named_as_the_cause() {
     let faults = Fault::all().unwrap_or_else(|error| panic!("{error}"));
     let jobs = variable("RDMA_DOCTOR_VM_JOBS")
         .and_then(|jobs| jobs.parse().ok())
-        .unwrap_or(2);
+        .unwrap_or_else(|| thread::available_parallelism().map_or(2, |n| n.get().clamp(2, 8)));
     let outcomes = examine_all(faults, &binary, jobs);
     say(&format!("\n{}", table(&outcomes)));
     let mut failures = String::new();
@@ -455,7 +480,7 @@ fn the_doctor_changes_nothing() {
                 let out = Path::new(OUT).join(format!("invariants-{topo}"));
                 let ran = fs::create_dir_all(&out)
                     .map_err(|error| error.to_string())
-                    .and_then(|()| run_vm(Some(topo), "invariants", binary, &out))?;
+                    .and_then(|()| run_vm(&["--topo", topo], "invariants", binary, &out))?;
                 let said = String::from_utf8_lossy(&ran.stdout).into_owned();
                 if ran.status.success() && said.contains("ok: ") {
                     Ok(())

@@ -21,6 +21,10 @@ const STATUSES: [Key<P2p>; 4] = [
 pub fn derive(facts: &mut Facts, node: Id) {
     let pairs: Vec<Id> = facts.below(node, Subject::GpuPair).collect();
     for &pair in &pairs {
+        let in_nvml = both_are(facts, node, pair, gpu::IN_NVML);
+        facts.set(pair, gpu_pair::IN_NVML, in_nvml);
+        let in_cuda = both_are(facts, node, pair, gpu::IN_CUDA);
+        facts.set(pair, gpu_pair::IN_CUDA, in_cuda);
         let way = way(facts, node, pair);
         facts.set(pair, gpu_pair::WAY, way);
         let barred = barred(facts, node, pair);
@@ -50,6 +54,14 @@ fn both(facts: &Facts, node: Id, pair: Id) -> Result<[Id; 2], Gap> {
         gpu_of(facts, node, pair, gpu_pair::FIRST)?,
         gpu_of(facts, node, pair, gpu_pair::SECOND)?,
     ])
+}
+
+/// Whether a fact holds of both.
+fn both_are(facts: &Facts, node: Id, pair: Id, key: Key<bool>) -> Fact<bool> {
+    match both(facts, node, pair) {
+        Ok(gpus) => all(&gpus.map(|id| facts.get(id, key))),
+        Err(gap) => Fact::Unknown(gap),
+    }
 }
 
 fn way(facts: &Facts, node: Id, pair: Id) -> Fact<Way> {
@@ -175,7 +187,7 @@ fn all(facts: &[Fact<bool>]) -> Fact<bool> {
     }
     match facts.iter().find(|fact| fact.known().is_none()) {
         Some(open) => open.clone(),
-        None => Fact::derived(true, "all four"),
+        None => Fact::derived(true, "each of them"),
     }
 }
 

@@ -207,6 +207,9 @@ subject! {
     IN_NVML: bool = "in_nvml" from "nvml";
     /// Whether the PCI bus shows it to this process; NVML can list GPUs that it does not. Source: /sys/bus/pci/devices.
     ON_PCI: bool = "on_pci" from "nvml";
+    /// Whether this process was given it: the driver shows it, and there are as many device files as the driver shows GPUs. A container has
+    /// those that it asked for. Source: /proc/driver/nvidia/gpus, the listing of /dev.
+    GIVEN: bool = "given" from "nvml";
     /// Whether NVML says that it has fallen off the bus, to any question about it. Source: NVML_ERROR_GPU_IS_LOST.
     LOST: bool = "lost" from "nvml";
     /// Whether the driver says that it needs a reset before it can be used, to any question about it. Source: NVML_ERROR_RESET_REQUIRED.
@@ -385,7 +388,8 @@ subject! {
     /// "incorrect-sysguid", "incorrect-chassis", "no-partition", "insufficient-nvlinks"; none where nothing is, or the driver does not say.
     /// Source: nvmlDeviceGetGpuFabricInfoV, healthMask.
     FABRIC_PROBLEMS: Arc<[Arc<str>]> = "fabric_problems" from "nvml";
-    /// Whether anything is wrong with its fabric, by its health mask. Source: nvmlDeviceGetGpuFabricInfoV, healthMask.
+    /// Whether its fabric's health mask says that anything is wrong; a driver without one (before release 550) says nothing.
+    /// Source: nvmlDeviceGetGpuFabricInfoV, healthMask.
     FABRIC_TROUBLED: bool = "fabric_troubled" from "nvml";
 
     /// Whether CUDA shows it to this process. Source: cuDeviceGetCount, the PCI address of each device.

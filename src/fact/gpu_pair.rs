@@ -101,6 +101,10 @@ subject! {
     SECOND: Arc<str> = "second" from "derive";
     /// How far the two are from each other over PCIe, NVLink left aside: PIX, PXB, PHB, NODE or SYS.
     DISTANCE: Distance = "distance" from "derive";
+    /// Whether NVML lists both.
+    IN_NVML: bool = "in_nvml" from "derive";
+    /// Whether CUDA shows both to this process.
+    IN_CUDA: bool = "in_cuda" from "derive";
     /// On which way they reach each other's memory, the best that is there: nvlink, nvswitch, pcie-switch or host.
     WAY: Way = "way" from "derive";
     /// Why they are not to reach each other's memory; "not" where nothing speaks against it.
@@ -164,6 +168,8 @@ subject! {
     COPY_BALANCE: Percent = "copy_balance" from "p2p";
     /// What copies carry in the slower direction, of the median of the node's equal pairs.
     COPY_OF_PEERS: Percent = "copy_of_peers" from "derive";
+    /// What copies in both directions at once carry, of the slower direction alone: 200 % where neither slows the other.
+    COPY_BOTH_GAIN: Percent = "copy_both_gain" from "derive";
     /// How long a small copy takes, of the median of the node's equal pairs.
     LATENCY_OF_PEERS: Percent = "latency_of_peers" from "derive";
     /// What PCIe could carry between the two at best: the smaller of their slots' bandwidths.

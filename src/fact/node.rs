@@ -200,6 +200,10 @@ words! {
         Mismatch = "mismatch",
         /// This user may not.
         NoPermission = "no-permission",
+        /// It does not answer in time.
+        Hangs = "hangs",
+        /// It ends the process that asks it.
+        Crashes = "crashes",
         /// It fails otherwise.
         Fails = "fails",
     }
@@ -601,4 +605,8 @@ subject! {
     P2P_MEASURED: bool = "p2p_measured" from "p2p";
     /// Whether irqbalance runs, which moves interrupts from CPU to CPU as they come.
     IRQ_BALANCED: bool = "irq_balanced" from "derive";
+    /// How many questions NVML did not answer: it hung or crashed, or was not asked again after that.
+    NVML_UNANSWERED: u64 = "nvml_unanswered" from "nvml";
+    /// Those questions, each with how it ended: "nvml_device(3): no reply within the budget".
+    NVML_UNANSWERED_LIST: Arc<[Arc<str>]> = "nvml_unanswered_list" from "nvml";
 }

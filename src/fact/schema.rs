@@ -333,7 +333,10 @@ mod tests {
                     assert!(
                         probe == "derive"
                             || probe == crate::probe::nccl_log::NAME
-                            || crate::probe::PROBES.iter().any(|p| p.name == probe),
+                            || crate::probe::PROBES
+                                .iter()
+                                .chain(crate::probe::BENCHES)
+                                .any(|p| p.name == probe),
                         "{}.{}: no probe {probe}",
                         schema.name,
                         fact.name

@@ -76,11 +76,11 @@ fn describe(ask: &Ask<'_>, facts: &mut Facts, node: Id, name: &Arc<str>, dir: &s
 }
 
 /// Whether the function's configuration space is more than ones: what answers for a function that is gone.
-fn on_bus(ask: &Ask<'_>, dir: &str) -> Fact<bool> {
+pub(super) fn on_bus(ask: &Ask<'_>, dir: &str) -> Fact<bool> {
     ask.bytes(Question::read(format!("{dir}/config")))
-        .and_then(|bytes| match bytes.get(..4) {
-            Some(head) => Ok(head.iter().any(|byte| *byte != 0xff)),
-            None => Err(format!("{} bytes of configuration space", bytes.len())),
+        .and_then(|bytes| {
+            super::pcie::config::answers(&bytes)
+                .ok_or_else(|| format!("{} bytes of configuration space", bytes.len()))
         })
 }
 

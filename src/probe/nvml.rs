@@ -1,16 +1,549 @@
 //! NVML: whether it works, its GPUs, their links, and what each two can do with each other.
+//!
+//! Everything is asked first and stated then: which GPU a question was about that NVML did not answer, the other answers tell.
 
+mod device;
+mod links;
+mod pairs;
+mod reply;
+#[cfg(test)]
+mod tests;
+mod users;
+
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Ask, Probe};
-use crate::fact::{Facts, Id};
+use crate::fact::node::Nvml;
+use crate::fact::{
+    Fact, Facts, Gap, Id, Membership, Origin, Presence, Seconds, Subject, Why, gpu, node,
+};
+use crate::source::{Answer, Question, Refusal};
+use reply::Said;
 
 /// The probe.
 pub const PROBE: Probe = Probe {
     name: "nvml",
     about: "NVML: GPUs, NVLink, peer-to-peer",
+    // The driver may have to wake GPU after GPU.
     budget: Duration::from_secs(10),
     run,
 };
 
-fn run(_ask: &Ask<'_>, _facts: &mut Facts, _node: Id) {}
+/// More GPUs than a node has.
+const MOST: u64 = 64;
+
+fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
+    let seen = ask
+        .link_name("/proc/self/ns/pid")
+        .or_absent("".into())
+        // The first one has this number on every Linux (PROC_PID_INIT_INO).
+        .map(|name| &*name == "pid:[4026531836]");
+    facts.set(node, node::ALL_PROCESSES_SEEN, seen.clone());
+    let files = device_files(ask);
+    facts.set(
+        node,
+        node::NVIDIA_DEVICE_FILES,
+        files.clone().map(|files| files.minors.len() as u64),
+    );
+    let shown = ask
+        .names_if_any("/proc/driver/nvidia/gpus")
+        .or_absent(Arc::default());
+
+    let system = match ready(ask, &files) {
+        Ok(()) => begin(ask),
+        Err(not) => not,
+    };
+    facts.set(node, node::NVML, system.works());
+    facts.set(node, node::NVML_ERROR, system.error());
+    let said = match system {
+        System::Asked(said) => Ok(said),
+        other => Err(other.gap()),
+    };
+    let mut machine = Machine {
+        job: job(ask),
+        seen,
+        files,
+        shown,
+        gap: None,
+        devices: Vec::new(),
+        links: Vec::new(),
+        pairs: None,
+        unanswered: Vec::new(),
+    };
+    match said {
+        Ok(said) => {
+            versions(facts, node, &said);
+            if said.works() {
+                machine.ask(ask, &said);
+            } else {
+                machine.gap = Some(said.gap());
+            }
+        }
+        Err(gap) => machine.gap = Some(gap),
+    }
+    machine.state(facts, node);
+}
+
+/// The device files that matter: of the driver, and of its GPUs by their numbers.
+#[derive(Clone)]
+struct DeviceFiles {
+    control: bool,
+    minors: Vec<u64>,
+}
+
+fn device_files(ask: &Ask<'_>) -> Fact<DeviceFiles> {
+    ask.names("/dev").map(|names| DeviceFiles {
+        control: names.iter().any(|name| &**name == "nvidiactl"),
+        minors: names
+            .iter()
+            .filter_map(|name| name.strip_prefix("nvidia")?.parse().ok())
+            .collect(),
+    })
+}
+
+/// The process that was named with --as, 0 for none.
+fn job(ask: &Ask<'_>) -> Option<u64> {
+    let named = ask.value(Question::call("job_process", []));
+    named.known().and_then(|pid| pid.as_u64())
+}
+
+/// What came of asking NVML whether it works.
+enum System {
+    /// It was asked and answered.
+    Asked(Said),
+    /// It was not asked, or did not answer: what that means.
+    Not(Nvml, Origin, Arc<str>),
+    /// Nobody knows.
+    Unknown(Gap),
+}
+
+/// NVML is asked only where the driver is loaded and its control device is there: it would load the one and make the other.
+fn ready(ask: &Ask<'_>, files: &Fact<DeviceFiles>) -> Result<(), System> {
+    match ask.text_if_any("/proc/driver/nvidia/version") {
+        Presence::Present(..) => {}
+        Presence::Absent(origin) => {
+            let why = "NVIDIA's driver is not loaded";
+            return Err(System::Not(Nvml::NoDriver, origin, why.into()));
+        }
+        Presence::Unknown(gap) => return Err(System::Unknown(gap)),
+    }
+    match files {
+        Fact::Known(files, _) if files.control => Ok(()),
+        Fact::Known(_, origin) => {
+            let why = "/dev/nvidiactl is not there";
+            Err(System::Not(
+                Nvml::NoControlDevice,
+                origin.clone(),
+                why.into(),
+            ))
+        }
+        Fact::Unknown(gap) => Err(System::Unknown(gap.clone())),
+    }
+}
+
+fn begin(ask: &Ask<'_>) -> System {
+    let question = Question::call("nvml_system", []);
+    let origin = Origin::Asked(question.clone());
+    let refusal = match ask.raw(&question).said {
+        Ok(Answer::Value(value)) => return System::Asked(Said { value, question }),
+        Ok(_) => {
+            return System::Unknown(Gap::not_understood(&question, "the reply is no JSON value"));
+        }
+        Err(refusal) => refusal,
+    };
+    let what = match &refusal {
+        Refusal::LibraryMissing(_) => Nvml::NoLibrary,
+        Refusal::Timeout => Nvml::Hangs,
+        Refusal::Crash(_) => Nvml::Crashes,
+        _ => return System::Unknown(Gap::refused(&question, refusal)),
+    };
+    System::Not(what, origin, refusal.to_string().into())
+}
+
+impl System {
+    fn works(&self) -> Fact<Nvml> {
+        match self {
+            System::Asked(said) => {
+                let works = match said.error("nvmlInitWithFlags") {
+                    None => Nvml::Works,
+                    Some("LibRmVersionMismatch") => Nvml::Mismatch,
+                    Some("NoPermission") => Nvml::NoPermission,
+                    Some(_) => Nvml::Fails,
+                };
+                Fact::Known(works, said.origin())
+            }
+            System::Not(what, origin, _) => Fact::Known(*what, origin.clone()),
+            System::Unknown(gap) => Fact::Unknown(gap.clone()),
+        }
+    }
+
+    fn error(&self) -> Fact<Arc<str>> {
+        match self {
+            System::Asked(said) => {
+                let words = match said.error("nvmlInitWithFlags") {
+                    None => "none".into(),
+                    Some(name) => reply::words(name),
+                };
+                Fact::Known(words, said.origin())
+            }
+            System::Not(_, origin, why) => Fact::Known(Arc::clone(why), origin.clone()),
+            System::Unknown(gap) => Fact::Unknown(gap.clone()),
+        }
+    }
+
+    /// Why the GPUs are not known.
+    fn gap(&self) -> Gap {
+        match self {
+            System::Asked(said) => said.gap(),
+            System::Not(_, origin, why) => Gap {
+                why: Why::Refused(Refusal::NotAsked(Arc::clone(why))),
+                origin: origin.clone(),
+            },
+            System::Unknown(gap) => gap.clone(),
+        }
+    }
+}
+
+impl Said {
+    fn works(&self) -> bool {
+        self.error("nvmlInitWithFlags").is_none()
+    }
+
+    /// Why nothing follows from a library that did not begin.
+    fn gap(&self) -> Gap {
+        let name = self.error("nvmlInitWithFlags").unwrap_or("Unknown");
+        self.refused(name)
+    }
+}
+
+fn versions(facts: &mut Facts, node: Id, said: &Said) {
+    let took = said.number("init_us");
+    facts.set(
+        node,
+        node::NVML_INIT_TIME,
+        took.map(|us| Seconds(us as f64 / 1e6)),
+    );
+    // "12.550.54.15": CUDA's major version stands before the driver's.
+    let version = said.text("nvmlSystemGetNVMLVersion").and_then(|text| {
+        let (cuda, version) = text
+            .split_once('.')
+            .ok_or("a version without a dot".to_owned())?;
+        // Libraries before CUDA 10 have the driver's version alone.
+        Ok(match cuda.parse::<u64>() {
+            Ok(major) if major < 64 => version.into(),
+            _ => text,
+        })
+    });
+    facts.set(node, node::NVML_VERSION, version);
+    if !said.works() {
+        return;
+    }
+    let cuda = said.number("nvmlSystemGetCudaDriverVersion_v2");
+    facts.set(
+        node,
+        node::NVML_CUDA,
+        cuda.map(|n| format!("{}.{}", n / 1000, n % 1000 / 10).into()),
+    );
+    facts.set(node, node::NVML_GPUS, said.number("nvmlDeviceGetCount_v2"));
+    let confidential = match said.error("nvmlSystemGetConfComputeState") {
+        Some("NotSupported" | "MissingSymbol") => Fact::Known(false, said.origin()),
+        _ => said
+            .of("nvmlSystemGetConfComputeState")
+            .number("ccFeature")
+            .map(|feature| feature != 0),
+    };
+    facts.set(node, node::CONFIDENTIAL, confidential);
+}
+
+/// What was asked of NVML's GPUs, and what is known without it.
+struct Machine {
+    /// Why nothing was asked.
+    gap: Option<Gap>,
+    devices: Vec<Result<Said, Gap>>,
+    links: Vec<Result<Said, Gap>>,
+    pairs: Option<Result<Said, Gap>>,
+    /// Questions without an answer.
+    unanswered: Vec<Arc<str>>,
+    job: Option<u64>,
+    seen: Fact<bool>,
+    files: Fact<DeviceFiles>,
+    /// The GPUs that the driver shows.
+    shown: Fact<Arc<[Arc<str>]>>,
+}
+
+impl Machine {
+    fn ask(&mut self, ask: &Ask<'_>, system: &Said) {
+        let count = match system.number("nvmlDeviceGetCount_v2") {
+            Fact::Known(count, _) => count.min(MOST),
+            Fact::Unknown(gap) => {
+                self.gap = Some(gap);
+                return;
+            }
+        };
+        for index in 0..count {
+            let question = Question::call("nvml_device", [("index", index.into())]);
+            let said = self.put(ask, question);
+            self.devices.push(said);
+        }
+        for index in 0..count {
+            let question = Question::call("nvml_links", [("index", index.into())]);
+            let said = self.put(ask, question);
+            self.links.push(said);
+        }
+        if count > 1 {
+            self.pairs = Some(self.put(ask, Question::call("nvml_p2p", [])));
+        }
+    }
+
+    fn put(&mut self, ask: &Ask<'_>, question: Question) -> Result<Said, Gap> {
+        match ask.raw(&question).said {
+            Ok(Answer::Value(value)) => Ok(Said { value, question }),
+            Ok(_) => Err(Gap::not_understood(&question, "the reply is no JSON value")),
+            Err(refusal) => {
+                // One that is not in the recording is not known to have been left open.
+                if refusal != Refusal::NotRecorded {
+                    let how = format!("{question}: {refusal}");
+                    self.unanswered.push(how.into());
+                }
+                Err(Gap::refused(&question, refusal))
+            }
+        }
+    }
+
+    /// The address of each GPU that NVML gives, by its number: from its own reply, else from that about pairs.
+    fn addresses(&self) -> Vec<Option<Arc<str>>> {
+        let of_pairs = self.pairs.as_ref().and_then(|said| said.as_ref().ok());
+        let of_pairs = of_pairs.and_then(|said| said.value.get("devices")?.as_array());
+        let other = |index: usize| of_pairs?.get(index)?.as_str();
+        let own = |said: &Result<Said, Gap>| {
+            let said = said.as_ref().ok()?;
+            said.value
+                .get("nvmlDeviceGetPciInfo_v3")?
+                .as_str()
+                .map(address)
+        };
+        let devices = self.devices.iter().enumerate();
+        devices
+            .map(|(index, said)| own(said).or_else(|| other(index).map(address)))
+            .collect()
+    }
+
+    fn state(&self, facts: &mut Facts, node: Id) {
+        let asked = self.gap.is_none();
+        if asked {
+            let origin = || Origin::Asked(Question::call("nvml_system", []));
+            let unanswered: Arc<[Arc<str>]> = self.unanswered.as_slice().into();
+            let count = unanswered.len() as u64;
+            facts.set(node, node::NVML_UNANSWERED, Fact::Known(count, origin()));
+            facts.set(
+                node,
+                node::NVML_UNANSWERED_LIST,
+                Fact::Known(unanswered, origin()),
+            );
+        }
+        let bus: Vec<Id> = facts.below(node, Subject::Gpu).collect();
+        for id in &bus {
+            let on_pci = Origin::derived("the PCI bus lists it");
+            facts.set(*id, gpu::ON_PCI, Fact::Known(true, on_pci));
+        }
+        let addresses = self.addresses();
+        let ids: Vec<Option<Id>> = addresses
+            .iter()
+            .map(|address| {
+                let address = address.as_ref()?;
+                let known = facts.find(Subject::Gpu, node, address);
+                Some(known.unwrap_or_else(|| self.only_in_nvml(facts, node, address)))
+            })
+            .collect();
+        for (index, id) in ids.iter().enumerate() {
+            let (Some(id), Some(said)) = (id, self.devices.get(index)) else {
+                continue;
+            };
+            let origin = match said {
+                Ok(said) => said.origin(),
+                Err(gap) => gap.origin.clone(),
+            };
+            facts.set(*id, gpu::IN_NVML, Fact::Known(true, origin));
+            match said {
+                Ok(said) => {
+                    device::state(facts, *id, said, self.files.as_result());
+                    users::state(facts, *id, said, &self.seen, self.job);
+                }
+                Err(gap) => leave_open(facts, *id, gap),
+            }
+            if let Some(links) = self.links.get(index) {
+                links::state(facts, *id, links);
+            }
+        }
+        let listed: Vec<Id> = ids.iter().flatten().copied().collect();
+        self.missing(facts, node, &bus, &listed);
+        let by_index: HashMap<u64, Id> = ids
+            .iter()
+            .enumerate()
+            .filter_map(|(index, id)| Some((index as u64, (*id)?)))
+            .collect();
+        if let Some(pairs) = &self.pairs {
+            pairs::state(facts, node, pairs, &by_index);
+        }
+    }
+
+    /// A GPU that NVML gives and the bus does not show: sysfs is hidden, or the GPU is of a virtual machine's own making.
+    fn only_in_nvml(&self, facts: &mut Facts, node: Id, address: &Arc<str>) -> Id {
+        let id = facts.instance(Subject::Gpu, node, address);
+        let origin = || Origin::derived("NVML lists it");
+        facts.set(id, gpu::PCI, Fact::Known(Arc::clone(address), origin()));
+        let on_pci = match facts.members(Subject::Gpu, node) {
+            Ok(origin) => Fact::Known(false, origin.clone()),
+            Err(gap) => Fact::Unknown(gap),
+        };
+        facts.set(id, gpu::ON_PCI, on_pci);
+        id
+    }
+
+    /// What is known of the GPUs of the bus that NVML does not give.
+    fn missing(&self, facts: &mut Facts, node: Id, bus: &[Id], listed: &[Id]) {
+        let mut open = match facts.members(Subject::Gpu, node) {
+            Ok(_) => None,
+            Err(gap) => Some(gap),
+        };
+        let mut bound = Vec::new();
+        for id in bus {
+            match of_driver(facts, *id) {
+                Fact::Known(true, _) => bound.push(*id),
+                Fact::Known(false, _) => {
+                    let origin = Origin::derived("NVIDIA's driver is not bound to it");
+                    facts.set(*id, gpu::IN_NVML, Fact::Known(false, origin.clone()));
+                    facts.set(*id, gpu::NVLINKS, Fact::Known(0, origin.clone()));
+                    facts.set_members(Subject::Nvlink, *id, Membership::Known(origin.clone()));
+                    let why = "NVML knows GPUs of NVIDIA's driver only";
+                    leave_open(facts, *id, &not_asked(why, origin));
+                }
+                Fact::Unknown(gap) => {
+                    leave_open(facts, *id, &gap);
+                    open = open.or(Some(gap));
+                }
+            }
+            facts.set(*id, gpu::GIVEN, self.given(facts, *id, listed));
+        }
+        let count = match &open {
+            Some(gap) => Fact::Unknown(gap.clone()),
+            None => Fact::derived(bound.len() as u64, "the GPUs bound to the driver nvidia"),
+        };
+        facts.set(node, node::NVIDIA_GPUS, count);
+        let lost: Vec<Id> = bound
+            .into_iter()
+            .filter(|id| !listed.contains(id))
+            .collect();
+        if let Some(gap) = &self.gap {
+            for id in &lost {
+                leave_open(facts, *id, gap);
+            }
+            return;
+        }
+        let origin = || Origin::Asked(Question::call("nvml_system", []));
+        // A question without an answer may have been about any of them.
+        let silent = self.devices.iter().zip(self.addresses());
+        let silent = silent
+            .filter_map(|(said, address)| match (said, address) {
+                (Err(gap), None) => Some(gap.clone()),
+                _ => None,
+            })
+            .next();
+        let errors: Vec<&Said> = self
+            .devices
+            .iter()
+            .flatten()
+            .filter(|said| said.error("nvmlDeviceGetHandleByIndex_v2").is_some())
+            .collect();
+        if silent.is_none() {
+            facts.set(
+                node,
+                node::NVML_GPUS_REFUSED,
+                Fact::Known(errors.len() as u64, origin()),
+            );
+        }
+        for (at, id) in lost.iter().enumerate() {
+            if let Some(gap) = &silent {
+                leave_open(facts, *id, gap);
+                continue;
+            }
+            facts.set(*id, gpu::IN_NVML, Fact::Known(false, origin()));
+            // Both are in the order of their addresses; as many as there are, they are the same.
+            match errors.get(at).filter(|_| errors.len() == lost.len()) {
+                Some(said) => {
+                    device::refused(facts, *id, said);
+                    let name = said.error("nvmlDeviceGetHandleByIndex_v2");
+                    leave_open(facts, *id, &said.refused(name.unwrap_or("Unknown")));
+                }
+                None => leave_open(facts, *id, &not_asked("NVML does not list it", origin())),
+            }
+        }
+        let names = lost.iter().map(|id| Arc::from(facts.name(*id))).collect();
+        let names: Fact<Arc<[Arc<str>]>> = match open.or(silent) {
+            Some(gap) => Fact::Unknown(gap),
+            None => Fact::Known(names, origin()),
+        };
+        facts.set(node, node::GPUS_NOT_IN_NVML, names);
+    }
+
+    fn given(&self, facts: &Facts, id: Id, listed: &[Id]) -> Fact<bool> {
+        if listed.contains(&id) {
+            return Fact::derived(true, "NVML lists it");
+        }
+        let (shown, origin) = match &self.shown {
+            Fact::Known(shown, origin) => (shown, origin.clone()),
+            Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
+        };
+        let name = facts.name(id);
+        if !shown.iter().any(|shown| address(shown) == name.into()) {
+            return Fact::Known(false, origin);
+        }
+        match &self.files {
+            Fact::Known(files, _) if files.minors.len() >= shown.len() => Fact::Known(true, origin),
+            // Which of them this process was not given, its number would tell, and NVML does not.
+            Fact::Known(..) => Fact::Unknown(Gap::missing("gpu.minor")),
+            Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
+        }
+    }
+}
+
+/// Whether a GPU of the bus is NVIDIA's and bound to its driver.
+fn of_driver(facts: &Facts, id: Id) -> Fact<bool> {
+    match facts.get(id, gpu::ID) {
+        Fact::Known(vendor, origin) if !vendor.starts_with("10de:") => Fact::Known(false, origin),
+        _ => facts
+            .get(id, gpu::DRIVER)
+            .map(|driver| &*driver == "nvidia"),
+    }
+}
+
+fn not_asked(why: &str, origin: Origin) -> Gap {
+    Gap {
+        why: Why::Refused(Refusal::NotAsked(why.into())),
+        origin,
+    }
+}
+
+/// What NVML did not say of a GPU is open for this reason.
+fn leave_open(facts: &mut Facts, id: Id, gap: &Gap) {
+    for (index, fact) in gpu::SCHEMA.facts.iter().enumerate() {
+        if fact.probe == PROBE.name && facts.look(id, index).is_none() {
+            facts.set_at(id, index, Fact::Unknown(gap.clone()));
+        }
+    }
+    facts.set_members(Subject::Nvlink, id, Membership::Unknown(gap.clone()));
+}
+
+/// A PCI address as sysfs has it: NVML has eight digits of domain, in capitals.
+fn address(text: impl AsRef<str>) -> Arc<str> {
+    let text = text.as_ref().to_ascii_lowercase();
+    match text.split_once(':') {
+        Some((domain, rest)) => {
+            let short = domain.trim_start_matches('0');
+            format!("{short:0>4}:{rest}").into()
+        }
+        None => text.into(),
+    }
+}

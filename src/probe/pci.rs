@@ -172,12 +172,7 @@ fn candidate(
     let physfn = ask.link_name(format!("{dir}/physfn"));
     let device = ask.parse(format!("{dir}/device"), super::whole_number);
     let virtual_function = virtual_function(physfn, &vendor, &device);
-    let config = ask
-        .bytes(Question::read(format!("{dir}/config")))
-        .and_then(|bytes| match bytes.get(..4) {
-            Some(head) => Ok(head.iter().any(|byte| *byte != 0xff)),
-            None => Err(format!("{} bytes of configuration space", bytes.len())),
-        });
+    let config = super::gpu::on_bus(ask, dir);
     facts.set(
         id,
         function::CLASS,

@@ -115,6 +115,10 @@ impl Live {
                 other => other,
             });
         }
+        if matches!(question, Question::Bench(_)) && !self.bench {
+            let only = "it is measured by rdma-doctor bench only";
+            return Err(Refusal::NotAsked(only.into()));
+        }
         if let Some(root) = &self.root {
             // A copied tree need not hold everything: what is not there is not known to be absent.
             return match files::ask(Some(root), question) {
@@ -147,9 +151,6 @@ impl Live {
                 cuda::ask(call)
             }
             Question::Bench(call) if self.bench && &*call.name == "p2p" => cuda::copy(call),
-            Question::Bench(_) => Err(Refusal::NotAsked(
-                "it is measured by rdma-doctor bench only".into(),
-            )),
             Question::Call(call) if &*call.name == "running_commands" => daemons::running(call),
             Question::Call(call) if &*call.name == "cpu_dma_latency" => latency::wanted(),
             Question::Call(call) if &*call.name == "home_file" => home::file(call),

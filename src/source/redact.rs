@@ -11,6 +11,7 @@ mod key;
 mod module;
 mod names;
 mod netlink;
+mod nvml;
 mod settings;
 mod text;
 mod value;
@@ -31,7 +32,7 @@ use super::wire::{Ended, Header, Line};
 use super::{Answer, Question, Refusal, Reply};
 
 /// What a raw recording holds and a redacted one does not, for `--no-redact` to say.
-pub const LEFT_IN: &str = "host names, IP and MAC addresses, GUIDs, serial numbers, user names, home directories, sources of mounts, hosts in the files of launchers, and secrets in variables of NCCL, UCX, libfabric, CUDA and launchers";
+pub const LEFT_IN: &str = "host names, IP and MAC addresses, GUIDs, serial numbers, user names, home directories, sources of mounts, UUIDs and users of GPUs, hosts in the files of launchers, and secrets in variables of NCCL, UCX, libfabric, CUDA and launchers";
 
 /// Why a reply is not in a redacted recording.
 const LEFT_OUT: &str = "left out by the redaction";
@@ -210,6 +211,9 @@ impl Redactor {
             (Question::Call(call), Answer::Value(value)) if call.name.starts_with("nccl_") => {
                 let path = |text: &str| self.path(&Arc::from(text)).to_string();
                 Answer::Value(Arc::new(value::paths(&path, &value)))
+            }
+            (Question::Call(call), Answer::Value(value)) if call.name.starts_with("nvml_") => {
+                Answer::Value(Arc::new(nvml::reply(key, names, "", &value)))
             }
             (Question::Call(call), Answer::Value(value)) if &*call.name == "process_env" => {
                 Answer::Value(Arc::new(value::job_environment(key, names, &value)))

@@ -8,6 +8,8 @@
 //! [`DONE`] and is told the next probe's name on its standard input; one that called a library or ran a command ends
 //! with its probe, and so leaves nothing behind.
 
+pub mod measure;
+
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -404,6 +406,16 @@ struct Outlet {
 }
 
 impl Outlet {
+    fn new(probe: Arc<str>, buffered: usize) -> Self {
+        Outlet {
+            out: BufWriter::with_capacity(buffered, std::io::stdout()),
+            probe,
+            called: false,
+            asking: None,
+            announced: false,
+        }
+    }
+
     fn write(&mut self, line: &Line) {
         if let Some(text) = wire::write_line(line) {
             // A parent that is gone needs no lines; the lifeline ends this process.
@@ -478,13 +490,7 @@ pub fn child(
     run: impl Fn(&str, &dyn Source),
 ) -> std::io::Result<()> {
     let mut name: Arc<str> = first.into();
-    let outlet = Arc::new(Mutex::new(Outlet {
-        out: BufWriter::with_capacity(1 << 16, std::io::stdout()),
-        probe: Arc::clone(&name),
-        called: false,
-        asking: None,
-        announced: false,
-    }));
+    let outlet = Arc::new(Mutex::new(Outlet::new(Arc::clone(&name), 1 << 16)));
     let busy = Arc::new(AtomicBool::new(true));
     let (told, next) = mpsc::channel();
     let of_lifeline = Arc::clone(&busy);

@@ -22,7 +22,6 @@
 //! behaviour = "hangs"                # of a copy: "hangs", "aborts", "error: 700"
 //! ```
 #![expect(
-    non_snake_case,
     clippy::missing_safety_doc,
     unsafe_code,
     missing_docs,

@@ -106,6 +106,13 @@ impl Machine {
         })
     }
 
+    /// The PCI addresses of all GPUs.
+    pub(crate) fn addresses(&self) -> Vec<String> {
+        (0..self.gpus())
+            .map(|gpu| self.pci(gpu).to_owned())
+            .collect()
+    }
+
     /// A GPU's PCI address, as "0000:1b:00.0".
     pub(crate) fn pci(&self, gpu: usize) -> &str {
         let gpu = gpu.to_string();

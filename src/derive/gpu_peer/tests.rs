@@ -47,6 +47,8 @@ fn the_best_way_that_is_there() {
         Some("none")
     );
     assert_eq!(facts.known(n, node::PEER_PAIRS), Some(1));
+    assert_eq!(facts.known(pair, gpu_pair::IN_NVML), Some(true));
+    assert_eq!(facts.known(pair, gpu_pair::IN_CUDA), None);
     assert_eq!(facts.known(n, node::PEER_PAIR_WORKS), Some(true));
 
     let (mut facts, n, gpus, pair) = two();
@@ -130,6 +132,19 @@ fn what_bars_two_gpus() {
         }),
         Some(Barred::Unsupported)
     );
+}
+
+#[test]
+fn a_pair_is_where_both_are() {
+    let (mut facts, n, gpus, pair) = two();
+    facts.set(gpus[0], gpu::IN_NVML, stated(false));
+    facts.set(gpus[0], gpu::IN_CUDA, stated(true));
+    facts.set(gpus[1], gpu::IN_CUDA, stated(true));
+    facts.set(pair, gpu_pair::FIRST, stated("0000:19:00.0".into()));
+    facts.set(pair, gpu_pair::SECOND, stated("0000:1a:00.0".into()));
+    derive(&mut facts, n);
+    assert_eq!(facts.known(pair, gpu_pair::IN_NVML), Some(false));
+    assert_eq!(facts.known(pair, gpu_pair::IN_CUDA), Some(true));
 }
 
 #[test]

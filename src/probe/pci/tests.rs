@@ -219,6 +219,26 @@ fn a_virtual_function_by_its_link_or_by_its_id() {
 }
 
 #[test]
+fn a_virtual_function_answers_though_its_ids_read_as_ones() {
+    // An igb's virtual function, as a read of its file began: both ids are ones, command, status and class are not.
+    for (config, expected) in [
+        ("ffffffff0400100001000002", true),
+        ("ffffffffffffffffffffffff", false),
+    ] {
+        let (facts, _) = facts_of(&[Function {
+            physfn: true,
+            config,
+            ..PLAIN
+        }]);
+        let name = PLAIN.name;
+        assert_eq!(
+            known(&facts, Subject::Function, name, function::ON_BUS),
+            Some(expected)
+        );
+    }
+}
+
+#[test]
 fn a_function_without_a_class_leaves_the_functions_open() {
     let lines = lines_of(&[PLAIN]);
     let lines: Vec<&str> = lines

@@ -97,14 +97,22 @@ impl Acs {
     }
 }
 
+/// Whether a function answers a read of its configuration space: what is gone reads as ones throughout. Of a virtual function, the vendor's
+/// and the device's number alone do (PCI Express Base Specification, SR-IOV's chapter: they are those of its physical function). Nothing
+/// where less was read than these two.
+pub fn answers(bytes: &[u8]) -> Option<bool> {
+    let header = bytes.get(..HEADER.min(bytes.len()))?;
+    (header.len() >= 4).then(|| header.iter().any(|byte| *byte != 0xff))
+}
+
 impl Config {
     /// The configuration space that a read of the sysfs file gave.
     pub fn new(bytes: &[u8]) -> Result<Self, Hidden> {
         let mut bytes = bytes.to_vec();
-        match bytes.get(..4) {
+        match answers(&bytes) {
             None => return Err(Hidden::Odd("fewer than four bytes")),
-            Some([0xff, 0xff, 0xff, 0xff]) => return Err(Hidden::OffBus),
-            Some(_) => {}
+            Some(false) => return Err(Hidden::OffBus),
+            Some(true) => {}
         }
         // The kernel gives 64, 128 (to others than root, of a CardBus bridge), 256 or 4096 bytes. Another number is what a copy left
         // when it cut the zeros at the end.

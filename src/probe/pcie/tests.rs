@@ -109,6 +109,10 @@ fn what_is_hidden_is_not_absent() {
     assert_eq!(conventional.config().acs(), Ok(None));
     assert_eq!(Config::new(&[0xff; 4096]).unwrap_err(), Hidden::OffBus);
     assert_eq!(Config::new(&[0xff; 64]).unwrap_err(), Hidden::OffBus);
+    // A virtual function: only its ids are ones.
+    let mut virtual_function = [0; 64];
+    virtual_function[..4].fill(0xff);
+    assert!(Config::new(&virtual_function).is_ok());
     assert!(Config::new(&[]).is_err());
     // All zeros in the extended part: no capability there.
     assert_eq!(Space::express(4096, 6).config().acs(), Ok(None));

@@ -295,8 +295,10 @@ fn fill(memory: &mut [u8], seed: &[u8]) {
         word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         word ^= word >> 31;
-        for (to, from) in chunk.iter_mut().zip(word.to_le_bytes()) {
-            *to = from;
+        let bytes = word.to_le_bytes();
+        // The last chunk may be shorter.
+        if let Some(bytes) = bytes.get(..chunk.len()) {
+            chunk.copy_from_slice(bytes);
         }
     }
 }

@@ -1,0 +1,554 @@
+//! What NVML says of one GPU.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::DeviceFiles;
+use super::reply::{Said, words};
+use crate::fact::gpu::{
+    Architecture, ComputeMode, FabricHealth, FabricState, Mode, RecoveryAction,
+};
+use crate::fact::{Bytes, Fact, Facts, Gap, Id, Key, Seconds, Typed, gpu};
+
+/// States the facts of a GPU that NVML gives.
+pub(super) fn state(facts: &mut Facts, id: Id, said: &Said, files: Result<&DeviceFiles, &Gap>) {
+    facts.set(
+        id,
+        gpu::NVML_ERROR,
+        Fact::Known("none".into(), said.origin()),
+    );
+    let mut of = Of { facts, id, said };
+    of.trouble();
+    of.identity(files);
+    of.modes();
+    of.errors();
+    of.recovery();
+    of.clocks();
+    of.heat_and_power();
+    of.link_and_memory();
+    of.fabric();
+}
+
+/// States what is known of a GPU that NVML counts and does not give.
+pub(super) fn refused(facts: &mut Facts, id: Id, said: &Said) {
+    let name = said.error("nvmlDeviceGetHandleByIndex_v2");
+    let error = words(name.unwrap_or("Unknown"));
+    facts.set(id, gpu::NVML_ERROR, Fact::Known(error, said.origin()));
+    Of { facts, id, said }.trouble();
+}
+
+/// Whether any function gave this error.
+fn anywhere(value: &Value, name: &str) -> bool {
+    match value {
+        Value::Object(members) => members
+            .iter()
+            .any(|(key, value)| (key == "error" && value == name) || anywhere(value, name)),
+        _ => false,
+    }
+}
+
+struct Of<'f> {
+    facts: &'f mut Facts,
+    id: Id,
+    said: &'f Said,
+}
+
+/// A number as one of a few words; one that is not known stays open.
+fn word<T>(known: impl Fn(u64) -> Option<T>) -> impl Fn(u64) -> Result<T, String> {
+    move |number| known(number).ok_or_else(|| format!("{number} is not known"))
+}
+
+fn mode(number: u64) -> Result<Mode, String> {
+    match number {
+        0 => Ok(Mode::Off),
+        1 => Ok(Mode::On),
+        number => Err(format!("{number} is no mode")),
+    }
+}
+
+impl Of<'_> {
+    fn set<T: Typed>(&mut self, key: Key<T>, fact: Fact<T>) {
+        self.facts.set(self.id, key, fact);
+    }
+
+    fn number(&mut self, key: Key<u64>, function: &str) {
+        let fact = self.said.number(function);
+        self.set(key, fact);
+    }
+
+    fn text(&mut self, key: Key<Arc<str>>, function: &str) {
+        let fact = self.said.text(function);
+        self.set(key, fact);
+    }
+
+    /// What a function gives in thousandths.
+    fn thousandths(&mut self, key: Key<u64>, function: &str) {
+        let fact = self.said.number(function).map(|n| (n + 500) / 1000);
+        self.set(key, fact);
+    }
+
+    /// The value, or what a function that is not for this GPU stands for.
+    fn unless_unsupported<T>(&self, function: &str, unsupported: T, fact: Fact<T>) -> Fact<T> {
+        match self.said.is_unsupported(function) {
+            true => Fact::Known(unsupported, self.said.origin()),
+            false => fact,
+        }
+    }
+
+    fn trouble(&mut self) {
+        for (key, error) in [
+            (gpu::LOST, "GpuIsLost"),
+            (gpu::RESET_REQUIRED, "ResetRequired"),
+        ] {
+            let said = anywhere(&self.said.value, error);
+            let origin = self.said.origin();
+            self.set(key, Fact::Known(said, origin));
+        }
+    }
+
+    fn identity(&mut self, files: Result<&DeviceFiles, &Gap>) {
+        self.text(gpu::MODEL, "nvmlDeviceGetName");
+        self.text(gpu::SERIAL, "nvmlDeviceGetSerial");
+        self.text(gpu::UUID, "nvmlDeviceGetUUID");
+        self.text(gpu::VBIOS, "nvmlDeviceGetVbiosVersion");
+        self.number(gpu::INDEX, "nvmlDeviceGetIndex");
+        self.number(gpu::MINOR, "nvmlDeviceGetMinorNumber");
+        self.number(gpu::MODULE_ID, "nvmlDeviceGetModuleId");
+        const FIRMWARE: &str = "nvmlDeviceGetGspFirmwareVersion";
+        let firmware = self.unless_unsupported(FIRMWARE, "none".into(), self.said.text(FIRMWARE));
+        self.set(gpu::GSP_FIRMWARE, firmware);
+        let architecture = self.said.number("nvmlDeviceGetArchitecture");
+        self.set(gpu::ARCHITECTURE, architecture.and_then(architecture_of));
+        let minor = self.said.number("nvmlDeviceGetMinorNumber");
+        let there = match files {
+            Ok(files) => minor.map(|minor| files.minors.contains(&minor)),
+            Err(gap) => Fact::Unknown(gap.clone()),
+        };
+        self.set(gpu::CHAR_DEVICE, there);
+    }
+
+    fn modes(&mut self) {
+        const PERSISTENCE: &str = "nvmlDeviceGetPersistenceMode";
+        let persistence = self.said.number(PERSISTENCE).and_then(mode);
+        let persistence = self.unless_unsupported(PERSISTENCE, Mode::Unsupported, persistence);
+        self.set(gpu::PERSISTENCE, persistence);
+        for (function, current, pending) in [
+            ("nvmlDeviceGetMigMode", gpu::MIG, gpu::MIG_PENDING),
+            ("nvmlDeviceGetEccMode", gpu::ECC, gpu::ECC_PENDING),
+        ] {
+            for (key, member) in [(current, "current"), (pending, "pending")] {
+                let said = self.said.of(function).number(member).and_then(mode);
+                let said = self.unless_unsupported(function, Mode::Unsupported, said);
+                self.set(key, said);
+            }
+        }
+        const INSTANCES: &str = "nvmlDeviceGetMigDeviceHandleByIndex";
+        let instances = self.unless_unsupported(INSTANCES, 0, self.said.number(INSTANCES));
+        self.set(gpu::MIG_DEVICES, instances);
+        let compute = self.said.number("nvmlDeviceGetComputeMode");
+        let compute = compute.and_then(word(|number| {
+            Some(match number {
+                0 => ComputeMode::Default,
+                1 => ComputeMode::ExclusiveThread,
+                2 => ComputeMode::Prohibited,
+                3 => ComputeMode::ExclusiveProcess,
+                _ => return None,
+            })
+        }));
+        self.set(gpu::COMPUTE_MODE, compute);
+    }
+
+    fn errors(&mut self) {
+        let total = "nvmlDeviceGetTotalEccErrors";
+        let counter = "nvmlDeviceGetMemoryErrorCounter";
+        for (key, name) in [
+            (gpu::ECC_CORRECTED, format!("{total}/corrected/volatile")),
+            (
+                gpu::ECC_UNCORRECTED,
+                format!("{total}/uncorrected/volatile"),
+            ),
+            (
+                gpu::ECC_CORRECTED_EVER,
+                format!("{total}/corrected/aggregate"),
+            ),
+            (
+                gpu::ECC_UNCORRECTED_EVER,
+                format!("{total}/uncorrected/aggregate"),
+            ),
+            (
+                gpu::DRAM_CORRECTED,
+                format!("{counter}/corrected/volatile/dram"),
+            ),
+            (
+                gpu::DRAM_UNCORRECTED,
+                format!("{counter}/uncorrected/volatile/dram"),
+            ),
+            (
+                gpu::SRAM_UNCORRECTED,
+                format!("{counter}/uncorrected/volatile/sram"),
+            ),
+        ] {
+            self.number(key, &name);
+        }
+        let sram = self.said.of("nvmlDeviceGetSramEccErrorStatus");
+        let sum = match (
+            sram.number("aggregateUncParity"),
+            sram.number("aggregateUncSecDed"),
+        ) {
+            (Fact::Known(parity, origin), Fact::Known(others, _)) => {
+                Fact::Known(parity + others, origin)
+            }
+            _ => self
+                .said
+                .number(&format!("{counter}/uncorrected/aggregate/sram")),
+        };
+        self.set(gpu::SRAM_UNCORRECTED_EVER, sum);
+        let exceeded = sram.number("bThresholdExceeded").map(|flag| flag != 0);
+        self.set(gpu::SRAM_THRESHOLD_EXCEEDED, exceeded);
+        self.pages();
+        self.rows();
+    }
+
+    /// Whether a GPU has what a function tells of: known where it answers, or says that it has not.
+    fn has(&self, function: &str) -> Fact<bool> {
+        match self.said.error(function) {
+            None if self.said.value.get(function).is_some() => {
+                Fact::Known(true, self.said.origin())
+            }
+            Some("NotSupported") => Fact::Known(false, self.said.origin()),
+            _ => self.said.number(function).map(|_| true),
+        }
+    }
+
+    fn pages(&mut self) {
+        const PENDING: &str = "nvmlDeviceGetRetiredPagesPendingStatus";
+        let has = self.has(PENDING);
+        self.set(gpu::RETIRES_PAGES, has);
+        let pending = self.said.number(PENDING).map(|flag| flag != 0);
+        self.set(gpu::PAGES_PENDING, pending);
+        let single = self.said.number("nvmlDeviceGetRetiredPages/single");
+        let double = self.said.number("nvmlDeviceGetRetiredPages/double");
+        let pages = match (single, double) {
+            (Fact::Known(single, origin), Fact::Known(double, _)) => {
+                Fact::Known(single + double, origin)
+            }
+            (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
+        };
+        self.set(gpu::PAGES_RETIRED, pages);
+    }
+
+    fn rows(&mut self) {
+        const ROWS: &str = "nvmlDeviceGetRemappedRows";
+        let has = self.has(ROWS);
+        self.set(gpu::REMAPS_ROWS, has);
+        let rows = self.said.of(ROWS);
+        self.set(gpu::REMAPPED_CORRECTED, rows.number("corrRows"));
+        self.set(gpu::REMAPPED_UNCORRECTED, rows.number("uncRows"));
+        self.set(
+            gpu::REMAP_PENDING,
+            rows.number("isPending").map(|flag| flag != 0),
+        );
+        self.set(
+            gpu::REMAP_FAILED,
+            rows.number("failureOccurred").map(|flag| flag != 0),
+        );
+        let banks = self.said.of("nvmlDeviceGetRowRemapperHistogram");
+        self.set(gpu::REMAP_BANKS_LOW, banks.number("low"));
+        self.set(gpu::REMAP_BANKS_EMPTY, banks.number("none"));
+    }
+
+    fn recovery(&mut self) {
+        let fields = self.said.of("fields");
+        let action = fields
+            .number("GET_GPU_RECOVERY_ACTION")
+            .and_then(word(|number| {
+                Some(match number {
+                    0 => RecoveryAction::None,
+                    1 => RecoveryAction::Reset,
+                    2 => RecoveryAction::Reboot,
+                    3 => RecoveryAction::DrainP2p,
+                    4 => RecoveryAction::DrainAndReset,
+                    _ => return None,
+                })
+            }));
+        // A driver that does not know the field may also call it a wrong argument.
+        let action = match fields.error("GET_GPU_RECOVERY_ACTION") {
+            Some("NotSupported" | "InvalidArgument") => {
+                Fact::Known(RecoveryAction::Unsupported, self.said.origin())
+            }
+            _ => action,
+        };
+        self.set(gpu::RECOVERY_ACTION, action);
+    }
+
+    fn clocks(&mut self) {
+        // 32 stands for "unknown".
+        let state = self.said.number("nvmlDeviceGetPerformanceState");
+        self.set(
+            gpu::PERFORMANCE_STATE,
+            state.and_then(word(|number| (number <= 15).then_some(number))),
+        );
+        self.number(gpu::SM_CLOCK, "nvmlDeviceGetClockInfo/sm");
+        self.number(gpu::MAX_SM_CLOCK, "nvmlDeviceGetMaxClockInfo/sm");
+        self.number(gpu::MEMORY_CLOCK, "nvmlDeviceGetClockInfo/memory");
+        self.number(gpu::MAX_MEMORY_CLOCK, "nvmlDeviceGetMaxClockInfo/memory");
+        self.number(
+            gpu::APPLICATION_CLOCK,
+            "nvmlDeviceGetApplicationsClock/graphics",
+        );
+        self.number(
+            gpu::DEFAULT_APPLICATION_CLOCK,
+            "nvmlDeviceGetDefaultApplicationsClock/graphics",
+        );
+        let reasons = self.said.number("nvmlDeviceGetCurrentClocksEventReasons");
+        for (key, bit) in [
+            (gpu::IDLE, 0x1),
+            (gpu::POWER_CAPPED, 0x4),
+            (gpu::HW_SLOWDOWN, 0x8),
+            (gpu::SW_THERMAL, 0x20),
+            (gpu::HW_THERMAL, 0x40),
+            (gpu::POWER_BRAKE, 0x80),
+        ] {
+            self.set(key, reasons.clone().map(|bits| bits & bit != 0));
+        }
+        self.set(gpu::CLOCK_REASONS, reasons.map(reason_names));
+        let fields = self.said.of("fields");
+        for (key, name) in [
+            (
+                gpu::SW_THERMAL_TIME,
+                "CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN",
+            ),
+            (
+                gpu::HW_THERMAL_TIME,
+                "CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN",
+            ),
+            (
+                gpu::POWER_BRAKE_TIME,
+                "CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN",
+            ),
+        ] {
+            let time = fields.number(name);
+            self.set(key, time.map(|ns| Seconds((ns / 1_000_000) as f64 / 1e3)));
+        }
+    }
+
+    fn heat_and_power(&mut self) {
+        self.number(gpu::TEMPERATURE, "nvmlDeviceGetTemperature/gpu");
+        self.number(
+            gpu::SLOWDOWN_TEMPERATURE,
+            "nvmlDeviceGetTemperatureThreshold/slowdown",
+        );
+        self.number(
+            gpu::SHUTDOWN_TEMPERATURE,
+            "nvmlDeviceGetTemperatureThreshold/shutdown",
+        );
+        self.number(
+            gpu::MAX_MEMORY_TEMPERATURE,
+            "nvmlDeviceGetTemperatureThreshold/memory",
+        );
+        let memory = self.said.of("fields").number("MEMORY_TEMP");
+        // Memory that has no sensor is told to be at 0.
+        self.set(
+            gpu::MEMORY_TEMPERATURE,
+            memory.and_then(word(|degrees| (degrees > 0).then_some(degrees))),
+        );
+        let margin = self.said.all().signed("nvmlDeviceGetMarginTemperature");
+        let margin = match margin {
+            Fact::Known(degrees, origin) => Fact::Known(degrees.max(0).unsigned_abs(), origin),
+            Fact::Unknown(gap) => match (
+                self.said
+                    .number("nvmlDeviceGetTemperatureThreshold/slowdown"),
+                self.said.number("nvmlDeviceGetTemperature/gpu"),
+            ) {
+                (Fact::Known(threshold, origin), Fact::Known(degrees, _)) if threshold > 0 => {
+                    Fact::Known(threshold.saturating_sub(degrees), origin)
+                }
+                _ => Fact::Unknown(gap),
+            },
+        };
+        self.set(gpu::THERMAL_MARGIN, margin);
+        self.thousandths(gpu::POWER, "nvmlDeviceGetPowerUsage");
+        self.thousandths(gpu::POWER_LIMIT, "nvmlDeviceGetEnforcedPowerLimit");
+        self.thousandths(
+            gpu::DEFAULT_POWER_LIMIT,
+            "nvmlDeviceGetPowerManagementDefaultLimit",
+        );
+    }
+
+    fn link_and_memory(&mut self) {
+        // Where sysfs has told these, its word stands.
+        self.number(gpu::LINK_GENERATION, "nvmlDeviceGetCurrPcieLinkGeneration");
+        self.number(gpu::LINK_WIDTH, "nvmlDeviceGetCurrPcieLinkWidth");
+        self.number(
+            gpu::MAX_LINK_GENERATION,
+            "nvmlDeviceGetGpuMaxPcieLinkGeneration",
+        );
+        self.number(gpu::MAX_LINK_WIDTH, "nvmlDeviceGetMaxPcieLinkWidth");
+        self.number(
+            gpu::COMMON_LINK_GENERATION,
+            "nvmlDeviceGetMaxPcieLinkGeneration",
+        );
+        self.number(gpu::PCIE_REPLAYS, "nvmlDeviceGetPcieReplayCounter");
+        let memory = self.said.of("nvmlDeviceGetMemoryInfo_v2");
+        self.set(gpu::MEMORY, memory.number("total").map(Bytes));
+        self.set(gpu::MEMORY_USED, memory.number("used").map(Bytes));
+        let bar1 = self.said.of("nvmlDeviceGetBAR1MemoryInfo");
+        self.set(gpu::BAR1, bar1.number("total").map(Bytes));
+        self.set(gpu::BAR1_USED, bar1.number("used").map(Bytes));
+    }
+
+    fn fabric(&mut self) {
+        const FABRIC: &str = "nvmlDeviceGetGpuFabricInfo";
+        let fabric = self.said.of(FABRIC);
+        let state = fabric.number("state").and_then(word(|number| {
+            Some(match number {
+                0 => FabricState::Unsupported,
+                1 => FabricState::NotStarted,
+                2 => FabricState::InProgress,
+                3 => FabricState::Completed,
+                _ => return None,
+            })
+        }));
+        let state = self.unless_unsupported(FABRIC, FabricState::Unsupported, state);
+        let has = state
+            .known()
+            .is_some_and(|state| *state != FabricState::Unsupported);
+        let completed = state.known() == Some(&FabricState::Completed);
+        self.set(gpu::FABRIC_STATE, state);
+        let missing = || Fact::Unknown(Gap::missing("gpu.fabric_state"));
+        let status: Fact<Arc<str>> = match fabric.error("status") {
+            _ if !completed => missing(),
+            Some(error) => Fact::Known(words(error), self.said.origin()),
+            None => fabric.number("status").map(|_| "success".into()),
+        };
+        self.set(gpu::FABRIC_STATUS, status);
+        if has {
+            self.set(gpu::FABRIC_CLIQUE, fabric.number("cliqueId"));
+            self.set(gpu::FABRIC_CLUSTER, fabric.text("clusterUuid"));
+        }
+        let unsupported = Fact::Known(FabricHealth::Unsupported, self.said.origin());
+        let given = |name: &str| {
+            let value = self
+                .said
+                .value
+                .get(FABRIC)
+                .and_then(|fabric| fabric.get(name));
+            has && value.is_some()
+        };
+        let health = match given("healthSummary") {
+            false => unsupported,
+            true => fabric.number("healthSummary").and_then(word(|number| {
+                Some(match number {
+                    0 => FabricHealth::Unsupported,
+                    1 => FabricHealth::Healthy,
+                    2 => FabricHealth::Unhealthy,
+                    3 => FabricHealth::LimitedCapacity,
+                    _ => return None,
+                })
+            })),
+        };
+        let problems = match given("healthMask") {
+            false => Fact::Known(Arc::default(), self.said.origin()),
+            true => fabric.number("healthMask").map(problem_names),
+        };
+        self.set(gpu::FABRIC_HEALTH, health);
+        self.set(
+            gpu::FABRIC_TROUBLED,
+            problems.clone().map(|names| !names.is_empty()),
+        );
+        self.set(gpu::FABRIC_PROBLEMS, problems);
+    }
+}
+
+/// `nvmlDeviceArchitecture_t`.
+fn architecture_of(number: u64) -> Result<Architecture, String> {
+    Ok(match number {
+        2 => Architecture::Kepler,
+        3 => Architecture::Maxwell,
+        4 => Architecture::Pascal,
+        5 => Architecture::Volta,
+        6 => Architecture::Turing,
+        7 => Architecture::Ampere,
+        8 => Architecture::Ada,
+        9 => Architecture::Hopper,
+        10 => Architecture::Blackwell,
+        number => return Err(format!("architecture {number} is not known")),
+    })
+}
+
+/// `nvmlClocksEventReason*`.
+fn reason_names(bits: u64) -> Arc<[Arc<str>]> {
+    const NAMES: [&str; 9] = [
+        "idle",
+        "application-clocks",
+        "power-cap",
+        "hw-slowdown",
+        "sync-boost",
+        "sw-thermal",
+        "hw-thermal",
+        "power-brake",
+        "display-clocks",
+    ];
+    let name = |bit: usize| match NAMES.get(bit) {
+        Some(name) => Arc::from(*name),
+        None => format!("reason {bit}").into(),
+    };
+    (0..64)
+        .filter(|bit| bits >> bit & 1 == 1)
+        .map(name)
+        .collect()
+}
+
+/// `NVML_GPU_FABRIC_HEALTH_MASK_*`: two bits each say true (1), false (2) or nothing (0); four say what of the configuration is wrong.
+fn problem_names(mask: u64) -> Arc<[Arc<str>]> {
+    const FLAGS: [(u64, &str); 4] = [
+        (0, "degraded-bandwidth"),
+        (2, "route-recovery"),
+        (4, "route-unhealthy"),
+        (6, "access-timeout-recovery"),
+    ];
+    let flags = FLAGS
+        .iter()
+        .filter(|(shift, _)| mask >> shift & 3 == 1)
+        .map(|(_, name)| Arc::from(*name));
+    let configuration: Option<Arc<str>> = match mask >> 8 & 15 {
+        0 | 1 => None,
+        2 => Some("incorrect-sysguid".into()),
+        3 => Some("incorrect-chassis".into()),
+        4 => Some("no-partition".into()),
+        5 => Some("insufficient-nvlinks".into()),
+        number => Some(format!("incorrect-configuration-{number}").into()),
+    };
+    flags.chain(configuration).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks() {
+        assert!(problem_names(0).is_empty());
+        // All false, and no incorrect configuration.
+        assert!(problem_names(0b0001_1010_1010).is_empty());
+        assert_eq!(
+            problem_names(0b0101_1010_1001).join(" "),
+            "degraded-bandwidth insufficient-nvlinks"
+        );
+        assert_eq!(
+            problem_names(0b1001_0000_0000).join(" "),
+            "incorrect-configuration-9"
+        );
+        assert_eq!(reason_names(0x88).join(" "), "hw-slowdown power-brake");
+        assert_eq!(reason_names(0x1200).join(" "), "reason 9 reason 12");
+        assert!(reason_names(0).is_empty());
+    }
+
+    #[test]
+    fn numbers_of_a_newer_release_are_open() {
+        assert!(architecture_of(11).is_err());
+        assert!(architecture_of(u64::from(u32::MAX)).is_err());
+        assert!(mode(2).is_err());
+    }
+}

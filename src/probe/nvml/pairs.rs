@@ -1,0 +1,155 @@
+//! What each two GPUs can do with each other.
+//!
+//! A pair is named as the topology names it: both addresses, in the order in which the GPUs were found.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::reply::{Part, Said};
+use crate::fact::gpu_pair::{self, Level, P2p};
+use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, gpu, nvlink};
+
+/// What NVML calls a capability, and the fact of it in each direction.
+const CAPABILITIES: [(&str, Key<P2p>, Option<Key<P2p>>); 5] = [
+    ("read", gpu_pair::P2P_READ, Some(gpu_pair::P2P_READ_BACK)),
+    ("write", gpu_pair::P2P_WRITE, Some(gpu_pair::P2P_WRITE_BACK)),
+    ("atomics", gpu_pair::P2P_ATOMICS, None),
+    ("nvlink", gpu_pair::P2P_NVLINK, None),
+    ("pci", gpu_pair::P2P_PCIE, None),
+];
+
+/// States what the pairs can do. `by_index` has NVML's numbers of the GPUs.
+pub(super) fn state(
+    facts: &mut Facts,
+    node: Id,
+    said: &Result<Said, Gap>,
+    by_index: &HashMap<u64, Id>,
+) {
+    let mut ids: Vec<Id> = by_index.values().copied().collect();
+    ids.retain(|id| facts.known(*id, gpu::VIRTUAL_FUNCTION) != Some(true));
+    // In the order in which they were found, as the topology has them.
+    ids.sort_unstable();
+    let said = match said {
+        Ok(said) => said,
+        Err(gap) => {
+            for_each(&ids, |first, second| {
+                let pair = pair(facts, node, first, second);
+                leave_open(facts, pair, gap);
+            });
+            return;
+        }
+    };
+    let empty = Vec::new();
+    let list = said.value.get("pairs").and_then(Value::as_array);
+    let by_ids: HashMap<(Id, Id), &Value> = list
+        .unwrap_or(&empty)
+        .iter()
+        .filter_map(|value| {
+            let id = |name: &str| by_index.get(&value.get(name)?.as_u64()?).copied();
+            Some(((id("first")?, id("second")?), value))
+        })
+        .collect();
+    for_each(&ids, |first, second| {
+        let pair = pair(facts, node, first, second);
+        let nvlinks = straight(facts, first, second);
+        facts.set(pair, gpu_pair::NVLINKS, nvlinks);
+        let there = by_ids.get(&(first, second));
+        let back = by_ids.get(&(second, first));
+        let level = there
+            .into_iter()
+            .chain(back)
+            .find(|value| value.get("level").is_some());
+        if let Some(value) = level {
+            let level = Part::within(said, value).number("level").and_then(level_of);
+            facts.set(pair, gpu_pair::LEVEL, level);
+        }
+        for (name, key, key_back) in CAPABILITIES {
+            let status = |value: &Value| Part::within(said, value).number(name).and_then(status_of);
+            if let Some(value) = there {
+                facts.set(pair, key, status(value));
+            }
+            if let (Some(value), Some(key)) = (back, key_back) {
+                facts.set(pair, key, status(value));
+            }
+        }
+        let gap = Gap::not_understood(&said.question, "the pair is not in it");
+        leave_open(facts, pair, &gap);
+    });
+}
+
+fn for_each(ids: &[Id], mut each: impl FnMut(Id, Id)) {
+    for (at, first) in ids.iter().enumerate() {
+        for second in ids.iter().skip(at + 1) {
+            each(*first, *second);
+        }
+    }
+}
+
+fn pair(facts: &mut Facts, node: Id, first: Id, second: Id) -> Id {
+    let name = format!("{} - {}", facts.name(first), facts.name(second));
+    facts.instance(Subject::GpuPair, node, &name)
+}
+
+fn leave_open(facts: &mut Facts, pair: Id, gap: &Gap) {
+    for (index, fact) in gpu_pair::SCHEMA.facts.iter().enumerate() {
+        if fact.probe == super::PROBE.name && facts.look(pair, index).is_none() {
+            facts.set_at(pair, index, Fact::Unknown(gap.clone()));
+        }
+    }
+}
+
+/// How many active links lead straight from one GPU to the other.
+fn straight(facts: &Facts, first: Id, second: Id) -> Fact<u64> {
+    if let Err(gap) = facts.members(Subject::Nvlink, first) {
+        return Fact::Unknown(gap);
+    }
+    let mut count = 0;
+    for link in facts.below(first, Subject::Nvlink) {
+        match facts.get(link, nvlink::ACTIVE) {
+            Fact::Known(true, _) => {}
+            Fact::Known(false, _) => continue,
+            Fact::Unknown(gap) => return Fact::Unknown(gap),
+        }
+        match facts.get(link, nvlink::REMOTE) {
+            Fact::Known(nvlink::Remote::Gpu, _) => {}
+            Fact::Known(nvlink::Remote::Unknown, _) => {
+                return Fact::Unknown(Gap::missing("nvlink.remote"));
+            }
+            Fact::Known(..) => continue,
+            Fact::Unknown(gap) => return Fact::Unknown(gap),
+        }
+        match facts.get(link, nvlink::REMOTE_PCI) {
+            Fact::Known(pci, _) => count += u64::from(*pci == *facts.name(second)),
+            Fact::Unknown(gap) => return Fact::Unknown(gap),
+        }
+    }
+    Fact::derived(count, "the remote ends of its links")
+}
+
+/// `nvmlGpuP2PStatus_t`.
+fn status_of(number: u64) -> Result<P2p, String> {
+    Ok(match number {
+        0 => P2p::Ok,
+        1 => P2p::ChipsetNotSupported,
+        2 => P2p::GpuNotSupported,
+        3 => P2p::TopologyNotSupported,
+        4 => P2p::DisabledByRegkey,
+        5 => P2p::NotSupported,
+        6 => P2p::Unknown,
+        number => return Err(format!("{number} is no P2P status that is known")),
+    })
+}
+
+/// `nvmlGpuTopologyLevel_t`.
+fn level_of(number: u64) -> Result<Level, String> {
+    Ok(match number {
+        0 => Level::Internal,
+        10 => Level::Single,
+        20 => Level::Multiple,
+        30 => Level::HostBridge,
+        40 => Level::Node,
+        50 => Level::System,
+        number => return Err(format!("{number} is no topology level that is known")),
+    })
+}

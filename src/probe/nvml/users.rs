@@ -1,0 +1,153 @@
+//! Who uses a GPU, and whether its memory is in use though nobody does.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::reply::{Said, is_unsupported};
+use crate::fact::gpu::Mode;
+use crate::fact::{Bytes, Fact, Facts, Gap, Id, gpu};
+
+/// NVIDIA's own services, by the beginnings of the names that the kernel keeps fifteen letters of: MPS's server, DCGM's engine.
+const SERVICES: [&str; 2] = ["nvidia-cuda-mps", "nv-hostengine"];
+
+/// A process that uses a GPU.
+struct User {
+    pid: u64,
+    memory: Option<u64>,
+    name: Option<Arc<str>>,
+    ancestors: Vec<u64>,
+}
+
+impl User {
+    fn read(value: &Value) -> Option<User> {
+        let ancestors = value.get("ancestors").and_then(Value::as_array);
+        Some(User {
+            pid: value.get("pid")?.as_u64()?,
+            memory: value.get("memory").and_then(Value::as_u64),
+            name: value.get("process").and_then(Value::as_str).map(Arc::from),
+            ancestors: ancestors.map_or(Vec::new(), |list| {
+                list.iter().filter_map(Value::as_u64).collect()
+            }),
+        })
+    }
+
+    fn is_foreign(&self, job: Option<u64>) -> bool {
+        let name = self.name.as_deref().unwrap_or("");
+        if SERVICES.iter().any(|service| name.starts_with(service)) {
+            return false;
+        }
+        match job {
+            Some(job) if job > 0 => self.pid != job && !self.ancestors.contains(&job),
+            _ => true,
+        }
+    }
+
+    fn describe(&self) -> Arc<str> {
+        let mut out = self.pid.to_string();
+        if let Some(name) = &self.name {
+            out = format!("{out} {name}");
+        }
+        if let Some(memory) = self.memory {
+            out = format!("{out} ({})", Bytes(memory));
+        }
+        out.into()
+    }
+}
+
+/// The processes that a function gives. One that the library does not have gives none.
+fn users(said: &Said, function: &str) -> Result<Vec<User>, Gap> {
+    let list = match said.value.get(function) {
+        Some(Value::Array(list)) => list,
+        _ => {
+            let error = said.error(function).unwrap_or("Unknown");
+            return Err(said.refused(error));
+        }
+    };
+    list.iter()
+        .map(|value| {
+            User::read(value)
+                .ok_or_else(|| Gap::not_understood(&said.question, "a process without a number"))
+        })
+        .collect()
+}
+
+/// States who uses a GPU.
+pub(super) fn state(
+    facts: &mut Facts,
+    id: Id,
+    said: &Said,
+    all_seen: &Fact<bool>,
+    job: Option<u64>,
+) {
+    let compute = users(said, "nvmlDeviceGetComputeRunningProcesses").and_then(|mut compute| {
+        const SHARED: &str = "nvmlDeviceGetMPSComputeRunningProcesses";
+        // Those that compute through MPS stand in a list of their own, where the driver has one.
+        match users(said, SHARED) {
+            Ok(shared) => compute.extend(shared),
+            Err(_) if is_unsupported(said.error(SHARED)) => {}
+            Err(gap) => return Err(gap),
+        }
+        compute.sort_by_key(|user| user.pid);
+        compute.dedup_by_key(|user| user.pid);
+        Ok(compute)
+    });
+    let leaked = leaked(facts, id, said, compute.as_ref().map(Vec::len), all_seen);
+    facts.set(id, gpu::MEMORY_LEAKED, leaked);
+    let compute = match compute {
+        Ok(compute) => compute,
+        Err(gap) => {
+            facts.set(id, gpu::PROCESSES, Fact::Unknown(gap.clone()));
+            facts.set(id, gpu::FOREIGN_PROCESSES, Fact::Unknown(gap.clone()));
+            facts.set(id, gpu::FOREIGN_PROCESS_LIST, Fact::Unknown(gap));
+            return;
+        }
+    };
+    let foreign: Arc<[Arc<str>]> = compute
+        .iter()
+        .filter(|user| user.is_foreign(job))
+        .map(User::describe)
+        .collect();
+    let known = |count: usize| Fact::Known(count as u64, said.origin());
+    facts.set(id, gpu::PROCESSES, known(compute.len()));
+    facts.set(id, gpu::FOREIGN_PROCESSES, known(foreign.len()));
+    facts.set(
+        id,
+        gpu::FOREIGN_PROCESS_LIST,
+        Fact::Known(foreign, said.origin()),
+    );
+}
+
+fn leaked(
+    facts: &Facts,
+    id: Id,
+    said: &Said,
+    compute: Result<usize, &Gap>,
+    all_seen: &Fact<bool>,
+) -> Fact<Bytes> {
+    let compute = match compute {
+        Ok(compute) => compute,
+        Err(gap) => return Fact::Unknown(gap.clone()),
+    };
+    let graphics = match users(said, "nvmlDeviceGetGraphicsRunningProcesses") {
+        Ok(graphics) => graphics.len(),
+        Err(gap) => return Fact::Unknown(gap),
+    };
+    match facts.get(id, gpu::MIG) {
+        Fact::Known(Mode::On, _) => {
+            return Fact::Unknown(Gap::missing("the memory of each instance"));
+        }
+        Fact::Known(..) => {}
+        Fact::Unknown(gap) => return Fact::Unknown(gap),
+    }
+    if compute + graphics > 0 {
+        return Fact::Known(Bytes(0), said.origin());
+    }
+    match all_seen {
+        Fact::Known(true, _) => facts.get(id, gpu::MEMORY_USED),
+        Fact::Known(false, _) => Fact::Unknown(Gap::missing(
+            "whether processes outside of this container use it",
+        )),
+        Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
+    }
+}

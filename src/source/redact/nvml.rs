@@ -1,0 +1,133 @@
+//! What NVML says: a GPU's serial number and UUID, the UUID of a fabric, and the names of programs that use GPUs tell whose machine it is.
+
+use serde_json::{Map, Value};
+
+use super::super::wire;
+use super::key::{Domain, Key};
+use super::text::Kind;
+use super::{Names, scan};
+
+/// Members whose texts the driver makes and that are alike on every machine: models, versions, PCI addresses, names of errors.
+const PLAIN: [&str; 9] = [
+    "nvmlDeviceGetName",
+    "nvmlDeviceGetVbiosVersion",
+    "nvmlDeviceGetGspFirmwareVersion",
+    "nvmlDeviceGetPciInfo_v3",
+    "nvmlDeviceGetNvLinkRemotePciInfo_v2",
+    "nvmlSystemGetDriverVersion",
+    "nvmlSystemGetNVMLVersion",
+    "devices",
+    "error",
+];
+
+/// Beginnings of the names of programs that run everywhere.
+const PROGRAMS: [&str; 4] = ["nvidia-", "nv-hostengine", "python", "Xorg"];
+
+/// A reply, or the member of this name.
+pub(super) fn reply(key: &Key, names: &Names, member: &str, value: &Value) -> Value {
+    match value {
+        Value::String(text) => self::text(key, names, member, text).into(),
+        Value::Array(items) => items
+            .iter()
+            .map(|item| reply(key, names, member, item))
+            .collect(),
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| (name.clone(), reply(key, names, name, value)))
+            .collect::<Map<_, _>>()
+            .into(),
+        other => other.clone(),
+    }
+}
+
+fn text(key: &Key, names: &Names, member: &str, text: &str) -> String {
+    match member {
+        member if PLAIN.contains(&member) => text.to_owned(),
+        "nvmlDeviceGetSerial" => key.serial(text),
+        "clusterUuid" => cluster(key, names, text),
+        "process" if PROGRAMS.iter().any(|program| text.starts_with(program)) => text.to_owned(),
+        "process" => format!(
+            "program-{:04x}",
+            key.number(Domain::User, 0, text.as_bytes()) & 0xffff
+        ),
+        _ => scan(key, names, text, Kind::FREE),
+    }
+}
+
+/// A UUID without its dashes. Zeros, which stand for a fabric within one node, stay.
+fn cluster(key: &Key, names: &Names, text: &str) -> String {
+    let bytes = match wire::from_hex(text) {
+        Some(bytes) if bytes.len() == 16 => bytes,
+        _ => return String::new(),
+    };
+    if bytes.iter().all(|byte| *byte == 0) {
+        return text.to_owned();
+    }
+    let part = |from: usize, to: usize| text.get(from..to).unwrap_or("");
+    let dashed = format!(
+        "{}-{}-{}-{}-{}",
+        part(0, 8),
+        part(8, 12),
+        part(12, 16),
+        part(16, 20),
+        part(20, 32)
+    );
+    scan(key, names, &dashed, Kind::FREE).replace('-', "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_names_a_machine_goes_and_what_judgement_reads_stays() {
+        let key = Key::from_text("k");
+        let names = Names::new("node1720", &["alice"]);
+        let uuid = "GPU-5e2d1a3c-7b0f-4f2a-9c1d-0123456789ab";
+        let raw = json!({
+            "nvmlDeviceGetName": "NVIDIA H100 80GB HBM3", "nvmlDeviceGetSerial": "1652823055123", "nvmlDeviceGetUUID": uuid,
+            "nvmlDeviceGetVbiosVersion": "96.00.89.00.01", "nvmlDeviceGetPciInfo_v3": "00000000:1B:00.0",
+            "nvmlDeviceGetModuleId": { "error": "NotSupported" },
+            "nvmlDeviceGetGpuFabricInfo": { "clusterUuid": "5e2d1a3c7b0f4f2a9c1d0123456789ab", "state": 3 },
+            "nvmlDeviceGetComputeRunningProcesses": [
+                { "pid": 4711, "memory": 75_484_889_088_u64, "process": "secret_llm", "ancestors": [4000, 1] },
+                { "pid": 4712, "memory": null, "process": "python3.11", "ancestors": [] },
+                { "pid": 4713, "memory": 1, "process": "nvidia-cuda-mps", "ancestors": [] },
+            ],
+        });
+        let hidden = reply(&key, &names, "", &raw);
+        for stays in [
+            "nvmlDeviceGetName",
+            "nvmlDeviceGetVbiosVersion",
+            "nvmlDeviceGetPciInfo_v3",
+            "nvmlDeviceGetModuleId",
+        ] {
+            assert_eq!(hidden[stays], raw[stays]);
+        }
+        let processes = &hidden["nvmlDeviceGetComputeRunningProcesses"];
+        assert_eq!(processes[0]["ancestors"], json!([4000, 1]));
+        assert!(
+            processes[0]["process"]
+                .as_str()
+                .unwrap()
+                .starts_with("program-")
+        );
+        assert_eq!(processes[1]["process"], "python3.11");
+        assert_eq!(processes[2]["process"], "nvidia-cuda-mps");
+        let all = hidden.to_string();
+        for secret in ["1652823055123", "5e2d1a3c", "secret_llm"] {
+            assert!(!all.contains(secret), "{secret}: {all}");
+        }
+        let own = hidden["nvmlDeviceGetUUID"].as_str().unwrap();
+        assert!(own.starts_with("GPU-") && own.len() == uuid.len(), "{own}");
+        let cluster = &hidden["nvmlDeviceGetGpuFabricInfo"]["clusterUuid"];
+        // The same thing has the same pseudonym.
+        assert_eq!(
+            cluster.as_str().unwrap(),
+            own.trim_start_matches("GPU-").replace('-', "")
+        );
+        let zeros = json!({ "clusterUuid": "00000000000000000000000000000000" });
+        assert_eq!(reply(&key, &names, "", &zeros), zeros);
+    }
+}

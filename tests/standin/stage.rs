@@ -1,0 +1,256 @@
+//! A stage for the stand-ins: mount namespaces in which NVIDIA's driver seems to be loaded, so that the real program loads and asks a library
+//! of its name. Nothing outside of them changes.
+//!
+//! Needs `unshare` (util-linux), and root or user namespaces; elsewhere the tests are skipped and say so.
+//! `RDMA_DOCTOR_STAGE=require` makes a machine that cannot run them a failure.
+
+use std::io::Write as _;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use rdma_doctor::derive::derive;
+use rdma_doctor::fact::{Facts, Id};
+use rdma_doctor::probe::establish;
+use rdma_doctor::source::recording::Recording;
+
+use crate::machine::{Machine, VARIABLE};
+
+const DOCTOR: &str = env!("CARGO_BIN_EXE_rdma-doctor");
+
+/// How a namespace is made: as root, or as a user who becomes root of one.
+const WAYS: [&[&str]; 2] = [
+    &["-m", "--propagation", "private"],
+    &["-r", "-m", "--propagation", "private"],
+];
+
+/// How namespaces can be made here; `None` where they cannot, after saying so.
+fn way() -> Option<&'static [&'static str]> {
+    let works = |way: &&[&str]| {
+        Command::new("unshare")
+            .args(*way)
+            .args(["sh", "-c", "mount -t tmpfs t /proc/driver"])
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
+    };
+    let way = WAYS.into_iter().find(works);
+    if way.is_none() {
+        assert_ne!(
+            std::env::var("RDMA_DOCTOR_STAGE").as_deref(),
+            Ok("require"),
+            "the stage is required, and no mount namespace can be made"
+        );
+        let _ = writeln!(
+            std::io::stdout().lock(),
+            "skipped: no mount namespace can be made"
+        );
+    }
+    way
+}
+
+/// A stage.
+pub(crate) struct Stage {
+    dir: PathBuf,
+    description: PathBuf,
+    way: &'static [&'static str],
+    kernel_driver: bool,
+}
+
+/// What the doctor recorded on a stage.
+pub(crate) struct Seen {
+    pub(crate) recording: Recording,
+    pub(crate) facts: Facts,
+    pub(crate) node: Id,
+    pub(crate) took: Duration,
+}
+
+impl Stage {
+    /// A stage for a machine of `tests/standin/machines`, with its GPUs on the PCI bus; `None` where there can be none.
+    pub(crate) fn new(machine: &str) -> Option<Stage> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let way = way()?;
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("stage-{}-{count}", std::process::id()));
+        let description = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/standin/machines")
+            .join(machine);
+        let described = Machine::read(&description).unwrap();
+        for part in ["lib", "dev", "driver", "bus/devices", "bus/drivers/nvidia"] {
+            std::fs::create_dir_all(dir.join(part)).unwrap();
+        }
+        let stage = Stage {
+            dir,
+            description,
+            way,
+            kernel_driver: true,
+        };
+        for (number, pci) in described.addresses().into_iter().enumerate() {
+            stage.file(&format!("dev/nvidia{number}"), b"");
+            stage.gpu(&pci);
+        }
+        stage.file("dev/nvidiactl", b"");
+        let driver = described.system("nvml", "nvmlSystemGetDriverVersion");
+        let driver = driver
+            .and_then(|value| value.as_str())
+            .unwrap_or("550.90.07");
+        stage.file(
+            "driver/nvidia/version",
+            format!("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  {driver}  Release Build  (dvs-builder@U16)\n").as_bytes(),
+        );
+        Some(stage)
+    }
+
+    fn file(&self, name: &str, content: &[u8]) {
+        let path = self.dir.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    /// A GPU on the PCI bus, below a switch of its own, and in the driver's list.
+    fn gpu(&self, pci: &str) {
+        let bridge = format!("bus/store/devices/pci0000:00/0000:{}:01.0", &pci[5..7]);
+        let dir = format!("{bridge}/{pci}");
+        for (name, content) in [
+            ("class", "0x030200\n"),
+            ("vendor", "0x10de\n"),
+            ("device", "0x2330\n"),
+            ("numa_node", "0\n"),
+        ] {
+            self.file(&format!("{dir}/{name}"), content.as_bytes());
+        }
+        self.file(&format!("{dir}/config"), &[0xde, 0x10, 0x30, 0x23]);
+        let store = dir.trim_start_matches("bus/");
+        symlink(
+            "/sys/bus/pci/drivers/nvidia",
+            self.dir.join(&dir).join("driver"),
+        )
+        .unwrap();
+        symlink(
+            format!("../{store}"),
+            self.dir.join("bus/devices").join(pci),
+        )
+        .unwrap();
+        std::fs::create_dir_all(self.dir.join("driver/nvidia/gpus").join(pci)).unwrap();
+    }
+
+    /// Puts a stand-in, built as an example, in place of a library.
+    pub(crate) fn library(self, example: &str, name: &str) -> Self {
+        symlink(built(example), self.dir.join("lib").join(name)).unwrap();
+        self
+    }
+
+    /// The same without some of its functions, as an older library is.
+    pub(crate) fn older_library(self, example: &str, name: &str, lacks: &[&str]) -> Self {
+        let mut bytes = std::fs::read(built(example)).unwrap();
+        for function in lacks {
+            // Names stand in the table of dynamic symbols, ended by a NUL; another first letter is another name.
+            let wanted = [b"\0", function.as_bytes(), b"\0"].concat();
+            let mut found = 0;
+            let mut at = 0;
+            while let Some(next) = memchr::memmem::find(&bytes[at..], &wanted) {
+                bytes[at + next + 1] = b'x';
+                at += next + 1;
+                found += 1;
+            }
+            assert!(found > 0, "{example} has no {function}");
+        }
+        std::fs::write(self.dir.join("lib").join(name), bytes).unwrap();
+        self
+    }
+
+    /// A machine whose driver is not loaded.
+    pub(crate) fn without_driver(mut self) -> Self {
+        self.kernel_driver = false;
+        self
+    }
+
+    /// A GPU on the bus that neither the driver shows to this process nor a stand-in knows: another container's.
+    pub(crate) fn with_ungiven(self, pci: &str) -> Self {
+        self.gpu(pci);
+        std::fs::remove_dir(self.dir.join("driver/nvidia/gpus").join(pci)).unwrap();
+        self
+    }
+
+    /// Takes something off the stage.
+    pub(crate) fn without(self, name: &str) -> Self {
+        let path = self.dir.join(name);
+        match path.is_dir() && !path.is_symlink() {
+            true => std::fs::remove_dir_all(path).unwrap(),
+            false => std::fs::remove_file(path).unwrap(),
+        }
+        self
+    }
+
+    /// Runs the doctor on the stage.
+    pub(crate) fn run(&self, args: &[&str]) -> Output {
+        let mut script = String::from("set -e\ncd \"$0\"\n");
+        // What of the machine's own devices programs need.
+        for name in ["null", "zero", "full", "random", "urandom", "tty"] {
+            script += &format!("touch dev/{name}; mount --bind /dev/{name} dev/{name}\n");
+        }
+        if self.kernel_driver {
+            script += "mount --bind driver /proc/driver\n";
+        }
+        script += "mount --bind bus /sys/bus/pci\nmount --rbind dev /dev\ncd /\nexec \"$@\"\n";
+        Command::new("unshare")
+            .args(self.way)
+            .args(["sh", "-c", &script])
+            .arg(&self.dir)
+            .arg(DOCTOR)
+            .args(args)
+            .env("LD_LIBRARY_PATH", self.dir.join("lib"))
+            .env(VARIABLE, &self.description)
+            .env("NO_COLOR", "1")
+            .stdin(Stdio::null())
+            .output()
+            .unwrap()
+    }
+
+    /// Records the stage, unredacted, and reads the recording.
+    pub(crate) fn record(&self) -> Seen {
+        self.record_with(&["--no-redact"])
+    }
+
+    /// Records the stage with these options.
+    pub(crate) fn record_with(&self, options: &[&str]) -> Seen {
+        let begun = Instant::now();
+        let out = self.run(&[&["record"], options].concat());
+        let took = begun.elapsed();
+        let text = String::from_utf8(out.stdout).unwrap();
+        assert!(!text.is_empty(), "{}", String::from_utf8_lossy(&out.stderr));
+        let recording = Recording::read(text.as_bytes(), Path::new("stage"), 0).unwrap();
+        let mut facts = Facts::new();
+        let node = establish(&recording, &mut facts);
+        derive(&mut facts);
+        Seen {
+            recording,
+            facts,
+            node,
+            took,
+        }
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// A stand-in that `cargo test` built.
+fn built(example: &str) -> PathBuf {
+    // The program is target/PROFILE/rdma-doctor, and examples are in target/PROFILE/examples.
+    let path = Path::new(DOCTOR)
+        .with_file_name("examples")
+        .join(format!("lib{example}.so"));
+    assert!(
+        path.exists(),
+        "{} is not built: cargo build --example {example}",
+        path.display()
+    );
+    path
+}
