@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::tally;
+use crate::fact::port::LinkLayer;
 use crate::fact::{Fact, Facts, Gap, Id, Subject, gid, interface, mount, port};
 
 /// Looks at the interfaces of BeeGFS's lists.
@@ -109,14 +110,27 @@ fn capable(facts: &Facts, node: Id, names: &[Arc<str>]) -> Fact<bool> {
     let open = tally::incomplete(facts, node, Subject::Port)
         .or_else(|| facts.members(Subject::Interface, node).err())
         .or_else(|| {
-            facts
-                .below(node, Subject::Port)
-                .find_map(|port| facts.get(port, port::HAS_NETDEV).as_result().err().cloned())
+            let mut ports = facts.below(node, Subject::Port);
+            ports.find_map(|port| nameless(facts, port))
         });
     match open {
         Some(gap) => Fact::Unknown(gap),
         None => Fact::derived(false, how),
     }
+}
+
+/// What keeps the interfaces of a port from being known. An InfiniBand port's GIDs have none.
+fn nameless(facts: &Facts, port: Id) -> Option<Gap> {
+    if let Fact::Unknown(gap) = facts.get(port, port::HAS_NETDEV) {
+        return Some(gap);
+    }
+    if facts.known(port, port::LINK_LAYER) == Some(LinkLayer::InfiniBand) {
+        return None;
+    }
+    facts.members(Subject::Gid, port).err().or_else(|| {
+        let mut gids = facts.below(port, Subject::Gid);
+        gids.find_map(|gid| facts.get(gid, gid::NETDEV).as_result().err().cloned())
+    })
 }
 
 #[cfg(test)]
@@ -179,6 +193,27 @@ mod tests {
         let (facts, id) = built(&[], &[]);
         assert_eq!(facts.known(id, mount::INTERFACES_NAMED), Some(false));
         assert_eq!(facts.known(id, mount::RDMA_INTERFACES_NAMED), Some(false));
+    }
+
+    #[test]
+    fn a_gid_whose_interface_is_not_known_may_be_of_any() {
+        let mut facts = Facts::new();
+        let node = node(&mut facts);
+        let device = facts.instance(Subject::Device, node, "mlx5_0");
+        facts.set_members(Subject::Port, device, Membership::Known(Origin::Stated));
+        facts.set_members(Subject::Interface, node, Membership::Known(Origin::Stated));
+        let p = facts.instance(Subject::Port, device, "mlx5_0/1");
+        facts.set(p, port::LINK_LAYER, stated(LinkLayer::Ethernet));
+        facts.set(p, port::HAS_NETDEV, stated(true));
+        facts.set(p, port::NETDEV, stated("eth2".into()));
+        facts.set_members(Subject::Gid, p, Membership::Known(Origin::Stated));
+        let gid = facts.instance(Subject::Gid, p, "mlx5_0/1/3");
+        let names = [Arc::from("storage")];
+        assert_eq!(capable(&facts, node, &names).known(), None);
+        facts.set(gid, gid::NETDEV, stated("storage".into()));
+        assert_eq!(capable(&facts, node, &names).known(), Some(&true));
+        let names = [Arc::from("eth9")];
+        assert_eq!(capable(&facts, node, &names).known(), Some(&false));
     }
 
     #[test]

@@ -111,6 +111,8 @@ struct Log {
     last: Option<u64>,
     /// Whether the first line is the kernel's greeting, with which each boot begins.
     from_boot: bool,
+    /// Whether the times of lines count from another moment than boot.
+    ageless: bool,
     kept: Vec<Line>,
     by_marker: HashMap<&'static str, u64>,
 }

@@ -42,7 +42,7 @@ pub fn ask(root: &Root) -> Result<Answer, Refusal> {
 
 fn answer(log: Log, now: Option<u64>) -> Answer {
     // The clock of a file is not this machine's; a log that is younger than the clock is of another boot.
-    let now = now.filter(|now| {
+    let now = now.filter(|_| !log.ageless).filter(|now| {
         log.last
             .is_none_or(|last| last <= now.saturating_add(MINUTE))
     });
@@ -74,7 +74,72 @@ fn printed(text: &str) -> Option<Log> {
         }
         log.add(line);
     }
+    match log.lines {
+        0 => dated(text),
+        _ => Some(log),
+    }
+}
+
+/// What `dmesg -T` and `dmesg --time-format iso` print: times of day, which are counted here from the first line. Where that is not the
+/// first line of the boot, no line's age is known.
+fn dated(text: &str) -> Option<Log> {
+    let mut log = Log::default();
+    let mut first = None;
+    for (at, text) in text.lines().filter_map(dated_line) {
+        let first = *first.get_or_insert(at);
+        log.add(Line {
+            at: at.saturating_sub(first),
+            text: text.to_owned(),
+        });
+    }
+    log.ageless = !log.from_boot;
     (log.lines > 0).then_some(log)
+}
+
+/// `[Fri Jan 17 15:36:15 2025] text`, `kern  :info  : 2025-01-17T15:36:15,345059+00:00 text`: microseconds since 1970, and the text.
+fn dated_line(line: &str) -> Option<(u64, &str)> {
+    if let Some((stamp, text)) = line.strip_prefix('[').and_then(|l| l.split_once("] ")) {
+        let mut words = stamp.split_whitespace().skip(1);
+        let (month, day, time, year) = (words.next()?, words.next()?, words.next()?, words.next()?);
+        let month = MONTHS.iter().position(|name| *name == month)? as u64 + 1;
+        let micros = day_of(year.parse().ok()?, month, day.parse().ok()?)? * DAY + of_day(time)?;
+        return Some((micros, text));
+    }
+    let (before, after) = line.split_once('T')?;
+    let date = before.rsplit(' ').next()?;
+    let mut parts = date.split('-').map(|part| part.parse::<u64>().ok());
+    let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
+    let (time, text) = after.split_once(' ')?;
+    // The zone is the same on every line.
+    let time = time.split(['+', '-', 'Z']).next()?;
+    Some((day_of(year, month, day)? * DAY + of_day(time)?, text))
+}
+
+const MONTHS: [&str; 12] = [
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+];
+/// Microseconds of a day.
+const DAY: u64 = 86_400_000_000;
+
+/// Days since 1 March of the year 0 of the Gregorian calendar.
+fn day_of(year: u64, month: u64, day: u64) -> Option<u64> {
+    if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    // The year begins in March, so that the day that not every year has is its last.
+    let year = year - u64::from(month < 3);
+    let months = (month + 9) % 12;
+    Some(year * 365 + year / 4 - year / 100 + year / 400 + (months * 153 + 2) / 5 + day - 1)
+}
+
+/// `15:36:15`, `15:36:15,345059` in microseconds.
+fn of_day(time: &str) -> Option<u64> {
+    let (time, fraction) = time.split_once([',', '.']).unwrap_or((time, "0"));
+    let mut parts = time.split(':').map(|part| part.parse::<u64>().ok());
+    let (hour, minute, second) = (parts.next()??, parts.next()??, parts.next()??);
+    let micros: u64 = format!("{fraction:0<6}").get(..6)?.parse().ok()?;
+    let fits = hour < 24 && minute < 60 && second <= 60;
+    fits.then_some(((hour * 60 + minute) * 60 + second) * 1_000_000 + micros)
 }
 
 /// `Nov 21 08:00:01 node kernel: [  12.345678] text`, since the last boot. A daemon may leave out lines of a flood, so that this log
@@ -114,8 +179,37 @@ mod tests {
         assert_eq!(value["told"][0]["t"], 12_500_000);
         let debian = "[    0.000000] kernel: Linux version 6.1.0\n";
         assert!(printed(debian).unwrap().from_boot);
-        assert!(printed("[Fri Nov 20 10:11:12 2026] Linux version 6.1.0\n").is_none());
-        assert!(printed("").is_none());
+        assert!(printed("").is_none() && printed("no log\nTo be or not to be\n").is_none());
+    }
+
+    #[test]
+    fn times_of_day_count_from_the_first_line() {
+        let text = "kern  :notice: 2024-12-31T23:59:59,500000+00:00 Linux version 6.1.0\nkern  :info  : 2025-01-01T00:10:00,250000+00:00 eth0: Link up\n";
+        let log = printed(text).unwrap();
+        assert_eq!(
+            (log.lines, log.last, log.ageless),
+            (2, Some(600_750_000), false)
+        );
+        let text =
+            "[Thu Feb 29 23:59:50 2024] mlx5_core: a\n[Fri Mar  1 00:00:10 2024] eth0: Link up\n";
+        let log = printed(text).unwrap();
+        assert_eq!(
+            (log.lines, log.last, log.ageless),
+            (2, Some(20_000_000), true)
+        );
+        let Answer::Value(value) = answer(log, Some(1_000_000_000)) else {
+            panic!("no value")
+        };
+        assert_eq!(value["now"], Value::Null);
+        for bad in [
+            "[Fri Foo 17 15:36:15 2025] x",
+            "[Fri Jan 17 25:36:15 2025] x",
+            "2025-13-17T15:36:15,3+00:00 x",
+            "2025-01-17T15:36 x",
+            "[] x",
+        ] {
+            assert_eq!(dated_line(bad), None, "{bad}");
+        }
     }
 
     #[test]
