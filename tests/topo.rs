@@ -20,8 +20,9 @@ fn fixture(name: &str) -> PathBuf {
 
 fn topology(name: &str) -> Topology {
     let recording = Recording::open(&fixture(name)).unwrap();
-    let (facts, nodes) = input::facts(&[recording]);
-    Topology::of(&facts, nodes[0])
+    let recordings = [recording];
+    let (facts, nodes) = input::facts(&recordings);
+    Topology::of(&facts, nodes[0].1)
 }
 
 fn drawn(topology: &Topology, width: usize) -> String {

@@ -106,7 +106,8 @@ pub fn to_text(recording: &Recording, key: Option<Key>) -> String {
     if let Some(key) = key {
         let users = live::user_names();
         let users: Vec<&str> = users.iter().map(String::as_str).collect();
-        let redactor = Redactor::new(key, &header.node, &users);
+        let mut redactor = Redactor::new(key, &header.node, &users);
+        redactor.learn(&lines);
         header = redactor.header(header);
         lines = lines.into_iter().map(|line| redactor.line(line)).collect();
     }

@@ -143,7 +143,7 @@ subject! {
     BOOTSTRAP_TIME: Seconds = "bootstrap_time" from "nccl_log";
     /// Whether the log holds a failure: an event that is neither benign nor the consequence of another.
     FAILED: bool = "failed" from "nccl_log";
-    /// Whether a communicator was aborted.
+    /// Whether a communicator was aborted: after a failure, and at the end of a healthy run too where the framework ends that way.
     ABORTED: bool = "aborted" from "nccl_log";
     /// Whether the log ends orderly: communicators were destroyed, and none aborted.
     ENDED_ORDERLY: bool = "ended_orderly" from "nccl_log";

@@ -230,3 +230,21 @@ fn process(token: &[u8]) -> Option<(&[u8], u64, usize)> {
     let host = head.get(begin..).filter(|host| !host.is_empty())?;
     Some((host, process, token.len() - begin))
 }
+
+/// The rank in `[rank3]:`, `[1,3]<stdout>:`, `[default3]:` or `3: ` before a line.
+pub fn tagged_rank(before: &str) -> Option<u64> {
+    let before = before.trim_start();
+    let bracket = before
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once(']'));
+    if let Some((inner, _)) = bracket {
+        let digits = inner
+            .strip_prefix("rank")
+            .or_else(|| inner.split_once(',').map(|(_, rank)| rank));
+        if let Some(digits) = digits {
+            return digits.parse().ok();
+        }
+    }
+    let (rank, rest) = number(before.as_bytes())?;
+    rest.starts_with(b": ").then_some(rank)
+}

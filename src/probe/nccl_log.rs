@@ -24,6 +24,7 @@ use self::line::{Line, Writer};
 use super::Ask;
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, Typed, Why};
 use crate::nccl_log::Digest;
+use crate::nccl_log::prefix::Level;
 use crate::source::Question;
 use crate::source::recording::Recording;
 
@@ -153,10 +154,10 @@ impl<'d> Log<'d> {
         spans.sort_by_key(|span| (span.file, span.first));
         let runs = Runs::of(&comms, &spans);
         // Lines that name no process are of the run that began last before them.
-        let mut begins: Vec<Vec<(u64, usize)>> = vec![Vec::new(); files.len()];
+        let mut begins: Vec<Vec<(u64, usize, &'d str)>> = vec![Vec::new(); files.len()];
         for span in &spans {
             if let Some(run) = runs.of_process.get(&span.process) {
-                begins[span.file].push((span.first, *run));
+                begins[span.file].push((span.first, *run, span.process.0));
             }
         }
         let only_host: Vec<Option<&'d str>> = files
@@ -182,19 +183,24 @@ impl<'d> Log<'d> {
                 Some((run, host)) => Some(Place { run, host }),
                 None => {
                     let began = &begins[line.file];
-                    let after = began.partition_point(|(first, _)| *first <= line.kept.line);
-                    let run = after
+                    let after = began.partition_point(|(first, ..)| *first <= line.kept.line);
+                    let near = after
                         .checked_sub(1)
                         .and_then(|at| began.get(at))
                         .or(began.first());
-                    let run = run.map_or(0, |(_, run)| *run);
+                    let run = near.map_or(0, |(_, run, _)| *run);
                     let host = line
                         .writer
                         .map(|writer| writer.host)
                         .or_else(|| host_of_rank(&comms, &runs, run, line.tagged_rank?))
                         .or(only_host[line.file])
-                        .unwrap_or(&files[line.file].0);
-                    any_run.then_some(Place { run, host })
+                        .or_else(|| match line.level {
+                            // The version is of the whole job; of a torn line that says no more, nobody knows whose it is.
+                            Some(Level::Version) => near.map(|(.., host)| *host),
+                            Some(Level::Info | Level::Other) => None,
+                            Some(Level::Warn) | None => Some(&*files[line.file].0),
+                        });
+                    host.filter(|_| any_run).map(|host| Place { run, host })
                 }
             };
             places.push(place);
@@ -315,6 +321,13 @@ struct View<'l, 'd> {
 impl<'l, 'd> View<'l, 'd> {
     fn lines(&self) -> impl Iterator<Item = (&'l Line<'d>, &'d str)> + use<'l, 'd> {
         self.log.of_run(self.run)
+    }
+
+    /// The hosts of which a process wrote; a file that stands for one does not count.
+    fn hosts_seen(&self) -> u64 {
+        let mut hosts: Vec<&str> = self.processes().iter().map(|(host, _)| *host).collect();
+        hosts.dedup();
+        hosts.len() as u64
     }
 
     /// The processes of the run.

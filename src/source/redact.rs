@@ -8,6 +8,7 @@ mod addresses;
 mod files;
 mod firewall;
 mod key;
+mod log;
 mod module;
 mod names;
 mod netlink;
@@ -19,6 +20,7 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 pub use key::Key;
@@ -41,6 +43,8 @@ const LEFT_OUT: &str = "left out by the redaction";
 pub struct Redactor {
     key: Key,
     names: Names,
+    /// Hosts that wrote lines of a log.
+    hosts: HashSet<String>,
 }
 
 impl Redactor {
@@ -49,6 +53,23 @@ impl Redactor {
         Redactor {
             key,
             names: Names::new(node_name, users),
+            hosts: HashSet::new(),
+        }
+    }
+
+    /// Learns which hosts the lines of a recording speak of, before they are redacted: a log names them in any of its lines.
+    pub fn learn<'l>(&mut self, lines: impl IntoIterator<Item = &'l Line>) {
+        for line in lines {
+            if let Line::Reply {
+                question: Question::Call(call),
+                reply,
+                ..
+            } = line
+                && &*call.name == "nccl_log_file"
+                && let Ok(Answer::Value(value)) = &reply.said
+            {
+                self.hosts.extend(log::hosts(value).map(str::to_owned));
+            }
         }
     }
 
@@ -141,8 +162,12 @@ impl Redactor {
         if &*call.name == "home_file" {
             return call;
         }
+        let of_log = &*call.name == "nccl_log_file";
         let args = call.args.iter().map(|(name, value)| {
             let value = match value {
+                Argument::Text(text) if of_log => {
+                    Argument::Text(log::file(&self.key, &self.names, &self.hosts, text).into())
+                }
                 Argument::Text(text) => Argument::Text(self.scan(text, Kind::NAME).into()),
                 Argument::Number(number) => Argument::Number(*number),
             };
@@ -205,6 +230,14 @@ impl Redactor {
                 if &*call.name == "ethtool_module_eeprom" =>
             {
                 Answer::Value(Arc::new(value::module(key, &value)))
+            }
+            (Question::Call(call), Answer::Value(value)) if &*call.name == "nccl_log_file" => {
+                let mapped = log::digest(key, names, &self.hosts, &value);
+                Answer::Value(Arc::new(mapped.ok_or_else(left_out)?))
+            }
+            (Question::Call(call), Answer::Value(value)) if &*call.name == "nccl_log" => {
+                let file = |text: &str| log::file(key, names, &self.hosts, text);
+                Answer::Value(Arc::new(value::paths(&file, &value)))
             }
             (Question::Call(call), Answer::Value(value)) if call.name.starts_with("nccl_") => {
                 let path = |text: &str| self.path(&Arc::from(text)).to_string();

@@ -6,7 +6,6 @@ use crate::fact::{LogLine, Origin};
 use crate::nccl_log::clock::{self, Time};
 use crate::nccl_log::digest::Kept;
 use crate::nccl_log::prefix::{self, Level};
-use crate::nccl_log::text::number;
 
 /// A line that a run is put together from.
 pub(super) struct Line<'d> {
@@ -44,7 +43,7 @@ impl<'d> Line<'d> {
         let found = prefix::messages(bytes).next();
         let before = found.as_ref().map_or(bytes, |found| found.before);
         let clock = clock::last(before);
-        let tagged_rank = tagged_rank(part(before));
+        let tagged_rank = prefix::tagged_rank(part(before));
         let (level, writer, source, message) = match found {
             Some(found) => (
                 Some(found.level),
@@ -75,22 +74,4 @@ impl<'d> Line<'d> {
             message,
         }
     }
-}
-
-/// The rank in `[rank3]:`, `[1,3]<stdout>:`, `[default3]:` or `3: ` before a line.
-fn tagged_rank(before: &str) -> Option<u64> {
-    let before = before.trim_start();
-    let bracket = before
-        .strip_prefix('[')
-        .and_then(|rest| rest.split_once(']'));
-    if let Some((inner, _)) = bracket {
-        let digits = inner
-            .strip_prefix("rank")
-            .or_else(|| inner.split_once(',').map(|(_, rank)| rank));
-        if let Some(digits) = digits {
-            return digits.parse().ok();
-        }
-    }
-    let (rank, rest) = number(before.as_bytes())?;
-    rest.starts_with(b": ").then_some(rank)
 }

@@ -105,7 +105,7 @@ fn what_is_logged(view: &View<'_, '_>, facts: &mut Facts) {
 
 fn sizes(view: &mut View<'_, '_>, facts: &mut Facts) {
     let log = view.log;
-    let hosts = view.hosts.len() as u64;
+    let hosts = view.hosts_seen();
     facts.set(
         view.id,
         fact::HOSTS_SEEN,

@@ -1,0 +1,170 @@
+//! Lines of a log: hosts where they write and where they are written of, addresses, GIDs, home directories, and whatever a
+//! launcher put in front.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::key::Key;
+use super::text::Kind;
+use super::words::is_ordinary;
+use super::{Names, scan, value};
+use crate::nccl_log::digest::{Digest, Kept};
+use crate::nccl_log::{clock, prefix};
+
+/// Words of the grammar: a host that is called like one identifies nobody, and replacing it would tear every line.
+const GRAMMAR: [&str; 22] = [
+    "nccl",
+    "rccl",
+    "info",
+    "warn",
+    "comm",
+    "rank",
+    "ring",
+    "channel",
+    "via",
+    "net",
+    "ib",
+    "send",
+    "receive",
+    "using",
+    "network",
+    "socket",
+    "bootstrap",
+    "cuda",
+    "trees",
+    "init",
+    "to",
+    "by",
+];
+
+/// The hosts that wrote lines of a digest.
+pub(super) fn hosts(value: &Value) -> impl Iterator<Item = &str> {
+    let processes = value.get("processes").and_then(Value::as_array);
+    let hosts = processes.into_iter().flatten();
+    hosts
+        .filter_map(|process| process.get("host")?.as_str())
+        .filter(|host| host.len() > 1 && !is_ordinary(host))
+        .filter(|host| !GRAMMAR.contains(&host.to_ascii_lowercase().as_str()))
+}
+
+/// What is left of a log, with pseudonyms; `None` where it is not understood.
+pub(super) fn digest(
+    key: &Key,
+    names: &Names,
+    hosts: &HashSet<String>,
+    value: &Value,
+) -> Option<Value> {
+    let mut digest: Digest = serde_json::from_value(value.clone()).ok()?;
+    let host = |name: &str| match hosts.contains(name) {
+        true => key.host(name),
+        false => name.to_owned(),
+    };
+    for process in &mut digest.processes {
+        process.host = host(&process.host);
+    }
+    for crowd in &mut digest.crowd {
+        crowd.host = host(&crowd.host);
+    }
+    for kept in &mut digest.kept {
+        *kept = Kept {
+            text: line(key, names, hosts, &kept.text),
+            ..kept.clone()
+        };
+    }
+    digest.broken_off = digest
+        .broken_off
+        .map(|why| scan(key, names, &why, Kind::FREE));
+    serde_json::to_value(digest).ok()
+}
+
+/// A name of a file.
+pub(super) fn file(key: &Key, names: &Names, hosts: &HashSet<String>, name: &str) -> String {
+    scan(key, names, &without_hosts(key, hosts, name), Kind::FREE)
+}
+
+fn line(key: &Key, names: &Names, hosts: &HashSet<String>, text: &str) -> String {
+    let Some(found) = prefix::messages(text.as_bytes()).next() else {
+        return scan(key, names, &without_hosts(key, hosts, text), Kind::FREE);
+    };
+    // What a launcher puts there names pods and hosts in its own way: the time and the rank are what is read of it.
+    let (before, rest) = text.split_at_checked(found.begin).unwrap_or(("", text));
+    let mut kept = String::new();
+    if let Some(rank) = prefix::tagged_rank(before) {
+        kept.push_str(&format!("[rank{rank}]: "));
+    }
+    if let Some((_, begin, end)) = clock::last(before.as_bytes()) {
+        kept.push_str(before.get(begin..end).unwrap_or(""));
+        kept.push(' ');
+    }
+    let variable = [" set by environment to ", " set to "]
+        .iter()
+        .find_map(|mark| {
+            rest.split_once(mark)
+                .map(|(head, value)| (head, *mark, value))
+        });
+    if let Some((head, mark, value)) = variable
+        && let Some(name) = head
+            .rsplit(' ')
+            .next()
+            .filter(|name| name.starts_with("NCCL_"))
+    {
+        let head = without_hosts(key, hosts, head);
+        return format!(
+            "{kept}{head}{mark}{}",
+            value::variable(key, names, name, value)
+        );
+    }
+    kept + &scan(
+        key,
+        names,
+        &peers(key, &without_hosts(key, hosts, rest)),
+        Kind::FREE,
+    )
+}
+
+fn in_host(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_')
+}
+
+/// Replaces the known hosts, wherever they stand as words.
+fn without_hosts(key: &Key, hosts: &HashSet<String>, text: &str) -> String {
+    words(text, |word, _, _| {
+        let short = word.split('.').next().unwrap_or(word);
+        (hosts.contains(word) || hosts.contains(short)).then(|| key.host(word))
+    })
+}
+
+/// Replaces names of peers, `name<port>`: of hosts that wrote nothing themselves.
+fn peers(key: &Key, text: &str) -> String {
+    words(text, |word, before, after| {
+        let port = after.strip_prefix('<')?.split_once('>')?.0;
+        let named = word.bytes().any(|b| b.is_ascii_alphabetic());
+        // The last part of an IPv6 address.
+        let address = before.ends_with(':') && word.bytes().all(|b| b.is_ascii_hexdigit());
+        let fits = !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit());
+        let zone = before.ends_with('%');
+        (named && fits && !address && !zone && !word.starts_with("host-")).then(|| key.host(word))
+    })
+}
+
+fn words(text: &str, mut map: impl FnMut(&str, &str, &str) -> Option<String>) -> String {
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut at = 0;
+    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+        let length = rest.find(|c| !in_host(c)).unwrap_or(rest.len());
+        if length == 0 {
+            let gap = rest.find(in_host).unwrap_or(rest.len());
+            out.push_str(rest.get(..gap).unwrap_or(""));
+            at += gap;
+            continue;
+        }
+        let (word, after) = rest.split_at(length);
+        match map(word, text.get(..at).unwrap_or(""), after) {
+            Some(mapped) => out.push_str(&mapped),
+            None => out.push_str(word),
+        }
+        at += length;
+    }
+    out
+}
