@@ -63,6 +63,14 @@ fn verdicts(
         };
         let subject = match facts.subject(v.subject) {
             Subject::Node => "node".to_owned(),
+            // On each host of a log events and variables have the same names.
+            _ if facts.ancestor(v.subject, Subject::Run).is_some() => {
+                let mut names: Vec<&str> =
+                    facts.lineage(v.subject).map(|id| facts.name(id)).collect();
+                names.pop();
+                names.reverse();
+                names.join("/")
+            }
             _ => facts.name(v.subject).to_owned(),
         };
         let old = all.insert((catalogue.checks[v.check].id.to_string(), subject), word);

@@ -192,6 +192,8 @@ fn two(lines: &str) -> LogReport {
 const TWO_NODES: &str = "NCCL version 2.20.5+cuda12.4
 N1 comm 0x1 rank 0 nRanks 2 nNodes 2 localRanks 1 localRank 0 MNNVL 0
 N2 comm 0x2 rank 1 nRanks 2 nNodes 2 localRanks 1 localRank 0 MNNVL 0
+N1 comm 0x1 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x1 - Init COMPLETE
+N2 comm 0x2 rank 1 nranks 2 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x1 - Init COMPLETE
 ";
 
 fn channels(net: &str, send: &str, receive: &str) -> String {
@@ -502,4 +504,97 @@ fn a_node_of_another_name_explains_nothing() {
     let log = log::judged(&all, &[log, node], Policy::default(), false);
     assert!(causes(&log).contains(&"log/gpudirect-unused"));
     assert!(folded_under(&log, "log/gpudirect-unused").is_empty());
+}
+
+/// A small job, for a fixture.
+fn small(seed: u64) -> Job {
+    let mut job = Job::new(seed);
+    job.hosts.truncate(2);
+    job.gpus = 4;
+    for host in &mut job.hosts {
+        let ports = 0..4;
+        host.hcas = Some(ports.map(|g| format!("mlx5_{g}:1/{}", job.layer)).collect());
+        host.version = corpus::job::Version(20, 5);
+    }
+    job.version = corpus::job::Version(20, 5);
+    job.launcher = corpus::job::Launcher::Srun;
+    job.subsystems = true;
+    job
+}
+
+/// A small job with a cause, changed further.
+fn made(check: &str, further: impl FnOnce(&mut Job)) -> Job {
+    let mut job = small(3);
+    (corpus::all().find(|c| c.check == check).unwrap().make)(&mut job);
+    further(&mut job);
+    job
+}
+
+/// A job whose first failure is one of RDMA, with the lines of all other causes after it.
+fn troubled() -> Job {
+    let mut job = made("log/peer-stopped-answering", |_| ());
+    for cause in corpus::all() {
+        let mut other = small(3);
+        (cause.make)(&mut other);
+        job.absorb(other);
+    }
+    job
+}
+
+/// The fixtures that the generator writes; `RDMA_DOCTOR_BLESS=1` writes them anew.
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests write the project's own files when they are told to"
+)]
+fn the_fixtures_are_those_of_the_generator() {
+    for (name, what, job) in [
+        ("generated-log-healthy", "a healthy job", small(3)),
+        (
+            "generated-log-over-tcp",
+            "a job over TCP, because a variable says so",
+            made("log/ib-disabled", |_| ()),
+        ),
+        (
+            "generated-log-unreachable",
+            "a job without GPUDirect, that waits for a rank and fails while it connects",
+            made("log/peer-unreachable", |job| {
+                job.without_gdr();
+                job.silent = vec![5];
+            }),
+        ),
+        (
+            "generated-log-warnings",
+            "a job whose warnings alone were kept",
+            made("log/peer-silent", |job| {
+                let mut other = small(3);
+                let twice = |c: &&corpus::Cause| c.check == "log/gpu-taken-twice-untold";
+                (corpus::all().find(twice).unwrap().make)(&mut other);
+                job.absorb(other);
+            }),
+        ),
+        (
+            "generated-log-troubled",
+            "a job that fails, with the lines of all known causes after its first failure",
+            troubled(),
+        ),
+    ] {
+        let mut made = recording(&[("job.log", &job.text())]);
+        made.header.version = rdma_doctor::source::wire::VERSION.into();
+        made.header.altered = Some(format!(
+            "written by the generator of tests/log/corpus in the words of NCCL, and by no machine: the log of {what}"
+        ));
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("fixtures")
+            .join(format!("{name}.jsonl"));
+        let text = rdma_doctor::cli::record::to_text(&made, None);
+        if std::env::var_os("RDMA_DOCTOR_BLESS").is_some() {
+            std::fs::write(&path, &text).unwrap();
+        }
+        let kept = std::fs::read_to_string(&path).unwrap();
+        assert!(
+            kept == text,
+            "{name} is not what the generator writes: RDMA_DOCTOR_BLESS=1"
+        );
+    }
 }

@@ -103,4 +103,10 @@ causes! {
         let rank = job.ranks() - 1;
         job.warn(Phase::Failure, rank, "misc/socket.cc:58", format!("socketProgress: Connection closed by remote peer {peer}<48211>"));
     };
+    "log/connect-failed" => |job| { let r = job.ranks() - 1; connect(job, r, "Protocol not available"); };
+    "log/initialisation-stuck" => |job| {
+        job.version = Version(22, 3);
+        for host in &mut job.hosts { host.version = Version(22, 3); }
+        job.dies_in(Phase::Graph);
+    };
 }

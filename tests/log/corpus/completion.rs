@@ -121,4 +121,26 @@ causes! {
         job.info(Phase::Channels, 2, "NET/IB: There are mismatched physical devices between local (mlx5_0) and remote (mlx5_3)");
         modify(job, "Connection timed out", 110);
     };
+    "log/peer-silent" => |job| {
+        job.warn_only = true;
+        completion(job, Phase::Failure, 12, 129, GIDS);
+    };
+    "log/work-flushed" => |job| {
+        let text = match job.version {
+            v if v >= Version(28, 7) => "NET/IB: Got completion from peer 10.35.4.2<50112> with status=IBV_WC_WR_FLUSH_ERR(5) opcode=IBV_WC_SEND(0) vendor_err=249",
+            v if v >= Version(17, 2) => "NET/IB : Got completion from peer 10.35.4.2<50112> with status=5 opcode=0 len=0 vendor err 249 (Send)",
+            _ => "NET/IB : Got completion with error 5, opcode 0, len 0, vendor err 249",
+        };
+        job.warn(Phase::Failure, 1, "transport/net_ib.cc:1295", text);
+    };
+    "log/adapter-given-up" => |job| {
+        job.version = Version(30, 7);
+        for host in &mut job.hosts { host.version = Version(30, 7); }
+        job.warn(Phase::Running, 1, "transport/net_ib/p2p_resiliency.cc:312", "NET/IB: ncclIbResiliencyHandleError: Device 1 marked as failed. (Send comm=0x7f1200)");
+    };
+    "log/completion-recovered" => |job| {
+        job.version = Version(30, 7);
+        for host in &mut job.hosts { host.version = Version(30, 7); }
+        job.info(Phase::Running, 1, "NET/IB: ncclIbResiliencyHandleCompletionError: Got completion with error (devIndex=1, wc->status=(IBV_WC_RETRY_EXC_ERR)12, wc->opcode=0, qp_num=331)");
+    };
 }

@@ -65,4 +65,32 @@ causes! {
         job.warn(Phase::Init, 0, "src/init.cc:142", "NUMA auto balancing enabled which can lead to variability in the RCCL performance! Disable by \"sudo sysctl kernel.numa_balancing=0\"");
         job.last = Phase::Running;
     };
+    "log/ctas-capped" => |job| job.env("NCCL_MAX_CTAS", "1");
+    "log/debug-trace" => |job| job.env("NCCL_DEBUG", "TRACE");
+    "log/graph-not-found" => |job| {
+        job.warn(Phase::Graph, 0, "graph/topo.cc:760", "Add NVLink error : could not find GPU 1b000");
+        job.dies_in(Phase::Graph);
+    };
+    "log/proxy-thread-failed" => |job| {
+        job.warn(Phase::Channels, 0, "transport.cc:52", "No transport found for rank 0[1b000] -> rank 1[2b000]");
+        job.dies_in(Phase::Channels);
+    };
+    "log/affinity-not-set" => |job| {
+        job.warn(Phase::Graph, 0, "os/linux.cc:600", "sched_setaffinity failed with error: Invalid argument");
+        job.last = Phase::Running;
+    };
+    "log/internal-error" => |job| {
+        job.warn(Phase::Graph, 0, "graph/connect.cc:131", "Internal error : tree already has 3 children (1 2 3)");
+        job.dies_in(Phase::Graph);
+    };
+    "log/wrong-use" => |job| {
+        job.warn(Phase::Init, 0, "init.cc:2607", "Invalid device 9 (totalnDev=8)");
+        job.dies_in(Phase::Init);
+    };
+    "log/unrecognised-warning" => |job| {
+        job.warn(Phase::Running, 0, "proxy.cc:405", "A warning that no table knows of");
+    };
+    "log/framework-reports-nccl" => |job| {
+        job.raw(Phase::Failure, 2, "torch.distributed.DistBackendError: NCCL error in: ../torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:1970, remote process exited or there was a network error, NCCL version 2.20.5");
+    };
 }

@@ -63,4 +63,13 @@ causes! {
     "log/local-over-network" => |job| {
         for host in &mut job.hosts { host.local = "NET".into(); }
     };
+    "log/out-of-memory" => |job| {
+        let host = job.hosts[0].name.clone();
+        job.launcher_says(Phase::Failure, &format!("slurmstepd: error: Detected 1 oom-kill event(s) in StepId=77.0 on {host}. Some of the step tasks have been OOM Killed."));
+        job.collapse(1);
+    };
+    "log/verbs-call-failed" => |job| {
+        job.warn(Phase::Channels, 2, "misc/ibvwrap.cc:60", "Call to ibv_query_gid failed with error Input/output error errno 5");
+        job.dies_in(Phase::Channels);
+    };
 }

@@ -112,6 +112,8 @@ pub(crate) struct Job {
     pub(crate) warn_only: bool,
     /// No line of a later phase is written.
     pub(crate) last: Phase,
+    /// What tells the job from others in one log.
+    pub(crate) id: u64,
     /// Nothing completes, and nothing runs.
     pub(crate) unfinished: bool,
     /// Ranks that never write anything.
@@ -163,6 +165,7 @@ impl Job {
             subsystems,
             warn_only: false,
             last: Phase::Running,
+            id: 0x840f_1304_d3f4_d41a,
             unfinished: false,
             silent: Vec::new(),
             pattern: "NVL/PIX",
@@ -186,6 +189,37 @@ impl Job {
     /// The first rank of a host.
     pub(crate) fn first_of(&self, host: usize) -> usize {
         host * self.gpus
+    }
+
+    /// A job that shares a log with others: its own hosts, and a communicator of its own.
+    pub(crate) fn among_others(&mut self, number: usize) {
+        self.id = self.id.wrapping_add(number as u64 * 0x1_0001);
+        for host in &mut self.hosts {
+            host.name = format!("j{number}-{}", host.name);
+        }
+    }
+
+    /// Takes over what another job's causes add, as things that come after its own failure.
+    pub(crate) fn absorb(&mut self, other: Job) {
+        for extra in other.extra {
+            if self.extra.iter().any(|own| own.text == extra.text) {
+                continue;
+            }
+            self.extra.push(Extra {
+                phase: Phase::After,
+                rank: extra.rank % self.ranks(),
+                ..extra
+            });
+        }
+        for variable in other.env {
+            if !self.env.iter().any(|own| own.1 == variable.1) {
+                self.env.push(variable);
+            }
+        }
+        let launcher = other.from_launcher.into_iter();
+        self.from_launcher
+            .extend(launcher.map(|(_, line)| (Phase::After, line)));
+        self.last = Phase::After;
     }
 
     /// A variable that every host has.
@@ -401,6 +435,7 @@ impl Job {
         let version = host.version;
         let local = rank % self.gpus;
         let comm = format!("0x55{:08x}", 0x1000 * (rank + 7));
+        let id = format!("{:016x}", self.id);
         let product = if self.rccl { "RCCL" } else { "NCCL" };
         let mut info: Vec<(usize, String)> = Vec::new();
         match phase {
@@ -515,7 +550,7 @@ impl Job {
                     info.push((
                         2,
                         format!(
-                            "{function}comm {comm} rank {rank} nranks {} cudaDev {local} nvmlDev {local} busId {:x}000 commId 0x840f1304d3f4d41a - Init START",
+                            "{function}comm {comm} rank {rank} nranks {} cudaDev {local} nvmlDev {local} busId {:x}000 commId 0x{id} - Init START",
                             self.ranks(),
                             27 + local
                         ),
@@ -604,7 +639,7 @@ impl Job {
                 ));
                 let id = match version {
                     v if v >= Version(18, 3) => format!(
-                        "cudaDev {local} nvmlDev {local} busId {:x}000 commId 0x840f1304d3f4d41a",
+                        "cudaDev {local} nvmlDev {local} busId {:x}000 commId 0x{id}",
                         27 + local
                     ),
                     _ => format!("cudaDev {local} busId {:x}000", 27 + local),

@@ -96,4 +96,22 @@ causes! {
         job.warn(Phase::Init, 1, "misc/nvmlwrap.cc:142", "nvmlInit_v2() failed: Driver/library version mismatch");
         job.dies_in(Phase::Init);
     };
+    "log/p2p-level-lowered" => |job| {
+        for host in &mut job.hosts { host.local = "SHM".into(); }
+        job.env("NCCL_P2P_LEVEL", "LOC");
+    };
+    "log/cuda-not-permitted" => |job| cuda(job, "init.cc:1510", 800, "operation not permitted");
+    "log/cuda-unusable" => |job| {
+        job.warn(Phase::Bootstrap, 0, "misc/cudawrap.cc:285", "CUDA Driver version found is 10020. Minimum requirement is 11030");
+        job.dies_in(Phase::Bootstrap);
+    };
+    "log/cuda-call-failed" => |job| cuda(job, "init.cc:1510", 1, "invalid argument");
+    "log/nvml-failed" => |job| {
+        job.warn(Phase::Graph, 0, "misc/nvmlwrap.cc:174", "nvmlDeviceGetCudaComputeCapability(0) failed: Unknown Error");
+        job.last = Phase::Running;
+    };
+    "log/mapping-refused" => |job| {
+        job.warn(Phase::Channels, 1, "transport/p2p.cc:355", "failed to peer with device 2(=2b000): 201 invalid device context");
+        job.dies_in(Phase::Channels);
+    };
 }

@@ -145,4 +145,18 @@ causes! {
         }
         job.dies_in(Phase::Init);
     };
+    "log/inter-node-over-tcp" => |job| job.over_tcp();
+    "log/plugin-failed" => |job| {
+        job.over_tcp();
+        job.warn(Phase::Network, 1, "net_tcpx.cc:101", "NET/GPUDirectTCPX failed to connect to the receive datapath manager");
+        job.dies_in(Phase::Network);
+    };
+    "log/plugin-not-loadable" => |job| {
+        at_least(job, 24);
+        job.over_tcp();
+        job.info_all(Phase::Network, "NET/Plugin: dlopen(libnccl-net.so) load returned 0 : libcudart.so.11.0: cannot open shared object file");
+    };
+    "log/device-not-queried" => |job| {
+        job.warn(Phase::Network, 1, "transport/net_ib.cc:350", "NET/IB : Unable to query device mlx5_3");
+    };
 }
