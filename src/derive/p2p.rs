@@ -214,7 +214,8 @@ impl Equals<'_> {
         for id in equals {
             match number(self.facts, id) {
                 Fact::Known(value, _) => values.push(value),
-                // One that is measured and has no number could turn the median.
+                // One that came wrong, or not at all, has no number to compare with. What else has none could turn the median.
+                Fact::Unknown(_) if has_none(self.facts, id) => {}
                 Fact::Unknown(gap) => return Fact::Unknown(gap),
             }
         }
@@ -224,6 +225,30 @@ impl Equals<'_> {
                 Fact::derived(Percent((1000.0 * own / median).round() / 10.0), how)
             }
             None => Fact::derived(Percent(100.0), "fewer than three equals have no median"),
+        }
+    }
+}
+
+/// Whether it is known that a pair's, or a GPU's, copies have no number that counts: not measured, not right, or not steady.
+fn has_none(facts: &Facts, id: Id) -> bool {
+    let is = |key: Key<bool>, value: bool| facts.known(id, key) == Some(value);
+    let unsteady = |key| {
+        facts
+            .known::<Percent>(id, key)
+            .is_some_and(|spread| spread.0 > statistics::SPREAD_LIMIT)
+    };
+    match facts.subject(id) {
+        Subject::GpuPair => {
+            is(gpu_pair::COPY_MEASURED, false)
+                || is(gpu_pair::COPY_VERIFIED, false)
+                || unsteady(gpu_pair::COPY_SPREAD)
+        }
+        _ => {
+            is(gpu::HOST_COPY_MEASURED, false)
+                || is(gpu::HOST_COPY_CORRUPT, true)
+                || is(gpu::HOST_COPY_FAILED, true)
+                || is(gpu::HOST_COPY_HUNG, true)
+                || unsteady(gpu::HOST_COPY_SPREAD)
         }
     }
 }
@@ -377,6 +402,22 @@ mod tests {
         derive(&mut facts, n);
         assert_eq!(facts.known(pair(&facts, 0), gpu_pair::COPY_OF_PEERS), None);
         assert_eq!(facts.known(pair(&facts, 0), gpu_pair::ACCESS), None);
+    }
+
+    #[test]
+    fn a_pair_whose_copies_came_wrong_is_no_equal_to_compare_with() {
+        let (mut facts, n) = machine();
+        for at in 0..6 {
+            let id = pair(&facts, at);
+            facts.set(id, gpu_pair::COPY_VERIFIED, stated(at != 5));
+            if at != 5 {
+                let rate = BitRate(if at == 0 { 1_000_000 } else { 2_000_000 });
+                facts.set(id, gpu_pair::COPY_BANDWIDTH, stated(rate));
+            }
+        }
+        derive(&mut facts, n);
+        let of = facts.known(pair(&facts, 0), gpu_pair::COPY_OF_PEERS);
+        assert_eq!(of, Some(Percent(50.0)));
     }
 
     #[test]
