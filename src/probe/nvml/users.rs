@@ -54,13 +54,7 @@ impl User {
 
 /// The processes that a function gives. One that the library does not have gives none.
 fn users(said: &Said, function: &str) -> Result<Vec<User>, Gap> {
-    let list = match said.value.get(function) {
-        Some(Value::Array(list)) => list,
-        _ => {
-            let error = said.error(function).unwrap_or("Unknown");
-            return Err(said.refused(error));
-        }
-    };
+    let list = said.all().list(function)?;
     list.iter()
         .map(|value| {
             User::read(value)
