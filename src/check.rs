@@ -8,6 +8,7 @@
 //! catalogue   all checks: the built-in ones and a site's own
 //! judge       facts and checks become verdicts
 //! evidence    what a verdict rests on, and what an open one waits for
+//! limits      the limits that a site sets
 //! strict      what is asked of the built-in checks beyond being valid
 //! ```
 
@@ -20,6 +21,7 @@ mod file;
 mod glob;
 mod judge;
 mod lexer;
+mod limits;
 mod literal;
 mod names;
 mod parser;

@@ -5,19 +5,26 @@
 pub mod agreement;
 pub mod counter_rate;
 pub mod driver_stack;
+pub mod fabric;
 pub mod firewall;
 pub mod gid_choice;
+pub mod gpu_equals;
+pub mod gpu_peer;
+pub mod gpu_purpose;
+pub mod gpu_share;
 pub mod gpudirect;
 pub mod group;
 pub mod host_limits;
 pub mod intended;
 pub mod job_place;
 pub mod kernel_event;
+pub mod majority;
 pub mod module_wanted;
 pub mod mtu;
 pub mod nccl;
 pub mod netdev_of_port;
 pub mod p2p;
+pub mod nvlink_equals;
 pub mod pcie_hop;
 pub mod pcie_need;
 pub mod pcie_peers;
@@ -63,6 +70,12 @@ pub fn derive(facts: &mut Facts) {
         pcie_peers::derive(facts, node);
         p2p::derive(facts, node);
         job_place::derive(facts, node);
+        gpu_purpose::derive(facts, node);
+        gpu_equals::derive(facts, node);
+        gpu_share::derive(facts, node);
+        nvlink_equals::derive(facts, node);
+        gpu_peer::derive(facts, node);
+        fabric::derive(facts, node);
     }
 }
 

@@ -375,6 +375,22 @@ fn a_call_that_never_returns() {
     );
 }
 
+/// A driver that is stuck: NVML does not even begin.
+#[test]
+fn a_library_that_never_begins() {
+    let Some(stage) = stage("init-hangs.toml") else {
+        return;
+    };
+    let seen = stage.record();
+    assert!(seen.took < Duration::from_secs(15), "{:?}", seen.took);
+    assert_eq!(seen.of_node(node::NVML), Some(Nvml::Hangs));
+    assert_eq!(
+        seen.gap(GPUS[0], gpu::ECC).to_string(),
+        "not asked: no reply within the budget"
+    );
+    assert!(seen.recording.is_complete());
+}
+
 #[test]
 fn a_call_that_aborts() {
     let Some(stage) = stage("aborts.toml") else {
@@ -507,13 +523,27 @@ fn gpus_that_fell_off_the_bus() {
     );
     assert_eq!(seen.gpu(since, gpu::IN_NVML), Some(true));
     assert_eq!(seen.gpu(since, gpu::LOST), Some(true));
-    assert_eq!(seen.gpu(since, gpu::ECC), None);
+    assert_eq!(
+        seen.gap(since, gpu::PROCESSES).to_string(),
+        "no such device (ENODEV)"
+    );
     assert_eq!(seen.gpu(GPUS[0], gpu::LOST), Some(false));
     assert_eq!(
         seen.pair(GPUS[0], GPUS[1], gpu_pair::P2P_READ),
         Some(P2p::Ok)
     );
     assert_eq!(seen.pair(GPUS[0], before, gpu_pair::P2P_READ), None);
+}
+
+/// The real library makes device files, and runs nvidia-modprobe, where something is missing. From the doctor's process it cannot.
+#[test]
+fn a_library_that_meddles() {
+    let Some(stage) = stage("meddles.toml") else {
+        return;
+    };
+    let seen = stage.record();
+    assert_eq!(seen.of_node(node::NVML), Some(Nvml::Works));
+    assert_eq!(stage.beside_library(), [LIBRARY]);
 }
 
 /// A container has the GPUs that it asked for; the bus shows all of them.

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use super::diagnostic::{CheckError, nearest};
-use super::{Check, file, glob, lexer, strict, typing};
+use super::{Check, file, glob, limits, strict, typing};
+use crate::fact::{Type, Value};
 use crate::source::live::files;
 
 /// The built-in files: path, text.
@@ -86,10 +87,12 @@ impl Catalogue {
         }
     }
 
-    /// Adds a site's checks: every TOML file below a directory. Their examples are read as well.
+    /// Adds a site's checks: every TOML file below a directory. The file `limits.toml` of the directory is none: it sets
+    /// limits of the checks that there are.
     pub fn add_dir(&mut self, dir: &Path) -> Result<(), CheckError> {
         let named = dir.display().to_string();
         let paths = files::list_input(dir, "toml").map_err(|e| CheckError::whole(&named, e))?;
+        let mut set = None;
         for path in paths {
             let inside = path.strip_prefix(dir).unwrap_or(&path);
             let inside = inside.to_string_lossy();
@@ -99,9 +102,16 @@ impl Catalogue {
             }
             let name = path.display().to_string();
             let text = files::read_input(&path).map_err(|e| CheckError::whole(&name, e))?;
-            self.add(id_of(&inside), name, text)?;
+            match &*inside {
+                limits::FILE => set = Some((name, text)),
+                _ => self.add(id_of(&inside), name, text)?,
+            }
         }
-        self.sort()
+        self.sort()?;
+        match set {
+            Some((name, text)) => limits::apply(self, &name, &text),
+            None => Ok(()),
+        }
     }
 
     /// Adds one check of a site from its text.
@@ -149,12 +159,12 @@ impl Catalogue {
         self.checks.get(at)
     }
 
-    /// Sets a limit of a check to another value of the same type, written as in the check's file.
+    /// Sets a limit of a check to another value of the same type; an empty list is of either type.
     pub fn override_limit(
         &mut self,
         id: &str,
         name: &str,
-        value: &str,
+        value: Value,
     ) -> Result<(), SelectionError> {
         let Ok(at) = self.checks.binary_search_by(|c| (*c.id).cmp(id)) else {
             return Err(SelectionError::NoCheck {
@@ -177,11 +187,11 @@ impl Catalogue {
         };
         let current = &mut limits[limit].1;
         let ty = typing::type_of(current);
-        let new = lexer::literal_of(value).map_err(|complaint| wrong(complaint.message))?;
-        if typing::type_of(&new) != ty {
-            return Err(wrong(format!("`{value}` is not {ty}")));
-        }
-        *current = new;
+        *current = match (ty, value) {
+            (Type::Counts, Value::Texts(list)) if list.is_empty() => Value::Counts([].into()),
+            (_, value) if typing::type_of(&value) == ty => value,
+            (_, value) => return Err(wrong(format!("`{value}` is not {ty}"))),
+        };
         Ok(())
     }
 }

@@ -96,7 +96,7 @@ pub(super) enum Node {
     Any(Box<[Node]>),
     Compare(Operand, Comparison, Operand),
     OneOf(Operand, Box<[Value]>),
-    /// A text among the texts of a fact.
+    /// A text among the texts of a fact, a number among those of a limit.
     Among(Operand, Operand),
 }
 
@@ -161,6 +161,7 @@ impl Node {
                 (Value::Word(word), Value::Texts(texts)) => {
                     Some(texts.iter().any(|text| **text == **word))
                 }
+                (Value::Count(number), Value::Counts(numbers)) => Some(numbers.contains(number)),
                 _ => None,
             },
         }

@@ -175,7 +175,7 @@ fn value_of(item: &Spanned<DeValue<'_>>, ty: Type) -> Result<Value, Complaint> {
             let texts = items.iter().map(|i| as_text(i).map(Into::into));
             Value::Texts(texts.collect::<Result<Vec<_>, _>>()?.into())
         }
-        (Type::Bool | Type::Count | Type::Text | Type::Texts | Type::Word(_), _) => {
+        (Type::Bool | Type::Count | Type::Text | Type::Texts | Type::Counts | Type::Word(_), _) => {
             return Err(wanted());
         }
         (_, DeValue::String(text)) => {

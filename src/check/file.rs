@@ -121,6 +121,36 @@ fn first_example(source: &str) -> Option<usize> {
     Some(at)
 }
 
+/// A limit: a whole number, a quantity, or a list of whole numbers or of texts.
+pub(super) fn limit(
+    document: &Document<'_>,
+    item: &Spanned<DeValue<'_>>,
+) -> Result<Value, Complaint> {
+    match item.get_ref() {
+        DeValue::Integer(_) => Ok(Value::Count(as_count(item)?)),
+        DeValue::Array(items) if items.iter().all(|i| i.get_ref().as_str().is_some()) => {
+            let texts = items.iter().map(|i| as_text(i).map(Into::into));
+            Ok(Value::Texts(texts.collect::<Result<Vec<_>, _>>()?.into()))
+        }
+        DeValue::Array(items) => {
+            let numbers = items.iter().map(as_count);
+            Ok(Value::Counts(
+                numbers.collect::<Result<Vec<_>, _>>()?.into(),
+            ))
+        }
+        _ => placed(document, item, lexer::literal_of),
+    }
+}
+
+/// Reads a text of the document; a complaint about it names its place in the file.
+fn placed<T>(
+    document: &Document<'_>,
+    item: &Spanned<DeValue<'_>>,
+    read: impl FnOnce(&str) -> Result<T, Complaint>,
+) -> Result<T, Complaint> {
+    read(as_text(item)?).map_err(|complaint| complaint.within(&document.place(item)))
+}
+
 /// What a file says, before it is tied to its text.
 struct Parts {
     title: String,
@@ -194,7 +224,7 @@ impl<'a, 's> Reader<'a, 's> {
         item: Item<'_, '_>,
         read: impl FnOnce(&str) -> Result<T, Complaint>,
     ) -> Result<T, Complaint> {
-        read(as_text(item)?).map_err(|complaint| complaint.within(&self.document.place(item)))
+        placed(self.document, item, read)
     }
 
     fn strings<T>(&self, key: &str, make: impl Fn(&str) -> T) -> Result<Vec<T>, Complaint> {
@@ -243,11 +273,7 @@ impl<'a, 's> Reader<'a, 's> {
                 let message = "a limit's name has lower-case letters, digits and `_` only";
                 return Err(Complaint::new(name.span(), message));
             }
-            let value = match item.get_ref() {
-                DeValue::Integer(_) => Value::Count(as_count(item)?),
-                _ => self.placed(item, lexer::literal_of)?,
-            };
-            limits.push((key.into(), value));
+            limits.push((key.into(), limit(self.document, item)?));
         }
         Ok(limits)
     }

@@ -83,6 +83,7 @@ impl Typer<'_> {
             (_, Type::Word(_)) => format!("a word: `{name} == \"{}\"`", sample(ty)),
             (_, Type::Text) => format!("a text: `{name} == \"\"`"),
             (_, Type::Texts) => format!("a text: `\"\" in {name}`"),
+            (_, Type::Counts) => format!("a number: `3 in {name}`"),
             (_, Type::Count) => format!("a number: `{name} > 0`"),
             _ => format!("a quantity: `{name} > {}`", sample(ty)),
         };
@@ -222,7 +223,7 @@ impl Typer<'_> {
                 "nothing is in an empty list",
             ));
         }
-        if item.ty == Type::Texts {
+        if matches!(item.ty, Type::Texts | Type::Counts) {
             return Err(Complaint::new(
                 sides[0].span.clone(),
                 format!("`{}` is itself a list", self.written(&sides[0])),
@@ -256,20 +257,35 @@ impl Typer<'_> {
     /// `text in fact`, where the fact is a list of texts.
     fn among(&mut self, sides: &[Tree<'_>; 2], item: Typed) -> Result<Node, Complaint> {
         let list = self.operand(&sides[1])?;
-        if list.ty != Type::Texts {
-            return Err(Complaint::new(
-                sides[1].span.clone(),
-                format!("`{}` is no list", self.written(&sides[1])),
-            )
-            .label(format!("it is {}", list.ty))
-            .help("write the list between `[` and `]`, or `==` for one value".to_owned()));
-        }
-        if !Type::Text.is_comparable_with(item.ty) {
+        let element = match list.ty {
+            Type::Texts => Type::Text,
+            Type::Counts => Type::Count,
+            _ => {
+                return Err(Complaint::new(
+                    sides[1].span.clone(),
+                    format!("`{}` is no list", self.written(&sides[1])),
+                )
+                .label(format!("it is {}", list.ty))
+                .help("write the list between `[` and `]`, or `==` for one value".to_owned()));
+            }
+        };
+        if !element.is_comparable_with(item.ty) {
+            let kind = if element == Type::Text {
+                "text"
+            } else {
+                "number"
+            };
             return Err(Complaint::new(
                 sides[0].span.clone(),
-                format!("`{}` is no text", self.written(&sides[0])),
+                format!("`{}` is no {kind}", self.written(&sides[0])),
             )
             .label(format!("it is {}", item.ty)));
+        }
+        if item.constant && list.constant {
+            return Err(Complaint::new(
+                sides[0].span.clone(),
+                "a constant decides nothing",
+            ));
         }
         Ok(Node::Among(item.operand, list.operand))
     }
@@ -325,6 +341,7 @@ pub(super) fn type_of(value: &Value) -> Type {
         // No literal is a word until it meets the fact whose word it is.
         Value::Text(_) | Value::Word(_) => Type::Text,
         Value::Texts(_) => Type::Texts,
+        Value::Counts(_) => Type::Counts,
     }
 }
 
@@ -351,6 +368,7 @@ pub(super) fn sample(ty: Type) -> &'static str {
         Type::Percent => "10 %",
         Type::Text => "\"text\"",
         Type::Texts => "[\"text\"]",
+        Type::Counts => "[1, 2]",
         Type::Word(words) => words.first().copied().unwrap_or(""),
     }
 }

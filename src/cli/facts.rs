@@ -185,6 +185,7 @@ fn fact_schema(ty: Type, doc: &str) -> Json {
         Type::Percent => json!({ "type": "number", "description": "per cent" }),
         Type::Text => json!({ "type": "string" }),
         Type::Texts => json!({ "type": "array", "items": { "type": "string" } }),
+        Type::Counts => json!({ "type": "array", "items": { "type": "integer", "minimum": 0 } }),
         Type::Word(words) => json!({ "enum": words }),
     };
     json!({

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::gpu_nic::Distance;
 use super::schema::subject;
 use super::value::words;
-use super::{BitRate, Bytes, Percent, Seconds};
+use super::{BitRate, Bytes, PerSecond, Percent, Seconds};
 
 words! {
     /// A mode that not every GPU has.
@@ -103,6 +103,18 @@ words! {
     }
 }
 
+words! {
+    /// What a GPU was made for, by the name of its model: what its driver offers depends on it.
+    pub enum Purpose {
+        /// Servers: H100, A100, L40S, T4.
+        Compute = "compute",
+        /// Workstations: RTX A6000, RTX PRO 6000, Quadro.
+        Workstation = "workstation",
+        /// Games: GeForce, TITAN. Peer-to-peer over PCIe and GPUDirect RDMA are left out of their driver.
+        Consumer = "consumer",
+    }
+}
+
 subject! {
     /// A GPU, as the PCI bus has it, or NVML where the bus does not show it.
     Gpu = "gpu" from "gpu";
@@ -166,6 +178,30 @@ subject! {
     SLOT_BANDWIDTH: BitRate = "slot_bandwidth" from "derive";
     /// What the links of most GPUs of its kind can carry; its own, where no value has a majority.
     SIBLINGS_SLOT_BANDWIDTH: BitRate = "siblings_slot_bandwidth" from "derive";
+    /// Whether it is NVIDIA's. Source: its vendor id, else NVML.
+    NVIDIA: bool = "nvidia" from "derive";
+    /// What it was made for: compute, workstation or consumer. Source: the name of its model.
+    PURPOSE: Purpose = "purpose" from "derive";
+    /// How many active NVLinks most GPUs of its model have; its own number, where none has a majority.
+    SIBLINGS_NVLINKS_ACTIVE: u64 = "siblings_nvlinks_active" from "derive";
+    /// Whether a setting of it differs from that of most GPUs of its model: ECC, MIG, persistence, compute mode, power limit, clocks.
+    SETTINGS_DIFFER: bool = "settings_differ" from "derive";
+    /// The settings in which it differs from most GPUs of its model, as "ECC off (most: on)"; "none" where it differs in none.
+    ODD_SETTINGS: Arc<str> = "odd_settings" from "derive";
+    /// Whether its VBIOS or firmware is of another version than that of most GPUs of its model.
+    FIRMWARE_DIFFERS: bool = "firmware_differs" from "derive";
+    /// The firmware in which it differs from most GPUs of its model, as "VBIOS 96.00.61 (most: 96.00.74)"; "none" where it differs in none.
+    ODD_FIRMWARE: Arc<str> = "odd_firmware" from "derive";
+    /// What it may draw, of what it may by default.
+    POWER_LIMIT_SHARE: Percent = "power_limit_share" from "derive";
+    /// How much of its memory programs have taken.
+    MEMORY_TAKEN: Percent = "memory_taken" from "derive";
+    /// How often at least it sent a packet again over PCIe: what it has counted, over the time since boot.
+    PCIE_REPLAY_RATE: PerSecond = "pcie_replay_rate" from "derive";
+    /// For how much of the time since boot its hardware has held its clocks down for heat, at least.
+    HW_THERMAL_SHARE: Percent = "hw_thermal_share" from "derive";
+    /// For how much of the time since boot the power supply has held its clocks down, at least.
+    POWER_BRAKE_SHARE: Percent = "power_brake_share" from "derive";
 
     /// Whether NVML lists it; false for a GPU that is not NVIDIA's. Source: nvmlDeviceGetHandleByIndex, nvmlDeviceGetPciInfo.
     IN_NVML: bool = "in_nvml" from "nvml";

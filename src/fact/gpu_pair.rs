@@ -46,6 +46,40 @@ words! {
 }
 
 words! {
+    /// On which way two GPUs reach each other's memory, the best that is there.
+    pub enum Way {
+        /// NVLinks from the one to the other.
+        Nvlink = "nvlink",
+        /// NVLinks to switches.
+        Nvswitch = "nvswitch",
+        /// PCIe switches, at most (PIX, PXB).
+        PcieSwitch = "pcie-switch",
+        /// The CPU.
+        Host = "host",
+    }
+}
+
+words! {
+    /// Why two GPUs are not to reach each other's memory: by their design, or because somebody wanted it so.
+    pub enum Barred {
+        /// Nothing speaks against it.
+        Not = "not",
+        /// One of them is divided (MIG).
+        Mig = "mig",
+        /// The GPUs' memory is closed (confidential computing).
+        Confidential = "confidential",
+        /// One of them is a consumer's, whose driver leaves it out.
+        Consumer = "consumer",
+        /// One of them is a virtual function (vGPU).
+        VirtualFunction = "virtual-function",
+        /// One of them, or its driver, cannot do it on this way, as NVML says.
+        Unsupported = "unsupported",
+        /// They are of different models.
+        Unlike = "unlike",
+    }
+}
+
+words! {
     /// In how many directions the driver lets one GPU reach the memory of another.
     pub enum Access {
         /// In both.
@@ -67,6 +101,16 @@ subject! {
     SECOND: Arc<str> = "second" from "derive";
     /// How far the two are from each other over PCIe, NVLink left aside: PIX, PXB, PHB, NODE or SYS.
     DISTANCE: Distance = "distance" from "derive";
+    /// Whether NVML lists both.
+    IN_NVML: bool = "in_nvml" from "derive";
+    /// Whether CUDA shows both to this process.
+    IN_CUDA: bool = "in_cuda" from "derive";
+    /// On which way they reach each other's memory, the best that is there: nvlink, nvswitch, pcie-switch or host.
+    WAY: Way = "way" from "derive";
+    /// Why they are not to reach each other's memory; "not" where nothing speaks against it.
+    BARRED: Barred = "barred" from "derive";
+    /// What may keep them from reaching each other's memory: what NVML says, and what of the machine is known to do so.
+    OBSTACLE: Arc<str> = "obstacle" from "derive";
     /// Whether the first can read the second's memory. Source: nvmlDeviceGetP2PStatus, read.
     P2P_READ: P2p = "p2p_read" from "nvml";
     /// Whether the second can read the first's memory. Source: nvmlDeviceGetP2PStatus, read.

@@ -530,6 +530,37 @@ subject! {
     CLOCK_ERROR: Seconds = "clock_error" from "clock";
     /// Whether munge, by which Slurm authenticates, is set up: there is /run/munge.
     MUNGE: bool = "munge" from "clock";
+    /// How many models of GPUs NVML lists.
+    GPU_MODELS: u64 = "gpu_models" from "derive";
+    /// The models of the GPUs, and how many of each, where there are several; "none" where there is one.
+    GPU_MODEL_MIX: Arc<str> = "gpu_model_mix" from "derive";
+    /// Whether all GPUs that NVML lists stay initialised while nobody uses them (persistence mode).
+    GPUS_PERSISTENT: bool = "gpus_persistent" from "derive";
+    /// How many pairs of GPUs are to reach each other's memory, by gpu_pair.barred.
+    PEER_PAIRS: u64 = "peer_pairs" from "derive";
+    /// Whether one of them does at least, as NVML says.
+    PEER_PAIR_WORKS: bool = "peer_pair_works" from "derive";
+    /// What may keep them all from it: what NVML says of the first, and what of the machine is known to do so.
+    PEER_OBSTACLE: Arc<str> = "peer_obstacle" from "derive";
+    /// How many GPUs are registered with an NVLink fabric.
+    FABRIC_GPUS: u64 = "fabric_gpus" from "derive";
+    /// Whether all GPUs that are registered with an NVLink fabric are in one clique of one fabric.
+    FABRIC_AGREES: bool = "fabric_agrees" from "derive";
+    /// The cliques of the GPUs, where they differ: which GPU is in which; "none" where they are in one.
+    FABRIC_CLIQUES: Arc<str> = "fabric_cliques" from "derive";
+    /// Whether the NVLink fabric joins GPUs of several nodes: it has a UUID.
+    FABRIC_OF_NODES: bool = "fabric_of_nodes" from "derive";
+    /// The version of the fabric manager that is installed; "none" where it is not. Source: `nv-fabricmanager --version`.
+    FABRIC_MANAGER: Arc<str> = "fabric_manager" from "driver";
+    /// Whether the driver was told to leave NVLinks alone. Source: /proc/driver/nvidia/params, NvLinkDisable.
+    NVLINK_DISABLED: bool = "nvlink_disabled" from "driver";
+    /// What the driver was told by registry keys; "none" where nothing. Source: /proc/driver/nvidia/params, RegistryDwords.
+    DRIVER_REGISTRY: Arc<str> = "driver_registry" from "driver";
+    /// The GPUs that the driver was told to leave out; "none" where none. Source: /proc/driver/nvidia/params, ExcludedGpus, GpuBlacklist.
+    EXCLUDED_GPUS: Arc<str> = "excluded_gpus" from "driver";
+    /// How many channels of the IMEX service this process may use, by which programs export memory to other nodes.
+    /// Source: /dev/nvidia-caps-imex-channels.
+    IMEX_CHANNELS: u64 = "imex_channels" from "driver";
     /// What became of asking NVML, the library behind nvidia-smi. Source: nvmlInitWithFlags.
     NVML: Nvml = "nvml" from "nvml";
     /// What NVML said instead of working, in its own words; "none" where it works. Source: nvmlInitWithFlags.
@@ -555,6 +586,10 @@ subject! {
     CONFIDENTIAL: bool = "confidential" from "nvml";
     /// Whether this process sees all processes of the machine: it is in the first PID namespace. Source: the link /proc/self/ns/pid.
     ALL_PROCESSES_SEEN: bool = "all_processes_seen" from "nvml";
+    /// How many questions NVML did not answer: it hung or crashed, or was not asked again after that.
+    NVML_UNANSWERED: u64 = "nvml_unanswered" from "nvml";
+    /// Those questions, each with how it ended: "nvml_device(3): no reply within the budget".
+    NVML_UNANSWERED_LIST: Arc<[Arc<str>]> = "nvml_unanswered_list" from "nvml";
 
     /// What became of asking CUDA's driver API. Source: cuInit.
     CUDA: Cuda = "cuda" from "cuda";
@@ -572,8 +607,4 @@ subject! {
     CUDA_DMA_BUF: bool = "cuda_dma_buf" from "derive";
     /// Whether copies with and between the GPUs were measured. Source: `rdma-doctor bench p2p`.
     P2P_MEASURED: bool = "p2p_measured" from "p2p";
-    /// How many questions NVML did not answer: it hung or crashed, or was not asked again after that.
-    NVML_UNANSWERED: u64 = "nvml_unanswered" from "nvml";
-    /// Those questions, each with how it ended: "nvml_device(3): no reply within the budget".
-    NVML_UNANSWERED_LIST: Arc<[Arc<str>]> = "nvml_unanswered_list" from "nvml";
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::BitRate;
 use super::schema::subject;
 use super::value::words;
+use super::{BitRate, PerSecond};
 
 words! {
     /// What is at the other end of an NVLink. Source: nvmlDeviceGetNvLinkRemoteDeviceType.
@@ -51,4 +51,14 @@ subject! {
     RECEIVE_ERRORS: u64 = "receive_errors" from "nvml";
     /// Errors that its error correction could not mend (since NVLink 5). Source: NVML's field NVLINK_COUNT_EFFECTIVE_ERRORS.
     EFFECTIVE_ERRORS: u64 = "effective_errors" from "nvml";
+    /// Whether the link of this number is up at most GPUs of the same model.
+    SIBLINGS_ACTIVE: bool = "siblings_active" from "derive";
+    /// What most active links of GPUs of the same model carry; its own, where no speed has a majority.
+    SIBLINGS_SPEED: BitRate = "siblings_speed" from "derive";
+    /// What is at the other end of this link at most GPUs of the same model; its own, where nothing has a majority.
+    SIBLINGS_REMOTE: Remote = "siblings_remote" from "derive";
+    /// How often at least it sent a packet again: what it has counted, over the time since boot.
+    REPLAY_RATE: PerSecond = "replay_rate" from "derive";
+    /// How often at least something came broken: what it has counted, over the time since boot.
+    CRC_RATE: PerSecond = "crc_rate" from "derive";
 }

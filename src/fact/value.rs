@@ -26,6 +26,8 @@ pub enum Type {
     Text,
     /// Several texts.
     Texts,
+    /// Several whole numbers: limits have them, facts do not.
+    Counts,
     /// One of a few words.
     Word(&'static [&'static str]),
 }
@@ -33,7 +35,10 @@ pub enum Type {
 impl Type {
     /// Whether values of the type have an order.
     pub fn is_ordered(self) -> bool {
-        !matches!(self, Type::Bool | Type::Text | Type::Texts | Type::Word(_))
+        !matches!(
+            self,
+            Type::Bool | Type::Text | Type::Texts | Type::Counts | Type::Word(_)
+        )
     }
 
     /// Whether a value of one type can be compared with a value of the other.
@@ -57,6 +62,7 @@ impl fmt::Display for Type {
             Type::Percent => f.write_str("a percentage (%)"),
             Type::Text => f.write_str("a text"),
             Type::Texts => f.write_str("a list of texts"),
+            Type::Counts => f.write_str("a list of whole numbers"),
             Type::Word(words) => write!(f, "one of {}", words.join(", ")),
         }
     }
@@ -83,6 +89,8 @@ pub enum Value {
     Text(Arc<str>),
     /// Several texts.
     Texts(Arc<[Arc<str>]>),
+    /// Several whole numbers.
+    Counts(Arc<[u64]>),
     /// A word out of the few that the fact can have.
     Word(&'static str),
 }
@@ -123,6 +131,7 @@ impl Value {
             Value::Percent(v) => v.0.into(),
             Value::Text(v) => (**v).into(),
             Value::Texts(v) => v.iter().map(|t| serde_json::Value::from(&**t)).collect(),
+            Value::Counts(v) => v.iter().map(|n| serde_json::Value::from(*n)).collect(),
             Value::Word(v) => (*v).into(),
         }
     }
@@ -142,6 +151,11 @@ impl fmt::Display for Value {
             Value::Text(v) => f.write_str(v),
             Value::Texts(v) if v.is_empty() => f.write_str("none"),
             Value::Texts(v) => f.write_str(&v.join(", ")),
+            Value::Counts(v) if v.is_empty() => f.write_str("none"),
+            Value::Counts(v) => {
+                let numbers: Vec<String> = v.iter().map(u64::to_string).collect();
+                f.write_str(&numbers.join(", "))
+            }
             Value::Word(v) => f.write_str(v),
         }
     }

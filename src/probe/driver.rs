@@ -1,5 +1,6 @@
 //! Driver stacks and GPUDirect modules.
 
+mod fabric;
 mod parse;
 #[cfg(test)]
 mod tests;
@@ -52,6 +53,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         ),
         Presence::Unknown(gap) => (Fact::Unknown(gap.clone()), Fact::Unknown(gap)),
     };
+    fabric::run(ask, facts, node, &driver);
     facts.set(node, node::NVIDIA_DRIVER, driver);
     facts.set(node, node::NVIDIA_OPEN, open);
     facts.set(node, node::NVIDIA_LIBRARY, library(ask));

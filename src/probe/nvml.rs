@@ -17,7 +17,8 @@ use std::time::Duration;
 use super::{Ask, Probe};
 use crate::fact::node::Nvml;
 use crate::fact::{
-    Fact, Facts, Gap, Id, Membership, Origin, Presence, Seconds, Subject, Why, gpu, node,
+    Fact, Facts, Gap, Id, Membership, Origin, Presence, Seconds, Subject, SubjectSchema, Why, gpu,
+    node,
 };
 use crate::source::{Answer, Question, Refusal};
 use reply::Said;
@@ -84,6 +85,9 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         Err(gap) => machine.gap = Some(gap),
     }
     machine.state(facts, node);
+    if let Some(gap) = &machine.gap {
+        leave_open(facts, node, &node::SCHEMA, gap);
+    }
 }
 
 /// The device files that matter: of the driver, and of its GPUs by their numbers.
@@ -104,9 +108,9 @@ fn device_files(ask: &Ask<'_>) -> Fact<DeviceFiles> {
 }
 
 /// The process that was named with --as, 0 for none.
-fn job(ask: &Ask<'_>) -> Option<u64> {
+fn job(ask: &Ask<'_>) -> Fact<u64> {
     let named = ask.value(Question::call("job_process", []));
-    named.known().and_then(|pid| pid.as_u64())
+    named.and_then(|pid| pid.as_u64().ok_or_else(|| format!("process {pid}")))
 }
 
 /// What came of asking NVML whether it works.
@@ -214,7 +218,8 @@ impl Said {
     /// Why nothing follows from a library that did not begin.
     fn gap(&self) -> Gap {
         let name = self.error("nvmlInitWithFlags").unwrap_or("Unknown");
-        self.refused(name)
+        let why = format!("NVML says: {}", reply::words(name));
+        not_asked(&why, self.origin())
     }
 }
 
@@ -266,7 +271,7 @@ struct Machine {
     pairs: Option<Result<Said, Gap>>,
     /// Questions without an answer.
     unanswered: Vec<Arc<str>>,
-    job: Option<u64>,
+    job: Fact<u64>,
     seen: Fact<bool>,
     files: Fact<DeviceFiles>,
     /// The GPUs that the driver shows.
@@ -369,9 +374,10 @@ impl Machine {
             match said {
                 Ok(said) => {
                     device::state(facts, *id, said, self.files.as_result());
-                    users::state(facts, *id, said, &self.seen, self.job);
+                    users::state(facts, *id, said, &self.seen, &self.job);
+                    device::lost(facts, *id, said);
                 }
-                Err(gap) => leave_open(facts, *id, gap),
+                Err(gap) => leave_gpu_open(facts, *id, gap),
             }
             if let Some(links) = self.links.get(index) {
                 links::state(facts, *id, links);
@@ -404,10 +410,7 @@ impl Machine {
 
     /// What is known of the GPUs of the bus that NVML does not give.
     fn missing(&self, facts: &mut Facts, node: Id, bus: &[Id], listed: &[Id]) {
-        let mut open = match facts.members(Subject::Gpu, node) {
-            Ok(_) => None,
-            Err(gap) => Some(gap),
-        };
+        let mut open = facts.members(Subject::Gpu, node).err();
         let mut bound = Vec::new();
         for id in bus {
             match of_driver(facts, *id) {
@@ -418,10 +421,10 @@ impl Machine {
                     facts.set(*id, gpu::NVLINKS, Fact::Known(0, origin.clone()));
                     facts.set_members(Subject::Nvlink, *id, Membership::Known(origin.clone()));
                     let why = "NVML knows GPUs of NVIDIA's driver only";
-                    leave_open(facts, *id, &not_asked(why, origin));
+                    leave_gpu_open(facts, *id, &not_asked(why, origin));
                 }
                 Fact::Unknown(gap) => {
-                    leave_open(facts, *id, &gap);
+                    leave_gpu_open(facts, *id, &gap);
                     open = open.or(Some(gap));
                 }
             }
@@ -438,7 +441,7 @@ impl Machine {
             .collect();
         if let Some(gap) = &self.gap {
             for id in &lost {
-                leave_open(facts, *id, gap);
+                leave_gpu_open(facts, *id, gap);
             }
             return;
         }
@@ -466,7 +469,7 @@ impl Machine {
         }
         for (at, id) in lost.iter().enumerate() {
             if let Some(gap) = &silent {
-                leave_open(facts, *id, gap);
+                leave_gpu_open(facts, *id, gap);
                 continue;
             }
             facts.set(*id, gpu::IN_NVML, Fact::Known(false, origin()));
@@ -475,9 +478,9 @@ impl Machine {
                 Some(said) => {
                     device::refused(facts, *id, said);
                     let name = said.error("nvmlDeviceGetHandleByIndex_v2");
-                    leave_open(facts, *id, &said.refused(name.unwrap_or("Unknown")));
+                    leave_gpu_open(facts, *id, &said.refused(name.unwrap_or("Unknown")));
                 }
-                None => leave_open(facts, *id, &not_asked("NVML does not list it", origin())),
+                None => leave_gpu_open(facts, *id, &not_asked("NVML does not list it", origin())),
             }
         }
         let names = lost.iter().map(|id| Arc::from(facts.name(*id))).collect();
@@ -527,13 +530,18 @@ fn not_asked(why: &str, origin: Origin) -> Gap {
 }
 
 /// What NVML did not say of a GPU is open for this reason.
-fn leave_open(facts: &mut Facts, id: Id, gap: &Gap) {
-    for (index, fact) in gpu::SCHEMA.facts.iter().enumerate() {
+fn leave_gpu_open(facts: &mut Facts, id: Id, gap: &Gap) {
+    leave_open(facts, id, &gpu::SCHEMA, gap);
+    facts.set_members(Subject::Nvlink, id, Membership::Unknown(gap.clone()));
+}
+
+/// What NVML did not say is open for this reason.
+fn leave_open(facts: &mut Facts, id: Id, schema: &SubjectSchema, gap: &Gap) {
+    for (index, fact) in schema.facts.iter().enumerate() {
         if fact.probe == PROBE.name && facts.look(id, index).is_none() {
             facts.set_at(id, index, Fact::Unknown(gap.clone()));
         }
     }
-    facts.set_members(Subject::Nvlink, id, Membership::Unknown(gap.clone()));
 }
 
 /// A PCI address as sysfs has it: NVML has eight digits of domain, in capitals.

@@ -8,7 +8,7 @@
 //! ```toml
 //! base = "hgx-h100.toml"             # another description beside this one; this one is laid over it, table by table
 //!
-//! [behaviour]                        # functions that misbehave: "hangs", "aborts", "sleeps 0.3" (then it answers)
+//! [behaviour]                        # functions that misbehave: "hangs", "aborts", "sleeps 0.3" (then it answers), "meddles"
 //! nvmlDeviceGetP2PStatus = "hangs"
 //! "nvmlDeviceGetName@3" = "aborts"   # asked of GPU 3 only
 //!
@@ -90,6 +90,7 @@ impl Machine {
                 std::thread::sleep(Duration::from_secs(3600));
             },
             None if behaviour == "aborts" => std::process::abort(),
+            None if behaviour == "meddles" => meddle(),
             Some(("sleeps", seconds)) => {
                 std::thread::sleep(Duration::from_secs_f64(seconds.parse().unwrap_or(0.0)));
             }
@@ -166,6 +167,21 @@ impl Machine {
         )
         .and_then(|own| own.get(what))
         .or_else(|| table(&self.root, &["pair", library])?.get(what))
+    }
+}
+
+/// Does what NVIDIA's libraries do where something is missing: runs a program, and makes a file of a device, beside the library itself.
+fn meddle() {
+    let dir = std::env::var("LD_LIBRARY_PATH").unwrap_or_default();
+    let _ = std::process::Command::new("touch")
+        .arg(format!("{dir}/made-by-a-program"))
+        .status();
+    if let Ok(path) = std::ffi::CString::new(format!("{dir}/made-by-mknod")) {
+        #[expect(unsafe_code, reason = "the standard library makes no such files")]
+        // SAFETY: the path is a C string.
+        unsafe {
+            libc::mknod(path.as_ptr(), libc::S_IFIFO | 0o600, 0)
+        };
     }
 }
 

@@ -26,6 +26,24 @@ const WAYS: [&[&str]; 2] = [
     &["-r", "-m", "--propagation", "private"],
 ];
 
+/// What the driver was told when it was loaded: its defaults, some of many.
+const PARAMETERS: &str = "ResmanDebugLevel: 4294967295
+ModifyDeviceFiles: 1
+DeviceFileUID: 0
+DeviceFileGID: 0
+DeviceFileMode: 438
+EnableMSI: 1
+EnableStreamMemOPs: 0
+NvLinkDisable: 0
+RmProfilingAdminOnly: 1
+RegistryDwords: \"\"
+RegistryDwordsPerDevice: \"\"
+RmMsg: \"\"
+GpuBlacklist: \"\"
+TemporaryFilePath: \"\"
+ExcludedGpus: \"\"
+";
+
 /// How namespaces can be made here; `None` where they cannot, after saying so.
 fn way() -> Option<&'static [&'static str]> {
     let works = |way: &&[&str]| {
@@ -96,7 +114,9 @@ impl Stage {
         let driver = described.system("nvml", "nvmlSystemGetDriverVersion");
         let driver = driver
             .and_then(|value| value.as_str())
+            .filter(|version| !version.starts_with("error"))
             .unwrap_or("550.90.07");
+        stage.file("driver/nvidia/params", PARAMETERS.as_bytes());
         stage.file(
             "driver/nvidia/version",
             format!("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  {driver}  Release Build  (dvs-builder@U16)\n").as_bytes(),
@@ -208,6 +228,14 @@ impl Stage {
             .stdin(Stdio::null())
             .output()
             .unwrap()
+    }
+
+    /// The names of what is beside the library.
+    pub(crate) fn beside_library(&self) -> Vec<String> {
+        let names = std::fs::read_dir(self.dir.join("lib")).unwrap();
+        names
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect()
     }
 
     /// Records the stage, unredacted, and reads the recording.

@@ -1,6 +1,6 @@
 use super::{LOSES_PACKETS, RATE_DEGRADED, load};
-use crate::check::{Catalogue, Open, Severity, catalogue::read, strict, try_example};
-use crate::fact::Subject;
+use crate::check::{Catalogue, Open, Severity, catalogue::read, limits, strict, try_example};
+use crate::fact::{Fact, Facts, Subject, kernel_event};
 
 fn two() -> Catalogue {
     let check = |id: &'static str, text: &'static str| read(id, id.into(), text.into()).unwrap();
@@ -110,27 +110,110 @@ fn checks_are_chosen_by_id_and_pattern() {
 #[test]
 fn a_site_overrides_a_limit_by_one_of_its_type() {
     let mut catalogue = two();
-    catalogue
-        .override_limit("link/loses-packets", "rate", "100 /s")
-        .unwrap();
+    let set = |catalogue: &mut Catalogue, text: &str| limits::apply(catalogue, "limits.toml", text);
+    set(
+        &mut catalogue,
+        "[\"link/loses-packets\"]\nrate = \"100 /s\"\n",
+    )
+    .unwrap();
     let check = catalogue.get("link/loses-packets").unwrap();
     assert!(try_example(check, &check.examples().unwrap()[0]).is_err());
-    let mut refused = |id, name, value| {
-        catalogue
-            .override_limit(id, name, value)
-            .unwrap_err()
-            .to_string()
+    for (text, expected) in [
+        (
+            "[\"link/loses-packets\"]\nrate = 7",
+            "limit `rate` of check `link/loses-packets`: `7` is not a frequency (/s, /min, /h)\n --> limits.toml:2:8",
+        ),
+        (
+            "[\"link/loses-packets\"]\nrat = \"7 /s\"",
+            "no limit `rat`; the nearest is `rate`",
+        ),
+        (
+            "[\"link/loses-packets\"]\nrate = \"fast\"",
+            "`fast` is no number and no quantity",
+        ),
+        ("[\"link/loses-packets\"]\nrate = []", "is not a frequency"),
+        (
+            "[\"link/loses-packets\"]\nrate = [1, \"2\"]",
+            "a whole number, not negative is expected",
+        ),
+        (
+            "[\"link/loses\"]\nrate = \"7 /s\"",
+            "no check is named `link/loses`\n --> limits.toml:1:2",
+        ),
+        ("rate = \"7 /s\"", "a table"),
+    ] {
+        let error = set(&mut catalogue, text).unwrap_err().to_string();
+        assert!(error.contains(expected), "{text}: {error}");
+    }
+}
+
+#[test]
+fn what_number_is_meant_is_data() {
+    let text = RATE_DEGRADED
+        .replace("{device.pci}", "PCI")
+        .replace("subject  = \"port\"", "subject  = \"kernel_event\"")
+        .replace(
+            "port.intended and port.state == \"active\"",
+            "kernel_event.seen",
+        )
+        .replace(
+            "port.rate < port.max_rate and port.rate < port.cable_rate",
+            "kernel_event.code in limit.codes",
+        )
+        .replace(
+            "{port} trained at {port.rate}; port and cable allow {port.max_rate}",
+            "one of {limit.codes}",
+        );
+    let head = text.split("\n[[example]]").next().unwrap();
+    let with = |limits: &str, fails: &str| {
+        let text = head.replace("kernel_event.code in limit.codes", fails);
+        let text = format!("{text}\n[limits]\n{limits}\n");
+        read("kernel/some", "some.toml".into(), text.into())
     };
-    assert_eq!(
-        refused("link/loses-packets", "rate", "7"),
-        "limit `rate` of check `link/loses-packets`: `7` is not a frequency (/s, /min, /h)"
-    );
-    assert!(
-        refused("link/loses-packets", "rat", "7 /s")
-            .ends_with("no limit `rat`; the nearest is `rate`")
-    );
-    assert!(refused("link/loses", "rate", "7 /s").starts_with("no check is named"));
-    assert!(refused("link/loses-packets", "rate", "fast").contains("no quantity"));
+    let mut catalogue = Catalogue {
+        checks: vec![with("codes = [48, 79]", "kernel_event.code in limit.codes").unwrap()],
+    };
+    let outcome = |catalogue: &Catalogue, code: u64| {
+        let mut facts = Facts::new();
+        let node = facts.new_node("n");
+        let id = facts.instance(Subject::KernelEvent, node, "e");
+        facts.set(id, kernel_event::SEEN, Fact::derived(true, "stated"));
+        facts.set(id, kernel_event::CODE, Fact::derived(code, "stated"));
+        catalogue.checks[0].judge(&facts, id).word()
+    };
+    assert_eq!(outcome(&catalogue, 79), "fails");
+    assert_eq!(outcome(&catalogue, 63), "passes");
+    limits::apply(&mut catalogue, "l", "[\"kernel/some\"]\ncodes = [63]").unwrap();
+    assert_eq!(outcome(&catalogue, 79), "passes");
+    assert_eq!(outcome(&catalogue, 63), "fails");
+    limits::apply(&mut catalogue, "l", "[\"kernel/some\"]\ncodes = []").unwrap();
+    assert_eq!(outcome(&catalogue, 63), "passes");
+    for (limits, fails, expected) in [
+        (
+            "codes = [48, 79]",
+            "kernel_event.line in limit.codes",
+            "`kernel_event.line` is no number",
+        ),
+        (
+            "codes = [48, 79]",
+            "3 in limit.codes",
+            "a constant decides nothing",
+        ),
+        ("codes = [48, 79]", "limit.codes", "a list of whole numbers"),
+        (
+            "codes = [\"a\"]",
+            "kernel_event.code in limit.codes",
+            "`kernel_event.code` is no text",
+        ),
+        (
+            "codes = [1.5]",
+            "kernel_event.code in limit.codes",
+            "a whole number",
+        ),
+    ] {
+        let error = with(limits, fails).unwrap_err().to_string();
+        assert!(error.contains(expected), "{limits} {fails}: {error}");
+    }
 }
 
 #[test]
@@ -157,8 +240,15 @@ fn a_site_adds_checks_and_cannot_replace_one() {
     for name in ["site/own.toml", "flat.toml", "..data/site/own.toml"] {
         std::fs::write(dir.join(name), RATE_DEGRADED).unwrap();
     }
+    std::fs::write(
+        dir.join("limits.toml"),
+        "[\"link/loses-packets\"]\nrate = \"3 /s\"\n",
+    )
+    .unwrap();
     let mut catalogue = two();
     catalogue.add_dir(&dir).unwrap();
+    let set = &catalogue.get("link/loses-packets").unwrap().limits[0].1;
+    assert_eq!(set.to_string(), "3 /s");
     let ids: Vec<&str> = catalogue.checks.iter().map(|c| &*c.id).collect();
     assert_eq!(
         ids,

@@ -27,7 +27,7 @@ pub(super) fn is_open(text: &str) -> Result<bool, String> {
 }
 
 /// `550.54.15`, `595.45`: two numbers at least, with dots between them.
-fn is_version(word: &str) -> bool {
+pub(super) fn is_version(word: &str) -> bool {
     let mut parts = word.split('.');
     let number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
     word.contains('.') && parts.all(number)

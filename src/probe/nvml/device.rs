@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::DeviceFiles;
 use super::reply::{Said, words};
+use super::{DeviceFiles, PROBE};
 use crate::fact::gpu::{
     Architecture, ComputeMode, FabricHealth, FabricState, Mode, RecoveryAction,
 };
@@ -28,6 +28,20 @@ pub(super) fn state(facts: &mut Facts, id: Id, said: &Said, files: Result<&Devic
     of.heat_and_power();
     of.link_and_memory();
     of.fabric();
+}
+
+/// A GPU that turned out to be lost was not asked everything: whatever is missing of it, that is why.
+pub(super) fn lost(facts: &mut Facts, id: Id, said: &Said) {
+    if facts.known(id, gpu::LOST) != Some(true) {
+        return;
+    }
+    let gap = said.refused("GpuIsLost");
+    for (index, fact) in gpu::SCHEMA.facts.iter().enumerate() {
+        if fact.probe == PROBE.name {
+            // What is known stays known.
+            facts.set_at(id, index, Fact::Unknown(gap.clone()));
+        }
+    }
 }
 
 /// States what is known of a GPU that NVML counts and does not give.

@@ -6,12 +6,15 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+use super::leave_open;
 use super::reply::{Part, Said};
 use crate::fact::gpu_pair::{self, Level, P2p};
 use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, gpu, nvlink};
 
-/// What NVML calls a capability, and the fact of it in each direction.
-const CAPABILITIES: [(&str, Key<P2p>, Option<Key<P2p>>); 5] = [
+/// A capability as NVML calls it, and the fact of it in each direction.
+type Capability = (&'static str, Key<P2p>, Option<Key<P2p>>);
+
+const CAPABILITIES: [Capability; 5] = [
     ("read", gpu_pair::P2P_READ, Some(gpu_pair::P2P_READ_BACK)),
     ("write", gpu_pair::P2P_WRITE, Some(gpu_pair::P2P_WRITE_BACK)),
     ("atomics", gpu_pair::P2P_ATOMICS, None),
@@ -35,7 +38,7 @@ pub(super) fn state(
         Err(gap) => {
             for_each(&ids, |first, second| {
                 let pair = pair(facts, node, first, second);
-                leave_open(facts, pair, gap);
+                leave_open(facts, pair, &gpu_pair::SCHEMA, gap);
             });
             return;
         }
@@ -74,7 +77,7 @@ pub(super) fn state(
             }
         }
         let gap = Gap::not_understood(&said.question, "the pair is not in it");
-        leave_open(facts, pair, &gap);
+        leave_open(facts, pair, &gpu_pair::SCHEMA, &gap);
     });
 }
 
@@ -89,14 +92,6 @@ fn for_each(ids: &[Id], mut each: impl FnMut(Id, Id)) {
 fn pair(facts: &mut Facts, node: Id, first: Id, second: Id) -> Id {
     let name = format!("{} - {}", facts.name(first), facts.name(second));
     facts.instance(Subject::GpuPair, node, &name)
-}
-
-fn leave_open(facts: &mut Facts, pair: Id, gap: &Gap) {
-    for (index, fact) in gpu_pair::SCHEMA.facts.iter().enumerate() {
-        if fact.probe == super::PROBE.name && facts.look(pair, index).is_none() {
-            facts.set_at(pair, index, Fact::Unknown(gap.clone()));
-        }
-    }
 }
 
 /// How many active links lead straight from one GPU to the other.

@@ -32,15 +32,12 @@ impl User {
         })
     }
 
-    fn is_foreign(&self, job: Option<u64>) -> bool {
+    fn is_foreign(&self, job: u64) -> bool {
         let name = self.name.as_deref().unwrap_or("");
         if SERVICES.iter().any(|service| name.starts_with(service)) {
             return false;
         }
-        match job {
-            Some(job) if job > 0 => self.pid != job && !self.ancestors.contains(&job),
-            _ => true,
-        }
+        job == 0 || self.pid != job && !self.ancestors.contains(&job)
     }
 
     fn describe(&self) -> Arc<str> {
@@ -57,13 +54,7 @@ impl User {
 
 /// The processes that a function gives. One that the library does not have gives none.
 fn users(said: &Said, function: &str) -> Result<Vec<User>, Gap> {
-    let list = match said.value.get(function) {
-        Some(Value::Array(list)) => list,
-        _ => {
-            let error = said.error(function).unwrap_or("Unknown");
-            return Err(said.refused(error));
-        }
-    };
+    let list = said.all().list(function)?;
     list.iter()
         .map(|value| {
             User::read(value)
@@ -78,7 +69,7 @@ pub(super) fn state(
     id: Id,
     said: &Said,
     all_seen: &Fact<bool>,
-    job: Option<u64>,
+    job: &Fact<u64>,
 ) {
     let compute = users(said, "nvmlDeviceGetComputeRunningProcesses").and_then(|mut compute| {
         const SHARED: &str = "nvmlDeviceGetMPSComputeRunningProcesses";
@@ -103,19 +94,24 @@ pub(super) fn state(
             return;
         }
     };
-    let foreign: Arc<[Arc<str>]> = compute
-        .iter()
-        .filter(|user| user.is_foreign(job))
-        .map(User::describe)
-        .collect();
-    let known = |count: usize| Fact::Known(count as u64, said.origin());
-    facts.set(id, gpu::PROCESSES, known(compute.len()));
-    facts.set(id, gpu::FOREIGN_PROCESSES, known(foreign.len()));
-    facts.set(
-        id,
-        gpu::FOREIGN_PROCESS_LIST,
-        Fact::Known(foreign, said.origin()),
-    );
+    let count = Fact::Known(compute.len() as u64, said.origin());
+    facts.set(id, gpu::PROCESSES, count);
+    let job = match job {
+        Fact::Known(job, _) => Ok(*job),
+        // Nobody's process is foreign, whoever was named.
+        Fact::Unknown(_) if compute.is_empty() => Ok(0),
+        Fact::Unknown(gap) => Err(gap),
+    };
+    let foreign: Fact<Arc<[Arc<str>]>> = match job {
+        Ok(job) => {
+            let foreign = compute.iter().filter(|user| user.is_foreign(job));
+            Fact::Known(foreign.map(User::describe).collect(), said.origin())
+        }
+        Err(gap) => Fact::Unknown(gap.clone()),
+    };
+    let count = foreign.clone().map(|foreign| foreign.len() as u64);
+    facts.set(id, gpu::FOREIGN_PROCESSES, count);
+    facts.set(id, gpu::FOREIGN_PROCESS_LIST, foreign);
 }
 
 fn leaked(

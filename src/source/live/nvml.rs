@@ -23,7 +23,7 @@ static NVML: Apart = Apart::new("NVML");
 /// How long NVML may take to begin: without persistence the driver wakes GPU after GPU.
 const BEGINS: Duration = Duration::from_millis(9000);
 /// How long any other answer may take.
-const ANSWERS: Duration = Duration::from_millis(5000);
+const ANSWERS: Duration = Duration::from_millis(7000);
 
 /// Answers `nvml_system`, `nvml_device` (index), `nvml_links` (index) and `nvml_p2p`: objects from the names of NVML's functions to what they
 /// said, a failure as `{"error":"NotSupported"}`.

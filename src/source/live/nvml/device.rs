@@ -27,7 +27,7 @@ const PLACES: [(&str, c_uint); 2] = [("dram", 2), ("sram", 7)];
 /// Retired for many corrected errors, and for one that was not corrected.
 const CAUSES: [(&str, c_uint); 2] = [("single", 0), ("double", 1)];
 
-/// One GPU, by its number.
+/// One GPU, by its number; of one that is lost, what was asked before that turned out.
 pub(super) fn describe(index: u32) -> Result<Value, Refusal> {
     let mut out = Object::default();
     let device = match library::device(index)? {
@@ -40,16 +40,28 @@ pub(super) fn describe(index: u32) -> Result<Value, Refusal> {
     out.put("nvmlDeviceGetHandleByIndex_v2", Ok(0.into()));
     let lib = library::functions()?;
     out.put("nvmlDeviceGetPciInfo_v3", pci(lib, device));
-    identity(lib, device, &mut out);
-    modes(lib, device, &mut out);
-    errors(lib, device, &mut out);
-    clocks(lib, device, &mut out);
-    link_and_memory(lib, device, &mut out);
-    out.put("fields", values(library::nvml()?, device, &fields::DEVICE));
-    processes::describe(lib, device, &mut out);
+    for part in [
+        identity,
+        modes,
+        errors,
+        clocks,
+        link_and_memory,
+        fields_and_fabric,
+        processes::describe,
+    ] {
+        if !out.is_lost() {
+            part(lib, device, &mut out);
+        }
+    }
+    Ok(out.into())
+}
+
+fn fields_and_fabric(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
+    if let Ok(nvml) = library::nvml() {
+        out.put("fields", values(nvml, device, &fields::DEVICE));
+    }
     let fabric = versioned::fabric(lib, device);
     out.put("nvmlDeviceGetGpuFabricInfo", fabric);
-    Ok(out.into())
 }
 
 /// Asks functions without arguments, and keeps what they say under their names.

@@ -20,6 +20,9 @@ type OfText = unsafe extern "C" fn(nvmlDevice_t, *mut c_char, c_uint) -> nvmlRet
 /// `NVML_ERROR_ARGUMENT_VERSION_MISMATCH`: the library does not know this version of a structure.
 pub(super) const OTHER_VERSION: Failure = Failure::Code(25);
 
+/// `NVML_ERROR_GPU_IS_LOST`.
+const LOST: Failure = Failure::Code(15);
+
 /// Why a function said nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
@@ -141,23 +144,32 @@ pub(super) fn characters(chars: &[c_char]) -> String {
 
 /// A reply that is being put together.
 #[derive(Default)]
-pub(super) struct Object(Map<String, Value>);
+pub(super) struct Object {
+    members: Map<String, Value>,
+    lost: bool,
+}
 
 impl Object {
     /// What a function said, under its name.
     pub(super) fn put(&mut self, name: &str, said: Said) {
+        self.lost |= said.as_ref().err() == Some(&LOST);
         let value = said.unwrap_or_else(Failure::value);
-        self.0.insert(name.to_owned(), value);
+        self.set(name, value);
+    }
+
+    /// Whether a function said that the GPU is lost. Each that is asked after that may wait seconds for what does not answer.
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost
     }
 
     /// Something else.
     pub(super) fn set(&mut self, name: &str, value: impl Into<Value>) {
-        self.0.insert(name.to_owned(), value.into());
+        self.members.insert(name.to_owned(), value.into());
     }
 }
 
 impl From<Object> for Value {
     fn from(object: Object) -> Value {
-        Value::Object(object.0)
+        Value::Object(object.members)
     }
 }

@@ -1,0 +1,230 @@
+//! In what a GPU differs from most GPUs of its model: settings, firmware, the number of its NVLinks.
+
+use std::sync::Arc;
+
+use super::majority;
+use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, Typed, gpu};
+
+/// Compares each GPU with those of its model.
+pub fn derive(facts: &mut Facts, node: Id) {
+    let gpus: Vec<Id> = facts.below(node, Subject::Gpu).collect();
+    for id in gpus {
+        let equals = equals(facts, node, id);
+        let nvlinks = most(facts, id, &equals, gpu::NVLINKS_ACTIVE);
+        facts.set(id, gpu::SIBLINGS_NVLINKS_ACTIVE, nvlinks);
+
+        let settings = [
+            odd(facts, id, &equals, "ECC", gpu::ECC, ""),
+            odd(facts, id, &equals, "MIG", gpu::MIG, ""),
+            odd(facts, id, &equals, "persistence", gpu::PERSISTENCE, ""),
+            odd(facts, id, &equals, "compute mode", gpu::COMPUTE_MODE, ""),
+            if_any(
+                facts,
+                id,
+                gpu::POWER_LIMIT,
+                odd(facts, id, &equals, "power limit", gpu::POWER_LIMIT, " W"),
+            ),
+            if_any(
+                facts,
+                id,
+                gpu::APPLICATION_CLOCK,
+                odd(
+                    facts,
+                    id,
+                    &equals,
+                    "application clock",
+                    gpu::APPLICATION_CLOCK,
+                    " MHz",
+                ),
+            ),
+        ];
+        let (differ, which) = together(&settings);
+        facts.set(id, gpu::SETTINGS_DIFFER, differ);
+        facts.set(id, gpu::ODD_SETTINGS, which);
+
+        let firmware = [
+            odd(facts, id, &equals, "VBIOS", gpu::VBIOS, ""),
+            if_any(
+                facts,
+                id,
+                gpu::GSP_FIRMWARE,
+                odd(facts, id, &equals, "GSP", gpu::GSP_FIRMWARE, ""),
+            ),
+        ];
+        let (differ, which) = together(&firmware);
+        facts.set(id, gpu::FIRMWARE_DIFFERS, differ);
+        facts.set(id, gpu::ODD_FIRMWARE, which);
+    }
+}
+
+/// The GPUs of the node that are of this one's model or may be, this one counted.
+pub(super) fn equals(facts: &Facts, node: Id, id: Id) -> Result<Vec<Id>, Gap> {
+    facts.members(Subject::Gpu, node)?;
+    let model = match facts.get(id, gpu::MODEL) {
+        Fact::Known(model, _) => model,
+        Fact::Unknown(gap) => return Err(gap),
+    };
+    let may_be = |other: &Id| match facts.get(*other, gpu::MODEL) {
+        Fact::Known(other, _) => other == model,
+        Fact::Unknown(_) => facts.known(*other, gpu::IN_NVML) != Some(false),
+    };
+    Ok(facts.below(node, Subject::Gpu).filter(may_be).collect())
+}
+
+/// What most of the equals have.
+pub(super) fn most<T: Typed + Clone + PartialEq>(
+    facts: &Facts,
+    id: Id,
+    equals: &Result<Vec<Id>, Gap>,
+    key: Key<T>,
+) -> Fact<T> {
+    match equals {
+        Ok(equals) => {
+            let all: Vec<Fact<T>> = equals.iter().map(|other| facts.get(*other, key)).collect();
+            majority::of(&facts.get(id, key), &all, "GPUs of its model")
+        }
+        Err(gap) => Fact::Unknown(gap.clone()),
+    }
+}
+
+/// What of this GPU differs, `ECC off (most: on)`; empty where it does not.
+fn odd<T: Typed + Clone + PartialEq>(
+    facts: &Facts,
+    id: Id,
+    equals: &Result<Vec<Id>, Gap>,
+    what: &str,
+    key: Key<T>,
+    unit: &str,
+) -> Fact<String> {
+    match (facts.get(id, key), most(facts, id, equals, key)) {
+        (Fact::Known(own, _), Fact::Known(most, _)) if own == most => {
+            Fact::derived(String::new(), key.path())
+        }
+        (Fact::Known(own, _), Fact::Known(most, _)) => {
+            let (own, most) = (own.into_value(), most.into_value());
+            Fact::derived(
+                format!("{what} {own}{unit} (most: {most}{unit})"),
+                key.path(),
+            )
+        }
+        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
+    }
+}
+
+/// Of what not every GPU has, nothing is compared where this one does not have it.
+fn if_any<T: Typed>(facts: &Facts, id: Id, key: Key<T>, odd: Fact<String>) -> Fact<String> {
+    match facts.get(id, key) {
+        Fact::Known(..) => odd,
+        Fact::Unknown(_) => Fact::derived(String::new(), "this GPU does not have it"),
+    }
+}
+
+/// Whether one of them differs, and which do: known as soon as one does.
+fn together(parts: &[Fact<String>]) -> (Fact<bool>, Fact<Arc<str>>) {
+    let odd: Vec<&str> = parts
+        .iter()
+        .filter_map(|part| part.known())
+        .filter(|odd| !odd.is_empty())
+        .map(String::as_str)
+        .collect();
+    let how = "each setting of the GPUs of its model";
+    if !odd.is_empty() {
+        let which = odd.join(", ");
+        return (
+            Fact::derived(true, which.as_str()),
+            Fact::derived(which.into(), how),
+        );
+    }
+    match parts.iter().find_map(|part| part.as_result().err()) {
+        Some(gap) => (Fact::Unknown(gap.clone()), Fact::Unknown(gap.clone())),
+        None => (Fact::derived(false, how), Fact::derived("none".into(), how)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::derive::testing::{node, stated};
+    use crate::fact::gpu::{ComputeMode, Mode};
+    use crate::fact::{Membership, Origin};
+
+    fn gpus(count: usize) -> (Facts, Id, Vec<Id>) {
+        let mut facts = Facts::new();
+        let n = node(&mut facts);
+        facts.set_members(Subject::Gpu, n, Membership::Known(Origin::Stated));
+        let ids = (0..count)
+            .map(|at| facts.instance(Subject::Gpu, n, &format!("0000:0{at}:00.0")))
+            .collect();
+        (facts, n, ids)
+    }
+
+    fn plain(facts: &mut Facts, id: Id) {
+        facts.set(id, gpu::MODEL, stated("NVIDIA H100 80GB HBM3".into()));
+        facts.set(id, gpu::IN_NVML, stated(true));
+        facts.set(id, gpu::ECC, stated(Mode::On));
+        facts.set(id, gpu::MIG, stated(Mode::Off));
+        facts.set(id, gpu::PERSISTENCE, stated(Mode::On));
+        facts.set(id, gpu::COMPUTE_MODE, stated(ComputeMode::Default));
+        facts.set(id, gpu::POWER_LIMIT, stated(700));
+        facts.set(id, gpu::VBIOS, stated("96.00.74.00.01".into()));
+        facts.set(id, gpu::NVLINKS_ACTIVE, stated(18));
+    }
+
+    #[test]
+    fn the_odd_one_says_in_what() {
+        let (mut facts, n, ids) = gpus(4);
+        facts.set(ids[2], gpu::ECC, stated(Mode::Off));
+        facts.set(ids[2], gpu::POWER_LIMIT, stated(500));
+        facts.set(ids[3], gpu::VBIOS, stated("96.00.61.00.01".into()));
+        facts.set(ids[3], gpu::NVLINKS_ACTIVE, stated(17));
+        ids.iter().for_each(|id| plain(&mut facts, *id));
+        derive(&mut facts, n);
+        assert_eq!(facts.known(ids[0], gpu::SETTINGS_DIFFER), Some(false));
+        assert_eq!(
+            facts.known(ids[2], gpu::ODD_SETTINGS).as_deref(),
+            Some("ECC off (most: on), power limit 500 W (most: 700 W)")
+        );
+        assert_eq!(facts.known(ids[3], gpu::SETTINGS_DIFFER), Some(false));
+        assert_eq!(
+            facts.known(ids[3], gpu::ODD_FIRMWARE).as_deref(),
+            Some("VBIOS 96.00.61.00.01 (most: 96.00.74.00.01)")
+        );
+        assert_eq!(facts.known(ids[3], gpu::SIBLINGS_NVLINKS_ACTIVE), Some(18));
+    }
+
+    #[test]
+    fn other_models_are_no_equals_and_a_silent_gpu_may_be_one() {
+        let (mut facts, n, ids) = gpus(3);
+        facts.set(ids[0], gpu::MODEL, stated("NVIDIA L4".into()));
+        facts.set(ids[0], gpu::POWER_LIMIT, stated(72));
+        facts.set(ids[0], gpu::NVLINKS_ACTIVE, stated(0));
+        plain(&mut facts, ids[0]);
+        plain(&mut facts, ids[1]);
+        facts.set(ids[2], gpu::IN_NVML, stated(true));
+        derive(&mut facts, n);
+        // One that has fallen off the bus may be of either model: nobody has a majority of two.
+        assert_eq!(facts.known(ids[0], gpu::SETTINGS_DIFFER), None);
+        assert_eq!(facts.known(ids[1], gpu::SETTINGS_DIFFER), None);
+        assert_eq!(facts.known(ids[2], gpu::SETTINGS_DIFFER), None);
+    }
+
+    #[test]
+    fn a_gap_is_no_agreement_and_a_card_without_power_limit_is_compared() {
+        let (mut facts, n, ids) = gpus(2);
+        facts.set(
+            ids[0],
+            gpu::POWER_LIMIT,
+            Fact::Unknown(Gap::missing("not supported")),
+        );
+        for id in &ids {
+            plain(&mut facts, *id);
+        }
+        derive(&mut facts, n);
+        assert_eq!(facts.known(ids[0], gpu::SETTINGS_DIFFER), Some(false));
+        let (mut facts, n, ids) = gpus(1);
+        facts.set(ids[0], gpu::MODEL, stated("NVIDIA L4".into()));
+        facts.set(ids[0], gpu::MIG, stated(Mode::Unsupported));
+        derive(&mut facts, n);
+        assert_eq!(facts.known(ids[0], gpu::SETTINGS_DIFFER), None);
+    }
+}

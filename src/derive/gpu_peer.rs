@@ -1,0 +1,318 @@
+//! Which two GPUs are to reach each other's memory, on which way, and what may keep them from it.
+
+use std::sync::Arc;
+
+use super::tally;
+use crate::fact::bridge::Between;
+use crate::fact::gpu::{FabricState, Mode, Purpose};
+use crate::fact::gpu_pair::{Barred, P2p, Way};
+use crate::fact::node::Iommu;
+use crate::fact::{Fact, Facts, Gap, Id, Key, Origin, Subject, bridge, gpu, gpu_pair, node};
+
+/// What NVML says of a pair, in each direction.
+const STATUSES: [Key<P2p>; 4] = [
+    gpu_pair::P2P_READ,
+    gpu_pair::P2P_READ_BACK,
+    gpu_pair::P2P_WRITE,
+    gpu_pair::P2P_WRITE_BACK,
+];
+
+/// Works out the ways of all pairs, and whether one of them is open.
+pub fn derive(facts: &mut Facts, node: Id) {
+    let pairs: Vec<Id> = facts.below(node, Subject::GpuPair).collect();
+    for &pair in &pairs {
+        let in_nvml = both_are(facts, node, pair, gpu::IN_NVML);
+        facts.set(pair, gpu_pair::IN_NVML, in_nvml);
+        let in_cuda = both_are(facts, node, pair, gpu::IN_CUDA);
+        facts.set(pair, gpu_pair::IN_CUDA, in_cuda);
+        let way = way(facts, node, pair);
+        facts.set(pair, gpu_pair::WAY, way);
+        let barred = barred(facts, node, pair);
+        facts.set(pair, gpu_pair::BARRED, barred);
+        let obstacle = obstacle(facts, node, pair);
+        facts.set(pair, gpu_pair::OBSTACLE, obstacle);
+    }
+    let open = tally::incomplete(facts, node, Subject::GpuPair);
+    let (count, works, obstacle) = together(facts, &pairs, open);
+    facts.set(node, node::PEER_PAIRS, count);
+    facts.set(node, node::PEER_PAIR_WORKS, works);
+    facts.set(node, node::PEER_OBSTACLE, obstacle);
+}
+
+/// The GPU whose address a pair names.
+fn gpu_of(facts: &Facts, node: Id, pair: Id, key: Key<Arc<str>>) -> Result<Id, Gap> {
+    match facts.get(pair, key) {
+        Fact::Known(name, _) => facts
+            .find(Subject::Gpu, node, &name)
+            .ok_or_else(|| Gap::missing(format!("gpu {name}"))),
+        Fact::Unknown(gap) => Err(gap),
+    }
+}
+
+fn both(facts: &Facts, node: Id, pair: Id) -> Result<[Id; 2], Gap> {
+    Ok([
+        gpu_of(facts, node, pair, gpu_pair::FIRST)?,
+        gpu_of(facts, node, pair, gpu_pair::SECOND)?,
+    ])
+}
+
+/// Whether a fact holds of both.
+fn both_are(facts: &Facts, node: Id, pair: Id, key: Key<bool>) -> Fact<bool> {
+    match both(facts, node, pair) {
+        Ok(gpus) => all(&gpus.map(|id| facts.get(id, key))),
+        Err(gap) => Fact::Unknown(gap),
+    }
+}
+
+fn way(facts: &Facts, node: Id, pair: Id) -> Fact<Way> {
+    let direct = facts.get(pair, gpu_pair::NVLINKS);
+    if let Fact::Known(links, origin) = &direct
+        && *links > 0
+    {
+        return Fact::Known(Way::Nvlink, origin.clone());
+    }
+    // A virtual machine can hide what is at the other end of a link; NVML still says that the two are joined.
+    if let Fact::Known(P2p::Ok, origin) = facts.get(pair, gpu_pair::P2P_NVLINK) {
+        return Fact::Known(Way::Nvswitch, origin);
+    }
+    let mut open = direct.as_result().err().cloned();
+    match both(facts, node, pair) {
+        Ok(gpus) => {
+            let mut to_switch = true;
+            for id in gpus {
+                match facts.get(id, gpu::NVLINKS_TO_SWITCH) {
+                    Fact::Known(0, _) => to_switch = false,
+                    Fact::Known(..) => {}
+                    Fact::Unknown(gap) => {
+                        // Without any NVLink that is up none leads to a switch.
+                        if facts.known(id, gpu::NVLINKS_ACTIVE) == Some(0) {
+                            to_switch = false;
+                        } else {
+                            open = open.or(Some(gap));
+                        }
+                    }
+                }
+            }
+            if to_switch && open.is_none() {
+                return Fact::derived(Way::Nvswitch, "both have NVLinks to switches");
+            }
+            if !to_switch && direct.known().is_some() {
+                open = None;
+            }
+        }
+        Err(gap) => open = open.or(Some(gap)),
+    }
+    match (open, facts.get(pair, gpu_pair::DISTANCE)) {
+        (Some(gap), _) => Fact::Unknown(gap),
+        (None, Fact::Known(distance, origin)) => {
+            let way = if distance.is_near() {
+                Way::PcieSwitch
+            } else {
+                Way::Host
+            };
+            Fact::Known(way, origin)
+        }
+        (None, Fact::Unknown(gap)) => Fact::Unknown(gap),
+    }
+}
+
+/// The first of what speaks against it: known as soon as one does, "not" only where all is known.
+fn barred(facts: &Facts, node: Id, pair: Id) -> Fact<Barred> {
+    let gpus = match both(facts, node, pair) {
+        Ok(gpus) => gpus,
+        Err(gap) => return Fact::Unknown(gap),
+    };
+    let over_nvlink = facts
+        .get(pair, gpu_pair::WAY)
+        .map(|way| matches!(way, Way::Nvlink | Way::Nvswitch));
+    let mut open = None;
+    let mut found = None;
+    let mut look = |fact: Fact<bool>, reason: Barred| match fact {
+        Fact::Known(true, origin) => {
+            found.get_or_insert((reason, origin));
+        }
+        Fact::Known(false, _) => {}
+        Fact::Unknown(gap) => {
+            open.get_or_insert(gap);
+        }
+    };
+    for id in gpus {
+        look(
+            facts.get(id, gpu::MIG).map(|mode| mode == Mode::On),
+            Barred::Mig,
+        );
+    }
+    look(facts.get(node, node::CONFIDENTIAL), Barred::Confidential);
+    for id in gpus {
+        look(
+            facts.get(id, gpu::VIRTUAL_FUNCTION),
+            Barred::VirtualFunction,
+        );
+        look(
+            and_not(
+                facts.get(id, gpu::PURPOSE).map(|p| p == Purpose::Consumer),
+                &over_nvlink,
+            ),
+            Barred::Consumer,
+        );
+    }
+    look(unlike(facts, gpus), Barred::Unlike);
+    let never = STATUSES.map(|key| {
+        facts
+            .get(pair, key)
+            .map(|status| matches!(status, P2p::GpuNotSupported | P2p::NotSupported))
+    });
+    look(and_not(all(&never), &over_nvlink), Barred::Unsupported);
+    match (found, open) {
+        (Some((reason, origin)), _) => Fact::Known(reason, origin),
+        (None, Some(gap)) => Fact::Unknown(gap),
+        (None, None) => Fact::derived(Barred::Not, "nothing speaks against it"),
+    }
+}
+
+/// `a and not b`, of which one that is known to be false, or true, can decide.
+fn and_not(a: Fact<bool>, b: &Fact<bool>) -> Fact<bool> {
+    match (a, b) {
+        (Fact::Known(false, origin), _) => Fact::Known(false, origin),
+        (_, Fact::Known(true, origin)) => Fact::Known(false, origin.clone()),
+        (a, Fact::Known(false, _)) => a,
+        (Fact::Unknown(gap), _) => Fact::Unknown(gap),
+        (_, Fact::Unknown(gap)) => Fact::Unknown(gap.clone()),
+    }
+}
+
+fn all(facts: &[Fact<bool>]) -> Fact<bool> {
+    if let Some(no) = facts.iter().find(|fact| fact.known() == Some(&false)) {
+        return no.clone();
+    }
+    match facts.iter().find(|fact| fact.known().is_none()) {
+        Some(open) => open.clone(),
+        None => Fact::derived(true, "each of them"),
+    }
+}
+
+fn unlike(facts: &Facts, [a, b]: [Id; 2]) -> Fact<bool> {
+    match (facts.get(a, gpu::MODEL), facts.get(b, gpu::MODEL)) {
+        (Fact::Known(a, _), Fact::Known(b, _)) => Fact::derived(a != b, format!("{a} and {b}")),
+        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
+    }
+}
+
+/// What NVML says, and what of the machine is known to keep two GPUs apart on their way.
+fn obstacle(facts: &Facts, node: Id, pair: Id) -> Fact<Arc<str>> {
+    let mut said: Vec<&'static str> = Vec::new();
+    for key in STATUSES {
+        match facts.get(pair, key) {
+            Fact::Known(P2p::Ok, _) => {}
+            Fact::Known(status, _) if said.contains(&status.word()) => {}
+            Fact::Known(status, _) => said.push(status.word()),
+            Fact::Unknown(gap) => return Fact::Unknown(gap),
+        }
+    }
+    let mut parts = Vec::new();
+    if !said.is_empty() {
+        parts.push(format!("NVML says {}", said.join(", ")));
+    }
+    match facts.known(node, node::DRIVER_REGISTRY) {
+        Some(keys) if &*keys != "none" => parts.push(format!("the driver was told {keys}")),
+        _ => {}
+    }
+    let over_pcie = matches!(
+        facts.known(pair, gpu_pair::WAY),
+        Some(Way::PcieSwitch | Way::Host)
+    );
+    match both(facts, node, pair) {
+        Ok(gpus) if over_pcie => {
+            if let Some(bridge) = redirecting(facts, node, gpus) {
+                parts.push(format!("ACS of {bridge} sends it up to the root complex"));
+            }
+            if let Some(Iommu::Translating | Iommu::Mixed) = facts.known(node, node::IOMMU) {
+                parts.push("the IOMMU translates".to_owned());
+            }
+            if facts.known(node, node::VIRTUAL) == Some(true) {
+                parts.push("a hypervisor is between them".to_owned());
+            }
+        }
+        Ok(gpus) => {
+            for id in gpus {
+                match facts.known(id, gpu::FABRIC_STATE) {
+                    None | Some(FabricState::Unsupported | FabricState::Completed) => {}
+                    Some(state) => {
+                        let (name, state) = (facts.name(id), state.word());
+                        parts.push(format!("the fabric of {name} is {state}"));
+                    }
+                }
+            }
+        }
+        Err(_) => {}
+    }
+    let text = if parts.is_empty() {
+        "none".to_owned()
+    } else {
+        parts.join("; ")
+    };
+    Fact::Known(text.into(), Origin::derived("what is known of the two"))
+}
+
+/// A bridge above one of the two whose access control turns their traffic away.
+fn redirecting(facts: &Facts, node: Id, gpus: [Id; 2]) -> Option<String> {
+    let paths: Vec<Arc<[Arc<str>]>> = gpus
+        .iter()
+        .filter_map(|id| facts.known(*id, gpu::PATH))
+        .collect();
+    let found = facts.below(node, Subject::Bridge).find(|id| {
+        facts.known(*id, bridge::ACS_REDIRECT) == Some(true)
+            && matches!(
+                facts.known(*id, bridge::BETWEEN),
+                Some(Between::GpuGpu | Between::GpuNic)
+            )
+            && paths
+                .iter()
+                .any(|path| path.iter().any(|name| **name == *facts.name(*id)))
+    })?;
+    Some(facts.name(found).to_owned())
+}
+
+/// How many pairs are to reach each other, whether one does, and what may keep the first from it.
+fn together(
+    facts: &Facts,
+    pairs: &[Id],
+    mut open: Option<Gap>,
+) -> (Fact<u64>, Fact<bool>, Fact<Arc<str>>) {
+    let mut meant = Vec::new();
+    for &pair in pairs {
+        match facts.get(pair, gpu_pair::BARRED) {
+            Fact::Known(Barred::Not, _) => meant.push(pair),
+            Fact::Known(..) => {}
+            Fact::Unknown(gap) => open = open.or(Some(gap)),
+        }
+    }
+    let count = match &open {
+        Some(gap) => Fact::Unknown(gap.clone()),
+        None => Fact::derived(meant.len() as u64, "gpu_pair.barred of each pair"),
+    };
+    let obstacle = match meant.first() {
+        Some(pair) => facts.get(*pair, gpu_pair::OBSTACLE),
+        None => Fact::Unknown(Gap::missing("a pair that is to reach each other's memory")),
+    };
+    for pair in meant {
+        for key in STATUSES {
+            match facts.get(pair, key) {
+                Fact::Known(P2p::Ok, _) => {
+                    let works = Fact::derived(true, facts.name(pair));
+                    return (count, works, obstacle);
+                }
+                Fact::Known(..) => {}
+                Fact::Unknown(gap) => open = open.or(Some(gap)),
+            }
+        }
+    }
+    let works = match open {
+        Some(gap) => Fact::Unknown(gap),
+        None => Fact::derived(false, "no pair that is to"),
+    };
+    (count, works, obstacle)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,226 @@
+//! What an NVLink is at most GPUs of the same model, and how often it has errors.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{gpu_equals, gpu_share, majority};
+use crate::fact::{BitRate, Fact, Facts, Gap, Id, Subject, gpu, node, nvlink};
+
+/// Compares each NVLink with that of its number at the GPU's equals, and its speed with all of theirs.
+pub fn derive(facts: &mut Facts, node: Id) {
+    let uptime = facts.get(node, node::UPTIME);
+    let gpus: Vec<Id> = facts.below(node, Subject::Gpu).collect();
+    let mut speeds: BTreeMap<Arc<str>, Vec<Fact<BitRate>>> = BTreeMap::new();
+    for &id in &gpus {
+        let links: Vec<Id> = facts.below(id, Subject::Nvlink).collect();
+        if links.is_empty() {
+            continue;
+        }
+        let equals = gpu_equals::equals(facts, node, id);
+        let all = match facts.get(id, gpu::MODEL) {
+            Fact::Known(model, _) => speeds
+                .entry(model)
+                .or_insert_with(|| speeds_of(facts, equals.as_deref().unwrap_or_default())),
+            Fact::Unknown(_) => &mut Vec::new(),
+        };
+        for link in links {
+            let speed = match &equals {
+                Ok(_) => majority::of(&facts.get(link, nvlink::SPEED), all, "links"),
+                Err(gap) => Fact::Unknown(gap.clone()),
+            };
+            facts.set(link, nvlink::SIBLINGS_SPEED, speed);
+            let same = same_number(facts, link, &equals);
+            let up = siblings_up(facts, &same);
+            facts.set(link, nvlink::SIBLINGS_ACTIVE, up);
+            let remote = match &same {
+                Ok(same) => {
+                    let all: Vec<_> = same
+                        .iter()
+                        .map(|other| match other {
+                            Ok(other) => facts.get(*other, nvlink::REMOTE),
+                            Err(gap) => Fact::Unknown(gap.clone()),
+                        })
+                        .collect();
+                    majority::of(
+                        &facts.get(link, nvlink::REMOTE),
+                        &all,
+                        "links of its number",
+                    )
+                }
+                Err(gap) => Fact::Unknown(gap.clone()),
+            };
+            facts.set(link, nvlink::SIBLINGS_REMOTE, remote);
+            let replays = gpu_share::rate(facts.get(link, nvlink::REPLAYS), &uptime);
+            facts.set(link, nvlink::REPLAY_RATE, replays);
+            let broken = gpu_share::rate(facts.get(link, nvlink::CRC_ERRORS), &uptime);
+            facts.set(link, nvlink::CRC_RATE, broken);
+        }
+    }
+}
+
+/// The speeds of all links that are up, of these GPUs.
+fn speeds_of(facts: &Facts, gpus: &[Id]) -> Vec<Fact<BitRate>> {
+    gpus.iter()
+        .flat_map(|id| facts.below(*id, Subject::Nvlink))
+        .filter(|link| facts.known(*link, nvlink::ACTIVE) != Some(false))
+        .map(|link| facts.get(link, nvlink::SPEED))
+        .collect()
+}
+
+/// The links of this number, of all equals; a gap for a GPU whose links are not known. A GPU that has no such link has no part.
+fn same_number(
+    facts: &Facts,
+    link: Id,
+    equals: &Result<Vec<Id>, Gap>,
+) -> Result<Vec<Result<Id, Gap>>, Gap> {
+    let equals = equals.as_ref().map_err(Gap::clone)?;
+    let number = match facts.get(link, nvlink::LINK) {
+        Fact::Known(number, _) => number,
+        Fact::Unknown(gap) => return Err(gap),
+    };
+    let mut found = Vec::new();
+    for id in equals {
+        let mut links = facts.below(*id, Subject::Nvlink);
+        match links.find(|other| facts.known(*other, nvlink::LINK) == Some(number)) {
+            Some(other) => found.push(Ok(other)),
+            None => {
+                if let Err(gap) = facts.members(Subject::Nvlink, *id) {
+                    found.push(Err(gap));
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Whether more than half of them are up; not so where that cannot be any more.
+fn siblings_up(facts: &Facts, same: &Result<Vec<Result<Id, Gap>>, Gap>) -> Fact<bool> {
+    let same = match same {
+        Ok(same) => same,
+        Err(gap) => return Fact::Unknown(gap.clone()),
+    };
+    let (mut up, mut open) = (0, Vec::new());
+    for other in same {
+        match other {
+            Ok(other) => match facts.get(*other, nvlink::ACTIVE) {
+                Fact::Known(active, _) => up += usize::from(active),
+                Fact::Unknown(gap) => open.push(gap),
+            },
+            Err(gap) => open.push(gap.clone()),
+        }
+    }
+    let how = || format!("up at {up} of {} GPUs of its model", same.len());
+    if 2 * up > same.len() {
+        return Fact::derived(true, how());
+    }
+    match open.pop() {
+        Some(gap) if 2 * (up + open.len() + 1) > same.len() => Fact::Unknown(gap),
+        _ => Fact::derived(false, how()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::derive::testing::{node, stated};
+    use crate::fact::nvlink::Remote;
+    use crate::fact::{Membership, Origin, PerSecond, Seconds};
+
+    /// GPUs of one model; of each, for each link whether it is up and its speed in Gb/s.
+    fn machine(gpus: &[&[(bool, u64)]]) -> (Facts, Id, Vec<Vec<Id>>) {
+        let mut facts = Facts::new();
+        let n = node(&mut facts);
+        facts.set(n, node::UPTIME, stated(Seconds(100.0)));
+        facts.set_members(Subject::Gpu, n, Membership::Known(Origin::Stated));
+        let mut all = Vec::new();
+        for (at, links) in gpus.iter().enumerate() {
+            let id = facts.instance(Subject::Gpu, n, &format!("0000:0{at}:00.0"));
+            facts.set(id, gpu::MODEL, stated("NVIDIA H100".into()));
+            facts.set_members(Subject::Nvlink, id, Membership::Known(Origin::Stated));
+            let mut own = Vec::new();
+            for (number, (active, speed)) in links.iter().enumerate() {
+                let link = facts.instance(Subject::Nvlink, id, &format!("{at} link {number}"));
+                facts.set(link, nvlink::LINK, stated(number as u64));
+                facts.set(link, nvlink::ACTIVE, stated(*active));
+                if *active {
+                    facts.set(link, nvlink::SPEED, stated(BitRate(speed * 1_000_000_000)));
+                    facts.set(link, nvlink::REMOTE, stated(Remote::Switch));
+                }
+                own.push(link);
+            }
+            all.push(own);
+        }
+        (facts, n, all)
+    }
+
+    #[test]
+    fn a_link_that_is_down_at_one_gpu_only() {
+        let up = [(true, 200), (true, 200)];
+        let (mut facts, n, links) = machine(&[&up, &up, &[(true, 100), (false, 0)]]);
+        derive(&mut facts, n);
+        assert_eq!(
+            facts.known(links[2][1], nvlink::SIBLINGS_ACTIVE),
+            Some(true)
+        );
+        assert_eq!(
+            facts.known(links[2][0], nvlink::SIBLINGS_SPEED),
+            Some(BitRate(200_000_000_000))
+        );
+        assert_eq!(
+            facts.known(links[2][1], nvlink::SIBLINGS_REMOTE),
+            Some(Remote::Switch)
+        );
+    }
+
+    #[test]
+    fn links_that_no_equal_has_up_are_so_by_design() {
+        let nvl = [(true, 200), (false, 0)];
+        let (mut facts, n, links) = machine(&[&nvl, &nvl, &nvl]);
+        derive(&mut facts, n);
+        assert_eq!(
+            facts.known(links[0][1], nvlink::SIBLINGS_ACTIVE),
+            Some(false)
+        );
+        let (mut facts, n, links) = machine(&[&nvl, &[(true, 200), (true, 200)]]);
+        derive(&mut facts, n);
+        assert_eq!(
+            facts.known(links[0][1], nvlink::SIBLINGS_ACTIVE),
+            Some(false),
+            "two have no majority"
+        );
+    }
+
+    #[test]
+    fn a_gpu_whose_links_are_not_known_can_be_either() {
+        let up = [(true, 200)];
+        let (mut facts, n, links) = machine(&[&up, &[(false, 0)]]);
+        let third = facts.instance(Subject::Gpu, n, "0000:09:00.0");
+        facts.set(third, gpu::IN_NVML, stated(true));
+        derive(&mut facts, n);
+        assert_eq!(facts.known(links[1][0], nvlink::SIBLINGS_ACTIVE), None);
+        let (mut facts, n, links) = machine(&[&up, &up, &up, &[(false, 0)]]);
+        let fifth = facts.instance(Subject::Gpu, n, "0000:09:00.0");
+        facts.set(fifth, gpu::IN_NVML, stated(true));
+        derive(&mut facts, n);
+        assert_eq!(
+            facts.known(links[3][0], nvlink::SIBLINGS_ACTIVE),
+            Some(true)
+        );
+    }
+
+    #[test]
+    fn errors_over_the_time_since_boot() {
+        let (mut facts, n, links) = machine(&[&[(true, 200)]]);
+        facts.set(links[0][0], nvlink::REPLAYS, stated(50));
+        facts.set(links[0][0], nvlink::CRC_ERRORS, stated(0));
+        derive(&mut facts, n);
+        assert_eq!(
+            facts.known(links[0][0], nvlink::REPLAY_RATE),
+            Some(PerSecond(0.5))
+        );
+        assert_eq!(
+            facts.known(links[0][0], nvlink::CRC_RATE),
+            Some(PerSecond(0.0))
+        );
+    }
+}
