@@ -1,5 +1,6 @@
 //! The command line: one file a subcommand.
 
+pub mod bench;
 pub mod check;
 pub mod explain;
 pub mod facts;
@@ -64,6 +65,8 @@ pub enum Command {
     NcclEnv(nccl_env::NcclEnvArgs),
     /// Draw where GPUs and adapters are: a tree of PCIe, and a matrix of distances
     Topo(topo::TopoArgs),
+    /// Measure: copies between GPUs. Uses the GPUs, so not beside a job
+    Bench(bench::BenchArgs),
 }
 
 /// How a machine is asked.
@@ -173,5 +176,6 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Facts(args) => facts::run(&args),
         Command::NcclEnv(args) => nccl_env::run(&args),
         Command::Topo(args) => topo::run(&args),
+        Command::Bench(args) => bench::run(&args),
     }
 }

@@ -24,6 +24,7 @@ pub mod mtu;
 pub mod nccl;
 pub mod netdev_of_port;
 pub mod nvlink_equals;
+pub mod p2p;
 pub mod pcie_hop;
 pub mod pcie_need;
 pub mod pcie_peers;
@@ -67,6 +68,7 @@ pub fn derive(facts: &mut Facts) {
         pcie_hop::derive(facts, node);
         pcie_slot::derive(facts, node);
         pcie_peers::derive(facts, node);
+        p2p::derive(facts, node);
         job_place::derive(facts, node);
         gpu_purpose::derive(facts, node);
         gpu_equals::derive(facts, node);

@@ -4,6 +4,7 @@
 //! source     asking a machine: live, a recording, a recorder around either        knows nobody
 //! probe      what to ask, and how to read the replies; one file a subject         knows source, fact
 //! fact       the schema: subjects, their facts, types, units, origins             knows source's questions
+//! bench      what is measured on request, and what its numbers are worth          knows source, fact, probe
 //! derive     facts from facts                                                     knows fact
 //! check      one TOML file a check: condition language, judge, catalogue          knows fact
 //! diagnosis  from verdicts to causes and one headline                             knows check
@@ -20,6 +21,7 @@
 //! * Counts add up to checks × subjects: nothing is skipped quietly.
 //! * The doctor changes nothing on the machine that it examines.
 
+pub mod bench;
 pub mod check;
 pub mod cli;
 pub mod derive;

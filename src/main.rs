@@ -9,6 +9,7 @@ use rdma_doctor::cli::record::{self, ProbeArgs};
 use rdma_doctor::cli::{self, Cli};
 use rdma_doctor::exit::Exit;
 use rdma_doctor::source::live::apart;
+use rdma_doctor::source::worker::measure;
 
 /// A replayed recording is made of many small texts: a third of its time is the system's allocator, a tenth this one.
 #[global_allocator]
@@ -22,6 +23,20 @@ fn main() -> ExitCode {
         return match apart::serve(name.as_deref().unwrap_or("")) {
             Ok(()) => Exit::Healthy.into(),
             Err(_) => Exit::Internal.into(),
+        };
+    }
+    if first.as_ref().is_some_and(|first| first == "__measure") {
+        let mut text = || args.next().and_then(|arg| arg.into_string().ok());
+        let (probe, started, questions) = (text(), text(), text());
+        let started = started.and_then(|started| started.parse().ok());
+        return match (probe, started, questions) {
+            (Some(probe), Some(started), Some(questions)) => {
+                match measure::child(&probe, started, &questions) {
+                    Ok(()) => Exit::Healthy.into(),
+                    Err(_) => Exit::Internal.into(),
+                }
+            }
+            _ => Exit::Usage.into(),
         };
     }
     if first.is_some_and(|first| first == "__probe") {

@@ -24,6 +24,7 @@ pub mod nccl;
 pub mod netdev;
 pub mod nldev;
 pub mod nvml;
+pub mod p2p;
 pub mod pci;
 pub mod pcie;
 pub mod portinfo;
@@ -98,6 +99,9 @@ pub static PROBES: &[Probe] = &[
     topology::PROBE,
 ];
 
+/// The probes of benchmarks: they run over recordings only, after all others, since a benchmark is asked for and measured by itself.
+pub static BENCHES: &[Probe] = &[p2p::PROBE];
+
 /// States what a recording says of its node, in `facts`. The probes are asked again, of the recording.
 ///
 /// A probe that panics while it reads the replies makes its facts unknown and names the bug; it does not end the run.
@@ -108,7 +112,7 @@ pub fn establish(recording: &Recording, facts: &mut Facts) -> Id {
         &recording.header.node
     };
     let node = facts.new_node(name);
-    for probe in PROBES {
+    for probe in PROBES.iter().chain(BENCHES) {
         let source = recording.of(probe.name);
         let ask = Ask::new(&source);
         if let Err(panic) = crate::quiet::catch(std::panic::AssertUnwindSafe(|| {

@@ -116,7 +116,8 @@ pub fn to_text(recording: &Recording, key: Option<Key>) -> String {
     text
 }
 
-fn write_out(path: &Path, text: &str) -> anyhow::Result<()> {
+/// Writes a recording; a name that ends in .zst is compressed.
+pub(super) fn write_out(path: &Path, text: &str) -> anyhow::Result<()> {
     if path == Path::new("-") {
         return output::print(|out| out.write_all(text.as_bytes()));
     }

@@ -437,7 +437,7 @@ subject! {
     HOST_COPY_OF_PATH: Percent = "host_copy_of_path" from "derive";
     /// What the slower direction carries, of the faster one.
     HOST_COPY_BALANCE: Percent = "host_copy_balance" from "derive";
-    /// What copies in both directions at once carry, of the faster direction alone: 200 % where neither slows the other.
+    /// What copies in both directions at once carry, of the slower direction alone: 200 % where neither slows the other.
     HOST_COPY_BOTH_GAIN: Percent = "host_copy_both_gain" from "derive";
     /// What the slower direction of copies with the host carries, of the median of all GPUs with the same vendor and device id.
     HOST_COPY_OF_PEERS: Percent = "host_copy_of_peers" from "derive";

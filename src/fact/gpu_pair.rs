@@ -168,6 +168,8 @@ subject! {
     COPY_BALANCE: Percent = "copy_balance" from "p2p";
     /// What copies carry in the slower direction, of the median of the node's equal pairs.
     COPY_OF_PEERS: Percent = "copy_of_peers" from "derive";
+    /// What copies in both directions at once carry, of the slower direction alone: 200 % where neither slows the other.
+    COPY_BOTH_GAIN: Percent = "copy_both_gain" from "derive";
     /// How long a small copy takes, of the median of the node's equal pairs.
     LATENCY_OF_PEERS: Percent = "latency_of_peers" from "derive";
     /// What PCIe could carry between the two at best: the smaller of their slots' bandwidths.

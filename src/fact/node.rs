@@ -586,10 +586,6 @@ subject! {
     CONFIDENTIAL: bool = "confidential" from "nvml";
     /// Whether this process sees all processes of the machine: it is in the first PID namespace. Source: the link /proc/self/ns/pid.
     ALL_PROCESSES_SEEN: bool = "all_processes_seen" from "nvml";
-    /// How many questions NVML did not answer: it hung or crashed, or was not asked again after that.
-    NVML_UNANSWERED: u64 = "nvml_unanswered" from "nvml";
-    /// Those questions, each with how it ended: "nvml_device(3): no reply within the budget".
-    NVML_UNANSWERED_LIST: Arc<[Arc<str>]> = "nvml_unanswered_list" from "nvml";
 
     /// What became of asking CUDA's driver API. Source: cuInit.
     CUDA: Cuda = "cuda" from "cuda";
@@ -607,4 +603,8 @@ subject! {
     CUDA_DMA_BUF: bool = "cuda_dma_buf" from "derive";
     /// Whether copies with and between the GPUs were measured. Source: `rdma-doctor bench p2p`.
     P2P_MEASURED: bool = "p2p_measured" from "p2p";
+    /// How many questions NVML did not answer: it hung or crashed, or was not asked again after that.
+    NVML_UNANSWERED: u64 = "nvml_unanswered" from "nvml";
+    /// Those questions, each with how it ended: "nvml_device(3): no reply within the budget".
+    NVML_UNANSWERED_LIST: Arc<[Arc<str>]> = "nvml_unanswered_list" from "nvml";
 }

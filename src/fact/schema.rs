@@ -299,7 +299,11 @@ mod tests {
                 );
                 for probe in [fact.probe, schema.probe] {
                     assert!(
-                        probe == "derive" || crate::probe::PROBES.iter().any(|p| p.name == probe),
+                        probe == "derive"
+                            || crate::probe::PROBES
+                                .iter()
+                                .chain(crate::probe::BENCHES)
+                                .any(|p| p.name == probe),
                         "{}.{}: no probe {probe}",
                         schema.name,
                         fact.name

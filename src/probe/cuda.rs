@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{Ask, Probe};
+use crate::bench::p2p::Plan;
 use crate::fact::node::Cuda;
 use crate::fact::{Fact, Facts, Gap, Id, Presence, Seconds, Subject, Why, gpu, gpu_pair, node};
 use crate::source::{Question, Refusal};
@@ -49,6 +50,8 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     facts.set(node, node::CUDA_DEVICES, count.clone());
     let devices = devices(ask, facts, node, count);
     pairs(ask, facts, node, &devices);
+    // A recording says that nothing was measured; `rdma-doctor bench p2p` puts its plan in this place.
+    let _ = ask.raw(&Plan::question());
 }
 
 /// Whether CUDA may be asked: its library starts what is missing of the driver, modules and device nodes, and the doctor changes nothing.

@@ -101,6 +101,10 @@ impl Live {
             // Which process was named on the command line, 0 for none: in a tree none can be.
             return Ok(Answer::Value(Arc::new(self.job.unwrap_or(0).into())));
         }
+        if matches!(question, Question::Bench(_)) && !self.bench {
+            let only = "it is measured by rdma-doctor bench only";
+            return Err(Refusal::NotAsked(only.into()));
+        }
         if let Some(root) = &self.root {
             // A copied tree need not hold everything: what is not there is not known to be absent.
             return match files::ask(Some(root), question) {
@@ -128,14 +132,11 @@ impl Live {
                 nccl::ask(call, self.nccl.as_deref())
             }
             Question::Call(call) if call.name.starts_with("ibv_") => verbs::ask(call),
-            Question::Call(call) if call.name.starts_with("nvml_") => nvml::ask(call),
             Question::Call(call) if call.name.starts_with("cuD") || &*call.name == "cuInit" => {
                 cuda::ask(call)
             }
             Question::Bench(call) if self.bench && &*call.name == "p2p" => cuda::copy(call),
-            Question::Bench(_) => Err(Refusal::NotAsked(
-                "it is measured by rdma-doctor bench only".into(),
-            )),
+            Question::Call(call) if call.name.starts_with("nvml_") => nvml::ask(call),
             Question::Call(call) if &*call.name == "running_commands" => daemons::running(call),
             Question::Call(call) if &*call.name == "cpu_dma_latency" => latency::wanted(),
             Question::Call(call) if &*call.name == "home_file" => home::file(call),

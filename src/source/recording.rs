@@ -14,7 +14,7 @@ const LINE_LIMIT: usize = 16 << 20;
 /// Bytes that a recording may have when unpacked.
 const TOTAL_LIMIT: u64 = 512 << 20;
 /// Overlays that may lie over each other.
-const DEPTH_LIMIT: u8 = 4;
+const DEPTH_LIMIT: u8 = 6;
 /// The first bytes of a zstd frame (RFC 8878, section 3.1.1).
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 

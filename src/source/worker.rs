@@ -4,6 +4,8 @@
 //! Each child runs in a process group of its own, is killed with it when it was
 //! silent for longer than its budget or when the deadline is reached, and ends by itself when the parent is gone.
 
+pub mod measure;
+
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};

@@ -22,7 +22,6 @@
 //! behaviour = "hangs"                # of a copy: "hangs", "aborts", "error: 700"
 //! ```
 #![expect(
-    non_snake_case,
     clippy::missing_safety_doc,
     unsafe_code,
     missing_docs,
@@ -35,7 +34,6 @@
     reason = "a stand-in reads its description and fails loudly"
 )]
 
-#[expect(unreachable_pub, reason = "it is shared by stand-ins")]
 #[path = "machine.rs"]
 mod machine;
 

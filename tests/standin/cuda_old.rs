@@ -1,6 +1,5 @@
 //! A stand-in for a libcuda.so.1 of an old driver, which lacks most functions that the doctor calls.
 #![expect(
-    non_snake_case,
     clippy::missing_safety_doc,
     unsafe_code,
     missing_docs,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Whether a mount namespace can be had here. `RDMA_DOCTOR_STANDINS=require` makes a machine without a failure.
-pub fn can_run() -> bool {
+pub(crate) fn can_run() -> bool {
     let made = unshare()
         .arg("true")
         .output()
@@ -40,7 +40,7 @@ exec "$@"
 "#;
 
 /// Runs the doctor on a machine of this description, with this library (`libstandin_cuda.so`) under this name (`libcuda.so.1`).
-pub fn doctor(
+pub(crate) fn doctor(
     machine: &str,
     library: &str,
     name: &str,

@@ -15,7 +15,7 @@ use cudarc::driver::sys::{
 use serde_json::{Map, Value, json};
 
 use super::super::question::Call;
-use super::super::{Answer, Errno, Refusal};
+use super::super::{Answer, Errno, Question, Refusal};
 pub use copy::copy;
 use driver::Failure;
 
@@ -97,11 +97,28 @@ const PAIRS: [(&str, Pair); 4] = [
 /// Answers `cuDriverGetVersion`, `cuInit`, `cuDeviceGetCount`, and for one device `cuDeviceGetAttribute`, `cuDeviceCanAccessPeer` and
 /// `cuDeviceGetP2PAttribute` (all of them, towards every other device). None makes a context.
 ///
-/// `cuInit` starts what is missing of the driver (modules, device nodes) where it may, so probes ask only where nothing is missing.
+/// `cuInit` starts what is missing of the driver (modules, device nodes) where it may: here it may not, and is asked only where nothing is missing.
 ///
 /// A function that fails is an answer too: `{"failed":"cuInit","code":802,"error":"CUDA_ERROR_SYSTEM_NOT_READY"}`.
 pub fn ask(call: &Call) -> Result<Answer, Refusal> {
+    ready()?;
     answer(told(call))
+}
+
+/// Refuses where the driver is not there as a whole.
+fn ready() -> Result<(), Refusal> {
+    for path in [
+        "/proc/driver/nvidia/version",
+        "/dev/nvidiactl",
+        "/dev/nvidia-uvm",
+    ] {
+        if let Some(Err(refusal)) = super::files::ask(None, &Question::stat(path)) {
+            return Err(Refusal::NotAsked(
+                format!("NVIDIA's driver is not there as a whole: {path}: {refusal}").into(),
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn answer(said: Result<Value, Failure>) -> Result<Answer, Refusal> {

@@ -10,6 +10,7 @@ use cudarc::driver::sys::{
 };
 use libloading::Library;
 
+use super::super::confine;
 use crate::source::Refusal;
 
 /// The library's name on every distribution: what the CUDA runtime and NCCL load.
@@ -39,6 +40,12 @@ impl From<Refusal> for Failure {
 fn library() -> Result<&'static Library, Refusal> {
     static LIBRARY: OnceLock<Result<Library, Refusal>> = OnceLock::new();
     let load = || {
+        // CUDA would run nvidia-modprobe for what of the driver is missing.
+        confine::confine().map_err(|error| {
+            let why =
+                format!("the kernel cannot keep CUDA from changing the machine (seccomp: {error})");
+            Refusal::NotAsked(why.into())
+        })?;
         // SAFETY: the constructors of libcuda touch their own memory only; this runs in a process that does nothing but ask.
         unsafe { Library::new(NAME) }.map_err(|error| {
             // libloading keeps the loader's own words as the source of its error.

@@ -1,0 +1,6 @@
+//! Measurements that a person asks for, because they disturb: which there are, in which order, and what their numbers are worth.
+//!
+//! Nothing here asks the machine: [`crate::source::live`] measures, in a child process for each measurement that may hang.
+
+pub mod p2p;
+pub mod statistics;

@@ -1,0 +1,60 @@
+//! The statistics of a few trials: their median, and how far they lie apart.
+
+/// How far trials may lie apart, of their median, for the median to count: the middle half of them, in percent.
+pub const SPREAD_LIMIT: f64 = 10.0;
+
+/// The median; of an even number of values the mean of the middle two. `None` without values.
+pub fn median(values: &[f64]) -> Option<f64> {
+    quantile(&sorted(values), 0.5)
+}
+
+/// How far the middle half of the values lies apart, of the median, in percent: one trial that was disturbed does not count against the
+/// others. `None` without values, or where the median is not above zero.
+pub fn spread(values: &[f64]) -> Option<f64> {
+    let values = sorted(values);
+    let median = quantile(&values, 0.5).filter(|median| *median > 0.0)?;
+    let apart = quantile(&values, 0.75)? - quantile(&values, 0.25)?;
+    Some(100.0 * apart / median)
+}
+
+fn sorted(values: &[f64]) -> Vec<f64> {
+    let mut values: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+/// The value below which this part of sorted values lies, in between two of them as much as it falls between.
+fn quantile(sorted: &[f64], part: f64) -> Option<f64> {
+    let last = sorted.len().checked_sub(1)?;
+    let at = part * last as f64;
+    let below = sorted.get(at.floor() as usize)?;
+    let above = sorted.get(at.ceil() as usize)?;
+    Some(below + (above - below) * at.fract())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians() {
+        for (values, expected) in [
+            (&[][..], None),
+            (&[3.0], Some(3.0)),
+            (&[9.0, 1.0, 2.0], Some(2.0)),
+            (&[4.0, 1.0, 2.0, 3.0], Some(2.5)),
+            (&[f64::NAN, 5.0], Some(5.0)),
+        ] {
+            assert_eq!(median(values), expected, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn one_disturbed_trial_of_five_is_no_spread() {
+        assert_eq!(spread(&[100.0, 100.0, 100.0, 100.0, 900.0]), Some(0.0));
+        assert_eq!(spread(&[80.0, 90.0, 100.0, 110.0, 120.0]), Some(20.0));
+        assert_eq!(spread(&[7.0]), Some(0.0));
+        assert_eq!(spread(&[0.0, 0.0]), None);
+        assert_eq!(spread(&[]), None);
+    }
+}

@@ -1,0 +1,330 @@
+//! `rdma-doctor bench p2p`: copies between GPUs, and with the host.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+
+use crate::bench::p2p::{Cell, End, NAME, Outcome, Plan, Results};
+use crate::check::{Catalogue, Severity, judge};
+use crate::cli::input::{self, BadUsage};
+use crate::cli::{AskArgs, Format, output, record, seconds};
+use crate::exit::Exit;
+use crate::fact::node::Cuda;
+use crate::fact::{Fact, Facts, Id, Subject, gpu, node};
+use crate::report::p2p::{Copies, text};
+use crate::report::{self, Policy, Report};
+use crate::source::recording::Recording;
+use crate::source::redact::Key;
+use crate::source::wire::Line;
+use crate::source::worker::Progress;
+use crate::source::worker::measure::{Measuring, measure};
+use crate::source::{Answer, Question, Refusal, Reply, live};
+
+/// Copies between every two GPUs, and between each GPU and the host: verified byte by byte, bandwidth and latency.
+///
+/// Each measurement has a process of its own that can be killed, so a copy that hangs costs its own cell of the matrix and nothing else. It takes
+/// memory of the GPUs and their links for the time that it runs: not beside a job.
+#[derive(Debug, Args)]
+pub struct P2pArgs {
+    /// Show what this recording has, in place of measuring
+    #[arg(value_name = "RECORDING", conflicts_with_all = ["size", "trials", "deadline", "gpus", "record"])]
+    pub recording: Option<PathBuf>,
+    /// Bytes of a copy, as 256M
+    #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "256M")]
+    pub size: u64,
+    /// Timed trials of each measurement; one more goes before them
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(3..=100), default_value = "5")]
+    pub trials: u64,
+    /// Give up a measurement after this many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "30")]
+    pub deadline: Duration,
+    /// Measure these GPUs only: numbers as CUDA counts, or PCI addresses, separated by commas
+    #[arg(long, value_name = "GPU", value_delimiter = ',')]
+    pub gpus: Vec<String>,
+    /// Write a recording of the node and of what was measured, for rdma-doctor check
+    #[arg(short = 'o', long = "record", value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// Leave names, addresses and serial numbers in the recording as they are
+    #[arg(long, requires = "record")]
+    pub no_redact: bool,
+    /// The output's format
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+}
+
+/// The checks that judge what was measured.
+const CHECKS: &str = "p2p/*";
+
+/// Runs the subcommand.
+///
+/// # Errors
+///
+/// Unreadable input, a GPU that is named and not there, an output that cannot be written.
+pub fn run(args: &P2pArgs) -> anyhow::Result<Exit> {
+    let recording = match &args.recording {
+        Some(path) => input::open(&[path])?.remove(0),
+        None => measured(args)?,
+    };
+    if let Some(path) = &args.record {
+        let key = match args.no_redact {
+            true => None,
+            false => Some(Key::from_bytes(
+                live::random_bytes().context("no random key")?,
+            )),
+        };
+        record::write_out(path, &record::to_text(&recording, key))?;
+    }
+    let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
+    let Some(&node) = nodes.first() else {
+        return Ok(Exit::Undecided);
+    };
+    let copies = match Results::read(&recording.of(NAME)) {
+        Ok(results) => Copies::of(&facts, node, &results),
+        Err(refusal) => Copies::nothing(&facts, node, nothing(&facts, node, &refusal)),
+    };
+    let mut catalogue = Catalogue::embedded().context("a built-in check is invalid")?;
+    catalogue
+        .select(&[CHECKS.to_owned()], &[])
+        .context("no checks of copies")?;
+    let verdicts = judge(&catalogue, &facts);
+    let pairs = [(&recording, node)];
+    let report = report::report(
+        &catalogue,
+        &facts,
+        &verdicts,
+        &pairs,
+        Policy::default(),
+        false,
+    );
+    output::print(|out| match args.format {
+        Format::Json => {
+            let mut value = serde_json::to_value(&copies)?;
+            value["findings"] = serde_json::to_value(&report.causes)?;
+            serde_json::to_writer_pretty(&mut *out, &value)?;
+            writeln!(out)
+        }
+        Format::Text => {
+            text::write(out, &copies, output::width())?;
+            if !report.causes.is_empty() {
+                writeln!(out)?;
+                let (detail, width) = (report::text::Detail::Normal, output::width());
+                report::text::write(out, &report, detail, width)?;
+            }
+            Ok(())
+        }
+    })?;
+    Ok(match copies.is_measured() {
+        true => worst(&report),
+        false => Exit::Undecided,
+    })
+}
+
+/// What was found decides; what stays open of pairs that were not measured does not.
+fn worst(report: &Report) -> Exit {
+    let is = |severity: Severity| {
+        let mut causes = report.causes.iter();
+        causes.any(|cause| cause.severity == severity.word())
+    };
+    if is(Severity::Error) {
+        Exit::Errors
+    } else if is(Severity::Warning) {
+        Exit::Warnings
+    } else {
+        Exit::Healthy
+    }
+}
+
+/// Why nothing was measured: what CUDA says, else what the recording does.
+fn nothing(facts: &Facts, node: Id, refusal: &Refusal) -> String {
+    match facts.get(node, node::CUDA) {
+        Fact::Known(Cuda::Works, _) => refusal.to_string(),
+        Fact::Known(Cuda::NoDriver, _) => "NVIDIA's driver is not loaded".into(),
+        Fact::Known(Cuda::NoControlDevice, _) => {
+            "/dev/nvidiactl or /dev/nvidia-uvm is missing".into()
+        }
+        Fact::Known(Cuda::NoLibrary, _) => "there is no libcuda.so.1".into(),
+        Fact::Known(state, _) => match facts.known(node, node::CUDA_ERROR) {
+            Some(error) => format!("CUDA does not start: {error}"),
+            None => format!("CUDA does not start: {}", state.word()),
+        },
+        Fact::Unknown(gap) => format!("whether CUDA works is unknown: {gap}"),
+    }
+}
+
+/// Records the node, then measures.
+fn measured(args: &P2pArgs) -> anyhow::Result<Recording> {
+    let ask = AskArgs {
+        root: None,
+        sample: None,
+        nccl: None,
+        job: None,
+        deadline: Duration::from_secs(20),
+    };
+    let mut recording = input::record(&ask)?;
+    let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
+    let Some(&node) = nodes.first() else {
+        return Ok(recording);
+    };
+    let gpus = chosen(&facts, node, &args.gpus)?;
+    if gpus.is_empty() {
+        return Ok(recording);
+    }
+    let plan = Plan {
+        size: args.size,
+        trials: args.trials,
+        gpus,
+    };
+    let lines = run_plan(&plan, recording.header.boottime_ns, args.deadline);
+    // The recording said that nothing was measured.
+    recording.add(Line::Drop(Plan::question()));
+    let at = recording.duration();
+    recording.add(Line::Reply {
+        probe: NAME.into(),
+        question: Plan::question(),
+        repeat: 0,
+        reply: Reply {
+            at,
+            said: Ok(Answer::Value(Arc::new(plan.to_value()))),
+        },
+    });
+    for line in lines {
+        recording.add(line);
+    }
+    let lines = recording.lines();
+    recording.add(Line::Complete { lines });
+    Ok(recording)
+}
+
+/// The GPUs that CUDA shows, in its order; of those that a person named, in the order of the naming.
+fn chosen(facts: &Facts, node: Id, named: &[String]) -> anyhow::Result<Vec<Arc<str>>> {
+    let mut shown: Vec<(u64, Arc<str>)> = facts
+        .below(node, Subject::Gpu)
+        .filter(|id| facts.known(*id, gpu::IN_CUDA) == Some(true))
+        .filter_map(|id| Some((facts.known(id, gpu::CUDA_INDEX)?, facts.name(id).into())))
+        .collect();
+    shown.sort();
+    if named.is_empty() {
+        return Ok(shown.into_iter().map(|(_, pci)| pci).collect());
+    }
+    let mut chosen: Vec<Arc<str>> = Vec::new();
+    for name in named {
+        let lower = name.to_ascii_lowercase();
+        let found = shown.iter().find(|(index, pci)| {
+            index.to_string() == lower
+                || **pci == *lower
+                || pci.strip_prefix("0000:") == Some(&lower)
+        });
+        let Some((_, pci)) = found else {
+            return Err(BadUsage(format!("--gpus {name}: CUDA shows no such GPU")).into());
+        };
+        if !chosen.contains(pci) {
+            chosen.push(Arc::clone(pci));
+        }
+    }
+    Ok(chosen)
+}
+
+/// Measures each cell of the plan. A GPU whose copies with the host do not end well is not tried further, nor two GPUs in both directions at once
+/// where one alone did not end well.
+fn run_plan(plan: &Plan, started_ns: u64, deadline: Duration) -> Vec<Line> {
+    let cells: HashMap<Question, Cell> = plan
+        .cells()
+        .into_iter()
+        .map(|cell| (plan.question_of(&cell), cell))
+        .collect();
+    let questions: Vec<Question> = plan
+        .cells()
+        .iter()
+        .map(|cell| plan.question_of(cell))
+        .collect();
+    let total = questions.len();
+    let bad: RefCell<Vec<(Cell, &'static str)>> = RefCell::default();
+    let mut done = 0;
+    let said = |question: &Question, reply: &Reply| {
+        done += 1;
+        let Some(cell) = cells.get(question) else {
+            return;
+        };
+        let progress = format!("{cell} ({done} of {total} measured)");
+        output::progress(Progress::Waiting(&[&progress]));
+        let outcome = Outcome::of(reply, cell.both);
+        let ended_well = matches!(outcome, Outcome::Verified(_) | Outcome::Corrupt(_));
+        if let (false, true, Some((word, _))) = (ended_well, outcome.was_tried(), outcome.trouble())
+        {
+            bad.borrow_mut().push((cell.clone(), word));
+        }
+    };
+    let skip = |question: &Question| {
+        let cell = cells.get(question)?;
+        let bad = bad.borrow();
+        let stops = |(other, _): &&(Cell, &str)| {
+            let with_host = other.from == End::Host || other.to == End::Host;
+            let gpu = if other.from == End::Host {
+                &other.to
+            } else {
+                &other.from
+            };
+            let same = (cell.from == other.from && cell.to == other.to)
+                || (cell.from == other.to && cell.to == other.from);
+            (with_host && (cell.from == *gpu || cell.to == *gpu)) || (same && cell.both)
+        };
+        bad.iter()
+            .find(stops)
+            .map(|(other, word)| format!("{other} {word}"))
+    };
+    let how = Measuring {
+        probe: NAME,
+        started_ns,
+        deadline,
+    };
+    let lines = measure(&how, questions, said, skip);
+    output::progress(Progress::Done);
+    lines
+}
+
+/// A number of bytes, with K, M or G (1024 and its powers).
+fn bytes(text: &str) -> Result<u64, String> {
+    let upper = text.trim().to_ascii_uppercase();
+    let number = upper.trim_end_matches("IB").trim_end_matches('B');
+    let (number, unit) = match number.chars().last() {
+        Some('K') => (number.trim_end_matches('K'), 1 << 10),
+        Some('M') => (number.trim_end_matches('M'), 1 << 20),
+        Some('G') => (number.trim_end_matches('G'), 1 << 30),
+        _ => (number, 1),
+    };
+    let size: u64 = number
+        .trim()
+        .parse()
+        .map_err(|_| "not a number of bytes".to_owned())?;
+    let size = size.checked_mul(unit).ok_or("too large")?;
+    match size {
+        65_536..=17_179_869_184 => Ok(size),
+        _ => Err("between 64K and 16G".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        for (text, size) in [
+            ("256M", 256 << 20),
+            ("1GiB", 1 << 30),
+            ("65536", 65536),
+            ("64k", 65536),
+            ("512 MiB", 512 << 20),
+        ] {
+            assert_eq!(bytes(text), Ok(size), "{text}");
+        }
+        for text in ["", "M", "-1", "1K", "17G", "18446744073709551615G", "1T"] {
+            assert!(bytes(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,471 @@
+//! What copies between GPUs, and with the host, are worth: against equal pairs and GPUs, and against what PCIe carries.
+
+use crate::bench::statistics;
+use crate::fact::gpu_pair::{Access, P2p};
+use crate::fact::{
+    BitRate, Fact, Facts, Gap, Id, Key, Percent, Seconds, Subject, Typed, gpu, gpu_pair, node,
+};
+
+/// Works out the facts of a node's GPUs and their pairs.
+pub fn derive(facts: &mut Facts, node: Id) {
+    let gpus: Vec<Id> = facts.below(node, Subject::Gpu).collect();
+    let pairs: Vec<Id> = facts.below(node, Subject::GpuPair).collect();
+    for gpu in &gpus {
+        not_in_the_plan(facts, node, *gpu, gpu::HOST_COPY_MEASURED);
+        host_copy(facts, *gpu);
+    }
+    for pair in &pairs {
+        not_in_the_plan(facts, node, *pair, gpu_pair::COPY_MEASURED);
+        let access = access(facts, *pair);
+        facts.set(*pair, gpu_pair::ACCESS, access);
+        let nvlink = nvlink(facts, *pair);
+        facts.set(*pair, gpu_pair::NVLINK, nvlink);
+    }
+    let kinds: Vec<Fact<Kind>> = pairs.iter().map(|pair| kind(facts, node, *pair)).collect();
+    for (pair, own) in pairs.iter().zip(&kinds) {
+        let slot = slot_bandwidth(facts, node, *pair);
+        facts.set(*pair, gpu_pair::SLOT_BANDWIDTH, slot);
+        let equals = Equals {
+            facts,
+            all: &pairs,
+            kinds: &kinds,
+            own,
+        };
+        let majority = equals.majority();
+        let bandwidth = equals.of_median(*pair, gpu_pair::COPY_BANDWIDTH, |rate: BitRate| {
+            rate.0 as f64
+        });
+        let latency = equals.of_median(*pair, gpu_pair::COPY_LATENCY, |time: Seconds| time.0);
+        let gain = match (
+            facts.get(*pair, gpu_pair::COPY_BANDWIDTH),
+            facts.get(*pair, gpu_pair::COPY_BOTH),
+        ) {
+            (Fact::Known(one, _), Fact::Known(both, origin)) => {
+                Fact::Known(percent(both.0 as f64, one.0 as f64), origin)
+            }
+            (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
+        };
+        facts.set(*pair, gpu_pair::COPY_BOTH_GAIN, gain);
+        facts.set(*pair, gpu_pair::PEERS_ACCESS, majority);
+        facts.set(*pair, gpu_pair::COPY_OF_PEERS, bandwidth);
+        facts.set(*pair, gpu_pair::LATENCY_OF_PEERS, latency);
+    }
+    let kinds: Vec<Fact<Kind>> = gpus
+        .iter()
+        .map(|gpu| facts.get(*gpu, gpu::ID).map(|id| id.to_string()))
+        .collect();
+    for (gpu, own) in gpus.iter().zip(&kinds) {
+        let equals = Equals {
+            facts,
+            all: &gpus,
+            kinds: &kinds,
+            own,
+        };
+        let of = equals.of_median_by(*gpu, slower_host_copy);
+        facts.set(*gpu, gpu::HOST_COPY_OF_PEERS, of);
+    }
+}
+
+/// What the plan does not have was not measured.
+fn not_in_the_plan(facts: &mut Facts, node: Id, id: Id, key: Key<bool>) {
+    if facts.look(id, key.index).is_some() {
+        return;
+    }
+    let measured = match facts.get(node, node::P2P_MEASURED) {
+        Fact::Known(_, origin) => Fact::Known(false, origin),
+        Fact::Unknown(gap) => Fact::Unknown(gap),
+    };
+    facts.set(id, key, measured);
+}
+
+fn access(facts: &Facts, pair: Id) -> Fact<Access> {
+    match (
+        facts.get(pair, gpu_pair::CUDA_ACCESS),
+        facts.get(pair, gpu_pair::CUDA_ACCESS_BACK),
+    ) {
+        (Fact::Known(forth, origin), Fact::Known(back, _)) => {
+            let access = match (forth, back) {
+                (true, true) => Access::Both,
+                (false, false) => Access::None,
+                _ => Access::OneWay,
+            };
+            Fact::Known(access, origin)
+        }
+        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
+    }
+}
+
+/// Whether NVLink joins two GPUs: by NVML's word, or by active links that lead straight from one to the other.
+fn nvlink(facts: &Facts, pair: Id) -> Fact<bool> {
+    let straight = facts.get(pair, gpu_pair::NVLINKS);
+    match (facts.get(pair, gpu_pair::P2P_NVLINK), straight) {
+        (Fact::Known(P2p::Ok, origin), _) => Fact::Known(true, origin),
+        (_, Fact::Known(links, origin)) if links > 0 => Fact::Known(true, origin),
+        (Fact::Known(_, origin), Fact::Known(..)) => Fact::Known(false, origin),
+        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
+    }
+}
+
+/// What makes pairs, or GPUs, equal.
+type Kind = String;
+
+fn ends(facts: &Facts, node: Id, pair: Id) -> Result<[Id; 2], Gap> {
+    let end = |key: Key<std::sync::Arc<str>>| match facts.get(pair, key) {
+        Fact::Known(name, _) => facts
+            .find(Subject::Gpu, node, &name)
+            .ok_or_else(|| Gap::missing(format!("GPU {name}"))),
+        Fact::Unknown(gap) => Err(gap),
+    };
+    Ok([end(gpu_pair::FIRST)?, end(gpu_pair::SECOND)?])
+}
+
+/// Pairs are equal that are of the same models, and joined alike: by as many NVLinks, or at the same distance over PCIe.
+fn kind(facts: &Facts, node: Id, pair: Id) -> Fact<Kind> {
+    let known = || -> Result<Kind, Gap> {
+        let [a, b] = ends(facts, node, pair)?;
+        let id = |gpu| {
+            facts
+                .get(gpu, gpu::ID)
+                .as_result()
+                .map(ToString::to_string)
+                .map_err(Clone::clone)
+        };
+        let mut models = [id(a)?, id(b)?];
+        models.sort();
+        let way = match facts
+            .get(pair, gpu_pair::NVLINK)
+            .as_result()
+            .map_err(Clone::clone)?
+        {
+            true => {
+                let links = facts.get(pair, gpu_pair::NVLINKS);
+                let links = links.as_result().map_err(Clone::clone)?;
+                format!("NVLink {links}")
+            }
+            false => {
+                let distance = facts.get(pair, gpu_pair::DISTANCE);
+                distance
+                    .as_result()
+                    .map_err(Clone::clone)?
+                    .word()
+                    .to_owned()
+            }
+        };
+        Ok(format!("{} {way}", models.join(" ")))
+    };
+    match known() {
+        Ok(kind) => Fact::derived(kind, "models and how they are joined"),
+        Err(gap) => Fact::Unknown(gap),
+    }
+}
+
+/// The equals of one pair or GPU, itself among them.
+struct Equals<'f> {
+    facts: &'f Facts,
+    all: &'f [Id],
+    kinds: &'f [Fact<Kind>],
+    own: &'f Fact<Kind>,
+}
+
+impl Equals<'_> {
+    fn each(&self) -> Result<Vec<Id>, Gap> {
+        let own = self.own.as_result().map_err(Clone::clone)?;
+        // One of which it is not known what it is could be an equal.
+        if let Some(gap) = self.kinds.iter().find_map(|kind| kind.as_result().err()) {
+            return Err(gap.clone());
+        }
+        let same = self
+            .all
+            .iter()
+            .zip(self.kinds)
+            .filter(|(_, kind)| kind.known() == Some(own));
+        Ok(same.map(|(id, _)| *id).collect())
+    }
+
+    fn majority(&self) -> Fact<bool> {
+        let equals = match self.each() {
+            Ok(equals) => equals,
+            Err(gap) => return Fact::Unknown(gap),
+        };
+        let mut with = 0;
+        for id in &equals {
+            match self.facts.get(*id, gpu_pair::ACCESS) {
+                Fact::Known(access, _) => with += usize::from(access == Access::Both),
+                Fact::Unknown(gap) => return Fact::Unknown(gap),
+            }
+        }
+        Fact::derived(
+            2 * with > equals.len(),
+            format!("{with} of {} equal pairs have access", equals.len()),
+        )
+    }
+
+    fn of_median<T: Typed>(&self, id: Id, key: Key<T>, number: impl Fn(T) -> f64) -> Fact<Percent> {
+        self.of_median_by(id, |facts, id| facts.get(id, key).map(&number))
+    }
+
+    /// The number of one, of the median of all equals that have one; a median needs three of them.
+    fn of_median_by(&self, id: Id, number: impl Fn(&Facts, Id) -> Fact<f64>) -> Fact<Percent> {
+        let own = match number(self.facts, id) {
+            Fact::Known(own, _) => own,
+            Fact::Unknown(gap) => return Fact::Unknown(gap),
+        };
+        let equals = match self.each() {
+            Ok(equals) => equals,
+            Err(gap) => return Fact::Unknown(gap),
+        };
+        let mut values = Vec::new();
+        for id in equals {
+            match number(self.facts, id) {
+                Fact::Known(value, _) => values.push(value),
+                // One that came wrong, or not at all, has no number to compare with. What else has none could turn the median.
+                Fact::Unknown(_) if has_none(self.facts, id) => {}
+                Fact::Unknown(gap) => return Fact::Unknown(gap),
+            }
+        }
+        match statistics::median(&values).filter(|median| values.len() >= 3 && *median > 0.0) {
+            Some(median) => {
+                let how = format!("the median of {} equals", values.len());
+                Fact::derived(Percent((1000.0 * own / median).round() / 10.0), how)
+            }
+            None => Fact::derived(Percent(100.0), "fewer than three equals have no median"),
+        }
+    }
+}
+
+/// Whether it is known that a pair's, or a GPU's, copies have no number that counts: not measured, not right, or not steady.
+fn has_none(facts: &Facts, id: Id) -> bool {
+    let is = |key: Key<bool>, value: bool| facts.known(id, key) == Some(value);
+    let unsteady = |key| {
+        facts
+            .known::<Percent>(id, key)
+            .is_some_and(|spread| spread.0 > statistics::SPREAD_LIMIT)
+    };
+    match facts.subject(id) {
+        Subject::GpuPair => {
+            is(gpu_pair::COPY_MEASURED, false)
+                || is(gpu_pair::COPY_VERIFIED, false)
+                || unsteady(gpu_pair::COPY_SPREAD)
+        }
+        _ => {
+            is(gpu::HOST_COPY_MEASURED, false)
+                || is(gpu::HOST_COPY_CORRUPT, true)
+                || is(gpu::HOST_COPY_FAILED, true)
+                || is(gpu::HOST_COPY_HUNG, true)
+                || unsteady(gpu::HOST_COPY_SPREAD)
+        }
+    }
+}
+
+/// What PCIe carries between two GPUs at best.
+fn slot_bandwidth(facts: &Facts, node: Id, pair: Id) -> Fact<BitRate> {
+    let [a, b] = match ends(facts, node, pair) {
+        Ok(ends) => ends,
+        Err(gap) => return Fact::Unknown(gap),
+    };
+    match (
+        facts.get(a, gpu::SLOT_BANDWIDTH),
+        facts.get(b, gpu::SLOT_BANDWIDTH),
+    ) {
+        (Fact::Known(a, origin), Fact::Known(b, _)) => Fact::Known(a.min(b), origin),
+        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
+    }
+}
+
+/// What the slower direction of copies with the host carries, in bits per second.
+fn slower_host_copy(facts: &Facts, gpu: Id) -> Fact<f64> {
+    host_rates(facts, gpu).map(|(low, _)| low)
+}
+
+fn host_rates(facts: &Facts, gpu: Id) -> Fact<(f64, f64)> {
+    match (
+        facts.get(gpu, gpu::H2D_BANDWIDTH),
+        facts.get(gpu, gpu::D2H_BANDWIDTH),
+    ) {
+        (Fact::Known(to, origin), Fact::Known(from, _)) => {
+            Fact::Known((to.min(from).0 as f64, to.max(from).0 as f64), origin)
+        }
+        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
+    }
+}
+
+/// A part of a whole, to a tenth of a percent.
+fn percent(part: f64, whole: f64) -> Percent {
+    Percent((1000.0 * part / whole.max(1.0)).round() / 10.0)
+}
+
+fn host_copy(facts: &mut Facts, gpu: Id) {
+    let rates = host_rates(facts, gpu);
+    let balance = rates.clone().map(|(low, high)| percent(low, high));
+    facts.set(gpu, gpu::HOST_COPY_BALANCE, balance);
+    let of_path = match (rates.clone(), facts.get(gpu, gpu::PATH_BANDWIDTH)) {
+        (Fact::Known((low, _), _), Fact::Known(path, _)) => Fact::derived(
+            percent(low, path.0 as f64),
+            format!("its path carries {path}"),
+        ),
+        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
+    };
+    facts.set(gpu, gpu::HOST_COPY_OF_PATH, of_path);
+    let gain = match (rates, facts.get(gpu, gpu::HOST_COPY_BOTH)) {
+        (Fact::Known((low, _), _), Fact::Known(both, origin)) => {
+            Fact::Known(percent(both.0 as f64, low), origin)
+        }
+        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
+    };
+    facts.set(gpu, gpu::HOST_COPY_BOTH_GAIN, gain);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{node as bare_node, stated};
+    use super::*;
+    use crate::fact::gpu_nic::Distance;
+    use crate::fact::{Membership, Origin};
+
+    /// Four GPUs of one model, all pairs joined by NVSwitches.
+    fn machine() -> (Facts, Id) {
+        let mut facts = Facts::new();
+        let n = bare_node(&mut facts);
+        facts.set_members(Subject::Gpu, n, Membership::Known(Origin::Stated));
+        facts.set(n, node::P2P_MEASURED, stated(true));
+        let names: Vec<String> = (1..5).map(|at| format!("0000:{at:02x}:00.0")).collect();
+        for name in &names {
+            let id = facts.instance(Subject::Gpu, n, name);
+            facts.set(id, gpu::ID, stated("10de:2330".into()));
+            facts.set(id, gpu::SLOT_BANDWIDTH, stated(BitRate(504_000_000_000)));
+            facts.set(id, gpu::PATH_BANDWIDTH, stated(BitRate(504_000_000_000)));
+            facts.set(id, gpu::HOST_COPY_MEASURED, stated(true));
+            facts.set(id, gpu::H2D_BANDWIDTH, stated(BitRate(440_000_000_000)));
+            facts.set(id, gpu::D2H_BANDWIDTH, stated(BitRate(430_000_000_000)));
+            facts.set(id, gpu::HOST_COPY_BOTH, stated(BitRate(700_000_000_000)));
+        }
+        for (at, first) in names.iter().enumerate() {
+            for second in &names[at + 1..] {
+                let pair = facts.instance(Subject::GpuPair, n, &format!("{first} - {second}"));
+                facts.set(pair, gpu_pair::FIRST, stated(first.as_str().into()));
+                facts.set(pair, gpu_pair::SECOND, stated(second.as_str().into()));
+                facts.set(pair, gpu_pair::DISTANCE, stated(Distance::Sys));
+                facts.set(pair, gpu_pair::P2P_NVLINK, stated(P2p::Ok));
+                facts.set(pair, gpu_pair::NVLINKS, stated(0));
+                facts.set(pair, gpu_pair::COPY_MEASURED, stated(true));
+                facts.set(pair, gpu_pair::COPY_LATENCY, stated(Seconds(2e-6)));
+            }
+        }
+        (facts, n)
+    }
+
+    fn pair(facts: &Facts, at: usize) -> Id {
+        facts.all(Subject::GpuPair).nth(at).unwrap()
+    }
+
+    #[test]
+    fn a_slow_pair_is_slow_against_the_median_of_its_equals() {
+        let (mut facts, n) = machine();
+        for at in 0..6 {
+            let rate = if at == 4 { 200 } else { 3000 };
+            let id = pair(&facts, at);
+            facts.set(
+                id,
+                gpu_pair::COPY_BANDWIDTH,
+                stated(BitRate(rate * 1_000_000_000)),
+            );
+            facts.set(id, gpu_pair::CUDA_ACCESS, stated(true));
+            facts.set(id, gpu_pair::CUDA_ACCESS_BACK, stated(at != 4));
+        }
+        derive(&mut facts, n);
+        let of = |at: usize, key| facts.known(pair(&facts, at), key);
+        assert_eq!(of(4, gpu_pair::COPY_OF_PEERS), Some(Percent(6.7)));
+        assert_eq!(of(0, gpu_pair::COPY_OF_PEERS), Some(Percent(100.0)));
+        assert_eq!(of(0, gpu_pair::LATENCY_OF_PEERS), Some(Percent(100.0)));
+        assert_eq!(
+            facts.known(pair(&facts, 4), gpu_pair::ACCESS),
+            Some(Access::OneWay)
+        );
+        assert_eq!(
+            facts.known(pair(&facts, 4), gpu_pair::PEERS_ACCESS),
+            Some(true)
+        );
+        assert_eq!(facts.known(pair(&facts, 0), gpu_pair::NVLINK), Some(true));
+        assert_eq!(
+            facts.known(pair(&facts, 0), gpu_pair::SLOT_BANDWIDTH),
+            Some(BitRate(504_000_000_000))
+        );
+    }
+
+    #[test]
+    fn an_equal_without_a_number_leaves_the_median_open() {
+        let (mut facts, n) = machine();
+        for at in 0..5 {
+            let id = pair(&facts, at);
+            facts.set(
+                id,
+                gpu_pair::COPY_BANDWIDTH,
+                stated(BitRate(3_000_000_000_000)),
+            );
+        }
+        derive(&mut facts, n);
+        assert_eq!(facts.known(pair(&facts, 0), gpu_pair::COPY_OF_PEERS), None);
+        assert_eq!(facts.known(pair(&facts, 0), gpu_pair::ACCESS), None);
+    }
+
+    #[test]
+    fn a_pair_whose_copies_came_wrong_is_no_equal_to_compare_with() {
+        let (mut facts, n) = machine();
+        for at in 0..6 {
+            let id = pair(&facts, at);
+            facts.set(id, gpu_pair::COPY_VERIFIED, stated(at != 5));
+            if at != 5 {
+                let rate = BitRate(if at == 0 { 1_000_000 } else { 2_000_000 });
+                facts.set(id, gpu_pair::COPY_BANDWIDTH, stated(rate));
+            }
+        }
+        derive(&mut facts, n);
+        let of = facts.known(pair(&facts, 0), gpu_pair::COPY_OF_PEERS);
+        assert_eq!(of, Some(Percent(50.0)));
+    }
+
+    #[test]
+    fn copies_with_the_host_against_the_path_and_the_others() {
+        let (mut facts, n) = machine();
+        derive(&mut facts, n);
+        let gpu = facts.all(Subject::Gpu).next().unwrap();
+        assert_eq!(
+            facts.known(gpu, gpu::HOST_COPY_OF_PATH),
+            Some(Percent(85.3))
+        );
+        assert_eq!(
+            facts.known(gpu, gpu::HOST_COPY_BALANCE),
+            Some(Percent(97.7))
+        );
+        assert_eq!(
+            facts.known(gpu, gpu::HOST_COPY_BOTH_GAIN),
+            Some(Percent(162.8))
+        );
+        assert_eq!(
+            facts.known(gpu, gpu::HOST_COPY_OF_PEERS),
+            Some(Percent(100.0))
+        );
+    }
+
+    #[test]
+    fn what_is_not_in_the_plan_was_not_measured() {
+        for (said, expected) in [
+            (Some(true), Some(false)),
+            (Some(false), Some(false)),
+            (None, None),
+        ] {
+            let mut facts = Facts::new();
+            let n = bare_node(&mut facts);
+            if let Some(said) = said {
+                facts.set(n, node::P2P_MEASURED, stated(said));
+            }
+            let id = facts.instance(Subject::Gpu, n, "0000:1b:00.0");
+            derive(&mut facts, n);
+            assert_eq!(
+                facts.known(id, gpu::HOST_COPY_MEASURED),
+                expected,
+                "{said:?}"
+            );
+        }
+    }
+}

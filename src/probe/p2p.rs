@@ -1,0 +1,339 @@
+//! What `rdma-doctor bench p2p` measured: which copies came right, which did not, and what they carry.
+//!
+//! It asks for nothing where no benchmark was asked for: the plan is refused then, and nothing is measured.
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use super::cuda::pair;
+use super::{Ask, BUDGET, Probe};
+use crate::bench::p2p::{Cell, End, Numbers, Outcome, Plan, Results};
+use crate::bench::statistics::SPREAD_LIMIT;
+use crate::fact::{
+    BitRate, Fact, Facts, Gap, Id, Key, Origin, Percent, Seconds, Subject, Why, gpu, gpu_pair, node,
+};
+use crate::source::Refusal;
+
+/// The probe. It runs over recordings only; the questions are asked by [`crate::source::worker::measure`].
+pub const PROBE: Probe = Probe {
+    name: "p2p",
+    about: "copies between GPUs and with the host, measured on request",
+    budget: BUDGET,
+    run,
+};
+
+fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
+    let results = Results::read(&ask.source);
+    let measured = match &results {
+        Ok(_) => Fact::Known(true, Origin::Asked(Plan::question())),
+        // No benchmark was asked for: to say so is the answer.
+        Err(Refusal::NotAsked(_)) => Fact::Known(false, Origin::Asked(Plan::question())),
+        Err(refusal) => Fact::Unknown(Gap::refused(&Plan::question(), refusal.clone())),
+    };
+    facts.set(node, node::P2P_MEASURED, measured);
+    let Ok(results) = results else {
+        return;
+    };
+    let gpus: Vec<(Arc<str>, Id)> = results
+        .plan
+        .gpus
+        .iter()
+        .map(|pci| (Arc::clone(pci), facts.instance(Subject::Gpu, node, pci)))
+        .collect();
+    for (pci, id) in &gpus {
+        let ways = Ways::of(&results, &End::Host, &End::Gpu(Arc::clone(pci)));
+        host_copies(facts, *id, &ways);
+    }
+    for (at, (first, a)) in gpus.iter().enumerate() {
+        for (second, b) in gpus.iter().skip(at + 1) {
+            let Some((id, turned)) = pair(facts, node, *a, *b) else {
+                continue;
+            };
+            let (first, second) = if turned {
+                (second, first)
+            } else {
+                (first, second)
+            };
+            let end = |pci: &Arc<str>| End::Gpu(Arc::clone(pci));
+            let ways = Ways::of(&results, &end(first), &end(second));
+            pair_copies(facts, id, &ways, [*a, *b]);
+        }
+    }
+}
+
+/// The three measurements of two ends.
+struct Ways<'r> {
+    forth: (&'r Cell, &'r Outcome),
+    back: (&'r Cell, &'r Outcome),
+    both: (&'r Cell, &'r Outcome),
+    plan: &'r Plan,
+}
+
+impl<'r> Ways<'r> {
+    fn of(results: &'r Results, a: &End, b: &End) -> Option<Self> {
+        let find = |from: &End, to: &End, both: bool| {
+            let same = |cell: &Cell| {
+                cell.both == both
+                    && ((cell.from == *from && cell.to == *to)
+                        || (both && cell.from == *to && cell.to == *from))
+            };
+            let found = results.cells.iter().find(|(cell, _)| same(cell));
+            found.map(|(cell, outcome)| (cell, outcome))
+        };
+        Some(Ways {
+            forth: find(a, b, false)?,
+            back: find(b, a, false)?,
+            both: find(a, b, true)?,
+            plan: &results.plan,
+        })
+    }
+
+    fn all(&self) -> [(&'r Cell, &'r Outcome); 3] {
+        [self.forth, self.back, self.both]
+    }
+
+    fn origin(&self) -> Origin {
+        Origin::Asked(self.plan.question_of(self.forth.0))
+    }
+
+    /// Whether a measurement was tried at all.
+    fn measured(&self) -> Fact<bool> {
+        let all = self.all();
+        if all.iter().any(|(_, outcome)| outcome.was_tried()) {
+            return Fact::Known(true, self.origin());
+        }
+        match all
+            .iter()
+            .find(|(_, outcome)| **outcome == Outcome::NotRecorded)
+        {
+            Some((cell, _)) => {
+                let question = self.plan.question_of(cell);
+                Fact::Unknown(Gap::refused(&question, Refusal::NotRecorded))
+            }
+            None => Fact::Known(false, self.origin()),
+        }
+    }
+
+    /// Whether one of them came to this end: known as soon as one did, or all came to another.
+    fn any(&self, is: impl Fn(&Outcome) -> bool) -> Fact<bool> {
+        if let Some((cell, _)) = self.all().into_iter().find(|(_, outcome)| is(outcome)) {
+            return Fact::Known(true, Origin::Asked(self.plan.question_of(cell)));
+        }
+        match self.not_tried() {
+            Some(gap) => Fact::Unknown(gap),
+            None => Fact::Known(false, self.origin()),
+        }
+    }
+
+    fn not_tried(&self) -> Option<Gap> {
+        self.all().into_iter().find_map(|(cell, outcome)| {
+            let question = self.plan.question_of(cell);
+            match outcome {
+                Outcome::NotRecorded => Some(Gap::refused(&question, Refusal::NotRecorded)),
+                Outcome::NotMeasured(why) => Some(Gap::refused(
+                    &question,
+                    Refusal::NotAsked(why.as_str().into()),
+                )),
+                _ => None,
+            }
+        })
+    }
+
+    /// Every byte was right, each way.
+    fn verified(&self) -> Fact<bool> {
+        let wrong = |outcome: &Outcome| outcome.was_tried() && outcome.numbers().is_none();
+        self.any(wrong).map(|wrong| !wrong)
+    }
+
+    /// What went wrong, one measurement after the other.
+    fn problem(&self) -> Fact<Arc<str>> {
+        let told = self
+            .all()
+            .into_iter()
+            .filter_map(|(cell, outcome)| match outcome {
+                outcome if !outcome.was_tried() => None,
+                outcome => outcome
+                    .trouble()
+                    .map(|(word, how)| format!("{cell} {word} ({how})")),
+            });
+        let told: Vec<String> = told.collect();
+        match self.not_tried() {
+            Some(gap) if told.is_empty() => Fact::Unknown(gap),
+            _ if told.is_empty() => Fact::Known("none".into(), self.origin()),
+            _ => {
+                let others = match told.len() - 1 {
+                    0 => String::new(),
+                    more => format!(", and {more} more"),
+                };
+                let first = told.first().map_or("", String::as_str);
+                Fact::Known(format!("{first}{others}").into(), self.origin())
+            }
+        }
+    }
+
+    /// The numbers of a measurement, where they count: verified, steady, and nobody else on the GPUs.
+    fn numbers(&self, way: (&'r Cell, &'r Outcome), foreign: Option<&Gap>) -> Fact<&'r Numbers> {
+        let question = self.plan.question_of(way.0);
+        let missing = |why: String| {
+            Fact::Unknown(Gap {
+                why: Why::Missing(why.into()),
+                origin: Origin::Asked(question.clone()),
+            })
+        };
+        match (way.1, foreign) {
+            (Outcome::Verified(_), Some(gap)) => Fact::Unknown(gap.clone()),
+            (Outcome::Verified(numbers), None) if numbers.is_steady() => {
+                Fact::Known(numbers, Origin::Asked(question))
+            }
+            (Outcome::Verified(numbers), None) => missing(format!(
+                "a steady number (trials lie {} apart, more than {SPREAD_LIMIT} %)",
+                numbers.spread
+            )),
+            (outcome, _) => {
+                let (word, how) = outcome.trouble().unwrap_or(("not measured", ""));
+                missing(format!("the number of a copy that {word} ({how})"))
+            }
+        }
+    }
+
+    /// The widest spread of the trials of both directions alone.
+    fn spread(&self) -> Fact<Percent> {
+        let of = |(cell, outcome): (&Cell, &'r Outcome)| match outcome.numbers() {
+            Some(numbers) => {
+                Fact::Known(numbers.spread, Origin::Asked(self.plan.question_of(cell)))
+            }
+            None => self
+                .numbers((self.forth.0, outcome), None)
+                .map(|numbers| numbers.spread),
+        };
+        two(of(self.forth), of(self.back), |a, b| {
+            if a.0 >= b.0 { a } else { b }
+        })
+    }
+}
+
+/// A fact from two: known where both are.
+fn two<T, U>(a: Fact<T>, b: Fact<T>, f: impl FnOnce(T, T) -> U) -> Fact<U> {
+    match (a, b) {
+        (Fact::Known(a, origin), Fact::Known(b, _)) => Fact::Known(f(a, b), origin),
+        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
+    }
+}
+
+/// A process of somebody else on one of the GPUs makes every number one of a busy machine. What is not known of it counts for nobody.
+fn foreign(facts: &Facts, gpus: &[Id]) -> Option<Gap> {
+    gpus.iter()
+        .find_map(|gpu| match facts.get(*gpu, gpu::FOREIGN_PROCESSES) {
+            Fact::Known(count, origin) if count > 0 => Some(Gap {
+                why: Why::Missing(
+                    format!(
+                        "a number of an idle {} ({count} processes compute on it)",
+                        facts.name(*gpu)
+                    )
+                    .into(),
+                ),
+                origin,
+            }),
+            _ => None,
+        })
+}
+
+fn is_failure(outcome: &Outcome) -> bool {
+    matches!(
+        outcome,
+        Outcome::Failed(_) | Outcome::Denied(_) | Outcome::Died(_)
+    )
+}
+
+fn host_copies(facts: &mut Facts, id: Id, ways: &Option<Ways<'_>>) {
+    let Some(ways) = ways else { return };
+    facts.set(id, gpu::HOST_COPY_MEASURED, ways.measured());
+    facts.set(
+        id,
+        gpu::HOST_COPY_CORRUPT,
+        ways.any(|outcome| matches!(outcome, Outcome::Corrupt(_))),
+    );
+    facts.set(id, gpu::HOST_COPY_FAILED, ways.any(is_failure));
+    facts.set(
+        id,
+        gpu::HOST_COPY_HUNG,
+        ways.any(|outcome| matches!(outcome, Outcome::Hung(_))),
+    );
+    facts.set(id, gpu::HOST_COPY_PROBLEM, ways.problem());
+    let busy = foreign(facts, &[id]);
+    let bandwidth = |way| {
+        ways.numbers(way, busy.as_ref())
+            .map(|numbers| numbers.bandwidth)
+    };
+    let rates: [(Key<BitRate>, Fact<BitRate>); 3] = [
+        (gpu::H2D_BANDWIDTH, bandwidth(ways.forth)),
+        (gpu::D2H_BANDWIDTH, bandwidth(ways.back)),
+        (gpu::HOST_COPY_BOTH, bandwidth(ways.both)),
+    ];
+    for (key, rate) in rates {
+        facts.set(id, key, rate);
+    }
+    facts.set(id, gpu::HOST_COPY_SPREAD, ways.spread());
+}
+
+fn pair_copies(facts: &mut Facts, id: Id, ways: &Option<Ways<'_>>, gpus: [Id; 2]) {
+    let Some(ways) = ways else { return };
+    facts.set(id, gpu_pair::COPY_MEASURED, ways.measured());
+    facts.set(id, gpu_pair::COPY_VERIFIED, ways.verified());
+    facts.set(
+        id,
+        gpu_pair::COPY_CORRUPT,
+        ways.any(|outcome| matches!(outcome, Outcome::Corrupt(_))),
+    );
+    facts.set(id, gpu_pair::COPY_FAILED, ways.any(is_failure));
+    facts.set(
+        id,
+        gpu_pair::COPY_HUNG,
+        ways.any(|outcome| matches!(outcome, Outcome::Hung(_))),
+    );
+    facts.set(id, gpu_pair::COPY_PROBLEM, ways.problem());
+    let busy = foreign(facts, &gpus);
+    let numbers = |way| ways.numbers(way, busy.as_ref());
+    let (forth, back) = (numbers(ways.forth), numbers(ways.back));
+    let direct = |numbers: Fact<&Numbers>| {
+        numbers.and_then(|numbers| {
+            numbers
+                .direct
+                .ok_or_else(|| "it does not say whether it is direct".to_owned())
+        })
+    };
+    facts.set(
+        id,
+        gpu_pair::COPY_DIRECT,
+        two(direct(forth.clone()), direct(back.clone()), |a, b| a && b),
+    );
+    let slower = |a: &Numbers, b: &Numbers| a.bandwidth.min(b.bandwidth);
+    facts.set(
+        id,
+        gpu_pair::COPY_BANDWIDTH,
+        two(forth.clone(), back.clone(), slower),
+    );
+    let balance = |a: &Numbers, b: &Numbers| {
+        let (low, high) = (a.bandwidth.min(b.bandwidth), a.bandwidth.max(b.bandwidth));
+        Percent(100.0 * low.0 as f64 / (high.0 as f64).max(1.0))
+    };
+    facts.set(
+        id,
+        gpu_pair::COPY_BALANCE,
+        two(forth.clone(), back.clone(), balance),
+    );
+    let latency = |numbers: Fact<&Numbers>| {
+        numbers.and_then(|numbers| numbers.latency.ok_or_else(|| "no small copies".to_owned()))
+    };
+    let longer = |a: Seconds, b: Seconds| if a.0 >= b.0 { a } else { b };
+    facts.set(
+        id,
+        gpu_pair::COPY_LATENCY,
+        two(latency(forth), latency(back), longer),
+    );
+    let both = numbers(ways.both).map(|numbers| numbers.bandwidth);
+    facts.set(id, gpu_pair::COPY_BOTH, both);
+    facts.set(id, gpu_pair::COPY_SPREAD, ways.spread());
+}
