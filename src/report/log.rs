@@ -259,11 +259,16 @@ fn by_channels(facts: &Facts, hosts: &[Id], carrier: Carrier, counted: Channels)
         "{verdict}. {over} of {} {lines} between nodes over NET/{networks}{on}",
         counted.all
     );
-    if counted.rdma > 0 {
-        said.push_str(&format!(
-            ". GPUDirect RDMA: {} of {} that send, {} of {} that receive",
-            counted.send_gdr, counted.send, counted.receive_gdr, counted.receive
-        ));
+    let told = [
+        (counted.send_gdr, counted.send, "send"),
+        (counted.receive_gdr, counted.receive, "receive"),
+    ];
+    let told = told.iter().filter(|(_, all, _)| *all > 0);
+    let told: Vec<String> = told
+        .map(|(with, all, way)| format!("{with} of {all} that {way}"))
+        .collect();
+    if !told.is_empty() {
+        said.push_str(&format!(". GPUDirect RDMA: {}", told.join(", ")));
     }
     said
 }
