@@ -385,6 +385,16 @@ W1 Missing \"iommu=pt\" from kernel command line which can lead to system instab
 }
 
 #[test]
+fn a_plugin_that_is_not_known_may_be_anything() {
+    let log = two(&format!(
+        "{TWO_NODES}N1 Using network Novel\nN2 Using network Novel\n{}",
+        channels("Novel", "", "")
+    ));
+    assert!(causes(&log).is_empty(), "{:?}", causes(&log));
+    assert_eq!((log.answers[0].rdma, log.report.exit), ("unknown", 3));
+}
+
+#[test]
 fn an_excerpt_does_not_tell_when() {
     let log = of(
         "n1:1:9 [0] transport/net_ib.cc:1295 NCCL WARN NET/IB : Got completion from peer 10.0.0.1<4001> with status=12 opcode=0 len=0 vendor err 129 (Send)

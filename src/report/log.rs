@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::{EvidenceLine, Finding, Report, plural, some, text};
 use crate::check::Catalogue;
+use crate::exit::Exit;
 use crate::fact::channel::Direction;
 use crate::fact::run::{Carrier, Library, Proof};
 use crate::fact::{Fact, Facts, Id, Key, Subject, Typed, channel, hca, host, run};
@@ -74,6 +75,12 @@ impl LogReport {
             .map(|id| answer(facts, id, &report))
             .collect();
         report.headline = headline(catalogue, &answers, &report);
+        // Where the question is asked and has no answer, nothing is healthy.
+        let open = catalogue.get(OVER_TCP).is_some() && answers.iter().any(|a| a.rdma == "unknown");
+        if open && matches!(report.exit(), Exit::Healthy | Exit::Warnings) {
+            report.exit = Exit::Undecided.code();
+            report.status = "undecided";
+        }
         LogReport { answers, report }
     }
 }
