@@ -5,6 +5,7 @@
 # expect: healthy
 # exit: 0
 set -e
+: >/out/compare
 cp /extra/bin/rdma-doctor /run/rdma-doctor
 nics=$(lspci -Dn -d ::0200 | awk '$1 !~ /:00:|:09:/ { print $1 }')
 bash /extra/bin/pcie-dress nic $nics
