@@ -381,8 +381,13 @@ fn nccl_env_says_what_nccl_reads_and_what_it_will_use() {
     );
     assert_eq!(json["variables"]["NCCL_IB_HCA"]["value"], "=mlx5_0,mlx5_1");
     assert_eq!(json["variables_complete"], true);
-    // What an old recording does not say is unknown, not unset.
-    let old = text(&["nccl-env", &fixture("modelled-roce.jsonl")]);
+    // What a recording does not say is unknown, not unset.
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("says-nothing.jsonl");
+    let lines = r#"{"rdma-doctor-recording":"1.0","node":"n"}
+{"complete":true,"lines":0}
+"#;
+    std::fs::write(&path, lines).unwrap();
+    let old = text(&["nccl-env", &path.to_string_lossy()]);
     assert!(old.contains("others may be set"), "{old}");
     assert!(!old.contains("none is set"), "{old}");
 }

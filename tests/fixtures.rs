@@ -262,6 +262,23 @@ fn lose_each_line(catalogue: &Catalogue, path: &Path, number: usize) {
         let own = own_questions(path);
         let lines = recording.to_lines();
         let (whole, _) = verdicts(catalogue, &recording);
+        // In an overlay another probe's line may say what the base did: then a line is lost with all that answer its question.
+        let contradicted = |line: &Line| -> Option<Question> {
+            let Line::Reply {
+                question,
+                repeat,
+                reply,
+                ..
+            } = line
+            else {
+                return None;
+            };
+            let differs = |other: &Line| {
+                matches!(other, Line::Reply { question: q, repeat: n, reply: r, .. }
+                if q == question && n == repeat && r.said != reply.said)
+            };
+            (own.is_some() && lines.iter().any(differs)).then(|| question.clone())
+        };
         let mut empty_gids = 0;
         for (lost, line) in lines.iter().enumerate() {
             if let (Some(own), Line::Reply { question, .. }) = (&own, line)
@@ -286,8 +303,10 @@ fn lose_each_line(catalogue: &Catalogue, path: &Path, number: usize) {
             }
             let mut less = Recording::new(recording.header.clone());
             less.header.base = None;
+            let all = contradicted(line);
             for (i, kept) in lines.iter().enumerate() {
-                if i != lost {
+                let same = matches!((kept, &all), (Line::Reply { question, .. }, Some(lost)) if question == lost);
+                if i != lost && !same {
                     less.add(kept.clone());
                 }
             }
