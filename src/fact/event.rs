@@ -169,6 +169,8 @@ words! {
         OutOfMemory = "out-of-memory",
         /// A process met a bus error: most often a full /dev/shm.
         BusError = "bus-error",
+        /// A test (nccl-tests) found results that are wrong.
+        ResultWrong = "result-wrong",
         /// A Python exception that names none of the above.
         Exception = "exception",
     }

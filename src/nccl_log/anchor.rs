@@ -5,8 +5,8 @@ use memchr::memmem::Finder;
 /// What a line has to hold to be looked at.
 ///
 /// `CCL` is in every line of NCCL and RCCL, and in what PyTorch says of them; the others are what launchers, Python and the
-/// system say when a process fails.
-const NEEDLES: [&str; 7] = [
+/// system say when a process fails, and what nccl-tests says of its results.
+const NEEDLES: [&str; 8] = [
     "CCL",
     "rror",
     "SIG",
@@ -14,6 +14,7 @@ const NEEDLES: [&str; 7] = [
     "c10d",
     "TCPStore",
     "libibverbs: ",
+    "bounds values",
 ];
 
 /// Finds the lines that can matter.

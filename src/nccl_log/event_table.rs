@@ -580,6 +580,7 @@ const FRAMEWORK: &[Rule] = &[
         "collective-mismatch",
         &["Detected mismatch between collectives"],
     ),
+    row("result-wrong", &["# Out of bounds values", "FAILED"]),
     row("provider-missing", &["libibverbs: Warning: no userspace"]),
     row(
         "provider-missing",

@@ -110,7 +110,7 @@ pub fn write(
             text::paragraph(out, "  settle ", 9, settle, width)?;
         }
     }
-    text::body(out, &log.report, detail, width)
+    text::body(out, &log.report, detail, width, true)
 }
 
 /// The answers, and what failed, in one sentence.

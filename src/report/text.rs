@@ -24,7 +24,7 @@ pub fn write(out: &mut dyn Write, report: &Report, detail: Detail, width: usize)
     if detail == Detail::Quiet {
         return Ok(());
     }
-    body(out, report, detail, width)
+    body(out, report, detail, width, false)
 }
 
 /// Writes the status and the answer.
@@ -53,9 +53,18 @@ pub fn evidence(out: &mut dyn Write, line: &EvidenceLine) -> io::Result<()> {
     Page::of(0).evidence(out, line)
 }
 
-/// Writes what stands below the answer.
-pub fn body(out: &mut dyn Write, report: &Report, detail: Detail, width: usize) -> io::Result<()> {
-    let page = Page::of(width);
+/// Writes what stands below the answer; of evidence that several facts share, one line `once`.
+pub fn body(
+    out: &mut dyn Write,
+    report: &Report,
+    detail: Detail,
+    width: usize,
+    once: bool,
+) -> io::Result<()> {
+    let page = Page {
+        once,
+        ..Page::of(width)
+    };
     for node in &report.nodes {
         page.node(out, node, report.nodes.len())?;
     }
@@ -119,12 +128,15 @@ fn severity(word: &str) -> ColoredString {
 
 struct Page {
     width: usize,
+    /// Of facts that one line of a log tells, the line is written once.
+    once: bool,
 }
 
 impl Page {
     fn of(width: usize) -> Self {
         Page {
             width: width.clamp(60, 120),
+            once: false,
         }
     }
 
@@ -169,8 +181,13 @@ impl Page {
                 finding.further.len() - SHOWN
             )?;
         }
+        let mut told: Vec<&str> = Vec::new();
         for line in &finding.evidence {
-            self.evidence(out, line)?;
+            match self.once && told.contains(&line.origin.as_str()) {
+                true => writeln!(out, "         {} = {}", line.fact, line.value)?,
+                false => self.evidence(out, line)?,
+            }
+            told.push(&line.origin);
         }
         self.wrap(out, "  why    ", 9, &finding.why)?;
         for (i, step) in finding.fix.lines().enumerate() {

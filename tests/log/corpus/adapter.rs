@@ -81,4 +81,9 @@ causes! {
         job.launcher_says(Phase::Failure, "srun: error: node07: task 1: Killed");
         job.collapse(1);
     };
+    "log/results-wrong" => |job| {
+        job.tests = false;
+        job.raw(Phase::Failure, 0, "  1073741824     268435456     float     sum      -1   4810.2  223.22  418.54  81920   4806.9  223.38  418.83  81920");
+        job.raw(Phase::Failure, 0, "# Out of bounds values : 2 FAILED");
+    };
 }

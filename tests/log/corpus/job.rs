@@ -70,6 +70,16 @@ const PHASES: [Phase; 10] = [
     Phase::After,
 ];
 
+/// What nccl-tests prints.
+const NCCL_TESTS: [&str; 6] = [
+    "#                                                              out-of-place                       in-place",
+    "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong",
+    "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)",
+    "  1073741824     268435456     float     sum      -1   4810.2  223.22  418.54      0   4806.9  223.38  418.83      0",
+    "# Out of bounds values : 0 OK",
+    "# Avg bus bandwidth    : 418.685",
+];
+
 /// What a host's network is and says.
 #[derive(Clone, Debug)]
 pub(crate) struct Host {
@@ -114,6 +124,8 @@ pub(crate) struct Job {
     pub(crate) last: Phase,
     /// What tells the job from others in one log.
     pub(crate) id: u64,
+    /// The program is one of nccl-tests, and prints its table.
+    pub(crate) tests: bool,
     /// Nothing completes, and nothing runs.
     pub(crate) unfinished: bool,
     /// Ranks that never write anything.
@@ -154,6 +166,7 @@ impl Job {
             })
             .collect();
         let subsystems = rng.below(3) == 0;
+        let tests = rng.below(4) == 0;
         Job {
             rng,
             version,
@@ -166,6 +179,7 @@ impl Job {
             warn_only: false,
             last: Phase::Running,
             id: 0x840f_1304_d3f4_d41a,
+            tests,
             unfinished: false,
             silent: Vec::new(),
             pattern: "NVL/PIX",
@@ -658,6 +672,13 @@ impl Job {
                 ));
                 if version >= Version(23, 0) {
                     info.push((2, format!("Init timings - ncclCommInitRank: rank {rank} nranks {} total 1.92 (kernels 0.21, alloc 0.80, bootstrap 0.12, allgathers 0.01, topo 0.45, graphs 0.01, connections 0.32, rest 0.00)", self.ranks())));
+                }
+            }
+            Phase::Running if self.tests => {
+                if rank == 0 {
+                    said.extend(
+                        NCCL_TESTS.map(|line| format!("{}{line}\n", self.launcher_prefix(rank))),
+                    );
                 }
             }
             Phase::Running => {
