@@ -53,6 +53,7 @@ pub fn derive(facts: &mut Facts) {
             intended::derive(facts, node);
             agreement::derive(facts, node);
             port_state::derive(facts, node);
+            kernel_event::derive(facts, node);
             tally::node(facts, node);
             continue;
         }

@@ -119,6 +119,7 @@ fn is_of_log(check: &Check) -> bool {
         Subject::Gid,
         Subject::GpuPair,
         Subject::GpuNic,
+        Subject::KernelEvent,
     ];
     check.id.starts_with("log/")
         || pasted.contains(&check.subject)
@@ -130,6 +131,10 @@ fn is_of_log(check: &Check) -> bool {
 
 /// Whether a verdict is one: what tools did not print of a node is no question, since nobody asked the node.
 fn answers(catalogue: &Catalogue, facts: &Facts, verdict: &Verdict) -> bool {
+    if verdict.outcome == Outcome::Unknown(Missing::Members(Subject::Node)) {
+        // The log breaks off: whether tools' output stood further on nobody asks.
+        return false;
+    }
     let node = facts.ancestor(verdict.subject, Subject::Node);
     if node.and_then(|node| facts.known(node, node::PASTED)) != Some(true) {
         return true;

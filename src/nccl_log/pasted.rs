@@ -30,6 +30,8 @@ pub enum Tool {
     TopoMatrix,
     /// `nvidia-smi topo -p2p r`, with the command's own line.
     TopoP2p,
+    /// Lines of the kernel's log, from dmesg(1), journalctl(1) or a file of syslog.
+    KernelLog,
 }
 
 /// One tool's output, as far as it is read.
@@ -48,7 +50,7 @@ pub struct Paste {
 }
 
 /// What a line has to hold to begin a block.
-const NEEDLES: [&str; 9] = [
+const NEEDLES: [&str; 13] = [
     "busbw",
     "Dual-port",
     "ouldn't connect to ",
@@ -58,6 +60,10 @@ const NEEDLES: [&str; 9] = [
     "INDEX",
     "GPU0",
     "topo -p2p ",
+    "mlx5_core ",
+    "NVRM: ",
+    "GID add failed",
+    "pcieport ",
 ];
 
 /// Blocks that are kept of a file.
@@ -159,6 +165,10 @@ impl Pasted {
         }
         let text = plain(line);
         let text = text.trim_end();
+        if hit && kernel_line(text).is_some() {
+            self.kernel(number, text);
+            return;
+        }
         if hit && let Some((tool, before)) = begins(text) {
             let same = |block: &Block| block.paste.tool == tool && block.paste.before == before;
             let goes_on = matches!(tool, Tool::Ibstat | Tool::Ibstatus | Tool::IbvDevinfo);
@@ -216,6 +226,31 @@ impl Pasted {
             return;
         }
         self.offer(number, text);
+    }
+
+    /// A line of the kernel. Which of them matter is decided later: those without a needle are not kept.
+    fn kernel(&mut self, number: u64, text: &str) {
+        let kernel = |block: &Block| block.paste.tool == Tool::KernelLog;
+        let at = match self.open.iter().position(kernel) {
+            Some(at) => at,
+            None => {
+                self.open.push(Block {
+                    paste: Paste {
+                        tool: Tool::KernelLog,
+                        before: String::new(),
+                        lines: Vec::new(),
+                        cut: false,
+                    },
+                    missed: 0,
+                    ending: false,
+                });
+                self.open.len() - 1
+            }
+        };
+        if let Some(block) = self.open.get_mut(at) {
+            block.missed = 0;
+            self.bytes += block.keep(number, text, self.bytes);
+        }
     }
 
     /// A cheap look whether an open block can want the line: between the rows of a table stand many of NCCL.
@@ -410,6 +445,8 @@ fn begins(text: &str) -> Option<(Tool, &str)> {
 fn patience(block: &Block) -> u32 {
     match block.paste.tool {
         _ if block.ending => 4,
+        // What is between is passed over anyway, and what follows is of the same machine.
+        Tool::KernelLog => 10_000,
         // Connections are made by the first collective, and NCCL tells each.
         Tool::NcclTests => 4_000_000,
         Tool::AllReduceBench => 100_000,
@@ -456,11 +493,15 @@ fn goes_on(tool: Tool, body: &str, block: &Block) -> Is {
                 "Unable to",
                 "Failed to ",
             ];
-            if asked.iter().any(|mark| text.contains(mark)) && !text.contains("NCCL") {
-                Is::Kept
-            } else if keyed(&["Link type", "Mtu", "GID index", "Connection type", "#bytes"]) {
-                Is::Kept
-            } else if number && block.paste.lines.iter().any(|(_, l)| l.contains("#bytes")) {
+            let failed = asked.iter().any(|mark| text.contains(mark)) && !text.contains("NCCL");
+            let told = keyed(&["Link type", "Mtu", "GID index", "Connection type", "#bytes"]);
+            let row = number
+                && block
+                    .paste
+                    .lines
+                    .iter()
+                    .any(|(_, line)| line.contains("#bytes"));
+            if failed || told || row {
                 Is::Kept
             } else if text.starts_with("-----") {
                 let rows = |(_, l): &(u64, String)| {
@@ -543,6 +584,46 @@ fn goes_on(tool: Tool, body: &str, block: &Block) -> Is {
                 Is::Foreign
             }
         }
-        Tool::AllReduceBench => Is::Foreign,
+        Tool::AllReduceBench | Tool::KernelLog => Is::Foreign,
     }
+}
+
+/// The time since boot, where the line has it, and the message of a line of the kernel's log: `[   12.345678] text`, with the words of
+/// syslog before it or not, as `dmesg -T` and `dmesg -x` write it, and `kernel: text` of a journal.
+pub fn kernel_line(text: &str) -> Option<(Option<f64>, &str)> {
+    if text.contains(" NCCL ") {
+        return None;
+    }
+    let rest = match text.split_once("kernel: ") {
+        Some((before, rest)) if before.len() < 80 => rest,
+        _ => text,
+    };
+    let journal = rest.len() < text.len();
+    for (at, _) in rest.match_indices('[').take(4) {
+        let Some((stamp, message)) = rest.get(at + 1..).and_then(|r| r.split_once("] ")) else {
+            continue;
+        };
+        let stamp = stamp.trim();
+        let seconds = stamp
+            .split_once('.')
+            .filter(|(_, micros)| micros.len() == 6)
+            .and_then(|_| stamp.parse::<f64>().ok());
+        if seconds.is_some() {
+            return Some((seconds, message));
+        }
+        let words: Vec<&str> = stamp.split_whitespace().collect();
+        if words.len() == 5
+            && words
+                .get(3)
+                .is_some_and(|time| time.matches(':').count() == 2)
+        {
+            return Some((None, message));
+        }
+    }
+    if text.starts_with("kern ")
+        && let Some((_, rest)) = text.split_once(" : ").and_then(|(_, r)| r.split_once(' '))
+    {
+        return Some((None, rest));
+    }
+    journal.then_some((None, rest))
 }

@@ -1,6 +1,7 @@
 //! Facts from the output of other tools that stands in a log: results of benchmarks, and nodes of which nothing else is known.
 
 mod benchmark;
+mod kernel;
 mod matrix;
 mod ports;
 #[cfg(test)]
@@ -62,6 +63,12 @@ pub(super) fn state(files: &[File], missing: &Option<Gap>, origin: &Origin, fact
         None => Membership::Known(origin.clone()),
     };
     facts.set_members(Subject::Benchmark, Facts::CLUSTER, members);
+    let origin = Origin::derived("a log was given, and no node");
+    let members = match missing {
+        Some(gap) => Membership::Unknown(gap.clone()),
+        None => Membership::Known(origin),
+    };
+    facts.set_members(Subject::Node, Facts::CLUSTER, members);
     // One host's output in one file is of one node, until a tool says a second time what it said.
     let mut nodes: Vec<(&Arc<str>, &str, Vec<Tool>, Id)> = Vec::new();
     for (file, digest) in files {
@@ -91,6 +98,7 @@ pub(super) fn state(files: &[File], missing: &Option<Gap>, origin: &Origin, fact
             };
             match paste.tool {
                 Tool::TopoMatrix | Tool::TopoP2p => matrix::state(file, paste, facts, id),
+                Tool::KernelLog => kernel::state(file, paste, facts, id),
                 Tool::ShowGids => ports::gids(file, paste, facts, id),
                 _ => ports::state(file, paste, facts, id),
             }

@@ -132,7 +132,7 @@ fn nccl_tests(file: &Arc<str>, paste: &Paste, facts: &mut Facts, id: Id, rows: &
         for (what, (_, count)) in halves {
             match (counts, count.parse::<f64>()) {
                 (true, Ok(0.0)) => {}
-                (true, Ok(count)) if count >= 1.0 && count < 1e18 => {
+                (true, Ok(count)) if (1.0..1e18).contains(&count) => {
                     wrong = wrong.saturating_add(count as u64);
                     whose.push(format!("{size} bytes {what}: {count}"));
                     proof.get_or_insert(line);
@@ -266,7 +266,9 @@ fn perftest(file: &Arc<str>, paste: &Paste, facts: &mut Facts, id: Id, rows: &mu
                 facts.set(id, fact::STATUS, line.known(status));
             }
             // That a request failed says more than what followed from it.
-            let completed = |(kind, _)| kind == BenchmarkFailure::Completion;
+            let completed = |(kind, line): (_, Place<'_>)| {
+                kind == BenchmarkFailure::Completion && line.text.contains("status")
+            };
             if failure.is_none()
                 || found == BenchmarkFailure::Completion && !failure.is_some_and(completed)
             {

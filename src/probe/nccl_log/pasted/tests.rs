@@ -431,3 +431,33 @@ fn pieces_of_any_size_give_the_same() {
     assert_eq!(whole(1), whole(1 << 20));
     assert_eq!(whole(1).len(), 3);
 }
+
+#[test]
+fn lines_of_the_kernel() {
+    let dmesg = "[    9.863871] mlx5_core 0000:01:00.0: mlx5_cmd_out_err:803:(pid 1440): SET_ROCE_ADDRESS(0x761) op_mod(0x0) failed, status bad parameter(0x3), syndrome (0x63c66), err(-22)\n[    9.881250] infiniband mlx5_2: add_roce_gid GID add failed port=1 index=0\n";
+    assert_eq!(failing(&facts(dmesg)), ["log/pasted-kernel-fault"]);
+    for (line, fails) in [
+        (
+            "[Fri Jan 17 15:36:15 2025] NVRM: Xid (PCI:0000:18:00): 79, pid=1, GPU has fallen off the bus.",
+            true,
+        ),
+        (
+            "Jan 17 15:36:15 n1 kernel: [ 4711.123456] NVRM: Xid (PCI:0000:18:00): 31, pid=99, name=python, Ch 00000008",
+            false,
+        ),
+        (
+            "Jan 17 15:36:15 n1 kernel: NVRM: Xid (PCI:0000:18:00): 79, pid=1, GPU has fallen off the bus.",
+            true,
+        ),
+        (
+            "[    4.100000] mlx5_core 0000:1a:00.0: firmware version: 28.39.1002",
+            false,
+        ),
+        (
+            "a user writes NVRM: Xid (PCI:0000:18:00): 79 in a mail",
+            false,
+        ),
+    ] {
+        assert_eq!(!failing(&facts(line)).is_empty(), fails, "{line}");
+    }
+}

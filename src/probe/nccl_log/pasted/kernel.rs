@@ -1,0 +1,56 @@
+//! Lines of the kernel's log: read by the probe that reads them on a node.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::fact::{Facts, Id, Subject, kernel_event};
+use crate::nccl_log::pasted::{Paste, kernel_line};
+use crate::probe::{Ask, kernel_log};
+use crate::source::recording::Recording;
+use crate::source::wire::{Header, Line};
+use crate::source::{Answer, Question, Reply, live};
+
+/// States the events. That something is not among these lines says nothing, and when they were copied nobody says.
+pub(super) fn state(file: &Arc<str>, paste: &Paste, facts: &mut Facts, node: Id) {
+    let told: Vec<serde_json::Value> = super::places(file, paste)
+        .filter_map(|line| {
+            let (seconds, text) = kernel_line(line.text)?;
+            // A line without a time since boot counts as one of boot: what is usual there is left out.
+            let micros = (seconds.unwrap_or(0.0) * 1e6) as u64;
+            Some(json!({ "t": micros, "text": text }))
+        })
+        .collect();
+    let value = json!({
+        "now": null,
+        "markers": live::kernel_log::MARKERS,
+        "lines": told.len(),
+        "lost": null,
+        "first": told.first().and_then(|line| line.get("t")),
+        "from_boot": false,
+        "told": told,
+    });
+    let mut recording = Recording::new(Header::default());
+    recording.add(Line::Reply {
+        probe: kernel_log::PROBE.name.into(),
+        question: Question::call("kernel_log", []),
+        repeat: 0,
+        reply: Reply {
+            at: 0,
+            said: Ok(Answer::Value(Arc::new(value))),
+        },
+    });
+    let source = recording.of(kernel_log::PROBE.name);
+    (kernel_log::PROBE.run)(&Ask::new(&source), facts, node);
+    // The evidence is the line where it stands, and no question to a node.
+    for event in facts.below(node, Subject::KernelEvent).collect::<Vec<_>>() {
+        let Some(text) = facts.known(event, kernel_event::LINE) else {
+            continue;
+        };
+        let of_event = |line: &super::Place<'_>| line.text.ends_with(&*text);
+        if let Some(line) = super::places(file, paste).filter(of_event).last() {
+            facts.set(event, kernel_event::LINE, line.known(text));
+            facts.set(event, kernel_event::SEEN, line.known(true));
+        }
+    }
+}
