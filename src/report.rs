@@ -83,6 +83,8 @@ pub struct NodeHead {
     pub devices: Option<u64>,
     /// How many of its ports are active, where known.
     pub active_ports: Option<u64>,
+    /// How many GPUs it has, where known.
+    pub gpus: Option<u64>,
     /// When it was recorded.
     pub recorded: String,
     /// What was altered by hand in its recording.
@@ -478,6 +480,7 @@ impl Writer<'_> {
             os: facts.known(id, node::OS).map(|t| t.to_string()),
             devices: facts.known(id, node::DEVICES),
             active_ports: facts.known(id, node::ACTIVE_PORTS),
+            gpus: facts.known(id, node::GPUS),
             recorded: recording.header.utc.clone(),
             altered: recording.header.altered.clone(),
             tree: recording.header.tree,
@@ -512,7 +515,14 @@ impl Writer<'_> {
         }
         if empty {
             let known = nodes.iter().all(|n| n.devices == Some(0));
-            return if known {
+            let gpus: u64 = nodes.iter().filter_map(|n| n.gpus).sum();
+            return if known && gpus > 0 {
+                let them = match gpus {
+                    1 => "its one GPU has".into(),
+                    n => format!("its {n} GPUs have"),
+                };
+                format!("undecided: no RDMA device on this node; {them} no finding")
+            } else if known {
                 "nothing to examine: no RDMA device on this node".into()
             } else {
                 let why = open

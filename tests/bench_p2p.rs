@@ -3,6 +3,7 @@
 //! What the stand-in answers is made up (`tests/standin/machines`); no number here was measured on hardware.
 
 #![expect(clippy::unwrap_used, reason = "what fails in a test is to fail loudly")]
+#![expect(clippy::panic, reason = "a test's way to fail")]
 #![expect(clippy::disallowed_methods, reason = "tests run the binary")]
 #![expect(clippy::print_stdout, reason = "a test that is skipped says so")]
 

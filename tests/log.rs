@@ -385,6 +385,26 @@ W1 Missing \"iommu=pt\" from kernel command line which can lead to system instab
 }
 
 #[test]
+fn a_plugin_that_is_not_known_may_be_anything() {
+    let log = two(&format!(
+        "{TWO_NODES}N1 Using network Novel\nN2 Using network Novel\n{}",
+        channels("Novel", "", "")
+    ));
+    assert!(causes(&log).is_empty(), "{:?}", causes(&log));
+    assert_eq!((log.answers[0].rdma, log.report.exit), ("unknown", 3));
+}
+
+#[test]
+fn an_excerpt_does_not_tell_when() {
+    let log = of(
+        "n1:1:9 [0] transport/net_ib.cc:1295 NCCL WARN NET/IB : Got completion from peer 10.0.0.1<4001> with status=12 opcode=0 len=0 vendor err 129 (Send)
+n1:1:9 [0] NCCL INFO transport/net.cc:1302 -> 6
+",
+    );
+    assert_eq!(causes(&log), ["log/peer-silent"]);
+}
+
+#[test]
 fn a_log_of_nothing_is_undecided() {
     let log = of("step 1 loss 9.1\nstep 2 loss 9.0\n");
     assert_eq!(log.report.exit, 3);

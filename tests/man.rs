@@ -208,6 +208,42 @@ fn rdma_doctor_topo_1() {
 }
 
 #[test]
+fn rdma_doctor_log_1() {
+    let mut command = cli::definition();
+    command.build();
+    let log = command.find_subcommand("log").unwrap().clone();
+    let man = Man::new(log);
+    let mut page = Vec::new();
+    man.render_synopsis_section(&mut page).unwrap();
+    man.render_description_section(&mut page).unwrap();
+    man.render_options_section(&mut page).unwrap();
+    let page = title(
+        "rdma-doctor-log",
+        1,
+        "reads NCCL's log: was RDMA used, and what went wrong",
+    ) + &String::from_utf8(page).unwrap()
+        + include_str!("man/rdma-doctor-log.1.tail");
+    compare("rdma-doctor-log.1", &page);
+}
+
+#[test]
+fn rdma_doctor_bench_1() {
+    let mut command = cli::definition();
+    command.build();
+    let bench = command.find_subcommand("bench").unwrap();
+    let p2p = bench.find_subcommand("p2p").unwrap().clone();
+    let man = Man::new(p2p);
+    let mut page = Vec::new();
+    man.render_synopsis_section(&mut page).unwrap();
+    man.render_description_section(&mut page).unwrap();
+    man.render_options_section(&mut page).unwrap();
+    let page = title("rdma-doctor-bench", 1, "measures copies between GPUs")
+        + &String::from_utf8(page).unwrap()
+        + include_str!("man/rdma-doctor-bench.1.tail");
+    compare("rdma-doctor-bench.1", &page);
+}
+
+#[test]
 fn the_intended_rule_of_the_manual_is_that_of_the_code() {
     let rule = include_str!("../src/derive/intended.rs");
     let manual = include_str!("man/rdma-doctor-check.5.head");

@@ -1,6 +1,7 @@
 //! The project's figures: what `cargo bench` measures, against its targets, and against something that runs beside it on the
 //! same machine at the same time, so that a slow or busy machine shows.
 //!
+//! `BENCH_LOG_MB=100` reads a log of a tenth of the size.
 //! `BENCH_RECORDINGS=10000` judges as many recordings in the longest of the three series; without it, 1000.
 
 #![expect(
@@ -9,6 +10,7 @@
 )]
 #![expect(clippy::print_stdout, reason = "the table is what it is for")]
 
+mod log;
 mod many;
 mod run;
 mod tree;
@@ -84,6 +86,7 @@ fn main() -> anyhow::Result<()> {
     let (catalogue, loading) = loading()?;
     figures.push(loading);
     figures.extend(many::figures(&catalogue)?);
+    figures.extend(log::figures()?);
     print(&figures);
     Ok(())
 }

@@ -76,7 +76,9 @@ fn origin(facts: &Facts, id: Id) -> Origin {
 fn event(facts: &mut Facts, run: Id, id: Id) {
     let at = origin(facts, id);
     let when = match facts.known(id, event::PHASE) {
-        Some(Phase::Init) => When::Init,
+        // Of an excerpt nobody can say what came before it.
+        Some(Phase::Init) if begins(facts, run) => When::Init,
+        Some(Phase::Init) => When::Untold,
         Some(Phase::Running) => When::Running,
         None => When::Untold,
     };
@@ -112,6 +114,16 @@ fn event(facts: &mut Facts, run: Id, id: Id) {
         }
         _ => {}
     }
+}
+
+/// Whether the log shows that ranks began: what follows then is known to be their initialisation.
+fn begins(facts: &Facts, id: Id) -> bool {
+    let some = |key| facts.known(id, key).is_some_and(|n: u64| n > 0);
+    let announced = |h: Id| facts.known(h, host::BOOTSTRAP_INTERFACE).is_some();
+    facts.known(id, run::RANKS).is_some()
+        || some(run::INTER)
+        || some(run::INTRA)
+        || facts.below(id, Subject::Host).any(announced)
 }
 
 fn is_link_local(gid: &str) -> bool {

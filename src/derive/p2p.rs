@@ -170,6 +170,10 @@ struct Equals<'f> {
 impl Equals<'_> {
     fn each(&self) -> Result<Vec<Id>, Gap> {
         let own = self.own.as_result().map_err(Clone::clone)?;
+        // One of which it is not known what it is could be an equal.
+        if let Some(gap) = self.kinds.iter().find_map(|kind| kind.as_result().err()) {
+            return Err(gap.clone());
+        }
         let same = self
             .all
             .iter()

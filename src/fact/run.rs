@@ -161,7 +161,7 @@ subject! {
     RDMA_FAILURE: RdmaFailure = "rdma_failure" from "derive";
     /// How many events followed the failure that counts.
     FOLLOWED: u64 = "followed" from "derive";
-    /// What these are.
+    /// The classes of the events that followed the failure that counts.
     FOLLOWED_CLASSES: Arc<[Arc<str>]> = "followed_classes" from "derive";
     /// Whether ranks got past the bootstrap, where they meet: a line tells of their nodes, of channels, or of an initialisation that ended.
     MET: bool = "met" from "derive";

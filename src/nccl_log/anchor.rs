@@ -44,10 +44,7 @@ impl Anchors {
             *at = finder.find(lines).unwrap_or(usize::MAX);
         }
         let (mut number, mut from) = (0, 0);
-        loop {
-            let Some(hit) = next.iter().copied().min().filter(|at| *at < lines.len()) else {
-                break;
-            };
+        while let Some(hit) = next.iter().copied().min().filter(|at| *at < lines.len()) {
             let passed = lines.get(from..hit).unwrap_or(&[]);
             let begin = match memchr::memrchr(b'\n', passed) {
                 Some(at) => {

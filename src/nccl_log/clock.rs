@@ -14,7 +14,7 @@ pub struct Time {
 impl Time {
     /// How much later this one is than another; `None` where the two cannot be compared.
     pub fn since(self, other: Time) -> Option<f64> {
-        (self.year == other.year && self.zone == other.zone).then(|| self.seconds - other.seconds)
+        (self.year == other.year && self.zone == other.zone).then_some(self.seconds - other.seconds)
     }
 }
 

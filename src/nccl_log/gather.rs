@@ -88,7 +88,7 @@ struct Row {
     text: Box<[u8]>,
     /// The process of the first line, [`NOBODY`] where it is not known, and the others.
     first: u32,
-    others: Option<Box<Vec<u32>>>,
+    others: Vec<u32>,
 }
 
 const NOBODY: u32 = u32::MAX;
@@ -166,11 +166,8 @@ impl Gather {
             from = end;
             self.message(number, found.level, found.writer, found.message, text);
         }
-        if !any {
-            match self.classes.of(Kind::Framework, line) {
-                Is::Event(row) => self.event(number, row, None, line, clipped(line)),
-                _ => {}
-            }
+        if !any && let Is::Event(row) = self.classes.of(Kind::Framework, line) {
+            self.event(number, row, None, line, clipped(line));
         }
     }
 
@@ -398,7 +395,7 @@ impl Gather {
                 count: 1,
                 text: text.into(),
                 first: process.unwrap_or(NOBODY),
-                others: None,
+                others: Vec::new(),
             });
         }
         room
@@ -411,7 +408,7 @@ impl Gather {
             if let Some(process) = process
                 && process != row.first
             {
-                let others = row.others.get_or_insert_default();
+                let others = &mut row.others;
                 if others.len() + 1 < TOLD_APART && !others.contains(&process) {
                     others.push(process);
                 }
@@ -430,7 +427,7 @@ impl Gather {
             line: row.line,
             last: row.last,
             count: row.count,
-            processes: 1 + row.others.map_or(0, |others| others.len()) as u64,
+            processes: 1 + row.others.len() as u64,
             text: String::from_utf8_lossy(&row.text).into_owned(),
         });
         let crowd = self

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::{EvidenceLine, Finding, Report, plural, some, text};
 use crate::check::Catalogue;
+use crate::exit::Exit;
 use crate::fact::channel::Direction;
 use crate::fact::run::{Carrier, Library, Proof};
 use crate::fact::{Fact, Facts, Id, Key, Subject, Typed, channel, hca, host, run};
@@ -80,6 +81,12 @@ impl LogReport {
             .collect();
         let pasted = pasted::said(facts);
         report.headline = headline(catalogue, &answers, &pasted, &report);
+        // Where the question is asked and has no answer, nothing is healthy.
+        let open = catalogue.get(OVER_TCP).is_some() && answers.iter().any(|a| a.rdma == "unknown");
+        if open && matches!(report.exit(), Exit::Healthy | Exit::Warnings) {
+            report.exit = Exit::Undecided.code();
+            report.status = "undecided";
+        }
         LogReport {
             answers,
             pasted,
@@ -286,11 +293,16 @@ fn by_channels(facts: &Facts, hosts: &[Id], carrier: Carrier, counted: Channels)
         "{verdict}. {over} of {} {lines} between nodes over NET/{networks}{on}",
         counted.all
     );
-    if counted.rdma > 0 {
-        said.push_str(&format!(
-            ". GPUDirect RDMA: {} of {} that send, {} of {} that receive",
-            counted.send_gdr, counted.send, counted.receive_gdr, counted.receive
-        ));
+    let told = [
+        (counted.send_gdr, counted.send, "send"),
+        (counted.receive_gdr, counted.receive, "receive"),
+    ];
+    let told = told.iter().filter(|(_, all, _)| *all > 0);
+    let told: Vec<String> = told
+        .map(|(with, all, way)| format!("{with} of {all} that {way}"))
+        .collect();
+    if !told.is_empty() {
+        said.push_str(&format!(". GPUDirect RDMA: {}", told.join(", ")));
     }
     said
 }

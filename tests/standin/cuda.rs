@@ -28,7 +28,6 @@
     reason = "the functions are CUDA's, and so are their contracts"
 )]
 #![expect(
-    clippy::print_stderr,
     clippy::disallowed_methods,
     clippy::unwrap_used,
     reason = "a stand-in reads its description and fails loudly"

@@ -93,9 +93,12 @@ fn nothing_known_is_no_way() {
     assert_eq!(facts.known(n, node::PEER_PAIR_WORKS), None);
 }
 
+/// Changes the facts of a node, its two GPUs and their pair.
+type Change = dyn Fn(&mut Facts, Id, [Id; 2], Id);
+
 #[test]
 fn what_bars_two_gpus() {
-    let with = |change: &dyn Fn(&mut Facts, Id, [Id; 2], Id)| {
+    let with = |change: &Change| {
         let (mut facts, n, gpus, pair) = two();
         change(&mut facts, n, gpus, pair);
         rest(&mut facts, n, gpus, pair);

@@ -388,7 +388,6 @@ fn each_format_has_its_fate() {
 #[test]
 #[expect(
     clippy::disallowed_methods,
-    clippy::print_stdout,
     reason = "a table that the caller names, and a list for the caller"
 )]
 fn formats_of_a_table_that_the_caller_names() {
@@ -405,7 +404,7 @@ fn formats_of_a_table_that_the_caller_names() {
             Some("WARN") => Level::Warn,
             _ => continue,
         };
-        let Some(format) = columns.last() else {
+        let Some(format) = columns.next_back() else {
             continue;
         };
         let message = printed(format);

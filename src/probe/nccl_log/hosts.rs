@@ -44,8 +44,11 @@ pub(super) struct Listed<'m> {
     pub(super) merged: bool,
 }
 
+/// The ports, whether relaxed ordering is in use, and the interface and address of the agreement.
+type UsingIb<'m> = (Vec<Listed<'m>>, bool, Option<(&'m str, &'m str)>);
+
 /// The ports that the line lists, whether it says `[RO]`, and the interface behind `OOB`; `None` where it is no such line.
-pub(super) fn using_ib(message: &str) -> Option<(Vec<Listed<'_>>, bool, Option<(&str, &str)>)> {
+pub(super) fn using_ib(message: &str) -> Option<UsingIb<'_>> {
     let rest = message.strip_prefix("NET/IB : Using")?;
     if rest.starts_with(" interface") {
         return None;

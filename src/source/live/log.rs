@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::files::{list_input, open_input};
+use super::files::open_input;
 use crate::nccl_log::{Digest, Limits, Reader};
 use crate::source::recording::Recording;
 use crate::source::wire::{self, Header, Line};
@@ -59,9 +59,9 @@ pub fn record(
     });
     let mut all = Vec::new();
     for path in paths {
-        match path.is_dir() {
-            true => all.extend(list_input(path, "").map_err(|e| (path.clone(), e))?),
-            false => all.push(path.clone()),
+        match files_in(path).map_err(|e| (path.clone(), e))? {
+            Some(files) => all.extend(files),
+            None => all.push(path.clone()),
         }
     }
     let names: Vec<String> = all.iter().map(|path| path.display().to_string()).collect();
@@ -91,6 +91,23 @@ pub fn record(
     let lines = recording.lines();
     recording.add(Line::Complete { lines });
     Ok(recording)
+}
+
+/// The files of a directory, sorted; `None` where the path is of a file.
+#[expect(clippy::disallowed_methods, reason = "an input named by the user")]
+fn files_in(path: &Path) -> io::Result<Option<Vec<PathBuf>>> {
+    if !path.is_dir() {
+        return Ok(None);
+    }
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(path)? {
+        let entry = entry?;
+        if entry.path().is_file() {
+            files.push(entry.path());
+        }
+    }
+    files.sort();
+    Ok(Some(files))
 }
 
 /// What is left of a file.

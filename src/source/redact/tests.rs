@@ -318,6 +318,13 @@ fn what_cannot_be_redacted_is_left_out_and_says_so() {
 }
 
 #[test]
+fn a_host_that_is_called_like_a_directory_of_the_kernel_loses_no_question() {
+    let redactor = Redactor::new(Key::from_text("k"), "vm", &[]);
+    let question = Question::read("/proc/sys/vm/zone_reclaim_mode");
+    assert_eq!(redactor.question(question.clone()), question);
+}
+
+#[test]
 fn ordinary_names_are_no_identity() {
     let redactor = Redactor::new(Key::from_text("k"), "localhost", &["root", "", "/root"]);
     assert_eq!(

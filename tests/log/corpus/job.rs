@@ -205,14 +205,6 @@ impl Job {
         host * self.gpus
     }
 
-    /// A job that shares a log with others: its own hosts, and a communicator of its own.
-    pub(crate) fn among_others(&mut self, number: usize) {
-        self.id = self.id.wrapping_add(number as u64 * 0x1_0001);
-        for host in &mut self.hosts {
-            host.name = format!("j{number}-{}", host.name);
-        }
-    }
-
     /// Takes over what another job's causes add, as things that come after its own failure.
     pub(crate) fn absorb(&mut self, other: Job) {
         for extra in other.extra {
@@ -792,7 +784,7 @@ impl Job {
                     net(host.gdr_send)
                 ),
                 // Every second pair only.
-                _ if local % 2 == 0 => {
+                _ if local.is_multiple_of(2) => {
                     format!(
                         "Channel {slot} : {} -> {} via P2P/IPC",
                         name(rank),

@@ -77,6 +77,14 @@ causes! {
         job.warn(Phase::Channels, 1, "misc/socket.cc:484", "socketFinalizeAccept: wrong type 3 != 4");
         job.dies_in(Phase::Channels);
     };
+    "log/networks-differ-on-host" => |job| {
+        // Two machines of one name.
+        job.hosts.truncate(2);
+        job.hosts[1].name = job.hosts[0].name.clone();
+        job.host_over_tcp(1);
+        job.warn(Phase::Channels, 1, "misc/socket.cc:484", "socketFinalizeAccept: wrong type 3 != 4");
+        job.dies_in(Phase::Network);
+    };
     "log/plugin-differs" => |job| {
         at_least(job, 18);
         job.hosts[1].network = "IBext_v8".into();

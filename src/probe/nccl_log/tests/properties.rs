@@ -11,7 +11,7 @@ proptest! {
 
     #[test]
     fn lines_of_processes_may_interleave_in_any_way(seed in any::<u64>()) {
-        let text = HEALTHY.text();
+        let text: String = (0..2).map(|host| HEALTHY.of_host(host, 4000)).collect();
         // Each process keeps its own order; which one is next is drawn.
         let mut of: Vec<(String, Vec<&str>)> = Vec::new();
         for line in text.lines() {

@@ -17,15 +17,32 @@ use crate::source::Refusal;
 /// The library's name everywhere: the version is that of its interface.
 const NAME: &str = "libnvidia-ml.so.1";
 
+/// Where else it is: a container brings the driver to a Kubernetes node, or a system image without package manager has it apart.
+const ELSEWHERE: [&str; 4] = [
+    "/run/nvidia/driver/usr/lib/x86_64-linux-gnu",
+    "/run/nvidia/driver/usr/lib/aarch64-linux-gnu",
+    "/run/nvidia/driver/usr/lib64",
+    "/home/kubernetes/bin/nvidia/lib64",
+];
+
 /// The library's functions, loaded and not yet begun: some answer even where it cannot begin.
 #[expect(unsafe_code, reason = "dlopen runs the library's constructors")]
 pub(super) fn functions() -> Result<&'static NvmlLib, Refusal> {
     static LIBRARY: OnceLock<Result<NvmlLib, Refusal>> = OnceLock::new();
     LIBRARY
         .get_or_init(|| {
-            // SAFETY: this runs in a process that does nothing but ask NVML, and may do little else.
-            unsafe { NvmlLib::new(NAME) }
-                .map_err(|e| Refusal::LibraryMissing(loader_words(&e).into()))
+            let elsewhere = ELSEWHERE.iter().map(|dir| format!("{dir}/{NAME}"));
+            let mut missing = None;
+            // Once it is loaded from anywhere, the loader finds it by its name.
+            for path in std::iter::once(NAME.to_owned()).chain(elsewhere) {
+                // SAFETY: this runs in a process that does nothing but ask NVML, and may do little else.
+                match unsafe { NvmlLib::new(&path) } {
+                    Ok(library) => return Ok(library),
+                    // What the loader says of the ordinary way is what matters.
+                    Err(error) => missing = missing.or(Some(loader_words(&error))),
+                }
+            }
+            Err(Refusal::LibraryMissing(missing.unwrap_or_default().into()))
         })
         .as_ref()
         .map_err(Clone::clone)
