@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hash};
 
 use foldhash::fast::FixedState;
 
-use super::anchor::Anchors;
+use super::anchor::{Anchors, Part};
 use super::channel::{self, Channel, Transport};
 use super::digest::{Crowd, Digest, Kept, Process};
 use super::event::{self, Classes, Is, Kind};
@@ -118,8 +118,17 @@ impl Lines for Gather {
     fn whole(&mut self, lines: &[u8]) {
         let anchors = std::mem::take(&mut self.anchors);
         let before = self.lines;
-        self.pasted.lines(lines, before + 1);
-        let number = anchors.lines(lines, |number, line| self.line(before + number + 1, line));
+        let number = anchors.lines(lines, |number, part| {
+            let number = before + number + 1;
+            match part {
+                // Nearly all lines of a log of NCCL are not looked at for other tools.
+                Part::Between(lines) => self.pasted.lines(lines, number),
+                Part::Line(line) => {
+                    self.pasted.marked(line, number);
+                    self.line(number, line);
+                }
+            }
+        });
         self.anchors = anchors;
         self.lines = before + number;
     }

@@ -156,6 +156,14 @@ impl Pasted {
         }
     }
 
+    /// Reads a line that says `error`, `CCL` or the like.
+    pub(super) fn marked(&mut self, line: &[u8], number: u64) {
+        let begins = || self.finders.iter().any(|f| f.find(line).is_some());
+        if memchr::memmem::find(line, b" NCCL ").is_none() && (!self.open.is_empty() || begins()) {
+            self.lines(line, number);
+        }
+    }
+
     fn line(&mut self, number: u64, line: &[u8], previous: &[u8], hit: bool) {
         // Of what a bar of progress wrote over, the last part stands.
         let line = line.strip_suffix(b"\r").unwrap_or(line);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::fact::benchmark::{self, BenchmarkTool};
 use crate::fact::port::PortState;
-use crate::fact::{Facts, Id, Subject, gpu_nic, gpu_pair, kernel_event, node, port};
+use crate::fact::{Facts, Id, Subject, gpu_nic, gpu_pair, node, port};
 use crate::report::{plural, some};
 
 /// One sentence for each benchmark, and for each node of which tools printed something.
@@ -84,16 +84,9 @@ fn printed(facts: &Facts, id: Id) -> Option<String> {
     if gids > 0 {
         parts.push(plural(gids, "GID"));
     }
-    let events = facts
-        .below(id, Subject::KernelEvent)
-        .filter(|event| facts.known(*event, kernel_event::SEEN) == Some(true))
-        .count() as u64;
-    let told = facts.below(id, Subject::KernelEvent).next().is_some();
-    if told {
-        parts.push(format!(
-            "lines of the kernel's log, {} among them",
-            plural(events, "event")
-        ));
+    let events = facts.below(id, Subject::KernelEvent).count() as u64;
+    if events > 0 {
+        parts.push(format!("{} in the kernel's log", plural(events, "event")));
     }
     let gpus: Vec<Id> = facts.below(id, Subject::Gpu).collect();
     if !gpus.is_empty() {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::fact::{Facts, Id, Subject, kernel_event};
+use super::{Place, places};
+use crate::fact::{Fact, Facts, Id, Subject, kernel_event};
 use crate::nccl_log::pasted::{Paste, kernel_line};
 use crate::probe::{Ask, kernel_log};
 use crate::source::recording::Recording;
@@ -13,7 +14,7 @@ use crate::source::{Answer, Question, Reply, live};
 
 /// States the events. That something is not among these lines says nothing, and when they were copied nobody says.
 pub(super) fn state(file: &Arc<str>, paste: &Paste, facts: &mut Facts, node: Id) {
-    let told: Vec<serde_json::Value> = super::places(file, paste)
+    let told: Vec<serde_json::Value> = places(file, paste)
         .filter_map(|line| {
             let (seconds, text) = kernel_line(line.text)?;
             // A line without a time since boot counts as one of boot: what is usual there is left out.
@@ -41,16 +42,25 @@ pub(super) fn state(file: &Arc<str>, paste: &Paste, facts: &mut Facts, node: Id)
         },
     });
     let source = recording.of(kernel_log::PROBE.name);
-    (kernel_log::PROBE.run)(&Ask::new(&source), facts, node);
-    // The evidence is the line where it stands, and no question to a node.
-    for event in facts.below(node, Subject::KernelEvent).collect::<Vec<_>>() {
-        let Some(text) = facts.known(event, kernel_event::LINE) else {
+    let mut read = Facts::new();
+    let machine = read.new_node("");
+    (kernel_log::PROBE.run)(&Ask::new(&source), &mut read, machine);
+    // The evidence is the line where it stands, and no question to a machine.
+    for event in read.below(machine, Subject::KernelEvent) {
+        let text = read.known(event, kernel_event::LINE);
+        let of_event = |line: &Place<'_>| text.as_ref().is_some_and(|t| line.text.ends_with(&**t));
+        let Some(line) = places(file, paste).filter(of_event).last() else {
             continue;
         };
-        let of_event = |line: &super::Place<'_>| line.text.ends_with(&*text);
-        if let Some(line) = super::places(file, paste).filter(of_event).last() {
-            facts.set(event, kernel_event::LINE, line.known(text));
-            facts.set(event, kernel_event::SEEN, line.known(true));
+        let id = facts.instance(Subject::KernelEvent, node, read.name(event));
+        for index in 0..Subject::KernelEvent.schema().facts.len() {
+            match read.look(event, index) {
+                Some(Fact::Known(value, _)) => {
+                    facts.set_at(id, index, line.known(value.clone()));
+                }
+                Some(gap) => facts.set_at(id, index, gap.clone()),
+                None => {}
+            }
         }
     }
 }

@@ -435,7 +435,14 @@ fn pieces_of_any_size_give_the_same() {
 #[test]
 fn lines_of_the_kernel() {
     let dmesg = "[    9.863871] mlx5_core 0000:01:00.0: mlx5_cmd_out_err:803:(pid 1440): SET_ROCE_ADDRESS(0x761) op_mod(0x0) failed, status bad parameter(0x3), syndrome (0x63c66), err(-22)\n[    9.881250] infiniband mlx5_2: add_roce_gid GID add failed port=1 index=0\n";
-    assert_eq!(failing(&facts(dmesg)), ["log/pasted-kernel-fault"]);
+    let read = facts(dmesg);
+    assert_eq!(failing(&read), ["log/pasted-kernel-fault"]);
+    let event = only(&read, Subject::KernelEvent);
+    let seen = read.get(event, kernel_event::SEEN);
+    let Fact::Known(true, origin) = seen else {
+        panic!("the event is seen");
+    };
+    assert!(origin.to_string().starts_with("job.log:2: "), "{origin}");
     for (line, fails) in [
         (
             "[Fri Jan 17 15:36:15 2025] NVRM: Xid (PCI:0000:18:00): 79, pid=1, GPU has fallen off the bus.",
