@@ -96,10 +96,8 @@ fn of_device(facts: &mut Facts, id: Id, key: &str, value: &str, line: &Place<'_>
         "board_id" => facts.set(id, device::BOARD, line.known(value.into())),
         // What the kernel writes as hca_type is made of the same number: MT4129.
         "vendor_part_id" => {
-            if facts.known(id, device::MODEL).is_none() {
-                let model = value.parse::<u64>().ok().map(|n| format!("MT{n}").into());
-                facts.set(id, device::MODEL, line.read(model));
-            }
+            let model = value.parse::<u64>().ok().map(|n| format!("MT{n}").into());
+            facts.set(id, device::MODEL, line.read(model));
         }
         "number of ports" | "phys_port_cnt" => {
             facts.set(id, device::PORTS, line.read(value.parse().ok()));
