@@ -47,6 +47,16 @@ pub fn derive(facts: &mut Facts) {
     let nodes: Vec<_> = facts.all(Subject::Node).collect();
     tally::cluster(facts, nodes.len() as u64);
     for &node in &nodes {
+        if facts.known(node, crate::fact::node::PASTED) == Some(true) {
+            // Of the machine itself nothing was asked: what tools printed of its ports is all there is.
+            gid_choice::derive(facts, node);
+            intended::derive(facts, node);
+            agreement::derive(facts, node);
+            port_state::derive(facts, node);
+            kernel_event::derive(facts, node);
+            tally::node(facts, node);
+            continue;
+        }
         netdev_of_port::derive(facts, node);
         gid_choice::derive(facts, node);
         nccl::derive(facts, node);

@@ -4,6 +4,7 @@
 //! The schema (subjects, facts, types, units) is declared once, one file a subject; the list of facts, the JSON Schema
 //! and the manual page are made from it.
 
+pub mod benchmark;
 pub mod bond;
 pub mod bridge;
 pub mod channel;

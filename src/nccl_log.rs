@@ -7,6 +7,7 @@
 //! channel  `Channel 00/0 : 1[1] -> 2[2] [send] via NET/IB/0/GDRDMA`
 //! message  the other messages of level INFO that say something
 //! event    messages that say that something failed, or may explain why: a table
+//! pasted   the output of other tools in the same stream
 //! gather   equal lines become one, with a count
 //! digest   what is left: kept lines, counts, processes
 //! ```
@@ -22,6 +23,7 @@ pub mod event;
 pub mod event_table;
 pub mod gather;
 pub mod message;
+pub mod pasted;
 pub mod prefix;
 pub mod text;
 mod window;

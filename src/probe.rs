@@ -117,7 +117,14 @@ pub fn establish(recording: &Recording, facts: &mut Facts) -> Id {
     let node = facts.new_node(name);
     // A recording of a machine is none of a log; where one is given beside it, its runs are stated all the same.
     let origin = Origin::derived("no log was given");
+    facts.set_members(
+        Subject::Benchmark,
+        Facts::CLUSTER,
+        Membership::Known(origin.clone()),
+    );
     facts.set_members(Subject::Run, Facts::CLUSTER, Membership::Known(origin));
+    let recorded = Fact::derived(false, "a recording of the node is here");
+    facts.set(node, crate::fact::node::PASTED, recorded);
     for probe in PROBES.iter().chain(BENCHES) {
         let source = recording.of(probe.name);
         let ask = Ask::new(&source);

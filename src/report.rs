@@ -232,7 +232,7 @@ pub fn report(
     let notes: Vec<Finding> = notes.iter().map(|c| writer.finding(c)).collect();
     let open = writer.open(verdicts);
     let counts = writer.count(verdicts);
-    let empty = [Subject::Device, Subject::Run]
+    let empty = [Subject::Device, Subject::Run, Subject::Benchmark]
         .into_iter()
         .all(|subject| facts.all(subject).next().is_none());
     let (exit, status) = exit(&counts, policy, empty);

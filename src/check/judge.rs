@@ -100,6 +100,15 @@ impl Check {
         debug_assert_eq!(facts.subject(id), self.subject);
         outcome(self, facts, Lineage::of(facts, id))
     }
+
+    /// Whether a fact by which the check fails is known.
+    pub fn is_told(&self, facts: &Facts, id: Id) -> bool {
+        let lineage = Lineage::of(facts, id);
+        self.fails.slots().any(|slot| {
+            slot.look(facts, lineage)
+                .is_some_and(|fact| fact.known().is_some())
+        })
+    }
 }
 
 /// What a check says about an instance. The only place where a pass is made.

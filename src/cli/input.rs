@@ -123,8 +123,8 @@ pub fn facts(recordings: &[Recording]) -> (Facts, Vec<(&Recording, Id)>) {
     for log in &logs {
         probe::nccl_log::establish(log, &mut facts);
     }
-    if machines.is_empty() {
-        let origin = Origin::derived("a log was given, and no node");
+    if machines.is_empty() && logs.is_empty() {
+        let origin = Origin::derived("no node was given");
         facts.set_members(Subject::Node, Facts::CLUSTER, Membership::Known(origin));
     }
     let nodes = machines

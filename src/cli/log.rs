@@ -8,9 +8,9 @@ use clap::Args;
 use super::check::Format;
 use super::input::{self, BadInput, BadUsage};
 use super::{SelectArgs, SeverityArg, output, record};
-use crate::check::{Catalogue, judge};
+use crate::check::{Catalogue, Check, Missing, Outcome, Verdict, judge};
 use crate::exit::Exit;
-use crate::fact::Subject;
+use crate::fact::{Facts, Subject, node};
 use crate::probe::nccl_log;
 use crate::report::log::{self as answer, LogReport};
 use crate::report::{self, Policy, text};
@@ -73,8 +73,7 @@ pub fn run(args: &LogArgs) -> anyhow::Result<Exit> {
     recordings.extend(input::open(&args.with)?);
     if args.with.is_empty() {
         // Of a machine nothing is asked.
-        let of_log = |subject: Subject| subject.scope().any(|s| s == Subject::Run);
-        catalogue.checks.retain(|check| of_log(check.subject));
+        catalogue.checks.retain(is_of_log);
     }
     let policy = Policy {
         fail_on: args.fail_on.into(),
@@ -106,9 +105,48 @@ pub fn judged(
     with_passes: bool,
 ) -> LogReport {
     let (facts, nodes) = input::facts(recordings);
-    let verdicts = judge(catalogue, &facts);
+    let mut verdicts = judge(catalogue, &facts);
+    verdicts.retain(|verdict| answers(catalogue, &facts, verdict));
     let report = report::report(catalogue, &facts, &verdicts, &nodes, policy, with_passes);
     LogReport::new(catalogue, &facts, report)
+}
+
+/// Whether a log can answer the check: by its runs and results, or by what tools printed of ports and GPUs.
+fn is_of_log(check: &Check) -> bool {
+    let pasted = [
+        Subject::Device,
+        Subject::Port,
+        Subject::Gid,
+        Subject::GpuPair,
+        Subject::GpuNic,
+        Subject::KernelEvent,
+    ];
+    check.id.starts_with("log/")
+        || pasted.contains(&check.subject)
+        || check
+            .subject
+            .scope()
+            .any(|s| matches!(s, Subject::Run | Subject::Benchmark))
+}
+
+/// Whether a verdict is one: what tools did not print of a node is no question, since nobody asked the node.
+fn answers(catalogue: &Catalogue, facts: &Facts, verdict: &Verdict) -> bool {
+    if verdict.outcome == Outcome::Unknown(Missing::Members(Subject::Node)) {
+        // The log breaks off: whether tools' output stood further on nobody asks.
+        return false;
+    }
+    let node = facts.ancestor(verdict.subject, Subject::Node);
+    if node.and_then(|node| facts.known(node, node::PASTED)) != Some(true) {
+        return true;
+    }
+    match verdict.outcome {
+        Outcome::Unknown(Missing::Members(_)) => false,
+        Outcome::Unknown(Missing::Facts) => {
+            let check = &catalogue.checks[verdict.check];
+            check.is_told(facts, verdict.subject)
+        }
+        _ => true,
+    }
 }
 
 /// What is kept of these log files; of one that is a recording of a log already, what that holds.

@@ -20,6 +20,10 @@ pub fn derive(facts: &mut Facts) {
                 plugin_missing(facts, host, variable);
             }
         }
+        // What a benchmark found wrong is what its run says of itself.
+        for benchmark in facts.all(Subject::Benchmark).collect::<Vec<_>>() {
+            facts.relate(benchmark, run);
+        }
         choices(facts, run, &hosts);
         met(facts, run);
         for &id in &events {

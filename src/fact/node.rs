@@ -609,4 +609,6 @@ subject! {
     NVML_UNANSWERED: u64 = "nvml_unanswered" from "nvml";
     /// Those questions, each with how it ended: "nvml_device(3): no reply within the budget".
     NVML_UNANSWERED_LIST: Arc<[Arc<str>]> = "nvml_unanswered_list" from "nvml";
+    /// Whether all that is known of the node is what tools printed, as it was pasted into a log.
+    PASTED: bool = "pasted" from "nccl_log";
 }

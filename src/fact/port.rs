@@ -193,4 +193,7 @@ subject! {
     NCCL_GID_FORCED: bool = "nccl_gid_forced" from "derive";
     /// What stands at that index.
     NCCL_GID: NcclGid = "nccl_gid" from "derive";
+    /// Whether the port is down while more than half of the ports of the same type and link layer that `ibstat` printed are active; false where
+    /// its board is known too, since that decides. Only of what was pasted into a log.
+    ODD_IN_PASTE: bool = "odd_in_paste" from "nccl_log";
 }

@@ -65,6 +65,8 @@ pub enum Subject {
     Mount,
     /// A run of NCCL in a log.
     Run,
+    /// Results of a benchmark that stand in a log.
+    Benchmark,
     /// A host of a run, as the log names it.
     Host,
     /// A rank of a run.
@@ -81,7 +83,7 @@ pub enum Subject {
 
 impl Subject {
     /// All subjects, in the order of the schema.
-    pub const ALL: [Subject; 35] = [
+    pub const ALL: [Subject; 36] = [
         Subject::Cluster,
         Subject::Node,
         Subject::Function,
@@ -111,6 +113,7 @@ impl Subject {
         Subject::Setting,
         Subject::Mount,
         Subject::Run,
+        Subject::Benchmark,
         Subject::Host,
         Subject::Rank,
         Subject::Channel,
@@ -151,6 +154,7 @@ impl Subject {
             Subject::Setting => &super::setting::SCHEMA,
             Subject::Mount => &super::mount::SCHEMA,
             Subject::Run => &super::run::SCHEMA,
+            Subject::Benchmark => &super::benchmark::SCHEMA,
             Subject::Host => &super::host::SCHEMA,
             Subject::Rank => &super::rank::SCHEMA,
             Subject::Channel => &super::channel::SCHEMA,
@@ -174,7 +178,7 @@ impl Subject {
     pub fn parent(self) -> Option<Subject> {
         Some(match self {
             Subject::Cluster => return None,
-            Subject::Node | Subject::Run => Subject::Cluster,
+            Subject::Node | Subject::Run | Subject::Benchmark => Subject::Cluster,
             Subject::Host => Subject::Run,
             Subject::Rank | Subject::Channel | Subject::Hca | Subject::Env | Subject::Event => {
                 Subject::Host

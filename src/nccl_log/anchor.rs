@@ -30,15 +30,23 @@ impl Default for Anchors {
     }
 }
 
+/// What is told of lines.
+pub enum Part<'l> {
+    /// A line that has a needle, without its end.
+    Line(&'l [u8]),
+    /// Whole lines, none of which has one.
+    Between(&'l [u8]),
+}
+
 impl Anchors {
     /// Whether the text has a needle.
     pub fn any(&self, text: &[u8]) -> bool {
         self.finders.iter().any(|f| f.find(text).is_some())
     }
 
-    /// Calls `line` with each line that has a needle: its number counted from 0 within `lines`, and its bytes without their end.
-    /// Gives the number of lines.
-    pub fn lines(&self, lines: &[u8], mut line: impl FnMut(u64, &[u8])) -> u64 {
+    /// Calls `tell` with each line that has a needle, and with what stands between them: the number of the first line, counted from 0
+    /// within `lines`, and the bytes. Gives the number of lines.
+    pub fn lines(&self, lines: &[u8], mut tell: impl FnMut(u64, Part<'_>)) -> u64 {
         let mut next = [0usize; NEEDLES.len()];
         for (at, finder) in next.iter_mut().zip(&self.finders) {
             *at = finder.find(lines).unwrap_or(usize::MAX);
@@ -48,14 +56,16 @@ impl Anchors {
             let passed = lines.get(from..hit).unwrap_or(&[]);
             let begin = match memchr::memrchr(b'\n', passed) {
                 Some(at) => {
-                    number += count(passed.get(..=at).unwrap_or(&[]));
+                    let passed = passed.get(..=at).unwrap_or(&[]);
+                    tell(number, Part::Between(passed));
+                    number += count(passed);
                     from + at + 1
                 }
                 None => from,
             };
             let rest = lines.get(hit..).unwrap_or(&[]);
             let end = hit + memchr::memchr(b'\n', rest).unwrap_or(rest.len());
-            line(number, lines.get(begin..end).unwrap_or(&[]));
+            tell(number, Part::Line(lines.get(begin..end).unwrap_or(&[])));
             number += 1;
             from = end + 1;
             for (at, finder) in next.iter_mut().zip(&self.finders) {
@@ -65,7 +75,11 @@ impl Anchors {
                 }
             }
         }
-        number + count(lines.get(from..).unwrap_or(&[]))
+        let rest = lines.get(from..).unwrap_or(&[]);
+        if !rest.is_empty() {
+            tell(number, Part::Between(rest));
+        }
+        number + count(rest)
     }
 }
 

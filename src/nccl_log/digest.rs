@@ -26,6 +26,9 @@ pub struct Digest {
     /// Lines of each sort that found no place; channels among these are in `crowd`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub left_out: BTreeMap<String, u64>,
+    /// The output of other tools that stands between.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pasted: Vec<super::pasted::Paste>,
     /// Why reading ended before the end of the file, where it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken_off: Option<String>,

@@ -5,12 +5,13 @@ use std::hash::{BuildHasher, Hash};
 
 use foldhash::fast::FixedState;
 
-use super::anchor::Anchors;
+use super::anchor::{Anchors, Part};
 use super::channel::{self, Channel, Transport};
 use super::digest::{Crowd, Digest, Kept, Process};
 use super::event::{self, Classes, Is, Kind};
 use super::event_table;
 use super::message::{self, Fate, Of, Sort};
+use super::pasted::Pasted;
 use super::prefix::{self, Level, Writer};
 use super::text::without_colours;
 use super::window::{Lines, Window};
@@ -96,6 +97,7 @@ const NOBODY: u32 = u32::MAX;
 struct Gather {
     limits: Limits,
     anchors: Anchors,
+    pasted: Pasted,
     classes: Classes,
     bytes: u64,
     /// Lines that were passed.
@@ -116,12 +118,25 @@ impl Lines for Gather {
     fn whole(&mut self, lines: &[u8]) {
         let anchors = std::mem::take(&mut self.anchors);
         let before = self.lines;
-        let number = anchors.lines(lines, |number, line| self.line(before + number + 1, line));
+        let number = anchors.lines(lines, |number, part| {
+            let number = before + number + 1;
+            match part {
+                // Nearly all lines of a log of NCCL are not looked at for other tools.
+                Part::Between(lines) => self.pasted.lines(lines, number),
+                Part::Line(line) => {
+                    self.pasted.marked(line, number);
+                    self.line(number, line);
+                }
+            }
+        });
         self.anchors = anchors;
         self.lines = before + number;
     }
 
     fn piece(&mut self, piece: &[u8], ends: bool) {
+        if ends {
+            self.pasted.lines(piece, self.lines + 1);
+        }
         if self.anchors.any(piece) {
             self.line(self.lines + 1, piece);
         }
@@ -436,6 +451,7 @@ impl Gather {
             processes: self.processes,
             crowd: crowd.collect(),
             left_out: by_sort(&self.left_out),
+            pasted: self.pasted.finish(),
             broken_off,
         }
     }

@@ -10,6 +10,7 @@ mod events;
 mod fields;
 mod hosts;
 mod line;
+mod pasted;
 mod ranks;
 mod runs;
 #[cfg(test)]
@@ -79,6 +80,11 @@ fn read(ask: &Ask<'_>, facts: &mut Facts) {
     let (names, origin) = match names {
         Fact::Known(names, origin) => (names, origin),
         Fact::Unknown(gap) => {
+            facts.set_members(
+                Subject::Benchmark,
+                Facts::CLUSTER,
+                Membership::Unknown(gap.clone()),
+            );
             facts.set_members(Subject::Run, Facts::CLUSTER, Membership::Unknown(gap));
             return;
         }
@@ -107,6 +113,7 @@ fn read(ask: &Ask<'_>, facts: &mut Facts) {
     }
     let log = Log::of(&files, missing.clone());
     let ids = log.state(facts);
+    pasted::state(&files, &missing, &origin, facts);
     match (&missing, ids.is_empty()) {
         (Some(gap), _) => facts.set_members(
             Subject::Run,

@@ -1,5 +1,7 @@
 //! The report on a log of NCCL: first whether RDMA was used, then the line that says so, then causes and what stays open.
 
+mod pasted;
+
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
@@ -23,6 +25,9 @@ const OVER_TCP: &str = "log/inter-node-over-tcp";
 pub struct LogReport {
     /// The answers, one for each run.
     pub answers: Vec<Answer>,
+    /// What benchmarks printed, and what tools printed of nodes: one sentence each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pasted: Vec<String>,
     /// The report.
     #[serde(flatten)]
     pub report: Report,
@@ -74,14 +79,19 @@ impl LogReport {
             .all(Subject::Run)
             .map(|id| answer(facts, id, &report))
             .collect();
-        report.headline = headline(catalogue, &answers, &report);
+        let pasted = pasted::said(facts);
+        report.headline = headline(catalogue, &answers, &pasted, &report);
         // Where the question is asked and has no answer, nothing is healthy.
         let open = catalogue.get(OVER_TCP).is_some() && answers.iter().any(|a| a.rdma == "unknown");
         if open && matches!(report.exit(), Exit::Healthy | Exit::Warnings) {
             report.exit = Exit::Undecided.code();
             report.status = "undecided";
         }
-        LogReport { answers, report }
+        LogReport {
+            answers,
+            pasted,
+            report,
+        }
     }
 }
 
@@ -117,14 +127,31 @@ pub fn write(
             text::paragraph(out, "  settle ", 9, settle, width)?;
         }
     }
+    // A single one is the answer.
+    let told = log.answers.is_empty() && log.pasted.len() == 1;
+    for sentence in log.pasted.iter().filter(|_| !told) {
+        text::paragraph(out, "  found  ", 9, sentence, width)?;
+    }
     text::body(out, &log.report, detail, width, true)
 }
 
 /// The answers, and what failed, in one sentence.
-fn headline(catalogue: &Catalogue, answers: &[Answer], report: &Report) -> String {
+fn headline(
+    catalogue: &Catalogue,
+    answers: &[Answer],
+    pasted: &[String],
+    report: &Report,
+) -> String {
     let mut said: Vec<String> = Vec::new();
     match answers {
-        [] => return "nothing to examine: no line of NCCL in this log".into(),
+        [] => match pasted {
+            [] => return "nothing to examine: no line of NCCL in this log".into(),
+            [one] => said.push(one.clone()),
+            [first, others @ ..] => {
+                let others = plural(others.len() as u64, "further output");
+                said.push(format!("{first} ({others} of tools below)"));
+            }
+        },
         [one] => said.push(one.sentence.clone()),
         many => {
             let count = |word: &str| many.iter().filter(|a| a.rdma == word).count() as u64;

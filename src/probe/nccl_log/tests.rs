@@ -17,7 +17,7 @@ use crate::source::{Answer, Question, Reply};
 
 mod properties;
 
-fn recording(logs: &[(&str, &str)]) -> Recording {
+pub(super) fn recording(logs: &[(&str, &str)]) -> Recording {
     let mut recording = Recording::new(Header {
         log: true,
         ..Header::default()
@@ -46,7 +46,7 @@ fn recording(logs: &[(&str, &str)]) -> Recording {
     recording
 }
 
-fn facts_of(recording: &Recording) -> Facts {
+pub(super) fn facts_of(recording: &Recording) -> Facts {
     let mut facts = Facts::new();
     establish(recording, &mut facts);
     facts

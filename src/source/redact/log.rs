@@ -72,6 +72,15 @@ pub(super) fn digest(
             ..kept.clone()
         };
     }
+    for paste in &mut digest.pasted {
+        for (_, text) in &mut paste.lines {
+            *text = scan(key, names, &without_hosts(key, hosts, text), Kind::FREE);
+        }
+        // A host, a pod, a time: what tells blocks apart.
+        if !paste.before.is_empty() {
+            paste.before = key.host(&paste.before);
+        }
+    }
     digest.broken_off = digest
         .broken_off
         .map(|why| scan(key, names, &why, Kind::FREE));

@@ -1,0 +1,76 @@
+//! The facts of a benchmark's results, as its output in a log tells them.
+
+use std::sync::Arc;
+
+use super::schema::subject;
+use super::value::words;
+use super::{BitRate, Bytes, Seconds};
+
+words! {
+    /// What printed the results.
+    pub enum BenchmarkTool {
+        /// nccl-tests, or rccl-tests.
+        NcclTests = "nccl-tests",
+        /// `all_reduce_bench.py`, of PyTorch's collectives.
+        AllReduceBench = "all_reduce_bench",
+        /// perftest: `ib_write_bw` and the others.
+        Perftest = "perftest",
+    }
+}
+
+words! {
+    /// How a benchmark failed.
+    pub enum BenchmarkFailure {
+        /// It did not.
+        None = "none",
+        /// The other end was not reached over TCP, where both exchange their addresses.
+        NotConnected = "not-connected",
+        /// A queue pair could not be made ready.
+        Queue = "queue",
+        /// A request completed with an error.
+        Completion = "completion",
+        /// Something else that the tool says.
+        Other = "other",
+    }
+}
+
+subject! {
+    /// Results of a benchmark that stand in a log: a table of nccl-tests or `all_reduce_bench.py`, or what perftest printed.
+    Benchmark = "benchmark" from "nccl_log";
+
+    /// What printed them.
+    TOOL: BenchmarkTool = "tool" from "nccl_log";
+    /// The test, as `all_reduce_perf` or `RDMA_Write BW Test`; unknown where the log does not name it.
+    TEST: Arc<str> = "test" from "nccl_log";
+    /// Where they begin: file and line.
+    PLACE: Arc<str> = "place" from "nccl_log";
+    /// How many rows of results were read.
+    ROWS: u64 = "rows" from "nccl_log";
+    /// The largest message of them.
+    LARGEST: Bytes = "largest" from "nccl_log";
+    /// The most that a row reached: bus bandwidth (nccl-tests, all_reduce_bench), average bandwidth (perftest).
+    BANDWIDTH: BitRate = "bandwidth" from "nccl_log";
+    /// The mean over all rows, as nccl-tests prints it. Source: "# Avg bus bandwidth".
+    MEAN_BANDWIDTH: BitRate = "mean_bandwidth" from "nccl_log";
+    /// The time of the smallest message: perftest's average latency.
+    LATENCY: Seconds = "latency" from "nccl_log";
+    /// How many wrong values all rows together have. Source: nccl-tests, columns "#wrong" and "# Out of bounds values"; unknown where the
+    /// test did not look (N/A), or the table ends early.
+    WRONG: u64 = "wrong" from "nccl_log";
+    /// Which rows have wrong values; "none" where no row has.
+    WRONG_ROWS: Arc<str> = "wrong_rows" from "nccl_log";
+    /// Whether the results end as the tool ends them.
+    COMPLETE: bool = "complete" from "nccl_log";
+    /// The RDMA device that perftest used.
+    DEVICE: Arc<str> = "device" from "nccl_log";
+    /// The link layer that perftest names: IB or Ethernet.
+    LINK_LAYER: Arc<str> = "link_layer" from "nccl_log";
+    /// The GID index that perftest used.
+    GID_INDEX: u64 = "gid_index" from "nccl_log";
+    /// How it failed; none where it printed results, unknown where it printed neither.
+    FAILURE: BenchmarkFailure = "failure" from "nccl_log";
+    /// What it said of that.
+    FAILURE_TEXT: Arc<str> = "failure_text" from "nccl_log";
+    /// The completion's status. Source: enum ibv_wc_status, as perftest prints it: "Failed status 12".
+    STATUS: u64 = "status" from "nccl_log";
+}

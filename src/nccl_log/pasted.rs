@@ -1,0 +1,637 @@
+//! Output of other tools that stands in the same stream: tables of benchmarks, lists of ports and of GPUs.
+//!
+//! A block begins with a line that only this tool writes, and goes on with lines of the tool's form that have the same text before
+//! them: a rank, a host, a time. Lines of others between them are passed over.
+
+use memchr::memmem::Finder;
+use serde::{Deserialize, Serialize};
+
+use super::text::without_colours;
+
+/// A tool whose output is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tool {
+    /// nccl-tests, and rccl-tests: a row for each size.
+    NcclTests,
+    /// `all_reduce_bench.py`: a table with `payload`, `busbw`, `algbw`.
+    AllReduceBench,
+    /// perftest: `ib_write_bw`, `ib_send_lat` and the others.
+    Perftest,
+    /// ibstat(8).
+    Ibstat,
+    /// ibstatus(8).
+    Ibstatus,
+    /// ibv_devinfo(1).
+    IbvDevinfo,
+    /// `show_gids`.
+    ShowGids,
+    /// `nvidia-smi topo -m`.
+    TopoMatrix,
+    /// `nvidia-smi topo -p2p r`, with the command's own line.
+    TopoP2p,
+    /// Lines of the kernel's log, from dmesg(1), journalctl(1) or a file of syslog.
+    KernelLog,
+}
+
+/// One tool's output, as far as it is read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Paste {
+    /// The tool.
+    pub tool: Tool,
+    /// What stands before each of its lines.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub before: String,
+    /// Its lines with their numbers in the file, without what stands before each.
+    pub lines: Vec<(u64, String)>,
+    /// Whether lines of it found no place.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
+}
+
+/// What a line has to hold to begin a block.
+const NEEDLES: [&str; 13] = [
+    "busbw",
+    "Dual-port",
+    "ouldn't connect to ",
+    "CA '",
+    "hca_id:",
+    "nfiniband device '",
+    "INDEX",
+    "GPU0",
+    "topo -p2p ",
+    "mlx5_core ",
+    "NVRM: ",
+    "GID add failed",
+    "pcieport ",
+];
+
+/// Blocks that are kept of a file.
+const BLOCKS: usize = 256;
+/// Blocks that are open at once: a tool that runs on many hosts.
+const OPEN: usize = 64;
+/// Lines that are kept of one block.
+const LINES: usize = 2048;
+/// Bytes that are kept of a file.
+const BYTES: usize = 1 << 20;
+/// Bytes of a line that are kept: a row of `nvidia-smi topo -m` for many devices is long.
+const TEXT: usize = 1400;
+
+/// Finds blocks, and keeps them.
+pub struct Pasted {
+    finders: [Finder<'static>; NEEDLES.len()],
+    open: Vec<Block>,
+    done: Vec<Paste>,
+    bytes: usize,
+}
+
+struct Block {
+    paste: Paste,
+    /// Lines since the last one that belongs to the block.
+    missed: u32,
+    /// A line came after which only few can follow.
+    ending: bool,
+}
+
+/// What a line is to a block.
+enum Is {
+    /// It is kept.
+    Kept,
+    /// It is of the tool, and says nothing that is read.
+    Passed,
+    /// It is kept, and the block ends soon.
+    Last,
+    /// It is no line of the tool.
+    Foreign,
+}
+
+impl Default for Pasted {
+    fn default() -> Self {
+        Pasted {
+            finders: NEEDLES.map(|needle| Finder::new(needle.as_bytes())),
+            open: Vec::new(),
+            done: Vec::new(),
+            bytes: 0,
+        }
+    }
+}
+
+impl Pasted {
+    /// Reads whole lines, of which the first has the number `number`.
+    pub(super) fn lines(&mut self, lines: &[u8], mut number: u64) {
+        let mut from = 0;
+        // Most files have no needle at all: each is looked for once, and again only behind its last place.
+        let mut next = [0usize; NEEDLES.len()];
+        for (at, finder) in next.iter_mut().zip(&self.finders) {
+            *at = finder.find(lines).unwrap_or(usize::MAX);
+        }
+        while from < lines.len() {
+            for (at, finder) in next.iter_mut().zip(&self.finders) {
+                if *at < from {
+                    let rest = lines.get(from..).unwrap_or(&[]);
+                    *at = finder.find(rest).map_or(usize::MAX, |found| from + found);
+                }
+            }
+            let hit = next.iter().copied().min().unwrap_or(usize::MAX);
+            if self.open.is_empty() {
+                let Some(passed) = lines.get(from..hit.min(lines.len())) else {
+                    return;
+                };
+                if hit >= lines.len() {
+                    return;
+                }
+                if let Some(end) = memchr::memrchr(b'\n', passed) {
+                    let passed = passed.get(..=end).unwrap_or(&[]);
+                    number += memchr::memchr_iter(b'\n', passed).count() as u64;
+                    from += end + 1;
+                }
+            }
+            let rest = lines.get(from..).unwrap_or(&[]);
+            let length = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+            let before = previous(lines, from);
+            let line = rest.get(..length).unwrap_or(&[]);
+            self.line(number, line, before, hit < from + length);
+            number += 1;
+            from += length + 1;
+        }
+    }
+
+    /// Reads a line that says `error`, `CCL` or the like.
+    pub(super) fn marked(&mut self, line: &[u8], number: u64) {
+        let begins = || self.finders.iter().any(|f| f.find(line).is_some());
+        if memchr::memmem::find(line, b" NCCL ").is_none() && (!self.open.is_empty() || begins()) {
+            self.lines(line, number);
+        }
+    }
+
+    fn line(&mut self, number: u64, line: &[u8], previous: &[u8], hit: bool) {
+        // Of what a bar of progress wrote over, the last part stands.
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let line = line.rsplit(|b| *b == b'\r').next().unwrap_or(line);
+        if !hit && !self.may_go_on(line) {
+            return;
+        }
+        let text = plain(line);
+        let text = text.trim_end();
+        if hit && kernel_line(text).is_some() {
+            self.kernel(number, text);
+            return;
+        }
+        if hit && let Some((tool, before)) = begins(text) {
+            let same = |block: &Block| block.paste.tool == tool && block.paste.before == before;
+            let goes_on = matches!(tool, Tool::Ibstat | Tool::Ibstatus | Tool::IbvDevinfo);
+            match self.open.iter().position(same) {
+                Some(at) if goes_on => {
+                    let block = self.open.get_mut(at);
+                    if let Some(block) = block {
+                        block.missed = 0;
+                        self.bytes += block.keep(number, body(text, before.len()), self.bytes);
+                    }
+                    return;
+                }
+                // The matrix follows the command.
+                None if tool == Tool::TopoMatrix
+                    && let Some(block) = self
+                        .open
+                        .iter_mut()
+                        .find(|b| b.paste.tool == Tool::TopoP2p && b.paste.lines.len() == 1) =>
+                {
+                    block.paste.before = before.to_owned();
+                    block.missed = 0;
+                    self.bytes += block.keep(number, body(text, before.len()), self.bytes);
+                    return;
+                }
+                Some(at) => {
+                    let block = self.open.remove(at);
+                    self.close(block);
+                }
+                None => {}
+            }
+            if self.open.len() >= OPEN {
+                let block = self.open.remove(0);
+                self.close(block);
+            }
+            let mut block = Block {
+                paste: Paste {
+                    tool,
+                    before: before.to_owned(),
+                    lines: Vec::new(),
+                    cut: false,
+                },
+                missed: 0,
+                ending: false,
+            };
+            // The test's name stands above what perftest says of its connection.
+            if tool == Tool::Perftest {
+                let title = plain(previous);
+                let title = title.trim_end();
+                if title.ends_with(" Test") {
+                    self.bytes += block.keep(number.saturating_sub(1), title.trim(), self.bytes);
+                }
+            }
+            self.bytes += block.keep(number, body(text, before.len()), self.bytes);
+            self.open.push(block);
+            return;
+        }
+        self.offer(number, text);
+    }
+
+    /// A line of the kernel. Which of them matter is decided later: those without a needle are not kept.
+    fn kernel(&mut self, number: u64, text: &str) {
+        let kernel = |block: &Block| block.paste.tool == Tool::KernelLog;
+        let at = match self.open.iter().position(kernel) {
+            Some(at) => at,
+            None => {
+                self.open.push(Block {
+                    paste: Paste {
+                        tool: Tool::KernelLog,
+                        before: String::new(),
+                        lines: Vec::new(),
+                        cut: false,
+                    },
+                    missed: 0,
+                    ending: false,
+                });
+                self.open.len() - 1
+            }
+        };
+        if let Some(block) = self.open.get_mut(at) {
+            block.missed = 0;
+            self.bytes += block.keep(number, text, self.bytes);
+        }
+    }
+
+    /// A cheap look whether an open block can want the line: between the rows of a table stand many of NCCL.
+    fn may_go_on(&mut self, line: &[u8]) -> bool {
+        if memchr::memmem::find(line, b" NCCL ").is_none() {
+            return true;
+        }
+        self.age(usize::MAX);
+        false
+    }
+
+    fn offer(&mut self, number: u64, text: &str) {
+        let mut taken = usize::MAX;
+        for (at, block) in self.open.iter_mut().enumerate().rev() {
+            let Some(body) = block.body(text) else {
+                continue;
+            };
+            match goes_on(block.paste.tool, body, block) {
+                Is::Foreign => continue,
+                Is::Passed => {}
+                Is::Kept => self.bytes += block.keep(number, body, self.bytes),
+                Is::Last => {
+                    self.bytes += block.keep(number, body, self.bytes);
+                    block.ending = true;
+                }
+            }
+            block.missed = 0;
+            taken = at;
+            break;
+        }
+        self.age(taken);
+    }
+
+    /// Counts a line that was another's, and closes blocks that had none for long.
+    fn age(&mut self, taken: usize) {
+        let mut at = 0;
+        let mut old = 0;
+        while let Some(block) = self.open.get_mut(at) {
+            if old != taken {
+                block.missed = block.missed.saturating_add(1);
+            }
+            old += 1;
+            if block.missed > patience(block) {
+                let block = self.open.remove(at);
+                self.close(block);
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    fn close(&mut self, block: Block) {
+        if self.done.len() < BLOCKS && !block.paste.lines.is_empty() {
+            self.done.push(block.paste);
+        }
+    }
+
+    /// What was found, in the order of its lines.
+    pub(super) fn finish(mut self) -> Vec<Paste> {
+        for block in std::mem::take(&mut self.open) {
+            self.close(block);
+        }
+        self.done
+            .sort_by_key(|paste| paste.lines.first().map(|(number, _)| *number));
+        self.done
+    }
+}
+
+impl Block {
+    /// Keeps a line where there is room; gives the bytes that it takes.
+    fn keep(&mut self, number: u64, text: &str, bytes: usize) -> usize {
+        if self.paste.lines.len() >= LINES || bytes + text.len() > BYTES {
+            self.paste.cut = true;
+            return 0;
+        }
+        let end = text.floor_char_boundary(TEXT);
+        let text = text.get(..end).unwrap_or("");
+        self.paste.lines.push((number, text.to_owned()));
+        text.len()
+    }
+
+    /// The line without what stands before each; `None` where another text does.
+    fn body<'t>(&self, text: &'t str) -> Option<&'t str> {
+        let before = self.paste.before.as_str();
+        if text.starts_with(before) {
+            return text.get(before.len()..);
+        }
+        // A time goes on from line to line.
+        let digits = before.bytes().filter(u8::is_ascii_digit).count();
+        let head = text.as_bytes().get(..before.len())?;
+        let alike = head
+            .iter()
+            .zip(before.as_bytes())
+            .all(|(a, b)| a == b || a.is_ascii_digit() && b.is_ascii_digit());
+        if digits >= 6 && before.contains(':') && alike {
+            return text.get(before.len()..);
+        }
+        None
+    }
+}
+
+/// The line before the one that begins here.
+fn previous(lines: &[u8], from: usize) -> &[u8] {
+    let before = lines.get(..from.saturating_sub(1)).unwrap_or(&[]);
+    let begin = memchr::memrchr(b'\n', before).map_or(0, |end| end + 1);
+    before.get(begin..).unwrap_or(&[])
+}
+
+fn plain(line: &[u8]) -> std::borrow::Cow<'_, str> {
+    if memchr::memchr(0x1b, line).is_none() {
+        return String::from_utf8_lossy(line);
+    }
+    let mut stripped = Vec::new();
+    without_colours(line, &mut stripped);
+    String::from_utf8_lossy(&stripped).into_owned().into()
+}
+
+fn body(text: &str, before: usize) -> &str {
+    text.get(before..).unwrap_or("")
+}
+
+/// The tool of which this is the first line, and what stands before it.
+fn begins(text: &str) -> Option<(Tool, &str)> {
+    let at = |mark: &str| text.find(mark).and_then(|at| text.get(..at));
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let has = |word: &str| words.contains(&word);
+    if let Some(before) = at("#")
+        && has("size")
+        && has("algbw")
+        && has("busbw")
+    {
+        return Some((Tool::NcclTests, before.trim_end()));
+    }
+    if let Some(before) = at("|")
+        && has("payload")
+        && has("busbw")
+    {
+        return Some((Tool::AllReduceBench, before.trim_end()));
+    }
+    if let Some(before) = at("busbw:")
+        && text.contains("GBps")
+    {
+        return Some((Tool::AllReduceBench, before.trim_end()));
+    }
+    if let Some(before) = at("Dual-port")
+        && text.contains("Device")
+    {
+        return Some((Tool::Perftest, before.trim_end()));
+    }
+    if let Some(before) = at("Couldn't connect to ") {
+        // `host:port` is perftest's; others say the same words of other things.
+        let (_, port) = text.rsplit_once(':')?;
+        let is_port = !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit());
+        return (is_port && !before.contains("NCCL"))
+            .then_some((Tool::Perftest, before.trim_end()));
+    }
+    if let Some(before) = at("CA '")
+        && text.ends_with('\'')
+    {
+        return Some((Tool::Ibstat, before.trim_end()));
+    }
+    if let Some(before) = at("hca_id:") {
+        return Some((Tool::IbvDevinfo, before.trim_end()));
+    }
+    if let Some(before) = at("Infiniband device '")
+        && text.contains("status")
+    {
+        return Some((Tool::Ibstatus, before.trim_end()));
+    }
+    if let Some(before) = at("DEV")
+        && has("PORT")
+        && has("INDEX")
+        && has("GID")
+    {
+        return Some((Tool::ShowGids, before.trim_end()));
+    }
+    if at("nvidia-smi topo -p2p ").is_some() {
+        return Some((Tool::TopoP2p, ""));
+    }
+    // The header of the matrix begins with GPU0, or the row of a single GPU follows it.
+    if let Some(before) = at("GPU0")
+        && words.iter().filter(|word| word.starts_with("GPU")).count() >= 2
+        && words.iter().all(|word| *word != "X" && *word != "OK")
+        && !before.contains("NCCL")
+    {
+        return Some((Tool::TopoMatrix, before.trim_end()));
+    }
+    None
+}
+
+/// How many lines of others may stand between two of a block.
+fn patience(block: &Block) -> u32 {
+    match block.paste.tool {
+        _ if block.ending => 4,
+        // What is between is passed over anyway, and what follows is of the same machine.
+        Tool::KernelLog => 10_000,
+        // Connections are made by the first collective, and NCCL tells each.
+        Tool::NcclTests => 4_000_000,
+        Tool::AllReduceBench => 100_000,
+        Tool::Perftest => 2000,
+        _ if block.paste.lines.len() <= 1 => 40,
+        _ => 200,
+    }
+}
+
+/// What a line is to a block of this tool.
+fn goes_on(tool: Tool, body: &str, block: &Block) -> Is {
+    let text = body.trim_start();
+    let first = text.split_whitespace().next().unwrap_or("");
+    let number = !first.is_empty() && first.bytes().all(|b| b.is_ascii_digit());
+    let keyed = |keys: &[&str]| {
+        keys.iter().any(|key| {
+            text.get(..key.len())
+                .is_some_and(|head| head.eq_ignore_ascii_case(key))
+        })
+    };
+    match tool {
+        Tool::NcclTests => {
+            if text.starts_with('#') {
+                if text.contains("Avg bus bandwidth") {
+                    Is::Last
+                } else if text.contains("Out of bounds values") || text.contains("test concluded") {
+                    Is::Kept
+                } else {
+                    Is::Passed
+                }
+            } else if number && text.split_whitespace().count() >= 6 {
+                Is::Kept
+            } else {
+                Is::Foreign
+            }
+        }
+        Tool::AllReduceBench if text.starts_with('|') && text.contains("GBps") => Is::Kept,
+        Tool::AllReduceBench if text.starts_with('|') => Is::Passed,
+        Tool::Perftest => {
+            let asked = [
+                "Failed status",
+                "Completion with error",
+                "ouldn't",
+                "Unable to",
+                "Failed to ",
+            ];
+            let failed = asked.iter().any(|mark| text.contains(mark)) && !text.contains("NCCL");
+            let told = keyed(&["Link type", "Mtu", "GID index", "Connection type", "#bytes"]);
+            let row = number
+                && block
+                    .paste
+                    .lines
+                    .iter()
+                    .any(|(_, line)| line.contains("#bytes"));
+            if failed || told || row {
+                Is::Kept
+            } else if text.starts_with("-----") {
+                let rows = |(_, l): &(u64, String)| {
+                    l.trim_start().starts_with(|c: char| c.is_ascii_digit())
+                };
+                match block.paste.lines.last().is_some_and(rows) {
+                    true => Is::Last,
+                    false => Is::Passed,
+                }
+            } else {
+                Is::Foreign
+            }
+        }
+        Tool::Ibstat | Tool::Ibstatus | Tool::IbvDevinfo => {
+            const READ: [&str; 18] = [
+                "CA type:",
+                "Number of ports:",
+                "Firmware version:",
+                "fw_ver:",
+                "board_id:",
+                "vendor_part_id:",
+                "phys_port_cnt:",
+                "port:",
+                "Port ",
+                "State:",
+                "Physical state:",
+                "phys state:",
+                "Rate:",
+                "Base lid:",
+                "SM lid:",
+                "sm_lid:",
+                "port_lid:",
+                "max_mtu:",
+            ];
+            // The member `port:` comes before the longer names that begin like it.
+            if keyed(&["Port GUID"]) {
+                Is::Passed
+            } else if keyed(&READ)
+                || keyed(&[
+                    "active_mtu:",
+                    "link_layer:",
+                    "transport:",
+                    "phys_state:",
+                    "Link layer:",
+                ])
+            {
+                Is::Kept
+            } else if text.contains(':') && body.starts_with([' ', '\t']) {
+                Is::Passed
+            } else {
+                Is::Foreign
+            }
+        }
+        Tool::ShowGids if text.starts_with("---") => Is::Passed,
+        Tool::ShowGids if text.starts_with("n_gids_found") => Is::Last,
+        Tool::ShowGids => {
+            let mut words = text.split_whitespace().skip(1);
+            let numbers = words
+                .by_ref()
+                .take(2)
+                .all(|w| w.bytes().all(|b| b.is_ascii_digit()));
+            match numbers
+                && words
+                    .next()
+                    .is_some_and(|gid| gid.matches(':').count() >= 2)
+            {
+                true => Is::Kept,
+                false => Is::Foreign,
+            }
+        }
+        Tool::TopoMatrix | Tool::TopoP2p => {
+            if ["GPU", "NIC", "mlx"]
+                .iter()
+                .any(|head| first.starts_with(head))
+            {
+                Is::Kept
+            } else if text.is_empty() || text.contains(" = ") || text.contains("Legend") {
+                Is::Passed
+            } else {
+                Is::Foreign
+            }
+        }
+        Tool::AllReduceBench | Tool::KernelLog => Is::Foreign,
+    }
+}
+
+/// The time since boot, where the line has it, and the message of a line of the kernel's log: `[   12.345678] text`, with the words of
+/// syslog before it or not, as `dmesg -T` and `dmesg -x` write it, and `kernel: text` of a journal.
+pub fn kernel_line(text: &str) -> Option<(Option<f64>, &str)> {
+    if text.contains(" NCCL ") {
+        return None;
+    }
+    let rest = match text.split_once("kernel: ") {
+        Some((before, rest)) if before.len() < 80 => rest,
+        _ => text,
+    };
+    let journal = rest.len() < text.len();
+    for (at, _) in rest.match_indices('[').take(4) {
+        let Some((stamp, message)) = rest.get(at + 1..).and_then(|r| r.split_once("] ")) else {
+            continue;
+        };
+        let stamp = stamp.trim();
+        let seconds = stamp
+            .split_once('.')
+            .filter(|(_, micros)| micros.len() == 6)
+            .and_then(|_| stamp.parse::<f64>().ok());
+        if seconds.is_some() {
+            return Some((seconds, message));
+        }
+        let words: Vec<&str> = stamp.split_whitespace().collect();
+        if words.len() == 5
+            && words
+                .get(3)
+                .is_some_and(|time| time.matches(':').count() == 2)
+        {
+            return Some((None, message));
+        }
+    }
+    if text.starts_with("kern ")
+        && let Some((_, rest)) = text.split_once(" : ").and_then(|(_, r)| r.split_once(' '))
+    {
+        return Some((None, rest));
+    }
+    journal.then_some((None, rest))
+}

@@ -1,0 +1,382 @@
+//! Results of benchmarks.
+
+use std::sync::Arc;
+
+use super::{Place, places};
+use crate::fact::benchmark::{self as fact, BenchmarkFailure, BenchmarkTool};
+use crate::fact::{BitRate, Bytes, Fact, Facts, Gap, Id, Origin, Seconds, Subject, Why};
+use crate::nccl_log::pasted::{Paste, Tool};
+
+pub(super) fn state(file: &Arc<str>, paste: &Paste, facts: &mut Facts) {
+    let Some(first) = places(file, paste).next() else {
+        return;
+    };
+    let tool = match paste.tool {
+        Tool::NcclTests => BenchmarkTool::NcclTests,
+        Tool::AllReduceBench => BenchmarkTool::AllReduceBench,
+        _ => BenchmarkTool::Perftest,
+    };
+    let place = format!("{file}:{}", first.number);
+    let name = format!("{} at {place}", tool.word());
+    let id = facts.instance(Subject::Benchmark, Facts::CLUSTER, &name);
+    facts.set(id, fact::TOOL, first.known(tool));
+    facts.set(id, fact::PLACE, first.known(place.into()));
+    let mut rows = Rows::default();
+    match tool {
+        BenchmarkTool::NcclTests => nccl_tests(file, paste, facts, id, &mut rows),
+        BenchmarkTool::AllReduceBench => all_reduce_bench(file, paste, facts, id, &mut rows),
+        BenchmarkTool::Perftest => perftest(file, paste, facts, id, &mut rows),
+    }
+    facts.set(id, fact::ROWS, first.known(rows.count));
+    if let Some((size, origin)) = rows.largest {
+        facts.set(id, fact::LARGEST, Fact::Known(Bytes(size), origin));
+    }
+    if let Some((rate, origin)) = rows.best {
+        facts.set(id, fact::BANDWIDTH, Fact::Known(rate, origin));
+    }
+}
+
+/// What rows amount to.
+#[derive(Default)]
+struct Rows {
+    count: u64,
+    largest: Option<(u64, Origin)>,
+    best: Option<(BitRate, Origin)>,
+}
+
+impl Rows {
+    fn add(&mut self, place: &Place<'_>, size: u64, rate: Option<f64>) {
+        self.count += 1;
+        if self.largest.as_ref().is_none_or(|(most, _)| size >= *most) {
+            self.largest = Some((size, place.origin()));
+        }
+        if let Some(rate) = rate.and_then(bits)
+            && self.best.as_ref().is_none_or(|(most, _)| rate > *most)
+        {
+            self.best = Some((rate, place.origin()));
+        }
+    }
+}
+
+/// Bits per second, where the number is one of a machine that can be.
+fn bits(per_second: f64) -> Option<BitRate> {
+    (per_second.is_finite() && (0.0..1e18).contains(&per_second))
+        .then_some(BitRate(per_second.round() as u64))
+}
+
+/// A gigabyte as nccl-tests counts it: 10^9 bytes (common.cu, algBw = size / 1.0E9 / time).
+const GIGABYTE: f64 = 8e9;
+
+/// One half of a row, out of place or in place: time, algbw, busbw, and how many values are wrong.
+fn half<'t>(words: &[&'t str]) -> Option<(f64, &'t str)> {
+    let [time, algbw, busbw, wrong] = words else {
+        return None;
+    };
+    let number = |word: &str| word.parse::<f64>().ok().filter(|n| n.is_finite());
+    // A test that has no in-place form writes N/A.
+    if *time == "N/A" {
+        return Some((0.0, wrong));
+    }
+    number(time)?;
+    number(algbw)?;
+    Some((number(busbw)?, wrong))
+}
+
+fn nccl_tests(file: &Arc<str>, paste: &Paste, facts: &mut Facts, id: Id, rows: &mut Rows) {
+    let mut lines = places(file, paste);
+    let header = lines.next();
+    // Before 2.13 the last column was the error of floating-point sums, which is not zero where all is right.
+    let counts = header.is_some_and(|line| line.text.contains("#wrong"));
+    let (mut wrong, mut torn, mut untested) = (0u64, false, !counts);
+    let mut whose: Vec<String> = Vec::new();
+    let mut proof = None;
+    let mut bounds: Option<(u64, Place<'_>)> = None;
+    let mut complete = None;
+    for line in lines {
+        let text = line.text.trim();
+        if let Some(comment) = text.strip_prefix('#') {
+            let after = comment.split_once(':').map(|(_, after)| after.trim());
+            if comment.contains("Out of bounds values") {
+                let count = after.and_then(|a| a.split_whitespace().next()?.parse().ok());
+                bounds = count.map(|count| (count, line));
+            } else if comment.contains("Avg bus bandwidth") {
+                let mean = after.and_then(|a| a.parse::<f64>().ok());
+                let mean = mean.and_then(|mean| bits(mean * GIGABYTE));
+                facts.set(id, fact::MEAN_BANDWIDTH, line.read(mean));
+                complete = Some(line);
+            } else if let Some(test) = after.filter(|_| comment.contains("test concluded")) {
+                facts.set(id, fact::TEST, line.known(test.into()));
+            }
+            continue;
+        }
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let size = words.first().and_then(|word| word.parse::<u64>().ok());
+        let halves = words
+            .len()
+            .checked_sub(8)
+            .filter(|begin| *begin >= 2)
+            .and_then(|begin| {
+                let out = half(words.get(begin..begin + 4)?)?;
+                let inside = half(words.get(begin + 4..)?)?;
+                Some([("out of place", out), ("in place", inside)])
+            });
+        let (Some(size), Some(halves)) = (size, halves) else {
+            torn = true;
+            continue;
+        };
+        let best = halves
+            .iter()
+            .map(|(_, (busbw, _))| *busbw)
+            .fold(0.0, f64::max);
+        rows.add(&line, size, Some(best * GIGABYTE));
+        for (what, (_, count)) in halves {
+            match (counts, count.parse::<f64>()) {
+                (true, Ok(0.0)) => {}
+                (true, Ok(count)) if (1.0..1e18).contains(&count) => {
+                    wrong = wrong.saturating_add(count as u64);
+                    whose.push(format!("{size} bytes {what}: {count}"));
+                    proof.get_or_insert(line);
+                }
+                _ => untested = true,
+            }
+        }
+    }
+    if let (None, Some((count, line))) = (proof, bounds)
+        && count > 0
+    {
+        wrong = count;
+        whose.push(format!("{count} values out of bounds"));
+        proof = Some(line);
+    }
+    let clear = bounds.filter(|(count, _)| *count == 0 && !untested && !torn);
+    let unknown = |why: &str| {
+        let origin = header.map_or(Origin::derived("the log"), |line| line.origin());
+        Gap {
+            why: Why::NotUnderstood(why.into()),
+            origin,
+        }
+    };
+    match (proof, clear) {
+        (Some(line), _) => {
+            facts.set(id, fact::WRONG, line.known(wrong));
+            facts.set(id, fact::WRONG_ROWS, line.known(some(&whose).into()));
+        }
+        (None, Some((_, line))) => {
+            facts.set(id, fact::WRONG, line.known(0));
+            facts.set(id, fact::WRONG_ROWS, line.known("none".into()));
+        }
+        (None, None) => {
+            let gap = unknown(if untested {
+                "the test did not look whether values are right (N/A)"
+            } else if torn {
+                "a row of the table is torn"
+            } else {
+                "the table ends before its sum"
+            });
+            facts.set(id, fact::WRONG, Fact::Unknown(gap.clone()));
+            facts.set(id, fact::WRONG_ROWS, Fact::Unknown(gap));
+        }
+    }
+    let ended = match (complete, header) {
+        (Some(line), _) => line.known(true),
+        (None, Some(line)) if !paste.cut => line.known(false),
+        _ => Fact::Unknown(unknown("the table is longer than what was kept of it")),
+    };
+    facts.set(id, fact::COMPLETE, ended);
+}
+
+fn some(names: &[String]) -> String {
+    const SHOWN: usize = 4;
+    let shown = names
+        .get(..names.len().min(SHOWN))
+        .unwrap_or(&[])
+        .join(", ");
+    match names.len().checked_sub(SHOWN) {
+        Some(more) if more > 0 => format!("{shown} and {more} more"),
+        _ => shown,
+    }
+}
+
+/// `|     4GB | 480.15GBps | 274.37GBps |`, or in older ones `busbw: 371.481 GBps (2971.9 Gbps)`.
+fn all_reduce_bench(file: &Arc<str>, paste: &Paste, facts: &mut Facts, id: Id, rows: &mut Rows) {
+    let first = paste.lines.first().map_or("", |(_, text)| text.as_str());
+    facts.set(
+        id,
+        fact::TEST,
+        Fact::derived("all_reduce", "all_reduce_bench measures no other").map(Arc::from),
+    );
+    let column = |name: &str| first.split('|').position(|cell| cell.trim() == name);
+    let (payload, busbw) = (column("payload"), column("busbw"));
+    for line in places(file, paste) {
+        if let Some((_, rate)) = line.text.split_once("busbw:") {
+            let rate = rate
+                .split_once("GBps")
+                .and_then(|(n, _)| n.trim().parse().ok());
+            if let Some(rate) = rate.and_then(|rate: f64| bits(rate * GIGABYTE)) {
+                rows.count += 1;
+                rows.best = Some((rate, line.origin()));
+            }
+            continue;
+        }
+        let cells: Vec<&str> = line.text.split('|').map(str::trim).collect();
+        let cell = |at: Option<usize>| at.and_then(|at| cells.get(at).copied());
+        let size = cell(payload).and_then(size);
+        let rate =
+            cell(busbw).and_then(|cell| cell.strip_suffix("GBps")?.trim().parse::<f64>().ok());
+        if let (Some(size), Some(rate)) = (size, rate) {
+            rows.add(&line, size, Some(rate * GIGABYTE));
+        }
+    }
+}
+
+/// `32KB`, `4GB`: powers of 1024.
+fn size(text: &str) -> Option<u64> {
+    let unit = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+    let (number, unit) = text.split_at_checked(unit)?;
+    let shift = match unit.trim() {
+        "B" => 0,
+        "KB" | "KiB" => 10,
+        "MB" | "MiB" => 20,
+        "GB" | "GiB" => 30,
+        _ => return None,
+    };
+    let number: f64 = number.parse().ok()?;
+    (number < 1e6).then_some((number * f64::from(1u32 << shift)) as u64)
+}
+
+fn perftest(file: &Arc<str>, paste: &Paste, facts: &mut Facts, id: Id, rows: &mut Rows) {
+    let mut columns: Vec<&str> = Vec::new();
+    let mut failure: Option<(BenchmarkFailure, Place<'_>)> = None;
+    let mut last = None;
+    for line in places(file, paste) {
+        let text = line.text.trim();
+        let value = |key: &str| {
+            let (before, after) = text.split_once(key)?;
+            let rest = after.trim_start().strip_prefix(':')?;
+            let starts = before.is_empty() || before.ends_with([' ', '\t']);
+            rest.split_whitespace().next().filter(|_| starts)
+        };
+        if text.ends_with(" Test") {
+            facts.set(id, fact::TEST, line.known(text.into()));
+        } else if text.starts_with("#bytes") {
+            // `BW average[MB/sec]` are two words, and one column.
+            columns = header(text);
+        } else if let Some(found) = failed(text) {
+            if let Some(status) = status(text) {
+                facts.set(id, fact::STATUS, line.known(status));
+            }
+            // That a request failed says more than what followed from it.
+            let completed = |(kind, line): (_, Place<'_>)| {
+                kind == BenchmarkFailure::Completion && line.text.contains("status")
+            };
+            if failure.is_none()
+                || found == BenchmarkFailure::Completion && !failure.is_some_and(completed)
+            {
+                failure = Some((found, line));
+            }
+        } else if !columns.is_empty() && text.starts_with(|c: char| c.is_ascii_digit()) {
+            let words: Vec<&str> = text.split_whitespace().collect();
+            let size = words.first().and_then(|word| word.parse::<u64>().ok());
+            let cell = |name: &str| {
+                let at = columns.iter().position(|column| column.starts_with(name))?;
+                Some((*columns.get(at)?, words.get(at)?.parse::<f64>().ok()?))
+            };
+            if let Some(size) = size {
+                let rate = cell("BW average").and_then(|(column, n)| Some(n * unit(column)?));
+                rows.add(&line, size, rate);
+                let latency = cell("t_avg").or_else(|| cell("t_typical"));
+                if let Some((_, micros)) = latency
+                    && rows.count == 1
+                {
+                    facts.set(id, fact::LATENCY, line.known(Seconds(micros / 1e6)));
+                }
+                last = Some(line);
+            }
+        }
+        if let Some(device) = value("Device") {
+            facts.set(id, fact::DEVICE, line.known(device.into()));
+        }
+        if let Some(layer) = value("Link type") {
+            facts.set(id, fact::LINK_LAYER, line.known(layer.into()));
+        }
+        if let Some(index) = value("GID index").and_then(|index| index.parse().ok()) {
+            facts.set(id, fact::GID_INDEX, line.known(index));
+        }
+    }
+    if let Some((kind, line)) = failure {
+        facts.set(id, fact::FAILURE, line.known(kind));
+        facts.set(id, fact::FAILURE_TEXT, line.known(line.text.trim().into()));
+    } else if let Some(line) = last {
+        facts.set(id, fact::FAILURE, line.known(BenchmarkFailure::None));
+    }
+}
+
+/// The columns of perftest's table: names that hold blanks end with their unit.
+fn header(text: &str) -> Vec<&str> {
+    const NAMES: [&str; 12] = [
+        "#bytes",
+        "#iterations",
+        "BW peak",
+        "BW average",
+        "MsgRate",
+        "t_min",
+        "t_max",
+        "t_typical",
+        "t_avg",
+        "t_stdev",
+        "99%",
+        "99.9%",
+    ];
+    let mut found: Vec<(usize, &str)> = Vec::new();
+    for name in NAMES {
+        for (at, _) in text.match_indices(name) {
+            let rest = text.get(at..).unwrap_or("");
+            let end = rest.find(']').map_or(name.len(), |end| end + 1);
+            let whole = match name.starts_with('#') {
+                true => name,
+                false => rest.get(..end).unwrap_or(name),
+            };
+            found.push((at, whole));
+        }
+    }
+    found.sort_unstable();
+    found.into_iter().map(|(_, name)| name).collect()
+}
+
+/// Bits per second of one unit of the column; perftest's MB are of 2^20 bytes.
+fn unit(column: &str) -> Option<f64> {
+    let unit = column.split_once('[')?.1.trim_end_matches(']');
+    Some(match unit {
+        "MB/sec" | "MiB/sec" => 8.0 * 1_048_576.0,
+        "Gb/sec" | "Gib/sec" => 1e9,
+        _ => return None,
+    })
+}
+
+fn failed(text: &str) -> Option<BenchmarkFailure> {
+    let has = |parts: &[&str]| parts.iter().any(|part| text.contains(part));
+    Some(if has(&["Failed status", "Completion with error"]) {
+        BenchmarkFailure::Completion
+    } else if has(&["Failed to modify QP", "Unable to Connect the HCA"]) {
+        BenchmarkFailure::Queue
+    } else if has(&[
+        "ouldn't connect to ",
+        "Unable to open file descriptor for socket",
+        "Unable to init the socket connection",
+    ]) {
+        BenchmarkFailure::NotConnected
+    } else if has(&["ouldn't", "Unable to", "Failed to "]) {
+        BenchmarkFailure::Other
+    } else {
+        return None;
+    })
+}
+
+/// The number of `Failed status 12: wr_id 0 syndrom 0x81`.
+fn status(text: &str) -> Option<u64> {
+    let (_, rest) = text.split_once("Failed status ")?;
+    rest.split(|c: char| !c.is_ascii_digit())
+        .next()?
+        .parse()
+        .ok()
+}

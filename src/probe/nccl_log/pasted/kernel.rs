@@ -1,0 +1,66 @@
+//! Lines of the kernel's log: read by the probe that reads them on a node.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::{Place, places};
+use crate::fact::{Fact, Facts, Id, Subject, kernel_event};
+use crate::nccl_log::pasted::{Paste, kernel_line};
+use crate::probe::{Ask, kernel_log};
+use crate::source::recording::Recording;
+use crate::source::wire::{Header, Line};
+use crate::source::{Answer, Question, Reply, live};
+
+/// States the events. That something is not among these lines says nothing, and when they were copied nobody says.
+pub(super) fn state(file: &Arc<str>, paste: &Paste, facts: &mut Facts, node: Id) {
+    let told: Vec<serde_json::Value> = places(file, paste)
+        .filter_map(|line| {
+            let (seconds, text) = kernel_line(line.text)?;
+            // A line without a time since boot counts as one of boot: what is usual there is left out.
+            let micros = (seconds.unwrap_or(0.0) * 1e6) as u64;
+            Some(json!({ "t": micros, "text": text }))
+        })
+        .collect();
+    let value = json!({
+        "now": null,
+        "markers": live::kernel_log::MARKERS,
+        "lines": told.len(),
+        "lost": null,
+        "first": told.first().and_then(|line| line.get("t")),
+        "from_boot": false,
+        "told": told,
+    });
+    let mut recording = Recording::new(Header::default());
+    recording.add(Line::Reply {
+        probe: kernel_log::PROBE.name.into(),
+        question: Question::call("kernel_log", []),
+        repeat: 0,
+        reply: Reply {
+            at: 0,
+            said: Ok(Answer::Value(Arc::new(value))),
+        },
+    });
+    let source = recording.of(kernel_log::PROBE.name);
+    let mut read = Facts::new();
+    let machine = read.new_node("");
+    (kernel_log::PROBE.run)(&Ask::new(&source), &mut read, machine);
+    // The evidence is the line where it stands, and no question to a machine.
+    for event in read.below(machine, Subject::KernelEvent) {
+        let text = read.known(event, kernel_event::LINE);
+        let of_event = |line: &Place<'_>| text.as_ref().is_some_and(|t| line.text.ends_with(&**t));
+        let Some(line) = places(file, paste).filter(of_event).last() else {
+            continue;
+        };
+        let id = facts.instance(Subject::KernelEvent, node, read.name(event));
+        for index in 0..Subject::KernelEvent.schema().facts.len() {
+            match read.look(event, index) {
+                Some(Fact::Known(value, _)) => {
+                    facts.set_at(id, index, line.known(value.clone()));
+                }
+                Some(gap) => facts.set_at(id, index, gap.clone()),
+                None => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! How far GPUs and adapters are from each other, as `nvidia-smi topo` prints it.
+
+use std::sync::Arc;
+
+use super::{Place, places};
+use crate::fact::gpu_nic::Distance;
+use crate::fact::gpu_pair::P2p;
+use crate::fact::{Fact, Facts, Id, Key, Membership, Origin, Subject, gpu_nic, gpu_pair, node};
+use crate::nccl_log::pasted::{Paste, Tool};
+
+/// A cell that says something: which row and column, in which line.
+struct Cell<'p> {
+    row: &'p str,
+    column: &'p str,
+    says: &'p str,
+    line: Place<'p>,
+}
+
+pub(super) fn state(file: &Arc<str>, paste: &Paste, facts: &mut Facts, node: Id) {
+    let mut columns: Vec<&str> = Vec::new();
+    let mut cells: Vec<Cell<'_>> = Vec::new();
+    let mut nics: Vec<(&str, &str)> = Vec::new();
+    let mut asked = None;
+    for line in places(file, paste) {
+        let words: Vec<&str> = line.text.split_whitespace().collect();
+        let Some(first) = words.first().copied() else {
+            continue;
+        };
+        if let Some((_, rest)) = line.text.split_once("topo -p2p ") {
+            asked = rest.trim().chars().next();
+        } else if columns.is_empty() {
+            columns = words.into_iter().filter(|word| is_device(word)).collect();
+        } else if let Some(legend) = first
+            .strip_suffix(':')
+            .filter(|name| name.starts_with("NIC"))
+        {
+            nics.extend(words.get(1).map(|name| (legend, *name)));
+        } else if is_device(first) {
+            let says = words.iter().skip(1);
+            cells.extend(columns.iter().zip(says).map(|(column, says)| Cell {
+                row: first,
+                column,
+                says,
+                line,
+            }));
+        }
+    }
+    let Some(first) = places(file, paste).next() else {
+        return;
+    };
+    let gpus: Vec<&str> = columns
+        .iter()
+        .copied()
+        .filter(|name| name.starts_with("GPU"))
+        .collect();
+    let origin = first.origin();
+    // A torn matrix lacks rows.
+    let whole = gpus
+        .iter()
+        .all(|gpu| cells.iter().any(|cell| cell.row == *gpu));
+    if gpus.is_empty() || !whole {
+        return;
+    }
+    for gpu in &gpus {
+        let id = facts.instance(Subject::Gpu, node, gpu);
+        facts.set_members(Subject::GpuNic, id, Membership::Known(origin.clone()));
+    }
+    facts.set_members(Subject::Gpu, node, Membership::Known(origin.clone()));
+    facts.set_members(Subject::GpuPair, node, Membership::Known(origin));
+    let place = |name: &str| gpus.iter().position(|gpu| *gpu == name);
+    for cell in &cells {
+        match (place(cell.row), place(cell.column)) {
+            (Some(row), Some(column)) if row != column => {
+                let (low, high) = (row.min(column), row.max(column));
+                let (Some(low), Some(high)) = (gpus.get(low), gpus.get(high)) else {
+                    continue;
+                };
+                let id = facts.instance(Subject::GpuPair, node, &format!("{low} and {high}"));
+                facts.set(id, gpu_pair::FIRST, cell.line.known((*low).into()));
+                facts.set(id, gpu_pair::SECOND, cell.line.known((*high).into()));
+                facts.set(id, gpu_pair::IN_NVML, cell.line.known(true));
+                match paste.tool {
+                    Tool::TopoP2p => peers(facts, id, asked, row < column, cell),
+                    _ => pair(facts, id, cell),
+                }
+            }
+            (Some(_), None) if paste.tool == Tool::TopoMatrix => {
+                let named = nics.iter().find(|(nic, _)| *nic == cell.column);
+                let nic = named.map_or(cell.column, |(_, name)| *name);
+                if let (Some(gpu), Some(distance)) = (
+                    facts.find(Subject::Gpu, node, cell.row),
+                    distance(cell.says),
+                ) {
+                    let name = format!("{} {nic}", cell.row);
+                    let id = facts.instance(Subject::GpuNic, gpu, &name);
+                    facts.set(id, gpu_nic::NIC, cell.line.known(nic.into()));
+                    facts.set(id, gpu_nic::DISTANCE, cell.line.known(distance));
+                }
+            }
+            _ => {}
+        }
+    }
+    if paste.tool == Tool::TopoP2p && matches!(asked, Some('r' | 'w')) {
+        together(facts, node, &gpus, &cells);
+    }
+}
+
+/// `GPU0`, `NIC3`, or in older drivers the adapter's own name. `GPU` alone is of the column "GPU NUMA ID".
+fn is_device(word: &str) -> bool {
+    ["GPU", "NIC", "mlx"]
+        .iter()
+        .any(|head| word.starts_with(head))
+        && word.ends_with(|c: char| c.is_ascii_digit())
+}
+
+fn distance(says: &str) -> Option<Distance> {
+    Some(match says {
+        "PIX" => Distance::Pix,
+        "PXB" => Distance::Pxb,
+        "PHB" => Distance::Phb,
+        "NODE" => Distance::Node,
+        "SYS" | "SOC" => Distance::Sys,
+        _ => return None,
+    })
+}
+
+fn pair(facts: &mut Facts, id: Id, cell: &Cell<'_>) {
+    if let Some(distance) = distance(cell.says) {
+        facts.set(id, gpu_pair::DISTANCE, cell.line.known(distance));
+        facts.set(id, gpu_pair::NVLINK, cell.line.known(false));
+    } else if cell
+        .says
+        .strip_prefix("NV")
+        .is_some_and(|n| n.parse::<u64>().is_ok())
+    {
+        facts.set(id, gpu_pair::NVLINK, cell.line.known(true));
+    }
+}
+
+fn peers(facts: &mut Facts, id: Id, asked: Option<char>, forth: bool, cell: &Cell<'_>) {
+    let Some(status) = status(cell.says) else {
+        return;
+    };
+    let key: Key<P2p> = match (asked, forth) {
+        (Some('r'), true) => gpu_pair::P2P_READ,
+        (Some('r'), false) => gpu_pair::P2P_READ_BACK,
+        (Some('w'), true) => gpu_pair::P2P_WRITE,
+        (Some('w'), false) => gpu_pair::P2P_WRITE_BACK,
+        (Some('a'), true) => gpu_pair::P2P_ATOMICS,
+        (Some('n'), true) => gpu_pair::P2P_NVLINK,
+        (Some('p'), true) => gpu_pair::P2P_PCIE,
+        _ => return,
+    };
+    facts.set(id, key, cell.line.known(status));
+}
+
+/// The words of the legend of `nvidia-smi topo -p2p`.
+fn status(says: &str) -> Option<P2p> {
+    Some(match says {
+        "OK" => P2p::Ok,
+        "CNS" => P2p::ChipsetNotSupported,
+        "GNS" => P2p::GpuNotSupported,
+        "TNS" => P2p::TopologyNotSupported,
+        "DR" => P2p::DisabledByRegkey,
+        "NS" => P2p::NotSupported,
+        "U" => P2p::Unknown,
+        _ => return None,
+    })
+}
+
+/// Whether one pair works, and what keeps the others.
+fn together(facts: &mut Facts, node: Id, gpus: &[&str], cells: &[Cell<'_>]) {
+    let pairs = gpus.len() * (gpus.len() - 1) / 2;
+    let between: Vec<&Cell<'_>> = cells
+        .iter()
+        .filter(|cell| {
+            cell.row != cell.column && gpus.contains(&cell.row) && gpus.contains(&cell.column)
+        })
+        .collect();
+    let statuses: Option<Vec<P2p>> = between.iter().map(|cell| status(cell.says)).collect();
+    let (Some(statuses), Some(first)) = (statuses, between.first()) else {
+        return;
+    };
+    if statuses.len() != 2 * pairs || statuses.contains(&P2p::Unknown) {
+        return;
+    }
+    let origin: Origin = first.line.origin();
+    let mut words: Vec<&str> = statuses.iter().map(|status| status.word()).collect();
+    words.sort_unstable();
+    words.dedup();
+    facts.set(
+        node,
+        node::PEER_PAIRS,
+        Fact::Known(pairs as u64, origin.clone()),
+    );
+    let works = statuses.contains(&P2p::Ok);
+    facts.set(
+        node,
+        node::PEER_PAIR_WORKS,
+        Fact::Known(works, origin.clone()),
+    );
+    facts.set(
+        node,
+        node::PEER_OBSTACLE,
+        Fact::Known(words.join(", ").into(), origin),
+    );
+}
