@@ -609,4 +609,9 @@ subject! {
     NVML_UNANSWERED: u64 = "nvml_unanswered" from "nvml";
     /// Those questions, each with how it ended: "nvml_device(3): no reply within the budget".
     NVML_UNANSWERED_LIST: Arc<[Arc<str>]> = "nvml_unanswered_list" from "nvml";
+    /// Whether the active RDMA MTU of all used ports of equal boards, with one link layer and one rate, is the same. Source:
+    /// ibv_query_port(3), active_mtu.
+    MTUS_AGREE: bool = "mtus_agree" from "derive";
+    /// Which port has which of them.
+    MTUS: Arc<str> = "mtus" from "derive";
 }
