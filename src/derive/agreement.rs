@@ -1,4 +1,4 @@
-//! Whether equals agree: rates, firmware, link layers, GID indexes, LIDs. Two that differ have no majority.
+//! Whether equals agree: rates, MTUs, firmware, link layers, GID indexes, LIDs. Two that differ have no majority.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -54,6 +54,20 @@ pub fn derive(facts: &mut Facts, node: Id) {
         node::GID_INDEXES_AGREE,
         node::GID_INDEXES,
         "RoCE v2 GID indexes",
+    );
+    // Equal boards at unequal rates may serve the job and its storage, each with an MTU of its own.
+    let mtus = agree(&used, |p| {
+        let rate = value(facts.get(p, port::RATE))?;
+        let kind = (group::port_kind(facts, p)?, rate.0);
+        Ok((kind, value(facts.get(p, port::MTU))?))
+    });
+    state(
+        facts,
+        node,
+        mtus,
+        node::MTUS_AGREE,
+        node::MTUS,
+        "RDMA MTUs of equal ports",
     );
     lids(facts, node, &used);
 }
@@ -363,7 +377,7 @@ fn lids(facts: &mut Facts, node: Id, used: &[Used]) {
 mod tests {
     use super::super::testing::*;
     use super::*;
-    use crate::fact::BitRate;
+    use crate::fact::{BitRate, Bytes};
 
     fn derived(facts: &mut Facts, n: Id) {
         super::super::derive(facts);
@@ -388,6 +402,41 @@ mod tests {
             facts.known(n, node::RATES).as_deref(),
             Some("400 Gb/s: mlx5_1/1, mlx5_2/1, mlx5_3/1; 200 Gb/s: mlx5_0/1")
         );
+    }
+
+    #[test]
+    fn mtus_are_compared_among_ports_of_one_rate() {
+        let mtus = |rate: u64, mtu: Option<u64>| {
+            let mut facts = Facts::new();
+            let n = node(&mut facts);
+            for (name, rate, mtu) in [
+                ("mlx5_0", 400, Some(4096)),
+                ("mlx5_1", 400, Some(4096)),
+                ("mlx5_2", rate, mtu),
+            ] {
+                let id = port(&mut facts, n, name, PortState::Active, rate);
+                if let Some(mtu) = mtu {
+                    facts.set(id, port::MTU, Fact::derived(Bytes(mtu), "test"));
+                }
+            }
+            derived(&mut facts, n);
+            let which = facts.known(n, node::MTUS).map(|text| text.to_string());
+            (facts.known(n, node::MTUS_AGREE), which)
+        };
+        assert_eq!(mtus(400, Some(4096)).0, Some(true));
+        assert_eq!(
+            mtus(400, Some(1024)),
+            (
+                Some(false),
+                Some("4096 B: mlx5_0/1, mlx5_1/1; 1024 B: mlx5_2/1".to_owned())
+            )
+        );
+        assert_eq!(
+            mtus(200, Some(1024)).0,
+            Some(true),
+            "storage at another rate"
+        );
+        assert_eq!(mtus(400, None).0, None, "it may be another");
     }
 
     #[test]

@@ -473,6 +473,17 @@ fn candidates(facts: &Facts, node: Id) -> (Vec<Candidate>, Option<Gap>) {
             names.push(bearer(facts, node, name));
         }
     }
+    // Any that is not known to be unfit may be the one that is chosen.
+    for id in facts.below(node, Subject::Interface) {
+        let not = |key, value| facts.known(id, key) != Some(value);
+        let name: Arc<str> = facts.name(id).into();
+        if not(interface::UP, false)
+            && not(interface::LOOPBACK, true)
+            && not(interface::PHYSICAL, false)
+        {
+            names.push(name);
+        }
+    }
     names.dedup();
     let empty =
         |name: &Arc<str>| addresses(facts, node, name).is_ok_and(|addresses| addresses.is_empty());

@@ -611,4 +611,9 @@ subject! {
     NVML_UNANSWERED_LIST: Arc<[Arc<str>]> = "nvml_unanswered_list" from "nvml";
     /// Whether all that is known of the node is what tools printed, as it was pasted into a log.
     PASTED: bool = "pasted" from "nccl_log";
+    /// Whether the active RDMA MTU of all used ports of equal boards, with one link layer and one rate, is the same. Source:
+    /// ibv_query_port(3), active_mtu.
+    MTUS_AGREE: bool = "mtus_agree" from "derive";
+    /// Which port has which of them.
+    MTUS: Arc<str> = "mtus" from "derive";
 }

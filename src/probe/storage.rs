@@ -2,6 +2,7 @@
 //! hold up whoever looks at its mount, so the mount itself is never touched.
 
 mod beegfs;
+mod beegfs_log;
 mod fabric;
 mod parse;
 #[cfg(test)]

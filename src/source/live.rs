@@ -3,6 +3,7 @@
 //! Runs inside a probe's child process: whatever hangs or crashes here costs replies, never the doctor.
 
 pub mod apart;
+mod beegfs_log;
 pub mod command;
 mod confine;
 pub mod cuda;

@@ -165,11 +165,14 @@ impl Redactor {
             return call;
         }
         let of_log = &*call.name == "nccl_log_file";
+        let of_beegfs = &*call.name == "beegfs_log";
         let args = call.args.iter().map(|(name, value)| {
             let value = match value {
                 Argument::Text(text) if of_log => {
                     Argument::Text(log::file(&self.key, &self.names, &self.hosts, text).into())
                 }
+                // As the path is in the configuration that names it.
+                Argument::Text(text) if of_beegfs => Argument::Text(self.path(text)),
                 Argument::Text(text) => Argument::Text(self.scan(text, Kind::NAME).into()),
                 Argument::Number(number) => Argument::Number(*number),
             };
@@ -250,6 +253,9 @@ impl Redactor {
             }
             (Question::Call(call), Answer::Value(value)) if &*call.name == "process_env" => {
                 Answer::Value(Arc::new(value::job_environment(key, names, &value)))
+            }
+            (Question::Call(call), Answer::Value(value)) if &*call.name == "beegfs_log" => {
+                Answer::Value(Arc::new(value::beegfs_log(key, names, &value)))
             }
             (Question::Call(call), Answer::Value(value))
                 if &*call.name == "kernel_log" || call.name.starts_with("process") =>

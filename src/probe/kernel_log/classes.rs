@@ -101,7 +101,7 @@ const AMD_WORKS: &[&str] = &["GPU reset succeeded", ") succeeded!", "Initialized
 const NVIDIA_RELOADED: &[&str] = &["NVRM: loading NVIDIA UNIX"];
 
 /// The rules. The texts are those of Linux 4.18 to 6.18 (mlx5: `health.c`, `cmd.c`, `events.c`; PCI: `aer.c`, `pci.c`) and of NVIDIA's
-/// kernel modules 450 to 595 (amdgpu: `amdgpu_device.c`, `amdgpu_ras.c`; bnxt_re: `qplib_rcfw.c`; EFA: `efa_com.c`; NVMe: `rdma.c`;
+/// kernel modules 450 to 595 (amdgpu: `amdgpu_device.c`, `amdgpu_ras.c`; bnxt_re: `qplib_rcfw.c`; EFA: `efa_com.c`; irdma: `icrdma_if.c`; NVMe: `rdma.c`;
 /// Lustre: `ptlrpc/import.c`).
 pub(super) const RULES: &[Rule] = &[
     rule(
@@ -220,6 +220,14 @@ pub(super) const RULES: &[Rule] = &[
         AdapterReset,
         &["bnxt_en", "Firmware", "reset event"],
         &[],
+        About::Pci,
+        &[],
+    ),
+    // irdma has its function reset: by itself, or after the adapter's "critical PE Error" or "HMC Error".
+    rule(
+        AdapterReset,
+        &["Requesting a reset"],
+        &["ice ", "i40e ", "idpf ", "irdma", "infiniband"],
         About::Pci,
         &[],
     ),

@@ -232,6 +232,11 @@ fn every_class_is_looked_for_and_has_its_line() {
             "amd-uncorrected 0000:c3:00.0",
         ),
         (
+            EventClass::AdapterReset,
+            "ice 0000:4c:00.0 rocep76s0: Requesting a reset",
+            "adapter-reset 0000:4c:00.0",
+        ),
+        (
             EventClass::AdapterStalled,
             "bnxt_en 0000:12:00.0: QPLIB: bnxt_re_is_fw_stalled: FW STALL Detected. cmdq[0xe]=0x3 waited (103641 > 100000) msec active 1",
             "adapter-stalled 0000:12:00.0",

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::super::{Ask, whole_number};
 use super::at;
+use super::beegfs_log::{self, Failure, Log};
 use super::parse::{self, Connections, Mount, Network};
 use crate::fact::mount;
 use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, Presence, Why};
@@ -32,6 +33,7 @@ pub(super) fn establish(ask: &Ask<'_>, facts: &mut Facts, node: Id, mounts: &[Mo
         Fact::Unknown(_) => Vec::new(),
     };
     let mut lists = Lists::default();
+    let log = beegfs_log::ask(ask);
     for mount in &mounts {
         let id = at(facts, node, mount);
         // One mount, one client; else the configuration's file tells which is whose.
@@ -50,6 +52,7 @@ pub(super) fn establish(ask: &Ask<'_>, facts: &mut Facts, node: Id, mounts: &[Mo
         client.buffers(facts, id);
         client.lists(ask, facts, id, &mut lists);
         client.connections(ask, facts, id, &mut lists);
+        client.log(facts, id, &log, mounts.len());
     }
 }
 
@@ -245,6 +248,42 @@ impl Client<'_> {
             (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
         };
         facts.set(id, mount::TCP_UNASKED, unasked);
+    }
+}
+
+/// The first level of the log at which connections are told (Log_NOTICE).
+const TOLD: u64 = 3;
+
+impl Client<'_> {
+    /// What the log says, where it is this client's alone and says everything.
+    fn log(&self, facts: &mut Facts, id: Id, log: &Fact<Log>, mounts: usize) {
+        let level = self.value_if_any("logLevel").known().cloned().flatten();
+        let quiet = level.is_some_and(|level| whole_number(&level).is_ok_and(|l| l < TOLD));
+        let log = log.clone().and_then(|log| match (mounts, quiet) {
+            (2.., _) => Err("several clients write one log".to_owned()),
+            (_, true) => Err("logLevel is below 3: connections are not logged".to_owned()),
+            _ if !log.told => Err("the end of the log tells of no connection".to_owned()),
+            _ => Ok(log),
+        });
+        let list = |failures: &[Failure]| -> Arc<[Arc<str>]> {
+            failures.iter().map(|f| Arc::clone(&f.what)).collect()
+        };
+        let failed = log.clone().map(|log| log.rdma_failed);
+        let count = failed.clone().map(|failed| failed.len() as u64);
+        facts.set(id, mount::LOG_RDMA_FAILURES, count);
+        facts.set(id, mount::LOG_RDMA_FAILED, failed.clone().map(|f| list(&f)));
+        let age = failed.and_then(|failed| beegfs_log::newest(&failed));
+        facts.set(id, mount::LOG_RDMA_FAILURE_AGE, age);
+        let unreached = log.map(|log| log.unreached);
+        let count = unreached.clone().map(|unreached| unreached.len() as u64);
+        facts.set(id, mount::LOG_UNREACHED_COUNT, count);
+        facts.set(
+            id,
+            mount::LOG_UNREACHED,
+            unreached.clone().map(|u| list(&u)),
+        );
+        let age = unreached.and_then(|unreached| beegfs_log::newest(&unreached));
+        facts.set(id, mount::LOG_UNREACHED_AGE, age);
     }
 }
 

@@ -37,12 +37,13 @@ pub fn ask(root: Option<&Root>, question: &Question) -> Option<Result<Answer, Re
         Question::Stat(path) => stat(root, path).map_err(errno),
         Question::StatVfs(path) if root.is_none() => statvfs(path).map_err(errno),
         Question::Open(path) if root.is_none() => open_device(path).map_err(errno),
+        Question::Call(call) if &*call.name == "beegfs_log" => super::beegfs_log::ask(root, call),
         _ => return None,
     })
 }
 
 /// Opens below the root: absolute links and `..` stay inside it, and nothing waits (a FIFO in a copied tree).
-fn open(root: Option<&Root>, path: &str, flags: OFlags) -> Result<OwnedFd, Sys> {
+pub(super) fn open(root: Option<&Root>, path: &str, flags: OFlags) -> Result<OwnedFd, Sys> {
     // openat2(2) refuses a flag that has no meaning beside O_PATH.
     let waits_not = if flags.contains(OFlags::PATH) {
         OFlags::empty()

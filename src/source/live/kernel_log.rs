@@ -81,6 +81,7 @@ pub const MARKERS: &[&str] = &[
     "Connection to ",
     "Connection restored to",
     "nvme nvme",
+    "Requesting a reset",
 ];
 
 /// Of the lines with one marker, so many of the first and of the last are told.

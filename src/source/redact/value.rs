@@ -96,6 +96,32 @@ pub(super) fn free(key: &Key, names: &Names, value: &Value) -> Value {
     }
 }
 
+/// Lines of BeeGFS's client: a server that no route leads to is told by its name, `beegfs-storage NAME [ID: 1]`, others by addresses.
+pub(super) fn beegfs_log(key: &Key, names: &Names, value: &Value) -> Value {
+    const MARK: &str = "Connect failed on all available routes: beegfs-";
+    match value {
+        Value::String(text) => match text.strip_prefix(MARK) {
+            Some(server) => {
+                let (kind, rest) = server.split_once(' ').unwrap_or(("", server));
+                let (name, id) = rest.rsplit_once(" [ID").unwrap_or((rest, ""));
+                let id = if id.is_empty() { "" } else { " [ID" }.to_owned() + id;
+                format!("{MARK}{kind} {}{id}", key.host(name)).into()
+            }
+            None => scan(key, names, text, Kind::FREE).into(),
+        },
+        Value::Array(items) => items
+            .iter()
+            .map(|item| beegfs_log(key, names, item))
+            .collect(),
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| (name.clone(), beegfs_log(key, names, value)))
+            .collect::<Map<_, _>>()
+            .into(),
+        other => other.clone(),
+    }
+}
+
 /// `nfs: server NAME not responding`, `nfs: server NAME OK`: no form betrays the name.
 fn server(key: &Key, text: &str) -> String {
     let Some((before, rest)) = text.split_once("server ") else {
@@ -454,6 +480,28 @@ mod tests {
         );
         assert!(!line("Killed process 7 (alice)").contains("alice"));
         assert!(!line("add gid fe80:0000:0000:0000:ad3e:e3ff:fe92:b31b").contains("ad3e"));
+    }
+
+    #[test]
+    fn beegfs_names_servers_where_no_route_leads_to_them() {
+        let said = serde_json::json!([
+            "Connect failed: beegfs-storage@10.0.0.3:8003 (protocol: RDMA)",
+            "Connect failed on all available routes: beegfs-meta acme-mds7 [ID: 2]",
+        ]);
+        let redacted = beegfs_log(&key(), &Names::new("node7", &[]), &said);
+        let told = |at: usize| redacted[at].as_str().unwrap().to_owned();
+        assert!(
+            told(0).starts_with("Connect failed: beegfs-storage@"),
+            "{redacted}"
+        );
+        assert!(told(0).ends_with(":8003 (protocol: RDMA)"), "{redacted}");
+        assert!(!told(0).contains("10.0.0.3"), "{redacted}");
+        assert!(
+            told(1).starts_with("Connect failed on all available routes: beegfs-meta host-"),
+            "{redacted}"
+        );
+        assert!(told(1).ends_with(" [ID: 2]"), "{redacted}");
+        assert!(!told(1).contains("acme"), "{redacted}");
     }
 
     #[test]
