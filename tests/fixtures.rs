@@ -330,10 +330,13 @@ fn lose_each_line(catalogue: &Catalogue, path: &Path, number: usize) {
                 );
             }
             // What is new can only be an open question, or what was judged at a parent before. Where it is no longer known which
-            // interface a job uses, a flow over each that it may use is judged: one that gets through passes.
+            // interface a job uses, a flow over each that it may use is judged: one that gets through passes,
+            // and where none does, that is the fault that it was.
             for ((check, subject), word) in &after {
                 if !whole.contains_key(&(check.clone(), subject.clone())) {
-                    let may_flow = check.starts_with("firewall/") && *word == "passes";
+                    let failed = || whole.iter().any(|((c, _), w)| c == check && *w == "fails");
+                    let may_flow = check.starts_with("firewall/")
+                        && (*word == "passes" || *word == "fails" && failed());
                     assert!(
                         matches!(*word, "unknown" | "does not apply") || may_flow,
                         "{path:?} without {line:?}: {check} for {subject} is {word}"

@@ -459,7 +459,7 @@ fn candidates(facts: &Facts, node: Id) -> (Vec<Candidate>, Option<Gap>) {
         return (found, None);
     }
     let mut names: Vec<Arc<str>> = Vec::new();
-    let mut open = match routes {
+    let open = match routes {
         Fact::Known(routes, _) => {
             names.extend(routes.iter().cloned());
             None
@@ -489,7 +489,10 @@ fn candidates(facts: &Facts, node: Id) -> (Vec<Candidate>, Option<Gap>) {
         |name: &Arc<str>| addresses(facts, node, name).is_ok_and(|addresses| addresses.is_empty());
     names.retain(|name| !empty(name));
     let first = names.first().cloned();
-    let lone = open.is_none() && names.iter().all(|name| Some(name) == first.as_ref());
+    let unlisted = facts.members(Subject::Interface, node).err();
+    let lone = open.is_none()
+        && unlisted.is_none()
+        && names.iter().all(|name| Some(name) == first.as_ref());
     for name in names {
         let used = match lone {
             true => Fact::derived(true, "the only interface for TCP between nodes"),
@@ -497,11 +500,9 @@ fn candidates(facts: &Facts, node: Id) -> (Vec<Candidate>, Option<Gap>) {
         };
         add(name, used);
     }
-    if !found.is_empty() && super::tally::incomplete(facts, node, Subject::Port).is_none() {
-        // The interfaces that jobs use are among these, whatever else there is.
-        open = open.filter(|_| found.iter().any(|c| c.used.known().is_none()));
-    }
-    (found, open)
+    // Which is chosen decides, and it may be one that none of this tells of.
+    let unchosen = (!lone).then(|| Gap::missing("selection.interface"));
+    (found, open.or(unlisted).or(unchosen))
 }
 
 /// A bond's member has no address: the bond has.
