@@ -4,6 +4,7 @@
 
 pub mod apart;
 mod beegfs_log;
+pub mod collective;
 pub mod command;
 mod confine;
 pub mod cuda;

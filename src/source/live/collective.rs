@@ -1,0 +1,4 @@
+//! The ranks of a collective: what each does in its own process, over one of several backends.
+
+pub mod backend;
+pub mod exchange;
