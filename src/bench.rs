@@ -2,5 +2,6 @@
 //!
 //! Nothing here asks the machine: [`crate::source::live`] measures, in a child process for each measurement that may hang.
 
+pub mod model;
 pub mod p2p;
 pub mod statistics;
