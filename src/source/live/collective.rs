@@ -1,7 +1,6 @@
 //! The ranks of a collective: what each does in its own process, over one of several backends.
 
-pub mod arithmetic;
 pub mod backend;
+pub mod element;
 pub mod exchange;
-pub mod schedule;
-pub mod streams;
+pub mod steps;
