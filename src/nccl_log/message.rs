@@ -135,6 +135,8 @@ pub fn fate(message: &[u8]) -> Fate<'_> {
         Some(b'G') if starts("GPU Direct RDMA Enabled") => Fate::Count(Sort::Net),
         Some(b'L') if starts("Loading topology") => keep(Sort::Graph),
         Some(b'W') if starts("Warning: ENV ") => keep(Sort::Env),
+        // Until 2.3 without the collective's name.
+        Some(b'o') if starts("opCount ") => Fate::Count(Sort::Coll),
         Some(b'=') => Fate::Count(Sort::Graph),
         Some(b'0'..=b'9') => digits(message),
         Some(b' ' | b'+') => spaces(message),
@@ -405,6 +407,7 @@ const KNOWN: &[(Sort, &[&str])] = &[
             "No valid CTA",
             "Unknown CTA",
             "CTAPolicy",
+            "No valid ring found in environment",
             "NCCL_",
             "Socket handshake",
             "DEBUG file",
