@@ -2,3 +2,4 @@
 
 pub mod backend;
 pub mod exchange;
+pub mod nccl;
