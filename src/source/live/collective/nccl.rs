@@ -238,14 +238,21 @@ impl Backend for Nccl {
         Ok(())
     }
 
-    fn fill(&mut self, send: &[u8]) -> Result<(), Failure> {
+    fn fill(&mut self, at: usize, send: &[u8]) -> Result<(), Failure> {
         let layout = self.layout;
-        if send.len() != layout.send_bytes {
+        if at
+            .checked_add(send.len())
+            .is_none_or(|end| end > layout.send_bytes)
+        {
             return Err(not_prepared());
         }
-        let bytes = layout.buffers().last().copied().unwrap_or(0);
+        self.stream.put(self.sending()?, layout.send + at, send)?;
+        Ok(())
+    }
+
+    fn poison(&mut self) -> Result<(), Failure> {
+        let bytes = self.layout.buffers().last().copied().unwrap_or(0);
         self.stream.set(self.receiving()?, 0, bytes, POISON)?;
-        self.stream.put(self.sending()?, layout.send, send)?;
         Ok(())
     }
 
