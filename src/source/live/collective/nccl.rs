@@ -49,7 +49,7 @@ impl From<driver::Failure> for Failure {
 /// # Errors
 ///
 /// No driver, no such GPU, no library, or what CUDA and NCCL say.
-pub fn connect(
+pub(super) fn connect(
     place: &Place<'_>,
     exchange: &mut dyn Exchange,
 ) -> Result<Box<dyn Backend>, Failure> {
