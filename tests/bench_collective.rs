@@ -26,6 +26,7 @@ fn point(collective: Collective, bytes: u64) -> Point {
         op: Reduction::Sum,
         in_place: false,
         iterations: 1,
+        awaited: false,
         warmups: 1,
         trials: 2,
     }

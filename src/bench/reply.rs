@@ -93,6 +93,7 @@ mod tests {
             op: Reduction::Sum,
             in_place: true,
             iterations: 20,
+            awaited: false,
             warmups: 1,
             trials: 2,
         };

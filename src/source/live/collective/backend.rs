@@ -72,7 +72,8 @@ pub trait Backend {
     /// The device failed.
     fn poison(&mut self) -> Result<(), Failure>;
 
-    /// Does the point's operation `point.iterations` times, and says how long that took, by the device's clock where there is one.
+    /// Does the point's operation `point.iterations` times, and says how long that took, by the device's clock where there is one. Where the point is
+    /// `awaited` the process waits for each operation before it begins the next.
     ///
     /// # Errors
     ///

@@ -310,6 +310,7 @@ mod tests {
             op: Reduction::Sum,
             in_place: false,
             iterations: 1,
+            awaited: false,
             warmups: 0,
             trials: 1,
         }
