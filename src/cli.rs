@@ -6,6 +6,7 @@ pub mod explain;
 pub mod facts;
 pub mod input;
 pub mod log;
+pub mod many;
 pub mod nccl_env;
 pub mod output;
 pub mod record;

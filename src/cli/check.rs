@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{AskArgs, SelectArgs, SeverityArg, input, output};
+use super::input::BadUsage;
+use super::{AskArgs, SelectArgs, SeverityArg, input, many, output};
 use crate::check::Catalogue;
 use crate::check::judge;
+use crate::cluster::nodeset;
 use crate::exit::Exit;
 use crate::report::{self, Policy, Report, json, text};
 use crate::source::recording::Recording;
@@ -20,6 +22,14 @@ pub struct CheckArgs {
     /// Judge each recording alone
     #[arg(long, requires = "recordings")]
     pub each: bool,
+    /// Nodes that are expected among the recordings, as n[01-16]: one of them without a recording is a finding
+    #[arg(
+        long,
+        value_name = "NODES",
+        requires = "recordings",
+        conflicts_with = "each"
+    )]
+    pub expect: Option<String>,
     /// How a machine is asked.
     #[command(flatten)]
     pub ask: AskArgs,
@@ -78,11 +88,22 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
             .map(one)
             .collect::<anyhow::Result<_>>()?
     } else {
-        let recordings = match args.recordings.as_slice() {
-            [] => vec![input::record(&args.ask)?],
-            paths => input::open(paths)?,
+        let expected = match &args.expect {
+            Some(list) => {
+                Some(nodeset::expand(list).map_err(|e| BadUsage(format!("--expect: {e}")))?)
+            }
+            None => None,
         };
-        vec![judged(&catalogue, &recordings, policy, args.verbose)]
+        vec![match (args.recordings.as_slice(), expected) {
+            ([], _) => judged(
+                &catalogue,
+                &[input::record(&args.ask)?],
+                policy,
+                args.verbose,
+            ),
+            ([one], None) => judged(&catalogue, &input::open(&[one])?, policy, args.verbose),
+            (paths, expected) => many::files(&catalogue, paths, expected, policy, args.verbose)?,
+        }]
     };
     output::print(|out| match (args.format, reports.as_slice()) {
         (Format::Json, [one]) if !args.each => json::write(out, one),
@@ -118,6 +139,9 @@ pub fn judged(
     policy: Policy,
     with_passes: bool,
 ) -> Report {
+    if recordings.iter().filter(|r| !r.header.log).count() > 1 {
+        return many::recordings(catalogue, recordings, policy, with_passes);
+    }
     let (facts, nodes) = input::facts(recordings);
     let verdicts = judge(catalogue, &facts);
     report::report(catalogue, &facts, &verdicts, &nodes, policy, with_passes)
