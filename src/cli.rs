@@ -7,6 +7,7 @@ pub mod facts;
 pub mod input;
 pub mod judging;
 pub mod log;
+pub mod many;
 pub mod nccl_env;
 pub mod output;
 pub mod record;

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::input::BadUsage;
 use super::judging::{JudgeArgs, Shown};
-use super::{AskArgs, SelectArgs, input, output};
+use super::{AskArgs, SelectArgs, input, many, output};
 use crate::check::Catalogue;
 use crate::check::judge;
+use crate::cluster::nodeset;
 use crate::exit::Exit;
 use crate::report::{self, Policy, Report, json, text};
 use crate::source::recording::Recording;
@@ -22,6 +24,14 @@ pub struct CheckArgs {
     /// Judge each recording alone
     #[arg(long, requires = "recordings")]
     pub each: bool,
+    /// Nodes that are expected among the recordings, as n[01-16]: one of them without a recording is a finding
+    #[arg(
+        long,
+        value_name = "NODES",
+        requires = "recordings",
+        conflicts_with = "each"
+    )]
+    pub expect: Option<String>,
     /// How a machine is asked.
     #[command(flatten)]
     pub ask: AskArgs,
@@ -56,11 +66,29 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
             .map(one)
             .collect::<anyhow::Result<_>>()?
     } else {
-        let recordings = match args.recordings.as_slice() {
-            [] => vec![input::record(&args.ask)?],
-            paths => input::open(paths)?,
+        let expected = match &args.expect {
+            Some(list) => {
+                Some(nodeset::expand(list).map_err(|e| BadUsage(format!("--expect: {e}")))?)
+            }
+            None => None,
         };
-        vec![judged(&catalogue, &recordings, policy, args.judge.verbose)]
+        vec![match (args.recordings.as_slice(), expected) {
+            ([], _) => judged(
+                &catalogue,
+                &[input::record(&args.ask)?],
+                policy,
+                args.judge.verbose,
+            ),
+            ([one], None) => judged(
+                &catalogue,
+                &input::open(&[one])?,
+                policy,
+                args.judge.verbose,
+            ),
+            (paths, expected) => {
+                many::files(&catalogue, paths, expected, policy, args.judge.verbose)?
+            }
+        }]
     };
     let text = |out: &mut dyn Write| {
         let detail = args.judge.detail();
@@ -100,6 +128,9 @@ pub fn judged(
     policy: Policy,
     with_passes: bool,
 ) -> Report {
+    if recordings.iter().filter(|r| !r.header.log).count() > 1 {
+        return many::recordings(catalogue, recordings, policy, with_passes);
+    }
     let (facts, nodes) = input::facts(recordings);
     let verdicts = judge(catalogue, &facts);
     report::report(catalogue, &facts, &verdicts, &nodes, policy, with_passes)

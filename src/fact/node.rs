@@ -616,4 +616,11 @@ subject! {
     MTUS_AGREE: bool = "mtus_agree" from "derive";
     /// Which port has which of them.
     MTUS: Arc<str> = "mtus" from "derive";
+    /// What the kernel made up when it booted: another on each machine and after each boot. Source: /proc/sys/kernel/random/boot_id.
+    BOOT_ID: Arc<str> = "boot_id" from "host";
+    /// What names and addresses of the recording are: "none" where they are the machine's own, else the mark of the key (record
+    /// --redact-key) under which they are pseudonyms; unknown where they are pseudonyms of this recording alone.
+    PSEUDONYMS: Arc<str> = "pseudonyms" from "derive";
+    /// Whether the recording of the node is whole; false where it was cut short.
+    WHOLE: bool = "whole" from "derive";
 }

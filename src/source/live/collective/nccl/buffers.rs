@@ -76,6 +76,7 @@ mod tests {
 
     fn layout(collective: Collective, in_place: bool) -> Result<Layout, String> {
         let point = Point {
+            awaited: false,
             collective,
             bytes: 4096,
             dtype: DataType::Float32,
@@ -125,6 +126,7 @@ mod tests {
     #[test]
     fn an_operation_has_an_element_for_each_rank() {
         let point = Point {
+            awaited: false,
             collective: Collective::AllGather,
             bytes: 8,
             dtype: DataType::Float32,
