@@ -12,6 +12,8 @@ pub mod nccl_env;
 pub mod output;
 pub mod record;
 pub mod topo;
+#[cfg(test)]
+mod used;
 
 use std::path::PathBuf;
 

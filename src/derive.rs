@@ -5,6 +5,7 @@
 pub mod agreement;
 pub mod comparison;
 pub mod counter_rate;
+pub mod cuda_release;
 pub mod driver_stack;
 pub mod fabric;
 pub mod firewall;
@@ -92,6 +93,7 @@ pub fn of_nodes(facts: &mut Facts, among: u64) {
         rail::derive(facts, node);
         driver_stack::derive(facts, node);
         gpudirect::derive(facts, node);
+        cuda_release::derive(facts, node);
         firewall::derive(facts, node);
         setting::derive(facts, node);
         storage::derive(facts, node);

@@ -40,6 +40,8 @@ pub mod pcie;
 pub mod port;
 pub mod process;
 pub mod rank;
+#[cfg(test)]
+pub(crate) mod reads;
 pub mod ruleset;
 pub mod run;
 pub mod schema;

@@ -74,7 +74,7 @@ fn line<T: Typed>(
     }
 }
 
-fn text(out: &mut dyn Write, facts: &Facts, node: Id) -> io::Result<()> {
+pub(super) fn text(out: &mut dyn Write, facts: &Facts, node: Id) -> io::Result<()> {
     writeln!(out, "{}", "NCCL".bold())?;
     line(out, "version", facts, node, node::NCCL_VERSION)?;
     if facts.known(node, node::NCCL_FOUND).is_some() {
@@ -189,8 +189,8 @@ fn remarks(facts: &Facts, id: Id) -> Vec<String> {
     remarks
 }
 
-/// All facts of an instance: the value, or `{"unknown": why}`.
-fn all(facts: &Facts, id: Id) -> serde_json::Map<String, Json> {
+/// The facts of an instance whose names begin so: the value, or `{"unknown": why}`.
+fn all(facts: &Facts, id: Id, begin: &str) -> serde_json::Map<String, Json> {
     let schema = facts.subject(id).schema();
     let one = |(index, fact): (usize, &crate::fact::FactSchema)| {
         let value = match facts.look(id, index) {
@@ -200,14 +200,15 @@ fn all(facts: &Facts, id: Id) -> serde_json::Map<String, Json> {
         };
         (fact.name.to_owned(), value)
     };
-    schema.facts.iter().enumerate().map(one).collect()
+    let all = schema.facts.iter().enumerate();
+    all.filter(|(_, fact)| fact.name.starts_with(begin))
+        .map(one)
+        .collect()
 }
 
-fn to_json(facts: &Facts, node: Id) -> Json {
-    let mut nccl = all(facts, node);
-    nccl.retain(|name, _| name.starts_with("nccl_"));
+pub(super) fn to_json(facts: &Facts, node: Id) -> Json {
     let named = |subject: Subject| -> Json {
-        let one = |id: Id| (facts.name(id).to_owned(), Json::from(all(facts, id)));
+        let one = |id: Id| (facts.name(id).to_owned(), Json::from(all(facts, id, "")));
         let members: serde_json::Map<String, Json> = facts.below(node, subject).map(one).collect();
         members.into()
     };
@@ -215,10 +216,10 @@ fn to_json(facts: &Facts, node: Id) -> Json {
     let chosen = facts.below(node, Subject::Selection).next();
     json!({
         "node": facts.name(node),
-        "nccl": nccl,
+        "nccl": all(facts, node, "nccl_"),
         "variables": named(Subject::Variable),
         "variables_complete": complete,
         "selectors": named(Subject::Selector),
-        "selection": chosen.map(|id| all(facts, id)),
+        "selection": chosen.map(|id| all(facts, id, "")),
     })
 }

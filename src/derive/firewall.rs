@@ -190,7 +190,6 @@ impl Flows {
                         purpose: Purpose::Bootstrap,
                         direction,
                         interface: name,
-                        protocol: "tcp",
                         used: used.clone(),
                         filtered: Fact::derived(true, "TCP of the kernel"),
                     };
@@ -200,7 +199,6 @@ impl Flows {
                             purpose: Purpose::Rendezvous,
                             direction,
                             interface: name,
-                            protocol: "tcp",
                             used: used.clone(),
                             filtered: Fact::derived(true, "TCP of the kernel"),
                         };
@@ -218,7 +216,6 @@ impl Flows {
                     purpose: Purpose::PathMtu,
                     direction: Direction::In,
                     interface: name,
-                    protocol: "icmp",
                     used: used.clone(),
                     filtered: Fact::derived(true, "IP of the kernel"),
                 };
@@ -228,7 +225,6 @@ impl Flows {
                 purpose: Purpose::Ssh,
                 direction: Direction::In,
                 interface: name,
-                protocol: "tcp",
                 used,
                 filtered: Fact::derived(true, "TCP of the kernel"),
             };
@@ -248,7 +244,6 @@ impl Flows {
             purpose: Purpose::Local,
             direction: Direction::In,
             interface: &"lo".into(),
-            protocol: "tcp",
             used: Fact::derived(true, "each job"),
             filtered: Fact::derived(true, "TCP of the kernel"),
         };
@@ -297,7 +292,6 @@ impl Flows {
                     purpose: Purpose::Roce,
                     direction,
                     interface: &name,
-                    protocol: "udp",
                     used: used.clone(),
                     filtered: filtered.clone(),
                 };
@@ -329,11 +323,6 @@ impl Flows {
         }
         let how = Origin::derived("the flow itself");
         facts.set(id, flow::PURPOSE, Fact::Known(one.purpose, how.clone()));
-        facts.set(
-            id,
-            flow::PROTOCOL,
-            Fact::Known(one.protocol.into(), how.clone()),
-        );
         facts.set(id, flow::DIRECTION, Fact::Known(one.direction, how.clone()));
         facts.set(
             id,
@@ -403,7 +392,6 @@ struct One<'a> {
     purpose: Purpose,
     direction: Direction,
     interface: &'a Arc<str>,
-    protocol: &'static str,
     used: Fact<bool>,
     filtered: Fact<bool>,
 }

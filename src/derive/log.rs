@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::cuda_release;
 use crate::fact::event::{self, GidScope, LogClass, Phase, Role, When, Whereabouts};
 use crate::fact::host::{self, BootstrapKind};
 use crate::fact::run::{self, RdmaFailure};
@@ -15,6 +16,7 @@ pub fn derive(facts: &mut Facts) {
         let events: Vec<Id> = facts.below(run, Subject::Event).collect();
         for &host in &hosts {
             bootstrap_kind(facts, host);
+            cuda_release::of_host(facts, run, host);
             for variable in facts.below(host, Subject::Env).collect::<Vec<_>>() {
                 also_matches(facts, host, variable);
                 plugin_missing(facts, host, variable);

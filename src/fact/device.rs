@@ -58,8 +58,6 @@ subject! {
     NUMA_NODE: u64 = "numa_node" from "device";
     /// Whether the device is a virtual function. Source: the sysfs link device/physfn.
     VIRTUAL_FUNCTION: bool = "virtual_function" from "device";
-    /// Number of ports. Source: the sysfs directory ports.
-    PORTS: u64 = "ports" from "device";
     /// The name of the device's verbs character device, as uverbs0; "none" where it has none.
     UVERBS: Arc<str> = "uverbs" from "chardev";
     /// What opening the device's verbs character device says. Source: open(2) of /dev/infiniband/uverbsN.

@@ -70,8 +70,6 @@ subject! {
 
     /// What the flow is for: bootstrap, rendezvous, RoCE, ssh.
     PURPOSE: Purpose = "purpose" from "derive";
-    /// The protocol: tcp, udp or icmp.
-    PROTOCOL: Arc<str> = "protocol" from "derive";
     /// The destination ports, as "32768-60999". Source: ip_local_port_range, MASTER_PORT.
     PORTS: Arc<str> = "ports" from "derive";
     /// Which way it is opened.

@@ -80,30 +80,6 @@ words! {
 }
 
 words! {
-    /// The generation of a GPU. Source: nvmlDeviceGetArchitecture.
-    pub enum Architecture {
-        /// Kepler and older.
-        Kepler = "kepler",
-        /// Maxwell.
-        Maxwell = "maxwell",
-        /// Pascal: P100.
-        Pascal = "pascal",
-        /// Volta: V100.
-        Volta = "volta",
-        /// Turing: T4.
-        Turing = "turing",
-        /// Ampere: A100, A40, A10.
-        Ampere = "ampere",
-        /// Ada: L40S, L4.
-        Ada = "ada",
-        /// Hopper: H100, H200, GH200.
-        Hopper = "hopper",
-        /// Blackwell: B200, GB200, RTX PRO 6000.
-        Blackwell = "blackwell",
-    }
-}
-
-words! {
     /// What a GPU was made for, by the name of its model: what its driver offers depends on it.
     pub enum Purpose {
         /// Servers: H100, A100, L40S, T4.
@@ -224,8 +200,6 @@ subject! {
     CHAR_DEVICE: bool = "char_device" from "nvml";
     /// Its name, as "NVIDIA H100 80GB HBM3". Source: nvmlDeviceGetName.
     MODEL: Arc<str> = "model" from "nvml";
-    /// Its generation. Source: nvmlDeviceGetArchitecture.
-    ARCHITECTURE: Architecture = "architecture" from "nvml";
     /// Its place on the baseboard, from 1; unknown for cards. Source: nvmlDeviceGetModuleId.
     MODULE_ID: u64 = "module_id" from "nvml";
     /// Its serial number, by which its vendor replaces it. Source: nvmlDeviceGetSerial.
@@ -316,8 +290,6 @@ subject! {
     POWER_BRAKE: bool = "power_brake" from "nvml";
     /// Whether the driver holds its clocks down because it, or its memory, is too hot.
     SW_THERMAL: bool = "sw_thermal" from "nvml";
-    /// Whether its clocks are as low as its power limit demands: normal under load.
-    POWER_CAPPED: bool = "power_capped" from "nvml";
     /// Whether its clocks are low because nothing runs on it.
     IDLE: bool = "idle" from "nvml";
     /// For how long the hardware has held its clocks down for heat, since the driver was loaded. Source: NVML's field 252.
@@ -345,8 +317,6 @@ subject! {
     POWER_LIMIT: u64 = "power_limit" from "nvml";
     /// What it may draw where nobody set another limit, in watts. Source: nvmlDeviceGetPowerManagementDefaultLimit.
     DEFAULT_POWER_LIMIT: u64 = "default_power_limit" from "nvml";
-    /// The highest generation of its link that it and the slot can. Source: nvmlDeviceGetMaxPcieLinkGeneration.
-    COMMON_LINK_GENERATION: u64 = "common_link_generation" from "nvml";
     /// Packets that it sent again over PCIe, since it was reset. Source: nvmlDeviceGetPcieReplayCounter.
     PCIE_REPLAYS: u64 = "pcie_replays" from "nvml";
     /// Its memory. Source: nvmlDeviceGetMemoryInfo, total.
@@ -358,8 +328,6 @@ subject! {
     BAR1: Bytes = "bar1" from "nvml";
     /// How much of the window is taken. Source: nvmlDeviceGetBAR1MemoryInfo, used.
     BAR1_USED: Bytes = "bar1_used" from "nvml";
-    /// How many processes compute on it; in a container those of the container only. Source: nvmlDeviceGetComputeRunningProcesses.
-    PROCESSES: u64 = "processes" from "nvml";
     /// How many processes compute on it that belong to nobody who was named: neither NVIDIA's own services (MPS) nor, with --as, the job's
     /// process or its descendants. Source: nvmlDeviceGetComputeRunningProcesses.
     FOREIGN_PROCESSES: u64 = "foreign_processes" from "nvml";
@@ -388,9 +356,6 @@ subject! {
     /// "incorrect-sysguid", "incorrect-chassis", "no-partition", "insufficient-nvlinks"; none where nothing is, or the driver does not say.
     /// Source: nvmlDeviceGetGpuFabricInfoV, healthMask.
     FABRIC_PROBLEMS: Arc<[Arc<str>]> = "fabric_problems" from "nvml";
-    /// Whether its fabric's health mask says that anything is wrong; a driver without one (before release 550) says nothing.
-    /// Source: nvmlDeviceGetGpuFabricInfoV, healthMask.
-    FABRIC_TROUBLED: bool = "fabric_troubled" from "nvml";
 
     /// Whether CUDA shows it to this process. Source: cuDeviceGetCount, the PCI address of each device.
     IN_CUDA: bool = "in_cuda" from "cuda";

@@ -123,8 +123,6 @@ subject! {
     P2P_ATOMICS: P2p = "p2p_atomics" from "nvml";
     /// Whether NVLink connects them, directly or by switches: what `nvidia-smi topo -p2p n` shows. Source: nvmlDeviceGetP2PStatus, NVLink.
     P2P_NVLINK: P2p = "p2p_nvlink" from "nvml";
-    /// Whether they can use each other's memory over PCIe: what `nvidia-smi topo -p2p p` shows. Source: nvmlDeviceGetP2PStatus, PCI.
-    P2P_PCIE: P2p = "p2p_pcie" from "nvml";
     /// What they have in common. Source: nvmlDeviceGetTopologyCommonAncestor.
     LEVEL: Level = "level" from "nvml";
     /// How many active NVLinks lead from the first straight to the second; 0 where only switches connect them. Source:

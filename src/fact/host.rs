@@ -65,6 +65,8 @@ subject! {
     VERSION: Arc<str> = "version" from "nccl_log";
     /// Version of the CUDA driver's interface: 12040 is 12.4.
     DRIVER: u64 = "driver" from "nccl_log";
+    /// Whether the library was built for a newer major release of CUDA than the driver here has.
+    CUDA_TOO_OLD: bool = "cuda_too_old" from "derive";
     /// The network that NCCL chose, in its name (`Using network`): `IB`, `Socket`, `IBext_v8`, `AWS Libfabric`.
     NETWORK: Arc<str> = "network" from "nccl_log";
     /// All networks that ranks of this host chose: more than one is a fault.

@@ -15,8 +15,6 @@ subject! {
     RUNNING: bool = "running" from "interface";
     /// Whether it is a loopback interface. Source: IFF_LOOPBACK, netlink RTM_GETLINK.
     LOOPBACK: bool = "loopback" from "interface";
-    /// Its index in this network namespace. Source: netlink RTM_GETLINK.
-    INDEX: u64 = "index" from "interface";
     /// The MTU. Source: IFLA_MTU, netlink RTM_GETLINK.
     MTU: Bytes = "mtu" from "interface";
     /// The kind of a software interface (bridge, bond, vlan, veth, tun, vxlan), "none" for hardware and loopback. Source: IFLA_INFO_KIND.

@@ -25,8 +25,6 @@ subject! {
     UP: bool = "up" from "netdev";
     /// Operational state. Source: sysfs operstate.
     OPERSTATE: OperState = "operstate" from "netdev";
-    /// Whether it has carrier. Source: sysfs carrier; not established while it is administratively down.
-    CARRIER: bool = "carrier" from "netdev";
     /// MTU. Source: sysfs mtu.
     MTU: Bytes = "mtu" from "netdev";
     /// Speed. Source: sysfs speed, which the driver may not know.
@@ -37,8 +35,6 @@ subject! {
     PORTS: Arc<[Arc<str>]> = "ports" from "netdev";
     /// Whether it carries a default route. Source: /proc/net/route.
     DEFAULT_ROUTE: bool = "default_route" from "netdev";
-    /// The highest speed that it supports. Source: ETHTOOL_GLINKSETTINGS, supported link modes.
-    MAX_SPEED: BitRate = "max_speed" from "ethtool";
     /// Whether a port that runs on it is intended for use.
     INTENDED: bool = "intended" from "derive";
     /// Whether its driver has data centre bridging. Source: netlink DCB_CMD_IEEE_GET, of the members where it is a bond.

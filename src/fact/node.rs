@@ -578,14 +578,8 @@ subject! {
     NVIDIA_GPUS: u64 = "nvidia_gpus" from "nvml";
     /// The device files /dev/nvidiaN. Source: the listing of /dev.
     NVIDIA_DEVICE_FILES: u64 = "nvidia_device_files" from "nvml";
-    /// The GPUs bound to NVIDIA's driver that NVML does not list, by their PCI addresses.
-    GPUS_NOT_IN_NVML: Arc<[Arc<str>]> = "gpus_not_in_nvml" from "nvml";
-    /// How many GPUs NVML counts and cannot give. Source: nvmlDeviceGetHandleByIndex.
-    NVML_GPUS_REFUSED: u64 = "nvml_gpus_refused" from "nvml";
     /// Whether the GPUs' memory is closed to the host (confidential computing). Source: nvmlSystemGetConfComputeState.
     CONFIDENTIAL: bool = "confidential" from "nvml";
-    /// Whether this process sees all processes of the machine: it is in the first PID namespace. Source: the link /proc/self/ns/pid.
-    ALL_PROCESSES_SEEN: bool = "all_processes_seen" from "nvml";
 
     /// What became of asking CUDA's driver API. Source: cuInit.
     CUDA: Cuda = "cuda" from "cuda";
@@ -623,4 +617,9 @@ subject! {
     PSEUDONYMS: Arc<str> = "pseudonyms" from "derive";
     /// Whether the recording of the node is whole; false where it was cut short.
     WHOLE: bool = "whole" from "derive";
+    /// The major release of CUDA for which the NCCL library was built; 0 where it is of no wheel, whose name says it. Source: the wheel's
+    /// name, nvidia_nccl_cu12.
+    NCCL_CUDA: u64 = "nccl_cuda" from "nccl";
+    /// Whether NCCL was built for a newer major release of CUDA than the driver that programs on this node get.
+    CUDA_TOO_OLD: bool = "cuda_too_old" from "derive";
 }

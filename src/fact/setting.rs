@@ -72,8 +72,6 @@ subject! {
     PORT_RANGE: Arc<str> = "port_range" from "setting";
     /// What a variable that DeepSpeed passes on to every rank takes away: "InfiniBand", "GPUDirect RDMA"; "none" where it takes nothing.
     DISABLES: Arc<str> = "disables" from "setting";
-    /// How many hosts the hostfile has.
-    HOSTS: u64 = "hosts" from "setting";
     /// How many hosts the hostfile names more than once.
     DUPLICATES: u64 = "duplicates" from "setting";
     /// The hosts that the hostfile names more than once.

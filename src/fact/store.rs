@@ -156,6 +156,8 @@ impl Facts {
 
     /// The fact as it was stated; `None` where nobody stated it.
     pub fn look(&self, id: Id, index: usize) -> Option<&Fact<Value>> {
+        #[cfg(test)]
+        super::reads::note(self.subject(id), index);
         self.instances[id.0 as usize].facts[index].as_ref()
     }
 

@@ -34,14 +34,6 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         firmware(ask, facts, id, &dir);
         locate(ask, facts, id, &dir, place);
         let (numbers, membership) = port_numbers(ask, &dir);
-        facts.set(
-            id,
-            device::PORTS,
-            match &membership {
-                Membership::Known(origin) => Fact::Known(numbers.len() as u64, origin.clone()),
-                Membership::Unknown(gap) => Fact::Unknown(gap.clone()),
-            },
-        );
         facts.set_members(Subject::Port, id, membership);
         for number in numbers {
             let id = facts.instance(Subject::Port, id, &format!("{name}/{number}"));

@@ -11,9 +11,8 @@ use serde_json::Value;
 
 use super::verbs::{Port, ports};
 use super::{Ask, Probe};
-use crate::fact::netdev::MAX_SPEED;
 use crate::fact::port::{CABLE_RATE, MAX_RATE};
-use crate::fact::{BitRate, Fact, Facts, Gap, Id, Origin, Presence, Subject, Why};
+use crate::fact::{BitRate, Fact, Facts, Gap, Id, Origin, Presence, Why};
 use crate::source::Question;
 use crate::source::wire::from_hex;
 
@@ -49,11 +48,9 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 
     let mut speeds: BTreeMap<Arc<str>, Fact<BitRate>> = BTreeMap::new();
     for netdev in netdevs {
-        let id = facts.instance(Subject::Netdev, node, &netdev);
         let speed = ask
             .value(link_settings(&netdev))
             .and_then(|reply| supported(&reply));
-        facts.set(id, MAX_SPEED, speed.clone());
         speeds.insert(netdev, speed);
     }
 
@@ -61,10 +58,9 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         let (max, cable) = match netdev {
             Ok(netdev) => match shared(netdev, &carried) {
                 None => (
-                    speeds
-                        .get(netdev)
-                        .cloned()
-                        .unwrap_or_else(|| Fact::Unknown(Gap::missing("netdev.max_speed"))),
+                    speeds.get(netdev).cloned().unwrap_or_else(|| {
+                        Fact::Unknown(Gap::missing("the network device's link modes"))
+                    }),
                     ask.value(module_eeprom(netdev))
                         .and_then(|reply| cable(&reply)),
                 ),
@@ -150,6 +146,7 @@ fn hex_field(reply: &Value, name: &str) -> Result<Vec<u8>, String> {
 mod tests {
     use super::super::testing::{known, run};
     use super::*;
+    use crate::fact::Subject;
 
     /// A ConnectX-6 Dx, one port, supported link modes as mlx5 gives them up to 100 Gb/s; a DAC of 100GBASE-CR4.
     fn mlx5() -> Vec<String> {
@@ -179,10 +176,6 @@ mod tests {
     fn a_port_its_netdev_and_its_cable() {
         let facts = over(&mlx5());
         let hundred = Some(BitRate(100_000_000_000));
-        assert_eq!(
-            known(&facts, Subject::Netdev, "ens1f0np0", MAX_SPEED),
-            hundred
-        );
         assert_eq!(known(&facts, Subject::Port, "mlx5_0/1", MAX_RATE), hundred);
         assert_eq!(
             known(&facts, Subject::Port, "mlx5_0/1", CABLE_RATE),
@@ -218,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn software_devices_have_a_netdev_and_no_rate_of_their_own() {
+    fn software_devices_have_no_rate_of_their_own() {
         // soft-RoCE on virtio-net: no link modes, no module.
         let lines = [
             r#"{"q":{"list":"/sys/class/infiniband"},"names":["rxe0"]}"#,
@@ -229,8 +222,7 @@ mod tests {
             r#"{"q":{"call":"ethtool_link_settings","netdev":"eth0"},"value":{"advertising":"000000000000000000000000","autoneg":0,"duplex":255,"lp_advertising":"000000000000000000000000","port":255,"supported":"000000000000000000000000"}}"#,
             r#"{"q":{"call":"ethtool_module_eeprom","netdev":"eth0"},"errno":"EOPNOTSUPP"}"#,
         ];
-        let (facts, node) = run(&PROBE, &lines);
-        assert!(facts.find(Subject::Netdev, node, "eth0").is_some());
+        let (facts, _) = run(&PROBE, &lines);
         let port = facts.all(Subject::Port).next().unwrap();
         let Fact::Unknown(gap) = facts.get(port, MAX_RATE) else {
             panic!()
@@ -253,7 +245,6 @@ mod tests {
         );
         let facts = over(&lines);
         assert_eq!(known(&facts, Subject::Port, "mlx5_0/1", MAX_RATE), None);
-        assert!(known(&facts, Subject::Netdev, "ens1f0np0", MAX_SPEED).is_some());
     }
 
     #[test]

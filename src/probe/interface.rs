@@ -62,8 +62,6 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
             facts.set(id, interface::UP, known(link.up()));
             facts.set(id, interface::RUNNING, known(link.running()));
             facts.set(id, interface::LOOPBACK, known(link.loopback()));
-            let index = Fact::Known(u64::from(link.index), origin.clone());
-            facts.set(id, interface::INDEX, index);
             facts.set(id, interface::MTU, mtu(link, &origin));
             let kind = link.kind.clone().unwrap_or_else(|| "none".into());
             facts.set(id, interface::KIND, Fact::Known(kind, origin.clone()));

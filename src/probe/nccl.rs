@@ -92,12 +92,19 @@ fn versions(facts: &mut Facts, node: Id, libraries: Fact<Arc<Json>>) -> Fact<Ver
         1 => copies.first(),
         _ => None,
     });
-    let odd = |what: &str| {
-        Fact::Unknown(Gap {
-            why: Why::Missing(what.into()),
-            origin: origin.clone(),
-        })
+    let wheel = |one: &Library| one.path.as_ref().is_some_and(|path| path.contains(WHEEL));
+    let cuda = match chosen {
+        Some(Library {
+            cuda: Some(cuda), ..
+        }) => Fact::Known(*cuda, origin.clone()),
+        Some(one) if wheel(one) => missing(&origin, "the name of the wheel that NCCL is of"),
+        None if copies.iter().any(wheel) => missing(
+            &origin,
+            "which of several NCCL libraries a job loads (--nccl names it)",
+        ),
+        _ => Fact::Known(0, origin.clone()),
     };
+    facts.set(node, node::NCCL_CUDA, cuda);
     let version = match chosen {
         Some(one) => {
             let path = one.path.clone().unwrap_or_else(|| "none".into());
@@ -106,18 +113,34 @@ fn versions(facts: &mut Facts, node: Id, libraries: Fact<Arc<Json>>) -> Fact<Ver
             facts.set(node, node::NCCL_FOUND, found);
             match &one.version {
                 Some(version) => Fact::Known(Arc::clone(version), origin.clone()),
-                None => odd(
+                None => missing(
+                    &origin,
                     "the version of the NCCL library, which neither its name nor its package says (--nccl names it)",
                 ),
             }
         }
-        None if copies.is_empty() => {
-            odd("which NCCL a job loads, as no library is found (--nccl names it),")
-        }
-        None => odd("which of several NCCL libraries a job loads (--nccl names it)"),
+        None if copies.is_empty() => missing(
+            &origin,
+            "which NCCL a job loads, as no library is found (--nccl names it),",
+        ),
+        None => missing(
+            &origin,
+            "which of several NCCL libraries a job loads (--nccl names it)",
+        ),
     };
     facts.set(node, node::NCCL_VERSION, version.clone());
     version.and_then(|text| Version::parse(&text))
+}
+
+/// Where a wheel has the library.
+const WHEEL: &str = "/nvidia/nccl/lib/";
+
+/// What the libraries that were found do not tell.
+fn missing<T>(origin: &Origin, what: &str) -> Fact<T> {
+    Fact::Unknown(Gap {
+        why: Why::Missing(what.into()),
+        origin: origin.clone(),
+    })
 }
 
 #[derive(Clone, Debug)]
@@ -125,6 +148,8 @@ struct Library {
     from: Arc<str>,
     path: Option<Arc<str>>,
     version: Option<Arc<str>>,
+    /// The major release of CUDA that it was built for.
+    cuda: Option<u64>,
 }
 
 impl Library {
@@ -147,6 +172,7 @@ fn libraries_of(list: &Json) -> Result<Vec<Library>, String> {
                 from: text(item, "from").ok_or("a library without its origin")?,
                 path: text(item, "path"),
                 version: text(item, "version"),
+                cuda: item.get("cuda").and_then(Json::as_u64),
             })
         })
         .collect()

@@ -104,8 +104,6 @@ fn describe(ask: &Ask<'_>, facts: &mut Facts, id: Id, name: &str) {
     facts.set(id, netdev::UP, flags.map(|flags| flags & 1 == 1));
     let operstate = ask.parse(format!("{dir}/operstate"), parse::operstate);
     facts.set(id, netdev::OPERSTATE, operstate);
-    let carrier = ask.parse(format!("{dir}/carrier"), parse::yes_or_no);
-    facts.set(id, netdev::CARRIER, carrier);
     facts.set(id, netdev::MTU, ask.parse(format!("{dir}/mtu"), parse::mtu));
     let speed = ask.parse(format!("{dir}/speed"), parse::speed);
     facts.set(id, netdev::SPEED, speed);

@@ -41,7 +41,6 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         .or_absent("".into())
         // The first one has this number on every Linux (PROC_PID_INIT_INO).
         .map(|name| &*name == "pid:[4026531836]");
-    facts.set(node, node::ALL_PROCESSES_SEEN, seen.clone());
     let files = device_files(ask);
     facts.set(
         node,
@@ -460,13 +459,6 @@ impl Machine {
             .flatten()
             .filter(|said| said.error("nvmlDeviceGetHandleByIndex_v2").is_some())
             .collect();
-        if silent.is_none() {
-            facts.set(
-                node,
-                node::NVML_GPUS_REFUSED,
-                Fact::Known(errors.len() as u64, origin()),
-            );
-        }
         for (at, id) in lost.iter().enumerate() {
             if let Some(gap) = &silent {
                 leave_gpu_open(facts, *id, gap);
@@ -483,12 +475,6 @@ impl Machine {
                 None => leave_gpu_open(facts, *id, &not_asked("NVML does not list it", origin())),
             }
         }
-        let names = lost.iter().map(|id| Arc::from(facts.name(*id))).collect();
-        let names: Fact<Arc<[Arc<str>]>> = match open.or(silent) {
-            Some(gap) => Fact::Unknown(gap),
-            None => Fact::Known(names, origin()),
-        };
-        facts.set(node, node::GPUS_NOT_IN_NVML, names);
     }
 
     fn given(&self, facts: &Facts, id: Id, listed: &[Id]) -> Fact<bool> {

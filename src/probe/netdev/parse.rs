@@ -17,15 +17,6 @@ pub(super) fn operstate(text: &str) -> Result<OperState, String> {
     OperState::from_word(text).ok_or_else(|| odd(text, "operational state"))
 }
 
-/// `carrier`
-pub(super) fn yes_or_no(text: &str) -> Result<bool, String> {
-    match text {
-        "0" => Ok(false),
-        "1" => Ok(true),
-        _ => Err(odd(text, "0 or 1")),
-    }
-}
-
 /// `mtu`
 pub(super) fn mtu(text: &str) -> Result<Bytes, String> {
     text.parse().map(Bytes).map_err(|_| odd(text, "MTU"))
@@ -106,6 +97,6 @@ mod tests {
             assert!(speed(bad).is_err(), "{bad}");
         }
         assert_eq!(operstate("lowerlayerdown"), Ok(OperState::LowerLayerDown));
-        assert!(operstate("UP").is_err() && yes_or_no("").is_err() && mtu("mtu").is_err());
+        assert!(operstate("UP").is_err() && mtu("mtu").is_err());
     }
 }

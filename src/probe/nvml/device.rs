@@ -6,9 +6,7 @@ use serde_json::Value;
 
 use super::reply::{Said, words};
 use super::{DeviceFiles, PROBE};
-use crate::fact::gpu::{
-    Architecture, ComputeMode, FabricHealth, FabricState, Mode, RecoveryAction,
-};
+use crate::fact::gpu::{ComputeMode, FabricHealth, FabricState, Mode, RecoveryAction};
 use crate::fact::{Bytes, Fact, Facts, Gap, Id, Key, Seconds, Typed, gpu};
 
 /// States the facts of a GPU that NVML gives.
@@ -132,8 +130,6 @@ impl Of<'_> {
         const FIRMWARE: &str = "nvmlDeviceGetGspFirmwareVersion";
         let firmware = self.unless_unsupported(FIRMWARE, "none".into(), self.said.text(FIRMWARE));
         self.set(gpu::GSP_FIRMWARE, firmware);
-        let architecture = self.said.number("nvmlDeviceGetArchitecture");
-        self.set(gpu::ARCHITECTURE, architecture.and_then(architecture_of));
         let minor = self.said.number("nvmlDeviceGetMinorNumber");
         let there = match files {
             Ok(files) => minor.map(|minor| files.minors.contains(&minor)),
@@ -318,7 +314,6 @@ impl Of<'_> {
         let reasons = self.said.number("nvmlDeviceGetCurrentClocksEventReasons");
         for (key, bit) in [
             (gpu::IDLE, 0x1),
-            (gpu::POWER_CAPPED, 0x4),
             (gpu::HW_SLOWDOWN, 0x8),
             (gpu::SW_THERMAL, 0x20),
             (gpu::HW_THERMAL, 0x40),
@@ -399,10 +394,6 @@ impl Of<'_> {
             "nvmlDeviceGetGpuMaxPcieLinkGeneration",
         );
         self.number(gpu::MAX_LINK_WIDTH, "nvmlDeviceGetMaxPcieLinkWidth");
-        self.number(
-            gpu::COMMON_LINK_GENERATION,
-            "nvmlDeviceGetMaxPcieLinkGeneration",
-        );
         self.number(gpu::PCIE_REPLAYS, "nvmlDeviceGetPcieReplayCounter");
         let memory = self.said.of("nvmlDeviceGetMemoryInfo_v2");
         self.set(gpu::MEMORY, memory.number("total").map(Bytes));
@@ -467,28 +458,8 @@ impl Of<'_> {
             true => fabric.number("healthMask").map(problem_names),
         };
         self.set(gpu::FABRIC_HEALTH, health);
-        self.set(
-            gpu::FABRIC_TROUBLED,
-            problems.clone().map(|names| !names.is_empty()),
-        );
         self.set(gpu::FABRIC_PROBLEMS, problems);
     }
-}
-
-/// `nvmlDeviceArchitecture_t`.
-fn architecture_of(number: u64) -> Result<Architecture, String> {
-    Ok(match number {
-        2 => Architecture::Kepler,
-        3 => Architecture::Maxwell,
-        4 => Architecture::Pascal,
-        5 => Architecture::Volta,
-        6 => Architecture::Turing,
-        7 => Architecture::Ampere,
-        8 => Architecture::Ada,
-        9 => Architecture::Hopper,
-        10 => Architecture::Blackwell,
-        number => return Err(format!("architecture {number} is not known")),
-    })
 }
 
 /// `nvmlClocksEventReason*`.
@@ -561,8 +532,6 @@ mod tests {
 
     #[test]
     fn numbers_of_a_newer_release_are_open() {
-        assert!(architecture_of(11).is_err());
-        assert!(architecture_of(u64::from(u32::MAX)).is_err());
         assert!(mode(2).is_err());
     }
 }

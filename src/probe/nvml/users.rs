@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::reply::{Said, is_unsupported};
 use crate::fact::gpu::Mode;
 use crate::fact::{Bytes, Fact, Facts, Gap, Id, gpu};
+use crate::order;
 
 /// NVIDIA's own services, by the beginnings of the names that the kernel keeps fifteen letters of: MPS's server, DCGM's engine.
 const SERVICES: [&str; 2] = ["nvidia-cuda-mps", "nv-hostengine"];
@@ -79,7 +80,7 @@ pub(super) fn state(
             Err(_) if is_unsupported(said.error(SHARED)) => {}
             Err(gap) => return Err(gap),
         }
-        compute.sort_by_key(|user| user.pid);
+        order::by_key(&mut compute, |user| user.pid);
         compute.dedup_by_key(|user| user.pid);
         Ok(compute)
     });
@@ -88,14 +89,11 @@ pub(super) fn state(
     let compute = match compute {
         Ok(compute) => compute,
         Err(gap) => {
-            facts.set(id, gpu::PROCESSES, Fact::Unknown(gap.clone()));
             facts.set(id, gpu::FOREIGN_PROCESSES, Fact::Unknown(gap.clone()));
             facts.set(id, gpu::FOREIGN_PROCESS_LIST, Fact::Unknown(gap));
             return;
         }
     };
-    let count = Fact::Known(compute.len() as u64, said.origin());
-    facts.set(id, gpu::PROCESSES, count);
     let job = match job {
         Fact::Known(job, _) => Ok(*job),
         // Nobody's process is foreign, whoever was named.

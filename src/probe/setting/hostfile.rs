@@ -63,7 +63,6 @@ pub(super) fn state(
     facts.set(id, setting::ROLE, role);
     facts.set(id, setting::ON, Fact::Known(false, origin.clone()));
     facts.set(id, setting::JOB_NODES, count(list.hosts));
-    facts.set(id, setting::HOSTS, count(list.hosts));
     facts.set(id, setting::DUPLICATES, count(list.duplicates.len() as u64));
     let named = &list.duplicates[..list.duplicates.len().min(NAMED)];
     facts.set(id, setting::DUPLICATE_HOSTS, text(named.join(", ")));

@@ -69,10 +69,14 @@ impl Found {
         if self.list.len() >= MOST || !self.seen.insert(real.clone()) {
             return;
         }
-        let version = version_of_file(&real).or_else(|| version_of_wheel(path));
+        let (cuda, wheel) = wheel(path).unzip();
+        let version = version_of_file(&real).or(wheel);
         let path = path.to_string_lossy();
-        self.list
-            .push(json!({"from": from, "path": path, "version": version}));
+        let mut library = json!({"from": from, "path": path, "version": version});
+        if let Some(cuda) = cuda {
+            library["cuda"] = cuda.into();
+        }
+        self.list.push(library);
     }
 
     fn add_below(&mut self, from: &str, dir: &Path) {
@@ -165,18 +169,20 @@ fn version_of_file(path: &Path) -> Option<String> {
     version_of_name(name.strip_prefix("libnccl.so.")?)
 }
 
-/// `nvidia_nccl_cu12-2.27.5.dist-info` beside `nvidia/nccl/lib`.
-fn version_of_wheel(path: &Path) -> Option<String> {
+/// `nvidia_nccl_cu12-2.27.5.dist-info` beside `nvidia/nccl/lib`: the major release of CUDA, and NCCL's version.
+fn wheel(path: &Path) -> Option<(u64, String)> {
     let packages = path.ancestors().nth(4)?;
     let is_wheel = path.parent()?.ends_with("nvidia/nccl/lib");
-    names(packages)
-        .iter()
-        .filter(|_| is_wheel)
-        .filter_map(|name| {
-            name.strip_prefix("nvidia_nccl_")?
-                .strip_suffix(".dist-info")
-        })
-        .find_map(|name| version_of_name(name.split_once('-')?.1))
+    let packages = is_wheel.then(|| names(packages))?;
+    packages.iter().find_map(|name| package(name))
+}
+
+fn package(name: &str) -> Option<(u64, String)> {
+    let name = name
+        .strip_prefix("nvidia_nccl_cu")?
+        .strip_suffix(".dist-info")?;
+    let (cuda, version) = name.split_once('-')?;
+    Some((cuda.parse().ok()?, version_of_name(version)?))
 }
 
 /// Three numbers, and what a package adds to them left away.
@@ -231,6 +237,9 @@ mod tests {
         assert_eq!(file("/l/libnccl.so.2"), None);
         assert_eq!(version_of_name("2.26.2.post1").as_deref(), Some("2.26.2"));
         assert_eq!(version_of_name("2.x.1"), None);
+        let wheel = package("nvidia_nccl_cu12-2.27.5.dist-info");
+        assert_eq!(wheel, Some((12, "2.27.5".into())));
+        assert_eq!(package("nvidia_nvtx_cu12-12.4.127.dist-info"), None);
     }
 
     #[test]

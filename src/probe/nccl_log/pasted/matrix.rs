@@ -148,7 +148,6 @@ fn peers(facts: &mut Facts, id: Id, asked: Option<char>, forth: bool, cell: &Cel
         (Some('w'), false) => gpu_pair::P2P_WRITE_BACK,
         (Some('a'), true) => gpu_pair::P2P_ATOMICS,
         (Some('n'), true) => gpu_pair::P2P_NVLINK,
-        (Some('p'), true) => gpu_pair::P2P_PCIE,
         _ => return,
     };
     facts.set(id, key, cell.line.known(status));

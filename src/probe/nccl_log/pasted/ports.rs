@@ -99,9 +99,6 @@ fn of_device(facts: &mut Facts, id: Id, key: &str, value: &str, line: &Place<'_>
             let model = value.parse::<u64>().ok().map(|n| format!("MT{n}").into());
             facts.set(id, device::MODEL, line.read(model));
         }
-        "number of ports" | "phys_port_cnt" => {
-            facts.set(id, device::PORTS, line.read(value.parse().ok()));
-        }
         "transport" => {
             let kind = match word(value) {
                 "infiniband" => Some(NodeType::Ca),

@@ -73,7 +73,7 @@ macro_rules! ask {
 
 fn identity(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
     ask!(out, lib, device, text: nvmlDeviceGetName, nvmlDeviceGetSerial, nvmlDeviceGetUUID, nvmlDeviceGetVbiosVersion);
-    ask!(out, lib, device, one: nvmlDeviceGetIndex, nvmlDeviceGetMinorNumber, nvmlDeviceGetModuleId, nvmlDeviceGetArchitecture);
+    ask!(out, lib, device, one: nvmlDeviceGetIndex, nvmlDeviceGetMinorNumber, nvmlDeviceGetModuleId);
     out.put("nvmlDeviceGetGspFirmwareVersion", firmware(lib, device));
 }
 
@@ -292,7 +292,7 @@ fn clocks(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
 
 fn link_and_memory(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
     ask!(out, lib, device, one:
-        nvmlDeviceGetCurrPcieLinkGeneration, nvmlDeviceGetCurrPcieLinkWidth, nvmlDeviceGetMaxPcieLinkGeneration,
+        nvmlDeviceGetCurrPcieLinkGeneration, nvmlDeviceGetCurrPcieLinkWidth,
         nvmlDeviceGetGpuMaxPcieLinkGeneration, nvmlDeviceGetMaxPcieLinkWidth, nvmlDeviceGetPcieReplayCounter,
     );
     out.put("nvmlDeviceGetMemoryInfo_v2", versioned::memory(lib, device));

@@ -11,13 +11,8 @@ use super::reply::{Object, Said, code, symbol};
 use crate::source::Refusal;
 
 /// What is asked of a pair, by NVML's numbers (`nvmlGpuP2PCapsIndex_t`).
-const CAPABILITIES: [(&str, c_uint); 5] = [
-    ("read", 0),
-    ("write", 1),
-    ("nvlink", 2),
-    ("atomics", 3),
-    ("pci", 4),
-];
+const CAPABILITIES: [(&str, c_uint); 4] =
+    [("read", 0), ("write", 1), ("nvlink", 2), ("atomics", 3)];
 
 /// All pairs: `{"devices":["00000000:1B:00.0",…],"pairs":[{"first":0,"second":1,"read":0,…}]}`. Every pair stands there in both directions,
 /// what the two have in common (`level`) in the first.

@@ -1,0 +1,137 @@
+//! Every fact is used: by a check, by a derivation, or by a command that shows it. One that is not costs questions, and time of each job.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::nccl_env;
+use crate::bench::p2p::{NAME, Results};
+use crate::check::{Catalogue, judge};
+use crate::derive::derive;
+use crate::fact::reads::{Read, during};
+use crate::fact::{Facts, Subject};
+use crate::probe::{self, nccl_log};
+use crate::report::log::LogReport;
+use crate::report::p2p::{Copies, text as copies};
+use crate::report::topology::{Topology, text as drawing};
+use crate::report::{self, Policy};
+use crate::source::recording::Recording;
+
+/// Facts that no check, no derivation and no command but `facts` takes, all of a subject's where it ends in a dot, and what for they are there.
+const SHOWN_ONLY: [(&str, &str); 21] = [
+    (
+        "cluster.nodes",
+        "a site's checks of several nodes apply by it",
+    ),
+    (
+        "module.builtin",
+        "tells whether a module can be loaded anew",
+    ),
+    ("gpu.index", "by this NVIDIA's tools name it"),
+    (
+        "gpu.max_payload",
+        "all functions of PCIe have the same facts, and adapters' is judged",
+    ),
+    ("netdev.speed", "what its TCP can carry is worked out of it"),
+    (
+        "interface.mtu",
+        "what its TCP can carry is worked out of it",
+    ),
+    ("gpu.uuid", "by this CUDA_VISIBLE_DEVICES names it"),
+    (
+        "node.cuda_dma_buf",
+        "decides node.gpudirect where CUDA was asked and no peer memory module is loaded, as in no fixture",
+    ),
+    (
+        "gpu_pair.level",
+        "what NVML says of a place: the bus itself is judged",
+    ),
+    // A log is read by who looks for what went wrong, and costs a node nothing.
+    ("env.", "what a log says of a variable"),
+    ("run.", "what a log says of a run"),
+    ("host.", "what a log says of a host"),
+    ("rank.", "what a log says of a process, among hundreds"),
+    ("channel.", "what a log says of a channel"),
+    ("hca.", "what a log says of an adapter"),
+    ("event.", "what the line of a failure says"),
+    // Read where it is asked for, which a fixture is not.
+    ("comparison.", "several nodes beside each other"),
+    ("measurement.", "what somebody measured"),
+    ("arm.", "what somebody measured"),
+    ("factor.", "what somebody measured"),
+    ("effect.", "what somebody measured"),
+];
+
+/// What checks name in conditions, findings and remedies.
+fn named(catalogue: &Catalogue) -> Read {
+    let mut all = Read::new();
+    for check in &catalogue.checks {
+        let conditions = check.applies.iter().chain([&check.fails]);
+        all.extend(conditions.flat_map(|condition| condition.facts()));
+        all.extend(check.finding.facts().chain(check.advice().fix.facts()));
+    }
+    all
+}
+
+/// What derivations and commands read of a recording. What probes of a machine read of each other is there to be read once more; of a log
+/// hosts and runs are summed up from their parts.
+fn read(recording: &Recording) -> Read {
+    let mut facts = Facts::new();
+    let node = (!recording.header.log).then(|| probe::establish(recording, &mut facts));
+    during(|| {
+        if node.is_none() {
+            nccl_log::establish(recording, &mut facts);
+        }
+        derive(&mut facts);
+        let mut out = Vec::new();
+        // Checks have been counted; without them a report reads what it shows of its own.
+        let none = Catalogue::default();
+        let verdicts = judge(&none, &facts);
+        let nodes: Vec<_> = node.map(|node| (recording, node)).into_iter().collect();
+        let report = report::report(&none, &facts, &verdicts, &nodes, Policy::default(), true);
+        let Some(node) = node else {
+            LogReport::new(&none, &facts, report);
+            return;
+        };
+        drawing::write(&mut out, &Topology::of(&facts, node), 100).unwrap();
+        nccl_env::text(&mut out, &facts, node).unwrap();
+        nccl_env::to_json(&facts, node);
+        if let Ok(results) = Results::read(&recording.of(NAME)) {
+            copies::write(&mut out, &Copies::of(&facts, node, &results), 100).unwrap();
+        }
+    })
+}
+
+#[test]
+fn every_fact_is_used() {
+    let catalogue = Catalogue::embedded().unwrap();
+    let mut used = named(&catalogue);
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    for entry in std::fs::read_dir(fixtures).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            used.extend(read(&Recording::open(&path).unwrap()));
+        }
+    }
+    let mut unused = Vec::new();
+    let mut needed = BTreeSet::new();
+    for subject in Subject::ALL {
+        let schema = subject.schema();
+        for (index, fact) in schema.facts.iter().enumerate() {
+            let path = format!("{}.{}", schema.name, fact.name);
+            let mut exceptions = SHOWN_ONLY.iter().map(|(begin, _)| *begin);
+            match exceptions
+                .find(|begin| path == *begin || begin.ends_with('.') && path.starts_with(begin))
+            {
+                _ if used.contains(&(subject, index)) => {}
+                Some(begin) => {
+                    needed.insert(begin);
+                }
+                None => unused.push(path),
+            }
+        }
+    }
+    assert!(unused.is_empty(), "nothing uses {}", unused.join(", "));
+    let mut needless = SHOWN_ONLY.map(|(begin, _)| begin).to_vec();
+    needless.retain(|begin| !needed.contains(begin));
+    assert!(needless.is_empty(), "need no exception: {needless:?}");
+}
