@@ -407,6 +407,27 @@ fn tables_do_not_grow_without_end_and_say_what_they_left_out() {
 }
 
 #[test]
+fn a_failure_at_the_end_and_a_late_host_find_room() {
+    let mut reader = Reader::new(Limits::default());
+    for comm in 0..60 {
+        for rank in 0..1024 {
+            reader.feed(format!("n{}:{rank}:1 [0] NCCL INFO comm 0x{comm} rank {rank} nranks 1024 cudaDev 0 busId 1b000 commId 0x{comm}1 - Init COMPLETE\n", rank / 8).as_bytes());
+        }
+    }
+    reader.feed(b"late:1:1 [0] NCCL INFO Using network Socket\n");
+    reader.feed(b"n1:9:1 [0] transport/net_ib.cc:1 NCCL WARN NET/IB : Got completion with error 12, opcode 0, len 0, vendor err 129\n");
+    let digest = reader.finish(None);
+    assert!(digest.kept.len() < Limits::default().lines);
+    assert!(digest.left_out["init"] > 0);
+    for text in ["Using network Socket", "vendor err 129"] {
+        assert!(
+            digest.kept.iter().any(|kept| kept.text.ends_with(text)),
+            "{text}"
+        );
+    }
+}
+
+#[test]
 fn a_line_without_end_is_read_in_pieces() {
     let mut reader = Reader::new(Limits::default());
     for _ in 0..400 {

@@ -442,8 +442,10 @@ fn carried(view: &View<'_, '_>, facts: &mut Facts, sums: &Sums) {
         .lines()
         .find_map(|(line, _)| ofi_provider(line.message));
     let mut chosen = super::Distinct::default();
+    let named = super::hosts::networks_named(view);
     for (line, _) in view.lines() {
-        if let Some(network) = super::hosts::network(line.message) {
+        let network = super::hosts::network(line.message);
+        if let Some(network) = network.filter(|name| named.contains(name)) {
             chosen.add(network, line.kept.count, line.origin());
         }
     }

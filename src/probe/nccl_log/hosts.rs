@@ -1,6 +1,6 @@
 //! The facts of a host, and of the adapters that NCCL lists there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::channels::{Sums, carrier, ofi_provider, share};
@@ -24,6 +24,23 @@ pub(super) fn network(message: &str) -> Option<&str> {
         .find_map(|start| message.strip_prefix(start))?
         .trim();
     (!network.is_empty()).then_some(network)
+}
+
+/// The networks that lines of a run say were chosen, without what only a torn line says: `I` where others say `IB`, or `IBstep 12`.
+pub(super) fn networks_named<'d>(view: &View<'_, 'd>) -> BTreeSet<&'d str> {
+    let said: BTreeSet<&str> = view
+        .lines()
+        .filter_map(|(line, _)| network(line.message))
+        .collect();
+    let is_torn = |name: &str| {
+        let whole = |other: &&str| {
+            *other != name
+                && carrier(other, None).is_some()
+                && (other.starts_with(name) || name.starts_with(*other))
+        };
+        carrier(name, None).is_none() && said.iter().any(whole)
+    };
+    said.iter().copied().filter(|name| !is_torn(name)).collect()
 }
 
 /// An interface and its address: `eth0:10.0.0.1<4711>`.
@@ -149,9 +166,11 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
     for (line, host) in view.lines() {
         by_host.entry(host).or_default().push(line);
     }
+    let named = networks_named(view);
     for (host, id) in &view.hosts {
         let none = Vec::new();
         let lines = by_host.get(host).unwrap_or(&none);
+        networks(view, facts, *id, lines, &named);
         one(view, facts, host, *id, lines);
     }
 }
@@ -167,7 +186,6 @@ fn one(view: &View<'_, '_>, facts: &mut Facts, host: &str, id: Id, lines: &[&Lin
         fact::PROCESSES,
         view.total(processes, "the processes that wrote lines"),
     );
-    networks(view, facts, id, lines);
     adapters(view, facts, id, lines);
     let bootstrap = first(lines, |m| {
         let rest = ["Bootstrap : Using ", "Bootstrap: Using "]
@@ -265,7 +283,13 @@ fn one(view: &View<'_, '_>, facts: &mut Facts, host: &str, id: Id, lines: &[&Lin
     facts.set(id, fact::BOOTSTRAP_TIME, fact_of(bootstrap, INFO));
 }
 
-fn networks(view: &View<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_>]) {
+fn networks(
+    view: &View<'_, '_>,
+    facts: &mut Facts,
+    id: Id,
+    lines: &[&Line<'_>],
+    named: &BTreeSet<&str>,
+) {
     let provider = first(lines, |m| ofi_provider(m).map(Arc::<str>::from));
     let mut chosen = Distinct::default();
     let mut tried = Distinct::default();
@@ -273,7 +297,7 @@ fn networks(view: &View<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_>])
     let mut plugin = None;
     for line in lines {
         let message = line.message;
-        if let Some(network) = network(message) {
+        if let Some(network) = network(message).filter(|name| named.contains(name)) {
             chosen.add(network, line.kept.count, line.origin());
         }
         let starts = [

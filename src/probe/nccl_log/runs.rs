@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::communicator::Mention;
 use super::{Distinct, INFO, TUNING, View, not_logged};
 use crate::fact::run::{self as fact, Library};
-use crate::fact::{Fact, Facts, Origin, Seconds};
+use crate::fact::{Fact, Facts, Gap, Origin, Seconds, Why};
 use crate::nccl_log::message::Sort;
 use crate::nccl_log::prefix::Level;
 use crate::nccl_log::text::{decimal_after, word_after};
@@ -217,6 +217,27 @@ fn progress(view: &View<'_, '_>, facts: &mut Facts) {
         }
     }
     stuck.sort_unstable();
+    // No rank ends its initialisation before all have taken part in it: where nearly all ended, the others' lines are torn or lost.
+    let lost = done > 0 && (stuck.len() as u64) * 4 <= done;
+    if lost {
+        stuck.clear();
+    }
+    // Of a job of thousands of ranks not all lines are kept: then that one is not among them says nothing.
+    let left_out = |digest: &crate::nccl_log::Digest| {
+        digest.left_out.get(Sort::Init.word()).copied().unwrap_or(0) > 0
+    };
+    if !stuck.is_empty() && view.log.files.iter().any(|(_, digest)| left_out(digest)) {
+        let gap = Gap {
+            why: Why::NotUnderstood("the log has more lines of ranks than are kept".into()),
+            origin: Origin::derived("the log"),
+        };
+        facts.set(view.id, fact::STUCK_RANKS, Fact::Unknown(gap.clone()));
+        facts.set(view.id, fact::STUCK, Fact::Unknown(gap.clone()));
+        facts.set(view.id, fact::SILENT, Fact::Unknown(gap.clone()));
+        facts.set(view.id, fact::SILENT_RANKS, Fact::Unknown(gap.clone()));
+        facts.set(view.id, fact::INITIALISED, Fact::Unknown(gap));
+        return;
+    }
     let mut silent: Vec<u64> = (0..comm.ranks.min(1 << 20))
         .filter(|rank| !comm.members.contains_key(rank))
         .collect();
@@ -236,7 +257,7 @@ fn progress(view: &View<'_, '_>, facts: &mut Facts) {
     );
     facts.set(view.id, fact::STUCK, total(stuck.len() as u64));
     // A log of rank 0 alone is usual: then the others are not silent, their lines are elsewhere.
-    let few = (comm.members.len() as u64) * 2 <= comm.ranks;
+    let few = done > 0 || (comm.members.len() as u64) * 2 <= comm.ranks;
     match few && !silent.is_empty() {
         true => {
             facts.set(
@@ -263,7 +284,9 @@ fn progress(view: &View<'_, '_>, facts: &mut Facts) {
             );
         }
     }
-    let initialised = if !stuck.is_empty() && (starts || done > 0) {
+    let initialised = if lost && done < comm.ranks {
+        Fact::Unknown(not_logged("give the logs of all ranks"))
+    } else if !stuck.is_empty() && (starts || done > 0) {
         view.total(false, how)
     } else if done >= comm.ranks {
         Fact::derived(true, how)
