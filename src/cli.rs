@@ -11,6 +11,7 @@ pub mod many;
 pub mod nccl_env;
 pub mod output;
 pub mod record;
+pub mod together;
 pub mod topo;
 
 use std::path::PathBuf;

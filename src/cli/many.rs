@@ -30,10 +30,11 @@ enum Read {
     Not(String),
 }
 
-/// Judges these recordings as one cluster.
+/// Judges these recordings as one cluster, with those who are `expected`.
 pub fn recordings(
     catalogue: &Catalogue,
     recordings: &[Recording],
+    expected: Option<Vec<String>>,
     policy: Policy,
     with_passes: bool,
 ) -> Report {
@@ -46,6 +47,9 @@ pub fn recordings(
     each(count, read, |at, read| {
         cluster.add(Path::new(&format!("recording {}", at + 1)), read);
     });
+    if let Some(names) = expected {
+        cluster.table.expect(names.into_iter().map(Arc::from));
+    }
     cluster.report(catalogue, policy, with_passes)
 }
 

@@ -219,6 +219,13 @@ pub fn node_name() -> String {
         .into_owned()
 }
 
+/// A variable of the environment that tells this process what to do: who launched it, which key it has. What a machine's environment holds for jobs is
+/// asked by a question instead.
+#[expect(clippy::disallowed_methods, reason = "its own environment")]
+pub fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
 /// The time now, RFC 3339 in UTC, for a recording's header.
 #[expect(
     clippy::disallowed_methods,
