@@ -5,3 +5,4 @@
 pub mod model;
 pub mod p2p;
 pub mod statistics;
+pub mod step_time;

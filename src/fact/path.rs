@@ -60,7 +60,7 @@ subject! {
     KIND: PathKind = "kind" from "derive";
     /// What it can carry at most of data, in one direction; of an all-reduce its busbw. Rule: manual page rdma-doctor-advise(1), CEILINGS.
     BANDWIDTH: BitRate = "bandwidth" from "derive";
-    /// What binds it.
+    /// What binds it: the term that is least.
     BOUND_BY: BoundBy = "bound_by" from "derive";
     /// Where that is: a link, a port, a GPU.
     BOUND_WHERE: Arc<str> = "bound_where" from "derive";
