@@ -4,7 +4,8 @@
 
 use std::path::Path;
 
-use rdma_doctor::bench::model::{Algorithm, Collective, Shape};
+use rdma_doctor::bench::collective::Collective;
+use rdma_doctor::bench::model::{Algorithm, Shape};
 use rdma_doctor::cli::input;
 use rdma_doctor::derive::ceiling::{Ceiling, Network, Transport, Use, ceiling_of};
 use rdma_doctor::fact::path::{BANDWIDTH, BOUND_BY, BOUND_WHERE, BoundBy};

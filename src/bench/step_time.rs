@@ -172,6 +172,22 @@ pub enum Growth {
 }
 
 impl Growth {
+    /// The part of a ring's bandwidth that it reaches (NCCL's own factor for trees, src/graph/tuning.cc).
+    pub fn bandwidth(self) -> f64 {
+        match self {
+            Growth::Ring => 1.0,
+            Growth::Tree => 0.92,
+        }
+    }
+
+    /// Its name.
+    pub fn word(self) -> &'static str {
+        match self {
+            Growth::Ring => "ring",
+            Growth::Tree => "tree",
+        }
+    }
+
     /// How many times as many steps there are with `to` ranks as with `from`.
     pub fn factor(self, from: u64, to: u64) -> f64 {
         let steps = |ranks: u64| match self {
@@ -219,12 +235,12 @@ impl AlphaBeta {
         })
     }
 
-    /// The same hardware with more ranks: bandwidth stays, latency grows.
+    /// The same hardware with more ranks: latency grows; bandwidth stays over a ring, and is a little lower over a tree.
     pub fn with_ranks(self, ranks: u64, growth: Growth) -> Self {
         AlphaBeta {
             alpha: self.alpha * growth.factor(self.ranks, ranks),
+            beta: self.beta * growth.bandwidth(),
             ranks,
-            ..self
         }
     }
 

@@ -13,7 +13,8 @@ use self::inside::Inside;
 use self::rail::Via;
 pub use self::term::Term;
 use super::tally;
-use crate::bench::model::{self, Algorithm, Carries, Collective, Protocol, Shape, Side};
+use crate::bench::collective::Collective;
+use crate::bench::model::{self, Algorithm, Carries, Protocol, Shape, Side};
 use crate::fact::path::{self, BoundBy, PathKind};
 use crate::fact::variable::Effect;
 use crate::fact::{

@@ -65,6 +65,14 @@ pub enum Subject {
     Setting,
     /// A mounted file system that can use RDMA.
     Mount,
+    /// A measurement of a collective, or of a job, that arms are compared by.
+    Measurement,
+    /// An arm of a measurement.
+    Arm,
+    /// A change over all pairs of arms that differ by it alone.
+    Factor,
+    /// A change between two arms.
+    Effect,
     /// A run of NCCL in a log.
     Run,
     /// Results of a benchmark that stand in a log.
@@ -85,7 +93,7 @@ pub enum Subject {
 
 impl Subject {
     /// All subjects, in the order of the schema.
-    pub const ALL: [Subject; 37] = [
+    pub const ALL: [Subject; 41] = [
         Subject::Cluster,
         Subject::Node,
         Subject::Function,
@@ -115,6 +123,10 @@ impl Subject {
         Subject::Selection,
         Subject::Setting,
         Subject::Mount,
+        Subject::Measurement,
+        Subject::Arm,
+        Subject::Factor,
+        Subject::Effect,
         Subject::Run,
         Subject::Benchmark,
         Subject::Host,
@@ -157,6 +169,10 @@ impl Subject {
             Subject::Selection => &super::selection::SCHEMA,
             Subject::Setting => &super::setting::SCHEMA,
             Subject::Mount => &super::mount::SCHEMA,
+            Subject::Measurement => &super::measurement::SCHEMA,
+            Subject::Arm => &super::arm::SCHEMA,
+            Subject::Factor => &super::factor::SCHEMA,
+            Subject::Effect => &super::effect::SCHEMA,
             Subject::Run => &super::run::SCHEMA,
             Subject::Benchmark => &super::benchmark::SCHEMA,
             Subject::Host => &super::host::SCHEMA,
@@ -190,6 +206,8 @@ impl Subject {
             Subject::Port => Subject::Device,
             Subject::Gid | Subject::Counter | Subject::Traffic => Subject::Port,
             Subject::GpuNic | Subject::Nvlink => Subject::Gpu,
+            Subject::Arm | Subject::Factor => Subject::Measurement,
+            Subject::Effect => Subject::Factor,
             _ => Subject::Node,
         })
     }

@@ -52,6 +52,14 @@ pub enum Read<'m> {
     Torn,
 }
 
+/// What a channel's line says besides the number of the channel, of which a pair of ranks has many: from ` : ` on.
+pub(super) fn besides_number(message: &[u8]) -> Option<&[u8]> {
+    let (_, rest) = super::text::run(message.strip_prefix(b"Channel ")?, |b| {
+        b.is_ascii_digit() || b == b'/'
+    });
+    rest.starts_with(b" : ").then_some(rest)
+}
+
 /// Reads a message that begins with `Channel `, `Ring `, `CollNet ` or `Coll `.
 pub fn read(message: &[u8]) -> Read<'_> {
     let (rest, collnet) = if let Some(rest) = message.strip_prefix(b"Channel ") {

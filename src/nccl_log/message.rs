@@ -1,6 +1,16 @@
 //! What a message of level INFO is: one that is kept word for word, one that is only counted, or one that nobody listed.
 
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+
 use super::text::{contains, number, run};
+
+/// Made once: these are looked for in lines that each process writes dozens of.
+static SET: LazyLock<[Finder<'static>; 2]> =
+    LazyLock::new(|| [" set by environment to ", " set to "].map(Finder::new));
+static ENABLED: LazyLock<Finder<'static>> =
+    LazyLock::new(|| Finder::new(" : GPU Direct RDMA Enabled for HCA"));
 
 /// A group of messages, under which they are counted; NCCL's subsystems as far as a log tells them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -149,7 +159,7 @@ fn capital_n(message: &[u8]) -> Fate<'_> {
     let keep = |sort| Fate::Keep(sort, Of::Host, message);
     let starts = |with: &str| message.starts_with(with.as_bytes());
     if starts("NCCL_") {
-        return match contains(message, " set by environment to ") || contains(message, " set to ") {
+        return match SET.iter().any(|set| set.find(message).is_some()) {
             true => keep(Sort::Env),
             false => Fate::Unlisted,
         };
@@ -169,7 +179,7 @@ fn capital_n(message: &[u8]) -> Fate<'_> {
                 Sort::Init
             });
         }
-        if contains(message, " : GPU Direct RDMA Enabled for HCA") {
+        if ENABLED.find(message).is_some() {
             return keep(Sort::Net);
         }
         if starts("NET/Socket: Using")

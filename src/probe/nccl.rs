@@ -14,6 +14,8 @@ use std::time::Duration;
 use serde_json::Value as Json;
 
 use super::{Ask, Probe};
+use crate::bench::plan::Plan;
+use crate::bench::table;
 use crate::fact::nccl_version::{KINDS, Version};
 use crate::fact::variable::{self, Mangled};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, Why, node};
@@ -53,6 +55,10 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     files.state(facts, node, &layers);
     variables(facts, node, &layers, &version);
     super::topology::file::state(ask, facts, node);
+    // A recording says that nothing was measured; `rdma-doctor bench` and `ablate` put what they measured in this place.
+    for question in [Plan::question(), table::question()] {
+        let _ = ask.raw(&question);
+    }
 }
 
 /// States which libraries there are, and gives the version that counts.

@@ -4,6 +4,7 @@
 
 pub mod apart;
 mod beegfs_log;
+pub mod collective;
 pub mod command;
 mod confine;
 pub mod cuda;
@@ -17,6 +18,7 @@ pub mod job;
 pub mod kernel_log;
 pub mod latency;
 pub mod log;
+pub mod meeting;
 mod nccl;
 pub mod netlink;
 pub mod nvml;

@@ -131,7 +131,8 @@ fn latency_grows_with_a_ring_and_creeps_with_a_tree() {
     };
     let grown = model.with_ranks(512, Growth::Tree);
     near(grown.alpha, 225e-6);
-    assert_eq!((grown.beta, grown.ranks), (180.0, 512));
+    near(grown.beta, 165.6);
+    assert_eq!(grown.ranks, 512);
     // 25 MB over 512 ranks in a ring: 3.4067 ms of latency and 0.2772 ms of data.
     let ring = model.with_ranks(512, Growth::Ring);
     near(
