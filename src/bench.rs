@@ -9,4 +9,5 @@ pub mod p2p;
 pub mod plan;
 pub mod reply;
 pub mod statistics;
+pub mod step_time;
 pub mod table;
