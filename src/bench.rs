@@ -8,6 +8,7 @@ pub mod model;
 pub mod p2p;
 pub mod plan;
 pub mod reply;
+pub mod results;
 pub mod statistics;
 pub mod step_time;
 pub mod table;

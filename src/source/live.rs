@@ -19,6 +19,7 @@ pub mod kernel_log;
 pub mod latency;
 pub mod log;
 pub mod meeting;
+pub mod memory;
 mod nccl;
 pub mod netlink;
 pub mod nvml;
