@@ -1,8 +1,9 @@
 //! The arms of a measurement side by side: what each reached, and what each change does.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use super::proof::{Kind, Path, honour};
+use super::proof::{Kind, Path, Proof, honour};
 use crate::bench::ablation::{
     self, Effect, Figures, Interaction, Pair, QUIET, Set, contradicts, has, interaction, kind,
     pairs, size, sizes, variables,
@@ -17,6 +18,37 @@ use crate::fact::{
 
 /// What shows what channels used.
 const SUBSYSTEMS: &str = "run with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,NET,GRAPH,TUNING";
+
+/// The facts of what was used, which an arm has, and a measurement of its baseline.
+struct Keys {
+    between: Key<Between>,
+    direct: Key<Direct>,
+    nvls: Key<bool>,
+    p2p: Key<u64>,
+    shm: Key<u64>,
+    net: Key<u64>,
+    paths: Key<Arc<str>>,
+}
+
+const OF_ARM: Keys = Keys {
+    between: arm::BETWEEN,
+    direct: arm::DIRECT,
+    nvls: arm::NVLS,
+    p2p: arm::PAIRS_P2P,
+    shm: arm::PAIRS_SHM,
+    net: arm::PAIRS_NET,
+    paths: arm::PATHS,
+};
+
+const OF_MEASUREMENT: Keys = Keys {
+    between: measurement::BETWEEN,
+    direct: measurement::DIRECT,
+    nvls: measurement::NVLS,
+    p2p: measurement::PAIRS_P2P,
+    shm: measurement::PAIRS_SHM,
+    net: measurement::PAIRS_NET,
+    paths: measurement::PATHS,
+};
 
 /// What figures are.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,7 +104,7 @@ pub(super) struct Seen {
     /// How far the trials of a run lie apart, of their median, in percent: the median of the runs.
     pub(super) trials_apart: Option<f64>,
     /// What was really used.
-    pub(super) proof: super::proof::Proof,
+    pub(super) proof: Proof,
 }
 
 /// A measurement's arms.
@@ -142,8 +174,7 @@ impl Matrix {
         let baseline = self.baseline();
         let missing = |what: &str| Gap::missing(what.to_owned());
         let figure = baseline.and_then(|at| self.figure(at));
-        let figure: Fact<std::sync::Arc<str>> =
-            self.some(figure.map(Into::into), "a valid baseline");
+        let figure: Fact<Arc<str>> = self.some(figure.map(Into::into), "a valid baseline");
         facts.set(id, measurement::FIGURE, figure);
         let figures = baseline.and_then(|at| self.figures.get(at));
         if let (Unit::Busbw, Some(figure)) = (&self.unit, figures.and_then(Figures::figure)) {
@@ -184,6 +215,10 @@ impl Matrix {
                 None => Fact::Unknown(missing("a second round")),
             },
         );
+        let used = baseline
+            .and_then(|at| self.seen(at))
+            .map(|seen| &seen.proof);
+        self.transport(facts, id, used, &OF_MEASUREMENT);
         if let Some(seen) = baseline.and_then(|at| self.seen(at)) {
             let none = figures.is_none_or(|arm| arm.rounds.is_empty());
             facts.set(id, measurement::BASELINE_FAILED, self.know(none));
@@ -214,7 +249,7 @@ impl Matrix {
             return;
         };
         let id = facts.instance(Subject::Arm, measurement, &own.name);
-        let text = |text: String| -> Fact<std::sync::Arc<str>> { self.know(text.into()) };
+        let text = |text: String| -> Fact<Arc<str>> { self.know(text.into()) };
         facts.set(id, arm::NAME, text(own.name.clone()));
         let set = match own.set.is_empty() {
             true => "none".into(),
@@ -289,8 +324,7 @@ impl Matrix {
     /// What was seen of the runs.
     fn used(&self, facts: &mut Facts, id: Id, at: usize) {
         let Some(seen) = self.seen(at) else {
-            facts.set(id, arm::BETWEEN, self.know(Between::NotLogged));
-            facts.set(id, arm::DIRECT, self.know(Direct::NotLogged));
+            self.transport(facts, id, None, &OF_ARM);
             facts.set(id, arm::HONOURED, self.know(Honour::NotLogged));
             let why = "somebody else ran it, and nothing of its log is here";
             facts.set(id, arm::HONOURED_WHY, self.know(why.into()));
@@ -299,7 +333,8 @@ impl Matrix {
             return;
         };
         let before = self.baseline().and_then(|at| self.seen(at));
-        self.transport(facts, id, seen);
+        self.transport(facts, id, Some(&seen.proof), &OF_ARM);
+        self.inside(facts, id, &seen.proof);
         let (honour, why) = match before {
             _ if self.figures.get(at).is_none_or(|own| own.set.is_empty()) => {
                 (Honour::NotSeen, "it sets nothing".into())
@@ -312,42 +347,52 @@ impl Matrix {
         self.ended(facts, id, at, seen);
     }
 
-    /// What the log says that was used.
-    fn transport(&self, facts: &mut Facts, id: Id, seen: &Seen) {
-        let proof = &seen.proof;
-        let between = proof.between.unwrap_or(Between::NotLogged);
-        facts.set(id, arm::BETWEEN, self.know(between));
-        facts.set(id, arm::DIRECT, self.know(proof.direct()));
+    /// What the log says that was used: of an arm, and of the baseline of the measurement.
+    fn transport(&self, facts: &mut Facts, id: Id, proof: Option<&Proof>, keys: &Keys) {
+        let between = proof.and_then(|proof| proof.between);
         facts.set(
             id,
-            arm::NVLS,
-            match proof.nvls {
+            keys.between,
+            self.know(between.unwrap_or(Between::NotLogged)),
+        );
+        let direct = proof.map_or(Direct::NotLogged, Proof::direct);
+        facts.set(id, keys.direct, self.know(direct));
+        facts.set(
+            id,
+            keys.nvls,
+            match proof.and_then(|proof| proof.nvls) {
                 Some(nvls) => self.know(nvls),
                 None => Fact::Unknown(self.not_logged()),
             },
         );
-        if !proof.channels {
-            for key in [arm::PAIRS_P2P, arm::PAIRS_SHM, arm::PAIRS_NET] {
-                facts.set(id, key, Fact::Unknown(self.not_logged()));
-            }
-            facts.set(id, arm::INSIDE, Fact::Unknown(self.not_logged()));
-            facts.set(id, arm::PATHS, Fact::Unknown(self.not_logged()));
-            return;
-        }
+        let channels = proof.filter(|proof| proof.channels);
         let inside = |path: &Path| path.inside == Some(true);
-        let p2p = proof.count(|path| path.kind == Kind::P2p);
-        let shm = proof.count(|path| path.kind == Kind::Shm);
-        let net = proof.count(|path| inside(path) && matches!(path.kind, Kind::Net(..)));
-        for (key, count) in [
-            (arm::PAIRS_P2P, p2p),
-            (arm::PAIRS_SHM, shm),
-            (arm::PAIRS_NET, net),
-        ] {
-            facts.set(id, key, self.know(count));
+        let count = |is: &dyn Fn(&Path) -> bool| match channels {
+            Some(proof) => self.know(proof.count(is)),
+            None => Fact::Unknown(self.not_logged()),
+        };
+        let p2p = count(&|path| path.kind == Kind::P2p);
+        facts.set(id, keys.p2p, p2p);
+        let shm = count(&|path| path.kind == Kind::Shm);
+        facts.set(id, keys.shm, shm);
+        let net = count(&|path| inside(path) && matches!(path.kind, Kind::Net(..)));
+        facts.set(id, keys.net, net);
+        let paths = match channels {
+            Some(proof) => self.know(proof.in_short().into()),
+            None => Fact::Unknown(self.not_logged()),
+        };
+        facts.set(id, keys.paths, paths);
+    }
+
+    /// What the log says of the pairs of ranks on one node.
+    fn inside(&self, facts: &mut Facts, id: Id, proof: &Proof) {
+        if !proof.channels {
+            facts.set(id, arm::INSIDE, Fact::Unknown(self.not_logged()));
+            facts.set(id, arm::SHM_PAIR, Fact::Unknown(self.not_logged()));
+            return;
         }
         let words = proof.inside().into_iter().map(Into::into).collect();
         facts.set(id, arm::INSIDE, self.know(words));
-        facts.set(id, arm::PATHS, self.know(proof.in_short().into()));
         let pair = proof.first(|path| path.kind == Kind::Shm);
         let pair = pair.map(|(a, b)| format!("ranks {a} and {b}").into());
         let what = "a pair of ranks that uses shared memory";
@@ -447,14 +492,20 @@ impl Matrix {
             let count = counts.get(outcome.word()).copied().unwrap_or(0);
             facts.set(id, key, self.know(count));
         }
-        self.sizes(facts, id, &measured);
+        self.sizes(facts, id, &measured, noise);
         let all_off = |(pair, effect): &(&Pair, Effect)| {
             has(&pair.held, Change::P2pOff)
                 && has(&pair.held, Change::ShmOff)
                 && effect.outcome(noise.quiet) == Outcome::Unchanged
         };
         let all_off = measured.iter().any(all_off);
-        facts.set(id, factor::UNCHANGED_ALL_OFF, self.know(all_off));
+        let even = match all_off {
+            true => {
+                ", not even where P2P and shared memory are off and all traffic takes the network"
+            }
+            false => "",
+        };
+        facts.set(id, factor::EVEN, self.know(even.into()));
         let each = measured.iter().map(|(pair, effect)| {
             let (before, after) = (&self.figures[pair.reference], &self.figures[pair.arm]);
             format!("{} to {}: {:+.1} %", before.name, after.name, effect.effect).into()
@@ -471,8 +522,14 @@ impl Matrix {
         })
     }
 
-    fn sizes(&self, facts: &mut Facts, id: Id, measured: &[(&Pair, Effect)]) {
+    fn sizes(&self, facts: &mut Facts, id: Id, measured: &[(&Pair, Effect)], noise: &Noise) {
         let alone = measured.iter().find(|(pair, _)| pair.held.is_empty());
+        let outcome = alone.map(|(_, effect)| effect.outcome(noise.quiet));
+        facts.set(
+            id,
+            factor::OUTCOME,
+            self.some(outcome, "a valid pair with the baseline"),
+        );
         let alone = alone.map(|(_, effect)| effect.effect);
         let what = "a valid pair of arms";
         facts.set(id, factor::EFFECT, self.some(alone.map(Percent), what));
@@ -506,7 +563,7 @@ impl Matrix {
         let (before, after) = (&self.figures[pair.reference], &self.figures[pair.arm]);
         let name = format!("{} to {}", before.name, after.name);
         let id = facts.instance(Subject::Effect, factor, &name);
-        let text = |text: &str| -> Fact<std::sync::Arc<str>> { self.know(text.into()) };
+        let text = |text: &str| -> Fact<Arc<str>> { self.know(text.into()) };
         facts.set(id, effect::REFERENCE, text(&before.name));
         facts.set(id, effect::ARM, text(&after.name));
         let held = match pair.held.is_empty() {
