@@ -105,6 +105,10 @@ pub(super) struct Seen {
     pub(super) trials_apart: Option<f64>,
     /// What was really used.
     pub(super) proof: Proof,
+    /// Why the log of a run is missing, where one is.
+    pub(super) log_gap: Option<Gap>,
+    /// Why it is not known what became of all runs, where it is not.
+    pub(super) gap: Option<Gap>,
 }
 
 /// A measurement's arms.
@@ -167,10 +171,13 @@ impl Matrix {
 
     /// The facts of the measurement as a whole; gives how noisy it is.
     fn whole(&self, facts: &mut Facts, id: Id) -> Noise {
-        let set = |facts: &mut Facts, key, value| facts.set(id, key, self.know(value));
-        set(facts, measurement::ARMS, self.figures.len() as u64);
+        let arms = self.know(self.figures.len() as u64);
+        facts.set(id, measurement::ARMS, arms);
         let rounds = self.figures.iter().map(|arm| arm.rounds.len()).max();
-        set(facts, measurement::ROUNDS, rounds.unwrap_or(0) as u64);
+        let all = (0..self.figures.len()).filter_map(|at| self.seen(at));
+        let gap = all.filter_map(|seen| seen.gap.as_ref()).next();
+        let rounds = self.unless(gap, rounds.unwrap_or(0) as u64);
+        facts.set(id, measurement::ROUNDS, rounds);
         let baseline = self.baseline();
         let missing = |what: &str| Gap::missing(what.to_owned());
         let figure = baseline.and_then(|at| self.figure(at));
@@ -202,11 +209,7 @@ impl Matrix {
             measurement::DRIFT,
             self.some(drift.map(Percent), "a second round"),
         );
-        let quiet = match (apart, &self.seen) {
-            (Some(apart), _) => Some(apart <= QUIET && drift.is_none_or(|drift| drift <= QUIET)),
-            (None, None) => None,
-            (None, Some(_)) => None,
-        };
+        let quiet = apart.map(|apart| apart <= QUIET && drift.is_none_or(|drift| drift <= QUIET));
         facts.set(
             id,
             measurement::QUIET,
@@ -215,21 +218,30 @@ impl Matrix {
                 None => Fact::Unknown(missing("a second round")),
             },
         );
-        let used = baseline
-            .and_then(|at| self.seen(at))
-            .map(|seen| &seen.proof);
+        let used = baseline.and_then(|at| self.seen(at));
         self.transport(facts, id, used, &OF_MEASUREMENT);
         if let Some(seen) = baseline.and_then(|at| self.seen(at)) {
             let none = figures.is_none_or(|arm| arm.rounds.is_empty());
-            facts.set(id, measurement::BASELINE_FAILED, self.know(none));
-            let hung = self.know(!seen.hung.is_empty());
+            let gap = seen.gap.as_ref();
+            facts.set(id, measurement::BASELINE_FAILED, self.unless(gap, none));
+            let hung = self.unless(gap, !seen.hung.is_empty());
             facts.set(id, measurement::BASELINE_HUNG, hung);
-            let wrong = self.know(seen.wrong > 0);
+            let wrong = self.unless(gap, seen.wrong > 0);
             facts.set(id, measurement::BASELINE_WRONG, wrong);
         }
+        // Where the baseline has no figures, the other arms say how noisy it is.
+        let others: Vec<f64> = self.figures.iter().filter_map(Figures::apart).collect();
         Noise {
-            percent: apart.unwrap_or(0.0),
-            quiet: quiet.unwrap_or(true),
+            percent: apart.or(median(&others)).unwrap_or(0.0),
+            quiet: quiet.unwrap_or(gap.is_none()),
+        }
+    }
+
+    /// The value, unless something of it is missing.
+    fn unless<T>(&self, gap: Option<&Gap>, value: T) -> Fact<T> {
+        match gap {
+            Some(gap) => Fact::Unknown(gap.clone()),
+            None => self.know(value),
         }
     }
 
@@ -333,8 +345,8 @@ impl Matrix {
             return;
         };
         let before = self.baseline().and_then(|at| self.seen(at));
-        self.transport(facts, id, Some(&seen.proof), &OF_ARM);
-        self.inside(facts, id, &seen.proof);
+        self.transport(facts, id, Some(seen), &OF_ARM);
+        self.inside(facts, id, seen);
         let (honour, why) = match before {
             _ if self.figures.get(at).is_none_or(|own| own.set.is_empty()) => {
                 (Honour::NotSeen, "it sets nothing".into())
@@ -342,34 +354,36 @@ impl Matrix {
             Some(before) => honour(&self.figures[at].set, &before.proof, &seen.proof),
             None => (Honour::NotLogged, "there is no baseline".into()),
         };
-        facts.set(id, arm::HONOURED, self.know(honour));
-        facts.set(id, arm::HONOURED_WHY, self.know(why.into()));
+        let gap = before.into_iter().chain([seen]);
+        let gap = gap.filter_map(|seen| seen.log_gap.as_ref()).next();
+        facts.set(id, arm::HONOURED, self.unless(gap, honour));
+        facts.set(id, arm::HONOURED_WHY, self.unless(gap, why.into()));
         self.ended(facts, id, at, seen);
     }
 
     /// What the log says that was used: of an arm, and of the baseline of the measurement.
-    fn transport(&self, facts: &mut Facts, id: Id, proof: Option<&Proof>, keys: &Keys) {
+    fn transport(&self, facts: &mut Facts, id: Id, seen: Option<&Seen>, keys: &Keys) {
+        let gap = seen.and_then(|seen| seen.log_gap.as_ref());
+        let proof = seen.map(|seen| &seen.proof);
         let between = proof.and_then(|proof| proof.between);
-        facts.set(
-            id,
-            keys.between,
-            self.know(between.unwrap_or(Between::NotLogged)),
-        );
+        let between = self.unless(gap, between.unwrap_or(Between::NotLogged));
+        facts.set(id, keys.between, between);
         let direct = proof.map_or(Direct::NotLogged, Proof::direct);
-        facts.set(id, keys.direct, self.know(direct));
+        facts.set(id, keys.direct, self.unless(gap, direct));
+        let missing = || gap.cloned().unwrap_or_else(|| self.not_logged());
         facts.set(
             id,
             keys.nvls,
             match proof.and_then(|proof| proof.nvls) {
-                Some(nvls) => self.know(nvls),
-                None => Fact::Unknown(self.not_logged()),
+                Some(nvls) => self.unless(gap, nvls),
+                None => Fact::Unknown(missing()),
             },
         );
         let channels = proof.filter(|proof| proof.channels);
         let inside = |path: &Path| path.inside == Some(true);
         let count = |is: &dyn Fn(&Path) -> bool| match channels {
-            Some(proof) => self.know(proof.count(is)),
-            None => Fact::Unknown(self.not_logged()),
+            Some(proof) => self.unless(gap, proof.count(is)),
+            None => Fact::Unknown(missing()),
         };
         let p2p = count(&|path| path.kind == Kind::P2p);
         facts.set(id, keys.p2p, p2p);
@@ -378,21 +392,23 @@ impl Matrix {
         let net = count(&|path| inside(path) && matches!(path.kind, Kind::Net(..)));
         facts.set(id, keys.net, net);
         let paths = match channels {
-            Some(proof) => self.know(proof.in_short().into()),
-            None => Fact::Unknown(self.not_logged()),
+            Some(proof) => self.unless(gap, proof.in_short().into()),
+            None => Fact::Unknown(missing()),
         };
         facts.set(id, keys.paths, paths);
     }
 
     /// What the log says of the pairs of ranks on one node.
-    fn inside(&self, facts: &mut Facts, id: Id, proof: &Proof) {
+    fn inside(&self, facts: &mut Facts, id: Id, seen: &Seen) {
+        let (proof, gap) = (&seen.proof, seen.log_gap.as_ref());
         if !proof.channels {
-            facts.set(id, arm::INSIDE, Fact::Unknown(self.not_logged()));
-            facts.set(id, arm::SHM_PAIR, Fact::Unknown(self.not_logged()));
+            let gap = gap.cloned().unwrap_or_else(|| self.not_logged());
+            facts.set(id, arm::INSIDE, Fact::Unknown(gap.clone()));
+            facts.set(id, arm::SHM_PAIR, Fact::Unknown(gap));
             return;
         }
         let words = proof.inside().into_iter().map(Into::into).collect();
-        facts.set(id, arm::INSIDE, self.know(words));
+        facts.set(id, arm::INSIDE, self.unless(gap, words));
         let pair = proof.first(|path| path.kind == Kind::Shm);
         let pair = pair.map(|(a, b)| format!("ranks {a} and {b}").into());
         let what = "a pair of ranks that uses shared memory";
@@ -408,10 +424,11 @@ impl Matrix {
 
     /// How the runs ended.
     fn ended(&self, facts: &mut Facts, id: Id, at: usize, seen: &Seen) {
-        facts.set(id, arm::STARTED, self.know(seen.started));
-        facts.set(id, arm::HUNG, self.know(!seen.hung.is_empty()));
+        let gap = seen.gap.as_ref();
+        facts.set(id, arm::STARTED, self.unless(gap, seen.started));
+        facts.set(id, arm::HUNG, self.unless(gap, !seen.hung.is_empty()));
         let ranks = seen.hung.iter().map(|(rank, _)| rank.as_str().into());
-        facts.set(id, arm::HUNG_RANKS, self.know(ranks.collect()));
+        facts.set(id, arm::HUNG_RANKS, self.unless(gap, ranks.collect()));
         let steps: Vec<String> = seen
             .hung
             .iter()
@@ -421,17 +438,17 @@ impl Matrix {
             true => "none".to_owned(),
             false => steps.join(", "),
         };
-        facts.set(id, arm::LAST_STEP, self.know(steps.into()));
-        facts.set(id, arm::FAILED, self.know(!seen.failures.is_empty()));
+        facts.set(id, arm::LAST_STEP, self.unless(gap, steps.into()));
+        facts.set(id, arm::FAILED, self.unless(gap, !seen.failures.is_empty()));
         let failure = match seen.failures.split_first() {
             None => "none".to_owned(),
             Some((first, [])) => first.clone(),
             Some((first, rest)) => format!("{first}, and {} more", rest.len()),
         };
-        facts.set(id, arm::FAILURE, self.know(failure.into()));
-        facts.set(id, arm::WRONG, self.know(seen.wrong));
+        facts.set(id, arm::FAILURE, self.unless(gap, failure.into()));
+        facts.set(id, arm::WRONG, self.unless(gap, seen.wrong));
         let place = seen.wrong_where.as_deref().unwrap_or("none");
-        facts.set(id, arm::WRONG_WHERE, self.know(place.into()));
+        facts.set(id, arm::WRONG_WHERE, self.unless(gap, place.into()));
         let (rank, excess) = match &seen.slowest {
             Some((rank, excess)) => (Some(rank.as_str().into()), Some(Percent(*excess))),
             None => (None, None),
@@ -440,7 +457,7 @@ impl Matrix {
         facts.set(id, arm::SLOWEST_RANK, self.some(rank, what));
         facts.set(id, arm::SLOWEST_EXCESS, self.some(excess, what));
         let rounds = self.figures.get(at).map_or(0, |own| own.rounds.len());
-        facts.set(id, arm::VALID, self.know(rounds > 0));
+        facts.set(id, arm::VALID, self.unless(gap, rounds > 0));
         let why = match (rounds, seen) {
             (1.., _) => "none".into(),
             (_, seen) if !seen.hung.is_empty() => "it hung".to_owned(),
@@ -448,7 +465,7 @@ impl Matrix {
             (_, seen) if seen.wrong > 0 => format!("{} elements came wrong", seen.wrong),
             _ => "no run ended well".into(),
         };
-        facts.set(id, arm::INVALID_WHY, self.know(why.into()));
+        facts.set(id, arm::INVALID_WHY, self.unless(gap, why.into()));
     }
 
     /// States one change over all pairs that differ by it alone; gives whether it makes a difference.
@@ -476,6 +493,29 @@ impl Matrix {
         }
         facts.set(id, factor::CHANGE, self.know(variables(change).into()));
         facts.set(id, factor::KIND, self.know(kind));
+        let arms = || pairs.iter().flat_map(|pair| [pair.reference, pair.arm]);
+        let missing = |of: fn(&Seen) -> Option<&Gap>| {
+            arms().filter_map(|at| self.seen(at)).filter_map(of).next()
+        };
+        let honoured = self.unless(missing(|seen| seen.log_gap.as_ref()), self.honoured(pairs));
+        facts.set(id, factor::HONOURED, honoured);
+        if let Some(gap) = missing(|seen| seen.gap.as_ref()) {
+            // Of pairs that are not all known nobody says how many are alike.
+            for key in [
+                factor::PAIRS,
+                factor::UNCHANGED,
+                factor::SLOWER,
+                factor::FASTER,
+                factor::UNDECIDED,
+            ] {
+                facts.set(id, key, Fact::Unknown(gap.clone()));
+            }
+            for key in [factor::CURES, factor::BREAKS, factor::INTERACTS] {
+                facts.set(id, key, Fact::Unknown(gap.clone()));
+            }
+            facts.set(id, factor::OUTCOME, Fact::Unknown(gap.clone()));
+            return false;
+        }
         facts.set(id, factor::PAIRS, self.know(measured.len() as u64));
         let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
         for (_, effect) in &measured {
@@ -512,8 +552,6 @@ impl Matrix {
         });
         facts.set(id, factor::EACH, self.know(each.collect()));
         self.cures(facts, id, pairs);
-        let honoured = self.honoured(pairs);
-        facts.set(id, factor::HONOURED, self.know(honoured));
         measured.iter().any(|(_, effect)| {
             matches!(
                 effect.outcome(noise.quiet),
