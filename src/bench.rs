@@ -7,5 +7,6 @@ pub mod collective;
 pub mod p2p;
 pub mod plan;
 pub mod reply;
+pub mod results;
 pub mod statistics;
 pub mod table;
