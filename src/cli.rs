@@ -6,6 +6,7 @@ pub mod check;
 pub mod explain;
 pub mod facts;
 pub mod input;
+pub mod judging;
 pub mod log;
 pub mod nccl_env;
 pub mod output;
@@ -16,7 +17,6 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
-use crate::check::Severity;
 use crate::exit::Exit;
 
 /// Tells what is wrong with a node's RDMA, and what to do about it. Changes nothing.
@@ -130,27 +130,6 @@ pub struct SelectArgs {
     /// Judge the checks in this directory too, beside the built-in ones and /etc/rdma-doctor/checks.d
     #[arg(long, value_name = "DIR")]
     pub checks: Vec<PathBuf>,
-}
-
-/// A severity on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum SeverityArg {
-    /// Errors only.
-    Error,
-    /// Warnings and errors.
-    Warning,
-    /// Any finding.
-    Note,
-}
-
-impl From<SeverityArg> for Severity {
-    fn from(arg: SeverityArg) -> Self {
-        match arg {
-            SeverityArg::Error => Severity::Error,
-            SeverityArg::Warning => Severity::Warning,
-            SeverityArg::Note => Severity::Note,
-        }
-    }
 }
 
 fn seconds(text: &str) -> Result<std::time::Duration, String> {

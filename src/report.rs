@@ -4,8 +4,10 @@ pub mod ablation;
 pub mod collective;
 pub mod difference;
 pub mod json;
+pub mod line;
 pub mod log;
 pub mod p2p;
+pub mod prometheus;
 pub mod text;
 pub mod topology;
 
@@ -638,4 +640,43 @@ pub fn all_facts(facts: &Facts) -> Vec<(Id, &'static str, Fact<crate::fact::Valu
         }
     }
     all
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! A report built by hand, for the tests of formats.
+
+    use super::*;
+
+    /// A report with this status, and an error of each of these checks.
+    pub(crate) fn report(exit: Exit, causes: &[&str]) -> Report {
+        let finding = |check: &&str| Finding {
+            check: (*check).to_owned(),
+            severity: "error",
+            subject: "n".into(),
+            subjects: vec!["n".into()],
+            sentence: format!("{check} is wrong"),
+            further: Vec::new(),
+            why: String::new(),
+            fix: String::new(),
+            see: Vec::new(),
+            evidence: Vec::new(),
+            consequences: Vec::new(),
+        };
+        Report {
+            schema: SCHEMA,
+            doctor: "0",
+            status: "any",
+            exit: exit.code(),
+            headline: "the headline".into(),
+            nodes: Vec::new(),
+            causes: causes.iter().map(finding).collect(),
+            notes: Vec::new(),
+            open: Vec::new(),
+            probe_failures: Vec::new(),
+            passes: Vec::new(),
+            counts: Counts::default(),
+            seconds: 0.25,
+        }
+    }
 }

@@ -1,10 +1,12 @@
 //! `rdma-doctor check`: from a machine, or its recording, to a verdict.
 
+use std::io::Write;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
-use super::{AskArgs, SelectArgs, SeverityArg, input, output};
+use super::judging::{JudgeArgs, Shown};
+use super::{AskArgs, SelectArgs, input, output};
 use crate::check::Catalogue;
 use crate::check::judge;
 use crate::exit::Exit;
@@ -26,30 +28,9 @@ pub struct CheckArgs {
     /// Which checks are judged.
     #[command(flatten)]
     pub select: SelectArgs,
-    /// The report's format
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub format: Format,
-    /// Say the headline only
-    #[arg(short, long, conflicts_with = "verbose")]
-    pub quiet: bool,
-    /// Show what passed with its evidence, and each open question
-    #[arg(short, long)]
-    pub verbose: bool,
-    /// The least severity that makes exit status 2
-    #[arg(long, value_enum, default_value_t = SeverityArg::Error, value_name = "SEVERITY")]
-    pub fail_on: SeverityArg,
-    /// Make every open question exit status 3, not only those that block
-    #[arg(long)]
-    pub strict: bool,
-}
-
-/// A report's format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// For people.
-    Text,
-    /// For programs: one object, or a list of objects with --each.
-    Json,
+    /// How the verdict is shown, and its exit status.
+    #[command(flatten)]
+    pub judge: JudgeArgs,
 }
 
 /// Runs the subcommand.
@@ -59,10 +40,7 @@ pub enum Format {
 /// Unreadable input, an output that cannot be written.
 pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     let catalogue = input::catalogue(&args.select)?;
-    let policy = Policy {
-        fail_on: args.fail_on.into(),
-        strict: args.strict,
-    };
+    let policy = args.judge.policy();
     let reports: Vec<Report> = if args.each {
         // One at a time: of ten thousand recordings one is in memory.
         let one = |path| {
@@ -70,7 +48,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
                 &catalogue,
                 &input::open(&[path])?,
                 policy,
-                args.verbose,
+                args.judge.verbose,
             ))
         };
         args.recordings
@@ -82,33 +60,37 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
             [] => vec![input::record(&args.ask)?],
             paths => input::open(paths)?,
         };
-        vec![judged(&catalogue, &recordings, policy, args.verbose)]
+        vec![judged(&catalogue, &recordings, policy, args.judge.verbose)]
     };
-    output::print(|out| match (args.format, reports.as_slice()) {
-        (Format::Json, [one]) if !args.each => json::write(out, one),
-        (Format::Json, many) => {
+    let text = |out: &mut dyn Write| {
+        let detail = args.judge.detail();
+        for (i, one) in reports.iter().enumerate() {
+            if args.each {
+                if i > 0 && detail != text::Detail::Quiet {
+                    writeln!(out)?;
+                }
+                write!(out, "{}: ", args.recordings[i].display())?;
+            }
+            text::write(out, one, detail, output::width())?;
+        }
+        Ok(())
+    };
+    let json = |out: &mut dyn Write| match reports.as_slice() {
+        [one] if !args.each => json::write(out, one),
+        many => {
             serde_json::to_writer_pretty(&mut *out, many)?;
             writeln!(out)
         }
-        (Format::Text, many) => {
-            let detail = match (args.quiet, args.verbose) {
-                (true, _) => text::Detail::Quiet,
-                (_, true) => text::Detail::Verbose,
-                _ => text::Detail::Normal,
-            };
-            for (i, one) in many.iter().enumerate() {
-                if args.each {
-                    if i > 0 && detail != text::Detail::Quiet {
-                        writeln!(out)?;
-                    }
-                    write!(out, "{}: ", args.recordings[i].display())?;
-                }
-                text::write(out, one, detail, output::width())?;
-            }
-            Ok(())
-        }
-    })?;
-    Ok(worst(&reports))
+    };
+    let shown = Shown {
+        text: &text,
+        json: &json,
+    };
+    match reports.as_slice() {
+        [one] if !args.each => args.judge.write(one, shown)?,
+        _ => args.judge.write_each(shown)?,
+    }
+    Ok(args.judge.exit(worst(&reports)))
 }
 
 /// Judges recordings as one cluster.

@@ -19,6 +19,7 @@ pub mod kernel_log;
 pub mod latency;
 pub mod log;
 pub mod memory;
+pub mod meeting;
 mod nccl;
 pub mod netlink;
 pub mod nvml;

@@ -16,7 +16,7 @@ use super::backend::{Backend, Failure, Place};
 use super::data::Data;
 use super::exchange::Exchange;
 use super::message::{Job, Said, Told};
-use super::{leftovers, tcp};
+use super::{leftovers, nccl, tcp};
 use crate::bench::plan::{self, Point};
 use crate::bench::reply::{Ended, PointReply};
 use crate::fact::Bytes;
@@ -129,7 +129,8 @@ fn connect(job: &Job, exchange: &mut dyn Exchange) -> Result<Box<dyn Backend>, F
     };
     match job.backend {
         plan::Backend::Tcp => tcp::connect(&place, exchange),
-        plan::Backend::Nccl | plan::Backend::Verbs => Err(Failure {
+        plan::Backend::Nccl => nccl::connect(&place, exchange),
+        plan::Backend::Verbs => Err(Failure {
             function: job.backend.name().into(),
             code: None,
             error: "this program was built without it".into(),
