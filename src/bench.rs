@@ -10,4 +10,5 @@ pub mod plan;
 pub mod reply;
 pub mod results;
 pub mod statistics;
+pub mod step_time;
 pub mod table;
