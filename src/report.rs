@@ -1,5 +1,6 @@
 //! One report, written in several formats: the verdicts, the causes drawn from them, and what stays open.
 
+pub mod ablation;
 pub mod collective;
 pub mod difference;
 pub mod json;
@@ -239,9 +240,14 @@ pub fn report(
     let notes: Vec<Finding> = notes.iter().map(|c| writer.finding(c)).collect();
     let open = writer.open(verdicts);
     let counts = writer.count(verdicts);
-    let empty = [Subject::Device, Subject::Run, Subject::Benchmark]
-        .into_iter()
-        .all(|subject| facts.all(subject).next().is_none());
+    let empty = [
+        Subject::Device,
+        Subject::Run,
+        Subject::Benchmark,
+        Subject::Measurement,
+    ]
+    .into_iter()
+    .all(|subject| facts.all(subject).next().is_none());
     let (exit, status) = exit(&counts, policy, empty);
     let nodes: Vec<NodeHead> = recordings
         .iter()
