@@ -27,6 +27,9 @@ pub struct RankReply {
     /// The host's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
+    /// Files in shared memory that the rank left when it was killed, and that were removed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub removed: Vec<String>,
 }
 
 /// How a rank ended.
@@ -111,6 +114,7 @@ mod tests {
             version: Some("2.21.3".into()),
             device: None,
             host: None,
+            removed: Vec::new(),
         };
         let text = serde_json::to_string(&reply).unwrap();
         assert_eq!(serde_json::from_str::<RankReply>(&text).unwrap(), reply);
