@@ -4,3 +4,4 @@ pub mod backend;
 pub mod element;
 pub mod exchange;
 pub mod steps;
+mod verbs;

@@ -66,13 +66,7 @@ pub fn write(dtype: DataType, value: u8, into: &mut Vec<u8>) {
 }
 
 /// `into[i] = own[i] op with[i]`; `own` absent: `into[i] = into[i] op with[i]`. What of the longer ones has no partner stays.
-pub fn combine(
-    dtype: DataType,
-    op: Reduction,
-    into: &mut [u8],
-    own: Option<&[u8]>,
-    with: &[u8],
-) {
+pub fn combine(dtype: DataType, op: Reduction, into: &mut [u8], own: Option<&[u8]>, with: &[u8]) {
     match dtype {
         DataType::Float32 => {
             let of = |a: [u8; 4], b: [u8; 4]| {

@@ -91,8 +91,12 @@ pub fn steps(collective: Collective, rank: usize, ranks: usize) -> Steps {
             }
             for step in 0..n - 1 {
                 let after = passed_on(n - 1 + step);
-                steps.sends.push(send(next, Held(before(step + n - 1)), after));
-                steps.receives.push(receive(previous, Held(before(step)), None));
+                steps
+                    .sends
+                    .push(send(next, Held(before(step + n - 1)), after));
+                steps
+                    .receives
+                    .push(receive(previous, Held(before(step)), None));
             }
         }
         Collective::AllGather => {
@@ -117,7 +121,9 @@ pub fn steps(collective: Collective, rank: usize, ranks: usize) -> Steps {
                 steps.sends.push(send(next, from, passed_on(step)));
                 let part = before(step + 2);
                 let into = if step == n - 2 { Held(0) } else { Work(part) };
-                steps.receives.push(receive(previous, into, Some(Own(part))));
+                steps
+                    .receives
+                    .push(receive(previous, into, Some(Own(part))));
             }
         }
         Collective::Broadcast => {
@@ -137,7 +143,9 @@ pub fn steps(collective: Collective, rank: usize, ranks: usize) -> Steps {
             0 if n == 1 => steps.copies.push((Own(0), Held(0))),
             1 => steps.sends.push(send(next, Own(0), None)),
             _ => {
-                steps.receives.push(receive(previous, Held(0), Some(Own(0))));
+                steps
+                    .receives
+                    .push(receive(previous, Held(0), Some(Own(0))));
                 if rank != 0 {
                     steps.sends.push(send(next, Held(0), Some(0)));
                 }
@@ -241,10 +249,7 @@ mod tests {
                     moved = true;
                 }
                 if let Some(receive) = steps.receives.get(rank.received)
-                    && let Some(part) = wires
-                        .entry((receive.from, number))
-                        .or_default()
-                        .pop_front()
+                    && let Some(part) = wires.entry((receive.from, number)).or_default().pop_front()
                 {
                     let mut sum = receive.with.map_or(Vec::new(), |own| rank.at(own).clone());
                     sum.extend(part);
@@ -305,7 +310,10 @@ mod tests {
                     .max()
                     .unwrap();
                 let factor = collective.bus_factor(ranks as u64);
-                assert!((busiest as f64 / parts - factor).abs() < 1e-9, "{collective:?}");
+                assert!(
+                    (busiest as f64 / parts - factor).abs() < 1e-9,
+                    "{collective:?}"
+                );
             }
         }
     }

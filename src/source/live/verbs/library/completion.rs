@@ -57,7 +57,10 @@ pub(in crate::source::live) struct CompletionQueue {
 impl CompletionQueue {
     /// A queue with room for so many.
     #[expect(unsafe_code, reason = "calls libibverbs")]
-    pub(in crate::source::live) fn new(context: &Rc<Context>, room: usize) -> Result<Self, Refusal> {
+    pub(in crate::source::live) fn new(
+        context: &Rc<Context>,
+        room: usize,
+    ) -> Result<Self, Refusal> {
         let room = c_int::try_from(room).map_err(|_| Refusal::Errno(Errno::EINVAL))?;
         // SAFETY: the types are those of verbs.h; the context is open, and stays so as long as the queue.
         unsafe {
@@ -81,7 +84,10 @@ impl CompletionQueue {
     }
 
     /// Takes what is there; says how many there were. Does not wait.
-    #[expect(unsafe_code, reason = "calls the provider, as ibv_poll_cq of verbs.h does")]
+    #[expect(
+        unsafe_code,
+        reason = "calls the provider, as ibv_poll_cq of verbs.h does"
+    )]
     pub(in crate::source::live) fn poll(
         &self,
         mut each: impl FnMut(Completion),
@@ -169,12 +175,21 @@ mod tests {
             (ibv_wc_status::IBV_WC_SUCCESS, "IBV_WC_SUCCESS"),
             (ibv_wc_status::IBV_WC_LOC_PROT_ERR, "IBV_WC_LOC_PROT_ERR"),
             (ibv_wc_status::IBV_WC_WR_FLUSH_ERR, "IBV_WC_WR_FLUSH_ERR"),
-            (ibv_wc_status::IBV_WC_REM_ACCESS_ERR, "IBV_WC_REM_ACCESS_ERR"),
+            (
+                ibv_wc_status::IBV_WC_REM_ACCESS_ERR,
+                "IBV_WC_REM_ACCESS_ERR",
+            ),
             (ibv_wc_status::IBV_WC_RETRY_EXC_ERR, "IBV_WC_RETRY_EXC_ERR"),
-            (ibv_wc_status::IBV_WC_RNR_RETRY_EXC_ERR, "IBV_WC_RNR_RETRY_EXC_ERR"),
+            (
+                ibv_wc_status::IBV_WC_RNR_RETRY_EXC_ERR,
+                "IBV_WC_RNR_RETRY_EXC_ERR",
+            ),
             (ibv_wc_status::IBV_WC_FATAL_ERR, "IBV_WC_FATAL_ERR"),
             (ibv_wc_status::IBV_WC_GENERAL_ERR, "IBV_WC_GENERAL_ERR"),
-            (ibv_wc_status::IBV_WC_TM_RNDV_INCOMPLETE, "IBV_WC_TM_RNDV_INCOMPLETE"),
+            (
+                ibv_wc_status::IBV_WC_TM_RNDV_INCOMPLETE,
+                "IBV_WC_TM_RNDV_INCOMPLETE",
+            ),
         ] {
             assert_eq!(status_words(status).1, name);
         }

@@ -13,8 +13,7 @@ use crate::source::Refusal;
 type AllocateDomain = unsafe extern "C" fn(*mut ibv_context) -> *mut ibv_pd;
 type FreeDomain = unsafe extern "C" fn(*mut ibv_pd) -> c_int;
 type Register = unsafe extern "C" fn(*mut ibv_pd, *mut c_void, usize, c_int) -> *mut ibv_mr;
-type RegisterAt =
-    unsafe extern "C" fn(*mut ibv_pd, *mut c_void, usize, u64, c_uint) -> *mut ibv_mr;
+type RegisterAt = unsafe extern "C" fn(*mut ibv_pd, *mut c_void, usize, u64, c_uint) -> *mut ibv_mr;
 type Deregister = unsafe extern "C" fn(*mut ibv_mr) -> c_int;
 
 /// A protection domain; freed when dropped.

@@ -205,7 +205,10 @@ impl Pair {
     }
 
     /// Has room for one arrival more: a message, or a write that tells of itself. Neither has data for this side to place.
-    #[expect(unsafe_code, reason = "calls the provider, as ibv_post_recv of verbs.h does")]
+    #[expect(
+        unsafe_code,
+        reason = "calls the provider, as ibv_post_recv of verbs.h does"
+    )]
     pub(in crate::source::live) fn receive(&self, id: u64) -> Result<(), Refusal> {
         let mut work = ibv_recv_wr {
             wr_id: id,
@@ -223,7 +226,10 @@ impl Pair {
         status(code)
     }
 
-    #[expect(unsafe_code, reason = "calls the provider, as ibv_post_send of verbs.h does")]
+    #[expect(
+        unsafe_code,
+        reason = "calls the provider, as ibv_post_send of verbs.h does"
+    )]
     fn post(&self, mut work: ibv_send_wr) -> Result<(), Refusal> {
         work.send_flags = ibv_send_flags::IBV_SEND_SIGNALED.0;
         let mut bad = ptr::null_mut();
