@@ -74,6 +74,9 @@ pub struct Point {
     pub in_place: bool,
     /// Operations that are timed together: small ones are timed many in a row.
     pub iterations: u64,
+    /// Whether the process waits for each of them before it begins the next, as one that looks at the result does; else a device may have several to do.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub awaited: bool,
     /// Trials that come first and do not count.
     pub warmups: u64,
     /// Trials that count.
@@ -210,6 +213,7 @@ mod tests {
             op: Reduction::Sum,
             in_place: false,
             iterations: 1,
+            awaited: false,
             warmups: 2,
             trials: 5,
         };

@@ -7,7 +7,6 @@
 //! layout    where things lie in each rank's memory: every rank knows every other's
 //! transfer  when which piece may go: an operation, one step after the other
 //! wire      the connections
-//! carried   what the port counted
 //! ```
 //!
 //! What is kept as it comes is written by the sender straight to where it belongs; what is put together goes through a window of slots. No byte is
@@ -36,7 +35,7 @@ use super::exchange::Exchange;
 /// # Errors
 ///
 /// No library, no device, no active port, or a rank whose port is of another kind.
-pub fn connect(
+pub(super) fn connect(
     place: &Place<'_>,
     exchange: &mut dyn Exchange,
 ) -> Result<Box<dyn Backend>, Failure> {

@@ -158,6 +158,7 @@ mod tests {
             iterations: 1,
             warmups: 0,
             trials: 1,
+            awaited: false,
         };
         let steps = steps::steps(collective, rank, ranks);
         Layout::new(&point, &steps, rank, ranks, 1 << 16).unwrap()

@@ -9,6 +9,7 @@ use super::super::super::verbs::library::context::Context;
 use super::super::backend::Failure;
 use super::wire::refused;
 use super::wish::Wish;
+use crate::bench::reply::Carried;
 use crate::derive::nccl::gid;
 use crate::fact::gid::GidType;
 
@@ -191,20 +192,20 @@ impl Port {
         format!("{}/{} {address} MTU {mtu}", self.device, self.number)
     }
 
-    /// What the port counted up to now: the bytes or packets of RDMA, by their names in sysfs.
-    pub(super) fn counters(&self) -> Vec<(&'static str, u64)> {
-        const COUNTERS: [&str; 4] = [
-            "counters/port_xmit_data",
-            "counters/port_rcv_data",
-            "hw_counters/sent_pkts",
-            "hw_counters/rcvd_pkts",
-        ];
+    /// What the port has counted up to now.
+    pub(super) fn counted(&self) -> Carried {
         let base = format!("{DEVICES}/{}/ports/{}", self.device, self.number);
-        let read = |name: &'static str| {
-            let value = attribute(&format!("{base}/{name}"))?.parse().ok()?;
-            Some((name, value))
-        };
-        COUNTERS.into_iter().filter_map(read).collect()
+        let count =
+            |name: &str| -> Option<u64> { attribute(&format!("{base}/{name}"))?.parse().ok() };
+        let words = |name: &str| count(name)?.checked_mul(4);
+        // Soft-RoCE counts packets only, and elsewhere.
+        let packets = |name: &str, soft: &str| count(name).or_else(|| count(soft));
+        Carried {
+            sent_bytes: words("counters/port_xmit_data"),
+            received_bytes: words("counters/port_rcv_data"),
+            sent_packets: packets("counters/port_xmit_packets", "hw_counters/sent_pkts"),
+            received_packets: packets("counters/port_rcv_packets", "hw_counters/rcvd_pkts"),
+        }
     }
 }
 

@@ -14,6 +14,8 @@ use super::transfer::Transfer;
 use super::wire::Connections;
 use super::wish::Wish;
 use crate::bench::plan::Point;
+use crate::bench::reply::Carried;
+use crate::fact::Bytes;
 
 /// What the receiving buffer holds before an operation.
 const POISON: u8 = 0xa5;
@@ -41,6 +43,8 @@ pub(super) struct Rank {
     connections: Connections,
     point: Option<(Layout, Transfer)>,
     epoch: u8,
+    /// What the port had counted when the rank was connected.
+    counted: Carried,
 }
 
 fn unprepared() -> Failure {
@@ -81,6 +85,7 @@ impl Rank {
         };
         let ranks = exchange.ranks();
         let connections = Connections::new(&port.context, near, ranks, common.pairs)?;
+        let counted = port.counted();
         Ok(Rank {
             rank: exchange.rank(),
             ranks,
@@ -90,6 +95,7 @@ impl Rank {
             connections,
             point: None,
             epoch: 0,
+            counted,
         })
     }
 
@@ -236,7 +242,9 @@ impl Backend for Rank {
                 let since = *last.get_or_insert_with(Instant::now);
                 if since.elapsed() > SILENCE {
                     // The last step is what is known of a rank that hangs.
-                    exchange.step(&format!("waits for {}", transfer.waits_for()));
+                    let (name, bytes) = (point.collective.name(), Bytes(point.bytes));
+                    let what = transfer.waits_for();
+                    exchange.step(&format!("{name} of {bytes}: waits for {what}"));
                     self.connections.knock(&others)?;
                     last = None;
                 }
@@ -253,5 +261,9 @@ impl Backend for Rank {
         let bytes = memory.read(start.min(end)..end);
         into[..bytes.len()].copy_from_slice(bytes);
         Ok(())
+    }
+
+    fn carried(&self) -> Option<Carried> {
+        Some(self.port.counted().since(self.counted))
     }
 }

@@ -157,6 +157,7 @@ fn point(collective: Collective, elements: usize) -> Point {
         iterations: 1,
         warmups: 0,
         trials: 1,
+        awaited: false,
     }
 }
 
@@ -206,7 +207,8 @@ fn together(point: &Point, ranks: usize, pairs: usize, piece: usize, seed: u64) 
         if all.iter().all(|(.., operations)| *operations == 3) {
             break;
         }
-        for _ in 0..fabric.borrow_mut().chance(8) {
+        let packets = fabric.borrow_mut().chance(8);
+        for _ in 0..packets {
             fabric.borrow_mut().deliver();
         }
         let rank = fabric.borrow_mut().chance(ranks as u64) as usize;
