@@ -6,4 +6,5 @@ pub mod collective;
 pub mod p2p;
 pub mod plan;
 pub mod reply;
+pub mod results;
 pub mod statistics;
