@@ -8,5 +8,6 @@ pub mod library;
 pub mod p2p;
 pub mod plan;
 pub mod reply;
+pub mod results;
 pub mod statistics;
 pub mod table;

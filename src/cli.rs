@@ -68,7 +68,7 @@ pub enum Command {
     Log(log::LogArgs),
     /// Draw where GPUs and adapters are: a tree of PCIe, and a matrix of distances
     Topo(topo::TopoArgs),
-    /// Measure: copies between GPUs. Uses the GPUs, so not beside a job
+    /// Measure: collectives between ranks, copies between GPUs. Uses GPUs and links, so not beside a job
     Bench(bench::BenchArgs),
 }
 

@@ -35,6 +35,12 @@ impl Backend {
             Backend::Tcp => "tcp",
         }
     }
+
+    /// The backend of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let all = [Backend::Nccl, Backend::Verbs, Backend::Tcp];
+        all.into_iter().find(|backend| backend.name() == name)
+    }
 }
 
 /// A rank: where it runs and what it uses.
