@@ -1,5 +1,6 @@
 //! The command line: one file a subcommand.
 
+pub mod ablate;
 pub mod bench;
 pub mod check;
 pub mod explain;
@@ -70,6 +71,8 @@ pub enum Command {
     Topo(topo::TopoArgs),
     /// Measure: collectives between ranks, copies between GPUs. Uses GPUs and links, so not beside a job
     Bench(bench::BenchArgs),
+    /// Take one path of NCCL's after the other away, and draw the cause from the figures; or judge a table of such figures
+    Ablate(ablate::AblateArgs),
 }
 
 /// How a machine is asked.
@@ -160,5 +163,6 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Log(args) => log::run(&args),
         Command::Topo(args) => topo::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Ablate(args) => ablate::run(&args),
     }
 }

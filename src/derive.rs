@@ -3,6 +3,7 @@
 //! No function here asks the machine. One that could be decided by a fact that is missing says which.
 
 pub mod agreement;
+pub mod ceiling;
 pub mod counter_rate;
 pub mod driver_stack;
 pub mod fabric;
@@ -91,6 +92,7 @@ pub fn derive(facts: &mut Facts) {
         nvlink_equals::derive(facts, node);
         gpu_peer::derive(facts, node);
         fabric::derive(facts, node);
+        ceiling::derive(facts, node);
     }
     log::derive(facts);
 }

@@ -1,10 +1,11 @@
 //! `rdma-doctor check`: from a machine, or its recording, to a verdict.
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
 
-use super::judging::{Format, JudgeArgs};
+use super::judging::{JudgeArgs, Shown};
 use super::{AskArgs, SelectArgs, input, output};
 use crate::check::Catalogue;
 use crate::check::judge;
@@ -61,27 +62,35 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
         };
         vec![judged(&catalogue, &recordings, policy, args.judge.verbose)]
     };
-    output::print(|out| match (args.judge.format, reports.as_slice()) {
-        (Format::Json, [one]) if !args.each => json::write(out, one),
-        (Format::Json, many) => {
+    let text = |out: &mut dyn Write| {
+        let detail = args.judge.detail();
+        for (i, one) in reports.iter().enumerate() {
+            if args.each {
+                if i > 0 && detail != text::Detail::Quiet {
+                    writeln!(out)?;
+                }
+                write!(out, "{}: ", args.recordings[i].display())?;
+            }
+            text::write(out, one, detail, output::width())?;
+        }
+        Ok(())
+    };
+    let json = |out: &mut dyn Write| match reports.as_slice() {
+        [one] if !args.each => json::write(out, one),
+        many => {
             serde_json::to_writer_pretty(&mut *out, many)?;
             writeln!(out)
         }
-        (Format::Text, many) => {
-            let detail = args.judge.detail();
-            for (i, one) in many.iter().enumerate() {
-                if args.each {
-                    if i > 0 && detail != text::Detail::Quiet {
-                        writeln!(out)?;
-                    }
-                    write!(out, "{}: ", args.recordings[i].display())?;
-                }
-                text::write(out, one, detail, output::width())?;
-            }
-            Ok(())
-        }
-    })?;
-    Ok(worst(&reports))
+    };
+    let shown = Shown {
+        text: &text,
+        json: &json,
+    };
+    match reports.as_slice() {
+        [one] if !args.each => args.judge.write(one, shown)?,
+        _ => args.judge.write_each(shown)?,
+    }
+    Ok(args.judge.exit(worst(&reports)))
 }
 
 /// Judges recordings as one cluster.

@@ -18,6 +18,7 @@ pub mod job;
 pub mod kernel_log;
 pub mod latency;
 pub mod log;
+pub mod meeting;
 pub mod memory;
 mod nccl;
 pub mod netlink;
