@@ -147,7 +147,7 @@ fn names(nodes: &[NodeHead], of: &[u32]) -> String {
 }
 
 /// Names as a list that a sentence can hold.
-fn list(names: &[&str]) -> String {
+pub(super) fn list(names: &[&str]) -> String {
     let folded = match names.len() <= FOLDED {
         true => nodeset::fold(names),
         false => String::new(),
