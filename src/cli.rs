@@ -1,21 +1,25 @@
 //! The command line: one file a subcommand.
 
+pub mod ablate;
 pub mod bench;
 pub mod check;
 pub mod explain;
 pub mod facts;
 pub mod input;
+pub mod judging;
 pub mod log;
+pub mod many;
 pub mod nccl_env;
 pub mod output;
 pub mod record;
+pub mod together;
 pub mod topo;
+pub mod triage;
 
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
-use crate::check::Severity;
 use crate::exit::Exit;
 
 /// Tells what is wrong with a node's RDMA, and what to do about it. Changes nothing.
@@ -66,10 +70,14 @@ pub enum Command {
     NcclEnv(nccl_env::NcclEnvArgs),
     /// Read the log of a run of NCCL: was RDMA used, and what went wrong
     Log(log::LogArgs),
+    /// Find why multi-node is slow: examine this node, measure, take paths away, and name one cause
+    Triage(triage::TriageArgs),
     /// Draw where GPUs and adapters are: a tree of PCIe, and a matrix of distances
     Topo(topo::TopoArgs),
-    /// Measure: copies between GPUs. Uses the GPUs, so not beside a job
+    /// Measure: collectives between ranks, copies between GPUs. Uses GPUs and links, so not beside a job
     Bench(bench::BenchArgs),
+    /// Take one path of NCCL's after the other away, and draw the cause from the figures; or judge a table of such figures
+    Ablate(ablate::AblateArgs),
 }
 
 /// How a machine is asked.
@@ -129,27 +137,6 @@ pub struct SelectArgs {
     pub checks: Vec<PathBuf>,
 }
 
-/// A severity on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum SeverityArg {
-    /// Errors only.
-    Error,
-    /// Warnings and errors.
-    Warning,
-    /// Any finding.
-    Note,
-}
-
-impl From<SeverityArg> for Severity {
-    fn from(arg: SeverityArg) -> Self {
-        match arg {
-            SeverityArg::Error => Severity::Error,
-            SeverityArg::Warning => Severity::Warning,
-            SeverityArg::Note => Severity::Note,
-        }
-    }
-}
-
 fn seconds(text: &str) -> Result<std::time::Duration, String> {
     let number: f64 = text
         .parse()
@@ -179,7 +166,9 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Facts(args) => facts::run(&args),
         Command::NcclEnv(args) => nccl_env::run(&args),
         Command::Log(args) => log::run(&args),
+        Command::Triage(args) => triage::run(&args),
         Command::Topo(args) => topo::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Ablate(args) => ablate::run(&args),
     }
 }

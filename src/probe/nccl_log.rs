@@ -67,6 +67,12 @@ pub fn establish(recording: &Recording, facts: &mut Facts) {
 /// The file's name, and what is left of it.
 type File = (Arc<str>, Digest);
 
+/// States what is left of one log says, in `facts`; gives the runs that it tells of.
+pub fn establish_digest(name: &str, digest: Digest, facts: &mut Facts) -> Vec<Id> {
+    let files: Vec<File> = vec![(name.into(), digest)];
+    Log::of(&files, None).state(facts)
+}
+
 fn read(ask: &Ask<'_>, facts: &mut Facts) {
     let question = files();
     let names = ask.value(question.clone()).and_then(|value| {

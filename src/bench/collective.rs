@@ -1,0 +1,294 @@
+//! The collectives that are measured, and what their bandwidths mean.
+//!
+//! Sizes and bandwidths are those of nccl-tests (`doc/PERFORMANCE.md`): GB is 10^9 bytes; algbw = size / time; busbw = algbw × a factor that takes
+//! out the number of ranks, so that it can be held against what the hardware carries in one direction.
+
+use serde::{Deserialize, Serialize};
+
+use crate::fact::BitRate;
+
+/// A collective operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Collective {
+    /// Each rank ends with the reduction of all ranks' buffers.
+    AllReduce,
+    /// Each rank ends with all ranks' parts, in their order.
+    AllGather,
+    /// Each rank ends with its part of the reduction.
+    ReduceScatter,
+    /// All ranks end with the first rank's buffer.
+    Broadcast,
+    /// The first rank ends with the reduction.
+    Reduce,
+    /// Each rank ends with its part of the first rank's buffer.
+    Scatter,
+    /// The first rank ends with all ranks' parts.
+    Gather,
+    /// Each rank ends with the part that each other has for it.
+    AllToAll,
+    /// Each rank sends its buffer to the next one, and receives from the one before.
+    SendRecv,
+}
+
+impl Collective {
+    /// All of them.
+    pub const ALL: [Collective; 9] = [
+        Collective::AllReduce,
+        Collective::AllGather,
+        Collective::ReduceScatter,
+        Collective::Broadcast,
+        Collective::Reduce,
+        Collective::Scatter,
+        Collective::Gather,
+        Collective::AllToAll,
+        Collective::SendRecv,
+    ];
+
+    /// The name, as on the command line and in recordings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Collective::AllReduce => "all-reduce",
+            Collective::AllGather => "all-gather",
+            Collective::ReduceScatter => "reduce-scatter",
+            Collective::Broadcast => "broadcast",
+            Collective::Reduce => "reduce",
+            Collective::Scatter => "scatter",
+            Collective::Gather => "gather",
+            Collective::AllToAll => "all-to-all",
+            Collective::SendRecv => "send-recv",
+        }
+    }
+
+    /// The collective of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|c| c.name() == name)
+    }
+
+    /// Whether ranks add up what they hold: the others only move it.
+    pub fn reduces(self) -> bool {
+        matches!(
+            self,
+            Collective::AllReduce | Collective::ReduceScatter | Collective::Reduce
+        )
+    }
+
+    /// busbw / algbw with this many ranks. Source: nccl-tests `doc/PERFORMANCE.md`, and `src/*.cu`, `…GetBw`.
+    pub fn bus_factor(self, ranks: u64) -> f64 {
+        let n = ranks.max(1) as f64;
+        match self {
+            Collective::AllReduce => 2.0 * (n - 1.0) / n,
+            Collective::AllGather
+            | Collective::ReduceScatter
+            | Collective::AllToAll
+            | Collective::Scatter
+            | Collective::Gather => (n - 1.0) / n,
+            Collective::Broadcast | Collective::Reduce | Collective::SendRecv => 1.0,
+        }
+    }
+
+    /// Algorithm bandwidth: `bytes` are the operation's size as nccl-tests counts it ([`Shape`]), `seconds` the time of one operation.
+    pub fn algbw(self, bytes: u64, seconds: f64) -> Option<BitRate> {
+        let rate = bytes as f64 * 8.0 / seconds;
+        (seconds > 0.0 && rate.is_finite()).then_some(BitRate(rate as u64))
+    }
+
+    /// Bus bandwidth. With one rank nothing crosses a bus: zero where the factor is.
+    pub fn busbw(self, bytes: u64, seconds: f64, ranks: u64) -> Option<BitRate> {
+        let algbw = self.algbw(bytes, seconds)?;
+        Some(BitRate((algbw.0 as f64 * self.bus_factor(ranks)) as u64))
+    }
+
+    /// How many elements a rank sends and receives for an operation of so many elements.
+    pub fn shape(self, elements: usize, ranks: usize) -> Shape {
+        let part = elements / ranks.max(1);
+        let whole = part * ranks.max(1);
+        match self {
+            Collective::AllReduce
+            | Collective::Broadcast
+            | Collective::Reduce
+            | Collective::SendRecv => Shape {
+                send: elements,
+                receive: elements,
+            },
+            Collective::AllGather | Collective::Gather => Shape {
+                send: part,
+                receive: whole,
+            },
+            Collective::ReduceScatter | Collective::Scatter => Shape {
+                send: whole,
+                receive: part,
+            },
+            Collective::AllToAll => Shape {
+                send: whole,
+                receive: whole,
+            },
+        }
+    }
+}
+
+/// The elements of a rank's buffers. The size of an operation is the larger of both: for all-gather, reduce-scatter, scatter, gather and all-to-all
+/// all ranks' parts together, as nccl-tests counts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Elements that a rank sends.
+    pub send: usize,
+    /// Elements that a rank receives.
+    pub receive: usize,
+}
+
+/// The type of an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DataType {
+    /// IEEE single precision: the reference benchmark's.
+    Float32,
+    /// IEEE half precision.
+    Float16,
+    /// bfloat16.
+    Bfloat16,
+    /// Unsigned bytes.
+    Uint8,
+    /// 32-bit integers.
+    Int32,
+}
+
+impl DataType {
+    /// All of them.
+    pub const ALL: [DataType; 5] = [
+        DataType::Float32,
+        DataType::Float16,
+        DataType::Bfloat16,
+        DataType::Uint8,
+        DataType::Int32,
+    ];
+
+    /// The name, as on the command line and in recordings.
+    pub fn name(self) -> &'static str {
+        match self {
+            DataType::Float32 => "float32",
+            DataType::Float16 => "float16",
+            DataType::Bfloat16 => "bfloat16",
+            DataType::Uint8 => "uint8",
+            DataType::Int32 => "int32",
+        }
+    }
+
+    /// The type of this name, or of that which nccl-tests gives it.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "float" => Some(DataType::Float32),
+            "half" => Some(DataType::Float16),
+            name => Self::ALL.into_iter().find(|dtype| dtype.name() == name),
+        }
+    }
+
+    /// Bytes of an element.
+    pub fn size(self) -> usize {
+        match self {
+            DataType::Float32 | DataType::Int32 => 4,
+            DataType::Float16 | DataType::Bfloat16 => 2,
+            DataType::Uint8 => 1,
+        }
+    }
+}
+
+/// How elements are put together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reduction {
+    /// The sum.
+    Sum,
+    /// The least.
+    Min,
+    /// The greatest.
+    Max,
+}
+
+impl Reduction {
+    /// The name, as on the command line and in recordings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reduction::Sum => "sum",
+            Reduction::Min => "min",
+            Reduction::Max => "max",
+        }
+    }
+
+    /// The reduction of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let all = [Reduction::Sum, Reduction::Min, Reduction::Max];
+        all.into_iter().find(|op| op.name() == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bandwidths_are_those_of_nccl_tests() {
+        // all_reduce_bench: 4 GB in 20 ms on 16 ranks.
+        let bytes = 4_000_000_000;
+        let all_reduce = Collective::AllReduce;
+        assert_eq!(
+            all_reduce.algbw(bytes, 0.02),
+            Some(BitRate(1_600_000_000_000))
+        );
+        assert_eq!(
+            all_reduce.busbw(bytes, 0.02, 16),
+            Some(BitRate(3_000_000_000_000))
+        );
+        assert_eq!(all_reduce.busbw(bytes, 0.02, 1), Some(BitRate(0)));
+        assert_eq!(all_reduce.busbw(bytes, 0.0, 2), None);
+        for (collective, factor) in [
+            (Collective::AllReduce, 1.75),
+            (Collective::AllGather, 0.875),
+            (Collective::ReduceScatter, 0.875),
+            (Collective::AllToAll, 0.875),
+            (Collective::Scatter, 0.875),
+            (Collective::Gather, 0.875),
+            (Collective::Broadcast, 1.0),
+            (Collective::Reduce, 1.0),
+            (Collective::SendRecv, 1.0),
+        ] {
+            assert_eq!(collective.bus_factor(8), factor, "{collective:?}");
+        }
+    }
+
+    #[test]
+    fn names_lead_back() {
+        for collective in Collective::ALL {
+            assert_eq!(Collective::from_name(collective.name()), Some(collective));
+            let json = serde_json::to_string(&collective).unwrap();
+            assert_eq!(json, format!("\"{}\"", collective.name()));
+        }
+        assert_eq!(Collective::from_name("allreduce"), None);
+        for dtype in DataType::ALL {
+            assert_eq!(DataType::from_name(dtype.name()), Some(dtype));
+            let json = serde_json::to_string(&dtype).unwrap();
+            assert_eq!(json, format!("\"{}\"", dtype.name()));
+        }
+        for op in [Reduction::Sum, Reduction::Min, Reduction::Max] {
+            assert_eq!(Reduction::from_name(op.name()), Some(op));
+            let json = serde_json::to_string(&op).unwrap();
+            assert_eq!(json, format!("\"{}\"", op.name()));
+        }
+    }
+
+    #[test]
+    fn a_part_is_the_same_for_each_rank() {
+        for collective in Collective::ALL {
+            let shape = collective.shape(1000, 3);
+            let larger = shape.send.max(shape.receive);
+            assert!(larger == 1000 || larger == 999, "{collective:?}");
+        }
+        assert_eq!(
+            Collective::AllGather.shape(8, 4),
+            Shape {
+                send: 2,
+                receive: 8
+            }
+        );
+    }
+}

@@ -1,0 +1,255 @@
+//! What is measured: the ranks, the operations, the arms, and the runs in the order in which they were made.
+//!
+//! A *run* is one start of all ranks, in fresh processes, since NCCL reads its environment once. An *arm* is what a run changes of the environment;
+//! the first one, the baseline, changes nothing. A *point* is one operation of one size. A *trial* is one timed repetition within a run.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::collective::{Collective, DataType, Reduction};
+use crate::source::Question;
+
+/// The name of the benchmark: `{"bench":"collective"}`.
+pub const NAME: &str = "collective";
+
+/// Who moves the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Backend {
+    /// NCCL, between GPUs.
+    Nccl,
+    /// RDMA writes in a ring of reliable connections: the fabric without NCCL.
+    Verbs,
+    /// Sockets in a ring: what there is without RDMA.
+    Tcp,
+}
+
+impl Backend {
+    /// The name, as on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Backend::Nccl => "nccl",
+            Backend::Verbs => "verbs",
+            Backend::Tcp => "tcp",
+        }
+    }
+
+    /// The backend of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let all = [Backend::Nccl, Backend::Verbs, Backend::Tcp];
+        all.into_iter().find(|backend| backend.name() == name)
+    }
+}
+
+/// A rank: where it runs and what it uses.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RankPlace {
+    /// The node, by its place among those that take part.
+    pub node: u64,
+    /// The GPU, by its PCI address; absent where the data is in the host's memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<String>,
+    /// The RDMA device and port (`mlx5_0/1`), or the interface's address for sockets; absent where the backend chooses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// The row of the port's GID table; absent where it is the one that NCCL would choose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gid_index: Option<u64>,
+    /// Connections to each other rank, over which RDMA writes take turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_pairs: Option<u64>,
+    /// Bytes of an RDMA write at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<u64>,
+}
+
+/// One operation of one size.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Point {
+    /// The operation.
+    pub collective: Collective,
+    /// Its size in bytes, as nccl-tests counts it.
+    pub bytes: u64,
+    /// The type of an element.
+    pub dtype: DataType,
+    /// How elements are put together; without meaning where the operation only moves them.
+    pub op: Reduction,
+    /// Whether the result replaces what was sent.
+    pub in_place: bool,
+    /// Operations that are timed together: small ones are timed many in a row.
+    pub iterations: u64,
+    /// Whether the process waits for each of them before it begins the next, as one that looks at the result does; else a device may have several to do.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub awaited: bool,
+    /// Trials that come first and do not count.
+    pub warmups: u64,
+    /// Trials that count.
+    pub trials: u64,
+}
+
+/// What a run changes of the environment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Arm {
+    /// Its name: `baseline`, `ib-off`, `ib-off+shm-off`.
+    pub name: String,
+    /// The variables that it sets.
+    #[serde(default)]
+    pub set: BTreeMap<String, String>,
+}
+
+impl Arm {
+    /// The name of the arm that changes nothing.
+    pub const BASELINE: &str = "baseline";
+
+    /// The arm that changes nothing.
+    pub fn baseline() -> Self {
+        Arm {
+            name: Self::BASELINE.into(),
+            set: BTreeMap::new(),
+        }
+    }
+}
+
+/// A start of all ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// The arm, by its place in the plan.
+    pub arm: usize,
+    /// Which start of this arm it is, from 0.
+    pub round: u64,
+}
+
+/// What was measured, and how.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Who moves the data.
+    pub backend: Backend,
+    /// The library that was named, or found; its path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub library: Option<String>,
+    /// The ranks, in their order.
+    pub ranks: Vec<RankPlace>,
+    /// The operations of each run, in their order. The last one is what arms are compared by.
+    pub points: Vec<Point>,
+    /// Operations that runs of the baseline have besides, after those of `points`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub baseline_points: Vec<Point>,
+    /// The arms; the first is the baseline.
+    pub arms: Vec<Arm>,
+    /// The runs, in the order in which they were made.
+    pub runs: Vec<Run>,
+    /// Seeds what the buffers hold.
+    pub seed: u64,
+}
+
+impl Plan {
+    /// The question to which the plan is the answer.
+    pub fn question() -> Question {
+        Question::bench(NAME, [])
+    }
+
+    /// The question what became of a rank in a run: the answer is a [`super::reply::RankReply`].
+    pub fn question_of(&self, run: Run, rank: usize) -> Question {
+        Question::bench(
+            NAME,
+            [
+                ("arm", self.arm_name(run).into()),
+                ("round", run.round.into()),
+                ("rank", (rank as u64).into()),
+            ],
+        )
+    }
+
+    /// The question what the ranks of a run wrote: the answer is a [`crate::nccl_log::Digest`].
+    pub fn log_of(&self, run: Run) -> Question {
+        Question::bench(
+            NAME,
+            [
+                ("arm", self.arm_name(run).into()),
+                ("round", run.round.into()),
+                ("log", 1.into()),
+            ],
+        )
+    }
+
+    fn arm_name(&self, run: Run) -> &str {
+        self.arms.get(run.arm).map_or("", |arm| &arm.name)
+    }
+
+    /// How many nodes take part.
+    pub fn nodes(&self) -> u64 {
+        let mut nodes: Vec<u64> = self.ranks.iter().map(|rank| rank.node).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes.len() as u64
+    }
+
+    /// The plan as a reply.
+    pub fn to_value(&self) -> Value {
+        // Names and numbers only: there is nothing that JSON cannot hold.
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// The plan of a reply.
+    ///
+    /// # Errors
+    ///
+    /// What is not understood.
+    pub fn from_value(value: &Value) -> Result<Self, String> {
+        let plan: Plan = Deserialize::deserialize(value).map_err(|e| e.to_string())?;
+        if plan.runs.iter().any(|run| run.arm >= plan.arms.len()) {
+            return Err("a run of an arm that is not there".into());
+        }
+        Ok(plan)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_is_a_reply_and_its_runs_are_questions() {
+        let point = Point {
+            collective: Collective::AllReduce,
+            bytes: 1 << 28,
+            dtype: DataType::Float32,
+            op: Reduction::Sum,
+            in_place: false,
+            iterations: 1,
+            awaited: false,
+            warmups: 2,
+            trials: 5,
+        };
+        let off = Arm {
+            name: "ib-off".into(),
+            set: [("NCCL_IB_DISABLE".to_owned(), "1".to_owned())].into(),
+        };
+        let mut plan = Plan {
+            backend: Backend::Tcp,
+            library: None,
+            ranks: vec![RankPlace::default(), RankPlace::default()],
+            points: vec![point],
+            baseline_points: Vec::new(),
+            arms: vec![Arm::baseline(), off],
+            runs: vec![Run { arm: 1, round: 2 }],
+            seed: 1,
+        };
+        assert_eq!(Plan::from_value(&plan.to_value()).unwrap(), plan);
+        assert_eq!(plan.nodes(), 1);
+        let question = plan.question_of(plan.runs[0], 3);
+        assert_eq!(
+            serde_json::to_string(&question).unwrap(),
+            r#"{"bench":"collective","arm":"ib-off","rank":3,"round":2}"#
+        );
+        let question = plan.log_of(plan.runs[0]);
+        assert_eq!(
+            serde_json::to_string(&question).unwrap(),
+            r#"{"bench":"collective","arm":"ib-off","log":1,"round":2}"#
+        );
+        plan.runs[0].arm = 2;
+        assert!(Plan::from_value(&plan.to_value()).is_err());
+    }
+}
