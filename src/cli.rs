@@ -1,5 +1,6 @@
 //! The command line: one file a subcommand.
 
+pub mod advise;
 pub mod bench;
 pub mod check;
 pub mod explain;
@@ -70,6 +71,8 @@ pub enum Command {
     Topo(topo::TopoArgs),
     /// Measure: copies between GPUs. Uses the GPUs, so not beside a job
     Bench(bench::BenchArgs),
+    /// Say whether the network is enough for a training: what a step sends, and how long that takes
+    Advise(advise::AdviseArgs),
 }
 
 /// How a machine is asked.
@@ -160,5 +163,6 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Log(args) => log::run(&args),
         Command::Topo(args) => topo::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Advise(args) => advise::run(&args),
     }
 }

@@ -1,5 +1,6 @@
 //! One report, written in several formats: the verdicts, the causes drawn from them, and what stays open.
 
+pub mod advice;
 pub mod difference;
 pub mod json;
 pub mod log;
