@@ -4,10 +4,12 @@
 
 pub mod ablation;
 pub mod collective;
+pub mod library;
 pub mod model;
 pub mod p2p;
 pub mod plan;
 pub mod reply;
+pub mod results;
 pub mod statistics;
 pub mod step_time;
 pub mod table;

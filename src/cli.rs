@@ -1,5 +1,6 @@
 //! The command line: one file a subcommand.
 
+pub mod ablate;
 pub mod advise;
 pub mod bench;
 pub mod check;
@@ -8,9 +9,11 @@ pub mod facts;
 pub mod input;
 pub mod judging;
 pub mod log;
+pub mod many;
 pub mod nccl_env;
 pub mod output;
 pub mod record;
+pub mod together;
 pub mod topo;
 
 use std::path::PathBuf;
@@ -69,8 +72,10 @@ pub enum Command {
     Log(log::LogArgs),
     /// Draw where GPUs and adapters are: a tree of PCIe, and a matrix of distances
     Topo(topo::TopoArgs),
-    /// Measure: copies between GPUs. Uses the GPUs, so not beside a job
+    /// Measure: collectives between ranks, copies between GPUs. Uses GPUs and links, so not beside a job
     Bench(bench::BenchArgs),
+    /// Take one path of NCCL's after the other away, and draw the cause from the figures; or judge a table of such figures
+    Ablate(ablate::AblateArgs),
     /// Say whether the network is enough for a training: what a step sends, and how long that takes
     Advise(advise::AdviseArgs),
 }
@@ -163,6 +168,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Log(args) => log::run(&args),
         Command::Topo(args) => topo::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Ablate(args) => ablate::run(&args),
         Command::Advise(args) => advise::run(&args),
     }
 }

@@ -10,6 +10,7 @@ pub mod bond;
 pub mod bridge;
 pub mod channel;
 pub mod cluster;
+pub mod comparison;
 pub mod counter;
 pub mod device;
 pub mod effect;

@@ -126,6 +126,9 @@ pub fn establish(recording: &Recording, facts: &mut Facts) -> Id {
     facts.set_members(Subject::Run, Facts::CLUSTER, Membership::Known(origin));
     let recorded = Fact::derived(false, "a recording of the node is here");
     facts.set(node, crate::fact::node::PASTED, recorded);
+    let whole = Fact::derived(recording.is_complete(), "its last line");
+    facts.set(node, crate::fact::node::WHOLE, whole);
+    facts.set(node, crate::fact::node::PSEUDONYMS, pseudonyms(recording));
     for probe in PROBES.iter().chain(BENCHES) {
         let source = recording.of(probe.name);
         let ask = Ask::new(&source);
@@ -147,6 +150,19 @@ pub fn establish(recording: &Recording, facts: &mut Facts) -> Id {
         }
     }
     node
+}
+
+/// What names and addresses of a recording are.
+fn pseudonyms(recording: &Recording) -> Fact<Arc<str>> {
+    let header = &recording.header;
+    match (header.redacted, &header.pseudonyms) {
+        (false, _) => Fact::derived("none".into(), "not redacted"),
+        (true, Some(mark)) => Fact::derived(mark.as_str().into(), "redacted under this key"),
+        (true, None) => Fact::Unknown(Gap {
+            why: Why::Missing("the key of the redaction".into()),
+            origin: Origin::derived("redacted under a key of its own"),
+        }),
+    }
 }
 
 /// A directory's names.

@@ -1,12 +1,12 @@
 //! `rdma-doctor log`: from the log of a run of NCCL to what it proves.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
 use super::input::{self, BadInput, BadUsage};
-use super::judging::{Format, JudgeArgs};
+use super::judging::{JudgeArgs, Shown};
 use super::{SelectArgs, output, record};
 use crate::check::{Catalogue, Check, Missing, Outcome, Verdict, judge};
 use crate::exit::Exit;
@@ -65,14 +65,17 @@ pub fn run(args: &LogArgs) -> anyhow::Result<Exit> {
     }
     let policy = args.judge.policy();
     let log = judged(&catalogue, &recordings, policy, args.judge.verbose);
-    output::print(|out| match args.judge.format {
-        Format::Json => {
-            serde_json::to_writer_pretty(&mut *out, &log)?;
-            writeln!(out)
-        }
-        Format::Text => answer::write(out, &log, args.judge.detail(), output::width()),
-    })?;
-    Ok(log.report.exit())
+    let text = |out: &mut dyn Write| answer::write(out, &log, args.judge.detail(), output::width());
+    let json = |out: &mut dyn Write| {
+        serde_json::to_writer_pretty(&mut *out, &log)?;
+        writeln!(out)
+    };
+    let shown = Shown {
+        text: &text,
+        json: &json,
+    };
+    args.judge.write(&log.report, shown)?;
+    Ok(args.judge.exit(log.report.exit()))
 }
 
 /// Judges logs, and nodes beside them.

@@ -9,6 +9,8 @@ use super::value::Type;
 pub enum Subject {
     /// All nodes that are judged together.
     Cluster,
+    /// What several nodes are compared by.
+    Comparison,
     /// A machine.
     Node,
     /// A PCI function that can do RDMA.
@@ -95,6 +97,7 @@ impl Subject {
     /// All subjects, in the order of the schema.
     pub const ALL: [Subject; 41] = [
         Subject::Cluster,
+        Subject::Comparison,
         Subject::Node,
         Subject::Function,
         Subject::Device,
@@ -141,6 +144,7 @@ impl Subject {
     pub fn schema(self) -> &'static SubjectSchema {
         match self {
             Subject::Cluster => &super::cluster::SCHEMA,
+            Subject::Comparison => &super::comparison::SCHEMA,
             Subject::Node => &super::node::SCHEMA,
             Subject::Function => &super::function::SCHEMA,
             Subject::Device => &super::device::SCHEMA,
@@ -198,7 +202,9 @@ impl Subject {
     pub fn parent(self) -> Option<Subject> {
         Some(match self {
             Subject::Cluster => return None,
-            Subject::Node | Subject::Run | Subject::Benchmark => Subject::Cluster,
+            Subject::Comparison | Subject::Node | Subject::Run | Subject::Benchmark => {
+                Subject::Cluster
+            }
             Subject::Host => Subject::Run,
             Subject::Rank | Subject::Channel | Subject::Hca | Subject::Env | Subject::Event => {
                 Subject::Host

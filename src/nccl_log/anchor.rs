@@ -158,11 +158,10 @@ impl Anchors {
         places: &mut Places<{ NEEDLES.len() }>,
         tell: &mut impl FnMut(u64, Part<'_>),
     ) -> u64 {
-        let mut pass =
-            |number: u64, from: usize, to: usize, tell: &mut dyn FnMut(u64, Part<'_>)| {
-                tell(number, Part::Between(from, to));
-                number + count(lines.get(from..to).unwrap_or(&[]))
-            };
+        let pass = |number: u64, from: usize, to: usize, tell: &mut dyn FnMut(u64, Part<'_>)| {
+            tell(number, Part::Between(from, to));
+            number + count(lines.get(from..to).unwrap_or(&[]))
+        };
         while from < to {
             let Some(hit) = places.first(&self.needles, lines, from, to) else {
                 return pass(number, from, to, tell);

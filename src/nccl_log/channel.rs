@@ -109,6 +109,10 @@ pub fn read(message: &[u8]) -> Read<'_> {
     let Some(rest) = rest.strip_prefix(b" via ") else {
         return Read::Torn;
     };
+    // Until 2.3 only the receiver says which network.
+    if rest.starts_with(b"NET/") {
+        return network(rest, b"NET/", Transport::Net, from, to, true);
+    }
     let (transport, kind, rest) = if let Some(rest) = rest.strip_prefix(b"P2P/") {
         match KINDS.iter().find(|kind| rest.starts_with(kind)) {
             Some(kind) => {
@@ -203,7 +207,7 @@ fn network<'m>(
         Some(rest) => (true, rest),
         None => (false, rest),
     };
-    let rest = past(rest, &[b"(PCI)", b"(C2C)", b"/Shared"]);
+    let rest = past(rest, &[b"(PCI)", b"(C2C)", b"/Shared", b"/GDCopy"]);
     match tail(rest) {
         Some(comm) => Read::Channel(Channel {
             from,

@@ -13,7 +13,7 @@ use super::event_table;
 use super::message::{self, Fate, Of, Sort};
 use super::pasted::{Pasted, Sought};
 use super::prefix::{self, Level, Writer};
-use super::text::without_colours;
+use super::text::{from_json, without_colours};
 use super::window::{Lines, Window};
 
 /// How large a digest may become.
@@ -131,6 +131,7 @@ struct Gather {
     sorts: [u64; Sort::ALL.len()],
     left_out: [u64; Sort::ALL.len()],
     stripped: Vec<u8>,
+    unwrapped: Vec<u8>,
 }
 
 impl Lines for Gather {
@@ -192,6 +193,25 @@ impl Gather {
     }
 
     fn part(&mut self, number: u64, line: &[u8], mark: Mark) {
+        if line.first() == Some(&b'{') {
+            let mut inner = std::mem::take(&mut self.unwrapped);
+            let json = from_json(line, &mut inner);
+            for line in inner.split(|b| *b == b'\n').filter(|_| json) {
+                // An escape sequence of a terminal may have come to light.
+                let mut stripped = std::mem::take(&mut self.stripped);
+                without_colours(line, &mut stripped);
+                self.plain(number, &stripped, Mark::Unknown);
+                self.stripped = stripped;
+            }
+            self.unwrapped = inner;
+            if json {
+                return;
+            }
+        }
+        self.plain(number, line, mark);
+    }
+
+    fn plain(&mut self, number: u64, line: &[u8], mark: Mark) {
         if let Mark::Once(at) = mark
             && let Some(found) = prefix::only_message(line, at)
         {

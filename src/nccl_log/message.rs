@@ -135,6 +135,8 @@ pub fn fate(message: &[u8]) -> Fate<'_> {
         Some(b'G') if starts("GPU Direct RDMA Enabled") => Fate::Count(Sort::Net),
         Some(b'L') if starts("Loading topology") => keep(Sort::Graph),
         Some(b'W') if starts("Warning: ENV ") => keep(Sort::Env),
+        // Until 2.3 without the collective's name.
+        Some(b'o') if starts("opCount ") => Fate::Count(Sort::Coll),
         Some(b'=') => Fate::Count(Sort::Graph),
         Some(b'0'..=b'9') => digits(message),
         Some(b' ' | b'+') => spaces(message),
@@ -193,6 +195,10 @@ fn capital_n(message: &[u8]) -> Fate<'_> {
             || starts("NET/OFI Initializing")
         {
             return keep(Sort::Init);
+        }
+        // A row of the graph's paths: `NET/0 :GPU/1000 (…)`.
+        if message.get(4).is_some_and(u8::is_ascii_digit) {
+            return letters(message);
         }
         if starts("NET/IB: Dev ") || starts("NET/IB: IbDev ") {
             return Fate::Count(Sort::Net);
@@ -284,6 +290,7 @@ const KNOWN: &[(Sort, &[&str])] = &[
         Sort::Init,
         &[
             "Trees",
+            "CUDA Dev ",
             "threadThresholds",
             "Launch mode",
             "P2P Chunksize",
@@ -405,6 +412,7 @@ const KNOWN: &[(Sort, &[&str])] = &[
             "No valid CTA",
             "Unknown CTA",
             "CTAPolicy",
+            "No valid ring found in environment",
             "NCCL_",
             "Socket handshake",
             "DEBUG file",

@@ -9,6 +9,7 @@
 //! with its probe, and so leaves nothing behind.
 
 pub mod measure;
+pub mod ranks;
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
@@ -99,6 +100,7 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
         utc: live::utc_now(),
         boottime_ns: started_ns,
         redacted: false,
+        pseudonyms: None,
         doctor: env!("CARGO_PKG_VERSION").into(),
         tree: plan.root.is_some(),
         log: false,

@@ -6,6 +6,7 @@ use super::matrix::{Matrix, Unit};
 use crate::bench::table::Table;
 use crate::fact::measurement::{self as fact, Means, Span};
 use crate::fact::{Fact, Facts, Id, Origin, Subject};
+use crate::probe::Ask;
 
 /// States the measurement that a table is.
 ///
@@ -13,6 +14,7 @@ use crate::fact::{Fact, Facts, Id, Origin, Subject};
 ///
 /// What of it is not understood.
 pub(super) fn state(
+    _ask: &Ask<'_>,
     facts: &mut Facts,
     node: Id,
     value: &Value,
