@@ -95,7 +95,7 @@ pub enum Subject {
 
 impl Subject {
     /// All subjects, in the order of the schema.
-    pub const ALL: [Subject; 41] = [
+    pub const ALL: [Subject; 42] = [
         Subject::Cluster,
         Subject::Comparison,
         Subject::Node,
