@@ -1,6 +1,7 @@
 //! The command line: one file a subcommand.
 
 pub mod ablate;
+pub mod advise;
 pub mod bench;
 pub mod check;
 pub mod explain;
@@ -78,6 +79,8 @@ pub enum Command {
     Bench(bench::BenchArgs),
     /// Take one path of NCCL's after the other away, and draw the cause from the figures; or judge a table of such figures
     Ablate(ablate::AblateArgs),
+    /// Say whether the network is enough for a training: what a step sends, and how long that takes
+    Advise(advise::AdviseArgs),
 }
 
 /// How a machine is asked.
@@ -170,5 +173,6 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Topo(args) => topo::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Ablate(args) => ablate::run(&args),
+        Command::Advise(args) => advise::run(&args),
     }
 }

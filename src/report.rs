@@ -1,6 +1,7 @@
 //! One report, written in several formats: the verdicts, the causes drawn from them, and what stays open.
 
 pub mod ablation;
+pub mod advice;
 pub mod collective;
 pub mod difference;
 pub mod json;

@@ -244,6 +244,25 @@ fn rdma_doctor_bench_1() {
 }
 
 #[test]
+fn rdma_doctor_advise_1() {
+    let mut command = cli::definition();
+    command.build();
+    let advise = command.find_subcommand("advise").unwrap().clone();
+    let man = Man::new(advise);
+    let mut page = Vec::new();
+    man.render_synopsis_section(&mut page).unwrap();
+    man.render_description_section(&mut page).unwrap();
+    man.render_options_section(&mut page).unwrap();
+    let page = title(
+        "rdma-doctor-advise",
+        1,
+        "says whether the network is enough for a training",
+    ) + &String::from_utf8(page).unwrap()
+        + include_str!("man/rdma-doctor-advise.1.tail");
+    compare("rdma-doctor-advise.1", &page);
+}
+
+#[test]
 fn the_intended_rule_of_the_manual_is_that_of_the_code() {
     let rule = include_str!("../src/derive/intended.rs");
     let manual = include_str!("man/rdma-doctor-check.5.head");

@@ -139,7 +139,7 @@ impl Training {
                     .to_owned(),
             ),
             Some(bucket) => said.push(format!(
-                "each collective has {:.1} MB, and costs its latency once",
+                "each collective has {:.1} MB, one after the other",
                 bucket / 1e6
             )),
         }

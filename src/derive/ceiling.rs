@@ -228,7 +228,10 @@ pub fn derive(facts: &mut Facts, node: Id) {
                 state(facts, node, PathKind::Nvlink, "nvlink", found.map(one));
             }
             Ok(false) => {}
-            Err(gap) => open = open.or(Some(gap)),
+            // Whether there is one is as open as what it carries.
+            Err(gap) => {
+                state(facts, node, PathKind::Nvlink, "nvlink", Err(gap));
+            }
         }
         let found = inside::pcie(facts, node, &gpus);
         state(facts, node, PathKind::PcieP2p, "pcie-p2p", found.map(one));
