@@ -4,6 +4,7 @@
 
 pub mod ablation;
 pub mod collective;
+pub mod job;
 pub mod model;
 pub mod p2p;
 pub mod plan;

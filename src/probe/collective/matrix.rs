@@ -57,6 +57,8 @@ pub(super) enum Unit {
     Busbw,
     /// A throughput with this unit.
     Number(String),
+    /// The inverse of a figure of which less is better: what is shown is the figure.
+    Lower,
     /// Runs per second: what is shown is the time.
     Time,
 }
@@ -66,7 +68,8 @@ impl Unit {
     fn show(&self, value: f64) -> String {
         match self {
             Unit::Busbw => bandwidth(BitRate(value.max(0.0) as u64)),
-            Unit::Number(unit) => format!("{} {unit}", digits(value)),
+            Unit::Number(unit) => format!("{} {unit}", digits(value)).trim_end().to_owned(),
+            Unit::Lower => digits(1.0 / value),
             Unit::Time => Seconds(1.0 / value).to_string(),
         }
     }

@@ -199,7 +199,10 @@ fn between(plan: &Plan, means: Between) -> Between {
     }
 }
 
-fn reply<T: serde::de::DeserializeOwned>(ask: &Ask<'_>, question: Question) -> Result<T, Gap> {
+pub(super) fn reply<T: serde::de::DeserializeOwned>(
+    ask: &Ask<'_>,
+    question: Question,
+) -> Result<T, Gap> {
     let fact = ask
         .value(question)
         .and_then(|value| T::deserialize(&*value).map_err(|e| e.to_string()));
