@@ -54,7 +54,6 @@
 //! `RDMA_DOCTOR_STANDIN_DIR` names a directory in which runs are counted, in a file `runs`.
 #![expect(
     clippy::missing_safety_doc,
-    clippy::undocumented_unsafe_blocks,
     unsafe_code,
     missing_docs,
     reason = "the functions are NCCL's, and so are their contracts"
@@ -531,11 +530,6 @@ impl Worker {
     /// Does an operation with the other ranks: when it began, and how long it takes.
     fn operate(&mut self, job: &Job) -> Result<(Instant, f64), Code> {
         let call = *job.calls.first().ok_or(INTERNAL_ERROR)?;
-        let ms = self.model_ms(job);
-        let ms = match ms {
-            Ok(ms) => ms,
-            Err(code) => return Err(code),
-        };
         let mut post = Post {
             what: [0; 5],
             send: Area::default(),
@@ -591,7 +585,8 @@ impl Worker {
         let gone = |_: Gone| SYSTEM_ERROR;
         self.board.meet(&self.shared.aborted).map_err(gone)?;
         let begun = Instant::now();
-        let posts: Vec<Post> = (0..ranks).map(|rank| self.board.posted(rank)).collect();
+        let posts: Vec<&Post> = (0..ranks).map(|rank| self.board.posted(rank)).collect();
+        let ms = self.model_ms(job, &posts)?;
         if posts.iter().any(|one| one.what != post.what) {
             self.log.warn("enqueue.cc:2214 NCCL WARN Mismatched collective detected, please check your collective calls at and around rank 0. You can use NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=COLL to see the collective logs");
             return Err(INVALID_USAGE);
@@ -601,12 +596,12 @@ impl Worker {
         } else {
             self.collective(call, &posts, scratch).map_err(gone)?;
         }
-        self.spoil(&call, &post, job, cuda);
+        self.spoil(&call, &post, job);
         self.board.meet(&self.shared.aborted).map_err(gone)?;
         Ok((begun, ms))
     }
 
-    fn collective(&mut self, call: Call, posts: &[Post], scratch: *mut u8) -> Result<(), Gone> {
+    fn collective(&mut self, call: Call, posts: &[&Post], scratch: *mut u8) -> Result<(), Gone> {
         let ranks = posts.len();
         let bytes = call.count * call.dtype.size();
         let own = self.rank;
@@ -670,7 +665,7 @@ impl Worker {
     fn reduce(
         &mut self,
         call: &Call,
-        posts: &[Post],
+        posts: &[&Post],
         from: usize,
         bytes: usize,
         into: *mut u8,
@@ -689,7 +684,7 @@ impl Worker {
     }
 
     /// Gets what the others send: the first from a rank is the first that it sends to this one.
-    fn exchange(&mut self, job: &Job, posts: &[Post]) -> Result<(), Code> {
+    fn exchange(&mut self, job: &Job, posts: &[&Post]) -> Result<(), Code> {
         let mut taken = vec![0; posts.len()];
         for call in job.calls.iter().filter(|call| call.kind == Kind::Receive) {
             let post = posts.get(call.root).ok_or(INVALID_ARGUMENT)?;
@@ -711,7 +706,7 @@ impl Worker {
     }
 
     /// Makes values wrong where the description says so.
-    fn spoil(&self, call: &Call, post: &Post, job: &Job, _cuda: &Cuda) {
+    fn spoil(&self, call: &Call, post: &Post, job: &Job) {
         let Some(wrong) =
             trouble("wrong", self.rank, Some(&self.model)).filter(|wrong| due(wrong, self.done))
         else {
@@ -733,7 +728,7 @@ impl Worker {
     }
 
     /// How long a job takes; connects what it needs, which NCCL does when it is first needed.
-    fn model_ms(&mut self, job: &Job) -> Result<f64, Code> {
+    fn model_ms(&mut self, job: &Job, posts: &[&Post]) -> Result<f64, Code> {
         let call = *job.calls.first().ok_or(INTERNAL_ERROR)?;
         let n = self.model.ranks() as f64;
         let bytes = (call.count * call.dtype.size()) as f64;
@@ -774,20 +769,22 @@ impl Worker {
                 self.model.ms(bytes, 1.0, n - 1.0, ring),
             ),
             Kind::Send | Kind::Receive => {
-                let of = |kind: Kind| -> Vec<(usize, f64)> {
-                    job.calls
-                        .iter()
-                        .filter(|call| call.kind == kind)
-                        .map(|call| (call.root, (call.count * call.dtype.size()) as f64))
-                        .collect()
+                let peers = |kind: Kind| -> Vec<usize> {
+                    let calls = job.calls.iter().filter(|call| call.kind == kind);
+                    calls.map(|call| call.root).collect()
                 };
-                let (sends, receives) = (of(Kind::Send), of(Kind::Receive));
-                self.connect_pairs(&sends, &receives);
-                (
-                    "SendRecv",
-                    None,
-                    self.model.exchange_ms(self.rank, &sends, &receives),
-                )
+                self.connect_pairs(&peers(Kind::Send), &peers(Kind::Receive));
+                let sends: Vec<Vec<(usize, f64)>> = posts
+                    .iter()
+                    .map(|post| {
+                        let pieces = post.pieces.iter().take(post.sends as usize);
+                        pieces
+                            .map(|(to, area)| (*to as usize, area.bytes as f64))
+                            .collect()
+                    })
+                    .collect();
+                let ms = self.model.exchange_ms(self.rank, &sends);
+                ("SendRecv", None, ms)
             }
         };
         if let Some(algorithm) = algorithm {
@@ -849,14 +846,14 @@ impl Worker {
         }
     }
 
-    fn connect_pairs(&mut self, sends: &[(usize, f64)], receives: &[(usize, f64)]) {
+    fn connect_pairs(&mut self, sends: &[usize], receives: &[usize]) {
         if std::mem::replace(&mut self.connected[2], true) {
             return;
         }
-        for (from, _) in receives.iter().filter(|(from, _)| *from != self.rank) {
+        for from in receives.iter().filter(|from| **from != self.rank) {
             self.channel(0, 1, *from, self.rank);
         }
-        for (to, _) in sends.iter().filter(|(to, _)| *to != self.rank) {
+        for to in sends.iter().filter(|to| **to != self.rank) {
             self.channel(0, 1, self.rank, *to);
         }
     }
@@ -883,14 +880,7 @@ impl Worker {
                 format!("Channel {channel:02}/{index} : {hop} [{side}] via NET/Socket/0")
             }
         };
-        self.log.info(
-            if matches!(via, Via::Ib(..) | Via::Socket) {
-                Group::Init
-            } else {
-                Group::Init
-            },
-            &line,
-        );
+        self.log.info(Group::Init, &line);
     }
 }
 
