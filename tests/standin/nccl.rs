@@ -83,7 +83,7 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use board::{Area, Board, Gone, MOST, Post};
+use board::{Area, Board, Cause, Gone, MOST, Post};
 use cuda::{Cuda, Stream};
 use data::{Op, Type};
 use log::{Group, Log};
@@ -380,6 +380,7 @@ fn init(ranks: usize, id: UniqueId, rank: usize) -> Result<Comm, Code> {
         channels,
         done: 0,
         connected: [false; 3],
+        last: Vec::new(),
     };
     let worker = std::thread::spawn(move || {
         let mut worker = worker;
@@ -489,6 +490,8 @@ struct Worker {
     done: u64,
     /// Which of ring, other algorithms, and pairs are connected.
     connected: [bool; 3],
+    /// What the last result followed from: where nothing changed since, the same operation has the same result, and it is there already.
+    last: Vec<Cause>,
 }
 
 impl Worker {
@@ -530,15 +533,16 @@ impl Worker {
     /// Does an operation with the other ranks: when it began, and how long it takes.
     fn operate(&mut self, job: &Job) -> Result<(Instant, f64), Code> {
         let call = *job.calls.first().ok_or(INTERNAL_ERROR)?;
+        let cuda = cuda().ok_or(CUDA_ERROR)?;
         let mut post = Post {
             what: [0; 5],
+            writes: cuda.writes(),
             send: Area::default(),
             receive: Area::default(),
             scratch: Area::default(),
             sends: 0,
             pieces: [(0, Area::default()); MOST],
         };
-        let cuda = cuda().ok_or(CUDA_ERROR)?;
         let ranks = self.model.ranks();
         let bytes = call.count * call.dtype.size();
         let grouped = matches!(call.kind, Kind::Send | Kind::Receive);
@@ -592,9 +596,18 @@ impl Worker {
             return Err(INVALID_USAGE);
         }
         if grouped {
+            self.last.clear();
             self.exchange(job, &posts)?;
         } else {
+            let causes: Vec<Cause> = posts.iter().map(|post| post.cause()).collect();
+            let in_place = call.send == call.receive.cast_const();
+            if !in_place && causes == self.last {
+                // The others may go on when they have seen this rank's post.
+                self.board.meet(&self.shared.aborted).map_err(gone)?;
+                return Ok((begun, ms));
+            }
             self.collective(call, &posts, scratch).map_err(gone)?;
+            self.last = causes;
         }
         self.spoil(&call, &post, job);
         self.board.meet(&self.shared.aborted).map_err(gone)?;
