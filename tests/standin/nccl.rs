@@ -49,6 +49,7 @@
 //! count = 3
 //! [gpus.5.nccl]
 //! bandwidth = 40.0                   # no hop from or to this GPU carries more
+//! slower = 0.3                       # its part of an operation takes longer than the others'
 //! ```
 //!
 //! `RDMA_DOCTOR_STANDIN_DIR` names a directory in which runs are counted, in a file `runs`.
@@ -822,6 +823,7 @@ impl Worker {
             0 => number(said("first_ms")).unwrap_or(0.0),
             _ => 0.0,
         };
+        let ms = ms * self.model.slower(self.rank);
         Ok(ms * model::disturbance(self.board.run(), self.done) + first)
     }
 

@@ -185,6 +185,12 @@ impl Model {
         self.gpus.len()
     }
 
+    /// How much longer a rank's part of an operation takes than the others'.
+    pub(crate) fn slower(&self, rank: usize) -> f64 {
+        let gpu = self.gpus[rank];
+        1.0 + number(Machine::get().gpu("nccl", gpu, "slower")).unwrap_or(0.0)
+    }
+
     /// The node of a rank.
     pub(crate) fn node(&self, rank: usize) -> usize {
         rank * self.nodes / self.ranks()
