@@ -2,6 +2,7 @@
 //!
 //! No function here asks the machine. One that could be decided by a fact that is missing says which.
 
+pub mod ablation;
 pub mod agreement;
 pub mod ceiling;
 pub mod counter_rate;
@@ -93,6 +94,7 @@ pub fn derive(facts: &mut Facts) {
         gpu_peer::derive(facts, node);
         fabric::derive(facts, node);
         ceiling::derive(facts, node);
+        ablation::derive(facts, node);
     }
     log::derive(facts);
 }

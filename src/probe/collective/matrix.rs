@@ -647,9 +647,16 @@ impl Matrix {
             facts.set(id, factor::BREAKS, Fact::Unknown(gap));
             return;
         }
+        // One run of several that ended badly may be chance: what never ended well counts.
         let trouble = |at: usize| -> Option<&'static str> {
             let seen = self.seen(at)?;
-            if !seen.hung.is_empty() {
+            if self
+                .figures
+                .get(at)
+                .is_some_and(|arm| !arm.rounds.is_empty())
+            {
+                None
+            } else if !seen.hung.is_empty() {
                 Some("hung")
             } else if !seen.failures.is_empty() {
                 Some("failed")
@@ -660,7 +667,9 @@ impl Matrix {
             }
         };
         let well = |at: usize| {
-            trouble(at).is_none()
+            let clean =
+                |seen: &Seen| seen.hung.is_empty() && seen.failures.is_empty() && seen.wrong == 0;
+            self.seen(at).is_some_and(clean)
                 && self
                     .figures
                     .get(at)
