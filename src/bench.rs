@@ -4,6 +4,7 @@
 
 pub mod ablation;
 pub mod collective;
+pub mod job;
 pub mod library;
 pub mod model;
 pub mod p2p;

@@ -2,6 +2,7 @@
 //!
 //! No function here asks the machine. One that could be decided by a fact that is missing says which.
 
+pub mod ablation;
 pub mod agreement;
 pub mod ceiling;
 pub mod comparison;
@@ -113,6 +114,7 @@ pub fn of_nodes(facts: &mut Facts, among: u64) {
         gpu_peer::derive(facts, node);
         fabric::derive(facts, node);
         ceiling::derive(facts, node);
+        ablation::derive(facts, node);
     }
 }
 

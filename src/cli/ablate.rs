@@ -1,6 +1,7 @@
 //! `rdma-doctor ablate`: what each path is worth, by taking one away after the other.
 
 pub mod arms;
+mod job;
 pub mod rounds;
 
 use std::path::{Path, PathBuf};
@@ -39,6 +40,11 @@ const SIZE_IN_HOST_MEMORY: u64 = 64 << 20;
 /// The size of the reference benchmark, which the baseline has besides.
 const REFERENCE: u64 = 4_000_000_000;
 
+/// How long a run of an all-reduce may take.
+const DEADLINE: Duration = Duration::from_secs(60);
+/// When no further run of an all-reduce begins.
+const BUDGET: Duration = Duration::from_secs(300);
+
 /// Take one path after the other away, and say from the figures which one the job waits for.
 ///
 /// An arm is a run with some of NCCL's variables set; the baseline sets none. Arms are measured in rounds, each in another order, and each run in fresh
@@ -69,12 +75,25 @@ pub struct AblateArgs {
     /// Rounds at least; more while the figures of an arm lie more than 5 % apart and time is left
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100), default_value = "3")]
     pub rounds: u64,
-    /// Begin no further run after this many seconds; each arm is run once all the same
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "300")]
-    pub time_budget: Duration,
-    /// Give up a run after this many seconds
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "60")]
-    pub deadline: Duration,
+    /// Begin no further run after this many seconds; each arm is run once all the same [default: 300; none for a job]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub time_budget: Option<Duration>,
+    /// Give up a run after this many seconds [default: 60; 3600 for a job]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub deadline: Option<Duration>,
+    /// What finds the figure of merit in the job's output: a regular expression, of which the group counts where there is one; the last match counts.
+    /// Without it the time that the job takes does
+    #[arg(long, value_name = "REGEX", requires = "job")]
+    pub metric: Option<String>,
+    /// Take a lower figure of merit for the better one
+    #[arg(long, requires = "metric")]
+    pub lower_is_better: bool,
+    /// Write the job's output there, and not to standard error
+    #[arg(long, value_name = "FILE", requires = "job")]
+    pub output: Option<PathBuf>,
+    /// Run this job, in place of an all-reduce, once for each arm and round, with the arm's variables in its environment
+    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["recording", "table", "backend", "ranks", "gpus", "device", "size"])]
+    pub job: Vec<String>,
     /// Who takes part.
     #[command(flatten)]
     pub who: MeasureArgs,
@@ -98,6 +117,7 @@ pub fn run(args: &AblateArgs) -> anyhow::Result<Exit> {
             (with_table(recording, file, args.nodes)?, None)
         }
         (Some(path), None) => (input::open(&[path])?.remove(0), None),
+        (None, None) if !args.job.is_empty() => (job::measured(args)?, None),
         (None, None) => measured(args)?,
     };
     measuring::keep(&recording, &args.who)?;
@@ -177,13 +197,13 @@ pub fn measure(
 fn make(recording: &mut Recording, plan: &mut Plan, args: &AblateArgs) -> anyhow::Result<()> {
     let how = Running {
         started_ns: recording.header.boottime_ns,
-        deadline: args.deadline,
+        deadline: args.deadline.unwrap_or(DEADLINE),
         base: &[],
         program: None,
     };
     let budget = Rounds {
         rounds: args.rounds,
-        budget: args.time_budget,
+        budget: args.time_budget.unwrap_or(BUDGET),
     };
     let arms = plan.arms.len();
     let mut all: Vec<Line> = Vec::new();

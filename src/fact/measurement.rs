@@ -105,4 +105,10 @@ subject! {
     FACTORS: u64 = "factors" from "collective";
     /// How many of them make a difference either way, beyond doubt.
     FACTORS_THAT_MATTER: u64 = "factors_that_matter" from "collective";
+    /// What the node's hardware carries at most of such an operation. Rule: manual page rdma-doctor-advise(1), CEILINGS.
+    CEILING: BitRate = "ceiling" from "derive";
+    /// What the baseline reached of that.
+    OF_CEILING: Percent = "of_ceiling" from "derive";
+    /// What binds the ceiling, and where: `nvlink at 0000:1b:00.0`.
+    CEILING_BOUND: Arc<str> = "ceiling_bound" from "derive";
 }

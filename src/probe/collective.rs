@@ -2,6 +2,7 @@
 //!
 //! Where nothing was measured it asks for nothing further: the plan is refused then.
 
+mod job;
 mod matrix;
 mod measured;
 mod proof;
@@ -43,7 +44,11 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     match told(ask, &otherwise) {
         Ok(Some(value)) => {
             let origin = Origin::Asked(otherwise.clone());
-            if let Err(what) = reported::state(ask, facts, node, &value, &origin) {
+            let stated = match value.get("job") {
+                Some(job) => job::state(ask, facts, node, job, &origin),
+                None => reported::state(facts, node, &value, &origin),
+            };
+            if let Err(what) = stated {
                 gap = gap.or(Some(Gap::not_understood(&otherwise, what)));
             }
         }

@@ -57,6 +57,8 @@ pub(super) enum Unit {
     Busbw,
     /// A throughput with this unit.
     Number(String),
+    /// The inverse of a figure of which less is better: what is shown is the figure.
+    Lower,
     /// Runs per second: what is shown is the time.
     Time,
 }
@@ -66,7 +68,8 @@ impl Unit {
     fn show(&self, value: f64) -> String {
         match self {
             Unit::Busbw => bandwidth(BitRate(value.max(0.0) as u64)),
-            Unit::Number(unit) => format!("{} {unit}", digits(value)),
+            Unit::Number(unit) => format!("{} {unit}", digits(value)).trim_end().to_owned(),
+            Unit::Lower => digits(1.0 / value),
             Unit::Time => Seconds(1.0 / value).to_string(),
         }
     }
@@ -647,9 +650,16 @@ impl Matrix {
             facts.set(id, factor::BREAKS, Fact::Unknown(gap));
             return;
         }
+        // One run of several that ended badly may be chance: what never ended well counts.
         let trouble = |at: usize| -> Option<&'static str> {
             let seen = self.seen(at)?;
-            if !seen.hung.is_empty() {
+            if self
+                .figures
+                .get(at)
+                .is_some_and(|arm| !arm.rounds.is_empty())
+            {
+                None
+            } else if !seen.hung.is_empty() {
                 Some("hung")
             } else if !seen.failures.is_empty() {
                 Some("failed")
@@ -660,7 +670,9 @@ impl Matrix {
             }
         };
         let well = |at: usize| {
-            trouble(at).is_none()
+            let clean =
+                |seen: &Seen| seen.hung.is_empty() && seen.failures.is_empty() && seen.wrong == 0;
+            self.seen(at).is_some_and(clean)
                 && self
                     .figures
                     .get(at)

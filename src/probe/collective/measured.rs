@@ -16,8 +16,10 @@ use crate::nccl_log::Digest;
 use crate::probe::Ask;
 use crate::source::Question;
 
-/// Messages up to this size are not judged by the bandwidth that they reach: latency decides.
-const SMALL: u64 = 64 << 20;
+/// Messages below this size are not judged by the bandwidth that they reach: latency decides.
+const SMALL: u64 = 256 << 20;
+/// The same of many nodes, four or more.
+const SMALL_OF_MANY: u64 = 1 << 30;
 
 /// A run as it was recorded.
 struct Recorded {
@@ -50,6 +52,11 @@ pub(super) fn state(
     for (at, point) in points.iter().enumerate() {
         let id = facts.instance(Subject::Measurement, node, &name(&plan, point));
         whole(facts, id, &plan, point, &runs, origin);
+        for pci in plan.ranks.iter().filter_map(|rank| rank.gpu.as_ref()) {
+            if let Some(gpu) = facts.find(Subject::Gpu, node, pci) {
+                facts.relate(id, gpu);
+            }
+        }
         let is_compared = Fact::Known(at == compared, origin.clone());
         facts.set(id, fact::COMPARED, is_compared);
         // What the baseline alone measured is compared with nothing.
@@ -119,14 +126,21 @@ fn whole(
     facts.set(id, fact::DTYPE, text(dtype(point.dtype)));
     let size = Bytes(point.bytes);
     facts.set(id, fact::SIZE, Fact::Known(size, origin.clone()));
-    let small = Fact::Known(point.bytes < SMALL, origin.clone());
-    facts.set(id, fact::SMALL, small);
-    let nodes = plan.nodes();
+    // NCCL counts nodes by their hosts: what one machine shows as several is several to it.
+    let logged = runs.iter().filter_map(|run| run.log.as_ref().ok());
+    let logged = logged.filter_map(|proof| proof.nodes).max();
+    let nodes = plan.nodes().max(logged.unwrap_or(0));
     let mut of_node: BTreeMap<u64, u64> = BTreeMap::new();
     for rank in &plan.ranks {
         *of_node.entry(rank.node).or_default() += 1;
     }
-    let most = of_node.values().copied().max().unwrap_or(0);
+    let least = if nodes >= 4 { SMALL_OF_MANY } else { SMALL };
+    let small = Fact::Known(point.bytes < least, origin.clone());
+    facts.set(id, fact::SMALL, small);
+    let most = match plan.nodes() == nodes {
+        true => of_node.values().copied().max().unwrap_or(0),
+        false => (plan.ranks.len() as u64).div_ceil(nodes.max(1)),
+    };
     for (key, number) in [
         (fact::NODES, nodes),
         (fact::RANKS, plan.ranks.len() as u64),
@@ -135,7 +149,12 @@ fn whole(
         facts.set(id, key, Fact::Known(number, origin.clone()));
     }
     let span = if nodes > 1 { Span::Several } else { Span::One };
-    facts.set(id, fact::SPAN, Fact::Known(span, origin.clone()));
+    let gap = runs.iter().find_map(|run| run.log.as_ref().err());
+    let span = match (span, gap) {
+        (Span::One, Some(gap)) => Fact::Unknown(gap.clone()),
+        (span, _) => Fact::Known(span, origin.clone()),
+    };
+    facts.set(id, fact::SPAN, span);
     let replies = || runs.iter().flat_map(|run| &run.ranks).flatten();
     let library = plan
         .library
@@ -180,7 +199,10 @@ fn between(plan: &Plan, means: Between) -> Between {
     }
 }
 
-fn reply<T: serde::de::DeserializeOwned>(ask: &Ask<'_>, question: Question) -> Result<T, Gap> {
+pub(super) fn reply<T: serde::de::DeserializeOwned>(
+    ask: &Ask<'_>,
+    question: Question,
+) -> Result<T, Gap> {
     let fact = ask
         .value(question)
         .and_then(|value| T::deserialize(&*value).map_err(|e| e.to_string()));

@@ -6,7 +6,6 @@ use super::matrix::{Matrix, Unit};
 use crate::bench::table::Table;
 use crate::fact::measurement::{self as fact, Means, Span};
 use crate::fact::{Fact, Facts, Id, Origin, Subject};
-use crate::probe::Ask;
 
 /// States the measurement that a table is.
 ///
@@ -14,7 +13,6 @@ use crate::probe::Ask;
 ///
 /// What of it is not understood.
 pub(super) fn state(
-    _ask: &Ask<'_>,
     facts: &mut Facts,
     node: Id,
     value: &Value,

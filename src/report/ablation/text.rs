@@ -27,7 +27,10 @@ pub fn write(out: &mut dyn Write, ablation: &Ablation, width: usize) -> io::Resu
     for measurement in alone {
         head(out, measurement)?;
         if let Some(arm) = measurement.arms.first() {
-            writeln!(out, "  {}", reached(arm))?;
+            match &arm.trouble {
+                Some(trouble) => writeln!(out, "  {}: {trouble}", reached(arm))?,
+                None => writeln!(out, "  {}", reached(arm))?,
+            }
         }
     }
     Ok(())
@@ -55,11 +58,7 @@ fn head(out: &mut dyn Write, measurement: &Measurement) -> io::Result<()> {
 }
 
 fn reached(arm: &Arm) -> String {
-    match (&arm.trouble, &arm.figure) {
-        (Some(trouble), _) => trouble.clone(),
-        (None, Some(figure)) => figure.clone(),
-        (None, None) => "-".into(),
-    }
+    arm.figure.clone().unwrap_or_else(|| "-".into())
 }
 
 fn colour(text: String, outcome: Option<&str>) -> ColoredString {
@@ -95,7 +94,8 @@ fn arms(out: &mut dyn Write, measurement: &Measurement, width: usize) -> io::Res
         };
         let effect = colour(format!("{effect:>9}"), arm.outcome);
         write!(out, "  {:<name$}  {reached:>figure$}  {effect}", arm.name)?;
-        let mut rest: Vec<String> = arm.paths.iter().cloned().collect();
+        let mut rest: Vec<String> = arm.trouble.iter().cloned().collect();
+        rest.extend(arm.paths.clone());
         let spoilt = matches!(arm.honoured, Some("ignored" | "not-read"));
         rest.extend(arm.honoured_why.clone().filter(|_| spoilt));
         let rest = rest.join("; ");

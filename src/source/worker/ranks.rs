@@ -306,6 +306,21 @@ fn stop(ranks: &mut [Rank], bad: bool, at: Micros) {
         };
         Some(format!("rank {number}: {how}"))
     });
+    // Who waits for all to come hangs because of those that do not.
+    let missing: Vec<String> = ranks
+        .iter()
+        .enumerate()
+        .filter(|(_, rank)| rank.runs() && rank.gave.is_none())
+        .map(|(number, _)| number.to_string())
+        .collect();
+    let missing = match missing.as_slice() {
+        [] => None,
+        [one] => Some(format!("waited for rank {one}, which hung")),
+        several => Some(format!(
+            "waited for ranks {}, which hung",
+            several.join(", ")
+        )),
+    };
     for rank in ranks.iter_mut().filter(|rank| rank.runs()) {
         let pid = rank.child.as_ref().map(Child::id);
         match pid.and_then(leftovers::standing) {
@@ -315,8 +330,9 @@ fn stop(ranks: &mut [Rank], bad: bool, at: Micros) {
             }
             Some(Standing::Gone) | None => {}
         }
-        let ended = match (&why, bad) {
-            (Some(why), true) => Ended::Stopped { why: why.clone() },
+        let ended = match (&why, bad, &missing) {
+            (Some(why), true, _) => Ended::Stopped { why: why.clone() },
+            (_, false, Some(why)) if rank.gave.is_some() => Ended::Stopped { why: why.clone() },
             _ => Ended::Hung,
         };
         rank.end(ended, at);
