@@ -2,7 +2,10 @@
 //!
 //! Nothing here asks the machine: [`crate::source::live`] measures, in a child process for each measurement that may hang.
 
+pub mod alpha_beta;
 pub mod collective;
+pub mod flags;
+pub mod latency;
 pub mod p2p;
 pub mod plan;
 pub mod reply;

@@ -3,6 +3,7 @@
 pub mod collective;
 pub mod difference;
 pub mod json;
+pub mod latency;
 pub mod log;
 pub mod p2p;
 pub mod text;

@@ -5,6 +5,7 @@
 //! address is found again under its pseudonym. What is not known to be harmless is left out, and says so.
 
 mod addresses;
+mod bench;
 mod files;
 mod firewall;
 mod key;
@@ -32,6 +33,7 @@ use self::words::Names;
 use super::question::{Argument, Call};
 use super::wire::{Ended, Header, Line};
 use super::{Answer, Question, Refusal, Reply};
+use crate::bench::plan::NAME as COLLECTIVE;
 
 /// What a raw recording holds and a redacted one does not, for `--no-redact` to say.
 pub const LEFT_IN: &str = "host names, IP and MAC addresses, GUIDs, serial numbers, user names, home directories, sources of mounts, UUIDs and users of GPUs, hosts in the files of launchers, and secrets in variables of NCCL, UCX, libfabric, CUDA and launchers";
@@ -61,13 +63,14 @@ impl Redactor {
     /// Learns which hosts the lines of a recording speak of, before they are redacted: a log names them in any of its lines.
     pub fn learn<'l>(&mut self, lines: impl IntoIterator<Item = &'l Line>) {
         for line in lines {
-            if let Line::Reply {
-                question: Question::Call(call),
-                reply,
-                ..
+            let Line::Reply {
+                question, reply, ..
             } = line
-                && &*call.name == "nccl_log_file"
-                && let Ok(Answer::Value(value)) = &reply.said
+            else {
+                continue;
+            };
+            if let Ok(Answer::Value(value)) = &reply.said
+                && is_log(question)
             {
                 self.hosts.extend(log::hosts(value).map(str::to_owned));
             }
@@ -236,9 +239,18 @@ impl Redactor {
             {
                 Answer::Value(Arc::new(value::module(key, &value)))
             }
-            (Question::Call(call), Answer::Value(value)) if &*call.name == "nccl_log_file" => {
+            (question, Answer::Value(value)) if is_log(question) => {
                 let mapped = log::digest(key, names, &self.hosts, &value);
                 Answer::Value(Arc::new(mapped.ok_or_else(left_out)?))
+            }
+            (Question::Bench(call), Answer::Value(value)) if &*call.name == COLLECTIVE => {
+                let bench = bench::Bench {
+                    key,
+                    names,
+                    hosts: &self.hosts,
+                    path: &|path| self.path(&Arc::from(path)).to_string(),
+                };
+                Answer::Value(Arc::new(bench.reply("", &value)))
             }
             (Question::Call(call), Answer::Value(value)) if &*call.name == "nccl_log" => {
                 let file = |text: &str| log::file(key, names, &self.hosts, text);
@@ -295,6 +307,15 @@ impl Redactor {
             | Refusal::TooLarge
             | Refusal::NotRecorded => refusal,
         }
+    }
+}
+
+/// Whether the answer is what is left of a log: of a file, or of the ranks of a collective.
+fn is_log(question: &Question) -> bool {
+    match question {
+        Question::Call(call) => &*call.name == "nccl_log_file",
+        Question::Bench(call) => &*call.name == COLLECTIVE && call.number("log").is_some(),
+        _ => false,
     }
 }
 
