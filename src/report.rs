@@ -5,6 +5,7 @@ pub mod advice;
 pub mod collective;
 pub mod difference;
 pub mod json;
+pub mod latency;
 pub mod line;
 pub mod log;
 pub mod many;

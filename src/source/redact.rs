@@ -33,6 +33,7 @@ use self::words::Names;
 use super::question::{Argument, Call};
 use super::wire::{Ended, Header, Line};
 use super::{Answer, Question, Refusal, Reply};
+use crate::bench::plan::NAME as COLLECTIVE;
 
 /// What a raw recording holds and a redacted one does not, for `--no-redact` to say.
 pub const LEFT_IN: &str = "host names, IP and MAC addresses, GUIDs, serial numbers, user names, home directories, sources of mounts, UUIDs and users of GPUs, hosts in the files of launchers, and secrets in variables of NCCL, UCX, libfabric, CUDA and launchers";
@@ -242,7 +243,7 @@ impl Redactor {
             {
                 Answer::Value(Arc::new(value::module(key, &value)))
             }
-            (Question::Call(call), Answer::Value(value)) if &*call.name == "nccl_log_file" => {
+            (question, Answer::Value(value)) if is_log(question) => {
                 let mapped = log::digest(key, names, &self.hosts, &value);
                 Answer::Value(Arc::new(mapped.ok_or_else(left_out)?))
             }
@@ -251,7 +252,13 @@ impl Redactor {
                 Answer::Value(Arc::new(mapped.ok_or_else(left_out)?))
             }
             (Question::Bench(call), Answer::Value(value)) if &*call.name != "p2p" => {
-                Answer::Value(Arc::new(bench::reply(key, names, &self.hosts, &value)))
+                let bench = bench::Bench {
+                    key,
+                    names,
+                    hosts: &self.hosts,
+                    path: &|path| self.path(&Arc::from(path)).to_string(),
+                };
+                Answer::Value(Arc::new(bench.reply("", &value)))
             }
             (Question::Call(call), Answer::Value(value)) if &*call.name == "nccl_log" => {
                 let file = |text: &str| log::file(key, names, &self.hosts, text);
@@ -310,6 +317,7 @@ impl Redactor {
         }
     }
 }
+
 
 /// Bytes as a recording holds them: as text where they are valid UTF-8.
 fn as_recorded(bytes: Vec<u8>) -> Answer {
