@@ -192,6 +192,7 @@ mod tests {
             device: None,
             host: None,
             removed: Vec::new(),
+            carried: None,
         })
     }
 
