@@ -204,6 +204,7 @@ mod tests {
             host: None,
             carried: None,
             removed: Vec::new(),
+            carried: None,
         })
     }
 

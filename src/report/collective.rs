@@ -5,7 +5,7 @@ pub mod text;
 use serde::Serialize;
 
 use crate::bench::plan::Backend;
-use crate::bench::reply::{Ended, RankReply};
+use crate::bench::reply::{Carried, Ended, RankReply};
 use crate::bench::results::{Results, Row};
 use crate::bench::statistics::SPREAD_LIMIT;
 use crate::fact::{Facts, Id};
@@ -47,6 +47,8 @@ pub struct Rank {
     pub device: Option<String>,
     /// The host's name.
     pub host: Option<String>,
+    /// What its port carried meanwhile, where the backend uses a port that counts.
+    pub carried: Option<Carried>,
 }
 
 /// An operation of one size.
@@ -176,6 +178,7 @@ impl Collectives {
             gpu: place.gpu.clone(),
             device: reply.and_then(|reply| reply.device.clone()),
             host: reply.and_then(|reply| reply.host.clone()),
+            carried: reply.and_then(|reply| reply.carried),
         });
         let library = |of: fn(&RankReply) -> Option<String>| replies().flatten().find_map(of);
         let count = plan.ranks.len() as u64;

@@ -33,7 +33,6 @@ use self::words::Names;
 use super::question::{Argument, Call};
 use super::wire::{Ended, Header, Line};
 use super::{Answer, Question, Refusal, Reply};
-use crate::bench::plan::NAME as COLLECTIVE;
 
 /// What a raw recording holds and a redacted one does not, for `--no-redact` to say.
 pub const LEFT_IN: &str = "host names, IP and MAC addresses, GUIDs, serial numbers, user names, home directories, sources of mounts, UUIDs and users of GPUs, hosts in the files of launchers, and secrets in variables of NCCL, UCX, libfabric, CUDA and launchers";

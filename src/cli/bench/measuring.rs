@@ -15,7 +15,8 @@ use crate::check::{Catalogue, Severity, judge};
 use crate::cli::input::{self, BadUsage};
 use crate::cli::{AskArgs, output, record, seconds};
 use crate::exit::Exit;
-use crate::fact::{Bytes, Fact, Facts, Id, Subject, gpu};
+use crate::fact::port::PortState;
+use crate::fact::{Bytes, Fact, Facts, Id, Subject, gpu, port};
 use crate::report::{self, Policy, Report};
 use crate::source::recording::Recording;
 use crate::source::redact::Key;
@@ -42,6 +43,15 @@ pub struct MeasureArgs {
     /// What the ranks use in turn: RDMA devices and ports as mlx5_0/1 (verbs), addresses of interfaces (tcp), separated by commas
     #[arg(long, value_name = "DEVICE", value_delimiter = ',')]
     pub device: Vec<String>,
+    /// The row of the port's GID table (verbs) [default: the one that NCCL would choose]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=255))]
+    pub gid_index: Option<u64>,
+    /// Connections to each other rank, which RDMA writes use in turn (verbs) [default: NCCL_IB_QPS_PER_CONNECTION, or 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=128))]
+    pub qps: Option<u64>,
+    /// Bytes of an RDMA write at most (verbs) [default: 512K]
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub message: Option<u64>,
     /// Measure also where another process uses a GPU
     #[arg(long)]
     pub force: bool,
@@ -54,8 +64,17 @@ pub struct MeasureArgs {
 }
 
 /// The options that only a measurement answers to: beside a recording they would be without effect.
-pub const NOT_OF_A_RECORDING: [&str; 7] = [
-    "backend", "nccl", "ranks", "gpus", "device", "force", "record",
+pub const NOT_OF_A_RECORDING: [&str; 10] = [
+    "backend",
+    "nccl",
+    "ranks",
+    "gpus",
+    "device",
+    "gid_index",
+    "qps",
+    "message",
+    "force",
+    "record",
 ];
 
 /// Who takes part.
@@ -154,16 +173,33 @@ pub fn choose(
             }
         }
     };
+    for (name, given) in [
+        ("--gid-index", args.gid_index),
+        ("--qps", args.qps),
+        ("--message", args.message),
+    ] {
+        if given.is_some() && backend != Backend::Verbs {
+            return Err(BadUsage(format!("{name}: only verbs has it")).into());
+        }
+    }
     if backend != Backend::Nccl {
         if !args.gpus.is_empty() {
             return Err(BadUsage(format!("--gpus: {} uses none", backend.name())).into());
         }
         let count = args.ranks.unwrap_or(2);
+        let first = match backend {
+            Backend::Verbs => first_port(facts, node),
+            _ => None,
+        };
         let place = |rank: u64| RankPlace {
             device: args
                 .device
                 .get(rank as usize % args.device.len().max(1))
-                .cloned(),
+                .cloned()
+                .or_else(|| first.clone()),
+            gid_index: args.gid_index,
+            queue_pairs: args.qps,
+            message: args.message,
             ..RankPlace::default()
         };
         return Ok(Ok(Chosen {
@@ -205,6 +241,19 @@ pub fn choose(
         library: Some(library.path.to_string()),
         ranks: gpus.iter().map(place).collect(),
     }))
+}
+
+/// The first port that is active and meant to be used; the backend chooses where the facts do not say.
+fn first_port(facts: &Facts, node: Id) -> Option<String> {
+    let fits = |id: &Id| {
+        let active = facts.known(*id, port::STATE) == Some(PortState::Active);
+        active && facts.known(*id, port::INTENDED) == Some(true)
+    };
+    let mut ports: Vec<&str> = (facts.below(node, Subject::Port).filter(fits))
+        .map(|id| facts.name(id))
+        .collect();
+    ports.sort_unstable();
+    ports.first().map(|name| (*name).to_owned())
 }
 
 /// Why a GPU is not free, or not known to be.

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use colored::Colorize;
 
 use super::{Collectives, Measured};
+use crate::bench::reply::Carried;
 use crate::fact::Bytes;
 use crate::report::plural;
 
@@ -114,11 +115,35 @@ pub fn over(out: &mut dyn Write, measured: &Collectives) -> io::Result<()> {
                 1 => format!("rank {from}"),
                 _ => format!("ranks {from} to {}", from + same - 1),
             };
-            writeln!(out, "  {ranks}: {first}")?;
+            let carried = measured.ranks.get(from).and_then(|rank| rank.carried);
+            let carried = carried.and_then(in_words).unwrap_or_default();
+            writeln!(out, "  {ranks}: {first}{carried}")?;
         }
         from += same.max(1);
     }
     Ok(())
+}
+
+/// What a port carried, behind its name.
+fn in_words(carried: Carried) -> Option<String> {
+    match carried {
+        Carried {
+            sent_bytes: Some(sent),
+            received_bytes: Some(received),
+            ..
+        } => {
+            let (sent, received) = (Bytes(sent), Bytes(received));
+            Some(format!("; the port sent {sent} and received {received}"))
+        }
+        Carried {
+            sent_packets: Some(sent),
+            received_packets: Some(received),
+            ..
+        } => Some(format!(
+            "; the port sent {sent} and received {received} packets"
+        )),
+        _ => None,
+    }
 }
 
 /// Writes the rows.
