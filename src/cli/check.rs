@@ -140,7 +140,7 @@ pub fn judged(
     with_passes: bool,
 ) -> Report {
     if recordings.iter().filter(|r| !r.header.log).count() > 1 {
-        return many::recordings(catalogue, recordings, policy, with_passes);
+        return many::recordings(catalogue, recordings, None, policy, with_passes);
     }
     let (facts, nodes) = input::facts(recordings);
     let verdicts = judge(catalogue, &facts);
