@@ -3,6 +3,9 @@
 //! Nothing here asks the machine.
 
 pub mod blame;
+pub mod frame;
+pub mod handshake;
+pub mod key;
 pub mod launch;
 pub mod nodeset;
 pub mod schedule;

@@ -4,6 +4,7 @@
 
 pub mod agreement;
 pub mod comparison;
+pub mod ceiling;
 pub mod counter_rate;
 pub mod driver_stack;
 pub mod fabric;
@@ -111,6 +112,7 @@ pub fn of_nodes(facts: &mut Facts, among: u64) {
         nvlink_equals::derive(facts, node);
         gpu_peer::derive(facts, node);
         fabric::derive(facts, node);
+        ceiling::derive(facts, node);
     }
 }
 

@@ -9,6 +9,7 @@ use rdma_doctor::cli::record::{self, ProbeArgs};
 use rdma_doctor::cli::{self, Cli};
 use rdma_doctor::exit::Exit;
 use rdma_doctor::source::live::apart;
+use rdma_doctor::source::live::collective::rank;
 use rdma_doctor::source::worker::measure;
 
 /// A replayed recording is made of many small texts: a third of its time is the system's allocator, a tenth this one.
@@ -21,6 +22,12 @@ fn main() -> ExitCode {
     if first.as_ref().is_some_and(|first| first == apart::ARGUMENT) {
         let name = args.next().and_then(|name| name.into_string().ok());
         return match apart::serve(name.as_deref().unwrap_or("")) {
+            Ok(()) => Exit::Healthy.into(),
+            Err(_) => Exit::Internal.into(),
+        };
+    }
+    if first.as_ref().is_some_and(|first| first == rank::ARGUMENT) {
+        return match rank::serve() {
             Ok(()) => Exit::Healthy.into(),
             Err(_) => Exit::Internal.into(),
         };

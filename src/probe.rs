@@ -5,6 +5,7 @@
 
 pub mod chardev;
 pub mod clock;
+pub mod collective;
 pub mod counter;
 mod cpu_list;
 pub mod cuda;
@@ -103,7 +104,7 @@ pub static PROBES: &[Probe] = &[
 ];
 
 /// The probes of benchmarks: they run over recordings only, after all others, since a benchmark is asked for and measured by itself.
-pub static BENCHES: &[Probe] = &[p2p::PROBE];
+pub static BENCHES: &[Probe] = &[p2p::PROBE, collective::PROBE];
 
 /// States what a recording says of its node, in `facts`. The probes are asked again, of the recording.
 ///

@@ -1,10 +1,14 @@
 //! One report, written in several formats: the verdicts, the causes drawn from them, and what stays open.
 
+pub mod ablation;
+pub mod collective;
 pub mod difference;
 pub mod json;
+pub mod line;
 pub mod log;
 pub mod many;
 pub mod p2p;
+pub mod prometheus;
 pub mod text;
 pub mod topology;
 
@@ -236,9 +240,14 @@ pub fn report(
     let notes: Vec<Finding> = notes.iter().map(|c| writer.finding(c)).collect();
     let open = writer.open(verdicts);
     let counts = writer.count(verdicts);
-    let empty = [Subject::Device, Subject::Run, Subject::Benchmark]
-        .into_iter()
-        .all(|subject| facts.all(subject).next().is_none());
+    let empty = [
+        Subject::Device,
+        Subject::Run,
+        Subject::Benchmark,
+        Subject::Measurement,
+    ]
+    .into_iter()
+    .all(|subject| facts.all(subject).next().is_none());
     let (exit, status) = exit(&counts, policy, empty);
     let nodes: Vec<NodeHead> = recordings
         .iter()
@@ -647,4 +656,44 @@ pub fn all_facts(facts: &Facts) -> Vec<(Id, &'static str, Fact<crate::fact::Valu
         }
     }
     all
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! A report built by hand, for the tests of formats.
+
+    use super::*;
+
+    /// A report with this status, and an error of each of these checks.
+    pub(crate) fn report(exit: Exit, causes: &[&str]) -> Report {
+        let finding = |check: &&str| Finding {
+            check: (*check).to_owned(),
+            severity: "error",
+            subject: "n".into(),
+            subjects: vec!["n".into()],
+            nodes: Vec::new(),
+            sentence: format!("{check} is wrong"),
+            further: Vec::new(),
+            why: String::new(),
+            fix: String::new(),
+            see: Vec::new(),
+            evidence: Vec::new(),
+            consequences: Vec::new(),
+        };
+        Report {
+            schema: SCHEMA,
+            doctor: "0",
+            status: "any",
+            exit: exit.code(),
+            headline: "the headline".into(),
+            nodes: Vec::new(),
+            causes: causes.iter().map(finding).collect(),
+            notes: Vec::new(),
+            open: Vec::new(),
+            probe_failures: Vec::new(),
+            passes: Vec::new(),
+            counts: Counts::default(),
+            seconds: 0.25,
+        }
+    }
 }

@@ -35,6 +35,12 @@ impl Backend {
             Backend::Tcp => "tcp",
         }
     }
+
+    /// The backend of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let all = [Backend::Nccl, Backend::Verbs, Backend::Tcp];
+        all.into_iter().find(|backend| backend.name() == name)
+    }
 }
 
 /// A rank: where it runs and what it uses.
@@ -48,6 +54,15 @@ pub struct RankPlace {
     /// The RDMA device and port (`mlx5_0/1`), or the interface's address for sockets; absent where the backend chooses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
+    /// The row of the port's GID table; absent where it is the one that NCCL would choose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gid_index: Option<u64>,
+    /// Connections to each other rank, over which RDMA writes take turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_pairs: Option<u64>,
+    /// Bytes of an RDMA write at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<u64>,
 }
 
 /// One operation of one size.
@@ -65,6 +80,9 @@ pub struct Point {
     pub in_place: bool,
     /// Operations that are timed together: small ones are timed many in a row.
     pub iterations: u64,
+    /// Whether the process waits for each of them before it begins the next, as one that looks at the result does; else a device may have several to do.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub awaited: bool,
     /// Trials that come first and do not count.
     pub warmups: u64,
     /// Trials that count.
@@ -201,6 +219,7 @@ mod tests {
             op: Reduction::Sum,
             in_place: false,
             iterations: 1,
+            awaited: false,
             warmups: 2,
             trials: 5,
         };

@@ -9,6 +9,7 @@
 //! with its probe, and so leaves nothing behind.
 
 pub mod measure;
+pub mod ranks;
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};

@@ -201,7 +201,7 @@ fn measured(args: &P2pArgs) -> anyhow::Result<Recording> {
 }
 
 /// The GPUs that CUDA shows, in its order; of those that a person named, in the order of the naming.
-fn chosen(facts: &Facts, node: Id, named: &[String]) -> anyhow::Result<Vec<Arc<str>>> {
+pub(super) fn chosen(facts: &Facts, node: Id, named: &[String]) -> anyhow::Result<Vec<Arc<str>>> {
     let mut shown: Vec<(u64, Arc<str>)> = facts
         .below(node, Subject::Gpu)
         .filter(|id| facts.known(*id, gpu::IN_CUDA) == Some(true))

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::exchange::Exchange;
 use crate::bench::plan::{Point, RankPlace};
+use crate::bench::reply::Carried;
 
 /// Why a rank could not go on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,8 +40,14 @@ pub struct Identity {
 
 /// A connected rank.
 ///
-/// The harness drives all ranks alike: for each point `prepare`, then for each trial `fill`, a barrier, `run`; after the last one `result`.
-/// Buffers live in the backend: in the GPU's memory or the host's.
+/// The harness drives all ranks alike. For each point: `prepare`; `poison`, and `fill` in pieces; for each warm-up and each trial a barrier and `run`;
+/// then, not timed, `poison` and `fill` once more, a barrier, `run` with one iteration, and `result` in pieces, which must then be right. Buffers live in
+/// the backend: in the GPU's memory or the host's.
+///
+/// Where the point is in place, what is sent stands where nccl-tests has it: at the rank's part of what is received (all-gather, gather), what is received
+/// at the rank's part of what is sent (reduce-scatter, scatter), else in the same buffer. All-to-all and send-recv are not done in place.
+///
+/// A backend is made by `pub fn connect(place: &Place<'_>, exchange: &mut dyn Exchange) -> Result<Box<dyn Backend>, Failure>` of its module.
 pub trait Backend {
     /// Which library moves the data, and over what.
     fn identity(&self) -> Identity;
@@ -52,14 +59,22 @@ pub trait Backend {
     /// Not enough memory; a datatype or an operation that the backend does not have.
     fn prepare(&mut self, exchange: &mut dyn Exchange, point: &Point) -> Result<(), Failure>;
 
-    /// Puts these bytes into the buffer that is sent (`send.len()` is the point's shape), and other ones into the buffer that receives.
+    /// Puts these bytes into the buffer that is sent, from byte `at` on: a piece of the point's shape.
     ///
     /// # Errors
     ///
     /// A copy to the device failed.
-    fn fill(&mut self, send: &[u8]) -> Result<(), Failure>;
+    fn fill(&mut self, at: usize, send: &[u8]) -> Result<(), Failure>;
 
-    /// Does the point's operation `point.iterations` times, and says how long that took, by the device's clock where there is one.
+    /// Puts bytes that no result has into the buffer that receives; where the point is in place, before `fill`, so that what is sent stays.
+    ///
+    /// # Errors
+    ///
+    /// The device failed.
+    fn poison(&mut self) -> Result<(), Failure>;
+
+    /// Does the point's operation `point.iterations` times, and says how long that took, by the device's clock where there is one. Where the point is
+    /// `awaited` the process waits for each operation before it begins the next.
     ///
     /// # Errors
     ///
@@ -72,4 +87,9 @@ pub trait Backend {
     ///
     /// A copy from the device failed.
     fn result(&mut self, from: usize, into: &mut [u8]) -> Result<(), Failure>;
+
+    /// What the rank's port has carried since the rank was connected, where the backend has a port that counts. Asked once, after the last point.
+    fn carried(&self) -> Option<Carried> {
+        None
+    }
 }

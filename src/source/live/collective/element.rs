@@ -1,0 +1,225 @@
+//! Elements put together in the host's memory, in the machine's byte order.
+
+use crate::bench::collective::{DataType, Reduction};
+
+/// Half precision from single, rounded to the nearest, ties to even (IEEE 754).
+pub fn to_half(value: f32) -> u16 {
+    let bits = value.to_bits();
+    let sign = ((bits >> 16) & 0x8000) as u16;
+    let magnitude = bits & 0x7fff_ffff;
+    if magnitude > 0x7f80_0000 {
+        return sign | 0x7e00;
+    }
+    // 65520 and more is infinite.
+    if magnitude >= 0x477f_f000 {
+        return sign | 0x7c00;
+    }
+    if magnitude < 0x3880_0000 {
+        // Subnormal: units of 2^-24. The sum is exact in single precision up to the rounding that is wanted.
+        let units = f32::from_bits(magnitude) + 0.5;
+        return sign | (units.to_bits() - 0.5f32.to_bits()) as u16;
+    }
+    let even = (magnitude >> 13) & 1;
+    let rounded = magnitude + 0xfff + even - (112 << 23);
+    sign | (rounded >> 13) as u16
+}
+
+/// Single precision from half.
+pub fn from_half(bits: u16) -> f32 {
+    let sign = u32::from(bits & 0x8000) << 16;
+    let exponent = u32::from(bits >> 10) & 0x1f;
+    let fraction = u32::from(bits & 0x3ff);
+    match exponent {
+        0 => {
+            let value = fraction as f32 / 16_777_216.0;
+            f32::from_bits(value.to_bits() | sign)
+        }
+        0x1f => f32::from_bits(sign | 0x7f80_0000 | fraction << 13),
+        _ => f32::from_bits(sign | (exponent + 112) << 23 | fraction << 13),
+    }
+}
+
+/// bfloat16 from single precision, rounded to the nearest, ties to even.
+pub fn to_bfloat(value: f32) -> u16 {
+    let bits = value.to_bits();
+    if value.is_nan() {
+        return (bits >> 16) as u16 | 0x40;
+    }
+    let even = (bits >> 16) & 1;
+    (bits.wrapping_add(0x7fff + even) >> 16) as u16
+}
+
+/// Single precision from bfloat16.
+pub fn from_bfloat(bits: u16) -> f32 {
+    f32::from_bits(u32::from(bits) << 16)
+}
+
+/// Writes a small whole number as an element: all types hold those up to 256.
+pub fn write(dtype: DataType, value: u8, into: &mut Vec<u8>) {
+    match dtype {
+        DataType::Float32 => into.extend(f32::from(value).to_ne_bytes()),
+        DataType::Float16 => into.extend(to_half(f32::from(value)).to_ne_bytes()),
+        DataType::Bfloat16 => into.extend(to_bfloat(f32::from(value)).to_ne_bytes()),
+        DataType::Uint8 => into.push(value),
+        DataType::Int32 => into.extend(i32::from(value).to_ne_bytes()),
+    }
+}
+
+/// `into[i] = own[i] op with[i]`; `own` absent: `into[i] = into[i] op with[i]`. What of the longer ones has no partner stays.
+pub fn combine(dtype: DataType, op: Reduction, into: &mut [u8], own: Option<&[u8]>, with: &[u8]) {
+    match dtype {
+        DataType::Float32 => {
+            let of = |a: [u8; 4], b: [u8; 4]| {
+                real(op, f32::from_ne_bytes(a), f32::from_ne_bytes(b)).to_ne_bytes()
+            };
+            each(into, own, with, of);
+        }
+        DataType::Int32 => {
+            let of = |a: [u8; 4], b: [u8; 4]| {
+                let (a, b) = (i32::from_ne_bytes(a), i32::from_ne_bytes(b));
+                let value = match op {
+                    Reduction::Sum => a.wrapping_add(b),
+                    Reduction::Min => a.min(b),
+                    Reduction::Max => a.max(b),
+                };
+                value.to_ne_bytes()
+            };
+            each(into, own, with, of);
+        }
+        DataType::Float16 => {
+            let of = |a: [u8; 2], b: [u8; 2]| {
+                let (a, b) = (u16::from_ne_bytes(a), u16::from_ne_bytes(b));
+                to_half(real(op, from_half(a), from_half(b))).to_ne_bytes()
+            };
+            each(into, own, with, of);
+        }
+        DataType::Bfloat16 => {
+            let of = |a: [u8; 2], b: [u8; 2]| {
+                let (a, b) = (u16::from_ne_bytes(a), u16::from_ne_bytes(b));
+                to_bfloat(real(op, from_bfloat(a), from_bfloat(b))).to_ne_bytes()
+            };
+            each(into, own, with, of);
+        }
+        DataType::Uint8 => {
+            let of = |[a]: [u8; 1], [b]: [u8; 1]| {
+                [match op {
+                    Reduction::Sum => a.wrapping_add(b),
+                    Reduction::Min => a.min(b),
+                    Reduction::Max => a.max(b),
+                }]
+            };
+            each(into, own, with, of);
+        }
+    }
+}
+
+#[inline(always)]
+fn real(op: Reduction, a: f32, b: f32) -> f32 {
+    match op {
+        Reduction::Sum => a + b,
+        Reduction::Min => a.min(b),
+        Reduction::Max => a.max(b),
+    }
+}
+
+#[inline(always)]
+fn each<const N: usize>(
+    into: &mut [u8],
+    own: Option<&[u8]>,
+    with: &[u8],
+    of: impl Fn([u8; N], [u8; N]) -> [u8; N],
+) {
+    let (into, _) = into.as_chunks_mut::<N>();
+    let (with, _) = with.as_chunks::<N>();
+    match own {
+        Some(own) => {
+            let (own, _) = own.as_chunks::<N>();
+            for ((into, own), with) in into.iter_mut().zip(own).zip(with) {
+                *into = of(*own, *with);
+            }
+        }
+        None => {
+            for (into, with) in into.iter_mut().zip(with) {
+                *into = of(*into, *with);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_precision_is_ieee() {
+        for (bits, value) in [
+            (0x0000, 0.0),
+            (0x3c00, 1.0),
+            (0x4000, 2.0),
+            (0xc500, -5.0),
+            (0x7bff, 65504.0),
+            (0x0400, 6.103_515_6e-5),
+            (0x0001, 5.960_464_5e-8),
+            (0x03ff, 6.097_555e-5),
+            (0x7c00, f32::INFINITY),
+        ] {
+            assert_eq!(from_half(bits), value, "{bits:#x}");
+            assert_eq!(to_half(value), bits, "{value}");
+        }
+        for bits in 0..=u16::MAX {
+            let value = from_half(bits);
+            if !value.is_nan() {
+                assert_eq!(to_half(value), bits, "{bits:#x}");
+            }
+        }
+        // Ties to even: 2049 lies between 2048 and 2050, 2051 between 2050 and 2052.
+        assert_eq!(from_half(to_half(2049.0)), 2048.0);
+        assert_eq!(from_half(to_half(2051.0)), 2052.0);
+        assert_eq!(to_half(65520.0), 0x7c00);
+        assert!(from_half(to_half(f32::NAN)).is_nan());
+    }
+
+    #[test]
+    fn bfloat_is_the_upper_half() {
+        for value in [0.0f32, 1.0, -3.0, 256.0, 1e30] {
+            let back = from_bfloat(to_bfloat(value));
+            assert!((back - value).abs() <= value.abs() / 256.0, "{value}");
+        }
+        for whole in 0..=256u16 {
+            assert_eq!(from_bfloat(to_bfloat(f32::from(whole))), f32::from(whole));
+        }
+        assert!(from_bfloat(to_bfloat(f32::NAN)).is_nan());
+    }
+
+    #[test]
+    fn elements_are_combined_in_place_and_out_of_place() {
+        for dtype in [
+            DataType::Float32,
+            DataType::Float16,
+            DataType::Bfloat16,
+            DataType::Uint8,
+            DataType::Int32,
+        ] {
+            let list = |values: &[u8]| {
+                let mut bytes = Vec::new();
+                for value in values {
+                    write(dtype, *value, &mut bytes);
+                }
+                bytes
+            };
+            for (op, expected) in [
+                (Reduction::Sum, [11, 5]),
+                (Reduction::Min, [4, 2]),
+                (Reduction::Max, [7, 3]),
+            ] {
+                let (own, with) = (list(&[7, 2]), list(&[4, 3]));
+                let mut into = list(&[0, 0]);
+                combine(dtype, op, &mut into, Some(&own), &with);
+                assert_eq!(into, list(&expected), "{dtype:?} {op:?}");
+                let mut into = own.clone();
+                combine(dtype, op, &mut into, None, &with);
+                assert_eq!(into, list(&expected), "{dtype:?} {op:?}");
+            }
+        }
+    }
+}

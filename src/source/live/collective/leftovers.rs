@@ -1,0 +1,139 @@
+//! What a rank that was killed leaves on the machine: NCCL's files in shared memory; and the state of a process that does not end.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rustix::process::geteuid;
+
+/// Where NCCL has its files: `nccl-XXXXXX` (NCCL 2.30, `src/misc/shmutils.cc`).
+const SHARED: &str = "/dev/shm";
+const PREFIX: &str = "nccl-";
+
+/// NCCL's files in shared memory that are of this user.
+#[expect(clippy::disallowed_methods, reason = "what ranks leave is looked for")]
+pub fn shared_files() -> BTreeSet<String> {
+    let Ok(entries) = std::fs::read_dir(SHARED) else {
+        return BTreeSet::new();
+    };
+    let own = geteuid().as_raw();
+    entries
+        .flatten()
+        .filter(|entry| {
+            entry
+                .file_name()
+                .as_encoded_bytes()
+                .starts_with(PREFIX.as_bytes())
+        })
+        .filter(|entry| {
+            entry
+                .metadata()
+                .is_ok_and(|m| m.uid() == own && m.is_file())
+        })
+        .filter_map(|entry| entry.path().into_os_string().into_string().ok())
+        .collect()
+}
+
+/// NCCL's files in shared memory that this process has mapped, or open.
+#[expect(clippy::disallowed_methods, reason = "what ranks leave is looked for")]
+pub fn used_by(pid: u32) -> BTreeSet<String> {
+    let wanted = format!("{SHARED}/{PREFIX}");
+    let mut files = BTreeSet::new();
+    let maps = std::fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+    for line in String::from_utf8_lossy(&maps).lines() {
+        if let Some(at) = line.find(&wanted) {
+            files.insert(line[at..].to_owned());
+        }
+    }
+    let open = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter();
+    for entry in open.flatten().flatten() {
+        let target = std::fs::read_link(entry.path()).ok();
+        let target = target.and_then(|t| t.into_os_string().into_string().ok());
+        files.extend(target.filter(|t| t.starts_with(&wanted)));
+    }
+    // A file that is removed already is named with a mark.
+    files.retain(|file| !file.ends_with(" (deleted)"));
+    files
+}
+
+/// Removes these files as far as no process uses them. Which were removed.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what ranks of this program left goes with them"
+)]
+pub fn remove(mut files: BTreeSet<String>) -> Vec<String> {
+    if files.is_empty() {
+        return Vec::new();
+    }
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    for pid in pids {
+        let used = used_by(pid);
+        files.retain(|file| !used.contains(file));
+    }
+    let own = shared_files();
+    files.retain(|file| own.contains(file) && std::fs::remove_file(Path::new(file)).is_ok());
+    files.into_iter().collect()
+}
+
+/// Removes the files of this process, which is about to be killed: nobody else may be left to do it.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what this process left goes with it"
+)]
+pub fn remove_own() {
+    let own = shared_files();
+    for file in used_by(std::process::id()).intersection(&own) {
+        // Another rank may have been faster.
+        let _ = std::fs::remove_file(Path::new(file));
+    }
+}
+
+/// Why a process does not go on, where the kernel says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// A signal or a debugger stopped it.
+    Stopped,
+    /// It waits in the kernel, and no signal wakes it.
+    Uninterruptible,
+    /// It is gone, or waits to be asked for its status.
+    Gone,
+}
+
+/// Reads the state of a process (proc_pid_stat(5)); `None` where it runs, or sleeps as processes do.
+#[expect(clippy::disallowed_methods, reason = "a rank that hangs is looked at")]
+pub fn standing(pid: u32) -> Option<Standing> {
+    let stat = match std::fs::read(format!("/proc/{pid}/stat")) {
+        Ok(stat) => stat,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Some(Standing::Gone),
+        Err(_) => return None,
+    };
+    of_stat(&stat)
+}
+
+/// The name may hold anything: the state stands behind its last parenthesis.
+fn of_stat(stat: &[u8]) -> Option<Standing> {
+    let end = memchr::memrchr(b')', stat)?;
+    match stat.get(end + 2)? {
+        b'T' | b't' => Some(Standing::Stopped),
+        b'D' => Some(Standing::Uninterruptible),
+        b'Z' | b'X' => Some(Standing::Gone),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_are_read_behind_the_name() {
+        assert_eq!(of_stat(b"12 (a) D (b) T 1 2"), Some(Standing::Stopped));
+        assert_eq!(of_stat(b"12 (a) D 1"), Some(Standing::Uninterruptible));
+        assert_eq!(of_stat(b"12 (a) Z 1"), Some(Standing::Gone));
+        assert_eq!(of_stat(b"12 (a) S 1"), None);
+        assert_eq!(of_stat(b"12"), None);
+        assert_eq!(standing(std::process::id()), None);
+    }
+}
