@@ -14,6 +14,7 @@ pub mod output;
 pub mod record;
 pub mod together;
 pub mod topo;
+pub mod triage;
 
 use std::path::PathBuf;
 
@@ -69,6 +70,8 @@ pub enum Command {
     NcclEnv(nccl_env::NcclEnvArgs),
     /// Read the log of a run of NCCL: was RDMA used, and what went wrong
     Log(log::LogArgs),
+    /// Find why multi-node is slow: examine this node, measure, take paths away, and name one cause
+    Triage(triage::TriageArgs),
     /// Draw where GPUs and adapters are: a tree of PCIe, and a matrix of distances
     Topo(topo::TopoArgs),
     /// Measure: collectives between ranks, copies between GPUs. Uses GPUs and links, so not beside a job
@@ -163,6 +166,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Facts(args) => facts::run(&args),
         Command::NcclEnv(args) => nccl_env::run(&args),
         Command::Log(args) => log::run(&args),
+        Command::Triage(args) => triage::run(&args),
         Command::Topo(args) => topo::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Ablate(args) => ablate::run(&args),

@@ -3,8 +3,8 @@
 //! No function here asks the machine. One that could be decided by a fact that is missing says which.
 
 pub mod agreement;
-pub mod comparison;
 pub mod ceiling;
+pub mod comparison;
 pub mod counter_rate;
 pub mod driver_stack;
 pub mod fabric;

@@ -191,6 +191,7 @@ mod tests {
             version: None,
             device: None,
             host: None,
+            carried: None,
             removed: Vec::new(),
         })
     }

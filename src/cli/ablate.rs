@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 
-use super::bench::measuring::{self, MeasureArgs, bytes};
+use super::bench::measuring::{self, Chosen, MeasureArgs, bytes};
 use super::input::{self, BadInput};
 use super::{Format, output, seconds};
 use crate::bench::ablation::Set;
@@ -116,13 +116,27 @@ fn measured(args: &AblateArgs) -> anyhow::Result<(Recording, Option<String>)> {
         Err(why) => return Ok((recording, Some(why))),
     };
     drop(facts);
+    let why = measure(&mut recording, chosen, args)?;
+    Ok((recording, why))
+}
+
+/// Measures with those who were chosen, and puts all into the recording; else says why nothing was measured.
+///
+/// # Errors
+///
+/// The processes of a run cannot be started.
+pub fn measure(
+    recording: &mut Recording,
+    chosen: Chosen,
+    args: &AblateArgs,
+) -> anyhow::Result<Option<String>> {
     let on_gpus = chosen.backend == Backend::Nccl;
     if !on_gpus && args.arms.is_empty() {
         let name = chosen.backend.name();
         let why = format!(
             "{name} has one path and no variables that take it away: NCCL is what is ablated (--arm NAME=VALUE measures a variable all the same)"
         );
-        return Ok((recording, Some(why)));
+        return Ok(Some(why));
     }
     let size = args.size.unwrap_or(match on_gpus {
         true => SIZE,
@@ -142,7 +156,7 @@ fn measured(args: &AblateArgs) -> anyhow::Result<(Recording, Option<String>)> {
         trials: 5,
     };
     if !on_gpus && let Err(why) = measuring::fits(size.saturating_mul(3).saturating_mul(ranks)) {
-        return Ok((recording, Some(why)));
+        return Ok(Some(why));
     }
     let also = on_gpus && args.size.is_none();
     let mut plan = Plan {
@@ -155,8 +169,8 @@ fn measured(args: &AblateArgs) -> anyhow::Result<(Recording, Option<String>)> {
         runs: Vec::new(),
         seed: super::bench::collective::seed(),
     };
-    make(&mut recording, &mut plan, args)?;
-    Ok((recording, None))
+    make(recording, &mut plan, args)?;
+    Ok(None)
 }
 
 /// Makes the runs of the plan, which grows by them, and puts all into the recording.

@@ -15,7 +15,7 @@ use crate::check::{Catalogue, Severity, judge};
 use crate::cli::input::{self, BadUsage};
 use crate::cli::{AskArgs, output, record, seconds};
 use crate::exit::Exit;
-use crate::fact::{Bytes, Fact, Facts, Id, Subject, gpu, node};
+use crate::fact::{Bytes, Fact, Facts, Id, Subject, gpu};
 use crate::report::{self, Policy, Report};
 use crate::source::recording::Recording;
 use crate::source::redact::Key;

@@ -104,7 +104,10 @@ impl Proof {
             _ => facts.known(id, run::CARRIER).map(|carrier| match carrier {
                 Carrier::Rdma => Between::Rdma,
                 Carrier::Socket => Between::Socket,
-                Carrier::DirectTcp | Carrier::Mixed | Carrier::Plugin => Between::Other,
+                // NVLink between nodes is no network that an arm could take away.
+                Carrier::Nvlink | Carrier::DirectTcp | Carrier::Mixed | Carrier::Plugin => {
+                    Between::Other
+                }
             }),
         };
         proof.nvls = facts.known(id, run::NVLS);
