@@ -2,7 +2,7 @@
 //! same machine at the same time, so that a slow or busy machine shows.
 //!
 //! `BENCH_LOG_MB=100` reads a log of a tenth of the size.
-//! `BENCH_NODES=10000` judges as many nodes as one cluster; without it, 1000.
+//! `BENCH_NODES=10000` judges as many nodes as one cluster; without it, 1000. `BENCH_ONLY=cluster` measures nothing else.
 //! `BENCH_RECORDINGS=10000` judges as many recordings in the longest of the three series; without it, 1000.
 
 #![expect(
@@ -80,6 +80,11 @@ fn milliseconds(time: Duration) -> f64 {
 fn main() -> anyhow::Result<()> {
     // `cargo test --all-targets` starts benchmarks too, to see that they build.
     if !std::env::args().any(|argument| argument == "--bench") {
+        return Ok(());
+    }
+    let only = std::env::var("BENCH_ONLY").ok();
+    if only.as_deref() == Some("cluster") {
+        print(&cluster::figures().context("the cluster")?);
         return Ok(());
     }
     let mut figures = start()?;

@@ -20,12 +20,12 @@ use serde::Deserialize;
 
 /// The first line.
 #[derive(Deserialize)]
-pub struct Head {
+pub(crate) struct Head {
     /// What is modelled, on what.
-    pub about: String,
+    pub(crate) about: String,
     /// Who is expected.
     #[serde(default)]
-    pub expect: Option<String>,
+    pub(crate) expect: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -49,13 +49,13 @@ struct Member {
 }
 
 /// A cluster.
-pub struct Cluster {
-    pub head: Head,
-    pub recordings: Vec<Recording>,
+pub(crate) struct Cluster {
+    pub(crate) head: Head,
+    pub(crate) recordings: Vec<Recording>,
 }
 
 /// All clusters, by name.
-pub fn all() -> Vec<PathBuf> {
+pub(crate) fn all() -> Vec<PathBuf> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
     let mut found: Vec<PathBuf> = std::fs::read_dir(dir)
         .unwrap()
@@ -68,7 +68,7 @@ pub fn all() -> Vec<PathBuf> {
 }
 
 /// Reads a cluster and makes its nodes.
-pub fn open(path: &Path) -> Cluster {
+pub(crate) fn open(path: &Path) -> Cluster {
     let text = std::fs::read_to_string(path).unwrap();
     let (head, members) = text.split_once('\n').unwrap();
     let head: Head = serde_json::from_str(head).unwrap();
