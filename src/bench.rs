@@ -3,14 +3,13 @@
 //! Nothing here asks the machine: [`crate::source::live`] measures, in a child process for each measurement that may hang.
 
 pub mod ablation;
-pub mod collective;
-pub mod job;
-pub mod library;
-pub mod model;
 pub mod alpha_beta;
 pub mod collective;
 pub mod flags;
+pub mod job;
 pub mod latency;
+pub mod library;
+pub mod model;
 pub mod p2p;
 pub mod plan;
 pub mod reply;

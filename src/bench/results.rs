@@ -204,7 +204,6 @@ mod tests {
             host: None,
             carried: None,
             removed: Vec::new(),
-            carried: None,
         })
     }
 

@@ -170,12 +170,13 @@ pub fn measure(
         dtype: DataType::Float32,
         op: Reduction::Sum,
         in_place: false,
-        iterations: super::bench::collective::iterations(bytes),
+        iterations: crate::bench::latency::iterations(bytes),
         awaited: false,
         warmups: 2,
         trials: 5,
     };
-    if !on_gpus && let Err(why) = measuring::fits(size.saturating_mul(3).saturating_mul(ranks)) {
+    let points = vec![point(size)];
+    if let Err(why) = measuring::fits(&chosen, &points) {
         return Ok(Some(why));
     }
     let also = on_gpus && args.size.is_none();
@@ -183,8 +184,8 @@ pub fn measure(
         backend: chosen.backend,
         library: chosen.library,
         ranks: chosen.ranks,
-        points: vec![point(size)],
         baseline_points: also.then(|| point(REFERENCE)).into_iter().collect(),
+        points,
         arms: arms::all(on_gpus && !args.only, &args.with, &args.arms),
         runs: Vec::new(),
         seed: super::bench::collective::seed(),
@@ -249,7 +250,15 @@ fn came(plan: &Plan, run: Run, lines: &[Line]) -> Came {
             _ => Err("no reply".into()),
         })
         .collect();
-    let result = RunResult { run, ranks };
+    let at = lines.iter().filter_map(|line| match line {
+        Line::Reply { reply, .. } => Some(reply.at),
+        _ => None,
+    });
+    let result = RunResult {
+        run,
+        at: at.take(ranks.len()).collect(),
+        ranks,
+    };
     let well = result.ranks.iter().all(Result::is_ok) && result.troubles().is_empty();
     let results = Results {
         plan: Plan {

@@ -13,6 +13,7 @@ use super::bench::p2p;
 use super::judging::{JudgeArgs, Shown};
 use super::{Format, SelectArgs, input, output, seconds};
 use crate::bench::collective::{Collective, DataType, Reduction};
+use crate::bench::latency;
 use crate::bench::plan::{Arm, Backend, Plan, Point, Run};
 use crate::check::judge;
 use crate::exit::Exit;
@@ -215,8 +216,12 @@ fn with_gpus(
             _ => Some(SIZE),
         },
         rounds: if args.quick { 1 } else { 3 },
-        time_budget: args.time_budget.unwrap_or(Duration::from_secs(seconds)),
-        deadline: args.deadline,
+        time_budget: Some(args.time_budget.unwrap_or(Duration::from_secs(seconds))),
+        deadline: Some(args.deadline),
+        metric: None,
+        lower_is_better: false,
+        output: None,
+        job: Vec::new(),
         who,
         format: Format::Text,
     };
@@ -230,25 +235,26 @@ fn in_host_memory(recording: &mut Recording, chosen: Chosen, args: &TriageArgs) 
         false => collective_bench::IN_HOST_MEMORY,
     };
     let ranks = chosen.ranks.len() as u64;
-    if let Err(why) = measuring::fits(bytes.saturating_mul(3).saturating_mul(ranks)) {
+    let unit = 4 * ranks.max(1);
+    let points = vec![Point {
+        collective: Collective::AllReduce,
+        bytes: (bytes / unit * unit).max(unit),
+        dtype: DataType::Float32,
+        op: Reduction::Sum,
+        in_place: false,
+        iterations: latency::iterations(bytes),
+        awaited: false,
+        warmups: 2,
+        trials: 5,
+    }];
+    if let Err(why) = measuring::fits(&chosen, &points) {
         return Some(why);
     }
-    let unit = 4 * ranks.max(1);
     let plan = Plan {
         backend: chosen.backend,
         library: chosen.library,
         ranks: chosen.ranks,
-        points: vec![Point {
-            collective: Collective::AllReduce,
-            bytes: (bytes / unit * unit).max(unit),
-            dtype: DataType::Float32,
-            op: Reduction::Sum,
-            in_place: false,
-            iterations: collective_bench::iterations(bytes),
-            awaited: false,
-            warmups: 2,
-            trials: 5,
-        }],
+        points,
         baseline_points: Vec::new(),
         arms: vec![Arm::baseline()],
         runs: (0..if args.quick { 1 } else { 3 })
