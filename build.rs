@@ -6,6 +6,7 @@
 )]
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
@@ -22,10 +23,12 @@ fn main() -> io::Result<()> {
         collect(&checks, &mut found)?;
     }
     found.sort();
-    // Who examines a node needs no examples: the program has the checks without them, the tests have them whole.
+    // Who examines a node needs no examples: the program has the checks without them, the tests have them whole. Advice is wanted where
+    // something is found: the program has it packed.
     let mut list = String::from("&[\n");
     let mut with_examples = list.clone();
-    for path in &found {
+    let mut packed = String::new();
+    for (number, path) in found.iter().enumerate() {
         let inside = path.strip_prefix(&root).map_err(io::Error::other)?;
         let inside = inside
             .to_str()
@@ -38,13 +41,24 @@ fn main() -> io::Result<()> {
             Some(at) => &text[..=at],
             None => &text,
         };
-        writeln!(list, "    ({inside:?}, {head:?}),").map_err(io::Error::other)?;
-        writeln!(with_examples, "    ({inside:?}, include_str!({whole:?})),")
+        let (judged, advice) = apart(head);
+        packed.push_str(&advice);
+        packed.push('\0');
+        writeln!(list, "    ({inside:?}, {judged:?}, Some({number})),")
             .map_err(io::Error::other)?;
+        writeln!(
+            with_examples,
+            "    ({inside:?}, include_str!({whole:?}), None),"
+        )
+        .map_err(io::Error::other)?;
     }
     list.push_str("]\n");
     with_examples.push_str("]\n");
     fs::write(out.join("checks.rs"), list)?;
+    let best = flate2::Compression::best();
+    let mut pack = flate2::write::ZlibEncoder::new(Vec::new(), best);
+    pack.write_all(packed.as_bytes())?;
+    fs::write(out.join("advice.z"), pack.finish()?)?;
     fs::write(out.join("checks_with_examples.rs"), with_examples)?;
 
     let retired = match fs::read_to_string(checks.join("RETIRED")) {
@@ -52,6 +66,28 @@ fn main() -> io::Result<()> {
         read => read?,
     };
     fs::write(out.join("RETIRED"), retired)
+}
+
+/// A file without its advice (the keys `why`, `fix` and `see`), and the advice.
+fn apart(text: &str) -> (String, String) {
+    let (mut judged, mut advice) = (String::new(), String::new());
+    let (mut in_advice, mut in_table, mut in_string) = (false, false, false);
+    for line in text.split_inclusive('\n') {
+        if !in_string {
+            in_table |= line.starts_with('[');
+            let key = line.split(['=', ' ']).next().unwrap_or_default();
+            let begins = line.starts_with(|c: char| c.is_ascii_lowercase());
+            if in_table || begins {
+                in_advice = !in_table && matches!(key, "why" | "fix" | "see");
+            }
+        }
+        in_string ^= line.matches("\"\"\"").count() % 2 == 1;
+        match in_advice {
+            true => advice.push_str(line),
+            false => judged.push_str(line),
+        }
+    }
+    (judged, advice)
 }
 
 fn collect(dir: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {

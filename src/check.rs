@@ -1,6 +1,7 @@
 //! Checks: the judgement of facts, one TOML file each, and the small language in which it is written.
 //!
 //! ```text
+//! advice      why a finding matters and what to do: read where it is wanted
 //! file        a TOML file becomes a `Check`: keys, types, limits; `example` its examples
 //! lexer, parser, names, typing    a condition's text becomes a typed tree, or an error with its place
 //! condition   the tree, three-valued
@@ -12,6 +13,7 @@
 //! strict      what is asked of the built-in checks beyond being valid
 //! ```
 
+mod advice;
 mod catalogue;
 mod condition;
 mod diagnostic;
@@ -35,6 +37,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+pub use advice::Advice;
 pub use catalogue::{Catalogue, SelectionError};
 pub use condition::Condition;
 pub use diagnostic::CheckError;
@@ -119,18 +122,13 @@ pub struct Check {
     pub finding: Template,
     /// Ids, or patterns of ids, of the checks whose failing it explains.
     pub explains: Vec<Arc<str>>,
-    /// Where to read on.
-    pub see: Vec<String>,
-    /// Why it matters.
-    pub why: String,
-    /// What to do, the least disruptive first.
-    pub fix: Template,
     /// Thresholds, read as `limit.NAME`, that a site can override.
     pub limits: Vec<(Arc<str>, Value)>,
-    /// The file's text.
+    /// The file's text; of a built-in file without its examples and what is packed of it.
     pub source: Cow<'static, str>,
     /// The file, as errors name it.
     pub path: Cow<'static, str>,
+    advice: advice::Kept,
     /// Where the examples begin in the source, where they stand at its end.
     examples_at: Option<usize>,
 }

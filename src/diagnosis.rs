@@ -4,6 +4,7 @@ use crate::check::Catalogue;
 use crate::check::{Check, Severity};
 use crate::check::{Outcome, Verdict};
 use crate::fact::{Facts, Id};
+use crate::order;
 
 /// A failing check, for one or several subjects, and what it explains.
 #[derive(Clone, Debug)]
@@ -40,7 +41,7 @@ pub fn diagnose(catalogue: &Catalogue, facts: &Facts, verdicts: &[Verdict]) -> V
 
     // Roots first: those that nothing explains. What is left over explains itself in a circle; its gravest member leads.
     let mut order: Vec<usize> = (0..failed.len()).collect();
-    order.sort_by_key(|&i| {
+    order::by_key(&mut order, |&i| {
         (
             explained[i],
             std::cmp::Reverse(gravity(check(i).severity)),
@@ -79,7 +80,7 @@ pub fn diagnose(catalogue: &Catalogue, facts: &Facts, verdicts: &[Verdict]) -> V
             }),
         }
     }
-    causes.sort_by_key(|c| {
+    order::by_key(&mut causes, |c| {
         let severity = gravity(catalogue.checks[c.check].severity);
         (
             std::cmp::Reverse(severity),

@@ -22,6 +22,7 @@ use crate::check::{Open, Severity};
 use crate::diagnosis::{self, Cause};
 use crate::exit::Exit;
 use crate::fact::{Fact, Facts, Id, Subject, node};
+use crate::order;
 use crate::source::recording::Recording;
 
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
@@ -363,7 +364,10 @@ impl Writer<'_> {
                 sentence: self.sentence(check, id),
             })
             .collect();
-        consequences.sort_by(|a, b| (&a.check, &a.subject).cmp(&(&b.check, &b.subject)));
+        order::by(&mut consequences, |a, b| {
+            (&a.check, &a.subject).cmp(&(&b.check, &b.subject))
+        });
+        let advice = check.advice();
         Finding {
             check: check.id.to_string(),
             severity: check.severity.word(),
@@ -375,13 +379,13 @@ impl Writer<'_> {
                 .iter()
                 .map(|id| self.sentence(cause.check, *id))
                 .collect(),
-            why: check.why.trim().to_owned(),
-            fix: check
+            why: advice.why.trim().to_owned(),
+            fix: advice
                 .fix
                 .render(self.facts, first, &check.limits)
                 .trim()
                 .to_owned(),
-            see: check.see.iter().map(|s| s.to_string()).collect(),
+            see: advice.see.iter().map(|s| s.to_string()).collect(),
             evidence: check
                 .evidence(self.facts, first)
                 .into_iter()
@@ -442,7 +446,7 @@ impl Writer<'_> {
                 }),
             }
         }
-        open.sort_by_key(|o| !o.blocks);
+        order::by_key(&mut open, |o| !o.blocks);
         open
     }
 

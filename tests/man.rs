@@ -125,8 +125,12 @@ fn rdma_doctor_checks_7() {
                 roff(&value.to_string())
             );
         }
-        let _ = writeln!(page, ".PP\n{}", roff(check.why.trim()));
-        let _ = writeln!(page, ".PP\n.nf\n{}\n.fi", roff(check.fix.source().trim()));
+        let _ = writeln!(page, ".PP\n{}", roff(check.advice().why.trim()));
+        let _ = writeln!(
+            page,
+            ".PP\n.nf\n{}\n.fi",
+            roff(check.advice().fix.source().trim())
+        );
         let explains: Vec<String> = check.explains.iter().map(|e| roff(e)).collect();
         if !explains.is_empty() {
             let _ = writeln!(page, ".PP\nExplains: {}", explains.join(", "));

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::ablation::{Figures, Set, name_of};
+use crate::order;
 use crate::source::Question;
 
 /// The name of the question: `{"bench":"ablation"}`, to which arms that were measured otherwise are the answer.
@@ -163,7 +164,7 @@ impl Table {
             arm.resolution = arm.resolution.max(resolution);
             arm.rounds.insert(arm.rounds.len() as u64, figure);
         }
-        arms.sort_by_key(|arm| arm.set.len());
+        order::by_key(&mut arms, |arm| arm.set.len());
         Ok(arms)
     }
 

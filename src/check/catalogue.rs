@@ -6,12 +6,13 @@ use std::path::Path;
 use super::diagnostic::{CheckError, nearest};
 use super::{Check, file, glob, limits, strict, typing};
 use crate::fact::{Type, Value};
+use crate::order;
 use crate::source::live::files;
 
-/// Files of checks: path, text.
-type Files = [(&'static str, &'static str)];
+/// Files of checks: path, text, and the number under which what the text lacks of advice is packed.
+type Files = [(&'static str, &'static str, Option<usize>)];
 
-/// The built-in files without their examples.
+/// The built-in files without their examples and their advice.
 const EMBEDDED: &Files = include!(concat!(env!("OUT_DIR"), "/checks.rs"));
 
 /// The built-in files as they are. The program does not name it, so it is not in there.
@@ -82,9 +83,9 @@ impl Catalogue {
     }
 
     fn of(files: &'static Files) -> Result<Self, CheckError> {
-        let read_one = |(path, text): &(&'static str, &'static str)| {
+        let read_one = |(path, text, packed): &(&'static str, &'static str, Option<usize>)| {
             let id = id_of(path.strip_prefix("checks/").unwrap_or(path));
-            read(id, Cow::Borrowed(*path), Cow::Borrowed(*text))
+            read(id, Cow::Borrowed(*path), Cow::Borrowed(*text), *packed)
         };
         let read_some = |part: &'static Files| part.iter().map(read_one).collect();
         // Each file by itself is read in some 20 microseconds; all of them are worth the processors that there are.
@@ -156,13 +157,13 @@ impl Catalogue {
     /// Adds one check of a site from its text.
     fn add(&mut self, id: &str, path: String, text: String) -> Result<(), CheckError> {
         // Its examples are read by who asks for them: `explain` and the tests. A node that is examined needs none.
-        self.checks.push(read(id, path.into(), text.into())?);
+        self.checks.push(read(id, path.into(), text.into(), None)?);
         Ok(())
     }
 
     /// Puts the checks in order; two of one id are an error.
     fn sort(&mut self) -> Result<(), CheckError> {
-        self.checks.sort_by(|a, b| a.id.cmp(&b.id));
+        order::by(&mut self.checks, |a, b| a.id.cmp(&b.id));
         for pair in self.checks.windows(2) {
             if let [first, second] = pair
                 && first.id == second.id
@@ -245,6 +246,7 @@ pub(super) fn read(
     id: &str,
     path: Cow<'static, str>,
     text: Cow<'static, str>,
+    packed: Option<usize>,
 ) -> Result<Check, CheckError> {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let part = |part: &str| !part.is_empty() && part.chars().all(plain);
@@ -260,7 +262,7 @@ pub(super) fn read(
             format!("the id `{id}` is retired: {reason}"),
         ));
     }
-    file::parse(id, path, text)
+    file::parse(id, path, text, packed)
 }
 
 /// The retired ids, each with the reason.

@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::advice::{Advice, Kept};
 use super::condition::{Condition, Limit};
 use super::diagnostic::{CheckError, Complaint, Place, nearest};
 use super::names::Names;
@@ -21,6 +22,9 @@ const KEYS: [&str; 13] = [
     "title", "severity", "open", "subject", "applies", "fails", "finding", "explains", "see",
     "why", "fix", "limits", "example",
 ];
+
+/// Those of them that only who reads a finding wants.
+const ADVICE: [&str; 3] = ["see", "why", "fix"];
 
 /// A TOML document that is a whole file, or the end of one.
 pub(super) struct Document<'s> {
@@ -66,11 +70,12 @@ impl<'s> Document<'s> {
     }
 }
 
-/// Reads a file. Its examples are read when they are asked for.
+/// Reads a file. Its examples are read when they are asked for, and so is the advice that is packed under a number.
 pub(super) fn parse(
     id: &str,
     path: Cow<'static, str>,
     source: Cow<'static, str>,
+    packed: Option<usize>,
 ) -> Result<Check, CheckError> {
     if source.len() > LARGEST {
         let size = LARGEST >> 10;
@@ -88,12 +93,19 @@ pub(super) fn parse(
             whole.table()?
         }
     };
-    let parts = Reader {
+    let reader = Reader {
         document: &whole,
         table: &table,
-    }
-    .read()
-    .map_err(|complaint| whole.error(&complaint))?;
+    };
+    let parts = reader.read();
+    let parts = parts.map_err(|complaint| whole.error(&complaint))?;
+    let advice = match packed {
+        Some(number) => Kept::Packed(number, OnceLock::new()),
+        None => {
+            let advice = reader.advice(parts.names());
+            Kept::Read(advice.map_err(|complaint| whole.error(&complaint))?)
+        }
+    };
     drop(table);
     Ok(Check {
         id: id.into(),
@@ -105,9 +117,7 @@ pub(super) fn parse(
         fails: parts.fails,
         finding: parts.finding,
         explains: parts.explains,
-        see: parts.see,
-        why: parts.why,
-        fix: parts.fix,
+        advice,
         limits: parts.limits,
         source,
         path,
@@ -161,10 +171,27 @@ struct Parts {
     fails: Condition,
     finding: Template,
     explains: Vec<Arc<str>>,
-    see: Vec<String>,
-    why: String,
-    fix: Template,
     limits: Vec<Limit>,
+}
+
+impl Parts {
+    fn names(&self) -> Names<'_> {
+        Names {
+            subject: self.subject,
+            limits: &self.limits,
+        }
+    }
+}
+
+/// Reads the advice of a document that has nothing else.
+pub(super) fn advice(document: &Document<'_>, names: Names<'_>) -> Result<Advice, CheckError> {
+    let table = document.table()?;
+    let reader = Reader {
+        document,
+        table: &table,
+    };
+    let advice = known_keys(&table, &ADVICE).and_then(|()| reader.advice(names));
+    advice.map_err(|complaint| document.error(&complaint))
 }
 
 struct Reader<'a, 's> {
@@ -197,14 +224,18 @@ impl<'a, 's> Reader<'a, 's> {
             },
             fails: self.placed(self.item("fails")?, |text| typing::condition(text, names))?,
             finding: self.placed(self.item("finding")?, |text| Template::parse(text, names))?,
-            fix: self.placed(self.item("fix")?, |text| {
-                Template::parse(text.trim_end(), names)
-            })?,
             explains: self.strings("explains", |text| text.into())?,
-            see: self.strings("see", str::to_owned)?,
-            why: self.string("why")?.trim().to_owned(),
             subject,
             limits,
+        })
+    }
+
+    fn advice(&self, names: Names<'_>) -> Result<Advice, Complaint> {
+        let fix = |text: &str| Template::parse(text.trim_end(), names);
+        Ok(Advice {
+            fix: self.placed(self.item("fix")?, fix)?,
+            see: self.strings("see", str::to_owned)?,
+            why: self.string("why")?.trim().to_owned(),
         })
     }
 

@@ -35,19 +35,19 @@ fn words(check: &Check, complain: &mut impl FnMut(String)) {
     if check.title.trim().len() < 10 || check.title.ends_with('.') {
         complain("`title` names the problem, without a full stop".into());
     }
-    if check.why.chars().count() < SHORTEST_WHY {
+    if check.advice().why.chars().count() < SHORTEST_WHY {
         complain(format!("`why` has fewer than {SHORTEST_WHY} letters"));
     }
     if check.finding.source().contains('\n') || check.finding.source().trim().is_empty() {
         complain("`finding` is one sentence".into());
     }
-    if !check.see.iter().any(|url| url.starts_with("http")) {
+    if !check.advice().see.iter().any(|url| url.starts_with("http")) {
         complain("`see` names no page".into());
     }
     for (key, text) in [
         ("title", &*check.title),
         ("finding", check.finding.source()),
-        ("fix", check.fix.source()),
+        ("fix", check.advice().fix.source()),
     ] {
         // `!=` in a command is no exclamation.
         let text = text.replace("!=", "").to_lowercase();
@@ -70,7 +70,7 @@ fn has_word(text: &str, word: &str) -> bool {
 /// The remedy is numbered from 1, and each step says who acts.
 fn remedy(check: &Check, complain: &mut impl FnMut(String)) {
     let mut steps = 0;
-    for line in check.fix.source().lines() {
+    for line in check.advice().fix.source().lines() {
         let Some((number, rest)) = line.split_once(". ") else {
             continue;
         };

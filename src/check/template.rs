@@ -8,7 +8,7 @@ use super::names::Names;
 use crate::fact::{Fact, Facts, Id, Subject};
 
 /// A text with placeholders, checked against the schema when it is loaded.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Template {
     source: Box<str>,
     pieces: Box<[Piece]>,

@@ -76,6 +76,7 @@ pub(super) fn load(text: &str) -> Result<Check, CheckError> {
         "link/x",
         "checks/link/x.toml".into(),
         text.to_owned().into(),
+        None,
     )
 }
 

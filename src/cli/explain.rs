@@ -87,8 +87,8 @@ fn one(out: &mut dyn Write, check: &Check) -> io::Result<()> {
     for (name, value) in &check.limits {
         writeln!(out, "         limit.{name} = {value}")?;
     }
-    section(out, "why", check.why.trim())?;
-    section(out, "fix", check.fix.source().trim())?;
+    section(out, "why", check.advice().why.trim())?;
+    section(out, "fix", check.advice().fix.source().trim())?;
     let explains = check
         .explains
         .iter()
@@ -97,7 +97,7 @@ fn one(out: &mut dyn Write, check: &Check) -> io::Result<()> {
     if !explains.is_empty() {
         section(out, "explains", &explains.join("\n"))?;
     }
-    section(out, "see", &check.see.join("\n"))
+    section(out, "see", &check.advice().see.join("\n"))
 }
 
 fn section(out: &mut dyn Write, name: &str, text: &str) -> io::Result<()> {

@@ -5,6 +5,7 @@ use crate::fact::gpu_pair::{Access, P2p};
 use crate::fact::{
     BitRate, Fact, Facts, Gap, Id, Key, Percent, Seconds, Subject, Typed, gpu, gpu_pair, node,
 };
+use crate::order;
 
 /// Works out the facts of a node's GPUs and their pairs.
 pub fn derive(facts: &mut Facts, node: Id) {
@@ -131,7 +132,7 @@ fn kind(facts: &Facts, node: Id, pair: Id) -> Fact<Kind> {
                 .map_err(Clone::clone)
         };
         let mut models = [id(a)?, id(b)?];
-        models.sort();
+        order::by(&mut models, Ord::cmp);
         let way = match facts
             .get(pair, gpu_pair::NVLINK)
             .as_result()

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::anchor::{Mark, Needles, Places};
 use super::text::without_colours;
+use crate::order;
 
 /// A tool whose output is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -335,8 +336,9 @@ impl Pasted {
         for block in std::mem::take(&mut self.open) {
             self.close(block);
         }
-        self.done
-            .sort_by_key(|paste| paste.lines.first().map(|(number, _)| *number));
+        order::by_key(&mut self.done, |paste| {
+            paste.lines.first().map(|(number, _)| *number)
+        });
         self.done
     }
 }

@@ -14,6 +14,7 @@ use crate::fact::node::TopoFile;
 use crate::fact::{
     Fact, Facts, Id, Key, Subject, Typed, device, function, gpu, gpu_nic, gpu_pair, hop, node, port,
 };
+use crate::order;
 
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
 pub const SCHEMA: &str = "rdma-doctor-topology/1.0";
@@ -249,7 +250,7 @@ fn gpus(reader: &mut Reader<'_>, node: Id) -> Vec<Gpu> {
         .below(node, Subject::Gpu)
         .filter(|id| facts.known(*id, gpu::VIRTUAL_FUNCTION) != Some(true))
         .collect();
-    ids.sort_by_key(|id| facts.name(*id));
+    order::by_key(&mut ids, |id| facts.name(*id));
     ids.into_iter()
         .enumerate()
         .map(|(index, id)| {
@@ -302,7 +303,7 @@ fn nics(reader: &mut Reader<'_>, node: Id) -> Vec<Nic> {
         }
     }
     // What is on PCI first, in its order.
-    nics.sort_by(|a, b| {
+    order::by(&mut nics, |a, b| {
         let key = |nic: &Nic| (nic.pci.is_none(), nic.pci.clone(), nic.name.clone());
         key(a).cmp(&key(b))
     });

@@ -1,9 +1,12 @@
 use super::{LOSES_PACKETS, RATE_DEGRADED, load};
-use crate::check::{Catalogue, Open, Severity, catalogue::read, limits, strict, try_example};
+use crate::check::{
+    Advice, Catalogue, Open, Severity, catalogue::read, limits, strict, try_example,
+};
 use crate::fact::{Fact, Facts, Subject, kernel_event};
 
 fn two() -> Catalogue {
-    let check = |id: &'static str, text: &'static str| read(id, id.into(), text.into()).unwrap();
+    let check =
+        |id: &'static str, text: &'static str| read(id, id.into(), text.into(), None).unwrap();
     Catalogue {
         checks: vec![
             check("link/loses-packets", LOSES_PACKETS),
@@ -19,13 +22,19 @@ fn the_example_of_the_design_loads_and_its_examples_hold() {
         (check.severity, check.open, check.subject),
         (Severity::Error, Open::Notes, Subject::Port)
     );
-    assert_eq!(check.see.len(), 1);
+    assert_eq!(check.advice().see.len(), 1);
     assert!(check.explains("cluster/slow-rail") && !check.explains("cluster/slow"));
     assert_eq!(
         check.fails.text(),
         "port.rate < port.max_rate and port.rate < port.cable_rate"
     );
-    assert!(check.fix.source().starts_with("1. (operator) Reseat"));
+    assert!(
+        check
+            .advice()
+            .fix
+            .source()
+            .starts_with("1. (operator) Reseat")
+    );
     let examples = check.examples().unwrap();
     assert_eq!(
         examples.iter().map(|e| e.line).collect::<Vec<_>>(),
@@ -168,7 +177,7 @@ fn what_number_is_meant_is_data() {
     let with = |limits: &str, fails: &str| {
         let text = head.replace("kernel_event.code in limit.codes", fails);
         let text = format!("{text}\n[limits]\n{limits}\n");
-        read("kernel/some", "some.toml".into(), text.into())
+        read("kernel/some", "some.toml".into(), text.into(), None)
     };
     let mut catalogue = Catalogue {
         checks: vec![with("codes = [48, 79]", "kernel_event.code in limit.codes").unwrap()],
@@ -221,7 +230,7 @@ fn ids_are_plain_and_unique() {
     for id in [
         "Link/x", "link/x y", "link//x", "/x", "a/b/c", "link/x.y", "", "../x",
     ] {
-        let error = read(id, "f".into(), RATE_DEGRADED.into())
+        let error = read(id, "f".into(), RATE_DEGRADED.into(), None)
             .unwrap_err()
             .to_string();
         assert!(error.contains("is no id"), "{id}: {error}");
@@ -294,6 +303,7 @@ fn the_built_in_checks_are_asked_for_more() {
             "link/rate-degraded",
             "p".into(),
             text.replacen(from, to, 1).into(),
+            None,
         )
         .unwrap();
         let found = strict::complaints(&catalogue);
@@ -358,6 +368,7 @@ fn the_built_in_checks_are_asked_for_more() {
                 "link/rate-degraded",
                 "p".into(),
                 RATE_DEGRADED.replace(from, to).into(),
+                None,
             )
             .unwrap();
             strict::complaints(&catalogue).join("\n")
@@ -365,5 +376,21 @@ fn the_built_in_checks_are_asked_for_more() {
             complaints(from, to)
         };
         assert!(found.contains(expected), "{expected}: {found}");
+    }
+}
+
+#[test]
+fn the_program_has_the_advice_of_each_file() {
+    let packed = Catalogue::embedded().unwrap();
+    let whole = Catalogue::embedded_with_examples().unwrap();
+    assert_eq!(packed.checks.len(), whole.checks.len());
+    for (packed, whole) in packed.checks.iter().zip(&whole.checks) {
+        let (packed, whole) = (packed.advice(), whole.advice());
+        assert_eq!(packed.why, whole.why);
+        assert_eq!(packed.see, whole.see);
+        assert_eq!(packed.fix.source(), whole.fix.source());
+        let facts = |advice: &Advice| advice.fix.facts().collect::<Vec<_>>();
+        assert_eq!(facts(packed), facts(whole));
+        assert!(!packed.why.is_empty());
     }
 }

@@ -16,6 +16,7 @@ use crate::cli::{AskArgs, Format, output, record, seconds};
 use crate::exit::Exit;
 use crate::fact::node::Cuda;
 use crate::fact::{Fact, Facts, Id, Subject, gpu, node};
+use crate::order;
 use crate::report::p2p::{Copies, text};
 use crate::report::{self, Policy, Report};
 use crate::source::recording::Recording;
@@ -212,7 +213,7 @@ pub(super) fn chosen(facts: &Facts, node: Id, named: &[String]) -> anyhow::Resul
         .filter(|id| facts.known(*id, gpu::IN_CUDA) == Some(true))
         .filter_map(|id| Some((facts.known(id, gpu::CUDA_INDEX)?, facts.name(id).into())))
         .collect();
-    shown.sort();
+    order::by(&mut shown, Ord::cmp);
     if named.is_empty() {
         return Ok(shown.into_iter().map(|(_, pci)| pci).collect());
     }

@@ -7,6 +7,7 @@ use crate::fact::nccl_version::Version;
 use crate::fact::node::CharDevice;
 use crate::fact::port::{LinkLayer, PortState};
 use crate::fact::{Fact, Facts, Gap, Id, Subject, device, function, port};
+use crate::order;
 
 /// A port, with what NCCL asks of it.
 pub(super) struct Port {
@@ -76,7 +77,9 @@ pub(super) fn choose(
     let list = List::parse(list.unwrap_or(""), version.most_hcas());
     let mut order: Vec<usize> = (0..ports.len()).collect();
     if version.sorts_by_pci() {
-        order.sort_by_key(|at| ports.get(*at).map(|p| (p.place.clone(), p.number)));
+        order::by_key(&mut order, |at| {
+            ports.get(*at).map(|p| (p.place.clone(), p.number))
+        });
     }
     let mut chosen = Vec::new();
     for at in order {

@@ -13,6 +13,7 @@ use crate::fact::factor::Change;
 use crate::fact::run::Carrier;
 use crate::fact::{Facts, Id, Subject, channel, env, run};
 use crate::nccl_log::Digest;
+use crate::order;
 use crate::probe::nccl_log;
 
 /// What the runs of an arm used.
@@ -187,7 +188,7 @@ impl Proof {
             }
         }
         let mut counts: Vec<(&str, u64)> = counts.into_iter().collect();
-        counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        order::by_key(&mut counts, |(_, count)| std::cmp::Reverse(*count));
         let texts: Vec<String> = counts
             .iter()
             .map(|(word, count)| match count {
@@ -277,7 +278,7 @@ pub(super) fn honour(change: &Set, before: &Proof, after: &Proof) -> (Honour, St
         Honour::NotSeen => 4,
         Honour::Nothing => 5,
     };
-    all.sort_by_key(|(honour, _)| rank(*honour));
+    order::by_key(&mut all, |(honour, _)| rank(*honour));
     let mut all = all.into_iter();
     match all.next() {
         Some(first) => first,

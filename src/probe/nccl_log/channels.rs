@@ -8,6 +8,7 @@ use crate::fact::channel::{self as fact, Direction};
 use crate::fact::run::{self, Carrier, Proof};
 use crate::fact::{Fact, Facts, Key, Membership, Origin, Percent, Subject};
 use crate::nccl_log::channel::{Channel, Read, Transport, read};
+use crate::order;
 
 /// Channels that become instances of their own. A job of thousands of ranks has more: those inside nodes are left out first.
 const TOLD: usize = 2048;
@@ -472,7 +473,7 @@ fn carried(view: &View<'_, '_>, facts: &mut Facts, sums: &Sums) {
 }
 
 fn instances(view: &View<'_, '_>, facts: &mut Facts, mut told: Vec<Told<'_, '_>>) {
-    told.sort_by_key(|t| match t.channel.transport {
+    order::by_key(&mut told, |t| match t.channel.transport {
         Transport::Net | Transport::CollNet => 0,
         Transport::Shm => 1,
         Transport::P2p => 2,

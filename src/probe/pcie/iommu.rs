@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::super::Ask;
 use crate::fact::node::{CpuVendor, Iommu};
 use crate::fact::{Fact, Gap, Origin, Presence, Why};
+use crate::order;
 
 const GROUPS: &str = "/sys/kernel/iommu_groups";
 
@@ -93,7 +94,7 @@ impl Groups {
             return together(functions, &origin);
         }
         let mut names = names.to_vec();
-        names.sort_by_key(|name| (name.len(), Arc::clone(name)));
+        order::by_key(&mut names, |name| (name.len(), Arc::clone(name)));
         let first: Vec<Fact<Iommu>> = names
             .into_iter()
             .take(SAMPLE)

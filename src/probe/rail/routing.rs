@@ -2,6 +2,7 @@
 
 use std::net::Ipv4Addr;
 
+use crate::order;
 use crate::probe::rtnetlink::{Attributes, messages, u16_at, u32_at};
 
 const RTM_NEWROUTE: u16 = 24;
@@ -181,7 +182,7 @@ pub(super) fn rules(bytes: &[u8]) -> Result<Vec<Rule>, String> {
             },
         });
     }
-    all.sort_by_key(|rule| rule.priority);
+    order::by_key(&mut all, |rule| rule.priority);
     Ok(all)
 }
 

@@ -7,6 +7,7 @@ use colored::{ColoredString, Colorize};
 use super::tree::{self, End, Part, Placed};
 use super::{Gpu, Link, Nic, Port, Topology, matrix};
 use crate::fact::BitRate;
+use crate::order;
 use crate::report::plural;
 
 /// Writes the topology for people, in lines of at most `width` columns where names allow it.
@@ -82,7 +83,7 @@ impl Page<'_> {
                 None => unplaced.push(end),
             }
         }
-        numa.sort_by_key(|at| (at.is_none(), *at));
+        order::by_key(&mut numa, |at| (at.is_none(), *at));
         for at in numa {
             writeln!(out)?;
             self.numa(out, at)?;

@@ -10,6 +10,7 @@ use rustix::io::Errno as Sys;
 use serde_json::json;
 
 use super::super::{Answer, Errno, Question, Refusal};
+use crate::order;
 
 /// Bytes that an answer may have. Nothing that a probe asks for comes near it.
 const LIMIT: usize = 4 << 20;
@@ -263,7 +264,7 @@ pub fn list_input(dir: &Path, extension: &str) -> std::io::Result<Vec<std::path:
             }
         }
     }
-    found.sort();
+    order::by(&mut found, Ord::cmp);
     Ok(found)
 }
 

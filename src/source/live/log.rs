@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::files::open_input;
 use crate::nccl_log::{Digest, Limits, Reader};
+use crate::order;
 use crate::source::recording::Recording;
 use crate::source::wire::{self, Header, Line};
 use crate::source::{Answer, Question, Reply};
@@ -106,7 +107,7 @@ fn files_in(path: &Path) -> io::Result<Option<Vec<PathBuf>>> {
             files.push(entry.path());
         }
     }
-    files.sort();
+    order::by(&mut files, Ord::cmp);
     Ok(Some(files))
 }
 

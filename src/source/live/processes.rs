@@ -7,6 +7,7 @@ use sysinfo::{Process, ProcessRefreshKind, ProcessStatus, ProcessesToUpdate, Sys
 
 use super::super::{Answer, Question, Refusal};
 use super::files;
+use crate::order;
 
 /// How many of those that use most are told, of each kind.
 const MOST: usize = 5;
@@ -34,13 +35,15 @@ pub fn ask() -> Result<Answer, Refusal> {
     let first = all.iter().any(|process| process.pid().as_u32() == 1);
     let count = all.len();
     let mut told: Vec<&Process> = Vec::with_capacity(2 * MOST + WAITING);
-    all.sort_by_key(|process| std::cmp::Reverse(process.accumulated_cpu_time()));
+    order::by_key(&mut all, |process| {
+        std::cmp::Reverse(process.accumulated_cpu_time())
+    });
     told.extend(all.iter().take(MOST));
-    all.sort_by_key(|process| std::cmp::Reverse(process.memory()));
+    order::by_key(&mut all, |process| std::cmp::Reverse(process.memory()));
     told.extend(all.iter().take(MOST));
-    all.sort_by_key(|process| process.pid());
+    order::by_key(&mut all, |process| process.pid());
     told.extend(all.iter().filter(|process| waits(process)).take(WAITING));
-    told.sort_by_key(|process| process.pid());
+    order::by_key(&mut told, |process| process.pid());
     told.dedup_by_key(|process| process.pid());
     let processes: Vec<Value> = told.into_iter().map(describe).collect();
     Ok(Answer::Value(Arc::new(json!({

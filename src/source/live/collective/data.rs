@@ -10,6 +10,7 @@ use super::backend::Failure;
 use super::element;
 use crate::bench::collective::{Collective, Reduction};
 use crate::bench::plan::Point;
+use crate::order;
 
 /// After so many elements the data repeats.
 pub const PERIOD: usize = 1_048_573;
@@ -167,7 +168,7 @@ impl Data<'_> {
             let at = at.clamp(block, all - 2 * block);
             blocks.push(at..at + block);
         }
-        blocks.sort_by_key(|block| block.start);
+        order::by_key(&mut blocks, |block| block.start);
         // Where sections are small two may overlap: no element counts twice.
         let mut end = 0;
         for block in &mut blocks {

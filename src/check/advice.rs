@@ -1,0 +1,68 @@
+//! What a check says to who reads its finding: why it matters, what to do, where to read on. The built-in checks' is more than half of their
+//! text and is wanted where one has failed, so the program has it packed, and reads it then.
+
+use std::io::Read as _;
+use std::sync::OnceLock;
+
+use super::file::{self, Document};
+use super::names::Names;
+use super::{Check, Template};
+
+/// The built-in checks' advice, in the order of their files, a NUL after each; compressed (zlib).
+const PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/advice.z"));
+
+/// What a check says to who reads its finding.
+#[derive(Debug)]
+pub struct Advice {
+    /// Why it matters.
+    pub why: String,
+    /// What to do, the least disruptive first.
+    pub fix: Template,
+    /// Where to read on.
+    pub see: Vec<String>,
+}
+
+/// Where a check's advice is.
+#[derive(Debug)]
+pub(super) enum Kept {
+    /// It was read with the rest of the file.
+    Read(Advice),
+    /// It is that of this built-in file, by its number, once it is read.
+    Packed(usize, OnceLock<Advice>),
+}
+
+impl Check {
+    /// What it says to who reads its finding.
+    pub fn advice(&self) -> &Advice {
+        match &self.advice {
+            Kept::Read(advice) => advice,
+            Kept::Packed(number, read) => read.get_or_init(|| self.unpacked(*number)),
+        }
+    }
+
+    fn unpacked(&self, number: usize) -> Advice {
+        let text = all().split('\0').nth(number).unwrap_or_default();
+        let names = Names {
+            subject: self.subject,
+            limits: &self.limits,
+        };
+        let document = Document::new(&self.path, text, 0..text.len());
+        // A test reads all of it: what is built in is well-formed.
+        file::advice(&document, names).unwrap_or_else(|_| Advice {
+            why: String::new(),
+            fix: Template::default(),
+            see: Vec::new(),
+        })
+    }
+}
+
+/// The advice of all built-in checks.
+fn all() -> &'static str {
+    static ALL: OnceLock<String> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let mut text = String::new();
+        let read = flate2::read::ZlibDecoder::new(PACKED).read_to_string(&mut text);
+        debug_assert!(read.is_ok(), "{read:?}");
+        text
+    })
+}
