@@ -299,6 +299,7 @@ fn recorded(facts: &Facts, node: Id, several: bool) -> Option<(Measured, Source)
         busbw: f64,
         nodes: u64,
         ranks: u64,
+        quiet: bool,
     }
     let one = |id: Id| {
         let operation = facts.known(id, measurement::OPERATION)?;
@@ -307,11 +308,16 @@ fn recorded(facts: &Facts, node: Id, several: bool) -> Option<(Measured, Source)
         if &*operation != "all-reduce" || !is_nccl || (nodes > 1) != several {
             return None;
         }
+        // A fast result that is wrong is none.
+        if facts.known(id, measurement::BASELINE_WRONG)? {
+            return None;
+        }
         Some(Found {
             size: facts.known(id, measurement::SIZE)?.0,
             busbw: model::gigabytes(facts.known(id, measurement::BUSBW)?),
             nodes,
             ranks: facts.known(id, measurement::RANKS)?,
+            quiet: facts.known(id, measurement::QUIET)?,
         })
     };
     let found: Vec<Found> = facts
@@ -339,8 +345,12 @@ fn recorded(facts: &Facts, node: Id, several: bool) -> Option<(Measured, Source)
         ranks: largest.ranks,
     };
     let size = crate::fact::Bytes(largest.size);
+    let steady = match largest.quiet {
+        true => "",
+        false => ", whose runs lie too far apart to be sure",
+    };
     let what = format!(
-        "the recorded all-reduce of {size} over {} ranks",
+        "the recorded all-reduce of {size} over {} ranks{steady}",
         largest.ranks
     );
     Some((measured, Source::Recorded(what)))
@@ -410,6 +420,8 @@ mod tests {
         facts.set(id, measurement::BUSBW, stated(rate));
         facts.set(id, measurement::NODES, stated(ranks[0]));
         facts.set(id, measurement::RANKS, stated(ranks[1]));
+        facts.set(id, measurement::BASELINE_WRONG, stated(name == "wrong"));
+        facts.set(id, measurement::QUIET, stated(name != "noisy"));
     }
 
     /// The largest size tells the bandwidth, and a small one the latency: 8 bytes over 16 ranks at 0.375 MB/s are 15 bytes in 40 us.
@@ -430,6 +442,18 @@ mod tests {
         );
         let (found, _) = recorded(&facts, node, false).unwrap();
         assert_eq!((found.busbw, found.latency), (360.0, None));
+    }
+
+    #[test]
+    fn a_wrong_result_does_not_count_and_a_noisy_one_says_so() {
+        let mut facts = Facts::new();
+        let node = facts.new_node("n");
+        measured(&mut facts, node, "wrong", 4 << 30, 500.0, [2, 16]);
+        assert_eq!(recorded(&facts, node, true), None);
+        measured(&mut facts, node, "noisy", 2 << 30, 170.0, [2, 16]);
+        let (found, source) = recorded(&facts, node, true).unwrap();
+        assert_eq!(found.busbw, 170.0);
+        assert!(format!("{source:?}").contains("too far apart"));
     }
 
     #[test]
