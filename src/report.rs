@@ -4,6 +4,7 @@ pub mod ablation;
 pub mod collective;
 pub mod difference;
 pub mod json;
+pub mod latency;
 pub mod line;
 pub mod log;
 pub mod p2p;

@@ -156,12 +156,12 @@ fn measured(args: &AblateArgs) -> anyhow::Result<(Recording, Option<String>)> {
         dtype: DataType::Float32,
         op: Reduction::Sum,
         in_place: false,
-        iterations: super::bench::collective::iterations(bytes),
+        iterations: crate::bench::latency::iterations(bytes),
         awaited: false,
         warmups: 2,
         trials: 5,
     };
-    if !on_gpus && let Err(why) = measuring::fits(size.saturating_mul(3).saturating_mul(ranks)) {
+    if let Err(why) = measuring::fits(&chosen, &[point(size)]) {
         return Ok((recording, Some(why)));
     }
     let also = on_gpus && args.size.is_none();
@@ -235,7 +235,11 @@ fn came(plan: &Plan, run: Run, lines: &[Line]) -> Came {
             _ => Err("no reply".into()),
         })
         .collect();
-    let result = RunResult { run, ranks };
+    let result = RunResult {
+        run,
+        ranks,
+        at: Vec::new(),
+    };
     let well = result.ranks.iter().all(Result::is_ok) && result.troubles().is_empty();
     let results = Results {
         plan: Plan {

@@ -33,6 +33,7 @@ use self::words::Names;
 use super::question::{Argument, Call};
 use super::wire::{Ended, Header, Line};
 use super::{Answer, Question, Refusal, Reply};
+use crate::bench::plan::NAME as COLLECTIVE;
 
 /// What a raw recording holds and a redacted one does not, for `--no-redact` to say.
 pub const LEFT_IN: &str = "host names, IP and MAC addresses, GUIDs, serial numbers, user names, home directories, sources of mounts, UUIDs and users of GPUs, hosts in the files of launchers, and secrets in variables of NCCL, UCX, libfabric, CUDA and launchers";
@@ -68,12 +69,9 @@ impl Redactor {
             else {
                 continue;
             };
-            let is_log = match question {
-                Question::Call(call) => &*call.name == "nccl_log_file",
-                Question::Bench(call) => bench::is_log(call),
-                _ => false,
-            };
-            if let (true, Ok(Answer::Value(value))) = (is_log, &reply.said) {
+            if let Ok(Answer::Value(value)) = &reply.said
+                && is_log(question)
+            {
                 self.hosts.extend(log::hosts(value).map(str::to_owned));
             }
         }
@@ -241,16 +239,18 @@ impl Redactor {
             {
                 Answer::Value(Arc::new(value::module(key, &value)))
             }
-            (Question::Call(call), Answer::Value(value)) if &*call.name == "nccl_log_file" => {
+            (question, Answer::Value(value)) if is_log(question) => {
                 let mapped = log::digest(key, names, &self.hosts, &value);
                 Answer::Value(Arc::new(mapped.ok_or_else(left_out)?))
             }
-            (Question::Bench(call), Answer::Value(value)) if bench::is_log(call) => {
-                let mapped = log::digest(key, names, &self.hosts, &value);
-                Answer::Value(Arc::new(mapped.ok_or_else(left_out)?))
-            }
-            (Question::Bench(call), Answer::Value(value)) if &*call.name != "p2p" => {
-                Answer::Value(Arc::new(bench::reply(key, names, &self.hosts, &value)))
+            (Question::Bench(call), Answer::Value(value)) if is_of_ranks(&call.name) => {
+                let bench = bench::Bench {
+                    key,
+                    names,
+                    hosts: &self.hosts,
+                    path: &|path| self.path(&Arc::from(path)).to_string(),
+                };
+                Answer::Value(Arc::new(bench.reply("", &value)))
             }
             (Question::Call(call), Answer::Value(value)) if &*call.name == "nccl_log" => {
                 let file = |text: &str| log::file(key, names, &self.hosts, text);
@@ -307,6 +307,20 @@ impl Redactor {
             | Refusal::TooLarge
             | Refusal::NotRecorded => refusal,
         }
+    }
+}
+
+/// Whether a benchmark is one of collectives, or of a job in place of them.
+fn is_of_ranks(name: &str) -> bool {
+    name == COLLECTIVE || name == crate::bench::table::NAME
+}
+
+/// Whether the answer is what is left of a log: of a file, or of the ranks of a collective.
+fn is_log(question: &Question) -> bool {
+    match question {
+        Question::Call(call) => &*call.name == "nccl_log_file",
+        Question::Bench(call) => is_of_ranks(&call.name) && call.number("log").is_some(),
+        _ => false,
     }
 }
 

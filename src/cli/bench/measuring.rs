@@ -10,7 +10,7 @@ use clap::Args;
 
 use super::p2p::chosen;
 use crate::bench::library;
-use crate::bench::plan::{Backend, NAME, Plan, RankPlace};
+use crate::bench::plan::{Backend, NAME, Plan, Point, RankPlace};
 use crate::check::{Catalogue, Severity, judge};
 use crate::cli::input::{self, BadUsage};
 use crate::cli::{AskArgs, output, record, seconds};
@@ -223,8 +223,20 @@ fn in_use(facts: &Facts, node: Id, pci: &str) -> Option<String> {
     }
 }
 
-/// Whether buffers of so many bytes in all fit in the host's memory; else why not.
-pub fn fits(needed: u64) -> Result<(), String> {
+/// Whether the ranks' buffers fit in the host's memory, where they are there; else why not.
+///
+/// # Errors
+///
+/// How much is needed, and how much there is.
+pub fn fits(chosen: &Chosen, points: &[Point]) -> Result<(), String> {
+    if chosen.backend == Backend::Nccl {
+        return Ok(());
+    }
+    let largest = points.iter().map(|point| point.bytes).max().unwrap_or(0);
+    // What is sent, what is received, and what is passed on.
+    let needed = largest
+        .saturating_mul(chosen.ranks.len() as u64)
+        .saturating_mul(3);
     match live::memory::available() {
         Some(available) if available < needed => Err(format!(
             "{} of memory are needed, {} are free",
