@@ -202,6 +202,7 @@ mod tests {
             version: None,
             device: None,
             host: None,
+            carried: None,
             removed: Vec::new(),
         })
     }

@@ -85,6 +85,7 @@ impl Redactor {
                 node => self.key.host(node),
             },
             redacted: true,
+            pseudonyms: self.key.mark(),
             altered: header.altered.map(|text| self.scan(&text, Kind::FREE)),
             ..header
         }

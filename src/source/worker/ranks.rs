@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use super::kill_group;
 use crate::bench::plan::{Arm, Backend, NAME, Plan, Run};
-use crate::bench::reply::{Ended, PointReply, RankReply};
+use crate::bench::reply::{Carried, Ended, PointReply, RankReply};
 use crate::nccl_log::{Limits, Reader};
 use crate::source::live;
 use crate::source::live::collective::leftovers::{self, Standing};
@@ -193,6 +193,7 @@ struct Rank {
     /// NCCL's files that it used when it was killed.
     files: BTreeSet<String>,
     removed: Vec<String>,
+    carried: Option<Carried>,
 }
 
 impl Rank {
@@ -224,6 +225,7 @@ impl Rank {
                 (self.library, self.version, self.device) = (library, version, device);
             }
             Said::Point(point) => self.points.push(*point),
+            Said::Carried(carried) => self.carried = Some(carried),
             Said::Ended(ended) => self.end(ended, at),
         }
     }
@@ -265,6 +267,7 @@ impl Rank {
             device: self.device,
             host: Some(live::node_name()),
             removed: self.removed,
+            carried: self.carried,
         }
     }
 }
