@@ -33,7 +33,6 @@ use self::words::Names;
 use super::question::{Argument, Call};
 use super::wire::{Ended, Header, Line};
 use super::{Answer, Question, Refusal, Reply};
-use crate::bench::plan::NAME as COLLECTIVE;
 
 /// What a raw recording holds and a redacted one does not, for `--no-redact` to say.
 pub const LEFT_IN: &str = "host names, IP and MAC addresses, GUIDs, serial numbers, user names, home directories, sources of mounts, UUIDs and users of GPUs, hosts in the files of launchers, and secrets in variables of NCCL, UCX, libfabric, CUDA and launchers";
@@ -69,9 +68,12 @@ impl Redactor {
             else {
                 continue;
             };
-            if let Ok(Answer::Value(value)) = &reply.said
-                && is_log(question)
-            {
+            let is_log = match question {
+                Question::Call(call) => &*call.name == "nccl_log_file",
+                Question::Bench(call) => bench::is_log(call),
+                _ => false,
+            };
+            if let (true, Ok(Answer::Value(value))) = (is_log, &reply.said) {
                 self.hosts.extend(log::hosts(value).map(str::to_owned));
             }
         }
@@ -240,18 +242,16 @@ impl Redactor {
             {
                 Answer::Value(Arc::new(value::module(key, &value)))
             }
-            (question, Answer::Value(value)) if is_log(question) => {
+            (Question::Call(call), Answer::Value(value)) if &*call.name == "nccl_log_file" => {
                 let mapped = log::digest(key, names, &self.hosts, &value);
                 Answer::Value(Arc::new(mapped.ok_or_else(left_out)?))
             }
-            (Question::Bench(call), Answer::Value(value)) if &*call.name == COLLECTIVE => {
-                let bench = bench::Bench {
-                    key,
-                    names,
-                    hosts: &self.hosts,
-                    path: &|path| self.path(&Arc::from(path)).to_string(),
-                };
-                Answer::Value(Arc::new(bench.reply("", &value)))
+            (Question::Bench(call), Answer::Value(value)) if bench::is_log(call) => {
+                let mapped = log::digest(key, names, &self.hosts, &value);
+                Answer::Value(Arc::new(mapped.ok_or_else(left_out)?))
+            }
+            (Question::Bench(call), Answer::Value(value)) if &*call.name != "p2p" => {
+                Answer::Value(Arc::new(bench::reply(key, names, &self.hosts, &value)))
             }
             (Question::Call(call), Answer::Value(value)) if &*call.name == "nccl_log" => {
                 let file = |text: &str| log::file(key, names, &self.hosts, text);
@@ -308,15 +308,6 @@ impl Redactor {
             | Refusal::TooLarge
             | Refusal::NotRecorded => refusal,
         }
-    }
-}
-
-/// Whether the answer is what is left of a log: of a file, or of the ranks of a collective.
-fn is_log(question: &Question) -> bool {
-    match question {
-        Question::Call(call) => &*call.name == "nccl_log_file",
-        Question::Bench(call) => &*call.name == COLLECTIVE && call.number("log").is_some(),
-        _ => false,
     }
 }
 

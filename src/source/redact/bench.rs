@@ -1,4 +1,5 @@
-//! What ranks of a collective said: their host, the library's path, the variables of arms, and words in which addresses and hosts may stand.
+//! Replies of benchmarks: the hosts that ranks ran on, addresses in what they say of devices and failures, values of variables. What is a word of the
+//! benchmark's own stays, whoever is called like it.
 
 use std::collections::HashSet;
 
@@ -7,53 +8,61 @@ use serde_json::{Map, Value};
 use super::key::Key;
 use super::text::Kind;
 use super::{Names, log, scan, value};
+use crate::source::question::Call;
 
-/// What is needed to redact it.
-pub(super) struct Bench<'r> {
-    pub(super) key: &'r Key,
-    pub(super) names: &'r Names,
-    /// Hosts that wrote lines of a log.
-    pub(super) hosts: &'r HashSet<String>,
-    /// A path, as in the questions that have it.
-    pub(super) path: &'r dyn Fn(&str) -> String,
+/// Members whose text is a word or a number of the benchmark's own.
+const OWN: [&str; 10] = [
+    "backend",
+    "collective",
+    "dtype",
+    "op",
+    "ended",
+    "time",
+    "figure",
+    "unit",
+    "version",
+    "function",
+];
+
+/// Whether a question asks for the log of a run.
+pub(super) fn is_log(call: &Call) -> bool {
+    call.args.iter().any(|(name, _)| &**name == "log")
 }
 
-impl Bench<'_> {
-    /// A plan, or what became of a rank.
-    pub(super) fn reply(&self, member: &str, value: &Value) -> Value {
-        match value {
-            Value::String(text) => self.text(member, text).into(),
-            Value::Array(items) => items.iter().map(|item| self.reply(member, item)).collect(),
-            Value::Object(variables) if member == "set" => variables
-                .iter()
-                .map(|(name, value)| {
-                    let text = value.as_str().unwrap_or("");
-                    let mapped = value::variable(self.key, self.names, name, text);
-                    (name.clone(), mapped.into())
-                })
-                .collect::<Map<_, _>>()
-                .into(),
-            Value::Object(members) => members
-                .iter()
-                .map(|(name, value)| (name.clone(), self.reply(name, value)))
-                .collect::<Map<_, _>>()
-                .into(),
-            other => other.clone(),
-        }
+/// A reply that is no log, with pseudonyms.
+pub(super) fn reply(key: &Key, names: &Names, hosts: &HashSet<String>, value: &Value) -> Value {
+    let of = |value: &Value| reply(key, names, hosts, value);
+    match value {
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| {
+                let value = match (name.as_str(), value) {
+                    ("set", Value::Object(set)) => variables(key, names, set),
+                    ("host", Value::String(host)) if !host.is_empty() => key.host(host).into(),
+                    // As in the questions that name the arm.
+                    ("name", Value::String(arm)) => scan(key, names, arm, Kind::NAME).into(),
+                    (name, Value::String(_)) if OWN.contains(&name) => value.clone(),
+                    (_, value) => of(value),
+                };
+                (name.clone(), value)
+            })
+            .collect::<Map<_, _>>()
+            .into(),
+        Value::Array(items) => items.iter().map(of).collect(),
+        Value::String(text) => log::file(key, names, hosts, text).into(),
+        other => other.clone(),
     }
+}
 
-    fn text(&self, member: &str, text: &str) -> String {
-        let scanned = |kind| scan(self.key, self.names, text, kind);
-        match member {
-            "host" => self.key.host(text),
-            "library" => (self.path)(text),
-            // Words of a library or of the kernel, about whatever they were about.
-            "error" | "why" | "how" | "step" | "device" | "removed" => {
-                log::file(self.key, self.names, self.hosts, text)
-            }
-            _ => scanned(Kind::NAME),
-        }
-    }
+fn variables(key: &Key, names: &Names, set: &Map<String, Value>) -> Value {
+    let of = |(name, value): (&String, &Value)| {
+        let value = match value {
+            Value::String(text) => value::variable(key, names, name, text).into(),
+            other => other.clone(),
+        };
+        (name.clone(), value)
+    };
+    set.iter().map(of).collect::<Map<_, _>>().into()
 }
 
 #[cfg(test)]
@@ -66,44 +75,30 @@ mod tests {
         let key = Key::from_text("k");
         let names = Names::new("node1720", &["alice"]);
         let hosts: HashSet<String> = ["node1720".to_owned()].into();
-        let path = |path: &str| path.replace("alice", "user-1");
-        let bench = Bench {
-            key: &key,
-            names: &names,
-            hosts: &hosts,
-            path: &path,
-        };
-        let reply = json!({
+        let said = json!({
             "ended": { "failed": { "function": "connect", "code": 111, "error": "rank 1 at 10.20.30.40:5000 on node1720: refused" } },
             "step": "all-reduce of 256 MiB: trial 3 of 5", "host": "node1720",
             "library": "/home/alice/venv/libnccl.so.2", "version": "2.21.5", "device": "mlx5_0/1 GID 3, 10.20.30.40",
             "points": [{ "bytes": 1024, "collective": "all-reduce", "dtype": "float32", "op": "sum", "ms": [0.5], "wrong": 0 }],
         });
-        let mapped = bench.reply("", &reply);
-        assert_eq!(mapped["points"], reply["points"]);
-        assert_eq!(
-            (&mapped["step"], &mapped["version"]),
-            (&reply["step"], &reply["version"])
-        );
+        let mapped = reply(&key, &names, &hosts, &said);
+        assert_eq!(mapped["points"], said["points"]);
+        for member in ["step", "version"] {
+            assert_eq!(mapped[member], said[member]);
+        }
         assert_eq!(mapped["host"], key.host("node1720"));
-        assert_eq!(mapped["library"], "/home/user-1/venv/libnccl.so.2");
-        let device = mapped["device"].as_str().unwrap();
-        assert!(
-            device.starts_with("mlx5_0/1 GID 3, ") && !device.contains("10.20.30.40"),
-            "{device}"
-        );
-        let text = mapped.to_string();
-        assert!(
-            !text.contains("node1720") && !text.contains("10.20.30.40"),
-            "{text}"
-        );
         assert_eq!(mapped["ended"]["failed"]["code"], 111);
-
+        let device = mapped["device"].as_str().unwrap();
+        assert!(device.starts_with("mlx5_0/1 GID 3, "), "{device}");
+        let text = mapped.to_string();
+        for secret in ["node1720", "10.20.30.40", "alice"] {
+            assert!(!text.contains(secret), "{text}");
+        }
         let plan = json!({
             "arms": [{ "name": "nic", "set": { "NCCL_IB_HCA": "mlx5_0", "NCCL_COMM_ID": "node7:1234", "MY_TOKEN": "hunter2" } }],
             "ranks": [{ "node": 0, "gpu": "0000:1b:00.0" }, { "node": 0, "device": "10.20.30.40" }],
         });
-        let mapped = bench.reply("", &plan);
+        let mapped = reply(&key, &names, &hosts, &plan);
         let set = &mapped["arms"][0]["set"];
         assert_eq!(set["NCCL_IB_HCA"], "mlx5_0");
         assert_eq!(set["NCCL_COMM_ID"], format!("{}:1234", key.host("node7")));
