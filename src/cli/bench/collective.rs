@@ -165,7 +165,7 @@ fn measured(
         trials: args.trials,
     };
     let points: Vec<Point> = sizes.into_iter().map(point).collect();
-    if let Err(why) = measuring::fits(&chosen, &points) {
+    if let Err(why) = measuring::hold(&chosen, &points) {
         return Ok((recording, Some(why)));
     }
     let plan = Plan {

@@ -152,7 +152,7 @@ fn measured(
     };
     drop(facts);
     let points = points(&chosen);
-    if let Err(why) = measuring::fits(&chosen, &points) {
+    if let Err(why) = measuring::hold(&chosen, &points) {
         return Ok((recording, Some(why)));
     }
     let plan = Plan {

@@ -277,15 +277,22 @@ fn in_use(facts: &Facts, node: Id, pci: &str) -> Option<String> {
 /// # Errors
 ///
 /// How much is needed, and how much there is.
-pub fn fits(chosen: &Chosen, points: &[Point]) -> Result<(), String> {
+pub fn hold(chosen: &Chosen, points: &[Point]) -> Result<(), String> {
     if chosen.backend == Backend::Nccl {
         return Ok(());
     }
     let largest = points.iter().map(|point| point.bytes).max().unwrap_or(0);
     // What is sent, what is received, and what is passed on.
-    let needed = largest
-        .saturating_mul(chosen.ranks.len() as u64)
-        .saturating_mul(3);
+    let ranks = chosen.ranks.len() as u64;
+    fits(largest.saturating_mul(3).saturating_mul(ranks))
+}
+
+/// Whether buffers of so many bytes in all fit in the host's memory; else why not.
+///
+/// # Errors
+///
+/// How much is needed, and how much there is.
+pub fn fits(needed: u64) -> Result<(), String> {
     match live::memory::available() {
         Some(available) if available < needed => Err(format!(
             "{} of memory are needed, {} are free",
