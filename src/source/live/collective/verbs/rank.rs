@@ -19,8 +19,12 @@ use crate::fact::Bytes;
 
 /// What the receiving buffer holds before an operation.
 const POISON: u8 = 0xa5;
-/// How often nothing happens before others may have the processor.
-const SPINS: u32 = 200;
+/// So many looks at the queue of completions come before one at the clock.
+const LOOKS: u32 = 8;
+/// How long nothing happens before others may have the processor: soft-RoCE works on it, too.
+const SPINNING: Duration = Duration::from_micros(20);
+/// How long nothing happens before the rank sleeps until something does.
+const YIELDING: Duration = Duration::from_millis(1);
 /// How long nothing happens before the other ranks' devices are asked for a sign of life.
 const SILENCE: Duration = Duration::from_millis(500);
 
@@ -223,30 +227,45 @@ impl Backend for Rank {
         let begun = Instant::now();
         for _ in 0..point.iterations.max(1) {
             transfer.begin();
-            let (mut idle, mut last) = (0u32, None);
+            let mut idle: Option<Instant> = None;
+            let (mut polls, mut armed) = (0u32, false);
             loop {
                 let (done, moved) = transfer.turn(&mut self.connections)?;
                 if done {
                     break;
                 }
                 if moved {
-                    (idle, last) = (0, None);
+                    (idle, polls, armed) = (None, 0, false);
                     continue;
                 }
-                idle = idle.saturating_add(1);
-                if idle < SPINS {
+                polls = polls.wrapping_add(1);
+                if polls % LOOKS != 0 {
                     std::hint::spin_loop();
                     continue;
                 }
-                rustix::thread::sched_yield();
-                let since = *last.get_or_insert_with(Instant::now);
-                if since.elapsed() > SILENCE {
+                let silence = idle.get_or_insert_with(Instant::now).elapsed();
+                if silence < SPINNING {
+                    continue;
+                }
+                if silence < YIELDING {
+                    rustix::thread::sched_yield();
+                    continue;
+                }
+                if !armed {
+                    // What came before is seen by the next turns; what comes after wakes.
+                    self.connections.arm()?;
+                    (armed, polls) = (true, 0);
+                    continue;
+                }
+                self.connections.wait(SILENCE)?;
+                armed = false;
+                if silence > SILENCE {
                     // The last step is what is known of a rank that hangs.
                     let (name, bytes) = (point.collective.name(), Bytes(point.bytes));
                     let what = transfer.waits_for();
                     exchange.step(&format!("{name} of {bytes}: waits for {what}"));
                     self.connections.knock(&others)?;
-                    last = None;
+                    idle = None;
                 }
             }
         }

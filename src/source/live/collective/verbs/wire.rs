@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::rc::Rc;
+use std::time::Duration;
 
 use super::super::super::verbs::library::completion::{Arrived, CompletionQueue, status_words};
 use super::super::super::verbs::library::context::Context;
@@ -200,6 +201,18 @@ impl Connections {
         if let Some(Some(way)) = self.ways.get_mut(other) {
             way.memory = memory;
         }
+    }
+
+    /// Asks to be woken by what comes next: what is there already is to be looked at once more before the wait.
+    pub(super) fn arm(&self) -> Result<(), Failure> {
+        let armed = self.queue.arm();
+        armed.map_err(|e| refused("ibv_req_notify_cq", "", &e))
+    }
+
+    /// Waits for what comes next, or so long.
+    pub(super) fn wait(&self, at_most: Duration) -> Result<(), Failure> {
+        let waited = self.queue.wait(at_most);
+        waited.map_err(|e| refused("ibv_get_cq_event", "", &e))
     }
 
     /// Asks the devices of these ranks for a sign of life. Where none comes, a completion says so.

@@ -1,15 +1,18 @@
 //! What became of work that a device was given.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_uint};
 use std::mem::MaybeUninit;
+use std::os::fd::BorrowedFd;
 use std::ptr;
 use std::rc::Rc;
+use std::time::Duration;
 
 use rdma_sys::{ibv_comp_channel, ibv_context, ibv_cq, ibv_wc, ibv_wc_opcode};
 
 use super::context::Context;
-use super::{function, last_error};
+use super::{function, last_error, status};
 use crate::source::{Errno, Refusal};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 type CreateQueue = unsafe extern "C" fn(
     *mut ibv_context,
@@ -18,6 +21,14 @@ type CreateQueue = unsafe extern "C" fn(
     *mut ibv_comp_channel,
     c_int,
 ) -> *mut ibv_cq;
+type CreateChannel = unsafe extern "C" fn(*mut ibv_context) -> *mut ibv_comp_channel;
+type DestroyChannel = unsafe extern "C" fn(*mut ibv_comp_channel) -> c_int;
+type GetEvent = unsafe extern "C" fn(
+    *mut ibv_comp_channel,
+    *mut *mut ibv_cq,
+    *mut *mut std::ffi::c_void,
+) -> c_int;
+type AcknowledgeEvents = unsafe extern "C" fn(*mut ibv_cq, c_uint);
 type DestroyQueue = unsafe extern "C" fn(*mut ibv_cq) -> c_int;
 
 /// How many completions are taken at once.
@@ -47,10 +58,14 @@ pub(in crate::source::live) struct Completion {
     pub(in crate::source::live) arrived: Arrived,
 }
 
-/// A queue of completions; destroyed when dropped.
+/// A queue of completions, which can be waited for; destroyed when dropped.
 pub(in crate::source::live) struct CompletionQueue {
     queue: *mut ibv_cq,
     destroy: DestroyQueue,
+    channel: *mut ibv_comp_channel,
+    destroy_channel: DestroyChannel,
+    get_event: GetEvent,
+    acknowledge: AcknowledgeEvents,
     context: Rc<Context>,
 }
 
@@ -66,14 +81,27 @@ impl CompletionQueue {
         unsafe {
             let create = function::<CreateQueue>("ibv_create_cq")?;
             let destroy = function::<DestroyQueue>("ibv_destroy_cq")?;
-            let none = ptr::null_mut();
-            let queue = create(context.raw(), room, ptr::null_mut(), none, 0);
-            if queue.is_null() {
+            let create_channel = function::<CreateChannel>("ibv_create_comp_channel")?;
+            let destroy_channel = function::<DestroyChannel>("ibv_destroy_comp_channel")?;
+            let get_event = function::<GetEvent>("ibv_get_cq_event")?;
+            let acknowledge = function::<AcknowledgeEvents>("ibv_ack_cq_events")?;
+            let channel = create_channel(context.raw());
+            if channel.is_null() {
                 return Err(last_error());
+            }
+            let queue = create(context.raw(), room, ptr::null_mut(), channel, 0);
+            if queue.is_null() {
+                let why = last_error();
+                destroy_channel(channel);
+                return Err(why);
             }
             Ok(CompletionQueue {
                 queue,
                 destroy,
+                channel,
+                destroy_channel,
+                get_event,
+                acknowledge,
                 context: Rc::clone(context),
             })
         }
@@ -81,6 +109,47 @@ impl CompletionQueue {
 
     pub(super) fn raw(&self) -> *mut ibv_cq {
         self.queue
+    }
+
+    /// Asks to be woken by the next completion. Those that are there already wake nobody: the queue is to be polled once more before the wait.
+    #[expect(
+        unsafe_code,
+        reason = "calls the provider, as ibv_req_notify_cq of verbs.h does"
+    )]
+    pub(in crate::source::live) fn arm(&self) -> Result<(), Refusal> {
+        // SAFETY: the context is open and its table of functions filled; the queue lives.
+        let code = unsafe {
+            let arm = (*self.context.raw()).ops.req_notify_cq;
+            let arm = arm.ok_or_else(|| Refusal::SymbolMissing("req_notify_cq".into()))?;
+            arm(self.queue, 0)
+        };
+        status(code)
+    }
+
+    /// Waits until the queue, which is armed, wakes this thread, or so long.
+    #[expect(unsafe_code, reason = "calls libibverbs")]
+    pub(in crate::source::live) fn wait(&self, at_most: Duration) -> Result<(), Refusal> {
+        // SAFETY: the channel lives, and its descriptor is open as long as it does.
+        let descriptor = unsafe { BorrowedFd::borrow_raw((*self.channel).fd) };
+        let mut waits = [PollFd::new(&descriptor, PollFlags::IN)];
+        let limit = Timespec {
+            tv_sec: at_most.as_secs().cast_signed(),
+            tv_nsec: i64::from(at_most.subsec_nanos()),
+        };
+        match poll(&mut waits, Some(&limit)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(()),
+            Ok(_) => {}
+            Err(error) => return Err(Refusal::Errno(Errno(error.raw_os_error()))),
+        }
+        let (mut queue, mut with) = (ptr::null_mut(), ptr::null_mut());
+        // SAFETY: the channel lives and has an event, so that the call does not wait; each event is acknowledged, as the queue's end needs it.
+        unsafe {
+            if (self.get_event)(self.channel, &raw mut queue, &raw mut with) != 0 {
+                return Err(last_error());
+            }
+            (self.acknowledge)(queue, 1);
+        }
+        Ok(())
     }
 
     /// Takes what is there; says how many there were. Does not wait.
@@ -128,7 +197,10 @@ impl Drop for CompletionQueue {
     fn drop(&mut self) {
         // SAFETY: the queue came from ibv_create_cq and is destroyed once. Where a queue pair still refers to it the call is refused, and
         // nothing happens.
-        unsafe { (self.destroy)(self.queue) };
+        unsafe {
+            (self.destroy)(self.queue);
+            (self.destroy_channel)(self.channel);
+        }
     }
 }
 
