@@ -23,7 +23,7 @@ use crate::fact::{Fact, Facts, Id, Subject, node};
 use crate::source::recording::Recording;
 
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
-pub const SCHEMA: &str = "rdma-doctor-report/1.0";
+pub const SCHEMA: &str = "rdma-doctor-report/1.1";
 
 /// Where the line between statuses is drawn.
 #[derive(Clone, Copy, Debug)]
