@@ -26,7 +26,7 @@ use crate::order;
 use crate::source::recording::Recording;
 
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
-pub const SCHEMA: &str = "rdma-doctor-report/1.0";
+pub const SCHEMA: &str = "rdma-doctor-report/1.1";
 
 /// Where the line between statuses is drawn.
 #[derive(Clone, Copy, Debug)]

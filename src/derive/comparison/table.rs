@@ -235,8 +235,8 @@ impl Table {
         let here = answered + group.silent.len();
         let silent = group.silent.len() + open + away;
         let total = answered + silent;
-        // A group of one is compared with nobody; who is silent everywhere may or may not be of it.
-        if here + open < 2 && total < 2 {
+        // A group of one is compared with nobody. Who is silent may be of it; where there are other kinds, that is far-fetched.
+        if here + open < 2 && (total < 2 || self.kinds.len() > 1) {
             return None;
         }
         let why = group
