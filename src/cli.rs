@@ -1,5 +1,7 @@
 //! The command line: one file a subcommand.
 
+pub mod ablate;
+pub mod advise;
 pub mod bench;
 pub mod check;
 pub mod explain;
@@ -11,7 +13,9 @@ pub mod many;
 pub mod nccl_env;
 pub mod output;
 pub mod record;
+pub mod together;
 pub mod topo;
+pub mod triage;
 #[cfg(test)]
 mod used;
 
@@ -69,10 +73,16 @@ pub enum Command {
     NcclEnv(nccl_env::NcclEnvArgs),
     /// Read the log of a run of NCCL: was RDMA used, and what went wrong
     Log(log::LogArgs),
+    /// Find why multi-node is slow: examine this node, measure, take paths away, and name one cause
+    Triage(triage::TriageArgs),
     /// Draw where GPUs and adapters are: a tree of PCIe, and a matrix of distances
     Topo(topo::TopoArgs),
-    /// Measure: copies between GPUs. Uses the GPUs, so not beside a job
+    /// Measure: collectives between ranks, copies between GPUs. Uses GPUs and links, so not beside a job
     Bench(bench::BenchArgs),
+    /// Take one path of NCCL's after the other away, and draw the cause from the figures; or judge a table of such figures
+    Ablate(ablate::AblateArgs),
+    /// Say whether the network is enough for a training: what a step sends, and how long that takes
+    Advise(advise::AdviseArgs),
 }
 
 /// How a machine is asked.
@@ -161,7 +171,10 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Facts(args) => facts::run(&args),
         Command::NcclEnv(args) => nccl_env::run(&args),
         Command::Log(args) => log::run(&args),
+        Command::Triage(args) => triage::run(&args),
         Command::Topo(args) => topo::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Ablate(args) => ablate::run(&args),
+        Command::Advise(args) => advise::run(&args),
     }
 }

@@ -2,7 +2,9 @@
 //!
 //! No function here asks the machine. One that could be decided by a fact that is missing says which.
 
+pub mod ablation;
 pub mod agreement;
+pub mod ceiling;
 pub mod comparison;
 pub mod counter_rate;
 pub mod cuda_release;
@@ -113,6 +115,8 @@ pub fn of_nodes(facts: &mut Facts, among: u64) {
         nvlink_equals::derive(facts, node);
         gpu_peer::derive(facts, node);
         fabric::derive(facts, node);
+        ceiling::derive(facts, node);
+        ablation::derive(facts, node);
     }
 }
 

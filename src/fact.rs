@@ -36,6 +36,7 @@ pub mod nccl_version;
 pub mod netdev;
 pub mod node;
 pub mod nvlink;
+pub mod path;
 pub mod pcie;
 pub mod port;
 pub mod process;

@@ -10,7 +10,7 @@ use rdma_doctor::cli::{self, Cli};
 use rdma_doctor::exit::Exit;
 use rdma_doctor::source::live::apart;
 use rdma_doctor::source::live::collective::rank;
-use rdma_doctor::source::worker::measure;
+use rdma_doctor::source::worker::{job, measure};
 
 /// A replayed recording is made of many small texts: a third of its time is the system's allocator, a tenth this one.
 #[global_allocator]
@@ -31,6 +31,11 @@ fn main() -> ExitCode {
             Ok(()) => Exit::Healthy.into(),
             Err(_) => Exit::Internal.into(),
         };
+    }
+    if first.as_ref().is_some_and(|first| first == job::ARGUMENT) {
+        // Its exit status is that of the job.
+        let status = job::serve(args).unwrap_or(i32::from(Exit::Internal.code()));
+        return ExitCode::from(u8::try_from(status).unwrap_or(u8::MAX));
     }
     if first.as_ref().is_some_and(|first| first == "__measure") {
         let mut text = || args.next().and_then(|arg| arg.into_string().ok());

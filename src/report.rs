@@ -1,7 +1,11 @@
 //! One report, written in several formats: the verdicts, the causes drawn from them, and what stays open.
 
+pub mod ablation;
+pub mod advice;
+pub mod collective;
 pub mod difference;
 pub mod json;
+pub mod latency;
 pub mod line;
 pub mod log;
 pub mod many;
@@ -22,7 +26,7 @@ use crate::order;
 use crate::source::recording::Recording;
 
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
-pub const SCHEMA: &str = "rdma-doctor-report/1.0";
+pub const SCHEMA: &str = "rdma-doctor-report/1.1";
 
 /// Where the line between statuses is drawn.
 #[derive(Clone, Copy, Debug)]
@@ -239,9 +243,14 @@ pub fn report(
     let notes: Vec<Finding> = notes.iter().map(|c| writer.finding(c)).collect();
     let open = writer.open(verdicts);
     let counts = writer.count(verdicts);
-    let empty = [Subject::Device, Subject::Run, Subject::Benchmark]
-        .into_iter()
-        .all(|subject| facts.all(subject).next().is_none());
+    let empty = [
+        Subject::Device,
+        Subject::Run,
+        Subject::Benchmark,
+        Subject::Measurement,
+    ]
+    .into_iter()
+    .all(|subject| facts.all(subject).next().is_none());
     let (exit, status) = exit(&counts, policy, empty);
     let nodes: Vec<NodeHead> = recordings
         .iter()

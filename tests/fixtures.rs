@@ -178,7 +178,12 @@ fn counts_add_up() {
 #[test]
 fn every_check_speaks_in_some_fixture() {
     let catalogue = Catalogue::embedded().unwrap();
-    let mut silent: HashSet<String> = catalogue.checks.iter().map(|c| c.id.to_string()).collect();
+    // Those of several nodes are shown by clusters: tests/clusters.rs asks that each of them fails in one.
+    let alone = catalogue
+        .checks
+        .iter()
+        .filter(|c| c.subject != Subject::Comparison);
+    let mut silent: HashSet<String> = alone.map(|c| c.id.to_string()).collect();
     for path in fixtures() {
         let recording = Recording::open(&path).unwrap();
         for ((check, _), word) in verdicts(&catalogue, &recording).0 {

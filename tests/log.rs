@@ -179,6 +179,75 @@ fn each_cause_has_its_headline() {
     );
 }
 
+/// Of causes and healthy jobs, logs that arrive torn, stamped and with other programs' lines between: how many have the right headline,
+/// and how many findings nothing calls for. `RDMA_DOCTOR_SEED=N` takes other seeds, `RDMA_DOCTOR_ROUNDS=N` more of each.
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "a table for who runs the test"
+)]
+fn recall_and_false_findings_on_weathered_logs() {
+    let number = |name: &str, otherwise: u64| {
+        let text = std::env::var(name).ok();
+        text.and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+    };
+    let base = number("RDMA_DOCTOR_SEED", 7_000_000);
+    let rounds = number("RDMA_DOCTOR_ROUNDS", 2);
+    let (mut tried, mut hits, mut answered) = (0u64, 0u64, 0u64);
+    let mut wrong: BTreeMap<String, u64> = BTreeMap::new();
+    let mut missed = Vec::new();
+    let mut causes_seen = 0u64;
+    for (at, cause) in corpus::all().enumerate() {
+        let (lead, also) = match cause.check.split_once(" + ") {
+            Some((lead, also)) => (lead, Some(also)),
+            None => (cause.check, None),
+        };
+        causes_seen += 1;
+        for round in 0..rounds {
+            let seed = base + seed(at, round);
+            let mut job = Job::new(seed);
+            (cause.make)(&mut job);
+            let about = format!("{lead} {:?} {:?} seed {seed}", job.version, job.launcher);
+            let log = of(&corpus::weather::weathered(&job.text(), seed));
+            let (causes, notes) = (causes(&log), notes(&log));
+            tried += 1;
+            match causes.first().or(notes.first()) {
+                Some(first) if *first == lead => hits += 1,
+                _ => missed.push(format!("{about}: {causes:?} {notes:?}")),
+            }
+            for other in causes.iter().filter(|c| **c != lead && Some(**c) != also) {
+                *wrong.entry(format!("{other} in {lead}")).or_default() += 1;
+            }
+        }
+    }
+    let healthy = 20 * rounds;
+    for round in 0..healthy {
+        let seed = base + 900_000 + round;
+        let log = of(&corpus::weather::weathered(&Job::new(seed).text(), seed));
+        for check in causes(&log).into_iter().chain(notes(&log)) {
+            *wrong
+                .entry(format!("{check} in a healthy log, seed {seed}"))
+                .or_default() += 1;
+        }
+        answered += u64::from(log.answers.first().is_some_and(|a| a.rdma == "used"));
+    }
+    let false_findings: u64 = wrong.values().sum();
+    println!("causes                    {causes_seen}");
+    println!("logs of a cause           {tried}");
+    println!(
+        "with the right headline   {hits} ({:.1} %)",
+        hits as f64 * 100.0 / tried as f64
+    );
+    println!("healthy logs              {healthy}");
+    println!("with the right answer     {answered}");
+    println!("findings beside the cause {false_findings}: {wrong:#?}");
+    println!("missed: {missed:#?}");
+    assert!(hits * 100 >= tried * 97, "{hits} of {tried}");
+    assert!(false_findings * 100 <= tried, "{false_findings} in {tried}");
+    assert_eq!(answered, healthy);
+}
+
 /// A log of two hosts with one rank each, whose lines these are; `N1` and `N2` stand for what NCCL puts before a line.
 fn two(lines: &str) -> LogReport {
     let text = lines

@@ -29,7 +29,7 @@ use serde_json::Value;
 const VM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vm");
 const OUT: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/vm");
 
-/// The two tests take turns: each fills the machine by itself.
+/// The tests take turns: each fills the machine by itself.
 static TURN: Mutex<()> = Mutex::new(());
 
 /// Around libtest's capture: a skipped test and the table are to be seen in a passing run too.
@@ -463,6 +463,29 @@ fn every_fault_is_named_as_the_cause() {
     assert!(
         failures.is_empty(),
         "faults that are not named as they are:\n{failures}"
+    );
+}
+
+/// The verbs backend over a wire that is whole, one that loses packets, and one that is cut.
+#[test]
+fn collectives_by_rdma_writes_are_right_or_name_their_failure() {
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let Some(binary) = doctor_or_skip() else {
+        return;
+    };
+    let out = Path::new(OUT).join("collectives");
+    let ran = fs::create_dir_all(&out)
+        .map_err(|error| error.to_string())
+        .and_then(|()| run_vm(&["--topo", "loop"], "collectives", &binary, &out))
+        .unwrap_or_else(|error| panic!("{error}"));
+    let said = String::from_utf8_lossy(&ran.stdout);
+    say(&format!("\n{said}"));
+    assert!(
+        ran.status.success() && said.matches("ok: ").count() == 3,
+        "{} (see {}):\n{said}{}",
+        ran.status,
+        out.display(),
+        tail(&ran.stderr)
     );
 }
 

@@ -2,6 +2,7 @@
 //! same machine at the same time, so that a slow or busy machine shows.
 //!
 //! `BENCH_LOG_MB=100` reads a log of a tenth of the size.
+//! `BENCH_NODES=10000` judges as many nodes as one cluster; without it, 1000. `BENCH_ONLY=cluster` measures nothing else.
 //! `BENCH_RECORDINGS=10000` judges as many recordings in the longest of the three series; without it, 1000.
 
 #![expect(
@@ -10,6 +11,7 @@
 )]
 #![expect(clippy::print_stdout, reason = "the table is what it is for")]
 
+mod cluster;
 mod log;
 mod many;
 mod run;
@@ -80,11 +82,17 @@ fn main() -> anyhow::Result<()> {
     if !std::env::args().any(|argument| argument == "--bench") {
         return Ok(());
     }
+    let only = std::env::var("BENCH_ONLY").ok();
+    if only.as_deref() == Some("cluster") {
+        print(&cluster::figures().context("the cluster")?);
+        return Ok(());
+    }
     let mut figures = start()?;
     let machine = Tree::machine("machine", tree::EIGHT).context("the tree")?;
     figures.extend(check(&machine)?);
     let (catalogue, loading) = loading()?;
     figures.push(loading);
+    figures.extend(cluster::figures().context("the cluster")?);
     figures.extend(many::figures(&catalogue)?);
     figures.extend(log::figures()?);
     print(&figures);

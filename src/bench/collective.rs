@@ -154,6 +154,35 @@ pub enum DataType {
 }
 
 impl DataType {
+    /// All of them.
+    pub const ALL: [DataType; 5] = [
+        DataType::Float32,
+        DataType::Float16,
+        DataType::Bfloat16,
+        DataType::Uint8,
+        DataType::Int32,
+    ];
+
+    /// The name, as on the command line and in recordings.
+    pub fn name(self) -> &'static str {
+        match self {
+            DataType::Float32 => "float32",
+            DataType::Float16 => "float16",
+            DataType::Bfloat16 => "bfloat16",
+            DataType::Uint8 => "uint8",
+            DataType::Int32 => "int32",
+        }
+    }
+
+    /// The type of this name, or of that which nccl-tests gives it.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "float" => Some(DataType::Float32),
+            "half" => Some(DataType::Float16),
+            name => Self::ALL.into_iter().find(|dtype| dtype.name() == name),
+        }
+    }
+
     /// Bytes of an element.
     pub fn size(self) -> usize {
         match self {
@@ -174,6 +203,23 @@ pub enum Reduction {
     Min,
     /// The greatest.
     Max,
+}
+
+impl Reduction {
+    /// The name, as on the command line and in recordings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reduction::Sum => "sum",
+            Reduction::Min => "min",
+            Reduction::Max => "max",
+        }
+    }
+
+    /// The reduction of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let all = [Reduction::Sum, Reduction::Min, Reduction::Max];
+        all.into_iter().find(|op| op.name() == name)
+    }
 }
 
 #[cfg(test)]
@@ -218,6 +264,16 @@ mod tests {
             assert_eq!(json, format!("\"{}\"", collective.name()));
         }
         assert_eq!(Collective::from_name("allreduce"), None);
+        for dtype in DataType::ALL {
+            assert_eq!(DataType::from_name(dtype.name()), Some(dtype));
+            let json = serde_json::to_string(&dtype).unwrap();
+            assert_eq!(json, format!("\"{}\"", dtype.name()));
+        }
+        for op in [Reduction::Sum, Reduction::Min, Reduction::Max] {
+            assert_eq!(Reduction::from_name(op.name()), Some(op));
+            let json = serde_json::to_string(&op).unwrap();
+            assert_eq!(json, format!("\"{}\"", op.name()));
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //!
 //! A ceiling is what a healthy system does not pass, and comes near to; it is no target, and no promise.
 
+use super::collective::Collective;
 use crate::fact::{BitRate, Bytes};
 
 /// Bytes in a gigabyte, as busbw counts them.
@@ -121,17 +122,6 @@ impl Protocol {
     }
 }
 
-/// What is measured, as far as it has a model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Collective {
-    /// All-reduce.
-    AllReduce,
-    /// All-gather, reduce-scatter, broadcast and reduce: over a ring each link carries busbw.
-    OverRing,
-    /// All-to-all.
-    AllToAll,
-}
-
 /// How many ranks there are, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
@@ -177,8 +167,8 @@ pub struct Bound {
     pub side: Side,
 }
 
-/// The ceiling of a collective's busbw for large messages; `None` where there is nothing to measure (fewer than two ranks) or no such algorithm
-/// (NVLS without switches that add, or between nodes).
+/// The ceiling of a collective's busbw for large messages; `None` where there is nothing to measure (fewer than two ranks), no such algorithm
+/// (NVLS without switches that add, or between nodes), or no model (scatter, gather, send and receive, which a single adapter may bind).
 ///
 /// Without an algorithm it is the highest that NCCL has for the shape.
 pub fn ceiling(
@@ -193,7 +183,15 @@ pub fn ceiling(
     }
     let (inside, network) = match (collective, algorithm) {
         (Collective::AllToAll, _) => (carries.ring, all_to_all(shape, carries.network)),
-        (Collective::OverRing, _) => (carries.ring, carries.network),
+        // Over a ring each link carries busbw.
+        (
+            Collective::AllGather
+            | Collective::ReduceScatter
+            | Collective::Broadcast
+            | Collective::Reduce,
+            _,
+        ) => (carries.ring, carries.network),
+        (Collective::Scatter | Collective::Gather | Collective::SendRecv, _) => return None,
         (Collective::AllReduce, Some(algorithm)) => all_reduce(algorithm, shape, carries)?,
         (Collective::AllReduce, None) => {
             let inside = carries
@@ -249,15 +247,12 @@ fn double(shape: Shape) -> f64 {
 
 /// 2(n-1)/n: how much of an all-reduce's buffer each rank sends.
 pub fn all_reduce_factor(ranks: u64) -> f64 {
-    2.0 * gather_factor(ranks)
+    Collective::AllReduce.bus_factor(ranks)
 }
 
 /// (n-1)/n: how much of the whole each rank sends in an all-gather or a reduce-scatter.
 pub fn gather_factor(ranks: u64) -> f64 {
-    match ranks {
-        0 => 0.0,
-        n => (n - 1) as f64 / n as f64,
-    }
+    Collective::AllGather.bus_factor(ranks)
 }
 
 /// What two binary trees make of the network, as busbw.

@@ -35,6 +35,12 @@ impl Backend {
             Backend::Tcp => "tcp",
         }
     }
+
+    /// The backend of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let all = [Backend::Nccl, Backend::Verbs, Backend::Tcp];
+        all.into_iter().find(|backend| backend.name() == name)
+    }
 }
 
 /// A rank: where it runs and what it uses.
@@ -48,6 +54,15 @@ pub struct RankPlace {
     /// The RDMA device and port (`mlx5_0/1`), or the interface's address for sockets; absent where the backend chooses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
+    /// The row of the port's GID table; absent where it is the one that NCCL would choose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gid_index: Option<u64>,
+    /// Connections to each other rank, over which RDMA writes take turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_pairs: Option<u64>,
+    /// Bytes of an RDMA write at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<u64>,
 }
 
 /// One operation of one size.

@@ -30,6 +30,39 @@ pub struct RankReply {
     /// Files in shared memory that the rank left when it was killed, and that were removed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removed: Vec<String>,
+    /// What its port carried from the connection to the last point, of whomever: proof that the device was used. Absent where the backend does not ask.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carried: Option<Carried>,
+}
+
+/// What a port counted: the difference of two readings of its counters in sysfs. Absent where the device does not count it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Carried {
+    /// Bytes sent (`port_xmit_data`, which counts words of four).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent_bytes: Option<u64>,
+    /// Bytes received (`port_rcv_data`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received_bytes: Option<u64>,
+    /// Packets sent (`port_xmit_packets`; soft-RoCE: `sent_pkts`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent_packets: Option<u64>,
+    /// Packets received (`port_rcv_packets`; soft-RoCE: `rcvd_pkts`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received_packets: Option<u64>,
+}
+
+impl Carried {
+    /// What was counted between an earlier reading and this one. A counter that was set back in between says nothing.
+    pub fn since(self, earlier: Self) -> Self {
+        let since = |now: Option<u64>, then: Option<u64>| now?.checked_sub(then?);
+        Carried {
+            sent_bytes: since(self.sent_bytes, earlier.sent_bytes),
+            received_bytes: since(self.received_bytes, earlier.received_bytes),
+            sent_packets: since(self.sent_packets, earlier.sent_packets),
+            received_packets: since(self.received_packets, earlier.received_packets),
+        }
+    }
 }
 
 /// How a rank ended.
@@ -85,6 +118,31 @@ mod tests {
     use crate::bench::collective::{Collective, DataType, Reduction};
 
     #[test]
+    fn what_a_port_carried_is_a_difference() {
+        let then = Carried {
+            sent_bytes: Some(5),
+            received_bytes: Some(9),
+            sent_packets: None,
+            received_packets: None,
+        };
+        let now = Carried {
+            sent_bytes: Some(12),
+            received_bytes: Some(3),
+            sent_packets: Some(1),
+            received_packets: None,
+        };
+        let carried = Carried {
+            sent_bytes: Some(7),
+            ..Carried::default()
+        };
+        assert_eq!(now.since(then), carried);
+        assert_eq!(
+            serde_json::to_string(&carried).unwrap(),
+            r#"{"sent_bytes":7}"#
+        );
+    }
+
+    #[test]
     fn replies_are_json_of_one_shape() {
         let point = Point {
             collective: Collective::AllReduce,
@@ -116,6 +174,7 @@ mod tests {
             device: None,
             host: None,
             removed: Vec::new(),
+            carried: None,
         };
         let text = serde_json::to_string(&reply).unwrap();
         assert_eq!(serde_json::from_str::<RankReply>(&text).unwrap(), reply);

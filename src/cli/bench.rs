@@ -1,12 +1,18 @@
 //! `rdma-doctor bench`: measurements that disturb, and are therefore asked for.
 
+pub mod collective;
+pub mod latency;
+pub mod measuring;
 pub mod p2p;
 
 use clap::{Args, Subcommand};
 
+use collective::CollectiveArgs;
+
+use crate::bench::collective::Collective;
 use crate::exit::Exit;
 
-/// Measure: copies between GPUs. Uses the GPUs, so not beside a job.
+/// Measure: collectives between ranks, copies between GPUs. Uses GPUs and links, so not beside a job.
 #[derive(Debug, Args)]
 pub struct BenchArgs {
     /// What is measured.
@@ -19,6 +25,28 @@ pub struct BenchArgs {
 pub enum Bench {
     /// Copies between every two GPUs, and between each GPU and the host: verified byte by byte, bandwidth and latency
     P2p(p2p::P2pArgs),
+    /// Each rank ends with the sum of all ranks' buffers: what training waits for
+    AllReduce(CollectiveArgs),
+    /// Each rank ends with all ranks' parts
+    AllGather(CollectiveArgs),
+    /// Each rank ends with its part of the sum
+    ReduceScatter(CollectiveArgs),
+    /// All ranks end with the first rank's buffer
+    Broadcast(CollectiveArgs),
+    /// The first rank ends with the sum
+    Reduce(CollectiveArgs),
+    /// Each rank ends with its part of the first rank's buffer
+    Scatter(CollectiveArgs),
+    /// The first rank ends with all ranks' parts
+    Gather(CollectiveArgs),
+    /// Each rank ends with the part that each other has for it
+    AllToAll(CollectiveArgs),
+    /// Each rank sends to the next one, and receives from the one before
+    SendRecv(CollectiveArgs),
+    /// One large all-reduce against a thousand small ones, and what operations of all sizes cost
+    Latency(latency::LatencyArgs),
+    /// A flag for all ranks by a small all-reduce, against gathering objects
+    Flags(latency::FlagsArgs),
 }
 
 /// Runs the subcommand.
@@ -29,5 +57,16 @@ pub enum Bench {
 pub fn run(args: &BenchArgs) -> anyhow::Result<Exit> {
     match &args.what {
         Bench::P2p(args) => p2p::run(args),
+        Bench::AllReduce(args) => collective::run(Collective::AllReduce, args),
+        Bench::AllGather(args) => collective::run(Collective::AllGather, args),
+        Bench::ReduceScatter(args) => collective::run(Collective::ReduceScatter, args),
+        Bench::Broadcast(args) => collective::run(Collective::Broadcast, args),
+        Bench::Reduce(args) => collective::run(Collective::Reduce, args),
+        Bench::Scatter(args) => collective::run(Collective::Scatter, args),
+        Bench::Gather(args) => collective::run(Collective::Gather, args),
+        Bench::AllToAll(args) => collective::run(Collective::AllToAll, args),
+        Bench::SendRecv(args) => collective::run(Collective::SendRecv, args),
+        Bench::Latency(args) => latency::latency(args),
+        Bench::Flags(args) => latency::flags(args),
     }
 }

@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::input::BadUsage;
 use super::judging::{JudgeArgs, Shown};
+use super::together::{self, Role, TogetherArgs};
 use super::{AskArgs, SelectArgs, input, many, output};
 use crate::check::Catalogue;
 use crate::check::judge;
@@ -35,6 +36,9 @@ pub struct CheckArgs {
     /// How a machine is asked.
     #[command(flatten)]
     pub ask: AskArgs,
+    /// How nodes come together.
+    #[command(flatten)]
+    pub together: TogetherArgs,
     /// Which checks are judged.
     #[command(flatten)]
     pub select: SelectArgs,
@@ -51,7 +55,31 @@ pub struct CheckArgs {
 pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     let catalogue = input::catalogue(&args.select)?;
     let policy = args.judge.policy();
-    let reports: Vec<Report> = if args.each {
+    // Who judges recordings, or a tree, examines no node that others wait for.
+    let of_this_machine = args.recordings.is_empty() && args.ask.root.is_none();
+    let role = match of_this_machine {
+        true => together::role(&args.together)?,
+        false => None,
+    };
+    let mut others = None;
+    let joined = match role {
+        None => None,
+        Some(Role::Idle) => return Ok(Exit::Healthy),
+        Some(Role::Node(place)) => {
+            let (ask, verbose) = (&args.ask, args.judge.verbose);
+            match together::run(&place, &args.together, ask, &catalogue, policy, verbose)? {
+                together::Outcome::Told(exit) => return Ok(exit),
+                together::Outcome::Report(both) => {
+                    let (report, gathered) = *both;
+                    others = Some(gathered);
+                    Some(report)
+                }
+            }
+        }
+    };
+    let reports: Vec<Report> = if let Some(report) = joined {
+        vec![report]
+    } else if args.each {
         // One at a time: of ten thousand recordings one is in memory.
         let one = |path| {
             Ok(judged(
@@ -118,7 +146,11 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
         [one] if !args.each => args.judge.write(one, shown)?,
         _ => args.judge.write_each(shown)?,
     }
-    Ok(args.judge.exit(worst(&reports)))
+    let exit = args.judge.exit(worst(&reports));
+    if let (Some(gathered), [one]) = (others, reports.as_slice()) {
+        together::tell(one, exit, gathered);
+    }
+    Ok(exit)
 }
 
 /// Judges recordings as one cluster.
@@ -129,7 +161,7 @@ pub fn judged(
     with_passes: bool,
 ) -> Report {
     if recordings.iter().filter(|r| !r.header.log).count() > 1 {
-        return many::recordings(catalogue, recordings, policy, with_passes);
+        return many::recordings(catalogue, recordings, None, policy, with_passes);
     }
     let (facts, nodes) = input::facts(recordings);
     let verdicts = judge(catalogue, &facts);

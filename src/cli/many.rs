@@ -30,10 +30,11 @@ enum Read {
     Not(String),
 }
 
-/// Judges these recordings as one cluster.
+/// Judges these recordings as one cluster, with those who are `expected`.
 pub fn recordings(
     catalogue: &Catalogue,
     recordings: &[Recording],
+    expected: Option<Vec<String>>,
     policy: Policy,
     with_passes: bool,
 ) -> Report {
@@ -46,6 +47,7 @@ pub fn recordings(
     each(count, read, |at, read| {
         cluster.add(Path::new(&format!("recording {}", at + 1)), read);
     });
+    cluster.expect(expected);
     cluster.report(catalogue, policy, with_passes)
 }
 
@@ -78,9 +80,7 @@ pub fn files(
         // A log, and the machine on which it was written: findings of one explain those of the other.
         return Ok(judged(catalogue, &input::open(paths)?, policy, with_passes));
     }
-    if let Some(names) = expected {
-        cluster.table.expect(names.into_iter().map(Arc::from));
-    }
+    cluster.expect(expected);
     Ok(cluster.report(catalogue, policy, with_passes))
 }
 
@@ -150,6 +150,12 @@ struct Cluster {
 }
 
 impl Cluster {
+    fn expect(&mut self, names: Option<Vec<String>>) {
+        if let Some(names) = names {
+            self.table.expect(names.into_iter().map(Arc::from));
+        }
+    }
+
     fn add(&mut self, path: &Path, read: Read) {
         match read {
             Read::Node(one) => {

@@ -3,7 +3,7 @@
 //! Where the version is unknown, what all versions agree on is known, and the rest says which fact is missing.
 
 mod dictionary;
-mod gid;
+pub(crate) mod gid;
 mod hca;
 mod interface;
 mod list;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Percent;
-use super::arm::Honour;
+use super::arm::{Honour, Outcome};
 use super::schema::subject;
 use super::value::words;
 
@@ -61,6 +61,8 @@ subject! {
     UNDECIDED: u64 = "undecided" from "collective";
     /// The effect against the baseline alone: below zero is slower.
     EFFECT: Percent = "effect" from "collective";
+    /// What it did against the baseline alone.
+    OUTCOME: Outcome = "outcome" from "collective";
     /// That effect in words, without its sign: `28 %`.
     COST: Arc<str> = "cost" from "collective";
     /// The effect of the pair that it slows most: below zero is slower.
@@ -79,8 +81,8 @@ subject! {
     COST_WITHOUT: Arc<str> = "cost_without" from "collective";
     /// Whether it costs anything, beyond doubt, only beside that other change.
     ONLY_WITH: bool = "only_with" from "collective";
-    /// Whether a pair is among those that are unchanged in which P2P and shared memory are off too, so that all traffic takes the network.
-    UNCHANGED_ALL_OFF: bool = "unchanged_all_off" from "collective";
+    /// Where it changes nothing even with P2P and shared memory off, so that all traffic takes the network, the words for that; else empty.
+    EVEN: Arc<str> = "even" from "collective";
     /// Whether the arms took away what they say, all pairs together: one that did not counts.
     HONOURED: Honour = "honoured" from "collective";
     /// What each pair says: reference, arm, effect.

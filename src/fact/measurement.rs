@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::arm::{Between, Direct};
 use super::schema::subject;
 use super::value::words;
 use super::{BitRate, Bytes, Percent};
@@ -80,6 +81,20 @@ subject! {
     DRIFT: Percent = "drift" from "collective";
     /// Whether rounds of the baseline lie close enough together for arms to be compared. A network that others use is not quiet.
     QUIET: bool = "quiet" from "collective";
+    /// What carried the traffic between nodes, in the baseline.
+    BETWEEN: Between = "between" from "collective";
+    /// Whether GPUDirect RDMA was used, in the baseline.
+    DIRECT: Direct = "direct" from "collective";
+    /// Whether channels over NVLink SHARP were set up, in the baseline.
+    NVLS: bool = "nvls" from "collective";
+    /// Pairs of ranks on one node whose channels go from GPU to GPU, in the baseline.
+    PAIRS_P2P: u64 = "pairs_p2p" from "collective";
+    /// Pairs of ranks on one node whose channels go through the host's shared memory, in the baseline.
+    PAIRS_SHM: u64 = "pairs_shm" from "collective";
+    /// Pairs of ranks on one node whose channels go over the network, in the baseline.
+    PAIRS_NET: u64 = "pairs_net" from "collective";
+    /// What each pair of ranks used, in the baseline: `14 pairs P2P/CUMEM, 2 pairs NET/IB/GDRDMA`.
+    PATHS: Arc<str> = "paths" from "collective";
     /// Whether no run of the baseline ended well.
     BASELINE_FAILED: bool = "baseline_failed" from "collective";
     /// Whether a run of the baseline hung.
@@ -90,4 +105,10 @@ subject! {
     FACTORS: u64 = "factors" from "collective";
     /// How many of them make a difference either way, beyond doubt.
     FACTORS_THAT_MATTER: u64 = "factors_that_matter" from "collective";
+    /// What the node's hardware carries at most of such an operation. Rule: manual page rdma-doctor-advise(1), CEILINGS.
+    CEILING: BitRate = "ceiling" from "derive";
+    /// What the baseline reached of that.
+    OF_CEILING: Percent = "of_ceiling" from "derive";
+    /// What binds the ceiling, and where: `nvlink at 0000:1b:00.0`.
+    CEILING_BOUND: Arc<str> = "ceiling_bound" from "derive";
 }

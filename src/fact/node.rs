@@ -466,7 +466,7 @@ subject! {
     QOS: Arc<str> = "qos" from "derive";
     /// The NCCL library whose version that is; "none" where only a version was named.
     NCCL_PATH: Arc<str> = "nccl_path" from "nccl";
-    /// How the NCCL library was found: "--nccl", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "Python", "system".
+    /// How the NCCL library was found: "--nccl", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "PATH", "Python", "system".
     NCCL_FOUND: Arc<str> = "nccl_found" from "nccl";
     /// The NCCL libraries that are installed, with their versions, in the order in which a job would find them.
     NCCL_COPIES: Arc<[Arc<str>]> = "nccl_copies" from "nccl";
@@ -622,4 +622,9 @@ subject! {
     NCCL_CUDA: u64 = "nccl_cuda" from "nccl";
     /// Whether NCCL was built for a newer major release of CUDA than the driver that programs on this node get.
     CUDA_TOO_OLD: bool = "cuda_too_old" from "derive";
+    /// The NCCL library that a benchmark loads: the one that jobs load where that is known, else the first that is found. Source: the library files
+    /// that are found, manual page rdma-doctor-nccl-env(1).
+    NCCL_BENCH_PATH: Arc<str> = "nccl_bench_path" from "nccl";
+    /// Why it is this library: how it was found, and that there are others, where they are of other versions.
+    NCCL_BENCH_WHY: Arc<str> = "nccl_bench_why" from "nccl";
 }

@@ -45,6 +45,8 @@ pub enum Subject {
     Hop,
     /// A PCIe bridge on the path of a GPU or of an RDMA function.
     Bridge,
+    /// A path of data in a node, or out of it: what it can carry, and what binds it.
+    Path,
     /// What must get through the node's packet filter: a protocol, ports, a direction, an interface.
     Flow,
     /// A service of the system that matters to RDMA, GPUs or latency.
@@ -93,7 +95,7 @@ pub enum Subject {
 
 impl Subject {
     /// All subjects, in the order of the schema.
-    pub const ALL: [Subject; 41] = [
+    pub const ALL: [Subject; 42] = [
         Subject::Cluster,
         Subject::Comparison,
         Subject::Node,
@@ -113,6 +115,7 @@ impl Subject {
         Subject::Nvlink,
         Subject::Hop,
         Subject::Bridge,
+        Subject::Path,
         Subject::Flow,
         Subject::Service,
         Subject::Process,
@@ -159,6 +162,7 @@ impl Subject {
             Subject::Nvlink => &super::nvlink::SCHEMA,
             Subject::Hop => &super::hop::SCHEMA,
             Subject::Bridge => &super::bridge::SCHEMA,
+            Subject::Path => &super::path::SCHEMA,
             Subject::Flow => &super::flow::SCHEMA,
             Subject::Service => &super::service::SCHEMA,
             Subject::Process => &super::process::SCHEMA,

@@ -13,13 +13,13 @@ use super::event_table;
 use super::message::{self, Fate, Of, Sort};
 use super::pasted::{Pasted, Sought};
 use super::prefix::{self, Level, Writer};
-use super::text::without_colours;
+use super::text::{from_json, without_colours};
 use super::window::{Lines, Window};
 
 /// How large a digest may become.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Lines that are kept, channels among them.
+    /// Lines that are kept, channels among them; events may be an eighth more, since a failure stands at the end of a log.
     pub lines: usize,
     /// Bytes of text that are kept.
     pub bytes: usize,
@@ -32,13 +32,16 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Limits {
-            lines: 48 << 10,
-            bytes: 7 << 20,
+            lines: 24 << 10,
+            bytes: 4 << 20,
             events: 200,
             processes: 64 << 10,
         }
     }
 }
+
+/// Lines that each process may have kept of its own when half of the room is taken: those that write later are heard too.
+const SHARE: u32 = 16;
 
 /// Processes that are told apart of those that wrote the same line.
 pub const TOLD_APART: usize = 32;
@@ -127,10 +130,13 @@ struct Gather {
     by_process: HashMap<u64, u32, Hashed>,
     /// For each process.
     recent: Vec<Recent>,
+    /// For each process the lines that are kept of it.
+    kept_of: Vec<u32>,
     crowd: BTreeMap<Crowd, u64>,
     sorts: [u64; Sort::ALL.len()],
     left_out: [u64; Sort::ALL.len()],
     stripped: Vec<u8>,
+    unwrapped: Vec<u8>,
 }
 
 impl Lines for Gather {
@@ -192,6 +198,25 @@ impl Gather {
     }
 
     fn part(&mut self, number: u64, line: &[u8], mark: Mark) {
+        if line.first() == Some(&b'{') {
+            let mut inner = std::mem::take(&mut self.unwrapped);
+            let json = from_json(line, &mut inner);
+            for line in inner.split(|b| *b == b'\n').filter(|_| json) {
+                // An escape sequence of a terminal may have come to light.
+                let mut stripped = std::mem::take(&mut self.stripped);
+                without_colours(line, &mut stripped);
+                self.plain(number, &stripped, Mark::Unknown);
+                self.stripped = stripped;
+            }
+            self.unwrapped = inner;
+            if json {
+                return;
+            }
+        }
+        self.plain(number, line, mark);
+    }
+
+    fn plain(&mut self, number: u64, line: &[u8], mark: Mark) {
         if let Mark::Once(at) = mark
             && let Some(found) = prefix::only_message(line, at)
         {
@@ -285,6 +310,7 @@ impl Gather {
                     warnings: 0,
                 });
                 self.recent.push(Recent::default());
+                self.kept_of.push(0);
                 self.by_process.insert(key, number);
                 number
             }
@@ -319,7 +345,7 @@ impl Gather {
             Of::Host => hash(&(sort as u8, host, same)),
             Of::Process => hash(&(sort as u8, host, process, same)),
         };
-        if !self.row(number, identity, process, text) {
+        if !self.row(number, identity, process, text, false) {
             self.left_out[sort as usize] += 1;
         }
     }
@@ -371,7 +397,7 @@ impl Gather {
         }
         let of_class = self.of_class.entry(class).or_default();
         *of_class += 1;
-        if *of_class > self.limits.events || !self.row(number, identity, process, text) {
+        if *of_class > self.limits.events || !self.row(number, identity, process, text, true) {
             self.left_out[Sort::Event as usize] += 1;
         }
     }
@@ -448,7 +474,7 @@ impl Gather {
             (channel.from, channel.to, channel.adapter, channel.comm),
             channel.kind,
         ));
-        if self.row(number, identity, process, text) {
+        if self.row(number, identity, process, text, false) {
             return Some(identity);
         }
         self.left_out[Sort::Channel as usize] += 1;
@@ -475,13 +501,29 @@ impl Gather {
     }
 
     /// Keeps a line, or counts it with one that says the same. False where there is no room.
-    fn row(&mut self, number: u64, identity: u64, process: Option<u32>, text: &[u8]) -> bool {
+    fn row(
+        &mut self,
+        number: u64,
+        identity: u64,
+        process: Option<u32>,
+        text: &[u8],
+        event: bool,
+    ) -> bool {
         if self.again(identity, number, process) {
             return true;
         }
-        let room = self.rows.len() < self.limits.lines
-            && self.kept_bytes + text.len() <= self.limits.bytes;
+        let Limits { lines, bytes, .. } = self.limits;
+        let more = |limit: usize| if event { limit + limit / 8 } else { limit };
+        let mut of_process = process.and_then(|process| self.kept_of.get_mut(process as usize));
+        let crowded = !event && self.rows.len() >= lines / 2;
+        let share = of_process.as_ref().is_none_or(|kept| **kept < SHARE);
+        let room = self.rows.len() < more(lines)
+            && self.kept_bytes + text.len() <= more(bytes)
+            && (share || !crowded);
         if let (true, Ok(row)) = (room, u32::try_from(self.rows.len())) {
+            if let Some(kept) = &mut of_process {
+                **kept += 1;
+            }
             self.kept_bytes += text.len();
             self.by_identity.insert(
                 identity,

@@ -196,6 +196,10 @@ fn capital_n(message: &[u8]) -> Fate<'_> {
         {
             return keep(Sort::Init);
         }
+        // A row of the graph's paths: `NET/0 :GPU/1000 (…)`.
+        if message.get(4).is_some_and(u8::is_ascii_digit) {
+            return letters(message);
+        }
         if starts("NET/IB: Dev ") || starts("NET/IB: IbDev ") {
             return Fate::Count(Sort::Net);
         }
@@ -286,6 +290,7 @@ const KNOWN: &[(Sort, &[&str])] = &[
         Sort::Init,
         &[
             "Trees",
+            "CUDA Dev ",
             "threadThresholds",
             "Launch mode",
             "P2P Chunksize",

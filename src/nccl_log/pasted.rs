@@ -54,7 +54,7 @@ pub struct Paste {
 }
 
 /// What a line has to hold to begin a block.
-const NEEDLES: [&str; 13] = [
+const NEEDLES: [&str; 21] = [
     "busbw",
     "Dual-port",
     "ouldn't connect to ",
@@ -68,6 +68,14 @@ const NEEDLES: [&str; 13] = [
     "NVRM: ",
     "GID add failed",
     "pcieport ",
+    "amdgpu ",
+    "nvidia-nvswitch",
+    "peermem",
+    "DMAR: ",
+    "AMD-Vi: ",
+    "blocked for more than",
+    "Out of memory: ",
+    "PCIe Bus Error",
 ];
 
 /// Blocks that are kept of a file.

@@ -178,7 +178,22 @@ fn writer(head: &[u8]) -> (Option<Writer<'_>>, Option<&[u8]>, usize) {
         }
         end = begin;
     }
+    if let Some((writer, begin)) = writer_further_left(head) {
+        return (Some(writer), source, begin);
+    }
     (None, source, end.min(head.len()))
+}
+
+/// The writer where a plugin names its function in words of its own: `host:pid:tid [0] int create(void*, int):320 NCCL WARN `.
+fn writer_further_left(head: &[u8]) -> Option<(Writer<'_>, usize)> {
+    let mut end = head.len();
+    for _ in 0..8 {
+        end = memchr::memrchr(b']', head.get(..end)?)?;
+        if let Some(found) = head.get(..end + 2).and_then(plain_writer) {
+            return Some(found);
+        }
+    }
+    None
 }
 
 /// `host:pid:tid [device] `, as nearly all lines have it, in one pass from its end.

@@ -2,7 +2,9 @@
 //!
 //! Where nothing was measured it asks for nothing further: the plan is refused then.
 
+mod job;
 mod matrix;
+mod measured;
 mod proof;
 mod reported;
 #[cfg(test)]
@@ -27,17 +29,31 @@ pub const PROBE: Probe = Probe {
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     // Either may say that nothing was measured; what neither says is not known.
     let mut gap = None;
-    for question in [Plan::question(), table::question()] {
-        match told(ask, &question) {
-            Ok(Some(value)) => {
-                let origin = Origin::Asked(question.clone());
-                if let Err(what) = reported::state(facts, node, &value, &origin) {
-                    gap = gap.or(Some(Gap::not_understood(&question, what)));
-                }
+    let collective = Plan::question();
+    match told(ask, &collective) {
+        Ok(Some(value)) => {
+            let origin = Origin::Asked(collective.clone());
+            if let Err(what) = measured::state(ask, facts, node, &value, &origin) {
+                gap = Some(Gap::not_understood(&collective, what));
             }
-            Ok(None) => {}
-            Err(found) => gap = gap.or(Some(found)),
         }
+        Ok(None) => {}
+        Err(found) => gap = Some(found),
+    }
+    let otherwise = table::question();
+    match told(ask, &otherwise) {
+        Ok(Some(value)) => {
+            let origin = Origin::Asked(otherwise.clone());
+            let stated = match value.get("job") {
+                Some(job) => job::state(ask, facts, node, job, &origin),
+                None => reported::state(facts, node, &value, &origin),
+            };
+            if let Err(what) = stated {
+                gap = gap.or(Some(Gap::not_understood(&otherwise, what)));
+            }
+        }
+        Ok(None) => {}
+        Err(found) => gap = gap.or(Some(found)),
     }
     let members = match gap {
         Some(gap) => Membership::Unknown(gap),

@@ -99,8 +99,7 @@ fn read(ask: &Ask<'_>, facts: &mut Facts) {
     let mut missing = None;
     for name in names {
         let digest = ask.value(file(&name)).and_then(|value| {
-            serde_json::from_value::<Digest>(serde_json::Value::clone(&value))
-                .map_err(|e| e.to_string())
+            <Digest as serde::Deserialize>::deserialize(&*value).map_err(|e| e.to_string())
         });
         match digest {
             Fact::Known(digest, origin) => {

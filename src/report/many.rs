@@ -147,7 +147,7 @@ fn names(nodes: &[NodeHead], of: &[u32]) -> String {
 }
 
 /// Names as a list that a sentence can hold.
-fn list(names: &[&str]) -> String {
+pub(super) fn list(names: &[&str]) -> String {
     let folded = match names.len() <= FOLDED {
         true => nodeset::fold(names),
         false => String::new(),
@@ -450,7 +450,8 @@ fn explain(catalogue: &Catalogue, of_nodes: Vec<Unit>, of_all: Vec<Unit>) -> Vec
     units.extend(of_all);
     let explains = |a: &Unit, b: &Unit| {
         (a.of_all || b.of_all)
-            && (check(a).severity != Severity::Note || check(b).severity == Severity::Note)
+            // What is folded is not graver than what it is folded under.
+            && check(a).severity <= check(b).severity
             && check(a).explains(&check(b).id)
             && !b.nodes.is_empty()
             && b.nodes.iter().all(|name| a.nodes.contains(name))

@@ -8,6 +8,7 @@
 //! [`DONE`] and is told the next probe's name on its standard input; one that called a library or ran a command ends
 //! with its probe, and so leaves nothing behind.
 
+pub mod job;
 pub mod measure;
 pub mod ranks;
 

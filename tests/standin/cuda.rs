@@ -114,6 +114,8 @@ pub struct Event {
 /// The memory of devices, by its address.
 static MEMORY: Mutex<BTreeMap<usize, Memory>> = Mutex::new(BTreeMap::new());
 static SERIAL: AtomicU64 = AtomicU64::new(1);
+/// How often memory was written, by this library.
+static WRITES: AtomicU64 = AtomicU64::new(0);
 
 struct Memory {
     bytes: usize,
@@ -509,6 +511,12 @@ pub unsafe extern "C" fn standin_memory(address: u64, found: *mut [u64; 4]) -> c
     }
 }
 
+/// How often memory was written since the process began, other than by the stand-in of NCCL.
+#[unsafe(no_mangle)]
+pub extern "C" fn standin_writes() -> u64 {
+    WRITES.load(Ordering::Relaxed)
+}
+
 /// The GPU of this thread's context, by its number in the description and among those visible; -1 where there is none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn standin_current(ordinal: *mut c_int) -> c_int {
@@ -586,6 +594,9 @@ unsafe fn with_host(
     what: &str,
 ) -> Code {
     let stream = unsafe { &*stream };
+    if what == "h2d" {
+        WRITES.fetch_add(1, Ordering::Relaxed);
+    }
     // What was queued before comes first.
     stream.when_idle(|_| unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) });
     let wrong = of_gpu(stream.gpu, &format!("{what}_corrupt")).unwrap_or(0.0) as usize;
@@ -657,6 +668,7 @@ pub unsafe extern "C" fn cuMemcpyPeerAsync(
             _ => {}
         }
         error(of("behaviour"))?;
+        WRITES.fetch_add(1, Ordering::Relaxed);
         unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, bytes) };
         if bytes > 4096 {
             for at in 0..float(of("corrupt")).unwrap_or(0.0) as usize {
@@ -693,6 +705,7 @@ pub unsafe extern "C" fn cuMemsetD8Async(
     stream: *mut Stream,
 ) -> Code {
     let stream = unsafe { &*stream };
+    WRITES.fetch_add(1, Ordering::Relaxed);
     stream.when_idle(|_| unsafe { std::ptr::write_bytes(to as *mut u8, byte, bytes) });
     0
 }

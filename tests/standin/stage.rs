@@ -218,8 +218,8 @@ impl Stage {
         self
     }
 
-    /// Runs the doctor on the stage.
-    pub(crate) fn run(&self, args: &[&str]) -> Output {
+    /// A shell's script that dresses the stage, of whose directory it is told, and then is what it is told.
+    fn scene(&self) -> String {
         let mut script = String::from("set -e\ncd \"$0\"\n");
         // What of the machine's own devices programs need.
         for name in ["null", "zero", "full", "random", "urandom", "tty"] {
@@ -228,7 +228,42 @@ impl Stage {
         if self.kernel_driver {
             script += "mount --bind driver /proc/driver\n";
         }
-        script += "mount --bind bus /sys/bus/pci\nmount --rbind dev /dev\ncd /\nexec \"$@\"\n";
+        script + "mount --bind bus /sys/bus/pci\nmount --rbind dev /dev\ncd /\nexec \"$@\"\n"
+    }
+
+    /// A library of the stage.
+    pub(crate) fn path_of(&self, name: &str) -> PathBuf {
+        self.dir.join("lib").join(name)
+    }
+
+    /// A program that is the doctor on this stage, for what starts it by itself.
+    pub(crate) fn program(&self) -> PathBuf {
+        use std::os::unix::fs::PermissionsExt;
+        let quoted = |path: &Path| format!("'{}'", path.display());
+        let path = self.dir.join("doctor");
+        let mut script = String::from("#!/bin/sh\n");
+        for (name, value) in [
+            ("LD_LIBRARY_PATH", self.dir.join("lib")),
+            (VARIABLE, self.description.clone()),
+            ("RDMA_DOCTOR_STANDIN_DIR", self.dir.clone()),
+        ] {
+            script += &format!("export {name}={}\n", quoted(&value));
+        }
+        script += &format!(
+            "exec unshare {} sh -c '{}' {} {} \"$@\"\n",
+            self.way.join(" "),
+            self.scene(),
+            quoted(&self.dir),
+            quoted(Path::new(DOCTOR)),
+        );
+        self.file("doctor", script.as_bytes());
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    /// Runs the doctor on the stage.
+    pub(crate) fn run(&self, args: &[&str]) -> Output {
+        let script = self.scene();
         Command::new("unshare")
             .args(self.way)
             .args(["sh", "-c", &script])
@@ -237,6 +272,7 @@ impl Stage {
             .args(args)
             .env("LD_LIBRARY_PATH", self.dir.join("lib"))
             .env(VARIABLE, &self.description)
+            .env("RDMA_DOCTOR_STANDIN_DIR", &self.dir)
             .env("NO_COLOR", "1")
             .env_remove("CUDA_VISIBLE_DEVICES")
             .envs(self.environment.iter().map(|(name, value)| (name, value)))

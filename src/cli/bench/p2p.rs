@@ -172,15 +172,21 @@ fn measured(args: &P2pArgs) -> anyhow::Result<Recording> {
         return Ok(recording);
     };
     let gpus = chosen(&facts, node, &args.gpus)?;
-    if gpus.is_empty() {
-        return Ok(recording);
+    drop(facts);
+    if !gpus.is_empty() {
+        let plan = Plan {
+            size: args.size,
+            trials: args.trials,
+            gpus,
+        };
+        measure_plan(&mut recording, &plan, args.deadline);
     }
-    let plan = Plan {
-        size: args.size,
-        trials: args.trials,
-        gpus,
-    };
-    let lines = run_plan(&plan, recording.header.boottime_ns, args.deadline);
+    Ok(recording)
+}
+
+/// Measures what the plan says, and puts it into the recording.
+pub fn measure_plan(recording: &mut Recording, plan: &Plan, deadline: Duration) {
+    let lines = run_plan(plan, recording.header.boottime_ns, deadline);
     // The recording said that nothing was measured.
     recording.add(Line::Drop(Plan::question()));
     let at = recording.duration();
@@ -198,11 +204,10 @@ fn measured(args: &P2pArgs) -> anyhow::Result<Recording> {
     }
     let lines = recording.lines();
     recording.add(Line::Complete { lines });
-    Ok(recording)
 }
 
 /// The GPUs that CUDA shows, in its order; of those that a person named, in the order of the naming.
-fn chosen(facts: &Facts, node: Id, named: &[String]) -> anyhow::Result<Vec<Arc<str>>> {
+pub(super) fn chosen(facts: &Facts, node: Id, named: &[String]) -> anyhow::Result<Vec<Arc<str>>> {
     let mut shown: Vec<(u64, Arc<str>)> = facts
         .below(node, Subject::Gpu)
         .filter(|id| facts.known(*id, gpu::IN_CUDA) == Some(true))

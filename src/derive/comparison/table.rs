@@ -9,7 +9,7 @@ use crate::fact::comparison::{self, Of};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, Why};
 
 /// Lines of a list of what is shared.
-const SHOWN: usize = 4;
+const SHOWN: usize = 2;
 
 /// Comparisons in the making. Nodes are added one after the other, in any number.
 #[derive(Default)]
@@ -235,8 +235,8 @@ impl Table {
         let here = answered + group.silent.len();
         let silent = group.silent.len() + open + away;
         let total = answered + silent;
-        // A group of one is compared with nobody; who is silent everywhere may or may not be of it.
-        if here + open < 2 && total < 2 {
+        // A group of one is compared with nobody. Who is silent may be of it; where there are other kinds, that is far-fetched.
+        if here + open < 2 && (total < 2 || self.kinds.len() > 1) {
             return None;
         }
         let why = group
@@ -557,7 +557,10 @@ impl Table {
         let id = instance(facts, Of::Presence, None, None);
         let summary = match self.silent.as_slice() {
             [] => format!("all {total} answered"),
-            [(name, how)] => format!("{name} of {total} nodes is silent: {how}"),
+            [(name, how)] => format!(
+                "{name} is silent, {} others answered: {how}",
+                self.nodes.len()
+            ),
             [(_, how), ..] => format!(
                 "{} of {total} nodes are silent: {} ({how})",
                 names.len(),
@@ -565,8 +568,8 @@ impl Table {
             ),
         };
         let complete = match (self.silent.is_empty(), unclear) {
-            (false, _) => Fact::derived(false, summary.as_str()),
-            (true, None) => Fact::derived(true, summary.as_str()),
+            (false, _) => Fact::derived(false, "recordings that are here"),
+            (true, None) => Fact::derived(true, "recordings that are here"),
             (true, Some(why)) => Fact::Unknown(gap(why)),
         };
         facts.set(id, comparison::COMPLETE, complete);
@@ -608,7 +611,7 @@ impl Table {
         facts.set(
             id,
             comparison::COMPLETE,
-            Fact::derived(cut.is_empty(), summary.as_str()),
+            Fact::derived(cut.is_empty(), "the last lines of recordings"),
         );
         facts.set(
             id,
@@ -640,10 +643,13 @@ impl Table {
             (_, false) => None,
         };
         let parts = sides.iter().take(SHOWN).map(|side| {
+            let kind = match side.names.len() {
+                1 => side.value.replacen("nodes ", "node ", 1),
+                _ => side.value.to_string(),
+            };
             format!(
-                "{} {} ({})",
+                "{} {kind} ({})",
                 side.names.len(),
-                side.value,
                 sides::names(&side.names)
             )
         });
@@ -686,8 +692,8 @@ fn gap(why: Arc<str>) -> Gap {
 fn instance(facts: &mut Facts, of: Of, variable: Option<&str>, group: Option<&str>) -> Id {
     let name = match (variable, group) {
         (Some(variable), Some(group)) => format!("{variable} of {group}"),
-        (None, Some(group)) => format!("{} of {group}", label(of)),
-        (_, None) => label(of).to_owned(),
+        (None, Some(group)) => format!("{} of {group}", of.word()),
+        (_, None) => of.word().to_owned(),
     };
     let id = facts.instance(Subject::Comparison, Facts::CLUSTER, &name);
     facts.set(id, comparison::OF, Fact::derived(of, "all nodes compared"));
@@ -710,7 +716,7 @@ fn instance(facts: &mut Facts, of: Of, variable: Option<&str>, group: Option<&st
 fn tell(facts: &mut Facts, id: Id, finding: &Finding, why: &Arc<str>) {
     let how: Arc<str> = finding.summary.as_str().into();
     let fact = |known: Option<bool>| match known {
-        Some(known) => Fact::derived(known, Arc::clone(&how)),
+        Some(known) => Fact::derived(known, "all nodes compared"),
         None => Fact::Unknown(gap(Arc::clone(why))),
     };
     facts.set(id, comparison::AGREE, fact(finding.agree));
@@ -746,7 +752,7 @@ fn state_distinct(
         false => shared.into(),
     };
     let fact = match (distinct, open) {
-        (Some(known), _) => Fact::derived(known, Arc::clone(&summary)),
+        (Some(known), _) => Fact::derived(known, "all nodes compared"),
         (None, why) => Fact::Unknown(gap(why.unwrap_or_else(|| "an identity".into()))),
     };
     facts.set(id, comparison::DISTINCT, fact);

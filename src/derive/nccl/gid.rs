@@ -7,33 +7,33 @@ use crate::fact::gid::GidType;
 
 /// A row that is in use. Rows that are all zeros are not told of.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Row {
-    pub(super) index: u64,
-    pub(super) address: Ipv6Addr,
+pub(crate) struct Row {
+    pub(crate) index: u64,
+    pub(crate) address: Ipv6Addr,
     /// Its type; `None` where the kernel does not tell it here.
-    pub(super) kind: Option<GidType>,
+    pub(crate) kind: Option<GidType>,
 }
 
 /// `NCCL_IB_ADDR_FAMILY`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Family {
+pub(crate) enum Family {
     Four,
     Six,
 }
 
 /// What the search goes by.
 #[derive(Clone, Debug)]
-pub(super) struct Wish {
-    pub(super) family: Family,
+pub(crate) struct Wish {
+    pub(crate) family: Family,
     /// `NCCL_IB_ROCE_VERSION_NUM`
-    pub(super) version: i64,
+    pub(crate) version: i64,
     /// `NCCL_IB_ADDR_RANGE`
-    pub(super) range: Option<(Ipv6Addr, u32)>,
+    pub(crate) range: Option<(Ipv6Addr, u32)>,
 }
 
 impl Wish {
     /// Of the variables' texts.
-    pub(super) fn new(family: Option<&str>, version: Option<i64>, range: Option<&str>) -> Self {
+    pub(crate) fn new(family: Option<&str>, version: Option<i64>, range: Option<&str>) -> Self {
         let family = match family {
             Some("AF_INET6") => Family::Six,
             _ => Family::Four,
@@ -101,7 +101,7 @@ fn in_range(range: Option<(Ipv6Addr, u32)>, family: Family, address: Ipv6Addr) -
 }
 
 /// The index that the search ends at. A type that cannot be read is no version, or an error.
-pub(super) fn search(rows: &[Row], wish: &Wish, skips: bool) -> Result<u64, String> {
+pub(crate) fn search(rows: &[Row], wish: &Wish, skips: bool) -> Result<u64, String> {
     let zero = Row {
         index: 0,
         address: Ipv6Addr::UNSPECIFIED,

@@ -1,8 +1,9 @@
 //! The arms of a measurement side by side: what each reached, and what each change does.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use super::proof::{Kind, Path, honour};
+use super::proof::{Kind, Path, Proof, honour};
 use crate::bench::ablation::{
     self, Effect, Figures, Interaction, Pair, QUIET, Set, contradicts, has, interaction, kind,
     pairs, size, sizes, variables,
@@ -18,6 +19,37 @@ use crate::fact::{
 /// What shows what channels used.
 const SUBSYSTEMS: &str = "run with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,NET,GRAPH,TUNING";
 
+/// The facts of what was used, which an arm has, and a measurement of its baseline.
+struct Keys {
+    between: Key<Between>,
+    direct: Key<Direct>,
+    nvls: Key<bool>,
+    p2p: Key<u64>,
+    shm: Key<u64>,
+    net: Key<u64>,
+    paths: Key<Arc<str>>,
+}
+
+const OF_ARM: Keys = Keys {
+    between: arm::BETWEEN,
+    direct: arm::DIRECT,
+    nvls: arm::NVLS,
+    p2p: arm::PAIRS_P2P,
+    shm: arm::PAIRS_SHM,
+    net: arm::PAIRS_NET,
+    paths: arm::PATHS,
+};
+
+const OF_MEASUREMENT: Keys = Keys {
+    between: measurement::BETWEEN,
+    direct: measurement::DIRECT,
+    nvls: measurement::NVLS,
+    p2p: measurement::PAIRS_P2P,
+    shm: measurement::PAIRS_SHM,
+    net: measurement::PAIRS_NET,
+    paths: measurement::PATHS,
+};
+
 /// What figures are.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Unit {
@@ -25,6 +57,8 @@ pub(super) enum Unit {
     Busbw,
     /// A throughput with this unit.
     Number(String),
+    /// The inverse of a figure of which less is better: what is shown is the figure.
+    Lower,
     /// Runs per second: what is shown is the time.
     Time,
 }
@@ -34,7 +68,8 @@ impl Unit {
     fn show(&self, value: f64) -> String {
         match self {
             Unit::Busbw => bandwidth(BitRate(value.max(0.0) as u64)),
-            Unit::Number(unit) => format!("{} {unit}", digits(value)),
+            Unit::Number(unit) => format!("{} {unit}", digits(value)).trim_end().to_owned(),
+            Unit::Lower => digits(1.0 / value),
             Unit::Time => Seconds(1.0 / value).to_string(),
         }
     }
@@ -72,7 +107,11 @@ pub(super) struct Seen {
     /// How far the trials of a run lie apart, of their median, in percent: the median of the runs.
     pub(super) trials_apart: Option<f64>,
     /// What was really used.
-    pub(super) proof: super::proof::Proof,
+    pub(super) proof: Proof,
+    /// Why the log of a run is missing, where one is.
+    pub(super) log_gap: Option<Gap>,
+    /// Why it is not known what became of all runs, where it is not.
+    pub(super) gap: Option<Gap>,
 }
 
 /// A measurement's arms.
@@ -135,15 +174,17 @@ impl Matrix {
 
     /// The facts of the measurement as a whole; gives how noisy it is.
     fn whole(&self, facts: &mut Facts, id: Id) -> Noise {
-        let set = |facts: &mut Facts, key, value| facts.set(id, key, self.know(value));
-        set(facts, measurement::ARMS, self.figures.len() as u64);
+        let arms = self.know(self.figures.len() as u64);
+        facts.set(id, measurement::ARMS, arms);
         let rounds = self.figures.iter().map(|arm| arm.rounds.len()).max();
-        set(facts, measurement::ROUNDS, rounds.unwrap_or(0) as u64);
+        let all = (0..self.figures.len()).filter_map(|at| self.seen(at));
+        let gap = all.filter_map(|seen| seen.gap.as_ref()).next();
+        let rounds = self.unless(gap, rounds.unwrap_or(0) as u64);
+        facts.set(id, measurement::ROUNDS, rounds);
         let baseline = self.baseline();
         let missing = |what: &str| Gap::missing(what.to_owned());
         let figure = baseline.and_then(|at| self.figure(at));
-        let figure: Fact<std::sync::Arc<str>> =
-            self.some(figure.map(Into::into), "a valid baseline");
+        let figure: Fact<Arc<str>> = self.some(figure.map(Into::into), "a valid baseline");
         facts.set(id, measurement::FIGURE, figure);
         let figures = baseline.and_then(|at| self.figures.get(at));
         if let (Unit::Busbw, Some(figure)) = (&self.unit, figures.and_then(Figures::figure)) {
@@ -171,11 +212,7 @@ impl Matrix {
             measurement::DRIFT,
             self.some(drift.map(Percent), "a second round"),
         );
-        let quiet = match (apart, &self.seen) {
-            (Some(apart), _) => Some(apart <= QUIET && drift.is_none_or(|drift| drift <= QUIET)),
-            (None, None) => None,
-            (None, Some(_)) => None,
-        };
+        let quiet = apart.map(|apart| apart <= QUIET && drift.is_none_or(|drift| drift <= QUIET));
         facts.set(
             id,
             measurement::QUIET,
@@ -184,17 +221,30 @@ impl Matrix {
                 None => Fact::Unknown(missing("a second round")),
             },
         );
+        let used = baseline.and_then(|at| self.seen(at));
+        self.transport(facts, id, used, &OF_MEASUREMENT);
         if let Some(seen) = baseline.and_then(|at| self.seen(at)) {
             let none = figures.is_none_or(|arm| arm.rounds.is_empty());
-            facts.set(id, measurement::BASELINE_FAILED, self.know(none));
-            let hung = self.know(!seen.hung.is_empty());
+            let gap = seen.gap.as_ref();
+            facts.set(id, measurement::BASELINE_FAILED, self.unless(gap, none));
+            let hung = self.unless(gap, !seen.hung.is_empty());
             facts.set(id, measurement::BASELINE_HUNG, hung);
-            let wrong = self.know(seen.wrong > 0);
+            let wrong = self.unless(gap, seen.wrong > 0);
             facts.set(id, measurement::BASELINE_WRONG, wrong);
         }
+        // Where the baseline has no figures, the other arms say how noisy it is.
+        let others: Vec<f64> = self.figures.iter().filter_map(Figures::apart).collect();
         Noise {
-            percent: apart.unwrap_or(0.0),
-            quiet: quiet.unwrap_or(true),
+            percent: apart.or(median(&others)).unwrap_or(0.0),
+            quiet: quiet.unwrap_or(gap.is_none()),
+        }
+    }
+
+    /// The value, unless something of it is missing.
+    fn unless<T>(&self, gap: Option<&Gap>, value: T) -> Fact<T> {
+        match gap {
+            Some(gap) => Fact::Unknown(gap.clone()),
+            None => self.know(value),
         }
     }
 
@@ -214,7 +264,7 @@ impl Matrix {
             return;
         };
         let id = facts.instance(Subject::Arm, measurement, &own.name);
-        let text = |text: String| -> Fact<std::sync::Arc<str>> { self.know(text.into()) };
+        let text = |text: String| -> Fact<Arc<str>> { self.know(text.into()) };
         facts.set(id, arm::NAME, text(own.name.clone()));
         let set = match own.set.is_empty() {
             true => "none".into(),
@@ -289,8 +339,7 @@ impl Matrix {
     /// What was seen of the runs.
     fn used(&self, facts: &mut Facts, id: Id, at: usize) {
         let Some(seen) = self.seen(at) else {
-            facts.set(id, arm::BETWEEN, self.know(Between::NotLogged));
-            facts.set(id, arm::DIRECT, self.know(Direct::NotLogged));
+            self.transport(facts, id, None, &OF_ARM);
             facts.set(id, arm::HONOURED, self.know(Honour::NotLogged));
             let why = "somebody else ran it, and nothing of its log is here";
             facts.set(id, arm::HONOURED_WHY, self.know(why.into()));
@@ -299,7 +348,8 @@ impl Matrix {
             return;
         };
         let before = self.baseline().and_then(|at| self.seen(at));
-        self.transport(facts, id, seen);
+        self.transport(facts, id, Some(seen), &OF_ARM);
+        self.inside(facts, id, seen);
         let (honour, why) = match before {
             _ if self.figures.get(at).is_none_or(|own| own.set.is_empty()) => {
                 (Honour::NotSeen, "it sets nothing".into())
@@ -307,47 +357,61 @@ impl Matrix {
             Some(before) => honour(&self.figures[at].set, &before.proof, &seen.proof),
             None => (Honour::NotLogged, "there is no baseline".into()),
         };
-        facts.set(id, arm::HONOURED, self.know(honour));
-        facts.set(id, arm::HONOURED_WHY, self.know(why.into()));
+        let gap = before.into_iter().chain([seen]);
+        let gap = gap.filter_map(|seen| seen.log_gap.as_ref()).next();
+        facts.set(id, arm::HONOURED, self.unless(gap, honour));
+        facts.set(id, arm::HONOURED_WHY, self.unless(gap, why.into()));
         self.ended(facts, id, at, seen);
     }
 
-    /// What the log says that was used.
-    fn transport(&self, facts: &mut Facts, id: Id, seen: &Seen) {
-        let proof = &seen.proof;
-        let between = proof.between.unwrap_or(Between::NotLogged);
-        facts.set(id, arm::BETWEEN, self.know(between));
-        facts.set(id, arm::DIRECT, self.know(proof.direct()));
+    /// What the log says that was used: of an arm, and of the baseline of the measurement.
+    fn transport(&self, facts: &mut Facts, id: Id, seen: Option<&Seen>, keys: &Keys) {
+        let gap = seen.and_then(|seen| seen.log_gap.as_ref());
+        let proof = seen.map(|seen| &seen.proof);
+        let between = proof.and_then(|proof| proof.between);
+        let between = self.unless(gap, between.unwrap_or(Between::NotLogged));
+        facts.set(id, keys.between, between);
+        let direct = proof.map_or(Direct::NotLogged, Proof::direct);
+        facts.set(id, keys.direct, self.unless(gap, direct));
+        let missing = || gap.cloned().unwrap_or_else(|| self.not_logged());
         facts.set(
             id,
-            arm::NVLS,
-            match proof.nvls {
-                Some(nvls) => self.know(nvls),
-                None => Fact::Unknown(self.not_logged()),
+            keys.nvls,
+            match proof.and_then(|proof| proof.nvls) {
+                Some(nvls) => self.unless(gap, nvls),
+                None => Fact::Unknown(missing()),
             },
         );
+        let channels = proof.filter(|proof| proof.channels);
+        let inside = |path: &Path| path.inside == Some(true);
+        let count = |is: &dyn Fn(&Path) -> bool| match channels {
+            Some(proof) => self.unless(gap, proof.count(is)),
+            None => Fact::Unknown(missing()),
+        };
+        let p2p = count(&|path| path.kind == Kind::P2p);
+        facts.set(id, keys.p2p, p2p);
+        let shm = count(&|path| path.kind == Kind::Shm);
+        facts.set(id, keys.shm, shm);
+        let net = count(&|path| inside(path) && matches!(path.kind, Kind::Net(..)));
+        facts.set(id, keys.net, net);
+        let paths = match channels {
+            Some(proof) => self.unless(gap, proof.in_short().into()),
+            None => Fact::Unknown(missing()),
+        };
+        facts.set(id, keys.paths, paths);
+    }
+
+    /// What the log says of the pairs of ranks on one node.
+    fn inside(&self, facts: &mut Facts, id: Id, seen: &Seen) {
+        let (proof, gap) = (&seen.proof, seen.log_gap.as_ref());
         if !proof.channels {
-            for key in [arm::PAIRS_P2P, arm::PAIRS_SHM, arm::PAIRS_NET] {
-                facts.set(id, key, Fact::Unknown(self.not_logged()));
-            }
-            facts.set(id, arm::INSIDE, Fact::Unknown(self.not_logged()));
-            facts.set(id, arm::PATHS, Fact::Unknown(self.not_logged()));
+            let gap = gap.cloned().unwrap_or_else(|| self.not_logged());
+            facts.set(id, arm::INSIDE, Fact::Unknown(gap.clone()));
+            facts.set(id, arm::SHM_PAIR, Fact::Unknown(gap));
             return;
         }
-        let inside = |path: &Path| path.inside == Some(true);
-        let p2p = proof.count(|path| path.kind == Kind::P2p);
-        let shm = proof.count(|path| path.kind == Kind::Shm);
-        let net = proof.count(|path| inside(path) && matches!(path.kind, Kind::Net(..)));
-        for (key, count) in [
-            (arm::PAIRS_P2P, p2p),
-            (arm::PAIRS_SHM, shm),
-            (arm::PAIRS_NET, net),
-        ] {
-            facts.set(id, key, self.know(count));
-        }
         let words = proof.inside().into_iter().map(Into::into).collect();
-        facts.set(id, arm::INSIDE, self.know(words));
-        facts.set(id, arm::PATHS, self.know(proof.in_short().into()));
+        facts.set(id, arm::INSIDE, self.unless(gap, words));
         let pair = proof.first(|path| path.kind == Kind::Shm);
         let pair = pair.map(|(a, b)| format!("ranks {a} and {b}").into());
         let what = "a pair of ranks that uses shared memory";
@@ -363,10 +427,11 @@ impl Matrix {
 
     /// How the runs ended.
     fn ended(&self, facts: &mut Facts, id: Id, at: usize, seen: &Seen) {
-        facts.set(id, arm::STARTED, self.know(seen.started));
-        facts.set(id, arm::HUNG, self.know(!seen.hung.is_empty()));
+        let gap = seen.gap.as_ref();
+        facts.set(id, arm::STARTED, self.unless(gap, seen.started));
+        facts.set(id, arm::HUNG, self.unless(gap, !seen.hung.is_empty()));
         let ranks = seen.hung.iter().map(|(rank, _)| rank.as_str().into());
-        facts.set(id, arm::HUNG_RANKS, self.know(ranks.collect()));
+        facts.set(id, arm::HUNG_RANKS, self.unless(gap, ranks.collect()));
         let steps: Vec<String> = seen
             .hung
             .iter()
@@ -376,17 +441,17 @@ impl Matrix {
             true => "none".to_owned(),
             false => steps.join(", "),
         };
-        facts.set(id, arm::LAST_STEP, self.know(steps.into()));
-        facts.set(id, arm::FAILED, self.know(!seen.failures.is_empty()));
+        facts.set(id, arm::LAST_STEP, self.unless(gap, steps.into()));
+        facts.set(id, arm::FAILED, self.unless(gap, !seen.failures.is_empty()));
         let failure = match seen.failures.split_first() {
             None => "none".to_owned(),
             Some((first, [])) => first.clone(),
             Some((first, rest)) => format!("{first}, and {} more", rest.len()),
         };
-        facts.set(id, arm::FAILURE, self.know(failure.into()));
-        facts.set(id, arm::WRONG, self.know(seen.wrong));
+        facts.set(id, arm::FAILURE, self.unless(gap, failure.into()));
+        facts.set(id, arm::WRONG, self.unless(gap, seen.wrong));
         let place = seen.wrong_where.as_deref().unwrap_or("none");
-        facts.set(id, arm::WRONG_WHERE, self.know(place.into()));
+        facts.set(id, arm::WRONG_WHERE, self.unless(gap, place.into()));
         let (rank, excess) = match &seen.slowest {
             Some((rank, excess)) => (Some(rank.as_str().into()), Some(Percent(*excess))),
             None => (None, None),
@@ -395,7 +460,7 @@ impl Matrix {
         facts.set(id, arm::SLOWEST_RANK, self.some(rank, what));
         facts.set(id, arm::SLOWEST_EXCESS, self.some(excess, what));
         let rounds = self.figures.get(at).map_or(0, |own| own.rounds.len());
-        facts.set(id, arm::VALID, self.know(rounds > 0));
+        facts.set(id, arm::VALID, self.unless(gap, rounds > 0));
         let why = match (rounds, seen) {
             (1.., _) => "none".into(),
             (_, seen) if !seen.hung.is_empty() => "it hung".to_owned(),
@@ -403,7 +468,7 @@ impl Matrix {
             (_, seen) if seen.wrong > 0 => format!("{} elements came wrong", seen.wrong),
             _ => "no run ended well".into(),
         };
-        facts.set(id, arm::INVALID_WHY, self.know(why.into()));
+        facts.set(id, arm::INVALID_WHY, self.unless(gap, why.into()));
     }
 
     /// States one change over all pairs that differ by it alone; gives whether it makes a difference.
@@ -431,6 +496,29 @@ impl Matrix {
         }
         facts.set(id, factor::CHANGE, self.know(variables(change).into()));
         facts.set(id, factor::KIND, self.know(kind));
+        let arms = || pairs.iter().flat_map(|pair| [pair.reference, pair.arm]);
+        let missing = |of: fn(&Seen) -> Option<&Gap>| {
+            arms().filter_map(|at| self.seen(at)).filter_map(of).next()
+        };
+        let honoured = self.unless(missing(|seen| seen.log_gap.as_ref()), self.honoured(pairs));
+        facts.set(id, factor::HONOURED, honoured);
+        if let Some(gap) = missing(|seen| seen.gap.as_ref()) {
+            // Of pairs that are not all known nobody says how many are alike.
+            for key in [
+                factor::PAIRS,
+                factor::UNCHANGED,
+                factor::SLOWER,
+                factor::FASTER,
+                factor::UNDECIDED,
+            ] {
+                facts.set(id, key, Fact::Unknown(gap.clone()));
+            }
+            for key in [factor::CURES, factor::BREAKS, factor::INTERACTS] {
+                facts.set(id, key, Fact::Unknown(gap.clone()));
+            }
+            facts.set(id, factor::OUTCOME, Fact::Unknown(gap.clone()));
+            return false;
+        }
         facts.set(id, factor::PAIRS, self.know(measured.len() as u64));
         let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
         for (_, effect) in &measured {
@@ -447,22 +535,26 @@ impl Matrix {
             let count = counts.get(outcome.word()).copied().unwrap_or(0);
             facts.set(id, key, self.know(count));
         }
-        self.sizes(facts, id, &measured);
+        self.sizes(facts, id, &measured, noise);
         let all_off = |(pair, effect): &(&Pair, Effect)| {
             has(&pair.held, Change::P2pOff)
                 && has(&pair.held, Change::ShmOff)
                 && effect.outcome(noise.quiet) == Outcome::Unchanged
         };
         let all_off = measured.iter().any(all_off);
-        facts.set(id, factor::UNCHANGED_ALL_OFF, self.know(all_off));
+        let even = match all_off {
+            true => {
+                ", not even where P2P and shared memory are off and all traffic takes the network"
+            }
+            false => "",
+        };
+        facts.set(id, factor::EVEN, self.know(even.into()));
         let each = measured.iter().map(|(pair, effect)| {
             let (before, after) = (&self.figures[pair.reference], &self.figures[pair.arm]);
             format!("{} to {}: {:+.1} %", before.name, after.name, effect.effect).into()
         });
         facts.set(id, factor::EACH, self.know(each.collect()));
         self.cures(facts, id, pairs);
-        let honoured = self.honoured(pairs);
-        facts.set(id, factor::HONOURED, self.know(honoured));
         measured.iter().any(|(_, effect)| {
             matches!(
                 effect.outcome(noise.quiet),
@@ -471,8 +563,14 @@ impl Matrix {
         })
     }
 
-    fn sizes(&self, facts: &mut Facts, id: Id, measured: &[(&Pair, Effect)]) {
+    fn sizes(&self, facts: &mut Facts, id: Id, measured: &[(&Pair, Effect)], noise: &Noise) {
         let alone = measured.iter().find(|(pair, _)| pair.held.is_empty());
+        let outcome = alone.map(|(_, effect)| effect.outcome(noise.quiet));
+        facts.set(
+            id,
+            factor::OUTCOME,
+            self.some(outcome, "a valid pair with the baseline"),
+        );
         let alone = alone.map(|(_, effect)| effect.effect);
         let what = "a valid pair of arms";
         facts.set(id, factor::EFFECT, self.some(alone.map(Percent), what));
@@ -506,7 +604,7 @@ impl Matrix {
         let (before, after) = (&self.figures[pair.reference], &self.figures[pair.arm]);
         let name = format!("{} to {}", before.name, after.name);
         let id = facts.instance(Subject::Effect, factor, &name);
-        let text = |text: &str| -> Fact<std::sync::Arc<str>> { self.know(text.into()) };
+        let text = |text: &str| -> Fact<Arc<str>> { self.know(text.into()) };
         facts.set(id, effect::REFERENCE, text(&before.name));
         facts.set(id, effect::ARM, text(&after.name));
         let held = match pair.held.is_empty() {
@@ -552,9 +650,16 @@ impl Matrix {
             facts.set(id, factor::BREAKS, Fact::Unknown(gap));
             return;
         }
+        // One run of several that ended badly may be chance: what never ended well counts.
         let trouble = |at: usize| -> Option<&'static str> {
             let seen = self.seen(at)?;
-            if !seen.hung.is_empty() {
+            if self
+                .figures
+                .get(at)
+                .is_some_and(|arm| !arm.rounds.is_empty())
+            {
+                None
+            } else if !seen.hung.is_empty() {
                 Some("hung")
             } else if !seen.failures.is_empty() {
                 Some("failed")
@@ -565,7 +670,9 @@ impl Matrix {
             }
         };
         let well = |at: usize| {
-            trouble(at).is_none()
+            let clean =
+                |seen: &Seen| seen.hung.is_empty() && seen.failures.is_empty() && seen.wrong == 0;
+            self.seen(at).is_some_and(clean)
                 && self
                     .figures
                     .get(at)

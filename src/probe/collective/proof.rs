@@ -21,6 +21,8 @@ use crate::probe::nccl_log;
 pub(super) struct Proof {
     /// Whether the log tells of connected channels.
     pub(super) channels: bool,
+    /// How many nodes take part, by NCCL's count.
+    pub(super) nodes: Option<u64>,
     /// What carried the traffic between nodes; `None` where the log does not say.
     pub(super) between: Option<Between>,
     /// What each pair of ranks used, in NCCL's words: `P2P/CUMEM`, `SHM`, `NET/IB/GDRDMA`; and whether both are on one node.
@@ -105,9 +107,13 @@ impl Proof {
             _ => facts.known(id, run::CARRIER).map(|carrier| match carrier {
                 Carrier::Rdma => Between::Rdma,
                 Carrier::Socket => Between::Socket,
-                Carrier::DirectTcp | Carrier::Mixed | Carrier::Plugin => Between::Other,
+                // NVLink between nodes is no network that an arm could take away.
+                Carrier::Nvlink | Carrier::DirectTcp | Carrier::Mixed | Carrier::Plugin => {
+                    Between::Other
+                }
             }),
         };
+        proof.nodes = facts.known(id, run::NODES);
         proof.nvls = facts.known(id, run::NVLS);
         for variable in facts.below(id, Subject::Env) {
             if let (Some(name), Some(value)) = (
@@ -133,6 +139,7 @@ impl Proof {
     pub(super) fn join(&mut self, other: Proof) {
         self.channels |= other.channels;
         self.env_logged |= other.env_logged;
+        self.nodes = self.nodes.max(other.nodes);
         self.between = match (self.between, other.between) {
             (Some(a), Some(b)) if a != b => Some(Between::Other),
             (a, b) => a.or(b),

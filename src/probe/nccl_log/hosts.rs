@@ -1,6 +1,6 @@
 //! The facts of a host, and of the adapters that NCCL lists there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::channels::{Sums, carrier, ofi_provider, share};
@@ -24,6 +24,23 @@ pub(super) fn network(message: &str) -> Option<&str> {
         .find_map(|start| message.strip_prefix(start))?
         .trim();
     (!network.is_empty()).then_some(network)
+}
+
+/// The networks that lines of a run say were chosen, without what only a torn line says: `I` where others say `IB`, or `IBstep 12`.
+pub(super) fn networks_named<'d>(view: &View<'_, 'd>) -> BTreeSet<&'d str> {
+    let said: BTreeSet<&str> = view
+        .lines()
+        .filter_map(|(line, _)| network(line.message))
+        .collect();
+    let is_torn = |name: &str| {
+        let whole = |other: &&str| {
+            *other != name
+                && carrier(other, None).is_some()
+                && (other.starts_with(name) || name.starts_with(*other))
+        };
+        carrier(name, None).is_none() && said.iter().any(whole)
+    };
+    said.iter().copied().filter(|name| !is_torn(name)).collect()
 }
 
 /// An interface and its address: `eth0:10.0.0.1<4711>`.
@@ -121,7 +138,7 @@ fn first<'l, 'd: 'l, T>(
 ) -> Option<(T, Origin)> {
     lines
         .iter()
-        .find_map(|line| Some((read(line.message)?, line.origin.clone())))
+        .find_map(|line| Some((read(line.message)?, line.origin().clone())))
 }
 
 fn fact_of<T: Typed>(found: Option<(T, Origin)>, setting: &'static str) -> Fact<T> {
@@ -138,7 +155,7 @@ fn least<'l, 'd: 'l>(
 ) -> Option<(u64, Origin)> {
     let values = lines
         .iter()
-        .filter_map(|line| Some((read(line.message)?, &line.origin)));
+        .filter_map(|line| Some((read(line.message)?, line.origin())));
     values
         .min_by_key(|(value, _)| *value)
         .map(|(value, origin)| (value, origin.clone()))
@@ -149,9 +166,11 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
     for (line, host) in view.lines() {
         by_host.entry(host).or_default().push(line);
     }
+    let named = networks_named(view);
     for (host, id) in &view.hosts {
         let none = Vec::new();
         let lines = by_host.get(host).unwrap_or(&none);
+        networks(view, facts, *id, lines, &named);
         one(view, facts, host, *id, lines);
     }
 }
@@ -167,7 +186,6 @@ fn one(view: &View<'_, '_>, facts: &mut Facts, host: &str, id: Id, lines: &[&Lin
         fact::PROCESSES,
         view.total(processes, "the processes that wrote lines"),
     );
-    networks(view, facts, id, lines);
     adapters(view, facts, id, lines);
     let bootstrap = first(lines, |m| {
         let rest = ["Bootstrap : Using ", "Bootstrap: Using "]
@@ -210,7 +228,7 @@ fn one(view: &View<'_, '_>, facts: &mut Facts, host: &str, id: Id, lines: &[&Lin
     let mut versions = Distinct::default();
     for line in lines {
         if let Some((version, ..)) = super::runs::version(line.message) {
-            versions.add(version, line.kept.count, &line.origin);
+            versions.add(version, line.kept.count, line.origin());
         }
     }
     facts.set(id, fact::VERSION, versions.most(INFO));
@@ -256,7 +274,7 @@ fn one(view: &View<'_, '_>, facts: &mut Facts, host: &str, id: Id, lines: &[&Lin
             if let Some(time) = time
                 && slot.as_ref().is_none_or(|(most, _)| time > most.0)
             {
-                *slot = Some((Seconds(time), line.origin.clone()));
+                *slot = Some((Seconds(time), line.origin().clone()));
             }
         }
     }
@@ -265,7 +283,13 @@ fn one(view: &View<'_, '_>, facts: &mut Facts, host: &str, id: Id, lines: &[&Lin
     facts.set(id, fact::BOOTSTRAP_TIME, fact_of(bootstrap, INFO));
 }
 
-fn networks(view: &View<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_>]) {
+fn networks(
+    view: &View<'_, '_>,
+    facts: &mut Facts,
+    id: Id,
+    lines: &[&Line<'_>],
+    named: &BTreeSet<&str>,
+) {
     let provider = first(lines, |m| ofi_provider(m).map(Arc::<str>::from));
     let mut chosen = Distinct::default();
     let mut tried = Distinct::default();
@@ -273,8 +297,8 @@ fn networks(view: &View<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_>])
     let mut plugin = None;
     for line in lines {
         let message = line.message;
-        if let Some(network) = network(message) {
-            chosen.add(network, line.kept.count, &line.origin);
+        if let Some(network) = network(message).filter(|name| named.contains(name)) {
+            chosen.add(network, line.kept.count, line.origin());
         }
         let starts = [
             "P2P plugin ",
@@ -290,9 +314,9 @@ fn networks(view: &View<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_>])
                 .and_then(|name| name.split(" to comm").next())
                 .unwrap_or(rest)
                 .trim();
-            tried.add(name, 1, &line.origin);
+            tried.add(name, 1, line.origin());
             if message.starts_with("NET/Plugin: Loaded net") || message.starts_with("P2P plugin") {
-                plugin.get_or_insert((Arc::<str>::from(name), line.origin.clone()));
+                plugin.get_or_insert((Arc::<str>::from(name), line.origin().clone()));
             }
         }
         if message.contains("Plugin")
@@ -303,11 +327,11 @@ fn networks(view: &View<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_>])
                 .split([' ', ':', '(', ')', ','])
                 .filter(|word| word.contains(".so"))
             {
-                missing.add(file.trim_end_matches('.'), 1, &line.origin);
+                missing.add(file.trim_end_matches('.'), 1, line.origin());
                 any = true;
             }
             if !any {
-                missing.add("libnccl-net.so", 1, &line.origin);
+                missing.add("libnccl-net.so", 1, line.origin());
             }
         }
     }
@@ -365,7 +389,7 @@ fn adapters(view: &View<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_>])
     // A plugin and the internal transport both list what they find; the fuller list is the one that is used.
     let lists = lines
         .iter()
-        .filter_map(|line| Some((using_ib(line.message)?, &line.origin)));
+        .filter_map(|line| Some((using_ib(line.message)?, line.origin())));
     let fullest = lists.max_by_key(|((listed, ..), _)| listed.len());
     let (listed, relaxed, oob, origin) = match (&fullest, &none) {
         (Some(((listed, relaxed, oob), origin)), _) => {
@@ -431,7 +455,7 @@ fn adapters(view: &View<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_>])
             } else {
                 &mut without
             };
-            list.add(device, 1, &line.origin);
+            list.add(device, 1, line.origin());
         }
     }
     match (&with.origin, &without.origin) {
@@ -492,9 +516,11 @@ fn adapters(view: &View<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_>])
             );
         }
         let told = lines.iter().find_map(|line| {
-            Some((described(line.message)?, &line.origin)).filter(|((_, device, number, ..), _)| {
-                *device == port.device && port.port.is_none_or(|p| p == *number)
-            })
+            Some((described(line.message)?, line.origin())).filter(
+                |((_, device, number, ..), _)| {
+                    *device == port.device && port.port.is_none_or(|p| p == *number)
+                },
+            )
         });
         match told {
             Some(((_, _, _, speed, provider, routing), origin)) => {
@@ -666,7 +692,7 @@ fn graph(facts: &mut Facts, id: Id, lines: &[&Line<'_>]) {
             .strip_prefix("+ ")?
             .split_once("PCI[")?;
         let speed: f64 = rest.split(']').next()?.parse().ok()?;
-        Some((gigabytes(speed), line.origin.clone()))
+        Some((gigabytes(speed), line.origin().clone()))
     });
     let links: Vec<_> = links.collect();
     facts.set(

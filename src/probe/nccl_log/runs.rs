@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::communicator::Mention;
 use super::{Distinct, INFO, TUNING, View, not_logged};
 use crate::fact::run::{self as fact, Library};
-use crate::fact::{Fact, Facts, Origin, Seconds};
+use crate::fact::{Fact, Facts, Gap, Origin, Seconds, Why};
 use crate::nccl_log::message::Sort;
 use crate::nccl_log::prefix::Level;
 use crate::nccl_log::text::{decimal_after, word_after};
@@ -55,10 +55,10 @@ fn versions(view: &View<'_, '_>, facts: &mut Facts) {
     let mut library = None;
     for (line, _) in view.lines() {
         if let Some((version, cuda, of)) = version(line.message) {
-            versions.add(version, line.kept.count, &line.origin);
-            library.get_or_insert((of, line.origin.clone()));
+            versions.add(version, line.kept.count, line.origin());
+            library.get_or_insert((of, line.origin().clone()));
             if let Some(cuda) = cuda {
-                cudas.add(cuda, line.kept.count, &line.origin);
+                cudas.add(cuda, line.kept.count, line.origin());
             }
         }
     }
@@ -167,12 +167,12 @@ fn sizes(view: &mut View<'_, '_>, facts: &mut Facts) {
             facts.set(
                 view.id,
                 fact::NODES,
-                Fact::Known(nodes, log.lines[place].origin.clone()),
+                Fact::Known(nodes, log.lines[place].origin().clone()),
             );
             facts.set(
                 view.id,
                 fact::NODES_STATED,
-                Fact::Known(true, log.lines[place].origin.clone()),
+                Fact::Known(true, log.lines[place].origin().clone()),
             );
         }
         None => {
@@ -198,7 +198,7 @@ fn first_line(view: &View<'_, '_>, comm: usize) -> Origin {
         .min();
     first.map_or_else(
         || Origin::derived("the log"),
-        |place| view.log.lines[place].origin.clone(),
+        |place| view.log.lines[place].origin().clone(),
     )
 }
 
@@ -217,6 +217,27 @@ fn progress(view: &View<'_, '_>, facts: &mut Facts) {
         }
     }
     stuck.sort_unstable();
+    // No rank ends its initialisation before all have taken part in it: where nearly all ended, the others' lines are torn or lost.
+    let lost = done > 0 && (stuck.len() as u64) * 4 <= done;
+    if lost {
+        stuck.clear();
+    }
+    // Of a job of thousands of ranks not all lines are kept: then that one is not among them says nothing.
+    let left_out = |digest: &crate::nccl_log::Digest| {
+        digest.left_out.get(Sort::Init.word()).copied().unwrap_or(0) > 0
+    };
+    if !stuck.is_empty() && view.log.files.iter().any(|(_, digest)| left_out(digest)) {
+        let gap = Gap {
+            why: Why::NotUnderstood("the log has more lines of ranks than are kept".into()),
+            origin: Origin::derived("the log"),
+        };
+        facts.set(view.id, fact::STUCK_RANKS, Fact::Unknown(gap.clone()));
+        facts.set(view.id, fact::STUCK, Fact::Unknown(gap.clone()));
+        facts.set(view.id, fact::SILENT, Fact::Unknown(gap.clone()));
+        facts.set(view.id, fact::SILENT_RANKS, Fact::Unknown(gap.clone()));
+        facts.set(view.id, fact::INITIALISED, Fact::Unknown(gap));
+        return;
+    }
     let mut silent: Vec<u64> = (0..comm.ranks.min(1 << 20))
         .filter(|rank| !comm.members.contains_key(rank))
         .collect();
@@ -236,7 +257,7 @@ fn progress(view: &View<'_, '_>, facts: &mut Facts) {
     );
     facts.set(view.id, fact::STUCK, total(stuck.len() as u64));
     // A log of rank 0 alone is usual: then the others are not silent, their lines are elsewhere.
-    let few = (comm.members.len() as u64) * 2 <= comm.ranks;
+    let few = done > 0 || (comm.members.len() as u64) * 2 <= comm.ranks;
     match few && !silent.is_empty() {
         true => {
             facts.set(
@@ -263,7 +284,9 @@ fn progress(view: &View<'_, '_>, facts: &mut Facts) {
             );
         }
     }
-    let initialised = if !stuck.is_empty() && (starts || done > 0) {
+    let initialised = if lost && done < comm.ranks {
+        Fact::Unknown(not_logged("give the logs of all ranks"))
+    } else if !stuck.is_empty() && (starts || done > 0) {
         view.total(false, how)
     } else if done >= comm.ranks {
         Fact::derived(true, how)
@@ -281,16 +304,20 @@ fn times(view: &View<'_, '_>, facts: &mut Facts) {
             if let Some(time) = time
                 && slot.as_ref().is_none_or(|(most, _)| time > *most)
             {
-                *slot = Some((time, line.origin.clone()));
+                *slot = Some((time, line.origin().clone()));
             }
         }
         if line.message.ends_with("Abort COMPLETE") || line.message.contains("Abort START") {
-            aborted.get_or_insert(line.origin.clone());
+            aborted.get_or_insert(line.origin().clone());
         }
-        if Mention::read(line.message)
-            .is_some_and(|m| m.state == super::communicator::State::Destroyed)
+        if destroyed.is_none()
+            && ["Destroyed", "COMPLETE"]
+                .iter()
+                .any(|word| line.message.contains(word))
+            && Mention::read(line.message)
+                .is_some_and(|m| m.state == super::communicator::State::Destroyed)
         {
-            destroyed.get_or_insert(line.origin.clone());
+            destroyed.get_or_insert(line.origin().clone());
         }
     }
     for (key, longest) in [fact::INIT_TIME, fact::BOOTSTRAP_TIME]
@@ -373,9 +400,9 @@ fn tuning(view: &View<'_, '_>, facts: &mut Facts) {
             algorithms.add(
                 &named(algorithm, &ALGORITHMS),
                 line.kept.count,
-                &line.origin,
+                line.origin(),
             );
-            protocols.add(&named(protocol, &PROTOCOLS), line.kept.count, &line.origin);
+            protocols.add(&named(protocol, &PROTOCOLS), line.kept.count, line.origin());
         }
     }
     facts.set(
@@ -387,7 +414,7 @@ fn tuning(view: &View<'_, '_>, facts: &mut Facts) {
     let connected = |what: &str| {
         view.lines()
             .find(|(line, _)| line.message.starts_with("Connected") && line.message.contains(what))
-            .map(|(line, _)| line.origin.clone())
+            .map(|(line, _)| line.origin().clone())
     };
     if let Some(origin) = connected("NVLS") {
         facts.set(view.id, fact::NVLS, Fact::Known(true, origin));

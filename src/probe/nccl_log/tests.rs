@@ -798,3 +798,56 @@ fn redaction_replaces_names_and_keeps_what_is_judged() {
         without_names(&facts_of(&raw))
     );
 }
+
+#[test]
+fn a_torn_name_of_a_network_is_no_other_network() {
+    let healthy = HEALTHY.of_host(0, 100) + &HEALTHY.of_host(1, 100);
+    let torn = healthy
+        .replacen("Using network IB\n", "Using network I\nB\n", 1)
+        .replacen(
+            "Using network IB\n",
+            "Using network IBstep 12 loss 0.1\n",
+            1,
+        );
+    assert_ne!(healthy, torn);
+    let read = facts(&torn);
+    for host in ["node0", "node1"] {
+        let network = known(&read, Subject::Host, host, host::NETWORK);
+        assert!(network.is_none_or(|network| &*network == "IB"));
+        assert_ne!(
+            known(&read, Subject::Host, host, host::CARRIER),
+            Some(Carrier::Mixed)
+        );
+    }
+}
+
+#[test]
+fn where_nearly_all_ended_their_initialisation_the_others_lines_are_lost() {
+    let job = Job {
+        hosts: 4,
+        ..HEALTHY
+    };
+    let text: String = (0..4).map(|host| job.of_host(host, 100)).collect();
+    let line = text
+        .lines()
+        .find(|l| l.contains("rank 3 ") && l.contains("Init COMPLETE"))
+        .unwrap();
+    let read = facts(&text.replace(line, &line[..line.len() - 20]));
+    let run = read.all(Subject::Run).next().unwrap();
+    assert_eq!(read.known(run, run::STUCK), Some(0));
+    assert_eq!(read.known(run, run::INITIALISED), None);
+}
+
+#[test]
+fn channels_between_nodes_over_nvlink_need_no_network() {
+    let text = HEALTHY.of_host(0, 100) + &HEALTHY.of_host(1, 100);
+    let text = text
+        .replace(" [receive] via NET/IB/0/GDRDMA", " via P2P/MNNVL")
+        .replace(" [send] via NET/IB/1/GDRDMA", " via P2P/MNNVL");
+    let read = facts(&text);
+    let run = read.all(Subject::Run).next().unwrap();
+    assert_eq!(read.known(run, run::CARRIER), Some(Carrier::Nvlink));
+    assert_eq!(read.known(run, run::PROOF), Some(Proof::Channels));
+    assert_eq!(read.known(run, run::INTER), Some(0));
+    assert!(read.known(run, run::INTER_NVLINK).is_some_and(|n| n > 0));
+}

@@ -10,6 +10,7 @@
 //! element    elements put together, in the host's memory
 //! tcp        a backend: sockets
 //! nccl       a backend: NCCL, between GPUs
+//! verbs      a backend: RDMA writes
 //! leftovers  what a rank that was killed leaves on the machine
 //! ```
 
@@ -23,3 +24,4 @@ mod nccl;
 pub mod rank;
 pub mod steps;
 mod tcp;
+mod verbs;

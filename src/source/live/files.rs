@@ -203,6 +203,17 @@ pub fn open_input(path: &Path) -> std::io::Result<std::fs::File> {
     std::fs::File::open(path)
 }
 
+/// Kind and permissions of a file that the user named: `st_mode`.
+///
+/// # Errors
+///
+/// It is not there, or may not be looked at.
+#[expect(clippy::disallowed_methods, reason = "an input named by the user")]
+pub fn mode(path: &Path) -> std::io::Result<u32> {
+    use std::os::unix::fs::PermissionsExt;
+    Ok(std::fs::metadata(path)?.permissions().mode())
+}
+
 /// Reads a text that the user named, up to 16 MiB.
 pub fn read_input(path: &Path) -> std::io::Result<String> {
     let mut text = String::new();

@@ -89,10 +89,12 @@ impl Host {
         Ok(self.listener.local_addr()?.port())
     }
 
-    /// Waits until all other nodes came and gave something of at most `most` bytes, or until the deadline. `progress` is told how many came.
+    /// Waits until all of so many nodes, this one counted, came and gave something of at most `most` bytes, or until the deadline. `progress` is told
+    /// how many came.
     #[expect(clippy::disallowed_methods, reason = "keeps the nodes' time")]
     pub fn gather(
         &self,
+        nodes: u64,
         deadline: Duration,
         most: u64,
         mut progress: impl FnMut(usize),
@@ -102,7 +104,7 @@ impl Host {
         let names: Arc<Mutex<BTreeMap<u64, String>>> = Arc::default();
         let (sender, visits) = mpsc::channel();
         let mut open = 0;
-        while gathered.came.len() as u64 + 1 < self.own.ranks && Instant::now() < ends {
+        while gathered.came.len() as u64 + 1 < nodes && Instant::now() < ends {
             while open < AT_ONCE
                 && let Ok((stream, at)) = self.listener.accept()
             {
@@ -384,7 +386,7 @@ mod tests {
         // A scanner between them costs nothing.
         let mut scanner = TcpStream::connect(("127.0.0.1", port)).unwrap();
         scanner.write_all(b"\x16\x03\x01\x02\x00").unwrap();
-        let mut gathered = host.gather(SOON, 99, |_| {});
+        let mut gathered = host.gather(4, SOON, 99, |_| {});
         let of = |rank| gathered.came[&rank].message.clone();
         assert_eq!((of(1), of(3)), (b"of 1".to_vec(), b"of 3".to_vec()));
         assert_eq!(gathered.tell(b"healthy", SOON), []);
@@ -403,7 +405,7 @@ mod tests {
             guest.give(b"x").unwrap();
             guest
         });
-        let gathered = host.gather(Duration::from_millis(700), 99, |_| {});
+        let gathered = host.gather(3, Duration::from_millis(700), 99, |_| {});
         assert_eq!(gathered.came.keys().collect::<Vec<_>>(), [&2]);
         drop(came.join());
     }
@@ -419,7 +421,7 @@ mod tests {
             };
             Guest::join("127.0.0.1", port, &own, &key(SECRET), SOON).err()
         });
-        let gathered = host.gather(Duration::from_millis(700), 99, |_| {});
+        let gathered = host.gather(2, Duration::from_millis(700), 99, |_| {});
         assert!(gathered.came.is_empty());
         assert!(matches!(
             joining.join().unwrap(),
@@ -459,7 +461,7 @@ mod tests {
             let _ = guest.give(&[0; 100]);
             guest.wait(SOON, 9).is_err()
         });
-        let gathered = host.gather(Duration::from_millis(700), 99, |_| {});
+        let gathered = host.gather(2, Duration::from_millis(700), 99, |_| {});
         let why = &gathered.turned_away[0].1;
         assert_eq!(why, "a message of 100 bytes, of which 99 are allowed");
         assert!(joining.join().unwrap());

@@ -6,7 +6,7 @@ use super::super::question::Call;
 use super::super::{Answer, Refusal};
 
 #[cfg(feature = "verbs")]
-mod library;
+pub(super) mod library;
 
 /// Answers `ibv_library`, `ibv_get_device_list`, `ibv_query_device` (device) and `ibv_query_port` (device, port).
 ///

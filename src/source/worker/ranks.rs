@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use super::kill_group;
 use crate::bench::plan::{Arm, Backend, NAME, Plan, Run};
-use crate::bench::reply::{Ended, PointReply, RankReply};
+use crate::bench::reply::{Carried, Ended, PointReply, RankReply};
 use crate::nccl_log::{Limits, Reader};
 use crate::source::live;
 use crate::source::live::collective::leftovers::{self, Standing};
@@ -193,6 +193,7 @@ struct Rank {
     /// NCCL's files that it used when it was killed.
     files: BTreeSet<String>,
     removed: Vec<String>,
+    carried: Option<Carried>,
 }
 
 impl Rank {
@@ -224,6 +225,7 @@ impl Rank {
                 (self.library, self.version, self.device) = (library, version, device);
             }
             Said::Point(point) => self.points.push(*point),
+            Said::Carried(carried) => self.carried = Some(carried),
             Said::Ended(ended) => self.end(ended, at),
         }
     }
@@ -265,6 +267,7 @@ impl Rank {
             device: self.device,
             host: Some(live::node_name()),
             removed: self.removed,
+            carried: self.carried,
         }
     }
 }
@@ -303,6 +306,21 @@ fn stop(ranks: &mut [Rank], bad: bool, at: Micros) {
         };
         Some(format!("rank {number}: {how}"))
     });
+    // Who waits for all to come hangs because of those that do not.
+    let missing: Vec<String> = ranks
+        .iter()
+        .enumerate()
+        .filter(|(_, rank)| rank.runs() && rank.gave.is_none())
+        .map(|(number, _)| number.to_string())
+        .collect();
+    let missing = match missing.as_slice() {
+        [] => None,
+        [one] => Some(format!("waited for rank {one}, which hung")),
+        several => Some(format!(
+            "waited for ranks {}, which hung",
+            several.join(", ")
+        )),
+    };
     for rank in ranks.iter_mut().filter(|rank| rank.runs()) {
         let pid = rank.child.as_ref().map(Child::id);
         match pid.and_then(leftovers::standing) {
@@ -312,8 +330,9 @@ fn stop(ranks: &mut [Rank], bad: bool, at: Micros) {
             }
             Some(Standing::Gone) | None => {}
         }
-        let ended = match (&why, bad) {
-            (Some(why), true) => Ended::Stopped { why: why.clone() },
+        let ended = match (&why, bad, &missing) {
+            (Some(why), true, _) => Ended::Stopped { why: why.clone() },
+            (_, false, Some(why)) if rank.gave.is_some() => Ended::Stopped { why: why.clone() },
             _ => Ended::Hung,
         };
         rank.end(ended, at);

@@ -10,6 +10,7 @@ pub(crate) mod job;
 pub(crate) mod local;
 pub(crate) mod rng;
 pub(crate) mod transport;
+pub(crate) mod weather;
 
 use job::Job;
 

@@ -11,7 +11,7 @@ use super::cuda::Cuda;
 pub(crate) const MOST: usize = 64;
 
 /// A piece of memory: the process that has it, the file, the number of the allocation, its size, and where in it.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq)]
 #[repr(C)]
 pub(crate) struct Area {
     pid: u32,
@@ -28,6 +28,8 @@ pub(crate) struct Area {
 pub(crate) struct Post {
     /// Which operation, of what: all ranks' are the same.
     pub(crate) what: [u64; 5],
+    /// How often the rank's process wrote memory before.
+    pub(crate) writes: u64,
     pub(crate) send: Area,
     pub(crate) receive: Area,
     pub(crate) scratch: Area,
@@ -44,6 +46,16 @@ struct Shared {
     gpus: [AtomicU32; MOST],
     posts: [Post; MOST],
 }
+
+impl Post {
+    /// What the result of an operation follows from, as far as this rank has a part in it.
+    pub(crate) fn cause(&self) -> Cause {
+        (self.what, self.writes, self.send, self.receive)
+    }
+}
+
+/// As [`Post::cause`] has it.
+pub(crate) type Cause = ([u64; 5], u64, Area, Area);
 
 /// A rank's view of the board.
 pub(crate) struct Board {
@@ -191,9 +203,9 @@ impl Board {
     }
 
     /// What a rank does; the others have met it since it said so.
-    pub(crate) fn posted(&self, rank: usize) -> Post {
-        // SAFETY: it was written before the ranks met.
-        unsafe { (&raw const (*self.shared).posts[rank]).read() }
+    pub(crate) fn posted(&self, rank: usize) -> &'static Post {
+        // SAFETY: it was written before the ranks met, the next one is written after they meet again, and it stays mapped.
+        unsafe { &(*self.shared).posts[rank] }
     }
 
     /// Memory of this process's device, so that others find it.

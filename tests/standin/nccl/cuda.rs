@@ -43,6 +43,13 @@ impl Cuda {
         (is == 1).then_some(found)
     }
 
+    /// How often this process wrote memory.
+    pub(crate) fn writes(&self) -> u64 {
+        type F = extern "C" fn() -> u64;
+        // SAFETY: the stand-in has it so.
+        unsafe { self.library.get::<F>("standin_writes") }.map_or(0, |writes| writes())
+    }
+
     pub(crate) fn begin(&self, stream: Stream) {
         type F = unsafe extern "C" fn(*mut c_void);
         // SAFETY: the stand-in has it so, and the stream is its own.

@@ -1,7 +1,7 @@
 //! What carries data between ranks on the described machine, by the variables that are set, and how long it takes.
 
-use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::cell::{OnceCell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
 
 use toml::{Table, Value};
 
@@ -76,13 +76,9 @@ pub(crate) enum Network {
     Socket,
 }
 
-fn section() -> Option<&'static Machine> {
-    Some(Machine::get())
-}
-
 /// What `[system.nccl]` says.
 pub(crate) fn said(name: &str) -> Option<&'static Value> {
-    section()?.system("nccl", name)
+    Machine::get().system("nccl", name)
 }
 
 pub(crate) fn number(value: Option<&Value>) -> Option<f64> {
@@ -152,6 +148,9 @@ pub(crate) struct Model {
     nvls: bool,
     /// From each rank to the next.
     ring: Vec<Via>,
+    /// What was worked out before: variables do not change.
+    bandwidths: RefCell<BTreeMap<(usize, usize), f64>>,
+    best: OnceCell<Option<(Algorithm, f64)>>,
 }
 
 impl Model {
@@ -166,6 +165,8 @@ impl Model {
             gdr: false,
             nvls: false,
             ring: Vec::new(),
+            bandwidths: RefCell::default(),
+            best: OnceCell::new(),
         };
         let level = model.variables.text("NCCL_NET_GDR_LEVEL");
         let off = level.is_some_and(|level| matches!(&*level, "LOC" | "0"));
@@ -182,6 +183,12 @@ impl Model {
 
     pub(crate) fn ranks(&self) -> usize {
         self.gpus.len()
+    }
+
+    /// How much longer a rank's part of an operation takes than the others'.
+    pub(crate) fn slower(&self, rank: usize) -> f64 {
+        let gpu = self.gpus[rank];
+        1.0 + number(Machine::get().gpu("nccl", gpu, "slower")).unwrap_or(0.0)
     }
 
     /// The node of a rank.
@@ -234,6 +241,15 @@ impl Model {
 
     /// Gigabytes in a second that a path carries.
     fn bandwidth(&self, from: usize, to: usize) -> f64 {
+        let known = self.bandwidths.borrow().get(&(from, to)).copied();
+        known.unwrap_or_else(|| {
+            let bandwidth = self.bandwidth_of(from, to);
+            self.bandwidths.borrow_mut().insert((from, to), bandwidth);
+            bandwidth
+        })
+    }
+
+    fn bandwidth_of(&self, from: usize, to: usize) -> f64 {
         let via = self.via(from, to);
         let across = self.node(from) != self.node(to);
         let table = said("bandwidth").and_then(Value::as_table);
@@ -282,6 +298,10 @@ impl Model {
 
     /// The algorithm for an all-reduce, and what it carries; `None` where none is allowed.
     pub(crate) fn all_reduce(&self) -> Option<(Algorithm, f64)> {
+        *self.best.get_or_init(|| self.choose())
+    }
+
+    fn choose(&self) -> Option<(Algorithm, f64)> {
         let ring = self.ring_bandwidth();
         let table = said("bandwidth").and_then(Value::as_table);
         let of = |name: &str| table.and_then(|table| number(table.get(name)));
@@ -318,24 +338,32 @@ impl Model {
         bytes * factor / (bandwidth * 1e6) + steps * latency / 1e3
     }
 
-    /// Milliseconds until a rank has sent and received these bytes to and from others.
-    pub(crate) fn exchange_ms(
-        &self,
-        rank: usize,
-        sends: &[(usize, f64)],
-        receives: &[(usize, f64)],
-    ) -> f64 {
+    /// Milliseconds until a rank has sent and received what it exchanges with others, and these with theirs. `sends` are what each rank sends to
+    /// which, in bytes.
+    pub(crate) fn exchange_ms(&self, rank: usize, sends: &[Vec<(usize, f64)>]) -> f64 {
         let latency = number(said("latency")).unwrap_or(0.0) / 1e3;
-        let way = |from: usize, to: usize, bytes: f64| match from == to {
-            true => 0.0,
-            false => bytes / (self.bandwidth(from, to) * 1e6) + latency,
-        };
-        let out: f64 = sends.iter().map(|(to, bytes)| way(rank, *to, *bytes)).sum();
-        let back: f64 = receives
-            .iter()
-            .map(|(from, bytes)| way(*from, rank, *bytes))
-            .sum();
-        out.max(back)
+        let ranks = self.ranks();
+        let (mut out, mut back) = (vec![0.0_f64; ranks], vec![0.0_f64; ranks]);
+        for (from, all) in sends.iter().enumerate() {
+            for (to, bytes) in all.iter().filter(|(to, _)| *to != from) {
+                let ms = bytes / (self.bandwidth(from, *to) * 1e6) + latency;
+                out[from] += ms;
+                back[*to] += ms;
+            }
+        }
+        // A peer that serves several does so at the same time.
+        let mut longest = out[rank].max(back[rank]);
+        for (from, all) in sends.iter().enumerate() {
+            for (to, _) in all {
+                if *to == rank {
+                    longest = longest.max(out[from]);
+                }
+                if from == rank {
+                    longest = longest.max(back[*to]);
+                }
+            }
+        }
+        longest
     }
 }
 

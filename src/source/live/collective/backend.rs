@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::exchange::Exchange;
 use crate::bench::plan::{Point, RankPlace};
+use crate::bench::reply::Carried;
 
 /// Why a rank could not go on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -86,4 +87,9 @@ pub trait Backend {
     ///
     /// A copy from the device failed.
     fn result(&mut self, from: usize, into: &mut [u8]) -> Result<(), Failure>;
+
+    /// What the rank's port has carried since the rank was connected, where the backend has a port that counts. Asked once, after the last point.
+    fn carried(&self) -> Option<Carried> {
+        None
+    }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::bench::plan::{Backend, Point, RankPlace};
-use crate::bench::reply::{Ended, PointReply};
+use crate::bench::reply::{Carried, Ended, PointReply};
 
 /// What a rank is told.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -55,6 +55,8 @@ pub enum Said {
     },
     /// What it measured at a point.
     Point(Box<PointReply>),
+    /// What its port carried.
+    Carried(Carried),
     /// That it is done: well, or since a function failed.
     Ended(Ended),
 }

@@ -22,9 +22,10 @@ use library::{Communicator, Operation, Part};
 
 /// What a buffer that receives holds before: no value of the harness.
 const POISON: u8 = 0xa5;
-/// How long an operation's end is looked for without a pause, and the longest pause afterwards. The device's clock times the operation, so
-/// the pauses cost nothing but waiting.
-const EAGER: u32 = 64;
+/// How often an operation's end is looked for without a pause, and the longest pause afterwards. The device's clock times the operations, so
+/// pauses cost nothing, unless one is awaited before the next begins.
+const LOOKS: u32 = 64;
+const LOOKS_AWAITED: u32 = 4096;
 const LONGEST: Duration = Duration::from_millis(1);
 
 impl From<driver::Failure> for Failure {
@@ -182,16 +183,16 @@ impl Nccl {
     }
 
     /// Waits until the stream has done its work, or the communicator broke.
-    fn wait(&mut self, doing: &str) -> Result<(), Failure> {
+    fn wait(&mut self, doing: &str, eager: u32) -> Result<(), Failure> {
         let mut looks: u32 = 0;
         while !self.stream.done()? {
-            looks += 1;
-            if looks <= EAGER {
+            looks = looks.saturating_add(1);
+            if looks <= eager {
                 std::thread::yield_now();
                 continue;
             }
             self.communicator.alive(doing)?;
-            let pause = Duration::from_micros(10) * (looks - EAGER).min(100);
+            let pause = Duration::from_micros(10) * (looks - eager).min(100);
             std::thread::sleep(pause.min(LONGEST));
         }
         // A communicator that broke at the very end has done nothing of worth.
@@ -199,12 +200,16 @@ impl Nccl {
     }
 
     fn timed(&mut self, point: &Point) -> Result<Duration, Failure> {
+        let doing = function(point.collective);
         self.begin.mark(&self.stream)?;
         for _ in 0..point.iterations {
             self.launch(point)?;
+            if point.awaited {
+                self.wait(doing, LOOKS_AWAITED)?;
+            }
         }
         self.end.mark(&self.stream)?;
-        self.wait(function(point.collective))?;
+        self.wait(doing, LOOKS)?;
         let ms = self.begin.until(&self.end)?;
         Ok(Duration::from_secs_f64(ms.max(0.0) / 1e3))
     }
@@ -231,7 +236,9 @@ impl Backend for Nccl {
             // What was there goes first: both may not fit.
             self.memory.clear();
             for bytes in layout.buffers() {
-                self.memory.push(DeviceMemory::new(self.context, *bytes)?);
+                // Where there are more ranks than elements, a rank may have none.
+                let bytes = (*bytes).max(1);
+                self.memory.push(DeviceMemory::new(self.context, bytes)?);
             }
         }
         self.layout = layout;

@@ -16,7 +16,7 @@ use super::backend::{Backend, Failure, Place};
 use super::data::Data;
 use super::exchange::Exchange;
 use super::message::{Job, Said, Told};
-use super::{leftovers, nccl, tcp};
+use super::{leftovers, nccl, tcp, verbs};
 use crate::bench::plan::{self, Point};
 use crate::bench::reply::{Ended, PointReply};
 use crate::fact::Bytes;
@@ -130,11 +130,7 @@ fn connect(job: &Job, exchange: &mut dyn Exchange) -> Result<Box<dyn Backend>, F
     match job.backend {
         plan::Backend::Tcp => tcp::connect(&place, exchange),
         plan::Backend::Nccl => nccl::connect(&place, exchange),
-        plan::Backend::Verbs => Err(Failure {
-            function: job.backend.name().into(),
-            code: None,
-            error: "this program was built without it".into(),
-        }),
+        plan::Backend::Verbs => verbs::connect(&place, exchange),
     }
 }
 
@@ -155,6 +151,12 @@ fn measure(
         let reply = at_point(job, point, backend.as_mut(), exchange)?;
         exchange.say(&Said::Point(Box::new(reply)));
     }
+    if let Some(carried) = backend.carried() {
+        exchange.say(&Said::Carried(carried));
+    }
+    // Who leaves first takes away what another one's last acknowledgement may still need.
+    exchange.step("waiting for the others to end");
+    exchange.barrier()?;
     exchange.step("closing");
     *connected = None;
     Ok(())

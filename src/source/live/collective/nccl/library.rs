@@ -3,6 +3,7 @@
 //! The types are cudarc's. The result codes are not: cudarc has them as an enum, in which a code of a newer library is no value. Nor is its loader:
 //! it ends the program where the library is missing, and does not look for `libnccl.so.2`.
 #![expect(unsafe_code, reason = "calls libnccl")]
+#![expect(clippy::too_many_arguments, reason = "as many as NCCL has")]
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;

@@ -40,14 +40,14 @@ fn node_refusal(device: *mut ibv_device) -> Option<Refusal> {
 }
 
 /// An open device; closed when dropped.
-pub(super) struct Context {
+pub(in crate::source::live) struct Context {
     context: *mut ibv_context,
     close: CloseDevice,
 }
 
 impl Context {
     #[expect(unsafe_code, reason = "calls libibverbs")]
-    pub(super) fn open(name: &str) -> Result<Self, Refusal> {
+    pub(in crate::source::live) fn open(name: &str) -> Result<Self, Refusal> {
         let list = DeviceList::get()?;
         let device = list
             .pointers()
@@ -71,6 +71,10 @@ impl Context {
             });
         }
         Ok(Context { context, close })
+    }
+
+    pub(super) fn raw(&self) -> *mut ibv_context {
+        self.context
     }
 
     #[expect(unsafe_code, reason = "calls libibverbs")]
@@ -113,7 +117,7 @@ impl Context {
         }))
     }
 
-    pub(super) fn query_port(&self, port: u8) -> Result<Value, Refusal> {
+    pub(in crate::source::live) fn query_port(&self, port: u8) -> Result<Value, Refusal> {
         let PortAttr {
             base: attr,
             active_speed_ex,

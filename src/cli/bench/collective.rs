@@ -1,0 +1,226 @@
+//! `rdma-doctor bench all-reduce` and the other collectives.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::measuring::{self, MeasureArgs, NOT_OF_A_RECORDING, bytes};
+use crate::bench::collective::{Collective, DataType, Reduction};
+use crate::bench::latency::iterations;
+use crate::bench::plan::{Arm, Backend, NAME, Plan, Point, Run};
+use crate::bench::results::Results;
+use crate::cli::input::{self, BadUsage};
+use crate::cli::{Format, output};
+use crate::exit::Exit;
+use crate::report::collective::{Collectives, text};
+use crate::report::text as report_text;
+use crate::source::live;
+use crate::source::recording::Recording;
+
+/// The size of the reference benchmark: 500,000 × 2,000 elements of four bytes.
+pub const REFERENCE: u64 = 4_000_000_000;
+/// The size where the data is in the host's memory.
+pub const IN_HOST_MEMORY: u64 = 256 << 20;
+
+/// What of a collective is measured.
+#[derive(Debug, Args)]
+pub struct CollectiveArgs {
+    /// Show what this recording has, in place of measuring
+    #[arg(value_name = "RECORDING", conflicts_with_all = NOT_OF_A_RECORDING, conflicts_with_all = ["begin", "end", "factor", "dtype", "op", "in_place", "warmups", "trials", "deadline"])]
+    pub recording: Option<PathBuf>,
+    /// The smallest size, as 8, 32M, 1G [default: 4000000000 with NCCL, 256M in the host's memory]
+    #[arg(short = 'b', long, value_name = "BYTES", value_parser = bytes)]
+    pub begin: Option<u64>,
+    /// The largest size [default: the smallest]
+    #[arg(short = 'e', long, value_name = "BYTES", value_parser = bytes)]
+    pub end: Option<u64>,
+    /// How many times larger than the one before each size is
+    #[arg(short = 'f', long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1024), default_value = "2")]
+    pub factor: u64,
+    /// The type of an element: float32, float16, bfloat16, uint8, int32
+    #[arg(long, value_name = "TYPE", value_parser = dtype, default_value = "float32")]
+    pub dtype: DataType,
+    /// How elements are put together: sum, min, max
+    #[arg(long, value_name = "OP", value_parser = reduction, default_value = "sum")]
+    pub op: Reduction,
+    /// Let the result replace what is sent
+    #[arg(long)]
+    pub in_place: bool,
+    /// Trials that come first and do not count
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=1000), default_value = "2")]
+    pub warmups: u64,
+    /// Timed trials
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000), default_value = "5")]
+    pub trials: u64,
+    /// Give up after this many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = measuring::deadline, default_value = "120")]
+    pub deadline: Duration,
+    /// Who takes part.
+    #[command(flatten)]
+    pub who: MeasureArgs,
+    /// The output's format
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+}
+
+/// The checks that judge what was measured.
+const CHECKS: &str = "bench/*";
+
+fn dtype(name: &str) -> Result<DataType, String> {
+    DataType::from_name(name)
+        .ok_or_else(|| "one of float32, float16, bfloat16, uint8, int32".into())
+}
+
+fn reduction(name: &str) -> Result<Reduction, String> {
+    Reduction::from_name(name).ok_or_else(|| "one of sum, min, max".into())
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+///
+/// Unreadable input, wishes that do not go together, an output that cannot be written.
+pub fn run(collective: Collective, args: &CollectiveArgs) -> anyhow::Result<Exit> {
+    if args.in_place && matches!(collective, Collective::AllToAll | Collective::SendRecv) {
+        let name = collective.name();
+        return Err(BadUsage(format!("--in-place: {name} is not done in place")).into());
+    }
+    let (recording, why) = match &args.recording {
+        Some(path) => (input::open(&[path])?.remove(0), None),
+        None => measured(collective, args)?,
+    };
+    measuring::keep(&recording, &args.who)?;
+    let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
+    let Some(&(_, node)) = nodes.first() else {
+        return Ok(Exit::Undecided);
+    };
+    let collectives = match (why, Results::read(&recording.of(NAME))) {
+        (Some(why), _) => Collectives::nothing(&facts, node, why),
+        (None, Ok(results)) => Collectives::of(&facts, node, &results),
+        (None, Err(refusal)) => Collectives::nothing(&facts, node, refusal.to_string()),
+    };
+    let report = measuring::judged(&facts, &recording, node, CHECKS)?;
+    let found = report.as_ref().filter(|report| !report.causes.is_empty());
+    output::print(|out| match args.format {
+        Format::Json => {
+            let mut value = serde_json::to_value(&collectives)?;
+            value["findings"] = match &report {
+                Some(report) => serde_json::to_value(&report.causes)?,
+                None => serde_json::Value::Array(Vec::new()),
+            };
+            serde_json::to_writer_pretty(&mut *out, &value)?;
+            writeln!(out)
+        }
+        Format::Text => {
+            text::write(out, &collectives)?;
+            if let Some(report) = found {
+                writeln!(out)?;
+                let (detail, width) = (report_text::Detail::Normal, output::width());
+                report_text::write(out, report, detail, width)?;
+            }
+            Ok(())
+        }
+    })?;
+    Ok(measuring::exit(
+        collectives.is_measured(),
+        collectives.went_badly(),
+        report.as_ref(),
+    ))
+}
+
+/// Records the node, then measures; or why nothing was measured.
+fn measured(
+    collective: Collective,
+    args: &CollectiveArgs,
+) -> anyhow::Result<(Recording, Option<String>)> {
+    let mut recording = measuring::node_recording(&args.who)?;
+    let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
+    let Some(&(_, node)) = nodes.first() else {
+        return Ok((recording, Some("the node says nothing of itself".into())));
+    };
+    let chosen = match measuring::choose(&facts, node, &args.who)? {
+        Ok(chosen) => chosen,
+        Err(why) => return Ok((recording, Some(why))),
+    };
+    drop(facts);
+    let in_host_memory = chosen.backend != Backend::Nccl;
+    let first = args.begin.or(args.end).unwrap_or(match in_host_memory {
+        true => IN_HOST_MEMORY,
+        false => REFERENCE,
+    });
+    let last = args.end.unwrap_or(first);
+    let ranks = chosen.ranks.len() as u64;
+    let sizes = sizes(first, last, args.factor, args.dtype, ranks)
+        .ok_or_else(|| BadUsage(format!("-e {last}: less than -b {first}")))?;
+    let point = |bytes: u64| Point {
+        collective,
+        bytes,
+        dtype: args.dtype,
+        op: args.op,
+        in_place: args.in_place,
+        iterations: iterations(bytes),
+        awaited: false,
+        warmups: args.warmups,
+        trials: args.trials,
+    };
+    let points: Vec<Point> = sizes.into_iter().map(point).collect();
+    if let Err(why) = measuring::hold(&chosen, &points) {
+        return Ok((recording, Some(why)));
+    }
+    let plan = Plan {
+        backend: chosen.backend,
+        library: chosen.library,
+        ranks: chosen.ranks,
+        points,
+        baseline_points: Vec::new(),
+        arms: vec![Arm::baseline()],
+        runs: vec![Run { arm: 0, round: 0 }],
+        seed: seed(),
+    };
+    measuring::make(&mut recording, &plan, args.deadline);
+    Ok((recording, None))
+}
+
+/// What the buffers hold differs from one measurement to the next: what an earlier one left is wrong.
+pub fn seed() -> u64 {
+    live::boottime_ns()
+}
+
+/// The sizes from the first to the last, each so many times as large; rounded down to whole elements for each rank.
+fn sizes(first: u64, last: u64, factor: u64, dtype: DataType, ranks: u64) -> Option<Vec<u64>> {
+    if last < first {
+        return None;
+    }
+    let unit = dtype.size() as u64 * ranks.max(1);
+    let mut sizes = Vec::new();
+    let mut size = first;
+    loop {
+        sizes.push((size / unit * unit).max(unit));
+        match size.checked_mul(factor).filter(|next| *next <= last) {
+            Some(next) => size = next,
+            None => break,
+        }
+    }
+    sizes.dedup();
+    Some(sizes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sweep_ends_at_the_last_size_and_has_whole_elements_for_each_rank() {
+        let f32 = DataType::Float32;
+        assert_eq!(sizes(8, 64, 2, f32, 2), Some(vec![8, 16, 32, 64]));
+        assert_eq!(sizes(8, 100, 4, f32, 2), Some(vec![8, 32]));
+        assert_eq!(sizes(8, 64, 2, f32, 8), Some(vec![32, 64]));
+        assert_eq!(sizes(100, 100, 2, f32, 3), Some(vec![96]));
+        assert_eq!(
+            sizes(REFERENCE, REFERENCE, 2, f32, 8),
+            Some(vec![REFERENCE])
+        );
+        assert_eq!(sizes(64, 8, 2, f32, 2), None);
+    }
+}

@@ -1,0 +1,427 @@
+//! What all measurements of collectives share: who takes part, the runs, and what becomes of the recording.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+
+use super::p2p::chosen;
+use crate::bench::library;
+use crate::bench::plan::{Backend, NAME, Plan, Point, RankPlace};
+use crate::check::{Catalogue, Severity, judge};
+use crate::cli::input::{self, BadUsage};
+use crate::cli::{AskArgs, output, record, seconds};
+use crate::exit::Exit;
+use crate::fact::port::PortState;
+use crate::fact::{Bytes, Fact, Facts, Id, Subject, gpu, port};
+use crate::report::{self, Policy, Report};
+use crate::source::recording::Recording;
+use crate::source::redact::Key;
+use crate::source::wire::Line;
+use crate::source::worker::Progress;
+use crate::source::worker::ranks::{self, Running};
+use crate::source::{Answer, Reply, live};
+
+/// Who takes part in a measurement, and for how long.
+#[derive(Clone, Debug, Args)]
+pub struct MeasureArgs {
+    /// Who moves the data; NCCL where there are GPUs and the library, else sockets
+    #[arg(long, value_name = "nccl|verbs|tcp", value_parser = backend)]
+    pub backend: Option<Backend>,
+    /// The NCCL library that is measured, where several are installed or none is found
+    #[arg(long, value_name = "PATH")]
+    pub nccl: Option<String>,
+    /// Ranks on this node; with NCCL there is one for each GPU
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=64))]
+    pub ranks: Option<u64>,
+    /// Measure on these GPUs only: numbers as CUDA counts, or PCI addresses, separated by commas
+    #[arg(long, value_name = "GPU", value_delimiter = ',')]
+    pub gpus: Vec<String>,
+    /// What the ranks use in turn: RDMA devices and ports as mlx5_0/1 (verbs), addresses of interfaces (tcp), separated by commas
+    #[arg(long, value_name = "DEVICE", value_delimiter = ',')]
+    pub device: Vec<String>,
+    /// The row of the port's GID table (verbs) [default: the one that NCCL would choose]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=255))]
+    pub gid_index: Option<u64>,
+    /// Connections to each other rank, which RDMA writes use in turn (verbs) [default: NCCL_IB_QPS_PER_CONNECTION, or 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=128))]
+    pub qps: Option<u64>,
+    /// Bytes of an RDMA write at most (verbs) [default: 512K]
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub message: Option<u64>,
+    /// Measure also where another process uses a GPU
+    #[arg(long)]
+    pub force: bool,
+    /// Write a recording of the node and of what was measured, for rdma-doctor check
+    #[arg(short = 'o', long = "record", value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// Leave names, addresses and serial numbers in the recording as they are
+    #[arg(long, requires = "record")]
+    pub no_redact: bool,
+}
+
+/// The options that only a measurement answers to: beside a recording they would be without effect.
+pub const NOT_OF_A_RECORDING: [&str; 10] = [
+    "backend",
+    "nccl",
+    "ranks",
+    "gpus",
+    "device",
+    "gid_index",
+    "qps",
+    "message",
+    "force",
+    "record",
+];
+
+/// Who takes part.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chosen {
+    /// Who moves the data.
+    pub backend: Backend,
+    /// NCCL's file.
+    pub library: Option<String>,
+    /// The ranks.
+    pub ranks: Vec<RankPlace>,
+}
+
+fn backend(name: &str) -> Result<Backend, String> {
+    Backend::from_name(name).ok_or_else(|| "one of nccl, verbs, tcp".into())
+}
+
+/// A number of bytes, with K, M or G (1024 and its powers), as nccl-tests reads them.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let upper = text.trim().to_ascii_uppercase();
+    let number = upper.trim_end_matches("IB").trim_end_matches('B');
+    let (number, unit) = match number.chars().last() {
+        Some('K') => (number.trim_end_matches('K'), 1 << 10),
+        Some('M') => (number.trim_end_matches('M'), 1 << 20),
+        Some('G') => (number.trim_end_matches('G'), 1 << 30),
+        _ => (number, 1),
+    };
+    let size: u64 = number
+        .trim()
+        .parse()
+        .map_err(|_| "not a number of bytes".to_owned())?;
+    let size = size.checked_mul(unit).ok_or("too large")?;
+    match size {
+        4..=137_438_953_472 => Ok(size),
+        _ => Err("between 4 and 128G".into()),
+    }
+}
+
+/// A time to live of a run.
+pub fn deadline(text: &str) -> Result<Duration, String> {
+    seconds(text)
+}
+
+/// Records this node, before anything is measured.
+///
+/// # Errors
+///
+/// The recording cannot be made.
+pub fn node_recording(args: &MeasureArgs) -> anyhow::Result<Recording> {
+    input::record(&AskArgs {
+        root: None,
+        sample: None,
+        nccl: args.nccl.clone(),
+        job: None,
+        deadline: Duration::from_secs(20),
+    })
+}
+
+/// Says to a person who looks what is not in the report.
+pub fn say(what: &str) {
+    // Who does not take the line misses nothing of the report.
+    let _ = writeln!(std::io::stderr(), "rdma-doctor: {what}");
+}
+
+/// Who takes part, by the node's facts and a person's wishes; `Err` in the inner result says why nothing can be measured.
+///
+/// # Errors
+///
+/// Wishes that do not go together, or name what is not there.
+pub fn choose(
+    facts: &Facts,
+    node: Id,
+    args: &MeasureArgs,
+) -> anyhow::Result<Result<Chosen, String>> {
+    let gpus = chosen(facts, node, &args.gpus)?;
+    let library = library::choose(facts, node);
+    let backend = match args.backend {
+        Some(backend) => backend,
+        None => {
+            let why = match (gpus.is_empty(), &library) {
+                (false, Ok(_)) => None,
+                (true, _) => Some("CUDA shows no GPU"),
+                (false, Err(why)) => Some(why.as_str()),
+            };
+            match why {
+                None => Backend::Nccl,
+                Some(why) if args.nccl.is_some() || !args.gpus.is_empty() => {
+                    return Ok(Err(why.into()));
+                }
+                Some(why) => {
+                    say(&format!(
+                        "measuring over sockets, in the host's memory: {why}"
+                    ));
+                    Backend::Tcp
+                }
+            }
+        }
+    };
+    for (name, given) in [
+        ("--gid-index", args.gid_index),
+        ("--qps", args.qps),
+        ("--message", args.message),
+    ] {
+        if given.is_some() && backend != Backend::Verbs {
+            return Err(BadUsage(format!("{name}: only verbs has it")).into());
+        }
+    }
+    if backend != Backend::Nccl {
+        if !args.gpus.is_empty() {
+            return Err(BadUsage(format!("--gpus: {} uses none", backend.name())).into());
+        }
+        let count = args.ranks.unwrap_or(2);
+        let first = match backend {
+            Backend::Verbs => first_port(facts, node),
+            _ => None,
+        };
+        let place = |rank: u64| RankPlace {
+            device: args
+                .device
+                .get(rank as usize % args.device.len().max(1))
+                .cloned()
+                .or_else(|| first.clone()),
+            gid_index: args.gid_index,
+            queue_pairs: args.qps,
+            message: args.message,
+            ..RankPlace::default()
+        };
+        return Ok(Ok(Chosen {
+            backend,
+            library: None,
+            ranks: (0..count).map(place).collect(),
+        }));
+    }
+    if !args.device.is_empty() {
+        return Err(BadUsage("--device: NCCL chooses its own (NCCL_IB_HCA)".into()).into());
+    }
+    if gpus.is_empty() {
+        return Ok(Err("CUDA shows no GPU".into()));
+    }
+    let library = match library {
+        Ok(library) => library,
+        Err(why) => return Ok(Err(why)),
+    };
+    say(&format!("NCCL {}, {}", library.path, library.why));
+    if !args.force
+        && let Some(why) = gpus.iter().find_map(|gpu| in_use(facts, node, gpu))
+    {
+        return Ok(Err(format!("{why} (--force measures beside it)")));
+    }
+    let mut gpus = gpus;
+    if let Some(ranks) = args.ranks {
+        if ranks as usize > gpus.len() {
+            let there = gpus.len();
+            return Err(BadUsage(format!("--ranks {ranks}: CUDA shows {there} GPUs")).into());
+        }
+        gpus.truncate(ranks as usize);
+    }
+    let place = |gpu: &Arc<str>| RankPlace {
+        gpu: Some(gpu.to_string()),
+        ..RankPlace::default()
+    };
+    Ok(Ok(Chosen {
+        backend,
+        library: Some(library.path.to_string()),
+        ranks: gpus.iter().map(place).collect(),
+    }))
+}
+
+/// The first port that is active and meant to be used; the backend chooses where the facts do not say.
+fn first_port(facts: &Facts, node: Id) -> Option<String> {
+    let fits = |id: &Id| {
+        let active = facts.known(*id, port::STATE) == Some(PortState::Active);
+        active && facts.known(*id, port::INTENDED) == Some(true)
+    };
+    let mut ports: Vec<&str> = (facts.below(node, Subject::Port).filter(fits))
+        .map(|id| facts.name(id))
+        .collect();
+    ports.sort_unstable();
+    ports.first().map(|name| (*name).to_owned())
+}
+
+/// Why a GPU is not free, or not known to be.
+fn in_use(facts: &Facts, node: Id, pci: &str) -> Option<String> {
+    let id = facts.find(Subject::Gpu, node, pci)?;
+    match facts.get(id, gpu::FOREIGN_PROCESSES) {
+        Fact::Known(0, _) => None,
+        Fact::Known(_, _) => {
+            let list = facts.known(id, gpu::FOREIGN_PROCESS_LIST);
+            let list = list.map_or_else(String::new, |list| format!(": {}", list.join(", ")));
+            Some(format!("GPU {pci} is used by other processes{list}"))
+        }
+        Fact::Unknown(gap) => Some(format!(
+            "whether other processes use GPU {pci} is unknown: {gap}"
+        )),
+    }
+}
+
+/// Whether the ranks' buffers fit in the host's memory, where they are there; else why not.
+///
+/// # Errors
+///
+/// How much is needed, and how much there is.
+pub fn hold(chosen: &Chosen, points: &[Point]) -> Result<(), String> {
+    if chosen.backend == Backend::Nccl {
+        return Ok(());
+    }
+    let largest = points.iter().map(|point| point.bytes).max().unwrap_or(0);
+    // What is sent, what is received, and what is passed on.
+    let ranks = chosen.ranks.len() as u64;
+    fits(largest.saturating_mul(3).saturating_mul(ranks))
+}
+
+/// Whether buffers of so many bytes in all fit in the host's memory; else why not.
+///
+/// # Errors
+///
+/// How much is needed, and how much there is.
+pub fn fits(needed: u64) -> Result<(), String> {
+    match live::memory::available() {
+        Some(available) if available < needed => Err(format!(
+            "{} of memory are needed, {} are free",
+            Bytes(needed),
+            Bytes(available)
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Makes the plan's runs, and puts them into the recording.
+pub fn make(recording: &mut Recording, plan: &Plan, deadline: Duration) {
+    let how = Running {
+        started_ns: recording.header.boottime_ns,
+        deadline,
+        base: &[],
+        program: None,
+    };
+    // The recording said that nothing was measured.
+    recording.add(Line::Drop(Plan::question()));
+    let at = recording.duration();
+    recording.add(Line::Reply {
+        probe: NAME.into(),
+        question: Plan::question(),
+        repeat: 0,
+        reply: Reply {
+            at,
+            said: Ok(Answer::Value(Arc::new(plan.to_value()))),
+        },
+    });
+    let several = plan.runs.len() > 1;
+    for (number, run) in plan.runs.iter().enumerate() {
+        let arm = plan.arms.get(run.arm).map_or("", |arm| &arm.name);
+        let lines = ranks::run(&how, plan, *run, |rank, step| {
+            // One rank speaks for all.
+            if rank == 0 {
+                let what = match several {
+                    true => format!("{arm}, run {} of {}: {step}", number + 1, plan.runs.len()),
+                    false => step.to_owned(),
+                };
+                output::progress(Progress::Waiting(&[&what]));
+            }
+        });
+        for line in lines {
+            recording.add(line);
+        }
+    }
+    output::progress(Progress::Done);
+    let lines = recording.lines();
+    recording.add(Line::Complete { lines });
+}
+
+/// Writes the recording where one was asked for.
+///
+/// # Errors
+///
+/// It cannot be written.
+pub fn keep(recording: &Recording, args: &MeasureArgs) -> anyhow::Result<()> {
+    let Some(path) = &args.record else {
+        return Ok(());
+    };
+    let key = match args.no_redact {
+        true => None,
+        false => Some(Key::from_bytes(
+            live::random_bytes().context("no random key")?,
+        )),
+    };
+    record::write_out(path, &record::to_text(recording, key))?;
+    Ok(())
+}
+
+/// What checks of these ids say of the node; `None` where there are no such checks.
+///
+/// # Errors
+///
+/// A built-in check is invalid.
+pub fn judged(
+    facts: &Facts,
+    recording: &Recording,
+    node: Id,
+    ids: &str,
+) -> anyhow::Result<Option<Report>> {
+    let mut catalogue = Catalogue::embedded().context("a built-in check is invalid")?;
+    if catalogue.select(&[ids.to_owned()], &[]).is_err() {
+        return Ok(None);
+    }
+    let verdicts = judge(&catalogue, facts);
+    let pairs = [(recording, node)];
+    let policy = Policy::default();
+    Ok(Some(report::report(
+        &catalogue, facts, &verdicts, &pairs, policy, false,
+    )))
+}
+
+/// The exit status of a measurement: what was found decides.
+pub fn exit(measured: bool, badly: bool, report: Option<&Report>) -> Exit {
+    let is = |severity: Severity| {
+        let mut causes = report.into_iter().flat_map(|report| &report.causes);
+        causes.any(|cause| cause.severity == severity.word())
+    };
+    if !measured {
+        Exit::Undecided
+    } else if badly || is(Severity::Error) {
+        Exit::Errors
+    } else if is(Severity::Warning) {
+        Exit::Warnings
+    } else {
+        Exit::Healthy
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_as_nccl_tests_reads_them() {
+        for (text, size) in [
+            ("8", 8),
+            ("32M", 32 << 20),
+            ("1G", 1 << 30),
+            ("4k", 4096),
+            ("512 MiB", 512 << 20),
+            ("4000000000", 4_000_000_000),
+        ] {
+            assert_eq!(bytes(text), Ok(size), "{text}");
+        }
+        for text in ["", "M", "-1", "3", "129G", "18446744073709551615G", "1T"] {
+            assert!(bytes(text).is_err(), "{text}");
+        }
+    }
+}

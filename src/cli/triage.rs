@@ -1,0 +1,267 @@
+//! `rdma-doctor triage`: look, measure, take away, and say the one cause.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::ablate::{self, AblateArgs, arms};
+use super::bench::collective as collective_bench;
+use super::bench::measuring::{self, Chosen, MeasureArgs};
+use super::bench::p2p;
+use super::judging::{JudgeArgs, Shown};
+use super::{Format, SelectArgs, input, output, seconds};
+use crate::bench::collective::{Collective, DataType, Reduction};
+use crate::bench::latency;
+use crate::bench::plan::{Arm, Backend, Plan, Point, Run};
+use crate::check::judge;
+use crate::exit::Exit;
+use crate::fact::port::PortState;
+use crate::fact::{Facts, Id, Subject, port};
+use crate::report::ablation::{self as matrix, Ablation};
+use crate::report::{self, text};
+use crate::source::recording::Recording;
+
+/// Why is multi-node slower than single-node: examine this node, measure, take one path after the other away, and name the cause.
+///
+/// It uses the GPUs and the network, so not beside a job. With --record all of it replays anywhere to the same verdict.
+#[derive(Debug, Args)]
+pub struct TriageArgs {
+    /// Judge what this recording has, in place of this machine
+    #[arg(value_name = "RECORDING", conflicts_with_all = measuring::NOT_OF_A_RECORDING, conflicts_with_all = ["quick", "full", "time_budget", "deadline"])]
+    pub recording: Option<PathBuf>,
+    /// About a minute: smaller messages, each of the three paths taken away alone, once
+    #[arg(long, conflicts_with = "full")]
+    pub quick: bool,
+    /// Some ten minutes: copies between all GPUs, all eight combinations, algorithms, GPUDirect and queue pairs, and the reference size of 4 GB
+    #[arg(long)]
+    pub full: bool,
+    /// Begin no further run after this many seconds [default: 180; 60 with --quick, 600 with --full]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub time_budget: Option<Duration>,
+    /// Give up a run after this many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "60")]
+    pub deadline: Duration,
+    /// Who takes part.
+    #[command(flatten)]
+    pub who: MeasureArgs,
+    /// Which checks are judged.
+    #[command(flatten)]
+    pub select: SelectArgs,
+    /// How the verdict is shown, and its exit status.
+    #[command(flatten)]
+    pub judge: JudgeArgs,
+}
+
+/// The size by which arms are compared, where neither --quick nor --full is asked for.
+const SIZE: u64 = 512 << 20;
+/// The size with --quick: the least that nccl-tests' users judge by bandwidth.
+const SIZE_QUICK: u64 = 256 << 20;
+/// The variables that --quick sets, each alone.
+const ALONE: [&str; 3] = [
+    "NCCL_IB_DISABLE=1",
+    "NCCL_SHM_DISABLE=1",
+    "NCCL_P2P_DISABLE=1",
+];
+/// A copy between GPUs, and how often it is timed.
+const COPY: u64 = 256 << 20;
+const COPIES: u64 = 5;
+
+/// Runs the subcommand.
+///
+/// # Errors
+///
+/// Unreadable input, wishes that do not go together, an output that cannot be written.
+pub fn run(args: &TriageArgs) -> anyhow::Result<Exit> {
+    let catalogue = input::catalogue(&args.select)?;
+    let (recording, why) = match &args.recording {
+        Some(path) => (input::open(&[path])?.remove(0), None),
+        None => measured(args)?,
+    };
+    measuring::keep(&recording, &args.who)?;
+    let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
+    let verdicts = judge(&catalogue, &facts);
+    let report = report::report(
+        &catalogue,
+        &facts,
+        &verdicts,
+        &nodes,
+        args.judge.policy(),
+        args.judge.verbose,
+    );
+    let ablation = nodes.first().map(|(_, node)| Ablation::of(&facts, *node));
+    let ablation = ablation.filter(Ablation::is_measured);
+    let said = match (&ablation, &why) {
+        (Some(ablation), _) => ablation.sentence().map(|said| format!("measured: {said}")),
+        (None, Some(why)) => Some(format!("not measured: {why}")),
+        (None, None) => Some("not measured: this recording holds no measurement".into()),
+    };
+    let shown_text = |out: &mut dyn Write| {
+        let (detail, width) = (args.judge.detail(), output::width());
+        text::headline(out, &report)?;
+        if detail == text::Detail::Quiet {
+            return Ok(());
+        }
+        if let Some(said) = &said {
+            text::paragraph(out, "", 0, said, width)?;
+        }
+        if let Some(ablation) = &ablation {
+            matrix::text::write(out, ablation, width)?;
+        }
+        text::body(out, &report, detail, width, false)
+    };
+    let shown_json = |out: &mut dyn Write| {
+        let mut value = serde_json::to_value(&report)?;
+        value["measured"] = serde_json::to_value(&ablation)?;
+        value["not_measured"] = serde_json::to_value(&why)?;
+        serde_json::to_writer_pretty(&mut *out, &value)?;
+        writeln!(out)
+    };
+    let shown = Shown {
+        text: &shown_text,
+        json: &shown_json,
+    };
+    args.judge.write(&report, shown)?;
+    Ok(args.judge.exit(report.exit()))
+}
+
+/// Records the node, then measures; or why nothing was measured.
+fn measured(args: &TriageArgs) -> anyhow::Result<(Recording, Option<String>)> {
+    let mut recording = measuring::node_recording(&args.who)?;
+    let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
+    let Some(&(_, node)) = nodes.first() else {
+        return Ok((recording, Some("the node says nothing of itself".into())));
+    };
+    let who = match without_gpus(&facts, node, args) {
+        Some(Err(why)) => return Ok((recording, Some(why))),
+        Some(Ok(backend)) => MeasureArgs {
+            backend: Some(backend),
+            ..args.who.clone()
+        },
+        None => args.who.clone(),
+    };
+    let chosen = match measuring::choose(&facts, node, &who)? {
+        Ok(chosen) => chosen,
+        Err(why) => return Ok((recording, Some(why))),
+    };
+    drop(facts);
+    let why = match chosen.backend {
+        Backend::Nccl => with_gpus(&mut recording, chosen, who, args)?,
+        Backend::Verbs | Backend::Tcp => in_host_memory(&mut recording, chosen, args),
+    };
+    Ok((recording, why))
+}
+
+/// What moves the data where CUDA shows no GPU and nobody named a backend: RDMA, where a port is active; sockets between processes of one node would
+/// tell nothing of its network.
+fn without_gpus(facts: &Facts, node: Id, args: &TriageArgs) -> Option<Result<Backend, String>> {
+    let named = args.who.backend.is_some() || args.who.nccl.is_some() || !args.who.gpus.is_empty();
+    let gpus = facts
+        .below(node, Subject::Gpu)
+        .any(|id| facts.known(id, crate::fact::gpu::IN_CUDA) == Some(true));
+    if named || gpus {
+        return None;
+    }
+    let active = facts
+        .below(node, Subject::Port)
+        .any(|id| facts.known(id, port::STATE) == Some(PortState::Active));
+    Some(match active {
+        true => Ok(Backend::Verbs),
+        false => Err("CUDA shows no GPU, and no RDMA port is active".into()),
+    })
+}
+
+fn with_gpus(
+    recording: &mut Recording,
+    chosen: Chosen,
+    who: MeasureArgs,
+    args: &TriageArgs,
+) -> anyhow::Result<Option<String>> {
+    if args.full {
+        let gpus = chosen.ranks.iter().filter_map(|rank| rank.gpu.as_deref());
+        let plan = crate::bench::p2p::Plan {
+            size: COPY,
+            trials: COPIES,
+            gpus: gpus.map(Into::into).collect(),
+        };
+        p2p::measure_plan(recording, &plan, args.deadline);
+    }
+    let seconds = match (args.quick, args.full) {
+        (true, _) => 60,
+        (_, true) => 600,
+        _ => 180,
+    };
+    let alone = match args.quick {
+        true => ALONE
+            .iter()
+            .map(|set| arms::set(set).map_err(anyhow::Error::msg))
+            .collect::<anyhow::Result<_>>()?,
+        false => Vec::new(),
+    };
+    let how = AblateArgs {
+        recording: None,
+        table: None,
+        nodes: None,
+        with: match args.full {
+            true => vec![arms::With::Gdr, arms::With::Algo, arms::With::Qps],
+            false => Vec::new(),
+        },
+        arms: alone,
+        only: args.quick,
+        size: match (args.quick, args.full) {
+            (true, _) => Some(SIZE_QUICK),
+            // What ablate measures by itself: arms of 1 GiB, and the baseline at 4 GB too.
+            (_, true) => None,
+            _ => Some(SIZE),
+        },
+        rounds: if args.quick { 1 } else { 3 },
+        time_budget: Some(args.time_budget.unwrap_or(Duration::from_secs(seconds))),
+        deadline: Some(args.deadline),
+        metric: None,
+        lower_is_better: false,
+        output: None,
+        job: Vec::new(),
+        who,
+        format: Format::Text,
+    };
+    ablate::measure(recording, chosen, &how)
+}
+
+/// One all-reduce: there is one path, and nothing to take away.
+fn in_host_memory(recording: &mut Recording, chosen: Chosen, args: &TriageArgs) -> Option<String> {
+    let bytes = match args.quick {
+        true => collective_bench::IN_HOST_MEMORY / 4,
+        false => collective_bench::IN_HOST_MEMORY,
+    };
+    let ranks = chosen.ranks.len() as u64;
+    let unit = 4 * ranks.max(1);
+    let points = vec![Point {
+        collective: Collective::AllReduce,
+        bytes: (bytes / unit * unit).max(unit),
+        dtype: DataType::Float32,
+        op: Reduction::Sum,
+        in_place: false,
+        iterations: latency::iterations(bytes),
+        awaited: false,
+        warmups: 2,
+        trials: 5,
+    }];
+    if let Err(why) = measuring::fits(&chosen, &points) {
+        return Some(why);
+    }
+    let plan = Plan {
+        backend: chosen.backend,
+        library: chosen.library,
+        ranks: chosen.ranks,
+        points,
+        baseline_points: Vec::new(),
+        arms: vec![Arm::baseline()],
+        runs: (0..if args.quick { 1 } else { 3 })
+            .map(|round| Run { arm: 0, round })
+            .collect(),
+        seed: collective_bench::seed(),
+    };
+    measuring::make(recording, &plan, args.deadline);
+    None
+}

@@ -1,0 +1,162 @@
+//! What a measurement reached of what the hardware carries, and which parts of the node took part in it.
+
+use crate::bench::collective::Collective;
+use crate::bench::model::Shape;
+use crate::fact::arm::{Between, Direct};
+use crate::fact::measurement::{self, Means};
+use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, Typed};
+
+use super::ceiling::{Network, Transport, Use, ceiling_of};
+
+/// Works out the facts of a node's measurements.
+pub fn derive(facts: &mut Facts, node: Id) {
+    for id in facts.below(node, Subject::Measurement).collect::<Vec<_>>() {
+        ceiling(facts, node, id);
+        took_part(facts, node, id);
+    }
+}
+
+/// What the baseline reached of what the paths that it used carry.
+fn ceiling(facts: &mut Facts, node: Id, id: Id) {
+    let found = match used(facts, id) {
+        Ok(used) => ceiling_of(facts, node, used),
+        Err(gap) => Fact::Unknown(gap),
+    };
+    let busbw = found.clone().map(|ceiling| ceiling.busbw);
+    facts.set(id, measurement::CEILING, busbw);
+    let bound = found.clone().map(|ceiling| {
+        let (by, place) = (ceiling.bound_by.word(), ceiling.bound_where);
+        format!("{by} at {place}").into()
+    });
+    facts.set(id, measurement::CEILING_BOUND, bound);
+    let share = match (found, facts.get(id, measurement::BUSBW)) {
+        (Fact::Known(ceiling, origin), Fact::Known(busbw, _)) => {
+            Fact::Known(ceiling.share(busbw), origin)
+        }
+        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
+    };
+    facts.set(id, measurement::OF_CEILING, share);
+}
+
+/// What the baseline of a measurement used, by NCCL's log.
+fn used(facts: &Facts, id: Id) -> Result<Use, Gap> {
+    if value(facts, id, measurement::MEANS)? != Means::Nccl {
+        return Err(Gap::missing("a measurement by NCCL"));
+    }
+    let operation = value(facts, id, measurement::OPERATION)?;
+    let collective = Collective::from_name(&operation)
+        .ok_or_else(|| Gap::missing("a collective of that name"))?;
+    let shape = Shape {
+        nodes: value(facts, id, measurement::NODES)?,
+        ranks_per_node: value(facts, id, measurement::RANKS_PER_NODE)?,
+    };
+    // A ring is as fast as its slowest step: the slowest of the paths counts.
+    let inside = if value(facts, id, measurement::PAIRS_NET)? > 0 {
+        Transport::Net
+    } else if value(facts, id, measurement::PAIRS_SHM)? > 0 {
+        Transport::Shm
+    } else {
+        Transport::P2p
+    };
+    let between = match value(facts, id, measurement::BETWEEN)? {
+        Between::Rdma => Some(Network::Rdma {
+            gdr: matches!(
+                value(facts, id, measurement::DIRECT)?,
+                Direct::All | Direct::Some
+            ),
+        }),
+        Between::Socket => Some(Network::Socket),
+        Between::None => None,
+        Between::Other | Between::NotLogged => {
+            return Err(Gap::missing("what carried the traffic between nodes"));
+        }
+    };
+    Ok(Use {
+        collective,
+        shape,
+        inside,
+        between,
+        algorithm: None,
+        protocol: None,
+        nvls: facts.known(id, measurement::NVLS),
+    })
+}
+
+fn value<T: Typed>(facts: &Facts, id: Id, key: Key<T>) -> Result<T, Gap> {
+    match facts.get(id, key) {
+        Fact::Known(value, _) => Ok(value),
+        Fact::Unknown(gap) => Err(gap),
+    }
+}
+
+/// Relates a measurement, its arms and changes with what of the node took part: the whole node, or the GPUs that were chosen, and all adapters.
+fn took_part(facts: &mut Facts, node: Id, id: Id) {
+    let chosen: Vec<Id> = facts
+        .related(id)
+        .iter()
+        .copied()
+        .filter(|other| facts.subject(*other) == Subject::Gpu)
+        .collect();
+    let all = facts.below(node, Subject::Gpu).count();
+    let parts = match chosen.is_empty() || chosen.len() == all {
+        true => vec![node],
+        false => {
+            let devices = facts.below(node, Subject::Device);
+            chosen.into_iter().chain(devices).collect()
+        }
+    };
+    let mut own = vec![id];
+    for subject in [Subject::Arm, Subject::Factor, Subject::Effect] {
+        own.extend(facts.below(id, subject));
+    }
+    for one in own {
+        for part in &parts {
+            facts.relate(one, *part);
+        }
+        if one != id {
+            // What a change does is felt by each arm.
+            facts.relate(one, id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{node, port, stated};
+    use super::*;
+    use crate::fact::port::PortState;
+    use crate::fact::{Membership, Origin};
+
+    #[test]
+    fn what_took_part_touches_what_was_measured() {
+        let mut facts = Facts::new();
+        let n = node(&mut facts);
+        let p = port(&mut facts, n, "mlx5_0", PortState::Active, 400);
+        let gpus = ["0000:1b:00.0", "0000:43:00.0"].map(|pci| facts.instance(Subject::Gpu, n, pci));
+        let some = facts.instance(Subject::Measurement, n, "all-reduce 1 GiB");
+        facts.set_members(Subject::Arm, some, Membership::Known(Origin::Stated));
+        let arm = facts.instance(Subject::Arm, some, "baseline");
+        let factor = facts.instance(Subject::Factor, some, "NCCL_IB_DISABLE=1");
+        facts.relate(some, gpus[0]);
+        let whole = facts.instance(Subject::Measurement, n, "all-reduce 2 GiB");
+        derive(&mut facts, n);
+        assert!(facts.touches(arm, gpus[0]) && facts.touches(arm, p));
+        assert!(!facts.touches(arm, gpus[1]) && facts.touches(arm, factor));
+        assert!(facts.touches(whole, gpus[1]));
+    }
+
+    #[test]
+    fn without_a_log_there_is_no_ceiling() {
+        let mut facts = Facts::new();
+        let n = node(&mut facts);
+        let id = facts.instance(Subject::Measurement, n, "all-reduce 1 GiB");
+        facts.set(id, measurement::MEANS, stated(Means::Nccl));
+        facts.set(id, measurement::OPERATION, stated("all-reduce".into()));
+        facts.set(id, measurement::NODES, stated(2));
+        facts.set(id, measurement::RANKS_PER_NODE, stated(8));
+        facts.set(id, measurement::BETWEEN, stated(Between::NotLogged));
+        derive(&mut facts, n);
+        assert_eq!(facts.known(id, measurement::CEILING), None);
+        assert_eq!(facts.known(id, measurement::OF_CEILING), None);
+    }
+}

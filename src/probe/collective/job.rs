@@ -1,0 +1,143 @@
+//! The user's own job: what it reached in each arm, and what NCCL wrote meanwhile.
+
+use serde_json::Value;
+
+use super::matrix::{Matrix, Seen, Unit};
+use super::measured::reply;
+use super::proof::Proof;
+use crate::bench::ablation::Figures;
+use crate::bench::job::{JobEnded, JobPlan, JobReply};
+use crate::fact::measurement::{self as fact, Means, Span};
+use crate::fact::{Fact, Facts, Gap, Id, Origin, Subject};
+use crate::nccl_log::Digest;
+use crate::probe::Ask;
+
+/// States the measurement that runs of a job are.
+///
+/// # Errors
+///
+/// What of it is not understood.
+pub(super) fn state(
+    ask: &Ask<'_>,
+    facts: &mut Facts,
+    node: Id,
+    value: &Value,
+    origin: &Origin,
+) -> Result<(), String> {
+    let plan: JobPlan =
+        serde::Deserialize::deserialize(value).map_err(|e: serde_json::Error| e.to_string())?;
+    let mut arms: Vec<(Figures, Seen)> = plan
+        .arms
+        .iter()
+        .map(|arm| {
+            let figures = Figures {
+                name: arm.name.clone(),
+                set: arm.set.clone(),
+                ..Figures::default()
+            };
+            (figures, Seen::default())
+        })
+        .collect();
+    let mut written: Vec<Vec<String>> = vec![Vec::new(); plan.arms.len()];
+    for run in &plan.runs {
+        let found: Result<JobReply, Gap> = reply(ask, plan.question_of(*run));
+        let log: Result<Digest, Gap> = reply(ask, plan.log_of(*run));
+        let (Some((figures, seen)), Some(written)) =
+            (arms.get_mut(run.arm), written.get_mut(run.arm))
+        else {
+            return Err("a run of an arm that is not there".into());
+        };
+        seen.started += 1;
+        match log {
+            Ok(digest) => seen.proof.join(Proof::of_log(&figures.name, digest)),
+            Err(gap) => {
+                seen.log_gap.get_or_insert(gap);
+            }
+        }
+        match found {
+            Ok(reply) => {
+                ended(&reply, &plan, seen);
+                if let Some(reached) = reply.reached(&plan) {
+                    figures.rounds.insert(run.round, reached);
+                    written.extend(reply.figure);
+                }
+            }
+            Err(gap) => {
+                seen.gap.get_or_insert(gap);
+            }
+        }
+    }
+    for (figures, seen) in &mut arms {
+        if seen.gap.is_some() {
+            // Of runs that are not all known nobody says what they reached.
+            figures.rounds.clear();
+        }
+    }
+    let name = plan.command.join(" ");
+    let short: String = name.chars().take(60).collect();
+    let id = facts.instance(Subject::Measurement, node, &short);
+    facts.set(id, fact::MEANS, Fact::Known(Means::Job, origin.clone()));
+    facts.set(id, fact::USER_REPORTED, Fact::Known(false, origin.clone()));
+    let operation = Fact::Known(name.as_str().into(), origin.clone());
+    facts.set(id, fact::OPERATION, operation);
+    facts.set(id, fact::COMPARED, Fact::Known(true, origin.clone()));
+    // Steps of a job are of no one size.
+    facts.set(id, fact::SMALL, Fact::Known(false, origin.clone()));
+    let nodes = arms.iter().filter_map(|(_, seen)| seen.proof.nodes).max();
+    let gap = arms.iter().find_map(|(_, seen)| seen.log_gap.clone());
+    let span = match (nodes, gap) {
+        (Some(2..), _) => Fact::Known(Span::Several, origin.clone()),
+        (_, Some(gap)) => Fact::Unknown(gap),
+        (Some(_), None) => Fact::Known(Span::One, origin.clone()),
+        (None, None) => Fact::Known(Span::Untold, origin.clone()),
+    };
+    facts.set(id, fact::SPAN, span);
+    if let Some(nodes) = nodes {
+        facts.set(id, fact::NODES, Fact::Known(nodes, origin.clone()));
+    }
+    let unit = match (&plan.metric, plan.lower_is_better) {
+        (None, _) => Unit::Time,
+        (Some(_), true) => Unit::Lower,
+        (Some(_), false) => Unit::Number(String::new()),
+    };
+    // One figure stands as the job wrote it; of several the median is shown.
+    let written = written
+        .into_iter()
+        .map(|mut all| match all.len() {
+            1 => all.pop().map(|figure| (figure, None)),
+            _ => None,
+        })
+        .collect();
+    let (figures, seen) = arms.into_iter().unzip();
+    Matrix {
+        figures,
+        unit,
+        written,
+        seen: Some(seen),
+        origin: origin.clone(),
+    }
+    .state(facts, id);
+    Ok(())
+}
+
+/// How a run ended badly.
+fn ended(reply: &JobReply, plan: &JobPlan, seen: &mut Seen) {
+    let failure = match (&reply.ended, &reply.figure) {
+        (JobEnded::Hung, _) => {
+            let step = format!("it was killed after {:.0} s", reply.seconds);
+            if seen.hung.is_empty() {
+                seen.hung.push(("the job".into(), step));
+            }
+            return;
+        }
+        (JobEnded::NotStarted(why), _) => format!("it did not start: {why}"),
+        (JobEnded::Status(0), None) if plan.metric.is_some() => {
+            "its output has no figure of merit".into()
+        }
+        (JobEnded::Status(0), _) => return,
+        (JobEnded::Status(status), _) => format!("it ended with status {status}"),
+    };
+    if !seen.failures.contains(&failure) {
+        seen.failures.push(failure);
+    }
+}

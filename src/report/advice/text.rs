@@ -1,0 +1,223 @@
+//! The advice as text: a line for each number, then what it rests on.
+
+use std::io::{self, Write};
+
+use colored::Colorize;
+
+use super::{Advice, Bandwidth, Classed, Divided, Slowdown};
+use crate::bench::model;
+use crate::fact::{BitRate, Bytes, Seconds};
+use crate::report::{plural, text};
+
+/// Columns of the labels.
+const INDENT: usize = 15;
+
+/// Writes the advice for people, in lines of at most `width` columns.
+pub fn write(out: &mut dyn Write, advice: &Advice, width: usize) -> io::Result<()> {
+    let mut line = |label: &str, text: &str| {
+        text::paragraph(out, &format!("{label:<INDENT$}"), INDENT, text, width)
+    };
+    let trained = &advice.training;
+    let tensor = match trained.tensor_parallel {
+        0 | 1 => String::new(),
+        n => format!(", {n} of which share each layer"),
+    };
+    line(
+        "training",
+        &format!(
+            "{} parameters in {} ({}), {} on {} of {}{tensor}",
+            amount(trained.parameters),
+            trained.dtype,
+            plural(trained.bytes as u64, "byte"),
+            name(trained.parallel),
+            plural(trained.nodes, "node"),
+            plural(trained.gpus_per_node, "GPU"),
+        ),
+    )?;
+    line("bandwidth", &bandwidth(&advice.bandwidth))?;
+    if let (Some(latency), Some(knee)) = (advice.bandwidth.latency, advice.bandwidth.knee) {
+        let knee = Bytes(knee as u64);
+        line(
+            "latency",
+            &format!(
+                "{} for a small all-reduce; at {knee} latency and bandwidth take as long, below it latency decides",
+                Seconds(latency)
+            ),
+        )?;
+    }
+    let sent = &advice.communication;
+    line(
+        "sent",
+        &format!(
+            "{} GB by each GPU in a step: {}",
+            digits(sent.sent_by_each / 1e9),
+            sent.collectives
+        ),
+    )?;
+    let over = sent
+        .algorithm
+        .map_or(String::new(), |algorithm| format!(", over a {algorithm}"));
+    line(
+        "communication",
+        &format!("{} in a step{over}", seconds(sent.seconds)),
+    )?;
+    line("to hide", &hide(advice))?;
+    if let Some(step) = &advice.step {
+        line("step", &divided(step, sent.seconds))?;
+    }
+    if let Some(slowdown) = &advice.slowdown {
+        line("slowdown", &explained(slowdown))?;
+    }
+    if let Some(class) = &advice.class {
+        line("class", &classed(class))?;
+    }
+    for grown in &advice.growth {
+        let latency = grown.latency.map_or(String::new(), |latency| {
+            format!("latency {}, ", Seconds(latency))
+        });
+        line(
+            &format!("over a {}", grown.algorithm),
+            &format!(
+                "{} ranks: {latency}busbw {}, communication {} in a step",
+                grown.ranks,
+                both(grown.busbw),
+                seconds(grown.communication)
+            ),
+        )?;
+    }
+    for (at, assumption) in advice.assumptions.iter().enumerate() {
+        let label = if at == 0 { "assumes" } else { "" };
+        line(label, assumption)?;
+    }
+    Ok(())
+}
+
+fn bandwidth(bandwidth: &Bandwidth) -> String {
+    let rate = both(bandwidth.busbw);
+    let nodes = plural(bandwidth.nodes, "node");
+    match bandwidth.measured {
+        true => format!("{rate} busbw on {nodes}: {}", bandwidth.source),
+        false => {
+            format!(
+                "{rate} busbw on {nodes} at most: {}",
+                "not measured".magenta(),
+            ) + &format!(", {}", bandwidth.source)
+        }
+    }
+}
+
+fn hide(advice: &Advice) -> String {
+    let took = seconds(advice.communication.seconds);
+    match &advice.hide {
+        Some(hide) if hide.share <= 100.0 => format!(
+            "all of it, if something is sent beside {} % of the {} of computation",
+            hide.share,
+            seconds(hide.compute)
+        ),
+        Some(hide) => format!(
+            "not all of it: the {} of computation are shorter, and {} stay in sight",
+            seconds(hide.compute),
+            seconds(advice.communication.seconds - hide.compute)
+        ),
+        None => format!("all of it, only where a step computes for {took} or longer"),
+    }
+}
+
+fn divided(step: &Divided, communication: f64) -> String {
+    let whole = seconds(step.seconds);
+    if step.contradicts {
+        return format!(
+            "{whole} measured, less than the communication alone would take: the bandwidth is higher than is said here, or less is sent"
+        );
+    }
+    let share = format!(
+        "{whole} measured; the communication is {} % of it",
+        step.communication_share
+    );
+    match step.hidden {
+        Some(hidden) => format!(
+            "{share}, of which {} are in sight and {} hidden",
+            seconds(step.exposed),
+            seconds(hidden)
+        ),
+        None => format!(
+            "{share}, of which between none and {} are in sight (--compute-time tells)",
+            seconds(communication)
+        ),
+    }
+}
+
+fn explained(slowdown: &Slowdown) -> String {
+    let excess = seconds(slowdown.excess);
+    let single = seconds(slowdown.single_node);
+    let share = format!(
+        "{excess} more than the {single} on one node; communication in sight is {} % of that",
+        slowdown.share
+    );
+    match slowdown.explained_by {
+        "network" => format!("{share}: the network explains it"),
+        "network-possible" => format!(
+            "{share} at most: the network explains it if computation hides little of it (--compute-time tells)"
+        ),
+        "elsewhere" => format!(
+            "{share} at most, less than {} %: it lies elsewhere, as data loading, stragglers or memory",
+            slowdown.explains_from
+        ),
+        _ => format!("none: a step takes no longer than the {single} on one node"),
+    }
+}
+
+fn classed(class: &Classed) -> String {
+    format!(
+        "{}: {} for each node ({}). ZeRO-3 on 64 GPUs and more: 100 Gb/s are not enough, 200 to 400 acceptable, 800 to 1000 ideal, by \
+         experience with V100; A100 and H100 need more",
+        class.class,
+        BitRate(class.network / 1_000_000_000 * 1_000_000_000),
+        class.from
+    )
+}
+
+fn both(bits: u64) -> String {
+    let rate = model::gigabytes(BitRate(bits));
+    format!("{} GB/s ({} Gb/s)", digits(rate), digits(rate * 8.0))
+}
+
+/// Three digits, or all before the point.
+fn digits(number: f64) -> String {
+    match number {
+        n if n >= 100.0 => format!("{n:.0}"),
+        n if n >= 10.0 => format!("{n:.1}"),
+        n => format!("{n:.2}"),
+    }
+}
+
+fn seconds(seconds: f64) -> String {
+    match seconds {
+        s if s < 1e-3 => Seconds(s).to_string(),
+        s if s < 1.0 => format!("{} ms", digits(s * 1e3)),
+        s => format!("{} s", digits(s)),
+    }
+}
+
+/// A number of parameters, as people say it.
+fn amount(parameters: f64) -> String {
+    let (factor, letter) = match parameters {
+        p if p >= 1e12 => (1e12, "T"),
+        p if p >= 1e9 => (1e9, "B"),
+        p if p >= 1e6 => (1e6, "M"),
+        _ => (1.0, ""),
+    };
+    let number = format!("{:.2}", parameters / factor);
+    let number = number.trim_end_matches('0').trim_end_matches('.');
+    format!("{number}{letter}")
+}
+
+fn name(parallel: &str) -> &str {
+    match parallel {
+        "ddp" => "DDP",
+        "zero1" => "ZeRO-1",
+        "zero2" => "ZeRO-2",
+        "zero3" => "ZeRO-3",
+        other => other,
+    }
+}

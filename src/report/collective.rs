@@ -1,0 +1,232 @@
+//! What collectives measured: a row for each operation and size, and the ranks that did not end well.
+
+pub mod text;
+
+use serde::Serialize;
+
+use crate::bench::plan::Backend;
+use crate::bench::reply::{Carried, Ended, RankReply};
+use crate::bench::results::{Results, Row};
+use crate::bench::statistics::SPREAD_LIMIT;
+use crate::fact::{Facts, Id};
+
+/// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
+pub const SCHEMA: &str = "rdma-doctor-collective/1.0";
+
+/// What was measured on a node. Quantities are numbers in their base unit: bytes, bits per second, seconds.
+#[derive(Debug, Serialize)]
+pub struct Collectives {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// The node's name.
+    pub node: String,
+    /// Who moved the data: "nccl", "verbs", "tcp".
+    pub backend: &'static str,
+    /// The library that was loaded, and its version as it says itself.
+    pub library: Option<String>,
+    /// Its version.
+    pub version: Option<String>,
+    /// The ranks, in their order.
+    pub ranks: Vec<Rank>,
+    /// Each operation and size.
+    pub rows: Vec<Measured>,
+    /// The ranks that did not end well: first those that ended by themselves.
+    pub troubles: Vec<Trouble>,
+    /// Files in shared memory that killed ranks left, and that were removed.
+    pub removed: Vec<String>,
+    /// Why nothing was measured; `null` where something was.
+    pub nothing: Option<String>,
+}
+
+/// A rank.
+#[derive(Debug, Serialize)]
+pub struct Rank {
+    /// Its GPU, by its PCI address.
+    pub gpu: Option<String>,
+    /// The device that it used, in the backend's words.
+    pub device: Option<String>,
+    /// The host's name.
+    pub host: Option<String>,
+    /// What its port carried meanwhile, where the backend uses a port that counts.
+    pub carried: Option<Carried>,
+}
+
+/// An operation of one size.
+#[derive(Debug, Serialize)]
+pub struct Measured {
+    /// The operation.
+    pub collective: &'static str,
+    /// Its size in bytes, as nccl-tests counts it.
+    pub size: u64,
+    /// Its size in elements, as nccl-tests counts them: of a rank's part where each rank has one.
+    pub count: u64,
+    /// The type of an element.
+    pub dtype: &'static str,
+    /// How elements are put together; "none" where they are only moved.
+    pub op: &'static str,
+    /// Whether the result replaced what was sent.
+    pub in_place: bool,
+    /// Operations that were timed together.
+    pub iterations: u64,
+    /// Trials that were timed, of all ranks.
+    pub trials: u64,
+    /// How long an operation took: the mean over the ranks, the median of the trials.
+    pub time: Option<f64>,
+    /// How far the middle half of the trials lies apart, in percent of the median.
+    pub spread: Option<f64>,
+    /// Whether the trials agree enough for the median to count.
+    pub steady: Option<bool>,
+    /// Size by time.
+    pub algbw: Option<u64>,
+    /// What the hardware carried in one direction.
+    pub busbw: Option<u64>,
+    /// Elements whose value was looked at, on all ranks.
+    pub checked: u64,
+    /// How many of these are wrong.
+    pub wrong: u64,
+    /// The first rank that has a wrong one, and its place there.
+    pub first_wrong: Option<(usize, u64)>,
+}
+
+/// A rank that did not end well.
+#[derive(Debug, Serialize)]
+pub struct Trouble {
+    /// Its number.
+    pub rank: usize,
+    /// What became of it: "failed", "hung", "died", "stopped".
+    pub ended: &'static str,
+    /// The last step that it reached.
+    pub step: String,
+    /// What there is to say of it.
+    pub why: String,
+}
+
+impl Trouble {
+    fn of(rank: usize, reply: &RankReply) -> Option<Self> {
+        let (ended, why) = match &reply.ended {
+            Ended::Well => return None,
+            Ended::Failed {
+                function,
+                code,
+                error,
+            } => (
+                "failed",
+                match code {
+                    Some(code) => format!("{function}: {error} ({code})"),
+                    None => format!("{function}: {error}"),
+                },
+            ),
+            Ended::Hung => ("hung", "no end by the deadline".into()),
+            Ended::Died { how } => ("died", how.clone()),
+            Ended::Stopped { why } => ("stopped", why.clone()),
+        };
+        Some(Trouble {
+            rank,
+            ended,
+            step: reply.step.clone(),
+            why,
+        })
+    }
+}
+
+impl Measured {
+    fn of(row: &Row, ranks: u64) -> Self {
+        let point = &row.point;
+        let time = row.time();
+        let elements = point.bytes / point.dtype.size() as u64;
+        let shape = point
+            .collective
+            .shape(elements as usize, ranks.max(1) as usize);
+        let collective = point.collective;
+        Measured {
+            collective: collective.name(),
+            size: point.bytes,
+            count: shape.send.min(shape.receive) as u64,
+            dtype: point.dtype.name(),
+            op: match collective.reduces() {
+                true => point.op.name(),
+                false => "none",
+            },
+            in_place: point.in_place,
+            iterations: point.iterations,
+            trials: row.seconds.len() as u64,
+            time,
+            spread: row.spread(),
+            steady: row.spread().map(|spread| spread <= SPREAD_LIMIT),
+            algbw: time.and_then(|t| Some(collective.algbw(point.bytes, t)?.0)),
+            busbw: time.and_then(|t| Some(collective.busbw(point.bytes, t, ranks)?.0)),
+            checked: row.checked,
+            wrong: row.wrong,
+            first_wrong: row.first_wrong,
+        }
+    }
+}
+
+impl Collectives {
+    /// The results of the baseline.
+    pub fn of(facts: &Facts, node: Id, results: &Results) -> Self {
+        let plan = &results.plan;
+        let replies = || {
+            let of_rank = |rank: usize| {
+                results
+                    .of(0)
+                    .find_map(move |run| run.ranks.get(rank)?.as_ref().ok())
+            };
+            (0..plan.ranks.len()).map(of_rank)
+        };
+        let ranks = plan.ranks.iter().zip(replies()).map(|(place, reply)| Rank {
+            gpu: place.gpu.clone(),
+            device: reply.and_then(|reply| reply.device.clone()),
+            host: reply.and_then(|reply| reply.host.clone()),
+            carried: reply.and_then(|reply| reply.carried),
+        });
+        let library = |of: fn(&RankReply) -> Option<String>| replies().flatten().find_map(of);
+        let count = plan.ranks.len() as u64;
+        let rows = results.rows(0);
+        let of_runs = || results.of(0).flat_map(|run| run.troubles());
+        let removed = results
+            .of(0)
+            .flat_map(|run| run.ranks.iter().flatten())
+            .flat_map(|reply| reply.removed.iter().cloned());
+        Collectives {
+            schema: SCHEMA,
+            node: facts.name(node).to_owned(),
+            backend: plan.backend.name(),
+            library: library(|reply| reply.library.clone()).or_else(|| plan.library.clone()),
+            version: library(|reply| reply.version.clone()),
+            ranks: ranks.collect(),
+            rows: rows.iter().map(|row| Measured::of(row, count)).collect(),
+            troubles: of_runs()
+                .filter_map(|(rank, reply)| Trouble::of(rank, reply))
+                .collect(),
+            removed: removed.collect(),
+            nothing: None,
+        }
+    }
+
+    /// Nothing was measured, for this reason.
+    pub fn nothing(facts: &Facts, node: Id, why: String) -> Self {
+        Collectives {
+            schema: SCHEMA,
+            node: facts.name(node).to_owned(),
+            backend: Backend::Tcp.name(),
+            library: None,
+            version: None,
+            ranks: Vec::new(),
+            rows: Vec::new(),
+            troubles: Vec::new(),
+            removed: Vec::new(),
+            nothing: Some(why),
+        }
+    }
+
+    /// Whether a rank was started.
+    pub fn is_measured(&self) -> bool {
+        self.nothing.is_none()
+    }
+
+    /// Whether ranks did not end well, or values are wrong.
+    pub fn went_badly(&self) -> bool {
+        !self.troubles.is_empty() || self.rows.iter().any(|row| row.wrong > 0)
+    }
+}

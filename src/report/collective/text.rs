@@ -1,0 +1,244 @@
+//! The rows as text: the answer first, then a table as nccl-tests prints one.
+
+use std::io::{self, Write};
+
+use colored::Colorize;
+
+use super::{Collectives, Measured};
+use crate::bench::reply::Carried;
+use crate::fact::Bytes;
+use crate::report::plural;
+
+/// Writes what was measured, for people.
+pub fn write(out: &mut dyn Write, measured: &Collectives) -> io::Result<()> {
+    let node = measured.node.bold();
+    if let Some(why) = &measured.nothing {
+        return writeln!(out, "{node} · {}: {why}", "nothing was measured".magenta());
+    }
+    writeln!(out, "{node} · {}", headline(measured))?;
+    over(out, measured)?;
+    if measured.rows.iter().any(|row| row.time.is_some()) {
+        writeln!(out)?;
+        table(out, &measured.rows)?;
+    }
+    troubles(out, measured)
+}
+
+/// Bits per second as gigabytes per second, as benchmarks of collectives have them.
+pub fn gigabytes(rate: u64) -> f64 {
+    rate as f64 / 8e9
+}
+
+/// Three digits or more of a number.
+pub fn digits(value: f64) -> String {
+    let decimals = usize::from(value < 100.0) + usize::from(value < 10.0);
+    format!("{value:.decimals$}")
+}
+
+/// The answer in one sentence.
+fn headline(measured: &Collectives) -> String {
+    let ranks = plural(measured.ranks.len() as u64, "rank");
+    let wrong = measured.rows.iter().find(|row| row.wrong > 0);
+    let Some(row) = measured.rows.last() else {
+        return format!("no operation over {ranks}");
+    };
+    let name = |row: &Measured| format!("{} of {}", row.collective, Bytes(row.size));
+    if let Some(trouble) = measured.troubles.first() {
+        let verb = match trouble.ended {
+            "hung" => "hung",
+            "died" => "died",
+            "stopped" => "was stopped",
+            _ => "failed",
+        };
+        let what = format!(
+            "rank {} {verb} ({}): {}",
+            trouble.rank, trouble.step, trouble.why
+        );
+        return what.red().to_string();
+    }
+    if let Some(row) = wrong {
+        let (wrong, checked) = (row.wrong, row.checked);
+        let what = format!("{}: {wrong} of {checked} values are wrong", name(row));
+        return what.red().to_string();
+    }
+    match (row.busbw, row.time) {
+        (Some(0), Some(time)) => {
+            let time = digits(time * 1e6);
+            format!(
+                "{} over {ranks}: {time} µs; nothing crosses a bus",
+                name(row)
+            )
+        }
+        (Some(busbw), _) => {
+            let unsteady = match row.steady {
+                Some(false) => "; its trials lie too far apart to count",
+                _ => "",
+            };
+            format!(
+                "{} over {ranks}: bus bandwidth {} GB/s ({} Gb/s), all values right{unsteady}",
+                name(row),
+                digits(gigabytes(busbw)),
+                digits(busbw as f64 / 1e9),
+            )
+        }
+        _ => format!("{} over {ranks} was not measured", name(row)),
+    }
+}
+
+/// Writes who moved the data, and over what.
+///
+/// # Errors
+///
+/// The output's.
+pub fn over(out: &mut dyn Write, measured: &Collectives) -> io::Result<()> {
+    let mut line = measured.backend.to_owned();
+    if let Some(version) = &measured.version {
+        line.push_str(&format!(" {version}"));
+    }
+    if let Some(library) = &measured.library {
+        line.push_str(&format!(", {library}"));
+    }
+    writeln!(out, "{line}")?;
+    let what = |rank: &super::Rank| {
+        let parts = [rank.gpu.as_deref(), rank.device.as_deref()];
+        let parts: Vec<&str> = parts.into_iter().flatten().collect();
+        parts.join(", ")
+    };
+    let all: Vec<String> = measured.ranks.iter().map(what).collect();
+    let mut from = 0;
+    // Ranks that use the same are one line.
+    while let Some(first) = all.get(from) {
+        let rest = all.get(from..).unwrap_or_default();
+        let same = rest.iter().take_while(|other| *other == first).count();
+        if !first.is_empty() {
+            let ranks = match same {
+                1 => format!("rank {from}"),
+                _ => format!("ranks {from} to {}", from + same - 1),
+            };
+            let carried = measured.ranks.get(from).and_then(|rank| rank.carried);
+            let carried = carried.and_then(in_words).unwrap_or_default();
+            writeln!(out, "  {ranks}: {first}{carried}")?;
+        }
+        from += same.max(1);
+    }
+    Ok(())
+}
+
+/// What a port carried, behind its name.
+fn in_words(carried: Carried) -> Option<String> {
+    match carried {
+        Carried {
+            sent_bytes: Some(sent),
+            received_bytes: Some(received),
+            ..
+        } => {
+            let (sent, received) = (Bytes(sent), Bytes(received));
+            Some(format!("; the port sent {sent} and received {received}"))
+        }
+        Carried {
+            sent_packets: Some(sent),
+            received_packets: Some(received),
+            ..
+        } => Some(format!(
+            "; the port sent {sent} and received {received} packets"
+        )),
+        _ => None,
+    }
+}
+
+/// Writes the rows.
+///
+/// # Errors
+///
+/// The output's.
+pub fn table(out: &mut dyn Write, rows: &[Measured]) -> io::Result<()> {
+    let several = rows.iter().any(|row| row.collective != rows[0].collective);
+    let name = if several { 15 } else { 0 };
+    writeln!(
+        out,
+        "{:name$}{:>12} {:>12} {:>9} {:>6} {:>12} {:>8} {:>8} {:>8} {:>7} {:>7}",
+        "", "size", "count", "type", "redop", "time", "algbw", "busbw", "busbw", "spread", "#wrong",
+    )?;
+    writeln!(
+        out,
+        "{:name$}{:>12} {:>12} {:>9} {:>6} {:>12} {:>8} {:>8} {:>8} {:>7} {:>7}",
+        "", "(B)", "(elements)", "", "", "(us)", "(GB/s)", "(GB/s)", "(Gb/s)", "(%)", "",
+    )?;
+    for row in rows {
+        let rate = |rate: Option<u64>, unit: f64| {
+            rate.map_or("-".into(), |rate| format!("{:.2}", rate as f64 / unit))
+        };
+        let time = row.time.map_or("-".into(), |time| digits(time * 1e6));
+        let spread = row.spread.map_or("-".into(), |s| format!("{s:.1}"));
+        let line = format!(
+            "{:name$}{:>12} {:>12} {:>9} {:>6} {:>12} {:>8} {:>8} {:>8} {:>7} {:>7}",
+            if several { row.collective } else { "" },
+            row.size,
+            row.count,
+            row.dtype,
+            row.op,
+            time,
+            rate(row.algbw, 8e9),
+            rate(row.busbw, 8e9),
+            rate(row.busbw, 1e9),
+            spread,
+            row.wrong,
+        );
+        let line = match (row.wrong, row.steady) {
+            (0, Some(false)) => line.yellow(),
+            (0, _) => line.normal(),
+            _ => line.red(),
+        };
+        writeln!(out, "{line}")?;
+    }
+    let mut marks = Vec::new();
+    if let Some(row) = rows.iter().find(|row| row.checked > 0) {
+        let trials = plural(row.trials, "trial");
+        marks.push(format!("median of {trials}, mean over the ranks"));
+    }
+    if rows.iter().any(|row| row.in_place) {
+        marks.push("in place".into());
+    }
+    if rows.iter().any(|row| row.steady == Some(false)) {
+        marks.push(format!(
+            "{}: the trials lie too far apart to count",
+            "yellow".yellow()
+        ));
+    }
+    if !marks.is_empty() {
+        writeln!(out, "{}", marks.join(" · ").dimmed())?;
+    }
+    Ok(())
+}
+
+fn troubles(out: &mut dyn Write, measured: &Collectives) -> io::Result<()> {
+    if !measured.troubles.is_empty() {
+        writeln!(out)?;
+    }
+    for trouble in &measured.troubles {
+        writeln!(
+            out,
+            "rank {}: {} at \"{}\": {}",
+            trouble.rank,
+            trouble.ended.to_uppercase().red(),
+            trouble.step,
+            trouble.why
+        )?;
+    }
+    for row in measured.rows.iter().filter(|row| row.wrong > 0) {
+        let Some((rank, place)) = row.first_wrong else {
+            continue;
+        };
+        writeln!(
+            out,
+            "{} of {}: the first wrong value is element {place} on rank {rank}",
+            row.collective,
+            Bytes(row.size),
+        )?;
+    }
+    if !measured.removed.is_empty() {
+        let files = measured.removed.join(", ");
+        writeln!(out, "removed what killed ranks left: {files}")?;
+    }
+    Ok(())
+}

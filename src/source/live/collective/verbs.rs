@@ -1,0 +1,55 @@
+//! A backend over reliable connections with RDMA writes, in the host's memory: what the fabric carries without NCCL.
+//!
+//! ```text
+//! wish      what the place and NCCL's variables ask for
+//! port      which device, port and row of the GID table
+//! card      what ranks tell each other
+//! layout    where things lie in each rank's memory: every rank knows every other's
+//! transfer  when which piece may go: an operation, one step after the other
+//! wire      the connections
+//! ```
+//!
+//! What is kept as it comes is written by the sender straight to where it belongs; what is put together goes through a window of slots. No byte is
+//! sent before the receiver has allowed it, so that nothing is written over what is still wanted.
+
+#[cfg(feature = "verbs")]
+mod card;
+#[cfg(feature = "verbs")]
+mod layout;
+#[cfg(feature = "verbs")]
+mod port;
+#[cfg(feature = "verbs")]
+mod rank;
+#[cfg(feature = "verbs")]
+mod transfer;
+#[cfg(feature = "verbs")]
+mod wire;
+#[cfg(feature = "verbs")]
+mod wish;
+
+use super::backend::{Backend, Failure, Place};
+use super::exchange::Exchange;
+
+/// Opens the device, and tells the other ranks of it.
+///
+/// # Errors
+///
+/// No library, no device, no active port, or a rank whose port is of another kind.
+pub(super) fn connect(
+    place: &Place<'_>,
+    exchange: &mut dyn Exchange,
+) -> Result<Box<dyn Backend>, Failure> {
+    #[cfg(feature = "verbs")]
+    {
+        Ok(Box::new(rank::Rank::connect(place, exchange)?))
+    }
+    #[cfg(not(feature = "verbs"))]
+    {
+        let _ = (place, exchange);
+        Err(Failure {
+            function: "verbs".to_owned(),
+            code: None,
+            error: "this binary was built without the verbs feature".to_owned(),
+        })
+    }
+}

@@ -1,0 +1,288 @@
+//! A rank of the backend.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use super::super::super::verbs::library::pair::{Far, Near, Target};
+use super::super::backend::{Backend, Failure, Identity, Place};
+use super::super::exchange::Exchange;
+use super::super::steps;
+use super::card::{self, Card, Opened};
+use super::layout::Layout;
+use super::port::Port;
+use super::transfer::Transfer;
+use super::wire::Connections;
+use super::wish::Wish;
+use crate::bench::plan::Point;
+use crate::bench::reply::Carried;
+use crate::fact::Bytes;
+
+/// What the receiving buffer holds before an operation.
+const POISON: u8 = 0xa5;
+/// So many looks at the queue of completions come before one at the clock.
+const LOOKS: u32 = 8;
+/// How long nothing happens before others may have the processor: soft-RoCE works on it, too.
+const SPINNING: Duration = Duration::from_micros(20);
+/// How long nothing happens before the rank sleeps until something does.
+const YIELDING: Duration = Duration::from_millis(1);
+/// How long nothing happens before the other ranks' devices are asked for a sign of life.
+const SILENCE: Duration = Duration::from_millis(500);
+
+/// An environment variable.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a rank is run with the variables of its arm"
+)]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// A connected rank.
+pub(super) struct Rank {
+    rank: usize,
+    ranks: usize,
+    port: Port,
+    cards: Vec<Card>,
+    common: card::Common,
+    connections: Connections,
+    point: Option<(Layout, Transfer)>,
+    epoch: u8,
+    /// What the port had counted when the rank was connected.
+    counted: Carried,
+}
+
+fn unprepared() -> Failure {
+    Failure {
+        function: "verbs".to_owned(),
+        code: None,
+        error: "no operation was prepared".to_owned(),
+    }
+}
+
+impl Rank {
+    /// Opens the port, and tells the others of it.
+    pub(super) fn connect(place: &Place<'_>, exchange: &mut dyn Exchange) -> Result<Self, Failure> {
+        let wish = Wish::new(place.place, variable)?;
+        let port = Port::open(place.place.device.as_deref(), &wish, variable)?;
+        let first_packet = first_packet()?;
+        let own = Card {
+            ethernet: port.ethernet,
+            lid: port.lid,
+            gid: port.gid,
+            mtu: port.mtu,
+            first_packet,
+            pairs: wish.pairs,
+            piece: wish
+                .piece
+                .min(usize::try_from(port.longest).unwrap_or(usize::MAX)),
+        };
+        let own = serde_json::to_value(&own).unwrap_or_default();
+        let cards: Vec<Card> = card::read(&exchange.all_gather(own)?)?;
+        let common = card::common(&cards, exchange.rank())?;
+        let near = Near {
+            port: port.number,
+            gid_index: port.gid_index,
+            pkey_index: wish.pkey_index,
+            service_level: wish.service_level,
+            traffic_class: wish.traffic_class,
+            first_packet,
+        };
+        let ranks = exchange.ranks();
+        let connections = Connections::new(&port.context, near, ranks, common.pairs)?;
+        let counted = port.counted();
+        Ok(Rank {
+            rank: exchange.rank(),
+            ranks,
+            port,
+            cards,
+            common,
+            connections,
+            point: None,
+            epoch: 0,
+            counted,
+        })
+    }
+
+    fn layout(&self, point: &Point, rank: usize) -> Result<Layout, Failure> {
+        let steps = steps::steps(point.collective, rank, self.ranks);
+        Layout::new(point, &steps, rank, self.ranks, self.common.piece)
+    }
+
+    /// The other end of a connection.
+    fn far(&self, other: usize, pair: u32) -> Far {
+        let (own, theirs) = (&self.cards[self.rank], &self.cards[other]);
+        // The upper half is the subnet's prefix.
+        let same = own.gid.segments()[..4] == theirs.gid.segments()[..4];
+        Far {
+            pair,
+            first_packet: theirs.first_packet,
+            mtu: own.mtu.min(theirs.mtu),
+            lid: theirs.lid,
+            gid: (theirs.ethernet || !same).then_some(theirs.gid),
+        }
+    }
+
+    /// Connects with all that the operation needs and that are not connected yet. All ranks do it at the same time.
+    fn reach(&mut self, exchange: &mut dyn Exchange, others: &[usize]) -> Result<(), Failure> {
+        let mut pairs = BTreeMap::new();
+        for other in others {
+            if let Some(numbers) = self.connections.open(*other)? {
+                pairs.insert(*other, numbers);
+            }
+        }
+        let target = self.connections.memory_target();
+        let own = Opened {
+            address: target.address,
+            key: target.key,
+            pairs,
+        };
+        let value = serde_json::to_value(&own).unwrap_or_default();
+        let opened: Vec<Opened> = card::read(&exchange.all_gather(value)?)?;
+        for (other, theirs) in opened.iter().enumerate() {
+            let memory = Target {
+                address: theirs.address,
+                key: theirs.key,
+            };
+            self.connections.remember(other, memory);
+            let numbers = match own.pairs.get(&other) {
+                None => continue,
+                Some(_) => theirs.pairs.get(&self.rank),
+            };
+            let numbers = numbers.filter(|numbers| numbers.len() == self.common.pairs);
+            let numbers = numbers.ok_or_else(|| Failure {
+                function: "exchange".to_owned(),
+                code: None,
+                error: format!("rank {other} has no connection for this one"),
+            })?;
+            for (number, pair) in numbers.iter().enumerate() {
+                let far = self.far(other, *pair);
+                self.connections.connect(other, number, &far)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A number of 24 bits to count packets from: late ones of an earlier connection are not taken for this one's.
+fn first_packet() -> Result<u32, Failure> {
+    let mut bytes = [0; 4];
+    let flags = rustix::rand::GetRandomFlags::empty();
+    rustix::rand::getrandom(&mut bytes[..], flags).map_err(|e| Failure {
+        function: "getrandom".to_owned(),
+        code: Some(i64::from(e.raw_os_error())),
+        error: e.to_string(),
+    })?;
+    Ok(u32::from_ne_bytes(bytes) & 0x00ff_ffff)
+}
+
+impl Backend for Rank {
+    fn identity(&self) -> Identity {
+        Identity {
+            library: Some("libibverbs.so.1".to_owned()),
+            version: None,
+            device: Some(self.port.words()),
+        }
+    }
+
+    fn prepare(&mut self, exchange: &mut dyn Exchange, point: &Point) -> Result<(), Failure> {
+        let layout = self.layout(point, self.rank)?;
+        let steps = steps::steps(point.collective, self.rank, self.ranks);
+        self.epoch = self.epoch.wrapping_add(1);
+        let place = (self.rank, self.ranks);
+        let ids = (self.epoch, self.common.pairs);
+        let of = |rank| self.layout(point, rank);
+        let transfer = Transfer::new(point, &steps, &layout, place, ids, of)?;
+        self.connections.have_memory(layout.length)?;
+        self.reach(exchange, &transfer.others())?;
+        self.point = Some((layout, transfer));
+        Ok(())
+    }
+
+    fn fill(&mut self, at: usize, send: &[u8]) -> Result<(), Failure> {
+        let (layout, _) = self.point.as_ref().ok_or_else(unprepared)?;
+        let start = layout.send.start + at;
+        let end = (start + send.len()).min(layout.send.end);
+        let memory = self.connections.memory_mut().ok_or_else(unprepared)?;
+        let place = memory.write(start.min(end)..end);
+        let length = place.len().min(send.len());
+        place[..length].copy_from_slice(&send[..length]);
+        Ok(())
+    }
+
+    fn poison(&mut self) -> Result<(), Failure> {
+        let (layout, _) = self.point.as_ref().ok_or_else(unprepared)?;
+        let receive = layout.receive.clone();
+        let memory = self.connections.memory_mut().ok_or_else(unprepared)?;
+        memory.write(receive).fill(POISON);
+        Ok(())
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the host's clock is this backend's device's"
+    )]
+    fn run(&mut self, exchange: &mut dyn Exchange, point: &Point) -> Result<Duration, Failure> {
+        let (_, transfer) = self.point.as_mut().ok_or_else(unprepared)?;
+        let others = transfer.others();
+        let begun = Instant::now();
+        for _ in 0..point.iterations.max(1) {
+            transfer.begin();
+            let mut idle: Option<Instant> = None;
+            let (mut polls, mut armed) = (0u32, false);
+            loop {
+                let (done, moved) = transfer.turn(&mut self.connections)?;
+                if done {
+                    break;
+                }
+                if moved {
+                    (idle, polls, armed) = (None, 0, false);
+                    continue;
+                }
+                polls = polls.wrapping_add(1);
+                if polls % LOOKS != 0 {
+                    std::hint::spin_loop();
+                    continue;
+                }
+                let silence = idle.get_or_insert_with(Instant::now).elapsed();
+                if silence < SPINNING {
+                    continue;
+                }
+                if silence < YIELDING {
+                    rustix::thread::sched_yield();
+                    continue;
+                }
+                if !armed {
+                    // What came before is seen by the next turns; what comes after wakes.
+                    self.connections.arm()?;
+                    (armed, polls) = (true, 0);
+                    continue;
+                }
+                self.connections.wait(SILENCE)?;
+                armed = false;
+                if silence > SILENCE {
+                    // The last step is what is known of a rank that hangs.
+                    let (name, bytes) = (point.collective.name(), Bytes(point.bytes));
+                    let what = transfer.waits_for();
+                    exchange.step(&format!("{name} of {bytes}: waits for {what}"));
+                    self.connections.knock(&others)?;
+                    idle = None;
+                }
+            }
+        }
+        Ok(begun.elapsed())
+    }
+
+    fn result(&mut self, from: usize, into: &mut [u8]) -> Result<(), Failure> {
+        let (layout, _) = self.point.as_ref().ok_or_else(unprepared)?;
+        let start = layout.receive.start + from;
+        let end = (start + into.len()).min(layout.receive.end);
+        let memory = self.connections.memory().ok_or_else(unprepared)?;
+        let bytes = memory.read(start.min(end)..end);
+        into[..bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn carried(&self) -> Option<Carried> {
+        Some(self.port.counted().since(self.counted))
+    }
+}

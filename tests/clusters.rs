@@ -1,0 +1,168 @@
+//! Every cluster of the fixtures gives the verdict that is checked in, and no line that a node loses turns a verdict into another one.
+//!
+//! `INSTA_UPDATE=always` (make bless) writes the verdicts.
+
+#![expect(clippy::unwrap_used, reason = "what fails in a test is to fail loudly")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests read the project's own files"
+)]
+
+#[path = "clusters/list.rs"]
+mod list;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use rdma_doctor::check::Catalogue;
+use rdma_doctor::cli::many;
+use rdma_doctor::cluster::nodeset;
+use rdma_doctor::report::{Finding, Policy, Report, text};
+use rdma_doctor::source::recording::Recording;
+
+fn judged(catalogue: &Catalogue, cluster: &list::Cluster) -> Report {
+    let expected = cluster
+        .head
+        .expect
+        .as_ref()
+        .map(|list| nodeset::expand(list).unwrap());
+    many::recordings(
+        catalogue,
+        &cluster.recordings,
+        expected,
+        Policy::default(),
+        true,
+    )
+}
+
+fn findings(report: &Report) -> impl Iterator<Item = &Finding> {
+    report.causes.iter().chain(&report.notes)
+}
+
+/// What is said of the cluster: each check with its word, and what it is said of.
+fn words(report: &Report) -> BTreeMap<String, BTreeSet<(&'static str, String)>> {
+    let mut all: BTreeMap<String, BTreeSet<(&str, String)>> = BTreeMap::new();
+    let mut say = |check: &str, word, subject: &str| {
+        if check.starts_with("cluster/") {
+            all.entry(check.to_owned())
+                .or_default()
+                .insert((word, subject.to_owned()));
+        }
+    };
+    for finding in findings(report) {
+        for subject in &finding.subjects {
+            say(&finding.check, "fails", subject);
+        }
+        for consequence in &finding.consequences {
+            say(&consequence.check, "fails", &consequence.subject);
+        }
+    }
+    for pass in &report.passes {
+        say(&pass.check, "passes", &pass.subject);
+    }
+    for open in &report.open {
+        for subject in &open.subjects {
+            say(&open.check, "unknown", subject);
+        }
+    }
+    all
+}
+
+#[test]
+fn each_cluster_has_its_verdict() {
+    colored::control::set_override(false);
+    let catalogue = Catalogue::embedded().unwrap();
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("../fixtures/expected");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    for path in list::all() {
+        let cluster = list::open(&path);
+        let mut report = judged(&catalogue, &cluster);
+        let words: Vec<_> = words(&report).into_iter().collect();
+        report.passes.clear();
+        let mut page = format!("{}\n\n", cluster.head.about).into_bytes();
+        text::write(&mut page, &report, text::Detail::Normal, 100).unwrap();
+        let mut page = String::from_utf8(page).unwrap();
+        let _ = writeln!(page, "\nexit {}\n", report.exit);
+        for (check, said) in words {
+            for (word, subject) in said {
+                let _ = writeln!(page, "{check}: {word}: {subject}");
+            }
+        }
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        settings.bind(|| insta::assert_snapshot!(name, page));
+        let c = &report.counts;
+        assert_eq!(
+            c.verdicts,
+            c.passes + c.errors + c.warnings + c.notes + c.unknown + c.does_not_apply
+        );
+    }
+}
+
+#[test]
+fn every_check_of_clusters_fails_in_one_and_passes_in_one() {
+    let catalogue = Catalogue::embedded().unwrap();
+    let mut said: BTreeSet<(String, &str)> = BTreeSet::new();
+    for path in list::all() {
+        let report = judged(&catalogue, &list::open(&path));
+        for (check, words) in words(&report) {
+            said.extend(words.into_iter().map(|(word, _)| (check.clone(), word)));
+        }
+    }
+    let checks = catalogue
+        .checks
+        .iter()
+        .filter(|c| c.id.starts_with("cluster/"));
+    let silent: Vec<_> = checks
+        .filter(|check| !said.contains(&(check.id.to_string(), "fails")))
+        .map(|check| &check.id)
+        .collect();
+    assert!(silent.is_empty(), "fails in no cluster: {silent:?}");
+}
+
+/// What one node does not say can make a verdict unknown, and not another one.
+#[test]
+fn a_line_that_one_node_loses_turns_no_verdict_into_another() {
+    let catalogue = Catalogue::embedded().unwrap();
+    let path = list::all()
+        .into_iter()
+        .find(|path| path.ends_with("cluster-two-that-differ.cluster"))
+        .unwrap();
+    let cluster = list::open(&path);
+    let whole = judged(&catalogue, &cluster);
+    let whole = words(&whole);
+    let lines = cluster.recordings[0].to_lines();
+    // Each seventh, since every line is a whole judgement.
+    for lost in (0..lines.len()).step_by(7) {
+        let mut less = Recording::new(cluster.recordings[0].header.clone());
+        for (at, line) in lines.iter().enumerate() {
+            if at != lost {
+                less.add(line.clone());
+            }
+        }
+        less.add(rdma_doctor::source::wire::Line::Complete {
+            lines: less.lines(),
+        });
+        let mut recordings = cluster.recordings.clone();
+        recordings[0] = less;
+        let report = many::recordings(&catalogue, &recordings, None, Policy::default(), true);
+        let after = words(&report);
+        for (check, said) in &after {
+            for (word, subject) in said {
+                let before = whole.get(check).into_iter().flatten();
+                let mut before = before
+                    .filter(|(_, s)| s == subject)
+                    .map(|(word, _)| *word)
+                    .peekable();
+                let fine =
+                    *word == "unknown" || before.peek().is_none() || before.any(|w| w == *word);
+                assert!(
+                    fine,
+                    "without {:?}: {check} for {subject} is {word}",
+                    lines[lost]
+                );
+            }
+        }
+    }
+}

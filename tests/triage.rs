@@ -1,0 +1,134 @@
+//! `rdma-doctor triage` over stand-ins of NVIDIA's libraries: the whole way from a node to one cause, and the same cause from the recording of it.
+//!
+//! What the stand-ins answer is made up (`tests/standin/machines`); no number here was measured on hardware.
+
+#![expect(clippy::unwrap_used, reason = "what fails in a test is to fail loudly")]
+#![expect(clippy::panic, reason = "a test's way to fail")]
+#![expect(clippy::disallowed_methods, reason = "tests run the binary")]
+
+#[path = "standin/machine.rs"]
+mod machine;
+#[path = "standin/stage.rs"]
+mod stage;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+use stage::Stage;
+
+/// A stage with the driver's libraries and NCCL; `None` where there can be none.
+fn node(machine: &str) -> Option<Stage> {
+    let stage = Stage::new(machine)?.library("standin_cuda", "libcuda.so.1");
+    let stage = stage.library("standin_nvidia_ml", "libnvidia-ml.so.1");
+    Some(stage.library("standin_nccl", "libnccl.so.2"))
+}
+
+fn read(out: &std::process::Output) -> Value {
+    serde_json::from_slice(&out.stdout)
+        .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&out.stderr)))
+}
+
+/// The checks of the root causes.
+fn causes(value: &Value) -> Vec<&str> {
+    let causes = value["causes"].as_array().unwrap().iter();
+    causes
+        .map(|cause| cause["check"].as_str().unwrap())
+        .collect()
+}
+
+/// The report of a triage of this machine, and that of its recording, which are to agree.
+fn triage(machine: &str) -> Option<Value> {
+    let stage = node(machine)?;
+    let name = machine.trim_end_matches(".toml");
+    let to = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("triage-{name}.jsonl"));
+    let to = to.to_string_lossy().into_owned();
+    let args = ["triage", "--quick", "--format", "json", "--record", &to];
+    let out = stage.run(&args);
+    let live = read(&out);
+    // Without the stage: a machine that has none of these libraries.
+    let replay = Command::new(env!("CARGO_BIN_EXE_rdma-doctor"))
+        .args(["triage", &to, "--format", "json"])
+        .output()
+        .unwrap();
+    assert_eq!(out.status.code(), replay.status.code(), "{machine}");
+    let replayed = read(&replay);
+    assert_eq!(causes(&live), causes(&replayed), "{machine}");
+    assert_eq!(live["status"], replayed["status"], "{machine}");
+    assert_eq!(
+        live["measured"]["measurements"][0]["arms"]
+            .as_array()
+            .map(Vec::len),
+        replayed["measured"]["measurements"][0]["arms"]
+            .as_array()
+            .map(Vec::len),
+        "{machine}"
+    );
+    // check reads the same recording to the same causes.
+    let check = Command::new(env!("CARGO_BIN_EXE_rdma-doctor"))
+        .args(["check", &to, "--format", "json"])
+        .output()
+        .unwrap();
+    assert_eq!(causes(&read(&check)), causes(&live), "{machine}");
+    Some(live)
+}
+
+#[test]
+fn a_node_that_never_used_rdma_is_told_so_and_its_recording_says_the_same() {
+    let Some(value) = triage("nccl-socket.toml") else {
+        return;
+    };
+    let causes = causes(&value);
+    assert!(
+        causes.iter().any(|check| {
+            matches!(
+                *check,
+                "ablation/rdma-never-in-use" | "bench/network-over-tcp"
+            )
+        }),
+        "{causes:?}"
+    );
+    let arms = value["measured"]["measurements"][0]["arms"]
+        .as_array()
+        .unwrap();
+    let names: Vec<&str> = arms
+        .iter()
+        .map(|arm| arm["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["baseline", "ib-off", "shm-off", "p2p-off"]);
+    assert!(value["not_measured"].is_null());
+}
+
+#[test]
+fn wrong_results_lead() {
+    let Some(value) = triage("nccl-wrong.toml") else {
+        return;
+    };
+    assert_eq!(
+        causes(&value).first(),
+        Some(&"bench/results-wrong"),
+        "{value}"
+    );
+    assert_eq!(value["status"], "errors");
+}
+
+#[test]
+fn a_node_without_gpus_and_without_rdma_says_that_nothing_was_measured() {
+    let out = Command::new(env!("CARGO_BIN_EXE_rdma-doctor"))
+        .args(["triage", "--quick", "--format", "json"])
+        .output()
+        .unwrap();
+    if !out.status.success() && out.stdout.is_empty() {
+        panic!("{}", String::from_utf8_lossy(&out.stderr));
+    }
+    let value = read(&out);
+    let (measured, why) = (&value["measured"], &value["not_measured"]);
+    // A machine that runs the tests may have an RDMA device.
+    assert!(measured.is_null() != why.is_null(), "{value}");
+    if let Some(why) = why.as_str() {
+        assert!(
+            why.contains("no RDMA port is active") || why.contains("memory"),
+            "{why}"
+        );
+    }
+}

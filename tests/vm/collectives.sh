@@ -1,0 +1,65 @@
+#!/bin/bash
+# collectives.sh - collectives over soft-RoCE, with RDMA writes (runs inside the VM, topology loop)
+#
+# Each of the nine collectives, on 2 and on 4 ranks, over two devices with a wire between them: every value has to be right, and packets have to have
+# gone over the wire. Then the wire loses packets: results are right, or a rank says why not. Then it loses all of them: a rank says so, in time.
+# What each measurement said stays in /out.
+doctor=/run/rdma-doctor
+cp /extra/bin/rdma-doctor $doctor && chmod 755 $doctor
+out=/out
+failed=0
+fail() { echo "FAILED: $*"; failed=1; }
+field() { # FILE KEY: the first number, word or null of this name
+    sed -n "s/^ *\"$2\": \"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}$/\1/p" "$1" | head -1
+}
+bench() { # NAME COLLECTIVE options...: its report to NAME.json; the status is the doctor's
+    local name=$1
+    shift
+    timeout 200 $doctor bench "$@" --backend verbs --device rxe0/1,rxe1/1 --message 64K --format json >"$out/$name.json" 2>"$out/$name.stderr"
+}
+packets() { cat /sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts; }
+
+right() { # NAME: nothing is wrong, something was looked at
+    local wrong checked
+    wrong=$(sed -n 's/^ *"wrong": \([0-9]*\),*$/\1/p' "$out/$1.json" | sort -n | tail -1)
+    checked=$(sed -n 's/^ *"checked": \([0-9]*\),*$/\1/p' "$out/$1.json" | sort -n | head -1)
+    [ "$wrong" = 0 ] && [ "${checked:-0}" -gt 0 ]
+}
+
+collectives="all-reduce all-gather reduce-scatter broadcast reduce scatter gather all-to-all send-recv"
+for ranks in 2 4; do
+    for collective in $collectives; do
+        name=$collective-$ranks
+        before=$(packets)
+        bench $name $collective --ranks $ranks -b 2K -e 2M -f 1024 --warmups 0 --trials 1
+        status=$?
+        sent=$(($(packets) - before))
+        right $name && [ $status = 0 ] || fail "$name: status $status: $(field $out/$name.json why) $(tail -1 $out/$name.stderr)"
+        # The last of two operations is 2 MiB, of which one half at least crosses the wire in packets of 1024 bytes.
+        [ $sent -gt 1000 ] || fail "$name: rxe0 sent $sent packets"
+    done
+done
+bench in-place all-reduce --ranks 3 --in-place -b 1M --warmups 0 --trials 1 --qps 3 && right in-place || fail "in place, three connections"
+[ $failed = 1 ] || echo "ok: nine collectives over 2 and 4 ranks"
+
+# Right, or a rank that names its failure; a rank that hangs is neither.
+named() { # NAME STATUS
+    local trouble=$(field "$out/$1.json" ended) why=$(field "$out/$1.json" why)
+    if [ "$2" = 0 ] && right "$1"; then echo "ok: $1: right"
+    elif [ "$2" = 2 ] && [ "$trouble" = failed ]; then echo "ok: $1: $why"
+    else fail "$1: status $2, $trouble $why $(tail -1 "$out/$1.stderr")"; fi
+}
+ip netns exec wire tc qdisc add dev w1 root netem loss 1%
+bench loss all-reduce --ranks 2 -b 2M --warmups 0 --trials 1 --deadline 120
+named loss $?
+grep -q '"ended"' $out/loss.json || right loss || fail "loss: neither right nor failed"
+ip netns exec wire tc qdisc del dev w1 root
+ip netns exec wire tc qdisc add dev w1 root netem loss 100%
+from=$SECONDS
+bench cut send-recv --ranks 2 -b 2M --warmups 0 --trials 1 --deadline 120
+status=$?
+[ $status = 2 ] || fail "cut: status $status"
+grep -q 'IBV_WC_RETRY_EXC_ERR' $out/cut.json || fail "cut: $(field $out/cut.json why)"
+[ $((SECONDS - from)) -lt 100 ] || fail "cut: it took $((SECONDS - from)) s"
+[ $failed = 1 ] || echo "ok: cut: $(field $out/cut.json why)"
+exit $failed
