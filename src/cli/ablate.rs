@@ -176,7 +176,7 @@ pub fn measure(
         trials: 5,
     };
     let points = vec![point(size)];
-    if let Err(why) = measuring::fits(&chosen, &points) {
+    if let Err(why) = measuring::hold(&chosen, &points) {
         return Ok(Some(why));
     }
     let also = on_gpus && args.size.is_none();

@@ -247,7 +247,7 @@ fn in_host_memory(recording: &mut Recording, chosen: Chosen, args: &TriageArgs) 
         warmups: 2,
         trials: 5,
     }];
-    if let Err(why) = measuring::fits(&chosen, &points) {
+    if let Err(why) = measuring::hold(&chosen, &points) {
         return Some(why);
     }
     let plan = Plan {
