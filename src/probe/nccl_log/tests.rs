@@ -827,9 +827,7 @@ fn where_nearly_all_ended_their_initialisation_the_others_lines_are_lost() {
         hosts: 4,
         ..HEALTHY
     };
-    let text: String = (0..4)
-        .map(|host| job.of_host(host, 100))
-        .collect();
+    let text: String = (0..4).map(|host| job.of_host(host, 100)).collect();
     let line = text
         .lines()
         .find(|l| l.contains("rank 3 ") && l.contains("Init COMPLETE"))
