@@ -182,11 +182,7 @@ fn each_cause_has_its_headline() {
 /// Of causes and healthy jobs, logs that arrive torn, stamped and with other programs' lines between: how many have the right headline,
 /// and how many findings nothing calls for. `RDMA_DOCTOR_SEED=N` takes other seeds, `RDMA_DOCTOR_ROUNDS=N` more of each.
 #[test]
-#[expect(
-    clippy::disallowed_methods,
-    clippy::print_stdout,
-    reason = "a table for who runs the test"
-)]
+#[expect(clippy::disallowed_methods, reason = "a table for who runs the test")]
 fn recall_and_false_findings_on_weathered_logs() {
     let number = |name: &str, otherwise: u64| {
         let text = std::env::var(name).ok();
