@@ -1,9 +1,10 @@
-//! From verdicts to causes: what failed because something else failed is folded beneath it.
+//! From verdicts to causes: what failed because something else failed is folded beneath it. Causes are ranked by their severity, then by their effect
+//! where one was measured, then by how much they explain.
 
 use crate::check::Catalogue;
 use crate::check::{Check, Severity};
 use crate::check::{Outcome, Verdict};
-use crate::fact::{Facts, Id};
+use crate::fact::{Facts, Id, Subject, factor};
 use crate::order;
 
 /// A failing check, for one or several subjects, and what it explains.
@@ -84,11 +85,27 @@ pub fn diagnose(catalogue: &Catalogue, facts: &Facts, verdicts: &[Verdict]) -> V
         let severity = gravity(catalogue.checks[c.check].severity);
         (
             std::cmp::Reverse(severity),
+            std::cmp::Reverse(effect(facts, c)),
             std::cmp::Reverse(c.subjects.len() + c.consequences.len()),
             c.check,
         )
     });
     causes
+}
+
+/// The largest effect on throughput that was measured of a cause or of what it explains, in percent; zero where nothing was measured.
+fn effect(facts: &Facts, cause: &Cause) -> u64 {
+    let explained = cause.consequences.iter().map(|(_, id)| *id);
+    let factors = cause.subjects.iter().copied().chain(explained);
+    let factors = factors.filter(|id| facts.subject(*id) == Subject::Factor);
+    let size = |key, id| {
+        facts
+            .known(id, key)
+            .map_or(0.0, |percent: crate::fact::Percent| percent.0.abs())
+    };
+    let sizes = factors.map(|id| size(factor::LEAST, id).max(size(factor::MOST, id)));
+    // Noise of a few percent ranks nothing.
+    sizes.fold(0.0, f64::max).round() as u64 / 5 * 5
 }
 
 fn gravity(severity: Severity) -> u8 {

@@ -363,6 +363,9 @@ pub fn size(effect: f64) -> String {
 
 /// The sizes of effects of one sign in words, outwards to the next whole percent: `11–12 %`; with their signs where these differ.
 pub fn sizes(least: f64, most: f64) -> String {
+    if least.abs().max(most.abs()) < 0.1 {
+        return "0.0 %".into();
+    }
     if least < 0.0 && most > 0.0 {
         return format!("{least:+.1} to {most:+.1} %");
     }
@@ -542,6 +545,7 @@ mod tests {
             (-0.1, 1.1, "-0.1 to +1.1 %"),
             (-1.3, -0.2, "0.2–1.3 %"),
             (20.0, 20.0, "20 %"),
+            (-0.03, 0.02, "0.0 %"),
         ] {
             assert_eq!(sizes(least, most), words);
         }

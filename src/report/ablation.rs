@@ -355,6 +355,10 @@ fn says(facts: &Facts, id: Id) -> String {
         );
     }
     let alone = word(factor::COST);
+    if facts.known(id, factor::OUTCOME) == Some(Did::Unchanged) {
+        let range = word(factor::RANGE);
+        return format!("changes nothing alone ({range} over {pairs} pairs)");
+    }
     let range = word(factor::RANGE);
     let size = match (alone.is_empty(), pairs) {
         (false, 1) => alone,

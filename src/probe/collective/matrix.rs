@@ -79,7 +79,7 @@ impl Unit {
 fn bandwidth(rate: BitRate) -> String {
     let bytes = rate.0 as f64 / 8e9;
     let decimals = usize::from(bytes < 100.0) + usize::from(bytes < 10.0);
-    format!("{bytes:.decimals$} GB/s ({rate:.0})")
+    format!("{bytes:.decimals$} GB/s ({:.0} Gb/s)", rate.0 as f64 / 1e9)
 }
 
 /// Four digits of a number.

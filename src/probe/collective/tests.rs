@@ -1,1 +1,342 @@
+use super::*;
+use crate::bench::ablation::Set;
+use crate::bench::collective::{Collective, DataType, Reduction};
+use crate::bench::plan::{Arm, Backend, Point, RankPlace, Run};
+use crate::bench::reply::{Ended, PointReply, RankReply};
+use crate::fact::arm::{Between, Direct, Honour, Outcome};
+use crate::fact::measurement::Span;
+use crate::fact::{Fact, arm, factor, measurement};
+use crate::nccl_log::{Limits, Reader};
+use crate::source::recording::Recording;
+use crate::source::wire::{Header, Line};
+use crate::source::{Answer, Reply};
 
+const LIMITS: Limits = Limits {
+    lines: 1000,
+    bytes: 1 << 20,
+    events: 100,
+    processes: 100,
+};
+
+/// What a run is: its arm's set, its milliseconds for each rank (`Err` for how it ended), and its log.
+struct Made {
+    set: Set,
+    ms: Result<f64, Ended>,
+    log: String,
+}
+
+fn point() -> Point {
+    Point {
+        collective: Collective::AllReduce,
+        bytes: 1 << 30,
+        dtype: DataType::Float32,
+        op: Reduction::Sum,
+        in_place: false,
+        iterations: 1,
+        awaited: false,
+        warmups: 1,
+        trials: 3,
+    }
+}
+
+fn line(question: Question, said: Result<serde_json::Value, Refusal>) -> Line {
+    Line::Reply {
+        probe: "collective".into(),
+        question,
+        repeat: 0,
+        reply: Reply {
+            at: 1,
+            said: said.map(|value| Answer::Value(Arc::new(value))),
+        },
+    }
+}
+
+/// A recording of arms that were each run twice, on two ranks.
+fn recorded(made: &[Made]) -> Vec<Line> {
+    let runs = [0, 1]
+        .into_iter()
+        .flat_map(|round| (0..made.len()).map(move |arm| Run { arm, round }));
+    let plan = Plan {
+        backend: Backend::Nccl,
+        library: None,
+        ranks: vec![RankPlace::default(), RankPlace::default()],
+        points: vec![point()],
+        baseline_points: Vec::new(),
+        arms: made
+            .iter()
+            .map(|made| Arm {
+                name: crate::bench::ablation::name_of(&made.set),
+                set: made.set.clone(),
+            })
+            .collect(),
+        runs: runs.collect(),
+        seed: 1,
+    };
+    let no = Refusal::NotAsked("it was not asked for".into());
+    let mut lines = vec![
+        line(Plan::question(), Ok(plan.to_value())),
+        line(table::question(), Err(no)),
+    ];
+    for run in &plan.runs {
+        let made = &made[run.arm];
+        for rank in 0..2 {
+            let reply = RankReply {
+                ended: made.ms.clone().err().unwrap_or(Ended::Well),
+                step: "trial 2 of 3".into(),
+                points: made
+                    .ms
+                    .iter()
+                    .map(|ms| PointReply {
+                        point: point(),
+                        ms: vec![*ms, ms * 1.01, ms * 0.99],
+                        checked: 100,
+                        wrong: 0,
+                        first_wrong: None,
+                    })
+                    .collect(),
+                library: None,
+                version: Some("2.27.5".into()),
+                device: None,
+                host: Some("n".into()),
+                removed: Vec::new(),
+            };
+            let value = serde_json::to_value(reply).unwrap();
+            lines.push(line(plan.question_of(*run, rank), Ok(value)));
+        }
+        let mut reader = Reader::new(LIMITS);
+        reader.feed(made.log.as_bytes());
+        let digest = serde_json::to_value(reader.finish(None)).unwrap();
+        lines.push(line(plan.log_of(*run), Ok(digest)));
+    }
+    lines
+}
+
+fn facts(lines: Vec<Line>) -> (Facts, Id) {
+    let mut recording = Recording::new(Header::default());
+    for line in lines {
+        recording.add(line);
+    }
+    let mut facts = Facts::new();
+    let node = facts.new_node("n");
+    (PROBE.run)(&Ask::new(&recording.of(PROBE.name)), &mut facts, node);
+    (facts, node)
+}
+
+/// NCCL's lines of two ranks on as many hosts as there are names.
+fn log(hosts: [&str; 2], via: &str, read: &[&str]) -> String {
+    let nodes = if hosts[0] == hosts[1] { 1 } else { 2 };
+    let mut text = String::new();
+    for (rank, host) in hosts.into_iter().enumerate() {
+        let before = format!("{host}:{}:{} [{rank}] NCCL INFO", 100 + rank, 200 + rank);
+        for name in read {
+            text += &format!("{before} {name} set by environment to 1.\n");
+        }
+        text += &format!(
+            "{before} ncclCommInitRank comm 0x5{rank} rank {rank} nranks 2 cudaDev {rank} nvmlDev {rank} busId 1000 commId 0x7e1f - Init START\n"
+        );
+        text += &format!(
+            "{before} comm 0x5{rank} rank {rank} nRanks 2 nNodes {nodes} localRanks {} localRank 0 MNNVL 0\n",
+            2 / nodes
+        );
+        let to = 1 - rank;
+        let side = if via.starts_with("NET") {
+            " [send]"
+        } else {
+            ""
+        };
+        text += &format!("{before} Channel 00/0 : {rank}[{rank}] -> {to}[{to}]{side} via {via}\n");
+        text += &format!(
+            "{before} ncclCommInitRank comm 0x5{rank} rank {rank} nranks 2 cudaDev {rank} nvmlDev {rank} busId 1000 commId 0x7e1f - Init COMPLETE\n"
+        );
+    }
+    text
+}
+
+fn off(name: &str) -> Set {
+    [(format!("NCCL_{name}_DISABLE"), "1".to_owned())].into()
+}
+
+fn one(facts: &Facts, subject: Subject, name: &str) -> Id {
+    let mut all = facts.all(subject);
+    all.find(|id| facts.name(*id) == name)
+        .unwrap_or_else(|| panic!("no {name}"))
+}
+
+#[test]
+fn two_nodes_over_rdma_and_without() {
+    let ib = "NCCL_IB_DISABLE";
+    let (facts, node) = facts(recorded(&[
+        Made {
+            set: Set::new(),
+            ms: Ok(25.0),
+            log: log(["a", "b"], "NET/IB/0/GDRDMA", &[]),
+        },
+        Made {
+            set: off("IB"),
+            ms: Ok(500.0),
+            log: log(["a", "b"], "NET/Socket/0", &[ib]),
+        },
+    ]));
+    assert!(facts.members(Subject::Measurement, node).is_ok());
+    let id = one(&facts, Subject::Measurement, "all-reduce 1 GiB");
+    assert_eq!(facts.known(id, measurement::SPAN), Some(Span::Several));
+    assert_eq!(facts.known(id, measurement::RANKS_PER_NODE), Some(1));
+    assert_eq!(facts.known(id, measurement::BETWEEN), Some(Between::Rdma));
+    assert_eq!(facts.known(id, measurement::DIRECT), Some(Direct::All));
+    assert_eq!(facts.known(id, measurement::QUIET), Some(true));
+    // 1 GiB in 25 ms on two ranks: busbw is algbw.
+    let busbw = facts.known(id, measurement::BUSBW).unwrap();
+    assert_eq!(busbw.0 / 1_000_000_000, 343);
+    let arm = one(&facts, Subject::Arm, "ib-off");
+    assert_eq!(facts.known(arm, arm::HONOURED), Some(Honour::Honoured));
+    assert_eq!(facts.known(arm, arm::OUTCOME), Some(Outcome::Slower));
+    assert_eq!(
+        facts.known(arm, arm::PATHS).as_deref(),
+        Some("1 pair NET/Socket")
+    );
+    let factor = one(&facts, Subject::Factor, "NCCL_IB_DISABLE=1");
+    assert_eq!(facts.known(factor, factor::COST).as_deref(), Some("95 %"));
+    assert_eq!(facts.known(factor, factor::SLOWER), Some(1));
+}
+
+#[test]
+fn a_run_that_hangs_is_told_by_rank_and_step_and_what_cures_it() {
+    let (facts, _) = facts(recorded(&[
+        Made {
+            set: Set::new(),
+            ms: Err(Ended::Hung),
+            log: log(["a", "a"], "P2P/CUMEM", &[]),
+        },
+        Made {
+            set: off("P2P"),
+            ms: Ok(25.0),
+            log: log(["a", "a"], "SHM/direct/direct", &["NCCL_P2P_DISABLE"]),
+        },
+    ]));
+    let id = one(&facts, Subject::Measurement, "all-reduce 1 GiB");
+    assert_eq!(facts.known(id, measurement::SPAN), Some(Span::One));
+    assert_eq!(facts.known(id, measurement::BASELINE_FAILED), Some(true));
+    assert_eq!(facts.known(id, measurement::BUSBW), None);
+    let arm = one(&facts, Subject::Arm, "baseline");
+    assert_eq!(facts.known(arm, arm::HUNG), Some(true));
+    let step = facts.known(arm, arm::LAST_STEP).unwrap();
+    assert!(
+        step.contains("rank 1: its last step is trial 2 of 3"),
+        "{step}"
+    );
+    let factor = one(&facts, Subject::Factor, "NCCL_P2P_DISABLE=1");
+    assert_eq!(facts.known(factor, factor::CURES), Some(true));
+    assert_eq!(facts.known(factor, factor::CURED).as_deref(), Some("hung"));
+    assert_eq!(facts.known(factor, factor::PAIRS), Some(0));
+    assert_eq!(
+        facts.known(factor, factor::HONOURED),
+        Some(Honour::Honoured)
+    );
+}
+
+#[test]
+fn a_line_that_is_missing_leaves_open_what_rests_on_it() {
+    let made = || {
+        [
+            Made {
+                set: Set::new(),
+                ms: Ok(25.0),
+                log: log(["a", "b"], "NET/IB/0", &[]),
+            },
+            Made {
+                set: off("IB"),
+                ms: Ok(25.0),
+                log: log(["a", "b"], "NET/Socket/0", &["NCCL_IB_DISABLE"]),
+            },
+        ]
+    };
+    let all = recorded(&made());
+    for missing in 0..all.len() {
+        let mut lines = recorded(&made());
+        let lost = lines.remove(missing);
+        let (facts, node) = facts(lines);
+        let Line::Reply { question, .. } = lost else {
+            panic!("a reply")
+        };
+        if question == Plan::question() || question == table::question() {
+            assert!(facts.members(Subject::Measurement, node).is_err());
+            continue;
+        }
+        let factor = one(&facts, Subject::Factor, "NCCL_IB_DISABLE=1");
+        let unchanged = facts.known(factor, factor::UNCHANGED);
+        let honoured = facts.known(factor, factor::HONOURED);
+        assert!(
+            unchanged.is_none() || honoured.is_none(),
+            "{question}: {unchanged:?} {honoured:?}"
+        );
+    }
+}
+
+#[test]
+fn where_nothing_was_measured_there_is_nothing() {
+    let no = || Err(Refusal::NotAsked("nobody asked".into()));
+    let (facts, node) = facts(vec![
+        line(Plan::question(), no()),
+        line(table::question(), no()),
+    ]);
+    assert!(facts.members(Subject::Measurement, node).is_ok());
+    assert_eq!(facts.all(Subject::Measurement).count(), 0);
+    let broken = serde_json::json!({ "table": { "file": "t", "rows": [{ "line": 1 }] } });
+    let (facts, node) = self::facts(vec![
+        line(Plan::question(), no()),
+        line(table::question(), Ok(broken)),
+    ]);
+    assert!(facts.members(Subject::Measurement, node).is_err());
+}
+
+#[test]
+fn a_job_is_judged_by_its_own_figure() {
+    use crate::bench::job::{JobEnded, JobPlan, JobReply};
+    let plan = JobPlan {
+        command: vec!["train.sh".into(), "--steps".into(), "50".into()],
+        metric: Some("samples/s: ([0-9.]+)".into()),
+        lower_is_better: false,
+        arms: vec![
+            Arm::baseline(),
+            Arm {
+                name: "p2p-off".into(),
+                set: off("P2P"),
+            },
+        ],
+        runs: vec![Run { arm: 0, round: 0 }, Run { arm: 1, round: 0 }],
+    };
+    let no = Refusal::NotAsked("nobody asked".into());
+    let mut lines = vec![
+        line(Plan::question(), Err(no)),
+        line(table::question(), Ok(plan.to_value())),
+    ];
+    for (run, figure, via) in [
+        (plan.runs[0], "1.089", "P2P/IPC"),
+        (plan.runs[1], "0.789", "SHM/direct/direct"),
+    ] {
+        let reply = JobReply {
+            ended: JobEnded::Status(0),
+            figure: Some(figure.into()),
+            seconds: 60.0,
+        };
+        let value = serde_json::to_value(reply).unwrap();
+        lines.push(line(plan.question_of(run), Ok(value)));
+        let mut reader = Reader::new(LIMITS);
+        reader.feed(log(["a", "a"], via, &["NCCL_P2P_DISABLE"]).as_bytes());
+        let digest = serde_json::to_value(reader.finish(None)).unwrap();
+        lines.push(line(plan.log_of(run), Ok(digest)));
+    }
+    let (facts, _) = facts(lines);
+    let id = one(&facts, Subject::Measurement, "train.sh --steps 50");
+    assert_eq!(
+        facts.known(id, measurement::FIGURE).as_deref(),
+        Some("1.089")
+    );
+    assert_eq!(facts.known(id, measurement::SPAN), Some(Span::One));
+    let factor = one(&facts, Subject::Factor, "NCCL_P2P_DISABLE=1");
+    assert_eq!(facts.known(factor, factor::COST).as_deref(), Some("28 %"));
+    assert!(matches!(
+        facts.get(factor, factor::HONOURED),
+        Fact::Known(Honour::Honoured, _)
+    ));
+}
