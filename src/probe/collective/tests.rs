@@ -98,6 +98,7 @@ fn recorded(made: &[Made]) -> Vec<Line> {
                 version: Some("2.27.5".into()),
                 device: None,
                 host: Some("n".into()),
+                carried: None,
                 removed: Vec::new(),
             };
             let value = serde_json::to_value(reply).unwrap();
