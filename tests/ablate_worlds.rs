@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails in a test is to fail loudly")]
 #![expect(clippy::panic, reason = "a test's way to fail")]
+#![expect(clippy::disallowed_methods, reason = "tests run the binary")]
 
 #[path = "standin/machine.rs"]
 mod machine;
