@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails in a test is to fail loudly")]
 #![expect(clippy::panic, reason = "a test's way to fail")]
+#![expect(clippy::disallowed_methods, reason = "tests run the binary")]
 
 #[path = "standin/machine.rs"]
 mod machine;
@@ -49,7 +50,9 @@ fn ablate(world: &str, args: &[&str]) -> Option<Verdict> {
         .library("standin_cuda", "libcuda.so.1")
         .library("standin_nvidia_ml", "libnvidia-ml.so.1")
         .library("standin_nccl", "libnccl.so.2");
-    let all = ["ablate", "--size", "1M", "--ranks", "4", "--format", "json"];
+    let all = [
+        "ablate", "--size", "64K", "--ranks", "4", "--format", "json",
+    ];
     let out = stage.run(&[&all, args].concat());
     let value = serde_json::from_slice(&out.stdout)
         .unwrap_or_else(|e| panic!("{world}: {e}: {}", String::from_utf8_lossy(&out.stderr)));
@@ -157,4 +160,24 @@ fn a_variable_that_takes_nothing_away_is_no_ablation() {
         // And nothing is drawn from it.
         assert!(!not.notes().contains(&"ablation/not-bound-by-network"));
     }
+}
+
+#[test]
+fn a_baseline_that_is_noisy_or_drifts_gives_no_confident_verdict() {
+    let args = ["--rounds", "3", "--time-budget", "30", "--only", "--with"];
+    let args = [&args[..], &["cross-nic"]].concat();
+    let Some(drifts) = verdict("drifts", &args, "ablation/baseline-drifts", &[]) else {
+        return;
+    };
+    assert!(drifts.notes().is_empty(), "{:?}", drifts.notes());
+    // Noise may look like a drift; it is one of both, and nothing is drawn from the arms.
+    let noisy = ablate("noisy", &args).unwrap();
+    let causes = noisy.causes();
+    assert!(
+        matches!(
+            causes[..],
+            ["ablation/baseline-drifts" | "ablation/baseline-noisy"]
+        ),
+        "{causes:?}"
+    );
 }
