@@ -2,9 +2,17 @@
 //!
 //! Nothing here asks the machine: [`crate::source::live`] measures, in a child process for each measurement that may hang.
 
+pub mod ablation;
+pub mod alpha_beta;
 pub mod collective;
+pub mod flags;
+pub mod latency;
+pub mod library;
+pub mod model;
 pub mod p2p;
 pub mod plan;
 pub mod reply;
 pub mod results;
 pub mod statistics;
+pub mod step_time;
+pub mod table;

@@ -40,7 +40,7 @@ pub use condition::Condition;
 pub use diagnostic::CheckError;
 pub use evidence::Evidence;
 pub use example::{Example, Expected, try_example};
-pub use judge::{Missing, Outcome, Pass, Verdict, judge};
+pub use judge::{Missing, Outcome, Pass, Verdict, judge, judge_where};
 pub use template::Template;
 
 use crate::fact::{Subject, Value};

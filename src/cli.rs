@@ -1,21 +1,24 @@
 //! The command line: one file a subcommand.
 
+pub mod ablate;
 pub mod bench;
 pub mod check;
 pub mod explain;
 pub mod facts;
 pub mod input;
+pub mod judging;
 pub mod log;
+pub mod many;
 pub mod nccl_env;
 pub mod output;
 pub mod record;
+pub mod together;
 pub mod topo;
 
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
-use crate::check::Severity;
 use crate::exit::Exit;
 
 /// Tells what is wrong with a node's RDMA, and what to do about it. Changes nothing.
@@ -70,6 +73,8 @@ pub enum Command {
     Topo(topo::TopoArgs),
     /// Measure: collectives between ranks, copies between GPUs. Uses GPUs and links, so not beside a job
     Bench(bench::BenchArgs),
+    /// Take one path of NCCL's after the other away, and draw the cause from the figures; or judge a table of such figures
+    Ablate(ablate::AblateArgs),
 }
 
 /// How a machine is asked.
@@ -129,27 +134,6 @@ pub struct SelectArgs {
     pub checks: Vec<PathBuf>,
 }
 
-/// A severity on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum SeverityArg {
-    /// Errors only.
-    Error,
-    /// Warnings and errors.
-    Warning,
-    /// Any finding.
-    Note,
-}
-
-impl From<SeverityArg> for Severity {
-    fn from(arg: SeverityArg) -> Self {
-        match arg {
-            SeverityArg::Error => Severity::Error,
-            SeverityArg::Warning => Severity::Warning,
-            SeverityArg::Note => Severity::Note,
-        }
-    }
-}
-
 fn seconds(text: &str) -> Result<std::time::Duration, String> {
     let number: f64 = text
         .parse()
@@ -181,5 +165,6 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Log(args) => log::run(&args),
         Command::Topo(args) => topo::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Ablate(args) => ablate::run(&args),
     }
 }

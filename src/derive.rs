@@ -3,6 +3,8 @@
 //! No function here asks the machine. One that could be decided by a fact that is missing says which.
 
 pub mod agreement;
+pub mod ceiling;
+pub mod comparison;
 pub mod counter_rate;
 pub mod driver_stack;
 pub mod fabric;
@@ -44,8 +46,27 @@ use crate::fact::{Facts, Subject};
 
 /// Works out all derived facts, in the order in which they build on each other.
 pub fn derive(facts: &mut Facts) {
+    let nodes = facts.all(Subject::Node).count() as u64;
+    of_nodes(facts, nodes);
+    log::derive(facts);
+    comparison::derive(facts);
+}
+
+/// What is derived of all nodes together, where their facts are not here but the samples that were taken of them.
+pub fn of_cluster(
+    facts: &mut Facts,
+    nodes: u64,
+    samples: comparison::Table,
+) -> comparison::Concerns {
+    tally::cluster(facts, nodes);
+    log::derive(facts);
+    samples.state(facts)
+}
+
+/// Derives what is derived of each node by itself, `among` so many that are judged together.
+pub fn of_nodes(facts: &mut Facts, among: u64) {
+    tally::cluster(facts, among);
     let nodes: Vec<_> = facts.all(Subject::Node).collect();
-    tally::cluster(facts, nodes.len() as u64);
     for &node in &nodes {
         if facts.known(node, crate::fact::node::PASTED) == Some(true) {
             // Of the machine itself nothing was asked: what tools printed of its ports is all there is.
@@ -91,8 +112,8 @@ pub fn derive(facts: &mut Facts) {
         nvlink_equals::derive(facts, node);
         gpu_peer::derive(facts, node);
         fabric::derive(facts, node);
+        ceiling::derive(facts, node);
     }
-    log::derive(facts);
 }
 
 #[cfg(test)]

@@ -4,15 +4,19 @@
 //! The schema (subjects, facts, types, units) is declared once, one file a subject; the list of facts, the JSON Schema
 //! and the manual page are made from it.
 
+pub mod arm;
 pub mod benchmark;
 pub mod bond;
 pub mod bridge;
 pub mod channel;
 pub mod cluster;
+pub mod comparison;
 pub mod counter;
 pub mod device;
+pub mod effect;
 pub mod env;
 pub mod event;
+pub mod factor;
 pub mod flow;
 pub mod function;
 pub mod gid;
@@ -25,12 +29,14 @@ pub mod host;
 pub mod interface;
 pub mod job;
 pub mod kernel_event;
+pub mod measurement;
 pub mod module;
 pub mod mount;
 pub mod nccl_version;
 pub mod netdev;
 pub mod node;
 pub mod nvlink;
+pub mod path;
 pub mod pcie;
 pub mod port;
 pub mod process;

@@ -24,6 +24,7 @@
 pub mod bench;
 pub mod check;
 pub mod cli;
+pub mod cluster;
 pub mod derive;
 pub mod diagnosis;
 pub mod exit;

@@ -5,6 +5,7 @@
 
 pub mod chardev;
 pub mod clock;
+pub mod collective;
 pub mod counter;
 mod cpu_list;
 pub mod cuda;
@@ -103,7 +104,7 @@ pub static PROBES: &[Probe] = &[
 ];
 
 /// The probes of benchmarks: they run over recordings only, after all others, since a benchmark is asked for and measured by itself.
-pub static BENCHES: &[Probe] = &[p2p::PROBE];
+pub static BENCHES: &[Probe] = &[p2p::PROBE, collective::PROBE];
 
 /// States what a recording says of its node, in `facts`. The probes are asked again, of the recording.
 ///
@@ -125,6 +126,9 @@ pub fn establish(recording: &Recording, facts: &mut Facts) -> Id {
     facts.set_members(Subject::Run, Facts::CLUSTER, Membership::Known(origin));
     let recorded = Fact::derived(false, "a recording of the node is here");
     facts.set(node, crate::fact::node::PASTED, recorded);
+    let whole = Fact::derived(recording.is_complete(), "its last line");
+    facts.set(node, crate::fact::node::WHOLE, whole);
+    facts.set(node, crate::fact::node::PSEUDONYMS, pseudonyms(recording));
     for probe in PROBES.iter().chain(BENCHES) {
         let source = recording.of(probe.name);
         let ask = Ask::new(&source);
@@ -146,6 +150,19 @@ pub fn establish(recording: &Recording, facts: &mut Facts) -> Id {
         }
     }
     node
+}
+
+/// What names and addresses of a recording are.
+fn pseudonyms(recording: &Recording) -> Fact<Arc<str>> {
+    let header = &recording.header;
+    match (header.redacted, &header.pseudonyms) {
+        (false, _) => Fact::derived("none".into(), "not redacted"),
+        (true, Some(mark)) => Fact::derived(mark.as_str().into(), "redacted under this key"),
+        (true, None) => Fact::Unknown(Gap {
+            why: Why::Missing("the key of the redaction".into()),
+            origin: Origin::derived("redacted under a key of its own"),
+        }),
+    }
 }
 
 /// A directory's names.

@@ -1,10 +1,15 @@
 //! One report, written in several formats: the verdicts, the causes drawn from them, and what stays open.
 
+pub mod ablation;
 pub mod collective;
 pub mod difference;
 pub mod json;
+pub mod latency;
+pub mod line;
 pub mod log;
+pub mod many;
 pub mod p2p;
+pub mod prometheus;
 pub mod text;
 pub mod topology;
 
@@ -110,6 +115,9 @@ pub struct Finding {
     pub subject: String,
     /// All for which it fails.
     pub subjects: Vec<String>,
+    /// The nodes that it concerns, where several are judged together: those on which it was found, or that are odd among the others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<String>,
     /// What was observed and expected, for the first subject.
     pub sentence: String,
     /// The sentences for the further subjects.
@@ -233,15 +241,20 @@ pub fn report(
     let notes: Vec<Finding> = notes.iter().map(|c| writer.finding(c)).collect();
     let open = writer.open(verdicts);
     let counts = writer.count(verdicts);
-    let empty = [Subject::Device, Subject::Run, Subject::Benchmark]
-        .into_iter()
-        .all(|subject| facts.all(subject).next().is_none());
+    let empty = [
+        Subject::Device,
+        Subject::Run,
+        Subject::Benchmark,
+        Subject::Measurement,
+    ]
+    .into_iter()
+    .all(|subject| facts.all(subject).next().is_none());
     let (exit, status) = exit(&counts, policy, empty);
     let nodes: Vec<NodeHead> = recordings
         .iter()
         .map(|(r, id)| writer.node(r, *id))
         .collect();
-    let headline = writer.headline(exit, &causes, &notes, &open, &nodes, empty);
+    let headline = headline(exit, &causes, &notes, &open, &nodes, empty);
     let passes = if with_passes {
         writer.passes(verdicts)
     } else {
@@ -355,6 +368,7 @@ impl Writer<'_> {
             severity: check.severity.word(),
             subject: self.name(first),
             subjects: cause.subjects.iter().map(|id| self.name(*id)).collect(),
+            nodes: Vec::new(),
             sentence: self.sentence(cause.check, first),
             further: cause.subjects[1..]
                 .iter()
@@ -488,97 +502,108 @@ impl Writer<'_> {
             truncated: !recording.is_complete(),
         }
     }
+}
 
-    fn headline(
-        &self,
-        exit: Exit,
-        causes: &[Finding],
-        notes: &[Finding],
-        open: &[OpenQuestion],
-        nodes: &[NodeHead],
-        empty: bool,
-    ) -> String {
-        let lead = causes.first().or(match exit {
-            Exit::Errors => notes.first(),
-            _ => None,
-        });
-        if let Some(cause) = lead {
-            let more = match cause.subjects.len() - 1 {
-                0 => String::new(),
-                _ => format!(" (and {})", some(&cause.subjects[1..])),
+/// The answer in one sentence.
+fn headline(
+    exit: Exit,
+    causes: &[Finding],
+    notes: &[Finding],
+    open: &[OpenQuestion],
+    nodes: &[NodeHead],
+    empty: bool,
+) -> String {
+    let lead = causes.first().or(match exit {
+        Exit::Errors => notes.first(),
+        _ => None,
+    });
+    if let Some(cause) = lead {
+        let more = match cause.subjects.len() - 1 {
+            0 => String::new(),
+            _ => format!(" (and {})", some(&cause.subjects[1..])),
+        };
+        let others = match causes.len().saturating_sub(1) {
+            0 => String::new(),
+            1 => "; one other cause below".into(),
+            n => format!("; {n} other causes below"),
+        };
+        return format!("{}{more}{others}", cause.sentence);
+    }
+    without_cause(exit, notes, open, nodes, empty)
+}
+
+/// The answer where no finding leads.
+fn without_cause(
+    exit: Exit,
+    notes: &[Finding],
+    open: &[OpenQuestion],
+    nodes: &[NodeHead],
+    empty: bool,
+) -> String {
+    if empty {
+        let known = nodes.iter().all(|n| n.devices == Some(0));
+        let gpus: u64 = nodes.iter().filter_map(|n| n.gpus).sum();
+        return if known && gpus > 0 {
+            let them = match gpus {
+                1 => "its one GPU has".into(),
+                n => format!("its {n} GPUs have"),
             };
-            let others = match causes.len().saturating_sub(1) {
-                0 => String::new(),
-                1 => "; one other cause below".into(),
-                n => format!("; {n} other causes below"),
-            };
-            return format!("{}{more}{others}", cause.sentence);
-        }
-        if empty {
-            let known = nodes.iter().all(|n| n.devices == Some(0));
-            let gpus: u64 = nodes.iter().filter_map(|n| n.gpus).sum();
-            return if known && gpus > 0 {
-                let them = match gpus {
-                    1 => "its one GPU has".into(),
-                    n => format!("its {n} GPUs have"),
-                };
-                format!("undecided: no RDMA device on this node; {them} no finding")
-            } else if known {
-                "nothing to examine: no RDMA device on this node".into()
-            } else {
-                let why = open
-                    .iter()
-                    .flat_map(|o| &o.missing)
-                    .find(|m| m.fact.contains("device"));
-                match why {
-                    Some(line) => format!(
-                        "undecided: whether there are RDMA devices is unknown ({}: {})",
-                        line.value, line.origin
-                    ),
-                    None => "undecided: whether there are RDMA devices is unknown".into(),
-                }
-            };
-        }
-        match exit {
-            Exit::Undecided => match open.iter().find(|o| o.blocks).or(open.first()) {
-                Some(question) => {
-                    let missing = question.missing.first();
-                    let why = missing.map_or(String::new(), |m| {
-                        format!(": {} is unknown ({})", m.fact, m.value)
-                    });
-                    format!("undecided on {}{why}", some(&question.subjects))
-                }
-                None => "undecided: no check could be decided".into(),
-            },
-            _ => {
-                let devices: u64 = nodes.iter().filter_map(|n| n.devices).sum();
-                let ports: u64 = nodes.iter().filter_map(|n| n.active_ports).sum();
-                let noted = match notes.len() {
-                    0 => String::new(),
-                    1 => ", one note".into(),
-                    n => format!(", {n} notes"),
-                };
-                let left = match open.len() {
-                    0 => String::new(),
-                    1 => ", one open question".into(),
-                    n => format!(", {n} open questions"),
-                };
-                let of = if nodes.len() > 1 {
-                    format!("{} nodes, ", nodes.len())
-                } else {
-                    String::new()
-                };
-                let knows_ports = nodes.iter().all(|n| n.active_ports.is_some());
-                let active = if knows_ports {
-                    format!(", {} active", plural(ports, "port"))
-                } else {
-                    String::new()
-                };
-                format!(
-                    "healthy: {of}{}{active}{noted}{left}",
-                    plural(devices, "RDMA device")
-                )
+            format!("undecided: no RDMA device on this node; {them} no finding")
+        } else if known {
+            "nothing to examine: no RDMA device on this node".into()
+        } else {
+            let why = open
+                .iter()
+                .flat_map(|o| &o.missing)
+                .find(|m| m.fact.contains("device"));
+            match why {
+                Some(line) => format!(
+                    "undecided: whether there are RDMA devices is unknown ({}: {})",
+                    line.value, line.origin
+                ),
+                None => "undecided: whether there are RDMA devices is unknown".into(),
             }
+        };
+    }
+    match exit {
+        Exit::Undecided => match open.iter().find(|o| o.blocks).or(open.first()) {
+            Some(question) => {
+                let missing = question.missing.first();
+                let why = missing.map_or(String::new(), |m| {
+                    format!(": {} is unknown ({})", m.fact, m.value)
+                });
+                format!("undecided on {}{why}", some(&question.subjects))
+            }
+            None => "undecided: no check could be decided".into(),
+        },
+        _ => {
+            let devices: u64 = nodes.iter().filter_map(|n| n.devices).sum();
+            let ports: u64 = nodes.iter().filter_map(|n| n.active_ports).sum();
+            let noted = match notes.len() {
+                0 => String::new(),
+                1 => ", one note".into(),
+                n => format!(", {n} notes"),
+            };
+            let left = match open.len() {
+                0 => String::new(),
+                1 => ", one open question".into(),
+                n => format!(", {n} open questions"),
+            };
+            let of = if nodes.len() > 1 {
+                format!("{} nodes, ", nodes.len())
+            } else {
+                String::new()
+            };
+            let knows_ports = nodes.iter().all(|n| n.active_ports.is_some());
+            let active = if knows_ports {
+                format!(", {} active", plural(ports, "port"))
+            } else {
+                String::new()
+            };
+            format!(
+                "healthy: {of}{}{active}{noted}{left}",
+                plural(devices, "RDMA device")
+            )
         }
     }
 }
@@ -632,4 +657,44 @@ pub fn all_facts(facts: &Facts) -> Vec<(Id, &'static str, Fact<crate::fact::Valu
         }
     }
     all
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! A report built by hand, for the tests of formats.
+
+    use super::*;
+
+    /// A report with this status, and an error of each of these checks.
+    pub(crate) fn report(exit: Exit, causes: &[&str]) -> Report {
+        let finding = |check: &&str| Finding {
+            check: (*check).to_owned(),
+            severity: "error",
+            subject: "n".into(),
+            subjects: vec!["n".into()],
+            nodes: Vec::new(),
+            sentence: format!("{check} is wrong"),
+            further: Vec::new(),
+            why: String::new(),
+            fix: String::new(),
+            see: Vec::new(),
+            evidence: Vec::new(),
+            consequences: Vec::new(),
+        };
+        Report {
+            schema: SCHEMA,
+            doctor: "0",
+            status: "any",
+            exit: exit.code(),
+            headline: "the headline".into(),
+            nodes: Vec::new(),
+            causes: causes.iter().map(finding).collect(),
+            notes: Vec::new(),
+            open: Vec::new(),
+            probe_failures: Vec::new(),
+            passes: Vec::new(),
+            counts: Counts::default(),
+            seconds: 0.25,
+        }
+    }
 }

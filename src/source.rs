@@ -8,6 +8,8 @@ pub mod question;
 pub mod recorder;
 pub mod recording;
 pub mod redact;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod wire;
 pub mod worker;
 

@@ -5,16 +5,18 @@
 #![expect(clippy::unwrap_used, reason = "what fails in a test is to fail loudly")]
 #![expect(clippy::panic, reason = "a test's way to fail")]
 #![expect(clippy::disallowed_methods, reason = "tests run the binary")]
-#![expect(clippy::print_stdout, reason = "a test that is skipped says so")]
 
-#[path = "standin/host.rs"]
-mod host;
+#[path = "standin/machine.rs"]
+mod machine;
+#[path = "standin/stage.rs"]
+mod stage;
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use stage::Stage;
 
 const GPU: [&str; 8] = [
     "0000:1b:00.0",
@@ -27,12 +29,14 @@ const GPU: [&str; 8] = [
     "0000:df:00.0",
 ];
 
-fn bench(machine: &str, args: &[&str]) -> (Output, Duration) {
+/// Measures a machine, in how long; `None` where there can be no stage.
+fn bench(machine: &str, args: &[&str]) -> Option<(Output, Duration)> {
+    let stage = Stage::new(machine)?.library("standin_cuda", "libcuda.so.1");
     let mut all = vec!["bench", "p2p", "--size", "1M", "--trials", "3"];
     all.extend(args);
     let begun = Instant::now();
-    let out = host::doctor(machine, "standin_cuda", "libcuda.so.1", &all, &[]);
-    (out, begun.elapsed())
+    let out = stage.run(&all);
+    Some((out, begun.elapsed()))
 }
 
 fn json(out: &Output) -> Value {
@@ -64,10 +68,9 @@ fn checks(value: &Value) -> Vec<&str> {
 
 #[test]
 fn eight_gpus_that_are_well() {
-    if !host::can_run() {
+    let Some((out, _)) = bench("cuda-h100.toml", &["--format", "json"]) else {
         return;
-    }
-    let (out, _) = bench("cuda-h100.toml", &["--format", "json"]);
+    };
     let value = json(&out);
     assert_eq!(value["schema"], "rdma-doctor-p2p/1.0");
     assert_eq!(value["gpus"].as_array().unwrap().len(), 8);
@@ -94,12 +97,11 @@ fn eight_gpus_that_are_well() {
 
 #[test]
 fn corrupt_slow_staged_and_unsteady_pairs_are_told_apart_and_replay() {
-    if !host::can_run() {
-        return;
-    }
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("bench-p2p.jsonl.zst");
     let path = path.to_str().unwrap();
-    let (out, _) = bench("cuda-broken-pair.toml", &["--format", "json", "-o", path]);
+    let Some((out, _)) = bench("cuda-broken-pair.toml", &["--format", "json", "-o", path]) else {
+        return;
+    };
     let value = json(&out);
     let corrupt = copy(&value, GPU[7], GPU[0], false);
     assert_eq!(corrupt["outcome"], "corrupt");
@@ -162,13 +164,12 @@ fn corrupt_slow_staged_and_unsteady_pairs_are_told_apart_and_replay() {
 
 #[test]
 fn a_copy_that_hangs_dies_or_fails_costs_its_own_cell() {
-    if !host::can_run() {
-        return;
-    }
-    let (out, took) = bench(
+    let Some((out, took)) = bench(
         "cuda-hangs.toml",
         &["--format", "json", "--deadline", "2", "--gpus", "0,1,2,3"],
-    );
+    ) else {
+        return;
+    };
     let value = json(&out);
     assert_eq!(copy(&value, GPU[1], GPU[3], false)["outcome"], "hung");
     assert_eq!(copy(&value, GPU[3], GPU[1], false)["outcome"], "verified");
@@ -208,13 +209,12 @@ fn a_copy_that_hangs_dies_or_fails_costs_its_own_cell() {
 
 #[test]
 fn a_gpu_that_gives_no_context_is_left_out_of_the_rest() {
-    if !host::can_run() {
-        return;
-    }
-    let (out, took) = bench(
+    let Some((out, took)) = bench(
         "cuda-context-hangs.toml",
         &["--format", "json", "--deadline", "2", "--gpus", "0,1,2,3"],
-    );
+    ) else {
+        return;
+    };
     let value = json(&out);
     assert_eq!(copy(&value, "host", GPU[2], false)["outcome"], "hung");
     assert_eq!(
@@ -225,10 +225,12 @@ fn a_gpu_that_gives_no_context_is_left_out_of_the_rest() {
     assert!(took < Duration::from_secs(60), "{took:?}");
     assert_eq!(checks(&value), ["p2p/host-copy-hangs"]);
 
-    let (out, _) = bench(
+    let Some((out, _)) = bench(
         "cuda-exclusive.toml",
         &["--format", "json", "--gpus", "0000:1b:00.0,43:00.0"],
-    );
+    ) else {
+        return;
+    };
     let value = json(&out);
     let denied = copy(&value, "host", GPU[1], false);
     assert_eq!(denied["outcome"], "denied");
@@ -244,10 +246,9 @@ fn a_gpu_that_gives_no_context_is_left_out_of_the_rest() {
 
 #[test]
 fn nothing_to_measure_is_said_and_is_no_success() {
-    if !host::can_run() {
+    let Some((out, _)) = bench("cuda-error-802.toml", &[]) else {
         return;
-    }
-    let (out, _) = bench("cuda-error-802.toml", &[]);
+    };
     assert_eq!(out.status.code(), Some(3));
     let said = String::from_utf8(out.stdout).unwrap();
     assert!(
@@ -256,7 +257,9 @@ fn nothing_to_measure_is_said_and_is_no_success() {
         ),
         "{said}"
     );
-    let (out, _) = bench("cuda-h100.toml", &["--gpus", "9"]);
+    let Some((out, _)) = bench("cuda-h100.toml", &["--gpus", "9"]) else {
+        return;
+    };
     assert_eq!(out.status.code(), Some(64));
     assert!(String::from_utf8_lossy(&out.stderr).contains("CUDA shows no such GPU"));
 

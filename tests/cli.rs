@@ -288,6 +288,53 @@ fn quiet_is_one_line_and_no_output_has_colour_in_a_pipe() {
 }
 
 #[test]
+fn monitors_and_schedulers_get_their_line_and_their_status() {
+    let bad = fixture("rxe-no-address.jsonl");
+    let said = |format: &str| {
+        let out = doctor(&["check", "--format", format, &bad]);
+        (out.status.code(), String::from_utf8(out.stdout).unwrap())
+    };
+    let (status, line) = said("nagios");
+    assert_eq!(status, Some(2));
+    assert!(line.starts_with("RDMA CRITICAL - "), "{line}");
+    assert!(
+        line.lines().next().unwrap().contains(" | errors="),
+        "{line}"
+    );
+    let (status, line) = said("slurm");
+    assert_eq!((status, line.lines().count()), (Some(2), 1));
+    assert!(line.starts_with("rdma-doctor: roce/"), "{line}");
+    // node-problem-detector: 1 is a problem, 2 unknown.
+    let (status, line) = said("npd");
+    assert_eq!((status, line.lines().count()), (Some(1), 1));
+    assert!(line.trim_end().chars().count() <= 80, "{line}");
+    assert_eq!(
+        code(&[
+            "check",
+            "--format",
+            "npd",
+            &fixture("rxe-healthy.jsonl.zst")
+        ]),
+        0
+    );
+    let undecided = fixture("vm-without-rdma.jsonl.zst");
+    assert_eq!(code(&["check", "--format", "npd", &undecided]), 2);
+    // A file is replaced as a whole, and nothing else is left beside it.
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("textfile");
+    std::fs::create_dir_all(&dir).unwrap();
+    let prom = dir.join("rdma.prom");
+    std::fs::write(&prom, "old").unwrap();
+    let to = prom.to_string_lossy().into_owned();
+    let out = doctor(&["check", "--format", "prometheus", "--output", &to, &bad]);
+    assert_eq!((out.status.code(), out.stdout.len()), (Some(2), 0));
+    let metrics = std::fs::read_to_string(&prom).unwrap();
+    assert!(metrics.contains("\nrdma_doctor_status 2\n"), "{metrics}");
+    assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 1);
+    assert_eq!(code(&["check", "--each", "--format", "nagios", &bad]), 64);
+    assert_eq!(code(&["check", "--output", "/no/such/dir/x", &bad]), 70);
+}
+
+#[test]
 fn a_tree_with_a_pipe_and_a_loop_in_it_does_not_hang() {
     let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("odd-tree");
     let _ = std::fs::remove_dir_all(&dir);

@@ -231,14 +231,27 @@ fn rdma_doctor_bench_1() {
     let mut command = cli::definition();
     command.build();
     let bench = command.find_subcommand("bench").unwrap();
-    let p2p = bench.find_subcommand("p2p").unwrap().clone();
-    let man = Man::new(p2p);
     let mut page = Vec::new();
-    man.render_synopsis_section(&mut page).unwrap();
-    man.render_description_section(&mut page).unwrap();
-    man.render_options_section(&mut page).unwrap();
-    let page = title("rdma-doctor-bench", 1, "measures copies between GPUs")
-        + &String::from_utf8(page).unwrap()
+    // The other collectives have the options of all-reduce.
+    for name in ["p2p", "all-reduce", "latency", "flags"] {
+        let man = Man::new(bench.find_subcommand(name).unwrap().clone());
+        let mut sections = Vec::new();
+        man.render_synopsis_section(&mut sections).unwrap();
+        man.render_description_section(&mut sections).unwrap();
+        man.render_options_section(&mut sections).unwrap();
+        let sections = String::from_utf8(sections).unwrap();
+        let title = name.to_uppercase();
+        let sections = sections
+            .replace(".SH SYNOPSIS", &format!(".SH {title}"))
+            .replace(".SH DESCRIPTION", ".PP")
+            .replace(".SH OPTIONS", ".PP");
+        page.extend(sections.into_bytes());
+    }
+    let page = title(
+        "rdma-doctor-bench",
+        1,
+        "measures collectives, and copies between GPUs",
+    ) + &String::from_utf8(page).unwrap()
         + include_str!("man/rdma-doctor-bench.1.tail");
     compare("rdma-doctor-bench.1", &page);
 }

@@ -3,7 +3,7 @@
 use super::plan::{Plan, Point, Run};
 use super::reply::{Ended, RankReply};
 use super::statistics;
-use crate::source::{Answer, Refusal, Source};
+use crate::source::{Answer, Micros, Refusal, Source};
 
 /// A benchmark as it was run.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +21,8 @@ pub struct RunResult {
     pub run: Run,
     /// What became of each rank, in their order; why it is not known, where it is not.
     pub ranks: Vec<Result<RankReply, String>>,
+    /// When each of them ended.
+    pub at: Vec<Micros>,
 }
 
 /// What the ranks of an arm measured at a point, all its runs together.
@@ -62,16 +64,24 @@ impl Results {
                 .map_err(|what| Refusal::NotAsked(format!("no plan: {what}").into()))?,
             _ => return Err(Refusal::NotAsked("no plan".into())),
         };
-        let ask = |run: Run, rank: usize| match source.ask(&plan.question_of(run, rank)).said {
-            Ok(Answer::Value(value)) => {
-                serde::Deserialize::deserialize(&*value).map_err(|e| format!("no reply: {e}"))
-            }
-            Ok(_) => Err("no reply".into()),
-            Err(refusal) => Err(refusal.to_string()),
+        let ask = |run: Run, rank: usize| {
+            let reply = source.ask(&plan.question_of(run, rank));
+            let said = match reply.said {
+                Ok(Answer::Value(value)) => {
+                    serde::Deserialize::deserialize(&*value).map_err(|e| format!("no reply: {e}"))
+                }
+                Ok(_) => Err("no reply".into()),
+                Err(refusal) => Err(refusal.to_string()),
+            };
+            (said, reply.at)
         };
-        let runs = plan.runs.iter().map(|run| RunResult {
-            run: *run,
-            ranks: (0..plan.ranks.len()).map(|rank| ask(*run, rank)).collect(),
+        let runs = plan.runs.iter().map(|run| {
+            let (ranks, at) = (0..plan.ranks.len()).map(|rank| ask(*run, rank)).unzip();
+            RunResult {
+                run: *run,
+                ranks,
+                at,
+            }
         });
         Ok(Results {
             runs: runs.collect(),
@@ -142,7 +152,7 @@ impl Results {
 }
 
 impl RunResult {
-    /// The ranks that did not end well, those first that ended by themselves: the others were stopped because of them.
+    /// The ranks that did not end well, those first that ended by themselves, the earliest first: the others ended because of them.
     pub fn troubles(&self) -> Vec<(usize, &RankReply)> {
         let mut troubles: Vec<(usize, &RankReply)> = self
             .ranks
@@ -151,12 +161,13 @@ impl RunResult {
             .filter_map(|(rank, reply)| Some((rank, reply.as_ref().ok()?)))
             .filter(|(_, reply)| reply.ended != Ended::Well)
             .collect();
-        troubles.sort_by_key(|(_, reply)| match reply.ended {
+        let class = |reply: &RankReply| match reply.ended {
             Ended::Died { .. } => 0,
             Ended::Failed { .. } => 1,
             Ended::Hung => 2,
             Ended::Stopped { .. } | Ended::Well => 3,
-        });
+        };
+        troubles.sort_by_key(|(rank, reply)| (class(reply), self.at.get(*rank).copied()));
         troubles
     }
 }
@@ -191,8 +202,8 @@ mod tests {
             version: None,
             device: None,
             host: None,
-            removed: Vec::new(),
             carried: None,
+            removed: Vec::new(),
         })
     }
 
@@ -207,11 +218,12 @@ mod tests {
     }
 
     fn results(runs: Vec<Vec<Result<RankReply, String>>>) -> Results {
-        let run = |(round, ranks)| RunResult {
+        let run = |(round, ranks): (usize, Vec<Result<RankReply, String>>)| RunResult {
             run: Run {
                 arm: 0,
                 round: round as u64,
             },
+            at: vec![0; ranks.len()],
             ranks,
         };
         let runs: Vec<RunResult> = runs.into_iter().enumerate().map(run).collect();

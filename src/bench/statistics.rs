@@ -17,6 +17,29 @@ pub fn spread(values: &[f64]) -> Option<f64> {
     Some(100.0 * apart / median)
 }
 
+/// Between which of the values the true median lies with a probability of 95 % or more, by order statistics; `None` of fewer than six, of which
+/// not even the least and the most enclose it so surely.
+pub fn range_of_median(values: &[f64]) -> Option<(f64, f64)> {
+    let values = sorted(values);
+    let n = values.len();
+    if n < 6 {
+        return None;
+    }
+    // The values at `out` places from both ends enclose it unless fewer than `out` + 1 of n fall on one side: each falls there half of the time.
+    let mut out = 0;
+    let mut beyond = 0.5f64.powi(n.min(1000) as i32);
+    let mut one = beyond;
+    while out + 1 < n / 2 {
+        one *= (n - out) as f64 / (out + 1) as f64;
+        if 2.0 * (beyond + one) > 0.05 {
+            break;
+        }
+        beyond += one;
+        out += 1;
+    }
+    Some((*values.get(out)?, *values.get(n - 1 - out)?))
+}
+
 fn sorted(values: &[f64]) -> Vec<f64> {
     let mut values: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
     values.sort_by(f64::total_cmp);
@@ -46,6 +69,23 @@ mod tests {
             (&[f64::NAN, 5.0], Some(5.0)),
         ] {
             assert_eq!(median(values), expected, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn few_values_do_not_enclose_the_median() {
+        let upto = |n: usize| (1..=n).map(|v| v as f64).collect::<Vec<_>>();
+        assert_eq!(range_of_median(&upto(5)), None);
+        // Tables of the sign test: 6 to 8 values: the ends; 9 to 11: one in; 12: two in; 20: five in.
+        for (n, range) in [
+            (6, (1.0, 6.0)),
+            (8, (1.0, 8.0)),
+            (9, (2.0, 8.0)),
+            (11, (2.0, 10.0)),
+            (12, (3.0, 10.0)),
+            (20, (6.0, 15.0)),
+        ] {
+            assert_eq!(range_of_median(&upto(n)), Some(range), "{n}");
         }
     }
 

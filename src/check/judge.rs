@@ -60,9 +60,19 @@ impl Outcome {
 /// subject, the parent that may have them gets one verdict more, which is unknown; a parent that is known to have none
 /// gets one that says that the check does not apply there.
 pub fn judge(catalogue: &Catalogue, facts: &Facts) -> Vec<Verdict> {
+    judge_where(catalogue, facts, |_| true)
+}
+
+/// As [`judge`], of those checks only whose subject is wanted.
+pub fn judge_where(
+    catalogue: &Catalogue,
+    facts: &Facts,
+    wanted: impl Fn(Subject) -> bool,
+) -> Vec<Verdict> {
     let mut grounds: Vec<Ground> = Vec::with_capacity(Subject::ALL.len());
     let mut verdicts = Vec::new();
-    for (index, check) in catalogue.checks.iter().enumerate() {
+    let checks = catalogue.checks.iter().enumerate();
+    for (index, check) in checks.filter(|(_, check)| wanted(check.subject)) {
         let at = match grounds.iter().position(|g| g.subject == check.subject) {
             Some(at) => at,
             None => {

@@ -1,6 +1,7 @@
 //! `rdma-doctor bench`: measurements that disturb, and are therefore asked for.
 
 pub mod collective;
+pub mod latency;
 pub mod measuring;
 pub mod p2p;
 
@@ -42,6 +43,10 @@ pub enum Bench {
     AllToAll(CollectiveArgs),
     /// Each rank sends to the next one, and receives from the one before
     SendRecv(CollectiveArgs),
+    /// One large all-reduce against a thousand small ones, and what operations of all sizes cost
+    Latency(latency::LatencyArgs),
+    /// A flag for all ranks by a small all-reduce, against gathering objects
+    Flags(latency::FlagsArgs),
 }
 
 /// Runs the subcommand.
@@ -61,5 +66,7 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<Exit> {
         Bench::Gather(args) => collective::run(Collective::Gather, args),
         Bench::AllToAll(args) => collective::run(Collective::AllToAll, args),
         Bench::SendRecv(args) => collective::run(Collective::SendRecv, args),
+        Bench::Latency(args) => latency::latency(args),
+        Bench::Flags(args) => latency::flags(args),
     }
 }

@@ -1,12 +1,17 @@
 //! `rdma-doctor check`: from a machine, or its recording, to a verdict.
 
+use std::io::Write;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
-use super::{AskArgs, SelectArgs, SeverityArg, input, output};
+use super::input::BadUsage;
+use super::judging::{JudgeArgs, Shown};
+use super::together::{self, Role, TogetherArgs};
+use super::{AskArgs, SelectArgs, input, many, output};
 use crate::check::Catalogue;
 use crate::check::judge;
+use crate::cluster::nodeset;
 use crate::exit::Exit;
 use crate::report::{self, Policy, Report, json, text};
 use crate::source::recording::Recording;
@@ -20,36 +25,26 @@ pub struct CheckArgs {
     /// Judge each recording alone
     #[arg(long, requires = "recordings")]
     pub each: bool,
+    /// Nodes that are expected among the recordings, as n[01-16]: one of them without a recording is a finding
+    #[arg(
+        long,
+        value_name = "NODES",
+        requires = "recordings",
+        conflicts_with = "each"
+    )]
+    pub expect: Option<String>,
     /// How a machine is asked.
     #[command(flatten)]
     pub ask: AskArgs,
+    /// How nodes come together.
+    #[command(flatten)]
+    pub together: TogetherArgs,
     /// Which checks are judged.
     #[command(flatten)]
     pub select: SelectArgs,
-    /// The report's format
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub format: Format,
-    /// Say the headline only
-    #[arg(short, long, conflicts_with = "verbose")]
-    pub quiet: bool,
-    /// Show what passed with its evidence, and each open question
-    #[arg(short, long)]
-    pub verbose: bool,
-    /// The least severity that makes exit status 2
-    #[arg(long, value_enum, default_value_t = SeverityArg::Error, value_name = "SEVERITY")]
-    pub fail_on: SeverityArg,
-    /// Make every open question exit status 3, not only those that block
-    #[arg(long)]
-    pub strict: bool,
-}
-
-/// A report's format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// For people.
-    Text,
-    /// For programs: one object, or a list of objects with --each.
-    Json,
+    /// How the verdict is shown, and its exit status.
+    #[command(flatten)]
+    pub judge: JudgeArgs,
 }
 
 /// Runs the subcommand.
@@ -59,18 +54,39 @@ pub enum Format {
 /// Unreadable input, an output that cannot be written.
 pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     let catalogue = input::catalogue(&args.select)?;
-    let policy = Policy {
-        fail_on: args.fail_on.into(),
-        strict: args.strict,
+    let policy = args.judge.policy();
+    // Who judges recordings, or a tree, examines no node that others wait for.
+    let of_this_machine = args.recordings.is_empty() && args.ask.root.is_none();
+    let role = match of_this_machine {
+        true => together::role(&args.together)?,
+        false => None,
     };
-    let reports: Vec<Report> = if args.each {
+    let mut others = None;
+    let joined = match role {
+        None => None,
+        Some(Role::Idle) => return Ok(Exit::Healthy),
+        Some(Role::Node(place)) => {
+            let (ask, verbose) = (&args.ask, args.judge.verbose);
+            match together::run(&place, &args.together, ask, &catalogue, policy, verbose)? {
+                together::Outcome::Told(exit) => return Ok(exit),
+                together::Outcome::Report(both) => {
+                    let (report, gathered) = *both;
+                    others = Some(gathered);
+                    Some(report)
+                }
+            }
+        }
+    };
+    let reports: Vec<Report> = if let Some(report) = joined {
+        vec![report]
+    } else if args.each {
         // One at a time: of ten thousand recordings one is in memory.
         let one = |path| {
             Ok(judged(
                 &catalogue,
                 &input::open(&[path])?,
                 policy,
-                args.verbose,
+                args.judge.verbose,
             ))
         };
         args.recordings
@@ -78,37 +94,63 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
             .map(one)
             .collect::<anyhow::Result<_>>()?
     } else {
-        let recordings = match args.recordings.as_slice() {
-            [] => vec![input::record(&args.ask)?],
-            paths => input::open(paths)?,
+        let expected = match &args.expect {
+            Some(list) => {
+                Some(nodeset::expand(list).map_err(|e| BadUsage(format!("--expect: {e}")))?)
+            }
+            None => None,
         };
-        vec![judged(&catalogue, &recordings, policy, args.verbose)]
+        vec![match (args.recordings.as_slice(), expected) {
+            ([], _) => judged(
+                &catalogue,
+                &[input::record(&args.ask)?],
+                policy,
+                args.judge.verbose,
+            ),
+            ([one], None) => judged(
+                &catalogue,
+                &input::open(&[one])?,
+                policy,
+                args.judge.verbose,
+            ),
+            (paths, expected) => {
+                many::files(&catalogue, paths, expected, policy, args.judge.verbose)?
+            }
+        }]
     };
-    output::print(|out| match (args.format, reports.as_slice()) {
-        (Format::Json, [one]) if !args.each => json::write(out, one),
-        (Format::Json, many) => {
+    let text = |out: &mut dyn Write| {
+        let detail = args.judge.detail();
+        for (i, one) in reports.iter().enumerate() {
+            if args.each {
+                if i > 0 && detail != text::Detail::Quiet {
+                    writeln!(out)?;
+                }
+                write!(out, "{}: ", args.recordings[i].display())?;
+            }
+            text::write(out, one, detail, output::width())?;
+        }
+        Ok(())
+    };
+    let json = |out: &mut dyn Write| match reports.as_slice() {
+        [one] if !args.each => json::write(out, one),
+        many => {
             serde_json::to_writer_pretty(&mut *out, many)?;
             writeln!(out)
         }
-        (Format::Text, many) => {
-            let detail = match (args.quiet, args.verbose) {
-                (true, _) => text::Detail::Quiet,
-                (_, true) => text::Detail::Verbose,
-                _ => text::Detail::Normal,
-            };
-            for (i, one) in many.iter().enumerate() {
-                if args.each {
-                    if i > 0 && detail != text::Detail::Quiet {
-                        writeln!(out)?;
-                    }
-                    write!(out, "{}: ", args.recordings[i].display())?;
-                }
-                text::write(out, one, detail, output::width())?;
-            }
-            Ok(())
-        }
-    })?;
-    Ok(worst(&reports))
+    };
+    let shown = Shown {
+        text: &text,
+        json: &json,
+    };
+    match reports.as_slice() {
+        [one] if !args.each => args.judge.write(one, shown)?,
+        _ => args.judge.write_each(shown)?,
+    }
+    let exit = args.judge.exit(worst(&reports));
+    if let (Some(gathered), [one]) = (others, reports.as_slice()) {
+        together::tell(one, exit, gathered);
+    }
+    Ok(exit)
 }
 
 /// Judges recordings as one cluster.
@@ -118,6 +160,9 @@ pub fn judged(
     policy: Policy,
     with_passes: bool,
 ) -> Report {
+    if recordings.iter().filter(|r| !r.header.log).count() > 1 {
+        return many::recordings(catalogue, recordings, None, policy, with_passes);
+    }
     let (facts, nodes) = input::facts(recordings);
     let verdicts = judge(catalogue, &facts);
     report::report(catalogue, &facts, &verdicts, &nodes, policy, with_passes)

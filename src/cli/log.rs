@@ -1,19 +1,19 @@
 //! `rdma-doctor log`: from the log of a run of NCCL to what it proves.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::check::Format;
 use super::input::{self, BadInput, BadUsage};
-use super::{SelectArgs, SeverityArg, output, record};
+use super::judging::{JudgeArgs, Shown};
+use super::{SelectArgs, output, record};
 use crate::check::{Catalogue, Check, Missing, Outcome, Verdict, judge};
 use crate::exit::Exit;
 use crate::fact::{Facts, Subject, node};
 use crate::probe::nccl_log;
 use crate::report::log::{self as answer, LogReport};
-use crate::report::{self, Policy, text};
+use crate::report::{self, Policy};
 use crate::source::live;
 use crate::source::recording::Recording;
 
@@ -38,21 +38,9 @@ pub struct LogArgs {
     /// Which checks are judged.
     #[command(flatten)]
     pub select: SelectArgs,
-    /// The report's format
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub format: Format,
-    /// Say the headline only
-    #[arg(short, long, conflicts_with = "verbose")]
-    pub quiet: bool,
-    /// Show what passed with its evidence, and each open question
-    #[arg(short, long)]
-    pub verbose: bool,
-    /// The least severity that makes exit status 2
-    #[arg(long, value_enum, default_value_t = SeverityArg::Error, value_name = "SEVERITY")]
-    pub fail_on: SeverityArg,
-    /// Make every open question exit status 3, not only those that block
-    #[arg(long)]
-    pub strict: bool,
+    /// How the verdict is shown, and its exit status.
+    #[command(flatten)]
+    pub judge: JudgeArgs,
 }
 
 /// Runs the subcommand.
@@ -75,26 +63,19 @@ pub fn run(args: &LogArgs) -> anyhow::Result<Exit> {
         // Of a machine nothing is asked.
         catalogue.checks.retain(is_of_log);
     }
-    let policy = Policy {
-        fail_on: args.fail_on.into(),
-        strict: args.strict,
+    let policy = args.judge.policy();
+    let log = judged(&catalogue, &recordings, policy, args.judge.verbose);
+    let text = |out: &mut dyn Write| answer::write(out, &log, args.judge.detail(), output::width());
+    let json = |out: &mut dyn Write| {
+        serde_json::to_writer_pretty(&mut *out, &log)?;
+        writeln!(out)
     };
-    let log = judged(&catalogue, &recordings, policy, args.verbose);
-    output::print(|out| match args.format {
-        Format::Json => {
-            serde_json::to_writer_pretty(&mut *out, &log)?;
-            writeln!(out)
-        }
-        Format::Text => {
-            let detail = match (args.quiet, args.verbose) {
-                (true, _) => text::Detail::Quiet,
-                (_, true) => text::Detail::Verbose,
-                _ => text::Detail::Normal,
-            };
-            answer::write(out, &log, detail, output::width())
-        }
-    })?;
-    Ok(log.report.exit())
+    let shown = Shown {
+        text: &text,
+        json: &json,
+    };
+    args.judge.write(&log.report, shown)?;
+    Ok(args.judge.exit(log.report.exit()))
 }
 
 /// Judges logs, and nodes beside them.

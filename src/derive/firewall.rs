@@ -54,8 +54,13 @@ pub fn derive(facts: &mut Facts, node: Id) {
     facts.set_members(Subject::Flow, node, membership);
 }
 
-/// Where none of the interfaces that jobs may use lets a flow through, it does not matter which they use.
+/// Where none of the interfaces that jobs may use lets a flow through, it does not matter which they use. Known only where every interface
+/// that they may use is known, and was judged.
 fn whichever(facts: &mut Facts, node: Id) {
+    if facts.members(Subject::Interface, node).is_err() {
+        return;
+    }
+    let usable = usable(facts, node);
     for (purpose, direction) in [
         (Purpose::Bootstrap, Direction::In),
         (Purpose::Bootstrap, Direction::Out),
@@ -68,17 +73,52 @@ fn whichever(facts: &mut Facts, node: Id) {
                 && facts.known(*id, flow::USED) != Some(false)
         };
         let same: Vec<Id> = facts.below(node, Subject::Flow).filter(of).collect();
+        let judged = |name: &Arc<str>| {
+            let mut all = facts.below(node, Subject::Flow);
+            all.any(|id| {
+                facts.known(id, flow::PURPOSE) == Some(purpose)
+                    && facts.known(id, flow::INTERFACE).as_ref() == Some(name)
+            })
+        };
         let blocked = |id: &Id| {
             let verdict = facts.known(*id, flow::VERDICT);
             matches!(verdict, Some(Passage::Dropped | Passage::Rejected))
         };
-        if same.iter().all(blocked) {
+        if usable.iter().all(judged) && same.iter().all(blocked) {
             for id in same {
                 let why = "no interface that jobs may use lets it through";
                 facts.set(id, flow::USED, Fact::derived(true, why));
             }
         }
     }
+}
+
+/// Each interface that is not known to be down, without an address, within the machine, or the bridge of its containers.
+fn usable(facts: &Facts, node: Id) -> Vec<Arc<str>> {
+    let usable = |id: &Id| {
+        let is = |key, value| facts.known(*id, key) == Some(value);
+        !is(interface::UP, false)
+            && !is(interface::LOOPBACK, true)
+            && facts
+                .known(*id, interface::ADDRESSES)
+                .is_none_or(|list| !list.is_empty())
+            && !is_inner_bridge(facts, node, *id)
+    };
+    let all = facts.below(node, Subject::Interface).filter(usable);
+    all.map(|id| facts.name(id).into()).collect()
+}
+
+/// Whether an interface is a bridge without a port to the outside.
+fn is_inner_bridge(facts: &Facts, node: Id, bridge: Id) -> bool {
+    let outward = |member: Id| {
+        let master = facts.known(member, interface::MASTER);
+        let kind = facts.known(member, interface::KIND);
+        master.is_none_or(|master| &*master == facts.name(bridge))
+            && kind.is_none_or(|kind| !matches!(&*kind, "veth" | "tun"))
+    };
+    let kind = facts.known(bridge, interface::KIND);
+    kind.is_some_and(|kind| &*kind == "bridge")
+        && !facts.below(node, Subject::Interface).any(outward)
 }
 
 /// An interface that TCP between nodes may use.
@@ -492,7 +532,10 @@ fn candidates(facts: &Facts, node: Id) -> (Vec<Candidate>, Option<Gap>) {
     let unlisted = facts.members(Subject::Interface, node).err();
     let lone = open.is_none()
         && unlisted.is_none()
-        && names.iter().all(|name| Some(name) == first.as_ref());
+        && names
+            .iter()
+            .chain(&usable(facts, node))
+            .all(|name| Some(name) == first.as_ref());
     for name in names {
         let used = match lone {
             true => Fact::derived(true, "the only interface for TCP between nodes"),

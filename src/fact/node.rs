@@ -466,7 +466,7 @@ subject! {
     QOS: Arc<str> = "qos" from "derive";
     /// The NCCL library whose version that is; "none" where only a version was named.
     NCCL_PATH: Arc<str> = "nccl_path" from "nccl";
-    /// How the NCCL library was found: "--nccl", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "Python", "system".
+    /// How the NCCL library was found: "--nccl", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "PATH", "Python", "system".
     NCCL_FOUND: Arc<str> = "nccl_found" from "nccl";
     /// The NCCL libraries that are installed, with their versions, in the order in which a job would find them.
     NCCL_COPIES: Arc<[Arc<str>]> = "nccl_copies" from "nccl";
@@ -616,4 +616,16 @@ subject! {
     MTUS_AGREE: bool = "mtus_agree" from "derive";
     /// Which port has which of them.
     MTUS: Arc<str> = "mtus" from "derive";
+    /// What the kernel made up when it booted: another on each machine and after each boot. Source: /proc/sys/kernel/random/boot_id.
+    BOOT_ID: Arc<str> = "boot_id" from "host";
+    /// What names and addresses of the recording are: "none" where they are the machine's own, else the mark of the key (record
+    /// --redact-key) under which they are pseudonyms; unknown where they are pseudonyms of this recording alone.
+    PSEUDONYMS: Arc<str> = "pseudonyms" from "derive";
+    /// Whether the recording of the node is whole; false where it was cut short.
+    WHOLE: bool = "whole" from "derive";
+    /// The NCCL library that a benchmark loads: the one that jobs load where that is known, else the first that is found. Source: the library files
+    /// that are found, manual page rdma-doctor-nccl-env(1).
+    NCCL_BENCH_PATH: Arc<str> = "nccl_bench_path" from "nccl";
+    /// Why it is this library: how it was found, and that there are others, where they are of other versions.
+    NCCL_BENCH_WHY: Arc<str> = "nccl_bench_why" from "nccl";
 }

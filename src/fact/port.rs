@@ -154,6 +154,8 @@ subject! {
     FITTING_MTU: Bytes = "fitting_mtu" from "derive";
     /// Number of P_Keys in the table that are not zero. Source: sysfs ports/N/pkeys.
     PKEYS: u64 = "pkeys" from "device";
+    /// The P_Keys at the front of the table, up to eight empty entries in a row, in rising order. Source: sysfs ports/N/pkeys.
+    PKEYS_IN_FRONT: Arc<[Arc<str>]> = "pkeys_in_front" from "device";
     /// Whether one P_Key gives full membership (bit 15). Source: sysfs ports/N/pkeys.
     FULL_PKEY: bool = "full_pkey" from "device";
     /// The default P_Key's partition, 0x7fff, is in the table. Source: sysfs ports/N/pkeys.

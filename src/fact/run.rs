@@ -26,6 +26,8 @@ words! {
         Socket = "socket",
         /// TCP that places data in the GPU's memory (GPUDirect-TCPX, TCPXO): neither RDMA nor plain sockets.
         DirectTcp = "direct-tcp",
+        /// NVLink between nodes (MNNVL), and no network.
+        Nvlink = "nvlink",
         /// Several of these.
         Mixed = "mixed",
         /// A plugin that the doctor does not know.
@@ -99,7 +101,7 @@ subject! {
     PROOF: Proof = "proof" from "nccl_log";
     /// The networks that carried the traffic between nodes, in NCCL's names: `IB`, `Socket`, `AWS Libfabric`.
     NETWORKS: Arc<[Arc<str>]> = "networks" from "nccl_log";
-    /// Lines of connected channels between nodes; each channel is told by its sender and by its receiver.
+    /// Lines of connected channels between nodes over a network; each channel is told by its sender and by its receiver.
     INTER: u64 = "inter" from "nccl_log";
     /// Those of them that went over RDMA.
     INTER_RDMA: u64 = "inter_rdma" from "nccl_log";
@@ -111,6 +113,8 @@ subject! {
     GDR_SEND: Percent = "gdr_send" from "nccl_log";
     /// Of the channels between nodes that receive, those with GPUDirect RDMA.
     GDR_RECEIVE: Percent = "gdr_receive" from "nccl_log";
+    /// Lines of connected channels between nodes that go over NVLink (MNNVL) and no network; `inter` does not count them.
+    INTER_NVLINK: u64 = "inter_nvlink" from "nccl_log";
     /// Lines of connected channels inside nodes.
     INTRA: u64 = "intra" from "nccl_log";
     /// Those of them from GPU to GPU (NVLink or PCIe: the line does not say which).

@@ -9,6 +9,8 @@ use super::value::Type;
 pub enum Subject {
     /// All nodes that are judged together.
     Cluster,
+    /// What several nodes are compared by.
+    Comparison,
     /// A machine.
     Node,
     /// A PCI function that can do RDMA.
@@ -43,6 +45,8 @@ pub enum Subject {
     Hop,
     /// A PCIe bridge on the path of a GPU or of an RDMA function.
     Bridge,
+    /// A path of data in a node, or out of it: what it can carry, and what binds it.
+    Path,
     /// What must get through the node's packet filter: a protocol, ports, a direction, an interface.
     Flow,
     /// A service of the system that matters to RDMA, GPUs or latency.
@@ -63,6 +67,14 @@ pub enum Subject {
     Setting,
     /// A mounted file system that can use RDMA.
     Mount,
+    /// A measurement of a collective, or of a job, that arms are compared by.
+    Measurement,
+    /// An arm of a measurement.
+    Arm,
+    /// A change over all pairs of arms that differ by it alone.
+    Factor,
+    /// A change between two arms.
+    Effect,
     /// A run of NCCL in a log.
     Run,
     /// Results of a benchmark that stand in a log.
@@ -83,8 +95,9 @@ pub enum Subject {
 
 impl Subject {
     /// All subjects, in the order of the schema.
-    pub const ALL: [Subject; 36] = [
+    pub const ALL: [Subject; 42] = [
         Subject::Cluster,
+        Subject::Comparison,
         Subject::Node,
         Subject::Function,
         Subject::Device,
@@ -102,6 +115,7 @@ impl Subject {
         Subject::Nvlink,
         Subject::Hop,
         Subject::Bridge,
+        Subject::Path,
         Subject::Flow,
         Subject::Service,
         Subject::Process,
@@ -112,6 +126,10 @@ impl Subject {
         Subject::Selection,
         Subject::Setting,
         Subject::Mount,
+        Subject::Measurement,
+        Subject::Arm,
+        Subject::Factor,
+        Subject::Effect,
         Subject::Run,
         Subject::Benchmark,
         Subject::Host,
@@ -126,6 +144,7 @@ impl Subject {
     pub fn schema(self) -> &'static SubjectSchema {
         match self {
             Subject::Cluster => &super::cluster::SCHEMA,
+            Subject::Comparison => &super::comparison::SCHEMA,
             Subject::Node => &super::node::SCHEMA,
             Subject::Function => &super::function::SCHEMA,
             Subject::Device => &super::device::SCHEMA,
@@ -143,6 +162,7 @@ impl Subject {
             Subject::Nvlink => &super::nvlink::SCHEMA,
             Subject::Hop => &super::hop::SCHEMA,
             Subject::Bridge => &super::bridge::SCHEMA,
+            Subject::Path => &super::path::SCHEMA,
             Subject::Flow => &super::flow::SCHEMA,
             Subject::Service => &super::service::SCHEMA,
             Subject::Process => &super::process::SCHEMA,
@@ -153,6 +173,10 @@ impl Subject {
             Subject::Selection => &super::selection::SCHEMA,
             Subject::Setting => &super::setting::SCHEMA,
             Subject::Mount => &super::mount::SCHEMA,
+            Subject::Measurement => &super::measurement::SCHEMA,
+            Subject::Arm => &super::arm::SCHEMA,
+            Subject::Factor => &super::factor::SCHEMA,
+            Subject::Effect => &super::effect::SCHEMA,
             Subject::Run => &super::run::SCHEMA,
             Subject::Benchmark => &super::benchmark::SCHEMA,
             Subject::Host => &super::host::SCHEMA,
@@ -178,7 +202,9 @@ impl Subject {
     pub fn parent(self) -> Option<Subject> {
         Some(match self {
             Subject::Cluster => return None,
-            Subject::Node | Subject::Run | Subject::Benchmark => Subject::Cluster,
+            Subject::Comparison | Subject::Node | Subject::Run | Subject::Benchmark => {
+                Subject::Cluster
+            }
             Subject::Host => Subject::Run,
             Subject::Rank | Subject::Channel | Subject::Hca | Subject::Env | Subject::Event => {
                 Subject::Host
@@ -186,6 +212,8 @@ impl Subject {
             Subject::Port => Subject::Device,
             Subject::Gid | Subject::Counter | Subject::Traffic => Subject::Port,
             Subject::GpuNic | Subject::Nvlink => Subject::Gpu,
+            Subject::Arm | Subject::Factor => Subject::Measurement,
+            Subject::Effect => Subject::Factor,
             _ => Subject::Node,
         })
     }

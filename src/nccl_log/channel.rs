@@ -52,6 +52,14 @@ pub enum Read<'m> {
     Torn,
 }
 
+/// What a channel's line says besides the number of the channel, of which a pair of ranks has many: from ` : ` on.
+pub(super) fn besides_number(message: &[u8]) -> Option<&[u8]> {
+    let (_, rest) = super::text::run(message.strip_prefix(b"Channel ")?, |b| {
+        b.is_ascii_digit() || b == b'/'
+    });
+    rest.starts_with(b" : ").then_some(rest)
+}
+
 /// Reads a message that begins with `Channel `, `Ring `, `CollNet ` or `Coll `.
 pub fn read(message: &[u8]) -> Read<'_> {
     let (rest, collnet) = if let Some(rest) = message.strip_prefix(b"Channel ") {
@@ -101,6 +109,10 @@ pub fn read(message: &[u8]) -> Read<'_> {
     let Some(rest) = rest.strip_prefix(b" via ") else {
         return Read::Torn;
     };
+    // Until 2.3 only the receiver says which network.
+    if rest.starts_with(b"NET/") {
+        return network(rest, b"NET/", Transport::Net, from, to, true);
+    }
     let (transport, kind, rest) = if let Some(rest) = rest.strip_prefix(b"P2P/") {
         match KINDS.iter().find(|kind| rest.starts_with(kind)) {
             Some(kind) => {
@@ -195,7 +207,7 @@ fn network<'m>(
         Some(rest) => (true, rest),
         None => (false, rest),
     };
-    let rest = past(rest, &[b"(PCI)", b"(C2C)", b"/Shared"]);
+    let rest = past(rest, &[b"(PCI)", b"(C2C)", b"/Shared", b"/GDCopy"]);
     match tail(rest) {
         Some(comm) => Read::Channel(Channel {
             from,

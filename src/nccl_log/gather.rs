@@ -1,19 +1,19 @@
 //! Equal lines become one with a count, in tables that cannot grow without end.
 
 use std::collections::{BTreeMap, HashMap};
-use std::hash::{BuildHasher, Hash};
+use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 
 use foldhash::fast::FixedState;
 
-use super::anchor::{Anchors, Part};
+use super::anchor::{Anchors, Mark, Part};
 use super::channel::{self, Channel, Transport};
 use super::digest::{Crowd, Digest, Kept, Process};
 use super::event::{self, Classes, Is, Kind};
 use super::event_table;
 use super::message::{self, Fate, Of, Sort};
-use super::pasted::Pasted;
+use super::pasted::{Pasted, Sought};
 use super::prefix::{self, Level, Writer};
-use super::text::without_colours;
+use super::text::{from_json, without_colours};
 use super::window::{Lines, Window};
 
 /// How large a digest may become.
@@ -83,15 +83,32 @@ impl Reader {
 /// A line that is kept.
 struct Row {
     line: u64,
-    last: u64,
-    count: u64,
     text: Box<[u8]>,
-    /// The process of the first line, [`NOBODY`] where it is not known, and the others.
-    first: u32,
+    /// The processes of the others that say the same.
     others: Vec<u32>,
 }
 
+/// What each further line that says the same touches, all in one place.
+struct Told {
+    row: u32,
+    /// The process of the first line, [`NOBODY`] where it is not known.
+    first: u32,
+    last: u64,
+    count: u64,
+}
+
 const NOBODY: u32 = u32::MAX;
+
+/// The channel that a process told last, and how often it told the same since: of two ranks there are many channels, and most processes
+/// write them in a row.
+#[derive(Clone, Copy, Default)]
+struct Recent {
+    /// The hash of its words, without the channel's number.
+    words: u64,
+    identity: u64,
+    last: u64,
+    count: u64,
+}
 
 #[derive(Default)]
 struct Gather {
@@ -104,28 +121,38 @@ struct Gather {
     lines: u64,
     kept_bytes: usize,
     rows: Vec<Row>,
-    by_identity: HashMap<u64, u32, FixedState>,
+    by_identity: HashMap<u64, Told, Hashed>,
     of_class: HashMap<&'static str, usize, FixedState>,
     processes: Vec<Process>,
-    by_process: HashMap<u64, u32, FixedState>,
+    by_process: HashMap<u64, u32, Hashed>,
+    /// For each process.
+    recent: Vec<Recent>,
     crowd: BTreeMap<Crowd, u64>,
     sorts: [u64; Sort::ALL.len()],
     left_out: [u64; Sort::ALL.len()],
     stripped: Vec<u8>,
+    unwrapped: Vec<u8>,
 }
 
 impl Lines for Gather {
     fn whole(&mut self, lines: &[u8]) {
         let anchors = std::mem::take(&mut self.anchors);
         let before = self.lines;
+        let mut sought = Sought::default();
+        let plain = memchr::memchr2(0x1b, b'\r', lines).is_none();
         let number = anchors.lines(lines, |number, part| {
             let number = before + number + 1;
             match part {
                 // Nearly all lines of a log of NCCL are not looked at for other tools.
-                Part::Between(lines) => self.pasted.lines(lines, number),
-                Part::Line(line) => {
-                    self.pasted.marked(line, number);
-                    self.line(number, line);
+                Part::Between(from, to) => {
+                    self.pasted.lines(lines, from, to, number, &mut sought);
+                }
+                Part::Line(line, mark) => {
+                    self.pasted.marked(line, mark, number);
+                    match plain {
+                        true => self.part(number, line, mark),
+                        false => self.line(number, line, mark),
+                    }
                 }
             }
         });
@@ -135,10 +162,12 @@ impl Lines for Gather {
 
     fn piece(&mut self, piece: &[u8], ends: bool) {
         if ends {
-            self.pasted.lines(piece, self.lines + 1);
+            let mut sought = Sought::default();
+            self.pasted
+                .lines(piece, 0, piece.len(), self.lines + 1, &mut sought);
         }
         if self.anchors.any(piece) {
-            self.line(self.lines + 1, piece);
+            self.line(self.lines + 1, piece, Mark::Unknown);
         }
         self.lines += u64::from(ends);
     }
@@ -146,27 +175,54 @@ impl Lines for Gather {
 
 impl Gather {
     /// A line, or a piece of one. Progress bars write a carriage return and go on: what follows one is a line of its own.
-    fn line(&mut self, number: u64, line: &[u8]) {
+    fn line(&mut self, number: u64, line: &[u8], mark: Mark) {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if memchr::memchr2(0x1b, b'\r', line).is_none() {
-            return self.part(number, line);
+            return self.part(number, line, mark);
         }
         for part in line.split(|b| *b == b'\r') {
             if memchr::memchr(0x1b, part).is_some() {
                 let mut stripped = std::mem::take(&mut self.stripped);
                 without_colours(part, &mut stripped);
-                self.part(number, &stripped);
+                self.part(number, &stripped, Mark::Unknown);
                 self.stripped = stripped;
             } else {
-                self.part(number, part);
+                self.part(number, part, Mark::Unknown);
             }
         }
     }
 
-    fn part(&mut self, number: u64, line: &[u8]) {
+    fn part(&mut self, number: u64, line: &[u8], mark: Mark) {
+        if line.first() == Some(&b'{') {
+            let mut inner = std::mem::take(&mut self.unwrapped);
+            let json = from_json(line, &mut inner);
+            for line in inner.split(|b| *b == b'\n').filter(|_| json) {
+                // An escape sequence of a terminal may have come to light.
+                let mut stripped = std::mem::take(&mut self.stripped);
+                without_colours(line, &mut stripped);
+                self.plain(number, &stripped, Mark::Unknown);
+                self.stripped = stripped;
+            }
+            self.unwrapped = inner;
+            if json {
+                return;
+            }
+        }
+        self.plain(number, line, mark);
+    }
+
+    fn plain(&mut self, number: u64, line: &[u8], mark: Mark) {
+        if let Mark::Once(at) = mark
+            && let Some(found) = prefix::only_message(line, at)
+        {
+            let end = offset(line, found.message) + found.message.len();
+            let text = window_of(line, 0, found.begin, end);
+            self.message(number, found.level, found.writer, found.message, text);
+            return;
+        }
         let mut any = false;
         let mut from = 0;
-        for found in prefix::messages(line) {
+        for found in prefix::messages_at(line, mark) {
             // What is kept of a line of two messages ends where the next one begins.
             let begin = if any { found.begin } else { from };
             any = true;
@@ -202,13 +258,7 @@ impl Gather {
                 Fate::Keep(sort, of, same) => {
                     self.keep(number, sort, of, writer, process, same, text)
                 }
-                Fate::Channel => match channel::read(message) {
-                    channel::Read::Channel(channel) => {
-                        self.channel(number, writer, process, &channel, text)
-                    }
-                    channel::Read::Other => self.count(Sort::Init),
-                    channel::Read::Torn => self.count(Sort::Torn),
-                },
+                Fate::Channel => self.perhaps_channel(number, writer, process, message, text),
                 Fate::Unlisted => {
                     self.perhaps_event(number, Kind::Info, writer, process, message, text)
                 }
@@ -254,6 +304,7 @@ impl Gather {
                     info: 0,
                     warnings: 0,
                 });
+                self.recent.push(Recent::default());
                 self.by_process.insert(key, number);
                 number
             }
@@ -335,8 +386,7 @@ impl Gather {
         self.count(Sort::Event);
         let host = writer.map_or(&[][..], |writer| writer.host);
         let identity = hash(&(Sort::Event as u8, host, class, event::identity(message)));
-        if let Some(row) = self.by_identity.get(&identity).copied() {
-            self.again(row, number, process);
+        if self.again(identity, number, process) {
             return;
         }
         let of_class = self.of_class.entry(class).or_default();
@@ -346,6 +396,62 @@ impl Gather {
         }
     }
 
+    fn perhaps_channel(
+        &mut self,
+        number: u64,
+        writer: Option<Writer<'_>>,
+        process: Option<u32>,
+        message: &[u8],
+        text: &[u8],
+    ) {
+        let words = channel::besides_number(message).map_or(0, |words| hash(&words));
+        let recent = process.and_then(|process| self.recent.get_mut(process as usize));
+        if let Some(recent) = recent
+            && words != 0
+            && recent.words == words
+        {
+            recent.last = number;
+            recent.count += 1;
+            return;
+        }
+        match channel::read(message) {
+            channel::Read::Channel(channel) => {
+                let identity = self.channel(number, writer, process, &channel, text);
+                if let Some(identity) = identity
+                    && let Some(process) = process
+                {
+                    self.settle(process as usize);
+                    if let Some(recent) = self.recent.get_mut(process as usize) {
+                        *recent = Recent {
+                            words,
+                            identity,
+                            last: number,
+                            count: 0,
+                        };
+                    }
+                }
+            }
+            channel::Read::Other => self.count(Sort::Init),
+            channel::Read::Torn => self.count(Sort::Torn),
+        }
+    }
+
+    /// Counts what a process told again.
+    fn settle(&mut self, process: usize) {
+        let Some(recent) = self.recent.get_mut(process) else {
+            return;
+        };
+        if recent.count > 0
+            && let Some(told) = self.by_identity.get_mut(&recent.identity)
+        {
+            told.count += recent.count;
+            told.last = told.last.max(recent.last);
+            self.sorts[Sort::Channel as usize] += recent.count;
+        }
+        recent.count = 0;
+    }
+
+    /// Gives the identity of the line that is kept; `None` where there was no room.
     fn channel(
         &mut self,
         number: u64,
@@ -353,7 +459,7 @@ impl Gather {
         process: Option<u32>,
         channel: &Channel<'_>,
         text: &[u8],
-    ) {
+    ) -> Option<u64> {
         self.count(Sort::Channel);
         let flags =
             u8::from(channel.receives) | u8::from(channel.gdr) << 1 | u8::from(channel.pxn) << 2;
@@ -363,7 +469,7 @@ impl Gather {
             channel.kind,
         ));
         if self.row(number, identity, process, text) {
-            return;
+            return Some(identity);
         }
         self.left_out[Sort::Channel as usize] += 1;
         let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -385,60 +491,80 @@ impl Gather {
         if self.crowd.len() < 4096 || self.crowd.contains_key(&crowd) {
             *self.crowd.entry(crowd).or_default() += 1;
         }
+        None
     }
 
     /// Keeps a line, or counts it with one that says the same. False where there is no room.
     fn row(&mut self, number: u64, identity: u64, process: Option<u32>, text: &[u8]) -> bool {
-        if let Some(row) = self.by_identity.get(&identity).copied() {
-            self.again(row, number, process);
+        if self.again(identity, number, process) {
             return true;
         }
         let room = self.rows.len() < self.limits.lines
             && self.kept_bytes + text.len() <= self.limits.bytes;
         if let (true, Ok(row)) = (room, u32::try_from(self.rows.len())) {
             self.kept_bytes += text.len();
-            self.by_identity.insert(identity, row);
+            self.by_identity.insert(
+                identity,
+                Told {
+                    row,
+                    first: process.unwrap_or(NOBODY),
+                    last: number,
+                    count: 1,
+                },
+            );
             self.rows.push(Row {
                 line: number,
-                last: number,
-                count: 1,
                 text: text.into(),
-                first: process.unwrap_or(NOBODY),
                 others: Vec::new(),
             });
         }
         room
     }
 
-    fn again(&mut self, row: u32, number: u64, process: Option<u32>) {
-        if let Some(row) = self.rows.get_mut(row as usize) {
-            row.count += 1;
-            row.last = number;
-            if let Some(process) = process
-                && process != row.first
-            {
-                let others = &mut row.others;
-                if others.len() + 1 < TOLD_APART && !others.contains(&process) {
-                    others.push(process);
-                }
+    /// Counts a line with one that says the same, where there is one.
+    fn again(&mut self, identity: u64, number: u64, process: Option<u32>) -> bool {
+        let Some(told) = self.by_identity.get_mut(&identity) else {
+            return false;
+        };
+        told.count += 1;
+        told.last = number;
+        if let Some(process) = process
+            && process != told.first
+            && let Some(row) = self.rows.get_mut(told.row as usize)
+        {
+            let others = &mut row.others;
+            if others.len() + 1 < TOLD_APART && !others.contains(&process) {
+                others.push(process);
             }
         }
+        true
     }
 
-    fn digest(self, broken_off: Option<String>) -> Digest {
+    fn digest(mut self, broken_off: Option<String>) -> Digest {
+        (0..self.recent.len()).for_each(|process| self.settle(process));
         let by_sort = |counts: &[u64]| {
             let counted = Sort::ALL.iter().zip(counts).filter(|(_, n)| **n > 0);
             counted
                 .map(|(sort, n)| (sort.word().to_owned(), *n))
                 .collect()
         };
-        let kept = self.rows.into_iter().map(|row| Kept {
-            line: row.line,
-            last: row.last,
-            count: row.count,
-            processes: 1 + row.others.len() as u64,
-            text: String::from_utf8_lossy(&row.text).into_owned(),
-        });
+        let mut told = vec![(0, 0); self.rows.len()];
+        for of in self.by_identity.values() {
+            if let Some(told) = told.get_mut(of.row as usize) {
+                *told = (of.last, of.count);
+            }
+        }
+        let kept = self
+            .rows
+            .into_iter()
+            .zip(told)
+            .map(|(row, (last, count))| Kept {
+                line: row.line,
+                last,
+                count,
+                processes: 1 + row.others.len() as u64,
+                text: String::from_utf8_lossy(&row.text).into_owned(),
+            });
         let crowd = self
             .crowd
             .into_iter()
@@ -454,6 +580,28 @@ impl Gather {
             pasted: self.pasted.finish(),
             broken_off,
         }
+    }
+}
+
+/// For keys that are hashes already.
+#[derive(Default)]
+struct AsItIs(u64);
+
+type Hashed = BuildHasherDefault<AsItIs>;
+
+impl Hasher for AsItIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
     }
 }
 

@@ -1,6 +1,16 @@
 //! What a message of level INFO is: one that is kept word for word, one that is only counted, or one that nobody listed.
 
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+
 use super::text::{contains, number, run};
+
+/// Made once: these are looked for in lines that each process writes dozens of.
+static SET: LazyLock<[Finder<'static>; 2]> =
+    LazyLock::new(|| [" set by environment to ", " set to "].map(Finder::new));
+static ENABLED: LazyLock<Finder<'static>> =
+    LazyLock::new(|| Finder::new(" : GPU Direct RDMA Enabled for HCA"));
 
 /// A group of messages, under which they are counted; NCCL's subsystems as far as a log tells them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -125,6 +135,8 @@ pub fn fate(message: &[u8]) -> Fate<'_> {
         Some(b'G') if starts("GPU Direct RDMA Enabled") => Fate::Count(Sort::Net),
         Some(b'L') if starts("Loading topology") => keep(Sort::Graph),
         Some(b'W') if starts("Warning: ENV ") => keep(Sort::Env),
+        // Until 2.3 without the collective's name.
+        Some(b'o') if starts("opCount ") => Fate::Count(Sort::Coll),
         Some(b'=') => Fate::Count(Sort::Graph),
         Some(b'0'..=b'9') => digits(message),
         Some(b' ' | b'+') => spaces(message),
@@ -149,7 +161,7 @@ fn capital_n(message: &[u8]) -> Fate<'_> {
     let keep = |sort| Fate::Keep(sort, Of::Host, message);
     let starts = |with: &str| message.starts_with(with.as_bytes());
     if starts("NCCL_") {
-        return match contains(message, " set by environment to ") || contains(message, " set to ") {
+        return match SET.iter().any(|set| set.find(message).is_some()) {
             true => keep(Sort::Env),
             false => Fate::Unlisted,
         };
@@ -169,7 +181,7 @@ fn capital_n(message: &[u8]) -> Fate<'_> {
                 Sort::Init
             });
         }
-        if contains(message, " : GPU Direct RDMA Enabled for HCA") {
+        if ENABLED.find(message).is_some() {
             return keep(Sort::Net);
         }
         if starts("NET/Socket: Using")
@@ -183,6 +195,10 @@ fn capital_n(message: &[u8]) -> Fate<'_> {
             || starts("NET/OFI Initializing")
         {
             return keep(Sort::Init);
+        }
+        // A row of the graph's paths: `NET/0 :GPU/1000 (…)`.
+        if message.get(4).is_some_and(u8::is_ascii_digit) {
+            return letters(message);
         }
         if starts("NET/IB: Dev ") || starts("NET/IB: IbDev ") {
             return Fate::Count(Sort::Net);
@@ -274,6 +290,7 @@ const KNOWN: &[(Sort, &[&str])] = &[
         Sort::Init,
         &[
             "Trees",
+            "CUDA Dev ",
             "threadThresholds",
             "Launch mode",
             "P2P Chunksize",
@@ -395,6 +412,7 @@ const KNOWN: &[(Sort, &[&str])] = &[
             "No valid CTA",
             "Unknown CTA",
             "CTAPolicy",
+            "No valid ring found in environment",
             "NCCL_",
             "Socket handshake",
             "DEBUG file",

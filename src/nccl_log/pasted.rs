@@ -3,9 +3,12 @@
 //! A block begins with a line that only this tool writes, and goes on with lines of the tool's form that have the same text before
 //! them: a rank, a host, a time. Lines of others between them are passed over.
 
+use std::sync::LazyLock;
+
 use memchr::memmem::Finder;
 use serde::{Deserialize, Serialize};
 
+use super::anchor::{Mark, Needles, Places};
 use super::text::without_colours;
 
 /// A tool whose output is read.
@@ -50,7 +53,7 @@ pub struct Paste {
 }
 
 /// What a line has to hold to begin a block.
-const NEEDLES: [&str; 13] = [
+const NEEDLES: [&str; 21] = [
     "busbw",
     "Dual-port",
     "ouldn't connect to ",
@@ -64,6 +67,14 @@ const NEEDLES: [&str; 13] = [
     "NVRM: ",
     "GID add failed",
     "pcieport ",
+    "amdgpu ",
+    "nvidia-nvswitch",
+    "peermem",
+    "DMAR: ",
+    "AMD-Vi: ",
+    "blocked for more than",
+    "Out of memory: ",
+    "PCIe Bus Error",
 ];
 
 /// Blocks that are kept of a file.
@@ -77,13 +88,19 @@ const BYTES: usize = 1 << 20;
 /// Bytes of a line that are kept: a row of `nvidia-smi topo -m` for many devices is long.
 const TEXT: usize = 1400;
 
+/// What a line of NCCL has, and no line of a tool.
+static NCCL: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b" NCCL "));
+
 /// Finds blocks, and keeps them.
 pub struct Pasted {
-    finders: [Finder<'static>; NEEDLES.len()],
+    needles: Needles<{ NEEDLES.len() }>,
     open: Vec<Block>,
     done: Vec<Paste>,
     bytes: usize,
 }
+
+/// Where the next needles of a text are.
+pub(super) type Sought = Places<{ NEEDLES.len() }>;
 
 struct Block {
     paste: Paste,
@@ -108,7 +125,7 @@ enum Is {
 impl Default for Pasted {
     fn default() -> Self {
         Pasted {
-            finders: NEEDLES.map(|needle| Finder::new(needle.as_bytes())),
+            needles: Needles::new(NEEDLES),
             open: Vec::new(),
             done: Vec::new(),
             bytes: 0,
@@ -117,50 +134,47 @@ impl Default for Pasted {
 }
 
 impl Pasted {
-    /// Reads whole lines, of which the first has the number `number`.
-    pub(super) fn lines(&mut self, lines: &[u8], mut number: u64) {
-        let mut from = 0;
-        // Most files have no needle at all: each is looked for once, and again only behind its last place.
-        let mut next = [0usize; NEEDLES.len()];
-        for (at, finder) in next.iter_mut().zip(&self.finders) {
-            *at = finder.find(lines).unwrap_or(usize::MAX);
-        }
-        while from < lines.len() {
-            for (at, finder) in next.iter_mut().zip(&self.finders) {
-                if *at < from {
-                    let rest = lines.get(from..).unwrap_or(&[]);
-                    *at = finder.find(rest).map_or(usize::MAX, |found| from + found);
-                }
-            }
-            let hit = next.iter().copied().min().unwrap_or(usize::MAX);
+    /// Reads the whole lines from `from` to `to` of a text, of which the first has the number `number`. `places` is of this text.
+    pub(super) fn lines(
+        &mut self,
+        text: &[u8],
+        mut from: usize,
+        to: usize,
+        mut number: u64,
+        places: &mut Sought,
+    ) {
+        while from < to {
+            let hit = places.first(&self.needles, text, from, to);
             if self.open.is_empty() {
-                let Some(passed) = lines.get(from..hit.min(lines.len())) else {
+                let Some(passed) = hit.and_then(|hit| text.get(from..hit)) else {
                     return;
                 };
-                if hit >= lines.len() {
-                    return;
-                }
                 if let Some(end) = memchr::memrchr(b'\n', passed) {
                     let passed = passed.get(..=end).unwrap_or(&[]);
                     number += memchr::memchr_iter(b'\n', passed).count() as u64;
                     from += end + 1;
                 }
             }
-            let rest = lines.get(from..).unwrap_or(&[]);
+            let rest = text.get(from..to).unwrap_or(&[]);
             let length = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
-            let before = previous(lines, from);
+            let before = previous(text, from);
             let line = rest.get(..length).unwrap_or(&[]);
-            self.line(number, line, before, hit < from + length);
+            let begins = hit.is_some_and(|hit| hit < from + length);
+            self.line(number, line, before, begins);
             number += 1;
             from += length + 1;
         }
     }
 
     /// Reads a line that says `error`, `CCL` or the like.
-    pub(super) fn marked(&mut self, line: &[u8], number: u64) {
-        let begins = || self.finders.iter().any(|f| f.find(line).is_some());
-        if memchr::memmem::find(line, b" NCCL ").is_none() && (!self.open.is_empty() || begins()) {
-            self.lines(line, number);
+    pub(super) fn marked(&mut self, line: &[u8], mark: Mark, number: u64) {
+        if let Mark::Once(at) | Mark::First(at) = mark
+            && at.checked_sub(2).and_then(|begin| line.get(begin..at + 4)) == Some(b" NCCL ")
+        {
+            return;
+        }
+        if NCCL.find(line).is_none() && (!self.open.is_empty() || self.needles.any(line)) {
+            self.lines(line, 0, line.len(), number, &mut Sought::default());
         }
     }
 
@@ -263,7 +277,7 @@ impl Pasted {
 
     /// A cheap look whether an open block can want the line: between the rows of a table stand many of NCCL.
     fn may_go_on(&mut self, line: &[u8]) -> bool {
-        if memchr::memmem::find(line, b" NCCL ").is_none() {
+        if NCCL.find(line).is_none() {
             return true;
         }
         self.age(usize::MAX);

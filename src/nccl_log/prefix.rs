@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
+use super::anchor::Mark;
 use super::text::{number, run};
 
 /// Made once: a line is searched twice for it, and making it takes longer than a search.
@@ -53,8 +54,31 @@ pub struct Found<'l> {
 
 /// The messages of a line: two where the output of two processes runs into one line.
 pub fn messages(line: &[u8]) -> impl Iterator<Item = Found<'_>> {
+    messages_at(line, Mark::Unknown)
+}
+
+/// The message of a line in which `CCL` stands at `at` and nowhere else.
+pub(super) fn only_message(line: &[u8], at: usize) -> Option<Found<'_>> {
+    let (at, level, body) = level(line, at)?;
+    let head = line.get(..at)?;
+    let (writer, source, begin) = writer(head);
+    Some(Found {
+        level,
+        writer,
+        before: head.get(..begin)?,
+        source,
+        begin,
+        message: line.get(body..)?.trim_ascii_end(),
+    })
+}
+
+/// The messages of a line of which it is known where `CCL` stands.
+pub(super) fn messages_at(line: &[u8], mark: Mark) -> impl Iterator<Item = Found<'_>> {
     let mut from = 0;
-    let mut next = anchor(line, 0);
+    let mut next = match mark {
+        Mark::Once(at) | Mark::First(at) => level(line, at).or_else(|| anchor(line, at)),
+        Mark::Unknown => anchor(line, 0),
+    };
     std::iter::from_fn(move || {
         let (at, level, body) = next.take()?;
         let head = line.get(from..at)?;
@@ -85,34 +109,34 @@ pub fn messages(line: &[u8]) -> impl Iterator<Item = Found<'_>> {
 fn anchor(line: &[u8], from: usize) -> Option<(usize, Level, usize)> {
     let mut at = from;
     loop {
-        let rest = line.get(at..)?;
-        at += ANCHOR.find(rest)?;
-        let rest = line.get(at + 4..)?;
-        let begin = at.checked_sub(1)?;
-        let letter = *line.get(begin)?;
-        let level = if rest.starts_with(b"INFO ") {
-            Some((Level::Info, 9))
-        } else if rest.starts_with(b"WARN ") {
-            Some((Level::Warn, 9))
-        } else if rest.starts_with(b"version ") && is_version(rest.get(8..)?) {
-            // The message is the whole.
-            Some((Level::Version, 0))
-        } else if rest.starts_with(b"TRACE ") {
-            Some((Level::Other, 10))
-        } else if rest.starts_with(b"CALL ") || rest.starts_with(b"ABORT ") {
-            Some((Level::Other, 9))
-        } else {
-            None
-        };
-        match level {
-            Some((Level::Version, _)) if matches!(letter, b'N' | b'R') => {
-                return Some((begin, Level::Version, begin));
-            }
-            Some((level, length)) if letter == b'N' || letter == b'R' => {
-                return Some((begin, level, at + length));
-            }
-            _ => at += 4,
+        at += ANCHOR.find(line.get(at..)?)?;
+        if let Some(found) = level(line, at) {
+            return Some(found);
         }
+        at += 4;
+    }
+}
+
+/// What [`anchor`] gives where `CCL` stands at `at`.
+fn level(line: &[u8], at: usize) -> Option<(usize, Level, usize)> {
+    let begin = at.checked_sub(1)?;
+    let rest = match line.get(begin..)? {
+        [b'N' | b'R', b'C', b'C', b'L', b' ', rest @ ..] => rest,
+        _ => return None,
+    };
+    if rest.starts_with(b"INFO ") {
+        Some((begin, Level::Info, at + 9))
+    } else if rest.starts_with(b"WARN ") {
+        Some((begin, Level::Warn, at + 9))
+    } else if rest.starts_with(b"version ") && is_version(rest.get(8..)?) {
+        // The message is the whole.
+        Some((begin, Level::Version, begin))
+    } else if rest.starts_with(b"TRACE ") {
+        Some((begin, Level::Other, at + 10))
+    } else if rest.starts_with(b"CALL ") || rest.starts_with(b"ABORT ") {
+        Some((begin, Level::Other, at + 9))
+    } else {
+        None
     }
 }
 
@@ -154,41 +178,76 @@ fn writer(head: &[u8]) -> (Option<Writer<'_>>, Option<&[u8]>, usize) {
         }
         end = begin;
     }
+    if let Some((writer, begin)) = writer_further_left(head) {
+        return (Some(writer), source, begin);
+    }
     (None, source, end.min(head.len()))
+}
+
+/// The writer where a plugin names its function in words of its own: `host:pid:tid [0] int create(void*, int):320 NCCL WARN `.
+fn writer_further_left(head: &[u8]) -> Option<(Writer<'_>, usize)> {
+    let mut end = head.len();
+    for _ in 0..8 {
+        end = memchr::memrchr(b']', head.get(..end)?)?;
+        if let Some(found) = head.get(..end + 2).and_then(plain_writer) {
+            return Some(found);
+        }
+    }
+    None
 }
 
 /// `host:pid:tid [device] `, as nearly all lines have it, in one pass from its end.
 fn plain_writer(head: &[u8]) -> Option<(Writer<'_>, usize)> {
-    let digits = |head: &mut &[u8]| -> Option<u64> {
-        let (mut value, mut unit, mut length) = (0, 1, 0);
-        while let [rest @ .., digit @ b'0'..=b'9'] = *head {
-            value += u64::from(digit - b'0') * unit;
-            unit *= 10;
-            length += 1;
-            if length > 10 {
-                return None;
-            }
-            *head = rest;
-        }
-        (length > 0).then_some(value)
-    };
-    let mut rest = head.strip_suffix(b"] ")?;
-    let device = digits(&mut rest).filter(|device| *device < 1000)?;
-    rest = rest.strip_suffix(b" [")?;
-    digits(&mut rest)?;
-    rest = rest.strip_suffix(b":")?;
-    let pid = digits(&mut rest)?;
-    rest = rest.strip_suffix(b":")?;
-    let length = rest.iter().rev().take_while(|b| is_host(b)).count();
-    let begin = rest.len() - length;
+    let (device, rest) = last_number(head.strip_suffix(b"] ")?)?;
+    let (_, rest) = last_number(rest.strip_suffix(b" [")?)?;
+    let (pid, rest) = last_number(rest.strip_suffix(b":")?)?;
+    let rest = rest.strip_suffix(b":")?;
+    let begin = rest
+        .iter()
+        .rposition(|b| !is_host(b))
+        .map_or(0, |at| at + 1);
     let host = rest.get(begin..).filter(|host| !host.is_empty())?;
-    let device = Some(device);
-    Some((Writer { host, pid, device }, begin))
+    (device < 1000).then_some((
+        Writer {
+            host,
+            pid,
+            device: Some(device),
+        },
+        begin,
+    ))
+}
+
+/// The number at the end, of at most ten digits, and what stands before it.
+fn last_number(text: &[u8]) -> Option<(u64, &[u8])> {
+    let (mut value, mut unit) = (0u64, 1u64);
+    let mut rest = text;
+    while let [before @ .., digit] = rest {
+        let digit = digit.wrapping_sub(b'0');
+        if digit > 9 {
+            break;
+        }
+        value = value.wrapping_add(unit.wrapping_mul(u64::from(digit)));
+        unit = unit.wrapping_mul(10);
+        rest = before;
+    }
+    let length = text.len() - rest.len();
+    (1..=10).contains(&length).then_some((value, rest))
 }
 
 fn is_host(byte: &u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_')
+    HOST.get(usize::from(*byte)) == Some(&true)
 }
+
+/// Which bytes a host's name has.
+static HOST: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0u8;
+    while byte < 128 {
+        table[byte as usize] = byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+        byte += 1;
+    }
+    table
+};
 
 fn is_device(inner: &[u8]) -> bool {
     let digits = inner.strip_prefix(b"-").unwrap_or(inner);

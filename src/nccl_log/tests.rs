@@ -9,6 +9,7 @@ use super::{Digest, Limits, Reader, clock};
 
 mod formats;
 mod properties;
+mod shapes;
 
 fn digest(text: &str) -> Digest {
     let mut reader = Reader::new(Limits::default());
@@ -455,4 +456,46 @@ fn every_class_is_a_word_of_the_fact() {
         Sort::ALL.map(|sort| sort as usize),
         std::array::from_fn(|at| at)
     );
+}
+
+#[test]
+fn what_a_runtime_wrapped_in_json_is_read() {
+    let channel =
+        r"n1:100:110 [0] NCCL INFO Channel 00/0 : 1[0] -> 0[0] [receive] via NET/IB/0/GDRDMA";
+    for line in [
+        format!(
+            r#"{{"log":"{channel}\n","stream":"stdout","time":"2026-11-21T09:02:00.123456789Z"}}"#
+        ),
+        format!(
+            r#"{{"kubernetes":{{"pod":"a,b","n":1}},"message":"\u001b[36m{channel}\u001b[0m","@timestamp":"2026-11-21T09:02:00Z"}}"#
+        ),
+        format!(r#"{{"textPayload":"{channel}"#),
+    ] {
+        let read = digest(&format!("{line}\n"));
+        assert_eq!(read.sorts.get("channel"), Some(&1), "{line}: {read:?}");
+        assert!(read.kept[0].text.ends_with(channel), "{:?}", read.kept);
+        let timed = line.contains("2026-11-21T09:02");
+        let time = clock::last(read.kept[0].text.as_bytes());
+        assert_eq!(time.is_some(), timed, "{:?}", read.kept);
+    }
+    let read = digest("{\"loss\": 3, \"error\": \"NCCL INFO\n{}\n{\"a\n");
+    assert_eq!(read.lines, 3);
+}
+
+#[test]
+fn a_plugin_may_name_its_function_in_place_of_a_file() {
+    for place in [
+        "nccl_net_ofi_create_plugin:320",
+        "int nccl_ofi_ofiutils_get_providers(const char*, uint32_t, fi_info**, unsigned int*):201",
+    ] {
+        let line = format!("ip-10-0-3-7:40:50 [0] {place} NCCL WARN NET/OFI No eligible providers");
+        let found = prefix::messages(line.as_bytes()).next().unwrap();
+        let writer = found.writer.unwrap();
+        assert_eq!(
+            (writer.host, writer.pid, writer.device),
+            (&b"ip-10-0-3-7"[..], 40, Some(0))
+        );
+        assert_eq!(found.before, b"");
+        assert_eq!(found.message, b"NET/OFI No eligible providers");
+    }
 }

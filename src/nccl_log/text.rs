@@ -87,3 +87,91 @@ pub fn without_colours(line: &[u8], into: &mut Vec<u8>) {
     }
     into.extend_from_slice(rest);
 }
+
+/// The text of a line that a container's runtime or a collector of logs wrote as a JSON object, with its time before it; `None` where
+/// it is no such line.
+pub fn from_json(line: &[u8], into: &mut Vec<u8>) -> bool {
+    const TEXTS: [&[u8]; 6] = [
+        b"log",
+        b"message",
+        b"msg",
+        b"textPayload",
+        b"line",
+        b"MESSAGE",
+    ];
+    const TIMES: [&[u8]; 4] = [b"time", b"timestamp", b"@timestamp", b"ts"];
+    if !line.starts_with(b"{\"") {
+        return false;
+    }
+    into.clear();
+    let (mut text, mut time) = (None, None);
+    let mut rest = line;
+    while let Some(at) = memchr::memchr(b'"', rest) {
+        let Some((name, after)) = json_string(rest.get(at..).unwrap_or(&[])) else {
+            break;
+        };
+        rest = after;
+        let Some(value) = after.trim_ascii_start().strip_prefix(b":") else {
+            continue;
+        };
+        if let Some((value, after)) = json_string(value.trim_ascii_start()) {
+            if TEXTS.contains(&name) {
+                text = text.or(Some(value));
+            } else if TIMES.contains(&name) {
+                time = time.or(Some(value));
+            }
+            rest = after;
+        }
+    }
+    let Some(text) = text else {
+        return false;
+    };
+    if let Some(time) = time {
+        into.extend_from_slice(time);
+        into.push(b' ');
+    }
+    unescaped(text, into);
+    while into.last().is_some_and(|b| matches!(b, b'\n' | b'\r')) {
+        into.pop();
+    }
+    true
+}
+
+/// A string in quotation marks at the start, as it stands there, and the rest. Of one that is cut off, what is there.
+fn json_string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let inner = bytes.strip_prefix(b"\"")?;
+    let mut at = 0;
+    while let Some(found) = memchr::memchr2(b'"', b'\\', inner.get(at..)?) {
+        at += found;
+        match inner.get(at) {
+            Some(b'"') => return Some((inner.get(..at)?, inner.get(at + 1..)?)),
+            _ => at += 2,
+        }
+    }
+    Some((inner, &[]))
+}
+
+fn unescaped(text: &[u8], into: &mut Vec<u8>) {
+    let mut rest = text;
+    while let Some(at) = memchr::memchr(b'\\', rest) {
+        let (before, escape) = rest.split_at(at);
+        into.extend_from_slice(before);
+        let mut length = 2;
+        match escape.get(1) {
+            Some(b'n') => into.push(b'\n'),
+            Some(b't') => into.push(b'\t'),
+            Some(b'r') => into.push(b'\r'),
+            Some(b'u') => {
+                let code = escape.get(2..6).and_then(hexadecimal);
+                let letter = code.and_then(|(code, _)| char::from_u32(u32::try_from(code).ok()?));
+                let letter = letter.unwrap_or(char::REPLACEMENT_CHARACTER);
+                into.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
+                length = 6;
+            }
+            Some(other) => into.push(*other),
+            None => {}
+        }
+        rest = escape.get(length..).unwrap_or(&[]);
+    }
+    into.extend_from_slice(rest);
+}

@@ -45,6 +45,9 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let nodes = ask.parse("/sys/devices/system/node/online", parse::count_of_ranges);
     facts.set(node, node::NUMA_NODES, nodes);
 
+    let boot = ask.text("/proc/sys/kernel/random/boot_id");
+    facts.set(node, node::BOOT_ID, boot.and_then(parse::filled));
+
     let cgroup = ask.text_if_any("/proc/self/cgroup");
     facts.set(node, node::CONTAINER, container(ask, &cgroup));
     limits(ask, facts, node);

@@ -14,6 +14,8 @@ use std::time::Duration;
 use serde_json::Value as Json;
 
 use super::{Ask, Probe};
+use crate::bench::plan::Plan;
+use crate::bench::table;
 use crate::fact::nccl_version::{KINDS, Version};
 use crate::fact::variable::{self, Mangled};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, Why, node};
@@ -53,6 +55,10 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     files.state(facts, node, &layers);
     variables(facts, node, &layers, &version);
     super::topology::file::state(ask, facts, node);
+    // A recording says that nothing was measured; `rdma-doctor bench` and `ablate` put what they measured in this place.
+    for question in [Plan::question(), table::question()] {
+        let _ = ask.raw(&question);
+    }
 }
 
 /// States which libraries there are, and gives the version that counts.
@@ -61,7 +67,13 @@ fn versions(facts: &mut Facts, node: Id, libraries: Fact<Arc<Json>>) -> Fact<Ver
     let (copies, origin) = match copies {
         Fact::Known(copies, origin) => (copies, origin),
         Fact::Unknown(gap) => {
-            facts.set(node, node::NCCL_VERSION, Fact::Unknown(gap.clone()));
+            for fact in [
+                node::NCCL_BENCH_PATH,
+                node::NCCL_BENCH_WHY,
+                node::NCCL_VERSION,
+            ] {
+                facts.set(node, fact, Fact::Unknown(gap.clone()));
+            }
             return Fact::Unknown(gap);
         }
     };
@@ -86,6 +98,7 @@ fn versions(facts: &mut Facts, node: Id, libraries: Fact<Arc<Json>>) -> Fact<Ver
         1 => copies.first(),
         _ => None,
     });
+    bench_library(facts, node, &copies, chosen, &origin);
     let odd = |what: &str| {
         Fact::Unknown(Gap {
             why: Why::Missing(what.into()),
@@ -112,6 +125,55 @@ fn versions(facts: &mut Facts, node: Id, libraries: Fact<Arc<Json>>) -> Fact<Ver
     };
     facts.set(node, node::NCCL_VERSION, version.clone());
     version.and_then(|text| Version::parse(&text))
+}
+
+/// States which library a benchmark loads. A version alone, as --nccl may name one, is none.
+fn bench_library(
+    facts: &mut Facts,
+    node: Id,
+    copies: &[Library],
+    chosen: Option<&Library>,
+    origin: &Origin,
+) {
+    let known = |text: Arc<str>| Fact::Known(text, origin.clone());
+    let (path, why) = match chosen.or(copies.first()) {
+        Some(one) => match &one.path {
+            Some(path) => {
+                let others = copies.iter().filter(|c| c.version != one.version).count();
+                let why = match (chosen, others) {
+                    (Some(_), _) | (None, 0) => format!("found by {}", one.from),
+                    (None, 1) => format!("found first, by {}; another version is there", one.from),
+                    (None, n) => format!(
+                        "found first, by {}; {n} of other versions are there",
+                        one.from
+                    ),
+                };
+                (known(Arc::clone(path)), known(why.into()))
+            }
+            None => {
+                let gap = Gap {
+                    why: Why::Missing(
+                        "which NCCL library to load (--nccl names a version, and a benchmark loads a file)"
+                            .into(),
+                    ),
+                    origin: origin.clone(),
+                };
+                (Fact::Unknown(gap.clone()), Fact::Unknown(gap))
+            }
+        },
+        None => {
+            let gap = Gap {
+                why: Why::Missing(
+                    "which NCCL library to load (no libnccl.so.2 is found; --nccl names one)"
+                        .into(),
+                ),
+                origin: origin.clone(),
+            };
+            (Fact::Unknown(gap.clone()), Fact::Unknown(gap))
+        }
+    };
+    facts.set(node, node::NCCL_BENCH_PATH, path);
+    facts.set(node, node::NCCL_BENCH_WHY, why);
 }
 
 #[derive(Clone, Debug)]

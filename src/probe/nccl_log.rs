@@ -67,6 +67,12 @@ pub fn establish(recording: &Recording, facts: &mut Facts) {
 /// The file's name, and what is left of it.
 type File = (Arc<str>, Digest);
 
+/// States what is left of one log says, in `facts`; gives the runs that it tells of.
+pub fn establish_digest(name: &str, digest: Digest, facts: &mut Facts) -> Vec<Id> {
+    let files: Vec<File> = vec![(name.into(), digest)];
+    Log::of(&files, None).state(facts)
+}
+
 fn read(ask: &Ask<'_>, facts: &mut Facts) {
     let question = files();
     let names = ask.value(question.clone()).and_then(|value| {
@@ -93,8 +99,7 @@ fn read(ask: &Ask<'_>, facts: &mut Facts) {
     let mut missing = None;
     for name in names {
         let digest = ask.value(file(&name)).and_then(|value| {
-            serde_json::from_value::<Digest>(serde_json::Value::clone(&value))
-                .map_err(|e| e.to_string())
+            <Digest as serde::Deserialize>::deserialize(&*value).map_err(|e| e.to_string())
         });
         match digest {
             Fact::Known(digest, origin) => {

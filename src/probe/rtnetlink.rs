@@ -107,32 +107,9 @@ pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 #[cfg(test)]
-pub(super) mod testing {
-    //! Messages built for tests.
-
-    /// An attribute, padded.
-    pub(in crate::probe) fn attribute(number: u16, payload: &[u8]) -> Vec<u8> {
-        let mut out = ((payload.len() + 4) as u16).to_le_bytes().to_vec();
-        out.extend(number.to_le_bytes());
-        out.extend(payload);
-        out.resize(out.len().next_multiple_of(4), 0);
-        out
-    }
-
-    /// A message of this type.
-    pub(in crate::probe) fn message(kind: u16, body: &[u8]) -> Vec<u8> {
-        let mut out = ((body.len() + 16) as u32).to_le_bytes().to_vec();
-        out.extend(kind.to_le_bytes());
-        out.resize(16, 0);
-        out.extend(body);
-        out
-    }
-}
-
-#[cfg(test)]
 mod tests {
-    use super::testing::{attribute, message};
     use super::*;
+    use crate::source::testing::{attribute, message};
 
     #[test]
     fn attributes_are_found_at_any_depth_and_cut_ones_are_errors() {

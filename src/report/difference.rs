@@ -6,18 +6,72 @@ use serde::Serialize;
 use serde_json::{Value as Json, json};
 
 use super::all_facts;
+use crate::fact::hop::Rest;
 use crate::fact::{Fact, Facts, Id, Subject, Value};
 
 /// Subjects whose facts move from one moment to the next on any machine.
 const MOVING_SUBJECTS: [Subject; 3] = [Subject::Counter, Subject::Process, Subject::KernelEvent];
-/// Facts that do.
-const MOVING_FACTS: [(Subject, &str); 5] = [
-    (Subject::Node, "uptime"),
-    (Subject::Node, "load"),
-    (Subject::Node, "shm_free"),
-    (Subject::Node, "memory_stalled"),
-    (Subject::Node, "hugepages_idle"),
+/// Facts that do. What a link of a GPU does at rest is told apart by its hop, so the ends of links are left out here.
+const MOVING_FACTS: [(Subject, &[&str]); 7] = [
+    (
+        Subject::Node,
+        &[
+            "uptime",
+            "load",
+            "shm_free",
+            "memory_stalled",
+            "io_stalled",
+            "hugepages_idle",
+            "memory_corrected_rate",
+            "clock_error",
+            "nvml_init_time",
+            "cuda_init_time",
+        ],
+    ),
+    (
+        Subject::Gpu,
+        &[
+            "link_generation",
+            "link_width",
+            "temperature",
+            "memory_temperature",
+            "thermal_margin",
+            "power",
+            "performance_state",
+            "sm_clock",
+            "memory_clock",
+            "clock_reasons",
+            "idle",
+            "power_capped",
+            "hw_thermal_time",
+            "sw_thermal_time",
+            "power_brake_time",
+            "hw_thermal_share",
+            "power_brake_share",
+            "memory_used",
+            "memory_taken",
+            "bar1_used",
+            "processes",
+            "foreign_processes",
+            "foreign_process_list",
+            "pcie_replay_rate",
+        ],
+    ),
+    (Subject::Nvlink, &["replay_rate", "crc_rate"]),
+    (Subject::Hop, &["link_error_rate"]),
+    (Subject::Bridge, &["link_generation", "link_width"]),
+    (Subject::Netdev, &["discard_rate", "pause_sent_rate"]),
+    (
+        Subject::Mount,
+        &[
+            "rdma_connections",
+            "log_rdma_failure_age",
+            "log_unreached_age",
+        ],
+    ),
 ];
+/// What of a hop moves where the function below it lowers the link at rest.
+const OF_RESTING_HOP: [&str; 3] = ["generation", "width", "bandwidth"];
 
 /// What a side says of a fact.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,12 +146,16 @@ pub fn differences(there: &Facts, here: &Facts, pseudonyms: bool) -> Vec<Differe
         };
         match (there.get(place), here.get(place)) {
             (Some(there), Some(here)) => {
+                let resting = *subject == Subject::Hop && rests(there) && rests(here);
                 for ((index, before), now) in there.iter().enumerate().zip(here) {
                     let schema = &subject.schema().facts[index];
-                    if MOVING_FACTS.contains(&(*subject, schema.name)) || same(before, now) {
+                    if same(before, now) || moves(*subject, schema.name) {
                         continue;
                     }
                     if pseudonyms && holds_address(before) && holds_address(now) {
+                        continue;
+                    }
+                    if resting && OF_RESTING_HOP.contains(&schema.name) {
                         continue;
                     }
                     let derived = schema.probe == "derive";
@@ -115,6 +173,19 @@ pub fn differences(there: &Facts, here: &Facts, pseudonyms: bool) -> Vec<Differe
         }
     }
     found
+}
+
+fn moves(subject: Subject, fact: &str) -> bool {
+    let mut of_subject = MOVING_FACTS.iter().filter(|(moving, _)| *moving == subject);
+    of_subject.any(|(_, facts)| facts.contains(&fact))
+}
+
+/// Whether what is at the lower end of a hop lowers its link at rest.
+fn rests(hop: &[Fact<Value>]) -> bool {
+    let at = |fact: &&Fact<Value>| matches!(fact, Fact::Known(Value::Word(word), _) if *word != Rest::Nothing.word());
+    let schema = Subject::Hop.schema().facts;
+    let mut all = hop.iter().enumerate();
+    all.any(|(index, fact)| schema[index].name == "rest" && at(&fact))
 }
 
 fn same(a: &Fact<Value>, b: &Fact<Value>) -> bool {
@@ -194,7 +265,7 @@ fn place(facts: &Facts, id: Id) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fact::{Bytes, Gap, Origin, interface, module, node};
+    use crate::fact::{Bytes, Gap, Origin, gpu, hop, interface, module, node};
 
     fn known<T>(value: T) -> Fact<T> {
         Fact::Known(value, Origin::Stated)
@@ -227,6 +298,52 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert!(matches!(found[0].here, Side::Unknown(_)));
         assert!(differences(&hidden, &hidden, false).is_empty());
+    }
+
+    #[test]
+    fn what_moves_is_in_the_schema() {
+        let hop = (Subject::Hop, &OF_RESTING_HOP[..]);
+        for (subject, names) in MOVING_FACTS.iter().chain([&hop]) {
+            let facts = subject.schema().facts;
+            for name in *names {
+                let there = facts.iter().any(|fact| fact.name == *name);
+                assert!(there, "{}.{name} is no fact", subject.name());
+            }
+        }
+        let mut subjects: Vec<_> = MOVING_FACTS.iter().map(|(s, _)| s.name()).collect();
+        subjects.sort_unstable();
+        subjects.dedup();
+        assert_eq!(subjects.len(), MOVING_FACTS.len(), "a subject stands once");
+    }
+
+    #[test]
+    fn a_gpu_at_work_differs_in_nothing_from_itself_at_rest() {
+        let with = |power, generation, rest, remapped| {
+            let mut facts = Facts::new();
+            let n = facts.new_node("n");
+            let gpu = facts.instance(Subject::Gpu, n, "0000:1b:00.0");
+            facts.set(gpu, gpu::POWER, known(power));
+            facts.set(gpu, gpu::REMAPPED_UNCORRECTED, known(remapped));
+            let hop = facts.instance(Subject::Hop, n, "0000:1b:00.0");
+            facts.set(hop, hop::GENERATION, known(generation));
+            facts.set(hop, hop::REST, known(rest));
+            facts
+        };
+        let named = |there, here| -> Vec<_> {
+            let found = differences(&there, &here, false);
+            found.iter().filter_map(|d| d.fact).collect()
+        };
+        let rest = with(70, 1, Rest::Speed, 0);
+        assert!(named(rest, with(690, 5, Rest::Speed, 0)).is_empty());
+        // A row of memory is replaced once and for all.
+        let rest = with(70, 1, Rest::Speed, 0);
+        assert_eq!(
+            named(rest, with(70, 1, Rest::Speed, 1)),
+            ["remapped_uncorrected"]
+        );
+        // An adapter's link stays as it is.
+        let slow = with(70, 1, Rest::Nothing, 0);
+        assert_eq!(named(slow, with(70, 5, Rest::Nothing, 0)), ["generation"]);
     }
 
     #[test]

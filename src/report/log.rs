@@ -208,6 +208,17 @@ fn answer(facts: &Facts, id: Id, report: &Report) -> Answer {
                 format!("does not apply: the run has one node{ranks}"),
             )
         }
+        (_, Fact::Known(Carrier::Nvlink, _), _) => {
+            show(facts, id, run::INTER_NVLINK, &mut evidence);
+            let all = facts.known(id, run::INTER_NVLINK).unwrap_or(0);
+            (
+                "does-not-apply",
+                format!(
+                    "does not apply: all of {} between nodes go over NVLink (MNNVL)",
+                    plural(all, "channel")
+                ),
+            )
+        }
         (_, Fact::Known(carrier, _), proof) => {
             show(facts, id, run::CARRIER, &mut evidence);
             show(facts, id, run::INTER_GDR, &mut evidence);
@@ -260,6 +271,7 @@ fn word(carrier: Carrier) -> &'static str {
         Carrier::Socket | Carrier::DirectTcp => "not-used",
         Carrier::Mixed => "partly",
         Carrier::Plugin => "unknown",
+        Carrier::Nvlink => "does-not-apply",
     }
 }
 
@@ -271,9 +283,12 @@ fn by_channels(facts: &Facts, hosts: &[Id], carrier: Carrier, counted: Channels)
         Carrier::Socket | Carrier::DirectTcp => "not used",
         Carrier::Mixed => "used by part",
         Carrier::Plugin => "cannot be told, since the plugin is not known",
+        Carrier::Nvlink => "does not apply",
     };
     let devices = match carrier {
-        Carrier::Rdma | Carrier::Mixed | Carrier::Plugin => adapters(facts, hosts),
+        Carrier::Rdma | Carrier::Mixed | Carrier::Plugin | Carrier::Nvlink => {
+            adapters(facts, hosts)
+        }
         Carrier::Socket | Carrier::DirectTcp => interfaces(facts, hosts),
     };
     let on = match devices.is_empty() {
@@ -319,6 +334,7 @@ fn by_network(facts: &Facts, hosts: &[Id], carrier: Carrier) -> String {
         Carrier::Socket | Carrier::DirectTcp => "not chosen",
         Carrier::Mixed => "chosen by part of the hosts",
         Carrier::Plugin => "cannot be told, since the plugin is not known",
+        Carrier::Nvlink => "does not apply",
     };
     format!(
         "{verdict}. {chose} of {} chose {networks}",

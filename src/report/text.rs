@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use colored::{ColoredString, Colorize};
 
+use super::many;
 use super::{EvidenceLine, Finding, NodeHead, OpenQuestion, Report, plural, some};
 use crate::exit::Exit;
 
@@ -65,8 +66,9 @@ pub fn body(
         once,
         ..Page::of(width)
     };
-    for node in &report.nodes {
-        page.node(out, node, report.nodes.len())?;
+    match report.nodes.as_slice() {
+        [one] => page.node(out, one)?,
+        several => page.nodes(out, several)?,
     }
     for cause in &report.causes {
         page.finding(out, cause)?;
@@ -79,10 +81,12 @@ pub fn body(
     if detail != Detail::Verbose && !report.notes.is_empty() {
         writeln!(out)?;
         for note in &report.notes {
-            let more = if note.subjects.len() > 1 {
-                format!(" (and {})", some(&note.subjects[1..]))
-            } else {
-                String::new()
+            let more = match (note.nodes.is_empty(), note.subjects.get(1..)) {
+                (true, Some(others)) if !others.is_empty() => format!(" (and {})", some(others)),
+                (false, _) if !note.further.is_empty() => {
+                    format!(" (and {} more like it)", note.further.len())
+                }
+                _ => String::new(),
             };
             page.wrap(
                 out,
@@ -140,14 +144,12 @@ impl Page {
         }
     }
 
-    fn node(&self, out: &mut dyn Write, node: &NodeHead, of: usize) -> io::Result<()> {
+    fn node(&self, out: &mut dyn Write, node: &NodeHead) -> io::Result<()> {
         let mut parts = vec![node.name.clone()];
         parts.extend(node.os.clone());
         parts.extend(node.kernel.clone().map(|k| format!("Linux {k}")));
         parts.extend(node.devices.map(|n| plural(n, "RDMA device")));
-        if of == 1 || node.altered.is_some() || node.truncated {
-            writeln!(out, "{}", parts.join(" · ").dimmed())?;
-        }
+        writeln!(out, "{}", parts.join(" · ").dimmed())?;
         if let Some(altered) = &node.altered {
             self.wrap(
                 out,
@@ -162,6 +164,33 @@ impl Page {
                 "{}",
                 "The recording was cut short: what is missing in it is unknown.".magenta()
             )?;
+        }
+        Ok(())
+    }
+
+    fn nodes(&self, out: &mut dyn Write, nodes: &[NodeHead]) -> io::Result<()> {
+        let Some(first) = nodes.first() else {
+            return Ok(());
+        };
+        let names: Vec<&str> = nodes.iter().map(|n| n.name.as_str()).collect();
+        let mut parts = vec![format!("{} nodes: {}", nodes.len(), many::list(&names))];
+        let sum = |of: fn(&NodeHead) -> Option<u64>| nodes.iter().map(of).sum::<Option<u64>>();
+        let devices = sum(|n| n.devices).map(|n| plural(n, "RDMA device"));
+        let gpus = sum(|n| n.gpus).filter(|n| *n > 0).map(|n| plural(n, "GPU"));
+        parts.extend(devices.into_iter().chain(gpus));
+        writeln!(out, "{}", parts.join(" · ").dimmed())?;
+        let altered = nodes.iter().filter(|n| n.altered.is_some()).count();
+        if let Some(text) = nodes.iter().find_map(|n| n.altered.as_deref()) {
+            let whose = match altered {
+                n if n == nodes.len() => "All recordings were altered by hand".to_owned(),
+                1 => "One recording was altered by hand".to_owned(),
+                n => format!("{n} recordings were altered by hand"),
+            };
+            let text = match first.altered.as_deref() == Some(text) && altered == 1 {
+                true => format!("{whose}: {text}"),
+                false => format!("{whose}; the first: {text}"),
+            };
+            self.wrap(out, "", 0, &text)?;
         }
         Ok(())
     }

@@ -18,6 +18,7 @@ pub mod job;
 pub mod kernel_log;
 pub mod latency;
 pub mod log;
+pub mod meeting;
 pub mod memory;
 mod nccl;
 pub mod netlink;
@@ -217,6 +218,13 @@ pub fn node_name() -> String {
         .nodename()
         .to_string_lossy()
         .into_owned()
+}
+
+/// A variable of the environment that tells this process what to do: who launched it, which key it has. What a machine's environment holds for jobs is
+/// asked by a question instead.
+#[expect(clippy::disallowed_methods, reason = "its own environment")]
+pub fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
 }
 
 /// The time now, RFC 3339 in UTC, for a recording's header.

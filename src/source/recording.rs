@@ -232,6 +232,7 @@ impl Recording {
             utc: recording.header.utc,
             boottime_ns: recording.header.boottime_ns,
             redacted: recording.header.redacted,
+            pseudonyms: recording.header.pseudonyms,
             tree: recording.header.tree,
             log: recording.header.log,
             altered: Some(match (recording.header.altered, header.altered.clone()) {

@@ -5,6 +5,7 @@
 //! address is found again under its pseudonym. What is not known to be harmless is left out, and says so.
 
 mod addresses;
+mod bench;
 mod files;
 mod firewall;
 mod key;
@@ -61,14 +62,18 @@ impl Redactor {
     /// Learns which hosts the lines of a recording speak of, before they are redacted: a log names them in any of its lines.
     pub fn learn<'l>(&mut self, lines: impl IntoIterator<Item = &'l Line>) {
         for line in lines {
-            if let Line::Reply {
-                question: Question::Call(call),
-                reply,
-                ..
+            let Line::Reply {
+                question, reply, ..
             } = line
-                && &*call.name == "nccl_log_file"
-                && let Ok(Answer::Value(value)) = &reply.said
-            {
+            else {
+                continue;
+            };
+            let is_log = match question {
+                Question::Call(call) => &*call.name == "nccl_log_file",
+                Question::Bench(call) => bench::is_log(call),
+                _ => false,
+            };
+            if let (true, Ok(Answer::Value(value))) = (is_log, &reply.said) {
                 self.hosts.extend(log::hosts(value).map(str::to_owned));
             }
         }
@@ -82,6 +87,7 @@ impl Redactor {
                 node => self.key.host(node),
             },
             redacted: true,
+            pseudonyms: self.key.mark(),
             altered: header.altered.map(|text| self.scan(&text, Kind::FREE)),
             ..header
         }
@@ -239,6 +245,13 @@ impl Redactor {
             (Question::Call(call), Answer::Value(value)) if &*call.name == "nccl_log_file" => {
                 let mapped = log::digest(key, names, &self.hosts, &value);
                 Answer::Value(Arc::new(mapped.ok_or_else(left_out)?))
+            }
+            (Question::Bench(call), Answer::Value(value)) if bench::is_log(call) => {
+                let mapped = log::digest(key, names, &self.hosts, &value);
+                Answer::Value(Arc::new(mapped.ok_or_else(left_out)?))
+            }
+            (Question::Bench(call), Answer::Value(value)) if &*call.name != "p2p" => {
+                Answer::Value(Arc::new(bench::reply(key, names, &self.hosts, &value)))
             }
             (Question::Call(call), Answer::Value(value)) if &*call.name == "nccl_log" => {
                 let file = |text: &str| log::file(key, names, &self.hosts, text);

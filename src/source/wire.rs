@@ -35,6 +35,9 @@ pub struct Header {
     /// Whether names, addresses and serial numbers are pseudonyms.
     #[serde(default)]
     pub redacted: bool,
+    /// A mark of the key under which names are pseudonyms, where several recordings were meant to share one (`--redact-key`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pseudonyms: Option<String>,
     /// Version of the program that recorded.
     #[serde(default)]
     pub doctor: String,

@@ -100,6 +100,7 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
         utc: live::utc_now(),
         boottime_ns: started_ns,
         redacted: false,
+        pseudonyms: None,
         doctor: env!("CARGO_PKG_VERSION").into(),
         tree: plan.root.is_some(),
         log: false,

@@ -21,6 +21,9 @@
 //! corrupt = 3                        # so many bytes of each large copy come wrong
 //! behaviour = "hangs"                # of a copy: "hangs", "aborts", "error: 700"
 //! ```
+//!
+//! Memory of a device is a file without a name, whose pages come as they are written. The stand-in of NCCL finds it, puts its work into streams
+//! and says how long that took by the functions `standin_…`, which no library of NVIDIA's has.
 #![expect(
     clippy::missing_safety_doc,
     unsafe_code,
@@ -36,8 +39,11 @@
 #[path = "machine.rs"]
 mod machine;
 
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::{c_char, c_int, c_uchar, c_uint, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use machine::Machine;
 use toml::Value;
@@ -49,6 +55,7 @@ const NOT_INITIALIZED: Code = 3;
 const INVALID_DEVICE: Code = 101;
 const INVALID_CONTEXT: Code = 201;
 const PEER_ACCESS_UNSUPPORTED: Code = 217;
+const NOT_READY: Code = 600;
 const ALREADY_ENABLED: Code = 704;
 const NOT_ENABLED: Code = 705;
 
@@ -70,11 +77,48 @@ pub struct Context {
 
 pub struct Stream {
     gpu: usize,
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+/// What is under way in a stream, and how late it is by the device's clock once that is done.
+struct Queue {
     ms: f64,
+    items: VecDeque<Item>,
+}
+
+enum Item {
+    /// Another library's work.
+    Work,
+    /// An event, which is told the time when its turn comes.
+    Mark(Moment),
+}
+
+type Moment = Arc<Mutex<Option<f64>>>;
+
+impl Stream {
+    /// Waits until nothing is under way; then does this.
+    fn when_idle<R>(&self, then: impl FnOnce(&mut Queue) -> R) -> R {
+        let mut queue = self.queue.lock().unwrap();
+        while !queue.items.is_empty() {
+            queue = self.changed.wait(queue).unwrap();
+        }
+        then(&mut queue)
+    }
 }
 
 pub struct Event {
-    ms: f64,
+    moment: Mutex<Moment>,
+}
+
+/// The memory of devices, by its address.
+static MEMORY: Mutex<BTreeMap<usize, Memory>> = Mutex::new(BTreeMap::new());
+static SERIAL: AtomicU64 = AtomicU64::new(1);
+
+struct Memory {
+    bytes: usize,
+    file: c_int,
+    serial: u64,
 }
 
 /// The GPUs that CUDA_VISIBLE_DEVICES leaves, by their numbers in the description.
@@ -364,7 +408,7 @@ pub unsafe extern "C" fn cuCtxDisablePeerAccess(peer: *mut Context) -> Code {
     code(said)
 }
 
-/// Memory of a device is memory of the host, its size in front of it.
+/// Memory of the host, its size in front of it.
 fn take(bytes: usize) -> *mut u8 {
     let layout = std::alloc::Layout::from_size_align(bytes + 64, 64).unwrap();
     unsafe {
@@ -392,20 +436,112 @@ unsafe fn give(pointer: *mut u8) {
 pub unsafe extern "C" fn cuMemAlloc_v2(pointer: *mut u64, bytes: usize) -> Code {
     let said = current().and_then(|own| {
         enter("cuMemAlloc_v2", Some(own.gpu))?;
-        let memory = take(bytes);
-        if memory.is_null() {
+        if bytes == 0 {
+            return Err(INVALID_VALUE);
+        }
+        let limit = float(Machine::get().gpu("cuda", own.gpu, "memory")).unwrap_or(80e9);
+        let taken: usize = MEMORY.lock().unwrap().values().map(|one| one.bytes).sum();
+        if (taken + bytes) as f64 > limit {
             return Err(OUT_OF_MEMORY);
         }
+        let memory = map_file(bytes).ok_or(OUT_OF_MEMORY)?;
         unsafe { *pointer = memory as u64 };
         Ok(())
     });
     code(said)
 }
 
+/// A file without a name, its pages taken as they are written.
+fn map_file(bytes: usize) -> Option<usize> {
+    unsafe {
+        let file = libc::memfd_create(c"standin-gpu".as_ptr(), libc::MFD_CLOEXEC);
+        if file < 0 || libc::ftruncate(file, i64::try_from(bytes).ok()?) != 0 {
+            return None;
+        }
+        let at = libc::mmap(
+            std::ptr::null_mut(),
+            bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED | libc::MAP_NORESERVE,
+            file,
+            0,
+        );
+        if at == libc::MAP_FAILED {
+            libc::close(file);
+            return None;
+        }
+        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+        let memory = Memory {
+            bytes,
+            file,
+            serial,
+        };
+        MEMORY.lock().unwrap().insert(at as usize, memory);
+        Some(at as usize)
+    }
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuMemFree_v2(pointer: u64) -> Code {
-    unsafe { give(pointer as *mut u8) };
+    let Some(memory) = MEMORY.lock().unwrap().remove(&(pointer as usize)) else {
+        return INVALID_VALUE;
+    };
+    unsafe {
+        libc::munmap(pointer as *mut c_void, memory.bytes);
+        libc::close(memory.file);
+    }
     0
+}
+
+/// Where memory of a device is: its file, the allocation's number in this process, its size, and the place of the address in it. Says whether
+/// it is such memory at all.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn standin_memory(address: u64, found: *mut [u64; 4]) -> c_int {
+    let address = address as usize;
+    let memory = MEMORY.lock().unwrap();
+    match memory.range(..=address).next_back() {
+        Some((base, one)) if address < base + one.bytes => {
+            let place = (address - base) as u64;
+            unsafe { *found = [one.file as u64, one.serial, one.bytes as u64, place] };
+            1
+        }
+        _ => 0,
+    }
+}
+
+/// The GPU of this thread's context, by its number in the description and among those visible; -1 where there is none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn standin_current(ordinal: *mut c_int) -> c_int {
+    let Ok(context) = current() else {
+        return -1;
+    };
+    let at = visible().iter().position(|gpu| *gpu == context.gpu);
+    unsafe { *ordinal = at.map_or(-1, |at| at as c_int) };
+    context.gpu as c_int
+}
+
+/// Another library's work begins in a stream, after what is in it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn standin_begin(stream: *mut Stream) {
+    let stream = unsafe { &*stream };
+    stream.queue.lock().unwrap().items.push_back(Item::Work);
+}
+
+/// The first work in a stream is done, and took so long.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn standin_end(stream: *mut Stream, ms: f64) {
+    let stream = unsafe { &*stream };
+    let mut queue = stream.queue.lock().unwrap();
+    if matches!(queue.items.front(), Some(Item::Work)) {
+        queue.items.pop_front();
+        queue.ms += ms;
+    }
+    let now = queue.ms;
+    while let Some(Item::Mark(moment)) = queue.items.front() {
+        *moment.lock().unwrap() = Some(now);
+        queue.items.pop_front();
+    }
+    stream.changed.notify_all();
 }
 
 #[unsafe(no_mangle)]
@@ -429,11 +565,13 @@ pub unsafe extern "C" fn cuMemFreeHost(pointer: *mut c_void) -> Code {
 }
 
 /// Lets a stream's clock go on by a copy of so many bytes at this bandwidth.
-fn pass(stream: &mut Stream, bytes: usize, bandwidth: f64, latency: f64, jitter: f64) {
+fn pass(stream: &Stream, bytes: usize, bandwidth: f64, latency: f64, jitter: f64) {
     // The trials of a jittery way take turns: four copies are one trial.
     let trial = COPIES.fetch_add(1, Ordering::Relaxed) / 4 % 3;
     let bandwidth = bandwidth * (1.0 - jitter * trial as f64 / 2.0);
-    stream.ms += (bytes as f64 / (bandwidth * 1e6)).max(latency / 1e3);
+    stream.when_idle(|queue| {
+        queue.ms += (bytes as f64 / (bandwidth * 1e6)).max(latency / 1e3);
+    });
 }
 
 fn of_gpu(gpu: usize, what: &str) -> Option<f64> {
@@ -447,8 +585,9 @@ unsafe fn with_host(
     stream: *mut Stream,
     what: &str,
 ) -> Code {
-    let stream = unsafe { &mut *stream };
-    unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
+    let stream = unsafe { &*stream };
+    // What was queued before comes first.
+    stream.when_idle(|_| unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) });
     let wrong = of_gpu(stream.gpu, &format!("{what}_corrupt")).unwrap_or(0.0) as usize;
     if bytes > 4096 {
         for at in 0..wrong {
@@ -505,7 +644,7 @@ pub unsafe extern "C" fn cuMemcpyPeerAsync(
 ) -> Code {
     let (stream, from_gpu, to_gpu, direct) = unsafe {
         let (from, to) = (&*from_context, &*to_context);
-        (&mut *stream, from.gpu, to.gpu, from.peers.contains(&to.gpu))
+        (&*stream, from.gpu, to.gpu, from.peers.contains(&to.gpu))
     };
     let machine = Machine::get();
     let of = |what: &str| machine.pair_of("cuda", from_gpu, to_gpu, what);
@@ -551,9 +690,10 @@ pub unsafe extern "C" fn cuMemsetD8Async(
     to: u64,
     byte: c_uchar,
     bytes: usize,
-    _stream: *mut Stream,
+    stream: *mut Stream,
 ) -> Code {
-    unsafe { std::ptr::write_bytes(to as *mut u8, byte, bytes) };
+    let stream = unsafe { &*stream };
+    stream.when_idle(|_| unsafe { std::ptr::write_bytes(to as *mut u8, byte, bytes) });
     0
 }
 
@@ -562,7 +702,11 @@ pub unsafe extern "C" fn cuStreamCreate(stream: *mut *mut Stream, _flags: c_uint
     let said = current().map(|own| unsafe {
         *stream = Box::into_raw(Box::new(Stream {
             gpu: own.gpu,
-            ms: 0.0,
+            queue: Mutex::new(Queue {
+                ms: 0.0,
+                items: VecDeque::new(),
+            }),
+            changed: Condvar::new(),
         }));
     });
     code(said)
@@ -576,7 +720,20 @@ pub unsafe extern "C" fn cuStreamDestroy_v2(stream: *mut Stream) -> Code {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuStreamSynchronize(stream: *mut Stream) -> Code {
-    code(enter("cuStreamSynchronize", Some(unsafe { (*stream).gpu })))
+    let stream = unsafe { &*stream };
+    code(enter("cuStreamSynchronize", Some(stream.gpu)).map(|()| stream.when_idle(|_| ())))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamQuery(stream: *mut Stream) -> Code {
+    let stream = unsafe { &*stream };
+    let said = enter("cuStreamQuery", Some(stream.gpu)).and_then(|()| {
+        match stream.queue.lock().unwrap().items.is_empty() {
+            true => Ok(()),
+            false => Err(NOT_READY),
+        }
+    });
+    code(said)
 }
 
 #[unsafe(no_mangle)]
@@ -585,13 +742,25 @@ pub unsafe extern "C" fn cuStreamWaitEvent(
     event: *mut Event,
     _flags: c_uint,
 ) -> Code {
-    unsafe { (*stream).ms = (*stream).ms.max((*event).ms) };
+    let (stream, event) = unsafe { (&*stream, &*event) };
+    let moment = Arc::clone(&event.moment.lock().unwrap());
+    let ms = loop {
+        if let Some(ms) = *moment.lock().unwrap() {
+            break ms;
+        }
+        std::thread::sleep(Duration::from_micros(100));
+    };
+    stream.when_idle(|queue| queue.ms = queue.ms.max(ms));
     0
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuEventCreate(event: *mut *mut Event, _flags: c_uint) -> Code {
-    unsafe { *event = Box::into_raw(Box::new(Event { ms: 0.0 })) };
+    let fresh = Event {
+        // One that was never recorded is no moment to wait for.
+        moment: Mutex::new(Arc::new(Mutex::new(Some(0.0)))),
+    };
+    unsafe { *event = Box::into_raw(Box::new(fresh)) };
     0
 }
 
@@ -603,7 +772,14 @@ pub unsafe extern "C" fn cuEventDestroy_v2(event: *mut Event) -> Code {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuEventRecord(event: *mut Event, stream: *mut Stream) -> Code {
-    unsafe { (*event).ms = (*stream).ms };
+    let (event, stream) = unsafe { (&*event, &*stream) };
+    let mut queue = stream.queue.lock().unwrap();
+    let now = queue.items.is_empty().then_some(queue.ms);
+    let moment: Moment = Arc::new(Mutex::new(now));
+    if now.is_none() {
+        queue.items.push_back(Item::Mark(Arc::clone(&moment)));
+    }
+    *event.moment.lock().unwrap() = moment;
     0
 }
 
@@ -613,6 +789,16 @@ pub unsafe extern "C" fn cuEventElapsedTime(
     start: *mut Event,
     end: *mut Event,
 ) -> Code {
-    unsafe { *ms = ((*end).ms - (*start).ms) as f32 };
-    0
+    let at = |event: *mut Event| {
+        let event = unsafe { &*event };
+        let moment = Arc::clone(&event.moment.lock().unwrap());
+        *moment.lock().unwrap()
+    };
+    match (at(start), at(end)) {
+        (Some(start), Some(end)) => {
+            unsafe { *ms = (end - start) as f32 };
+            0
+        }
+        _ => NOT_READY,
+    }
 }

@@ -4,11 +4,15 @@
 //! Needs `unshare` (util-linux), and root or user namespaces; elsewhere the tests are skipped and say so.
 //! `RDMA_DOCTOR_STAGE=require` makes a machine that cannot run them a failure.
 
+#![expect(dead_code, reason = "every test uses its own part of the stage")]
+
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rdma_doctor::derive::derive;
@@ -75,6 +79,7 @@ pub(crate) struct Stage {
     description: PathBuf,
     way: &'static [&'static str],
     kernel_driver: bool,
+    environment: Vec<(String, OsString)>,
 }
 
 /// What the doctor recorded on a stage.
@@ -105,12 +110,14 @@ impl Stage {
             description,
             way,
             kernel_driver: true,
+            environment: Vec::new(),
         };
         for (number, pci) in described.addresses().into_iter().enumerate() {
             stage.file(&format!("dev/nvidia{number}"), b"");
             stage.gpu(&pci);
         }
         stage.file("dev/nvidiactl", b"");
+        stage.file("dev/nvidia-uvm", b"");
         let driver = described.system("nvml", "nvmlSystemGetDriverVersion");
         let driver = driver
             .and_then(|value| value.as_str())
@@ -182,6 +189,12 @@ impl Stage {
         self
     }
 
+    /// A variable in the doctor's environment.
+    pub(crate) fn variable(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.environment.push((name.to_owned(), value.into()));
+        self
+    }
+
     /// A machine whose driver is not loaded.
     pub(crate) fn without_driver(mut self) -> Self {
         self.kernel_driver = false;
@@ -225,6 +238,8 @@ impl Stage {
             .env("LD_LIBRARY_PATH", self.dir.join("lib"))
             .env(VARIABLE, &self.description)
             .env("NO_COLOR", "1")
+            .env_remove("CUDA_VISIBLE_DEVICES")
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .output()
             .unwrap()
@@ -269,27 +284,53 @@ impl Drop for Stage {
     }
 }
 
-/// A stand-in that `cargo test` built.
+/// A stand-in, as its sources are now: `cargo test` builds them all, `cargo test --test NAME` none.
 fn built(example: &str) -> PathBuf {
+    static BUILDING: Mutex<()> = Mutex::new(());
+    let _one_at_a_time = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
     // The program is target/PROFILE/rdma-doctor, and examples are in target/PROFILE/examples.
     let path = Path::new(DOCTOR)
         .with_file_name("examples")
         .join(format!("lib{example}.so"));
+    if stale(&path) {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--quiet", "--example", example]);
+        if !cfg!(feature = "verbs") {
+            cargo.arg("--no-default-features");
+        }
+        let profile = path.ancestors().nth(2).and_then(Path::file_name);
+        if profile.is_some_and(|name| name == "release") {
+            cargo.arg("--release");
+        }
+        let status = cargo
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .status()
+            .unwrap();
+        assert!(status.success(), "{example} does not build");
+    }
+    assert!(path.is_file(), "{} is not built", path.display());
+    path
+}
+
+/// Whether a library is missing, or older than one of the sources that cargo made it of.
+fn stale(library: &Path) -> bool {
     let changed = |path: &Path| {
         std::fs::metadata(path)
             .and_then(|data| data.modified())
             .ok()
     };
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/standin");
-    let newest = ["machine.rs", "nvidia_ml.rs"]
-        .iter()
-        .filter_map(|name| changed(&sources.join(name)))
-        .max();
-    // `cargo test` builds examples, `cargo test --test NAME` does not.
-    assert!(
-        changed(&path) >= newest,
-        "{} is not built, or older than its source: cargo build --example {example}",
-        path.display()
-    );
-    path
+    // "LIBRARY: SOURCE SOURCE"; a space in a path has a backslash before it. The doctor's own sources, which examples may use, are named
+    // too; a stand-in uses none.
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/standin");
+    let Ok(made_of) = std::fs::read_to_string(library.with_extension("d")) else {
+        return true;
+    };
+    let made_of = made_of.replace("\\ ", "\0");
+    let mut sources = made_of
+        .lines()
+        .flat_map(|line| line.split_whitespace().skip(1))
+        .map(|path| PathBuf::from(path.replace('\0', " ")))
+        .filter(|path| path.starts_with(&own));
+    let built = changed(library);
+    built.is_none() || sources.any(|source| changed(&source) > built)
 }

@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::measuring::{self, MeasureArgs, NOT_OF_A_RECORDING, bytes};
 use crate::bench::collective::{Collective, DataType, Reduction};
+use crate::bench::latency::iterations;
 use crate::bench::plan::{Arm, Backend, NAME, Plan, Point, Run};
 use crate::bench::results::Results;
 use crate::cli::input::{self, BadUsage};
@@ -152,14 +153,6 @@ fn measured(
     let ranks = chosen.ranks.len() as u64;
     let sizes = sizes(first, last, args.factor, args.dtype, ranks)
         .ok_or_else(|| BadUsage(format!("-e {last}: less than -b {first}")))?;
-    if in_host_memory {
-        let largest = sizes.last().copied().unwrap_or(0);
-        // What is sent, what is received, and what is passed on.
-        let needed = largest.saturating_mul(ranks).saturating_mul(3);
-        if let Err(why) = measuring::fits(needed) {
-            return Ok((recording, Some(why)));
-        }
-    }
     let point = |bytes: u64| Point {
         collective,
         bytes,
@@ -171,11 +164,15 @@ fn measured(
         warmups: args.warmups,
         trials: args.trials,
     };
+    let points: Vec<Point> = sizes.into_iter().map(point).collect();
+    if let Err(why) = measuring::hold(&chosen, &points) {
+        return Ok((recording, Some(why)));
+    }
     let plan = Plan {
         backend: chosen.backend,
         library: chosen.library,
         ranks: chosen.ranks,
-        points: sizes.into_iter().map(point).collect(),
+        points,
         baseline_points: Vec::new(),
         arms: vec![Arm::baseline()],
         runs: vec![Run { arm: 0, round: 0 }],
@@ -188,15 +185,6 @@ fn measured(
 /// What the buffers hold differs from one measurement to the next: what an earlier one left is wrong.
 pub fn seed() -> u64 {
     live::boottime_ns()
-}
-
-/// Operations that are timed together: small ones take less than a clock and a barrier tell.
-pub fn iterations(bytes: u64) -> u64 {
-    match bytes {
-        0..0x10_0000 => 100,
-        0x10_0000..0x400_0000 => 10,
-        _ => 1,
-    }
 }
 
 /// The sizes from the first to the last, each so many times as large; rounded down to whole elements for each rank.

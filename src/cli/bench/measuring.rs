@@ -9,13 +9,14 @@ use anyhow::Context;
 use clap::Args;
 
 use super::p2p::chosen;
-use crate::bench::plan::{Backend, NAME, Plan, RankPlace};
+use crate::bench::library;
+use crate::bench::plan::{Backend, NAME, Plan, Point, RankPlace};
 use crate::check::{Catalogue, Severity, judge};
 use crate::cli::input::{self, BadUsage};
 use crate::cli::{AskArgs, output, record, seconds};
 use crate::exit::Exit;
 use crate::fact::port::PortState;
-use crate::fact::{Bytes, Fact, Facts, Id, Subject, gpu, node, port};
+use crate::fact::{Bytes, Fact, Facts, Id, Subject, gpu, port};
 use crate::report::{self, Policy, Report};
 use crate::source::recording::Recording;
 use crate::source::redact::Key;
@@ -149,14 +150,14 @@ pub fn choose(
     args: &MeasureArgs,
 ) -> anyhow::Result<Result<Chosen, String>> {
     let gpus = chosen(facts, node, &args.gpus)?;
-    let library = facts.known(node, node::NCCL_PATH);
+    let library = library::choose(facts, node);
     let backend = match args.backend {
         Some(backend) => backend,
         None => {
             let why = match (gpus.is_empty(), &library) {
-                (false, Some(_)) => None,
+                (false, Ok(_)) => None,
                 (true, _) => Some("CUDA shows no GPU"),
-                (false, None) => Some("NCCL's library is not found (--nccl PATH names it)"),
+                (false, Err(why)) => Some(why.as_str()),
             };
             match why {
                 None => Backend::Nccl,
@@ -213,10 +214,11 @@ pub fn choose(
     if gpus.is_empty() {
         return Ok(Err("CUDA shows no GPU".into()));
     }
-    let Some(library) = library else {
-        let how = "NCCL's library is not found: --nccl PATH names it";
-        return Ok(Err(how.into()));
+    let library = match library {
+        Ok(library) => library,
+        Err(why) => return Ok(Err(why)),
     };
+    say(&format!("NCCL {}, {}", library.path, library.why));
     if !args.force
         && let Some(why) = gpus.iter().find_map(|gpu| in_use(facts, node, gpu))
     {
@@ -236,7 +238,7 @@ pub fn choose(
     };
     Ok(Ok(Chosen {
         backend,
-        library: Some(library.to_string()),
+        library: Some(library.path.to_string()),
         ranks: gpus.iter().map(place).collect(),
     }))
 }
@@ -270,7 +272,26 @@ fn in_use(facts: &Facts, node: Id, pci: &str) -> Option<String> {
     }
 }
 
+/// Whether the ranks' buffers fit in the host's memory, where they are there; else why not.
+///
+/// # Errors
+///
+/// How much is needed, and how much there is.
+pub fn hold(chosen: &Chosen, points: &[Point]) -> Result<(), String> {
+    if chosen.backend == Backend::Nccl {
+        return Ok(());
+    }
+    let largest = points.iter().map(|point| point.bytes).max().unwrap_or(0);
+    // What is sent, what is received, and what is passed on.
+    let ranks = chosen.ranks.len() as u64;
+    fits(largest.saturating_mul(3).saturating_mul(ranks))
+}
+
 /// Whether buffers of so many bytes in all fit in the host's memory; else why not.
+///
+/// # Errors
+///
+/// How much is needed, and how much there is.
 pub fn fits(needed: u64) -> Result<(), String> {
     match live::memory::available() {
         Some(available) if available < needed => Err(format!(

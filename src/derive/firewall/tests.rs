@@ -387,6 +387,13 @@ fn the_port_that_a_client_picks_by_chance() {
 
 /// A node with soft-RoCE on eth0, which carries the default route.
 fn machine(facts: &mut Facts, ruleset: Fact<Arc<Ruleset>>) -> Id {
+    let id = machine_of(facts, ruleset);
+    facts.set_members(Subject::Interface, id, Membership::Known(Origin::Stated));
+    id
+}
+
+/// The same, before anything is known of further interfaces.
+fn machine_of(facts: &mut Facts, ruleset: Fact<Arc<Ruleset>>) -> Id {
     let id = node(facts);
     let rxe =
         crate::derive::testing::port(facts, id, "rxe0", crate::fact::port::PortState::Active, 100);
@@ -396,7 +403,6 @@ fn machine(facts: &mut Facts, ruleset: Fact<Arc<Ruleset>>) -> Id {
     facts.set(rxe, port::NETDEV, stated("eth0".into()));
     facts.set(rxe, port::INTENDED, stated(true));
     facts.set(id, node::PORT_RANGE, stated("32768-60999".into()));
-    facts.set_members(Subject::Interface, id, Membership::Known(Origin::Stated));
     let eth = facts.instance(Subject::Interface, id, "eth0");
     facts.set(
         eth,
@@ -447,6 +453,37 @@ fn the_flows_of_a_node() {
         .unwrap();
     assert_eq!(facts.known(lone, flow::USED), Some(true));
     assert!(facts.members(Subject::Flow, id).is_ok());
+}
+
+#[test]
+fn a_flow_that_no_interface_lets_through_is_used_whichever_is_chosen() {
+    let used = |others: &[(&str, &str, bool)], listed: bool| {
+        let mut facts = Facts::new();
+        let id = machine_of(&mut facts, stated(Arc::new(input(true, Vec::new()))));
+        if listed {
+            facts.set_members(Subject::Interface, id, Membership::Known(Origin::Stated));
+        }
+        for (name, kind, physical) in others {
+            let other = facts.instance(Subject::Interface, id, name);
+            facts.set(other, interface::UP, stated(true));
+            facts.set(other, interface::KIND, stated((*kind).into()));
+            facts.set(other, interface::PHYSICAL, stated(*physical));
+            facts.set(other, interface::MASTER, stated("none".into()));
+            let addresses: Arc<[Arc<str>]> = ["10.1.0.1/24".into()].into();
+            facts.set(other, interface::ADDRESSES, stated(addresses));
+        }
+        let eth = facts.find(Subject::Interface, id, "eth0").unwrap();
+        facts.set(eth, interface::MASTER, stated("none".into()));
+        derive(&mut facts, id);
+        let flow = facts.find(Subject::Flow, id, "bootstrap TCP in on eth0");
+        facts.known(flow.unwrap(), flow::USED)
+    };
+    let two = ("eth1", "none", true);
+    assert_eq!(used(&[two], true), Some(true));
+    assert_eq!(used(&[two], false), None, "there may be another");
+    // A VLAN may be chosen too, and no flow of it was judged.
+    assert_eq!(used(&[two, ("eth1.7", "vlan", false)], true), None);
+    assert_eq!(used(&[two, ("docker0", "bridge", false)], true), Some(true));
 }
 
 #[test]

@@ -23,6 +23,11 @@ pub(super) fn table(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str) {
         // iWARP has no P_Keys.
         Presence::Absent(origin) => {
             facts.set(id, port::PKEYS, Fact::Known(0, origin.clone()));
+            facts.set(
+                id,
+                port::PKEYS_IN_FRONT,
+                Fact::Known([].into(), origin.clone()),
+            );
             facts.set(id, port::FULL_PKEY, Fact::Known(false, origin.clone()));
             facts.set(id, port::DEFAULT_PKEY, Fact::Known(false, origin));
             return;
@@ -33,6 +38,7 @@ pub(super) fn table(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str) {
         Fact::Known(names, _) => names,
         Fact::Unknown(gap) => {
             facts.set(id, port::PKEYS, Fact::Unknown(gap.clone()));
+            facts.set(id, port::PKEYS_IN_FRONT, Fact::Unknown(gap.clone()));
             facts.set(id, port::FULL_PKEY, Fact::Unknown(gap.clone()));
             facts.set(id, port::DEFAULT_PKEY, Fact::Unknown(gap));
             return;
@@ -46,6 +52,7 @@ pub(super) fn table(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str) {
     let total = numbers.len();
     let (mut used, mut empty_run, mut read) = (0u64, 0, 0);
     let (mut full, mut default) = (None, None);
+    let mut keys = Vec::new();
     for number in numbers {
         let settled = full.is_some() && default.is_some();
         if total > SHORT && settled && empty_run >= EMPTY_RUN {
@@ -57,6 +64,7 @@ pub(super) fn table(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str) {
             Fact::Known(key, origin) => {
                 empty_run = 0;
                 used += 1;
+                keys.push(key);
                 if key & FULL != 0 {
                     full.get_or_insert_with(|| origin.clone());
                 }
@@ -69,6 +77,14 @@ pub(super) fn table(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str) {
             }
         }
     }
+    keys.sort_unstable();
+    keys.dedup();
+    let keys = keys.iter().map(|key| format!("0x{key:04x}").into());
+    let front = match &missing {
+        None => Fact::Known(keys.collect(), Origin::Asked(list.clone())),
+        Some(gap) => Fact::Unknown(gap.clone()),
+    };
+    facts.set(id, port::PKEYS_IN_FRONT, front);
     if read < total && missing.is_none() {
         missing = Some(Gap::not_understood(
             &list,

@@ -1,38 +1,20 @@
 use super::super::testing::{known, run as run_probe};
 use super::*;
+use crate::source::testing::{attribute, message};
 use crate::source::wire;
-
-fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
-    let mut out = ((value.len() + 4) as u16).to_le_bytes().to_vec();
-    out.extend(kind.to_le_bytes());
-    out.extend(value);
-    out.resize(out.len().next_multiple_of(4), 0);
-    out
-}
-
-fn message(kind: u16, parts: &[&[u8]]) -> Vec<u8> {
-    let body = parts.concat();
-    let mut out = ((body.len() + 16) as u32).to_le_bytes().to_vec();
-    out.extend(kind.to_le_bytes());
-    out.resize(16, 0);
-    out.extend(body);
-    out
-}
 
 fn link(index: u32, flags: u32, name: &str, rest: &[Vec<u8>]) -> Vec<u8> {
     let fixed = [[0; 4], index.to_le_bytes(), flags.to_le_bytes(), [0; 4]].concat();
     let name = attribute(3, format!("{name}\0").as_bytes());
-    message(16, &[&fixed, &name, &rest.concat()])
+    message(16, &[fixed, name, rest.concat()].concat())
 }
 
 fn address(index: u32, bytes: &[u8], prefix: u8, label: Option<&str>) -> Vec<u8> {
     let family = if bytes.len() == 4 { 2 } else { 10 };
     let fixed = [[family, prefix, 0, 0], index.to_le_bytes()].concat();
     let label = label.map(|l| attribute(3, format!("{l}\0").as_bytes()));
-    message(
-        20,
-        &[&fixed, &attribute(1, bytes), &label.unwrap_or_default()],
-    )
+    let body = [fixed, attribute(1, bytes), label.unwrap_or_default()];
+    message(20, &body.concat())
 }
 
 fn line(name: &str, bytes: &[u8]) -> String {
@@ -137,12 +119,10 @@ fn messages_that_are_cut_short_are_gaps() {
     for length in 1..whole.len() {
         assert!(messages::links(&whole[..length]).is_err(), "{length}");
     }
-    assert!(
-        messages::links(&message(16, &[&[0; 16]])).is_err(),
-        "no name"
-    );
+    assert!(messages::links(&message(16, &[0; 16])).is_err(), "no name");
     assert!(messages::addresses(&whole).is_err(), "of the other kind");
-    let odd = message(20, &[&[2, 24, 0, 0, 1, 0, 0, 0], &attribute(1, &[1, 2, 3])]);
+    let odd = [&[2, 24, 0, 0, 1, 0, 0, 0][..], &attribute(1, &[1, 2, 3])].concat();
+    let odd = message(20, &odd);
     assert!(messages::addresses(&odd).is_err());
 }
 
@@ -150,7 +130,7 @@ proptest::proptest! {
     #[test]
     fn no_bytes_make_it_panic(bytes: Vec<u8>) {
         let _ = messages::links(&bytes);
-        let _ = messages::links(&message(16, &[&bytes]));
-        let _ = messages::addresses(&message(20, &[&bytes]));
+        let _ = messages::links(&message(16, &bytes));
+        let _ = messages::addresses(&message(20, &bytes));
     }
 }

@@ -180,3 +180,43 @@ fn several_libraries_leave_the_version_open_unless_one_decides() {
     );
     assert_eq!(facts.known(node, node::NCCL_COPIES_AGREE), None);
 }
+
+#[test]
+fn a_benchmark_loads_the_first_library_and_says_why() {
+    use crate::bench::library::{Choice, choose};
+    let chosen = |list: &str| {
+        let reply = format!(r#"{{"q":{{"call":"nccl_libraries"}},"value":{list}}}"#);
+        let (facts, node) = run_probe(&PROBE, &[&reply]);
+        choose(&facts, node)
+    };
+    let choice = |path: &str, why: &str| {
+        Ok(Choice {
+            path: path.into(),
+            why: why.into(),
+        })
+    };
+    let two = |from: &str| {
+        format!(
+            r#"[{{"from":"{from}","path":"/a/libnccl.so.2","version":"2.27.5"}},{{"from":"system","path":"/b/libnccl.so.2","version":"2.18.3"}}]"#
+        )
+    };
+    assert_eq!(
+        chosen(&two("Python")),
+        choice(
+            "/a/libnccl.so.2",
+            "found first, by Python; another version is there"
+        )
+    );
+    assert_eq!(
+        chosen(&two("VIRTUAL_ENV")),
+        choice("/a/libnccl.so.2", "found by VIRTUAL_ENV")
+    );
+    assert_eq!(
+        chosen(r#"[{"from":"system","path":"/b/libnccl.so.2"}]"#),
+        choice("/b/libnccl.so.2", "found by system")
+    );
+    let none = chosen("[]").unwrap_err();
+    assert!(none.contains("libnccl.so.2"), "{none}");
+    let version = chosen(r#"[{"from":"--nccl","version":"2.27.5"}]"#).unwrap_err();
+    assert!(version.contains("a benchmark loads a file"), "{version}");
+}

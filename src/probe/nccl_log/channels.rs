@@ -29,11 +29,14 @@ pub(super) struct Sums {
     pub(super) shm: u64,
     pub(super) intra_net: u64,
     pub(super) collnet: u64,
+    /// Between nodes, over NVLink.
+    pub(super) nvlink: u64,
     /// Channels between nodes by network.
     pub(super) networks: BTreeMap<String, u64>,
     /// The first line of each: between nodes, inside.
     pub(super) first_inter: Option<Origin>,
     pub(super) first_intra: Option<Origin>,
+    pub(super) first_nvlink: Option<Origin>,
 }
 
 /// What kind of network one of this name is; `None` for a plugin that is not known.
@@ -165,7 +168,7 @@ pub(super) fn state(view: &mut View<'_, '_>, facts: &mut Facts) {
             one.inside,
             one.carrier,
             one.line.kept.count,
-            &one.line.origin,
+            one.line.origin(),
         );
     }
     for (_, digest) in log.files {
@@ -244,6 +247,11 @@ impl Sums {
             }
             return;
         }
+        if channel.transport == Transport::P2p {
+            self.nvlink += count;
+            self.first_nvlink.get_or_insert_with(|| origin.clone());
+            return;
+        }
         // A rank that wrote nothing is taken to be on another node where the network leads to it.
         self.inter += count;
         self.first_inter.get_or_insert_with(|| origin.clone());
@@ -287,6 +295,7 @@ impl Sums {
             (&mut self.shm, other.shm),
             (&mut self.intra_net, other.intra_net),
             (&mut self.collnet, other.collnet),
+            (&mut self.nvlink, other.nvlink),
         ] {
             *mine += theirs;
         }
@@ -301,6 +310,10 @@ impl Sums {
             .first_intra
             .take()
             .or_else(|| other.first_intra.clone());
+        self.first_nvlink = self
+            .first_nvlink
+            .take()
+            .or_else(|| other.first_nvlink.clone());
     }
 }
 
@@ -314,7 +327,7 @@ fn totals(view: &View<'_, '_>, facts: &mut Facts, told: &[Told<'_, '_>]) {
     for host in view.sums.values() {
         sums.join(host);
     }
-    let any = sums.inter + sums.intra > 0;
+    let any = sums.inter + sums.intra + sums.nvlink > 0;
     let how = "lines of connected channels";
     let mut count = |key: Key<u64>, value: u64, first: &Option<Origin>| {
         let fact = match (any, first) {
@@ -327,7 +340,7 @@ fn totals(view: &View<'_, '_>, facts: &mut Facts, told: &[Told<'_, '_>]) {
     let first_of = |wanted: Carrier| {
         told.iter()
             .find(|t| t.inside != Some(true) && t.carrier == Some(wanted))
-            .map(|t| t.line.origin.clone())
+            .map(|t| t.line.origin().clone())
     };
     count(run::INTER, sums.inter, &sums.first_inter);
     count(run::INTER_RDMA, sums.rdma, &first_of(Carrier::Rdma));
@@ -335,16 +348,17 @@ fn totals(view: &View<'_, '_>, facts: &mut Facts, told: &[Told<'_, '_>]) {
     let first_gdr = told
         .iter()
         .find(|t| t.inside != Some(true) && t.channel.gdr)
-        .map(|t| t.line.origin.clone());
+        .map(|t| t.line.origin().clone());
     count(
         run::INTER_GDR,
         sums.gdr_sends + sums.gdr_receives,
         &first_gdr,
     );
+    count(run::INTER_NVLINK, sums.nvlink, &sums.first_nvlink);
     count(run::INTRA, sums.intra, &sums.first_intra);
     let first_by = |wanted: Transport| {
         let inside = |t: &&Told<'_, '_>| t.inside == Some(true) && t.channel.transport == wanted;
-        told.iter().find(inside).map(|t| t.line.origin.clone())
+        told.iter().find(inside).map(|t| t.line.origin().clone())
     };
     count(run::INTRA_P2P, sums.p2p, &first_by(Transport::P2p));
     count(run::INTRA_SHM, sums.shm, &first_by(Transport::Shm));
@@ -366,7 +380,7 @@ fn totals(view: &View<'_, '_>, facts: &mut Facts, told: &[Told<'_, '_>]) {
         view.id,
         run::COLLNET,
         match (collnet, any) {
-            (Some(told), _) => Fact::Known(true, told.line.origin.clone()),
+            (Some(told), _) => Fact::Known(true, told.line.origin().clone()),
             (None, true) => view.total(false, how),
             (None, false) => Fact::Unknown(not_logged(INFO)),
         },
@@ -410,6 +424,16 @@ fn carried(view: &View<'_, '_>, facts: &mut Facts, sums: &Sums) {
         );
         return;
     }
+    if let Some(origin) = &sums.first_nvlink {
+        facts.set(
+            view.id,
+            run::CARRIER,
+            view.whole(Fact::Known(Carrier::Nvlink, origin.clone())),
+        );
+        let proof = Fact::Known(Proof::Channels, origin.clone());
+        facts.set(view.id, run::PROOF, proof);
+        return;
+    }
     if view.nodes.is_none_or(|(nodes, _)| nodes < 2) {
         return;
     }
@@ -420,7 +444,7 @@ fn carried(view: &View<'_, '_>, facts: &mut Facts, sums: &Sums) {
     let mut chosen = super::Distinct::default();
     for (line, _) in view.lines() {
         if let Some(network) = super::hosts::network(line.message) {
-            chosen.add(network, line.kept.count, &line.origin);
+            chosen.add(network, line.kept.count, line.origin());
         }
     }
     let Some(origin) = chosen.origin.clone() else {
@@ -504,7 +528,7 @@ fn instances(view: &View<'_, '_>, facts: &mut Facts, mut told: Vec<Told<'_, '_>>
             name.push_str(&format!(" of communicator {}", comm + 1));
         }
         let id = facts.instance(Subject::Channel, host, &name);
-        let origin = &one.line.origin;
+        let origin = one.line.origin();
         let known = |value: u64| Fact::Known(value, origin.clone());
         facts.set(id, fact::FROM, known(from));
         facts.set(id, fact::TO, known(to));

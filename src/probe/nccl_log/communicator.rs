@@ -1,8 +1,17 @@
 //! Communicators and their ranks, and which processes make a run.
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
 
 use super::line::{Line, Writer};
+
+/// Made once: each line is searched for it.
+static COMM: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(" comm "));
+
+/// A map of what lines say: their own hashes suffice.
+type Map<K, V> = HashMap<K, V, foldhash::fast::FixedState>;
 
 /// What a line says of a communicator and its rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +41,10 @@ impl<'d> Mention<'d> {
     pub(super) fn read(message: &'d str) -> Option<Self> {
         let rest = match message.strip_prefix("comm ") {
             Some(rest) => rest,
-            None => message.split_once(" comm ")?.1,
+            None => {
+                let at = COMM.find(message.as_bytes())?;
+                message.get(at + " comm ".len()..)?
+            }
         };
         let mut words = rest.split([' ', ',']).filter(|word| !word.is_empty());
         let comm = words.next()?;
@@ -85,7 +97,7 @@ pub(super) struct Communicator<'d> {
     pub(super) ranks: u64,
     pub(super) id: Option<&'d str>,
     /// The writer of each rank.
-    pub(super) members: HashMap<u64, Member<'d>>,
+    pub(super) members: Map<u64, Member<'d>>,
     pub(super) nodes: Option<(u64, usize)>,
 }
 
@@ -105,11 +117,11 @@ pub(super) struct Member<'d> {
 #[derive(Default)]
 pub(super) struct Communicators<'d> {
     pub(super) all: Vec<Communicator<'d>>,
-    by_id: HashMap<(&'d str, u64), usize>,
+    by_id: Map<(&'d str, u64), usize>,
     /// By process and address; the last one where an address is used again.
-    by_address: HashMap<(ProcessKey<'d>, u64), usize>,
+    by_address: Map<(ProcessKey<'d>, u64), usize>,
     /// The communicators of each process and the rank that it has there.
-    pub(super) of_process: HashMap<ProcessKey<'d>, Vec<(usize, u64)>>,
+    pub(super) of_process: Map<ProcessKey<'d>, Vec<(usize, u64)>>,
 }
 
 impl<'d> Communicators<'d> {
@@ -247,7 +259,7 @@ fn address(text: &str) -> u64 {
 /// Processes that belong together.
 pub(super) struct Runs<'d> {
     /// The run of each process; runs are numbered in the order of their first lines.
-    pub(super) of_process: HashMap<ProcessKey<'d>, usize>,
+    pub(super) of_process: Map<ProcessKey<'d>, usize>,
     pub(super) count: usize,
 }
 
@@ -262,7 +274,7 @@ impl<'d> Runs<'d> {
     /// Processes that share a communicator are of one run, and so are those that do with others. A process that names none is of
     /// the run that began last before it in its file.
     pub(super) fn of(comms: &Communicators<'d>, spans: &[Span<'d>]) -> Self {
-        let mut group: HashMap<ProcessKey<'d>, usize> = HashMap::new();
+        let mut group: Map<ProcessKey<'d>, usize> = Map::default();
         let mut parents: Vec<usize> = Vec::new();
         fn root(parents: &mut [usize], mut at: usize) -> usize {
             while parents[at] != at {
@@ -290,10 +302,10 @@ impl<'d> Runs<'d> {
                 }
             }
         }
-        let mut numbers: HashMap<usize, usize> = HashMap::new();
-        let mut of_process = HashMap::new();
+        let mut numbers: Map<usize, usize> = Map::default();
+        let mut of_process = Map::default();
         // The run of the last process before that has one, in each file, and in any.
-        let mut recent: HashMap<usize, usize> = HashMap::new();
+        let mut recent: Map<usize, usize> = Map::default();
         let mut lonely = Vec::new();
         for span in spans {
             match group.get(&span.process) {

@@ -113,7 +113,7 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
     let how = "the events of the log";
     let origin = first
         .and_then(|at| events.get(at))
-        .map(|e| e.line.origin.clone());
+        .map(|e| e.line.origin().clone());
     facts.set(
         view.id,
         run::FAILED,
@@ -128,7 +128,7 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
             facts.set(
                 *id,
                 host::FAILED_FIRST,
-                Fact::Known(*name == event.host, event.line.origin.clone()),
+                Fact::Known(*name == event.host, event.line.origin().clone()),
             );
         }
     } else if !failed {
@@ -151,7 +151,7 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
             number => format!("{word} {number}"),
         };
         let id = facts.instance(Subject::Event, host, &name);
-        let origin = event.line.origin.clone();
+        let origin = event.line.origin().clone();
         let set_count = |facts: &mut Facts, key, value: Option<u64>| {
             if let Some(value) = value {
                 facts.set(id, key, Fact::Known(value, origin.clone()));
@@ -240,7 +240,7 @@ fn order(
     first: Option<usize>,
     ordered: bool,
 ) {
-    let origin = event.line.origin.clone();
+    let origin = event.line.origin().clone();
     facts.set(id, fact::ORDERED, Fact::Known(ordered, origin.clone()));
     if event.role != Role::Failure {
         facts.set(id, fact::FIRST, Fact::Known(false, origin));

@@ -121,7 +121,7 @@ fn first<'l, 'd: 'l, T>(
 ) -> Option<(T, Origin)> {
     lines
         .iter()
-        .find_map(|line| Some((read(line.message)?, line.origin.clone())))
+        .find_map(|line| Some((read(line.message)?, line.origin().clone())))
 }
 
 fn fact_of<T: Typed>(found: Option<(T, Origin)>, setting: &'static str) -> Fact<T> {
@@ -138,7 +138,7 @@ fn least<'l, 'd: 'l>(
 ) -> Option<(u64, Origin)> {
     let values = lines
         .iter()
-        .filter_map(|line| Some((read(line.message)?, &line.origin)));
+        .filter_map(|line| Some((read(line.message)?, line.origin())));
     values
         .min_by_key(|(value, _)| *value)
         .map(|(value, origin)| (value, origin.clone()))
@@ -210,7 +210,7 @@ fn one(view: &View<'_, '_>, facts: &mut Facts, host: &str, id: Id, lines: &[&Lin
     let mut versions = Distinct::default();
     for line in lines {
         if let Some((version, ..)) = super::runs::version(line.message) {
-            versions.add(version, line.kept.count, &line.origin);
+            versions.add(version, line.kept.count, line.origin());
         }
     }
     facts.set(id, fact::VERSION, versions.most(INFO));
@@ -256,7 +256,7 @@ fn one(view: &View<'_, '_>, facts: &mut Facts, host: &str, id: Id, lines: &[&Lin
             if let Some(time) = time
                 && slot.as_ref().is_none_or(|(most, _)| time > most.0)
             {
-                *slot = Some((Seconds(time), line.origin.clone()));
+                *slot = Some((Seconds(time), line.origin().clone()));
             }
         }
     }
@@ -274,7 +274,7 @@ fn networks(view: &View<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_>])
     for line in lines {
         let message = line.message;
         if let Some(network) = network(message) {
-            chosen.add(network, line.kept.count, &line.origin);
+            chosen.add(network, line.kept.count, line.origin());
         }
         let starts = [
             "P2P plugin ",
@@ -290,9 +290,9 @@ fn networks(view: &View<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_>])
                 .and_then(|name| name.split(" to comm").next())
                 .unwrap_or(rest)
                 .trim();
-            tried.add(name, 1, &line.origin);
+            tried.add(name, 1, line.origin());
             if message.starts_with("NET/Plugin: Loaded net") || message.starts_with("P2P plugin") {
-                plugin.get_or_insert((Arc::<str>::from(name), line.origin.clone()));
+                plugin.get_or_insert((Arc::<str>::from(name), line.origin().clone()));
             }
         }
         if message.contains("Plugin")
@@ -303,11 +303,11 @@ fn networks(view: &View<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_>])
                 .split([' ', ':', '(', ')', ','])
                 .filter(|word| word.contains(".so"))
             {
-                missing.add(file.trim_end_matches('.'), 1, &line.origin);
+                missing.add(file.trim_end_matches('.'), 1, line.origin());
                 any = true;
             }
             if !any {
-                missing.add("libnccl-net.so", 1, &line.origin);
+                missing.add("libnccl-net.so", 1, line.origin());
             }
         }
     }
@@ -365,7 +365,7 @@ fn adapters(view: &View<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_>])
     // A plugin and the internal transport both list what they find; the fuller list is the one that is used.
     let lists = lines
         .iter()
-        .filter_map(|line| Some((using_ib(line.message)?, &line.origin)));
+        .filter_map(|line| Some((using_ib(line.message)?, line.origin())));
     let fullest = lists.max_by_key(|((listed, ..), _)| listed.len());
     let (listed, relaxed, oob, origin) = match (&fullest, &none) {
         (Some(((listed, relaxed, oob), origin)), _) => {
@@ -431,7 +431,7 @@ fn adapters(view: &View<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_>])
             } else {
                 &mut without
             };
-            list.add(device, 1, &line.origin);
+            list.add(device, 1, line.origin());
         }
     }
     match (&with.origin, &without.origin) {
@@ -492,9 +492,11 @@ fn adapters(view: &View<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_>])
             );
         }
         let told = lines.iter().find_map(|line| {
-            Some((described(line.message)?, &line.origin)).filter(|((_, device, number, ..), _)| {
-                *device == port.device && port.port.is_none_or(|p| p == *number)
-            })
+            Some((described(line.message)?, line.origin())).filter(
+                |((_, device, number, ..), _)| {
+                    *device == port.device && port.port.is_none_or(|p| p == *number)
+                },
+            )
         });
         match told {
             Some(((_, _, _, speed, provider, routing), origin)) => {
@@ -666,7 +668,7 @@ fn graph(facts: &mut Facts, id: Id, lines: &[&Line<'_>]) {
             .strip_prefix("+ ")?
             .split_once("PCI[")?;
         let speed: f64 = rest.split(']').next()?.parse().ok()?;
-        Some((gigabytes(speed), line.origin.clone()))
+        Some((gigabytes(speed), line.origin().clone()))
     });
     let links: Vec<_> = links.collect();
     facts.set(

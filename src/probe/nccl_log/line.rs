@@ -1,5 +1,6 @@
 //! Kept lines of a log, read.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use crate::fact::{LogLine, Origin};
@@ -11,7 +12,9 @@ use crate::nccl_log::prefix::{self, Level};
 pub(super) struct Line<'d> {
     pub(super) file: usize,
     pub(super) kept: &'d Kept,
-    pub(super) origin: Origin,
+    name: Arc<str>,
+    /// Made when a fact needs it: most lines are nobody's evidence.
+    origin: OnceCell<Origin>,
     /// The level; `None` for a line that is not NCCL's.
     pub(super) level: Option<Level>,
     /// Host, process and device, as far as the line names them.
@@ -60,11 +63,8 @@ impl<'d> Line<'d> {
         Line {
             file,
             kept,
-            origin: Origin::Logged(Arc::new(LogLine {
-                file: Arc::clone(name),
-                line: kept.line,
-                text: text.trim().into(),
-            })),
+            name: Arc::clone(name),
+            origin: OnceCell::new(),
             level,
             writer,
             time: clock.map(|(time, ..)| time),
@@ -73,5 +73,16 @@ impl<'d> Line<'d> {
             source,
             message,
         }
+    }
+
+    /// The line as the origin of a fact.
+    pub(super) fn origin(&self) -> &Origin {
+        self.origin.get_or_init(|| {
+            Origin::Logged(Arc::new(LogLine {
+                file: Arc::clone(&self.name),
+                line: self.kept.line,
+                text: self.kept.text.trim().into(),
+            }))
+        })
     }
 }

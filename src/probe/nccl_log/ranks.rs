@@ -44,7 +44,7 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
         };
         let message = line.message;
         let about = said.entry((host, writer.pid, writer.device)).or_default();
-        let origin = &line.origin;
+        let origin = line.origin();
         for (slot, time) in [&mut about.init, &mut about.bootstrap]
             .into_iter()
             .zip(super::runs::init_times(message))
@@ -81,7 +81,7 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
             continue;
         };
         let id = facts.instance(Subject::Rank, host, &format!("rank {rank}"));
-        let origin = log.lines[member.said].origin.clone();
+        let origin = log.lines[member.said].origin().clone();
         facts.set(id, fact::NUMBER, Fact::Known(rank, origin.clone()));
         facts.set(id, fact::RANKS, Fact::Known(ranks, origin.clone()));
         if let Some(gpu) = member.device {
@@ -90,7 +90,7 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
         if let Some(bus_id) = member.bus_id {
             facts.set(id, fact::BUS_ID, Fact::Known(bus_id.into(), origin));
         }
-        let at = |place: usize| log.lines[place].origin.clone();
+        let at = |place: usize| log.lines[place].origin().clone();
         facts.set(
             id,
             fact::STARTED,

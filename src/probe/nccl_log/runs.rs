@@ -55,10 +55,10 @@ fn versions(view: &View<'_, '_>, facts: &mut Facts) {
     let mut library = None;
     for (line, _) in view.lines() {
         if let Some((version, cuda, of)) = version(line.message) {
-            versions.add(version, line.kept.count, &line.origin);
-            library.get_or_insert((of, line.origin.clone()));
+            versions.add(version, line.kept.count, line.origin());
+            library.get_or_insert((of, line.origin().clone()));
             if let Some(cuda) = cuda {
-                cudas.add(cuda, line.kept.count, &line.origin);
+                cudas.add(cuda, line.kept.count, line.origin());
             }
         }
     }
@@ -167,12 +167,12 @@ fn sizes(view: &mut View<'_, '_>, facts: &mut Facts) {
             facts.set(
                 view.id,
                 fact::NODES,
-                Fact::Known(nodes, log.lines[place].origin.clone()),
+                Fact::Known(nodes, log.lines[place].origin().clone()),
             );
             facts.set(
                 view.id,
                 fact::NODES_STATED,
-                Fact::Known(true, log.lines[place].origin.clone()),
+                Fact::Known(true, log.lines[place].origin().clone()),
             );
         }
         None => {
@@ -198,7 +198,7 @@ fn first_line(view: &View<'_, '_>, comm: usize) -> Origin {
         .min();
     first.map_or_else(
         || Origin::derived("the log"),
-        |place| view.log.lines[place].origin.clone(),
+        |place| view.log.lines[place].origin().clone(),
     )
 }
 
@@ -281,16 +281,20 @@ fn times(view: &View<'_, '_>, facts: &mut Facts) {
             if let Some(time) = time
                 && slot.as_ref().is_none_or(|(most, _)| time > *most)
             {
-                *slot = Some((time, line.origin.clone()));
+                *slot = Some((time, line.origin().clone()));
             }
         }
         if line.message.ends_with("Abort COMPLETE") || line.message.contains("Abort START") {
-            aborted.get_or_insert(line.origin.clone());
+            aborted.get_or_insert(line.origin().clone());
         }
-        if Mention::read(line.message)
-            .is_some_and(|m| m.state == super::communicator::State::Destroyed)
+        if destroyed.is_none()
+            && ["Destroyed", "COMPLETE"]
+                .iter()
+                .any(|word| line.message.contains(word))
+            && Mention::read(line.message)
+                .is_some_and(|m| m.state == super::communicator::State::Destroyed)
         {
-            destroyed.get_or_insert(line.origin.clone());
+            destroyed.get_or_insert(line.origin().clone());
         }
     }
     for (key, longest) in [fact::INIT_TIME, fact::BOOTSTRAP_TIME]
@@ -373,9 +377,9 @@ fn tuning(view: &View<'_, '_>, facts: &mut Facts) {
             algorithms.add(
                 &named(algorithm, &ALGORITHMS),
                 line.kept.count,
-                &line.origin,
+                line.origin(),
             );
-            protocols.add(&named(protocol, &PROTOCOLS), line.kept.count, &line.origin);
+            protocols.add(&named(protocol, &PROTOCOLS), line.kept.count, line.origin());
         }
     }
     facts.set(
@@ -387,7 +391,7 @@ fn tuning(view: &View<'_, '_>, facts: &mut Facts) {
     let connected = |what: &str| {
         view.lines()
             .find(|(line, _)| line.message.starts_with("Connected") && line.message.contains(what))
-            .map(|(line, _)| line.origin.clone())
+            .map(|(line, _)| line.origin().clone())
     };
     if let Some(origin) = connected("NVLS") {
         facts.set(view.id, fact::NVLS, Fact::Known(true, origin));

@@ -60,7 +60,7 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
             let said = of_host.entry(host).or_default();
             let entry = said
                 .entry((name, value, mention as u8))
-                .or_insert((0, line.origin.clone()));
+                .or_insert((0, line.origin().clone()));
             entry.0 += line.kept.count;
         }
     }

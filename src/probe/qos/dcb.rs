@@ -177,7 +177,7 @@ fn pfc(ieee: Attributes<'_>, number: u16) -> Result<Option<Vec<u8>>, String> {
 pub(in crate::probe) mod testing {
     //! Replies built for tests, as mlx5 gives them.
 
-    use crate::probe::rtnetlink::testing::{attribute, message};
+    use crate::source::testing::{attribute, message};
 
     /// PFC on these priorities, these entries of DSCP and priority, the mode of DCBX.
     pub(in crate::probe) fn reply(netdev: &str, pfc: u8, dscp: &[(u8, u8)], dcbx: u8) -> Vec<u8> {
@@ -223,7 +223,7 @@ pub(in crate::probe) mod testing {
 mod tests {
     use super::testing::reply;
     use super::*;
-    use crate::probe::rtnetlink::testing::{attribute, message};
+    use crate::source::testing::{attribute, message};
 
     #[test]
     fn what_mlx5_says() {

@@ -271,7 +271,7 @@ pub(super) fn way(
 pub(super) mod testing {
     //! Replies built for tests.
 
-    use crate::probe::rtnetlink::testing::{attribute, message};
+    use crate::source::testing::{attribute, message};
 
     /// A route of this table, with these attributes.
     pub(in crate::probe) fn route(
@@ -308,7 +308,7 @@ pub(super) mod testing {
 mod tests {
     use super::testing::{route, rule};
     use super::*;
-    use crate::probe::rtnetlink::testing::{attribute, message};
+    use crate::source::testing::{attribute, message};
 
     fn usual() -> Vec<u8> {
         [

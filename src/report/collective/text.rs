@@ -85,8 +85,12 @@ fn headline(measured: &Collectives) -> String {
     }
 }
 
-/// Who moved the data, and over what.
-fn over(out: &mut dyn Write, measured: &Collectives) -> io::Result<()> {
+/// Writes who moved the data, and over what.
+///
+/// # Errors
+///
+/// The output's.
+pub fn over(out: &mut dyn Write, measured: &Collectives) -> io::Result<()> {
     let mut line = measured.backend.to_owned();
     if let Some(version) = &measured.version {
         line.push_str(&format!(" {version}"));
@@ -142,7 +146,12 @@ fn in_words(carried: Carried) -> Option<String> {
     }
 }
 
-fn table(out: &mut dyn Write, rows: &[Measured]) -> io::Result<()> {
+/// Writes the rows.
+///
+/// # Errors
+///
+/// The output's.
+pub fn table(out: &mut dyn Write, rows: &[Measured]) -> io::Result<()> {
     let several = rows.iter().any(|row| row.collective != rows[0].collective);
     let name = if several { 15 } else { 0 };
     writeln!(

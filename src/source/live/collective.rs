@@ -9,6 +9,7 @@
 //! steps      who sends what to whom, of each collective; pure
 //! element    elements put together, in the host's memory
 //! tcp        a backend: sockets
+//! nccl       a backend: NCCL, between GPUs
 //! verbs      a backend: RDMA writes
 //! leftovers  what a rank that was killed leaves on the machine
 //! ```
@@ -19,6 +20,7 @@ pub mod element;
 pub mod exchange;
 pub mod leftovers;
 pub mod message;
+mod nccl;
 pub mod rank;
 pub mod steps;
 mod tcp;

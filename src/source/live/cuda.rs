@@ -5,7 +5,7 @@
 
 mod affinity;
 mod copy;
-mod driver;
+pub(super) mod driver;
 
 use std::sync::Arc;
 
@@ -106,7 +106,7 @@ pub fn ask(call: &Call) -> Result<Answer, Refusal> {
 }
 
 /// Refuses where the driver is not there as a whole.
-fn ready() -> Result<(), Refusal> {
+pub(super) fn ready() -> Result<(), Refusal> {
     for path in [
         "/proc/driver/nvidia/version",
         "/dev/nvidiactl",
@@ -204,7 +204,7 @@ fn towards(
 }
 
 /// The device at a PCI address, among those that CUDA lists.
-fn device_at(pci: &str) -> Result<i32, Failure> {
+pub(super) fn device_at(pci: &str) -> Result<i32, Failure> {
     for ordinal in 0..driver::count()? {
         let device = driver::device(ordinal)?;
         let of = |attribute| driver::attribute(attribute, device);

@@ -202,6 +202,17 @@ pub fn open_input(path: &Path) -> std::io::Result<std::fs::File> {
     std::fs::File::open(path)
 }
 
+/// Kind and permissions of a file that the user named: `st_mode`.
+///
+/// # Errors
+///
+/// It is not there, or may not be looked at.
+#[expect(clippy::disallowed_methods, reason = "an input named by the user")]
+pub fn mode(path: &Path) -> std::io::Result<u32> {
+    use std::os::unix::fs::PermissionsExt;
+    Ok(std::fs::metadata(path)?.permissions().mode())
+}
+
 /// Reads a text that the user named, up to 16 MiB.
 pub fn read_input(path: &Path) -> std::io::Result<String> {
     let mut text = String::new();
@@ -213,6 +224,27 @@ pub fn read_input(path: &Path) -> std::io::Result<String> {
 #[expect(clippy::disallowed_methods, reason = "an output named by the user")]
 pub fn write_output(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     std::fs::write(path, bytes)
+}
+
+/// Replaces a file that the user named as a whole: who reads it meanwhile sees the old one or the new one. What is no plain file, as `/dev/stdout`, is
+/// written to.
+#[expect(clippy::disallowed_methods, reason = "an output named by the user")]
+pub fn replace_output(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    if std::fs::metadata(&path).is_ok_and(|there| !there.is_file()) {
+        return std::fs::write(&path, bytes);
+    }
+    // Hidden, and of another ending: a collector that looks at *.prom does not take it for one.
+    let mut beside = std::ffi::OsString::from(".");
+    beside.push(path.file_name().unwrap_or_default());
+    beside.push(format!(".{}.part", std::process::id()));
+    let beside = path.with_file_name(beside);
+    std::fs::write(&beside, bytes)
+        .and_then(|()| std::fs::rename(&beside, &path))
+        .inspect_err(|_| {
+            // What was not renamed is of no use; where it was not made there is nothing to remove.
+            let _ = std::fs::remove_file(&beside);
+        })
 }
 
 /// The files below a directory that the user named whose names end so, sorted.

@@ -113,6 +113,11 @@ fn libraries(named: Option<&str>) -> Value {
             found.add_below(name, &Path::new(&prefix).join("lib"));
         }
     }
+    // The Python that a plain `python3` is: of a module, of a tool that manages versions.
+    if let Some(prefix) = python_prefix(&variable("PATH").unwrap_or_default()) {
+        found.python("PATH", &prefix);
+        found.add_below("PATH", &prefix.join("lib"));
+    }
     if let Some(home) = variable("HOME") {
         found.python("Python", &Path::new(&home).join(".local"));
     }
@@ -126,6 +131,17 @@ fn libraries(named: Option<&str>) -> Value {
         found.add_below("system", Path::new(dir));
     }
     found.list.into()
+}
+
+/// Below which the first `python3` of a search path keeps its packages; `None` where it is the system's, which is looked at anyway.
+fn python_prefix(path: &str) -> Option<PathBuf> {
+    let bins = path.split(':').filter(|dir| dir.starts_with('/'));
+    let bin = bins
+        .map(Path::new)
+        .find(|dir| real_path(&dir.join("python3")).is_ok())?;
+    let prefix = bin.parent()?;
+    let system = PREFIXES.iter().any(|one| Path::new(one) == prefix);
+    (!system && prefix != Path::new("/")).then(|| prefix.to_owned())
 }
 
 /// The two homes in which NCCL looks for its file, by its version, and the file that the environment names.
@@ -231,6 +247,20 @@ mod tests {
         assert_eq!(file("/l/libnccl.so.2"), None);
         assert_eq!(version_of_name("2.26.2.post1").as_deref(), Some("2.26.2"));
         assert_eq!(version_of_name("2.x.1"), None);
+    }
+
+    #[test]
+    fn the_python_of_a_search_path() {
+        let root = std::env::temp_dir().join(format!("rdma-doctor-python-{}", std::process::id()));
+        let bin = root.join("bin");
+        #[expect(clippy::disallowed_methods, reason = "a directory to look into")]
+        std::fs::create_dir_all(&bin).unwrap();
+        let path = format!("relative:/no/such:{}", bin.display());
+        assert_eq!(python_prefix(&path), None);
+        std::os::unix::fs::symlink("/proc/self/exe", bin.join("python3")).unwrap();
+        assert_eq!(python_prefix(&path).as_ref(), Some(&root));
+        assert_eq!(python_prefix(""), None);
+        std::fs::remove_dir_all(&root).unwrap();
     }
 
     #[test]

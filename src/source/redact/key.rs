@@ -28,11 +28,17 @@ pub(super) enum Domain {
     Directory,
     /// Serial numbers.
     Serial,
+    /// What tells one key from another.
+    Mark,
 }
 
 /// The key of one redaction. Two recordings under one key have the same pseudonym for the same thing.
 #[derive(Clone)]
-pub struct Key([u8; 16]);
+pub struct Key {
+    bytes: [u8; 16],
+    /// Whether several recordings are meant to have it.
+    shared: bool,
+}
 
 impl fmt::Debug for Key {
     /// Says nothing: whoever has the key can try names until a pseudonym fits.
@@ -44,7 +50,10 @@ impl fmt::Debug for Key {
 impl Key {
     /// A key of these bytes, which the caller took from the system's random numbers.
     pub fn from_bytes(bytes: [u8; 16]) -> Self {
-        Key(bytes)
+        Key {
+            bytes,
+            shared: false,
+        }
     }
 
     /// The key that a key file's content stands for. White space around it does not count.
@@ -58,14 +67,23 @@ impl Key {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&half(1).to_le_bytes());
         bytes[8..].copy_from_slice(&half(2).to_le_bytes());
-        Key(bytes)
+        Key {
+            bytes,
+            shared: true,
+        }
+    }
+
+    /// What tells recordings under one shared key from those under another; nothing of the key can be told from it.
+    pub fn mark(&self) -> Option<String> {
+        let number = || self.number(Domain::Mark, 0, b"rdma-doctor");
+        self.shared.then(|| format!("{:016x}", number()))
     }
 
     /// A keyed number for these bytes.
     pub(super) fn number(&self, domain: Domain, tweak: u8, bytes: &[u8]) -> u64 {
         let (mut low, mut high) = ([0; 8], [0; 8]);
-        low.copy_from_slice(&self.0[..8]);
-        high.copy_from_slice(&self.0[8..]);
+        low.copy_from_slice(&self.bytes[..8]);
+        high.copy_from_slice(&self.bytes[8..]);
         let mut hasher =
             SipHasher24::new_with_keys(u64::from_le_bytes(low), u64::from_le_bytes(high));
         hasher.write_u8(domain as u8);

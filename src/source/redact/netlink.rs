@@ -177,23 +177,8 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::testing::{attribute, has, message};
     use proptest::prelude::*;
-
-    fn attribute(number: u16, value: &[u8]) -> Vec<u8> {
-        let mut out = ((value.len() + 4) as u16).to_le_bytes().to_vec();
-        out.extend(number.to_le_bytes());
-        out.extend(value);
-        out.resize(aligned(out.len()), 0);
-        out
-    }
-
-    fn message(kind: u16, body: &[u8]) -> Vec<u8> {
-        let mut out = ((body.len() + HEADER) as u32).to_le_bytes().to_vec();
-        out.extend(kind.to_le_bytes());
-        out.resize(HEADER, 0);
-        out.extend(body);
-        out
-    }
 
     fn map(bytes: &[u8]) -> Option<Vec<u8>> {
         messages(&Key::from_text("k"), &Names::default(), bytes)
@@ -221,7 +206,6 @@ mod tests {
         let raw = [message(5 << 10 | 1, &body), message(NLMSG_DONE, &[0; 4])].concat();
         let mapped = map(&raw).unwrap();
         assert_eq!(mapped.len(), raw.len());
-        let has = |bytes: &[u8], part: &[u8]| bytes.windows(part.len()).any(|w| w == part);
         let new = Key::from_text("k").guid(guid);
         assert!(has(&raw, &guid.to_le_bytes()) && !has(&mapped, &guid.to_le_bytes()));
         assert!(has(&mapped, &attribute(6, &new.to_le_bytes())));

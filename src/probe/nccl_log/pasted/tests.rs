@@ -459,6 +459,38 @@ fn lines_of_the_kernel() {
             false,
         ),
         (
+            "[  812.100000] nvidia-nvswitch3: SXid (PCI:0000:c4:00.0): 20034, Fatal, Link 30 LTSSM Fault Up",
+            true,
+        ),
+        (
+            "[  812.100000] nvidia-nvswitch3: SXid (PCI:0000:c4:00.0): 11012, Non-fatal, Link 46 egress crumbstore overflow",
+            false,
+        ),
+        (
+            "[ 9811.123456] amdgpu 0000:c1:00.0: amdgpu: GPU reset begin!",
+            true,
+        ),
+        (
+            "[ 9811.123456] DMAR: [DMA Write NO_PASID] Request device [3b:00.0] fault addr 0xfed00000 [fault reason 0x05] PTE Write access is not set",
+            true,
+        ),
+        (
+            "[ 9811.123456] INFO: task nvidia-smi:4711 blocked for more than 120 seconds.",
+            true,
+        ),
+        (
+            "[ 9811.123456] nvidia-peermem nv_get_p2p_free_callback:127 ERROR detected invalid context, skipping further processing",
+            false,
+        ),
+        (
+            "[ 9811.123456] mlx5_core 0000:1a:00.0: Port module event[error]: module 0, Cable error, Bad or shorted cable/module",
+            true,
+        ),
+        (
+            "[ 9811.123456] mlx5_core 0000:1a:00.0: print_health_info:502:(pid 0): Health issue observed, High temperature, severity(3) ERROR:",
+            true,
+        ),
+        (
             "a user writes NVRM: Xid (PCI:0000:18:00): 79 in a mail",
             false,
         ),

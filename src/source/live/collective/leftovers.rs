@@ -125,7 +125,25 @@ fn of_stat(stat: &[u8]) -> Option<Standing> {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::disallowed_methods, reason = "a file to be removed is made")]
+
     use super::*;
+
+    #[test]
+    fn files_that_nobody_uses_are_removed_and_others_stay() {
+        let path = format!("{SHARED}/{PREFIX}test-{}", std::process::id());
+        let Ok(file) = std::fs::File::create_new(&path) else {
+            // No shared memory here.
+            return;
+        };
+        let all: BTreeSet<String> = [path.clone(), format!("{SHARED}/{PREFIX}none")].into();
+        assert!(shared_files().contains(&path));
+        assert!(used_by(std::process::id()).contains(&path));
+        assert_eq!(remove(all.clone()), [""; 0]);
+        drop(file);
+        assert_eq!(remove(all), [path.clone()]);
+        assert!(!shared_files().contains(&path));
+    }
 
     #[test]
     fn states_are_read_behind_the_name() {

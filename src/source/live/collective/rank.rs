@@ -16,7 +16,7 @@ use super::backend::{Backend, Failure, Place};
 use super::data::Data;
 use super::exchange::Exchange;
 use super::message::{Job, Said, Told};
-use super::{leftovers, tcp, verbs};
+use super::{leftovers, nccl, tcp, verbs};
 use crate::bench::plan::{self, Point};
 use crate::bench::reply::{Ended, PointReply};
 use crate::fact::Bytes;
@@ -129,12 +129,8 @@ fn connect(job: &Job, exchange: &mut dyn Exchange) -> Result<Box<dyn Backend>, F
     };
     match job.backend {
         plan::Backend::Tcp => tcp::connect(&place, exchange),
+        plan::Backend::Nccl => nccl::connect(&place, exchange),
         plan::Backend::Verbs => verbs::connect(&place, exchange),
-        plan::Backend::Nccl => Err(Failure {
-            function: job.backend.name().into(),
-            code: None,
-            error: "this program was built without it".into(),
-        }),
     }
 }
 

@@ -500,8 +500,8 @@ impl Lane {
     fn send_byte(&self, to: usize) -> Result<(), Failure> {
         let mut stream = self.to(to)?;
         loop {
-            match stream.write(&[1]) {
-                Ok(_) => return Ok(()),
+            match stream.write_all(&[1]) {
+                Ok(()) => return Ok(()),
                 Err(e) => self.wait(&e, "send", to, PollFlags::OUT)?,
             }
         }

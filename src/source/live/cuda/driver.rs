@@ -11,14 +11,14 @@ use cudarc::driver::sys::{
 use libloading::Library;
 
 use super::super::confine;
-use crate::source::Refusal;
+use crate::source::{Errno, Refusal};
 
 /// The library's name on every distribution: what the CUDA runtime and NCCL load.
 const NAME: &str = "libcuda.so.1";
 
 /// Why a function gave nothing.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(in crate::source::live) enum Failure {
     /// It could not be called.
     Refused(Refusal),
     /// It was called, and said this.
@@ -114,6 +114,7 @@ functions! {
     cuStreamCreate(stream: *mut CUstream, flags: c_uint);
     cuStreamDestroy_v2(stream: CUstream);
     cuStreamSynchronize(stream: CUstream);
+    cuStreamQuery(stream: CUstream);
     cuStreamWaitEvent(stream: CUstream, event: CUevent, flags: c_uint);
     cuEventCreate(event: *mut CUevent, flags: c_uint);
     cuEventDestroy_v2(event: CUevent);
@@ -122,7 +123,7 @@ functions! {
 }
 
 /// The driver's name of a result, as `CUDA_ERROR_SYSTEM_NOT_READY`; empty where it has none.
-pub(super) fn error_name(code: u32) -> String {
+pub(in crate::source::live) fn error_name(code: u32) -> String {
     type F = unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint;
     let mut name: *const c_char = std::ptr::null();
     // SAFETY: the type is that of cuda.h.
@@ -139,7 +140,7 @@ pub(super) fn error_name(code: u32) -> String {
 }
 
 /// `cuInit`.
-pub(super) fn init() -> Result<(), Failure> {
+pub(in crate::source::live) fn init() -> Result<(), Failure> {
     // SAFETY: it takes no pointer.
     unsafe { cuInit(0) }
 }
@@ -152,7 +153,7 @@ fn number(call: impl FnOnce(*mut c_int) -> Result<(), Failure>) -> Result<i32, F
 }
 
 /// The version of CUDA that the driver has: 12080 for 12.8. Needs no `cuInit`.
-pub(super) fn version() -> Result<i32, Failure> {
+pub(in crate::source::live) fn version() -> Result<i32, Failure> {
     // SAFETY: the number lives for the call.
     number(|value| unsafe { cuDriverGetVersion(value) })
 }
@@ -206,7 +207,7 @@ pub(super) fn p2p_attribute(
 
 /// A device's primary context: what the CUDA runtime and NCCL use. It is kept until the process ends, which lets it go.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) struct Context {
+pub(in crate::source::live) struct Context {
     /// The device.
     pub(super) device: CUdevice,
     context: CUcontext,
@@ -214,14 +215,15 @@ pub(super) struct Context {
 
 impl Context {
     /// Makes it, or takes it where it is there.
-    pub(super) fn of(device: CUdevice) -> Result<Self, Failure> {
+    pub(in crate::source::live) fn of(device: CUdevice) -> Result<Self, Failure> {
         let mut context: CUcontext = std::ptr::null_mut();
         // SAFETY: the pointer lives for the call.
         unsafe { cuDevicePrimaryCtxRetain(&raw mut context, device)? };
         Ok(Context { device, context })
     }
 
-    fn enter(self) -> Result<(), Failure> {
+    /// Makes it the one in which this thread works.
+    pub(in crate::source::live) fn enter(self) -> Result<(), Failure> {
         // SAFETY: the context is retained.
         unsafe { cuCtxSetCurrent(self.context) }
     }
@@ -247,7 +249,7 @@ impl Context {
 }
 
 /// Memory of a device; freed when dropped.
-pub(super) struct DeviceMemory {
+pub(in crate::source::live) struct DeviceMemory {
     /// Where it is.
     pub(super) context: Context,
     pointer: CUdeviceptr,
@@ -256,7 +258,7 @@ pub(super) struct DeviceMemory {
 
 impl DeviceMemory {
     /// Takes memory.
-    pub(super) fn new(context: Context, bytes: usize) -> Result<Self, Failure> {
+    pub(in crate::source::live) fn new(context: Context, bytes: usize) -> Result<Self, Failure> {
         context.enter()?;
         let mut pointer: CUdeviceptr = 0;
         // SAFETY: the pointer lives for the call.
@@ -266,6 +268,24 @@ impl DeviceMemory {
             pointer,
             bytes,
         })
+    }
+
+    /// Its address, for libraries that work on it.
+    pub(in crate::source::live) fn address(&self) -> CUdeviceptr {
+        self.pointer
+    }
+
+    /// Its size.
+    pub(in crate::source::live) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The address of a place in it that has so many bytes.
+    fn room(&self, at: usize, bytes: usize) -> Result<CUdeviceptr, Failure> {
+        match at.checked_add(bytes) {
+            Some(end) if end <= self.bytes => Ok(self.pointer + at as CUdeviceptr),
+            _ => Err(Failure::Refused(Refusal::Errno(Errno::EINVAL))),
+        }
     }
 }
 
@@ -319,14 +339,14 @@ impl Drop for HostMemory {
 }
 
 /// A queue of work of one context; destroyed when dropped.
-pub(super) struct Stream {
+pub(in crate::source::live) struct Stream {
     context: Context,
     stream: CUstream,
 }
 
 impl Stream {
     /// Makes one.
-    pub(super) fn new(context: Context) -> Result<Self, Failure> {
+    pub(in crate::source::live) fn new(context: Context) -> Result<Self, Failure> {
         /// `CU_STREAM_NON_BLOCKING`: it waits for no other.
         const NON_BLOCKING: c_uint = 1;
         context.enter()?;
@@ -337,10 +357,73 @@ impl Stream {
     }
 
     /// Waits until all its work is done.
-    pub(super) fn wait(&self) -> Result<(), Failure> {
+    pub(in crate::source::live) fn wait(&self) -> Result<(), Failure> {
         self.context.enter()?;
         // SAFETY: the stream is there.
         unsafe { cuStreamSynchronize(self.stream) }
+    }
+
+    /// Whether all its work is done.
+    pub(in crate::source::live) fn done(&self) -> Result<bool, Failure> {
+        /// `CUDA_ERROR_NOT_READY`
+        const NOT_READY: u32 = 600;
+        self.context.enter()?;
+        // SAFETY: the stream is there.
+        match unsafe { cuStreamQuery(self.stream) } {
+            Ok(()) => Ok(true),
+            Err(Failure::Code {
+                code: NOT_READY, ..
+            }) => Ok(false),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Its handle, for libraries that work in it.
+    pub(in crate::source::live) fn handle(&self) -> CUstream {
+        self.stream
+    }
+
+    /// Sets bytes of a device's memory, and waits until they are.
+    pub(in crate::source::live) fn set(
+        &self,
+        to: &DeviceMemory,
+        at: usize,
+        bytes: usize,
+        byte: u8,
+    ) -> Result<(), Failure> {
+        self.context.enter()?;
+        let to = to.room(at, bytes)?;
+        // SAFETY: the memory has these bytes, and lives until they are set.
+        unsafe { cuMemsetD8Async(to, byte, bytes, self.stream)? };
+        self.wait()
+    }
+
+    /// Copies ordinary memory of the host to a place in a device's, and waits until it is there.
+    pub(in crate::source::live) fn put(
+        &self,
+        to: &DeviceMemory,
+        at: usize,
+        from: &[u8],
+    ) -> Result<(), Failure> {
+        self.context.enter()?;
+        let to = to.room(at, from.len())?;
+        // SAFETY: both have these bytes, and live until the copy is done: should waiting fail, the device copies no more.
+        unsafe { cuMemcpyHtoDAsync_v2(to, from.as_ptr().cast(), from.len(), self.stream)? };
+        self.wait()
+    }
+
+    /// Copies from a place in a device's memory to ordinary memory of the host, and waits until it is there.
+    pub(in crate::source::live) fn get(
+        &self,
+        from: &DeviceMemory,
+        at: usize,
+        to: &mut [u8],
+    ) -> Result<(), Failure> {
+        self.context.enter()?;
+        let from = from.room(at, to.len())?;
+        // SAFETY: as above, and nobody else has a reference.
+        unsafe { cuMemcpyDtoHAsync_v2(to.as_mut_ptr().cast(), from, to.len(), self.stream)? };
+        self.wait()
     }
 
     /// Lets what follows wait for an event of this or another stream.
@@ -415,13 +498,13 @@ impl Drop for Stream {
 }
 
 /// A moment in a stream; destroyed when dropped.
-pub(super) struct Event {
+pub(in crate::source::live) struct Event {
     event: CUevent,
 }
 
 impl Event {
     /// Makes one that keeps the time.
-    pub(super) fn new(context: Context) -> Result<Self, Failure> {
+    pub(in crate::source::live) fn new(context: Context) -> Result<Self, Failure> {
         context.enter()?;
         let mut event: CUevent = std::ptr::null_mut();
         // SAFETY: the pointer lives for the call.
@@ -430,14 +513,14 @@ impl Event {
     }
 
     /// Marks the moment at which a stream has done what it was given until now. The stream is of the event's context.
-    pub(super) fn mark(&self, stream: &Stream) -> Result<(), Failure> {
+    pub(in crate::source::live) fn mark(&self, stream: &Stream) -> Result<(), Failure> {
         stream.context.enter()?;
         // SAFETY: both are there.
         unsafe { cuEventRecord(self.event, stream.stream) }
     }
 
     /// Milliseconds from this moment to a later one; both have passed.
-    pub(super) fn until(&self, end: &Event) -> Result<f64, Failure> {
+    pub(in crate::source::live) fn until(&self, end: &Event) -> Result<f64, Failure> {
         let mut ms: f32 = 0.0;
         // SAFETY: the number lives for the call; both events are there.
         unsafe { cuEventElapsedTime(&raw mut ms, self.event, end.event)? };

@@ -136,29 +136,10 @@ impl Of<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
-        let mut out = ((value.len() + 4) as u16).to_le_bytes().to_vec();
-        out.extend(kind.to_le_bytes());
-        out.extend(value);
-        out.resize(aligned(out.len()), 0);
-        out
-    }
-
-    fn message(kind: u16, body: &[u8]) -> Vec<u8> {
-        let mut out = ((body.len() + HEADER) as u32).to_le_bytes().to_vec();
-        out.extend(kind.to_le_bytes());
-        out.resize(HEADER, 0);
-        out.extend(body);
-        out
-    }
+    use crate::source::testing::{attribute, has, message};
 
     fn map(bytes: &[u8]) -> Option<Vec<u8>> {
         messages(&Key::from_text("k"), &Names::default(), bytes)
-    }
-
-    fn has(bytes: &[u8], part: &[u8]) -> bool {
-        bytes.windows(part.len()).any(|w| w == part)
     }
 
     #[test]

@@ -141,30 +141,11 @@ fn address(key: &Key, value: &mut [u8], length: u8) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::testing::{attribute, has, message};
     use proptest::prelude::*;
-
-    fn attribute(number: u16, value: &[u8]) -> Vec<u8> {
-        let mut out = ((value.len() + 4) as u16).to_le_bytes().to_vec();
-        out.extend(number.to_le_bytes());
-        out.extend(value);
-        out.resize(aligned(out.len()), 0);
-        out
-    }
-
-    fn message(kind: u16, body: &[u8]) -> Vec<u8> {
-        let mut out = ((body.len() + HEADER) as u32).to_le_bytes().to_vec();
-        out.extend(kind.to_le_bytes());
-        out.resize(HEADER, 0);
-        out.extend(body);
-        out
-    }
 
     fn map(bytes: &[u8]) -> Option<Vec<u8>> {
         messages(&Key::from_text("k"), &Names::default(), bytes)
-    }
-
-    fn has(bytes: &[u8], part: &[u8]) -> bool {
-        bytes.windows(part.len()).any(|w| w == part)
     }
 
     #[test]

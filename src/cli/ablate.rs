@@ -1,0 +1,360 @@
+//! `rdma-doctor ablate`: what each path is worth, by taking one away after the other.
+
+pub mod arms;
+pub mod rounds;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+
+use super::bench::measuring::{self, MeasureArgs, bytes};
+use super::input::{self, BadInput};
+use super::{Format, output, seconds};
+use crate::bench::ablation::Set;
+use crate::bench::collective::{Collective, DataType, Reduction};
+use crate::bench::plan::{Backend, NAME, Plan, Point, Run};
+use crate::bench::reply::RankReply;
+use crate::bench::results::{Results, RunResult};
+use crate::bench::table::{self, Table};
+use crate::check::{Catalogue, judge};
+use crate::exit::Exit;
+use crate::probe::collective;
+use crate::report::ablation::{self as answer, Ablation};
+use crate::report::{self, Policy, Report};
+use crate::source::recording::Recording;
+use crate::source::wire::{self, Header, Line};
+use crate::source::worker::Progress;
+use crate::source::worker::ranks::{self, Running};
+use crate::source::{Answer, Question, Refusal, Reply, live};
+use arms::With;
+use rounds::{Came, Rounds};
+
+/// The size by which arms are compared, with NCCL.
+const SIZE: u64 = 1 << 30;
+/// The size in the host's memory.
+const SIZE_IN_HOST_MEMORY: u64 = 64 << 20;
+/// The size of the reference benchmark, which the baseline has besides.
+const REFERENCE: u64 = 4_000_000_000;
+
+/// Take one path after the other away, and say from the figures which one the job waits for.
+///
+/// An arm is a run with some of NCCL's variables set; the baseline sets none. Arms are measured in rounds, each in another order, and each run in fresh
+/// processes, since NCCL reads its environment once. A table of what somebody measured already is judged the same way, by its figures alone.
+#[derive(Debug, Args)]
+pub struct AblateArgs {
+    /// Show what this recording has, in place of measuring; with --table, judge the table together with it
+    #[arg(value_name = "RECORDING", conflicts_with_all = ["backend", "nccl", "ranks", "gpus", "device", "force", "with", "arms", "size", "rounds", "time_budget", "deadline"])]
+    pub recording: Option<PathBuf>,
+    /// Judge a table of arms that somebody measured: Markdown, CSV or TSV, with a column for each variable and one for time or throughput
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["backend", "nccl", "ranks", "gpus", "device", "force", "with", "arms", "size", "rounds", "time_budget", "deadline"])]
+    pub table: Option<PathBuf>,
+    /// How many nodes took part in the runs of the table
+    #[arg(long, value_name = "N", requires = "table", value_parser = clap::value_parser!(u64).range(1..))]
+    pub nodes: Option<u64>,
+    /// Measure these changes too, beside the eight combinations of NCCL_IB_DISABLE, NCCL_SHM_DISABLE and NCCL_P2P_DISABLE
+    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
+    pub with: Vec<With>,
+    /// Measure an arm with these variables too (repeatable)
+    #[arg(long = "arm", value_name = "NAME=VALUE,...", value_parser = arms::set)]
+    pub arms: Vec<Set>,
+    /// Leave the eight combinations out: the baseline, --with and --arm only
+    #[arg(long)]
+    pub only: bool,
+    /// The size of the all-reduce by which arms are compared [default: 1G, and the baseline also 4 GB; 64M in the host's memory]
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub size: Option<u64>,
+    /// Rounds at least; more while the figures of an arm lie more than 5 % apart and time is left
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100), default_value = "3")]
+    pub rounds: u64,
+    /// Begin no further run after this many seconds; each arm is run once all the same
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "300")]
+    pub time_budget: Duration,
+    /// Give up a run after this many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "60")]
+    pub deadline: Duration,
+    /// Who takes part.
+    #[command(flatten)]
+    pub who: MeasureArgs,
+    /// The output's format
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+///
+/// Unreadable input, wishes that do not go together, an output that cannot be written.
+pub fn run(args: &AblateArgs) -> anyhow::Result<Exit> {
+    let (recording, why) = match (&args.recording, &args.table) {
+        (recording, Some(file)) => {
+            let recording = match recording {
+                Some(path) => input::open(&[path])?.remove(0),
+                None => nothing_but(),
+            };
+            (with_table(recording, file, args.nodes)?, None)
+        }
+        (Some(path), None) => (input::open(&[path])?.remove(0), None),
+        (None, None) => measured(args)?,
+    };
+    measuring::keep(&recording, &args.who)?;
+    show(&recording, args.format, why)
+}
+
+/// Records the node, then measures; or why nothing was measured.
+fn measured(args: &AblateArgs) -> anyhow::Result<(Recording, Option<String>)> {
+    let mut recording = measuring::node_recording(&args.who)?;
+    let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
+    let Some(&(_, node)) = nodes.first() else {
+        return Ok((recording, Some("the node says nothing of itself".into())));
+    };
+    let chosen = match measuring::choose(&facts, node, &args.who)? {
+        Ok(chosen) => chosen,
+        Err(why) => return Ok((recording, Some(why))),
+    };
+    drop(facts);
+    let on_gpus = chosen.backend == Backend::Nccl;
+    if !on_gpus && args.arms.is_empty() {
+        let name = chosen.backend.name();
+        let why = format!(
+            "{name} has one path and no variables that take it away: NCCL is what is ablated (--arm NAME=VALUE measures a variable all the same)"
+        );
+        return Ok((recording, Some(why)));
+    }
+    let size = args.size.unwrap_or(match on_gpus {
+        true => SIZE,
+        false => SIZE_IN_HOST_MEMORY,
+    });
+    let ranks = chosen.ranks.len() as u64;
+    let unit = 4 * ranks.max(1);
+    let point = |bytes: u64| Point {
+        collective: Collective::AllReduce,
+        bytes: (bytes / unit * unit).max(unit),
+        dtype: DataType::Float32,
+        op: Reduction::Sum,
+        in_place: false,
+        iterations: crate::bench::latency::iterations(bytes),
+        awaited: false,
+        warmups: 2,
+        trials: 5,
+    };
+    if !on_gpus && let Err(why) = measuring::fits(size.saturating_mul(3).saturating_mul(ranks)) {
+        return Ok((recording, Some(why)));
+    }
+    let also = on_gpus && args.size.is_none();
+    let mut plan = Plan {
+        backend: chosen.backend,
+        library: chosen.library,
+        ranks: chosen.ranks,
+        points: vec![point(size)],
+        baseline_points: also.then(|| point(REFERENCE)).into_iter().collect(),
+        arms: arms::all(on_gpus && !args.only, &args.with, &args.arms),
+        runs: Vec::new(),
+        seed: super::bench::collective::seed(),
+    };
+    make(&mut recording, &mut plan, args)?;
+    Ok((recording, None))
+}
+
+/// Makes the runs of the plan, which grows by them, and puts all into the recording.
+fn make(recording: &mut Recording, plan: &mut Plan, args: &AblateArgs) -> anyhow::Result<()> {
+    let how = Running {
+        started_ns: recording.header.boottime_ns,
+        deadline: args.deadline,
+        base: &[],
+        program: None,
+    };
+    let budget = Rounds {
+        rounds: args.rounds,
+        budget: args.time_budget,
+    };
+    let arms = plan.arms.len();
+    let mut all: Vec<Line> = Vec::new();
+    rounds::make(&budget, arms, |arm, round| {
+        let run = Run { arm, round };
+        plan.runs.push(run);
+        let name = plan.arms.get(arm).map_or("", |arm| &arm.name);
+        let lines = ranks::run(&how, plan, run, |rank, step| {
+            // One rank speaks for all.
+            if rank == 0 {
+                let what = format!("round {} of {}: {name}: {step}", round + 1, args.rounds);
+                output::progress(Progress::Waiting(&[&what]));
+            }
+        });
+        let came = came(plan, run, &lines);
+        all.extend(lines);
+        Ok(came)
+    })?;
+    output::progress(Progress::Done);
+    put(recording, Plan::question(), plan.to_value(), NAME);
+    for line in all {
+        recording.add(line);
+    }
+    let lines = recording.lines();
+    recording.add(Line::Complete { lines });
+    Ok(())
+}
+
+/// What the lines of a run say of it.
+fn came(plan: &Plan, run: Run, lines: &[Line]) -> Came {
+    let ranks: Vec<Result<RankReply, String>> = lines
+        .iter()
+        .take(plan.ranks.len())
+        .map(|line| match line {
+            Line::Reply {
+                reply:
+                    Reply {
+                        said: Ok(Answer::Value(value)),
+                        ..
+                    },
+                ..
+            } => serde::Deserialize::deserialize(&**value).map_err(|e| e.to_string()),
+            _ => Err("no reply".into()),
+        })
+        .collect();
+    let result = RunResult {
+        run,
+        at: Vec::new(),
+        ranks,
+    };
+    let well = result.ranks.iter().all(Result::is_ok) && result.troubles().is_empty();
+    let results = Results {
+        plan: Plan {
+            runs: vec![run],
+            ..plan.clone()
+        },
+        runs: vec![result],
+    };
+    // Arms are compared by the last of their points.
+    let rows = results.rows(run.arm);
+    let last = plan.points.len().saturating_sub(1);
+    let row = rows.get(last).filter(|row| well && row.wrong == 0);
+    match row.and_then(|row| row.time()) {
+        Some(time) if time > 0.0 => Came::Well(1.0 / time),
+        _ => Came::Badly,
+    }
+}
+
+/// A recording of no machine.
+fn nothing_but() -> Recording {
+    Recording::new(Header {
+        version: wire::VERSION.into(),
+        utc: live::utc_now(),
+        boottime_ns: live::boottime_ns(),
+        doctor: env!("CARGO_PKG_VERSION").into(),
+        ..Header::default()
+    })
+}
+
+/// The recording with the table in the place where it says that nothing was measured.
+fn with_table(
+    mut recording: Recording,
+    file: &Path,
+    nodes: Option<u64>,
+) -> anyhow::Result<Recording> {
+    let bad = |what: String| BadInput(format!("{}: {what}", file.display()));
+    let text = live::files::read_input(file).map_err(|e| bad(e.to_string()))?;
+    let name = file
+        .file_name()
+        .map_or_else(|| "table".into(), |name| name.to_string_lossy());
+    let mut table = Table::read(&name, &text).map_err(bad)?;
+    table.nodes = nodes;
+    let alone = recording.lines() == 0;
+    if alone {
+        // No machine was asked, and nothing else was measured: both are known.
+        let said = Refusal::NotAsked("a table was read".into());
+        recording.add(line(Plan::question(), Err(said), collective::PROBE.name));
+    }
+    let probe = collective::PROBE.name;
+    put(&mut recording, table::question(), table.to_value(), probe);
+    let lines = recording.lines();
+    recording.add(Line::Complete { lines });
+    Ok(recording)
+}
+
+/// Puts an answer where the recording says that nothing was measured.
+fn put(recording: &mut Recording, question: Question, value: serde_json::Value, probe: &str) {
+    recording.add(Line::Drop(question.clone()));
+    let mut line = line(question, Ok(Answer::Value(Arc::new(value))), probe);
+    if let Line::Reply { reply, .. } = &mut line {
+        reply.at = recording.duration();
+    }
+    recording.add(line);
+}
+
+fn line(question: Question, said: Result<Answer, Refusal>, probe: &str) -> Line {
+    Line::Reply {
+        probe: probe.into(),
+        question,
+        repeat: 0,
+        reply: Reply { at: 0, said },
+    }
+}
+
+/// Judges what a recording holds of measurements, and shows it.
+fn show(recording: &Recording, format: Format, why: Option<String>) -> anyhow::Result<Exit> {
+    let mut catalogue = Catalogue::embedded().context("a built-in check is invalid")?;
+    // Of a machine that was not recorded nothing is asked.
+    let machine = !recording.header.node.is_empty();
+    if !machine {
+        catalogue.checks.retain(answer::is_of_measurements);
+    }
+    let (facts, nodes) = input::facts(std::slice::from_ref(recording));
+    let Some(&(_, node)) = nodes.first() else {
+        return Ok(Exit::Undecided);
+    };
+    let ablation = Ablation::of(&facts, node);
+    let verdicts = answer::relevant(&catalogue, &facts, judge(&catalogue, &facts));
+    let pairs = [(recording, node)];
+    let mut report = report::report(
+        &catalogue,
+        &facts,
+        &verdicts,
+        &pairs,
+        Policy::default(),
+        false,
+    );
+    headline(&mut report, &ablation, why.as_deref());
+    if !machine {
+        report.nodes.clear();
+    }
+    output::print(|out| match format {
+        Format::Json => {
+            let mut value = serde_json::to_value(&ablation)?;
+            value["report"] = serde_json::to_value(&report)?;
+            serde_json::to_writer_pretty(&mut *out, &value)?;
+            writeln!(out)
+        }
+        Format::Text => {
+            let width = output::width();
+            report::text::headline(out, &report)?;
+            answer::text::write(out, &ablation, width)?;
+            let detail = report::text::Detail::Normal;
+            report::text::body(out, &report, detail, width, true)
+        }
+    })?;
+    Ok(match ablation.is_measured() {
+        true => report.exit(),
+        false => Exit::Undecided,
+    })
+}
+
+/// Where no check speaks, the figures do.
+fn headline(report: &mut Report, ablation: &Ablation, why: Option<&str>) {
+    if !ablation.is_measured() {
+        let why = why.unwrap_or("this recording holds no measurement");
+        report.headline = format!("undecided: nothing was measured: {why}");
+    } else if !report.causes.is_empty() {
+    } else if let Some(note) = report
+        .notes
+        .iter()
+        .find(|n| n.check.starts_with("ablation/"))
+    {
+        report.headline.clone_from(&note.sentence);
+    } else if let Some(sentence) = ablation.sentence() {
+        report.headline = sentence;
+    }
+}

@@ -1,0 +1,101 @@
+//! The rounds of an ablation: one start of each arm in a round, each round in another order, until the figures lie close together or the time is spent.
+
+use std::time::{Duration, Instant};
+
+use crate::bench::ablation::{Figures, order};
+
+/// How close together the rounds of each arm lie where no more are needed, in percent.
+const CLOSE: f64 = 5.0;
+/// How many times as many rounds as were asked for there are at most.
+const MORE: u64 = 3;
+
+/// How rounds are made.
+pub struct Rounds {
+    /// How many there are at least, while time is left.
+    pub rounds: u64,
+    /// When no further run begins.
+    pub budget: Duration,
+}
+
+/// What came of a run: its figure, where it is valid.
+pub enum Came {
+    /// It ended well.
+    Well(f64),
+    /// It did not, and would not another time: the arm is not run again.
+    Badly,
+}
+
+/// Makes runs until that is enough; gives what each arm reached. `run` is told the arm and the round.
+#[expect(clippy::disallowed_methods, reason = "the budget is of real time")]
+pub fn make(
+    how: &Rounds,
+    arms: usize,
+    mut run: impl FnMut(usize, u64) -> anyhow::Result<Came>,
+) -> anyhow::Result<Vec<Figures>> {
+    let begun = Instant::now();
+    let mut figures: Vec<Figures> = vec![Figures::default(); arms];
+    let mut bad = vec![false; arms];
+    for round in 0..how.rounds.saturating_mul(MORE).max(1) {
+        for arm in order(arms, round) {
+            // Of the first round all arms are run: without them there is nothing to say.
+            let spent = round > 0 && begun.elapsed() >= how.budget;
+            if spent || bad.get(arm) != Some(&false) {
+                continue;
+            }
+            match run(arm, round)? {
+                Came::Well(figure) => {
+                    if let Some(of) = figures.get_mut(arm) {
+                        of.rounds.insert(round, figure);
+                    }
+                }
+                Came::Badly => bad[arm] = true,
+            }
+        }
+        let close = figures
+            .iter()
+            .filter_map(Figures::apart)
+            .all(|apart| apart <= CLOSE);
+        let enough = round + 1 >= how.rounds && close;
+        if enough || bad.iter().all(|bad| *bad) || begun.elapsed() >= how.budget {
+            break;
+        }
+    }
+    Ok(figures)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(how: &Rounds, figure: impl Fn(usize, u64) -> Came) -> Vec<usize> {
+        let mut runs = vec![0; 3];
+        make(how, 3, |arm, round| {
+            runs[arm] += 1;
+            Ok(figure(arm, round))
+        })
+        .unwrap();
+        runs
+    }
+
+    #[test]
+    fn rounds_end_where_figures_lie_close_or_time_is_spent() {
+        let three = Rounds {
+            rounds: 3,
+            budget: Duration::from_secs(60),
+        };
+        assert_eq!(count(&three, |_, _| Came::Well(1.0)), [3, 3, 3]);
+        let noisy = |arm: usize, round: u64| Came::Well(1.0 + (arm as u64 * round) as f64);
+        assert_eq!(count(&three, noisy), [9, 9, 9]);
+        let hung = |arm: usize, _| match arm {
+            1 => Came::Badly,
+            _ => Came::Well(1.0),
+        };
+        assert_eq!(count(&three, hung), [3, 1, 3]);
+        assert_eq!(count(&three, |_, _| Came::Badly), [1, 1, 1]);
+        let none = Rounds {
+            rounds: 3,
+            budget: Duration::ZERO,
+        };
+        assert_eq!(count(&none, |_, _| Came::Well(1.0)), [1, 1, 1]);
+    }
+}

@@ -1,0 +1,225 @@
+//! `rdma-doctor bench latency` and `bench flags`: what small operations cost.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::collective::{IN_HOST_MEMORY, REFERENCE, seed};
+use super::measuring::{self, Chosen, MeasureArgs, NOT_OF_A_RECORDING, bytes};
+use crate::bench::flags::{self, Flags};
+use crate::bench::latency::{self, Latency};
+use crate::bench::plan::{Arm, Backend, NAME, Plan, Point, Run};
+use crate::bench::results::Results;
+use crate::cli::input;
+use crate::cli::{Format, output};
+use crate::exit::Exit;
+use crate::report::collective::{Collectives, text};
+use crate::report::latency::{FLAGS, FlagsReport, LATENCY, LatencyReport, is_whole};
+use crate::source::recording::Recording;
+
+/// What of latency is measured.
+#[derive(Debug, Args)]
+pub struct LatencyArgs {
+    /// Show what this recording has, in place of measuring
+    #[arg(value_name = "RECORDING", conflicts_with_all = NOT_OF_A_RECORDING, conflicts_with_all = ["size", "trials", "deadline"])]
+    pub recording: Option<PathBuf>,
+    /// Bytes of the large operation; each of the thousand small ones has a thousandth [default: 4000000000 with NCCL, 256M in the host's memory]
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub size: Option<u64>,
+    /// Timed trials
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000), default_value = "5")]
+    pub trials: u64,
+    /// Give up after this many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = measuring::deadline, default_value = "300")]
+    pub deadline: Duration,
+    /// Who takes part.
+    #[command(flatten)]
+    pub who: MeasureArgs,
+    /// The output's format
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+}
+
+/// What of flags is measured.
+#[derive(Debug, Args)]
+pub struct FlagsArgs {
+    /// Show what this recording has, in place of measuring
+    #[arg(value_name = "RECORDING", conflicts_with_all = NOT_OF_A_RECORDING, conflicts_with_all = ["rounds", "object", "trials", "deadline"])]
+    pub recording: Option<PathBuf>,
+    /// Flags that are told one after the other
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000), default_value = "1000")]
+    pub rounds: u64,
+    /// Bytes of a gathered object: four are Python's True
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..=1_048_576), default_value = "4")]
+    pub object: u64,
+    /// Timed trials
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000), default_value = "5")]
+    pub trials: u64,
+    /// Give up after this many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = measuring::deadline, default_value = "120")]
+    pub deadline: Duration,
+    /// Who takes part.
+    #[command(flatten)]
+    pub who: MeasureArgs,
+    /// The output's format
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+}
+
+/// Runs `bench latency`.
+///
+/// # Errors
+///
+/// Unreadable input, wishes that do not go together, an output that cannot be written.
+pub fn latency(args: &LatencyArgs) -> anyhow::Result<Exit> {
+    let points = |chosen: &Chosen| {
+        let size = args.size.unwrap_or(match chosen.backend {
+            Backend::Nccl => REFERENCE,
+            Backend::Verbs | Backend::Tcp => IN_HOST_MEMORY,
+        });
+        latency::points(size, chosen.ranks.len() as u64, args.trials)
+    };
+    let (recording, why) = match &args.recording {
+        Some(path) => (input::open(&[path])?.remove(0), None),
+        None => measured(&args.who, args.deadline, points)?,
+    };
+    let (collectives, rows) = read(&recording, why, &args.who)?;
+    let ranks = collectives.ranks.len() as u64;
+    let latency = rows.as_ref().and_then(|results| {
+        let rows = results.rows(0);
+        Some(LatencyReport::of(&Latency::of(&rows)?, ranks))
+    });
+    let latency = latency.filter(|_| is_whole(&collectives.rows));
+    show(
+        args.format,
+        LATENCY,
+        &collectives,
+        &latency,
+        |out| match &latency {
+            Some(latency) => latency.write(out, &collectives),
+            None => other(out, &collectives, "latency"),
+        },
+    )
+}
+
+/// Runs `bench flags`.
+///
+/// # Errors
+///
+/// Unreadable input, wishes that do not go together, an output that cannot be written.
+pub fn flags(args: &FlagsArgs) -> anyhow::Result<Exit> {
+    let points = |chosen: &Chosen| {
+        let ranks = chosen.ranks.len() as u64;
+        flags::points(ranks, args.object, args.rounds, args.trials)
+    };
+    let (recording, why) = match &args.recording {
+        Some(path) => (input::open(&[path])?.remove(0), None),
+        None => measured(&args.who, args.deadline, points)?,
+    };
+    let (collectives, rows) = read(&recording, why, &args.who)?;
+    let flags = rows
+        .as_ref()
+        .and_then(|results| Flags::of(&results.rows(0)))
+        .map(|flags| FlagsReport::of(&flags))
+        .filter(|_| is_whole(&collectives.rows));
+    show(
+        args.format,
+        FLAGS,
+        &collectives,
+        &flags,
+        |out| match &flags {
+            Some(flags) => flags.write(out, &collectives),
+            None => other(out, &collectives, "flags"),
+        },
+    )
+}
+
+/// Records the node, then measures; or why nothing was measured.
+fn measured(
+    who: &MeasureArgs,
+    deadline: Duration,
+    points: impl FnOnce(&Chosen) -> Vec<Point>,
+) -> anyhow::Result<(Recording, Option<String>)> {
+    let mut recording = measuring::node_recording(who)?;
+    let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
+    let Some(&(_, node)) = nodes.first() else {
+        return Ok((recording, Some("the node says nothing of itself".into())));
+    };
+    let chosen = match measuring::choose(&facts, node, who)? {
+        Ok(chosen) => chosen,
+        Err(why) => return Ok((recording, Some(why))),
+    };
+    drop(facts);
+    let points = points(&chosen);
+    if let Err(why) = measuring::hold(&chosen, &points) {
+        return Ok((recording, Some(why)));
+    }
+    let plan = Plan {
+        backend: chosen.backend,
+        library: chosen.library,
+        ranks: chosen.ranks,
+        points,
+        baseline_points: Vec::new(),
+        arms: vec![Arm::baseline()],
+        runs: vec![Run { arm: 0, round: 0 }],
+        seed: seed(),
+    };
+    measuring::make(&mut recording, &plan, deadline);
+    Ok((recording, None))
+}
+
+fn read(
+    recording: &Recording,
+    why: Option<String>,
+    who: &MeasureArgs,
+) -> anyhow::Result<(Collectives, Option<Results>)> {
+    measuring::keep(recording, who)?;
+    let (facts, nodes) = input::facts(std::slice::from_ref(recording));
+    let node = nodes
+        .first()
+        .map(|(_, node)| *node)
+        .ok_or_else(|| input::BadInput("the recording is of no node".into()))?;
+    Ok(match (why, Results::read(&recording.of(NAME))) {
+        (Some(why), _) => (Collectives::nothing(&facts, node, why), None),
+        (None, Ok(results)) => (Collectives::of(&facts, node, &results), Some(results)),
+        (None, Err(refusal)) => {
+            let why = refusal.to_string();
+            (Collectives::nothing(&facts, node, why), None)
+        }
+    })
+}
+
+/// What there is where the figure itself is not: ranks that ended badly, wrong values, another measurement.
+fn other(
+    out: &mut dyn std::io::Write,
+    collectives: &Collectives,
+    what: &str,
+) -> std::io::Result<()> {
+    text::write(out, collectives)?;
+    if collectives.is_measured() && !collectives.went_badly() {
+        writeln!(out, "this is no measurement of {what}")?;
+    }
+    Ok(())
+}
+
+fn show<R: serde::Serialize>(
+    format: Format,
+    schema: &str,
+    collectives: &Collectives,
+    figure: &Option<R>,
+    text: impl FnOnce(&mut dyn std::io::Write) -> std::io::Result<()>,
+) -> anyhow::Result<Exit> {
+    output::print(|out| match format {
+        Format::Json => {
+            let mut value = serde_json::to_value(collectives)?;
+            value["schema"] = schema.into();
+            value["figure"] = serde_json::to_value(figure)?;
+            serde_json::to_writer_pretty(&mut *out, &value)?;
+            writeln!(out)
+        }
+        Format::Text => text(out),
+    })?;
+    let measured = collectives.is_measured() && (figure.is_some() || collectives.went_badly());
+    Ok(measuring::exit(measured, collectives.went_badly(), None))
+}

@@ -1,0 +1,150 @@
+//! What every subcommand that ends in a verdict takes: the report's form, and where its exit status draws the line.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+
+use super::{input::BadUsage, output};
+use crate::check::Severity;
+use crate::exit::Exit;
+use crate::report::{Policy, Report, line, prometheus, text::Detail};
+use crate::source::live::files;
+
+/// How a verdict is shown, and what it takes for an exit status that says so.
+#[derive(Clone, Debug, Args)]
+pub struct JudgeArgs {
+    /// The report's format
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+    /// Write the report to this file, which is replaced as a whole
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Say the headline only
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Show what passed with its evidence, and each open question
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// The least severity that makes exit status 2
+    #[arg(long, value_enum, default_value_t = SeverityArg::Error, value_name = "SEVERITY")]
+    pub fail_on: SeverityArg,
+    /// Make every open question exit status 3, not only those that block
+    #[arg(long)]
+    pub strict: bool,
+}
+
+impl JudgeArgs {
+    /// Where the exit status draws the line.
+    pub fn policy(&self) -> Policy {
+        Policy {
+            fail_on: self.fail_on.into(),
+            strict: self.strict,
+        }
+    }
+
+    /// How much a report for people says.
+    pub fn detail(&self) -> Detail {
+        match (self.quiet, self.verbose) {
+            (true, _) => Detail::Quiet,
+            (_, true) => Detail::Verbose,
+            _ => Detail::Normal,
+        }
+    }
+
+    /// The exit status in the format's own convention: node-problem-detector knows 0, 1 and 2 only ([`line::npd_status`]).
+    pub fn exit(&self, exit: Exit) -> Exit {
+        match (self.format, line::npd_status(exit)) {
+            (Format::Npd, 0) => Exit::Healthy,
+            (Format::Npd, 1) => Exit::Warnings,
+            (Format::Npd, _) => Exit::Errors,
+            _ => exit,
+        }
+    }
+
+    /// Writes one report in its format, where it is wanted.
+    ///
+    /// # Errors
+    ///
+    /// The output cannot be written.
+    pub fn write(&self, report: &Report, shown: Shown<'_>) -> anyhow::Result<()> {
+        self.put(|out| match self.format {
+            Format::Text => (shown.text)(out),
+            Format::Json => (shown.json)(out),
+            Format::Nagios => line::nagios(out, report),
+            Format::Prometheus => prometheus::write(out, report),
+            Format::Slurm => line::slurm(out, report),
+            Format::Npd => line::npd(out, report),
+        })
+    }
+
+    /// Writes several reports; only for people and for programs that read JSON there is a form for that.
+    ///
+    /// # Errors
+    ///
+    /// [`BadUsage`] where the format is for one report; the output cannot be written.
+    pub fn write_each(&self, shown: Shown<'_>) -> anyhow::Result<()> {
+        match self.format {
+            Format::Text => self.put(shown.text),
+            Format::Json => self.put(shown.json),
+            _ => Err(BadUsage("--each: this format is for one report".into()).into()),
+        }
+    }
+
+    fn put(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+        let Some(path) = &self.output else {
+            return output::print(write);
+        };
+        colored::control::set_override(false);
+        let mut bytes = Vec::new();
+        write(&mut bytes)?;
+        files::replace_output(path, &bytes).with_context(|| path.display().to_string())
+    }
+}
+
+/// How a report is written where its form is not the same for all subcommands.
+pub struct Shown<'s> {
+    /// For people.
+    pub text: &'s dyn Fn(&mut dyn Write) -> io::Result<()>,
+    /// For programs.
+    pub json: &'s dyn Fn(&mut dyn Write) -> io::Result<()>,
+}
+
+/// A report's format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    Text,
+    /// For programs: one object, or a list of objects with --each.
+    Json,
+    /// For Nagios, Icinga and Checkmk: one line with figures.
+    Nagios,
+    /// For Prometheus, by node_exporter's textfile collector.
+    Prometheus,
+    /// For Slurm: a line that fits as the reason of a drained node.
+    Slurm,
+    /// For node-problem-detector: a short line, and exit status 0, 1 or 2.
+    Npd,
+}
+
+/// A severity on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SeverityArg {
+    /// Errors only.
+    Error,
+    /// Warnings and errors.
+    Warning,
+    /// Any finding.
+    Note,
+}
+
+impl From<SeverityArg> for Severity {
+    fn from(arg: SeverityArg) -> Self {
+        match arg {
+            SeverityArg::Error => Severity::Error,
+            SeverityArg::Warning => Severity::Warning,
+            SeverityArg::Note => Severity::Note,
+        }
+    }
+}

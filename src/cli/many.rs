@@ -1,0 +1,209 @@
+//! Many recordings judged as one cluster, on all processors, without all of them in memory.
+//!
+//! Each is read, judged by itself and reduced to its findings and to a small sample by which nodes are compared. What is kept
+//! of a node is some kilobytes; the order on the command line decides over the order in the report, whoever is done first.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+use super::check::judged;
+use super::input::{self, BadInput};
+use crate::check::{Catalogue, judge_where};
+use crate::derive::{self, comparison};
+use crate::fact::{Facts, Membership, Origin, Subject};
+use crate::probe;
+use crate::report::many::{Fold, Part, part};
+use crate::report::{Policy, Report};
+use crate::source::recording::Recording;
+
+/// Results that may wait to be taken.
+const WAITING: usize = 64;
+
+/// What became of one recording.
+enum Read {
+    Node(Box<(Part, comparison::Sample)>),
+    Log(Box<Recording>),
+    /// It cannot be read: why.
+    Not(String),
+}
+
+/// Judges these recordings as one cluster, with those who are `expected`.
+pub fn recordings(
+    catalogue: &Catalogue,
+    recordings: &[Recording],
+    expected: Option<Vec<String>>,
+    policy: Policy,
+    with_passes: bool,
+) -> Report {
+    let count = recordings.len();
+    let read = |at: usize| match &recordings[at] {
+        log if log.header.log => Read::Log(Box::new(log.clone())),
+        one => Read::Node(Box::new(node(catalogue, one, count, with_passes))),
+    };
+    let mut cluster = Cluster::default();
+    each(count, read, |at, read| {
+        cluster.add(Path::new(&format!("recording {}", at + 1)), read);
+    });
+    if let Some(names) = expected {
+        cluster.table.expect(names.into_iter().map(Arc::from));
+    }
+    cluster.report(catalogue, policy, with_passes)
+}
+
+/// Reads these files and judges them as one cluster, with those who are `expected`. One that cannot be read is of a node that is silent.
+///
+/// # Errors
+///
+/// [`BadInput`] where none can be read.
+pub fn files(
+    catalogue: &Catalogue,
+    paths: &[PathBuf],
+    expected: Option<Vec<String>>,
+    policy: Policy,
+    with_passes: bool,
+) -> anyhow::Result<Report> {
+    let read = |at: usize| match Recording::open(&paths[at]) {
+        Ok(log) if log.header.log => Read::Log(Box::new(log)),
+        Ok(one) => Read::Node(Box::new(node(catalogue, &one, paths.len(), with_passes))),
+        Err(error) => Read::Not(error.to_string()),
+    };
+    let mut cluster = Cluster::default();
+    each(paths.len(), read, |at, read| {
+        cluster.add(&paths[at], read);
+    });
+    if cluster.nodes == 0 && cluster.logs.is_empty() {
+        let why = cluster.unread.into_iter().next().unwrap_or_default();
+        return Err(BadInput(why).into());
+    }
+    if cluster.nodes < 2 && expected.is_none() && cluster.unread.is_empty() {
+        // A log, and the machine on which it was written: findings of one explain those of the other.
+        return Ok(judged(catalogue, &input::open(paths)?, policy, with_passes));
+    }
+    if let Some(names) = expected {
+        cluster.table.expect(names.into_iter().map(Arc::from));
+    }
+    Ok(cluster.report(catalogue, policy, with_passes))
+}
+
+/// Judges one node by itself.
+fn node(
+    catalogue: &Catalogue,
+    recording: &Recording,
+    among: usize,
+    with_passes: bool,
+) -> (Part, comparison::Sample) {
+    let mut facts = Facts::new();
+    let id = probe::establish(recording, &mut facts);
+    derive::of_nodes(&mut facts, among as u64);
+    let verdicts = judge_where(catalogue, &facts, is_of_node);
+    let part = part(catalogue, &facts, &verdicts, (recording, id), with_passes);
+    (part, comparison::sample(&facts, id))
+}
+
+fn is_of_node(subject: Subject) -> bool {
+    subject.scope().any(|above| above == Subject::Node)
+}
+
+/// Runs `work` for each number below `count` on all processors, and hands the results to `take` in their order.
+fn each<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync, mut take: impl FnMut(usize, T)) {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    if threads < 2 || count < 2 {
+        for at in 0..count {
+            take(at, work(at));
+        }
+        return;
+    }
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        let (send, results) = mpsc::sync_channel(WAITING);
+        for _ in 0..threads.min(count) {
+            let (send, next, work) = (send.clone(), &next, &work);
+            scope.spawn(move || {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    if at >= count || send.send((at, work(at))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(send);
+        let mut early = BTreeMap::new();
+        let mut due = 0;
+        for (at, result) in results {
+            early.insert(at, result);
+            while let Some(result) = early.remove(&due) {
+                take(due, result);
+                due += 1;
+            }
+        }
+    });
+}
+
+/// What is kept of all recordings.
+#[derive(Default)]
+struct Cluster {
+    fold: Fold,
+    table: comparison::Table,
+    logs: Vec<Recording>,
+    unread: Vec<String>,
+    nodes: usize,
+}
+
+impl Cluster {
+    fn add(&mut self, path: &Path, read: Read) {
+        match read {
+            Read::Node(one) => {
+                let (part, sample) = *one;
+                self.fold.add(part);
+                self.table.add(sample);
+                self.nodes += 1;
+            }
+            Read::Log(log) => self.logs.push(*log),
+            Read::Not(why) => {
+                // A file is called after its node, mostly.
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                let name = name.strip_suffix(".zst").unwrap_or(&name);
+                let name = name.strip_suffix(".jsonl").unwrap_or(name);
+                self.table.is_silent(name, why.as_str());
+                self.unread.push(why);
+            }
+        }
+    }
+
+    fn report(self, catalogue: &Catalogue, policy: Policy, with_passes: bool) -> Report {
+        let mut facts = Facts::new();
+        for log in &self.logs {
+            probe::nccl_log::establish(log, &mut facts);
+        }
+        let none = Origin::derived("no log was given");
+        for subject in [Subject::Run, Subject::Benchmark] {
+            facts.set_members(subject, Facts::CLUSTER, Membership::Known(none.clone()));
+        }
+        let concerns = derive::of_cluster(&mut facts, self.nodes as u64, self.table);
+        let verdicts = judge_where(catalogue, &facts, |subject| !is_of_node(subject));
+        self.fold
+            .report(catalogue, &facts, &verdicts, &concerns, policy, with_passes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_come_in_their_order() {
+        let mut taken = Vec::new();
+        let slow_first = |at: usize| {
+            if at == 0 {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            at * 2
+        };
+        each(300, slow_first, |at, result| taken.push((at, result)));
+        assert_eq!(taken, (0..300).map(|at| (at, at * 2)).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,11 @@
+//! Many nodes: who takes part, who is meant by a list of names, which pairs are measured when, and what their results accuse.
+//!
+//! Nothing here asks the machine.
+
+pub mod blame;
+pub mod frame;
+pub mod handshake;
+pub mod key;
+pub mod launch;
+pub mod nodeset;
+pub mod schedule;

@@ -1,0 +1,499 @@
+//! By whom this process was started, and among which others: read from the environment that the engine gives it.
+//!
+//! Engines nest: `mpirun` in an allocation of Slurm starts its daemons with `srun`, and `torchrun` runs in a step. The innermost one, which started this
+//! process, is the one that counts.
+
+use std::fmt;
+
+use super::nodeset;
+
+/// What started the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// `torchrun`, or another launcher that speaks its variables (PyTorchJob, DeepSpeed, accelerate).
+    Torchrun,
+    /// Open MPI's `mpirun`, or PRRTE.
+    OpenMpi,
+    /// MPICH's, Intel's or MVAPICH's `mpiexec` (Hydra).
+    Hydra,
+    /// HPE Cray's PALS: `aprun`, `mpiexec` on Shasta.
+    Pals,
+    /// IBM's `jsrun`.
+    Jsrun,
+    /// A step of Slurm: `srun`.
+    Slurm,
+    /// An Indexed Job of Kubernetes.
+    IndexedJob,
+}
+
+impl Engine {
+    /// As a person calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Engine::Torchrun => "torchrun",
+            Engine::OpenMpi => "Open MPI",
+            Engine::Hydra => "Hydra (MPICH, Intel MPI)",
+            Engine::Pals => "PALS",
+            Engine::Jsrun => "jsrun",
+            Engine::Slurm => "Slurm",
+            Engine::IndexedJob => "Kubernetes Indexed Job",
+        }
+    }
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What is known of the launch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Launch {
+    /// What started the process.
+    pub engine: Engine,
+    /// Which of the processes it is.
+    pub rank: u64,
+    /// How many processes there are; an Indexed Job does not say.
+    pub ranks: Option<u64>,
+    /// Which of the processes of its node it is.
+    pub local_rank: Option<u64>,
+    /// How many processes its node has.
+    pub local_ranks: Option<u64>,
+    /// How many nodes take part.
+    pub nodes: Option<u64>,
+    /// Which of the nodes it is on.
+    pub node: Option<u64>,
+    /// The names of the nodes, in the engine's order.
+    pub names: Vec<String>,
+    /// Where the processes meet: the first one's host, where the engine says it.
+    pub master: Option<String>,
+    /// The job's own port on that host. The doctor never binds it: the job's store may hold it.
+    pub master_port: Option<u16>,
+    /// The job, in the engine's words.
+    pub job: Option<String>,
+    /// The variables that this rests on, with their values.
+    pub from: Vec<(&'static str, String)>,
+}
+
+impl Launch {
+    /// Whether this process acts for its node: the lowest of those on it. `None` where the engine does not tell.
+    pub fn acts(&self) -> Option<bool> {
+        match (self.local_rank, self.engine) {
+            (Some(local), _) => Some(local == 0),
+            // A pod is a node of its own.
+            (None, Engine::IndexedJob) => Some(true),
+            (None, _) if self.ranks.is_some() && self.ranks == self.nodes => Some(true),
+            (None, _) => None,
+        }
+    }
+
+    /// Whether several nodes take part, so that a check joins the others.
+    pub fn is_of_several_nodes(&self) -> bool {
+        self.nodes.is_some_and(|nodes| nodes > 1)
+    }
+}
+
+/// Why a launch is not understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LaunchError {
+    /// A variable of the engine is missing.
+    #[error("{engine} started this process ({by}), but {missing} is not set")]
+    Missing {
+        /// The engine.
+        engine: Engine,
+        /// The variable that says so.
+        by: &'static str,
+        /// The one that is missing.
+        missing: &'static str,
+    },
+    /// A variable is no number.
+    #[error("{variable}={value:?} is no number")]
+    NoNumber {
+        /// The variable.
+        variable: &'static str,
+        /// Its value.
+        value: String,
+    },
+    /// The rank is not among the ranks.
+    #[error("rank {rank} of {ranks} ({engine})")]
+    Rank {
+        /// The engine.
+        engine: Engine,
+        /// The rank.
+        rank: u64,
+        /// How many there are.
+        ranks: u64,
+    },
+    /// The list of nodes is not understood.
+    #[error("{variable}: {error}")]
+    Nodes {
+        /// The variable.
+        variable: &'static str,
+        /// What is wrong with it.
+        error: nodeset::NodesetError,
+    },
+}
+
+/// The variables that are read: what a question for the environment has to name.
+pub const PREFIXES: [&str; 16] = [
+    "SLURM_",
+    "OMPI_COMM_WORLD_",
+    "OMPI_MCA_orte_num_nodes",
+    "OMPI_MCA_ess_base_jobid",
+    "PMIX_RANK",
+    "PMIX_NAMESPACE",
+    "PMI_",
+    "MPI_LOCAL",
+    "PALS_",
+    "JSM_NAMESPACE_",
+    "RANK",
+    "WORLD_SIZE",
+    "LOCAL_",
+    "GROUP_",
+    "MASTER_",
+    "JOB_COMPLETION_INDEX",
+];
+
+/// How an engine names what it tells.
+struct Names {
+    engine: Engine,
+    /// The variable that shows that this engine started the process.
+    by: &'static str,
+    rank: &'static str,
+    ranks: &'static str,
+    local_rank: &'static [&'static str],
+    local_ranks: &'static [&'static str],
+    nodes: &'static [&'static str],
+    node: &'static [&'static str],
+    job: &'static [&'static str],
+}
+
+/// The engines, the innermost first.
+///
+/// Sources: PyTorch `torch/distributed/run.py`; Open MPI's `mpirun(1)`; MPICH `src/pm/hydra`; Intel MPI's reference; HPE PALS' `mpiexec(1)`; IBM's
+/// `jsrun` reference; Slurm's `srun(1)`, "OUTPUT ENVIRONMENT VARIABLES".
+const ENGINES: [Names; 6] = [
+    Names {
+        engine: Engine::Torchrun,
+        by: "RANK",
+        rank: "RANK",
+        ranks: "WORLD_SIZE",
+        local_rank: &["LOCAL_RANK"],
+        local_ranks: &["LOCAL_WORLD_SIZE"],
+        nodes: &["GROUP_WORLD_SIZE"],
+        node: &["GROUP_RANK"],
+        job: &["TORCHELASTIC_RUN_ID"],
+    },
+    Names {
+        engine: Engine::OpenMpi,
+        by: "OMPI_COMM_WORLD_RANK",
+        rank: "OMPI_COMM_WORLD_RANK",
+        ranks: "OMPI_COMM_WORLD_SIZE",
+        local_rank: &["OMPI_COMM_WORLD_LOCAL_RANK"],
+        local_ranks: &["OMPI_COMM_WORLD_LOCAL_SIZE"],
+        nodes: &["OMPI_MCA_orte_num_nodes"],
+        node: &[],
+        job: &["PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"],
+    },
+    Names {
+        engine: Engine::Jsrun,
+        by: "JSM_NAMESPACE_RANK",
+        rank: "JSM_NAMESPACE_RANK",
+        ranks: "JSM_NAMESPACE_SIZE",
+        local_rank: &["JSM_NAMESPACE_LOCAL_RANK"],
+        local_ranks: &["JSM_NAMESPACE_LOCAL_SIZE"],
+        nodes: &[],
+        node: &[],
+        job: &["LSB_JOBID"],
+    },
+    Names {
+        engine: Engine::Pals,
+        by: "PALS_RANKID",
+        rank: "PALS_RANKID",
+        ranks: "PMI_SIZE",
+        local_rank: &["PALS_LOCAL_RANKID"],
+        local_ranks: &["PALS_LOCAL_SIZE"],
+        nodes: &[],
+        node: &["PALS_NODEID"],
+        job: &["PALS_APID"],
+    },
+    // Slurm gives PMI_RANK too, with --mpi=pmi2; Hydra alone says the local rank in this way.
+    Names {
+        engine: Engine::Hydra,
+        by: "MPI_LOCALRANKID",
+        rank: "PMI_RANK",
+        ranks: "PMI_SIZE",
+        local_rank: &["MPI_LOCALRANKID"],
+        local_ranks: &["MPI_LOCALNRANKS"],
+        nodes: &[],
+        node: &[],
+        job: &[],
+    },
+    Names {
+        engine: Engine::Slurm,
+        by: "SLURM_STEP_NUM_NODES",
+        rank: "SLURM_PROCID",
+        ranks: "SLURM_STEP_NUM_TASKS",
+        local_rank: &["SLURM_LOCALID"],
+        local_ranks: &[],
+        nodes: &["SLURM_STEP_NUM_NODES"],
+        node: &["SLURM_NODEID"],
+        job: &["SLURM_JOB_ID"],
+    },
+];
+
+/// Ids that Slurm gives to steps that are none of `srun`'s: batch, extern, interactive, pending. Source: Slurm `slurm/slurm.h`, `SLURM_BATCH_SCRIPT`.
+const FIRST_SPECIAL_STEP: u64 = 0xffff_fff0;
+
+/// Reads the launch from the environment; `None` where no engine started this process, or one that starts a single one.
+///
+/// # Errors
+///
+/// The engine says less than it does by its documentation, or what is no number.
+pub fn read(get: impl Fn(&str) -> Option<String>) -> Result<Option<Launch>, LaunchError> {
+    let mut from: Vec<(&'static str, String)> = Vec::new();
+    for names in &ENGINES {
+        // RANK alone is set by many a script; with the number of ranks it is torchrun's way to say it.
+        if get(names.by).is_none()
+            || (names.engine == Engine::Torchrun && get(names.ranks).is_none())
+            || (names.engine == Engine::Slurm && is_special_step(&get))
+        {
+            continue;
+        }
+        return one(names, &get, &mut from).map(Some);
+    }
+    let index = "JOB_COMPLETION_INDEX";
+    let Some(value) = get(index) else {
+        return Ok(None);
+    };
+    let rank = number(index, value.clone())?;
+    Ok(Some(Launch {
+        engine: Engine::IndexedJob,
+        rank,
+        ranks: None,
+        local_rank: None,
+        local_ranks: None,
+        nodes: None,
+        node: Some(rank),
+        names: Vec::new(),
+        master: get("MASTER_ADDR"),
+        master_port: get("MASTER_PORT").and_then(|port| port.parse().ok()),
+        job: None,
+        from: vec![(index, value)],
+    }))
+}
+
+fn is_special_step(get: &impl Fn(&str) -> Option<String>) -> bool {
+    let step = get("SLURM_STEP_ID").or_else(|| get("SLURM_STEPID"));
+    step.and_then(|step| step.parse::<u64>().ok())
+        .is_some_and(|step| step >= FIRST_SPECIAL_STEP)
+}
+
+fn number(variable: &'static str, value: String) -> Result<u64, LaunchError> {
+    let number = value.trim().parse();
+    number.map_err(|_| LaunchError::NoNumber { variable, value })
+}
+
+fn one(
+    names: &Names,
+    get: &impl Fn(&str) -> Option<String>,
+    from: &mut Vec<(&'static str, String)>,
+) -> Result<Launch, LaunchError> {
+    let mut said = |variable: &'static str| -> Result<Option<u64>, LaunchError> {
+        let Some(value) = get(variable) else {
+            return Ok(None);
+        };
+        from.push((variable, value.clone()));
+        number(variable, value).map(Some)
+    };
+    let mut first = |variables: &[&'static str]| -> Result<Option<u64>, LaunchError> {
+        for variable in variables {
+            if let Some(number) = said(variable)? {
+                return Ok(Some(number));
+            }
+        }
+        Ok(None)
+    };
+    let (engine, by) = (names.engine, names.by);
+    let missing = |missing| LaunchError::Missing {
+        engine,
+        by,
+        missing,
+    };
+    let rank = first(&[names.rank])?.ok_or_else(|| missing(names.rank))?;
+    let ranks = first(&[names.ranks])?.ok_or_else(|| missing(names.ranks))?;
+    if rank >= ranks {
+        return Err(LaunchError::Rank {
+            engine,
+            rank,
+            ranks,
+        });
+    }
+    let local_rank = first(names.local_rank)?;
+    let local_ranks = first(names.local_ranks)?;
+    let mut nodes = first(names.nodes)?;
+    let mut node = first(names.node)?;
+    // As many on each node, which is how these launchers place them.
+    if let Some(local) = local_ranks.filter(|local| *local > 0 && ranks % local == 0) {
+        nodes = nodes.or(Some(ranks / local));
+        if engine == Engine::Torchrun {
+            node = node.or(Some(rank / local));
+        }
+    }
+    let list = "SLURM_STEP_NODELIST";
+    let mut listed = Vec::new();
+    if engine == Engine::Slurm
+        && let Some(value) = get(list)
+    {
+        listed = nodeset::expand(&value).map_err(|error| LaunchError::Nodes {
+            variable: list,
+            error,
+        })?;
+        from.push((list, value));
+    }
+    let mut text = |variable: &'static str| {
+        let value = get(variable).filter(|value| !value.is_empty())?;
+        from.push((variable, value.clone()));
+        Some(value)
+    };
+    let job = names.job.iter().find_map(|variable| text(variable));
+    let master = text("MASTER_ADDR").or_else(|| listed.first().cloned());
+    let master_port = text("MASTER_PORT").and_then(|port| port.parse().ok());
+    Ok(Launch {
+        engine,
+        rank,
+        ranks: Some(ranks),
+        local_rank,
+        local_ranks,
+        nodes,
+        node,
+        names: listed,
+        master,
+        master_port,
+        job,
+        from: std::mem::take(from),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn launch(vars: &[(&str, &str)]) -> Result<Option<Launch>, LaunchError> {
+        read(|name| {
+            let found = vars.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    const STEP: [(&str, &str); 9] = [
+        ("SLURM_JOB_ID", "77"),
+        ("SLURM_STEP_ID", "0"),
+        ("SLURM_PROCID", "5"),
+        ("SLURM_STEP_NUM_TASKS", "8"),
+        ("SLURM_LOCALID", "1"),
+        ("SLURM_STEP_NUM_NODES", "4"),
+        ("SLURM_STEP_NODELIST", "c[0-3]"),
+        ("SLURM_NODEID", "2"),
+        ("SLURM_NTASKS", "8"),
+    ];
+
+    #[test]
+    fn a_step_of_slurm() {
+        let launch = launch(&STEP).unwrap().unwrap();
+        assert_eq!(launch.engine, Engine::Slurm);
+        assert_eq!((launch.rank, launch.ranks), (5, Some(8)));
+        assert_eq!((launch.nodes, launch.node), (Some(4), Some(2)));
+        assert_eq!(launch.names, ["c0", "c1", "c2", "c3"]);
+        assert_eq!(launch.master.as_deref(), Some("c0"));
+        assert_eq!(launch.job.as_deref(), Some("77"));
+        assert_eq!(launch.acts(), Some(false));
+        assert!(launch.is_of_several_nodes());
+        assert!(launch.from.contains(&("SLURM_PROCID", "5".to_owned())));
+    }
+
+    #[test]
+    fn a_batch_script_has_no_others_to_wait_for() {
+        let batch = [
+            ("SLURM_JOB_ID", "77"),
+            ("SLURM_JOB_NUM_NODES", "4"),
+            ("SLURM_NNODES", "4"),
+            ("SLURM_NTASKS", "4"),
+            ("SLURM_PROCID", "0"),
+            ("SLURM_LOCALID", "0"),
+            ("SLURM_NODEID", "0"),
+        ];
+        assert_eq!(launch(&batch), Ok(None));
+        let mut special = STEP.to_vec();
+        special[1].1 = "4294967291";
+        assert_eq!(launch(&special), Ok(None));
+        assert_eq!(launch(&[]), Ok(None));
+    }
+
+    #[test]
+    fn what_is_inside_counts() {
+        let mut mpi = STEP.to_vec();
+        mpi.extend([
+            ("OMPI_COMM_WORLD_RANK", "3"),
+            ("OMPI_COMM_WORLD_SIZE", "4"),
+            ("OMPI_COMM_WORLD_LOCAL_RANK", "1"),
+            ("OMPI_COMM_WORLD_LOCAL_SIZE", "2"),
+            ("PMIX_NAMESPACE", "prterun-1"),
+        ]);
+        let open_mpi = launch(&mpi).unwrap().unwrap();
+        assert_eq!(open_mpi.engine, Engine::OpenMpi);
+        assert_eq!((open_mpi.rank, open_mpi.nodes), (3, Some(2)));
+        mpi.extend([
+            ("RANK", "9"),
+            ("WORLD_SIZE", "16"),
+            ("LOCAL_RANK", "1"),
+            ("LOCAL_WORLD_SIZE", "8"),
+            ("GROUP_RANK", "1"),
+            ("GROUP_WORLD_SIZE", "2"),
+            ("MASTER_ADDR", "c0"),
+            ("MASTER_PORT", "29500"),
+        ]);
+        let torchrun = launch(&mpi).unwrap().unwrap();
+        assert_eq!(torchrun.engine, Engine::Torchrun);
+        assert_eq!((torchrun.nodes, torchrun.node), (Some(2), Some(1)));
+        assert_eq!(torchrun.master_port, Some(29500));
+    }
+
+    #[test]
+    fn other_engines() {
+        let hydra = launch(&[
+            ("PMI_RANK", "2"),
+            ("PMI_SIZE", "4"),
+            ("MPI_LOCALRANKID", "0"),
+            ("MPI_LOCALNRANKS", "2"),
+        ]);
+        let hydra = hydra.unwrap().unwrap();
+        assert_eq!((hydra.engine, hydra.nodes), (Engine::Hydra, Some(2)));
+        assert_eq!(hydra.acts(), Some(true));
+        let pod = launch(&[("JOB_COMPLETION_INDEX", "3")]).unwrap().unwrap();
+        assert_eq!((pod.rank, pod.acts(), pod.nodes), (3, Some(true), None));
+        // A script's own RANK is no launch.
+        assert_eq!(launch(&[("RANK", "3")]), Ok(None));
+    }
+
+    #[test]
+    fn half_a_launch_is_an_error_that_names_what_is_missing() {
+        let said = |vars: &[(&str, &str)]| launch(vars).unwrap_err().to_string();
+        assert_eq!(
+            said(&[("OMPI_COMM_WORLD_RANK", "0")]),
+            "Open MPI started this process (OMPI_COMM_WORLD_RANK), but OMPI_COMM_WORLD_SIZE is not set"
+        );
+        assert_eq!(
+            said(&[("RANK", "x"), ("WORLD_SIZE", "2")]),
+            "RANK=\"x\" is no number"
+        );
+        assert_eq!(
+            said(&[("RANK", "2"), ("WORLD_SIZE", "2")]),
+            "rank 2 of 2 (torchrun)"
+        );
+        let mut step = STEP.to_vec();
+        step[6].1 = "c[0-";
+        assert!(said(&step).starts_with("SLURM_STEP_NODELIST: "));
+    }
+}

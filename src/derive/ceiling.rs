@@ -1,0 +1,450 @@
+//! What each path of a node can carry, and what binds it: NVLink, PCIe, adapters, the host's memory.
+//!
+//! The hardware's numbers come from facts, the model from [`crate::bench::model`]. A ceiling holds for the node as it is: a link that
+//! runs low is counted as it runs.
+
+mod inside;
+mod rail;
+mod term;
+
+use std::sync::Arc;
+
+use self::inside::Inside;
+use self::rail::Via;
+pub use self::term::Term;
+use super::tally;
+use crate::bench::collective::Collective;
+use crate::bench::model::{self, Algorithm, Carries, Protocol, Shape, Side};
+use crate::fact::path::{self, BoundBy, PathKind};
+use crate::fact::variable::Effect;
+use crate::fact::{
+    BitRate, Fact, Facts, Gap, Id, Membership, Origin, Percent, Subject, gpu, node, selection,
+    variable,
+};
+
+/// What a run really used, as its log or its counters tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Use {
+    /// What was measured.
+    pub collective: Collective,
+    /// How many nodes, and ranks on each.
+    pub shape: Shape,
+    /// What carried the traffic inside a node.
+    pub inside: Transport,
+    /// What carried the traffic between nodes, and inside one whose [`Transport`] is the network; `None` where nothing did.
+    pub between: Option<Network>,
+    /// The algorithm, where it is known.
+    pub algorithm: Option<Algorithm>,
+    /// The protocol, where it is known.
+    pub protocol: Option<Protocol>,
+    /// Whether switches of NVLink added (NVLS); by what the node can, where the log does not tell.
+    pub nvls: Option<bool>,
+}
+
+/// What carries traffic inside a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// From GPU to GPU: over NVLink where it joins all GPUs, else over PCIe.
+    P2p,
+    /// Through the host's memory.
+    Shm,
+    /// By adapters, as between nodes.
+    Net,
+}
+
+/// What carries traffic between nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Network {
+    /// RDMA.
+    Rdma {
+        /// Straight to the GPUs' memory (GPUDirect RDMA), and not through that of the host.
+        gdr: bool,
+    },
+    /// TCP sockets.
+    Socket,
+}
+
+/// What a run can reach at most.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ceiling {
+    /// busbw.
+    pub busbw: BitRate,
+    /// What binds it.
+    pub bound_by: BoundBy,
+    /// Where that is.
+    pub bound_where: Arc<str>,
+    /// All terms that were compared, each with its value.
+    pub terms: Vec<Arc<str>>,
+}
+
+impl Ceiling {
+    /// Whether a level that is asked of a measurement can be reached at all; one above the ceiling cannot.
+    ///
+    /// # Errors
+    ///
+    /// It cannot: the sentence that says so, with what binds.
+    pub fn admits(&self, threshold: BitRate) -> Result<(), String> {
+        if threshold <= self.busbw {
+            return Ok(());
+        }
+        Err(format!(
+            "{} is more than this hardware can carry: {} at most, bound by {} ({})",
+            term::both(threshold),
+            term::both(self.busbw),
+            self.bound_by.word(),
+            self.bound_where
+        ))
+    }
+
+    /// What was reached, of the ceiling.
+    pub fn share(&self, reached: BitRate) -> Percent {
+        let share = reached.0 as f64 / self.busbw.0.max(1) as f64;
+        Percent((share * 1000.0).round() / 10.0)
+    }
+
+    fn of(term: Term, terms: &[Term]) -> Self {
+        Ceiling {
+            busbw: model::rate(term.carries),
+            bound_by: term.by,
+            bound_where: term.at,
+            terms: terms.iter().map(|term| term.to_string().into()).collect(),
+        }
+    }
+}
+
+/// The ceiling of a run on nodes like this one, by what it really used.
+///
+/// Whether switches redirect traffic (ACS) is left out: that is a setting, and takes from what is reached, not from what can be.
+pub fn ceiling_of(facts: &Facts, node: Id, used: Use) -> Fact<Ceiling> {
+    let found = || -> Result<Ceiling, Gap> {
+        if used.shape.ranks() < 2 {
+            return Err(Gap::missing("a second rank"));
+        }
+        let gpus = inside::gpus(facts, node)?;
+        if used.shape.nodes > 1 && facts.known(node, node::FABRIC_OF_NODES) == Some(true) {
+            return Err(Gap::missing(
+                "how many of the nodes one NVLink fabric joins",
+            ));
+        }
+        let network = || match used.between {
+            Some(Network::Socket) => rail::sockets(facts, node),
+            Some(Network::Rdma { gdr: true }) => rail::network(facts, node, Via::Straight),
+            Some(Network::Rdma { gdr: false }) => rail::network(facts, node, Via::Host),
+            None => Err(Gap::missing("what carried the traffic between nodes")),
+        };
+        let inside = if used.shape.ranks_per_node < 2 {
+            None
+        } else {
+            Some(match used.inside {
+                Transport::P2p => inside::p2p(facts, node, &gpus)?,
+                Transport::Shm => inside::shm(facts, node, &gpus)?,
+                Transport::Net => {
+                    let network = network()?;
+                    let each = model::loopback(network.carries, used.shape.ranks_per_node);
+                    Inside::of(Term {
+                        carries: each.unwrap_or_default(),
+                        ..network
+                    })
+                }
+            })
+        };
+        let nvls = match (&inside, used.nvls) {
+            (_, Some(false)) | (None, _) => None,
+            (Some(inside), Some(true)) => inside.nvls(used.shape.ranks_per_node),
+            (Some(inside), None) => match inside::switches_add(facts, node, &gpus)? {
+                true => inside.nvls(used.shape.ranks_per_node),
+                false => None,
+            },
+        };
+        let network = match used.shape.nodes {
+            1 => None,
+            _ => Some(network()?),
+        };
+        compose(
+            used.collective,
+            used.shape,
+            inside,
+            nvls,
+            network,
+            (used.algorithm, used.protocol),
+        )
+    };
+    match found() {
+        Ok(ceiling) => {
+            let how = format!("{} at {}", ceiling.bound_by.word(), ceiling.bound_where);
+            Fact::derived(ceiling, how)
+        }
+        Err(gap) => Fact::Unknown(gap),
+    }
+}
+
+/// The ceiling out of what carries inside and between nodes.
+fn compose(
+    collective: Collective,
+    shape: Shape,
+    inside: Option<Inside>,
+    nvls: Option<Term>,
+    network: Option<Term>,
+    (algorithm, protocol): (Option<Algorithm>, Option<Protocol>),
+) -> Result<Ceiling, Gap> {
+    let carries = Carries {
+        ring: inside.as_ref().map_or(0.0, |inside| inside.ring.carries),
+        nvls: nvls.as_ref().map(|nvls| nvls.carries),
+        network: network.as_ref().map_or(0.0, |network| network.carries),
+    };
+    let bound = model::ceiling(collective, shape, carries, algorithm, protocol)
+        .ok_or_else(|| Gap::missing("a model for this algorithm on this many nodes"))?;
+    let mut terms: Vec<Term> = Vec::new();
+    let ring = inside.map(|inside| inside.ring);
+    terms.extend(ring.clone());
+    terms.extend(nvls.clone());
+    terms.extend(network.clone());
+    let over_nvls = nvls.filter(|nvls| bound.busbw > carries.ring.min(nvls.carries));
+    let binding = match bound.side {
+        Side::Inside => over_nvls.or(ring),
+        Side::Network => network,
+    };
+    let binding = binding.ok_or_else(|| Gap::missing("what carried the traffic"))?;
+    let binding = Term {
+        carries: bound.busbw,
+        ..binding
+    };
+    Ok(Ceiling::of(binding, &terms))
+}
+
+/// States the paths of a node.
+pub fn derive(facts: &mut Facts, node: Id) {
+    let mut open: Option<Gap> = None;
+    let gpus = inside::gpus(facts, node);
+    if let Err(gap) = &gpus {
+        open = Some(gap.clone());
+    }
+    let gpus = gpus.unwrap_or_default();
+    let mut inside_way = None;
+    if gpus.len() > 1 {
+        match inside::joined(facts, node, &gpus) {
+            Ok(true) => {
+                let found = inside::nvlink(facts, node, &gpus);
+                state(facts, node, PathKind::Nvlink, "nvlink", found.map(one));
+            }
+            Ok(false) => {}
+            Err(gap) => open = open.or(Some(gap)),
+        }
+        let found = inside::pcie(facts, node, &gpus);
+        state(facts, node, PathKind::PcieP2p, "pcie-p2p", found.map(one));
+        let found = inside::shm(facts, node, &gpus);
+        let found = found.map(|inside| one(inside.ring));
+        state(facts, node, PathKind::Shm, "shm", found);
+        let found = inside::chosen(facts, node, &gpus).and_then(|inside| {
+            let nvls = match inside::switches_add(facts, node, &gpus)? {
+                true => inside.nvls(gpus.len() as u64),
+                false => None,
+            };
+            Ok((inside, nvls))
+        });
+        let shape = Shape {
+            nodes: 1,
+            ranks_per_node: gpus.len() as u64,
+        };
+        let ceiling = found.clone().and_then(|(inside, nvls)| {
+            let free = (None, None);
+            compose(Collective::AllReduce, shape, Some(inside), nvls, None, free)
+        });
+        let kind = PathKind::AllReduceIntra;
+        state(facts, node, kind, "all-reduce-intra", ceiling);
+        inside_way = Some(found);
+    }
+    let network = match outside(facts, node) {
+        Ok(network) => network,
+        Err(gap) => {
+            open = open.or(Some(gap));
+            None
+        }
+    };
+    if let Some(network) = network
+        && !gpus.is_empty()
+    {
+        for (kind, name, nodes) in [
+            (PathKind::AllReduceInter2, "all-reduce-inter-2", 2),
+            // From four nodes on the number makes no difference; a tree on three can pass it.
+            (PathKind::AllReduceInterMany, "all-reduce-inter-many", 4),
+        ] {
+            let shape = Shape {
+                nodes,
+                ranks_per_node: gpus.len() as u64,
+            };
+            let ceiling = between(facts, node, &inside_way, &network, shape);
+            state(facts, node, kind, name, ceiling);
+        }
+    }
+    let members = match open {
+        Some(gap) => Membership::Unknown(gap),
+        None => Membership::Known(Origin::derived("GPUs, and the ports that NCCL uses")),
+    };
+    facts.set_members(Subject::Path, node, members);
+}
+
+/// What NCCL would choose inside a node: the ring, and what its switches add; `None` with one GPU.
+type Chosen = Option<Result<(Inside, Option<Term>), Gap>>;
+
+fn between(
+    facts: &Facts,
+    node: Id,
+    inside: &Chosen,
+    network: &Result<Term, Gap>,
+    shape: Shape,
+) -> Result<Ceiling, Gap> {
+    if facts.known(node, node::FABRIC_OF_NODES) == Some(true) {
+        return Err(Gap::missing(
+            "how many of the nodes one NVLink fabric joins",
+        ));
+    }
+    let (inside, nvls) = match inside {
+        Some(Ok((inside, nvls))) => (Some(inside.clone()), nvls.clone()),
+        Some(Err(gap)) => return Err(gap.clone()),
+        None => (None, None),
+    };
+    let network = network.clone()?;
+    let free = (None, None);
+    compose(
+        Collective::AllReduce,
+        shape,
+        inside,
+        nvls,
+        Some(network),
+        free,
+    )
+}
+
+/// States rails, network and sockets; gives what NCCL's traffic to other nodes will take, `None` where it has nothing.
+fn outside(facts: &mut Facts, node: Id) -> Result<Option<Result<Term, Gap>>, Gap> {
+    let chosen = facts
+        .find(Subject::Selection, node, "NCCL")
+        .ok_or_else(|| Gap::missing("selection"))?;
+    let wants = facts.get(chosen, selection::WANTS_HCAS);
+    let wants = *wants.as_result().map_err(Clone::clone)?;
+    let ports = match wants {
+        true => rail::ports(facts, node, chosen)?,
+        false => Vec::new(),
+    };
+    if !ports.is_empty() {
+        for rail in &ports {
+            let name = format!("rail {}", rail.name);
+            let found = rail::rail(facts, node, rail);
+            let share = found.as_ref().ok().map(|(_, share)| *share);
+            let found = found.map(|(ceiling, _)| ceiling);
+            let id = state(facts, node, PathKind::Rail, &name, found);
+            facts.relate(id, rail.port);
+            of_rates(facts, id, share);
+        }
+        let network = rail::chosen(facts, node, &ports);
+        let share = network.as_ref().ok().map(|(_, share)| *share);
+        let network = network.map(|(term, _)| term);
+        let id = state(
+            facts,
+            node,
+            PathKind::Network,
+            "network",
+            network.clone().map(one),
+        );
+        for rail in &ports {
+            facts.relate(id, rail.port);
+        }
+        of_rates(facts, id, share);
+        return Ok(Some(network));
+    }
+    if rail::interfaces(facts, node, chosen)?.is_empty() {
+        return Ok(None);
+    }
+    let sockets = rail::sockets(facts, node);
+    let stated = sockets.clone().map(one);
+    state(facts, node, PathKind::Sockets, "sockets", stated);
+    Ok(Some(sockets))
+}
+
+fn of_rates(facts: &mut Facts, id: Id, share: Option<f64>) {
+    let fact = match share {
+        Some(share) => {
+            let percent = Percent((share * 1000.0).round() / 10.0);
+            Fact::derived(percent, "what is carried, of what the wire carries")
+        }
+        None => Fact::Unknown(Gap::missing("path.bandwidth")),
+    };
+    facts.set(id, path::OF_RATES, fact);
+}
+
+/// A path of one term.
+fn one(term: Term) -> Ceiling {
+    let terms = [term.clone()];
+    Ceiling::of(term, &terms)
+}
+
+fn state(
+    facts: &mut Facts,
+    node: Id,
+    kind: PathKind,
+    name: &str,
+    found: Result<Ceiling, Gap>,
+) -> Id {
+    let id = facts.instance(Subject::Path, node, name);
+    facts.set(id, path::KIND, Fact::derived(kind, "what it is named for"));
+    if !matches!(kind, PathKind::Rail | PathKind::Network) {
+        let gap = Gap::missing("a port of this path");
+        facts.set(id, path::OF_RATES, Fact::Unknown(gap));
+    }
+    match found {
+        Ok(ceiling) => {
+            let how = format!("{} at {}", ceiling.bound_by.word(), ceiling.bound_where);
+            facts.set(id, path::BANDWIDTH, Fact::derived(ceiling.busbw, &*how));
+            facts.set(id, path::BOUND_BY, Fact::derived(ceiling.bound_by, &*how));
+            let at = Fact::derived(ceiling.bound_where, &*how);
+            facts.set(id, path::BOUND_WHERE, at);
+            let terms = Fact::derived(ceiling.terms.into(), "the model");
+            facts.set(id, path::TERMS, terms);
+            if let Some(at) = facts.known(id, path::BOUND_WHERE)
+                && let Some(hop) = facts.find(Subject::Hop, node, &at)
+            {
+                facts.relate(id, hop);
+            }
+        }
+        Err(gap) => {
+            facts.set(id, path::BANDWIDTH, Fact::Unknown(gap.clone()));
+            facts.set(id, path::BOUND_BY, Fact::Unknown(gap.clone()));
+            facts.set(id, path::BOUND_WHERE, Fact::Unknown(gap.clone()));
+            facts.set(id, path::TERMS, Fact::Unknown(gap));
+        }
+    }
+    id
+}
+
+/// Whether a variable in effect does this; a gap where not all variables are known and none is seen to.
+fn does(facts: &Facts, node: Id, effect: Effect) -> Result<bool, Gap> {
+    let mut open = tally::incomplete(facts, node, Subject::Variable);
+    for id in facts.below(node, Subject::Variable) {
+        match facts.get(id, variable::EFFECT) {
+            Fact::Known(found, _) if found == effect => return Ok(true),
+            Fact::Known(..) => {}
+            Fact::Unknown(gap) => open = open.or(Some(gap)),
+        }
+    }
+    match open {
+        Some(gap) => Err(gap),
+        None => Ok(false),
+    }
+}
+
+/// A fact by its value, or by what is missing.
+fn value<T: crate::fact::Typed>(facts: &Facts, id: Id, key: crate::fact::Key<T>) -> Result<T, Gap> {
+    match facts.get(id, key) {
+        Fact::Known(value, _) => Ok(value),
+        Fact::Unknown(gap) => Err(gap),
+    }
+}
+
+/// Whether the GPU is NVIDIA's: NCCL runs on no other.
+fn is_nvidia(facts: &Facts, id: Id) -> Result<bool, Gap> {
+    value(facts, id, gpu::NVIDIA)
+}
+
+#[cfg(test)]
+mod tests;

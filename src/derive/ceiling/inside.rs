@@ -1,0 +1,403 @@
+//! What the GPUs of one node exchange: over NVLink, over PCIe, through the host's memory.
+
+use std::sync::Arc;
+
+use super::term::{Term, least};
+use super::{does, is_nvidia, value};
+use crate::bench::model;
+use crate::derive::tally;
+use crate::fact::gpu_pair::{P2p, Way};
+use crate::fact::hop::Rest;
+use crate::fact::nccl_version::Version;
+use crate::fact::node::CpuVendor;
+use crate::fact::path::BoundBy;
+use crate::fact::variable::Effect;
+use crate::fact::{
+    BitRate, Fact, Facts, Gap, Id, Subject, bridge, gpu, gpu_pair, hop, node, nvlink,
+};
+
+/// A ring over the GPUs of a node.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Inside {
+    /// What it carries.
+    pub(super) ring: Term,
+}
+
+impl Inside {
+    pub(super) fn of(ring: Term) -> Self {
+        Inside { ring }
+    }
+
+    /// What switches that add make of it.
+    pub(super) fn nvls(&self, ranks: u64) -> Option<Term> {
+        if self.ring.by != BoundBy::Nvlink {
+            return None;
+        }
+        Some(Term {
+            carries: model::nvls(self.ring.carries, ranks)?,
+            by: BoundBy::Nvls,
+            at: Arc::clone(&self.ring.at),
+        })
+    }
+}
+
+/// The node's GPUs that NCCL can use.
+pub(super) fn gpus(facts: &Facts, node: Id) -> Result<Vec<Id>, Gap> {
+    if let Some(gap) = tally::incomplete(facts, node, Subject::Gpu) {
+        return Err(gap);
+    }
+    let mut found = Vec::new();
+    for id in facts.below(node, Subject::Gpu) {
+        if is_nvidia(facts, id)? {
+            found.push(id);
+        }
+    }
+    Ok(found)
+}
+
+/// Whether one of them has NVLinks.
+fn has_nvlink(facts: &Facts, gpus: &[Id]) -> Result<bool, Gap> {
+    let mut open = None;
+    for id in gpus {
+        match value(facts, *id, gpu::NVLINKS) {
+            Ok(0) => {}
+            Ok(_) => return Ok(true),
+            Err(gap) => open = open.or(Some(gap)),
+        }
+    }
+    match open {
+        Some(gap) => Err(gap),
+        None => Ok(false),
+    }
+}
+
+/// The pairs of these GPUs.
+fn pairs(facts: &Facts, node: Id, gpus: &[Id]) -> Result<Vec<(Id, usize, usize)>, Gap> {
+    if let Some(gap) = tally::incomplete(facts, node, Subject::GpuPair) {
+        return Err(gap);
+    }
+    let place = |name: Arc<str>| gpus.iter().position(|gpu| *facts.name(*gpu) == *name);
+    let mut found = Vec::new();
+    for id in facts.below(node, Subject::GpuPair) {
+        let first = place(value(facts, id, gpu_pair::FIRST)?);
+        let second = place(value(facts, id, gpu_pair::SECOND)?);
+        if let (Some(first), Some(second)) = (first, second) {
+            found.push((id, first, second));
+        }
+    }
+    Ok(found)
+}
+
+/// What joins two GPUs, without the host's memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Join {
+    /// NVLink.
+    Nvlink,
+    /// NVLink, or PCIe as far as NCCL goes by it.
+    Any,
+}
+
+/// Which GPUs are joined, directly or over others of them: the first of its group for each.
+fn groups(facts: &Facts, node: Id, gpus: &[Id], by: Join) -> Result<Vec<usize>, Gap> {
+    let mut group: Vec<usize> = (0..gpus.len()).collect();
+    let mut open = None;
+    if by == Join::Nvlink && !has_nvlink(facts, gpus)? {
+        return Ok(group);
+    }
+    for (id, first, second) in pairs(facts, node, gpus)? {
+        let joins = match (value(facts, id, gpu_pair::WAY), by) {
+            (Ok(Way::Nvlink | Way::Nvswitch), _) => Ok(true),
+            (Ok(Way::PcieSwitch | Way::Host), Join::Nvlink) => Ok(false),
+            (Ok(Way::PcieSwitch | Way::Host), Join::Any) => reach(facts, node, gpus, id),
+            (Err(gap), _) => Err(gap),
+        };
+        match joins {
+            Ok(true) => {
+                let (from, to) = match (group.get(first), group.get(second)) {
+                    (Some(a), Some(b)) => (*a.max(b), *a.min(b)),
+                    _ => continue,
+                };
+                for one in group.iter_mut().filter(|one| **one == from) {
+                    *one = to;
+                }
+            }
+            Ok(false) => {}
+            Err(gap) => open = open.or(Some(gap)),
+        }
+    }
+    match open {
+        // A pair of which it is not known how it is joined adds nothing where all are.
+        Some(gap) if group.iter().any(|one| *one != 0) => Err(gap),
+        _ => Ok(group),
+    }
+}
+
+/// Whether NVLinks join all GPUs.
+pub(super) fn joined(facts: &Facts, node: Id, gpus: &[Id]) -> Result<bool, Gap> {
+    Ok(is_one(&groups(facts, node, gpus, Join::Nvlink)?))
+}
+
+fn is_one(groups: &[usize]) -> bool {
+    groups.iter().all(|one| *one == 0)
+}
+
+/// A ring over NVLinks: what those of the GPU that has least carry.
+pub(super) fn nvlink(facts: &Facts, node: Id, gpus: &[Id]) -> Result<Term, Gap> {
+    if !joined(facts, node, gpus)? {
+        return Err(Gap::missing("an NVLink between all GPUs"));
+    }
+    let mut least: Option<Term> = None;
+    for id in gpus {
+        let (carries, count) = links(facts, *id)?;
+        if least.as_ref().is_none_or(|old| carries < old.carries) {
+            least = Some(Term {
+                carries,
+                by: BoundBy::Nvlink,
+                at: format!("{} NVLinks of GPU {}", count, facts.name(*id)).into(),
+            });
+        }
+    }
+    least.ok_or_else(|| Gap::missing("a GPU"))
+}
+
+/// What the active NVLinks of a GPU carry, and how many they are.
+fn links(facts: &Facts, gpu: Id) -> Result<(f64, usize), Gap> {
+    facts.members(Subject::Nvlink, gpu)?;
+    let (mut sum, mut count) = (0.0, 0);
+    for id in facts.below(gpu, Subject::Nvlink) {
+        if !value(facts, id, nvlink::ACTIVE)? {
+            continue;
+        }
+        let version = value(facts, id, nvlink::VERSION)?;
+        let speed = model::gigabytes(value(facts, id, nvlink::SPEED)?);
+        let link = model::nvlink(version, speed)
+            .ok_or_else(|| Gap::missing(format!("what NVLink {version} carries")))?;
+        sum += link;
+        count += 1;
+    }
+    Ok((sum, count))
+}
+
+/// Whether switches of NVLink add for NCCL (NVLS): GPUs and fabric can, and NCCL is not told to leave it.
+pub(super) fn switches_add(facts: &Facts, node: Id, gpus: &[Id]) -> Result<bool, Gap> {
+    // Two GPUs gain nothing by it, and without NVLinks to switches nothing adds.
+    if gpus.len() < 3 || !has_nvlink(facts, gpus)? {
+        return Ok(false);
+    }
+    let mut open = None;
+    for id in gpus {
+        match value(facts, *id, gpu::NVLINKS_TO_SWITCH) {
+            Ok(0) => return Ok(false),
+            Ok(_) => {}
+            Err(gap) => open = open.or(Some(gap)),
+        }
+        match value(facts, *id, gpu::MULTICAST) {
+            Ok(false) => return Ok(false),
+            Ok(true) => {}
+            Err(gap) => open = open.or(Some(gap)),
+        }
+    }
+    if does(facts, node, Effect::NvlsDisabled)? {
+        return Ok(false);
+    }
+    match open {
+        Some(gap) => Err(gap),
+        None => Ok(true),
+    }
+}
+
+/// What a PCIe link carries of data, one that rests at its best.
+pub(super) fn of_hop(facts: &Facts, hop: Id) -> Result<f64, Gap> {
+    let key = match value(facts, hop, hop::REST)? {
+        Rest::Nothing => hop::BANDWIDTH,
+        Rest::Speed | Rest::SpeedAndWidth => hop::POSSIBLE_BANDWIDTH,
+    };
+    let raw: BitRate = value(facts, hop, key)?;
+    Ok(model::pcie(model::gigabytes(raw)))
+}
+
+/// The PCIe links of the path of a GPU or an adapter, from the root down.
+pub(super) fn hops(facts: &Facts, endpoint: Id) -> Vec<Id> {
+    let mut found: Vec<Id> = Vec::new();
+    for id in facts.related(endpoint) {
+        if facts.subject(*id) == Subject::Hop && !found.contains(id) {
+            found.push(*id);
+        }
+    }
+    found
+}
+
+/// The PCIe links above these GPUs, each with the GPUs below it, as places in the list.
+fn above(facts: &Facts, node: Id, gpus: &[Id]) -> Result<Vec<(Id, Vec<usize>)>, Gap> {
+    facts.members(Subject::Hop, node)?;
+    let mut found: Vec<(Id, Vec<usize>)> = Vec::new();
+    for (at, gpu) in gpus.iter().enumerate() {
+        if facts.known(*gpu, gpu::COHERENT) == Some(true) {
+            return Err(Gap::missing("what the coherent link to the CPU carries"));
+        }
+        let own = hops(facts, *gpu);
+        if own.is_empty() {
+            let name = facts.name(*gpu);
+            return Err(Gap::missing(format!("a PCIe link of GPU {name}")));
+        }
+        for hop in own {
+            match found.iter_mut().find(|(id, _)| *id == hop) {
+                Some((_, below)) => below.push(at),
+                None => found.push((hop, vec![at])),
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// A ring over PCIe from GPU to GPU: it enters and leaves each switch once, so each link that it crosses carries it once.
+pub(super) fn pcie(facts: &Facts, node: Id, gpus: &[Id]) -> Result<Term, Gap> {
+    let mut terms = Vec::new();
+    for (hop, below) in above(facts, node, gpus)? {
+        // What is above all GPUs the ring does not cross.
+        if below.len() < gpus.len() {
+            terms.push(Term {
+                carries: of_hop(facts, hop)?,
+                by: BoundBy::PcieHop,
+                at: facts.name(hop).into(),
+            });
+        }
+    }
+    least(&terms).ok_or_else(|| Gap::missing("a PCIe link between the GPUs"))
+}
+
+/// A ring through the host's memory: what writes to it and what reads from it, for each group of GPUs that reach each other without, and for
+/// each GPU where none do. A link carries as many of these as are below it.
+pub(super) fn shm(facts: &Facts, node: Id, gpus: &[Id]) -> Result<Inside, Gap> {
+    let each = || (0..gpus.len()).collect();
+    let groups: Vec<usize> = match does(facts, node, Effect::P2pDisabled)? {
+        true => each(),
+        false => match groups(facts, node, gpus, Join::Any)? {
+            // Where all reach each other and it is used for all that, it is for all of them.
+            one if is_one(&one) => each(),
+            several => several,
+        },
+    };
+    let mut terms = Vec::new();
+    for (hop, below) in above(facts, node, gpus)? {
+        let mut flows: Vec<usize> = below
+            .iter()
+            .filter_map(|at| groups.get(*at))
+            .copied()
+            .collect();
+        flows.sort_unstable();
+        flows.dedup();
+        let by = match flows.len() {
+            1 => BoundBy::PcieHop,
+            _ => BoundBy::SharedHop,
+        };
+        terms.push(Term {
+            carries: of_hop(facts, hop)? / flows.len().max(1) as f64,
+            by,
+            at: facts.name(hop).into(),
+        });
+    }
+    let ring = least(&terms).ok_or_else(|| Gap::missing("a PCIe link of the GPUs"))?;
+    Ok(Inside::of(ring))
+}
+
+/// From GPU to GPU: over NVLink where it joins all, else over PCIe.
+pub(super) fn p2p(facts: &Facts, node: Id, gpus: &[Id]) -> Result<Inside, Gap> {
+    let ring = match joined(facts, node, gpus)? {
+        true => nvlink(facts, node, gpus)?,
+        false => pcie(facts, node, gpus)?,
+    };
+    Ok(Inside::of(ring))
+}
+
+/// What NCCL will choose inside the node.
+pub(super) fn chosen(facts: &Facts, node: Id, gpus: &[Id]) -> Result<Inside, Gap> {
+    if does(facts, node, Effect::P2pDisabled)? {
+        return match does(facts, node, Effect::ShmDisabled)? {
+            false => shm(facts, node, gpus),
+            true => Err(Gap::missing("what adapters carry between GPUs of one node")),
+        };
+    }
+    if joined(facts, node, gpus)? {
+        return nvlink(facts, node, gpus).map(Inside::of);
+    }
+    match is_one(&groups(facts, node, gpus, Join::Any)?) {
+        true => pcie(facts, node, gpus).map(Inside::of),
+        false => shm(facts, node, gpus),
+    }
+}
+
+/// Whether NCCL goes from GPU to GPU over PCIe between these two: NVML says that they can, and NCCL does it at their distance.
+fn reach(facts: &Facts, node: Id, gpus: &[Id], pair: Id) -> Result<bool, Gap> {
+    let mut open = None;
+    for key in [
+        gpu_pair::P2P_READ,
+        gpu_pair::P2P_READ_BACK,
+        gpu_pair::P2P_WRITE,
+        gpu_pair::P2P_WRITE_BACK,
+    ] {
+        match value(facts, pair, key) {
+            Ok(P2p::Ok) => {}
+            Ok(_) => return Ok(false),
+            Err(gap) => open = open.or(Some(gap)),
+        }
+    }
+    match value(facts, pair, gpu_pair::DISTANCE) {
+        Ok(distance) if distance.is_near() => {}
+        Ok(_) => match crosses_host(facts, node, gpus) {
+            Ok(true) => {}
+            Ok(false) => return Ok(false),
+            Err(gap) => open = open.or(Some(gap)),
+        },
+        Err(gap) => open = open.or(Some(gap)),
+    }
+    match open {
+        Some(gap) => Err(gap),
+        None => Ok(true),
+    }
+}
+
+/// Whether NCCL goes from GPU to GPU through the host bridge by itself. Since 2.23.4 only on AMD's CPUs with at most two GPUs; before, everywhere
+/// but on ARM and Intel (src/graph/paths.cc, `ncclTopoCheckP2p`).
+fn crosses_host(facts: &Facts, node: Id, gpus: &[Id]) -> Result<bool, Gap> {
+    // NCCL_P2P_LEVEL says otherwise, whatever it says.
+    if facts
+        .find(Subject::Variable, node, "NCCL_P2P_LEVEL")
+        .is_some()
+    {
+        return Err(Gap::missing("how far NCCL_P2P_LEVEL lets GPUs reach"));
+    }
+    facts.members(Subject::Variable, node)?;
+    let version = facts
+        .get(node, node::NCCL_VERSION)
+        .and_then(|text| Version::parse(&text));
+    let version = *version.as_result().map_err(Clone::clone)?;
+    let vendor = value(facts, node, node::CPU_VENDOR)?;
+    let since = Version(2, 23, 4);
+    Ok(match vendor {
+        CpuVendor::Amd => version < since || gpus.len() <= 2,
+        CpuVendor::Intel | CpuVendor::Arm => false,
+        CpuVendor::Other if version >= since => false,
+        CpuVendor::Other => return Err(Gap::missing("what NCCL makes of this CPU")),
+    })
+}
+
+/// Whether a switch between an adapter and a GPU sends their traffic up to the root complex (ACS).
+pub(super) fn redirects(facts: &Facts, node: Id, ports: [&str; 2]) -> Result<bool, Gap> {
+    let mut open = None;
+    for port in ports {
+        let found = match facts.find(Subject::Bridge, node, port) {
+            Some(id) => facts.get(id, bridge::ACS_REDIRECT),
+            None => Fact::Unknown(Gap::missing(format!("PCIe bridge {port}"))),
+        };
+        match found {
+            Fact::Known(true, _) => return Ok(true),
+            Fact::Known(false, _) => {}
+            Fact::Unknown(gap) => open = open.or(Some(gap)),
+        }
+    }
+    match open {
+        Some(gap) => Err(gap),
+        None => Ok(false),
+    }
+}

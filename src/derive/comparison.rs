@@ -1,0 +1,121 @@
+//! What several nodes are compared by: of each node a small sample is kept, and all samples together say who differs, who is silent,
+//! and what is shared that ought to be one machine's own.
+//!
+//! Only nodes of one role and kind of hardware are compared with each other, so that a login or storage node among compute nodes is
+//! none of the odd ones. The time is in proportion to the nodes, and nothing of a node is kept but its sample.
+
+mod group;
+mod own;
+mod property;
+mod sides;
+mod table;
+
+pub use table::{Concerns, Table};
+
+use std::sync::Arc;
+
+use crate::fact::comparison::Of;
+use crate::fact::{Fact, Facts, Gap, Id, Subject, node};
+
+/// A text, or why there is none.
+type Said = Result<Arc<str>, Arc<str>>;
+
+/// What of a node is compared with others.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// The node's name.
+    pub name: Arc<str>,
+    /// Whose names and addresses these are.
+    realm: Realm,
+    /// The boot id: another on each machine.
+    boot: Option<Arc<str>>,
+    /// Role and kind of hardware.
+    kind: Said,
+    /// Whether its recording is whole.
+    whole: bool,
+    properties: Vec<Property>,
+    /// What is unknown of the node, whatever group it would be in.
+    open: Vec<(Of, Arc<str>)>,
+    /// What is to be this machine's own: of what kind, the value, and what has it.
+    own: Vec<(Of, Arc<str>, Arc<str>)>,
+    own_open: Vec<(Of, Arc<str>)>,
+    /// NCCL's variables; `Err` where they are not all known.
+    variables: Result<Vec<(Arc<str>, Said)>, Arc<str>>,
+}
+
+/// A property of a node, or of its ports of one group.
+#[derive(Clone, Debug)]
+struct Property {
+    of: Of,
+    group: Arc<str>,
+    value: Said,
+}
+
+/// Whose names and addresses a recording holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Realm {
+    /// The machine's own, or pseudonyms under the key of this mark: what is equal there is equal.
+    Shared(Arc<str>),
+    /// Pseudonyms of this recording alone.
+    Alone,
+}
+
+/// Takes a node's sample, after all that is derived of it.
+pub fn sample(facts: &Facts, node: Id) -> Sample {
+    let realm = match facts.known(node, node::PSEUDONYMS) {
+        Some(mark) => Realm::Shared(mark),
+        None => Realm::Alone,
+    };
+    let kind = group::kind(facts, node, &realm);
+    let mut sample = Sample {
+        name: facts.name(node).into(),
+        boot: facts.known(node, node::BOOT_ID),
+        whole: facts.known(node, node::WHOLE) != Some(false),
+        kind,
+        properties: Vec::with_capacity(48),
+        open: Vec::new(),
+        own: Vec::new(),
+        own_open: Vec::new(),
+        variables: Ok(Vec::new()),
+        realm,
+    };
+    property::take(facts, node, &mut sample);
+    own::take(facts, node, &mut sample);
+    sample
+}
+
+/// Compares the nodes that are judged together, where they are all here.
+pub fn derive(facts: &mut Facts) {
+    let mut table = Table::new();
+    for node in facts.all(Subject::Node).collect::<Vec<_>>() {
+        if facts.known(node, node::PASTED) == Some(false) {
+            table.add(sample(facts, node));
+        }
+    }
+    table.state(facts);
+}
+
+impl Sample {
+    fn has(&mut self, of: Of, group: impl Into<Arc<str>>, value: Said) {
+        self.properties.push(Property {
+            of,
+            group: group.into(),
+            value,
+        });
+    }
+
+    fn lacks(&mut self, of: Of, why: &Gap) {
+        self.open.push((of, why.to_string().into()));
+    }
+}
+
+/// A fact as text, as reports write it.
+fn said<T: crate::fact::Typed>(fact: Fact<T>) -> Said {
+    match fact.erase() {
+        Fact::Known(value, _) => Ok(value.to_string().into()),
+        Fact::Unknown(gap) => Err(gap.to_string().into()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+//! What is to be one machine's own: addresses, GUIDs, LIDs, names.
+
+use std::net::Ipv6Addr;
+use std::sync::Arc;
+
+use super::{Realm, Sample};
+use crate::fact::comparison::Of;
+use crate::fact::port::{LinkLayer, PortState};
+use crate::fact::{Fact, Facts, Id, Subject, gid, netdev, port, variable};
+
+/// Why identities of a redacted recording say nothing beside others.
+pub(super) const ALONE: &str =
+    "a redacted recording has pseudonyms of its own: record with --redact-key";
+
+/// Takes a node's identities.
+pub(super) fn take(facts: &Facts, node: Id, sample: &mut Sample) {
+    let all = [Of::Guid, Of::Address, Of::Lid, Of::HostId];
+    if sample.realm == Realm::Alone {
+        sample.own_open.extend(all.map(|of| (of, Arc::from(ALONE))));
+        return;
+    }
+    ports(facts, node, sample);
+    addresses(facts, node, sample);
+    match facts.members(Subject::Variable, node) {
+        Err(gap) => sample.own_open.push((Of::HostId, gap.to_string().into())),
+        Ok(_) => {
+            for id in facts.below(node, Subject::Variable) {
+                if facts.known(id, variable::NAME).as_deref() == Some("NCCL_HOSTID")
+                    && let Some(value) = facts.known(id, variable::VALUE)
+                {
+                    sample.own.push((Of::HostId, value, "NCCL_HOSTID".into()));
+                }
+            }
+        }
+    }
+}
+
+fn ports(facts: &Facts, node: Id, sample: &mut Sample) {
+    if let Some(gap) = crate::derive::tally::incomplete(facts, node, Subject::Port) {
+        let why: Arc<str> = gap.to_string().into();
+        sample.own_open.push((Of::Guid, Arc::clone(&why)));
+        sample.own_open.push((Of::Lid, why));
+    }
+    for id in facts.below(node, Subject::Port) {
+        match facts.get(id, port::LINK_LAYER) {
+            Fact::Known(LinkLayer::InfiniBand, _) => {}
+            Fact::Known(..) => continue,
+            Fact::Unknown(gap) => {
+                let why: Arc<str> = gap.to_string().into();
+                sample.own_open.push((Of::Guid, Arc::clone(&why)));
+                sample.own_open.push((Of::Lid, why));
+                continue;
+            }
+        }
+        let name: Arc<str> = facts.name(id).into();
+        match guid(facts, id) {
+            Some(guid) => sample.own.push((Of::Guid, guid, Arc::clone(&name))),
+            None => sample
+                .own_open
+                .push((Of::Guid, format!("the GUID of {name} is unknown").into())),
+        }
+        let state = facts.get(id, port::STATE);
+        if matches!(state, Fact::Known(s, _) if !matches!(s, PortState::Active | PortState::ActiveDefer))
+        {
+            continue;
+        }
+        match (
+            state,
+            facts.get(id, port::LID),
+            facts.get(id, port::SM_LID),
+            facts.get(id, port::SUBNET_PREFIX),
+        ) {
+            (
+                Fact::Known(..),
+                Fact::Known(lid, _),
+                Fact::Known(manager, _),
+                Fact::Known(prefix, _),
+            ) if lid != 0 => {
+                // Rails may be fabrics of their own that all have the default prefix: only ports of one name are in one for certain.
+                let value = format!("{lid} (subnet {prefix}, its manager at {manager}, {name})");
+                sample.own.push((Of::Lid, value.into(), name));
+            }
+            (Fact::Known(..), Fact::Known(0, _), ..) => {}
+            _ => sample
+                .own_open
+                .push((Of::Lid, format!("the LID of {name} is unknown").into())),
+        }
+    }
+}
+
+/// The lower half of a port's first GID.
+fn guid(facts: &Facts, port: Id) -> Option<Arc<str>> {
+    let first = facts
+        .below(port, Subject::Gid)
+        .find(|gid| facts.known(*gid, gid::INDEX) == Some(0))?;
+    let address: Ipv6Addr = facts.known(first, gid::ADDRESS)?.parse().ok()?;
+    let [.., a, b, c, d] = address.segments();
+    Some(format!("{a:04x}:{b:04x}:{c:04x}:{d:04x}").into())
+}
+
+/// IPv4 addresses of rails. Bridges, tunnels and adapters' own networks (tmfifo_net0) have the same ones on every node.
+fn addresses(facts: &Facts, node: Id, sample: &mut Sample) {
+    if let Err(gap) = facts.members(Subject::Netdev, node) {
+        sample.own_open.push((Of::Address, gap.to_string().into()));
+    }
+    for id in facts.below(node, Subject::Netdev) {
+        match (
+            facts.known(id, netdev::ROCE),
+            facts.known(id, netdev::INTENDED),
+        ) {
+            (Some(false), _) | (_, Some(false)) => continue,
+            (Some(true), Some(true)) => {}
+            _ => continue,
+        }
+        let name: Arc<str> = facts.name(id).into();
+        match facts.get(id, netdev::ADDRESSES) {
+            Fact::Known(addresses, _) => {
+                for address in addresses.iter() {
+                    sample
+                        .own
+                        .push((Of::Address, Arc::clone(address), Arc::clone(&name)));
+                }
+            }
+            Fact::Unknown(gap) => sample.own_open.push((Of::Address, gap.to_string().into())),
+        }
+    }
+}

@@ -1,0 +1,456 @@
+//! What of a node is meant to be as on its equals.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Realm, Said, Sample, group, said, sides};
+use crate::cluster::nodeset;
+use crate::fact::comparison::Of;
+use crate::fact::device::{NodeType, Role};
+use crate::fact::port::{LinkLayer, PortState};
+use crate::fact::{
+    Fact, Facts, Gap, Id, Key, Subject, Typed, Value, device, gpu, module, node, port, selection,
+    traffic, variable,
+};
+
+/// Variables that every process or host has its own of.
+const OWN_VARIABLES: [&str; 5] = [
+    "NCCL_HOSTID",
+    "NCCL_DEBUG_FILE",
+    "NCCL_TOPO_DUMP_FILE",
+    "NCCL_GRAPH_DUMP_FILE",
+    "NCCL_GRAPH_DUMP_FILE_RANK",
+];
+
+/// Takes all properties of a node.
+pub(super) fn take(facts: &Facts, node: Id, sample: &mut Sample) {
+    let kind = match &sample.kind {
+        Ok(kind) => Arc::clone(kind),
+        // Nobody knows with whom to compare it: it is silent everywhere.
+        Err(_) => return,
+    };
+    let gpus = facts.below(node, Subject::Gpu).count();
+    let mut look = Look {
+        facts,
+        node,
+        kind,
+        sample,
+    };
+    look.node(Of::Kernel, node::KERNEL);
+    look.node(Of::Os, node::OS);
+    look.texts(Of::Governor, node::GOVERNORS);
+    look.node(Of::IdleLatency, node::IDLE_LATENCY);
+    look.node(Of::NumaBalancing, node::NUMA_BALANCING);
+    look.node(Of::ThpDefrag, node::THP_DEFRAG);
+    look.node(Of::Iommu, node::IOMMU);
+    look.node(Of::Turbo, node::TURBO);
+    look.node(Of::Memlock, node::MEMLOCK);
+    look.node(Of::NcclVersion, node::NCCL_VERSION);
+    look.node(Of::Ofed, node::OFED);
+    look.node(Of::RdmaStack, node::RDMA_STACK);
+    if gpus > 0 {
+        look.gpus(gpus);
+    }
+    look.devices();
+    look.ports();
+    look.selection();
+    look.variables();
+}
+
+struct Look<'a> {
+    facts: &'a Facts,
+    node: Id,
+    kind: Arc<str>,
+    sample: &'a mut Sample,
+}
+
+impl Look<'_> {
+    fn has(&mut self, of: Of, value: Said) {
+        let kind = Arc::clone(&self.kind);
+        self.sample.has(of, kind, value);
+    }
+
+    fn node<T: Typed>(&mut self, of: Of, key: Key<T>) {
+        self.has(of, said(self.facts.get(self.node, key)));
+    }
+
+    fn texts(&mut self, of: Of, key: Key<Arc<[Arc<str>]>>) {
+        let fact = self.facts.get(self.node, key).map(|texts| {
+            let mut texts: Vec<&str> = texts.iter().map(|t| &**t).collect();
+            texts.sort_unstable();
+            match texts.is_empty() {
+                true => Arc::<str>::from("none"),
+                false => texts.join(", ").into(),
+            }
+        });
+        self.has(of, said(fact));
+    }
+
+    fn gpus(&mut self, count: usize) {
+        let facts = self.facts;
+        self.has(Of::GpuCount, Ok(count.to_string().into()));
+        // As many GPUs of another kind: one that computes with others, and no workstation among servers.
+        let model = match group::gpu_id(facts, self.node) {
+            Ok(Some(id)) => {
+                let named = facts
+                    .below(self.node, Subject::Gpu)
+                    .find(|g| facts.known(*g, gpu::ID).as_ref() == Some(&id))
+                    .and_then(|g| facts.known(g, gpu::MODEL));
+                // A driver that does not answer on one node makes no other GPU of it.
+                let _ = named;
+                Ok(id)
+            }
+            Ok(None) => return,
+            Err(gap) => Err(gap.to_string().into()),
+        };
+        let group = format!("nodes with {count} GPUs");
+        self.sample.has(Of::GpuModel, group, model);
+        self.node(Of::GpuDriver, node::NVIDIA_DRIVER);
+        if facts.known(self.node, node::GPUDIRECT_WANTED) != Some(false) {
+            self.node(Of::Gpudirect, node::GPUDIRECT);
+        }
+        let mut distances: BTreeMap<String, u64> = BTreeMap::new();
+        let mut open = None;
+        for id in facts.below(self.node, Subject::Gpu) {
+            match said(facts.get(id, gpu::NEAR_DISTANCE)) {
+                Ok(distance) => *distances.entry(distance.to_string()).or_default() += 1,
+                Err(why) => open = Some(why),
+            }
+        }
+        let all: Vec<String> = distances
+            .into_iter()
+            .map(|(distance, n)| format!("{n} {distance}"))
+            .collect();
+        let value = open.map_or_else(|| Ok(all.join(", ").into()), Err);
+        self.has(Of::GpuNicDistance, value);
+    }
+
+    /// The devices that are there for a job: no virtual functions, none that carries the machine's own traffic.
+    fn devices(&mut self) {
+        let facts = self.facts;
+        let mut open = facts.members(Subject::Device, self.node).err();
+        let mut names: Vec<String> = Vec::new();
+        let mut firmware: BTreeMap<Arc<str>, Vec<(String, Said)>> = BTreeMap::new();
+        let mut drivers: Vec<(String, Said)> = Vec::new();
+        for id in facts.below(self.node, Subject::Device) {
+            match facts.get(id, device::VIRTUAL_FUNCTION) {
+                Fact::Known(true, _) => continue,
+                Fact::Known(false, _) => {}
+                Fact::Unknown(gap) => {
+                    open = Some(gap);
+                    continue;
+                }
+            }
+            let name = facts.name(id).to_owned();
+            match facts.get(id, device::ROLE) {
+                Fact::Known(Role::Management, _) => {}
+                Fact::Known(Role::Compute, _) => names.push(name.clone()),
+                Fact::Unknown(gap) => open = Some(gap),
+            }
+            drivers.push((name.clone(), self.driver(id)));
+            if facts.known(id, device::SOFTWARE) == Some(true) {
+                continue;
+            }
+            match facts.get(id, device::BOARD) {
+                Fact::Known(board, _) => firmware
+                    .entry(board)
+                    .or_default()
+                    .push((name, said(facts.get(id, device::FIRMWARE)))),
+                Fact::Unknown(gap) => self.sample.lacks(Of::Firmware, &gap),
+            }
+        }
+        names.sort_unstable();
+        match open {
+            None => {
+                self.has(Of::HcaCount, Ok(names.len().to_string().into()));
+                if !names.is_empty() {
+                    self.has(Of::HcaNames, Ok(nodeset::fold(&names).into()));
+                    self.has(Of::RdmaDriver, together(drivers));
+                }
+                for (board, versions) in firmware {
+                    let group = format!("adapters {board} of {}", self.kind);
+                    self.sample.has(Of::Firmware, group, together(versions));
+                }
+            }
+            Some(gap) => {
+                for of in [Of::HcaCount, Of::HcaNames, Of::RdmaDriver, Of::Firmware] {
+                    self.sample.lacks(of, &gap);
+                }
+            }
+        }
+    }
+
+    fn driver(&self, id: Id) -> Said {
+        let facts = self.facts;
+        let driver = said(facts.get(id, device::DRIVER))?;
+        let version = facts
+            .find(Subject::Module, self.node, &driver)
+            .and_then(|module| facts.known(module, module::VERSION));
+        Ok(match version.as_deref() {
+            Some("none") | None => driver,
+            Some(version) => format!("{driver} {version}").into(),
+        })
+    }
+
+    /// The ports that a job uses: intended, active, and not of the machine's own traffic.
+    fn ports(&mut self) {
+        let facts = self.facts;
+        let mut open = crate::derive::tally::incomplete(facts, self.node, Subject::Port);
+        let mut used: Vec<(Id, LinkLayer)> = Vec::new();
+        for id in facts.below(self.node, Subject::Port) {
+            let Some(device) = facts.parent(id) else {
+                continue;
+            };
+            if facts.known(device, device::ROLE) == Some(Role::Management)
+                || facts.known(device, device::VIRTUAL_FUNCTION) == Some(true)
+                || facts.known(id, port::INTENDED) == Some(false)
+            {
+                continue;
+            }
+            match facts.get(id, port::STATE) {
+                Fact::Known(PortState::Active | PortState::ActiveDefer, _) => {}
+                Fact::Known(..) => continue,
+                Fact::Unknown(gap) => {
+                    open = Some(gap);
+                    continue;
+                }
+            }
+            let known = facts.get(device, device::ROLE).map(|_| ());
+            let meant = facts.get(id, port::INTENDED).map(|_| ());
+            match (known, meant, facts.get(id, port::LINK_LAYER)) {
+                (Fact::Known(..), Fact::Known(..), Fact::Known(layer, _)) => used.push((id, layer)),
+                (Fact::Unknown(gap), ..)
+                | (_, Fact::Unknown(gap), _)
+                | (.., Fact::Unknown(gap)) => {
+                    open = Some(gap);
+                }
+            }
+        }
+        if let Some(gap) = open {
+            for of in [
+                Of::ActivePorts,
+                Of::LinkLayer,
+                Of::Rate,
+                Of::RdmaMtu,
+                Of::NetdevMtu,
+                Of::RoceVersion,
+                Of::GidIndex,
+                Of::Pkeys,
+                Of::SubnetPrefix,
+                Of::Trust,
+                Of::TrafficClass,
+                Of::Priority,
+                Of::Pfc,
+                Of::Ecn,
+            ] {
+                self.sample.lacks(of, &gap);
+            }
+            return;
+        }
+        self.has(Of::ActivePorts, Ok(used.len().to_string().into()));
+        if used.is_empty() {
+            return;
+        }
+        let all: Vec<Id> = used.iter().map(|(id, _)| *id).collect();
+        let layers = used
+            .iter()
+            .map(|(id, layer)| (facts.name(*id).to_owned(), Ok(layer.word().into())));
+        let layers = together(layers.collect());
+        self.has(Of::LinkLayer, layers);
+        self.of_ports("RDMA", &all, Of::Rate, |p| said(facts.get(p, port::RATE)));
+        let of = |wanted: LinkLayer| -> Vec<Id> {
+            let of_layer = used.iter().filter(|(_, layer)| *layer == wanted);
+            of_layer.map(|(id, _)| *id).collect()
+        };
+        let infiniband = of(LinkLayer::InfiniBand);
+        if !infiniband.is_empty() {
+            let ports = "InfiniBand";
+            self.of_ports(ports, &infiniband, Of::RdmaMtu, |p| {
+                said(facts.get(p, port::MTU))
+            });
+            self.of_ports(ports, &infiniband, Of::Pkeys, |p| {
+                said(facts.get(p, port::PKEYS_IN_FRONT))
+            });
+            self.subnets(&infiniband);
+        }
+        let is_roce = |id: &Id| {
+            let device = facts.parent(*id);
+            device.and_then(|d| facts.known(d, device::NODE_TYPE)) != Some(NodeType::Rnic)
+        };
+        let roce: Vec<Id> = of(LinkLayer::Ethernet)
+            .into_iter()
+            .filter(is_roce)
+            .collect();
+        if !roce.is_empty() {
+            self.roce(&roce);
+        }
+    }
+
+    fn roce(&mut self, ports: &[Id]) {
+        let facts = self.facts;
+        let name = "RoCE";
+        self.of_ports(name, ports, Of::RdmaMtu, |p| said(facts.get(p, port::MTU)));
+        self.of_ports(name, ports, Of::NetdevMtu, |p| {
+            said(facts.get(p, port::NETDEV_MTU))
+        });
+        self.of_ports(name, ports, Of::RoceVersion, |p| {
+            match (
+                facts.get(p, port::GID_ROUTABLE_V2),
+                facts.get(p, port::GID_ROUTABLE_V1),
+            ) {
+                (Fact::Known(true, _), _) => Ok("RoCE v2".into()),
+                (Fact::Known(false, _), Fact::Known(true, _)) => Ok("RoCE v1 only".into()),
+                (Fact::Known(false, _), Fact::Known(false, _)) => Ok("no routable address".into()),
+                (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Err(gap.to_string().into()),
+            }
+        });
+        // A port without such a GID differs in more than its index.
+        let has_gid = |id: &&Id| facts.known(**id, port::GID_ROUTABLE_V2) != Some(false);
+        let with_gid: Vec<Id> = ports.iter().filter(has_gid).copied().collect();
+        if !with_gid.is_empty() {
+            self.of_ports(name, &with_gid, Of::GidIndex, |p| {
+                said(facts.get(p, port::GID_INDEX))
+            });
+        }
+        let hard: Vec<Id> = ports
+            .iter()
+            .copied()
+            .filter(|p| {
+                facts
+                    .parent(*p)
+                    .and_then(|d| facts.known(d, device::SOFTWARE))
+                    == Some(false)
+            })
+            .collect();
+        if hard.is_empty() {
+            return;
+        }
+        let of_traffic =
+            |p: Id, look: &dyn Fn(Id) -> Said| match facts.below(p, Subject::Traffic).next() {
+                Some(id) => look(id),
+                None => Err(Gap::missing("traffic").to_string().into()),
+            };
+        self.of_ports(name, &hard, Of::Trust, |p| {
+            of_traffic(p, &|t| said(facts.get(t, traffic::TRUST)))
+        });
+        self.of_ports(name, &hard, Of::TrafficClass, |p| {
+            of_traffic(p, &|t| said(facts.get(t, traffic::CLASS)))
+        });
+        self.of_ports(name, &hard, Of::Priority, |p| {
+            of_traffic(p, &|t| said(facts.get(t, traffic::PRIORITY)))
+        });
+        self.of_ports(name, &hard, Of::Pfc, |p| {
+            of_traffic(p, &|t| said(facts.get(t, traffic::PFC_PRIORITIES)))
+        });
+        // Where ECN has no switches the driver has them in its firmware, on every node alike.
+        let switched = |p: &Id| {
+            let traffic = facts.below(*p, Subject::Traffic).next();
+            traffic.and_then(|t| facts.known(t, traffic::ECN_SWITCHED)) != Some(false)
+        };
+        let with_switches: Vec<Id> = hard.into_iter().filter(switched).collect();
+        if !with_switches.is_empty() {
+            self.of_ports(name, &with_switches, Of::Ecn, |p| {
+                of_traffic(p, &|t| {
+                    said(facts.get(t, traffic::ECN)).map(|on| {
+                        if &*on == "yes" {
+                            "on".into()
+                        } else {
+                            "off".into()
+                        }
+                    })
+                })
+            });
+        }
+    }
+
+    fn of_ports(&mut self, what: &str, ports: &[Id], of: Of, look: impl Fn(Id) -> Said) {
+        let values = ports
+            .iter()
+            .map(|p| (self.facts.name(*p).to_owned(), look(*p)));
+        let value = together(values.collect());
+        let group = format!("{what} ports of {}", self.kind);
+        self.sample.has(of, group, value);
+    }
+
+    fn subnets(&mut self, ports: &[Id]) {
+        let mut prefixes: Vec<Arc<str>> = Vec::new();
+        let mut open = None;
+        for port in ports {
+            match self.facts.get(*port, port::SUBNET_PREFIX) {
+                // The default prefix is the same in a redacted recording.
+                Fact::Known(prefix, _)
+                    if self.sample.realm == Realm::Alone && !prefix.starts_with("fe80") =>
+                {
+                    open = Some(Arc::from(super::own::ALONE));
+                }
+                Fact::Known(prefix, _) => prefixes.push(prefix),
+                Fact::Unknown(gap) => open = Some(gap.to_string().into()),
+            }
+        }
+        prefixes.sort_unstable();
+        prefixes.dedup();
+        let value = match open {
+            Some(why) => Err(why),
+            None => Ok(prefixes.join(", ").into()),
+        };
+        let group = format!("InfiniBand ports of {}", self.kind);
+        self.sample.has(Of::SubnetPrefix, group, value);
+    }
+
+    fn selection(&mut self) {
+        let facts = self.facts;
+        let ids: Vec<Id> = facts.below(self.node, Subject::Selection).collect();
+        let [id] = ids.as_slice() else { return };
+        if facts.known(*id, selection::WANTS_HCAS) != Some(false) {
+            self.has(Of::NcclPorts, said(facts.get(*id, selection::HCA_COUNT)));
+        }
+        let interface = match self.sample.realm {
+            // The name may hold a MAC address, and is a pseudonym then.
+            Realm::Alone => Err(super::own::ALONE.into()),
+            Realm::Shared(_) => said(facts.get(*id, selection::INTERFACE)),
+        };
+        self.has(Of::NcclInterface, interface);
+    }
+
+    fn variables(&mut self) {
+        let facts = self.facts;
+        if let Err(gap) = facts.members(Subject::Variable, self.node) {
+            self.sample.variables = Err(gap.to_string().into());
+            return;
+        }
+        let alone = self.sample.realm == Realm::Alone;
+        let all = facts.below(self.node, Subject::Variable).filter_map(|id| {
+            let name = facts.known(id, variable::NAME)?;
+            if OWN_VARIABLES.contains(&&*name) {
+                return None;
+            }
+            let value = match facts.look(id, variable::VALUE.index) {
+                Some(Fact::Known(Value::Text(value), _))
+                    if !alone || is_no_identity(&name, value) =>
+                {
+                    Ok(Arc::clone(value))
+                }
+                Some(Fact::Known(..)) => Err(super::own::ALONE.into()),
+                _ => Err("its value is unknown".into()),
+            };
+            Some((name, value))
+        });
+        self.sample.variables = Ok(all.collect());
+    }
+}
+
+/// Whether a value stays as it is in a redacted recording: numbers, words and names of devices do.
+fn is_no_identity(name: &str, value: &str) -> bool {
+    let names_host = ["HOST", "COMM_ID", "SERVER", "FILE"]
+        .iter()
+        .any(|part| name.contains(part));
+    let plain =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ',' | '^' | '=' | '-' | ':');
+    !names_host && !value.contains("enx") && !value.contains("::") && value.chars().all(plain)
+}
+
+/// The values of several as one; unknown where one is.
+fn together(values: Vec<(String, Said)>) -> Said {
+    let known = values.into_iter().map(|(name, value)| Ok((name, value?)));
+    Ok(sides::spread(&known.collect::<Result<Vec<_>, Arc<str>>>()?))
+}

@@ -1,0 +1,816 @@
+//! The samples of all nodes together, and what they say.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use super::sides::{self, Side};
+use super::{Realm, Said, Sample};
+use crate::fact::comparison::{self, Of};
+use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, Why};
+
+/// Lines of a list of what is shared.
+const SHOWN: usize = 4;
+
+/// Comparisons in the making. Nodes are added one after the other, in any number.
+#[derive(Default)]
+pub struct Table {
+    nodes: Vec<Node>,
+    /// Who was expected and did not answer, and how that is known.
+    silent: Vec<(Arc<str>, Arc<str>)>,
+    /// Whom somebody expects, where somebody does.
+    expected: Option<Vec<Arc<str>>>,
+    groups: BTreeMap<Key, Group>,
+    /// Nodes of which a property is unknown in whatever group they are.
+    open: HashMap<Of, Vec<u32>>,
+    reasons: HashMap<Of, Arc<str>>,
+    own: BTreeMap<Of, HashMap<Arc<str>, Vec<(u32, Arc<str>)>>>,
+    own_open: BTreeMap<Of, Arc<str>>,
+    /// Nodes of a kind whose variables are all known, and those where they are not.
+    kinds: BTreeMap<Arc<str>, Kind>,
+    /// Nodes of which not even the kind is known.
+    kindless: Vec<u32>,
+    kindless_why: Option<Arc<str>>,
+}
+
+type Key = (Of, Option<Arc<str>>, Arc<str>);
+
+struct Node {
+    name: Arc<str>,
+    boot: Option<Arc<str>>,
+    realm: Realm,
+    whole: bool,
+}
+
+#[derive(Default)]
+struct Kind {
+    nodes: Vec<u32>,
+    known: Vec<u32>,
+    open: Vec<u32>,
+    why: Option<Arc<str>>,
+}
+
+/// What nodes of a group have.
+#[derive(Default)]
+struct Group {
+    values: Vec<(Arc<str>, Vec<u32>)>,
+    places: HashMap<Arc<str>, usize>,
+    silent: Vec<u32>,
+    why: Option<Arc<str>>,
+}
+
+impl Group {
+    fn add(&mut self, node: u32, value: Said) {
+        match value {
+            Ok(value) => {
+                let values = &mut self.values;
+                let at = *self.places.entry(Arc::clone(&value)).or_insert_with(|| {
+                    values.push((value, Vec::new()));
+                    values.len() - 1
+                });
+                self.values[at].1.push(node);
+            }
+            Err(why) => {
+                self.silent.push(node);
+                self.why.get_or_insert(why);
+            }
+        }
+    }
+}
+
+/// Which nodes each comparison concerns: those that are odd, that share something, that are silent.
+pub type Concerns = HashMap<Id, Vec<Arc<str>>>;
+
+/// What is said of one comparison.
+struct Finding {
+    agree: Option<bool>,
+    majority: Option<bool>,
+    value: Arc<str>,
+    odd: Vec<Arc<str>>,
+    summary: String,
+}
+
+impl Table {
+    /// No nodes yet.
+    pub fn new() -> Self {
+        Table::default()
+    }
+
+    /// Adds a node.
+    pub fn add(&mut self, sample: Sample) {
+        // Bounded by the recordings on a command line.
+        let at = self.nodes.len() as u32;
+        match &sample.kind {
+            Ok(kind) => {
+                let kind = self.kinds.entry(Arc::clone(kind)).or_default();
+                kind.nodes.push(at);
+                match &sample.variables {
+                    Ok(_) => kind.known.push(at),
+                    Err(why) => {
+                        kind.open.push(at);
+                        kind.why.get_or_insert(Arc::clone(why));
+                    }
+                }
+            }
+            Err(why) => {
+                self.kindless.push(at);
+                self.kindless_why.get_or_insert(Arc::clone(why));
+            }
+        }
+        if let (Ok(kind), Ok(variables)) = (&sample.kind, sample.variables) {
+            for (name, value) in variables {
+                let key = (Of::NcclVariable, Some(name), Arc::clone(kind));
+                self.groups.entry(key).or_default().add(at, value);
+            }
+        }
+        for property in sample.properties {
+            let key = (property.of, None, property.group);
+            self.groups.entry(key).or_default().add(at, property.value);
+        }
+        for (of, why) in sample.open {
+            let nodes = self.open.entry(of).or_default();
+            if nodes.last() != Some(&at) {
+                nodes.push(at);
+            }
+            self.reasons.entry(of).or_insert(why);
+        }
+        for (of, value, whose) in sample.own {
+            self.own
+                .entry(of)
+                .or_default()
+                .entry(value)
+                .or_default()
+                .push((at, whose));
+        }
+        for (of, why) in sample.own_open {
+            self.own_open.entry(of).or_insert(why);
+        }
+        self.nodes.push(Node {
+            name: sample.name,
+            boot: sample.boot,
+            realm: sample.realm,
+            whole: sample.whole,
+        });
+    }
+
+    /// Says that one who was meant to answer is silent, and why that is known.
+    pub fn is_silent(&mut self, name: impl Into<Arc<str>>, how: impl Into<Arc<str>>) {
+        self.silent.push((name.into(), how.into()));
+    }
+
+    /// Says who is expected.
+    pub fn expect(&mut self, names: impl IntoIterator<Item = Arc<str>>) {
+        self.expected = Some(names.into_iter().collect());
+    }
+
+    /// States all comparisons, and gives the nodes that each concerns. One node that nobody else was expected with has none.
+    pub fn state(mut self, facts: &mut Facts) -> Concerns {
+        let mut concerns = Concerns::new();
+        let missing = self.missing();
+        let total = self.nodes.len() + self.silent.len();
+        let several = total > 1 || self.expected.as_ref().is_some_and(|names| names.len() > 1);
+        let how = match several {
+            true => "all nodes compared",
+            false => "one node is judged, or none",
+        };
+        let known = Membership::Known(Origin::derived(how));
+        facts.set_members(Subject::Comparison, Facts::CLUSTER, known);
+        if !several {
+            return concerns;
+        }
+        self.unset_variables();
+        for (key, group) in std::mem::take(&mut self.groups) {
+            if let Some(of) = self.compare(&key, group) {
+                let id = instance(facts, key.0, key.1.as_deref(), Some(&key.2));
+                facts.set(id, comparison::NODES, Fact::derived(of.1, how));
+                facts.set(id, comparison::SILENT, Fact::derived(of.2, how));
+                tell(facts, id, &of.0, &of.3);
+                if of.0.agree == Some(false) {
+                    concerns.insert(id, of.0.odd);
+                }
+            }
+        }
+        self.own(facts, &mut concerns);
+        self.hosts(facts, &mut concerns);
+        self.presence(facts, &mut concerns, missing);
+        self.kinds(facts, &mut concerns);
+        concerns
+    }
+
+    fn names<'n>(&'n self, nodes: impl IntoIterator<Item = &'n u32>) -> Vec<Arc<str>> {
+        nodes
+            .into_iter()
+            .filter_map(|at| self.nodes.get(*at as usize))
+            .map(|node| Arc::clone(&node.name))
+            .collect()
+    }
+
+    /// A variable that some nodes of a kind set is unset on the others.
+    fn unset_variables(&mut self) {
+        for ((of, _, kind), group) in &mut self.groups {
+            let (Of::NcclVariable, Some(kind)) = (*of, self.kinds.get(kind)) else {
+                continue;
+            };
+            let said: HashSet<u32> = group
+                .values
+                .iter()
+                .flat_map(|(_, nodes)| nodes)
+                .chain(&group.silent)
+                .copied()
+                .collect();
+            for at in kind.known.iter().filter(|at| !said.contains(at)) {
+                group.add(*at, Ok("unset".into()));
+            }
+            for at in &kind.open {
+                let why = kind.why.clone().unwrap_or_else(|| "unknown".into());
+                group.add(*at, Err(why));
+            }
+        }
+    }
+
+    /// What a group says; `None` where fewer than two could be in it. With it the nodes, the silent ones, and why they are.
+    fn compare(&self, key: &Key, group: Group) -> Option<(Finding, u64, u64, Arc<str>)> {
+        let open = self.open.get(&key.0).map_or(0, Vec::len);
+        let away = self.silent.len() + self.kindless.len();
+        let answered: usize = group.values.iter().map(|(_, nodes)| nodes.len()).sum();
+        let here = answered + group.silent.len();
+        let silent = group.silent.len() + open + away;
+        let total = answered + silent;
+        // A group of one is compared with nobody; who is silent everywhere may or may not be of it.
+        if here + open < 2 && total < 2 {
+            return None;
+        }
+        let why = group
+            .why
+            .clone()
+            .or_else(|| self.reasons.get(&key.0).filter(|_| open > 0).cloned())
+            .or_else(|| {
+                self.kindless_why
+                    .clone()
+                    .filter(|_| !self.kindless.is_empty())
+            })
+            .unwrap_or_else(|| "silent nodes".into());
+        let mut sides: Vec<Side> = group
+            .values
+            .into_iter()
+            .map(|(value, nodes)| Side {
+                value,
+                names: self.names(&nodes),
+            })
+            .collect();
+        sides.sort_by(|a, b| (b.names.len(), &a.value).cmp(&(a.names.len(), &b.value)));
+        let agree = match (sides.len(), silent) {
+            (2.., _) => Some(false),
+            (1, 0) => Some(true),
+            _ => None,
+        };
+        let most = sides.first().map_or(0, |side| side.names.len());
+        let majority = match (2 * most > total, 2 * (most + silent) > total) {
+            (true, _) => Some(true),
+            (false, false) => Some(false),
+            (false, true) => None,
+        };
+        let first = usize::from(majority == Some(true));
+        let odd = sides
+            .iter()
+            .skip(first)
+            .flat_map(|side| side.names.iter().cloned());
+        let odd: Vec<Arc<str>> = odd.collect();
+        let label = match &key.1 {
+            Some(variable) => variable,
+            None => label(key.0),
+        };
+        Some((
+            Finding {
+                agree,
+                majority,
+                value: match (majority, sides.first()) {
+                    (Some(true), Some(side)) => Arc::clone(&side.value),
+                    _ => "none".into(),
+                },
+                odd,
+                summary: sides::sentence(label, total, silent, &sides, majority == Some(true)),
+            },
+            total as u64,
+            silent as u64,
+            why,
+        ))
+    }
+
+    /// Two names or addresses mean the same only where they are not pseudonyms under different keys.
+    fn one_realm(&self) -> bool {
+        let first = self.nodes.first().map(|node| &node.realm);
+        first != Some(&Realm::Alone) && self.nodes.iter().all(|node| Some(&node.realm) == first)
+    }
+
+    /// What several machines share.
+    fn own(&mut self, facts: &mut Facts, concerns: &mut Concerns) {
+        for of in [Of::Guid, Of::Address, Of::Lid, Of::HostId] {
+            let values = self.own.remove(&of).unwrap_or_default();
+            if values.is_empty() && !self.own_open.contains_key(&of) {
+                continue;
+            }
+            let mut shared: Vec<(Arc<str>, Vec<(u32, Arc<str>)>)> = values
+                .into_iter()
+                .filter(|(_, whose)| self.is_of_several(whose))
+                .collect();
+            shared.sort_by(|a, b| (a.1.first(), &a.0).cmp(&(b.1.first(), &b.0)));
+            let mut nodes: Vec<u32> = shared
+                .iter()
+                .flat_map(|(_, whose)| whose.iter().map(|(at, _)| *at))
+                .collect();
+            nodes.sort_unstable();
+            nodes.dedup();
+            let mut parts: Vec<String> = shared
+                .iter()
+                .take(SHOWN)
+                .map(|(value, whose)| {
+                    let mut machines: Vec<u32> = whose.iter().map(|(at, _)| *at).collect();
+                    machines.dedup();
+                    let on = match (machines.len() <= SHOWN, of) {
+                        (true, Of::Guid | Of::Address) => {
+                            let each = whose
+                                .iter()
+                                .map(|(at, what)| format!("{} ({what})", self.name(*at)));
+                            each.collect::<Vec<_>>().join(" and ")
+                        }
+                        _ => sides::names(&self.names(&machines)),
+                    };
+                    format!("{} {value} is that of {on}", label(of))
+                })
+                .collect();
+            if shared.len() > SHOWN {
+                parts.push(format!("{} more", shared.len() - SHOWN));
+            }
+            let open = match (
+                self.own_open.get(&of),
+                self.one_realm(),
+                self.silent.is_empty(),
+            ) {
+                (Some(why), ..) => Some(Arc::clone(why)),
+                (None, false, _) => Some("pseudonyms under several keys".into()),
+                (None, true, false) => Some("silent nodes".into()),
+                (None, true, true) => None,
+            };
+            let distinct = match (shared.is_empty(), &open) {
+                (false, _) => Some(false),
+                (true, None) => Some(true),
+                (true, Some(_)) => None,
+            };
+            let id = instance(facts, of, None, None);
+            state_distinct(
+                facts,
+                id,
+                distinct,
+                open,
+                parts.join("; "),
+                self.nodes.len(),
+            );
+            let names = self.names(&nodes);
+            facts.set(
+                id,
+                comparison::ODD,
+                Fact::derived(sides::names(&names).into(), "all nodes compared"),
+            );
+            if distinct == Some(false) {
+                concerns.insert(id, names);
+            }
+        }
+    }
+
+    fn name(&self, at: u32) -> &str {
+        self.nodes.get(at as usize).map_or("", |node| &node.name)
+    }
+
+    /// Whether a value is that of more than one machine: two recordings of one, or two containers on it, share it rightly.
+    fn is_of_several(&self, whose: &[(u32, Arc<str>)]) -> bool {
+        let machine = |at: u32| {
+            let node = &self.nodes[at as usize];
+            node.boot.as_ref().unwrap_or(&node.name)
+        };
+        // Without a boot id an equal name may be the same machine.
+        let first = whose.first().map(|(at, _)| *at);
+        first.is_some_and(|first| {
+            whose.iter().any(|(at, _)| {
+                machine(*at) != machine(first)
+                    && (self.nodes[*at as usize].boot.is_some()
+                        && self.nodes[first as usize].boot.is_some()
+                        || self.name(*at) != self.name(first))
+            })
+        })
+    }
+
+    /// Machines that were recorded twice, and machines of one name.
+    fn hosts(&self, facts: &mut Facts, concerns: &mut Concerns) {
+        let mut by_boot: HashMap<&str, Vec<u32>> = HashMap::new();
+        let mut by_name: HashMap<&str, Vec<u32>> = HashMap::new();
+        for (at, node) in self.nodes.iter().enumerate() {
+            by_name.entry(&node.name).or_default().push(at as u32);
+            if let Some(boot) = &node.boot {
+                by_boot.entry(boot).or_default().push(at as u32);
+            }
+        }
+        let clear = self.one_realm();
+        let unclear = || Some(Arc::from(super::own::ALONE));
+        let mut twice: Vec<Vec<u32>> = by_boot
+            .into_values()
+            .filter(|nodes| nodes.len() > 1)
+            .collect();
+        twice.sort_unstable();
+        let bootless = self.nodes.iter().any(|node| node.boot.is_none());
+        let all: Vec<u32> = twice.iter().flatten().copied().collect();
+        let (distinct, open) = match (clear, twice.is_empty(), bootless) {
+            (false, ..) => (None, unclear()),
+            (true, false, _) => (Some(false), None),
+            (true, true, false) => (Some(true), None),
+            (true, true, true) => (None, Some("a boot id".into())),
+        };
+        let parts: Vec<String> = twice
+            .iter()
+            .take(SHOWN)
+            .map(|nodes| {
+                format!(
+                    "{} recordings are of one machine: {}",
+                    nodes.len(),
+                    sides::names(&self.names(nodes))
+                )
+            })
+            .collect();
+        let id = instance(facts, Of::Machine, None, None);
+        state_distinct(
+            facts,
+            id,
+            distinct,
+            open,
+            parts.join("; "),
+            self.nodes.len(),
+        );
+        if distinct == Some(false) {
+            concerns.insert(id, self.names(&all));
+        }
+
+        let mut shared: Vec<(&str, Vec<u32>)> = by_name
+            .into_iter()
+            .filter(|(_, nodes)| nodes.len() > 1)
+            .collect();
+        shared.sort_unstable();
+        let boots = |nodes: &[u32]| -> (HashSet<&str>, bool) {
+            let all: Vec<Option<&str>> = nodes
+                .iter()
+                .map(|at| self.nodes[*at as usize].boot.as_deref())
+                .collect();
+            let open = all.iter().any(Option::is_none);
+            (all.into_iter().flatten().collect(), open)
+        };
+        let several: Vec<&(&str, Vec<u32>)> = shared
+            .iter()
+            .filter(|(_, nodes)| boots(nodes).0.len() > 1)
+            .collect();
+        let unsure = shared.iter().any(|(_, nodes)| boots(nodes).1);
+        let (distinct, open) = match (clear, several.is_empty(), unsure) {
+            (false, ..) => (None, unclear()),
+            (true, false, _) => (Some(false), None),
+            (true, true, true) => (None, Some("a boot id".into())),
+            (true, true, false) => (Some(true), None),
+        };
+        let parts: Vec<String> = several
+            .iter()
+            .take(SHOWN)
+            .map(|(name, nodes)| format!("{} machines are called {name}", boots(nodes).0.len()))
+            .collect();
+        let id = instance(facts, Of::HostName, None, None);
+        state_distinct(
+            facts,
+            id,
+            distinct,
+            open,
+            parts.join("; "),
+            self.nodes.len(),
+        );
+        if distinct == Some(false) {
+            concerns.insert(
+                id,
+                several.iter().map(|(name, _)| Arc::from(*name)).collect(),
+            );
+        }
+    }
+
+    /// Who of those that are expected has no recording; also how many at least, where names are pseudonyms.
+    fn missing(&mut self) -> Option<Arc<str>> {
+        let expected = self.expected.clone()?;
+        let raw = Realm::Shared("none".into());
+        if self.nodes.iter().any(|node| node.realm != raw) {
+            let lacking = expected.len().saturating_sub(self.nodes.len());
+            for number in 1..=lacking {
+                self.silent.push((
+                    format!("silent-{number}").into(),
+                    "fewer recordings than nodes expected".into(),
+                ));
+            }
+            return (lacking == 0).then(|| super::own::ALONE.into());
+        }
+        let short = |name: &str| name.split('.').next().unwrap_or(name).to_owned();
+        let here: HashSet<&str> = self.nodes.iter().map(|node| &*node.name).collect();
+        // A name without its domain stands for the same host.
+        let shorts: HashMap<String, bool> = self
+            .nodes
+            .iter()
+            .map(|node| (short(&node.name), node.name.contains('.')))
+            .collect();
+        let is_here = |name: &str| {
+            here.contains(name)
+                || shorts
+                    .get(&short(name))
+                    .is_some_and(|dotted| !*dotted || !name.contains('.'))
+        };
+        let told: HashSet<Arc<str>> = self
+            .silent
+            .iter()
+            .map(|(name, _)| Arc::clone(name))
+            .collect();
+        let missing: Vec<Arc<str>> = expected
+            .into_iter()
+            .filter(|name| !is_here(name) && !told.contains(name))
+            .collect();
+        // A recording that cannot be read, and whose file is not called after its node, is of one of those that are missing.
+        let mut spare = missing.len();
+        let expected: HashSet<&str> = self.expected.iter().flatten().map(|name| &**name).collect();
+        self.silent.retain(|(name, _)| {
+            let counted = expected.contains(&**name) || spare == 0;
+            spare -= usize::from(!counted);
+            counted
+        });
+        self.silent.extend(
+            missing
+                .into_iter()
+                .map(|name| (name, Arc::from("no recording of it is here"))),
+        );
+        None
+    }
+
+    fn presence(&self, facts: &mut Facts, concerns: &mut Concerns, unclear: Option<Arc<str>>) {
+        let total = self.nodes.len() + self.silent.len();
+        let names: Vec<Arc<str>> = self
+            .silent
+            .iter()
+            .map(|(name, _)| Arc::clone(name))
+            .collect();
+        let id = instance(facts, Of::Presence, None, None);
+        let summary = match self.silent.as_slice() {
+            [] => format!("all {total} answered"),
+            [(name, how)] => format!("{name} of {total} nodes is silent: {how}"),
+            [(_, how), ..] => format!(
+                "{} of {total} nodes are silent: {} ({how})",
+                names.len(),
+                sides::names(&names)
+            ),
+        };
+        let complete = match (self.silent.is_empty(), unclear) {
+            (false, _) => Fact::derived(false, summary.as_str()),
+            (true, None) => Fact::derived(true, summary.as_str()),
+            (true, Some(why)) => Fact::Unknown(gap(why)),
+        };
+        facts.set(id, comparison::COMPLETE, complete);
+        facts.set(
+            id,
+            comparison::NODES,
+            Fact::derived(total as u64, "those who answered and those who did not"),
+        );
+        facts.set(
+            id,
+            comparison::SUMMARY,
+            Fact::derived(summary.into(), "recordings that are here"),
+        );
+        facts.set(
+            id,
+            comparison::ODD,
+            Fact::derived(sides::names(&names).into(), "recordings that are here"),
+        );
+        if !names.is_empty() {
+            concerns.insert(id, names);
+        }
+
+        let cut: Vec<Arc<str>> = self
+            .nodes
+            .iter()
+            .filter(|n| !n.whole)
+            .map(|n| Arc::clone(&n.name))
+            .collect();
+        let id = instance(facts, Of::Wholeness, None, None);
+        let summary = match cut.len() {
+            0 => "all recordings are whole".to_owned(),
+            1 => format!("the recording of {} is cut short", cut[0]),
+            n => format!(
+                "{n} of {} recordings are cut short: {}",
+                self.nodes.len(),
+                sides::names(&cut)
+            ),
+        };
+        facts.set(
+            id,
+            comparison::COMPLETE,
+            Fact::derived(cut.is_empty(), summary.as_str()),
+        );
+        facts.set(
+            id,
+            comparison::SUMMARY,
+            Fact::derived(summary.into(), "the last lines of recordings"),
+        );
+        if !cut.is_empty() {
+            concerns.insert(id, cut);
+        }
+    }
+
+    fn kinds(&self, facts: &mut Facts, concerns: &mut Concerns) {
+        let mut sides: Vec<Side> = self
+            .kinds
+            .iter()
+            .map(|(kind, of)| Side {
+                value: Arc::clone(kind),
+                names: self.names(&of.nodes),
+            })
+            .collect();
+        sides.sort_by(|a, b| (b.names.len(), &a.value).cmp(&(a.names.len(), &b.value)));
+        let id = instance(facts, Of::Kinds, None, None);
+        let agree = match (
+            sides.len(),
+            self.kindless.is_empty() && self.silent.is_empty(),
+        ) {
+            (2.., _) => Some(false),
+            (_, true) => Some(true),
+            (_, false) => None,
+        };
+        let parts = sides.iter().take(SHOWN).map(|side| {
+            format!(
+                "{} {} ({})",
+                side.names.len(),
+                side.value,
+                sides::names(&side.names)
+            )
+        });
+        let mut summary = parts.collect::<Vec<_>>().join("; ");
+        if sides.len() > SHOWN {
+            summary.push_str(&format!("; {} other kinds", sides.len() - SHOWN));
+        }
+        let finding = Finding {
+            agree,
+            majority: None,
+            value: "none".into(),
+            odd: Vec::new(),
+            summary,
+        };
+        let why = self
+            .kindless_why
+            .clone()
+            .unwrap_or_else(|| "silent nodes".into());
+        tell(facts, id, &finding, &why);
+        if agree == Some(false) {
+            concerns.insert(
+                id,
+                sides
+                    .iter()
+                    .skip(1)
+                    .flat_map(|side| side.names.iter().cloned())
+                    .collect(),
+            );
+        }
+    }
+}
+
+fn gap(why: Arc<str>) -> Gap {
+    Gap {
+        why: Why::Missing(why),
+        origin: Origin::derived("all nodes compared"),
+    }
+}
+
+fn instance(facts: &mut Facts, of: Of, variable: Option<&str>, group: Option<&str>) -> Id {
+    let name = match (variable, group) {
+        (Some(variable), Some(group)) => format!("{variable} of {group}"),
+        (None, Some(group)) => format!("{} of {group}", label(of)),
+        (_, None) => label(of).to_owned(),
+    };
+    let id = facts.instance(Subject::Comparison, Facts::CLUSTER, &name);
+    facts.set(id, comparison::OF, Fact::derived(of, "all nodes compared"));
+    if let Some(variable) = variable {
+        facts.set(
+            id,
+            comparison::VARIABLE,
+            Fact::derived(variable.into(), "all nodes compared"),
+        );
+    }
+    let group = group.unwrap_or("all nodes");
+    facts.set(
+        id,
+        comparison::GROUP,
+        Fact::derived(group.into(), "all nodes compared"),
+    );
+    id
+}
+
+fn tell(facts: &mut Facts, id: Id, finding: &Finding, why: &Arc<str>) {
+    let how: Arc<str> = finding.summary.as_str().into();
+    let fact = |known: Option<bool>| match known {
+        Some(known) => Fact::derived(known, Arc::clone(&how)),
+        None => Fact::Unknown(gap(Arc::clone(why))),
+    };
+    facts.set(id, comparison::AGREE, fact(finding.agree));
+    facts.set(id, comparison::MAJORITY, fact(finding.majority));
+    facts.set(
+        id,
+        comparison::SUMMARY,
+        Fact::derived(Arc::clone(&how), "all nodes compared"),
+    );
+    let value = match finding.majority {
+        None => Fact::Unknown(gap(Arc::clone(why))),
+        Some(_) => Fact::derived(Arc::clone(&finding.value), "all nodes compared"),
+    };
+    facts.set(id, comparison::VALUE, value);
+    let odd = sides::names(&finding.odd);
+    facts.set(
+        id,
+        comparison::ODD,
+        Fact::derived(odd.into(), "all nodes compared"),
+    );
+}
+
+fn state_distinct(
+    facts: &mut Facts,
+    id: Id,
+    distinct: Option<bool>,
+    open: Option<Arc<str>>,
+    shared: String,
+    nodes: usize,
+) {
+    let summary: Arc<str> = match shared.is_empty() {
+        true => "none is shared".into(),
+        false => shared.into(),
+    };
+    let fact = match (distinct, open) {
+        (Some(known), _) => Fact::derived(known, Arc::clone(&summary)),
+        (None, why) => Fact::Unknown(gap(why.unwrap_or_else(|| "an identity".into()))),
+    };
+    facts.set(id, comparison::DISTINCT, fact);
+    facts.set(
+        id,
+        comparison::SUMMARY,
+        Fact::derived(summary, "all nodes compared"),
+    );
+    facts.set(
+        id,
+        comparison::NODES,
+        Fact::derived(nodes as u64, "all nodes compared"),
+    );
+}
+
+/// What nodes are compared by, as a sentence says it.
+fn label(of: Of) -> &'static str {
+    match of {
+        Of::Kernel => "kernel",
+        Of::Os => "distribution",
+        Of::RdmaStack => "RDMA stack",
+        Of::Ofed => "OFED",
+        Of::RdmaDriver => "RDMA driver",
+        Of::Firmware => "firmware",
+        Of::HcaCount => "number of adapters",
+        Of::HcaNames => "adapters",
+        Of::ActivePorts => "number of active ports",
+        Of::LinkLayer => "link layer",
+        Of::Rate => "rate",
+        Of::RdmaMtu => "RDMA MTU",
+        Of::NetdevMtu => "MTU",
+        Of::RoceVersion => "addresses for",
+        Of::GidIndex => "GID index",
+        Of::Pkeys => "P_Keys",
+        Of::SubnetPrefix => "subnet",
+        Of::Trust => "trust",
+        Of::TrafficClass => "traffic class",
+        Of::Priority => "priority of RoCE",
+        Of::Pfc => "PFC on",
+        Of::Ecn => "ECN",
+        Of::GpuCount => "number of GPUs",
+        Of::GpuModel => "GPU",
+        Of::GpuDriver => "NVIDIA driver",
+        Of::Gpudirect => "GPUDirect by",
+        Of::GpuNicDistance => "GPUs and their nearest adapters",
+        Of::NcclVersion => "NCCL",
+        Of::NcclVariable => "NCCL's variables",
+        Of::NcclPorts => "number of ports for NCCL",
+        Of::NcclInterface => "NCCL's interface",
+        Of::Governor => "governor",
+        Of::IdleLatency => "latency of idle states",
+        Of::NumaBalancing => "NUMA balancing",
+        Of::ThpDefrag => "defragmentation for huge pages",
+        Of::Iommu => "IOMMU",
+        Of::Turbo => "turbo",
+        Of::Memlock => "limit of locked memory",
+        Of::Guid => "GUID",
+        Of::Address => "address",
+        Of::Lid => "LID",
+        Of::HostName => "host name",
+        Of::HostId => "NCCL_HOSTID",
+        Of::Machine => "machines",
+        Of::Presence => "presence",
+        Of::Wholeness => "whole recordings",
+        Of::Kinds => "kinds of nodes",
+    }
+}

@@ -1,0 +1,163 @@
+//! The facts of an arm of a measurement: what was taken away, what is left, and what was really used.
+
+use std::sync::Arc;
+
+use super::schema::subject;
+use super::value::words;
+use super::{BitRate, Percent};
+
+words! {
+    /// What a change did to the throughput.
+    pub enum Outcome {
+        /// It is lower, beyond doubt.
+        Slower = "slower",
+        /// It is higher, beyond doubt.
+        Faster = "faster",
+        /// It is the same within a few percent.
+        Unchanged = "unchanged",
+        /// The figures lie too far apart to tell.
+        Undecided = "undecided",
+    }
+}
+
+words! {
+    /// What carried the traffic between nodes.
+    pub enum Between {
+        /// RDMA, and nothing else.
+        Rdma = "rdma",
+        /// TCP sockets, and nothing else.
+        Socket = "socket",
+        /// Several, or a plugin that the doctor does not know.
+        Other = "other",
+        /// There was none: all ranks are on one node.
+        None = "none",
+        /// The log does not say.
+        NotLogged = "not-logged",
+    }
+}
+
+words! {
+    /// Whether data went between GPUs and adapters without a stop in the host's memory.
+    pub enum Direct {
+        /// All channels of the network did.
+        All = "all",
+        /// Some did.
+        Some = "some",
+        /// None did.
+        None = "none",
+        /// No channel used the network.
+        NoNetwork = "no-network",
+        /// The log does not say.
+        NotLogged = "not-logged",
+    }
+}
+
+words! {
+    /// Whether the arm took away what it says.
+    pub enum Honour {
+        /// NCCL read the variables, and what they forbid was there before and is gone.
+        Honoured = "honoured",
+        /// What a variable forbids is still used.
+        Ignored = "ignored",
+        /// NCCL does not say that it read a variable, though it says so of others.
+        NotRead = "not-read",
+        /// What a variable forbids was not used before either: there was nothing to take away.
+        Nothing = "nothing-to-take-away",
+        /// The log does not say.
+        NotLogged = "not-logged",
+        /// The variables forbid nothing whose absence could be seen.
+        NotSeen = "not-seen",
+    }
+}
+
+subject! {
+    /// An arm of a measurement: the same with some variables set; the baseline sets none.
+    Arm = "arm" from "collective";
+
+    /// Its name: `baseline`, `ib-off+shm-off`.
+    NAME: Arc<str> = "name" from "collective";
+    /// The variables that it sets, with their values; "none" for the baseline.
+    VARIABLES: Arc<str> = "variables" from "collective";
+    /// How many variables it sets.
+    CHANGES: u64 = "changes" from "collective";
+    /// Whether it is the baseline.
+    IS_BASELINE: bool = "is_baseline" from "collective";
+    /// Whether it takes InfiniBand and RoCE away: `NCCL_IB_DISABLE=1`, or `NCCL_NET=Socket`.
+    IB_OFF: bool = "ib_off" from "collective";
+    /// Whether it takes the host's shared memory away: `NCCL_SHM_DISABLE=1`.
+    SHM_OFF: bool = "shm_off" from "collective";
+    /// Whether it takes copies from GPU to GPU away: `NCCL_P2P_DISABLE=1`.
+    P2P_OFF: bool = "p2p_off" from "collective";
+    /// Whether it takes GPUDirect RDMA away: `NCCL_NET_GDR_LEVEL=LOC`.
+    GDR_OFF: bool = "gdr_off" from "collective";
+    /// Whether it keeps each ring on one adapter of the same number: `NCCL_CROSS_NIC=0`.
+    CROSS_NIC_0: bool = "cross_nic_0" from "collective";
+    /// What it reached: the median of its rounds.
+    FIGURE: Arc<str> = "figure" from "collective";
+    /// Its bus bandwidth: the median of its rounds.
+    BUSBW: BitRate = "busbw" from "collective";
+    /// The least of the interval in which the bus bandwidth lies.
+    LOWER: BitRate = "lower" from "collective";
+    /// The most of the interval in which the bus bandwidth lies.
+    UPPER: BitRate = "upper" from "collective";
+    /// How many runs ended well and count.
+    RUNS: u64 = "runs" from "collective";
+    /// How many runs there were.
+    STARTED: u64 = "started" from "collective";
+    /// How far its rounds lie apart, of their median; of one round its trials.
+    SPREAD: Percent = "spread" from "collective";
+    /// By how much its throughput differs from the baseline's: below zero is slower.
+    EFFECT: Percent = "effect" from "collective";
+    /// The least of the interval in which the effect lies.
+    EFFECT_LOWER: Percent = "effect_lower" from "collective";
+    /// The most of the interval in which the effect lies.
+    EFFECT_UPPER: Percent = "effect_upper" from "collective";
+    /// What it did to the throughput, against the baseline.
+    OUTCOME: Outcome = "outcome" from "collective";
+    /// The effect's size in words, without its sign: `28 %`.
+    CHANGE: Arc<str> = "change" from "collective";
+    /// What carried the traffic between nodes.
+    BETWEEN: Between = "between" from "collective";
+    /// What carried the traffic inside nodes, in NCCL's words: `P2P/CUMEM`, `SHM`, `NET/IB`; empty where there was none.
+    INSIDE: Arc<[Arc<str>]> = "inside" from "collective";
+    /// Pairs of ranks on one node whose channels go from GPU to GPU.
+    PAIRS_P2P: u64 = "pairs_p2p" from "collective";
+    /// Pairs of ranks on one node whose channels go through the host's shared memory.
+    PAIRS_SHM: u64 = "pairs_shm" from "collective";
+    /// Pairs of ranks on one node whose channels go over the network.
+    PAIRS_NET: u64 = "pairs_net" from "collective";
+    /// What each pair of ranks used, in short: `14 pairs P2P/CUMEM, 2 pairs NET/IB/GDRDMA`.
+    PATHS: Arc<str> = "paths" from "collective";
+    /// The first pair of ranks that uses shared memory.
+    SHM_PAIR: Arc<str> = "shm_pair" from "collective";
+    /// Whether GPUDirect RDMA was used.
+    DIRECT: Direct = "direct" from "collective";
+    /// Whether channels over NVLink SHARP were set up.
+    NVLS: bool = "nvls" from "collective";
+    /// Whether the arm took away what it says.
+    HONOURED: Honour = "honoured" from "collective";
+    /// What that rests on: which variable NCCL read, which path is there or gone.
+    HONOURED_WHY: Arc<str> = "honoured_why" from "collective";
+    /// Whether its figure counts: a run ended well with right results.
+    VALID: bool = "valid" from "collective";
+    /// Why it does not; "none" where it does.
+    INVALID_WHY: Arc<str> = "invalid_why" from "collective";
+    /// Whether a run did not end by its deadline.
+    HUNG: bool = "hung" from "collective";
+    /// The ranks that did not.
+    HUNG_RANKS: Arc<[Arc<str>]> = "hung_ranks" from "collective";
+    /// The last step that each of them reached.
+    LAST_STEP: Arc<str> = "last_step" from "collective";
+    /// Whether a function failed in a run, or a process died.
+    FAILED: bool = "failed" from "collective";
+    /// Which rank, which function, and what it said; "none" where none did.
+    FAILURE: Arc<str> = "failure" from "collective";
+    /// How many elements had a wrong value.
+    WRONG: u64 = "wrong" from "collective";
+    /// Which rank had the first wrong one, and where.
+    WRONG_WHERE: Arc<str> = "wrong_where" from "collective";
+    /// The rank that took longest.
+    SLOWEST_RANK: Arc<str> = "slowest_rank" from "collective";
+    /// How much longer it took than the median of the ranks.
+    SLOWEST_EXCESS: Percent = "slowest_excess" from "collective";
+}

@@ -1,0 +1,137 @@
+//! The facts of what several nodes are compared by.
+
+use std::sync::Arc;
+
+use super::schema::subject;
+use super::value::words;
+
+words! {
+    /// What nodes are compared by. The first ones are meant to be equal, the next ones to differ, the last ones are of the recordings.
+    #[derive(PartialOrd, Ord)]
+    pub enum Of {
+        /// The kernel's release.
+        Kernel = "kernel",
+        /// The distribution.
+        Os = "os",
+        /// Whose kernel modules drive the RDMA devices.
+        RdmaStack = "rdma-stack",
+        /// The installed release of NVIDIA's RDMA stack.
+        Ofed = "ofed",
+        /// The driver of an RDMA device, with the version of its module.
+        RdmaDriver = "rdma-driver",
+        /// The firmware of adapters of one board.
+        Firmware = "firmware",
+        /// How many adapters there are for a job.
+        HcaCount = "hca-count",
+        /// What they are called.
+        HcaNames = "hca-names",
+        /// How many ports are active for a job.
+        ActivePorts = "active-ports",
+        /// InfiniBand or Ethernet.
+        LinkLayer = "link-layer",
+        /// The rate of ports.
+        Rate = "rate",
+        /// The active RDMA MTU of ports.
+        RdmaMtu = "rdma-mtu",
+        /// The MTU of the network devices of RoCE ports.
+        NetdevMtu = "netdev-mtu",
+        /// The kind of RoCE that ports have an address for.
+        RoceVersion = "roce-version",
+        /// The index of the first routable RoCE v2 GID.
+        GidIndex = "gid-index",
+        /// The P_Keys of InfiniBand ports.
+        Pkeys = "pkeys",
+        /// The InfiniBand subnets.
+        SubnetPrefix = "subnet-prefix",
+        /// What decides over the priority of RoCE packets.
+        Trust = "trust",
+        /// The traffic class of NCCL's packets.
+        TrafficClass = "traffic-class",
+        /// The priority of NCCL's packets.
+        Priority = "priority",
+        /// The priorities with PFC.
+        Pfc = "pfc",
+        /// Congestion control by ECN.
+        Ecn = "ecn",
+        /// How many GPUs there are.
+        GpuCount = "gpu-count",
+        /// Which GPUs.
+        GpuModel = "gpu-model",
+        /// The version of NVIDIA's driver.
+        GpuDriver = "gpu-driver",
+        /// How adapters reach GPU memory.
+        Gpudirect = "gpudirect",
+        /// How far GPUs are from their adapters.
+        GpuNicDistance = "gpu-nic-distance",
+        /// The version of NCCL.
+        NcclVersion = "nccl-version",
+        /// A variable of NCCL.
+        NcclVariable = "nccl-variable",
+        /// How many ports NCCL will use.
+        NcclPorts = "nccl-ports",
+        /// The interface of NCCL's bootstrap.
+        NcclInterface = "nccl-interface",
+        /// The governors of the CPUs' frequency.
+        Governor = "governor",
+        /// How long waking from the deepest idle state takes.
+        IdleLatency = "idle-latency",
+        /// Automatic NUMA balancing.
+        NumaBalancing = "numa-balancing",
+        /// When a program waits for huge pages.
+        ThpDefrag = "thp-defrag",
+        /// What the IOMMU does.
+        Iommu = "iommu",
+        /// Whether CPUs may run above their nominal frequency.
+        Turbo = "turbo",
+        /// The limit of locked memory.
+        Memlock = "memlock",
+        /// GUIDs of InfiniBand ports.
+        Guid = "guid",
+        /// IPv4 addresses of rails.
+        Address = "address",
+        /// LIDs of InfiniBand ports.
+        Lid = "lid",
+        /// Host names.
+        HostName = "host-name",
+        /// What NCCL tells hosts apart by, NCCL_HOSTID.
+        HostId = "host-id",
+        /// Machines, each recorded once.
+        Machine = "machine",
+        /// Whether those who were expected are here.
+        Presence = "presence",
+        /// Whether recordings are whole.
+        Wholeness = "wholeness",
+        /// Which kinds of nodes there are.
+        Kinds = "kinds",
+    }
+}
+
+subject! {
+    /// What several nodes are compared by: one for each property and group of nodes that are alike. One node alone has none.
+    Comparison = "comparison" from "derive";
+
+    /// What the nodes are compared by.
+    OF: Of = "of" from "derive";
+    /// The variable of NCCL, where they are compared by one.
+    VARIABLE: Arc<str> = "variable" from "derive";
+    /// Which nodes, or ports, are compared: those of one role and kind of hardware.
+    GROUP: Arc<str> = "group" from "derive";
+    /// How many nodes are compared, those who are silent counted.
+    NODES: u64 = "nodes" from "derive";
+    /// Of how many of them the property is unknown.
+    SILENT: u64 = "silent" from "derive";
+    /// Whether all have one value. Two that differ are enough for no; for yes nobody may be silent.
+    AGREE: bool = "agree" from "derive";
+    /// Whether more than half of all, those who are silent counted, have one value. Silence can cost a majority and never turns it.
+    MAJORITY: bool = "majority" from "derive";
+    /// What the majority has; "none" where there is no majority.
+    VALUE: Arc<str> = "value" from "derive";
+    /// The nodes that have something else than the majority; without a majority all of which something is known.
+    ODD: Arc<str> = "odd" from "derive";
+    /// Who has what, in one sentence: the odd nodes first, where there is a majority.
+    SUMMARY: Arc<str> = "summary" from "derive";
+    /// Whether no two machines share what is to be one machine's own.
+    DISTINCT: bool = "distinct" from "derive";
+    /// Whether nobody who was expected is silent, and nothing is cut short.
+    COMPLETE: bool = "complete" from "derive";
+}

@@ -1,0 +1,41 @@
+//! The facts of one change between two arms, all else held.
+
+use std::sync::Arc;
+
+use super::arm::Outcome;
+use super::schema::subject;
+use super::{Percent, Seconds};
+
+subject! {
+    /// What one change does between two arms that differ by it alone.
+    Effect = "effect" from "collective";
+
+    /// The arm without the change.
+    REFERENCE: Arc<str> = "reference" from "collective";
+    /// The arm with it.
+    ARM: Arc<str> = "arm" from "collective";
+    /// What both have set besides; "nothing" where that is none.
+    HELD: Arc<str> = "held" from "collective";
+    /// What the reference reached.
+    BEFORE: Arc<str> = "before" from "collective";
+    /// What the arm reached.
+    AFTER: Arc<str> = "after" from "collective";
+    /// By how much the throughput differs: below zero is slower.
+    EFFECT: Percent = "effect" from "collective";
+    /// The least of the interval in which that lies.
+    LOWER: Percent = "lower" from "collective";
+    /// The most of the interval in which that lies.
+    UPPER: Percent = "upper" from "collective";
+    /// What the change did to the throughput.
+    OUTCOME: Outcome = "outcome" from "collective";
+    /// How many rounds both arms have.
+    ROUNDS: u64 = "rounds" from "collective";
+    /// Whether time and throughput contradict each other: slower by one, faster by the other.
+    CONTRADICTORY: bool = "contradictory" from "collective";
+    /// How long the reference took, where somebody wrote it down.
+    TIME_BEFORE: Seconds = "time_before" from "collective";
+    /// How long the arm took.
+    TIME_AFTER: Seconds = "time_after" from "collective";
+    /// Both times and figures, as they were written: `1:44:18 at 1.075 and 1:50:12 at 1.087`.
+    FIGURES: Arc<str> = "figures" from "collective";
+}

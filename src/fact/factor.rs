@@ -1,0 +1,96 @@
+//! The facts of one change over all pairs of arms that differ by it alone.
+
+use std::sync::Arc;
+
+use super::Percent;
+use super::arm::{Honour, Outcome};
+use super::schema::subject;
+use super::value::words;
+
+words! {
+    /// What a change takes away, or turns.
+    pub enum Change {
+        /// `NCCL_IB_DISABLE=1`, or another variable that does the same.
+        IbOff = "ib-off",
+        /// `NCCL_SHM_DISABLE=1`.
+        ShmOff = "shm-off",
+        /// `NCCL_P2P_DISABLE=1`.
+        P2pOff = "p2p-off",
+        /// `NCCL_NET_GDR_LEVEL=LOC`.
+        GdrOff = "gdr-off",
+        /// `NCCL_NET_GDR_LEVEL=SYS`.
+        GdrAnywhere = "gdr-anywhere",
+        /// `NCCL_NVLS_ENABLE=0`.
+        NvlsOff = "nvls-off",
+        /// `NCCL_PXN_DISABLE=1`.
+        PxnOff = "pxn-off",
+        /// `NCCL_CROSS_NIC=…`.
+        CrossNic = "cross-nic",
+        /// `NCCL_IB_QPS_PER_CONNECTION=…`.
+        QueuePairs = "queue-pairs",
+        /// `NCCL_ALGO=…`.
+        Algorithm = "algorithm",
+        /// `NCCL_IB_PCI_RELAXED_ORDERING=…`.
+        RelaxedOrdering = "relaxed-ordering",
+        /// `NCCL_IB_AR_THRESHOLD=…`.
+        AdaptiveRouting = "adaptive-routing",
+        /// Sockets and their threads: `NCCL_SOCKET_NTHREADS=…`, `NCCL_NSOCKS_PERTHREAD=…`.
+        SocketThreads = "socket-threads",
+        /// Any other.
+        Other = "other",
+    }
+}
+
+subject! {
+    /// A change of the environment, over all pairs of arms that differ by it alone.
+    Factor = "factor" from "collective";
+
+    /// The variable with its value: `NCCL_IB_DISABLE=1`; several where none was measured alone.
+    CHANGE: Arc<str> = "change" from "collective";
+    /// What it takes away, or turns.
+    KIND: Change = "kind" from "collective";
+    /// How many pairs of arms differ by it alone, and have figures.
+    PAIRS: u64 = "pairs" from "collective";
+    /// In how many of them the throughput is the same within a few percent.
+    UNCHANGED: u64 = "unchanged" from "collective";
+    /// In how many it makes the throughput lower, beyond doubt.
+    SLOWER: u64 = "slower" from "collective";
+    /// In how many it makes the throughput higher, beyond doubt.
+    FASTER: u64 = "faster" from "collective";
+    /// In how many nobody can tell.
+    UNDECIDED: u64 = "undecided" from "collective";
+    /// The effect against the baseline alone: below zero is slower.
+    EFFECT: Percent = "effect" from "collective";
+    /// What it did against the baseline alone.
+    OUTCOME: Outcome = "outcome" from "collective";
+    /// That effect in words, without its sign: `28 %`.
+    COST: Arc<str> = "cost" from "collective";
+    /// The effect of the pair that it slows most: below zero is slower.
+    LEAST: Percent = "least" from "collective";
+    /// The effect of the pair that it slows least, or speeds most.
+    MOST: Percent = "most" from "collective";
+    /// Both in words: `27–36 %`.
+    RANGE: Arc<str> = "range" from "collective";
+    /// Whether the effect differs by another change that is held beside it, beyond doubt.
+    INTERACTS: bool = "interacts" from "collective";
+    /// That other change: the variable with its value.
+    INTERACTS_WITH: Arc<str> = "interacts_with" from "collective";
+    /// What it costs beside that other change: `11–12 %`.
+    COST_WITH: Arc<str> = "cost_with" from "collective";
+    /// What it costs without that other change.
+    COST_WITHOUT: Arc<str> = "cost_without" from "collective";
+    /// Whether it costs anything, beyond doubt, only beside that other change.
+    ONLY_WITH: bool = "only_with" from "collective";
+    /// Where it changes nothing even with P2P and shared memory off, so that all traffic takes the network, the words for that; else empty.
+    EVEN: Arc<str> = "even" from "collective";
+    /// Whether the arms took away what they say, all pairs together: one that did not counts.
+    HONOURED: Honour = "honoured" from "collective";
+    /// What each pair says: reference, arm, effect.
+    EACH: Arc<[Arc<str>]> = "each" from "collective";
+    /// Whether an arm with it ended well where its reference hung, failed or had wrong results.
+    CURES: bool = "cures" from "collective";
+    /// What it cured: `hung`, `failed`, `wrong results`; "none" where it cured nothing.
+    CURED: Arc<str> = "cured" from "collective";
+    /// Whether an arm with it hung or failed where its reference ended well.
+    BREAKS: bool = "breaks" from "collective";
+}

@@ -1,0 +1,108 @@
+//! The facts of a measurement of a collective, or of a job, that arms may be compared by.
+
+use std::sync::Arc;
+
+use super::arm::{Between, Direct};
+use super::schema::subject;
+use super::value::words;
+use super::{BitRate, Bytes, Percent};
+
+words! {
+    /// Who moved the data, or who says what was measured.
+    pub enum Means {
+        /// NCCL, between GPUs.
+        Nccl = "nccl",
+        /// RDMA writes in a ring, without NCCL.
+        Verbs = "verbs",
+        /// Sockets in a ring, without RDMA.
+        Tcp = "tcp",
+        /// The user's own job, run once for each arm and round.
+        Job = "job",
+        /// A table that somebody wrote.
+        Table = "table",
+    }
+}
+
+words! {
+    /// Whether more than one node takes part.
+    pub enum Span {
+        /// One node: nothing crosses the network unless it is forced to.
+        One = "one-node",
+        /// Several nodes.
+        Several = "several-nodes",
+        /// A table that does not say.
+        Untold = "not-told",
+    }
+}
+
+subject! {
+    /// A measurement: one operation of one size on these ranks, a job, or a table of what somebody measured.
+    Measurement = "measurement" from "collective";
+
+    /// Who moved the data, or who says so.
+    MEANS: Means = "means" from "collective";
+    /// Whether the figures are what somebody wrote down: nothing of them was seen.
+    USER_REPORTED: bool = "user_reported" from "collective";
+    /// The operation: `all-reduce`; of a job its command, of a table its file.
+    OPERATION: Arc<str> = "operation" from "collective";
+    /// The size of the operation, as nccl-tests counts it.
+    SIZE: Bytes = "size" from "collective";
+    /// The type of an element: `float32`.
+    DTYPE: Arc<str> = "dtype" from "collective";
+    /// Whether the message is too small to judge the bandwidth that it reaches: latency decides then.
+    SMALL: bool = "small" from "collective";
+    /// How many nodes take part.
+    NODES: u64 = "nodes" from "collective";
+    /// How many ranks take part.
+    RANKS: u64 = "ranks" from "collective";
+    /// How many ranks the node with most of them has.
+    RANKS_PER_NODE: u64 = "ranks_per_node" from "collective";
+    /// Whether more than one node takes part.
+    SPAN: Span = "span" from "collective";
+    /// The library that the ranks loaded: its path.
+    LIBRARY: Arc<str> = "library" from "collective";
+    /// Its version, as it says itself.
+    LIBRARY_VERSION: Arc<str> = "library_version" from "collective";
+    /// How many arms were measured; 1 where nothing was taken away.
+    ARMS: u64 = "arms" from "collective";
+    /// How often the arms were started anew.
+    ROUNDS: u64 = "rounds" from "collective";
+    /// Whether arms are compared by this one: of several sizes the last.
+    COMPARED: bool = "compared" from "collective";
+    /// What the baseline reached: the median of its rounds.
+    FIGURE: Arc<str> = "figure" from "collective";
+    /// The bus bandwidth of the baseline: the median of its rounds. Source: nccl-tests, `doc/PERFORMANCE.md`.
+    BUSBW: BitRate = "busbw" from "collective";
+    /// The algorithm bandwidth of the baseline: size by time.
+    ALGBW: BitRate = "algbw" from "collective";
+    /// How far the rounds of the baseline lie apart, of their median; of one round its trials.
+    SPREAD: Percent = "spread" from "collective";
+    /// How much the baseline changed from its first round to its last, either way.
+    DRIFT: Percent = "drift" from "collective";
+    /// Whether rounds of the baseline lie close enough together for arms to be compared. A network that others use is not quiet.
+    QUIET: bool = "quiet" from "collective";
+    /// What carried the traffic between nodes, in the baseline.
+    BETWEEN: Between = "between" from "collective";
+    /// Whether GPUDirect RDMA was used, in the baseline.
+    DIRECT: Direct = "direct" from "collective";
+    /// Whether channels over NVLink SHARP were set up, in the baseline.
+    NVLS: bool = "nvls" from "collective";
+    /// Pairs of ranks on one node whose channels go from GPU to GPU, in the baseline.
+    PAIRS_P2P: u64 = "pairs_p2p" from "collective";
+    /// Pairs of ranks on one node whose channels go through the host's shared memory, in the baseline.
+    PAIRS_SHM: u64 = "pairs_shm" from "collective";
+    /// Pairs of ranks on one node whose channels go over the network, in the baseline.
+    PAIRS_NET: u64 = "pairs_net" from "collective";
+    /// What each pair of ranks used, in the baseline: `14 pairs P2P/CUMEM, 2 pairs NET/IB/GDRDMA`.
+    PATHS: Arc<str> = "paths" from "collective";
+    /// Whether no run of the baseline ended well.
+    BASELINE_FAILED: bool = "baseline_failed" from "collective";
+    /// Whether a run of the baseline hung.
+    BASELINE_HUNG: bool = "baseline_hung" from "collective";
+    /// Whether a run of the baseline had wrong results.
+    BASELINE_WRONG: bool = "baseline_wrong" from "collective";
+    /// How many changes were compared one by one.
+    FACTORS: u64 = "factors" from "collective";
+    /// How many of them make a difference either way, beyond doubt.
+    FACTORS_THAT_MATTER: u64 = "factors_that_matter" from "collective";
+}

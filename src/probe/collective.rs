@@ -1,0 +1,70 @@
+//! What `rdma-doctor bench` and `rdma-doctor ablate` measured: each arm and what it reached, what it really used, and what arms say against each other.
+//!
+//! Where nothing was measured it asks for nothing further: the plan is refused then.
+
+mod matrix;
+mod measured;
+mod proof;
+mod reported;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use super::{Ask, BUDGET, Probe};
+use crate::bench::plan::Plan;
+use crate::bench::table;
+use crate::fact::{Facts, Gap, Id, Membership, Origin, Subject, Why};
+use crate::source::{Question, Refusal};
+
+/// The probe. It runs over recordings only; the runs are made by `rdma-doctor bench` and `rdma-doctor ablate`.
+pub const PROBE: Probe = Probe {
+    name: "collective",
+    about: "collectives and ablations, measured on request",
+    budget: BUDGET,
+    run,
+};
+
+fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
+    // Either may say that nothing was measured; what neither says is not known.
+    let mut gap = None;
+    let collective = Plan::question();
+    match told(ask, &collective) {
+        Ok(Some(value)) => {
+            let origin = Origin::Asked(collective.clone());
+            if let Err(what) = measured::state(ask, facts, node, &value, &origin) {
+                gap = Some(Gap::not_understood(&collective, what));
+            }
+        }
+        Ok(None) => {}
+        Err(found) => gap = Some(found),
+    }
+    let otherwise = table::question();
+    match told(ask, &otherwise) {
+        Ok(Some(value)) => {
+            let origin = Origin::Asked(otherwise.clone());
+            if let Err(what) = reported::state(ask, facts, node, &value, &origin) {
+                gap = gap.or(Some(Gap::not_understood(&otherwise, what)));
+            }
+        }
+        Ok(None) => {}
+        Err(found) => gap = gap.or(Some(found)),
+    }
+    let members = match gap {
+        Some(gap) => Membership::Unknown(gap),
+        None => Membership::Known(Origin::Asked(Plan::question())),
+    };
+    facts.set_members(Subject::Measurement, node, members);
+}
+
+/// The answer, or that nobody asked for a measurement.
+fn told(ask: &Ask<'_>, question: &Question) -> Result<Option<Arc<serde_json::Value>>, Gap> {
+    match ask.value(question.clone()).as_result() {
+        Ok(value) => Ok(Some(Arc::clone(value))),
+        Err(Gap {
+            why: Why::Refused(Refusal::NotAsked(_)),
+            ..
+        }) => Ok(None),
+        Err(gap) => Err(gap.clone()),
+    }
+}

@@ -1,0 +1,351 @@
+//! Runs of collectives: a measurement for each operation and size, with the arms that were measured.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::matrix::{Matrix, Seen, Unit};
+use super::proof::Proof;
+use crate::bench::ablation::Figures;
+use crate::bench::collective::DataType;
+use crate::bench::plan::{Backend, Plan, Point, Run};
+use crate::bench::reply::{Ended, RankReply};
+use crate::bench::statistics::{median, spread};
+use crate::fact::arm::Between;
+use crate::fact::measurement::{self as fact, Means, Span};
+use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, Subject};
+use crate::nccl_log::Digest;
+use crate::probe::Ask;
+use crate::source::Question;
+
+/// Messages up to this size are not judged by the bandwidth that they reach: latency decides.
+const SMALL: u64 = 64 << 20;
+
+/// A run as it was recorded.
+struct Recorded {
+    run: Run,
+    ranks: Vec<Result<RankReply, Gap>>,
+    log: Result<Proof, Gap>,
+}
+
+/// States the measurements that a plan is.
+///
+/// # Errors
+///
+/// What of it is not understood.
+pub(super) fn state(
+    ask: &Ask<'_>,
+    facts: &mut Facts,
+    node: Id,
+    value: &serde_json::Value,
+    origin: &Origin,
+) -> Result<(), String> {
+    let plan = Plan::from_value(value)?;
+    let runs: Vec<Recorded> = plan
+        .runs
+        .iter()
+        .map(|run| Recorded::of(ask, &plan, *run))
+        .collect();
+    let further = plan.baseline_points.iter();
+    let points: Vec<&Point> = plan.points.iter().chain(further).collect();
+    let compared = plan.points.len().saturating_sub(1);
+    for (at, point) in points.iter().enumerate() {
+        let id = facts.instance(Subject::Measurement, node, &name(&plan, point));
+        whole(facts, id, &plan, point, &runs, origin);
+        let is_compared = Fact::Known(at == compared, origin.clone());
+        facts.set(id, fact::COMPARED, is_compared);
+        // What the baseline alone measured is compared with nothing.
+        let arms = match at < plan.points.len() {
+            true => plan.arms.len(),
+            false => plan.arms.len().min(1),
+        };
+        let measured: Vec<(Figures, Seen)> = (0..arms)
+            .map(|arm| one(&plan, &runs, arm, at, point))
+            .collect();
+        let (figures, seen) = measured.into_iter().unzip();
+        Matrix {
+            figures,
+            unit: Unit::Busbw,
+            written: Vec::new(),
+            seen: Some(seen),
+            origin: origin.clone(),
+        }
+        .state(facts, id);
+    }
+    Ok(())
+}
+
+fn name(plan: &Plan, point: &Point) -> String {
+    let size = match point.bytes {
+        bytes if bytes >= 1_000_000_000 && bytes.is_multiple_of(1_000_000_000) => {
+            format!("{} GB", bytes / 1_000_000_000)
+        }
+        bytes => Bytes(bytes).to_string(),
+    };
+    let place = if point.in_place { " in place" } else { "" };
+    let means = match plan.backend {
+        Backend::Nccl => String::new(),
+        other => format!(" ({})", other.name()),
+    };
+    format!("{} {size}{place}{means}", point.collective.name())
+}
+
+/// The type's name, as on the command line.
+fn dtype(of: DataType) -> &'static str {
+    match of {
+        DataType::Float32 => "float32",
+        DataType::Float16 => "float16",
+        DataType::Bfloat16 => "bfloat16",
+        DataType::Uint8 => "uint8",
+        DataType::Int32 => "int32",
+    }
+}
+
+fn whole(
+    facts: &mut Facts,
+    id: Id,
+    plan: &Plan,
+    point: &Point,
+    runs: &[Recorded],
+    origin: &Origin,
+) {
+    let means = match plan.backend {
+        Backend::Nccl => Means::Nccl,
+        Backend::Verbs => Means::Verbs,
+        Backend::Tcp => Means::Tcp,
+    };
+    facts.set(id, fact::MEANS, Fact::Known(means, origin.clone()));
+    facts.set(id, fact::USER_REPORTED, Fact::Known(false, origin.clone()));
+    let text = |text: &str| Fact::Known(text.into(), origin.clone());
+    facts.set(id, fact::OPERATION, text(point.collective.name()));
+    facts.set(id, fact::DTYPE, text(dtype(point.dtype)));
+    let size = Bytes(point.bytes);
+    facts.set(id, fact::SIZE, Fact::Known(size, origin.clone()));
+    let small = Fact::Known(point.bytes < SMALL, origin.clone());
+    facts.set(id, fact::SMALL, small);
+    let nodes = plan.nodes();
+    let mut of_node: BTreeMap<u64, u64> = BTreeMap::new();
+    for rank in &plan.ranks {
+        *of_node.entry(rank.node).or_default() += 1;
+    }
+    let most = of_node.values().copied().max().unwrap_or(0);
+    for (key, number) in [
+        (fact::NODES, nodes),
+        (fact::RANKS, plan.ranks.len() as u64),
+        (fact::RANKS_PER_NODE, most),
+    ] {
+        facts.set(id, key, Fact::Known(number, origin.clone()));
+    }
+    let span = if nodes > 1 { Span::Several } else { Span::One };
+    facts.set(id, fact::SPAN, Fact::Known(span, origin.clone()));
+    let replies = || runs.iter().flat_map(|run| &run.ranks).flatten();
+    let library = plan
+        .library
+        .clone()
+        .or_else(|| replies().find_map(|reply| reply.library.clone()));
+    let version = replies().find_map(|reply| reply.version.clone());
+    for (key, found, what) in [
+        (fact::LIBRARY, library, "the library that a rank loaded"),
+        (fact::LIBRARY_VERSION, version, "the library's version"),
+    ] {
+        let found = match found {
+            Some(found) => text(&found),
+            None => Fact::Unknown(Gap::missing(what)),
+        };
+        facts.set(id, key, found);
+    }
+}
+
+impl Recorded {
+    fn of(ask: &Ask<'_>, plan: &Plan, run: Run) -> Self {
+        let ranks = (0..plan.ranks.len())
+            .map(|rank| reply(ask, plan.question_of(run, rank)))
+            .collect();
+        let log = reply::<Digest>(ask, plan.log_of(run)).map(|digest| match plan.backend {
+            Backend::Nccl => {
+                let name = plan.arms.get(run.arm).map_or("run", |arm| &arm.name);
+                Proof::of_log(name, digest)
+            }
+            Backend::Verbs => Proof::of_backend(between(plan, Between::Rdma)),
+            Backend::Tcp => Proof::of_backend(between(plan, Between::Socket)),
+        });
+        Recorded { run, ranks, log }
+    }
+}
+
+/// What a backend uses between nodes, where there are several.
+fn between(plan: &Plan, means: Between) -> Between {
+    if plan.nodes() > 1 {
+        means
+    } else {
+        Between::None
+    }
+}
+
+fn reply<T: serde::de::DeserializeOwned>(ask: &Ask<'_>, question: Question) -> Result<T, Gap> {
+    let fact = ask
+        .value(question)
+        .and_then(|value| T::deserialize(&*value).map_err(|e| e.to_string()));
+    match fact {
+        Fact::Known(value, _) => Ok(value),
+        Fact::Unknown(gap) => Err(gap),
+    }
+}
+
+/// What an arm reached at a point, and what was seen of its runs.
+fn one(plan: &Plan, runs: &[Recorded], arm: usize, at: usize, point: &Point) -> (Figures, Seen) {
+    let set = plan.arms.get(arm).map(|arm| arm.set.clone());
+    let mut figures = Figures {
+        name: plan
+            .arms
+            .get(arm)
+            .map_or_else(String::new, |a| a.name.clone()),
+        set: set.unwrap_or_default(),
+        ..Figures::default()
+    };
+    let mut seen = Seen::default();
+    let mut apart = Vec::new();
+    let mut excesses: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    for recorded in runs.iter().filter(|recorded| recorded.run.arm == arm) {
+        seen.started += 1;
+        match &recorded.log {
+            Ok(proof) => seen.proof.join(proof.clone()),
+            Err(gap) => {
+                seen.log_gap.get_or_insert_with(|| gap.clone());
+            }
+        }
+        let replies: Result<Vec<&RankReply>, &Gap> =
+            recorded.ranks.iter().map(Result::as_ref).collect();
+        let replies = match replies {
+            Ok(replies) => replies,
+            Err(gap) => {
+                seen.gap.get_or_insert_with(|| gap.clone());
+                continue;
+            }
+        };
+        troubles(plan, &replies, &mut seen);
+        let wrong = wrong(plan, &replies, at, &mut seen);
+        let well = replies.iter().all(|reply| reply.ended == Ended::Well);
+        let seconds = seconds(&replies, at, point);
+        let figure = median(&seconds)
+            .and_then(|time| {
+                let ranks = plan.ranks.len() as u64;
+                point.collective.busbw(point.bytes, time, ranks)
+            })
+            .filter(|rate| rate.0 > 0);
+        // A number becomes a figure only where it is valid: all ranks ended well, and every value that was looked at was right.
+        if let (true, false, Some(figure)) = (well, wrong, figure) {
+            figures.rounds.insert(recorded.run.round, figure.0 as f64);
+            apart.extend(spread(&seconds));
+            for (rank, excess) in excess(&replies, at) {
+                excesses.entry(rank).or_default().push(excess);
+            }
+        }
+    }
+    if seen.gap.is_some() {
+        // Of runs that are not all known nobody says what they reached.
+        figures.rounds.clear();
+    }
+    seen.trials_apart = median(&apart);
+    let slowest = excesses
+        .iter()
+        .filter_map(|(rank, all)| Some((*rank, median(all)?)))
+        .max_by(|a, b| a.1.total_cmp(&b.1));
+    seen.slowest = slowest.map(|(rank, excess)| (rank_name(plan, rank), excess));
+    (figures, seen)
+}
+
+fn rank_name(plan: &Plan, rank: usize) -> String {
+    let place = plan.ranks.get(rank);
+    match place.and_then(|place| place.gpu.as_ref().or(place.device.as_ref())) {
+        Some(place) => format!("rank {rank} ({place})"),
+        None => format!("rank {rank}"),
+    }
+}
+
+/// How the ranks of a run ended badly.
+fn troubles(plan: &Plan, replies: &[&RankReply], seen: &mut Seen) {
+    for (rank, reply) in replies.iter().enumerate() {
+        let name = rank_name(plan, rank);
+        let failure = match &reply.ended {
+            Ended::Well | Ended::Stopped { .. } => continue,
+            Ended::Hung => {
+                let step = match reply.step.as_str() {
+                    "" => "nothing was reached".to_owned(),
+                    step => format!("its last step is {step}"),
+                };
+                if !seen.hung.iter().any(|(hung, _)| *hung == name) {
+                    seen.hung.push((name, step));
+                }
+                continue;
+            }
+            Ended::Failed {
+                function, error, ..
+            } => format!("{name}: {function}: {error}"),
+            Ended::Died { how } => format!("{name}: {how}"),
+        };
+        if !seen.failures.contains(&failure) {
+            seen.failures.push(failure);
+        }
+    }
+}
+
+/// Whether values of the point came wrong.
+fn wrong(plan: &Plan, replies: &[&RankReply], at: usize, seen: &mut Seen) -> bool {
+    let mut any = false;
+    for (rank, reply) in replies.iter().enumerate() {
+        let Some(point) = reply.points.get(at).filter(|point| point.wrong > 0) else {
+            continue;
+        };
+        any = true;
+        seen.wrong += point.wrong;
+        if seen.wrong_where.is_none() {
+            let place = match point.first_wrong {
+                Some(element) => format!("first on {}, element {element}", rank_name(plan, rank)),
+                None => format!("first on {}", rank_name(plan, rank)),
+            };
+            seen.wrong_where = Some(place);
+        }
+    }
+    any
+}
+
+/// How long an operation took in each trial: the mean over the ranks, as nccl-tests has it. Empty where a rank did not measure it.
+fn seconds(replies: &[&RankReply], at: usize, point: &Point) -> Vec<f64> {
+    let of_ranks: Option<Vec<&Vec<f64>>> = replies
+        .iter()
+        .map(|reply| Some(&reply.points.get(at)?.ms))
+        .collect();
+    let Some(of_ranks) = of_ranks.filter(|ranks| !ranks.is_empty()) else {
+        return Vec::new();
+    };
+    let trials = of_ranks.iter().map(|ms| ms.len()).min().unwrap_or(0);
+    (0..trials)
+        .map(|trial| {
+            let all: f64 = of_ranks.iter().filter_map(|ms| ms.get(trial)).sum();
+            all / of_ranks.len() as f64 / 1e3 / point.iterations.max(1) as f64
+        })
+        .filter(|seconds| *seconds > 0.0 && seconds.is_finite())
+        .collect()
+}
+
+/// How much longer each rank took than the median of all, in percent.
+fn excess(replies: &[&RankReply], at: usize) -> Vec<(usize, f64)> {
+    let times: Vec<Option<f64>> = replies
+        .iter()
+        .map(|reply| median(&reply.points.get(at)?.ms))
+        .collect();
+    let known: Vec<f64> = times.iter().flatten().copied().collect();
+    let distinct: BTreeSet<u64> = known.iter().map(|time| time.to_bits()).collect();
+    let Some(middle) = median(&known).filter(|middle| *middle > 0.0 && distinct.len() > 1) else {
+        return Vec::new();
+    };
+    // Of two ranks the median lies between both: nobody says which one is odd, but the slower one is as much slower than the other.
+    let middle = match known.len() {
+        2 => known.iter().copied().fold(f64::INFINITY, f64::min),
+        _ => middle,
+    };
+    times
+        .iter()
+        .enumerate()
+        .filter_map(|(rank, time)| Some((rank, 100.0 * ((*time)? / middle - 1.0))))
+        .collect()
+}

@@ -1,0 +1,70 @@
+//! A table of what somebody measured: its figures are theirs, and nothing of the runs was seen.
+
+use serde_json::Value;
+
+use super::matrix::{Matrix, Unit};
+use crate::bench::table::Table;
+use crate::fact::measurement::{self as fact, Means, Span};
+use crate::fact::{Fact, Facts, Id, Origin, Subject};
+use crate::probe::Ask;
+
+/// States the measurement that a table is.
+///
+/// # Errors
+///
+/// What of it is not understood.
+pub(super) fn state(
+    _ask: &Ask<'_>,
+    facts: &mut Facts,
+    node: Id,
+    value: &Value,
+    origin: &Origin,
+) -> Result<(), String> {
+    let table = value.get("table").ok_or("no table in it")?;
+    let table: Table = serde_json::from_value(table.clone()).map_err(|e| e.to_string())?;
+    let figures = table.figures()?;
+    let id = facts.instance(Subject::Measurement, node, &table.file);
+    let known = |text: &str| Fact::Known(text.into(), origin.clone());
+    facts.set(id, fact::MEANS, Fact::Known(Means::Table, origin.clone()));
+    facts.set(id, fact::USER_REPORTED, Fact::Known(true, origin.clone()));
+    facts.set(id, fact::OPERATION, known(&table.file));
+    facts.set(id, fact::COMPARED, Fact::Known(true, origin.clone()));
+    let span = match table.nodes {
+        Some(0 | 1) => Span::One,
+        Some(_) => Span::Several,
+        None => Span::Untold,
+    };
+    facts.set(id, fact::SPAN, Fact::Known(span, origin.clone()));
+    for (key, number) in [(fact::NODES, table.nodes), (fact::RANKS, table.ranks)] {
+        if let Some(number) = number {
+            facts.set(id, key, Fact::Known(number, origin.clone()));
+        }
+    }
+    let unit = match &table.unit {
+        Some(unit) => Unit::Number(unit.clone()),
+        None => Unit::Time,
+    };
+    let written = |at: usize| {
+        let row = table.row_of(&figures.get(at)?.set)?;
+        let text = match (&row.figure, &table.unit) {
+            (Some(figure), Some(unit)) if figure.ends_with(unit.as_str()) => figure.clone(),
+            (Some(figure), Some(unit)) => format!("{figure} {unit}"),
+            _ => row.time.clone()?,
+        };
+        let both = match (&row.time, &row.figure) {
+            (Some(time), Some(figure)) => Some(format!("{time} at {figure}")),
+            _ => None,
+        };
+        Some((text, both))
+    };
+    let written: Vec<_> = (0..figures.len()).map(written).collect();
+    Matrix {
+        figures,
+        unit,
+        written,
+        seen: None,
+        origin: origin.clone(),
+    }
+    .state(facts, id);
+    Ok(())
+}

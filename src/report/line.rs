@@ -1,0 +1,179 @@
+//! The report as one line, for programs that take no more: Slurm's reasons, Nagios, node-problem-detector.
+
+use std::io::{self, Write};
+
+use super::Report;
+use crate::exit::Exit;
+
+/// The longest message that node-problem-detector keeps. Source: its custom plugin monitor, `max_output_length`, 80 by default.
+const NPD_MESSAGE: usize = 80;
+/// The longest reason for a drained node that tools show without cutting it. Source: `sinfo -R` and `scontrol show node`; `squeue` cuts sooner.
+const SLURM_REASON: usize = 200;
+
+/// Writes the reason that Slurm keeps of a node that it drains: the checks that fail and the first sentence, on one line, without quotes.
+///
+/// # Errors
+///
+/// The output fails.
+pub fn slurm(out: &mut dyn Write, report: &Report) -> io::Result<()> {
+    let reason = match report.causes.first() {
+        Some(first) if report.exit() != Exit::Healthy => {
+            let others = match report.causes.len() - 1 {
+                0 => String::new(),
+                more => format!(" (+{more} more)"),
+            };
+            format!("{}{others}: {}", first.check, first.sentence)
+        }
+        _ => report.headline.clone(),
+    };
+    writeln!(
+        out,
+        "{}",
+        shortened(&plain(&format!("rdma-doctor: {reason}")), SLURM_REASON)
+    )
+}
+
+/// Writes what a plugin of Nagios, Icinga or Checkmk writes: a status, the headline, and figures that are drawn over time.
+///
+/// # Errors
+///
+/// The output fails.
+pub fn nagios(out: &mut dyn Write, report: &Report) -> io::Result<()> {
+    let status = match report.exit() {
+        Exit::Healthy => "OK",
+        Exit::Warnings => "WARNING",
+        Exit::Errors => "CRITICAL",
+        _ => "UNKNOWN",
+    };
+    let counts = &report.counts;
+    writeln!(
+        out,
+        "RDMA {status} - {} | errors={};;0:0 warnings={};0:0; unknown={} passed={} checks={} time={:.3}s",
+        plain(&report.headline),
+        counts.errors,
+        counts.warnings,
+        counts.unknown,
+        counts.passes,
+        counts.checks,
+        report.seconds,
+    )?;
+    // Long text, which Nagios shows on the page of the service. Source: Nagios Core, "Plugin API".
+    for cause in &report.causes {
+        let (severity, check) = (cause.severity, &cause.check);
+        writeln!(out, "{severity} {check}: {}", plain(&cause.sentence))?;
+    }
+    Ok(())
+}
+
+/// Writes the message of node-problem-detector's custom plugin: short, since it becomes the message of a node's condition.
+///
+/// # Errors
+///
+/// The output fails.
+pub fn npd(out: &mut dyn Write, report: &Report) -> io::Result<()> {
+    let message = match report.causes.first() {
+        Some(first) if report.exit() == Exit::Errors => {
+            format!("{}: {}", first.check, first.sentence)
+        }
+        _ => report.headline.clone(),
+    };
+    writeln!(out, "{}", shortened(&plain(&message), NPD_MESSAGE))
+}
+
+/// node-problem-detector's exit status: 0 no problem, 1 a problem, 2 unknown. Warnings are no problem of the node: it would be tainted for them.
+pub fn npd_status(exit: Exit) -> u8 {
+    match exit {
+        Exit::Healthy | Exit::Warnings => 0,
+        Exit::Errors => 1,
+        _ => 2,
+    }
+}
+
+/// On one line, without what a shell, Slurm's configuration or Nagios' figures would take for their own.
+fn plain(text: &str) -> String {
+    let fits = |c: char| match c {
+        '|' => '/',
+        '"' | '\'' | '`' => ' ',
+        c if c.is_control() => ' ',
+        c => c,
+    };
+    let text: String = text.chars().map(fits).collect();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// At most so many characters; what is cut ends in three dots.
+fn shortened(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let mut short: String = text.chars().take(most - 3).collect();
+    short.push_str("...");
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::testing::report;
+
+    fn said(write: impl Fn(&mut dyn Write, &Report) -> io::Result<()>, report: &Report) -> String {
+        let mut out = Vec::new();
+        write(&mut out, report).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_reason_is_one_line_that_slurm_keeps_whole() {
+        let mut errors = report(Exit::Errors, &["link/rate-degraded", "roce/v2-gid-missing"]);
+        assert_eq!(
+            said(slurm, &errors),
+            "rdma-doctor: link/rate-degraded (+1 more): link/rate-degraded is wrong\n"
+        );
+        errors.causes[0].sentence = "it's \"down\"\n| so `reboot` ".repeat(20);
+        let line = said(slurm, &errors);
+        assert_eq!(line.chars().count(), SLURM_REASON + 1);
+        assert!(line.ends_with("...\n") && !line.contains(['"', '\'', '`', '|']));
+        assert_eq!(
+            said(slurm, &report(Exit::Healthy, &[])),
+            "rdma-doctor: the headline\n"
+        );
+    }
+
+    #[test]
+    fn a_plugin_line_has_status_and_figures() {
+        for (exit, status) in [
+            (Exit::Healthy, "OK"),
+            (Exit::Warnings, "WARNING"),
+            (Exit::Errors, "CRITICAL"),
+            (Exit::Undecided, "UNKNOWN"),
+        ] {
+            let line = said(nagios, &report(exit, &[]));
+            assert_eq!(
+                line,
+                format!(
+                    "RDMA {status} - the headline | errors=0;;0:0 warnings=0;0:0; unknown=0 passed=0 checks=0 time=0.250s\n"
+                )
+            );
+        }
+        let long = said(nagios, &report(Exit::Errors, &["link/rate-degraded"]));
+        assert_eq!(
+            long.lines().nth(1),
+            Some("error link/rate-degraded: link/rate-degraded is wrong")
+        );
+    }
+
+    #[test]
+    fn a_condition_is_short_and_warnings_are_none() {
+        let errors = report(Exit::Errors, &["link/rate-degraded"]);
+        assert_eq!(
+            said(npd, &errors),
+            "link/rate-degraded: link/rate-degraded is wrong\n"
+        );
+        let mut long = report(Exit::Errors, &["link/rate-degraded"]);
+        long.causes[0].sentence = "x".repeat(200);
+        assert_eq!(said(npd, &long).chars().count(), NPD_MESSAGE + 1);
+        let statuses = [Exit::Healthy, Exit::Warnings, Exit::Errors, Exit::Undecided];
+        assert_eq!(statuses.map(npd_status), [0, 0, 1, 2]);
+        assert_eq!(npd_status(Exit::Deadline), 2);
+    }
+}

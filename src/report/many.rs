@@ -1,0 +1,596 @@
+//! The report of many nodes: each node is judged by itself and only its findings are kept, folded over the nodes that have the same.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use super::{
+    Consequence, Counts, Finding, NodeHead, OpenQuestion, Pass, Policy, Report, SCHEMA, Writer,
+    exit,
+};
+use crate::check::{Catalogue, Check, Severity, Verdict};
+use crate::cluster::nodeset;
+use crate::derive::comparison::Concerns;
+use crate::diagnosis;
+use crate::exit::Exit;
+use crate::fact::{Facts, Id, Subject};
+use crate::source::recording::Recording;
+
+/// What stands for a node's own name where sentences about several nodes are compared.
+const NODE: &str = "\u{0}";
+/// Letters that a list of nodes may have in a sentence.
+const LONGEST: usize = 48;
+/// Names that are folded to a list; of more the first ones stand for all.
+const FOLDED: usize = 2000;
+
+/// What a node brings to the report of all.
+pub struct Part {
+    head: NodeHead,
+    causes: Vec<(usize, Finding)>,
+    open: Vec<OpenQuestion>,
+    failures: Vec<String>,
+    passes: Vec<Pass>,
+    counts: Counts,
+    micros: u64,
+    empty: bool,
+}
+
+/// The part of one node, whose facts are not needed afterwards.
+pub fn part(
+    catalogue: &Catalogue,
+    facts: &Facts,
+    verdicts: &[Verdict],
+    node: (&Recording, Id),
+    with_passes: bool,
+) -> Part {
+    let writer = Writer {
+        catalogue,
+        facts,
+        several: false,
+    };
+    let causes = diagnosis::diagnose(catalogue, facts, verdicts);
+    Part {
+        head: writer.node(node.0, node.1),
+        causes: causes
+            .iter()
+            .map(|c| (c.check, writer.finding(c)))
+            .collect(),
+        open: writer.open(verdicts),
+        failures: facts.failures().map(|(_, _, how)| how.to_owned()).collect(),
+        passes: match with_passes {
+            true => writer.passes(verdicts),
+            false => Vec::new(),
+        },
+        counts: writer.count(verdicts),
+        micros: node.0.duration(),
+        empty: facts.all(Subject::Device).next().is_none(),
+    }
+}
+
+/// The report in the making. Nodes are added one after the other, in the order in which they are to be named.
+#[derive(Default)]
+pub struct Fold {
+    nodes: Vec<NodeHead>,
+    causes: BTreeMap<usize, Folded>,
+    open: Vec<OpenQuestion>,
+    open_at: HashMap<String, usize>,
+    failures: Lines,
+    passes: Vec<Pass>,
+    counts: Counts,
+    micros: u64,
+    inhabited: bool,
+}
+
+/// A check that fails on some nodes.
+struct Folded {
+    /// Of the first node.
+    finding: Finding,
+    subjects: Vec<String>,
+    lines: Lines,
+    nodes: Vec<u32>,
+    consequences: BTreeMap<String, (Consequence, Lines)>,
+}
+
+/// Sentences, and the nodes of which each is said.
+#[derive(Default)]
+struct Lines {
+    said: Vec<(String, Vec<u32>)>,
+    places: HashMap<String, usize>,
+}
+
+impl Lines {
+    /// Adds a sentence about a node, whose name it may hold.
+    fn add(&mut self, text: &str, name: &str, node: u32) {
+        let text = without_name(text, name);
+        let said = &mut self.said;
+        let at = *self.places.entry(text).or_insert_with_key(|text| {
+            said.push((text.clone(), Vec::new()));
+            said.len() - 1
+        });
+        let nodes = &mut said[at].1;
+        if nodes.last() != Some(&node) {
+            nodes.push(node);
+        }
+    }
+
+    /// The sentences with the nodes before them, those of most nodes first.
+    fn written(mut self, nodes: &[NodeHead]) -> Vec<String> {
+        self.said.sort_by_key(|(_, of)| std::cmp::Reverse(of.len()));
+        let write = |(text, of): &(String, Vec<u32>)| match of.as_slice() {
+            [one] => {
+                let name = &nodes[*one as usize].name;
+                match text.starts_with(NODE) {
+                    // The sentence begins with the name itself.
+                    true => text.replace(NODE, name),
+                    false => format!("{name}: {}", text.replace(NODE, name)),
+                }
+            }
+            _ => format!("{}: {}", who(nodes, of), text.replace(NODE, "each")),
+        };
+        self.said.iter().map(write).collect()
+    }
+}
+
+/// Of how many of all nodes something is said, and of which.
+fn who(nodes: &[NodeHead], of: &[u32]) -> String {
+    match of.len() {
+        n if n == nodes.len() => format!("all {n} nodes"),
+        n => format!("{n} of {} nodes ({})", nodes.len(), names(nodes, of)),
+    }
+}
+
+fn names(nodes: &[NodeHead], of: &[u32]) -> String {
+    let names: Vec<&str> = of
+        .iter()
+        .map(|at| nodes[*at as usize].name.as_str())
+        .collect();
+    list(&names)
+}
+
+/// Names as a list that a sentence can hold.
+pub(super) fn list(names: &[&str]) -> String {
+    let folded = match names.len() <= FOLDED {
+        true => nodeset::fold(names),
+        false => String::new(),
+    };
+    match folded.is_empty() || folded.len() > LONGEST {
+        false => folded,
+        true if names.len() <= 5 => names.join(", "),
+        true => format!("{} and {} more", names[..4].join(", "), names.len() - 4),
+    }
+}
+
+/// A sentence with a mark in the place of a node's name, where it stands as a word of its own.
+fn without_name(text: &str, name: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    let inside =
+        |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'));
+    while let Some(at) = rest.find(name).filter(|_| !name.is_empty()) {
+        let (before, after) = (&rest[..at], &rest[at + name.len()..]);
+        // A full stop ends a sentence, or leads on to a domain.
+        let mut next = after.chars();
+        let follows = match next.next() {
+            Some('.') => inside(next.next()),
+            c => inside(c),
+        };
+        out.push_str(before);
+        out.push_str(match inside(out.chars().next_back()) || follows {
+            true => name,
+            false => NODE,
+        });
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+fn prefixed(name: &str, subject: &str) -> String {
+    match name == subject {
+        true => subject.to_owned(),
+        false => format!("{name}: {subject}"),
+    }
+}
+
+impl Fold {
+    /// Adds a node.
+    pub fn add(&mut self, part: Part) {
+        // Bounded by the recordings on a command line.
+        let at = self.nodes.len() as u32;
+        let name = part.head.name.clone();
+        for (check, mut finding) in part.causes {
+            let subjects = std::mem::take(&mut finding.subjects);
+            let consequences = std::mem::take(&mut finding.consequences);
+            let further = std::mem::take(&mut finding.further);
+            let sentence = finding.sentence.clone();
+            let folded = self.causes.entry(check).or_insert_with(|| Folded {
+                finding,
+                subjects: Vec::new(),
+                lines: Lines::default(),
+                nodes: Vec::new(),
+                consequences: BTreeMap::new(),
+            });
+            folded.nodes.push(at);
+            folded
+                .subjects
+                .extend(subjects.iter().map(|subject| prefixed(&name, subject)));
+            folded.lines.add(&sentence, &name, at);
+            for sentence in &further {
+                folded.lines.add(sentence, &name, at);
+            }
+            for consequence in consequences {
+                let text = consequence.sentence.clone();
+                let (_, lines) = folded
+                    .consequences
+                    .entry(consequence.check.clone())
+                    .or_insert_with(|| {
+                        let subject = prefixed(&name, &consequence.subject);
+                        let first = Consequence {
+                            subject,
+                            ..consequence
+                        };
+                        (first, Lines::default())
+                    });
+                lines.add(&text, &name, at);
+            }
+        }
+        for question in part.open {
+            self.ask(question, Some(&name));
+        }
+        for how in part.failures {
+            self.failures.add(&how, &name, at);
+        }
+        self.passes.extend(part.passes.into_iter().map(|pass| Pass {
+            subject: prefixed(&name, &pass.subject),
+            ..pass
+        }));
+        self.count(&part.counts);
+        self.micros = self.micros.max(part.micros);
+        self.inhabited |= !part.empty;
+        self.nodes.push(part.head);
+    }
+
+    fn ask(&mut self, question: OpenQuestion, name: Option<&str>) {
+        let subjects = question.subjects.iter().map(|subject| match name {
+            Some(name) => prefixed(name, subject),
+            None => subject.clone(),
+        });
+        let subjects: Vec<String> = subjects.collect();
+        let mut key = question.check.clone();
+        for line in &question.missing {
+            key.extend(["\n", &line.fact, "\n", &line.value]);
+        }
+        match self.open_at.get(&key) {
+            Some(at) => self.open[*at].subjects.extend(subjects),
+            None => {
+                self.open_at.insert(key, self.open.len());
+                self.open.push(OpenQuestion {
+                    subjects,
+                    ..question
+                });
+            }
+        }
+    }
+
+    fn count(&mut self, counts: &Counts) {
+        let sum = &mut self.counts;
+        sum.verdicts += counts.verdicts;
+        sum.passes += counts.passes;
+        sum.errors += counts.errors;
+        sum.warnings += counts.warnings;
+        sum.notes += counts.notes;
+        sum.unknown += counts.unknown;
+        sum.blocking += counts.blocking;
+        sum.does_not_apply += counts.does_not_apply;
+    }
+
+    /// Ends the report with what is said of all nodes together: the facts of the cluster, their verdicts, and which nodes each concerns.
+    pub fn report(
+        mut self,
+        catalogue: &Catalogue,
+        facts: &Facts,
+        verdicts: &[Verdict],
+        concerns: &Concerns,
+        policy: Policy,
+        with_passes: bool,
+    ) -> Report {
+        let writer = Writer {
+            catalogue,
+            facts,
+            several: false,
+        };
+        let log = [Subject::Run, Subject::Benchmark]
+            .into_iter()
+            .any(|subject| facts.all(subject).next().is_some());
+        for question in writer.open(verdicts) {
+            self.ask(question, None);
+        }
+        self.count(&writer.count(verdicts));
+        self.counts.checks = catalogue.checks.len();
+        if with_passes {
+            self.passes.extend(writer.passes(verdicts));
+        }
+        let empty = !self.inhabited && !log;
+        let (exit, status) = exit(&self.counts, policy, empty);
+
+        let of_nodes: Vec<Unit> = std::mem::take(&mut self.causes)
+            .into_iter()
+            .map(|(check, folded)| Unit::of_nodes(check, folded, &self.nodes))
+            .collect();
+        let of_all = diagnosis::diagnose(catalogue, facts, verdicts);
+        let of_all = of_all.iter().flat_map(|cause| {
+            // Each comparison has nodes of its own: what explains one does not explain the next.
+            let each: Vec<diagnosis::Cause> = match cause.subjects.len() {
+                1 => vec![cause.clone()],
+                _ if cause.subjects.iter().any(|id| concerns.contains_key(id)) => {
+                    let one = |id: &Id| diagnosis::Cause {
+                        check: cause.check,
+                        subjects: vec![*id],
+                        consequences: Vec::new(),
+                    };
+                    cause.subjects.iter().map(one).collect()
+                }
+                _ => vec![cause.clone()],
+            };
+            let unit = |cause: &diagnosis::Cause| {
+                let nodes = cause.subjects.first().and_then(|id| concerns.get(id));
+                Unit::of_all(cause.check, writer.finding(cause), nodes)
+            };
+            each.iter().map(unit).collect::<Vec<_>>()
+        });
+        let units = explain(catalogue, of_nodes, of_all.collect());
+        let units = together(units);
+        let (notes, causes): (Vec<Unit>, Vec<Unit>) = units
+            .into_iter()
+            .partition(|unit| catalogue.checks[unit.check].severity == Severity::Note);
+        let (causes, notes) = (
+            self.ordered(catalogue, causes),
+            self.ordered(catalogue, notes),
+        );
+        self.open.sort_by_key(|question| !question.blocks);
+        let headline = headline(exit, &causes, &notes, &self.open, &self.nodes, empty);
+        Report {
+            schema: SCHEMA,
+            doctor: env!("CARGO_PKG_VERSION"),
+            status,
+            exit: exit.code(),
+            headline,
+            causes,
+            notes,
+            open: self.open,
+            probe_failures: std::mem::take(&mut self.failures).written(&self.nodes),
+            passes: self.passes,
+            counts: self.counts,
+            seconds: self.micros as f64 / 1e6,
+            nodes: self.nodes,
+        }
+    }
+
+    /// The gravest first; of those that are as grave, those that set nodes apart from others before those that all have.
+    fn ordered(&self, catalogue: &Catalogue, mut units: Vec<Unit>) -> Vec<Finding> {
+        let all = self.nodes.len();
+        units.sort_by_key(|unit| {
+            let severity = catalogue.checks[unit.check].severity;
+            let common = unit.nodes.len() >= all;
+            let weight = unit.finding.subjects.len() + unit.finding.consequences.len();
+            (
+                severity,
+                common,
+                !unit.of_all,
+                std::cmp::Reverse(weight),
+                unit.check,
+            )
+        });
+        units.into_iter().map(|unit| unit.finding).collect()
+    }
+}
+
+/// A finding that may be explained by another.
+struct Unit {
+    check: usize,
+    finding: Finding,
+    nodes: HashSet<String>,
+    /// Whether it is said of all nodes together.
+    of_all: bool,
+}
+
+impl Unit {
+    fn of_nodes(check: usize, folded: Folded, all: &[NodeHead]) -> Self {
+        let names = || folded.nodes.iter().map(|at| all[*at as usize].name.clone());
+        let mut finding = folded.finding;
+        let mut lines = folded.lines.written(all).into_iter();
+        finding.sentence = lines.next().unwrap_or_default();
+        finding.further = lines.collect();
+        finding.subject = folded.subjects.first().cloned().unwrap_or_default();
+        finding.subjects = folded.subjects;
+        finding.nodes = names().collect();
+        let consequences = folded
+            .consequences
+            .into_values()
+            .flat_map(|(first, lines)| {
+                let each = lines
+                    .written(all)
+                    .into_iter()
+                    .map(move |sentence| Consequence {
+                        check: first.check.clone(),
+                        severity: first.severity,
+                        subject: first.subject.clone(),
+                        sentence,
+                    });
+                each.collect::<Vec<_>>()
+            });
+        finding.consequences = consequences.collect();
+        Unit {
+            check,
+            nodes: names().collect(),
+            finding,
+            of_all: false,
+        }
+    }
+
+    fn of_all(check: usize, mut finding: Finding, nodes: Option<&Vec<Arc<str>>>) -> Self {
+        let names: Vec<String> = nodes
+            .into_iter()
+            .flatten()
+            .map(|name| name.to_string())
+            .collect();
+        finding.nodes = names.clone();
+        Unit {
+            check,
+            finding,
+            nodes: names.into_iter().collect(),
+            of_all: true,
+        }
+    }
+}
+
+/// Folds what is said of all nodes together beneath what explains it on the nodes that it concerns, and the other way round.
+fn explain(catalogue: &Catalogue, of_nodes: Vec<Unit>, of_all: Vec<Unit>) -> Vec<Unit> {
+    let check = |unit: &Unit| -> &Check { &catalogue.checks[unit.check] };
+    let mut units: Vec<Unit> = of_nodes;
+    units.extend(of_all);
+    let explains = |a: &Unit, b: &Unit| {
+        (a.of_all || b.of_all)
+            && (check(a).severity != Severity::Note || check(b).severity == Severity::Note)
+            && check(a).explains(&check(b).id)
+            && !b.nodes.is_empty()
+            && b.nodes.iter().all(|name| a.nodes.contains(name))
+    };
+    let by: Vec<Option<usize>> = (0..units.len())
+        .map(|b| (0..units.len()).find(|a| *a != b && explains(&units[*a], &units[b])))
+        .collect();
+    // The first that nothing explains, at the end of the chain; in a circle nobody is folded.
+    let root = |mut at: usize| {
+        for _ in 0..units.len() {
+            match by[at] {
+                Some(next) => at = next,
+                None => return Some(at),
+            }
+        }
+        None
+    };
+    let roots: Vec<Option<usize>> = (0..units.len()).map(root).collect();
+    let mut kept: Vec<Option<Unit>> = units.into_iter().map(Some).collect();
+    for at in 0..kept.len() {
+        let Some(to) = roots[at].filter(|to| *to != at) else {
+            continue;
+        };
+        let Some(unit) = kept[at].take() else {
+            continue;
+        };
+        let finding = unit.finding;
+        let folded = Consequence {
+            check: finding.check,
+            severity: finding.severity,
+            subject: finding.subject,
+            sentence: finding.sentence,
+        };
+        if let Some(host) = kept[to].as_mut() {
+            host.finding.consequences.push(folded);
+            host.finding.consequences.extend(finding.consequences);
+        }
+    }
+    kept.into_iter().flatten().collect()
+}
+
+/// Several findings of one check about all nodes become one.
+fn together(units: Vec<Unit>) -> Vec<Unit> {
+    let mut all: Vec<Unit> = Vec::new();
+    let mut places: HashMap<(usize, bool), usize> = HashMap::new();
+    for unit in units {
+        match places.get(&(unit.check, unit.of_all)) {
+            Some(at) => {
+                let first = &mut all[*at];
+                first.finding.subjects.extend(unit.finding.subjects);
+                first.finding.further.push(unit.finding.sentence);
+                first.finding.further.extend(unit.finding.further);
+                first.finding.consequences.extend(unit.finding.consequences);
+                for name in unit.finding.nodes {
+                    if first.nodes.insert(name.clone()) {
+                        first.finding.nodes.push(name);
+                    }
+                }
+            }
+            None => {
+                places.insert((unit.check, unit.of_all), all.len());
+                all.push(unit);
+            }
+        }
+    }
+    all
+}
+
+/// The answer in one sentence: the lead, and which nodes the other causes are on.
+fn headline(
+    exit: Exit,
+    causes: &[Finding],
+    notes: &[Finding],
+    open: &[OpenQuestion],
+    nodes: &[NodeHead],
+    empty: bool,
+) -> String {
+    let lead = causes.first().or(match exit {
+        Exit::Errors => notes.first(),
+        _ => None,
+    });
+    let Some(lead) = lead else {
+        return super::without_cause(exit, notes, open, nodes, empty);
+    };
+    let more = match lead.further.len() {
+        0 => String::new(),
+        1 => " (and one more like it)".to_owned(),
+        n => format!(" (and {n} more like it)"),
+    };
+    let others = causes.get(1..).unwrap_or_default();
+    let mut named: Vec<&str> = Vec::new();
+    let mut seen: HashSet<&str> = lead.nodes.iter().map(String::as_str).collect();
+    for finding in others
+        .iter()
+        .filter(|finding| finding.nodes.len() < nodes.len())
+    {
+        named.extend(
+            finding
+                .nodes
+                .iter()
+                .map(String::as_str)
+                .filter(|name| seen.insert(name)),
+        );
+    }
+    let on = match named.is_empty() {
+        true => String::new(),
+        false => format!(", on {} too", list(&named)),
+    };
+    let others = match others.len() {
+        0 => String::new(),
+        1 => format!("; one other cause below{on}"),
+        n => format!("; {n} other causes below{on}"),
+    };
+    format!("{}{more}{others}", lead.sentence)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_taken_out_where_they_stand_alone() {
+        for (text, expected) in [
+            ("n1 has no device", "\u{0} has no device"),
+            ("on n1: n10 and mlx5_n1", "on \u{0}: n10 and mlx5_n1"),
+            ("it is n1.", "it is \u{0}."),
+            ("n1.dc is another", "n1.dc is another"),
+            ("", ""),
+        ] {
+            assert_eq!(without_name(text, "n1"), expected, "{text}");
+        }
+        assert_eq!(without_name("as is", ""), "as is");
+    }
+
+    #[test]
+    fn lists_of_names_are_short() {
+        let many: Vec<String> = (0..5000).map(|n| format!("n{n}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert_eq!(list(&many), "n0, n1, n2, n3 and 4996 more");
+        assert_eq!(list(&many[..17]), "n[0-16]");
+        assert_eq!(list(&["a", "b"]), "a,b");
+    }
+}

@@ -1,0 +1,24 @@
+//! Replies over netlink, built for tests: the kernel's, in little-endian.
+
+/// An attribute, padded.
+pub(crate) fn attribute(number: u16, payload: &[u8]) -> Vec<u8> {
+    let mut out = ((payload.len() + 4) as u16).to_le_bytes().to_vec();
+    out.extend(number.to_le_bytes());
+    out.extend(payload);
+    out.resize(out.len().next_multiple_of(4), 0);
+    out
+}
+
+/// A message of this type.
+pub(crate) fn message(kind: u16, body: &[u8]) -> Vec<u8> {
+    let mut out = ((body.len() + 16) as u32).to_le_bytes().to_vec();
+    out.extend(kind.to_le_bytes());
+    out.resize(16, 0);
+    out.extend(body);
+    out
+}
+
+/// Whether these bytes stand somewhere in a reply.
+pub(crate) fn has(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|w| w == part)
+}
