@@ -20,9 +20,10 @@ type CreatePair = unsafe extern "C" fn(*mut ibv_pd, *mut ibv_qp_init_attr) -> *m
 type ModifyPair = unsafe extern "C" fn(*mut ibv_qp, *mut ibv_qp_attr, c_int) -> c_int;
 type DestroyPair = unsafe extern "C" fn(*mut ibv_qp) -> c_int;
 
-/// Packets wait at most this long for one another: 4.096 µs times 2^16, that is 0.27 s.
-const TIMEOUT: u8 = 16;
-/// How often they are sent again. Not 7, which soft-RoCE takes for ever.
+/// How long an acknowledgement may take: 4.096 µs times 2^18, that is 1.1 s, as NCCL had it from 2.14 to 2.22. On a machine whose processors are all
+/// at work, soft-RoCE may well need a tenth of it; and where it sends again what is still under way, it may refuse it.
+const TIMEOUT: u8 = 18;
+/// How often packets are sent again. Not 7, which soft-RoCE takes for ever.
 const RETRIES: u8 = 6;
 /// How long a sender waits where the receiver has no room: 0.64 ms.
 const RECEIVER_WAIT: u8 = 12;
