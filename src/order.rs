@@ -46,7 +46,7 @@ mod tests {
             theirs.sort_by_key(|(key, _)| *key);
             prop_assert_eq!(&own, &theirs);
             by(&mut own, |a, b| b.1.cmp(&a.1));
-            theirs.sort_by(|a, b| b.1.cmp(&a.1));
+            theirs.sort_by_key(|(_, value)| std::cmp::Reverse(*value));
             prop_assert_eq!(own, theirs);
         }
     }

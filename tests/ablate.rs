@@ -1,5 +1,11 @@
 //! `rdma-doctor ablate`: from the figures of arms to the cause.
 
+#![expect(clippy::unwrap_used, reason = "what fails in a test is to fail loudly")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests run the binary and make their own files"
+)]
+
 use std::process::Command;
 
 fn doctor(args: &[&str]) -> (String, i32) {

@@ -3,6 +3,7 @@
 //! `INSTA_UPDATE=always` (make bless) writes the verdicts.
 
 #![expect(clippy::unwrap_used, reason = "what fails in a test is to fail loudly")]
+#![expect(clippy::panic, reason = "a test's way to fail")]
 #![expect(
     clippy::disallowed_methods,
     reason = "tests read the project's own files"

@@ -11,6 +11,9 @@ use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, Why};
 /// Lines of a list of what is shared.
 const SHOWN: usize = 2;
 
+/// A node, by its number, and what of it has the value: a port, an address.
+type Whose = (u32, Arc<str>);
+
 /// Comparisons in the making. Nodes are added one after the other, in any number.
 #[derive(Default)]
 pub struct Table {
@@ -23,7 +26,7 @@ pub struct Table {
     /// Nodes of which a property is unknown in whatever group they are.
     open: HashMap<Of, Vec<u32>>,
     reasons: HashMap<Of, Arc<str>>,
-    own: BTreeMap<Of, HashMap<Arc<str>, Vec<(u32, Arc<str>)>>>,
+    own: BTreeMap<Of, HashMap<Arc<str>, Vec<Whose>>>,
     own_open: BTreeMap<Of, Arc<str>>,
     /// Nodes of a kind whose variables are all known, and those where they are not.
     kinds: BTreeMap<Arc<str>, Kind>,
@@ -309,7 +312,7 @@ impl Table {
             if values.is_empty() && !self.own_open.contains_key(&of) {
                 continue;
             }
-            let mut shared: Vec<(Arc<str>, Vec<(u32, Arc<str>)>)> = values
+            let mut shared: Vec<(Arc<str>, Vec<Whose>)> = values
                 .into_iter()
                 .filter(|(_, whose)| self.is_of_several(whose))
                 .collect();
