@@ -63,12 +63,17 @@ impl Figures {
         Some(100.0 * (high - low) / median)
     }
 
-    /// How much the figure changed from the first round to the last, in percent of their median, either way.
+    /// How much the figure changed from the first round to the last, in percent of their median, either way; zero where it went up and down. Of
+    /// fewer than three rounds nobody can tell a drift from noise.
     pub fn drift(&self) -> Option<f64> {
         let values = self.values();
         let (first, last) = (values.first()?, values.last()?);
-        let median = median(&values).filter(|m| *m > 0.0)?;
-        Some(100.0 * (last - first).abs() / median)
+        let median = median(&values).filter(|m| *m > 0.0 && values.len() > 2)?;
+        let falls = values.is_sorted_by(|a, b| a >= b);
+        Some(match falls || values.is_sorted() {
+            true => 100.0 * (last - first).abs() / median,
+            false => 0.0,
+        })
     }
 }
 
@@ -428,6 +433,8 @@ mod tests {
         // But such a baseline drifts, and then nobody can tell.
         assert!(reference.drift().unwrap() > QUIET);
         assert_eq!(effect.outcome(false), Outcome::Undecided);
+        assert_eq!(arm(&[], &[100.0, 60.0, 90.0]).drift(), Some(0.0));
+        assert_eq!(arm(&[], &[100.0, 60.0]).drift(), None);
         let back = Effect::of(&other, &reference, 0.0).unwrap();
         assert_eq!(back.outcome(true), Outcome::Faster);
     }

@@ -77,7 +77,7 @@ subject! {
     ALGBW: BitRate = "algbw" from "collective";
     /// How far the rounds of the baseline lie apart, of their median; of one round its trials.
     SPREAD: Percent = "spread" from "collective";
-    /// How much the baseline changed from its first round to its last, either way.
+    /// How much the baseline changed from its first round to its last, where it went one way all the time; else zero. Unknown of fewer than three rounds.
     DRIFT: Percent = "drift" from "collective";
     /// Whether rounds of the baseline lie close enough together for arms to be compared. A network that others use is not quiet.
     QUIET: bool = "quiet" from "collective";

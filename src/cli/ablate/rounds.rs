@@ -37,8 +37,9 @@ pub fn make(
     let mut bad = vec![false; arms];
     for round in 0..how.rounds.saturating_mul(MORE).max(1) {
         for arm in order(arms, round) {
-            // Of the first round all arms are run: without them there is nothing to say.
-            let spent = round > 0 && begun.elapsed() >= how.budget;
+            // Of the first round all arms are run: without them there is nothing to say. And the baseline twice: else nobody knows how noisy it is.
+            let needed = round == 0 || (round == 1 && arm == 0);
+            let spent = !needed && begun.elapsed() >= how.budget;
             if spent || bad.get(arm) != Some(&false) {
                 continue;
             }
@@ -56,7 +57,8 @@ pub fn make(
             .filter_map(Figures::apart)
             .all(|apart| apart <= CLOSE);
         let enough = round + 1 >= how.rounds && close;
-        if enough || bad.iter().all(|bad| *bad) || begun.elapsed() >= how.budget {
+        let spent = begun.elapsed() >= how.budget && (round > 0 || how.rounds == 1);
+        if enough || bad.iter().all(|bad| *bad) || spent {
             break;
         }
     }
@@ -96,6 +98,11 @@ mod tests {
             rounds: 3,
             budget: Duration::ZERO,
         };
-        assert_eq!(count(&none, |_, _| Came::Well(1.0)), [1, 1, 1]);
+        assert_eq!(count(&none, |_, _| Came::Well(1.0)), [2, 1, 1]);
+        let once = Rounds {
+            rounds: 1,
+            budget: Duration::ZERO,
+        };
+        assert_eq!(count(&once, |_, _| Came::Well(1.0)), [1, 1, 1]);
     }
 }

@@ -199,9 +199,7 @@ impl Matrix {
             // Of one round its trials are all that there is; what somebody wrote down once tells nothing of noise.
             _ => trials,
         };
-        let drift = figures
-            .filter(|arm| arm.rounds.len() > 1)
-            .and_then(Figures::drift);
+        let drift = figures.and_then(Figures::drift);
         facts.set(
             id,
             measurement::SPREAD,
@@ -210,7 +208,7 @@ impl Matrix {
         facts.set(
             id,
             measurement::DRIFT,
-            self.some(drift.map(Percent), "a second round"),
+            self.some(drift.map(Percent), "a third round"),
         );
         let quiet = apart.map(|apart| apart <= QUIET && drift.is_none_or(|drift| drift <= QUIET));
         facts.set(
@@ -231,6 +229,10 @@ impl Matrix {
             facts.set(id, measurement::BASELINE_HUNG, hung);
             let wrong = self.unless(gap, seen.wrong > 0);
             facts.set(id, measurement::BASELINE_WRONG, wrong);
+        }
+        if self.seen.is_none() {
+            // What somebody wrote down had ended.
+            facts.set(id, measurement::BASELINE_FAILED, self.know(false));
         }
         // Where the baseline has no figures, the other arms say how noisy it is.
         let others: Vec<f64> = self.figures.iter().filter_map(Figures::apart).collect();
