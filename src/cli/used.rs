@@ -45,6 +45,10 @@ const SHOWN_ONLY: [(&str, &str); 21] = [
         "gpu_pair.level",
         "what NVML says of a place: the bus itself is judged",
     ),
+    (
+        "path.terms",
+        "what stands beside the term that binds, for who asks how a ceiling comes about",
+    ),
     // A log is read by who looks for what went wrong, and costs a node nothing.
     ("env.", "what a log says of a variable"),
     ("run.", "what a log says of a run"),
