@@ -29,7 +29,7 @@ use crate::source::recording::Recording;
 #[derive(Debug, Args)]
 pub struct TriageArgs {
     /// Judge what this recording has, in place of this machine
-    #[arg(value_name = "RECORDING", conflicts_with_all = measuring::NOT_OF_A_RECORDING, conflicts_with_all = ["quick", "full", "time_budget", "deadline"])]
+    #[arg(value_name = "RECORDING", conflicts_with_all = measuring::NOT_OF_A_RECORDING, conflicts_with_all = ["quick", "full", "size", "time_budget", "deadline"])]
     pub recording: Option<PathBuf>,
     /// About a minute: smaller messages, each of the three paths taken away alone, once
     #[arg(long, conflicts_with = "full")]
@@ -37,6 +37,9 @@ pub struct TriageArgs {
     /// Some ten minutes: copies between all GPUs, all eight combinations, algorithms, GPUDirect and queue pairs, and the reference size of 4 GB
     #[arg(long)]
     pub full: bool,
+    /// The size of the all-reduce by which arms are compared [default: 512M; 256M with --quick, 1G and 4 GB with --full]
+    #[arg(long, value_name = "BYTES", value_parser = measuring::bytes)]
+    pub size: Option<u64>,
     /// Begin no further run after this many seconds [default: 180; 60 with --quick, 600 with --full]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub time_budget: Option<Duration>,
@@ -209,10 +212,11 @@ fn with_gpus(
         },
         arms: alone,
         only: args.quick,
-        size: match (args.quick, args.full) {
-            (true, _) => Some(SIZE_QUICK),
+        size: match (args.size, args.quick, args.full) {
+            (Some(size), _, _) => Some(size),
+            (_, true, _) => Some(SIZE_QUICK),
             // What ablate measures by itself: arms of 1 GiB, and the baseline at 4 GB too.
-            (_, true) => None,
+            (_, _, true) => None,
             _ => Some(SIZE),
         },
         rounds: if args.quick { 1 } else { 3 },
@@ -230,10 +234,10 @@ fn with_gpus(
 
 /// One all-reduce: there is one path, and nothing to take away.
 fn in_host_memory(recording: &mut Recording, chosen: Chosen, args: &TriageArgs) -> Option<String> {
-    let bytes = match args.quick {
+    let bytes = args.size.unwrap_or(match args.quick {
         true => collective_bench::IN_HOST_MEMORY / 4,
         false => collective_bench::IN_HOST_MEMORY,
-    };
+    });
     let ranks = chosen.ranks.len() as u64;
     let unit = 4 * ranks.max(1);
     let points = vec![Point {
