@@ -17,7 +17,7 @@ use crate::report::{self, Policy};
 use crate::source::recording::Recording;
 
 /// Facts that no check, no derivation and no command but `facts` takes, all of a subject's where it ends in a dot, and what for they are there.
-const SHOWN_ONLY: [(&str, &str); 21] = [
+const SHOWN_ONLY: [(&str, &str); 20] = [
     (
         "cluster.nodes",
         "a site's checks of several nodes apply by it",
@@ -30,11 +30,6 @@ const SHOWN_ONLY: [(&str, &str); 21] = [
     (
         "gpu.max_payload",
         "all functions of PCIe have the same facts, and adapters' is judged",
-    ),
-    ("netdev.speed", "what its TCP can carry is worked out of it"),
-    (
-        "interface.mtu",
-        "what its TCP can carry is worked out of it",
     ),
     ("gpu.uuid", "by this CUDA_VISIBLE_DEVICES names it"),
     (

@@ -91,7 +91,7 @@ impl Layout {
         };
         let longest = longest(&send, parts.0).max(longest(&receive, parts.1));
         // A slot begins where a cache line does.
-        let piece = piece.min(longest).next_multiple_of(64);
+        let piece = piece.min(longest).max(1).next_multiple_of(64);
         let work = match steps::works(collective, ranks) {
             true => end..end + send.len(),
             false => end..end,
