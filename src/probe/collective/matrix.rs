@@ -483,7 +483,6 @@ impl Matrix {
         noise: &Noise,
     ) -> bool {
         let id = facts.instance(Subject::Factor, measurement, &variables(change));
-        facts.set_members(Subject::Effect, id, Membership::Known(self.origin.clone()));
         let kind = match change.iter().collect::<Vec<_>>().as_slice() {
             [(name, value)] => kind(name, value),
             _ => Change::Other,
@@ -504,6 +503,12 @@ impl Matrix {
         };
         let honoured = self.unless(missing(|seen| seen.log_gap.as_ref()), self.honoured(pairs));
         facts.set(id, factor::HONOURED, honoured);
+        let members = match missing(|seen| seen.gap.as_ref()) {
+            // A pair that is not known is not one that there is not.
+            Some(gap) => Membership::Unknown(gap.clone()),
+            None => Membership::Known(self.origin.clone()),
+        };
+        facts.set_members(Subject::Effect, id, members);
         if let Some(gap) = missing(|seen| seen.gap.as_ref()) {
             // Of pairs that are not all known nobody says how many are alike.
             for key in [
