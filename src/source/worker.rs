@@ -197,8 +197,7 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
     if shown {
         progress(Progress::Done);
     }
-    let lines = recording.lines();
-    recording.add(Line::Complete { lines });
+    recording.end();
     recording
 }
 
