@@ -2,6 +2,7 @@
 //! RDMA devices in its /sys. What is made is taken away again, with all that still runs in it.
 
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -78,6 +79,15 @@ pub(crate) fn scratch(name: &str) -> PathBuf {
     dir
 }
 
+/// `enter HOST PROGRAM…`: a program on a host. `ip netns exec` gives it a /sys of that network.
+const ENTER: &str = r#"exec ip netns exec "$id-$1" unshare --uts --mount bash -c '
+    dir=$1 host=$2 n=${2#n}; shift 2; hostname "$host"
+    mount --bind "$dir/hosts" /etc/hosts && mount --bind "$dir/boot$n" /proc/sys/kernel/random/boot_id || exit 125
+    [ ! -d "$dir/sys$n" ] || mount -t overlay overlay -o "lowerdir=$dir/sys$n:/sys" /sys || exit 125
+    [ ! -e "$dir/mounts" ] || . "$dir/mounts"
+    exec "$@"' _ "$dir" "$@"
+"#;
+
 /// Hosts n1, n2, … on a bridge, at 10.77.0.1, 10.77.0.2, …
 pub(crate) struct Net {
     id: String,
@@ -98,6 +108,13 @@ impl Net {
             let boot = format!("{n:08x}-0000-4000-8000-{:012x}\n", std::process::id());
             std::fs::write(dir.join(format!("boot{n}")), boot).unwrap();
         }
+        let enter = dir.join("enter");
+        std::fs::write(
+            &enter,
+            format!("#!/bin/bash\nid={id} dir={}\n{ENTER}", dir.display()),
+        )
+        .unwrap();
+        std::fs::set_permissions(&enter, std::fs::Permissions::from_mode(0o755)).unwrap();
         let (done, said) = shell(&format!(
             "set -e; ip netns add {id}
             ip -n {id} link add br0 type bridge; ip -n {id} link set br0 mtu 9000 up
@@ -115,28 +132,16 @@ impl Net {
         &self.dir
     }
 
-    /// A program on a host, numbered from 1, whose hosts have each other's names.
+    /// A program on a host, numbered from 1, where the hosts have each other's names.
     pub(crate) fn on(&self, n: usize, program: &str) -> Command {
         assert!((1..=self.count).contains(&n));
-        let mut command = Command::new("ip");
-        let enter = r#"dir=$1 n=$2; shift 2; hostname "n$n"
-            mount --bind "$dir/hosts" /etc/hosts && mount --bind "$dir/boot$n" /proc/sys/kernel/random/boot_id || exit 125
-            [ ! -d "$dir/sys$n" ] || mount -t overlay overlay -o "lowerdir=$dir/sys$n:/sys" /sys || exit 125
-            exec "$@""#;
+        let mut command = Command::new(self.dir.join("enter"));
+        let path = std::env::var("PATH").unwrap_or_default();
         command
-            .args(["netns", "exec", &format!("{}-n{n}", self.id)])
-            .args(["unshare", "--uts", "--mount", "bash", "-c", enter, "_"])
-            .arg(&self.dir)
-            .args([&n.to_string(), program])
+            .args([&format!("n{n}"), program])
             .stdin(Stdio::null())
-            .env(
-                "PATH",
-                std::env::var_os("PATH").map_or("/usr/sbin:/usr/bin:/sbin:/bin".into(), |path| {
-                    let mut path = path;
-                    path.push(":/usr/sbin:/sbin");
-                    path
-                }),
-            );
+            .env_clear()
+            .env("PATH", format!("{path}:/usr/sbin:/usr/bin:/sbin:/bin"));
         command
     }
 
@@ -150,10 +155,29 @@ impl Net {
         assert!(done, "{said}");
     }
 
-    /// Gives a host an RDMA device over its eth0: a file of /sys for each of these, below /sys/class/infiniband.
-    pub(crate) fn sysfs(&self, n: usize, files: &[(&str, &str)]) {
-        for (path, text) in files {
-            let path = self.dir.join(format!("sys{n}/class/infiniband")).join(path);
+    /// Gives a host a port of RoCE over its eth0, with an address of this type: files that are laid over its /sys.
+    pub(crate) fn roce_port(&self, n: usize, kind: &str) {
+        let gid = format!("0000:0000:0000:0000:0000:ffff:0a4d:{n:04x}\n");
+        let guid = format!("ba3f:d203:00c0:{n:04x}\n");
+        for (path, text) in [
+            ("node_type", "1: CA\n"),
+            ("node_guid", &guid),
+            ("hca_type", "MT4129\n"),
+            ("fw_ver", "28.39.1002\n"),
+            ("board_id", "MT_0000000838\n"),
+            ("ports/1/state", "4: ACTIVE\n"),
+            ("ports/1/phys_state", "5: LinkUp\n"),
+            ("ports/1/link_layer", "Ethernet\n"),
+            ("ports/1/rate", "400 Gb/sec (4X NDR)\n"),
+            ("ports/1/lid", "0x0\n"),
+            ("ports/1/sm_lid", "0x0\n"),
+            ("ports/1/pkeys/0", "0xffff\n"),
+            ("ports/1/gids/0", &gid),
+            ("ports/1/gid_attrs/types/0", kind),
+            ("ports/1/gid_attrs/ndevs/0", "eth0\n"),
+        ] {
+            let device = self.dir.join(format!("sys{n}/class/infiniband/mlx5_0"));
+            let path = device.join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         }

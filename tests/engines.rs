@@ -1,0 +1,203 @@
+//! The doctor under the engines that clusters start it with: a real Slurm whose nodes are namespaces with a name and a network of their own, Open MPI,
+//! and ssh. None of them is told of the doctor, nor the doctor of them.
+//!
+//! Needs root and the engines (`tests/install-deps test` installs them); elsewhere the tests are skipped and say so. `RDMA_DOCTOR_NETNS=0` skips
+//! them, `RDMA_DOCTOR_NETNS=require` makes a machine that cannot run them a failure. `RDMA_DOCTOR_BINARY` is another doctor to test.
+
+#![expect(clippy::unwrap_used, reason = "what fails in a test is to fail loudly")]
+#![expect(clippy::panic, reason = "a test's way to fail")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests run programs and read what they leave"
+)]
+
+#[path = "together/net.rs"]
+mod net;
+#[path = "engines/slurm.rs"]
+mod slurm;
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
+use std::time::Duration;
+
+use net::{Ended, Net, doctor, start};
+use slurm::Slurm;
+
+/// How long anything may take on a busy machine.
+const PATIENT: Duration = Duration::from_secs(60);
+const KEY: &str = "sixteen characters and more";
+
+fn ends(command: &mut Command) -> Ended {
+    start(command).ends(PATIENT)
+}
+
+#[test]
+fn a_step_of_slurm_joins_by_itself_and_a_batch_step_stays_alone() {
+    if !net::can_run(&["slurmctld", "slurmd", "srun", "sbatch"]) {
+        return;
+    }
+    let net = Net::new(3);
+    for n in 1..=3 {
+        let kind = if n == 3 { "IB/RoCE v1\n" } else { "RoCE v2\n" };
+        net.roce_port(n, kind);
+    }
+    net.shell(2, "ip link set eth0 mtu 1500");
+    let slurm = Slurm::start(&net, 3, "");
+    let doctor = doctor();
+    // Two tasks on each node: the lowest acts.
+    let step = ends(
+        slurm
+            .command("srun")
+            .args(["-N3", "--ntasks-per-node=2", &doctor])
+            .args(["check", "--format", "json"]),
+    );
+    let report = step.report();
+    assert_eq!(report.nodes(), ["n1", "n2", "n3"]);
+    let of_cluster = ["cluster/netdev-mtu-differs", "cluster/roce-version-differs"];
+    assert_eq!(report.of_cluster(), of_cluster);
+    for (check, odd) in of_cluster.into_iter().zip(["n2", "n3"]) {
+        assert_eq!(report.finding(check).unwrap().1, [odd]);
+    }
+    assert!(
+        step.err
+            .contains("rdma-doctor: Slurm: rank 0 of 6, 3 nodes (SLURM_PROCID=0"),
+        "{}",
+        step.err
+    );
+    assert!(
+        step.err.contains("SLURM_STEP_NODELIST=n[1-3]"),
+        "{}",
+        step.err
+    );
+    assert!(step.err.contains("unauthenticated"), "{}", step.err);
+    assert!(!step.err.contains("turned away"), "{}", step.err);
+    // srun ends with the highest status of its tasks, which is rank 0's.
+    assert_eq!(
+        step.status,
+        report.0["exit"].as_i64().unwrap() as i32,
+        "{}",
+        step.err
+    );
+
+    let silent = "[ $SLURM_PROCID != 1 ] || exit 0; exec \"$@\"";
+    let silent = ends(
+        slurm
+            .command("srun")
+            .args(["-N3", "bash", "-c", silent, "_", &doctor])
+            .args([
+                "check",
+                "--format",
+                "json",
+                "--deadline",
+                "4",
+                "--wait",
+                "1",
+            ]),
+    );
+    let (sentence, nodes) = silent.report().finding("cluster/node-silent").unwrap();
+    assert_eq!(nodes, ["n2"], "{sentence}");
+    assert!(silent.took < Duration::from_secs(15), "{:?}", silent.took);
+
+    let script = net.dir().join("job");
+    let text = format!(
+        "#!/bin/bash\n{doctor} check --format json >{0}/batch.json 2>{0}/batch.err\nsrun {doctor} check --format json >{0}/step.json\nexit 0\n",
+        net.dir().display()
+    );
+    std::fs::write(&script, text).unwrap();
+    let batch = ends(
+        slurm
+            .command("sbatch")
+            .args(["--wait", "-N3", "-o", "/dev/null"])
+            .arg(&script),
+    );
+    assert_eq!(batch.status, 0, "{batch:?}");
+    let nodes = |file: &str| {
+        let text = std::fs::read_to_string(net.dir().join(file)).unwrap();
+        let ended = Ended {
+            out: text,
+            err: String::new(),
+            status: 0,
+            took: Duration::ZERO,
+        };
+        ended.report().nodes()
+    };
+    assert_eq!(nodes("batch.json"), ["n1"]);
+    assert_eq!(
+        std::fs::read_to_string(net.dir().join("batch.err")).unwrap(),
+        ""
+    );
+    assert_eq!(nodes("step.json"), ["n1", "n2", "n3"]);
+    slurm.nothing_of("rdma-doctor");
+}
+
+#[test]
+fn processes_of_open_mpi_meet() {
+    if !net::can_run(&["mpirun"]) {
+        return;
+    }
+    let net = Net::new(3);
+    let doctor = doctor();
+    let mpirun = || {
+        let mut command = net.on(1, "mpirun");
+        command
+            .env("HOME", net.dir())
+            .env("TMPDIR", net.dir())
+            .env("RDMA_DOCTOR_KEY", KEY);
+        command.args(["--allow-run-as-root", "--oversubscribe"]);
+        command
+    };
+    // All on one node: one of them looks, and there is nobody to wait for.
+    let one =
+        ends(
+            mpirun()
+                .args(["-n", "4", &doctor])
+                .args(["check", "--cluster", "--format", "json"]),
+        );
+    assert_eq!(one.report().nodes(), ["n1"]);
+    assert!(
+        one.err
+            .contains("rdma-doctor: Open MPI: rank 0 of 4, 1 node (OMPI_COMM_WORLD_RANK=0"),
+        "{}",
+        one.err
+    );
+
+    // Two on each of three hosts, which mpirun reaches by what takes the place of ssh.
+    let agent = net.dir().join("agent");
+    std::fs::write(
+        &agent,
+        format!(
+            "#!/bin/bash\nhost=$1; shift; exec {0}/enter \"$host\" bash -c \"$*\"\n",
+            net.dir().display()
+        ),
+    )
+    .unwrap();
+    std::fs::set_permissions(&agent, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let several = |rendezvous: &[&str]| {
+        let mut command = mpirun();
+        command
+            .args(["--mca", "plm_rsh_agent"])
+            .arg(&agent)
+            .args(["--host", "n1:2,n2:2,n3:2", "-x", "RDMA_DOCTOR_KEY", &doctor])
+            .args(["check", "--cluster", "--format", "json"])
+            .args(rendezvous);
+        ends(&mut command)
+    };
+    let all = several(&["--rendezvous", "n1:20600"]);
+    assert_eq!(all.report().nodes(), ["n1", "n2", "n3"], "{}", all.err);
+    assert!(
+        all.err
+            .contains("rdma-doctor: Open MPI: rank 0 of 6, 3 nodes"),
+        "{}",
+        all.err
+    );
+    assert!(!all.err.contains("unauthenticated"), "{}", all.err);
+    let lost = several(&[]);
+    assert_ne!(lost.status, 0);
+    assert!(
+        lost.err
+            .contains("Open MPI does not say where rank 0 is: give --rendezvous HOST:PORT"),
+        "{}",
+        lost.err
+    );
+    net.nothing_is_left();
+}
