@@ -18,9 +18,9 @@ mod slurm;
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use net::{Ended, Net, doctor, start};
+use net::{Ended, Net, Running, doctor, shell, start};
 use slurm::Slurm;
 
 /// How long anything may take on a busy machine.
@@ -200,4 +200,154 @@ fn processes_of_open_mpi_meet() {
         lost.err
     );
     net.nothing_is_left();
+}
+
+/// Hosts that are reached over a real ssh: an sshd on each of them, with keys made for the test, and a configuration that the user's ssh is given.
+struct Ssh<'n> {
+    net: &'n Net,
+    daemons: Vec<Running>,
+}
+
+impl<'n> Ssh<'n> {
+    fn start(net: &'n Net, hosts: impl IntoIterator<Item = usize>) -> Self {
+        let dir = net.dir().display();
+        // sshd wants a directory of root's for its unprivileged part: one that only it sees.
+        std::fs::write(net.dir().join("mounts"), "mount -t tmpfs none /run && mkdir /run/sshd; [ $n != 5 ] || mount -t tmpfs none \"$dir/bin\"\n").unwrap();
+        let (made, said) = shell(&format!(
+            "set -e; cd {dir}; mkdir bin; ln {0} bin/ || cp {0} bin/; for key in id host; do ssh-keygen -q -t ed25519 -N '' -f $key; done; cp id.pub allowed
+            printf 'Host *\n User root\n IdentityFile {dir}/id\n UserKnownHostsFile {dir}/known\n StrictHostKeyChecking accept-new\n' >config",
+            doctor()
+        ));
+        assert!(made, "{said}");
+        let mut daemons = Vec::new();
+        for n in hosts {
+            let mut sshd = net.on(n, "/usr/sbin/sshd");
+            sshd.args([
+                "-D",
+                "-e",
+                "-f",
+                "/dev/null",
+                "-o",
+                "PidFile=none",
+                "-o",
+                "UsePAM=no",
+                "-o",
+                "StrictModes=no",
+            ]);
+            sshd.args([
+                "-o",
+                "PermitRootLogin=prohibit-password",
+                "-o",
+                &format!("HostKey={dir}/host"),
+            ]);
+            // The sixth knows nobody's key.
+            let allowed = if n == 6 {
+                "none".to_owned()
+            } else {
+                format!("{dir}/allowed")
+            };
+            daemons.push(start(
+                sshd.args(["-o", &format!("AuthorizedKeysFile={allowed}")]),
+            ));
+        }
+        let ssh = Ssh { net, daemons };
+        let begun = Instant::now();
+        while ssh.listening() < ssh.daemons.len() {
+            assert!(begun.elapsed() < PATIENT, "sshd does not listen");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        ssh
+    }
+
+    fn listening(&self) -> usize {
+        let count = |n| {
+            let out = self.net.on(n, "cat").arg("/proc/net/tcp").output().unwrap();
+            let text = String::from_utf8_lossy(&out.stdout).into_owned();
+            usize::from(
+                text.lines()
+                    .any(|line| line.contains(":0016 00000000:0000 0A")),
+            )
+        };
+        (1..=6).map(count).sum()
+    }
+
+    /// Makes a host's sshd hang.
+    fn stop(&self, n: usize) {
+        let (stopped, said) = shell(&format!("kill -STOP {}", self.net.pids(n)));
+        assert!(stopped, "{said}");
+    }
+
+    /// `check` on the login node, which is the first host.
+    fn check(&self) -> Command {
+        let dir = self.net.dir().display();
+        let mut command = self.net.on(1, &doctor());
+        command
+            .args([
+                "check",
+                "--format",
+                "json",
+                "--remote",
+                &format!("{dir}/bin/rdma-doctor"),
+            ])
+            .env("RDMA_DOCTOR_SSH", format!("ssh -F {dir}/config"));
+        command
+    }
+}
+
+#[test]
+fn hosts_are_asked_over_ssh_and_who_is_silent_is_named_with_the_reason() {
+    if !net::can_run(&["ssh", "ssh-keygen", "sshd"]) {
+        return;
+    }
+    let net = Net::new(6);
+    for n in [1, 2] {
+        net.roce_port(n, "RoCE v2\n");
+    }
+    // Of six hosts, the third has no sshd; that of the fourth hangs.
+    let ssh = Ssh::start(&net, [1, 2, 4, 5, 6]);
+    ssh.stop(4);
+    let all = ends(
+        ssh.check()
+            .args(["--hosts", "n[1-6]", "--deadline", "5", "--wait", "1"]),
+    );
+    let report = all.report();
+    assert_eq!(report.nodes(), ["n1", "n2"], "{}", all.out);
+    let (sentence, nodes) = report.finding("cluster/node-silent").unwrap();
+    assert_eq!(nodes, ["n3", "n4", "n5", "n6"], "{sentence}");
+    for words in [
+        "n3: ssh: connect to host n3 port 22: Connection refused",
+        "n4: no answer in 6 s",
+        "n5: the command is not there (bash: line 1: ",
+        "n6: ssh: root@n6: Permission denied (publickey",
+    ] {
+        assert!(sentence.contains(words), "{words}: {sentence}");
+    }
+    assert_eq!(all.status, 2);
+    assert!(all.took < Duration::from_secs(15), "{:?}", all.took);
+
+    let file = net.dir().join("hostfile");
+    std::fs::write(&file, "# two of them\nn1 slots=8\nn2:8\n").unwrap();
+    net.shell(2, "ip link set eth0 mtu 1500");
+    let two = ends(ssh.check().args(["--fanout", "1", "--hostfile"]).arg(&file));
+    assert_eq!(two.report().nodes(), ["n1", "n2"]);
+    assert_eq!(
+        two.report().of_cluster(),
+        ["cluster/netdev-mtu-differs"],
+        "{}",
+        two.out
+    );
+    // One host alone is judged as a node; one that is not reached gives no verdict.
+    let one = ends(ssh.check().args(["--hosts", "n2"]));
+    assert_eq!(one.report().nodes(), ["n2"]);
+    let none = ends(ssh.check().args(["--hosts", "n3"]));
+    assert_eq!(none.status, 65);
+    assert!(
+        none.err
+            .contains("n3: ssh: connect to host n3 port 22: Connection refused"),
+        "{}",
+        none.err
+    );
+    let option = ends(ssh.check().args(["--hosts=-oProxyCommand"]));
+    assert_eq!(option.status, 64);
+    drop(ssh);
 }

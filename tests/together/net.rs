@@ -183,13 +183,19 @@ impl Net {
         }
     }
 
+    /// The processes that run on a host.
+    pub(crate) fn pids(&self, n: usize) -> String {
+        let (_, pids) = shell(&format!("ip netns pids {}-n{n}", self.id));
+        pids.replace('\n', " ")
+    }
+
     /// What still runs in the hosts.
     pub(crate) fn running(&self) -> Vec<String> {
         let mut all = Vec::new();
         for n in 1..=self.count {
             let (_, pids) = shell(&format!(
-                "for p in $(ip netns pids {}-n{n}); do tr '\\0' ' ' </proc/$p/cmdline; echo; done",
-                self.id
+                "for p in {}; do tr '\\0' ' ' </proc/$p/cmdline; echo; done",
+                self.pids(n)
             ));
             let words = pids.lines().map(str::trim).filter(|line| !line.is_empty());
             all.extend(words.map(|line| format!("n{n}: {line}")));
