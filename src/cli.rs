@@ -6,6 +6,7 @@ pub mod bench;
 pub mod check;
 pub mod explain;
 pub mod facts;
+pub mod hosts;
 pub mod input;
 pub mod judging;
 pub mod log;

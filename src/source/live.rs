@@ -24,6 +24,7 @@ mod nccl;
 pub mod netlink;
 pub mod nvml;
 pub mod processes;
+pub mod remote;
 pub mod routes;
 pub mod timex;
 pub mod verbs;
