@@ -335,7 +335,9 @@ fn lose_each_line(catalogue: &Catalogue, path: &Path, number: usize, share: usiz
                 let now = after.get(&(check.clone(), subject.clone())).copied();
                 let fine = match now {
                     Some(now) => {
-                        now == *word || now == "unknown" || (is_gone && *word == "unknown" && now != "fails")
+                        now == *word
+                            || now == "unknown"
+                            || (is_gone && *word == "unknown" && now != "fails")
                     }
                     // The subject is no longer known of: the check is open above it, or has nothing to judge that was a pass or a fault.
                     None => {
