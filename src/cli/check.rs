@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::input::BadUsage;
+use super::input::{BadInput, BadUsage};
 use super::judging::{JudgeArgs, Shown};
+use super::together::meet::{self, Judging, Outcome};
 use super::together::{self, Role, TogetherArgs};
 use super::{AskArgs, SelectArgs, input, many, output};
 use crate::check::Catalogue;
@@ -57,19 +58,25 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     let policy = args.judge.policy();
     // Who judges recordings, or a tree, examines no node that others wait for.
     let of_this_machine = args.recordings.is_empty() && args.ask.root.is_none();
-    let role = match of_this_machine {
-        true => together::role(&args.together)?,
-        false => None,
-    };
+    let role = together::role(&args.together, of_this_machine)?;
     let mut others = None;
     let joined = match role {
         None => None,
         Some(Role::Idle) => return Ok(Exit::Healthy),
         Some(Role::Node(place)) => {
-            let (ask, verbose) = (&args.ask, args.judge.verbose);
-            match together::run(&place, &args.together, ask, &catalogue, policy, verbose)? {
-                together::Outcome::Told(exit) => return Ok(exit),
-                together::Outcome::Report(both) => {
+            let own = || match args.recordings.as_slice() {
+                [] => input::record(&args.ask),
+                [one] => Ok(Recording::open(one).map_err(|e| BadInput(e.to_string()))?),
+                _ => Err(BadUsage("one RECORDING stands for this node, not several".into()).into()),
+            };
+            let judging = Judging {
+                catalogue: &catalogue,
+                policy,
+                with_passes: args.judge.verbose,
+            };
+            match meet::run(&place, &args.together, args.ask.deadline, own, &judging)? {
+                Outcome::Told(exit) => return Ok(exit),
+                Outcome::Report(both) => {
                     let (report, gathered) = *both;
                     others = Some(gathered);
                     Some(report)
@@ -148,7 +155,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     }
     let exit = args.judge.exit(worst(&reports));
     if let (Some(gathered), [one]) = (others, reports.as_slice()) {
-        together::tell(one, exit, gathered);
+        meet::tell(one, exit, gathered);
     }
     Ok(exit)
 }

@@ -51,6 +51,48 @@ pub fn recordings(
     cluster.report(catalogue, policy, with_passes)
 }
 
+/// What rank 0 has of all nodes.
+pub struct Gathering<'g> {
+    /// Its own recording.
+    pub own: &'g Recording,
+    /// Who gave a recording, and its text, packed or not.
+    pub given: &'g [(String, Vec<u8>)],
+    /// Who is expected, where the engine says it.
+    pub expected: Option<Vec<String>>,
+    /// Who is silent, and how that is known.
+    pub silent: Vec<(String, String)>,
+}
+
+/// Judges what rank 0 gathered as one cluster. What is no recording is of a node that is silent.
+pub fn gathered(
+    catalogue: &Catalogue,
+    gathering: Gathering<'_>,
+    policy: Policy,
+    with_passes: bool,
+) -> Report {
+    let given = gathering.given;
+    let count = given.len() + 1;
+    let judged = |one: &Recording| Read::Node(Box::new(node(catalogue, one, count, with_passes)));
+    let read = |at: usize| match at.checked_sub(1).map(|at| &given[at]) {
+        None => judged(gathering.own),
+        Some((name, bytes)) => match Recording::read(bytes.as_slice(), Path::new(name), 0) {
+            Ok(one) if !one.header.log => judged(&one),
+            Ok(_) => Read::Not("it gave the recording of a log, and not of a machine".into()),
+            Err(error) => Read::Not(format!("what it gave is no recording: {error}")),
+        },
+    };
+    let mut cluster = Cluster::default();
+    each(count, read, |at, read| {
+        let name = at.checked_sub(1).map_or("", |at| given[at].0.as_str());
+        cluster.add(Path::new(name), read);
+    });
+    for (name, why) in gathering.silent {
+        cluster.table.is_silent(name, why);
+    }
+    cluster.expect(gathering.expected);
+    cluster.report(catalogue, policy, with_passes)
+}
+
 /// Reads these files and judges them as one cluster, with those who are `expected`. One that cannot be read is of a node that is silent.
 ///
 /// # Errors

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use crate::cluster::key::Trust;
 const GREETING: Duration = Duration::from_secs(5);
 /// How often rank 0 looks whether somebody came, and a node tries again to reach it.
 const TICK: Duration = Duration::from_millis(20);
-/// How many strangers are listened to at once: more wait in the kernel's queue.
+/// How many strangers are listened to at once: more wait in the kernel's queue. Who is known to be a node is no stranger.
 const AT_ONCE: usize = 512;
 /// How many of those that were turned away are told apart.
 const TOLD: usize = 20;
@@ -51,16 +51,44 @@ impl Came {
 pub struct Gathered {
     /// By rank. Rank 0 is not among them.
     pub came: BTreeMap<u64, Came>,
+    /// Who proved to be a node of the run and gave nothing until the deadline, by rank.
+    pub present: BTreeMap<u64, String>,
     /// Who was turned away, and why; at most 20 are told apart.
-    pub turned_away: Vec<(SocketAddr, String)>,
+    pub turned_away: Vec<TurnedAway>,
     /// How many these were.
     pub turned_away_count: u64,
 }
 
-/// What became of one connection.
+/// Somebody who connected and took no part.
+#[derive(Debug)]
+pub struct TurnedAway {
+    /// From where.
+    pub at: SocketAddr,
+    /// The rank and the name that it said; proved by nothing.
+    pub claims: Option<(u64, String)>,
+    /// Why, or what went wrong.
+    pub why: String,
+}
+
+impl std::fmt::Display for TurnedAway {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let at = SocketAddr::new(self.at.ip().to_canonical(), self.at.port());
+        match &self.claims {
+            None => write!(f, "{at}: {}", self.why),
+            Some((rank, name)) => {
+                write!(f, "{at}, by its word {name}, rank {rank}: {}", self.why)
+            }
+        }
+    }
+}
+
+/// What becomes of one connection.
 enum Visit {
+    /// It proved to be a node; what it gives is still to come.
+    Known(u64, String),
     Came(u64, Box<Came>),
-    TurnedAway(SocketAddr, String),
+    /// It was not, or gave nothing after it was known.
+    TurnedAway(Option<u64>, TurnedAway),
 }
 
 impl Host {
@@ -119,17 +147,16 @@ impl Host {
                 let (own, trust) = (self.own.clone(), self.trust.clone());
                 let (sender, names) = (sender.clone(), Arc::clone(&names));
                 std::thread::spawn(move || {
-                    let visit = match visit(stream, at, &own, &trust, &names, most, ends) {
-                        Ok((rank, came)) => Visit::Came(rank, came),
-                        Err(error) => Visit::TurnedAway(at, error.to_string()),
-                    };
                     // Where the gathering is over, nobody listens.
-                    let _ = sender.send(visit);
+                    let tell = |visit| drop(sender.send(visit));
+                    visit(stream, at, &own, &trust, &names, (most, ends), tell);
                 });
             }
             match visits.recv_timeout(TICK) {
                 Ok(visit) => {
-                    open -= 1;
+                    let was_known =
+                        matches!(visit, Visit::Came(..) | Visit::TurnedAway(Some(_), _));
+                    open -= usize::from(!was_known);
                     gathered.take(visit);
                     progress(gathered.came.len());
                 }
@@ -143,13 +170,20 @@ impl Host {
 impl Gathered {
     fn take(&mut self, visit: Visit) {
         match visit {
+            Visit::Known(rank, name) => {
+                self.present.insert(rank, name);
+            }
             Visit::Came(rank, came) => {
+                self.present.remove(&rank);
                 self.came.insert(rank, *came);
             }
-            Visit::TurnedAway(at, why) => {
+            Visit::TurnedAway(rank, who) => {
+                if let Some(rank) = rank {
+                    self.present.remove(&rank);
+                }
                 self.turned_away_count += 1;
                 if self.turned_away.len() < TOLD {
-                    self.turned_away.push((at, why));
+                    self.turned_away.push(who);
                 }
             }
         }
@@ -174,6 +208,7 @@ impl Gathered {
     }
 }
 
+/// Speaks with who connected, and tells what becomes of it.
 #[expect(clippy::disallowed_methods, reason = "keeps the nodes' time")]
 fn visit(
     mut stream: TcpStream,
@@ -181,31 +216,46 @@ fn visit(
     own: &Party,
     trust: &Trust,
     names: &Mutex<BTreeMap<u64, String>>,
-    most: u64,
-    ends: Instant,
-) -> Result<(u64, Box<Came>), HandshakeError> {
-    let io = |error: io::Error| HandshakeError::from(FrameError::from(error));
-    stream.set_nonblocking(false).map_err(io)?;
-    stream.set_nodelay(true).map_err(io)?;
-    stream.set_read_timeout(Some(GREETING)).map_err(io)?;
-    stream.set_write_timeout(Some(GREETING)).map_err(io)?;
-    let nonce = super::random_bytes().map_err(io)?;
+    (most, ends): (u64, Instant),
+    tell: impl Fn(Visit),
+) {
     let names_of = || names.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut known = handshake::admit(&mut stream, own, trust, at.ip(), nonce, |rank| match rank {
-        0 => Some(own.name.clone()),
-        rank => names_of().get(&rank).cloned(),
-    })?;
-    names_of().insert(known.rank, known.name.clone());
+    let mut admitted = || -> Result<Known, HandshakeError> {
+        let io = |error: io::Error| HandshakeError::from(FrameError::from(error));
+        stream.set_nonblocking(false).map_err(io)?;
+        stream.set_nodelay(true).map_err(io)?;
+        stream.set_read_timeout(Some(GREETING)).map_err(io)?;
+        stream.set_write_timeout(Some(GREETING)).map_err(io)?;
+        let nonce = super::random_bytes().map_err(io)?;
+        handshake::admit(&mut stream, own, trust, at.ip(), nonce, |rank| match rank {
+            0 => Some(own.name.clone()),
+            rank => names_of().get(&rank).cloned(),
+        })
+    };
+    let mut known = match admitted() {
+        Ok(known) => known,
+        Err(error) => {
+            let claims = match &error {
+                HandshakeError::TurnedAway { rank, name, .. } => Some((*rank, name.clone())),
+                _ => None,
+            };
+            let why = error.to_string();
+            return tell(Visit::TurnedAway(None, TurnedAway { at, claims, why }));
+        }
+    };
+    let (rank, name) = (known.rank, known.name.clone());
+    names_of().insert(rank, name.clone());
+    tell(Visit::Known(rank, name.clone()));
     let given = || -> Result<Vec<u8>, FrameError> {
         let left = ends.saturating_duration_since(Instant::now()).max(TICK);
         stream.set_read_timeout(Some(left))?;
         known.from.read(&mut stream, most)
     };
     match { given }() {
-        Ok(message) => Ok((
-            known.rank,
+        Ok(message) => tell(Visit::Came(
+            rank,
             Box::new(Came {
-                name: known.name.clone(),
+                name,
                 message,
                 stream,
                 known,
@@ -213,8 +263,18 @@ fn visit(
         )),
         Err(error) => {
             // It may come again.
-            names_of().remove(&known.rank);
-            Err(error.into())
+            names_of().remove(&rank);
+            let why = match &error {
+                FrameError::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                    "it came, and was gone before it gave its recording".to_owned()
+                }
+                _ => format!("it came, and gave no recording: {error}"),
+            };
+            let claims = Some((rank, name));
+            tell(Visit::TurnedAway(
+                Some(rank),
+                TurnedAway { at, claims, why },
+            ));
         }
     }
 }
@@ -333,13 +393,22 @@ impl Guest {
         self.stream.set_read_timeout(Some(deadline.max(TICK)))?;
         self.known.from.read(&mut self.stream, most)
     }
-}
 
-impl Guest {
     /// The connection to rank 0, whose ends know each other.
     pub(super) fn into_connection(self) -> (TcpStream, Known) {
         (self.stream, self.known)
     }
+}
+
+/// The address from which this node speaks to another one, as its routes have it; `None` where there is no route. Nothing is sent.
+pub fn source_of(to: SocketAddr) -> Option<IpAddr> {
+    let any: IpAddr = match to {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+    socket.connect(to).ok()?;
+    Some(socket.local_addr().ok()?.ip())
 }
 
 fn timed_out() -> io::Error {
@@ -476,8 +545,11 @@ mod tests {
             guest.wait(SOON, 9).is_err()
         });
         let gathered = host.gather(2, Duration::from_millis(700), 99, |_| {});
-        let why = &gathered.turned_away[0].1;
-        assert_eq!(why, "a message of 100 bytes, of which 99 are allowed");
+        let why = &gathered.turned_away[0].why;
+        assert_eq!(
+            why,
+            "it came, and gave no recording: a message of 100 bytes, of which 99 are allowed"
+        );
         assert!(joining.join().unwrap());
     }
 }

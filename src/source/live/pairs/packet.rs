@@ -130,7 +130,10 @@ impl Probe {
                 let mut answer = [0; 64];
                 match self.socket.recv(&mut answer) {
                     // An answer to an earlier packet may come late.
-                    Ok(24) if answer[..16] == self.token && answer[16..24] == payload.to_be_bytes() => {
+                    Ok(24)
+                        if answer[..16] == self.token
+                            && answer[16..24] == payload.to_be_bytes() =>
+                    {
                         return true;
                     }
                     Ok(_) => {}
