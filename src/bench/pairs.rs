@@ -1,11 +1,13 @@
 //! Pairs of nodes: who reaches whom, which packets get through, and what each pair carries.
 //!
 //! ```text
-//! {"bench":"pairs"}                                       the plan: nodes, their rails, who is silent
+//! {"bench":"ablation"}                                    {"pairs": the plan: nodes, their rails, who is silent}
 //! {"bench":"pairs","reach":1}                             what node 1 reaches of the others
 //! {"bench":"pairs","from":0,"to":1,"rail":0,…,"pass":1}   what a pair carried, one way
 //! {"bench":"pairs","counters":1}                          what node 1's interfaces counted meanwhile
 //! ```
+//!
+//! The plan stands where each recording says whether something was measured beside collectives ([`table::question`]): one that says no says so of pairs too.
 //!
 //! A first pass measures all pairs of adapters of the same rail, several at a time, and none of them twice at once ([`crate::cluster::schedule`]); a second
 //! one those that were bad, alone.
@@ -19,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::plan::Backend;
+use super::table;
 use crate::cluster::schedule::End;
 use crate::source::wire::Line;
 use crate::source::{Answer, Question, Refusal, Reply, Source};
@@ -141,7 +144,7 @@ impl Flow {
 pub type Counted = BTreeMap<String, u64>;
 
 /// One direction of two adapters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Way {
     /// The adapter that sends.
     pub from: End,
@@ -160,9 +163,9 @@ impl Way {
 }
 
 impl Plan {
-    /// The question to which the plan is the answer.
+    /// The question to which the plan is the answer, as its member [`NAME`].
     pub fn question() -> Question {
-        Question::bench(NAME, [])
+        table::question()
     }
 
     /// The question what a node reaches.
@@ -282,7 +285,10 @@ impl Results {
         fn json(value: &impl Serialize) -> Value {
             serde_json::to_value(value).unwrap_or_default()
         }
-        let mut lines = vec![line(Plan::question(), json(&self.plan))];
+        let mut lines = vec![line(
+            Plan::question(),
+            serde_json::json!({ NAME: self.plan }),
+        )];
         let reach = self.reach.iter();
         lines.extend(reach.map(|(node, reach)| line(Plan::reach_of(*node), json(reach))));
         for (pass, flows) in [(1, &self.first), (2, &self.second)] {
@@ -306,11 +312,17 @@ impl Results {
         ) -> Result<T, Refusal> {
             match source.ask(question).said? {
                 Answer::Value(value) => T::deserialize(&*value)
-                    .map_err(|what| Refusal::NotAsked(format!("{question}: {what}").into())),
-                _ => Err(Refusal::NotAsked(format!("{question}: no value").into())),
+                    .map_err(|what| Refusal::Crash(format!("{question}: {what}").into())),
+                _ => Err(Refusal::Crash(format!("{question}: no value").into())),
             }
         }
-        let mut results = Results::new(value(source, &Plan::question())?);
+        let plan: Value = value(source, &Plan::question())?;
+        let Some(plan) = plan.get(NAME) else {
+            return Err(Refusal::NotAsked("another measurement was made".into()));
+        };
+        let plan = Plan::deserialize(plan)
+            .map_err(|what| Refusal::Crash(format!("no plan: {what}").into()))?;
+        let mut results = Results::new(plan);
         for node in 0..results.plan.nodes.len() {
             results
                 .reach

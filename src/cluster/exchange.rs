@@ -107,6 +107,9 @@ impl Hub {
                 },
             )]
         };
+        if let Some(why) = self.gone.get(&from) {
+            return late(why);
+        }
         if self.closed.contains(&step) {
             return late("it came when the others had gone on");
         }
@@ -138,11 +141,29 @@ impl Hub {
         steps.iter().flat_map(|step| self.whole(step)).collect()
     }
 
-    /// Ends the steps whose time is up.
+    /// Ends the steps whose time is up. Who kept others waiting so long is not waited for again.
     pub fn late(&mut self, now: Duration) -> Tell {
         let of = |(step, open): (&String, &Open)| (open.ends <= now).then(|| step.clone());
         let steps: Vec<String> = self.open.iter().filter_map(of).collect();
-        steps.iter().flat_map(|step| self.close(step)).collect()
+        let mut told = Vec::new();
+        for step in steps {
+            let Some(open) = self.open.get(&step) else {
+                continue;
+            };
+            let seconds = open.waited.as_secs_f64();
+            let why = format!("nothing came of it in {seconds:.0} s (step {step})");
+            let silent: Vec<u64> = open
+                .members
+                .iter()
+                .filter(|rank| !open.came.contains_key(rank))
+                .copied()
+                .collect();
+            for rank in silent {
+                told.extend(self.gone(rank, &why));
+            }
+            told.extend(self.close(&step));
+        }
+        told
     }
 
     /// When the next step's time is up.
@@ -171,14 +192,7 @@ impl Hub {
             .members
             .iter()
             .filter(|rank| !open.came.contains_key(rank))
-            .map(|rank| {
-                let seconds = open.waited.as_secs_f64();
-                let why = match self.gone.get(rank) {
-                    Some(why) => why.clone(),
-                    None => format!("nothing came of it in {seconds:.0} s"),
-                };
-                (*rank, why)
-            })
+            .map(|rank| (*rank, self.gone.get(rank).cloned().unwrap_or_default()))
             .collect();
         let listeners = open
             .came
@@ -275,11 +289,14 @@ mod tests {
         assert_eq!(told.len(), 2);
         assert_eq!(
             told[0].1.missing,
-            [(2, "nothing came of it in 2 s".into())].into()
+            [(2, "nothing came of it in 2 s (step a)".into())].into()
         );
-        // It comes after all.
+        // It comes after all, and nobody waits for it any more.
         let told = hub.give(2, of(json!(2)), Duration::from_secs(4));
-        assert_eq!(told[0].1.missing[&2], "it came when the others had gone on");
+        assert!(told[0].1.missing[&2].starts_with("nothing came of it"));
+        let of = |value| give("b", &[], Hears::Everyone, value);
+        hub.give(0, of(json!(0)), AT);
+        assert_eq!(hub.give(1, of(json!(1)), AT).len(), 2);
     }
 
     #[test]

@@ -174,9 +174,9 @@ pub fn sentence(results: &Results, suspects: &[Suspect]) -> String {
 struct Reference {
     /// The upper quarter of what ways of a kind carry: one bad node of three is in most pairs.
     rate: BTreeMap<u64, f64>,
-    /// The middle of what they lose, in percent.
+    /// The lower quarter of what they lose, in percent.
     loss: f64,
-    /// The middle of the least times there and back, in nanoseconds.
+    /// The lower quarter of the least times there and back, in nanoseconds.
     round_trip: f64,
 }
 
@@ -203,8 +203,8 @@ impl Reference {
         trips.sort_unstable_by(f64::total_cmp);
         Reference {
             rate,
-            loss: part(&losses, 0.5).unwrap_or(0.0),
-            round_trip: part(&trips, 0.5).unwrap_or(f64::INFINITY),
+            loss: part(&losses, 0.25).unwrap_or(0.0),
+            round_trip: part(&trips, 0.25).unwrap_or(f64::INFINITY),
         }
     }
 }
@@ -232,10 +232,14 @@ fn bad(results: &Results, ways: &[Way], problem: Problem, reference: &Reference)
         match problem {
             Problem::Silent => false,
             Problem::Unreachable => {
-                let reached = results.reached(*way);
-                reached.is_some_and(|reach| reach.tcp.is_err())
-                    || (reached.is_some_and(|reach| reach.tcp.is_ok())
-                        && flow.is_some_and(|flow| flow.failed.is_some()))
+                // A connection that came about later is one.
+                let later = results.second.get(way).is_some_and(|f| f.failed.is_none());
+                let reached = results.reached(*way).map(|reach| reach.tcp.is_ok());
+                match reached {
+                    Some(false) => !later,
+                    Some(true) => flow.is_some_and(|flow| flow.failed.is_some()),
+                    None => false,
+                }
             }
             Problem::PacketShort => short(results, *way).is_some(),
             Problem::Loss => {
@@ -494,10 +498,11 @@ fn counted(results: &Results, blame: Blame, ways: &[Way]) -> Vec<String> {
     told
 }
 
-/// A rate as people read it.
+/// A rate as people read it: three digits.
 fn rate(bits: f64) -> String {
+    let unit = 10f64.powf(bits.max(1.0).log10().floor() - 2.0);
     // Below what any link carries, which fits.
-    BitRate(bits as u64).to_string()
+    BitRate(((bits / unit).round() * unit).round() as u64).to_string()
 }
 
 #[cfg(test)]
@@ -615,8 +620,8 @@ mod tests {
             said(&results),
             [
                 "n5 is not reached by n1, n2, n3 and n4 (no answer), and reaches them itself",
-                "n3 receives packets of 1500 bytes at most, of the 9000 that n1, n2, n4 and n5 send",
-                "n4 is slow: 12.6 Gb/s at most to n1, n2 and n3, where equals send 101 Gb/s",
+                "n3 receives packets of 1500 bytes at most, of the 9000 that n1, n2 and n4 send",
+                "n4 is slow: 12.7 Gb/s at most to n1, n2 and n3, where equals send 102 Gb/s",
             ]
         );
     }
@@ -633,7 +638,7 @@ mod tests {
         }
         assert_eq!(
             said(&pair),
-            ["n1/eth1 and n3/eth1: 25.3 Gb/s at most, where equals carry 101 Gb/s"]
+            ["n1/eth1 and n3/eth1: 25.2 Gb/s at most, where equals carry 101 Gb/s"]
         );
         let mut rail = results(4, 3);
         for way in rail.ways().into_iter().filter(|way| way.from.1 == 1) {

@@ -1,7 +1,7 @@
 //! What all measurements of collectives share: who takes part, the runs, and what becomes of the recording.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -351,10 +351,19 @@ pub fn make(recording: &mut Recording, plan: &Plan, deadline: Duration) {
 ///
 /// It cannot be written.
 pub fn keep(recording: &Recording, args: &MeasureArgs) -> anyhow::Result<()> {
-    let Some(path) = &args.record else {
+    keep_as(recording, args.record.as_deref(), args.no_redact)
+}
+
+/// Writes the recording to this file, where there is one.
+///
+/// # Errors
+///
+/// It cannot be written.
+pub fn keep_as(recording: &Recording, path: Option<&Path>, no_redact: bool) -> anyhow::Result<()> {
+    let Some(path) = path else {
         return Ok(());
     };
-    let key = match args.no_redact {
+    let key = match no_redact {
         true => None,
         false => Some(Key::from_bytes(
             live::random_bytes().context("no random key")?,

@@ -441,7 +441,7 @@ mod tests {
                     let all = session
                         .exchange("b", &[], Hears::Everyone, SOON, Value::Null)
                         .unwrap();
-                    assert_eq!(all.missing[&2], "its connection closed");
+                    assert!(all.missing.contains_key(&2), "{all:?}");
                 });
             }
         });
