@@ -11,6 +11,7 @@ pub mod latency;
 pub mod library;
 pub mod model;
 pub mod p2p;
+pub mod pairs;
 pub mod plan;
 pub mod reply;
 pub mod results;

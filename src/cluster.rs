@@ -3,6 +3,7 @@
 //! Nothing here asks the machine.
 
 pub mod blame;
+pub mod exchange;
 pub mod frame;
 pub mod handshake;
 pub mod hostfile;

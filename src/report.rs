@@ -10,6 +10,7 @@ pub mod line;
 pub mod log;
 pub mod many;
 pub mod p2p;
+pub mod pairs;
 pub mod prometheus;
 pub mod text;
 pub mod topology;

@@ -1,6 +1,7 @@
 //! `rdma-doctor check --cluster`: one process on each node, started by the engine that the cluster has; rank 0 gathers, judges, and says the verdict.
 
 pub mod meet;
+pub mod session;
 mod unreached;
 
 use std::io::{Read, Write};

@@ -39,6 +39,13 @@ pub struct Came {
     known: Known,
 }
 
+impl Came {
+    /// The connection to it, whose ends know each other.
+    pub(super) fn into_connection(self) -> (TcpStream, Known) {
+        (self.stream, self.known)
+    }
+}
+
 /// Who came until the deadline.
 #[derive(Default)]
 pub struct Gathered {
@@ -385,6 +392,11 @@ impl Guest {
     pub fn wait(&mut self, deadline: Duration, most: u64) -> Result<Vec<u8>, FrameError> {
         self.stream.set_read_timeout(Some(deadline.max(TICK)))?;
         self.known.from.read(&mut self.stream, most)
+    }
+
+    /// The connection to rank 0, whose ends know each other.
+    pub(super) fn into_connection(self) -> (TcpStream, Known) {
+        (self.stream, self.known)
     }
 }
 
