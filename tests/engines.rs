@@ -131,6 +131,53 @@ fn a_step_of_slurm_joins_by_itself_and_a_batch_step_stays_alone() {
 }
 
 #[test]
+fn slurm_drains_the_node_that_has_errors_with_its_reason() {
+    if !net::can_run(&["slurmctld", "slurmd", "srun", "scontrol"]) {
+        return;
+    }
+    let net = Net::new(2);
+    // A device that no verbs library finds is an error; no device is an open question, for which no node is drained.
+    net.roce_port(2, "RoCE v2\n");
+    let dir = net.dir().display().to_string();
+    let made = ends(Command::new(doctor()).args([
+        "integrate",
+        "slurm",
+        "--doctor",
+        &doctor(),
+        "--into",
+        &dir,
+    ]));
+    assert_eq!(made.status, 0, "{made:?}");
+    // The files stand below the test's own directory, and slurm.conf names them there.
+    let conf = std::fs::read_to_string(net.dir().join("etc/slurm/rdma-doctor.conf")).unwrap();
+    let conf = conf.replace("/etc/slurm/", &format!("{dir}/etc/slurm/"));
+    let slurm = Slurm::start(&net, 2, &conf);
+    let began = Instant::now();
+    let fit = ends(slurm.command("srun").args(["-w", "n1", "hostname"]));
+    assert_eq!((fit.status, fit.out.trim()), (0, "n1"), "{fit:?}");
+    let unfit = start(slurm.command("srun").args(["-w", "n2", "hostname"]));
+    let reason = loop {
+        let said = slurm.output("sinfo", &["-h", "-n", "n2", "-o", "%T|%E"]);
+        if said.starts_with("drain") {
+            break said;
+        }
+        assert!(
+            began.elapsed() < PATIENT,
+            "{said}: {}",
+            slurm.output("scontrol", &["show", "node", "n2"])
+        );
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    assert!(
+        reason.contains("|rdma-doctor: host/libibverbs-no-kernel-verbs"),
+        "{reason}"
+    );
+    drop(unfit);
+    let states = slurm.output("sinfo", &["-h", "-N", "-n", "n1", "-o", "%T"]);
+    assert_eq!(states.trim(), "idle");
+}
+
+#[test]
 fn processes_of_open_mpi_meet() {
     if !net::can_run(&["mpirun"]) {
         return;
