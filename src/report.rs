@@ -26,7 +26,7 @@ use crate::order;
 use crate::source::recording::Recording;
 
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
-pub const SCHEMA: &str = "rdma-doctor-report/1.1";
+pub const SCHEMA: &str = "rdma-doctor-report/1.2";
 
 /// Where the line between statuses is drawn.
 #[derive(Clone, Copy, Debug)]
@@ -93,6 +93,9 @@ pub struct NodeHead {
     pub active_ports: Option<u64>,
     /// How many GPUs it has, where known.
     pub gpus: Option<u64>,
+    /// By which engine the doctor was started there, and as which of its processes, where one started it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub launch: Option<String>,
     /// When it was recorded.
     pub recorded: String,
     /// What was altered by hand in its recording.
@@ -501,6 +504,10 @@ impl Writer<'_> {
             devices: facts.known(id, node::DEVICES),
             active_ports: facts.known(id, node::ACTIVE_PORTS),
             gpus: facts.known(id, node::GPUS),
+            launch: facts
+                .known(id, node::LAUNCH)
+                .filter(|launch| &**launch != "none")
+                .map(|launch| launch.to_string()),
             recorded: recording.header.utc.clone(),
             altered: recording.header.altered.clone(),
             tree: recording.header.tree,

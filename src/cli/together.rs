@@ -180,19 +180,16 @@ fn of_launch(args: &TogetherArgs, launch: &Launch) -> anyhow::Result<Option<Role
             launch.engine
         )));
     };
-    let understood = format!(
-        "{}: rank {} of {}, {nodes} {} ({})",
-        launch.engine,
-        launch.rank,
-        launch.ranks.unwrap_or(nodes),
-        if nodes == 1 { "node" } else { "nodes" },
-        launch
-            .from
-            .iter()
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect::<Vec<_>>()
-            .join(" "),
-    );
+    let by = launch
+        .from
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"));
+    let known = Launch {
+        nodes: Some(nodes),
+        ranks: launch.ranks.or(Some(nodes)),
+        ..launch.clone()
+    };
+    let understood = format!("{} ({})", known.words(), by.collect::<Vec<_>>().join(" "));
     if nodes == 1 {
         say(&understood);
         return Ok(None);

@@ -149,6 +149,7 @@ impl Page {
         parts.extend(node.os.clone());
         parts.extend(node.kernel.clone().map(|k| format!("Linux {k}")));
         parts.extend(node.devices.map(|n| plural(n, "RDMA device")));
+        parts.extend(node.launch.clone());
         writeln!(out, "{}", parts.join(" · ").dimmed())?;
         if let Some(altered) = &node.altered {
             self.wrap(
