@@ -74,6 +74,9 @@ pub struct Report {
     pub passes: Vec<Pass>,
     /// How many verdicts of each kind.
     pub counts: Counts,
+    /// Whether nodes were judged together without a key by which they prove who they are: what each says is believed by its address.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unauthenticated: bool,
     /// How long the machine was asked, in seconds.
     pub seconds: f64,
 }
@@ -287,6 +290,7 @@ pub fn report(
             .collect(),
         passes,
         counts,
+        unauthenticated: false,
         seconds: recordings
             .iter()
             .map(|(r, _)| r.duration())
@@ -706,6 +710,7 @@ pub(crate) mod testing {
             probe_failures: Vec::new(),
             passes: Vec::new(),
             counts: Counts::default(),
+            unauthenticated: false,
             seconds: 0.25,
         }
     }

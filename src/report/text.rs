@@ -70,6 +70,10 @@ pub fn body(
         [one] => page.node(out, one)?,
         several => page.nodes(out, several)?,
     }
+    if report.unauthenticated {
+        let text = "Unauthenticated: the nodes had no key (RDMA_DOCTOR_KEY, --key-file), and each is believed by its address.";
+        page.wrap(out, "", 0, text)?;
+    }
     for cause in &report.causes {
         page.finding(out, cause)?;
     }
