@@ -71,6 +71,12 @@ fn a_step_of_slurm_joins_by_itself_and_a_batch_step_stays_alone() {
     );
     assert!(step.err.contains("unauthenticated"), "{}", step.err);
     assert!(!step.err.contains("turned away"), "{}", step.err);
+    // What each process understood is recorded with its node.
+    let launch = |at: usize| report.0["nodes"][at]["launch"].as_str().unwrap();
+    assert_eq!(
+        [launch(0), launch(2)],
+        ["Slurm: rank 0 of 6, 3 nodes", "Slurm: rank 4 of 6, 3 nodes"]
+    );
     // srun ends with the highest status of its tasks, which is rank 0's.
     assert_eq!(
         step.status,
@@ -128,6 +134,53 @@ fn a_step_of_slurm_joins_by_itself_and_a_batch_step_stays_alone() {
     );
     assert_eq!(nodes("step.json"), ["n1", "n2", "n3"]);
     slurm.nothing_of("rdma-doctor");
+}
+
+#[test]
+fn slurm_drains_the_node_that_has_errors_with_its_reason() {
+    if !net::can_run(&["slurmctld", "slurmd", "srun", "scontrol"]) {
+        return;
+    }
+    let net = Net::new(2);
+    // A device that no verbs library finds is an error; no device is an open question, for which no node is drained.
+    net.roce_port(2, "RoCE v2\n");
+    let dir = net.dir().display().to_string();
+    let made = ends(Command::new(doctor()).args([
+        "integrate",
+        "slurm",
+        "--doctor",
+        &doctor(),
+        "--into",
+        &dir,
+    ]));
+    assert_eq!(made.status, 0, "{made:?}");
+    // The files stand below the test's own directory, and slurm.conf names them there.
+    let conf = std::fs::read_to_string(net.dir().join("etc/slurm/rdma-doctor.conf")).unwrap();
+    let conf = conf.replace("/etc/slurm/", &format!("{dir}/etc/slurm/"));
+    let slurm = Slurm::start(&net, 2, &conf);
+    let began = Instant::now();
+    let fit = ends(slurm.command("srun").args(["-w", "n1", "hostname"]));
+    assert_eq!((fit.status, fit.out.trim()), (0, "n1"), "{fit:?}");
+    let unfit = start(slurm.command("srun").args(["-w", "n2", "hostname"]));
+    let reason = loop {
+        let said = slurm.output("sinfo", &["-h", "-n", "n2", "-o", "%T|%E"]);
+        if said.starts_with("drain") {
+            break said;
+        }
+        assert!(
+            began.elapsed() < PATIENT,
+            "{said}: {}",
+            slurm.output("scontrol", &["show", "node", "n2"])
+        );
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    assert!(
+        reason.contains("|rdma-doctor: host/libibverbs-no-kernel-verbs"),
+        "{reason}"
+    );
+    drop(unfit);
+    let states = slurm.output("sinfo", &["-h", "-N", "-n", "n1", "-o", "%T"]);
+    assert_eq!(states.trim(), "idle");
 }
 
 #[test]
