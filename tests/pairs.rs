@@ -130,11 +130,33 @@ impl World {
 
     fn start(&self, host: usize, more: &[&str]) -> Child {
         Command::new("ip")
-            .args(["netns", "exec", &self.host(host), "unshare", "--uts", "sh", "-c"])
+            .args([
+                "netns",
+                "exec",
+                &self.host(host),
+                "unshare",
+                "--uts",
+                "sh",
+                "-c",
+            ])
             .arg(format!("hostname n{host}; exec \"$0\" \"$@\""))
             .arg(DOCTOR)
-            .args(["bench", "pairs", "--device", "rail0,rail1", "--format", "json"])
-            .args(["--rank", &(host - 1).to_string(), "--nodes", &HOSTS.to_string()])
+            .args([
+                "bench",
+                "pairs",
+                "--device",
+                "rail0,rail1",
+                "--flow",
+                "0.2",
+                "--format",
+                "json",
+            ])
+            .args([
+                "--rank",
+                &(host - 1).to_string(),
+                "--nodes",
+                &HOSTS.to_string(),
+            ])
             .args(["--rendezvous", &format!("10.91.0.1:{}", self.port)])
             .args(more)
             .env("RDMA_DOCTOR_KEY", KEY)
@@ -146,22 +168,42 @@ impl World {
     }
 
     /// All hosts measure; gives what rank 0 says, and how all ended.
-    fn measure(&mut self, more: &[&str], meanwhile: impl FnOnce(&Self)) -> (Value, Vec<Output>) {
+    fn measure(
+        &mut self,
+        hosts: usize,
+        more: &[&str],
+        meanwhile: impl FnOnce(&Self),
+    ) -> (Value, Vec<Output>) {
         self.port += 1;
         let began = Instant::now();
-        let all: Vec<Child> = (1..=HOSTS).map(|host| self.start(host, more)).collect();
+        let all: Vec<Child> = (1..=hosts).map(|host| self.start(host, more)).collect();
         meanwhile(self);
-        let all: Vec<Output> = all.into_iter().map(|c| c.wait_with_output().unwrap()).collect();
+        let all: Vec<Output> = all
+            .into_iter()
+            .map(|c| c.wait_with_output().unwrap())
+            .collect();
         let text = String::from_utf8_lossy(&all[0].stdout).into_owned();
-        let errors: String = all.iter().map(|out| String::from_utf8_lossy(&out.stderr)).collect();
+        let errors: String = all
+            .iter()
+            .map(|out| String::from_utf8_lossy(&out.stderr))
+            .collect();
         say(&format!("{:?}\n{errors}", began.elapsed()));
         let value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}\n{errors}"));
         (value, all)
     }
 
+    /// Kills what runs on a host, after so long.
+    fn kill(&self, host: usize, after: Duration) {
+        std::thread::sleep(after);
+        shell(&format!(
+            "ip netns pids {} | xargs -r kill -9",
+            self.host(host)
+        ));
+    }
+
     /// What is accused, and of what.
     fn accused(&mut self) -> Vec<(String, String)> {
-        let (value, all) = self.measure(&[], |_| {});
+        let (value, all) = self.measure(HOSTS, &[], |_| {});
         for out in &all[1..] {
             assert_eq!(out.status.code(), Some(0));
         }
@@ -173,7 +215,8 @@ fn accused(value: &Value) -> Vec<(String, String)> {
     say(&serde_json::to_string(&value["accused"]).unwrap());
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let all = value["accused"].as_array().unwrap().iter();
-    all.map(|one| (text(&one["name"]), text(&one["problem"]))).collect()
+    all.map(|one| (text(&one["name"]), text(&one["problem"])))
+        .collect()
 }
 
 impl Drop for World {
@@ -201,12 +244,16 @@ fn what_is_planted_is_named() {
     // All are well.
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("pairs.jsonl");
     let named = file.to_str().unwrap();
-    let (value, all) = world.measure(&["-o", named, "--exit-on", "all"], |_| {});
+    let (value, all) = world.measure(HOSTS, &["-o", named, "--exit-on", "all"], |_| {});
     assert_eq!(accused(&value), [], "{value:#}");
-    assert_eq!(all.iter().map(|o| o.status.code()).collect::<Vec<_>>(), [Some(0); HOSTS]);
+    assert_eq!(
+        all.iter().map(|o| o.status.code()).collect::<Vec<_>>(),
+        [Some(0); HOSTS]
+    );
     let sentence = value["sentence"].as_str().unwrap();
     assert!(
-        sentence.starts_with("each of 4 nodes reaches each other over 2 rails, and none stands out: "),
+        sentence
+            .starts_with("each of 4 nodes reaches each other over 2 rails, and none stands out: "),
         "{sentence}"
     );
     let ways = value["ways"].as_array().unwrap();
@@ -219,7 +266,7 @@ fn what_is_planted_is_named() {
         "nft add table netdev t; nft add chain netdev t in '{ type filter hook ingress device p2r1 priority 0; }'
         nft add rule netdev t in numgen random mod 100 '<' 2 drop",
     );
-    let (value, _) = world.measure(&["-o", named], |_| {});
+    let (value, _) = world.measure(HOSTS, &["-o", named], |_| {});
     assert_eq!(accused(&value), [pair("n2/rail1", "loss")], "{value:#}");
     let what = value["accused"][0]["what"].as_str().unwrap();
     assert!(what.starts_with("n2/rail1 loses what it sends: "), "{what}");
@@ -234,29 +281,25 @@ fn what_is_planted_is_named() {
     assert_eq!(replayed["ways"], value["ways"]);
     world.inside(0, "nft flush ruleset");
 
-    // One host is slow.
+    // One host is slow; one adapter has another MTU, which connections find out by themselves.
     world.inside(
         4,
         "for r in 0 1; do tc qdisc replace dev rail$r root tbf rate 30mbit burst 64k latency 100ms; done",
     );
-    assert_eq!(world.accused(), [pair("n4", "slow")]);
+    world.inside(3, "ip link set rail0 mtu 1500");
+    assert_eq!(
+        world.accused(),
+        [pair("n3/rail0", "packet-short"), pair("n4", "slow")]
+    );
+    world.well(3);
     world.well(4);
 
-    // One adapter has another MTU.
-    world.inside(3, "ip link set rail0 mtu 1500");
-    assert_eq!(world.accused(), [pair("n3/rail0", "packet-short")]);
-    world.well(3);
-
-    // One host lets nobody in.
+    // One host lets nobody in; two others alone do not reach each other over one rail.
     world.inside(
         4,
         "nft add table inet t; nft add chain inet t in '{ type filter hook input priority 0; }'
         nft add rule inet t in ct state established accept; nft add rule inet t in iif lo accept; nft add rule inet t in meta l4proto tcp drop",
     );
-    assert_eq!(world.accused(), [pair("n4", "unreachable")]);
-    world.well(4);
-
-    // Two hosts alone do not reach each other, over one rail.
     world.inside(
         1,
         "nft add table inet t; nft add chain inet t in '{ type filter hook input priority 0; }'
@@ -264,15 +307,27 @@ fn what_is_planted_is_named() {
     );
     assert_eq!(
         world.accused(),
-        [pair("n1/rail1 and n3/rail1", "unreachable")]
+        [
+            pair("n4", "unreachable"),
+            pair("n1/rail1 and n3/rail1", "unreachable")
+        ]
     );
     world.well(1);
-}
+    world.well(4);
 
-#[test]
-fn who_is_killed_in_the_middle_is_named() {
-    if !can_run() {
-        return;
+    // One host never comes, and one is killed in the middle.
+    let (value, all) = world.measure(HOSTS - 1, &["--wait", "5"], |world| {
+        world.kill(3, Duration::from_millis(7000));
+    });
+    assert_eq!(
+        accused(&value),
+        [pair("n3", "silent"), pair("rank 3", "silent")],
+        "{value:#}"
+    );
+    assert_eq!(all[0].status.code(), Some(2));
+    assert_eq!(all[1].status.code(), Some(0));
+    for host in 0..=HOSTS {
+        let (_, left) = shell(&format!("ip netns pids {}", world.host(host)));
+        assert_eq!(left, "", "left running on {host}");
     }
-    let _ = Duration::ZERO;
 }
