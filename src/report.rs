@@ -519,23 +519,32 @@ fn headline(
     nodes: &[NodeHead],
     empty: bool,
 ) -> String {
-    let lead = causes.first().or(match exit {
+    let Some(lead) = lead(exit, causes, notes) else {
+        return without_cause(exit, notes, open, nodes, empty);
+    };
+    let more = match lead.subjects.get(1..).unwrap_or_default() {
+        [] => String::new(),
+        more => format!(" (and {})", some(more)),
+    };
+    let others = other_causes(causes.len(), "");
+    format!("{}{more}{others}", lead.sentence)
+}
+
+/// The finding that leads: the first cause, and a note where the exit status counts it.
+fn lead<'f>(exit: Exit, causes: &'f [Finding], notes: &'f [Finding]) -> Option<&'f Finding> {
+    causes.first().or(match exit {
         Exit::Errors => notes.first(),
         _ => None,
-    });
-    if let Some(cause) = lead {
-        let more = match cause.subjects.len() - 1 {
-            0 => String::new(),
-            _ => format!(" (and {})", some(&cause.subjects[1..])),
-        };
-        let others = match causes.len().saturating_sub(1) {
-            0 => String::new(),
-            1 => "; one other cause below".into(),
-            n => format!("; {n} other causes below"),
-        };
-        return format!("{}{more}{others}", cause.sentence);
+    })
+}
+
+/// How many causes there are besides the one that leads; `on` says where.
+fn other_causes(causes: usize, on: &str) -> String {
+    match causes.saturating_sub(1) {
+        0 => String::new(),
+        1 => format!("; one other cause below{on}"),
+        n => format!("; {n} other causes below{on}"),
     }
-    without_cause(exit, notes, open, nodes, empty)
 }
 
 /// The answer where no finding leads.

@@ -183,6 +183,12 @@ impl DataType {
         }
     }
 
+    /// So many bytes in whole elements for each rank: rounded down, but one at least.
+    pub fn whole(self, bytes: u64, ranks: u64) -> u64 {
+        let unit = self.size() as u64 * ranks.max(1);
+        (bytes / unit * unit).max(unit)
+    }
+
     /// Bytes of an element.
     pub fn size(self) -> usize {
         match self {

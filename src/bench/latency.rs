@@ -3,8 +3,7 @@
 //! The large one is the last point of the plan, the small ones the one before: so a recording tells them again.
 
 use super::alpha_beta::{self, Fit};
-use super::collective::{Collective, DataType, Reduction};
-use super::plan::Point;
+use super::plan::{Point, iterations};
 use super::results::Row;
 
 /// How many small operations have the bytes of the large one.
@@ -15,17 +14,11 @@ const FACTOR: u64 = 8;
 
 /// The operations: a sweep from few bytes to many, then the small ones, then the large one.
 pub fn points(bytes: u64, ranks: u64, trials: u64) -> Vec<Point> {
-    let unit = DataType::Float32.size() as u64 * ranks.max(1);
     let point = |bytes: u64, iterations: u64| Point {
-        collective: Collective::AllReduce,
-        bytes: (bytes / unit * unit).max(unit),
-        dtype: DataType::Float32,
-        op: Reduction::Sum,
-        in_place: false,
         iterations,
-        awaited: false,
         warmups: 1,
         trials,
+        ..Point::all_reduce(bytes, ranks)
     };
     let mut points = Vec::new();
     let mut size = LEAST;
@@ -37,15 +30,6 @@ pub fn points(bytes: u64, ranks: u64, trials: u64) -> Vec<Point> {
     points.push(point(bytes / SMALL, SMALL));
     points.push(point(bytes, 1));
     points
-}
-
-/// Operations that are timed together: small ones take less than a clock and a barrier tell.
-pub fn iterations(bytes: u64) -> u64 {
-    match bytes {
-        0..0x10_0000 => 100,
-        0x10_0000..0x400_0000 => 10,
-        _ => 1,
-    }
 }
 
 /// What was measured.
@@ -64,8 +48,8 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// Reads the rows of a plan of [`points`]; `None` where they are of something else, or one of the two was not measured.
-    pub fn of(rows: &[Row]) -> Option<Self> {
+    /// Reads the rows of a plan of [`points`] over so many ranks; `None` where they are of something else, or one of the two was not measured.
+    pub fn of(rows: &[Row], ranks: u64) -> Option<Self> {
         let (large, rest) = rows.split_last()?;
         let (small, sweep) = rest.split_last()?;
         let operations = small.point.iterations;
@@ -82,7 +66,7 @@ impl Latency {
             small: (small.point.bytes, each),
             operations,
             ratio: each * operations as f64 / all,
-            fit: alpha_beta::fit(&measured),
+            fit: alpha_beta::fit(&measured, ranks),
         })
     }
 }
@@ -120,13 +104,13 @@ mod tests {
             .into_iter()
             .map(|point| row(point.clone(), time(&point)))
             .collect();
-        let latency = Latency::of(&rows).unwrap();
+        let latency = Latency::of(&rows, 2).unwrap();
         let fit = latency.fit.unwrap();
-        assert!((fit.alpha / 30e-6 - 1.0).abs() < 1e-6);
-        assert!((fit.knee / 3e6 - 1.0).abs() < 1e-6);
+        assert!((fit.line.alpha / 30e-6 - 1.0).abs() < 1e-6);
+        assert!((fit.line.knee().unwrap() / 3e6 - 1.0).abs() < 1e-6);
         // A thousand starts, of 30 µs each, on top of 40 ms.
         assert!((latency.ratio - 0.07 / 0.04003).abs() < 1e-6, "{latency:?}");
-        assert_eq!(Latency::of(&rows[..3]), None);
-        assert_eq!(Latency::of(&[]), None);
+        assert_eq!(Latency::of(&rows[..3], 2), None);
+        assert_eq!(Latency::of(&[], 2), None);
     }
 }

@@ -89,6 +89,33 @@ pub struct Point {
     pub trials: u64,
 }
 
+impl Point {
+    /// A sum of single-precision numbers over all ranks, out of place, in whole elements of each rank.
+    pub fn all_reduce(bytes: u64, ranks: u64) -> Self {
+        let dtype = DataType::Float32;
+        Point {
+            collective: Collective::AllReduce,
+            bytes: dtype.whole(bytes, ranks),
+            dtype,
+            op: Reduction::Sum,
+            in_place: false,
+            iterations: iterations(bytes),
+            awaited: false,
+            warmups: 2,
+            trials: 5,
+        }
+    }
+}
+
+/// Operations of this size that are timed together: small ones take less than a clock and a barrier tell.
+pub fn iterations(bytes: u64) -> u64 {
+    match bytes {
+        0..0x10_0000 => 100,
+        0x10_0000..0x400_0000 => 10,
+        _ => 1,
+    }
+}
+
 /// What a run changes of the environment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arm {

@@ -2,6 +2,7 @@
 //!
 //! Plain numbers in, plain numbers out. What it leaves out is said by [`Training::assumptions`].
 
+use super::alpha_beta::AlphaBeta;
 use super::model;
 
 /// How a training divides its state over the ranks that hold the same part of the data's model.
@@ -201,17 +202,6 @@ impl Growth {
     }
 }
 
-/// The α–β model of an all-reduce: `t = α(n) + S * 2(n-1)/n / β`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct AlphaBeta {
-    /// Latency in seconds.
-    pub alpha: f64,
-    /// Bandwidth in GB/s, as busbw of an endless buffer.
-    pub beta: f64,
-    /// Ranks.
-    pub ranks: u64,
-}
-
 impl AlphaBeta {
     /// What a measurement says: without a latency α is zero, and β what was measured. `None` where the latency alone would take longer
     /// than what was measured.
@@ -242,22 +232,6 @@ impl AlphaBeta {
             beta: self.beta * growth.bandwidth(),
             ranks,
         }
-    }
-
-    /// How long an all-reduce of this many bytes takes, in seconds.
-    pub fn time(self, size: f64) -> f64 {
-        self.alpha + size * model::all_reduce_factor(self.ranks) / (self.beta * 1e9)
-    }
-
-    /// Its busbw, in GB/s.
-    pub fn busbw(self, size: f64) -> f64 {
-        size * model::all_reduce_factor(self.ranks) / self.time(size) / 1e9
-    }
-
-    /// The size, in bytes, at which latency and bandwidth take as long: half of β is reached there. `None` without a latency.
-    pub fn knee(self) -> Option<f64> {
-        let factor = model::all_reduce_factor(self.ranks);
-        (self.alpha > 0.0 && factor > 0.0).then(|| self.alpha * self.beta * 1e9 / factor)
     }
 }
 

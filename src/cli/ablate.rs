@@ -5,7 +5,7 @@ mod job;
 pub mod rounds;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+
 use std::time::Duration;
 
 use anyhow::Context;
@@ -15,7 +15,6 @@ use super::bench::measuring::{self, Chosen, MeasureArgs, bytes};
 use super::input::{self, BadInput};
 use super::{Format, output, seconds};
 use crate::bench::ablation::Set;
-use crate::bench::collective::{Collective, DataType, Reduction};
 use crate::bench::plan::{Backend, NAME, Plan, Point, Run};
 use crate::bench::reply::RankReply;
 use crate::bench::results::{Results, RunResult};
@@ -29,7 +28,7 @@ use crate::source::recording::Recording;
 use crate::source::wire::{self, Header, Line};
 use crate::source::worker::Progress;
 use crate::source::worker::ranks::{self, Running};
-use crate::source::{Answer, Question, Refusal, Reply, live};
+use crate::source::{Answer, Refusal, Reply, live};
 use arms::With;
 use rounds::{Came, Rounds};
 
@@ -118,26 +117,12 @@ pub fn run(args: &AblateArgs) -> anyhow::Result<Exit> {
         }
         (Some(path), None) => (input::open(&[path])?.remove(0), None),
         (None, None) if !args.job.is_empty() => (job::measured(args)?, None),
-        (None, None) => measured(args)?,
+        (None, None) => measuring::measured(&args.who, |recording, chosen| {
+            measure(recording, chosen, args)
+        })?,
     };
     measuring::keep(&recording, &args.who)?;
     show(&recording, args.format, why)
-}
-
-/// Records the node, then measures; or why nothing was measured.
-fn measured(args: &AblateArgs) -> anyhow::Result<(Recording, Option<String>)> {
-    let mut recording = measuring::node_recording(&args.who)?;
-    let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
-    let Some(&(_, node)) = nodes.first() else {
-        return Ok((recording, Some("the node says nothing of itself".into())));
-    };
-    let chosen = match measuring::choose(&facts, node, &args.who)? {
-        Ok(chosen) => chosen,
-        Err(why) => return Ok((recording, Some(why))),
-    };
-    drop(facts);
-    let why = measure(&mut recording, chosen, args)?;
-    Ok((recording, why))
 }
 
 /// Measures with those who were chosen, and puts all into the recording; else says why nothing was measured.
@@ -163,32 +148,17 @@ pub fn measure(
         false => SIZE_IN_HOST_MEMORY,
     });
     let ranks = chosen.ranks.len() as u64;
-    let unit = 4 * ranks.max(1);
-    let point = |bytes: u64| Point {
-        collective: Collective::AllReduce,
-        bytes: (bytes / unit * unit).max(unit),
-        dtype: DataType::Float32,
-        op: Reduction::Sum,
-        in_place: false,
-        iterations: crate::bench::latency::iterations(bytes),
-        awaited: false,
-        warmups: 2,
-        trials: 5,
-    };
-    let points = vec![point(size)];
+    let points = vec![Point::all_reduce(size, ranks)];
     if let Err(why) = measuring::hold(&chosen, &points) {
         return Ok(Some(why));
     }
     let also = on_gpus && args.size.is_none();
+    let arms = arms::all(on_gpus && !args.only, &args.with, &args.arms);
+    let largest = also.then(|| Point::all_reduce(REFERENCE, ranks));
     let mut plan = Plan {
-        backend: chosen.backend,
-        library: chosen.library,
-        ranks: chosen.ranks,
-        baseline_points: also.then(|| point(REFERENCE)).into_iter().collect(),
-        points,
-        arms: arms::all(on_gpus && !args.only, &args.with, &args.arms),
-        runs: Vec::new(),
-        seed: super::bench::collective::seed(),
+        arms,
+        baseline_points: largest.into_iter().collect(),
+        ..chosen.plan(points, 0)
     };
     make(recording, &mut plan, args)?;
     Ok(None)
@@ -224,12 +194,11 @@ fn make(recording: &mut Recording, plan: &mut Plan, args: &AblateArgs) -> anyhow
         Ok(came)
     })?;
     output::progress(Progress::Done);
-    put(recording, Plan::question(), plan.to_value(), NAME);
+    recording.replace(NAME, Plan::question(), plan.to_value());
     for line in all {
         recording.add(line);
     }
-    let lines = recording.lines();
-    recording.add(Line::Complete { lines });
+    recording.end();
     Ok(())
 }
 
@@ -301,36 +270,24 @@ fn with_table(
         .map_or_else(|| "table".into(), |name| name.to_string_lossy());
     let mut table = Table::read(&name, &text).map_err(bad)?;
     table.nodes = nodes;
+    let probe = collective::PROBE.name;
     let alone = recording.lines() == 0;
     if alone {
         // No machine was asked, and nothing else was measured: both are known.
         let said = Refusal::NotAsked("a table was read".into());
-        recording.add(line(Plan::question(), Err(said), collective::PROBE.name));
+        recording.add(Line::Reply {
+            probe: probe.into(),
+            question: Plan::question(),
+            repeat: 0,
+            reply: Reply {
+                at: 0,
+                said: Err(said),
+            },
+        });
     }
-    let probe = collective::PROBE.name;
-    put(&mut recording, table::question(), table.to_value(), probe);
-    let lines = recording.lines();
-    recording.add(Line::Complete { lines });
+    recording.replace(probe, table::question(), table.to_value());
+    recording.end();
     Ok(recording)
-}
-
-/// Puts an answer where the recording says that nothing was measured.
-fn put(recording: &mut Recording, question: Question, value: serde_json::Value, probe: &str) {
-    recording.add(Line::Drop(question.clone()));
-    let mut line = line(question, Ok(Answer::Value(Arc::new(value))), probe);
-    if let Line::Reply { reply, .. } = &mut line {
-        reply.at = recording.duration();
-    }
-    recording.add(line);
-}
-
-fn line(question: Question, said: Result<Answer, Refusal>, probe: &str) -> Line {
-    Line::Reply {
-        probe: probe.into(),
-        question,
-        repeat: 0,
-        reply: Reply { at: 0, said },
-    }
 }
 
 /// Judges what a recording holds of measurements, and shows it.

@@ -126,6 +126,18 @@ pub fn to_text(recording: &Recording, key: Option<Key>) -> String {
     text
 }
 
+/// Writes the recording of a measurement where one was asked for.
+///
+/// # Errors
+///
+/// An output that cannot be written.
+pub fn keep(recording: &Recording, path: Option<&Path>, no_redact: bool) -> anyhow::Result<()> {
+    match path {
+        Some(path) => write_out(path, &to_text(recording, key(no_redact, None)?)),
+        None => Ok(()),
+    }
+}
+
 /// Writes a recording's text; a name that ends in `.zst` is compressed, `-` is standard output.
 ///
 /// # Errors

@@ -12,9 +12,7 @@ use super::bench::measuring::{self, Chosen, MeasureArgs};
 use super::bench::p2p;
 use super::judging::{JudgeArgs, Shown};
 use super::{Format, SelectArgs, input, output, seconds};
-use crate::bench::collective::{Collective, DataType, Reduction};
-use crate::bench::latency;
-use crate::bench::plan::{Arm, Backend, Plan, Point, Run};
+use crate::bench::plan::{Backend, Point};
 use crate::check::judge;
 use crate::exit::Exit;
 use crate::fact::port::PortState;
@@ -239,33 +237,11 @@ fn in_host_memory(recording: &mut Recording, chosen: Chosen, args: &TriageArgs) 
         false => collective_bench::IN_HOST_MEMORY,
     });
     let ranks = chosen.ranks.len() as u64;
-    let unit = 4 * ranks.max(1);
-    let points = vec![Point {
-        collective: Collective::AllReduce,
-        bytes: (bytes / unit * unit).max(unit),
-        dtype: DataType::Float32,
-        op: Reduction::Sum,
-        in_place: false,
-        iterations: latency::iterations(bytes),
-        awaited: false,
-        warmups: 2,
-        trials: 5,
-    }];
+    let points = vec![Point::all_reduce(bytes, ranks)];
     if let Err(why) = measuring::hold(&chosen, &points) {
         return Some(why);
     }
-    let plan = Plan {
-        backend: chosen.backend,
-        library: chosen.library,
-        ranks: chosen.ranks,
-        points,
-        baseline_points: Vec::new(),
-        arms: vec![Arm::baseline()],
-        runs: (0..if args.quick { 1 } else { 3 })
-            .map(|round| Run { arm: 0, round })
-            .collect(),
-        seed: collective_bench::seed(),
-    };
+    let plan = chosen.plan(points, if args.quick { 1 } else { 3 });
     measuring::make(recording, &plan, args.deadline);
     None
 }

@@ -25,6 +25,31 @@ pub struct Percent(pub f64);
 impl Bytes {
     /// No limit, as `RLIM_INFINITY`.
     pub const UNLIMITED: Bytes = Bytes(u64::MAX);
+
+    /// A number of bytes as people write it: with K, M or G (1024 and its powers, as nccl-tests reads them), and `B` or `iB` behind it or not.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        let text = text.trim();
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, unit) = text.split_at(digits);
+        let shift = match unit.trim_start().to_ascii_lowercase().as_str() {
+            "" | "b" => 0,
+            "k" | "kb" | "kib" => 10,
+            "m" | "mb" | "mib" => 20,
+            "g" | "gb" | "gib" => 30,
+            _ => return Err("not a number of bytes, as 65536, 64K, 256M, 1G"),
+        };
+        match number.parse::<u64>() {
+            Ok(number) => (number.checked_mul(1 << shift))
+                .map(Bytes)
+                .ok_or("too large"),
+            Err(_) if number.is_empty() => Err("not a number of bytes, as 65536, 64K, 256M, 1G"),
+            Err(_) => Err("too large"),
+        }
+    }
 }
 
 /// A number with at most `digits` decimals, and no trailing zeros.
@@ -130,6 +155,29 @@ impl fmt::Display for Percent {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_are_read_as_people_write_them() {
+        for (text, size) in [
+            ("8", 8),
+            ("32M", 32 << 20),
+            ("1G", 1 << 30),
+            ("1GiB", 1 << 30),
+            ("4k", 4096),
+            ("64 KB", 65536),
+            (" 512 MiB ", 512 << 20),
+            ("4000000000", 4_000_000_000),
+        ] {
+            assert_eq!(Bytes::parse(text), Ok(Bytes(size)), "{text}");
+        }
+        for text in ["", "M", "-1", "1T", "4KK", "4iB", "1.5G", "G1"] {
+            let why = Bytes::parse(text).unwrap_err();
+            assert!(why.starts_with("not a number of bytes"), "{text}: {why}");
+        }
+        for text in ["18446744073709551615G", "99999999999999999999"] {
+            assert_eq!(Bytes::parse(text), Err("too large"), "{text}");
+        }
+    }
 
     #[test]
     fn quantities_read_as_the_field_writes_them() {

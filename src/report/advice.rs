@@ -4,10 +4,9 @@ pub mod text;
 
 use serde::Serialize;
 
+use crate::bench::alpha_beta::AlphaBeta;
 use crate::bench::model;
-use crate::bench::step_time::{
-    AlphaBeta, Blame, Class, EXPLAINS, Growth, Measured, Parallel, Step, Training,
-};
+use crate::bench::step_time::{Blame, Class, EXPLAINS, Growth, Measured, Parallel, Step, Training};
 
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
 pub const SCHEMA: &str = "rdma-doctor-advice/1.0";

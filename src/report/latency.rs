@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use super::collective::text::{self, digits};
 use super::collective::{Collectives, Measured};
-use crate::bench::collective::Collective;
 use crate::bench::flags::Flags;
 use crate::bench::latency::Latency;
+use crate::bench::model;
 use crate::fact::{Bytes, Seconds};
 
 /// Version of the JSON form of `bench latency`.
@@ -43,9 +43,9 @@ pub struct LatencyReport {
 }
 
 impl LatencyReport {
-    /// What was measured over so many ranks.
-    pub fn of(latency: &Latency, ranks: u64) -> Self {
-        let busbw = |beta: f64| Collective::AllReduce.busbw(1, beta, ranks);
+    /// What was measured.
+    pub fn of(latency: &Latency) -> Self {
+        let line = latency.fit.map(|fit| fit.line);
         LatencyReport {
             large: latency.large.0,
             large_time: latency.large.1,
@@ -53,9 +53,9 @@ impl LatencyReport {
             small_time: latency.small.1,
             operations: latency.operations,
             ratio: latency.ratio,
-            start: latency.fit.map(|fit| fit.alpha),
-            busbw: latency.fit.and_then(|fit| Some(busbw(fit.beta)?.0)),
-            knee: latency.fit.map(|fit| fit.knee as u64),
+            start: line.map(|line| line.alpha),
+            busbw: line.map(|line| model::rate(line.beta).0),
+            knee: line.and_then(|line| Some(line.knee()? as u64)),
             apart: latency.fit.map(|fit| fit.apart),
         }
     }
@@ -101,6 +101,10 @@ impl LatencyReport {
                     )?;
                 }
             }
+            _ if measured.ranks.len() < 2 => writeln!(
+                out,
+                "there is one rank: nothing crosses a bus, and no start and no rate are told"
+            )?,
             _ => writeln!(
                 out,
                 "the sizes lie on no line: no start and no rate are told"

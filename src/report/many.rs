@@ -529,11 +529,7 @@ fn headline(
     nodes: &[NodeHead],
     empty: bool,
 ) -> String {
-    let lead = causes.first().or(match exit {
-        Exit::Errors => notes.first(),
-        _ => None,
-    });
-    let Some(lead) = lead else {
+    let Some(lead) = super::lead(exit, causes, notes) else {
         return super::without_cause(exit, notes, open, nodes, empty);
     };
     let more = match lead.further.len() {
@@ -560,11 +556,7 @@ fn headline(
         true => String::new(),
         false => format!(", on {} too", list(&named)),
     };
-    let others = match others.len() {
-        0 => String::new(),
-        1 => format!("; one other cause below{on}"),
-        n => format!("; {n} other causes below{on}"),
-    };
+    let others = super::other_causes(causes.len(), &on);
     format!("{}{more}{others}", lead.sentence)
 }
 

@@ -244,6 +244,16 @@ pub fn own_executable() -> PathBuf {
     PathBuf::from("/proc/self/exe")
 }
 
+/// Ends this process, and what it started: the process that started it is gone.
+pub fn end_with_group() -> ! {
+    // Started by hand, the process may not lead its group: then it ends alone.
+    let group = rustix::process::getpgrp();
+    if group == rustix::process::getpid() {
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    }
+    std::process::exit(i32::from(crate::exit::Exit::Internal.code()));
+}
+
 /// Sixteen bytes that nobody can guess, for the key of a recording's pseudonyms.
 ///
 /// # Errors

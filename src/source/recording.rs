@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::wire::{self, Ended, Header, Line};
-use super::{Question, Refusal, Reply, Source};
+use super::{Answer, Question, Refusal, Reply, Source};
 
 /// Bytes that one line may have. The longest honest line holds a firewall's ruleset.
 const LINE_LIMIT: usize = 16 << 20;
@@ -325,6 +325,27 @@ impl Recording {
     /// Whether the last line says that nothing is missing. False where the recording was cut short.
     pub fn is_complete(&self) -> bool {
         self.complete
+    }
+
+    /// Puts an answer in the place of the one that was there.
+    pub fn replace(&mut self, probe: &str, question: Question, value: serde_json::Value) {
+        self.add(Line::Drop(question.clone()));
+        let at = self.duration();
+        self.add(Line::Reply {
+            probe: probe.into(),
+            question,
+            repeat: 0,
+            reply: Reply {
+                at,
+                said: Ok(Answer::Value(Arc::new(value))),
+            },
+        });
+    }
+
+    /// Says that nothing more comes.
+    pub fn end(&mut self) {
+        let lines = self.lines;
+        self.add(Line::Complete { lines });
     }
 
     /// The number of lines after the first.

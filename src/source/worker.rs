@@ -8,21 +8,22 @@
 //! [`DONE`] and is told the next probe's name on its standard input; one that called a library or ran a command ends
 //! with its probe, and so leaves nothing behind.
 
+mod child;
 pub mod job;
+mod logged;
 pub mod measure;
 pub mod ranks;
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal};
+use child::{how_its_process_ended, kill_group, wait_a_moment};
 
 use super::live::{self, Live};
 use super::recorder::Recorder;
@@ -80,8 +81,6 @@ struct Running {
 const START: Duration = Duration::from_secs(10);
 /// How often the children are looked after.
 const TICK: Duration = Duration::from_millis(100);
-/// How long a killed child may take to go. One in uninterruptible sleep is left, never waited for.
-const GRACE: Duration = Duration::from_millis(100);
 
 /// Records a machine: starts a child for each probe, and keeps what they say.
 #[expect(
@@ -198,8 +197,7 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
     if shown {
         progress(Progress::Done);
     }
-    let lines = recording.lines();
-    recording.add(Line::Complete { lines });
+    recording.end();
     recording
 }
 
@@ -231,10 +229,6 @@ fn go_on(
     }
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "children are this same program, and run the probes"
-)]
 fn start(
     plan: &Plan,
     name: &'static str,
@@ -242,10 +236,8 @@ fn start(
     index: usize,
     events: &Sender<Event>,
 ) -> std::io::Result<Child> {
-    let spawn = |program: &Path| {
-        let mut command = Command::new(program);
+    let with = |command: &mut Command| {
         command
-            .arg("__probe")
             .arg(name)
             .arg("--started")
             .arg(started_ns.to_string());
@@ -263,18 +255,8 @@ fn start(
         if let Some(job) = plan.job {
             command.arg("--as").arg(job.to_string());
         }
-        // The parent's end of standard input is the lifeline: when the parent is gone, however it went, the child reads its end.
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .process_group(0)
-            .spawn()
     };
-    let mut child = match &plan.program {
-        Some(program) => spawn(program)?,
-        None => spawn(&live::own_executable()).or_else(|_| spawn(&std::env::current_exe()?))?,
-    };
+    let mut child = child::start(plan.program.as_ref(), "__probe", Stdio::null, with)?;
     let Some(pipe) = child.stdout.take() else {
         return Ok(child);
     };
@@ -348,30 +330,8 @@ fn end_badly(
     }));
 }
 
-fn kill_group(child: &Child) {
-    if let Some(pid) = Pid::from_raw(child.id() as i32) {
-        let _ = rustix::process::kill_process_group(pid, Signal::KILL);
-    }
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the parent keeps the children's time"
-)]
-fn wait_a_moment(child: &mut Child) -> Option<std::process::ExitStatus> {
-    let begun = Instant::now();
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) => return Some(status),
-            Ok(None) if begun.elapsed() < GRACE => std::thread::sleep(Duration::from_millis(1)),
-            _ => return None,
-        }
-    }
-}
-
 /// Takes the status of a child that closed its output. Anything but success is said, once.
 fn reap(running: &mut Running, recording: &mut Recording, at: u64) {
-    use std::os::unix::process::ExitStatusExt;
     let Some(mut child) = running.child.take() else {
         return;
     };
@@ -390,10 +350,7 @@ fn reap(running: &mut Running, recording: &mut Recording, at: u64) {
     if status.success() || running.end_said {
         return;
     }
-    let how = match (status.signal(), status.code()) {
-        (Some(signal), _) => format!("its process was killed by signal {signal}"),
-        (None, code) => format!("its process ended with status {}", code.unwrap_or(-1)),
-    };
+    let how = how_its_process_ended(status);
     end_badly(recording, running.name, &how, at, |how| {
         Refusal::Crash(how.into())
     });
@@ -576,9 +533,5 @@ fn lifeline(told: &Sender<Arc<str>>, busy: &AtomicBool) {
     if !busy.load(Ordering::SeqCst) {
         return;
     }
-    // Started by hand, the process may not lead its group: then it ends alone.
-    if rustix::process::getpgrp() == rustix::process::getpid() {
-        let _ = rustix::process::kill_process_group(rustix::process::getpgrp(), Signal::KILL);
-    }
-    std::process::exit(i32::from(crate::exit::Exit::Internal.code()));
+    live::end_with_group();
 }

@@ -974,149 +974,46 @@ unsafe fn call(kind: Kind, with: Arguments, comm: *mut Comm, stream: *mut c_void
     unsafe { queue(comm, stream, call) }
 }
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ncclAllReduce(
-    send: *const c_void,
-    receive: *mut c_void,
-    count: usize,
-    dtype: u32,
-    op: u32,
-    comm: *mut Comm,
-    stream: *mut c_void,
-) -> Code {
-    let with = Arguments {
-        send,
-        receive,
-        count,
-        dtype,
-        op: Some(op),
-        root: 0,
-    };
-    unsafe { call(Kind::AllReduce, with, comm, stream) }
+/// Declares NCCL's functions that move data: what each takes before the communicator and the stream, and what of it goes where.
+macro_rules! operations {
+    ($( $name:ident($($arg:ident: $ty:ty),*) is $kind:ident $with:tt )*) => { $(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            $($arg: $ty,)*
+            comm: *mut Comm,
+            stream: *mut c_void,
+        ) -> Code {
+            let with = Arguments $with;
+            unsafe { call(Kind::$kind, with, comm, stream) }
+        }
+    )* };
 }
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ncclAllGather(
-    send: *const c_void,
-    receive: *mut c_void,
-    count: usize,
-    dtype: u32,
-    comm: *mut Comm,
-    stream: *mut c_void,
-) -> Code {
-    let with = Arguments {
-        send,
-        receive,
-        count,
-        dtype,
-        op: None,
-        root: 0,
-    };
-    unsafe { call(Kind::AllGather, with, comm, stream) }
-}
+type Sent = *const c_void;
+type Received = *mut c_void;
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ncclReduceScatter(
-    send: *const c_void,
-    receive: *mut c_void,
-    count: usize,
-    dtype: u32,
-    op: u32,
-    comm: *mut Comm,
-    stream: *mut c_void,
-) -> Code {
-    let with = Arguments {
-        send,
-        receive,
-        count,
-        dtype,
-        op: Some(op),
-        root: 0,
-    };
-    unsafe { call(Kind::ReduceScatter, with, comm, stream) }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ncclBroadcast(
-    send: *const c_void,
-    receive: *mut c_void,
-    count: usize,
-    dtype: u32,
-    root: c_int,
-    comm: *mut Comm,
-    stream: *mut c_void,
-) -> Code {
-    let with = Arguments {
-        send,
-        receive,
-        count,
-        dtype,
-        op: None,
-        root,
-    };
-    unsafe { call(Kind::Broadcast, with, comm, stream) }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ncclReduce(
-    send: *const c_void,
-    receive: *mut c_void,
-    count: usize,
-    dtype: u32,
-    op: u32,
-    root: c_int,
-    comm: *mut Comm,
-    stream: *mut c_void,
-) -> Code {
-    let with = Arguments {
-        send,
-        receive,
-        count,
-        dtype,
-        op: Some(op),
-        root,
-    };
-    unsafe { call(Kind::Reduce, with, comm, stream) }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ncclSend(
-    send: *const c_void,
-    count: usize,
-    dtype: u32,
-    peer: c_int,
-    comm: *mut Comm,
-    stream: *mut c_void,
-) -> Code {
-    let with = Arguments {
-        send,
-        receive: std::ptr::null_mut(),
-        count,
-        dtype,
-        op: None,
-        root: peer,
-    };
-    unsafe { call(Kind::Send, with, comm, stream) }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ncclRecv(
-    receive: *mut c_void,
-    count: usize,
-    dtype: u32,
-    peer: c_int,
-    comm: *mut Comm,
-    stream: *mut c_void,
-) -> Code {
-    let with = Arguments {
-        send: std::ptr::null(),
-        receive,
-        count,
-        dtype,
-        op: None,
-        root: peer,
-    };
-    unsafe { call(Kind::Receive, with, comm, stream) }
+operations! {
+    ncclAllReduce(send: Sent, receive: Received, count: usize, dtype: u32, op: u32) is AllReduce {
+        send, receive, count, dtype, op: Some(op), root: 0
+    }
+    ncclAllGather(send: Sent, receive: Received, count: usize, dtype: u32) is AllGather {
+        send, receive, count, dtype, op: None, root: 0
+    }
+    ncclReduceScatter(send: Sent, receive: Received, count: usize, dtype: u32, op: u32) is ReduceScatter {
+        send, receive, count, dtype, op: Some(op), root: 0
+    }
+    ncclBroadcast(send: Sent, receive: Received, count: usize, dtype: u32, root: c_int) is Broadcast {
+        send, receive, count, dtype, op: None, root
+    }
+    ncclReduce(send: Sent, receive: Received, count: usize, dtype: u32, op: u32, root: c_int) is Reduce {
+        send, receive, count, dtype, op: Some(op), root
+    }
+    ncclSend(send: Sent, count: usize, dtype: u32, peer: c_int) is Send {
+        send, receive: std::ptr::null_mut(), count, dtype, op: None, root: peer
+    }
+    ncclRecv(receive: Received, count: usize, dtype: u32, peer: c_int) is Receive {
+        send: std::ptr::null(), receive, count, dtype, op: None, root: peer
+    }
 }
 
 #[unsafe(no_mangle)]

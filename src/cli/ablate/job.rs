@@ -7,7 +7,7 @@ use std::time::Duration;
 use regex_lite::Regex;
 
 use super::rounds::{self, Came, Rounds};
-use super::{AblateArgs, arms, put};
+use super::{AblateArgs, arms};
 use crate::bench::job::JobPlan;
 use crate::bench::plan::Run;
 use crate::bench::table;
@@ -82,12 +82,11 @@ pub(super) fn measured(args: &AblateArgs) -> anyhow::Result<Recording> {
     })?;
     output::progress(Progress::Done);
     let probe = collective::PROBE.name;
-    put(&mut recording, table::question(), plan.to_value(), probe);
+    recording.replace(probe, table::question(), plan.to_value());
     for line in all {
         recording.add(line);
     }
-    let lines = recording.lines();
-    recording.add(Line::Complete { lines });
+    recording.end();
     Ok(recording)
 }
 

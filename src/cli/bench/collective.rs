@@ -5,17 +5,14 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::measuring::{self, MeasureArgs, NOT_OF_A_RECORDING, bytes};
+use super::measuring::{self, Chosen, MeasureArgs, NOT_OF_A_RECORDING, bytes};
 use crate::bench::collective::{Collective, DataType, Reduction};
-use crate::bench::latency::iterations;
-use crate::bench::plan::{Arm, Backend, NAME, Plan, Point, Run};
-use crate::bench::results::Results;
+use crate::bench::plan::{Backend, Point, iterations};
 use crate::cli::input::{self, BadUsage};
 use crate::cli::{Format, output};
 use crate::exit::Exit;
-use crate::report::collective::{Collectives, text};
+use crate::report::collective::text;
 use crate::report::text as report_text;
-use crate::source::live;
 use crate::source::recording::Recording;
 
 /// The size of the reference benchmark: 500,000 × 2,000 elements of four bytes.
@@ -88,18 +85,16 @@ pub fn run(collective: Collective, args: &CollectiveArgs) -> anyhow::Result<Exit
     }
     let (recording, why) = match &args.recording {
         Some(path) => (input::open(&[path])?.remove(0), None),
-        None => measured(collective, args)?,
+        None => measuring::measured(&args.who, |recording, chosen| {
+            measure(recording, chosen, collective, args)
+        })?,
     };
     measuring::keep(&recording, &args.who)?;
     let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
     let Some(&(_, node)) = nodes.first() else {
         return Ok(Exit::Undecided);
     };
-    let collectives = match (why, Results::read(&recording.of(NAME))) {
-        (Some(why), _) => Collectives::nothing(&facts, node, why),
-        (None, Ok(results)) => Collectives::of(&facts, node, &results),
-        (None, Err(refusal)) => Collectives::nothing(&facts, node, refusal.to_string()),
-    };
+    let (collectives, _) = measuring::collectives(&facts, node, &recording, why);
     let report = measuring::judged(&facts, &recording, node, CHECKS)?;
     let found = report.as_ref().filter(|report| !report.causes.is_empty());
     output::print(|out| match args.format {
@@ -129,25 +124,16 @@ pub fn run(collective: Collective, args: &CollectiveArgs) -> anyhow::Result<Exit
     ))
 }
 
-/// Records the node, then measures; or why nothing was measured.
-fn measured(
+/// Measures all sizes; or says why not.
+fn measure(
+    recording: &mut Recording,
+    chosen: Chosen,
     collective: Collective,
     args: &CollectiveArgs,
-) -> anyhow::Result<(Recording, Option<String>)> {
-    let mut recording = measuring::node_recording(&args.who)?;
-    let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
-    let Some(&(_, node)) = nodes.first() else {
-        return Ok((recording, Some("the node says nothing of itself".into())));
-    };
-    let chosen = match measuring::choose(&facts, node, &args.who)? {
-        Ok(chosen) => chosen,
-        Err(why) => return Ok((recording, Some(why))),
-    };
-    drop(facts);
-    let in_host_memory = chosen.backend != Backend::Nccl;
-    let first = args.begin.or(args.end).unwrap_or(match in_host_memory {
-        true => IN_HOST_MEMORY,
-        false => REFERENCE,
+) -> anyhow::Result<Option<String>> {
+    let first = args.begin.or(args.end).unwrap_or(match chosen.backend {
+        Backend::Nccl => REFERENCE,
+        Backend::Verbs | Backend::Tcp => IN_HOST_MEMORY,
     });
     let last = args.end.unwrap_or(first);
     let ranks = chosen.ranks.len() as u64;
@@ -166,25 +152,10 @@ fn measured(
     };
     let points: Vec<Point> = sizes.into_iter().map(point).collect();
     if let Err(why) = measuring::hold(&chosen, &points) {
-        return Ok((recording, Some(why)));
+        return Ok(Some(why));
     }
-    let plan = Plan {
-        backend: chosen.backend,
-        library: chosen.library,
-        ranks: chosen.ranks,
-        points,
-        baseline_points: Vec::new(),
-        arms: vec![Arm::baseline()],
-        runs: vec![Run { arm: 0, round: 0 }],
-        seed: seed(),
-    };
-    measuring::make(&mut recording, &plan, args.deadline);
-    Ok((recording, None))
-}
-
-/// What the buffers hold differs from one measurement to the next: what an earlier one left is wrong.
-pub fn seed() -> u64 {
-    live::boottime_ns()
+    measuring::make(recording, &chosen.plan(points, 1), args.deadline);
+    Ok(None)
 }
 
 /// The sizes from the first to the last, each so many times as large; rounded down to whole elements for each rank.
@@ -192,11 +163,10 @@ fn sizes(first: u64, last: u64, factor: u64, dtype: DataType, ranks: u64) -> Opt
     if last < first {
         return None;
     }
-    let unit = dtype.size() as u64 * ranks.max(1);
     let mut sizes = Vec::new();
     let mut size = first;
     loop {
-        sizes.push((size / unit * unit).max(unit));
+        sizes.push(dtype.whole(size, ranks));
         match size.checked_mul(factor).filter(|next| *next <= last) {
             Some(next) => size = next,
             None => break,

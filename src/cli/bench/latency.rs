@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::collective::{IN_HOST_MEMORY, REFERENCE, seed};
+use super::collective::{IN_HOST_MEMORY, REFERENCE};
 use super::measuring::{self, Chosen, MeasureArgs, NOT_OF_A_RECORDING, bytes};
 use crate::bench::flags::{self, Flags};
 use crate::bench::latency::{self, Latency};
-use crate::bench::plan::{Arm, Backend, NAME, Plan, Point, Run};
+use crate::bench::plan::{Backend, Point};
 use crate::bench::results::Results;
 use crate::cli::input;
 use crate::cli::{Format, output};
@@ -88,7 +88,7 @@ pub fn latency(args: &LatencyArgs) -> anyhow::Result<Exit> {
     let ranks = collectives.ranks.len() as u64;
     let latency = rows.as_ref().and_then(|results| {
         let rows = results.rows(0);
-        Some(LatencyReport::of(&Latency::of(&rows)?, ranks))
+        Some(LatencyReport::of(&Latency::of(&rows, ranks)?))
     });
     let latency = latency.filter(|_| is_whole(&collectives.rows));
     show(
@@ -135,38 +135,20 @@ pub fn flags(args: &FlagsArgs) -> anyhow::Result<Exit> {
     )
 }
 
-/// Records the node, then measures; or why nothing was measured.
+/// Measures these operations; or says why not.
 fn measured(
     who: &MeasureArgs,
     deadline: Duration,
     points: impl FnOnce(&Chosen) -> Vec<Point>,
 ) -> anyhow::Result<(Recording, Option<String>)> {
-    let mut recording = measuring::node_recording(who)?;
-    let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
-    let Some(&(_, node)) = nodes.first() else {
-        return Ok((recording, Some("the node says nothing of itself".into())));
-    };
-    let chosen = match measuring::choose(&facts, node, who)? {
-        Ok(chosen) => chosen,
-        Err(why) => return Ok((recording, Some(why))),
-    };
-    drop(facts);
-    let points = points(&chosen);
-    if let Err(why) = measuring::hold(&chosen, &points) {
-        return Ok((recording, Some(why)));
-    }
-    let plan = Plan {
-        backend: chosen.backend,
-        library: chosen.library,
-        ranks: chosen.ranks,
-        points,
-        baseline_points: Vec::new(),
-        arms: vec![Arm::baseline()],
-        runs: vec![Run { arm: 0, round: 0 }],
-        seed: seed(),
-    };
-    measuring::make(&mut recording, &plan, deadline);
-    Ok((recording, None))
+    measuring::measured(who, |recording, chosen| {
+        let points = points(&chosen);
+        if let Err(why) = measuring::hold(&chosen, &points) {
+            return Ok(Some(why));
+        }
+        measuring::make(recording, &chosen.plan(points, 1), deadline);
+        Ok(None)
+    })
 }
 
 fn read(
@@ -180,14 +162,7 @@ fn read(
         .first()
         .map(|(_, node)| *node)
         .ok_or_else(|| input::BadInput("the recording is of no node".into()))?;
-    Ok(match (why, Results::read(&recording.of(NAME))) {
-        (Some(why), _) => (Collectives::nothing(&facts, node, why), None),
-        (None, Ok(results)) => (Collectives::of(&facts, node, &results), Some(results)),
-        (None, Err(refusal)) => {
-            let why = refusal.to_string();
-            (Collectives::nothing(&facts, node, why), None)
-        }
-    })
+    Ok(measuring::collectives(&facts, node, recording, why))
 }
 
 /// What there is where the figure itself is not: ranks that ended badly, wrong values, another measurement.

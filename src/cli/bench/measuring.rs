@@ -1,7 +1,8 @@
 //! What all measurements of collectives share: who takes part, the runs, and what becomes of the recording.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,20 +11,20 @@ use clap::Args;
 
 use super::p2p::chosen;
 use crate::bench::library;
-use crate::bench::plan::{Backend, NAME, Plan, Point, RankPlace};
+use crate::bench::plan::{Arm, Backend, NAME, Plan, Point, RankPlace, Run};
+use crate::bench::results::Results;
 use crate::check::{Catalogue, Severity, judge};
 use crate::cli::input::{self, BadUsage};
 use crate::cli::{AskArgs, output, record, seconds};
 use crate::exit::Exit;
 use crate::fact::port::PortState;
 use crate::fact::{Bytes, Fact, Facts, Id, Subject, gpu, port};
+use crate::report::collective::Collectives;
 use crate::report::{self, Policy, Report};
+use crate::source::live;
 use crate::source::recording::Recording;
-use crate::source::redact::Key;
-use crate::source::wire::Line;
 use crate::source::worker::Progress;
 use crate::source::worker::ranks::{self, Running};
-use crate::source::{Answer, Reply, live};
 
 /// Who takes part in a measurement, and for how long.
 #[derive(Clone, Debug, Args)]
@@ -88,28 +89,42 @@ pub struct Chosen {
     pub ranks: Vec<RankPlace>,
 }
 
+impl Chosen {
+    /// The plan by which they measure these operations in so many runs, with nothing taken away.
+    pub fn plan(self, points: Vec<Point>, rounds: u64) -> Plan {
+        Plan {
+            backend: self.backend,
+            library: self.library,
+            ranks: self.ranks,
+            points,
+            baseline_points: Vec::new(),
+            arms: vec![Arm::baseline()],
+            runs: (0..rounds).map(|round| Run { arm: 0, round }).collect(),
+            // What the buffers hold differs from one measurement to the next: what an earlier one left is wrong.
+            seed: live::boottime_ns(),
+        }
+    }
+}
+
 fn backend(name: &str) -> Result<Backend, String> {
     Backend::from_name(name).ok_or_else(|| "one of nccl, verbs, tcp".into())
 }
 
-/// A number of bytes, with K, M or G (1024 and its powers), as nccl-tests reads them.
+/// The size of an operation: the smallest has one element.
 pub fn bytes(text: &str) -> Result<u64, String> {
-    let upper = text.trim().to_ascii_uppercase();
-    let number = upper.trim_end_matches("IB").trim_end_matches('B');
-    let (number, unit) = match number.chars().last() {
-        Some('K') => (number.trim_end_matches('K'), 1 << 10),
-        Some('M') => (number.trim_end_matches('M'), 1 << 20),
-        Some('G') => (number.trim_end_matches('G'), 1 << 30),
-        _ => (number, 1),
-    };
-    let size: u64 = number
-        .trim()
-        .parse()
-        .map_err(|_| "not a number of bytes".to_owned())?;
-    let size = size.checked_mul(unit).ok_or("too large")?;
-    match size {
-        4..=137_438_953_472 => Ok(size),
-        _ => Err("between 4 and 128G".into()),
+    bytes_within(text, 4..=128 << 30)
+}
+
+/// A number of bytes within bounds.
+pub(super) fn bytes_within(text: &str, bounds: RangeInclusive<u64>) -> Result<u64, String> {
+    let Bytes(size) = Bytes::parse(text)?;
+    match bounds.contains(&size) {
+        true => Ok(size),
+        false => Err(format!(
+            "between {} and {}",
+            Bytes(*bounds.start()),
+            Bytes(*bounds.end())
+        )),
     }
 }
 
@@ -137,6 +152,46 @@ pub fn node_recording(args: &MeasureArgs) -> anyhow::Result<Recording> {
 pub fn say(what: &str) {
     // Who does not take the line misses nothing of the report.
     let _ = writeln!(std::io::stderr(), "rdma-doctor: {what}");
+}
+
+/// Records the node, chooses who takes part, and measures with them; or says why nothing was measured.
+///
+/// # Errors
+///
+/// The node cannot be recorded, or wishes do not go together.
+pub fn measured(
+    args: &MeasureArgs,
+    measure: impl FnOnce(&mut Recording, Chosen) -> anyhow::Result<Option<String>>,
+) -> anyhow::Result<(Recording, Option<String>)> {
+    let mut recording = node_recording(args)?;
+    let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
+    let Some(&(_, node)) = nodes.first() else {
+        return Ok((recording, Some("the node says nothing of itself".into())));
+    };
+    let chosen = match choose(&facts, node, args)? {
+        Ok(chosen) => chosen,
+        Err(why) => return Ok((recording, Some(why))),
+    };
+    drop(facts);
+    let why = measure(&mut recording, chosen)?;
+    Ok((recording, why))
+}
+
+/// What a recording holds of collectives, as a report and as it was read; `why` says why nothing was measured.
+pub fn collectives(
+    facts: &Facts,
+    node: Id,
+    recording: &Recording,
+    why: Option<String>,
+) -> (Collectives, Option<Results>) {
+    match (why, Results::read(&recording.of(NAME))) {
+        (Some(why), _) => (Collectives::nothing(facts, node, why), None),
+        (None, Ok(results)) => (Collectives::of(facts, node, &results), Some(results)),
+        (None, Err(refusal)) => {
+            let why = refusal.to_string();
+            (Collectives::nothing(facts, node, why), None)
+        }
+    }
 }
 
 /// Who takes part, by the node's facts and a person's wishes; `Err` in the inner result says why nothing can be measured.
@@ -312,17 +367,7 @@ pub fn make(recording: &mut Recording, plan: &Plan, deadline: Duration) {
         program: None,
     };
     // The recording said that nothing was measured.
-    recording.add(Line::Drop(Plan::question()));
-    let at = recording.duration();
-    recording.add(Line::Reply {
-        probe: NAME.into(),
-        question: Plan::question(),
-        repeat: 0,
-        reply: Reply {
-            at,
-            said: Ok(Answer::Value(Arc::new(plan.to_value()))),
-        },
-    });
+    recording.replace(NAME, Plan::question(), plan.to_value());
     let several = plan.runs.len() > 1;
     for (number, run) in plan.runs.iter().enumerate() {
         let arm = plan.arms.get(run.arm).map_or("", |arm| &arm.name);
@@ -341,8 +386,7 @@ pub fn make(recording: &mut Recording, plan: &Plan, deadline: Duration) {
         }
     }
     output::progress(Progress::Done);
-    let lines = recording.lines();
-    recording.add(Line::Complete { lines });
+    recording.end();
 }
 
 /// Writes the recording where one was asked for.
@@ -351,26 +395,7 @@ pub fn make(recording: &mut Recording, plan: &Plan, deadline: Duration) {
 ///
 /// It cannot be written.
 pub fn keep(recording: &Recording, args: &MeasureArgs) -> anyhow::Result<()> {
-    keep_as(recording, args.record.as_deref(), args.no_redact)
-}
-
-/// Writes the recording to this file, where there is one.
-///
-/// # Errors
-///
-/// It cannot be written.
-pub fn keep_as(recording: &Recording, path: Option<&Path>, no_redact: bool) -> anyhow::Result<()> {
-    let Some(path) = path else {
-        return Ok(());
-    };
-    let key = match no_redact {
-        true => None,
-        false => Some(Key::from_bytes(
-            live::random_bytes().context("no random key")?,
-        )),
-    };
-    record::write_out(path, &record::to_text(recording, key))?;
-    Ok(())
+    record::keep(recording, args.record.as_deref(), args.no_redact)
 }
 
 /// What checks of these ids say of the node; `None` where there are no such checks.
@@ -418,19 +443,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_read_as_nccl_tests_reads_them() {
-        for (text, size) in [
-            ("8", 8),
-            ("32M", 32 << 20),
-            ("1G", 1 << 30),
-            ("4k", 4096),
-            ("512 MiB", 512 << 20),
-            ("4000000000", 4_000_000_000),
-        ] {
-            assert_eq!(bytes(text), Ok(size), "{text}");
-        }
-        for text in ["", "M", "-1", "3", "129G", "18446744073709551615G", "1T"] {
-            assert!(bytes(text).is_err(), "{text}");
+    fn a_size_lies_within_its_bounds() {
+        assert_eq!(bytes("4"), Ok(4));
+        assert_eq!(bytes("128G"), Ok(128 << 30));
+        for text in ["3", "129G"] {
+            assert_eq!(bytes(text), Err("between 4 B and 128 GiB".into()), "{text}");
         }
     }
 }

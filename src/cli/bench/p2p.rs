@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 
+use super::measuring::bytes_within;
 use crate::bench::p2p::{Cell, End, NAME, Outcome, Plan, Results};
 use crate::check::{Catalogue, Severity, judge};
 use crate::cli::input::{self, BadUsage};
@@ -20,11 +21,10 @@ use crate::order;
 use crate::report::p2p::{Copies, text};
 use crate::report::{self, Policy, Report};
 use crate::source::recording::Recording;
-use crate::source::redact::Key;
 use crate::source::wire::Line;
 use crate::source::worker::Progress;
 use crate::source::worker::measure::{Measuring, measure};
-use crate::source::{Answer, Question, Refusal, Reply, live};
+use crate::source::{Question, Refusal, Reply};
 
 /// Copies between every two GPUs, and between each GPU and the host: verified byte by byte, bandwidth and latency.
 ///
@@ -71,15 +71,7 @@ pub fn run(args: &P2pArgs) -> anyhow::Result<Exit> {
         Some(path) => input::open(&[path])?.remove(0),
         None => measured(args)?,
     };
-    if let Some(path) = &args.record {
-        let key = match args.no_redact {
-            true => None,
-            false => Some(Key::from_bytes(
-                live::random_bytes().context("no random key")?,
-            )),
-        };
-        record::write_out(path, &record::to_text(&recording, key))?;
-    }
+    record::keep(&recording, args.record.as_deref(), args.no_redact)?;
     let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
     let Some(&(_, node)) = nodes.first() else {
         return Ok(Exit::Undecided);
@@ -188,22 +180,11 @@ fn measured(args: &P2pArgs) -> anyhow::Result<Recording> {
 pub fn measure_plan(recording: &mut Recording, plan: &Plan, deadline: Duration) {
     let lines = run_plan(plan, recording.header.boottime_ns, deadline);
     // The recording said that nothing was measured.
-    recording.add(Line::Drop(Plan::question()));
-    let at = recording.duration();
-    recording.add(Line::Reply {
-        probe: NAME.into(),
-        question: Plan::question(),
-        repeat: 0,
-        reply: Reply {
-            at,
-            said: Ok(Answer::Value(Arc::new(plan.to_value()))),
-        },
-    });
+    recording.replace(NAME, Plan::question(), plan.to_value());
     for line in lines {
         recording.add(line);
     }
-    let lines = recording.lines();
-    recording.add(Line::Complete { lines });
+    recording.end();
 }
 
 /// The GPUs that CUDA shows, in its order; of those that a person named, in the order of the naming.
@@ -293,44 +274,7 @@ fn run_plan(plan: &Plan, started_ns: u64, deadline: Duration) -> Vec<Line> {
     lines
 }
 
-/// A number of bytes, with K, M or G (1024 and its powers).
+/// The size of a copy: smaller ones have no bandwidth, larger ones leave no memory.
 fn bytes(text: &str) -> Result<u64, String> {
-    let upper = text.trim().to_ascii_uppercase();
-    let number = upper.trim_end_matches("IB").trim_end_matches('B');
-    let (number, unit) = match number.chars().last() {
-        Some('K') => (number.trim_end_matches('K'), 1 << 10),
-        Some('M') => (number.trim_end_matches('M'), 1 << 20),
-        Some('G') => (number.trim_end_matches('G'), 1 << 30),
-        _ => (number, 1),
-    };
-    let size: u64 = number
-        .trim()
-        .parse()
-        .map_err(|_| "not a number of bytes".to_owned())?;
-    let size = size.checked_mul(unit).ok_or("too large")?;
-    match size {
-        65_536..=17_179_869_184 => Ok(size),
-        _ => Err("between 64K and 16G".into()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes() {
-        for (text, size) in [
-            ("256M", 256 << 20),
-            ("1GiB", 1 << 30),
-            ("65536", 65536),
-            ("64k", 65536),
-            ("512 MiB", 512 << 20),
-        ] {
-            assert_eq!(bytes(text), Ok(size), "{text}");
-        }
-        for text in ["", "M", "-1", "1K", "17G", "18446744073709551615G", "1T"] {
-            assert!(bytes(text).is_err(), "{text}");
-        }
-    }
+    bytes_within(text, 64 << 10..=16 << 30)
 }

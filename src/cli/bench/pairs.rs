@@ -15,7 +15,7 @@ use crate::bench::pairs::{NAME, Plan, Results};
 use crate::cli::input::{self, BadUsage};
 use crate::cli::together::session::{Part, part};
 use crate::cli::together::{ExitOn, TogetherArgs};
-use crate::cli::{Format, output, seconds};
+use crate::cli::{Format, output, record, seconds};
 use crate::exit::Exit;
 use crate::report::pairs::{Pairs, text};
 use crate::report::text as report_text;
@@ -91,7 +91,7 @@ pub fn run(args: &PairsArgs) -> anyhow::Result<Exit> {
         });
     };
     put(&mut recording, &results);
-    measuring::keep_as(&recording, args.record.as_deref(), args.no_redact)?;
+    record::keep(&recording, args.record.as_deref(), args.no_redact)?;
     let exit = show(&recording, args.format)?;
     let suspects = verdict::suspects(&results);
     let sentence = verdict::sentence(&results, &suspects);

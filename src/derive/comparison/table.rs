@@ -356,30 +356,59 @@ impl Table {
                 (None, true, false) => Some("silent nodes".into()),
                 (None, true, true) => None,
             };
-            let distinct = match (shared.is_empty(), &open) {
-                (false, _) => Some(false),
-                (true, None) => Some(true),
-                (true, Some(_)) => None,
-            };
-            let id = instance(facts, of, None, None);
-            state_distinct(
-                facts,
-                id,
-                distinct,
-                open,
-                parts.join("; "),
-                self.nodes.len(),
-            );
             let names = self.names(&nodes);
+            let odd = sides::names(&names);
+            let id = self.state_shared(
+                facts,
+                concerns,
+                of,
+                Shared {
+                    found: !shared.is_empty(),
+                    open,
+                    parts,
+                    names,
+                },
+            );
             facts.set(
                 id,
                 comparison::ODD,
-                Fact::derived(sides::names(&names).into(), "all nodes compared"),
+                Fact::derived(odd.into(), "all nodes compared"),
             );
-            if distinct == Some(false) {
-                concerns.insert(id, names);
-            }
         }
+    }
+
+    /// States whether machines share what each has for itself, and who does; gives the instance.
+    fn state_shared(
+        &self,
+        facts: &mut Facts,
+        concerns: &mut Concerns,
+        of: Of,
+        shared: Shared,
+    ) -> Id {
+        let id = instance(facts, of, None, None);
+        let summary = match shared.parts.is_empty() {
+            true => "none is shared".to_owned(),
+            false => shared.parts.join("; "),
+        };
+        let distinct = match shared.open {
+            Some(why) if !shared.found => Fact::Unknown(gap(why)),
+            _ => Fact::derived(!shared.found, "all nodes compared"),
+        };
+        facts.set(id, comparison::DISTINCT, distinct);
+        facts.set(
+            id,
+            comparison::SUMMARY,
+            Fact::derived(summary.into(), "all nodes compared"),
+        );
+        facts.set(
+            id,
+            comparison::NODES,
+            Fact::derived(self.nodes.len() as u64, "all nodes compared"),
+        );
+        if shared.found {
+            concerns.insert(id, shared.names);
+        }
+        id
     }
 
     fn name(&self, at: u32) -> &str {
@@ -415,7 +444,11 @@ impl Table {
             }
         }
         let clear = self.one_realm();
-        let unclear = || Some(Arc::from(super::own::ALONE));
+        let open = |unsure: bool| match (clear, unsure) {
+            (false, _) => Some(Arc::from(super::own::ALONE)),
+            (true, true) => Some("a boot id".into()),
+            (true, false) => None,
+        };
         let mut twice: Vec<Vec<u32>> = by_boot
             .into_values()
             .filter(|nodes| nodes.len() > 1)
@@ -423,12 +456,6 @@ impl Table {
         twice.sort_unstable();
         let bootless = self.nodes.iter().any(|node| node.boot.is_none());
         let all: Vec<u32> = twice.iter().flatten().copied().collect();
-        let (distinct, open) = match (clear, twice.is_empty(), bootless) {
-            (false, ..) => (None, unclear()),
-            (true, false, _) => (Some(false), None),
-            (true, true, false) => (Some(true), None),
-            (true, true, true) => (None, Some("a boot id".into())),
-        };
         let parts: Vec<String> = twice
             .iter()
             .take(SHOWN)
@@ -440,18 +467,13 @@ impl Table {
                 )
             })
             .collect();
-        let id = instance(facts, Of::Machine, None, None);
-        state_distinct(
-            facts,
-            id,
-            distinct,
-            open,
-            parts.join("; "),
-            self.nodes.len(),
-        );
-        if distinct == Some(false) {
-            concerns.insert(id, self.names(&all));
-        }
+        let machines = Shared {
+            found: clear && !twice.is_empty(),
+            open: open(bootless),
+            parts,
+            names: self.names(&all),
+        };
+        self.state_shared(facts, concerns, Of::Machine, machines);
 
         let mut shared: Vec<(&str, Vec<u32>)> = by_name
             .into_iter()
@@ -471,32 +493,18 @@ impl Table {
             .filter(|(_, nodes)| boots(nodes).0.len() > 1)
             .collect();
         let unsure = shared.iter().any(|(_, nodes)| boots(nodes).1);
-        let (distinct, open) = match (clear, several.is_empty(), unsure) {
-            (false, ..) => (None, unclear()),
-            (true, false, _) => (Some(false), None),
-            (true, true, true) => (None, Some("a boot id".into())),
-            (true, true, false) => (Some(true), None),
-        };
         let parts: Vec<String> = several
             .iter()
             .take(SHOWN)
             .map(|(name, nodes)| format!("{} machines are called {name}", boots(nodes).0.len()))
             .collect();
-        let id = instance(facts, Of::HostName, None, None);
-        state_distinct(
-            facts,
-            id,
-            distinct,
-            open,
-            parts.join("; "),
-            self.nodes.len(),
-        );
-        if distinct == Some(false) {
-            concerns.insert(
-                id,
-                several.iter().map(|(name, _)| Arc::from(*name)).collect(),
-            );
-        }
+        let hosts = Shared {
+            found: clear && !several.is_empty(),
+            open: open(unsure),
+            parts,
+            names: several.iter().map(|(name, _)| Arc::from(*name)).collect(),
+        };
+        self.state_shared(facts, concerns, Of::HostName, hosts);
     }
 
     /// Who of those that are expected has no recording; also how many at least, where names are pseudonyms.
@@ -754,33 +762,16 @@ fn tell(facts: &mut Facts, id: Id, finding: &Finding, why: &Arc<str>) {
     );
 }
 
-fn state_distinct(
-    facts: &mut Facts,
-    id: Id,
-    distinct: Option<bool>,
+/// What machines share that each has for itself.
+struct Shared {
+    /// Whether anything is, beyond doubt.
+    found: bool,
+    /// Why there may be more.
     open: Option<Arc<str>>,
-    shared: String,
-    nodes: usize,
-) {
-    let summary: Arc<str> = match shared.is_empty() {
-        true => "none is shared".into(),
-        false => shared.into(),
-    };
-    let fact = match (distinct, open) {
-        (Some(known), _) => Fact::derived(known, "all nodes compared"),
-        (None, why) => Fact::Unknown(gap(why.unwrap_or_else(|| "an identity".into()))),
-    };
-    facts.set(id, comparison::DISTINCT, fact);
-    facts.set(
-        id,
-        comparison::SUMMARY,
-        Fact::derived(summary, "all nodes compared"),
-    );
-    facts.set(
-        id,
-        comparison::NODES,
-        Fact::derived(nodes as u64, "all nodes compared"),
-    );
+    /// What is shared and by whom, in words.
+    parts: Vec<String>,
+    /// By whom.
+    names: Vec<Arc<str>>,
 }
 
 /// What nodes are compared by, as a sentence says it.

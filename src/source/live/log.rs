@@ -89,8 +89,7 @@ pub fn record(
         drop(digest);
         add(file(name), value);
     }
-    let lines = recording.lines();
-    recording.add(Line::Complete { lines });
+    recording.end();
     Ok(recording)
 }
 

@@ -2,39 +2,23 @@
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
-use super::{kill_group, wait_a_moment};
+use super::child::{self, as_a_shell_has_it, kill_group, wait_a_moment, wait_until};
+use super::logged::{LIMITS, LOGGING, line, since};
 use crate::bench::job::{JobEnded, JobPlan, JobReply};
-use crate::bench::plan::Run;
-use crate::nccl_log::{Limits, Reader};
+use crate::bench::plan::{NAME, Run};
+use crate::nccl_log::Reader;
 use crate::source::live;
 use crate::source::wire::Line;
-use crate::source::{Answer, Question, Reply};
 
 /// The argument by which this program is the process between.
 pub const ARGUMENT: &str = "__job";
 
 /// The longest line of output that is read at once.
 const LONGEST: u64 = 1 << 20;
-/// What is kept of a run's log.
-const LIMITS: Limits = Limits {
-    lines: 8 << 10,
-    bytes: 1 << 20,
-    events: 100,
-    processes: 4096,
-};
-/// What NCCL is to write, unless the user or the arm says otherwise.
-const LOGGING: [(&str, &str); 2] = [
-    ("NCCL_DEBUG", "INFO"),
-    ("NCCL_DEBUG_SUBSYS", "INIT,ENV,NET,GRAPH,TUNING"),
-];
-
 /// How a job is run.
 pub struct Running<'r> {
     /// When the recording began, in nanoseconds of `CLOCK_BOOTTIME`.
@@ -84,10 +68,7 @@ pub fn run(
             kill_group(&child);
             let _ = wait_a_moment(&mut child);
             match status {
-                Some(status) => {
-                    let code = status.code().or(status.signal().map(|signal| 128 + signal));
-                    JobEnded::Status(code.unwrap_or(-1))
-                }
+                Some(status) => JobEnded::Status(as_a_shell_has_it(status)),
                 None => JobEnded::Hung,
             }
         }
@@ -98,39 +79,12 @@ pub fn run(
         seconds: begun.elapsed().as_secs_f64(),
     };
     let log = log.finish(None);
-    let at = live::boottime_ns().saturating_sub(how.started_ns) / 1000;
-    let line = |question: Question, value: serde_json::Value| Line::Reply {
-        probe: crate::probe::collective::PROBE.name.into(),
-        question,
-        repeat: 0,
-        reply: Reply {
-            at,
-            said: Ok(Answer::Value(Arc::new(value))),
-        },
-    };
-    // Names and numbers only: there is nothing that JSON cannot hold.
+    let at = since(how.started_ns);
     let lines = vec![
-        line(
-            plan.question_of(run),
-            serde_json::to_value(&reply).unwrap_or_default(),
-        ),
-        line(
-            plan.log_of(run),
-            serde_json::to_value(&log).unwrap_or_default(),
-        ),
+        line(NAME, plan.question_of(run), &reply, at),
+        line(NAME, plan.log_of(run), &log, at),
     ];
     (reply, lines)
-}
-
-#[expect(clippy::disallowed_methods, reason = "the parent keeps the job's time")]
-fn wait_until(child: &mut Child, ends: Instant) -> Option<std::process::ExitStatus> {
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) => return Some(status),
-            Ok(None) if Instant::now() < ends => std::thread::sleep(Duration::from_millis(5)),
-            _ => return None,
-        }
-    }
 }
 
 #[expect(
@@ -138,9 +92,8 @@ fn wait_until(child: &mut Child, ends: Instant) -> Option<std::process::ExitStat
     reason = "the user's job is started, and what the user set is left"
 )]
 fn start(plan: &JobPlan, run: Run, events: SyncSender<Vec<u8>>) -> std::io::Result<Child> {
-    let spawn = |program: &Path| {
-        let mut command = Command::new(program);
-        command.arg(ARGUMENT).args(&plan.command);
+    let with = |command: &mut Command| {
+        command.args(&plan.command);
         for (name, value) in LOGGING {
             if std::env::var_os(name).is_none() {
                 command.env(name, value);
@@ -149,14 +102,8 @@ fn start(plan: &JobPlan, run: Run, events: SyncSender<Vec<u8>>) -> std::io::Resu
         if let Some(arm) = plan.arms.get(run.arm) {
             command.envs(&arm.set);
         }
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .spawn()
     };
-    let mut child = spawn(&live::own_executable()).or_else(|_| spawn(&std::env::current_exe()?))?;
+    let mut child = child::start(None, ARGUMENT, Stdio::piped, with)?;
     if let Some(pipe) = child.stdout.take() {
         let events = events.clone();
         std::thread::spawn(move || listen(pipe, &events));
@@ -212,15 +159,7 @@ pub fn serve(mut command: impl Iterator<Item = OsString>) -> std::io::Result<i32
             .read(&mut nothing)
             .is_ok_and(|read| read > 0)
         {}
-        let group = rustix::process::getpgrp();
-        if group == rustix::process::getpid() {
-            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-        }
-        std::process::exit(i32::from(crate::exit::Exit::Internal.code()));
+        live::end_with_group();
     });
-    let status = child.wait()?;
-    Ok(status
-        .code()
-        .or(status.signal().map(|signal| 128 + signal))
-        .unwrap_or(-1))
+    Ok(as_a_shell_has_it(child.wait()?))
 }

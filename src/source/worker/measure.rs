@@ -5,14 +5,14 @@
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader};
-use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{Outlet, Recorder, Watched, kill_group, lifeline, wait_a_moment, watch};
+use super::child::{self, how_its_process_ended, kill_group, wait_a_moment};
+use super::{Outlet, Recorder, Watched, lifeline, watch};
 use crate::source::live::{self, Live};
 use crate::source::wire::{self, Line};
 use crate::source::{Answer, Question, Refusal, Reply, Source};
@@ -118,40 +118,20 @@ pub fn measure(
 }
 
 /// How a child that closed its output ended; `None` where well.
-fn ended(child: &mut std::process::Child) -> Option<Refusal> {
-    use std::os::unix::process::ExitStatusExt;
+fn ended(child: &mut Child) -> Option<Refusal> {
     let status = wait_a_moment(child)?;
-    if status.success() {
-        return None;
+    match status.success() {
+        true => None,
+        false => Some(Refusal::Crash(how_its_process_ended(status).into())),
     }
-    Some(Refusal::Crash(match (status.signal(), status.code()) {
-        (Some(signal), _) => format!("its process was killed by signal {signal}").into(),
-        (None, code) => format!("its process ended with status {}", code.unwrap_or(-1)).into(),
-    }))
 }
 
-#[expect(clippy::disallowed_methods, reason = "children are this same program")]
-fn start(
-    how: &Measuring<'_>,
-    questions: &VecDeque<Question>,
-) -> std::io::Result<std::process::Child> {
+fn start(how: &Measuring<'_>, questions: &VecDeque<Question>) -> std::io::Result<Child> {
     let questions = serde_json::to_string(questions)?;
-    let spawn = |program: &std::path::Path| {
-        // The parent's end of standard input is the lifeline, as a probe's is.
-        Command::new(program)
-            .args([
-                "__measure",
-                how.probe,
-                &how.started_ns.to_string(),
-                &questions,
-            ])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .process_group(0)
-            .spawn()
+    let with = |command: &mut Command| {
+        command.args([how.probe, &how.started_ns.to_string(), &questions]);
     };
-    spawn(&live::own_executable()).or_else(|_| spawn(&std::env::current_exe()?))
+    child::start(None, "__measure", Stdio::null, with)
 }
 
 /// The child's side: asks one question after the other, and ends after one that did not end well.

@@ -7,25 +7,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender, SyncSender};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::kill_group;
+use super::child::{self, how_it_ended, kill_group, wait_a_moment, wait_until};
+use super::logged::{LIMITS, LOGGING, line, since};
 use crate::bench::plan::{Arm, Backend, NAME, Plan, Run};
 use crate::bench::reply::{Carried, Ended, PointReply, RankReply};
-use crate::nccl_log::{Limits, Reader};
+use crate::nccl_log::Reader;
+use crate::source::Micros;
 use crate::source::live;
 use crate::source::live::collective::leftovers::{self, Standing};
 use crate::source::live::collective::message::{Job, Said, Told};
 use crate::source::live::collective::rank::ARGUMENT;
 use crate::source::wire::Line;
-use crate::source::{Answer, Micros, Reply};
 
 /// How the ranks of a run are started.
 #[derive(Clone, Debug)]
@@ -48,19 +47,6 @@ const GOING: Duration = Duration::from_secs(5);
 const LAST_WORDS: Duration = Duration::from_millis(500);
 /// The longest line that a rank may say.
 const LONGEST: u64 = 16 << 20;
-/// What is kept of a run's log.
-const LIMITS: Limits = Limits {
-    lines: 8 << 10,
-    bytes: 1 << 20,
-    events: 100,
-    processes: 4096,
-};
-
-/// What NCCL is to write of itself, unless the arm says otherwise.
-const LOGGING: [(&str, &str); 2] = [
-    ("NCCL_DEBUG", "INFO"),
-    ("NCCL_DEBUG_SUBSYS", "INIT,ENV,NET,GRAPH,TUNING"),
-];
 /// Where NCCL would write it, in place of standard output.
 const ELSEWHERE: &str = "NCCL_DEBUG_FILE";
 
@@ -143,28 +129,14 @@ pub fn run(
     let mut lines: Vec<Line> = Vec::with_capacity(ranks.len() + 1);
     for (number, rank) in ranks.into_iter().enumerate() {
         let at = rank.at;
-        lines.push(line(plan.question_of(run, number), &rank.reply(), at));
+        lines.push(line(NAME, plan.question_of(run, number), &rank.reply(), at));
     }
-    lines.push(line(plan.log_of(run), &log, last));
+    lines.push(line(NAME, plan.log_of(run), &log, last));
     lines
 }
 
 fn now(how: &Running<'_>) -> Micros {
-    live::boottime_ns().saturating_sub(how.started_ns) / 1000
-}
-
-fn line(question: crate::source::Question, value: &impl serde::Serialize, at: Micros) -> Line {
-    // Names and numbers only: there is nothing that JSON cannot hold.
-    let value = serde_json::to_value(value).unwrap_or_default();
-    Line::Reply {
-        probe: NAME.into(),
-        question,
-        repeat: 0,
-        reply: Reply {
-            at,
-            said: Ok(Answer::Value(Arc::new(value))),
-        },
-    }
+    since(how.started_ns)
 }
 
 enum Event {
@@ -236,14 +208,14 @@ impl Rank {
             return;
         }
         let status = self.child.as_mut().and_then(|child| {
-            let status = super::wait_a_moment(child);
+            let status = wait_a_moment(child);
             if status.is_none() {
                 kill_group(child);
             }
             status
         });
         let how = match status {
-            Some(status) => how_it_died(status),
+            Some(status) => how_it_ended(status),
             None => "it said no more, and was killed".into(),
         };
         self.end(Ended::Died { how }, at);
@@ -269,13 +241,6 @@ impl Rank {
             removed: self.removed,
             carried: self.carried,
         }
-    }
-}
-
-fn how_it_died(status: ExitStatus) -> String {
-    match (status.signal(), status.code()) {
-        (Some(signal), _) => format!("killed by signal {signal}"),
-        (None, code) => format!("ended with status {}", code.unwrap_or(-1)),
     }
 }
 
@@ -375,20 +340,6 @@ fn go(ranks: &mut [Rank]) {
     }
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the parent keeps the children's time"
-)]
-fn wait_until(child: &mut Child, until: Instant) -> Option<ExitStatus> {
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) => return Some(status),
-            Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(1)),
-            _ => return None,
-        }
-    }
-}
-
 /// Removes what killed ranks left in shared memory: the files that they used, and those that are new, of ranks that died before they could be looked at.
 /// What any process uses stays.
 fn remove_leftovers(ranks: &mut [Rank], before: &BTreeSet<String>) {
@@ -411,7 +362,6 @@ fn remove_leftovers(ranks: &mut [Rank], before: &BTreeSet<String>) {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "children are this same program")]
 fn start(
     how: &Running<'_>,
     plan: &Plan,
@@ -422,26 +372,15 @@ fn start(
     let nothing = Arm::baseline();
     let arm = plan.arms.get(run.arm).unwrap_or(&nothing);
     let environment = environment(plan.backend, how.base, &arm.set);
-    let spawn = |program: &Path| {
-        let mut command = Command::new(program);
-        command.arg(ARGUMENT);
+    let with = |command: &mut Command| {
         for (name, value) in &environment {
             match value {
                 Some(value) => command.env(name, value),
                 None => command.env_remove(name),
             };
         }
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .spawn()
     };
-    let mut child = match &how.program {
-        Some(program) => spawn(program)?,
-        None => spawn(&live::own_executable()).or_else(|_| spawn(&std::env::current_exe()?))?,
-    };
+    let mut child = child::start(how.program.as_ref(), ARGUMENT, Stdio::piped, with)?;
     if let Some(pipe) = child.stdout.take() {
         let events = events.clone();
         std::thread::spawn(move || listen(number, pipe, &events));

@@ -18,7 +18,7 @@ use crate::bench::plan::Point;
 use crate::source::live::cuda::{self, driver};
 use buffers::Layout;
 use driver::{Context, DeviceMemory, Event, Stream};
-use library::{Communicator, Operation, Part};
+use library::{Communicator, Native, Operation, Part};
 
 /// What a buffer that receives holds before: no value of the harness.
 const POISON: u8 = 0xa5;
@@ -156,12 +156,13 @@ impl Nccl {
             (0..ranks).map(|rank| (of(whole, rank), rank)).collect()
         };
         let communicator = &mut self.communicator;
+        let mut native = |which: Native| communicator.collective(which, with, send, receive);
         match point.collective {
-            Collective::AllReduce => communicator.all_reduce(with, send, receive),
-            Collective::AllGather => communicator.all_gather(with, send, receive),
-            Collective::ReduceScatter => communicator.reduce_scatter(with, send, receive),
-            Collective::Broadcast => communicator.broadcast(with, send, receive),
-            Collective::Reduce => communicator.reduce(with, send, receive),
+            Collective::AllReduce => native(Native::AllReduce),
+            Collective::AllGather => native(Native::AllGather),
+            Collective::ReduceScatter => native(Native::ReduceScatter),
+            Collective::Broadcast => native(Native::Broadcast),
+            Collective::Reduce => native(Native::Reduce),
             Collective::Scatter => {
                 let sends = if rank == 0 { parts(send) } else { Vec::new() };
                 communicator.exchange(with, &sends, &[(receive, 0)])

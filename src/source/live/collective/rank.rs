@@ -9,7 +9,6 @@ use std::io::{self, BufRead, Write};
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
-use rustix::process::Signal;
 use serde_json::Value;
 
 use super::backend::{Backend, Failure, Place};
@@ -20,6 +19,7 @@ use super::{leftovers, nccl, tcp, verbs};
 use crate::bench::plan::{self, Point};
 use crate::bench::reply::{Ended, PointReply};
 use crate::fact::Bytes;
+use crate::source::live;
 
 /// The argument with which this program is a rank.
 pub const ARGUMENT: &str = "__rank";
@@ -67,11 +67,7 @@ fn lifeline(told: &mpsc::Sender<Told>) {
         }
     }
     leftovers::remove_own();
-    // Started by hand, the process may not lead its group: then it ends alone.
-    if rustix::process::getpgrp() == rustix::process::getpid() {
-        let _ = rustix::process::kill_process_group(rustix::process::getpgrp(), Signal::KILL);
-    }
-    std::process::exit(i32::from(crate::exit::Exit::Internal.code()));
+    live::end_with_group();
 }
 
 /// The way to the other ranks.

@@ -207,6 +207,21 @@ impl Part {
     }
 }
 
+/// The operations for which NCCL has a function of its own.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Native {
+    /// `ncclAllReduce`.
+    AllReduce,
+    /// `ncclAllGather`.
+    AllGather,
+    /// `ncclReduceScatter`.
+    ReduceScatter,
+    /// `ncclBroadcast`, from rank 0.
+    Broadcast,
+    /// `ncclReduce`, to rank 0.
+    Reduce,
+}
+
 /// A rank's communicator. One whose operation failed is aborted when dropped, so that its kernels end; another is destroyed.
 pub(super) struct Communicator {
     comm: ncclComm_t,
@@ -288,109 +303,29 @@ impl Communicator {
         self.broken = true;
     }
 
-    pub(super) fn all_reduce(
+    /// An operation for which NCCL has a function of its own; a root is rank 0.
+    pub(super) fn collective(
         &mut self,
+        which: Native,
         with: &Operation<'_>,
         send: Part,
         receive: Part,
     ) -> Result<(), Failure> {
-        // SAFETY: the memory is the backend's, which lives until the stream is waited for or the communicator aborted; so in all that follow.
+        let (from, to) = (send.pointer(), receive.pointer());
+        let (each, dtype, op) = (send.count, with.dtype, with.op);
+        let (comm, stream) = (self.comm, with.stream());
+        // SAFETY: the memory is the backend's, which lives until the stream is waited for or the communicator aborted; what an operation
+        // sends or receives of all ranks has all ranks' parts.
         let said = unsafe {
-            ncclAllReduce(
-                send.pointer(),
-                receive.pointer(),
-                send.count,
-                with.dtype,
-                with.op,
-                self.comm,
-                with.stream(),
-            )
-        };
-        self.noted(said)
-    }
-
-    pub(super) fn all_gather(
-        &mut self,
-        with: &Operation<'_>,
-        send: Part,
-        receive: Part,
-    ) -> Result<(), Failure> {
-        // SAFETY: as above; the receiving memory has all ranks' parts.
-        let said = unsafe {
-            ncclAllGather(
-                send.pointer(),
-                receive.pointer(),
-                send.count,
-                with.dtype,
-                self.comm,
-                with.stream(),
-            )
-        };
-        self.noted(said)
-    }
-
-    pub(super) fn reduce_scatter(
-        &mut self,
-        with: &Operation<'_>,
-        send: Part,
-        receive: Part,
-    ) -> Result<(), Failure> {
-        // SAFETY: as above; the memory that is sent has all ranks' parts.
-        let said = unsafe {
-            ncclReduceScatter(
-                send.pointer(),
-                receive.pointer(),
-                receive.count,
-                with.dtype,
-                with.op,
-                self.comm,
-                with.stream(),
-            )
-        };
-        self.noted(said)
-    }
-
-    /// From rank 0 to all.
-    pub(super) fn broadcast(
-        &mut self,
-        with: &Operation<'_>,
-        send: Part,
-        receive: Part,
-    ) -> Result<(), Failure> {
-        // SAFETY: as above.
-        let said = unsafe {
-            ncclBroadcast(
-                send.pointer(),
-                receive.pointer(),
-                send.count,
-                with.dtype,
-                0,
-                self.comm,
-                with.stream(),
-            )
-        };
-        self.noted(said)
-    }
-
-    /// From all to rank 0.
-    pub(super) fn reduce(
-        &mut self,
-        with: &Operation<'_>,
-        send: Part,
-        receive: Part,
-    ) -> Result<(), Failure> {
-        // SAFETY: as above.
-        let said = unsafe {
-            ncclReduce(
-                send.pointer(),
-                receive.pointer(),
-                send.count,
-                with.dtype,
-                with.op,
-                0,
-                self.comm,
-                with.stream(),
-            )
+            match which {
+                Native::AllReduce => ncclAllReduce(from, to, each, dtype, op, comm, stream),
+                Native::AllGather => ncclAllGather(from, to, each, dtype, comm, stream),
+                Native::ReduceScatter => {
+                    ncclReduceScatter(from, to, receive.count, dtype, op, comm, stream)
+                }
+                Native::Broadcast => ncclBroadcast(from, to, each, dtype, 0, comm, stream),
+                Native::Reduce => ncclReduce(from, to, each, dtype, op, 0, comm, stream),
+            }
         };
         self.noted(said)
     }
@@ -403,34 +338,17 @@ impl Communicator {
         receives: &[(Part, usize)],
     ) -> Result<(), Failure> {
         let peer = |rank: usize| c_int::try_from(rank).unwrap_or(-1);
+        let (dtype, comm, stream) = (with.dtype, self.comm, with.stream());
         let all = || {
             // SAFETY: it takes nothing.
             unsafe { ncclGroupStart()? };
             for (part, to) in sends {
-                // SAFETY: as above.
-                unsafe {
-                    ncclSend(
-                        part.pointer(),
-                        part.count,
-                        with.dtype,
-                        peer(*to),
-                        self.comm,
-                        with.stream(),
-                    )?;
-                }
+                // SAFETY: as of the collectives.
+                unsafe { ncclSend(part.pointer(), part.count, dtype, peer(*to), comm, stream)? };
             }
             for (part, from) in receives {
-                // SAFETY: as above.
-                unsafe {
-                    ncclRecv(
-                        part.pointer(),
-                        part.count,
-                        with.dtype,
-                        peer(*from),
-                        self.comm,
-                        with.stream(),
-                    )?;
-                }
+                // SAFETY: as of the collectives.
+                unsafe { ncclRecv(part.pointer(), part.count, dtype, peer(*from), comm, stream)? };
             }
             // SAFETY: it takes nothing, and ends the group that was started.
             unsafe { ncclGroupEnd() }
