@@ -6,6 +6,7 @@ pub mod blame;
 pub mod exchange;
 pub mod frame;
 pub mod handshake;
+pub mod hostfile;
 pub mod key;
 pub mod launch;
 pub mod nodeset;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::hosts::{self, HostsArgs};
 use super::input::{BadInput, BadUsage};
 use super::judging::{JudgeArgs, Shown};
 use super::together::meet::{self, Judging, Outcome};
@@ -40,6 +41,9 @@ pub struct CheckArgs {
     /// How nodes come together.
     #[command(flatten)]
     pub together: TogetherArgs,
+    /// How hosts are reached.
+    #[command(flatten)]
+    pub hosts: HostsArgs,
     /// Which checks are judged.
     #[command(flatten)]
     pub select: SelectArgs,
@@ -56,8 +60,9 @@ pub struct CheckArgs {
 pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     let catalogue = input::catalogue(&args.select)?;
     let policy = args.judge.policy();
-    // Who judges recordings, or a tree, examines no node that others wait for.
-    let of_this_machine = args.recordings.is_empty() && args.ask.root.is_none();
+    let hosts = hosts::named(&args.hosts)?;
+    // Who judges recordings, a tree, or other hosts, examines no node that others wait for.
+    let of_this_machine = args.recordings.is_empty() && args.ask.root.is_none() && hosts.is_none();
     let role = together::role(&args.together, of_this_machine)?;
     let mut others = None;
     let joined = match role {
@@ -86,6 +91,16 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     };
     let reports: Vec<Report> = if let Some(report) = joined {
         vec![report]
+    } else if let Some(hosts) = hosts {
+        vec![hosts::run(
+            &args.hosts,
+            &hosts,
+            args.together.wait,
+            &args.ask,
+            &catalogue,
+            policy,
+            args.judge.verbose,
+        )?]
     } else if args.each {
         // One at a time: of ten thousand recordings one is in memory.
         let one = |path| {

@@ -19,6 +19,11 @@ use crate::report::many::{Fold, Part, part};
 use crate::report::{Policy, Report};
 use crate::source::recording::Recording;
 
+/// How much a shell may print before what it was asked for.
+const NOISE: usize = 64 << 10;
+/// The first bytes of what is packed (RFC 8878, section 3.1.1).
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
 /// Results that may wait to be taken.
 const WAITING: usize = 64;
 
@@ -93,6 +98,49 @@ pub fn gathered(
     cluster.report(catalogue, policy, with_passes)
 }
 
+/// Asks these hosts, so many at once, for recordings of themselves (`give`) and judges these as one cluster. A host that gives none is silent.
+///
+/// # Errors
+///
+/// [`BadInput`] where none gives one, and only one was asked.
+pub fn hosts(
+    catalogue: &Catalogue,
+    names: &[String],
+    give: impl Fn(&str) -> Result<Vec<u8>, String> + Sync,
+    at_once: usize,
+    policy: Policy,
+    with_passes: bool,
+) -> anyhow::Result<Report> {
+    let recording = |name: &str| {
+        let bytes = give(name)?;
+        Recording::read(packed_part(&bytes), Path::new(name), 0)
+            .map_err(|error| format!("what it gave is no recording: {error}"))
+    };
+    if let [one] = names {
+        let recording = recording(one).map_err(|why| BadInput(format!("{one}: {why}")))?;
+        return Ok(judged(catalogue, &[recording], policy, with_passes));
+    }
+    let read = |at: usize| match recording(&names[at]) {
+        Ok(one) => Read::Node(Box::new(node(catalogue, &one, names.len(), with_passes))),
+        Err(why) => Read::Not(why),
+    };
+    let mut cluster = Cluster::default();
+    each_of(names.len(), at_once, read, |at, read| match read {
+        Read::Not(why) => cluster.table.is_silent(names[at].as_str(), why),
+        read => cluster.add(Path::new(&names[at]), read),
+    });
+    Ok(cluster.report(catalogue, policy, with_passes))
+}
+
+/// Without what a shell's start-up files printed in front.
+fn packed_part(bytes: &[u8]) -> &[u8] {
+    let head = &bytes[..bytes.len().min(NOISE)];
+    match memchr::memmem::find(head, &ZSTD) {
+        Some(at) => &bytes[at..],
+        None => bytes,
+    }
+}
+
 /// Reads these files and judges them as one cluster, with those who are `expected`. One that cannot be read is of a node that is silent.
 ///
 /// # Errors
@@ -146,8 +194,18 @@ fn is_of_node(subject: Subject) -> bool {
 }
 
 /// Runs `work` for each number below `count` on all processors, and hands the results to `take` in their order.
-fn each<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync, mut take: impl FnMut(usize, T)) {
+fn each<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync, take: impl FnMut(usize, T)) {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    each_of(count, threads, work, take);
+}
+
+/// The same in so many threads.
+fn each_of<T: Send>(
+    count: usize,
+    threads: usize,
+    work: impl Fn(usize) -> T + Sync,
+    mut take: impl FnMut(usize, T),
+) {
     if threads < 2 || count < 2 {
         for at in 0..count {
             take(at, work(at));

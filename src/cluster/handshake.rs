@@ -131,7 +131,7 @@ pub enum HandshakeError {
         /// The name that it said, as little proved.
         name: String,
         /// What it was told.
-        why: Refused,
+        why: Box<Refused>,
     },
     /// The host has not proved that it has the key.
     #[error("what listens there does not have this node's key")]
@@ -293,7 +293,7 @@ fn refused(guest: &Party, why: Refused) -> HandshakeError {
     HandshakeError::TurnedAway {
         rank: guest.rank,
         name: shown(&guest.name),
-        why,
+        why: Box::new(why),
     }
 }
 
@@ -357,7 +357,7 @@ mod tests {
                 Err(HandshakeError::Refused(one)),
                 Err(HandshakeError::TurnedAway { why: other, .. }),
             ) => {
-                assert_eq!(one, other, "both ends say the same");
+                assert_eq!(one, *other, "both ends say the same");
                 one
             }
             (guest, host) => panic!("{:?} {:?}", guest.err(), host.err()),

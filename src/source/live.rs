@@ -25,6 +25,7 @@ pub mod netlink;
 pub mod nvml;
 pub mod pairs;
 pub mod processes;
+pub mod remote;
 pub mod routes;
 pub mod session;
 pub mod timex;
