@@ -15,6 +15,7 @@ pub mod pairs;
 pub mod plan;
 pub mod reply;
 pub mod results;
+pub mod scope;
 pub mod statistics;
 pub mod step_time;
 pub mod table;

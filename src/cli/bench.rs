@@ -5,6 +5,7 @@ pub mod latency;
 pub mod measuring;
 pub mod p2p;
 pub mod pairs;
+pub mod team;
 
 use clap::{Args, Subcommand};
 

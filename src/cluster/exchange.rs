@@ -28,6 +28,19 @@ pub enum Hears {
     Host,
 }
 
+/// When a step ends, unless its time is up before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ends {
+    /// When each member gave, or is gone.
+    #[default]
+    WhenAllGave,
+    /// When a member ends it, or is gone: who gives so wants to hear of it.
+    WhenToldTo,
+    /// Now.
+    Now,
+}
+
 /// What a member gives.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Give {
@@ -39,6 +52,9 @@ pub struct Give {
     pub hears: Hears,
     /// For how long the others are waited for, in milliseconds.
     pub wait_ms: u64,
+    /// When it ends.
+    #[serde(default)]
+    pub ends: Ends,
     /// What is given.
     pub value: Value,
 }
@@ -60,6 +76,7 @@ struct Open {
     hears: Hears,
     ends: Duration,
     waited: Duration,
+    watched: bool,
     came: BTreeMap<u64, Value>,
 }
 
@@ -92,6 +109,7 @@ impl Hub {
             members,
             hears,
             wait_ms,
+            ends,
             value,
         } = give;
         let late = |why: &str| {
@@ -123,6 +141,7 @@ impl Hub {
             hears,
             ends: now,
             waited,
+            watched: false,
             came: BTreeMap::new(),
         });
         if !open.members.contains(&from) {
@@ -131,7 +150,11 @@ impl Hub {
         // Who comes last has waited for nobody, and may still be told.
         open.ends = open.ends.max(now + waited);
         open.came.insert(from, value);
-        self.whole(&step)
+        open.watched |= ends == Ends::WhenToldTo;
+        match ends {
+            Ends::Now => self.close(&step),
+            _ => self.whole(&step),
+        }
     }
 
     /// A rank is gone: nobody waits for it any more.
@@ -155,7 +178,7 @@ impl Hub {
             let silent: Vec<u64> = open
                 .members
                 .iter()
-                .filter(|rank| !open.came.contains_key(rank))
+                .filter(|rank| !open.watched && !open.came.contains_key(rank))
                 .copied()
                 .collect();
             for rank in silent {
@@ -175,7 +198,12 @@ impl Hub {
     fn whole(&mut self, step: &str) -> Tell {
         let is = |open: &Open| {
             let mut members = open.members.iter();
-            members.all(|rank| open.came.contains_key(rank) || self.gone.contains_key(rank))
+            match open.watched {
+                true => members.any(|rank| self.gone.contains_key(rank)),
+                false => {
+                    members.all(|rank| open.came.contains_key(rank) || self.gone.contains_key(rank))
+                }
+            }
         };
         match self.open.get(step).is_some_and(is) {
             true => self.close(step),
@@ -230,6 +258,7 @@ mod tests {
             members: members.into(),
             hears,
             wait_ms: 2000,
+            ends: Ends::WhenAllGave,
             value,
         }
     }
@@ -310,5 +339,29 @@ mod tests {
         assert_eq!(told[0].1.missing[&2], "its connection closed");
         hub.give(0, of("b"), AT);
         assert_eq!(hub.give(1, of("b"), AT).len(), 2);
+    }
+
+    #[test]
+    fn who_watches_hears_when_one_ends_it_or_is_gone() {
+        let watch = || Give {
+            ends: Ends::WhenToldTo,
+            ..give("w", &[], Hears::Everyone, Value::Null)
+        };
+        let mut hub = Hub::new(0..3);
+        for rank in 0..3 {
+            assert_eq!(hub.give(rank, watch(), AT), []);
+        }
+        let end = Give {
+            ends: Ends::Now,
+            ..give("w", &[], Hears::Everyone, json!("rank 5 died"))
+        };
+        let told = hub.give(2, end, AT);
+        assert_eq!(told.len(), 3);
+        assert_eq!(told[0].1.came[&2], "rank 5 died");
+        let mut hub = Hub::new(0..3);
+        hub.give(0, watch(), AT);
+        let told = hub.gone(1, "its connection closed");
+        assert_eq!(told.len(), 1);
+        assert_eq!(told[0].1.missing[&1], "its connection closed");
     }
 }

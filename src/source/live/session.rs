@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::meeting::{Gathered, Guest};
-use crate::cluster::exchange::{All, Give, Hears, Hub, MOST};
+use crate::cluster::exchange::{All, Ends, Give, Hears, Hub, MOST};
 use crate::cluster::frame::Frames;
 
 /// How long a message to a node may take to go.
@@ -211,40 +211,75 @@ impl Session {
         wait: Duration,
         value: Value,
     ) -> Result<All, SessionError> {
+        self.step(Give {
+            step: step.to_owned(),
+            members: members.to_vec(),
+            hears,
+            wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+            ends: Ends::WhenAllGave,
+            value,
+        })
+    }
+
+    /// Waits until a member ends this step, or is gone, or until the time is up; what was said then.
+    ///
+    /// # Errors
+    ///
+    /// Rank 0 is gone, or says nothing.
+    pub fn watch(&self, step: &str, wait: Duration) -> Result<All, SessionError> {
+        self.step(Give {
+            step: step.to_owned(),
+            members: Vec::new(),
+            hears: Hears::Everyone,
+            wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+            ends: Ends::WhenToldTo,
+            value: Value::Null,
+        })
+    }
+
+    /// Ends a step that is watched, with this word to those that watch it.
+    pub fn end(&self, step: &str, value: Value) {
+        let give = Give {
+            step: step.to_owned(),
+            members: Vec::new(),
+            hears: Hears::Everyone,
+            wait_ms: 0,
+            ends: Ends::Now,
+            value,
+        };
+        // Where rank 0 is gone, all know it.
+        let _ = self.send(give);
+    }
+
+    fn send(&self, give: Give) -> Result<(), ()> {
+        match &self.out {
+            Out::Hub(events) => events.send(Event::Given(self.own, give)).map_err(|_| ()),
+            Out::Host(lines) => {
+                // Names, numbers and JSON only: there is nothing that JSON cannot hold.
+                let text = serde_json::to_vec(&give).unwrap_or_default();
+                lines.send(text).map_err(|_| ())
+            }
+        }
+    }
+
+    fn step(&self, give: Give) -> Result<All, SessionError> {
+        let (step, wait) = (give.step.clone(), Duration::from_millis(give.wait_ms));
         let lost = || SessionError::Lost(self.waiting.why().unwrap_or_else(|| "closed".into()));
         let (sender, told) = mpsc::channel();
         {
             let mut steps = (self.waiting.steps.lock()).unwrap_or_else(PoisonError::into_inner);
-            steps.insert(step.to_owned(), sender);
+            steps.insert(step.clone(), sender);
         }
         // Looked at after the step was noted: what is lost later takes the note away.
         if self.waiting.why().is_some() {
             return Err(lost());
         }
-        let give = Give {
-            step: step.to_owned(),
-            members: members.to_vec(),
-            hears,
-            wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
-            value,
-        };
-        match &self.out {
-            Out::Hub(events) => events
-                .send(Event::Given(self.own, give))
-                .map_err(|_| lost())?,
-            Out::Host(lines) => {
-                // Names, numbers and JSON only: there is nothing that JSON cannot hold.
-                let text = serde_json::to_vec(&give).unwrap_or_default();
-                lines.send(text).map_err(|_| lost())?;
-            }
-        }
+        self.send(give).map_err(|()| lost())?;
         // The others may come as late as `wait` after this one, and then wait as long.
         let limit = 2 * wait + UNDERWAY;
         match told.recv_timeout(limit) {
             Ok(all) => Ok(all),
-            Err(RecvTimeoutError::Timeout) => {
-                Err(SessionError::Silent(limit.as_secs(), step.to_owned()))
-            }
+            Err(RecvTimeoutError::Timeout) => Err(SessionError::Silent(limit.as_secs(), step)),
             Err(RecvTimeoutError::Disconnected) => Err(lost()),
         }
     }

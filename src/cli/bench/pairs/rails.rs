@@ -25,7 +25,7 @@ pub(super) fn recording() -> anyhow::Result<Recording> {
 }
 
 /// The rails of this node, by a person's wishes or by its facts; else the interface that leads to rank 0. Why there are none, where there are none.
-pub(super) fn choose(
+pub(in crate::cli::bench) fn choose(
     recording: &Recording,
     wanted: &[String],
     to_rank_0: Option<IpAddr>,

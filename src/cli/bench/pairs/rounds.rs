@@ -27,6 +27,8 @@ const CARDS: Duration = Duration::from_secs(60);
 const KNOCK: Duration = Duration::from_secs(2);
 /// How many others a node tries at once.
 const AT_ONCE: usize = 32;
+/// How many of those that did not answer are tried once more.
+const AGAIN_AT_ONCE: usize = 256;
 /// How long the two ends of a pair wait for each other, beyond the time in which data flows.
 const PAIR: Duration = Duration::from_secs(20);
 /// How long rank 0 may take to judge.
@@ -308,27 +310,42 @@ impl Field<'_> {
         });
         let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
         found.sort_by_key(|reach| (reach.rail, reach.to));
+        // What a busy machine did not answer in time it may answer now, when nobody else knocks.
+        std::thread::scope(|scope| {
+            let failed = found.iter_mut().filter(|reach| reach.tcp.is_err());
+            for reach in failed.take(AGAIN_AT_ONCE) {
+                scope.spawn(|| reach.tcp = self.knock((reach.to, reach.rail)));
+            }
+        });
         found
     }
 
+    /// How long a post took to answer a connection, in microseconds.
+    fn knock(&self, end: End) -> Result<u64, String> {
+        let Some((from, tcp, _)) = self.post(end) else {
+            return Err("it has no address".into());
+        };
+        let time = pairs::knock(from, tcp, &self.nodes[end.0].card.token, KNOCK)?;
+        Ok(u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
+    }
+
     fn reach_of(&self, end: End) -> Reach {
-        let mut reach = Reach {
+        let token = &self.nodes[end.0].card.token;
+        let mtu = self.nodes[self.own]
+            .card
+            .rails
+            .get(end.1)
+            .map(|rail| rail.mtu);
+        let packet = match (self.post(end), mtu) {
+            (Some((from, _, udp)), Some(mtu)) => pairs::largest(from, udp, token, mtu).ok(),
+            _ => None,
+        };
+        Reach {
             to: end.0,
             rail: end.1,
-            tcp: Err("it has no address".into()),
-            packet: None,
-        };
-        let Some((from, tcp, udp)) = self.post(end) else {
-            return reach;
-        };
-        let token = &self.nodes[end.0].card.token;
-        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        // A busy machine may be late once.
-        let knock = || pairs::knock(from, tcp, token, KNOCK);
-        reach.tcp = knock().or_else(|_| knock()).map(micros);
-        let mtu = self.nodes[self.own].card.rails[end.1].mtu;
-        reach.packet = pairs::largest(from, udp, token, mtu).ok().flatten();
-        reach
+            tcp: self.knock(end),
+            packet: packet.flatten(),
+        }
     }
 
     /// Measures this node's pairs of a round: all its rails at once, the first end's sending first.
@@ -413,6 +430,8 @@ fn bad_pairs(results: &Results) -> Vec<Vec<(End, End)>> {
         .iter()
         .filter(|suspect| !matches!(suspect.problem, Problem::Silent | Problem::PacketShort))
         .flat_map(|suspect| &suspect.ways)
+        // Who did not answer was asked twice already.
+        .filter(|way| results.reached(**way).is_none_or(|reach| reach.tcp.is_ok()))
         .map(|way| (way.from.min(way.to), way.from.max(way.to)))
         .collect();
     let mut rounds: Vec<Vec<(End, End)>> = Vec::new();
