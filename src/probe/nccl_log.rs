@@ -369,7 +369,7 @@ fn whole_names<'d>(files: &'d [File]) -> HashMap<&'d str, &'d str> {
 }
 
 /// The files whose lines name no process, and have lines of NCCL, by their numbers.
-fn nameless<'d>(files: &'d [File]) -> BTreeMap<usize, &'d str> {
+fn nameless(files: &[File]) -> BTreeMap<usize, &str> {
     let of_nccl = |digest: &Digest| {
         let sorts = [Sort::Init, Sort::Env, Sort::Net, Sort::Channel];
         sorts
