@@ -2,7 +2,8 @@
 //! same machine at the same time, so that a slow or busy machine shows.
 //!
 //! `BENCH_LOG_MB=100` reads a log of a tenth of the size.
-//! `BENCH_NODES=10000` judges as many nodes as one cluster; without it, 1000. `BENCH_ONLY=cluster` measures nothing else.
+//! `BENCH_NODES=10000` judges as many nodes as one cluster; without it, 1000. `BENCH_ONLY=cluster` measures nothing else, and so does
+//! `BENCH_ONLY=collective` of collectives.
 //! `BENCH_RECORDINGS=10000` judges as many recordings in the longest of the three series; without it, 1000.
 
 #![expect(
@@ -12,6 +13,7 @@
 #![expect(clippy::print_stdout, reason = "the table is what it is for")]
 
 mod cluster;
+mod collective;
 mod log;
 mod many;
 mod run;
@@ -82,10 +84,16 @@ fn main() -> anyhow::Result<()> {
     if !std::env::args().any(|argument| argument == "--bench") {
         return Ok(());
     }
-    let only = std::env::var("BENCH_ONLY").ok();
-    if only.as_deref() == Some("cluster") {
-        print(&cluster::figures().context("the cluster")?);
-        return Ok(());
+    match std::env::var("BENCH_ONLY").as_deref() {
+        Ok("cluster") => {
+            print(&cluster::figures().context("the cluster")?);
+            return Ok(());
+        }
+        Ok("collective") => {
+            print(&collective::figures().context("collectives")?);
+            return Ok(());
+        }
+        _ => {}
     }
     let mut figures = start()?;
     let machine = Tree::machine("machine", tree::EIGHT).context("the tree")?;
@@ -95,6 +103,7 @@ fn main() -> anyhow::Result<()> {
     figures.extend(cluster::figures().context("the cluster")?);
     figures.extend(many::figures(&catalogue)?);
     figures.extend(log::figures()?);
+    figures.extend(collective::figures().context("collectives")?);
     print(&figures);
     Ok(())
 }

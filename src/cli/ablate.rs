@@ -21,9 +21,10 @@ use crate::bench::results::{Results, RunResult};
 use crate::bench::table::{self, Table};
 use crate::check::{Catalogue, judge};
 use crate::exit::Exit;
+use crate::fact::Subject;
 use crate::probe::collective;
 use crate::report::ablation::{self as answer, Ablation};
-use crate::report::{self, Policy, Report};
+use crate::report::{self, Finding, Policy, Report};
 use crate::source::recording::Recording;
 use crate::source::wire::{self, Header, Line};
 use crate::source::worker::Progress;
@@ -313,7 +314,7 @@ fn show(recording: &Recording, format: Format, why: Option<String>) -> anyhow::R
         Policy::default(),
         false,
     );
-    headline(&mut report, &ablation, why.as_deref());
+    headline(&mut report, &catalogue, &ablation, why.as_deref());
     if !machine {
         report.nodes.clear();
     }
@@ -338,17 +339,17 @@ fn show(recording: &Recording, format: Format, why: Option<String>) -> anyhow::R
     })
 }
 
-/// Where no check speaks, the figures do.
-fn headline(report: &mut Report, ablation: &Ablation, why: Option<&str>) {
+/// Where no check finds a cause, what a note says of a change does, else the figures: how they were measured is no answer.
+fn headline(report: &mut Report, catalogue: &Catalogue, ablation: &Ablation, why: Option<&str>) {
+    let of_a_change = |finding: &&Finding| {
+        let check = catalogue.get(&finding.check);
+        check.is_some_and(|check| check.subject == Subject::Factor)
+    };
     if !ablation.is_measured() {
         let why = why.unwrap_or("this recording holds no measurement");
         report.headline = format!("undecided: nothing was measured: {why}");
     } else if !report.causes.is_empty() {
-    } else if let Some(note) = report
-        .notes
-        .iter()
-        .find(|n| n.check.starts_with("ablation/"))
-    {
+    } else if let Some(note) = report.notes.iter().find(of_a_change) {
         report.headline.clone_from(&note.sentence);
     } else if let Some(sentence) = ablation.sentence() {
         report.headline = sentence;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::arm::{Between, Direct};
 use super::schema::subject;
 use super::value::words;
-use super::{BitRate, Bytes, Percent};
+use super::{BitRate, Bytes, Percent, Seconds};
 
 words! {
     /// Who moved the data, or who says what was measured.
@@ -75,6 +75,8 @@ subject! {
     BUSBW: BitRate = "busbw" from "collective";
     /// The algorithm bandwidth of the baseline: size by time.
     ALGBW: BitRate = "algbw" from "collective";
+    /// How long one operation of the baseline takes: the median of all trials.
+    TIME: Seconds = "time" from "collective";
     /// How far the rounds of the baseline lie apart, of their median; of one round its trials.
     SPREAD: Percent = "spread" from "collective";
     /// How much the baseline changed from its first round to its last, where it went one way all the time; else zero. Unknown of fewer than three rounds.

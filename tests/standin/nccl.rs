@@ -12,6 +12,7 @@
 //! hcas = ["mlx5_0:1/IB"]             # no list: no device is found
 //! gdr = true                         # the adapters reach the GPUs' memory
 //! nvls = true
+//! chooses = "ring"                   # the algorithms that it takes by itself, as NCCL_ALGO names them; else the fastest
 //! plugin = "…"                       # a line of the network plugin's
 //! channels = 2                       # lines are written for so many
 //! latency = 0.0                      # µs of a step

@@ -102,6 +102,8 @@ pub(super) struct Seen {
     pub(super) wrong: u64,
     /// The first of them.
     pub(super) wrong_where: Option<String>,
+    /// How long one operation took, in seconds: the median of all trials.
+    pub(super) time: Option<f64>,
     /// The slowest rank, and how much longer than the median of the ranks it took, in percent.
     pub(super) slowest: Option<(String, f64)>,
     /// How far the trials of a run lie apart, of their median, in percent: the median of the runs.
@@ -190,6 +192,13 @@ impl Matrix {
         if let (Unit::Busbw, Some(figure)) = (&self.unit, figures.and_then(Figures::figure)) {
             let rate = self.know(BitRate(figure as u64));
             facts.set(id, measurement::BUSBW, rate);
+        }
+        if matches!(self.unit, Unit::Busbw) {
+            let time = baseline
+                .and_then(|at| self.seen(at))
+                .and_then(|seen| seen.time);
+            let time = self.some(time.map(Seconds), "a valid baseline");
+            facts.set(id, measurement::TIME, time);
         }
         let trials = baseline
             .and_then(|at| self.seen(at))

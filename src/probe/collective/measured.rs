@@ -1,6 +1,6 @@
 //! Runs of collectives: a measurement for each operation and size, with the arms that were measured.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::matrix::{Matrix, Seen, Unit};
 use super::proof::Proof;
@@ -224,7 +224,7 @@ fn one(plan: &Plan, runs: &[Recorded], arm: usize, at: usize, point: &Point) -> 
         ..Figures::default()
     };
     let mut seen = Seen::default();
-    let mut apart = Vec::new();
+    let (mut apart, mut times) = (Vec::new(), Vec::new());
     let mut excesses: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for recorded in runs.iter().filter(|recorded| recorded.run.arm == arm) {
         seen.started += 1;
@@ -257,6 +257,7 @@ fn one(plan: &Plan, runs: &[Recorded], arm: usize, at: usize, point: &Point) -> 
         if let (true, false, Some(figure)) = (well, wrong, figure) {
             figures.rounds.insert(recorded.run.round, figure.0 as f64);
             apart.extend(spread(&seconds));
+            times.extend_from_slice(&seconds);
             for (rank, excess) in excess(&replies, at) {
                 excesses.entry(rank).or_default().push(excess);
             }
@@ -265,7 +266,9 @@ fn one(plan: &Plan, runs: &[Recorded], arm: usize, at: usize, point: &Point) -> 
     if seen.gap.is_some() {
         // Of runs that are not all known nobody says what they reached.
         figures.rounds.clear();
+        times.clear();
     }
+    seen.time = median(&times);
     seen.trials_apart = median(&apart);
     let slowest = excesses
         .iter()
@@ -356,8 +359,7 @@ fn excess(replies: &[&RankReply], at: usize) -> Vec<(usize, f64)> {
         .map(|reply| median(&reply.points.get(at)?.ms))
         .collect();
     let known: Vec<f64> = times.iter().flatten().copied().collect();
-    let distinct: BTreeSet<u64> = known.iter().map(|time| time.to_bits()).collect();
-    let Some(middle) = median(&known).filter(|middle| *middle > 0.0 && distinct.len() > 1) else {
+    let Some(middle) = median(&known).filter(|middle| *middle > 0.0 && known.len() > 1) else {
         return Vec::new();
     };
     // Of two ranks the median lies between both: nobody says which one is odd, but the slower one is as much slower than the other.

@@ -23,6 +23,7 @@ use crate::bench::reply::{Carried, Ended, PointReply, RankReply};
 use crate::nccl_log::Reader;
 use crate::source::Micros;
 use crate::source::live;
+use crate::source::live::collective::backend::Identity;
 use crate::source::live::collective::leftovers::{self, Standing};
 use crate::source::live::collective::message::{Job, Said, Told};
 use crate::source::live::collective::rank::ARGUMENT;
@@ -288,9 +289,7 @@ struct Rank {
     gave: Option<Value>,
     step: String,
     points: Vec<PointReply>,
-    library: Option<String>,
-    version: Option<String>,
-    device: Option<String>,
+    identity: Identity,
     ended: Option<Ended>,
     at: Micros,
     killed: bool,
@@ -321,13 +320,7 @@ impl Rank {
         match said {
             Said::Step(step) => self.step = step,
             Said::Give(value) => self.gave = Some(value),
-            Said::Identity {
-                library,
-                version,
-                device,
-            } => {
-                (self.library, self.version, self.device) = (library, version, device);
-            }
+            Said::Identity(identity) => self.identity = identity,
             Said::Point(point) => self.points.push(*point),
             Said::Carried(carried) => self.carried = Some(carried),
             Said::Ended(ended) => self.end(ended, at),
@@ -366,9 +359,9 @@ impl Rank {
             ended: self.ended.unwrap_or(Ended::Hung),
             step: self.step,
             points: self.points,
-            library: self.library,
-            version: self.version,
-            device: self.device,
+            library: self.identity.library,
+            version: self.identity.version,
+            device: self.identity.device,
             host: Some(live::node_name()),
             removed: self.removed,
             carried: self.carried,

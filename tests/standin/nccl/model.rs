@@ -318,9 +318,11 @@ impl Model {
             candidates.push((Algorithm::CollNet, collnet));
         }
         let list = self.variables.text("NCCL_ALGO");
+        let own = said("chooses").and_then(Value::as_str);
+        let list = list.as_deref().or(own);
         candidates
             .into_iter()
-            .filter(|(one, _)| list.as_ref().is_none_or(|list| one.allowed(list)))
+            .filter(|(one, _)| list.is_none_or(|list| one.allowed(list)))
             .max_by(|a, b| a.1.total_cmp(&b.1))
     }
 

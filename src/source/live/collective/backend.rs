@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::exchange::Exchange;
 use crate::bench::plan::{Point, RankPlace};
 use crate::bench::reply::Carried;
@@ -28,7 +30,7 @@ pub struct Place<'p> {
 }
 
 /// Which library moves the data, and over what: for the reply.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// The library's path.
     pub library: Option<String>,
@@ -47,11 +49,9 @@ pub struct Identity {
 /// Where the point is in place, what is sent stands where nccl-tests has it: at the rank's part of what is received (all-gather, gather), what is received
 /// at the rank's part of what is sent (reduce-scatter, scatter), else in the same buffer. All-to-all and send-recv are not done in place.
 ///
-/// A backend is made by `pub fn connect(place: &Place<'_>, exchange: &mut dyn Exchange) -> Result<Box<dyn Backend>, Failure>` of its module.
+/// A backend is made by `pub fn connect(place: &Place<'_>, exchange: &mut dyn Exchange) -> Result<Box<dyn Backend>, Failure>` of its module, which says
+/// what it works with as soon as it knows.
 pub trait Backend {
-    /// Which library moves the data, and over what.
-    fn identity(&self) -> Identity;
-
     /// Has buffers for this point; what an earlier one left may be used again.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::backend::Failure;
+use super::backend::{Failure, Identity};
 
 /// The way from a rank to all others, through the processes that started them. Small and slow: for addresses and for barriers, not for data.
 pub trait Exchange {
@@ -18,6 +18,9 @@ pub trait Exchange {
     ///
     /// The parent is gone.
     fn all_gather(&mut self, value: Value) -> Result<Vec<Value>, Failure>;
+
+    /// Says which library moves the data, and over what: what fails afterwards is a failure of that.
+    fn identify(&mut self, identity: Identity);
 
     /// Says what this rank is about to do: the last step is what is known of a rank that hangs.
     fn step(&mut self, what: &str);

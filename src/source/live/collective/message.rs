@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::backend::Identity;
 use crate::bench::plan::{Backend, Point, RankPlace};
 use crate::bench::reply::{Carried, Ended, PointReply};
 
@@ -45,14 +46,7 @@ pub enum Said {
     /// What it gives to all ranks: it waits until all have given.
     Give(Value),
     /// Which library moves the data, and over what.
-    Identity {
-        /// The library's path.
-        library: Option<String>,
-        /// Its version.
-        version: Option<String>,
-        /// The device that was chosen.
-        device: Option<String>,
-    },
+    Identity(Identity),
     /// What it measured at a point.
     Point(Box<PointReply>),
     /// What its port carried.

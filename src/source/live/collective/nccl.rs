@@ -75,7 +75,13 @@ pub(super) fn connect(
     let (begin, end) = (Event::new(context)?, Event::new(context)?);
     exchange.step("loading NCCL");
     library::load(path)?;
-    let version = library::version()?;
+    let version = library::version();
+    exchange.identify(Identity {
+        library: Some(path.to_owned()),
+        version: version.as_ref().ok().cloned(),
+        device: None,
+    });
+    version?;
     // All ranks have the library before any waits for the others inside of it.
     exchange.step("sharing the communicator's id");
     let own = match exchange.rank() {
@@ -89,11 +95,6 @@ pub(super) fn connect(
     context.enter()?;
     let communicator = Communicator::join(id, exchange.rank(), exchange.ranks())?;
     Ok(Box::new(Nccl {
-        identity: Identity {
-            library: Some(path.to_owned()),
-            version: Some(version),
-            device: None,
-        },
         rank: exchange.rank(),
         ranks: exchange.ranks(),
         communicator,
@@ -108,7 +109,6 @@ pub(super) fn connect(
 
 /// A rank on its GPU. Fields are dropped in their order: the communicator's kernels end before the memory goes.
 struct Nccl {
-    identity: Identity,
     rank: usize,
     ranks: usize,
     communicator: Communicator,
@@ -217,10 +217,6 @@ impl Nccl {
 }
 
 impl Backend for Nccl {
-    fn identity(&self) -> Identity {
-        self.identity.clone()
-    }
-
     fn prepare(&mut self, _exchange: &mut dyn Exchange, point: &Point) -> Result<(), Failure> {
         let layout = Layout::of(point, self.rank, self.ranks).map_err(|error| Failure {
             function: function(point.collective).to_owned(),

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::backend::{Backend, Failure, Place};
+use super::backend::{Backend, Failure, Identity, Place};
 use super::data::Data;
 use super::exchange::Exchange;
 use super::message::{Job, Said, Told};
@@ -113,6 +113,10 @@ impl Exchange for Wire {
         }
     }
 
+    fn identify(&mut self, identity: Identity) {
+        self.say(&Said::Identity(identity));
+    }
+
     fn step(&mut self, what: &str) {
         self.say(&Said::Step(what.into()));
     }
@@ -137,12 +141,6 @@ fn measure(
 ) -> Result<(), Failure> {
     exchange.step("connecting");
     let backend = connected.insert(connect(job, exchange)?);
-    let identity = backend.identity();
-    exchange.say(&Said::Identity {
-        library: identity.library,
-        version: identity.version,
-        device: identity.device,
-    });
     for point in &job.points {
         let reply = at_point(job, point, backend.as_mut(), exchange)?;
         exchange.say(&Said::Point(Box::new(reply)));

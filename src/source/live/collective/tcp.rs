@@ -3,22 +3,28 @@
 //! Between two ranks there are several connections, its *lanes*. Each lane carries its own slice of every part, with a thread of its own that sends and
 //! receives in turn, as either can go on: what arrives is sent on while the rest of it is still under way.
 
+use std::cmp::Ordering;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::{Value, json};
 
+use super::super::verbs::library::memory::Memory;
 use super::backend::{Backend, Failure, Identity, Place};
 use super::element;
 use super::exchange::Exchange;
-use super::steps::{self, Place as Part, Steps};
+use super::steps::{self, Place as Part, Receive, Steps};
 use crate::bench::collective::{Collective, DataType, Reduction};
 use crate::bench::plan::Point;
+use crate::source::Errno;
 
 /// Bytes that are sent or received at once.
-const CHUNK: usize = 256 << 10;
+const CHUNK: usize = 128 << 10;
+/// Bytes of a part that all steps are done with before the next ones follow: what was received and reduced is sent on from the processor's cache.
+const PIECE: usize = 256 << 10;
 /// An operation has a lane for each so many bytes at most.
 const OF_A_LANE: usize = 1 << 20;
 /// The most lanes between two ranks.
@@ -77,15 +83,20 @@ pub(super) fn connect(
         .min()
         .unwrap_or(1)
         .clamp(1, LANES as u64) as usize;
+    let s = if lanes == 1 { "" } else { "s" };
+    exchange.identify(Identity {
+        library: None,
+        version: None,
+        device: Some(format!("{address}, {lanes} connection{s} a pair")),
+    });
     let mut tcp = Tcp {
         rank: exchange.rank(),
-        address,
         listener,
         peers,
         lanes: (0..lanes).map(|_| Lane::default()).collect(),
-        own: Vec::new(),
-        held: Vec::new(),
-        work: Vec::new(),
+        own: Buffer::default(),
+        held: Buffer::default(),
+        work: Buffer::default(),
         result: 0,
         sent: 0,
         in_place: false,
@@ -127,16 +138,55 @@ struct Lane {
     connections: Vec<Option<TcpStream>>,
 }
 
+/// Memory of an operation, in large pages where the kernel has them: with small ones a copy waits for their tables as long as for the bytes.
+#[derive(Default)]
+struct Buffer {
+    memory: Option<Memory>,
+    length: usize,
+}
+
+impl Buffer {
+    /// Holds so many bytes; what they were is lost where there are more or less of them than before.
+    fn hold(&mut self, length: usize) -> Result<(), Failure> {
+        if self.length == length {
+            return Ok(());
+        }
+        // What is not needed is given back before more is taken.
+        *self = Buffer::default();
+        if length > 0 {
+            let enomem = |errno: Errno| {
+                let why = format!("no {length} bytes of memory");
+                failure("mmap", Some(errno.0.into()), why)
+            };
+            let mut memory = Memory::new(length).map_err(enomem)?;
+            // Pages come with the first write, which is no part of what is measured.
+            memory.write(0..length).fill(0);
+            (self.memory, self.length) = (Some(memory), length);
+        }
+        Ok(())
+    }
+
+    fn bytes(&self) -> &[u8] {
+        let memory = self.memory.as_ref();
+        memory.map_or(&[], |memory| memory.read(0..self.length))
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        let length = self.length;
+        let memory = self.memory.as_mut();
+        memory.map_or(&mut [], |memory| memory.write(0..length))
+    }
+}
+
 struct Tcp {
     rank: usize,
-    address: IpAddr,
     listener: TcpListener,
     peers: Vec<Peer>,
     lanes: Vec<Lane>,
     /// What is sent; empty where the operation is done in place.
-    own: Vec<u8>,
-    held: Vec<u8>,
-    work: Vec<u8>,
+    own: Buffer,
+    held: Buffer,
+    work: Buffer,
     /// Where in `held` the result begins, and what is sent where that is in place.
     result: usize,
     sent: usize,
@@ -236,16 +286,6 @@ fn ready(stream: &TcpStream) -> std::io::Result<()> {
 }
 
 impl Backend for Tcp {
-    fn identity(&self) -> Identity {
-        let lanes = self.lanes.len();
-        let s = if lanes == 1 { "" } else { "s" };
-        Identity {
-            library: None,
-            version: None,
-            device: Some(format!("{}, {lanes} connection{s} a pair", self.address)),
-        }
-    }
-
     fn prepare(&mut self, _: &mut dyn Exchange, point: &Point) -> Result<(), Failure> {
         let (rank, ranks) = (self.rank, self.peers.len());
         let size = point.dtype.size();
@@ -291,21 +331,7 @@ impl Backend for Tcp {
             (&mut self.held, held),
             (&mut self.work, work),
         ] {
-            // What is not needed is given back before more is taken.
-            if buffer.len() > length {
-                buffer.truncate(length);
-                buffer.shrink_to_fit();
-            }
-            let more = length - buffer.len();
-            buffer.try_reserve_exact(more).map_err(|_| {
-                let enomem = i64::from(rustix::io::Errno::NOMEM.raw_os_error());
-                failure(
-                    "malloc",
-                    Some(enomem),
-                    format!("no {length} bytes of memory"),
-                )
-            })?;
-            buffer.resize(length, 0);
+            buffer.hold(length)?;
         }
         Ok(())
     }
@@ -315,12 +341,12 @@ impl Backend for Tcp {
             false => (&mut self.own, at),
             true => (&mut self.held, self.sent + at),
         };
-        buffer[at..at + send.len()].copy_from_slice(send);
+        buffer.bytes_mut()[at..at + send.len()].copy_from_slice(send);
         Ok(())
     }
 
     fn poison(&mut self) -> Result<(), Failure> {
-        self.held.fill(POISON);
+        self.held.bytes_mut().fill(POISON);
         Ok(())
     }
 
@@ -331,15 +357,16 @@ impl Backend for Tcp {
         let (own_parts, held_parts) = steps::parts(point.collective, ranks);
         let bytes = usize::try_from(point.bytes).unwrap_or(usize::MAX);
         let lanes = (bytes / OF_A_LANE).clamp(1, self.lanes.len());
+        let pieces = (bytes / ranks.max(1) / lanes / PIECE).max(1);
         let held_parts = match self.in_place {
             true => own_parts.max(held_parts),
             false => held_parts,
         };
         self.meet()?;
         let size = point.dtype.size();
-        let mut own = cut(&self.own, own_parts, lanes, size);
-        let mut held = cut_mut(&mut self.held, held_parts, lanes, size);
-        let mut work = cut_mut(&mut self.work, ranks, lanes, size);
+        let mut own = cut(self.own.bytes(), own_parts, lanes, size);
+        let mut held = cut_mut(self.held.bytes_mut(), held_parts, lanes, size);
+        let mut work = cut_mut(self.work.bytes_mut(), ranks, lanes, size);
         let mut slices: Vec<Slices<'_>> = Vec::with_capacity(lanes);
         for _ in 0..lanes {
             slices.push(Slices {
@@ -362,6 +389,7 @@ impl Backend for Tcp {
                 Drive {
                     lane,
                     steps,
+                    pieces,
                     dtype: point.dtype,
                     op: point.op,
                     scratch: &mut scratch,
@@ -392,7 +420,7 @@ impl Backend for Tcp {
 
     fn result(&mut self, from: usize, into: &mut [u8]) -> Result<(), Failure> {
         let from = self.result + from;
-        into.copy_from_slice(&self.held[from..from + into.len()]);
+        into.copy_from_slice(&self.held.bytes()[from..from + into.len()]);
         Ok(())
     }
 }
@@ -550,10 +578,29 @@ fn closed(rank: usize) -> Failure {
     failure("recv", None, format!("rank {rank} closed the connection"))
 }
 
+/// A step of a piece.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Turn {
+    piece: usize,
+    step: usize,
+}
+
+impl Turn {
+    /// On to the next one, of so many in each piece.
+    fn pass(&mut self, steps: usize) {
+        self.step += 1;
+        if self.step >= steps {
+            (self.piece, self.step) = (self.piece + 1, 0);
+        }
+    }
+}
+
 /// One operation, of one lane.
 struct Drive<'d> {
     lane: &'d Lane,
     steps: &'d Steps,
+    /// In how many pieces each part is sent and received: as many on all ranks.
+    pieces: usize,
     dtype: DataType,
     op: Reduction,
     scratch: &'d mut [u8],
@@ -569,19 +616,21 @@ impl Drive<'_> {
                 to.copy_from_slice(from);
             }
         }
-        // The steps that are being made, and how many bytes of them are done.
-        let (mut send, mut sent) = (0, 0);
-        let (mut receive, mut received) = (0, 0);
+        // The steps that are being made, of one piece after the other, and how many bytes of them are done.
+        let steps = self.steps;
+        let (mut send, mut sent) = (Turn::default(), 0);
+        let (mut receive, mut received) = (Turn::default(), 0);
         loop {
             let mut moved = false;
             let mut waits_for = None;
-            while let Some(step) = self.steps.receives.get(receive) {
-                let length = slices.read(step.into).len();
-                if received == length {
-                    (receive, received) = (receive + 1, 0);
+            while let Some(step) = self.at(&steps.receives, receive) {
+                let bounds = self.bounds(slices.read(step.into), receive.piece);
+                if received == bounds.len() {
+                    receive.pass(steps.receives.len());
+                    received = 0;
                     continue;
                 }
-                match self.receive(slices, receive, received)? {
+                match self.receive(slices, step, bounds.start + received, bounds.end)? {
                     Some(bytes) => {
                         received += bytes;
                         moved = true;
@@ -591,16 +640,18 @@ impl Drive<'_> {
                 break;
             }
             let mut may_send = None;
-            while let Some(step) = self.steps.sends.get(send) {
+            while let Some(step) = self.at(&steps.sends, send) {
                 let part = slices.read(step.from);
+                let part = &part[self.bounds(part, send.piece)];
                 if sent == part.len() {
-                    (send, sent) = (send + 1, 0);
+                    send.pass(steps.sends.len());
+                    sent = 0;
                     continue;
                 }
-                let there = match step.after {
-                    Some(after) if receive < after => 0,
-                    Some(after) if receive == after => received,
-                    _ => part.len(),
+                let there = match step.after.map(|step| receive.cmp(&Turn { step, ..send })) {
+                    Some(Ordering::Less) => 0,
+                    Some(Ordering::Equal) => received,
+                    Some(Ordering::Greater) | None => part.len(),
                 };
                 if there == sent {
                     break;
@@ -618,7 +669,8 @@ impl Drive<'_> {
                 }
                 break;
             }
-            if send == self.steps.sends.len() && receive == self.steps.receives.len() {
+            let done = self.at(&steps.sends, send).is_none();
+            if done && self.at(&steps.receives, receive).is_none() {
                 return Ok(());
             }
             if !moved {
@@ -637,19 +689,32 @@ impl Drive<'_> {
         }
     }
 
-    /// Receives of a step from this byte on: how many bytes are there now, `None` where none came.
+    /// The step whose turn it is.
+    fn at<'s, S>(&self, steps: &'s [S], turn: Turn) -> Option<&'s S> {
+        match turn.piece < self.pieces {
+            true => steps.get(turn.step),
+            false => None,
+        }
+    }
+
+    /// Where a piece of a part is.
+    fn bounds(&self, part: &[u8], piece: usize) -> Range<usize> {
+        let size = self.dtype.size();
+        let at = |piece: usize| part.len() / size * piece / self.pieces * size;
+        at(piece)..at(piece + 1)
+    }
+
+    /// Receives bytes of a step, from this one on and none of another piece: how many, `None` where none came.
     fn receive(
         &mut self,
         slices: &mut Slices<'_>,
-        step: usize,
+        step: &Receive,
         at: usize,
+        end: usize,
     ) -> Result<Option<usize>, Failure> {
-        let Some(step) = self.steps.receives.get(step) else {
-            return Ok(None);
-        };
         let (into, own) = slices.write(step.into, step.with);
         let mut stream = self.lane.to(step.from)?;
-        let end = into.len().min(at + CHUNK);
+        let end = end.min(at + CHUNK);
         let read = match step.with {
             None => stream.read(&mut into[at..end]),
             Some(_) => {

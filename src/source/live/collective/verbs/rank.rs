@@ -64,6 +64,11 @@ impl Rank {
     pub(super) fn connect(place: &Place<'_>, exchange: &mut dyn Exchange) -> Result<Self, Failure> {
         let wish = Wish::new(place.place, variable)?;
         let port = Port::open(place.place.device.as_deref(), &wish, variable)?;
+        exchange.identify(Identity {
+            library: Some("libibverbs.so.1".to_owned()),
+            version: None,
+            device: Some(port.words()),
+        });
         let first_packet = first_packet()?;
         let own = Card {
             ethernet: port.ethernet,
@@ -176,14 +181,6 @@ fn first_packet() -> Result<u32, Failure> {
 }
 
 impl Backend for Rank {
-    fn identity(&self) -> Identity {
-        Identity {
-            library: Some("libibverbs.so.1".to_owned()),
-            version: None,
-            device: Some(self.port.words()),
-        }
-    }
-
     fn prepare(&mut self, exchange: &mut dyn Exchange, point: &Point) -> Result<(), Failure> {
         let layout = self.layout(point, self.rank)?;
         let steps = steps::steps(point.collective, self.rank, self.ranks);
