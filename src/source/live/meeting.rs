@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::cluster::frame::FrameError;
-use crate::cluster::handshake::{self, HandshakeError, Known, Party};
+use crate::cluster::handshake::{self, HandshakeError, Known, Party, Refused};
 use crate::cluster::key::Trust;
 
 /// How long two nodes may take to find out whether they belong together.
-const GREETING: Duration = Duration::from_secs(5);
+const GREETING: Duration = Duration::from_secs(10);
 /// How often rank 0 looks whether somebody came, and a node tries again to reach it.
 const TICK: Duration = Duration::from_millis(20);
 /// How many strangers are listened to at once: more wait in the kernel's queue. Who is known to be a node is no stranger.
@@ -333,6 +333,8 @@ impl Guest {
         use std::net::ToSocketAddrs;
         let began = Instant::now();
         let mut last: Option<(SocketAddr, io::Error)> = None;
+        // Rank 0 may not have seen yet that an earlier connection of this node's own, which took too long, is gone.
+        let mut taken: Option<JoinError> = None;
         let mut pause = TICK;
         loop {
             // A pod has a name as late as it starts, and another address after it was started anew.
@@ -349,6 +351,9 @@ impl Guest {
                         Err(HandshakeError::Frame(FrameError::Io(error))) => {
                             last = Some((at, error));
                         }
+                        Err(error @ HandshakeError::Refused(Refused::Taken { .. })) => {
+                            taken = Some(JoinError::Answered { at, error });
+                        }
                         Err(error) => return Err(JoinError::Answered { at, error }),
                     },
                     Err(error) => last = Some((at, error)),
@@ -357,6 +362,9 @@ impl Guest {
             if began.elapsed() >= deadline {
                 let seconds = began.elapsed().as_secs_f64();
                 let host = host.to_owned();
+                if let Some(taken) = taken {
+                    return Err(taken);
+                }
                 return Err(match (last, found) {
                     (Some((at, error)), _) => JoinError::Unreachable { at, seconds, error },
                     (None, Err(error)) => JoinError::NoAddress { host, error },
@@ -424,7 +432,6 @@ mod tests {
     use std::io::Write;
 
     use super::*;
-    use crate::cluster::handshake::Refused;
     use crate::cluster::key::Key;
 
     fn party(rank: u64, ranks: u64) -> Party {
@@ -525,6 +532,26 @@ mod tests {
             said.ends_with("Connection refused (os error 111)"),
             "{said}"
         );
+    }
+
+    #[test]
+    fn a_node_whose_first_connection_broke_is_taken_once_it_is_gone() {
+        let host = Host::open(0, party(0, 2), Trust::Loopback).unwrap();
+        let port = host.port().unwrap();
+        let join = move || Guest::join("127.0.0.1", port, &party(1, 2), &Trust::Loopback, SOON);
+        let joining = std::thread::spawn(move || {
+            // The second comes while rank 0 still waits for what the first gives.
+            let first = join().unwrap();
+            let second = std::thread::spawn(move || join().unwrap());
+            std::thread::sleep(Duration::from_millis(100));
+            drop(first);
+            let mut second = second.join().unwrap();
+            second.give(b"again").unwrap();
+            second
+        });
+        let gathered = host.gather(2, SOON, 99, |_| {});
+        assert_eq!(gathered.came[&1].message, b"again");
+        drop(joining.join());
     }
 
     #[test]
