@@ -71,6 +71,12 @@ fn a_step_of_slurm_joins_by_itself_and_a_batch_step_stays_alone() {
     );
     assert!(step.err.contains("unauthenticated"), "{}", step.err);
     assert!(!step.err.contains("turned away"), "{}", step.err);
+    // What each process understood is recorded with its node.
+    let launch = |at: usize| report.0["nodes"][at]["launch"].as_str().unwrap();
+    assert_eq!(
+        [launch(0), launch(2)],
+        ["Slurm: rank 0 of 6, 3 nodes", "Slurm: rank 4 of 6, 3 nodes"]
+    );
     // srun ends with the highest status of its tasks, which is rank 0's.
     assert_eq!(
         step.status,

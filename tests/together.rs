@@ -128,6 +128,7 @@ fn nodes_meet_and_all_carry_the_verdict_that_are_to() {
     );
     assert!(all[0].err.contains("rank 0 of 3, as the command line says"));
     assert!(all[0].err.contains("unauthenticated"), "{}", all[0].err);
+    assert_eq!(report.0["unauthenticated"], true);
 }
 
 #[test]
@@ -155,7 +156,9 @@ fn who_has_the_key_is_not_unauthenticated() {
     let by_input = by_input.wait_with_output().unwrap();
     assert_eq!(by_input.status.code(), Some(0), "{by_input:?}");
     let all = end(vec![host, by_file]);
-    assert_eq!(all[0].report().nodes().len(), 3);
+    let report = all[0].report();
+    assert_eq!(report.nodes().len(), 3);
+    assert_eq!(report.0.get("unauthenticated"), None);
     assert!(!all[0].err.contains("unauthenticated"), "{}", all[0].err);
     assert_eq!(all[1].status, 0, "{:?}", all[1]);
     // A file that others can read is no secret.
@@ -723,5 +726,54 @@ fn without_a_key_only_the_jobs_own_addresses_are_believed() {
     );
     third.kill();
     drop(third);
+    net.nothing_is_left();
+}
+
+/// How much longer sixteen nodes may take together than the slowest of them takes alone, while all the others look too.
+const BEYOND: Duration = Duration::from_secs(3);
+
+#[test]
+fn sixteen_hosts_take_little_longer_than_the_slowest_of_them() {
+    if !net::can_run(&[]) {
+        return;
+    }
+    // A build that is not optimised is another program, and takes ten times as long: fewer hosts show that it ends.
+    let is_figure = std::env::var_os("RDMA_DOCTOR_BINARY").is_some();
+    let nodes = if is_figure { 16 } else { 5 };
+    let net = Net::new(nodes);
+    for n in 1..=nodes {
+        net.roce_port(n, "RoCE v2\n");
+    }
+    let slowest = |command: &dyn Fn(usize) -> Command| {
+        let begun = Instant::now();
+        let all: Vec<_> = (1..=nodes).map(|n| start(&mut command(n))).collect();
+        let all = end(all);
+        (begun.elapsed(), all)
+    };
+    let (alone, each) = slowest(&|n| {
+        let mut command = net.on(n, &doctor());
+        command.args(["check", "--alone", "--format", "json"]);
+        command
+    });
+    assert!(each.iter().all(|one| one.report().nodes().len() == 1));
+    let (together, all) = slowest(&|n| on_host(&net, n, nodes));
+    let report = all[0].report();
+    assert_eq!(
+        report.nodes().len(),
+        nodes,
+        "{:?}",
+        report.finding("cluster/node-silent")
+    );
+    assert_eq!(report.of_cluster(), [""; 0]);
+    let beyond = together.saturating_sub(alone);
+    net::say(&format!(
+        "{nodes} hosts: {:.2} s together, {:.2} s each by itself at once, {:.2} s beyond",
+        together.as_secs_f64(),
+        alone.as_secs_f64(),
+        beyond.as_secs_f64()
+    ));
+    if is_figure {
+        assert!(beyond < BEYOND, "{beyond:?}");
+    }
     net.nothing_is_left();
 }

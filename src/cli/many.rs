@@ -11,6 +11,7 @@ use std::sync::mpsc;
 
 use super::check::judged;
 use super::input::{self, BadInput};
+use super::output;
 use crate::check::{Catalogue, judge_where};
 use crate::derive::{self, comparison};
 use crate::fact::{Facts, Membership, Origin, Subject};
@@ -18,6 +19,7 @@ use crate::probe;
 use crate::report::many::{Fold, Part, part};
 use crate::report::{Policy, Report};
 use crate::source::recording::Recording;
+use crate::source::worker::Progress;
 
 /// How much a shell may print before what it was asked for.
 const NOISE: usize = 64 << 10;
@@ -111,13 +113,19 @@ pub fn hosts(
     policy: Policy,
     with_passes: bool,
 ) -> anyhow::Result<Report> {
+    let count = AtomicUsize::new(0);
     let recording = |name: &str| {
-        let bytes = give(name)?;
+        let bytes = give(name);
+        let ended = count.fetch_add(1, Ordering::Relaxed) + 1;
+        output::counted(ended as u64, names.len() as u64, "hosts done");
+        let bytes = bytes?;
         Recording::read(packed_part(&bytes), Path::new(name), 0)
             .map_err(|error| format!("what it gave is no recording: {error}"))
     };
     if let [one] = names {
-        let recording = recording(one).map_err(|why| BadInput(format!("{one}: {why}")))?;
+        let recording = recording(one).map_err(|why| BadInput(format!("{one}: {why}")));
+        output::progress(Progress::Done);
+        let recording = recording?;
         return Ok(judged(catalogue, &[recording], policy, with_passes));
     }
     let read = |at: usize| match recording(&names[at]) {
@@ -129,6 +137,7 @@ pub fn hosts(
         Read::Not(why) => cluster.table.is_silent(names[at].as_str(), why),
         read => cluster.add(Path::new(&names[at]), read),
     });
+    output::progress(Progress::Done);
     Ok(cluster.report(catalogue, policy, with_passes))
 }
 

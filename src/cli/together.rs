@@ -105,6 +105,8 @@ pub struct Place {
     pub understood: String,
 }
 
+/// How many names are looked up at once.
+const LOOK_UPS: usize = 64;
 /// The ports of which a job's is one: below those that the kernel gives to who asks for any (`ip_local_port_range`, from 32768 by default).
 const PORTS: (u16, u16) = (20_000, 10_000);
 
@@ -181,19 +183,16 @@ fn of_launch(args: &TogetherArgs, launch: &Launch) -> anyhow::Result<Option<Role
             launch.engine
         )));
     };
-    let understood = format!(
-        "{}: rank {} of {}, {nodes} {} ({})",
-        launch.engine,
-        launch.rank,
-        launch.ranks.unwrap_or(nodes),
-        if nodes == 1 { "node" } else { "nodes" },
-        launch
-            .from
-            .iter()
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect::<Vec<_>>()
-            .join(" "),
-    );
+    let by = launch
+        .from
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"));
+    let known = Launch {
+        nodes: Some(nodes),
+        ranks: launch.ranks.or(Some(nodes)),
+        ..launch.clone()
+    };
+    let understood = format!("{} ({})", known.words(), by.collect::<Vec<_>>().join(" "));
     if nodes == 1 {
         say(&understood);
         return Ok(None);
@@ -250,10 +249,7 @@ fn place(
             (Trust::Loopback, "127.0.0.1".to_owned())
         }
         // Only who listens has to know the others' addresses.
-        None if own.rank == 0 => {
-            let all = names.iter().flat_map(|name| addresses(name)).collect();
-            (Trust::Allocation(all), host)
-        }
+        None if own.rank == 0 => (Trust::Allocation(addresses_of_all(&names)), host),
         None => (Trust::Allocation(Vec::new()), host),
     };
     Ok(Role::Node(Box::new(Place {
@@ -265,6 +261,19 @@ fn place(
         port,
         understood,
     })))
+}
+
+/// The addresses of hosts, looked up at once: a name server may take seconds for each name that it does not know.
+fn addresses_of_all(names: &[String]) -> Vec<IpAddr> {
+    let some = |names: &[String]| names.iter().flat_map(|name| addresses(name)).collect();
+    std::thread::scope(|scope| {
+        let parts = names.chunks(names.len().div_ceil(LOOK_UPS).max(1));
+        let parts: Vec<_> = parts
+            .map(|part| scope.spawn(move || -> Vec<IpAddr> { some(part) }))
+            .collect();
+        let parts = parts.into_iter().filter_map(|part| part.join().ok());
+        parts.flatten().collect()
+    })
 }
 
 /// The addresses of a host; none where its name leads to none.

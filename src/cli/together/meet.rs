@@ -8,13 +8,14 @@ use serde::{Deserialize, Serialize};
 
 use super::super::input::BadInput;
 use super::super::many::{self, Gathering};
-use super::super::record;
+use super::super::{output, record};
 use super::{ExitOn, Place, TogetherArgs, say, unreached};
 use crate::check::Catalogue;
 use crate::exit::Exit;
 use crate::report::{Policy, Report};
 use crate::source::live::meeting::{Gathered, Guest, Host};
 use crate::source::recording::Recording;
+use crate::source::worker::Progress;
 
 /// The longest recording that a node takes of another: the largest real one is 3 MB as text, a tenth of it packed.
 const MOST: u64 = 64 << 20;
@@ -78,7 +79,13 @@ pub fn run(
         ))
     })?;
     let (own, mut gathered) = std::thread::scope(|scope| {
-        let gathering = scope.spawn(|| host.gather(place.nodes, wait, MOST, |_| {}));
+        let gathering = scope.spawn(|| {
+            let others = place.nodes - 1;
+            let told = |count| output::counted(count as u64, others, "nodes answered");
+            let gathered = host.gather(place.nodes, wait, MOST, told);
+            output::progress(Progress::Done);
+            gathered
+        });
         let own = own();
         let gathered = gathering.join().unwrap_or_default();
         (own, gathered)
@@ -105,12 +112,13 @@ pub fn run(
         expected: all_named.then(|| place.names.clone()),
         silent,
     };
-    let report = many::gathered(
+    let mut report = many::gathered(
         judging.catalogue,
         gathering,
         judging.policy,
         judging.with_passes,
     );
+    report.unauthenticated = !place.trust.is_authenticated();
     Ok(Outcome::Report(Box::new((report, gathered))))
 }
 

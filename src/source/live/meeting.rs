@@ -332,17 +332,12 @@ impl Guest {
     ) -> Result<Self, JoinError> {
         use std::net::ToSocketAddrs;
         let began = Instant::now();
-        let addresses: Vec<SocketAddr> = (host, port)
-            .to_socket_addrs()
-            .map_err(|error| JoinError::NoAddress {
-                host: host.into(),
-                error,
-            })?
-            .collect();
         let mut last: Option<(SocketAddr, io::Error)> = None;
         let mut pause = TICK;
         loop {
-            for &at in &addresses {
+            // A pod has a name as late as it starts, and another address after it was started anew.
+            let found = (host, port).to_socket_addrs().map(Vec::from_iter);
+            for &at in found.iter().flatten() {
                 let left = deadline.saturating_sub(began.elapsed());
                 if left.is_zero() {
                     break;
@@ -360,15 +355,17 @@ impl Guest {
                 }
             }
             if began.elapsed() >= deadline {
-                let none = || {
-                    (
-                        SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port),
-                        timed_out(),
-                    )
-                };
-                let (at, error) = last.unwrap_or_else(none);
                 let seconds = began.elapsed().as_secs_f64();
-                return Err(JoinError::Unreachable { at, seconds, error });
+                let host = host.to_owned();
+                return Err(match (last, found) {
+                    (Some((at, error)), _) => JoinError::Unreachable { at, seconds, error },
+                    (None, Err(error)) => JoinError::NoAddress { host, error },
+                    // A name that leads nowhere.
+                    (None, Ok(_)) => JoinError::NoAddress {
+                        host,
+                        error: io::ErrorKind::AddrNotAvailable.into(),
+                    },
+                });
             }
             std::thread::sleep(pause);
             pause = (2 * pause).min(Duration::from_millis(500));
@@ -409,10 +406,6 @@ pub fn source_of(to: SocketAddr) -> Option<IpAddr> {
     let socket = UdpSocket::bind((any, 0)).ok()?;
     socket.connect(to).ok()?;
     Some(socket.local_addr().ok()?.ip())
-}
-
-fn timed_out() -> io::Error {
-    io::ErrorKind::TimedOut.into()
 }
 
 fn greet(mut stream: TcpStream, own: &Party, trust: &Trust) -> Result<Guest, HandshakeError> {
@@ -532,6 +525,14 @@ mod tests {
             said.ends_with("Connection refused (os error 111)"),
             "{said}"
         );
+    }
+
+    #[test]
+    fn a_host_without_an_address_is_asked_for_until_the_time_is_up() {
+        let wait = Duration::from_millis(300);
+        let host = "no-such-host.invalid";
+        let error = Guest::join(host, 9, &party(1, 2), &Trust::Loopback, wait).err();
+        assert!(matches!(error, Some(JoinError::NoAddress { .. })));
     }
 
     #[test]
