@@ -88,3 +88,20 @@ fn arms_are_led_by_rank_0() {
     assert_eq!(arms.len(), 8, "{value:#}");
     assert_eq!(codes[1], Some(0));
 }
+
+#[test]
+fn triage_judges_all_nodes_and_all_carry_its_verdict() {
+    let Some(stage) = stage() else { return };
+    let how = ["triage", "--quick", "--size", "64K", "--exit-on", "all"];
+    let (value, codes) = both(&stage, &how);
+    assert!(value["measured"].is_object(), "{value:#}");
+    assert_eq!(value["not_measured"], Value::Null);
+    assert_eq!(value["nodes"].as_array().unwrap().len(), 2, "{value:#}");
+    assert_eq!(codes[0], codes[1]);
+    let (value, codes) = both(
+        &stage,
+        &["bench", "latency", "--size", "64K", "--trials", "1"],
+    );
+    assert_eq!(value["ranks"].as_array().unwrap().len(), 4, "{value:#}");
+    assert_eq!(codes[1], Some(0));
+}

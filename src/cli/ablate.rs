@@ -12,7 +12,7 @@ use anyhow::Context;
 use clap::Args;
 
 use super::bench::measuring::{self, Chosen, MeasureArgs, bytes};
-use super::bench::team::{self, Made, Start, Team};
+use super::bench::team::{self, Made, Start, Team, Verdict};
 use super::input::{self, BadInput};
 use super::together::TogetherArgs;
 use super::{Format, output, seconds};
@@ -109,6 +109,7 @@ pub struct AblateArgs {
 ///
 /// Unreadable input, wishes that do not go together, an output that cannot be written.
 pub fn run(args: &AblateArgs) -> anyhow::Result<Exit> {
+    let mut verdict = Verdict::alone();
     let (recording, why) = match (&args.recording, &args.table) {
         (recording, Some(file)) => {
             let recording = match recording {
@@ -122,18 +123,19 @@ pub fn run(args: &AblateArgs) -> anyhow::Result<Exit> {
         (None, None) => {
             let deadline = args.deadline.unwrap_or(DEADLINE);
             match team::start(&args.who, &args.together, |_, _| Ok(args.who.clone()))? {
-                Start::Idle | Start::Unable(Made::Elsewhere | Made::Idle) => {
-                    return Ok(Exit::Healthy);
+                Start::Over(Made::Elsewhere(exit)) => return Ok(exit),
+                Start::Over(Made::Here(recording, why, said)) => {
+                    verdict = said;
+                    (*recording, why)
                 }
-                Start::Unable(Made::Here(recording, why)) => (*recording, why),
                 Start::Ready(ready) if !ready.team.leads() => {
-                    ready.team.follow(&ready.recording, deadline)?;
-                    return Ok(Exit::Healthy);
+                    return ready.team.follow(&ready.recording, deadline);
                 }
                 Start::Ready(ready) => {
                     let mut recording = ready.recording;
                     let why = measure(&mut recording, ready.chosen, args, Some(&ready.team))?;
                     ready.team.over()?;
+                    verdict = ready.team.verdict;
                     (recording, why)
                 }
                 Start::Alone => measuring::measured(&args.who, |recording, chosen| {
@@ -143,7 +145,9 @@ pub fn run(args: &AblateArgs) -> anyhow::Result<Exit> {
         }
     };
     measuring::keep(&recording, &args.who)?;
-    show(&recording, args.format, why)
+    let exit = show(&recording, args.format, why)?;
+    verdict.say(exit);
+    Ok(exit)
 }
 
 /// Measures with those who were chosen, and puts all into the recording; else says why nothing was measured.

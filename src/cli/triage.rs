@@ -10,7 +10,7 @@ use super::ablate::{self, AblateArgs, arms};
 use super::bench::collective as collective_bench;
 use super::bench::measuring::{self, Chosen, MeasureArgs};
 use super::bench::p2p;
-use super::bench::team::{self, Made, Start, Team};
+use super::bench::team::{self, Made, Start, Team, Verdict};
 use super::judging::{JudgeArgs, Shown};
 use super::many::{self, Gathering};
 use super::together::TogetherArgs;
@@ -83,12 +83,14 @@ const COPIES: u64 = 5;
 /// Unreadable input, wishes that do not go together, an output that cannot be written.
 pub fn run(args: &TriageArgs) -> anyhow::Result<Exit> {
     let catalogue = input::catalogue(&args.select)?;
-    let (recording, why, others) = match &args.recording {
-        Some(path) => (input::open(&[path])?.remove(0), None, None),
+    let (recording, why, others, verdict) = match &args.recording {
+        Some(path) => {
+            let recording = input::open(&[path])?.remove(0);
+            (recording, None, None, Verdict::alone())
+        }
         None => match measured(args)? {
-            Some(measured) => measured,
-            // Rank 0 says the verdict.
-            None => return Ok(Exit::Healthy),
+            Ok(measured) => measured,
+            Err(exit) => return Ok(exit),
         },
     };
     measuring::keep(&recording, &args.who)?;
@@ -142,7 +144,9 @@ pub fn run(args: &TriageArgs) -> anyhow::Result<Exit> {
         json: &shown_json,
     };
     args.judge.write(&report, shown)?;
-    Ok(args.judge.exit(report.exit()))
+    let exit = args.judge.exit(report.exit());
+    verdict.say(exit);
+    Ok(exit)
 }
 
 /// What rank 0 has of the other nodes.
@@ -151,10 +155,11 @@ struct Others {
     silent: Vec<(String, String)>,
 }
 
-type Measured = (Recording, Option<String>, Option<Others>);
+type Measured = (Recording, Option<String>, Option<Others>, Verdict);
 
-/// Records the node, then measures, with the nodes of the launch where there are several; or why nothing was measured. `None` where rank 0 has it.
-fn measured(args: &TriageArgs) -> anyhow::Result<Option<Measured>> {
+/// Records the node, then measures, with the nodes of the launch where there are several; or why nothing was measured. Where rank 0
+/// has it, how this process ends.
+fn measured(args: &TriageArgs) -> anyhow::Result<Result<Measured, Exit>> {
     let wishes = |facts: &Facts, node: Id| {
         Ok(match without_gpus(facts, node, args) {
             // Between nodes sockets tell of the network too.
@@ -170,16 +175,20 @@ fn measured(args: &TriageArgs) -> anyhow::Result<Option<Measured>> {
         })
     };
     let ready = match team::start(&args.who, &args.together, wishes)? {
-        Start::Alone => return alone(args).map(|(recording, why)| Some((recording, why, None))),
-        Start::Idle | Start::Unable(Made::Elsewhere | Made::Idle) => return Ok(None),
-        Start::Unable(Made::Here(recording, why)) => return Ok(Some((*recording, why, None))),
+        Start::Alone => {
+            let (recording, why) = alone(args)?;
+            return Ok(Ok((recording, why, None, Verdict::alone())));
+        }
+        Start::Over(Made::Elsewhere(exit)) => return Ok(Err(exit)),
+        Start::Over(Made::Here(recording, why, verdict)) => {
+            return Ok(Ok((*recording, why, None, verdict)));
+        }
         Start::Ready(ready) => *ready,
     };
     let team = &ready.team;
     let given = team.recordings(&ready.recording)?;
     if !team.leads() {
-        team.follow(&ready.recording, args.deadline)?;
-        return Ok(None);
+        return team.follow(&ready.recording, args.deadline).map(Err);
     }
     let mut recording = ready.recording;
     let why = match ready.chosen.backend {
@@ -196,7 +205,8 @@ fn measured(args: &TriageArgs) -> anyhow::Result<Option<Measured>> {
     };
     team.over()?;
     let silent = ready.silent;
-    Ok(Some((recording, why, Some(Others { given, silent }))))
+    let others = Others { given, silent };
+    Ok(Ok((recording, why, Some(others), ready.team.verdict)))
 }
 
 /// Records the node, then measures; or why nothing was measured.

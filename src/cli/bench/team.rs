@@ -15,10 +15,11 @@ use crate::bench::plan::{Backend, NAME, Plan, Point, RankPlace, Run};
 use crate::bench::reply::{Ended, RankReply};
 use crate::bench::results::Results;
 use crate::bench::scope::{Scope, Scopes};
-use crate::cli::together::TogetherArgs;
 use crate::cli::together::session::{self, Joined};
+use crate::cli::together::{ExitOn, TogetherArgs};
 use crate::cli::{input, output, record};
 use crate::cluster::exchange::Hears;
+use crate::exit::Exit;
 use crate::fact::{Facts, Id};
 use crate::nccl_log::digest::Digest;
 use crate::source::live::session::Session;
@@ -37,12 +38,66 @@ const SLACK: Duration = Duration::from_secs(20);
 
 /// What came of a measurement.
 pub enum Made {
-    /// The recording of this node with all that was measured; why nothing was, where nothing was.
-    Here(Box<Recording>, Option<String>),
-    /// Rank 0 has it.
-    Elsewhere,
-    /// Another process of this node acts for it.
-    Idle,
+    /// The recording of this node with all that was measured; why nothing was, where nothing was; and whom to tell the verdict.
+    Here(Box<Recording>, Option<String>, Verdict),
+    /// Rank 0 has it, or another process of this node acts for it: how this one ends.
+    Elsewhere(Exit),
+}
+
+/// How the verdict comes to all that took part: they wait for it, since some launchers end all where one ends.
+#[derive(Clone)]
+pub struct Verdict {
+    /// `None` where the node is alone.
+    session: Option<Arc<Session>>,
+    exit_on: ExitOn,
+}
+
+impl Verdict {
+    /// Of a node that is alone.
+    pub fn alone() -> Self {
+        Verdict {
+            session: None,
+            exit_on: ExitOn::Rank0,
+        }
+    }
+
+    /// Rank 0 says it.
+    pub fn say(&self, exit: Exit) {
+        if let Some(session) = &self.session {
+            let code = json!(exit.code());
+            // Who is gone does not hear it, and rank 0 has said it to who started it.
+            let _ = session.exchange("verdict", &[], Hears::Host, SLACK, code);
+        }
+    }
+
+    /// The others hear it: how they end.
+    fn hear(&self) -> Exit {
+        let Some(session) = &self.session else {
+            return Exit::Healthy;
+        };
+        let heard = session.exchange("verdict", &[], Hears::Host, NEXT, Value::Null);
+        let code = heard.ok().and_then(|all| all.came.get(&0)?.as_u64());
+        let is = |exit: &Exit| Some(u64::from(exit.code())) == code;
+        match self.exit_on {
+            ExitOn::Rank0 => Exit::Healthy,
+            ExitOn::All => Exit::ALL.into_iter().find(is).unwrap_or(Exit::Internal),
+        }
+    }
+
+    /// The end of a measurement: rank 0 has it.
+    fn made(self, recording: Recording, why: Option<String>) -> Made {
+        let leads = self
+            .session
+            .as_ref()
+            .is_none_or(|session| session.rank() == 0);
+        if leads {
+            return Made::Here(Box::new(recording), why, self);
+        }
+        if let Some(why) = why {
+            measuring::say(&format!("nothing was measured: {why}"));
+        }
+        Made::Elsewhere(self.hear())
+    }
 }
 
 /// What a node has for the measurement.
@@ -68,16 +123,16 @@ pub struct Team {
     own: usize,
     /// How many runs were led, or followed.
     runs: Cell<u64>,
+    /// How the verdict comes to all.
+    pub verdict: Verdict,
 }
 
 /// How a measurement begins.
 pub enum Start {
     /// The node is alone.
     Alone,
-    /// Another process of this node acts for it.
-    Idle,
-    /// The nodes cannot measure together; why.
-    Unable(Made),
+    /// It is over for this process: another one of its node acts, or the nodes cannot measure together.
+    Over(Made),
     /// They can.
     Ready(Box<Ready>),
 }
@@ -109,7 +164,7 @@ pub fn start(
 ) -> anyhow::Result<Start> {
     let joined = match session::part(together)? {
         session::Part::Alone => return Ok(Start::Alone),
-        session::Part::Idle => return Ok(Start::Idle),
+        session::Part::Idle => return Ok(Start::Over(Made::Elsewhere(Exit::Healthy))),
         session::Part::Joined(joined) => *joined,
     };
     let Joined { session, silent } = joined;
@@ -121,7 +176,11 @@ pub fn start(
     }
     let recording = measuring::node_recording(who)?;
     let own = own(&recording, wishes, &session)?;
-    Ok(match Team::of(&session, own)? {
+    let verdict = Verdict {
+        session: Some(Arc::clone(&session)),
+        exit_on: together.exit_on,
+    };
+    Ok(match Team::of(&session, &verdict, own)? {
         Ok((team, chosen, own)) => Start::Ready(Box::new(Ready {
             recording,
             team,
@@ -129,11 +188,12 @@ pub fn start(
             own,
             silent: silent.into_iter().map(|one| (one.host, one.why)).collect(),
         })),
-        Err(why) => Start::Unable(team_result(&session, recording, Some(why))),
+        Err(why) => Start::Over(verdict.made(recording, Some(why))),
     })
 }
 
-/// Records this node and measures, with the nodes of the launch where there are several. `points` says which operations, by who takes part.
+/// Records this node and measures, with the nodes of the launch where there are several. `points` says which operations, by who takes part;
+/// `in_parts` whether the last of them is measured in each node and between them too.
 ///
 /// # Errors
 ///
@@ -142,11 +202,11 @@ pub fn measured(
     who: &MeasureArgs,
     together: &TogetherArgs,
     deadline: Duration,
+    in_parts: bool,
     points: impl Fn(&Chosen) -> anyhow::Result<Vec<Point>>,
 ) -> anyhow::Result<Made> {
     let ready = match start(who, together, |_, _| Ok(who.clone()))? {
-        Start::Idle => return Ok(Made::Idle),
-        Start::Unable(made) => return Ok(made),
+        Start::Over(made) => return Ok(made),
         Start::Ready(ready) => *ready,
         Start::Alone => {
             let (recording, why) = measuring::measured(who, |recording, chosen| {
@@ -157,7 +217,7 @@ pub fn measured(
                 measuring::make(recording, &chosen.plan(points, 1), deadline);
                 Ok(None)
             })?;
-            return Ok(Made::Here(Box::new(recording), why));
+            return Ok(Verdict::alone().made(recording, why));
         }
     };
     let Ready {
@@ -171,7 +231,7 @@ pub fn measured(
     let points = points(&chosen)?;
     let unable = measuring::hold(&own, &points).err();
     if let Some(why) = team.unable("ready", unable)? {
-        return Ok(team_result(&session, recording, Some(why)));
+        return Ok(team.verdict.made(recording, Some(why)));
     }
     let last = points.last().cloned();
     let plan = team.same("plan", &chosen.plan(points, 1))?;
@@ -179,7 +239,7 @@ pub fn measured(
     let mut scopes = Scopes::default();
     // What did not end well in the whole has no parts to compare.
     let well = lines.as_ref().is_some_and(|lines| ended_well(lines));
-    let all = session.exchange("well", &[], Hears::Host, SLACK, json!(well))?;
+    let all = session.exchange("well", &[], Hears::Host, SLACK, json!(well && in_parts))?;
     let well = all.came.get(&0) == Some(&Value::Bool(true));
     if let Some(point) = last.filter(|_| well) {
         let point = Point {
@@ -193,33 +253,14 @@ pub fn measured(
     for line in lines.into_iter().flatten() {
         recording.add(line);
     }
-    scopes.whole = Results::read(&recording.of(NAME))
-        .ok()
-        .and_then(|results| Scope::of(&results, None));
-    recording.add(Line::Reply {
-        probe: NAME.into(),
-        question: Scopes::question(),
-        repeat: 0,
-        reply: Reply {
-            at: recording.duration(),
-            said: Ok(Answer::Value(Arc::new(serde_json::to_value(&scopes)?))),
-        },
-    });
-    recording.end();
-    Ok(team_result(&session, recording, None))
-}
-
-/// The end of a measurement of several nodes: rank 0 has it.
-fn team_result(session: &Session, recording: Recording, why: Option<String>) -> Made {
-    match session.rank() {
-        0 => Made::Here(Box::new(recording), why),
-        _ => {
-            if let Some(why) = why {
-                measuring::say(&format!("nothing was measured: {why}"));
-            }
-            Made::Elsewhere
-        }
+    if in_parts {
+        scopes.whole = Results::read(&recording.of(NAME))
+            .ok()
+            .and_then(|results| Scope::of(&results, None));
+        recording.add(reply(Scopes::question(), &scopes, recording.duration()));
     }
+    recording.end();
+    Ok(team.verdict.made(recording, None))
 }
 
 /// What this node has for the measurement.
@@ -266,6 +307,7 @@ impl Team {
     )]
     fn of(
         session: &Arc<Session>,
+        verdict: &Verdict,
         own: Result<Chosen, String>,
     ) -> anyhow::Result<Result<(Self, Chosen, Chosen), String>> {
         let card = match own {
@@ -297,6 +339,7 @@ impl Team {
             counts: Vec::new(),
             own: 0,
             runs: Cell::new(0),
+            verdict: verdict.clone(),
         };
         let mut whole: Option<Chosen> = None;
         let mut mine = None;
@@ -487,17 +530,17 @@ impl Team {
         self.next(self.number(), Value::Null).map(|_| ())
     }
 
-    /// Makes the runs that rank 0 says, until there are no more.
+    /// Makes the runs that rank 0 says, until there are no more, and waits for its verdict: how this process ends.
     ///
     /// # Errors
     ///
     /// Rank 0 is gone.
-    pub fn follow(&self, recording: &Recording, deadline: Duration) -> anyhow::Result<()> {
+    pub fn follow(&self, recording: &Recording, deadline: Duration) -> anyhow::Result<Exit> {
         loop {
             let number = self.number();
             let mut told = self.next(number, Value::Null)?;
             if told.is_null() {
-                return Ok(());
+                return Ok(self.verdict.hear());
             }
             let plan = Plan::from_value(&told["plan"]);
             let plan = plan.map_err(|what| anyhow::anyhow!("rank 0's plan: {what}"))?;
