@@ -22,7 +22,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let origin = Origin::Asked(question.clone());
     let members = match Results::read(ask.source) {
         Ok(results) => {
-            state(facts, node, &results, &origin);
+            state(facts, node, &results);
             Membership::Known(origin)
         }
         // Nobody asked for it: to say so is the answer.
@@ -32,7 +32,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     facts.set_members(Subject::Suspect, node, members);
 }
 
-fn state(facts: &mut Facts, node: Id, results: &Results, origin: &Origin) {
+fn state(facts: &mut Facts, node: Id, results: &Results) {
     let mut names: HashMap<String, u64> = HashMap::new();
     for found in verdict::suspects(results) {
         let (problem, word) = match found.problem {
@@ -50,6 +50,11 @@ fn state(facts: &mut Facts, node: Id, results: &Results, origin: &Origin) {
             1 => name,
             more => format!("{name} {more}"),
         };
+        let origin = Origin::derived(match found.ways.len() {
+            0 => "bench pairs".to_owned(),
+            1 => "bench pairs, one direction of one pair".to_owned(),
+            ways => format!("bench pairs, {ways} directions of pairs"),
+        });
         let id = facts.instance(Subject::Suspect, node, &name);
         let text = |text: &str| Fact::Known(text.into(), origin.clone());
         facts.set(id, suspect::PROBLEM, Fact::Known(problem, origin.clone()));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::measuring::{self, Chosen, MeasureArgs, NOT_OF_A_RECORDING, bytes};
-use super::team::{self, Made};
+use super::team::{self, Made, Verdict};
 use crate::bench::collective::{Collective, DataType, Reduction};
 use crate::bench::plan::{Backend, Point, iterations};
 use crate::cli::input::{self, BadUsage};
@@ -87,13 +87,13 @@ pub fn run(collective: Collective, args: &CollectiveArgs) -> anyhow::Result<Exit
         let name = collective.name();
         return Err(BadUsage(format!("--in-place: {name} is not done in place")).into());
     }
-    let (recording, why) = match &args.recording {
-        Some(path) => (input::open(&[path])?.remove(0), None),
+    let (recording, why, verdict) = match &args.recording {
+        Some(path) => (input::open(&[path])?.remove(0), None, Verdict::alone()),
         None => {
             let points = |chosen: &Chosen| points(chosen, collective, args);
-            match team::measured(&args.who, &args.together, args.deadline, points)? {
-                Made::Here(recording, why) => (*recording, why),
-                Made::Elsewhere | Made::Idle => return Ok(Exit::Healthy),
+            match team::measured(&args.who, &args.together, args.deadline, true, points)? {
+                Made::Here(recording, why, verdict) => (*recording, why, verdict),
+                Made::Elsewhere(exit) => return Ok(exit),
             }
         }
     };
@@ -125,11 +125,13 @@ pub fn run(collective: Collective, args: &CollectiveArgs) -> anyhow::Result<Exit
             Ok(())
         }
     })?;
-    Ok(measuring::exit(
+    let exit = measuring::exit(
         collectives.is_measured(),
         collectives.went_badly(),
         report.as_ref(),
-    ))
+    );
+    verdict.say(exit);
+    Ok(exit)
 }
 
 /// All sizes that are measured.

@@ -1,5 +1,6 @@
 //! Measurements of collectives over several nodes: what each node has is put together, each starts its own ranks, and rank 0 gathers what became of them.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,11 +15,12 @@ use crate::bench::plan::{Backend, NAME, Plan, Point, RankPlace, Run};
 use crate::bench::reply::{Ended, RankReply};
 use crate::bench::results::Results;
 use crate::bench::scope::{Scope, Scopes};
-use crate::cli::input;
-use crate::cli::output;
-use crate::cli::together::TogetherArgs;
 use crate::cli::together::session::{self, Joined};
+use crate::cli::together::{ExitOn, TogetherArgs};
+use crate::cli::{input, output, record};
 use crate::cluster::exchange::Hears;
+use crate::exit::Exit;
+use crate::fact::{Facts, Id};
 use crate::nccl_log::digest::Digest;
 use crate::source::live::session::Session;
 use crate::source::recording::Recording;
@@ -29,17 +31,73 @@ use crate::source::{Answer, Question, Reply};
 
 /// How long a node may take to record itself before it says what it has.
 const CARDS: Duration = Duration::from_secs(60);
+/// How long nodes wait for what rank 0 does next: it may measure by itself, or judge. Where it is gone they know at once.
+const NEXT: Duration = Duration::from_secs(3600);
 /// How long nodes wait for each other where nothing is to be done, beyond the time that a run may take.
 const SLACK: Duration = Duration::from_secs(20);
 
 /// What came of a measurement.
 pub enum Made {
-    /// The recording of this node with all that was measured; why nothing was, where nothing was.
-    Here(Box<Recording>, Option<String>),
-    /// Rank 0 has it.
-    Elsewhere,
-    /// Another process of this node acts for it.
-    Idle,
+    /// The recording of this node with all that was measured; why nothing was, where nothing was; and whom to tell the verdict.
+    Here(Box<Recording>, Option<String>, Verdict),
+    /// Rank 0 has it, or another process of this node acts for it: how this one ends.
+    Elsewhere(Exit),
+}
+
+/// How the verdict comes to all that took part: they wait for it, since some launchers end all where one ends.
+#[derive(Clone)]
+pub struct Verdict {
+    /// `None` where the node is alone.
+    session: Option<Arc<Session>>,
+    exit_on: ExitOn,
+}
+
+impl Verdict {
+    /// Of a node that is alone.
+    pub fn alone() -> Self {
+        Verdict {
+            session: None,
+            exit_on: ExitOn::Rank0,
+        }
+    }
+
+    /// Rank 0 says it.
+    pub fn say(&self, exit: Exit) {
+        if let Some(session) = &self.session {
+            let code = json!(exit.code());
+            // Who is gone does not hear it, and rank 0 has said it to who started it.
+            let _ = session.exchange("verdict", &[], Hears::Host, SLACK, code);
+        }
+    }
+
+    /// The others hear it: how they end.
+    fn hear(&self) -> Exit {
+        let Some(session) = &self.session else {
+            return Exit::Healthy;
+        };
+        let heard = session.exchange("verdict", &[], Hears::Host, NEXT, Value::Null);
+        let code = heard.ok().and_then(|all| all.came.get(&0)?.as_u64());
+        let is = |exit: &Exit| Some(u64::from(exit.code())) == code;
+        match self.exit_on {
+            ExitOn::Rank0 => Exit::Healthy,
+            ExitOn::All => Exit::ALL.into_iter().find(is).unwrap_or(Exit::Internal),
+        }
+    }
+
+    /// The end of a measurement: rank 0 has it.
+    fn made(self, recording: Recording, why: Option<String>) -> Made {
+        let leads = self
+            .session
+            .as_ref()
+            .is_none_or(|session| session.rank() == 0);
+        if leads {
+            return Made::Here(Box::new(recording), why, self);
+        }
+        if let Some(why) = why {
+            measuring::say(&format!("nothing was measured: {why}"));
+        }
+        Made::Elsewhere(self.hear())
+    }
 }
 
 /// What a node has for the measurement.
@@ -55,7 +113,7 @@ struct Card {
 }
 
 /// The nodes that measure together.
-struct Team {
+pub struct Team {
     session: Arc<Session>,
     /// Their ranks in the session, in order.
     members: Vec<u64>,
@@ -63,33 +121,51 @@ struct Team {
     counts: Vec<usize>,
     /// This node's place among them.
     own: usize,
+    /// How many runs were led, or followed.
+    runs: Cell<u64>,
+    /// How the verdict comes to all.
+    pub verdict: Verdict,
 }
 
-/// Records this node and measures, with the nodes of the launch where there are several. `points` says which operations, by who takes part.
+/// How a measurement begins.
+pub enum Start {
+    /// The node is alone.
+    Alone,
+    /// It is over for this process: another one of its node acts, or the nodes cannot measure together.
+    Over(Made),
+    /// They can.
+    Ready(Box<Ready>),
+}
+
+/// What there is before the first run.
+pub struct Ready {
+    /// The recording of this node.
+    pub recording: Recording,
+    /// The nodes.
+    pub team: Team,
+    /// All ranks.
+    pub chosen: Chosen,
+    /// This node's ranks.
+    pub own: Chosen,
+    /// Who was expected and did not come, and why.
+    pub silent: Vec<(String, String)>,
+}
+
+/// Comes together with the nodes of the launch, where there are several. `wishes` are those of who started this, by the node's facts; or why nothing can be
+/// measured here.
 ///
 /// # Errors
 ///
 /// The launch is not understood, nodes do not come together, or wishes do not.
-pub fn measured(
+pub fn start(
     who: &MeasureArgs,
     together: &TogetherArgs,
-    deadline: Duration,
-    points: impl Fn(&Chosen) -> anyhow::Result<Vec<Point>>,
-) -> anyhow::Result<Made> {
+    wishes: impl FnOnce(&Facts, Id) -> Result<MeasureArgs, String>,
+) -> anyhow::Result<Start> {
     let joined = match session::part(together)? {
-        session::Part::Idle => return Ok(Made::Idle),
+        session::Part::Alone => return Ok(Start::Alone),
+        session::Part::Idle => return Ok(Start::Over(Made::Elsewhere(Exit::Healthy))),
         session::Part::Joined(joined) => *joined,
-        session::Part::Alone => {
-            let (recording, why) = measuring::measured(who, |recording, chosen| {
-                let points = points(&chosen)?;
-                if let Err(why) = measuring::hold(&chosen, &points) {
-                    return Ok(Some(why));
-                }
-                measuring::make(recording, &chosen.plan(points, 1), deadline);
-                Ok(None)
-            })?;
-            return Ok(Made::Here(Box::new(recording), why));
-        }
     };
     let Joined { session, silent } = joined;
     let session = Arc::new(session);
@@ -98,16 +174,64 @@ pub fn measured(
             measuring::say(&format!("{} takes no part: {}", silent.host, silent.why));
         }
     }
-    let mut recording = measuring::node_recording(who)?;
-    let own = own(&recording, who, &session)?;
-    let (team, chosen, own) = match Team::of(&session, own)? {
-        Ok(all) => all,
-        Err(why) => return Ok(team_result(&session, recording, Some(why))),
+    let recording = measuring::node_recording(who)?;
+    let own = own(&recording, wishes, &session)?;
+    let verdict = Verdict {
+        session: Some(Arc::clone(&session)),
+        exit_on: together.exit_on,
     };
+    Ok(match Team::of(&session, &verdict, own)? {
+        Ok((team, chosen, own)) => Start::Ready(Box::new(Ready {
+            recording,
+            team,
+            chosen,
+            own,
+            silent: silent.into_iter().map(|one| (one.host, one.why)).collect(),
+        })),
+        Err(why) => Start::Over(verdict.made(recording, Some(why))),
+    })
+}
+
+/// Records this node and measures, with the nodes of the launch where there are several. `points` says which operations, by who takes part;
+/// `in_parts` whether the last of them is measured in each node and between them too.
+///
+/// # Errors
+///
+/// The launch is not understood, nodes do not come together, or wishes do not.
+pub fn measured(
+    who: &MeasureArgs,
+    together: &TogetherArgs,
+    deadline: Duration,
+    in_parts: bool,
+    points: impl Fn(&Chosen) -> anyhow::Result<Vec<Point>>,
+) -> anyhow::Result<Made> {
+    let ready = match start(who, together, |_, _| Ok(who.clone()))? {
+        Start::Over(made) => return Ok(made),
+        Start::Ready(ready) => *ready,
+        Start::Alone => {
+            let (recording, why) = measuring::measured(who, |recording, chosen| {
+                let points = points(&chosen)?;
+                if let Err(why) = measuring::hold(&chosen, &points) {
+                    return Ok(Some(why));
+                }
+                measuring::make(recording, &chosen.plan(points, 1), deadline);
+                Ok(None)
+            })?;
+            return Ok(Verdict::alone().made(recording, why));
+        }
+    };
+    let Ready {
+        mut recording,
+        team,
+        chosen,
+        own,
+        silent: _,
+    } = ready;
+    let session = Arc::clone(&team.session);
     let points = points(&chosen)?;
     let unable = measuring::hold(&own, &points).err();
     if let Some(why) = team.unable("ready", unable)? {
-        return Ok(team_result(&session, recording, Some(why)));
+        return Ok(team.verdict.made(recording, Some(why)));
     }
     let last = points.last().cloned();
     let plan = team.same("plan", &chosen.plan(points, 1))?;
@@ -115,7 +239,7 @@ pub fn measured(
     let mut scopes = Scopes::default();
     // What did not end well in the whole has no parts to compare.
     let well = lines.as_ref().is_some_and(|lines| ended_well(lines));
-    let all = session.exchange("well", &[], Hears::Host, SLACK, json!(well))?;
+    let all = session.exchange("well", &[], Hears::Host, SLACK, json!(well && in_parts))?;
     let well = all.came.get(&0) == Some(&Value::Bool(true));
     if let Some(point) = last.filter(|_| well) {
         let point = Point {
@@ -129,45 +253,31 @@ pub fn measured(
     for line in lines.into_iter().flatten() {
         recording.add(line);
     }
-    scopes.whole = Results::read(&recording.of(NAME))
-        .ok()
-        .and_then(|results| Scope::of(&results, None));
-    recording.add(Line::Reply {
-        probe: NAME.into(),
-        question: Scopes::question(),
-        repeat: 0,
-        reply: Reply {
-            at: recording.duration(),
-            said: Ok(Answer::Value(Arc::new(serde_json::to_value(&scopes)?))),
-        },
-    });
-    recording.end();
-    Ok(team_result(&session, recording, None))
-}
-
-fn team_result(session: &Session, recording: Recording, why: Option<String>) -> Made {
-    match session.rank() {
-        0 => Made::Here(Box::new(recording), why),
-        _ => {
-            if let Some(why) = why {
-                measuring::say(&format!("nothing was measured: {why}"));
-            }
-            Made::Elsewhere
-        }
+    if in_parts {
+        scopes.whole = Results::read(&recording.of(NAME))
+            .ok()
+            .and_then(|results| Scope::of(&results, None));
+        recording.add(reply(Scopes::question(), &scopes, recording.duration()));
     }
+    recording.end();
+    Ok(team.verdict.made(recording, None))
 }
 
 /// What this node has for the measurement.
 fn own(
     recording: &Recording,
-    who: &MeasureArgs,
+    wishes: impl FnOnce(&Facts, Id) -> Result<MeasureArgs, String>,
     session: &Session,
 ) -> anyhow::Result<Result<Chosen, String>> {
     let (facts, nodes) = input::facts(std::slice::from_ref(recording));
     let Some(&(_, node)) = nodes.first() else {
         return Ok(Err("the node says nothing of itself".into()));
     };
-    let mut chosen = match measuring::choose(&facts, node, who)? {
+    let who = match wishes(&facts, node) {
+        Ok(who) => who,
+        Err(why) => return Ok(Err(why)),
+    };
+    let mut chosen = match measuring::choose(&facts, node, &who)? {
         Ok(chosen) => chosen,
         Err(why) => return Ok(Err(why)),
     };
@@ -197,6 +307,7 @@ impl Team {
     )]
     fn of(
         session: &Arc<Session>,
+        verdict: &Verdict,
         own: Result<Chosen, String>,
     ) -> anyhow::Result<Result<(Self, Chosen, Chosen), String>> {
         let card = match own {
@@ -227,6 +338,8 @@ impl Team {
             members: Vec::new(),
             counts: Vec::new(),
             own: 0,
+            runs: Cell::new(0),
+            verdict: verdict.clone(),
         };
         let mut whole: Option<Chosen> = None;
         let mut mine = None;
@@ -320,12 +433,31 @@ impl Team {
         scope: &str,
         deadline: Duration,
     ) -> anyhow::Result<Option<Vec<Line>>> {
+        let mut all = Vec::new();
+        for (number, run) in plan.runs.iter().enumerate() {
+            let name = format!("{scope} {number}");
+            let came = self.one(recording, plan, *run, &name, deadline, |step| {
+                output::progress(Progress::Waiting(&[&format!("{scope}: {step}")]));
+            })?;
+            all.extend(came.into_iter().flatten());
+        }
+        Ok(self.leads().then_some(all))
+    }
+
+    /// Makes one run.
+    fn one(
+        &self,
+        recording: &Recording,
+        plan: &Plan,
+        run: Run,
+        name: &str,
+        deadline: Duration,
+        mut progress: impl FnMut(&str),
+    ) -> anyhow::Result<Option<Vec<Line>>> {
         let mut counts = vec![0; self.members.len()];
         for place in &plan.ranks {
-            if let Some(count) = usize::try_from(place.node)
-                .ok()
-                .and_then(|n| counts.get_mut(n))
-            {
+            let node = usize::try_from(place.node).ok();
+            if let Some(count) = node.and_then(|node| counts.get_mut(node)) {
                 *count += 1;
             }
         }
@@ -335,27 +467,117 @@ impl Team {
             base: &[],
             program: None,
         };
-        let mut all = Vec::new();
-        for (number, run) in plan.runs.iter().enumerate() {
-            let name = format!("{scope} {number}");
-            // All begin together: the time of a run is counted from here.
-            self.unable(&format!("{name} begin"), None)?;
-            let link = Arc::new(Link::new(self, &name, &counts, deadline));
-            let part = Part {
-                own: self.range(&counts),
-                abroad: Arc::clone(&link) as Arc<dyn Abroad>,
-            };
-            let lines = ranks::run_part(&how, plan, *run, Some(&part), |rank, step| {
-                if rank == 0 && self.session.rank() == 0 {
-                    output::progress(Progress::Waiting(&[&format!("{scope}: {step}")]));
-                }
-            });
-            let came = self.gather(&name, plan, *run, &counts, &lines, deadline)?;
-            // All that watch have heard what there was to hear.
-            self.session.end(&link.watched(), Value::Null);
-            all.extend(came.into_iter().flatten());
+        // All begin together: the time of a run is counted from here.
+        self.unable(&format!("{name} begin"), None)?;
+        let link = Arc::new(Link::new(self, name, &counts, deadline));
+        let part = Part {
+            own: self.range(&counts),
+            abroad: Arc::clone(&link) as Arc<dyn Abroad>,
+        };
+        let lines = ranks::run_part(&how, plan, run, Some(&part), |rank, step| {
+            if rank == 0 && self.leads() {
+                progress(step);
+            }
+        });
+        let came = self.gather(name, plan, run, &counts, &lines, deadline)?;
+        // All that watch have heard what there was to hear.
+        self.session.end(&link.watched(), Value::Null);
+        Ok(came)
+    }
+
+    /// Those of these ranks that are on this node.
+    pub fn own_of(&self, chosen: &Chosen) -> Chosen {
+        let own = self.own as u64;
+        let ranks = chosen.ranks.iter().filter(|place| place.node == own);
+        Chosen {
+            ranks: ranks.cloned().collect(),
+            ..chosen.clone()
         }
-        Ok((self.session.rank() == 0).then_some(all))
+    }
+
+    /// Whether this is rank 0, which says what is done.
+    pub fn leads(&self) -> bool {
+        self.session.rank() == 0
+    }
+
+    /// Makes a run of a plan that rank 0 alone has: the others follow.
+    ///
+    /// # Errors
+    ///
+    /// A node is gone.
+    pub fn lead(
+        &self,
+        recording: &Recording,
+        plan: &Plan,
+        run: Run,
+        deadline: Duration,
+        progress: impl FnMut(&str),
+    ) -> anyhow::Result<Vec<Line>> {
+        let number = self.number();
+        let told = json!({ "plan": plan, "run": run });
+        self.next(number, told)?;
+        let name = format!("led {number}");
+        let lines = self.one(recording, plan, run, &name, deadline, progress)?;
+        lines.context("rank 0 leads")
+    }
+
+    /// Says that no further run comes.
+    ///
+    /// # Errors
+    ///
+    /// The session is over.
+    pub fn over(&self) -> anyhow::Result<()> {
+        self.next(self.number(), Value::Null).map(|_| ())
+    }
+
+    /// Makes the runs that rank 0 says, until there are no more, and waits for its verdict: how this process ends.
+    ///
+    /// # Errors
+    ///
+    /// Rank 0 is gone.
+    pub fn follow(&self, recording: &Recording, deadline: Duration) -> anyhow::Result<Exit> {
+        loop {
+            let number = self.number();
+            let mut told = self.next(number, Value::Null)?;
+            if told.is_null() {
+                return Ok(self.verdict.hear());
+            }
+            let plan = Plan::from_value(&told["plan"]);
+            let plan = plan.map_err(|what| anyhow::anyhow!("rank 0's plan: {what}"))?;
+            let run: Run = serde_json::from_value(told["run"].take())?;
+            let name = format!("led {number}");
+            self.one(recording, &plan, run, &name, deadline, |_| {})?;
+        }
+    }
+
+    fn number(&self) -> u64 {
+        self.runs.replace(self.runs.get() + 1)
+    }
+
+    fn next(&self, number: u64, value: Value) -> anyhow::Result<Value> {
+        let step = format!("next {number}");
+        let mut all = (self.session).exchange(&step, &[], Hears::Host, NEXT, value)?;
+        Ok(all.came.remove(&0).unwrap_or(Value::Null))
+    }
+
+    /// The recordings of all other nodes as text, by their names, at rank 0.
+    ///
+    /// # Errors
+    ///
+    /// Rank 0 is gone.
+    pub fn recordings(&self, own: &Recording) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+        let text = match self.leads() {
+            true => String::new(),
+            false => record::to_text(own, None),
+        };
+        let all = (self.session).exchange("recordings", &[], Hears::Host, NEXT, json!(text))?;
+        let mut given = Vec::new();
+        for (rank, value) in all.came.into_iter().filter(|(rank, _)| *rank != 0) {
+            if let (Some(name), Value::String(text)) = (self.session.names().get(&rank), value) {
+                given.push((name.clone(), text.into_bytes()));
+            }
+        }
+        Ok(given)
     }
 
     /// The lines of a run of all nodes, at rank 0.

@@ -60,7 +60,7 @@ pub fn part(args: &TogetherArgs) -> anyhow::Result<Part> {
 fn join(place: &Place, args: &TogetherArgs) -> anyhow::Result<Joined> {
     if matches!(place.trust, Trust::Allocation(_)) {
         return Err(BadUsage(
-            "measuring between nodes needs a key that all of them have (RDMA_DOCTOR_KEY, --key-file): a job's id is public".into(),
+            "measuring between nodes needs a key that all of them have (RDMA_DOCTOR_KEY, --key-file): a job's id is public; --alone measures each node by itself".into(),
         )
         .into());
     }
