@@ -872,6 +872,11 @@ fn the_fixtures_are_those_of_the_generator() {
             made("log/ib-disabled", |_| ()),
         ),
         (
+            "generated-log-ofi-over-tcp",
+            "a job whose OFI plugin runs over TCP",
+            made("log/ofi-provider-not-rdma", |_| ()),
+        ),
+        (
             "generated-log-unreachable",
             "a job without GPUDirect, that waits for a rank and fails while it connects",
             made("log/peer-unreachable", |job| {
