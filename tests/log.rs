@@ -872,6 +872,11 @@ fn the_fixtures_are_those_of_the_generator() {
             made("log/ib-disabled", |_| ()),
         ),
         (
+            "generated-log-ofi-over-tcp",
+            "a job whose OFI plugin runs over TCP",
+            made("log/ofi-provider-not-rdma", |_| ()),
+        ),
+        (
             "generated-log-unreachable",
             "a job without GPUDirect, that waits for a rank and fails while it connects",
             made("log/peer-unreachable", |job| {
@@ -1285,4 +1290,108 @@ fn each_check_of_the_log_has_its_generated_log() {
     );
     assert!(missing.is_empty(), "{missing:#?}");
     assert!(of_log >= 70);
+}
+
+#[test]
+fn what_who_exported_a_log_put_around_its_lines_is_no_part_of_them() {
+    let plain = format!(
+        "{TWO_NODES}N1 Using network IB\nN2 Using network IB\n{}",
+        channels("IB", "/GDRDMA", "/GDRDMA")
+    );
+    let named = plain
+        .replace("N1 ", "n1:100:110 [0] NCCL INFO ")
+        .replace("N2 ", "n2:200:210 [0] NCCL INFO ");
+    let around = |before: &str, after: &str| -> String {
+        let lines = named.lines().map(|line| format!("{before}{line}{after}\n"));
+        lines.collect()
+    };
+    for (before, after) in [
+        ("\"2025-01-02 03:04:05\",\"", "\""),
+        ("> ", ""),
+        ("**", "**"),
+        ("", " \u{2603}"),
+        ("    ", "\r"),
+        (
+            "(RayWorkerWrapper pid=7, ip=10.0.0.1) ",
+            " [repeated 7x across cluster] (Ray deduplicates logs by default.)",
+        ),
+        (
+            "\u{1b}[36m(RayWorker pid=7)\u{1b}[0m ",
+            " \u{1b}[32m[repeated 3x across cluster]\u{1b}[0m",
+        ),
+        ("job-worker-0  | ", ""),
+        ("[pod/job-worker-0/main] ", ""),
+        ("2025-01-02T03:04:05.678901234Z stdout F ", ""),
+        ("Nov 20 10:11:12 n1 slurmstepd[99]: ", ""),
+    ] {
+        let log = of(&around(before, after));
+        let about = format!("{before:?} {after:?}: {}", log.report.headline);
+        assert!(causes(&log).is_empty(), "{about}");
+        let counted = log.answers[0].channels.unwrap_or_default();
+        assert_eq!(
+            (counted.all, counted.send_gdr, counted.receive_gdr),
+            (4, 2, 2),
+            "{about}"
+        );
+        assert!(log.answers[0].what.contains("2 nodes"), "{about}");
+    }
+}
+
+#[test]
+fn machines_of_one_name_are_told_apart_by_their_number() {
+    let lines = "N1 comm 0x1 rank 0 nRanks 2 nNodes 2 localRanks 1 localRank 0 MNNVL 0
+N2 comm 0x2 rank 1 nRanks 2 nNodes 2 localRanks 1 localRank 0 MNNVL 0
+";
+    let text = format!("{lines}{}", channels("IB", "/GDRDMA", "/GDRDMA"))
+        .replace("N1 ", "worker:100:110 [0] NCCL INFO ")
+        .replace("N2 ", "worker:200:210 [0] NCCL INFO ");
+    let log = of(&text);
+    assert_eq!(
+        log.answers[0].channels.map(|c| c.all),
+        Some(4),
+        "{}",
+        log.report.headline
+    );
+}
+
+#[test]
+fn the_log_of_one_rank_tells_its_own_channels() {
+    let log = of(
+        "n1:1:1 [0] NCCL INFO comm 0x1 rank 0 nRanks 16 nNodes 2 localRanks 8 localRank 0 MNNVL 0\nn1:1:1 [0] NCCL INFO Channel 00/0 : 8[0] -> 0[0] [receive] via NET/IB/0/GDRDMA\nn1:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA\n",
+    );
+    let said = &log.answers[0].sentence;
+    assert!(
+        said.contains("1 of 1 that send, 1 of 1 that receive"),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_place_of_a_call_of_cuda_tells_what_it_was_for() {
+    let nvls =
+        |error: &str| format!("n1:1:1 [0] transport/nvls.cc:598 NCCL WARN Cuda failure {error}\n");
+    let log = of(&nvls("1 'invalid argument'"));
+    assert_eq!(
+        causes(&log),
+        ["log/nvls-not-bound"],
+        "{}",
+        log.report.headline
+    );
+    // The fabric manager is missing for all of it.
+    let log = of(&nvls("802 'system not yet initialized'"));
+    assert_eq!(
+        causes(&log),
+        ["log/fabric-manager-not-ready"],
+        "{}",
+        log.report.headline
+    );
+    let log = of(
+        "[rank11]:[E ProcessGroupNCCL.cpp:1537] [PG 1 Rank 11] Timeout at NCCL work: 15734, last enqueued NCCL work: 15735, last completed NCCL work: 15733.\n",
+    );
+    assert_eq!(
+        causes(&log),
+        ["log/collective-timed-out"],
+        "{}",
+        log.report.headline
+    );
 }

@@ -600,6 +600,7 @@ const FRAMEWORK: &[Rule] = &[
         &["Watchdog caught collective operation timeout"],
     ),
     row("torch-timeout", &["Caught collective operation timeout"]),
+    row("torch-timeout", &["Timeout at NCCL work"]),
     row("torch-timeout", &["Timed out waiting", "in monitored"]),
     row("torch-heartbeat", &["heartbeat", "stuck"]),
     row("torch-heartbeat", &["Heartbeat monitor timed out"]),

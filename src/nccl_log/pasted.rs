@@ -55,13 +55,14 @@ pub struct Paste {
 }
 
 /// What a line has to hold to begin a block.
-pub(super) const NEEDLES: [&str; 21] = [
+pub(super) const NEEDLES: [&str; 22] = [
     "busbw",
     "Dual-port",
     "ouldn't connect to ",
     "CA '",
     "hca_id:",
     "nfiniband device '",
+    "nfiniBand device '",
     "INDEX",
     "GPU0",
     "topo -p2p ",
@@ -244,9 +245,10 @@ impl Pasted {
             // The test's name stands above what perftest says of its connection.
             if tool == Tool::Perftest {
                 let title = plain(previous);
-                let title = title.trim_end();
+                // The mark of a quotation may stand before it.
+                let title = title.trim_matches(|c: char| c.is_whitespace() || c == '>');
                 if title.ends_with(" Test") {
-                    self.bytes += block.keep(number.saturating_sub(1), title.trim(), self.bytes);
+                    self.bytes += block.keep(number.saturating_sub(1), title, self.bytes);
                 }
             }
             self.bytes += block.keep(number, body(text, before.len()), self.bytes);
@@ -444,7 +446,7 @@ fn begins(text: &str) -> Option<(Tool, &str)> {
     if let Some(before) = at("hca_id:") {
         return Some((Tool::IbvDevinfo, before.trim_end()));
     }
-    if let Some(before) = at("Infiniband device '")
+    if let Some(before) = at("Infiniband device '").or_else(|| at("InfiniBand device '"))
         && text.contains("status")
     {
         return Some((Tool::Ibstatus, before.trim_end()));

@@ -37,6 +37,10 @@ pub const NAME: &str = "nccl_log";
 const INFO: &str = "log with NCCL_DEBUG=INFO";
 /// What shows how many nodes take part: `nNodes` from 2.20 on, else who wrote.
 const ALL_HOSTS: &str = "log with NCCL_DEBUG=INFO, and give the logs of all hosts";
+/// What shows the driver's version.
+const DRIVER: &str = "log with NCCL_DEBUG=INFO, and NCCL 2.13 or later";
+/// What shows how long the initialisation took.
+const TIMES: &str = "log with NCCL_DEBUG=INFO, and NCCL 2.22 or later";
 /// What shows the adapters and GPUDirect RDMA.
 const NET: &str = "log with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,NET";
 /// What shows the topology.

@@ -352,14 +352,13 @@ fn by_network(facts: &Facts, hosts: &[Id], carrier: Carrier, proof: Option<Proof
     if chose == 0 {
         return verdict.to_owned();
     }
-    let how = match proof {
-        Some(Proof::Adapters) => "found what leads to",
-        _ => "chose",
-    };
-    format!(
-        "{verdict}. {chose} of {} {how} {networks}",
-        plural(hosts.len() as u64, "host")
-    )
+    let of = plural(hosts.len() as u64, "host");
+    match proof {
+        Some(Proof::Adapters) => {
+            format!("{verdict}. By what NCCL found, {chose} of {of} would take {networks}")
+        }
+        _ => format!("{verdict}. {chose} of {of} chose {networks}"),
+    }
 }
 
 /// What hosts chose, where the log does not tell whether there are others.

@@ -37,7 +37,10 @@ fn class_of(classes: &mut Classes, line: &Line<'_>) -> Option<LogClass> {
     match is {
         Is::Event(row) => match LogClass::from_word(event_table::class(usize::from(row))) {
             // CUDA says the same of any call: where it was made says what for.
-            Some(LogClass::Cuda) if line.source.is_some_and(|s| s.contains("nvls.cc")) => {
+            Some(LogClass::Cuda)
+                if line.source.is_some_and(|s| s.contains("nvls.cc"))
+                    && !line.message.contains("system not yet initialized") =>
+            {
                 Some(LogClass::NvlsFailed)
             }
             class => class,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::channels::{Sums, carrier, ofi_provider, share};
 use super::line::Line;
-use super::{Distinct, GRAPH, INFO, NET, View, not_logged};
+use super::{DRIVER, Distinct, GRAPH, INFO, NET, TIMES, View, not_logged};
 use crate::fact::hca;
 use crate::fact::host::{self as fact, PathType};
 use crate::fact::run::Carrier;
@@ -285,7 +285,7 @@ fn one(view: &View<'_, '_>, facts: &mut Facts, host: &str, id: Id, lines: &[&Lin
     facts.set(
         id,
         fact::DRIVER,
-        fact_of(first(lines, number("cudaDriverVersion ")), INFO),
+        fact_of(first(lines, number("cudaDriverVersion ")), DRIVER),
     );
     let mut versions = Distinct::default();
     for line in lines {
@@ -341,8 +341,8 @@ fn one(view: &View<'_, '_>, facts: &mut Facts, host: &str, id: Id, lines: &[&Lin
         }
     }
     let [total, bootstrap] = longest;
-    facts.set(id, fact::INIT_TIME, fact_of(total, INFO));
-    facts.set(id, fact::BOOTSTRAP_TIME, fact_of(bootstrap, INFO));
+    facts.set(id, fact::INIT_TIME, fact_of(total, TIMES));
+    facts.set(id, fact::BOOTSTRAP_TIME, fact_of(bootstrap, TIMES));
 }
 
 fn networks(

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::communicator::Mention;
-use super::{ALL_HOSTS, Distinct, INFO, TUNING, View, not_logged};
+use super::{ALL_HOSTS, Distinct, INFO, TIMES, TUNING, View, not_logged};
 use crate::fact::run::{self as fact, Library};
 use crate::fact::{Fact, Facts, Gap, Origin, Seconds, Why};
 use crate::nccl_log::message::Sort;
@@ -335,7 +335,7 @@ fn times(view: &View<'_, '_>, facts: &mut Facts) {
             key,
             match longest {
                 Some((seconds, origin)) => Fact::Known(Seconds(seconds), origin),
-                None => Fact::Unknown(not_logged(INFO)),
+                None => Fact::Unknown(not_logged(TIMES)),
             },
         );
     }
