@@ -102,7 +102,7 @@ fn a_step_of_slurm_joins_by_itself_and_a_batch_step_stays_alone() {
     );
     let (sentence, nodes) = silent.report().finding("cluster/node-silent").unwrap();
     assert_eq!(nodes, ["n2"], "{sentence}");
-    assert!(silent.took < Duration::from_secs(15), "{:?}", silent.took);
+    assert!(silent.took < PATIENT / 2, "{:?}", silent.took);
 
     let script = net.dir().join("job");
     let text = format!(
@@ -376,7 +376,7 @@ fn hosts_are_asked_over_ssh_and_who_is_silent_is_named_with_the_reason() {
         assert!(sentence.contains(words), "{words}: {sentence}");
     }
     assert_eq!(all.status, 2);
-    assert!(all.took < Duration::from_secs(15), "{:?}", all.took);
+    assert!(all.took < PATIENT / 2, "{:?}", all.took);
 
     let file = net.dir().join("hostfile");
     std::fs::write(&file, "# two of them\nn1 slots=8\nn2:8\n").unwrap();

@@ -225,7 +225,7 @@ fn guest(
     let packed = zstd::encode_all(text.as_bytes(), 3).context("the recording cannot be packed")?;
     guest
         .give(&packed)
-        .map_err(|error| BadInput(format!("rank 0 did not take the recording: {error}")))?;
+        .map_err(|error| BadInput(format!("rank 0 ended before it took the recording: {error}")))?;
     let said = guest
         .wait(2 * wait, MOST_SAID)
         .map_err(|error| BadInput(format!("rank 0 ended before it said its verdict: {error}")))?;
