@@ -95,7 +95,7 @@ fn a_step_of_slurm_joins_by_itself_and_a_batch_step_stays_alone() {
                 "--format",
                 "json",
                 "--deadline",
-                "4",
+                "8",
                 "--wait",
                 "1",
             ]),
@@ -267,7 +267,7 @@ impl<'n> Ssh<'n> {
         // sshd wants a directory of root's for its unprivileged part: one that only it sees.
         std::fs::write(net.dir().join("mounts"), "mount -t tmpfs none /run && mkdir /run/sshd; [ $n != 5 ] || mount -t tmpfs none \"$dir/bin\"\n").unwrap();
         let (made, said) = shell(&format!(
-            "set -e; cd {dir}; mkdir bin; ln {0} bin/ || cp {0} bin/; for key in id host; do ssh-keygen -q -t ed25519 -N '' -f $key; done; cp id.pub allowed
+            "set -e; cd {dir}; mkdir bin; ln {0} bin/rdma-doctor || cp {0} bin/rdma-doctor; for key in id host; do ssh-keygen -q -t ed25519 -N '' -f $key; done; cp id.pub allowed
             printf 'Host *\n User root\n IdentityFile {dir}/id\n UserKnownHostsFile {dir}/known\n StrictHostKeyChecking accept-new\n' >config",
             doctor()
         ));
@@ -361,7 +361,7 @@ fn hosts_are_asked_over_ssh_and_who_is_silent_is_named_with_the_reason() {
     ssh.stop(4);
     let all = ends(
         ssh.check()
-            .args(["--hosts", "n[1-6]", "--deadline", "5", "--wait", "1"]),
+            .args(["--hosts", "n[1-6]", "--deadline", "9", "--wait", "1"]),
     );
     let report = all.report();
     assert_eq!(report.nodes(), ["n1", "n2"], "{}", all.out);
@@ -369,7 +369,7 @@ fn hosts_are_asked_over_ssh_and_who_is_silent_is_named_with_the_reason() {
     assert_eq!(nodes, ["n3", "n4", "n5", "n6"], "{sentence}");
     for words in [
         "n3: ssh: connect to host n3 port 22: Connection refused",
-        "n4: no answer in 6 s",
+        "n4: no answer in 10 s",
         "n5: the command is not there (bash: line 1: ",
         "n6: ssh: root@n6: Permission denied (publickey",
     ] {

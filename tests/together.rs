@@ -183,7 +183,7 @@ fn who_has_the_key_is_not_unauthenticated() {
 fn a_node_that_never_comes_is_named_in_time() {
     let port = free_port();
     let mut host = replaying(0, 3, port, ROCE);
-    let host = start(host.args(["--deadline", "0.5", "--wait", "1"]));
+    let host = start(host.args(["--deadline", "1", "--wait", "3"]));
     let guest = start(&mut replaying(1, 3, port, ROCE));
     let all = end(vec![host, guest]);
     assert!(all[0].took < PATIENT / 2, "{:?}", all[0].took);
@@ -200,7 +200,7 @@ fn a_node_that_never_comes_is_named_in_time() {
 fn a_node_that_is_killed_in_the_middle_is_named() {
     let port = free_port();
     let mut host = replaying(0, 3, port, ROCE);
-    let host = start(host.args(["--deadline", "4", "--wait", "1"]));
+    let host = start(host.args(["--deadline", "4", "--wait", "4"]));
     wait_for(port);
     // It reads counters twice, and meanwhile has joined already.
     let mut slow = bare(&doctor());
@@ -232,9 +232,7 @@ fn who_waits_for_a_rank_0_that_is_killed_ends_soon() {
     let guest = guest.ends(PATIENT / 2);
     assert_eq!(guest.status, 65, "{guest:?}");
     assert!(
-        guest
-            .err
-            .contains("rank 0 ended before it "),
+        guest.err.contains("rank 0 ended before it "),
         "{}",
         guest.err
     );
@@ -244,7 +242,7 @@ fn who_waits_for_a_rank_0_that_is_killed_ends_soon() {
 fn a_wrong_key_is_named_on_both_sides() {
     let port = free_port();
     let mut host = replaying(0, 3, port, ROCE);
-    host.args(["--deadline", "1.5", "--wait", "1"]);
+    host.args(["--deadline", "2", "--wait", "3"]);
     let host = start(host.env("RDMA_DOCTOR_KEY", KEY));
     wait_for(port);
     let other =
@@ -294,7 +292,7 @@ fn hello(port: u16, version: &str, job: &str) -> serde_json::Value {
 fn another_version_is_told_so_and_named() {
     let port = free_port();
     let mut host = replaying(0, 2, port, ROCE);
-    let host = start(host.args(["--deadline", "1", "--wait", "0.5"]));
+    let host = start(host.args(["--deadline", "1", "--wait", "1"]));
     wait_for(port);
     let answer = hello(port, "0.0.1", "");
     let own = env!("CARGO_PKG_VERSION");
@@ -322,16 +320,7 @@ fn another_version_is_told_so_and_named() {
 fn of_torchrun(job: &str, rank: usize, master_port: u16) -> Command {
     let mut command = bare(&doctor());
     command
-        .args([
-            "check",
-            "--cluster",
-            "--format",
-            "json",
-            "--deadline",
-            "10",
-            "--wait",
-            "10",
-        ])
+        .args(["check", "--cluster", "--format", "json", "--wait", "20"])
         .envs([("RANK", rank.to_string()), ("GROUP_RANK", rank.to_string())])
         .envs([
             ("WORLD_SIZE", "2"),
@@ -577,8 +566,11 @@ fn on_host(net: &Net, n: usize, nodes: usize) -> Command {
     let mut command = net.on(n, &doctor());
     check(&mut command, n - 1, nodes, &format!("10.77.0.1:{PORT}"));
     let key = net.dir().join("key");
-    std::fs::write(&key, KEY).unwrap();
-    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+    // Once: others may be reading it.
+    if !key.exists() {
+        std::fs::write(&key, KEY).unwrap();
+        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
     command.arg("--key-file").arg(key);
     command
 }
@@ -633,20 +625,20 @@ fn a_rank_0_that_is_not_reached_is_named_with_the_rule_that_decides() {
     let all = end((1..=3).map(node).collect());
     let status: Vec<i32> = all.iter().map(|one| one.status).collect();
     assert_eq!(status, [2, 65, 65]);
-    let missed = |n: usize| {
-        format!(
-            "rank 0 was not reached at 10.77.0.1:{PORT} in 1 s: connection timed out; from n{n} over eth0 (10.77.0.{n})"
-        )
+    let at = format!("rank 0 was not reached at 10.77.0.1:{PORT} in ");
+    let missed = |n: usize, said: &str| {
+        let way = format!(" s: connection timed out; from n{n} over eth0 (10.77.0.{n})");
+        said.contains(&at) && said.contains(&way)
     };
     let (second, third) = (&all[1].err, &all[2].err);
-    assert!(second.contains(&missed(2)), "{second}");
+    assert!(missed(2, second), "{second}");
     assert!(
         second.contains(&format!(
             "a packet filter on the way or on its side drops TCP to port {PORT}"
         )),
         "{second}"
     );
-    assert!(third.contains(&missed(3)), "{third}");
+    assert!(missed(3, third), "{third}");
     let rule =
         format!("it drops TCP to port {PORT} over eth0 (inet f c handle 2: tcp dport {PORT} drop)");
     assert!(
@@ -690,7 +682,7 @@ fn without_a_key_only_the_jobs_own_addresses_are_believed() {
         return;
     }
     let net = Net::new(4);
-    let host = start(in_a_step(&net, 1).args(["--deadline", "4"]));
+    let host = start(in_a_step(&net, 1).args(["--deadline", "8"]));
     let second = start(&mut in_a_step(&net, 2));
     // n4 is of no such job, and says that it is the third.
     let stranger = start(in_a_step(&net, 4).envs([("SLURM_PROCID", "2"), ("SLURM_NODEID", "2")]));
@@ -721,7 +713,7 @@ fn without_a_key_only_the_jobs_own_addresses_are_believed() {
     let (sentence, nodes) = report.finding("cluster/node-silent").unwrap();
     assert_eq!(nodes, ["n3"]);
     assert!(
-        sentence.contains("n3 came, and gave no recording in 5 s"),
+        sentence.contains("n3 came, and gave no recording in 9 s"),
         "{sentence}"
     );
     third.kill();

@@ -223,9 +223,11 @@ fn guest(
     };
     let text = record::to_text(&recording, None);
     let packed = zstd::encode_all(text.as_bytes(), 3).context("the recording cannot be packed")?;
-    guest
-        .give(&packed)
-        .map_err(|error| BadInput(format!("rank 0 ended before it took the recording: {error}")))?;
+    guest.give(&packed).map_err(|error| {
+        BadInput(format!(
+            "rank 0 ended before it took the recording: {error}"
+        ))
+    })?;
     let said = guest
         .wait(2 * wait, MOST_SAID)
         .map_err(|error| BadInput(format!("rank 0 ended before it said its verdict: {error}")))?;
