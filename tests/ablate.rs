@@ -6,7 +6,11 @@
     reason = "tests run the binary and make their own files"
 )]
 
-use std::process::Command;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal};
 
 fn doctor(args: &[&str]) -> (String, i32) {
     let output = Command::new(env!("CARGO_BIN_EXE_rdma-doctor"))
@@ -121,4 +125,68 @@ fn what_is_no_table_is_refused() {
     assert_eq!(output.status.code(), Some(65));
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(error.contains("Cargo.toml: no table"), "{error}");
+}
+
+/// Whether a process runs; one that waits to be asked for its status does not.
+fn lives(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat
+        .rsplit(')')
+        .next()
+        .and_then(|s| s.split_whitespace().next());
+    state.is_some_and(|state| state != "Z" && state != "X")
+}
+
+#[test]
+fn nothing_is_left_of_a_job_whose_ablation_is_interrupted() {
+    for signal in [Signal::INT, Signal::TERM, Signal::KILL] {
+        let file = format!("{}/job-{}", env!("CARGO_TARGET_TMPDIR"), signal.as_raw());
+        let _ = std::fs::remove_file(&file);
+        // A job of two processes, the second of which nobody waits for.
+        let job =
+            format!("sleep 300 & echo $$ $! > {file}.new; mv {file}.new {file}; exec sleep 301");
+        let mut doctor = Command::new(env!("CARGO_BIN_EXE_rdma-doctor"))
+            .args([
+                "ablate",
+                "--only",
+                "--arm",
+                "X=1",
+                "--metric",
+                "x=([0-9]+)",
+                "--",
+            ])
+            .args(["sh", "-c", &job])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let begun = Instant::now();
+        let pids = loop {
+            assert!(
+                begun.elapsed() < Duration::from_secs(60),
+                "the job did not start"
+            );
+            match std::fs::read_to_string(&file) {
+                Ok(pids) => break pids,
+                Err(_) => std::thread::sleep(Duration::from_millis(20)),
+            }
+        };
+        let pids: Vec<&str> = pids.split_whitespace().collect();
+        assert!(
+            pids.len() == 2 && pids.iter().all(|pid| lives(pid)),
+            "{pids:?}"
+        );
+        let pid = Pid::from_raw(i32::try_from(doctor.id()).unwrap()).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+        let begun = Instant::now();
+        while pids.iter().any(|pid| lives(pid)) {
+            assert!(
+                begun.elapsed() < Duration::from_secs(5),
+                "{signal:?}: {pids:?}"
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert_eq!(doctor.wait().unwrap().signal(), Some(signal.as_raw()));
+        let _ = std::fs::remove_file(&file);
+    }
 }

@@ -11,6 +11,8 @@ mod machine;
 #[path = "standin/stage.rs"]
 mod stage;
 
+use std::io::Read;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rdma_doctor::bench::collective::{Collective, DataType, Reduction};
@@ -20,6 +22,7 @@ use rdma_doctor::nccl_log::Digest;
 use rdma_doctor::source::Answer;
 use rdma_doctor::source::wire::Line;
 use rdma_doctor::source::worker::ranks::{self, Running};
+use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use stage::Stage;
 
@@ -260,6 +263,8 @@ fn what_nccl_says_of_a_failure_is_said() {
     };
     let small = ["all-reduce", "-b", "64K", "--trials", "2", "--ranks", "4"];
     let (value, status, _) = bench(&stage, &small);
+    // What failed is known though no rank joined the others.
+    assert_eq!(value["version"], "2.27.5");
     for (_, ended, step, why) in troubles(&value) {
         assert_eq!((&*ended, &*step), ("failed", "ncclCommInitRank"));
         assert!(why.starts_with("ncclCommInitRank: unhandled system error: "));
@@ -323,4 +328,64 @@ fn a_library_that_is_not_there_or_is_none_is_said() {
         assert!(why.contains("Cargo.toml"), "{why}");
     }
     assert_eq!(status, 2);
+}
+
+/// The ranks that a process started.
+fn ranks_of(parent: u32) -> Vec<u32> {
+    let is_rank = |pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let after = stat.rsplit(')').next().unwrap_or_default();
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        after.split_whitespace().nth(1) == Some(&parent.to_string())
+            && line.ends_with(b"\0__rank\0")
+    };
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let mut ranks: Vec<u32> = pids.filter(is_rank).collect();
+    ranks.sort_unstable();
+    ranks
+}
+
+#[test]
+fn a_rank_that_is_killed_is_named() {
+    let Some(stage) = node("nccl-nvlink.toml") else {
+        return;
+    };
+    let mut doctor = Command::new(stage.program())
+        .args(["bench", "all-reduce", "-b", "4M", "--trials", "1000"])
+        .args(["--ranks", "4", "--format", "json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    let ranks = loop {
+        assert!(begun.elapsed() < Duration::from_secs(60), "no ranks");
+        let ranks = ranks_of(doctor.id());
+        if ranks.len() == 4 {
+            break ranks;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    // Ranks are started in their order, and so are their processes' numbers.
+    let pid = Pid::from_raw(i32::try_from(ranks[2]).unwrap()).unwrap();
+    rustix::process::kill_process(pid, Signal::KILL).unwrap();
+    let mut text = String::new();
+    doctor
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut text)
+        .unwrap();
+    assert_eq!(doctor.wait().unwrap().code(), Some(2));
+    let value: Value = serde_json::from_str(&text).unwrap();
+    let found = troubles(&value);
+    assert_eq!((found[0].0, &*found[0].1), (2, "died"), "{found:?}");
+    assert_eq!(found[0].3, "killed by signal 9");
+    assert_eq!(found.len(), 4);
+    assert!(
+        found[1..].iter().all(|one| one.3.contains("rank 2")),
+        "{found:?}"
+    );
+    assert!(begun.elapsed() < Duration::from_secs(60));
 }

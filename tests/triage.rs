@@ -39,14 +39,18 @@ fn causes(value: &Value) -> Vec<&str> {
 
 /// The report of a triage of this machine, and that of its recording, which are to agree.
 fn triage(machine: &str) -> Option<Value> {
+    triage_with(machine, &["--quick"])
+}
+
+fn triage_with(machine: &str, more: &[&str]) -> Option<Value> {
     let stage = node(machine)?;
     let name = machine.trim_end_matches(".toml");
     let to = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("triage-{name}.jsonl"));
     let to = to.to_string_lossy().into_owned();
     let args = [
-        "triage", "--quick", "--size", "64K", "--ranks", "4", "--format", "json", "--record", &to,
+        "triage", "--size", "64K", "--ranks", "4", "--format", "json", "--record", &to,
     ];
-    let out = stage.run(&args);
+    let out = stage.run(&[&args[..], more].concat());
     let live = read(&out);
     // Without the stage: a machine that has none of these libraries.
     let replay = Command::new(env!("CARGO_BIN_EXE_rdma-doctor"))
@@ -56,6 +60,7 @@ fn triage(machine: &str) -> Option<Value> {
     assert_eq!(out.status.code(), replay.status.code(), "{machine}");
     let replayed = read(&replay);
     assert_eq!(causes(&live), causes(&replayed), "{machine}");
+    assert_eq!(live["headline"], replayed["headline"], "{machine}");
     assert_eq!(live["status"], replayed["status"], "{machine}");
     assert_eq!(
         live["measured"]["measurements"][0]["arms"]
@@ -99,6 +104,47 @@ fn a_node_that_never_used_rdma_is_told_so_and_its_recording_says_the_same() {
         .collect();
     assert_eq!(names, ["baseline", "ib-off", "shm-off", "p2p-off"]);
     assert!(value["not_measured"].is_null());
+}
+
+/// The one cause of a world is what leads, and nothing else is found beside it.
+fn one_cause(machine: &str, more: &[&str], cause: &str) -> Option<Value> {
+    let value = triage_with(machine, more)?;
+    assert_eq!(causes(&value), [cause], "{machine}: {}", value["headline"]);
+    let headline = value["headline"].as_str().unwrap();
+    let sentence = value["causes"][0]["sentence"].as_str().unwrap();
+    assert!(headline.starts_with(sentence), "{headline}");
+    Some(value)
+}
+
+#[test]
+fn each_world_has_its_headline_and_no_other() {
+    let once = ["--quick", "--time-budget", "1"];
+    if one_cause("nccl-socket.toml", &once, "ablation/rdma-never-in-use").is_none() {
+        return;
+    }
+    one_cause("nccl-small-shm-pcie.toml", &once, "ablation/shm-off-cures");
+    one_cause("nccl-ib-broken.toml", &once, "ablation/ib-off-faster");
+    let noisy = one_cause("nccl-noisy.toml", &once, "ablation/baseline-noisy").unwrap();
+    // Nothing is drawn from arms that cannot be told from noise.
+    let notes = noisy["notes"].as_array().unwrap().iter();
+    let drawn = notes.filter(|note| note["check"].as_str().unwrap().starts_with("ablation/"));
+    assert_eq!(drawn.count(), 0, "{noisy}");
+    let hung = ["--quick", "--time-budget", "1", "--deadline", "10"];
+    let hung = one_cause("nccl-hangs-in-init.toml", &hung, "bench/rank-hung").unwrap();
+    let headline = hung["headline"].as_str().unwrap();
+    for words in [
+        "rank 0 (",
+        "rank 3 (",
+        "their last step is ncclCommInitRank",
+    ] {
+        assert!(headline.contains(words), "{headline}");
+    }
+}
+
+#[test]
+fn gpudirect_that_acs_redirects_is_found_with_full() {
+    let full = ["--full", "--time-budget", "1"];
+    one_cause("nccl-gdr-acs.toml", &full, "ablation/gdr-off-faster");
 }
 
 #[test]

@@ -33,7 +33,7 @@ pub struct TriageArgs {
     /// Judge what this recording has, in place of this machine
     #[arg(value_name = "RECORDING", conflicts_with_all = measuring::NOT_OF_A_RECORDING, conflicts_with_all = ["quick", "full", "size", "time_budget", "deadline", "cluster", "rank"])]
     pub recording: Option<PathBuf>,
-    /// About a minute: smaller messages, each of the three paths taken away alone, once
+    /// About a minute: smaller messages, each of the three paths taken away alone, twice where time is left
     #[arg(long, conflicts_with = "full")]
     pub quick: bool,
     /// Some ten minutes: copies between all GPUs, all eight combinations, algorithms, GPUDirect and queue pairs, and the reference size of 4 GB
@@ -301,7 +301,7 @@ fn with_gpus(
             (_, _, true) => None,
             _ => Some(SIZE),
         },
-        rounds: if args.quick { 1 } else { 3 },
+        rounds: if args.quick { 2 } else { 3 },
         time_budget: Some(args.time_budget.unwrap_or(Duration::from_secs(seconds))),
         deadline: Some(args.deadline),
         metric: None,

@@ -77,7 +77,8 @@ subject! {
     ALGBW: BitRate = "algbw" from "collective";
     /// How long one operation of the baseline takes: the median of all trials.
     TIME: Seconds = "time" from "collective";
-    /// How far the rounds of the baseline lie apart, of their median; of one round its trials.
+    /// How far the rounds of the baseline lie apart, of their median; of one round its trials. An arm that had nothing to take away is the baseline
+    /// once more.
     SPREAD: Percent = "spread" from "collective";
     /// How much the baseline changed from its first round to its last, where it went one way all the time; else zero. Unknown of fewer than three rounds.
     DRIFT: Percent = "drift" from "collective";

@@ -208,6 +208,10 @@ impl Matrix {
             // Of one round its trials are all that there is; what somebody wrote down once tells nothing of noise.
             _ => trials,
         };
+        let apart = match self.again(baseline) {
+            Some(again) => Some(apart.map_or(again, |apart| apart.max(again))),
+            None => apart,
+        };
         let drift = figures.and_then(Figures::drift);
         facts.set(
             id,
@@ -249,6 +253,31 @@ impl Matrix {
             percent: apart.or(median(&others)).unwrap_or(0.0),
             quiet: quiet.unwrap_or(gap.is_none()),
         }
+    }
+
+    /// How far runs of the baseline lie from those of arms that had nothing to take away: these are the baseline once more, and tell how noisy it is.
+    fn again(&self, baseline: Option<usize>) -> Option<f64> {
+        let baseline = baseline?;
+        let before = self.seen(baseline)?;
+        let is_same = |at: &usize| {
+            let seen = self.seen(*at).filter(|seen| seen.log_gap.is_none());
+            let set = self.figures.get(*at).map(|own| &own.set);
+            set.zip(seen).is_some_and(|(set, seen)| {
+                honour(set, &before.proof, &seen.proof).0 == Honour::Nothing
+            })
+        };
+        let others = (0..self.figures.len()).filter(|at| *at != baseline);
+        let same: Vec<f64> = others
+            .filter(is_same)
+            .filter_map(|at| self.figures.get(at)?.figure())
+            .chain(self.figures.get(baseline)?.figure())
+            .collect();
+        let median = median(&same).filter(|middle| *middle > 0.0 && same.len() > 1)?;
+        let (least, most) = (
+            same.iter().copied().reduce(f64::min)?,
+            same.iter().copied().reduce(f64::max)?,
+        );
+        Some(100.0 * (most - least) / median)
     }
 
     /// The value, unless something of it is missing.
@@ -443,15 +472,7 @@ impl Matrix {
         facts.set(id, arm::HUNG, self.unless(gap, !seen.hung.is_empty()));
         let ranks = seen.hung.iter().map(|(rank, _)| rank.as_str().into());
         facts.set(id, arm::HUNG_RANKS, self.unless(gap, ranks.collect()));
-        let steps: Vec<String> = seen
-            .hung
-            .iter()
-            .map(|(rank, step)| format!("{rank}: {step}"))
-            .collect();
-        let steps = match steps.is_empty() {
-            true => "none".to_owned(),
-            false => steps.join(", "),
-        };
+        let steps = last_steps(&seen.hung);
         facts.set(id, arm::LAST_STEP, self.unless(gap, steps.into()));
         facts.set(id, arm::FAILED, self.unless(gap, !seen.failures.is_empty()));
         let failure = match seen.failures.split_first() {
@@ -723,6 +744,28 @@ impl Matrix {
         ];
         let mut found = order.into_iter().filter(|honour| all.contains(honour));
         found.next().unwrap_or(Honour::NotLogged)
+    }
+}
+
+/// Who hung where: those that reached the same step together.
+fn last_steps(hung: &[(String, String)]) -> String {
+    let mut steps: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (rank, step) in hung {
+        match steps.iter_mut().find(|(other, _)| other == step) {
+            Some((_, ranks)) => ranks.push(rank),
+            None => steps.push((step, vec![rank])),
+        }
+    }
+    let each = steps.iter().map(|(step, ranks)| match ranks.as_slice() {
+        [rank] => format!("{rank}: {step}"),
+        ranks => {
+            let step = step.replacen("its last step", "their last step", 1);
+            format!("{}: {step}", ranks.join(", "))
+        }
+    });
+    match hung {
+        [] => "none".to_owned(),
+        _ => each.collect::<Vec<_>>().join("; "),
     }
 }
 
