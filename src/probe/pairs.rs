@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::{Ask, BUDGET, Probe};
 use crate::bench::pairs::verdict::{self, Problem as Found};
 use crate::bench::pairs::{NAME, Plan, Results};
+use crate::cluster::blame::Blame;
 use crate::fact::suspect::{self, Problem};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject};
 use crate::source::Refusal;
@@ -43,12 +44,20 @@ fn state(facts: &mut Facts, node: Id, results: &Results) {
             Found::Slow => (Problem::Slow, "slow"),
             Found::Late => (Problem::Late, "late"),
         };
-        let name = format!("{} ({word})", found.name);
+        // By its place, and not by a name that a redacted recording has not.
+        let place = match found.blame {
+            None | Some(Blame::Everything) => String::new(),
+            Some(Blame::Node(node)) => format!(" node {node}"),
+            Some(Blame::Rail(rail)) => format!(" rail {rail}"),
+            Some(Blame::Adapter((node, rail))) => format!(" node {node} rail {rail}"),
+            Some(Blame::Pair(a, b)) => format!(" nodes {} and {} rail {}", a.0, b.0, a.1),
+        };
+        let name = format!("{word}{place}");
         let count = names.entry(name.clone()).or_default();
         *count += 1;
         let name = match count {
             1 => name,
-            more => format!("{name} {more}"),
+            more => format!("{name} ({more})"),
         };
         let origin = Origin::derived(match found.ways.len() {
             0 => "bench pairs".to_owned(),
@@ -103,7 +112,7 @@ mod tests {
         let mut facts = Facts::new();
         let node = facts.new_node("n1");
         run(&Ask::new(&recording.of(NAME)), &mut facts, node);
-        let name = "n3 (silent)";
+        let name = "silent";
         let what = known(&facts, Subject::Suspect, name, suspect::WHAT).unwrap();
         assert_eq!(&*what, "n3 is silent: it did not come");
         assert_eq!(facts.below(node, Subject::Suspect).count(), 1);

@@ -301,10 +301,6 @@ fn own(
 
 impl Team {
     /// Puts together what all nodes have: the nodes, all ranks, and this node's. Why they cannot measure together, where they cannot.
-    #[expect(
-        clippy::type_complexity,
-        reason = "three things, or why there are none"
-    )]
     fn of(
         session: &Arc<Session>,
         verdict: &Verdict,
