@@ -6,7 +6,9 @@ pub mod bench;
 pub mod check;
 pub mod explain;
 pub mod facts;
+pub mod hosts;
 pub mod input;
+pub mod integrate;
 pub mod judging;
 pub mod log;
 pub mod many;
@@ -81,6 +83,8 @@ pub enum Command {
     Bench(bench::BenchArgs),
     /// Take one path of NCCL's after the other away, and draw the cause from the figures; or judge a table of such figures
     Ablate(ablate::AblateArgs),
+    /// Print a ready configuration for Slurm, node-problem-detector, Nagios, Prometheus, Kubernetes or systemd
+    Integrate(integrate::IntegrateArgs),
     /// Say whether the network is enough for a training: what a step sends, and how long that takes
     Advise(advise::AdviseArgs),
 }
@@ -175,6 +179,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Topo(args) => topo::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Ablate(args) => ablate::run(&args),
+        Command::Integrate(args) => integrate::run(&args),
         Command::Advise(args) => advise::run(&args),
     }
 }

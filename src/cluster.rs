@@ -3,8 +3,10 @@
 //! Nothing here asks the machine.
 
 pub mod blame;
+pub mod exchange;
 pub mod frame;
 pub mod handshake;
+pub mod hostfile;
 pub mod key;
 pub mod launch;
 pub mod nodeset;

@@ -51,6 +51,7 @@ pub mod selector;
 pub mod service;
 pub mod setting;
 pub mod store;
+pub mod suspect;
 pub mod traffic;
 pub mod unit;
 pub mod value;

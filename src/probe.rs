@@ -28,6 +28,7 @@ pub mod netdev;
 pub mod nldev;
 pub mod nvml;
 pub mod p2p;
+pub mod pairs;
 pub mod pci;
 pub mod pcie;
 pub mod portinfo;
@@ -104,7 +105,7 @@ pub static PROBES: &[Probe] = &[
 ];
 
 /// The probes of benchmarks: they run over recordings only, after all others, since a benchmark is asked for and measured by itself.
-pub static BENCHES: &[Probe] = &[p2p::PROBE, collective::PROBE];
+pub static BENCHES: &[Probe] = &[p2p::PROBE, collective::PROBE, pairs::PROBE];
 
 /// States what a recording says of its node, in `facts`. The probes are asked again, of the recording.
 ///

@@ -10,6 +10,7 @@ pub mod line;
 pub mod log;
 pub mod many;
 pub mod p2p;
+pub mod pairs;
 pub mod prometheus;
 pub mod text;
 pub mod topology;
@@ -26,7 +27,7 @@ use crate::order;
 use crate::source::recording::Recording;
 
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
-pub const SCHEMA: &str = "rdma-doctor-report/1.1";
+pub const SCHEMA: &str = "rdma-doctor-report/1.2";
 
 /// Where the line between statuses is drawn.
 #[derive(Clone, Copy, Debug)]
@@ -74,6 +75,9 @@ pub struct Report {
     pub passes: Vec<Pass>,
     /// How many verdicts of each kind.
     pub counts: Counts,
+    /// Whether nodes were judged together without a key by which they prove who they are: what each says is believed by its address.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unauthenticated: bool,
     /// How long the machine was asked, in seconds.
     pub seconds: f64,
 }
@@ -93,6 +97,9 @@ pub struct NodeHead {
     pub active_ports: Option<u64>,
     /// How many GPUs it has, where known.
     pub gpus: Option<u64>,
+    /// By which engine the doctor was started there, and as which of its processes, where one started it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub launch: Option<String>,
     /// When it was recorded.
     pub recorded: String,
     /// What was altered by hand in its recording.
@@ -284,6 +291,7 @@ pub fn report(
             .collect(),
         passes,
         counts,
+        unauthenticated: false,
         seconds: recordings
             .iter()
             .map(|(r, _)| r.duration())
@@ -501,6 +509,10 @@ impl Writer<'_> {
             devices: facts.known(id, node::DEVICES),
             active_ports: facts.known(id, node::ACTIVE_PORTS),
             gpus: facts.known(id, node::GPUS),
+            launch: facts
+                .known(id, node::LAUNCH)
+                .filter(|launch| &**launch != "none")
+                .map(|launch| launch.to_string()),
             recorded: recording.header.utc.clone(),
             altered: recording.header.altered.clone(),
             tree: recording.header.tree,
@@ -708,6 +720,7 @@ pub(crate) mod testing {
             probe_failures: Vec::new(),
             passes: Vec::new(),
             counts: Counts::default(),
+            unauthenticated: false,
             seconds: 0.25,
         }
     }

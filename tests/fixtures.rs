@@ -8,15 +8,16 @@
     reason = "tests read the project's own files"
 )]
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rdma_doctor::check::Catalogue;
 use rdma_doctor::check::{Outcome, judge};
 use rdma_doctor::cli::{check, input, record};
-use rdma_doctor::fact::{Facts, Subject};
+use rdma_doctor::fact::{Facts, Id, Subject};
 use rdma_doctor::report::{Policy, text};
 use rdma_doctor::source::recording::Recording;
 use rdma_doctor::source::redact::Key;
@@ -69,36 +70,53 @@ fn without_hosts<'v>(
     all
 }
 
-/// Each verdict by check and subject.
-fn verdicts(
-    catalogue: &Catalogue,
-    recording: &Recording,
-) -> (BTreeMap<(String, String), &'static str>, Facts) {
+/// A verdict: the check's number, the subject's name, and what is said.
+type Row = (usize, Arc<str>, &'static str);
+
+/// Every verdict, in the order in which they are given.
+fn rows(catalogue: &Catalogue, recording: &Recording) -> (Vec<Row>, Facts) {
     let (facts, _) = input::facts(std::slice::from_ref(recording));
-    let mut all = BTreeMap::new();
-    for v in judge(catalogue, &facts) {
+    let mut names: HashMap<Id, Arc<str>> = HashMap::new();
+    let verdicts = judge(catalogue, &facts);
+    let mut all = Vec::with_capacity(verdicts.len());
+    for v in verdicts {
         let word = match v.outcome {
             Outcome::Passes(_) => "passes",
             Outcome::Fails => "fails",
             Outcome::Unknown(_) => "unknown",
             Outcome::DoesNotApply => "does not apply",
         };
-        let subject = match facts.subject(v.subject) {
-            Subject::Node => "node".to_owned(),
-            // On each host of a log events and variables have the same names.
-            _ if facts.ancestor(v.subject, Subject::Run).is_some() => {
-                let mut names: Vec<&str> =
-                    facts.lineage(v.subject).map(|id| facts.name(id)).collect();
-                names.pop();
-                names.reverse();
-                names.join(WITHIN)
+        let name = names.entry(v.subject).or_insert_with(|| {
+            match facts.subject(v.subject) {
+                Subject::Node => "node".into(),
+                // On each host of a log events and variables have the same names.
+                _ if facts.ancestor(v.subject, Subject::Run).is_some() => {
+                    let mut names: Vec<&str> =
+                        facts.lineage(v.subject).map(|id| facts.name(id)).collect();
+                    names.pop();
+                    names.reverse();
+                    names.join(WITHIN).into()
+                }
+                _ => facts.name(v.subject).into(),
             }
-            _ => facts.name(v.subject).to_owned(),
-        };
-        let old = all.insert((catalogue.checks[v.check].id.to_string(), subject), word);
-        assert!(old.is_none(), "one verdict for each check and subject");
+        });
+        all.push((v.check, Arc::clone(name), word));
     }
     (all, facts)
+}
+
+/// Each verdict by check and subject.
+fn verdicts(
+    catalogue: &Catalogue,
+    recording: &Recording,
+) -> BTreeMap<(String, String), &'static str> {
+    let mut all = BTreeMap::new();
+    for (check, subject, word) in rows(catalogue, recording).0 {
+        let of = (catalogue.checks[check].id.to_string(), subject.to_string());
+        let old = all.insert(of, word);
+        assert!(old.is_none(), "one verdict for each check and subject");
+    }
+    all
 }
 
 #[test]
@@ -127,7 +145,7 @@ fn each_fixture_has_its_verdict() {
         let _ = writeln!(page, "\nexit {}\n", report.exit);
         // The table of every check: what does not apply anywhere, and what passes everywhere, is counted.
         let mut by_check: BTreeMap<String, BTreeMap<&str, Vec<String>>> = BTreeMap::new();
-        for ((check, subject), word) in verdicts(&catalogue, &recording).0 {
+        for ((check, subject), word) in verdicts(&catalogue, &recording) {
             by_check
                 .entry(check)
                 .or_default()
@@ -167,7 +185,6 @@ fn counts_add_up() {
         );
         // Every check has a verdict for something, on every machine: nothing is skipped quietly.
         let judged: HashSet<String> = verdicts(&catalogue, &recording)
-            .0
             .into_keys()
             .map(|(check, _)| check)
             .collect();
@@ -186,7 +203,7 @@ fn every_check_speaks_in_some_fixture() {
     let mut silent: HashSet<String> = alone.map(|c| c.id.to_string()).collect();
     for path in fixtures() {
         let recording = Recording::open(&path).unwrap();
-        for ((check, _), word) in verdicts(&catalogue, &recording).0 {
+        for ((check, _), word) in verdicts(&catalogue, &recording) {
             if word == "passes" || word == "fails" {
                 silent.remove(&check);
             }
@@ -207,8 +224,8 @@ fn redaction_keeps_judgement() {
         let mut redacted = Recording::read(text.as_bytes(), &path, 0).unwrap();
         redacted.header.altered = raw.header.altered.clone();
         assert!(redacted.header.redacted);
-        let before = without_hosts(&verdicts(&catalogue, &raw).0);
-        let after = without_hosts(&verdicts(&catalogue, &redacted).0);
+        let before = without_hosts(&verdicts(&catalogue, &raw));
+        let after = without_hosts(&verdicts(&catalogue, &redacted));
         let differing: Vec<_> = before
             .iter()
             .filter(|(of, words)| after.get(*of) != Some(*words))
@@ -279,7 +296,12 @@ fn lose_each_line(catalogue: &Catalogue, path: &Path, number: usize, share: usiz
         let recording = Recording::open(path).unwrap();
         let own = own_questions(path);
         let lines = recording.to_lines();
-        let (whole, known) = verdicts(catalogue, &recording);
+        let (whole, known) = rows(catalogue, &recording);
+        let mut place: HashMap<(usize, &str), usize> = HashMap::new();
+        for (at, (check, subject, _)) in whole.iter().enumerate() {
+            let old = place.insert((*check, subject), at);
+            assert!(old.is_none(), "one verdict for each check and subject");
+        }
         // In an overlay another probe's line may say what the base did: then a line is lost with all that answer its question.
         let contradicted = |line: &Line| -> Option<Question> {
             let Line::Reply {
@@ -328,47 +350,59 @@ fn lose_each_line(catalogue: &Catalogue, path: &Path, number: usize, share: usiz
                     less.add(kept.clone());
                 }
             }
-            let (after, left) = verdicts(catalogue, &less);
+            let (after, left) = rows(catalogue, &less);
             // A GPU that only one source tells of is one that nobody knows of without it: what was open because of it is not open any more.
             let is_gone = gpus(&left).is_subset(&gpus(&known)) && gpus(&left) != gpus(&known);
-            for ((check, subject), word) in &whole {
-                let now = after.get(&(check.clone(), subject.clone())).copied();
-                let fine = match now {
-                    Some(now) => {
-                        now == *word || now == "unknown" || (is_gone && *word == "unknown" && now != "fails")
-                    }
-                    // The subject is no longer known of: the check is open above it, or has nothing to judge that was a pass or a fault.
-                    None => {
-                        after
-                            .iter()
-                            .any(|((c, _), w)| c == check && *w == "unknown")
-                            || *word == "does not apply"
-                            || *word == "unknown"
-                    }
-                };
-                if !fine {
-                    // `rdma-doctor facts` tells the two apart.
-                    let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lost-line.jsonl");
-                    std::fs::write(&kept, record::to_text(&less, None)).unwrap();
-                    eprintln!("what was left: {}", kept.display());
-                }
-                assert!(
-                    fine,
-                    "{path:?} without {line:?}:\n{check} for {subject} was {word}, is {now:?}"
+            let id = |check: usize| &catalogue.checks[check].id;
+            let fail = |text: String| {
+                // `rdma-doctor facts --diff` tells the two apart.
+                let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lost-line.jsonl");
+                std::fs::write(&kept, record::to_text(&less, None)).unwrap();
+                panic!(
+                    "{path:?} without {line:?}:\n{text}\nwhat is left: {}",
+                    kept.display()
                 );
+            };
+            let mut is_still_there = vec![false; whole.len()];
+            // Nearly all come in the same order as before.
+            let mut next = 0;
+            for (check, subject, now) in &after {
+                let here = whole
+                    .get(next)
+                    .filter(|(c, s, _)| c == check && s == subject)
+                    .map(|_| next);
+                let Some(at) = here.or_else(|| place.get(&(*check, &**subject)).copied()) else {
+                    // What is new can only be an open question, or what was judged at a parent before. Where it is no longer known which
+                    // interface a job uses, a flow over each that it may use is judged: one that gets through passes,
+                    // and where none does, that is the fault that it was.
+                    let failed = || whole.iter().any(|(c, _, w)| c == check && *w == "fails");
+                    let may_flow = id(*check).starts_with("firewall/")
+                        && (*now == "passes" || *now == "fails" && failed());
+                    if !matches!(*now, "unknown" | "does not apply") && !may_flow {
+                        fail(format!("{} for {subject} is {now}", id(*check)));
+                    }
+                    continue;
+                };
+                next = at + 1;
+                is_still_there[at] = true;
+                let (.., word) = whole[at];
+                let is_fine = *now == word
+                    || *now == "unknown"
+                    || (is_gone && word == "unknown" && *now != "fails");
+                if !is_fine {
+                    fail(format!("{} for {subject} was {word}, is {now}", id(*check)));
+                }
             }
-            // What is new can only be an open question, or what was judged at a parent before. Where it is no longer known which
-            // interface a job uses, a flow over each that it may use is judged: one that gets through passes,
-            // and where none does, that is the fault that it was.
-            for ((check, subject), word) in &after {
-                if !whole.contains_key(&(check.clone(), subject.clone())) {
-                    let failed = || whole.iter().any(|((c, _), w)| c == check && *w == "fails");
-                    let may_flow = check.starts_with("firewall/")
-                        && (*word == "passes" || *word == "fails" && failed());
-                    assert!(
-                        matches!(*word, "unknown" | "does not apply") || may_flow,
-                        "{path:?} without {line:?}: {check} for {subject} is {word}"
-                    );
+            for ((check, subject, word), is_there) in whole.iter().zip(is_still_there) {
+                if is_there || matches!(*word, "does not apply" | "unknown") {
+                    continue;
+                }
+                // The subject is no longer known of: the check is open above it, or has nothing to judge that was a pass or a fault.
+                if !after.iter().any(|(c, _, w)| c == check && *w == "unknown") {
+                    fail(format!(
+                        "{} for {subject} was {word}, is not judged",
+                        id(*check)
+                    ));
                 }
             }
         }

@@ -488,13 +488,244 @@ fn warnings_alone_leave_the_answer_open() {
     job.warn(
         corpus::job::Phase::Failure,
         2,
-        "misc/ibvwrap.cc:113",
-        "Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory errno 12",
+        "misc/shmutils.cc:72",
+        "Error: failed to extend /dev/shm/nccl-Xz12ab to 9637892 bytes, error: No space left on device (28)",
     );
     let log = of(&job.text());
-    assert_eq!(causes(&log), ["log/memlock-exhausted"]);
+    assert_eq!(causes(&log), ["log/shm-full"]);
     assert_eq!(log.answers[0].rdma, "unknown");
     assert!(log.answers[0].settle.is_some());
+    // What is known comes first.
+    let headline = &log.report.headline;
+    assert!(
+        headline.find("/dev/shm") < headline.find("RDMA: cannot be told"),
+        "{headline}"
+    );
+}
+
+#[test]
+fn what_fails_proves_what_was_used() {
+    for (warning, cause, said) in [
+        (
+            "NET/IB : Got completion from peer 10.0.0.1<4001> with status=12 opcode=0 len=0 vendor err 129 (Send)",
+            "log/peer-silent",
+            "used, until it failed",
+        ),
+        (
+            "Call to ibv_modify_qp failed with error Network is unreachable",
+            "log/queue-network-unreachable",
+            "tried, and it fails",
+        ),
+        (
+            "NET/IB : mlx5_1:1 async fatal event on QP (0x7309dc3bb338): invalid request local work queue error",
+            "log/queue-broken",
+            "used, until it failed",
+        ),
+    ] {
+        let log = two(&format!("W1 {warning}\n"));
+        assert_eq!(causes(&log), [cause], "{}", log.report.headline);
+        assert_eq!(log.answers[0].rdma, "used", "{}", log.report.headline);
+        assert!(
+            log.answers[0].sentence.contains(said),
+            "{}",
+            log.answers[0].sentence
+        );
+    }
+    // The first warning is lost: where the failure passed is left.
+    let log = two(
+        "W1 [Proxy Service 8] Failed to execute operation Connect from rank 8, retcode 2\nN1 transport/net_ib.cc:664 -> 2\nN2 Connected all trees\n",
+    );
+    assert_eq!(log.answers[0].rdma, "used", "{}", log.report.headline);
+    // An adapter that cannot be opened proves nothing, and is no failure where others can.
+    let log = two(
+        "W1 Call to ibv_open_device failed\nW1 NET/IB : Unable to open device mlx5_59\nN1 NET/IB : Using [0]mlx5_1:1/RoCE ; OOB eth0:10.0.0.1<0>\nN1 Using network IB\n",
+    );
+    assert!(causes(&log).is_empty(), "{:?}", causes(&log));
+    assert_eq!(log.answers[0].rdma, "unknown");
+}
+
+#[test]
+fn before_using_network_what_was_found_tells_the_network() {
+    let log = two(
+        "NCCL version 2.4.8+cuda10.1\nN1 NET/Socket : Using [0]ib0:10.0.0.1<0>\nN1 NET/IB : Using [0]mlx5_0:1/IB ; OOB ib0:10.0.0.1<0>\nN2 NET/Socket : Using [0]ib0:10.0.0.2<0>\nN2 NET/IB : Using [0]mlx5_0:1/IB ; OOB ib0:10.0.0.2<0>\n",
+    );
+    assert_eq!(log.answers[0].rdma, "used", "{}", log.report.headline);
+    assert!(log.answers[0].settle.is_some(), "it proves nothing");
+    for none in [
+        "NET/IB : No device found.",
+        "NCCL_IB_DISABLE set by environment to 1.",
+        "Failed to open libibverbs.so[.1]",
+    ] {
+        let log = two(&format!(
+            "NCCL version 2.4.8+cuda10.1\nN1 {none}\nN1 NET/Socket : Using [0]eth0:10.0.0.1<0>\nN2 {none}\nN2 NET/Socket : Using [0]eth0:10.0.0.2<0>\n"
+        ));
+        assert_eq!(log.answers[0].rdma, "not-used", "{}", log.report.headline);
+    }
+    // A plugin that was loaded may carry what the others do not.
+    let log = two(
+        "N1 NET/Plugin: Loaded net plugin Novel (v5)\nN1 NET/IB : No device found.\nN1 NET/Socket : Using [0]eth0:10.0.0.1<0>\nN2 NET/IB : No device found.\n",
+    );
+    assert_eq!(log.answers[0].rdma, "unknown", "{}", log.report.headline);
+    let log = two(
+        "NCCL version 2.4.6+cuda10.0\nN1 NET/OFI Selected Provider is tcp;ofi_rxm\nN2 NET/OFI Selected Provider is tcp;ofi_rxm\n",
+    );
+    assert_eq!(log.answers[0].rdma, "not-used", "{}", log.report.headline);
+}
+
+#[test]
+fn one_host_of_unknown_many_is_told_as_far_as_it_goes() {
+    let log = of(
+        "n1:1:1 [0] NCCL INFO NET/IB : No device found.\nn1:1:1 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>\nn1:1:1 [0] NCCL INFO Using network Socket\n",
+    );
+    let said = &log.answers[0].sentence;
+    assert!(
+        said.contains("n1 chose Socket (no adapter is usable; job.log:1)"),
+        "{said}"
+    );
+    assert_eq!((log.answers[0].rdma, log.report.exit), ("unknown", 3));
+    let log = of(
+        "n1:1:1 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE [RO]; OOB eth0:10.0.0.1<0>\nn1:1:1 [0] NCCL INFO Using network IB\nn1:1:1 [0] NCCL INFO comm 0x1 rank 0 nranks 16 cudaDev 0 nvmlDev 0 busId 1c000 commId 0x1 - Init START\nn1:1:1 [0] NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'\n",
+    );
+    let said = &log.answers[0].sentence;
+    assert!(
+        said.contains("n1 chose IB, without GPUDirect RDMA"),
+        "{said}"
+    );
+}
+
+#[test]
+fn names_that_were_hidden_or_cut_off_are_read() {
+    let log = of(
+        "<cluster>:919:1150 [0] NCCL INFO Channel 07/0 : 8[0] -> 15[7] via P2P/IPC/read\n<cluster>:926:1151 [7] NCCL INFO Channel 03/0 : 15[7] -> 6[6] [send] via NET/Socket/3\n",
+    );
+    assert_eq!(log.answers[0].rdma, "not-used", "{}", log.report.headline);
+    let log = of(
+        " [0] NCCL INFO comm 0x1 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1e0 commId 0x1 - Init START\n[0] NCCL INFO comm 0x2 rank 1 nranks 2 cudaDev 0 nvmlDev 0 busId 1e0 commId 0x1 - Init START\n[0] NCCL INFO Channel 00/0 : 1[0] -> 0[0] [receive] via NET/IB/0/GDRDMA\n",
+    );
+    assert_eq!(log.answers[0].rdma, "used", "{}", log.report.headline);
+    // A console's time without a space behind it is no part of the name.
+    let log = of(
+        "| 2025-05-16T16:39:51.208-07:00 | n1:79:79 [0] NCCL INFO Using network Socket\n2025-05-16T16:39:51.208-07:00n1:79:79 [0] NCCL INFO cudaDriverVersion 12040\n2025-05-16T16:39:51.208Zn1:79:79 [0] NCCL INFO cudaDriverVersion 12040\n",
+    );
+    assert!(
+        !log.answers[0].what.contains("nodes"),
+        "{}",
+        log.answers[0].what
+    );
+    assert!(
+        log.answers[0].sentence.contains("n1 chose Socket"),
+        "{}",
+        log.answers[0].sentence
+    );
+}
+
+#[test]
+fn the_end_of_a_torn_line_is_no_part_of_a_host_s_name() {
+    let lines = "g183:161264:166015 [7] NCCL INFO Channel 08/0 : 7[7] -> 15[7] [send] via NET/IB/8/GDRDMA
+g183:161258:166018 [1] NCCL INFO threadThresholds 8/8/64 | 128/8/64 | 512 | 512g183:161264:166015 [7] NCCL INFO Connected NVLS tree
+g183:161258:166018 [1] NCCL INFO Connected all rings
+g183:161258:166018 [1] NCCL INFO Connected all trees
+";
+    let log = of(lines);
+    assert!(
+        log.answers[0].what.contains("2 nodes"),
+        "{}",
+        log.answers[0].what
+    );
+    assert_eq!(log.answers[0].channels.unwrap().all, 1);
+    assert!(!serde_json::to_string(&log).unwrap().contains("512g183\""));
+}
+
+#[test]
+fn the_last_error_of_pytorch_is_what_nccl_said() {
+    let torch = "[rank2]: torch.distributed.DistBackendError: NCCL error in: /pytorch/torch/csrc/distributed/c10d/NCCLUtils.cpp:77, unhandled cuda error (run with NCCL_DEBUG=INFO for details), NCCL version 2.26.2\n[rank2]: ncclUnhandledCudaError: Call to CUDA function failed.\n[rank2]: Last error:\n[rank2]: Cuda failure 802 'system not yet initialized'\n[rank0]: Traceback (most recent call last):\n";
+    let log = of(torch);
+    assert_eq!(
+        causes(&log),
+        ["log/fabric-manager-not-ready"],
+        "{}",
+        log.report.headline
+    );
+    let log = of(
+        "RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:1201, internal error, NCCL version 2.14.3\nncclInternalError: Internal check failed.\nLast error:\nBootstrap : no socket interface found\nERROR:torch:failed\n",
+    );
+    assert_eq!(
+        causes(&log),
+        ["log/interface-missing"],
+        "{}",
+        log.report.headline
+    );
+    // With nothing behind it, it says nothing.
+    let log = of(
+        "RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:1201, internal error, NCCL version 2.14.3\nLast error:\n\nERROR: the job failed\n",
+    );
+    assert_eq!(
+        causes(&log),
+        ["log/framework-reports-nccl"],
+        "{}",
+        log.report.headline
+    );
+    // Where NCCL's own line is there, it repeats that.
+    let log = two(&format!(
+        "W1 Call to ibv_modify_qp failed with error No such device\n{}",
+        "ncclSystemError: System call failed.\nLast error:\nCall to ibv_modify_qp failed with error No such device\n"
+    ));
+    assert_eq!(
+        causes(&log),
+        ["log/queue-no-such-device"],
+        "{}",
+        log.report.headline
+    );
+    assert_eq!(log.report.causes[0].subjects.len(), 1);
+}
+
+#[test]
+fn a_completion_without_its_prefix_is_one() {
+    let log = of(
+        "NET/IB: Got completion from peer 7.6.13.83<36315> with status=12 opcode=32698 len=32696 vendor err 129 (Send)\n",
+    );
+    assert_eq!(causes(&log), ["log/peer-silent"], "{}", log.report.headline);
+}
+
+#[test]
+fn who_knocks_is_told_where_it_speaks_http() {
+    let log = two(&format!(
+        "{TWO_NODES}W1 socketFinalizeAccept: wrong magic 74656d2f20544547 != 7970663b906d70b9\n"
+    ));
+    assert!(
+        log.report.headline.contains("GET /met"),
+        "{}",
+        log.report.headline
+    );
+    let log = two(&format!(
+        "{TWO_NODES}W1 socketFinalizeAccept: wrong magic 1 != 7970663b906d70b9\n"
+    ));
+    assert!(
+        log.report
+            .headline
+            .contains("something that is not this run"),
+        "{}",
+        log.report.headline
+    );
+}
+
+#[test]
+fn a_plugin_of_the_default_name_may_be_missing() {
+    let log = two(&format!(
+        "{TWO_NODES}N1 NET/Plugin: Plugin load returned 2 : libnccl-net.so: cannot open shared object file: No such file or directory : when loading libnccl-net.so\nN2 NET/Plugin : Plugin load (libnccl-net.so) returned 2 : libnccl-net.so: cannot open shared object file: No such file or directory\n{}",
+        channels("IB", "/GDRDMA", "/GDRDMA")
+    ));
+    assert!(causes(&log).is_empty(), "{:?}", causes(&log));
+    // A library that the plugin needs is another matter.
+    let log = two(&format!(
+        "{TWO_NODES}N1 NET/Plugin: Plugin load returned 2 : libfabric.so.1: cannot open shared object file: No such file or directory : when loading libnccl-net.so\n{}",
+        channels("Socket", "", "")
+    ));
+    assert!(
+        log.report.headline.contains("libfabric"),
+        "{}",
+        log.report.headline
+    );
 }
 
 #[test]
@@ -641,6 +872,11 @@ fn the_fixtures_are_those_of_the_generator() {
             made("log/ib-disabled", |_| ()),
         ),
         (
+            "generated-log-ofi-over-tcp",
+            "a job whose OFI plugin runs over TCP",
+            made("log/ofi-provider-not-rdma", |_| ()),
+        ),
+        (
             "generated-log-unreachable",
             "a job without GPUDirect, that waits for a rank and fails while it connects",
             made("log/peer-unreachable", |job| {
@@ -682,4 +918,480 @@ fn the_fixtures_are_those_of_the_generator() {
             "{name} is not what the generator writes: RDMA_DOCTOR_BLESS=1"
         );
     }
+}
+
+#[test]
+fn channels_without_gpudirect_have_their_cause() {
+    // No way in the kernel.
+    let hca = "GPU Direct RDMA Disabled for HCA 0 'mlx5_0'";
+    let log = two(&format!(
+        "{TWO_NODES}N1 NET/IB : {hca}\nN2 NET/IB : {hca}\n{}",
+        channels("IB", "", "")
+    ));
+    assert_eq!(
+        causes(&log),
+        ["log/gpudirect-off-for-adapter"],
+        "{}",
+        log.report.headline
+    );
+    // A path that is too long.
+    let pair = "GPU Direct RDMA Disabled for GPU 0 / HCA 0 (distance 7 > 4)";
+    let log = two(&format!(
+        "{TWO_NODES}N1 {pair}\nN2 {pair}\n{}",
+        channels("IB", "", "")
+    ));
+    assert_eq!(
+        causes(&log),
+        ["log/gpudirect-too-far"],
+        "{}",
+        log.report.headline
+    );
+    // A variable.
+    let log = two(&format!(
+        "{TWO_NODES}N1 NCCL_NET_GDR_LEVEL set by environment to LOC\nN2 NCCL_NET_GDR_LEVEL set by environment to LOC\n{}",
+        channels("IB", "", "")
+    ));
+    assert_eq!(
+        causes(&log),
+        ["log/gpudirect-level-lowered"],
+        "{}",
+        log.report.headline
+    );
+    // The sender has it and the receiver has not: the receiver's host is the one.
+    let both = channels("IB", "/GDRDMA", "/GDRDMA");
+    let one_sided: String = both
+        .lines()
+        .map(|line| match line.starts_with("N2") {
+            true => line.replace("/GDRDMA", "") + "\n",
+            false => format!("{line}\n"),
+        })
+        .collect();
+    let log = two(&format!("{TWO_NODES}{one_sided}"));
+    assert_eq!(
+        causes(&log),
+        ["log/gpudirect-missing-on-host"],
+        "{}",
+        log.report.headline
+    );
+    assert!(
+        log.report.headline.contains("n2"),
+        "{}",
+        log.report.headline
+    );
+}
+
+#[test]
+fn a_torn_line_is_not_read_for_what_it_may_have_been() {
+    let torn = "N1 Channel 00/0 : 1[0] -> 0[0] [receive] via NET/IB/0/GDRD\nN1 Using network So\nN2 NCCL_IB_DISABLE set by environ\n";
+    let log = two(&format!(
+        "{TWO_NODES}{torn}N1 Using network IB\nN2 Using network IB\n{}",
+        channels("IB", "/GDRDMA", "/GDRDMA")
+    ));
+    assert!(causes(&log).is_empty(), "{:?}", causes(&log));
+    assert_eq!(log.answers[0].rdma, "used");
+}
+
+#[test]
+fn the_log_clears_no_pcie_link() {
+    // NCCL reads what links can do, and not what they do: its picture has PCI[24.0] over a link that runs at x4.
+    let log = beside("modelled-gpu-node-faults.jsonl", |job| {
+        job.info_all(corpus::job::Phase::Network, "+ PCI[24.0] - GPU/1000 (0)");
+    });
+    let all: Vec<&str> = log
+        .report
+        .causes
+        .iter()
+        .flat_map(|c| {
+            std::iter::once(c.check.as_str()).chain(c.consequences.iter().map(|c| c.check.as_str()))
+        })
+        .collect();
+    assert!(all.contains(&"pcie/hop-degraded"), "{all:?}");
+}
+
+#[test]
+fn ranks_of_two_hosts_on_one_gpu_are_hosts_of_one_identity() {
+    let log = two(
+        "NCCL version 2.12.10+cuda11.6\nN1 comm 0x1 rank 0 nranks 2 cudaDev 0 busId 1000 - Init START\nN2 comm 0x2 rank 1 nranks 2 cudaDev 0 busId 1000 - Init START\nW1 Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 1000\nW2 Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1000\n",
+    );
+    assert_eq!(
+        causes(&log),
+        ["log/hosts-share-identity"],
+        "{}",
+        log.report.headline
+    );
+    // On one host it is the launcher's mistake. The writer of such a line is the first rank of the two.
+    let log = of(
+        "n1:1:1 [0] init.cc:497 NCCL WARN Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 1000\nn1:2:2 [0] init.cc:497 NCCL WARN Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1000\n",
+    );
+    assert_eq!(
+        causes(&log),
+        ["log/gpu-taken-twice"],
+        "{}",
+        log.report.headline
+    );
+}
+
+#[test]
+fn two_nodes_may_be_faster_than_their_adapters() {
+    let text = format!(
+        "{TWO_NODES}{}#                                                              out-of-place                       in-place
+#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
+#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
+  1073741824     268435456     float     sum      -1    12000   89.47   89.47      0    12010   89.40   89.40      0
+# Out of bounds values : 0 OK
+# Avg bus bandwidth    : 89.4
+",
+        channels("IB", "/GDRDMA", "/GDRDMA")
+    );
+    let log = two(&text);
+    assert!(causes(&log).is_empty(), "{:?}", causes(&log));
+    assert!(
+        log.pasted.iter().any(|said| said.contains("89.47 GB/s")),
+        "{:?}",
+        log.pasted
+    );
+}
+
+/// A rule that keeps the reader from a wrong verdict, the checks that it is about, and the tests that show it kept.
+type Rule = (&'static str, &'static [&'static str], &'static [fn()]);
+
+const RULES: [Rule; 14] = [
+    (
+        "`NET/IB : Using` with an empty list is no RDMA",
+        &["log/no-device", "log/inter-node-over-tcp"],
+        &[an_empty_list_of_adapters_is_no_rdma],
+    ),
+    (
+        "Channels decide, then `Using network`, then plugins, then what was found; `NET/Socket : Using` alone decides nothing",
+        &["log/inter-node-over-tcp", "log/networks-differ"],
+        &[
+            the_socket_line_beside_rdma_decides_nothing,
+            before_using_network_what_was_found_tells_the_network,
+        ],
+    ),
+    (
+        "On one node the network is irrelevant",
+        &["log/inter-node-over-tcp", "log/no-device"],
+        &[on_one_node_the_network_is_irrelevant],
+    ),
+    (
+        "What is not logged is not switched off",
+        &["log/gpudirect-unused", "log/relaxed-ordering-off"],
+        &[what_is_not_logged_is_not_switched_off],
+    ),
+    (
+        "That GDRDMA is missing has four causes, and one of them is the design",
+        &[
+            "log/gpudirect-off-for-adapter",
+            "log/gpudirect-too-far",
+            "log/gpudirect-level-lowered",
+            "log/gpudirect-read-off",
+            "log/gpudirect-missing-on-host",
+        ],
+        &[
+            channels_without_gpudirect_have_their_cause,
+            sends_without_gpudirect_can_be_by_design,
+        ],
+    ),
+    (
+        "A variable is judged by its value, under the name that the release logs",
+        &[
+            "log/ib-disabled",
+            "log/p2p-level-lowered",
+            "log/p2p-disabled",
+        ],
+        &[a_variable_is_judged_by_its_value],
+    ),
+    (
+        "Probing for plugins is no fault",
+        &["log/plugin-not-found", "log/plugin-not-loadable"],
+        &[
+            probing_for_plugins_is_no_fault,
+            a_plugin_of_the_default_name_may_be_missing,
+        ],
+    ),
+    (
+        "Consequences are no causes, and no line has to be whole",
+        &["log/failures-followed", "log/peer-gone"],
+        &[
+            the_first_failure_counts_and_not_the_first_line,
+            a_torn_line_is_not_read_for_what_it_may_have_been,
+        ],
+    ),
+    (
+        "Plugins have words of their own",
+        &["log/gid-link-local", "log/peer-silent"],
+        &[
+            plugins_have_words_of_their_own,
+            a_completion_without_its_prefix_is_one,
+        ],
+    ),
+    (
+        "A busy GPU is no progress: a collective that does not end is not the network's fault by itself",
+        &["log/collective-timed-out"],
+        &[a_collective_that_does_not_end_is_not_blamed_on_the_network],
+    ),
+    (
+        "NCCL does not see that a PCIe link runs below what it can do",
+        &["log/pcie-slow", "pcie/hop-degraded"],
+        &[the_log_clears_no_pcie_link],
+    ),
+    (
+        "`iommu=pt` and NUMA balancing are RCCL's messages",
+        &["log/iommu-not-passthrough", "log/numa-balancing"],
+        &[what_rccl_says_is_not_said_of_nccl],
+    ),
+    (
+        "One GPU on two hosts is one identity of two hosts",
+        &["log/hosts-share-identity", "log/gpu-taken-twice"],
+        &[ranks_of_two_hosts_on_one_gpu_are_hosts_of_one_identity],
+    ),
+    (
+        "On two nodes the bus bandwidth may exceed the adapters'",
+        &["log/test-results-wrong"],
+        &[two_nodes_may_be_faster_than_their_adapters],
+    ),
+];
+
+#[test]
+fn each_rule_against_wrong_verdicts_is_kept() {
+    let catalogue = Catalogue::embedded().unwrap();
+    for (number, (rule, checks, tests)) in RULES.iter().enumerate() {
+        for check in *checks {
+            assert!(
+                catalogue.get(check).is_some(),
+                "rule {}: {check}",
+                number + 1
+            );
+        }
+        assert!(!tests.is_empty());
+        for test in *tests {
+            test();
+        }
+        println!("{:>2} {rule}: {}", number + 1, checks.join(", "));
+    }
+}
+
+/// What the report says where a log leaves something open: which setting, or which command, would settle it.
+#[test]
+fn each_open_question_says_what_would_settle_it() {
+    let mut jobs: Vec<(String, String)> = vec![
+        ("a warning".into(), "n1:1:1 [0] x.cc:1 NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory\n".into()),
+        ("one rank".into(), "n1:1:1 [0] NCCL INFO Using network IB\nn1:1:1 [0] NCCL INFO comm 0x1 rank 0 nranks 16 cudaDev 0 nvmlDev 0 busId 1c000 commId 0x1 - Init START\n".into()),
+        ("adapters alone".into(), "n1:1:1 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB ; OOB eth0:10.0.0.1<0>\nn2:1:1 [0] NCCL INFO NET/IB : No device found.\n".into()),
+        ("PyTorch alone".into(), "[rank1]:[E1121 10:44:11.1 ProcessGroupNCCL.cpp:607] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600012 milliseconds before timing out.\n".into()),
+        ("two files' worth".into(), "n1:1:1 [0] NCCL INFO Using network Novel\nn2:1:1 [0] NCCL INFO Using network Novel\n".into()),
+    ];
+    for (number, cause) in corpus::all().enumerate() {
+        for warn_only in [false, true] {
+            let mut job = Job::new(seed(number, 100));
+            (cause.make)(&mut job);
+            job.subsystems = false;
+            job.warn_only = warn_only;
+            jobs.push((
+                format!("{}, warnings alone: {warn_only}", cause.check),
+                job.text(),
+            ));
+        }
+    }
+    let mut open = 0;
+    let mut silent: BTreeMap<String, u64> = BTreeMap::new();
+    let mut seen: std::collections::BTreeSet<String> = std::collections::BTreeSet::new();
+    for (about, text) in &jobs {
+        let log = of(text);
+        for question in &log.report.open {
+            open += 1;
+            seen.insert(question.check.clone());
+            let settled = question.remedy.as_deref().is_some_and(|remedy| {
+                ["NCCL_DEBUG", "give the logs", "rdma-doctor", "`"]
+                    .iter()
+                    .any(|word| remedy.contains(word))
+            });
+            if !settled {
+                let missing: Vec<_> = question
+                    .missing
+                    .iter()
+                    .map(|line| format!("{}: {}", line.fact, line.value))
+                    .collect();
+                *silent
+                    .entry(format!(
+                        "{} ({}), as in {about}",
+                        question.check,
+                        missing.join(", ")
+                    ))
+                    .or_default() += 1;
+            }
+        }
+        for answer in &log.answers {
+            assert!(
+                answer.rdma != "unknown"
+                    || answer
+                        .settle
+                        .as_deref()
+                        .is_some_and(|s| s.contains("NCCL_DEBUG")),
+                "{about}: {}",
+                answer.sentence
+            );
+        }
+    }
+    println!(
+        "{open} open questions of {} checks in {} logs",
+        seen.len(),
+        jobs.len()
+    );
+    assert!(
+        silent.is_empty(),
+        "{} say nothing: {silent:#?}",
+        silent.len()
+    );
+}
+
+/// Each check of the log has a log of the generator whose headline it is, or is among these, which need what a generator of NCCL's
+/// lines has not.
+const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 9] = [
+    ("log/failures-followed", "folded under each failure"),
+    ("log/driver-of-older-cuda", "a fixture of its own"),
+    ("log/gpudirect-partial", "seen in a log of two adapters"),
+    ("log/pasted-kernel-fault", "dmesg in the stream"),
+    ("log/pasted-peers-none", "nvidia-smi in the stream"),
+    ("log/pasted-port-down", "ibstat in the stream"),
+    ("log/perftest-not-connected", "perftest in the stream"),
+    ("log/perftest-request-failed", "perftest in the stream"),
+    ("log/test-results-wrong", "nccl-tests in the stream"),
+];
+
+#[test]
+fn each_check_of_the_log_has_its_generated_log() {
+    let catalogue = Catalogue::embedded().unwrap();
+    let covered: std::collections::BTreeSet<&str> = corpus::all()
+        .flat_map(|cause| cause.check.split(" + "))
+        .collect();
+    let without: BTreeMap<&str, &str> = WITHOUT_A_CAUSE_OF_THEIR_OWN.into_iter().collect();
+    let mut missing = Vec::new();
+    let mut of_log = 0;
+    for check in catalogue
+        .checks
+        .iter()
+        .filter(|check| check.id.starts_with("log/"))
+    {
+        of_log += 1;
+        match (covered.contains(&*check.id), without.get(&*check.id)) {
+            (true, None) => {}
+            (false, Some(where_else)) => println!("{}: {where_else}", check.id),
+            (true, Some(_)) => {
+                missing.push(format!("{} has one, and is listed as without", check.id))
+            }
+            (false, None) => missing.push(check.id.to_string()),
+        }
+    }
+    println!(
+        "{of_log} checks of the log, {} with a generated log of their own",
+        covered.len()
+    );
+    assert!(missing.is_empty(), "{missing:#?}");
+    assert!(of_log >= 70);
+}
+
+#[test]
+fn what_who_exported_a_log_put_around_its_lines_is_no_part_of_them() {
+    let plain = format!(
+        "{TWO_NODES}N1 Using network IB\nN2 Using network IB\n{}",
+        channels("IB", "/GDRDMA", "/GDRDMA")
+    );
+    let named = plain
+        .replace("N1 ", "n1:100:110 [0] NCCL INFO ")
+        .replace("N2 ", "n2:200:210 [0] NCCL INFO ");
+    let around = |before: &str, after: &str| -> String {
+        let lines = named.lines().map(|line| format!("{before}{line}{after}\n"));
+        lines.collect()
+    };
+    for (before, after) in [
+        ("\"2025-01-02 03:04:05\",\"", "\""),
+        ("> ", ""),
+        ("**", "**"),
+        ("", " \u{2603}"),
+        ("    ", "\r"),
+        (
+            "(RayWorkerWrapper pid=7, ip=10.0.0.1) ",
+            " [repeated 7x across cluster] (Ray deduplicates logs by default.)",
+        ),
+        (
+            "\u{1b}[36m(RayWorker pid=7)\u{1b}[0m ",
+            " \u{1b}[32m[repeated 3x across cluster]\u{1b}[0m",
+        ),
+        ("job-worker-0  | ", ""),
+        ("[pod/job-worker-0/main] ", ""),
+        ("2025-01-02T03:04:05.678901234Z stdout F ", ""),
+        ("Nov 20 10:11:12 n1 slurmstepd[99]: ", ""),
+    ] {
+        let log = of(&around(before, after));
+        let about = format!("{before:?} {after:?}: {}", log.report.headline);
+        assert!(causes(&log).is_empty(), "{about}");
+        let counted = log.answers[0].channels.unwrap_or_default();
+        assert_eq!(
+            (counted.all, counted.send_gdr, counted.receive_gdr),
+            (4, 2, 2),
+            "{about}"
+        );
+        assert!(log.answers[0].what.contains("2 nodes"), "{about}");
+    }
+}
+
+#[test]
+fn machines_of_one_name_are_told_apart_by_their_number() {
+    let lines = "N1 comm 0x1 rank 0 nRanks 2 nNodes 2 localRanks 1 localRank 0 MNNVL 0
+N2 comm 0x2 rank 1 nRanks 2 nNodes 2 localRanks 1 localRank 0 MNNVL 0
+";
+    let text = format!("{lines}{}", channels("IB", "/GDRDMA", "/GDRDMA"))
+        .replace("N1 ", "worker:100:110 [0] NCCL INFO ")
+        .replace("N2 ", "worker:200:210 [0] NCCL INFO ");
+    let log = of(&text);
+    assert_eq!(
+        log.answers[0].channels.map(|c| c.all),
+        Some(4),
+        "{}",
+        log.report.headline
+    );
+}
+
+#[test]
+fn the_log_of_one_rank_tells_its_own_channels() {
+    let log = of(
+        "n1:1:1 [0] NCCL INFO comm 0x1 rank 0 nRanks 16 nNodes 2 localRanks 8 localRank 0 MNNVL 0\nn1:1:1 [0] NCCL INFO Channel 00/0 : 8[0] -> 0[0] [receive] via NET/IB/0/GDRDMA\nn1:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA\n",
+    );
+    let said = &log.answers[0].sentence;
+    assert!(
+        said.contains("1 of 1 that send, 1 of 1 that receive"),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_place_of_a_call_of_cuda_tells_what_it_was_for() {
+    let nvls =
+        |error: &str| format!("n1:1:1 [0] transport/nvls.cc:598 NCCL WARN Cuda failure {error}\n");
+    let log = of(&nvls("1 'invalid argument'"));
+    assert_eq!(
+        causes(&log),
+        ["log/nvls-not-bound"],
+        "{}",
+        log.report.headline
+    );
+    // The fabric manager is missing for all of it.
+    let log = of(&nvls("802 'system not yet initialized'"));
+    assert_eq!(
+        causes(&log),
+        ["log/fabric-manager-not-ready"],
+        "{}",
+        log.report.headline
+    );
+    let log = of(
+        "[rank11]:[E ProcessGroupNCCL.cpp:1537] [PG 1 Rank 11] Timeout at NCCL work: 15734, last enqueued NCCL work: 15735, last completed NCCL work: 15733.\n",
+    );
+    assert_eq!(
+        causes(&log),
+        ["log/collective-timed-out"],
+        "{}",
+        log.report.headline
+    );
 }

@@ -12,7 +12,9 @@ use anyhow::Context;
 use clap::Args;
 
 use super::bench::measuring::{self, Chosen, MeasureArgs, bytes};
+use super::bench::team::{self, Made, Start, Team, Verdict};
 use super::input::{self, BadInput};
+use super::together::TogetherArgs;
 use super::{Format, output, seconds};
 use crate::bench::ablation::Set;
 use crate::bench::plan::{Backend, NAME, Plan, Point, Run};
@@ -52,14 +54,11 @@ const BUDGET: Duration = Duration::from_secs(300);
 #[derive(Debug, Args)]
 pub struct AblateArgs {
     /// Show what this recording has, in place of measuring; with --table, judge the table together with it
-    #[arg(value_name = "RECORDING", conflicts_with_all = ["backend", "nccl", "ranks", "gpus", "device", "force", "with", "arms", "size", "rounds", "time_budget", "deadline"])]
+    #[arg(value_name = "RECORDING", conflicts_with_all = ["backend", "nccl", "ranks", "gpus", "device", "force", "with", "arms", "size", "rounds", "time_budget", "deadline", "cluster", "rank"])]
     pub recording: Option<PathBuf>,
     /// Judge a table of arms that somebody measured: Markdown, CSV or TSV, with a column for each variable and one for time or throughput
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["backend", "nccl", "ranks", "gpus", "device", "force", "with", "arms", "size", "rounds", "time_budget", "deadline"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["backend", "nccl", "ranks", "gpus", "device", "force", "with", "arms", "size", "rounds", "time_budget", "deadline", "cluster", "rank"])]
     pub table: Option<PathBuf>,
-    /// How many nodes took part in the runs of the table
-    #[arg(long, value_name = "N", requires = "table", value_parser = clap::value_parser!(u64).range(1..))]
-    pub nodes: Option<u64>,
     /// Measure these changes too, beside the eight combinations of NCCL_IB_DISABLE, NCCL_SHM_DISABLE and NCCL_P2P_DISABLE
     #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
     pub with: Vec<With>,
@@ -92,11 +91,14 @@ pub struct AblateArgs {
     #[arg(long, value_name = "FILE", requires = "job")]
     pub output: Option<PathBuf>,
     /// Run this job, in place of an all-reduce, once for each arm and round, with the arm's variables in its environment
-    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["recording", "table", "backend", "ranks", "gpus", "device", "size"])]
+    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["recording", "table", "backend", "ranks", "gpus", "device", "size", "cluster", "rank"])]
     pub job: Vec<String>,
     /// Who takes part.
     #[command(flatten)]
     pub who: MeasureArgs,
+    /// How nodes come together; --nodes is also how many took part in the runs of a table.
+    #[command(flatten)]
+    pub together: TogetherArgs,
     /// The output's format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
@@ -108,22 +110,45 @@ pub struct AblateArgs {
 ///
 /// Unreadable input, wishes that do not go together, an output that cannot be written.
 pub fn run(args: &AblateArgs) -> anyhow::Result<Exit> {
+    let mut verdict = Verdict::alone();
     let (recording, why) = match (&args.recording, &args.table) {
         (recording, Some(file)) => {
             let recording = match recording {
                 Some(path) => input::open(&[path])?.remove(0),
                 None => nothing_but(),
             };
-            (with_table(recording, file, args.nodes)?, None)
+            (with_table(recording, file, args.together.nodes)?, None)
         }
         (Some(path), None) => (input::open(&[path])?.remove(0), None),
         (None, None) if !args.job.is_empty() => (job::measured(args)?, None),
-        (None, None) => measuring::measured(&args.who, |recording, chosen| {
-            measure(recording, chosen, args)
-        })?,
+        (None, None) => {
+            let deadline = args.deadline.unwrap_or(DEADLINE);
+            match team::start(&args.who, &args.together, |_, _| Ok(args.who.clone()))? {
+                Start::Over(Made::Elsewhere(exit)) => return Ok(exit),
+                Start::Over(Made::Here(recording, why, said)) => {
+                    verdict = said;
+                    (*recording, why)
+                }
+                Start::Ready(ready) if !ready.team.leads() => {
+                    return ready.team.follow(&ready.recording, deadline);
+                }
+                Start::Ready(ready) => {
+                    let mut recording = ready.recording;
+                    let why = measure(&mut recording, ready.chosen, args, Some(&ready.team))?;
+                    ready.team.over()?;
+                    verdict = ready.team.verdict;
+                    (recording, why)
+                }
+                Start::Alone => measuring::measured(&args.who, |recording, chosen| {
+                    measure(recording, chosen, args, None)
+                })?,
+            }
+        }
     };
     measuring::keep(&recording, &args.who)?;
-    show(&recording, args.format, why)
+    let exit = show(&recording, args.format, why)?;
+    verdict.say(exit);
+    Ok(exit)
 }
 
 /// Measures with those who were chosen, and puts all into the recording; else says why nothing was measured.
@@ -135,6 +160,7 @@ pub fn measure(
     recording: &mut Recording,
     chosen: Chosen,
     args: &AblateArgs,
+    team: Option<&Team>,
 ) -> anyhow::Result<Option<String>> {
     let on_gpus = chosen.backend == Backend::Nccl;
     if !on_gpus && args.arms.is_empty() {
@@ -150,7 +176,8 @@ pub fn measure(
     });
     let ranks = chosen.ranks.len() as u64;
     let points = vec![Point::all_reduce(size, ranks)];
-    if let Err(why) = measuring::hold(&chosen, &points) {
+    let own = team.map(|team| team.own_of(&chosen));
+    if let Err(why) = measuring::hold(own.as_ref().unwrap_or(&chosen), &points) {
         return Ok(Some(why));
     }
     let also = on_gpus && args.size.is_none();
@@ -161,12 +188,17 @@ pub fn measure(
         baseline_points: largest.into_iter().collect(),
         ..chosen.plan(points, 0)
     };
-    make(recording, &mut plan, args)?;
+    make(recording, &mut plan, args, team)?;
     Ok(None)
 }
 
 /// Makes the runs of the plan, which grows by them, and puts all into the recording.
-fn make(recording: &mut Recording, plan: &mut Plan, args: &AblateArgs) -> anyhow::Result<()> {
+fn make(
+    recording: &mut Recording,
+    plan: &mut Plan,
+    args: &AblateArgs,
+    team: Option<&Team>,
+) -> anyhow::Result<()> {
     let how = Running {
         started_ns: recording.header.boottime_ns,
         deadline: args.deadline.unwrap_or(DEADLINE),
@@ -183,13 +215,19 @@ fn make(recording: &mut Recording, plan: &mut Plan, args: &AblateArgs) -> anyhow
         let run = Run { arm, round };
         plan.runs.push(run);
         let name = plan.arms.get(arm).map_or("", |arm| &arm.name);
-        let lines = ranks::run(&how, plan, run, |rank, step| {
-            // One rank speaks for all.
-            if rank == 0 {
-                let what = format!("round {} of {}: {name}: {step}", round + 1, args.rounds);
-                output::progress(Progress::Waiting(&[&what]));
-            }
-        });
+        // One rank speaks for all.
+        let say = |step: &str| {
+            let what = format!("round {} of {}: {name}: {step}", round + 1, args.rounds);
+            output::progress(Progress::Waiting(&[&what]));
+        };
+        let lines = match team {
+            Some(team) => team.lead(recording, plan, run, how.deadline, say)?,
+            None => ranks::run(&how, plan, run, |rank, step| {
+                if rank == 0 {
+                    say(step);
+                }
+            }),
+        };
         let came = came(plan, run, &lines);
         all.extend(lines);
         Ok(came)

@@ -4,6 +4,8 @@ pub mod collective;
 pub mod latency;
 pub mod measuring;
 pub mod p2p;
+pub mod pairs;
+pub mod team;
 
 use clap::{Args, Subcommand};
 
@@ -25,6 +27,8 @@ pub struct BenchArgs {
 pub enum Bench {
     /// Copies between every two GPUs, and between each GPU and the host: verified byte by byte, bandwidth and latency
     P2p(p2p::P2pArgs),
+    /// Nodes with each other: who reaches whom, which packets get through, what each pair carries and loses; names the node, the rail or the pair that is bad
+    Pairs(pairs::PairsArgs),
     /// Each rank ends with the sum of all ranks' buffers: what training waits for
     AllReduce(CollectiveArgs),
     /// Each rank ends with all ranks' parts
@@ -57,6 +61,7 @@ pub enum Bench {
 pub fn run(args: &BenchArgs) -> anyhow::Result<Exit> {
     match &args.what {
         Bench::P2p(args) => p2p::run(args),
+        Bench::Pairs(args) => pairs::run(args),
         Bench::AllReduce(args) => collective::run(Collective::AllReduce, args),
         Bench::AllGather(args) => collective::run(Collective::AllGather, args),
         Bench::ReduceScatter(args) => collective::run(Collective::ReduceScatter, args),

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::input::BadUsage;
+use super::hosts::{self, HostsArgs};
+use super::input::{BadInput, BadUsage};
 use super::judging::{JudgeArgs, Shown};
+use super::together::meet::{self, Judging, Outcome};
 use super::together::{self, Role, TogetherArgs};
 use super::{AskArgs, SelectArgs, input, many, output};
 use crate::check::Catalogue;
@@ -39,6 +41,9 @@ pub struct CheckArgs {
     /// How nodes come together.
     #[command(flatten)]
     pub together: TogetherArgs,
+    /// How hosts are reached.
+    #[command(flatten)]
+    pub hosts: HostsArgs,
     /// Which checks are judged.
     #[command(flatten)]
     pub select: SelectArgs,
@@ -55,21 +60,28 @@ pub struct CheckArgs {
 pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     let catalogue = input::catalogue(&args.select)?;
     let policy = args.judge.policy();
-    // Who judges recordings, or a tree, examines no node that others wait for.
-    let of_this_machine = args.recordings.is_empty() && args.ask.root.is_none();
-    let role = match of_this_machine {
-        true => together::role(&args.together)?,
-        false => None,
-    };
+    let hosts = hosts::named(&args.hosts)?;
+    // Who judges recordings, a tree, or other hosts, examines no node that others wait for.
+    let of_this_machine = args.recordings.is_empty() && args.ask.root.is_none() && hosts.is_none();
+    let role = together::role(&args.together, of_this_machine)?;
     let mut others = None;
     let joined = match role {
         None => None,
         Some(Role::Idle) => return Ok(Exit::Healthy),
         Some(Role::Node(place)) => {
-            let (ask, verbose) = (&args.ask, args.judge.verbose);
-            match together::run(&place, &args.together, ask, &catalogue, policy, verbose)? {
-                together::Outcome::Told(exit) => return Ok(exit),
-                together::Outcome::Report(both) => {
+            let own = || match args.recordings.as_slice() {
+                [] => input::record(&args.ask),
+                [one] => Ok(Recording::open(one).map_err(|e| BadInput(e.to_string()))?),
+                _ => Err(BadUsage("one RECORDING stands for this node, not several".into()).into()),
+            };
+            let judging = Judging {
+                catalogue: &catalogue,
+                policy,
+                with_passes: args.judge.verbose,
+            };
+            match meet::run(&place, &args.together, args.ask.deadline, own, &judging)? {
+                Outcome::Told(exit) => return Ok(exit),
+                Outcome::Report(both) => {
                     let (report, gathered) = *both;
                     others = Some(gathered);
                     Some(report)
@@ -79,6 +91,16 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     };
     let reports: Vec<Report> = if let Some(report) = joined {
         vec![report]
+    } else if let Some(hosts) = hosts {
+        vec![hosts::run(
+            &args.hosts,
+            &hosts,
+            args.together.wait,
+            &args.ask,
+            &catalogue,
+            policy,
+            args.judge.verbose,
+        )?]
     } else if args.each {
         // One at a time: of ten thousand recordings one is in memory.
         let one = |path| {
@@ -148,7 +170,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     }
     let exit = args.judge.exit(worst(&reports));
     if let (Some(gathered), [one]) = (others, reports.as_slice()) {
-        together::tell(one, exit, gathered);
+        meet::tell(one, exit, gathered);
     }
     Ok(exit)
 }

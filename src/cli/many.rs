@@ -11,6 +11,7 @@ use std::sync::mpsc;
 
 use super::check::judged;
 use super::input::{self, BadInput};
+use super::output;
 use crate::check::{Catalogue, judge_where};
 use crate::derive::{self, comparison};
 use crate::fact::{Facts, Membership, Origin, Subject};
@@ -18,6 +19,12 @@ use crate::probe;
 use crate::report::many::{Fold, Part, part};
 use crate::report::{Policy, Report};
 use crate::source::recording::Recording;
+use crate::source::worker::Progress;
+
+/// How much a shell may print before what it was asked for.
+const NOISE: usize = 64 << 10;
+/// The first bytes of what is packed (RFC 8878, section 3.1.1).
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Results that may wait to be taken.
 const WAITING: usize = 64;
@@ -49,6 +56,98 @@ pub fn recordings(
     });
     cluster.expect(expected);
     cluster.report(catalogue, policy, with_passes)
+}
+
+/// What rank 0 has of all nodes.
+pub struct Gathering<'g> {
+    /// Its own recording.
+    pub own: &'g Recording,
+    /// Who gave a recording, and its text, packed or not.
+    pub given: &'g [(String, Vec<u8>)],
+    /// Who is expected, where the engine says it.
+    pub expected: Option<Vec<String>>,
+    /// Who is silent, and how that is known.
+    pub silent: Vec<(String, String)>,
+}
+
+/// Judges what rank 0 gathered as one cluster. What is no recording is of a node that is silent.
+pub fn gathered(
+    catalogue: &Catalogue,
+    gathering: Gathering<'_>,
+    policy: Policy,
+    with_passes: bool,
+) -> Report {
+    let given = gathering.given;
+    let count = given.len() + 1;
+    let judged = |one: &Recording| Read::Node(Box::new(node(catalogue, one, count, with_passes)));
+    let read = |at: usize| match at.checked_sub(1).map(|at| &given[at]) {
+        None => judged(gathering.own),
+        Some((name, bytes)) => match Recording::read(bytes.as_slice(), Path::new(name), 0) {
+            Ok(one) if !one.header.log => judged(&one),
+            Ok(_) => Read::Not("it gave the recording of a log, and not of a machine".into()),
+            Err(error) => Read::Not(format!("what it gave is no recording: {error}")),
+        },
+    };
+    let mut cluster = Cluster::default();
+    each(count, read, |at, read| {
+        let name = at.checked_sub(1).map_or("", |at| given[at].0.as_str());
+        cluster.add(Path::new(name), read);
+    });
+    for (name, why) in gathering.silent {
+        cluster.table.is_silent(name, why);
+    }
+    cluster.expect(gathering.expected);
+    cluster.report(catalogue, policy, with_passes)
+}
+
+/// Asks these hosts, so many at once, for recordings of themselves (`give`) and judges these as one cluster. A host that gives none is silent.
+///
+/// # Errors
+///
+/// [`BadInput`] where none gives one, and only one was asked.
+pub fn hosts(
+    catalogue: &Catalogue,
+    names: &[String],
+    give: impl Fn(&str) -> Result<Vec<u8>, String> + Sync,
+    at_once: usize,
+    policy: Policy,
+    with_passes: bool,
+) -> anyhow::Result<Report> {
+    let count = AtomicUsize::new(0);
+    let recording = |name: &str| {
+        let bytes = give(name);
+        let ended = count.fetch_add(1, Ordering::Relaxed) + 1;
+        output::counted(ended as u64, names.len() as u64, "hosts done");
+        let bytes = bytes?;
+        Recording::read(packed_part(&bytes), Path::new(name), 0)
+            .map_err(|error| format!("what it gave is no recording: {error}"))
+    };
+    if let [one] = names {
+        let recording = recording(one).map_err(|why| BadInput(format!("{one}: {why}")));
+        output::progress(Progress::Done);
+        let recording = recording?;
+        return Ok(judged(catalogue, &[recording], policy, with_passes));
+    }
+    let read = |at: usize| match recording(&names[at]) {
+        Ok(one) => Read::Node(Box::new(node(catalogue, &one, names.len(), with_passes))),
+        Err(why) => Read::Not(why),
+    };
+    let mut cluster = Cluster::default();
+    each_of(names.len(), at_once, read, |at, read| match read {
+        Read::Not(why) => cluster.table.is_silent(names[at].as_str(), why),
+        read => cluster.add(Path::new(&names[at]), read),
+    });
+    output::progress(Progress::Done);
+    Ok(cluster.report(catalogue, policy, with_passes))
+}
+
+/// Without what a shell's start-up files printed in front.
+fn packed_part(bytes: &[u8]) -> &[u8] {
+    let head = &bytes[..bytes.len().min(NOISE)];
+    match memchr::memmem::find(head, &ZSTD) {
+        Some(at) => &bytes[at..],
+        None => bytes,
+    }
 }
 
 /// Reads these files and judges them as one cluster, with those who are `expected`. One that cannot be read is of a node that is silent.
@@ -104,8 +203,18 @@ fn is_of_node(subject: Subject) -> bool {
 }
 
 /// Runs `work` for each number below `count` on all processors, and hands the results to `take` in their order.
-fn each<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync, mut take: impl FnMut(usize, T)) {
+fn each<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync, take: impl FnMut(usize, T)) {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    each_of(count, threads, work, take);
+}
+
+/// The same in so many threads.
+fn each_of<T: Send>(
+    count: usize,
+    threads: usize,
+    work: impl Fn(usize) -> T + Sync,
+    mut take: impl FnMut(usize, T),
+) {
     if threads < 2 || count < 2 {
         for at in 0..count {
             take(at, work(at));

@@ -52,6 +52,15 @@ pub fn width() -> usize {
     })
 }
 
+/// A line on standard error that counts those of whom something is expected; nothing where that is no terminal.
+pub fn counted(count: u64, of: u64, what: &str) {
+    let mut err = io::stderr();
+    if is_terminal(err.as_fd()) {
+        // A terminal that does not take the line misses nothing of the report.
+        let _ = write!(err, "\r\x1b[K{count} of {of} {what}").and_then(|()| err.flush());
+    }
+}
+
 /// A line on standard error while probes are waited for; nothing where that is no terminal.
 pub fn progress(event: Progress<'_>) {
     let mut err = io::stderr();

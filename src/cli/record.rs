@@ -22,7 +22,7 @@ use crate::source::worker;
 /// Record this machine, or a copied tree, for a verdict elsewhere.
 #[derive(Debug, Args)]
 pub struct RecordArgs {
-    /// Where to write; a name that ends in .zst is compressed, - is standard output
+    /// Where to write; a name that ends in .zst is compressed, - is standard output, and -.zst that compressed
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     pub output: PathBuf,
     /// How a machine is asked.
@@ -138,7 +138,7 @@ pub fn keep(recording: &Recording, path: Option<&Path>, no_redact: bool) -> anyh
     }
 }
 
-/// Writes a recording's text; a name that ends in `.zst` is compressed, `-` is standard output.
+/// Writes a recording's text; a name that ends in `.zst` is compressed, `-` is standard output, and `-.zst` that compressed.
 ///
 /// # Errors
 ///
@@ -147,7 +147,10 @@ pub fn write_out(path: &Path, text: &str) -> anyhow::Result<()> {
     if path == Path::new("-") {
         return output::print(|out| out.write_all(text.as_bytes()));
     }
-    let bytes = if path.extension().is_some_and(|e| e == "zst") {
+    let bytes = if path == Path::new("-.zst") {
+        let packed = zstd::stream::encode_all(text.as_bytes(), 3).context("cannot compress")?;
+        return output::print(|out| out.write_all(&packed));
+    } else if path.extension().is_some_and(|e| e == "zst") {
         zstd::stream::encode_all(text.as_bytes(), 9).context("cannot compress")?
     } else {
         text.as_bytes().to_vec()

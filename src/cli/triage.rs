@@ -10,9 +10,12 @@ use super::ablate::{self, AblateArgs, arms};
 use super::bench::collective as collective_bench;
 use super::bench::measuring::{self, Chosen, MeasureArgs};
 use super::bench::p2p;
+use super::bench::team::{self, Made, Start, Team, Verdict};
 use super::judging::{JudgeArgs, Shown};
+use super::many::{self, Gathering};
+use super::together::TogetherArgs;
 use super::{Format, SelectArgs, input, output, seconds};
-use crate::bench::plan::{Backend, Point};
+use crate::bench::plan::{Backend, NAME, Plan, Point};
 use crate::check::judge;
 use crate::exit::Exit;
 use crate::fact::port::PortState;
@@ -20,6 +23,7 @@ use crate::fact::{Facts, Id, Subject, port};
 use crate::report::ablation::{self as matrix, Ablation};
 use crate::report::{self, text};
 use crate::source::recording::Recording;
+use crate::source::worker::Progress;
 
 /// Why is multi-node slower than single-node: examine this node, measure, take one path after the other away, and name the cause.
 ///
@@ -27,7 +31,7 @@ use crate::source::recording::Recording;
 #[derive(Debug, Args)]
 pub struct TriageArgs {
     /// Judge what this recording has, in place of this machine
-    #[arg(value_name = "RECORDING", conflicts_with_all = measuring::NOT_OF_A_RECORDING, conflicts_with_all = ["quick", "full", "size", "time_budget", "deadline"])]
+    #[arg(value_name = "RECORDING", conflicts_with_all = measuring::NOT_OF_A_RECORDING, conflicts_with_all = ["quick", "full", "size", "time_budget", "deadline", "cluster", "rank"])]
     pub recording: Option<PathBuf>,
     /// About a minute: smaller messages, each of the three paths taken away alone, twice where time is left
     #[arg(long, conflicts_with = "full")]
@@ -47,6 +51,9 @@ pub struct TriageArgs {
     /// Who takes part.
     #[command(flatten)]
     pub who: MeasureArgs,
+    /// How nodes come together.
+    #[command(flatten)]
+    pub together: TogetherArgs,
     /// Which checks are judged.
     #[command(flatten)]
     pub select: SelectArgs,
@@ -76,21 +83,34 @@ const COPIES: u64 = 5;
 /// Unreadable input, wishes that do not go together, an output that cannot be written.
 pub fn run(args: &TriageArgs) -> anyhow::Result<Exit> {
     let catalogue = input::catalogue(&args.select)?;
-    let (recording, why) = match &args.recording {
-        Some(path) => (input::open(&[path])?.remove(0), None),
-        None => measured(args)?,
+    let (recording, why, others, verdict) = match &args.recording {
+        Some(path) => {
+            let recording = input::open(&[path])?.remove(0);
+            (recording, None, None, Verdict::alone())
+        }
+        None => match measured(args)? {
+            Ok(measured) => measured,
+            Err(exit) => return Ok(exit),
+        },
     };
     measuring::keep(&recording, &args.who)?;
     let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
-    let verdicts = judge(&catalogue, &facts);
-    let report = report::report(
-        &catalogue,
-        &facts,
-        &verdicts,
-        &nodes,
-        args.judge.policy(),
-        args.judge.verbose,
-    );
+    let (policy, verbose) = (args.judge.policy(), args.judge.verbose);
+    let report = match others {
+        None => {
+            let verdicts = judge(&catalogue, &facts);
+            report::report(&catalogue, &facts, &verdicts, &nodes, policy, verbose)
+        }
+        Some(others) => {
+            let gathering = Gathering {
+                own: &recording,
+                given: &others.given,
+                expected: None,
+                silent: others.silent,
+            };
+            many::gathered(&catalogue, gathering, policy, verbose)
+        }
+    };
     let ablation = nodes.first().map(|(_, node)| Ablation::of(&facts, *node));
     let ablation = ablation.filter(Ablation::is_measured);
     let said = match (&ablation, &why) {
@@ -124,11 +144,73 @@ pub fn run(args: &TriageArgs) -> anyhow::Result<Exit> {
         json: &shown_json,
     };
     args.judge.write(&report, shown)?;
-    Ok(args.judge.exit(report.exit()))
+    let exit = args.judge.exit(report.exit());
+    verdict.say(exit);
+    Ok(exit)
+}
+
+/// What rank 0 has of the other nodes.
+struct Others {
+    given: Vec<(String, Vec<u8>)>,
+    silent: Vec<(String, String)>,
+}
+
+type Measured = (Recording, Option<String>, Option<Others>, Verdict);
+
+/// Records the node, then measures, with the nodes of the launch where there are several; or why nothing was measured. Where rank 0
+/// has it, how this process ends.
+fn measured(args: &TriageArgs) -> anyhow::Result<Result<Measured, Exit>> {
+    let wishes = |facts: &Facts, node: Id| {
+        Ok(match without_gpus(facts, node, args) {
+            // Between nodes sockets tell of the network too.
+            Some(Err(_)) => MeasureArgs {
+                backend: Some(Backend::Tcp),
+                ..args.who.clone()
+            },
+            Some(Ok(backend)) => MeasureArgs {
+                backend: Some(backend),
+                ..args.who.clone()
+            },
+            None => args.who.clone(),
+        })
+    };
+    let ready = match team::start(&args.who, &args.together, wishes)? {
+        Start::Alone => {
+            let (recording, why) = alone(args)?;
+            return Ok(Ok((recording, why, None, Verdict::alone())));
+        }
+        Start::Over(Made::Elsewhere(exit)) => return Ok(Err(exit)),
+        Start::Over(Made::Here(recording, why, verdict)) => {
+            return Ok(Ok((*recording, why, None, verdict)));
+        }
+        Start::Ready(ready) => *ready,
+    };
+    let team = &ready.team;
+    let given = team.recordings(&ready.recording)?;
+    if !team.leads() {
+        return team.follow(&ready.recording, args.deadline).map(Err);
+    }
+    let mut recording = ready.recording;
+    let why = match ready.chosen.backend {
+        Backend::Nccl => with_gpus(
+            &mut recording,
+            ready.chosen,
+            args.who.clone(),
+            args,
+            Some(team),
+        )?,
+        Backend::Verbs | Backend::Tcp => {
+            in_host_memory(&mut recording, ready.chosen, args, Some(team))?
+        }
+    };
+    team.over()?;
+    let silent = ready.silent;
+    let others = Others { given, silent };
+    Ok(Ok((recording, why, Some(others), ready.team.verdict)))
 }
 
 /// Records the node, then measures; or why nothing was measured.
-fn measured(args: &TriageArgs) -> anyhow::Result<(Recording, Option<String>)> {
+fn alone(args: &TriageArgs) -> anyhow::Result<(Recording, Option<String>)> {
     let mut recording = measuring::node_recording(&args.who)?;
     let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
     let Some(&(_, node)) = nodes.first() else {
@@ -148,8 +230,8 @@ fn measured(args: &TriageArgs) -> anyhow::Result<(Recording, Option<String>)> {
     };
     drop(facts);
     let why = match chosen.backend {
-        Backend::Nccl => with_gpus(&mut recording, chosen, who, args)?,
-        Backend::Verbs | Backend::Tcp => in_host_memory(&mut recording, chosen, args),
+        Backend::Nccl => with_gpus(&mut recording, chosen, who, args, None)?,
+        Backend::Verbs | Backend::Tcp => in_host_memory(&mut recording, chosen, args, None)?,
     };
     Ok((recording, why))
 }
@@ -178,9 +260,12 @@ fn with_gpus(
     chosen: Chosen,
     who: MeasureArgs,
     args: &TriageArgs,
+    team: Option<&Team>,
 ) -> anyhow::Result<Option<String>> {
     if args.full {
-        let gpus = chosen.ranks.iter().filter_map(|rank| rank.gpu.as_deref());
+        let own = team.map(|team| team.own_of(&chosen));
+        let own = own.as_ref().unwrap_or(&chosen);
+        let gpus = own.ranks.iter().filter_map(|rank| rank.gpu.as_deref());
         let plan = crate::bench::p2p::Plan {
             size: COPY,
             trials: COPIES,
@@ -203,7 +288,6 @@ fn with_gpus(
     let how = AblateArgs {
         recording: None,
         table: None,
-        nodes: None,
         with: match args.full {
             true => vec![arms::With::Gdr, arms::With::Algo, arms::With::Qps],
             false => Vec::new(),
@@ -225,23 +309,46 @@ fn with_gpus(
         output: None,
         job: Vec::new(),
         who,
+        together: args.together.clone(),
         format: Format::Text,
     };
-    ablate::measure(recording, chosen, &how)
+    ablate::measure(recording, chosen, &how, team)
 }
 
 /// One all-reduce: there is one path, and nothing to take away.
-fn in_host_memory(recording: &mut Recording, chosen: Chosen, args: &TriageArgs) -> Option<String> {
+fn in_host_memory(
+    recording: &mut Recording,
+    chosen: Chosen,
+    args: &TriageArgs,
+    team: Option<&Team>,
+) -> anyhow::Result<Option<String>> {
     let bytes = args.size.unwrap_or(match args.quick {
         true => collective_bench::IN_HOST_MEMORY / 4,
         false => collective_bench::IN_HOST_MEMORY,
     });
     let ranks = chosen.ranks.len() as u64;
     let points = vec![Point::all_reduce(bytes, ranks)];
-    if let Err(why) = measuring::hold(&chosen, &points) {
-        return Some(why);
+    let own = team.map(|team| team.own_of(&chosen));
+    if let Err(why) = measuring::hold(own.as_ref().unwrap_or(&chosen), &points) {
+        return Ok(Some(why));
     }
     let plan = chosen.plan(points, if args.quick { 1 } else { 3 });
-    measuring::make(recording, &plan, args.deadline);
-    None
+    match team {
+        None => measuring::make(recording, &plan, args.deadline),
+        Some(team) => {
+            let mut lines = Vec::new();
+            for run in &plan.runs {
+                lines.extend(team.lead(recording, &plan, *run, args.deadline, |step| {
+                    output::progress(Progress::Waiting(&[step]));
+                })?);
+            }
+            output::progress(Progress::Done);
+            recording.replace(NAME, Plan::question(), plan.to_value());
+            for line in lines {
+                recording.add(line);
+            }
+            recording.end();
+        }
+    }
+    Ok(None)
 }

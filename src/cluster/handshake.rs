@@ -123,6 +123,16 @@ pub enum HandshakeError {
     /// The host refused.
     #[error("{0}")]
     Refused(Refused),
+    /// This host refused a guest, and told it why.
+    #[error("it was told: {why}")]
+    TurnedAway {
+        /// The rank that the guest said; proved by nothing.
+        rank: u64,
+        /// The name that it said, as little proved.
+        name: String,
+        /// What it was told.
+        why: Box<Refused>,
+    },
     /// The host has not proved that it has the key.
     #[error("what listens there does not have this node's key")]
     Impostor,
@@ -169,6 +179,8 @@ pub fn join<S: Read + Write>(
     let mut proof = Vec::new();
     if let Some(key) = key {
         if !key.verifies(&[b"host", &nonce, &theirs], &code) {
+            // No proof at all: it tells nothing, and the host learns who has another key.
+            say(stream, &mut up, &proof)?;
             return Err(HandshakeError::Impostor);
         }
         proof = key
@@ -212,7 +224,7 @@ pub fn admit<S: Read + Write>(
     let mut refuse = |stream: &mut S, why: Refused| {
         // Whether it hears why is its own affair.
         let _ = say(stream, &mut down, &Welcome::Refused(why.clone()));
-        HandshakeError::Refused(why)
+        refused(guest, why)
     };
     let wrong = if guest.version != own.version {
         Some(Refused::Version {
@@ -251,7 +263,7 @@ pub fn admit<S: Read + Write>(
     let proof: Vec<u8> = hear(stream, &mut up)?;
     let mut refuse = |stream: &mut S, why: Refused| {
         let _ = say(stream, &mut down, &Welcome::Refused(why.clone()));
-        HandshakeError::Refused(why)
+        refused(guest, why)
     };
     let rank = guest.rank.to_be_bytes();
     if key.is_some_and(|key| !key.verifies(&[b"guest", &nonce, &hello.nonce, &rank], &proof)) {
@@ -265,11 +277,24 @@ pub fn admit<S: Read + Write>(
     say(stream, &mut down, &Welcome::ComeIn)?;
     let session = key.map(|key| key.of_session(&hello.nonce, &nonce));
     Ok(Known {
-        name: hello.party.name,
+        name: shown(&hello.party.name),
         rank: hello.party.rank,
         to: Frames::downward(session.clone()),
         from: Frames::upward(session),
     })
+}
+
+/// A guest's own words are shown to people: no longer than a host's name, and without what moves a cursor.
+fn shown(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control()).take(64).collect()
+}
+
+fn refused(guest: &Party, why: Refused) -> HandshakeError {
+    HandshakeError::TurnedAway {
+        rank: guest.rank,
+        name: shown(&guest.name),
+        why: Box::new(why),
+    }
 }
 
 fn say<S: Write>(
@@ -328,8 +353,11 @@ mod tests {
 
     fn refusal(guest: Party, guest_key: Option<Key>, trust: Trust) -> Refused {
         match meet(guest, guest_key, trust) {
-            (Err(HandshakeError::Refused(one)), Err(HandshakeError::Refused(other))) => {
-                assert_eq!(one, other, "both ends say the same");
+            (
+                Err(HandshakeError::Refused(one)),
+                Err(HandshakeError::TurnedAway { why: other, .. }),
+            ) => {
+                assert_eq!(one, *other, "both ends say the same");
                 one
             }
             (guest, host) => panic!("{:?} {:?}", guest.err(), host.err()),

@@ -88,6 +88,20 @@ impl Launch {
         }
     }
 
+    /// What was understood, for a person: "Slurm: rank 0 of 6, 3 nodes".
+    pub fn words(&self) -> String {
+        let mut text = format!("{}: rank {}", self.engine, self.rank);
+        if let Some(ranks) = self.ranks {
+            text.push_str(&format!(" of {ranks}"));
+        }
+        match self.nodes {
+            Some(1) => text.push_str(", 1 node"),
+            Some(nodes) => text.push_str(&format!(", {nodes} nodes")),
+            None => {}
+        }
+        text
+    }
+
     /// Whether several nodes take part, so that a check joins the others.
     pub fn is_of_several_nodes(&self) -> bool {
         self.nodes.is_some_and(|nodes| nodes > 1)
@@ -135,26 +149,6 @@ pub enum LaunchError {
     },
 }
 
-/// The variables that are read: what a question for the environment has to name.
-pub const PREFIXES: [&str; 16] = [
-    "SLURM_",
-    "OMPI_COMM_WORLD_",
-    "OMPI_MCA_orte_num_nodes",
-    "OMPI_MCA_ess_base_jobid",
-    "PMIX_RANK",
-    "PMIX_NAMESPACE",
-    "PMI_",
-    "MPI_LOCAL",
-    "PALS_",
-    "JSM_NAMESPACE_",
-    "RANK",
-    "WORLD_SIZE",
-    "LOCAL_",
-    "GROUP_",
-    "MASTER_",
-    "JOB_COMPLETION_INDEX",
-];
-
 /// How an engine names what it tells.
 struct Names {
     engine: Engine,
@@ -173,7 +167,7 @@ struct Names {
 ///
 /// Sources: PyTorch `torch/distributed/run.py`; Open MPI's `mpirun(1)`; MPICH `src/pm/hydra`; Intel MPI's reference; HPE PALS' `mpiexec(1)`; IBM's
 /// `jsrun` reference; Slurm's `srun(1)`, "OUTPUT ENVIRONMENT VARIABLES".
-const ENGINES: [Names; 6] = [
+static ENGINES: [Names; 6] = [
     Names {
         engine: Engine::Torchrun,
         by: "RANK",
@@ -243,6 +237,24 @@ const ENGINES: [Names; 6] = [
     },
 ];
 
+/// The variables that hold numbers: with them alone a launch is understood but for its hosts' names, which are nobody else's affair.
+pub fn numbers() -> impl Iterator<Item = &'static str> {
+    let of_engine = |names: &'static Names| {
+        let lists = [names.local_rank, names.local_ranks, names.nodes, names.node];
+        [names.by, names.rank, names.ranks]
+            .into_iter()
+            .chain(lists.into_iter().flatten().copied())
+    };
+    let mut seen = std::collections::BTreeSet::new();
+    ENGINES
+        .iter()
+        .flat_map(of_engine)
+        .chain(["SLURM_STEP_ID", "SLURM_STEPID", INDEX])
+        .filter(move |name| seen.insert(*name))
+}
+
+/// An Indexed Job's only word. Source: Kubernetes, "Indexed Job for Parallel Processing with Static Work Assignment".
+const INDEX: &str = "JOB_COMPLETION_INDEX";
 /// Ids that Slurm gives to steps that are none of `srun`'s: batch, extern, interactive, pending. Source: Slurm `slurm/slurm.h`, `SLURM_BATCH_SCRIPT`.
 const FIRST_SPECIAL_STEP: u64 = 0xffff_fff0;
 
@@ -263,11 +275,10 @@ pub fn read(get: impl Fn(&str) -> Option<String>) -> Result<Option<Launch>, Laun
         }
         return one(names, &get, &mut from).map(Some);
     }
-    let index = "JOB_COMPLETION_INDEX";
-    let Some(value) = get(index) else {
+    let Some(value) = get(INDEX) else {
         return Ok(None);
     };
-    let rank = number(index, value.clone())?;
+    let rank = number(INDEX, value.clone())?;
     Ok(Some(Launch {
         engine: Engine::IndexedJob,
         rank,
@@ -280,7 +291,7 @@ pub fn read(get: impl Fn(&str) -> Option<String>) -> Result<Option<Launch>, Laun
         master: get("MASTER_ADDR"),
         master_port: get("MASTER_PORT").and_then(|port| port.parse().ok()),
         job: None,
-        from: vec![(index, value)],
+        from: vec![(INDEX, value)],
     }))
 }
 
@@ -411,6 +422,7 @@ mod tests {
         assert_eq!(launch.acts(), Some(false));
         assert!(launch.is_of_several_nodes());
         assert!(launch.from.contains(&("SLURM_PROCID", "5".to_owned())));
+        assert_eq!(launch.words(), "Slurm: rank 5 of 8, 4 nodes");
     }
 
     #[test]
@@ -473,6 +485,7 @@ mod tests {
         assert_eq!(hydra.acts(), Some(true));
         let pod = launch(&[("JOB_COMPLETION_INDEX", "3")]).unwrap().unwrap();
         assert_eq!((pod.rank, pod.acts(), pod.nodes), (3, Some(true), None));
+        assert_eq!(pod.words(), "Kubernetes Indexed Job: rank 3");
         // A script's own RANK is no launch.
         assert_eq!(launch(&[("RANK", "3")]), Ok(None));
     }

@@ -54,6 +54,35 @@ pub fn derive(facts: &mut Facts, node: Id) {
     facts.set_members(Subject::Flow, node, membership);
 }
 
+/// What the rules in force do to TCP to this port over this interface, and the rule that decides; `None` where it is not known.
+pub fn tcp(
+    facts: &Facts,
+    node: Id,
+    interface: &Arc<str>,
+    direction: Direction,
+    port: u16,
+) -> Option<(Passage, Arc<str>)> {
+    let ruleset = facts.ruleset(node);
+    let known = Arc::clone(ruleset.known()?);
+    let flows = Flows {
+        cuts: passage::cuts(&known),
+        picked: EPHEMERAL,
+        ruleset,
+        node,
+    };
+    let certain = || Fact::derived(true, "TCP of the kernel");
+    let one = One {
+        purpose: Purpose::Rendezvous,
+        direction,
+        interface,
+        used: certain(),
+        filtered: certain(),
+    };
+    let addresses = addresses(facts, node, interface);
+    let judged = flows.verdict(&known, &one, &addresses, (port, port)).ok()?;
+    Some((judged.passage, judged.rule))
+}
+
 /// Where none of the interfaces that jobs may use lets a flow through, it does not matter which they use. Known only where every interface
 /// that they may use is known, and was judged.
 fn whichever(facts: &mut Facts, node: Id) {

@@ -14,8 +14,9 @@ pub fn derive(facts: &mut Facts) {
     for run in facts.all(Subject::Run).collect::<Vec<_>>() {
         let hosts = hosts(facts, run);
         let events: Vec<Id> = facts.below(run, Subject::Event).collect();
-        for &host in &hosts {
+        for host in facts.below(run, Subject::Host).collect::<Vec<_>>() {
             bootstrap_kind(facts, host);
+            sockets_inside(facts, host);
             cuda_release::of_host(facts, run, host);
             for variable in facts.below(host, Subject::Env).collect::<Vec<_>>() {
                 also_matches(facts, host, variable);
@@ -60,7 +61,10 @@ fn met(facts: &mut Facts, id: Id) {
     let met = match (seen, facts.get(id, run::INFO)) {
         (true, _) => Fact::derived(true, "lines of nodes, channels or `Init COMPLETE`"),
         (false, Fact::Known(true, origin)) => Fact::Known(false, origin),
-        (false, Fact::Known(false, _)) => Fact::Unknown(Gap::missing("run.initialised")),
+        (false, Fact::Known(false, _)) => match facts.get(id, run::INITIALISED) {
+            Fact::Unknown(gap) => Fact::Unknown(gap),
+            Fact::Known(..) => Fact::Unknown(Gap::missing("run.initialised")),
+        },
         (false, Fact::Unknown(gap)) => Fact::Unknown(gap),
     };
     facts.set(id, run::MET, met);
@@ -88,6 +92,18 @@ fn event(facts: &mut Facts, run: Id, id: Id) {
     let fault = facts.known(id, event::ERRNO);
     let fault = fault.unwrap_or_else(|| "untold".into());
     facts.set(id, event::FAULT, Fact::Known(fault, at.clone()));
+    // What a finding says of the three, whether the line names them or not.
+    let reason = facts.known(id, event::ERRNO);
+    let reason = reason.unwrap_or_else(|| "the line does not say why".into());
+    facts.set(id, event::REASON, Fact::Known(reason, at.clone()));
+    let whom: Arc<str> = match facts.known(id, event::PEER) {
+        Some(peer) => format!("its peer ({peer})").into(),
+        None => "its peer".into(),
+    };
+    facts.set(id, event::WHOM, Fact::Known(whom, at.clone()));
+    let adapter = facts.known(id, event::DEVICE);
+    let adapter = adapter.unwrap_or_else(|| "an adapter".into());
+    facts.set(id, event::ADAPTER, Fact::Known(adapter, at.clone()));
     let scope = match facts.known(id, event::LOCAL_GID) {
         Some(gid) if is_link_local(&gid) => GidScope::LinkLocal,
         Some(_) => GidScope::Routable,
@@ -101,6 +117,9 @@ fn event(facts: &mut Facts, run: Id, id: Id) {
         Some(LogClass::Cuda) => {
             let code = facts.known(id, event::STATUS).or_else(|| cuda_code(&text));
             facts.set(id, event::CODE, Fact::Known(code.unwrap_or(0), at));
+        }
+        Some(LogClass::SocketMagic) => {
+            facts.set(id, event::INTRUDER, Fact::Known(intruder(&text).into(), at));
         }
         Some(LogClass::DuplicateGpu) => {
             let place = whereabouts(facts, run, &text);
@@ -134,9 +153,57 @@ fn is_link_local(gid: &str) -> bool {
         || gid.starts_with("169.254.")
 }
 
+/// Who connected: the eight bytes where NCCL expects its magic, printed as a number of a little-endian CPU.
+fn intruder(text: &str) -> String {
+    let unknown = || "something that is not this run".to_owned();
+    let Some((_, rest)) = text.split_once("magic ") else {
+        return unknown();
+    };
+    let digits = rest.trim_start_matches("0x");
+    let end = digits.find(|c: char| !c.is_ascii_hexdigit());
+    let digits = digits.get(..end.unwrap_or(digits.len())).unwrap_or("");
+    let Ok(number) = u64::from_str_radix(digits, 16) else {
+        return unknown();
+    };
+    let bytes = number.to_le_bytes();
+    let said = String::from_utf8_lossy(&bytes);
+    let said = said.trim_end_matches(|c: char| c.is_control());
+    let begins = |words: &[&str]| words.iter().any(|word| said.starts_with(word));
+    if begins(&["GET ", "HEAD ", "POST ", "PUT ", "OPTIONS", "PRI "]) {
+        format!("an HTTP client (`{said}…`): a health check, or something that collects metrics")
+    } else if begins(&["SSH-"]) {
+        "an SSH client: a scanner".into()
+    } else if bytes.starts_with(&[0x16, 0x03]) {
+        "a TLS client: a health check or a scanner".into()
+    } else {
+        unknown()
+    }
+}
+
 /// CUDA's numbers of the texts that NCCL before 2.19 prints alone (`cudaGetErrorString`).
 fn cuda_code(text: &str) -> Option<u64> {
-    const TEXTS: [(&str, u64); 14] = [
+    const TEXTS: [(&str, u64); 32] = [
+        ("invalid argument", 1),
+        ("initialization error", 3),
+        ("driver shutting down", 4),
+        ("invalid device context", 201),
+        ("mapping of buffer object failed", 205),
+        ("no kernel image is available", 209),
+        ("peer access is not supported", 217),
+        ("a PTX JIT compilation failed", 218),
+        ("compiled with an unsupported toolchain", 222),
+        ("invalid resource handle", 400),
+        (
+            "the operation cannot be performed in the present state",
+            401,
+        ),
+        ("named symbol not found", 500),
+        ("peer access is already enabled", 704),
+        ("illegal instruction", 715),
+        ("hardware stack error", 714),
+        ("invalid program counter", 718),
+        ("operation not supported", 801),
+        ("launch timed out", 702),
         ("out of memory", 2),
         ("driver version is insufficient", 35),
         ("device(s) is/are busy", 46),
@@ -167,8 +234,21 @@ fn whereabouts(facts: &Facts, run: Id, text: &str) -> Whereabouts {
     };
     let host_of = |number: u64| {
         let mut all = facts.below(run, Subject::Rank);
-        let rank = all.find(|id| facts.known(*id, rank::NUMBER) == Some(number))?;
-        facts.parent(rank)
+        let rank = all.find(|id| facts.known(*id, rank::NUMBER) == Some(number));
+        if let Some(rank) = rank {
+            return facts.parent(rank);
+        }
+        // Who writes such a line names itself first.
+        let own = format!(" : rank {number} ");
+        let mut events = facts.below(run, Subject::Event);
+        let event = events.find(|id| {
+            facts.known(*id, event::CLASS) == Some(LogClass::DuplicateGpu)
+                && facts.known(*id, event::RANKS).is_some()
+                && facts
+                    .known(*id, event::TEXT)
+                    .is_some_and(|t| t.contains(&own))
+        })?;
+        facts.parent(event)
     };
     match (host_of(a), host_of(b)) {
         (Some(a), Some(b)) if a == b => Whereabouts::Same,
@@ -276,6 +356,32 @@ fn rdma_failure(facts: &mut Facts, run: Id, leading: &[Id]) {
     facts.set(run, run::RDMA_FAILURE, found);
 }
 
+/// Interfaces of the host's inside among those that carry data over TCP, beside one that reaches others.
+fn sockets_inside(facts: &mut Facts, id: Id) {
+    let inside = facts.get(id, host::SOCKET_INTERFACES).map(|names| {
+        let inside: Arc<[Arc<str>]> = names.iter().filter(|n| is_inside(n)).cloned().collect();
+        match inside.len() < names.len() {
+            true => inside,
+            false => Arc::from([]),
+        }
+    });
+    facts.set(
+        id,
+        host::SOCKETS_INSIDE,
+        inside.clone().map(|names| names.len() as u64),
+    );
+    facts.set(id, host::SOCKETS_INSIDE_NAMES, inside);
+}
+
+/// Whether an interface of this name is a bridge, or an end of a network inside the host.
+fn is_inside(interface: &str) -> bool {
+    const INSIDE: [&str; 11] = [
+        "docker", "virbr", "br-", "veth", "cni", "lxcbr", "lxdbr", "podman", "dummy", "ip6tnl",
+        "kube-",
+    ];
+    INSIDE.iter().any(|head| interface.starts_with(head))
+}
+
 /// What an interface is, by its name and address.
 fn bootstrap_kind(facts: &mut Facts, id: Id) {
     let kind = match (
@@ -292,15 +398,11 @@ fn bootstrap_kind(facts: &mut Facts, id: Id) {
 }
 
 fn kind_of(interface: &str, address: &str) -> BootstrapKind {
-    const INSIDE: [&str; 11] = [
-        "docker", "virbr", "br-", "veth", "cni", "lxcbr", "lxdbr", "podman", "dummy", "ip6tnl",
-        "kube-",
-    ];
     let address = address.trim_start_matches('[');
     if interface == "lo" || address.starts_with("127.") || address == "::1" {
         return BootstrapKind::Loopback;
     }
-    if INSIDE.iter().any(|head| interface.starts_with(head)) {
+    if is_inside(interface) {
         return BootstrapKind::Virtual;
     }
     if is_link_local(address) {

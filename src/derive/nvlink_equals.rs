@@ -1,6 +1,6 @@
 //! What an NVLink is at most GPUs of the same model, and how often it has errors.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::{gpu_equals, gpu_share, majority};
@@ -10,6 +10,7 @@ use crate::fact::{BitRate, Fact, Facts, Gap, Id, Subject, gpu, node, nvlink};
 pub fn derive(facts: &mut Facts, node: Id) {
     let uptime = facts.get(node, node::UPTIME);
     let gpus: Vec<Id> = facts.below(node, Subject::Gpu).collect();
+    let numbered = by_number(facts, &gpus);
     let mut speeds: BTreeMap<Arc<str>, Vec<Fact<BitRate>>> = BTreeMap::new();
     for &id in &gpus {
         let links: Vec<Id> = facts.below(id, Subject::Nvlink).collect();
@@ -29,7 +30,7 @@ pub fn derive(facts: &mut Facts, node: Id) {
                 Err(gap) => Fact::Unknown(gap.clone()),
             };
             facts.set(link, nvlink::SIBLINGS_SPEED, speed);
-            let same = same_number(facts, link, &equals);
+            let same = same_number(facts, &numbered, link, &equals);
             let up = siblings_up(facts, &same);
             facts.set(link, nvlink::SIBLINGS_ACTIVE, up);
             let remote = match &same {
@@ -67,9 +68,25 @@ fn speeds_of(facts: &Facts, gpus: &[Id]) -> Vec<Fact<BitRate>> {
         .collect()
 }
 
+/// Each link by its GPU and its number; the first where two have one.
+type Numbered = HashMap<(Id, u64), Id>;
+
+fn by_number(facts: &Facts, gpus: &[Id]) -> Numbered {
+    let mut found = Numbered::new();
+    for gpu in gpus {
+        for link in facts.below(*gpu, Subject::Nvlink) {
+            if let Some(number) = facts.known(link, nvlink::LINK) {
+                found.entry((*gpu, number)).or_insert(link);
+            }
+        }
+    }
+    found
+}
+
 /// The links of this number, of all equals; a gap for a GPU whose links are not known. A GPU that has no such link has no part.
 fn same_number(
     facts: &Facts,
+    numbered: &Numbered,
     link: Id,
     equals: &Result<Vec<Id>, Gap>,
 ) -> Result<Vec<Result<Id, Gap>>, Gap> {
@@ -80,9 +97,8 @@ fn same_number(
     };
     let mut found = Vec::new();
     for id in equals {
-        let mut links = facts.below(*id, Subject::Nvlink);
-        match links.find(|other| facts.known(*other, nvlink::LINK) == Some(number)) {
-            Some(other) => found.push(Ok(other)),
+        match numbered.get(&(*id, number)) {
+            Some(other) => found.push(Ok(*other)),
             None => {
                 if let Err(gap) = facts.members(Subject::Nvlink, *id) {
                     found.push(Err(gap));

@@ -35,8 +35,10 @@ words! {
         PluginMissing = "plugin-missing",
         /// A plugin's file is there and cannot be loaded.
         PluginLoad = "plugin-load",
-        /// The OFI plugin found no provider, or failed.
+        /// The OFI plugin found no provider.
         OfiFailed = "ofi-failed",
+        /// A call of libfabric by the OFI plugin failed, or a request of it: it had found a provider.
+        OfiCall = "ofi-call",
         /// A plugin of Google's or another TCP plugin failed.
         PluginFailed = "plugin-failed",
         /// InfiniBand and RoCE ports are to work together.
@@ -316,6 +318,14 @@ subject! {
     FAULT: Arc<str> = "fault" from "derive";
     /// The number of an error of CUDA, found by its text where an older release gives no number; 0 where neither is known.
     CODE: u64 = "code" from "derive";
+    /// The error by its name, or that the line gives none: for what a finding says.
+    REASON: Arc<str> = "reason" from "derive";
+    /// The peer, named as far as the line names it.
+    WHOM: Arc<str> = "whom" from "derive";
+    /// Who connected to a port of NCCL, as far as the first bytes tell: `wrong magic` shows them.
+    INTRUDER: Arc<str> = "intruder" from "derive";
+    /// The device, or an adapter of which the line does not tell the name.
+    ADAPTER: Arc<str> = "adapter" from "derive";
     /// What the local GID reaches.
     GID_SCOPE: GidScope = "gid_scope" from "derive";
     /// Whether the two ranks that the line names are on one host.

@@ -67,7 +67,8 @@ subject! {
     DRIVER: u64 = "driver" from "nccl_log";
     /// Whether the library was built for a newer major release of CUDA than the driver here has.
     CUDA_TOO_OLD: bool = "cuda_too_old" from "derive";
-    /// The network that NCCL chose, in its name (`Using network`): `IB`, `Socket`, `IBext_v8`, `AWS Libfabric`.
+    /// The network that NCCL chose, in its name: `IB`, `Socket`, `IBext_v8`, `AWS Libfabric`. `Using network` says it; in a log that has
+    /// no such line at all (before 2.6, or an excerpt), what was found leaves one.
     NETWORK: Arc<str> = "network" from "nccl_log";
     /// All networks that ranks of this host chose: more than one is a fault.
     NETWORKS: Arc<[Arc<str>]> = "networks" from "nccl_log";
@@ -97,6 +98,10 @@ subject! {
     BOOTSTRAP_ADDRESS: Arc<str> = "bootstrap_address" from "nccl_log";
     /// The interfaces that the socket transport would use, or uses.
     SOCKET_INTERFACES: Arc<[Arc<str>]> = "socket_interfaces" from "nccl_log";
+    /// Those of them that are bridges or ends of a network inside the host, where there are others too.
+    SOCKETS_INSIDE_NAMES: Arc<[Arc<str>]> = "sockets_inside_names" from "derive";
+    /// How many these are.
+    SOCKETS_INSIDE: u64 = "sockets_inside" from "derive";
     /// Lines of connected channels to and from other nodes that this host's ranks wrote.
     INTER: u64 = "inter" from "nccl_log";
     /// Those over RDMA.
@@ -125,6 +130,12 @@ subject! {
     GDR_HCAS: u64 = "gdr_hcas" from "nccl_log";
     /// How many adapters are said to lack it.
     NO_GDR_HCAS: u64 = "no_gdr_hcas" from "nccl_log";
+    /// The least MTU of the RDMA connections that this host made, in bytes of payload of a packet: logged by the subsystem NET only.
+    QUEUE_MTU: u64 = "queue_mtu" from "nccl_log";
+    /// The index of the GID from which this host's RoCE connections are made, where all are made from one.
+    QUEUE_GID_INDEX: u64 = "queue_gid_index" from "nccl_log";
+    /// Whether RoCE connections of this host are made from a link-local GID.
+    QUEUE_LINK_LOCAL: bool = "queue_link_local" from "nccl_log";
     /// Whether dma-buf is said to be available on the GPUs (`DMA-BUF is available on GPU device`).
     DMABUF: bool = "dmabuf" from "nccl_log";
     /// Whether NVLink SHARP is said to be available on the GPUs (`NVLS multicast support is available`).

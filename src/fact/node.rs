@@ -627,4 +627,7 @@ subject! {
     NCCL_BENCH_PATH: Arc<str> = "nccl_bench_path" from "nccl";
     /// Why it is this library: how it was found, and that there are others, where they are of other versions.
     NCCL_BENCH_WHY: Arc<str> = "nccl_bench_why" from "nccl";
+    /// By which engine the process was started, and which of its processes it is: "Slurm: rank 0 of 6, 3 nodes"; "none" where none says so. Source:
+    /// the engine's variables, SLURM_PROCID, OMPI_COMM_WORLD_RANK, RANK, JOB_COMPLETION_INDEX and those beside them.
+    LAUNCH: Arc<str> = "launch" from "topology";
 }

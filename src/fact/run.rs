@@ -40,8 +40,14 @@ words! {
     pub enum Proof {
         /// The lines of connected channels: what was really used.
         Channels = "channels",
+        /// Work requests of RDMA that completed with an error: it was in use when it failed.
+        Requests = "requests",
+        /// Queues of RDMA that could not be made, connected or given memory: it was tried.
+        Queues = "queues",
         /// `Using network`: what was chosen.
         Network = "network",
+        /// The adapters and interfaces that were found, in a log without `Using network`: before 2.6, or an excerpt.
+        Adapters = "adapters",
     }
 }
 

@@ -75,6 +75,8 @@ pub enum Subject {
     Factor,
     /// A change between two arms.
     Effect,
+    /// What pairs of nodes accuse of something.
+    Suspect,
     /// A run of NCCL in a log.
     Run,
     /// Results of a benchmark that stand in a log.
@@ -95,7 +97,7 @@ pub enum Subject {
 
 impl Subject {
     /// All subjects, in the order of the schema.
-    pub const ALL: [Subject; 42] = [
+    pub const ALL: [Subject; 43] = [
         Subject::Cluster,
         Subject::Comparison,
         Subject::Node,
@@ -130,6 +132,7 @@ impl Subject {
         Subject::Arm,
         Subject::Factor,
         Subject::Effect,
+        Subject::Suspect,
         Subject::Run,
         Subject::Benchmark,
         Subject::Host,
@@ -177,6 +180,7 @@ impl Subject {
             Subject::Arm => &super::arm::SCHEMA,
             Subject::Factor => &super::factor::SCHEMA,
             Subject::Effect => &super::effect::SCHEMA,
+            Subject::Suspect => &super::suspect::SCHEMA,
             Subject::Run => &super::run::SCHEMA,
             Subject::Benchmark => &super::benchmark::SCHEMA,
             Subject::Host => &super::host::SCHEMA,

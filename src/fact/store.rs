@@ -251,17 +251,27 @@ impl Facts {
 
     /// The instances of a subject that belong to this ancestor, in the order in which they were found.
     pub fn below(&self, ancestor: Id, subject: Subject) -> impl Iterator<Item = Id> + '_ {
+        let own = self.subject(ancestor);
         let mut found = Vec::new();
-        let mut open = vec![ancestor];
-        while let Some(id) = open.pop() {
-            let instance = &self.instances[id.0 as usize];
-            match instance.subject == subject {
-                true => found.push(id),
-                // No subject is below itself, so nothing further in is of this one.
-                false => open.extend(&instance.children),
+        if subject.scope().any(|kind| kind == own) {
+            found.push(ancestor);
+        }
+        // Only what is of a kind in between leads to one of the subject.
+        let between: Vec<Subject> = subject.scope().take_while(|kind| *kind != own).collect();
+        for kind in between.into_iter().rev() {
+            let is_nested = found.len() > 1;
+            let children = found
+                .iter()
+                .flat_map(|id| &self.instances[id.0 as usize].children);
+            found = children
+                .copied()
+                .filter(|id| self.subject(*id) == kind)
+                .collect();
+            // What is below one alone is in order already.
+            if is_nested {
+                found.sort_unstable();
             }
         }
-        found.sort_unstable();
         found.into_iter()
     }
 

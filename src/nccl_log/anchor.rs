@@ -2,83 +2,38 @@
 
 use memchr::memmem::Finder;
 
+use super::grams::Grams;
+use super::pasted;
+
 /// What is in every line of NCCL and RCCL, and in what PyTorch says of them.
 const MARK: &[u8] = b"CCL";
 
 /// What else a line can hold to be looked at: what launchers, Python and the system say when a process fails, and what nccl-tests says
 /// of its results.
-const NEEDLES: [&str; 7] = [
+const NEEDLES: [&str; 9] = [
     "rror",
-    "SIG",
+    "SIGBUS",
+    "(SIG",
     "Killed",
     "c10d",
     "TCPStore",
     "libibverbs: ",
     "bounds values",
+    "Got completion",
 ];
-
-/// Needles that are looked for together.
-pub struct Needles<const N: usize>([Finder<'static>; N]);
-
-impl<const N: usize> Needles<N> {
-    /// Of these words.
-    pub fn new(words: [&'static str; N]) -> Self {
-        Needles(words.map(|word| Finder::new(word.as_bytes())))
-    }
-
-    /// Whether the text has one.
-    pub fn any(&self, text: &[u8]) -> bool {
-        self.0.iter().any(|f| f.find(text).is_some())
-    }
-}
-
-/// The next place of each needle in one text. Most texts have none: each is looked for once in all of it, and again only behind its
-/// last place.
-pub struct Places<const N: usize>([Option<usize>; N]);
-
-impl<const N: usize> Default for Places<N> {
-    fn default() -> Self {
-        Places([None; N])
-    }
-}
-
-impl<const N: usize> Places<N> {
-    /// The first place of a needle from `from` on, and before `to`. `from` does not go back from call to call.
-    pub fn first(
-        &mut self,
-        needles: &Needles<N>,
-        text: &[u8],
-        from: usize,
-        to: usize,
-    ) -> Option<usize> {
-        let mut first = to;
-        for (place, finder) in self.0.iter_mut().zip(&needles.0) {
-            let at = match *place {
-                Some(at) if at >= from => at,
-                _ => {
-                    let rest = text.get(from..).unwrap_or(&[]);
-                    let at = finder.find(rest).map_or(usize::MAX, |found| from + found);
-                    *place = Some(at);
-                    at
-                }
-            };
-            first = first.min(at);
-        }
-        (first < to).then_some(first)
-    }
-}
 
 /// Finds the lines that can matter.
 pub struct Anchors {
     mark: Finder<'static>,
-    needles: Needles<{ NEEDLES.len() }>,
+    /// The needles, and behind them those of other tools' output.
+    needles: Grams,
 }
 
 impl Default for Anchors {
     fn default() -> Self {
         Anchors {
             mark: Finder::new(MARK),
-            needles: Needles::new(NEEDLES),
+            needles: Grams::new(NEEDLES.into_iter().chain(pasted::NEEDLES)),
         }
     }
 }
@@ -98,14 +53,14 @@ pub enum Mark {
 pub enum Part<'l> {
     /// A line that has a needle, without its end.
     Line(&'l [u8], Mark),
-    /// Whole lines, none of which has one: from there, to there.
-    Between(usize, usize),
+    /// Whole lines, none of which has one: from there, to there; and whether one of them may begin another tool's output.
+    Between(usize, usize, bool),
 }
 
 impl Anchors {
     /// Whether the text has a needle.
     pub fn any(&self, text: &[u8]) -> bool {
-        self.mark.find(text).is_some() || self.needles.any(text)
+        self.mark.find(text).is_some() || self.needle(text, 0, text.len()).0.is_some()
     }
 
     /// Calls `tell` with each line that has a needle, and with what stands between them: the number of the first line, counted from 0
@@ -115,7 +70,6 @@ impl Anchors {
             let rest = lines.get(from..).unwrap_or(&[]);
             self.mark.find(rest).map(|found| from + found)
         };
-        let mut places = Places::default();
         let (mut number, mut from) = (0, 0);
         let mut next = find(0);
         while let Some(hit) = next {
@@ -123,7 +77,7 @@ impl Anchors {
             let begin = match memchr::memrchr(b'\n', passed) {
                 Some(at) => {
                     let begin = from + at + 1;
-                    number = self.between(lines, from, begin, number, &mut places, &mut tell);
+                    number = self.between(lines, from, begin, number, &mut tell);
                     begin
                 }
                 None => from,
@@ -145,7 +99,20 @@ impl Anchors {
             number += 1;
             from = end + 1;
         }
-        self.between(lines, from, lines.len(), number, &mut places, &mut tell)
+        self.between(lines, from, lines.len(), number, &mut tell)
+    }
+
+    /// The next needle from `from` to `to`, and whether one of another tool's output stands before it.
+    fn needle(&self, text: &[u8], from: usize, to: usize) -> (Option<usize>, bool) {
+        let (mut at, mut other) = (from, false);
+        while let Some(hit) = self.needles.find(text, at, to) {
+            if hit.needle < NEEDLES.len() {
+                return (Some(hit.at), other);
+            }
+            other = true;
+            at = hit.at + 1;
+        }
+        (None, other)
     }
 
     /// Lines without `CCL`, from `from` to `to`, of which the first is `number`. Gives the number of the line behind them.
@@ -155,22 +122,26 @@ impl Anchors {
         mut from: usize,
         to: usize,
         mut number: u64,
-        places: &mut Places<{ NEEDLES.len() }>,
         tell: &mut impl FnMut(u64, Part<'_>),
     ) -> u64 {
-        let pass = |number: u64, from: usize, to: usize, tell: &mut dyn FnMut(u64, Part<'_>)| {
-            tell(number, Part::Between(from, to));
+        let pass = |number: u64,
+                    from: usize,
+                    to: usize,
+                    other: bool,
+                    tell: &mut dyn FnMut(u64, Part<'_>)| {
+            tell(number, Part::Between(from, to, other));
             number + count(lines.get(from..to).unwrap_or(&[]))
         };
         while from < to {
-            let Some(hit) = places.first(&self.needles, lines, from, to) else {
-                return pass(number, from, to, tell);
+            let (hit, other) = self.needle(lines, from, to);
+            let Some(hit) = hit else {
+                return pass(number, from, to, other, tell);
             };
             let passed = lines.get(from..hit).unwrap_or(&[]);
             let begin = match memchr::memrchr(b'\n', passed) {
                 Some(at) => {
                     let begin = from + at + 1;
-                    number = pass(number, from, begin, tell);
+                    number = pass(number, from, begin, other, tell);
                     begin
                 }
                 None => from,

@@ -251,7 +251,11 @@ fn past<'m>(mut rest: &'m [u8], words: &[&[u8]]) -> &'m [u8] {
 /// The end of the line, perhaps with its communicator; `None` where something else stands there.
 fn tail(rest: &[u8]) -> Option<u64> {
     let rest = rest.trim_ascii();
-    if rest.is_empty() {
+    // The quote or the mark of who exported the line may stand behind it.
+    if rest
+        .iter()
+        .all(|b| !b.is_ascii_alphanumeric() && *b != b'/')
+    {
         return Some(0);
     }
     let (comm, rest) = hexadecimal(rest.strip_prefix(b"comm ")?)?;
@@ -260,6 +264,6 @@ fn tail(rest: &[u8]) -> Option<u64> {
         || rest
             .strip_prefix(b"nRanks ")
             .and_then(number)
-            .is_some_and(|(_, rest)| rest.is_empty());
+            .is_some_and(|(_, rest)| rest.iter().all(|b| !b.is_ascii_alphanumeric()));
     whole.then_some(comm)
 }

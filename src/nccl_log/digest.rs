@@ -34,6 +34,38 @@ pub struct Digest {
     pub broken_off: Option<String>,
 }
 
+impl Digest {
+    /// Adds what is left of another file, as if it stood behind this one.
+    pub fn join(&mut self, other: Digest) {
+        let before = self.lines;
+        self.bytes += other.bytes;
+        self.lines += other.lines;
+        for (all, more) in [
+            (&mut self.sorts, other.sorts),
+            (&mut self.left_out, other.left_out),
+        ] {
+            for (sort, count) in more {
+                *all.entry(sort).or_default() += count;
+            }
+        }
+        self.kept.extend(other.kept.into_iter().map(|kept| Kept {
+            line: kept.line + before,
+            last: kept.last + before,
+            ..kept
+        }));
+        self.processes
+            .extend(other.processes.into_iter().map(|process| Process {
+                first: process.first + before,
+                last: process.last + before,
+                ..process
+            }));
+        self.crowd.extend(other.crowd);
+        // Ranks write no other tool's output.
+        self.pasted.extend(other.pasted);
+        self.broken_off = self.broken_off.take().or(other.broken_off);
+    }
+}
+
 /// A line that was kept, for itself and for those that say the same. As JSON a list of its members: there are thousands.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Members", into = "Members")]

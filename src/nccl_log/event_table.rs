@@ -84,20 +84,40 @@ const BOTH: &[Rule] = &[
         "subnet-no-interface",
         &["No interface found in the same subnet"],
     ),
+    row("bootstrap-no-interface", &["family", "is neither AF_INET"]),
+    row("device-open", &["Call to ibv_open_device failed"]),
     row("ofi-failed", &["NET/OFI", "No eligible providers"]),
     row("ofi-failed", &["NET/OFI", "Only EFA provider is supported"]),
+    row("gdr-missing", &["NET/OFI", "disabling GDR"]),
     row("ofi-failed", &["NET/OFI", "initialization failed"]),
     row("ofi-failed", &["NET/OFI", "Failed to initialize"]),
-    row(
-        "ofi-failed",
-        &["NET/OFI", "Request", "completed with error"],
-    ),
-    row("ofi-failed", &["NET/OFI", "Couldn't"]),
-    row("ofi-failed", &["NET/OFI", "Unable to"]),
-    row("ofi-failed", &["NET/OFI", "RC: -"]),
+    row("ofi-call", &["NET/OFI", "Request", "completed with error"]),
+    row("ofi-call", &["NET/OFI", "Couldn't"]),
+    row("ofi-call", &["NET/OFI", "Unable to"]),
+    row("ofi-call", &["NET/OFI", "RC: -"]),
+    row("ofi-call", &["NET/OFI", " failed: "]),
     row("network-missing", &["Failed to initialize any NET plugin"]),
     row("network-missing", &["Error: network", "not found"]),
     row("plugin-init", &["Failed to initialize NET plugin"]),
+    // The plugin of the default name is not there, as on most machines.
+    row(
+        "plugin-missing",
+        &[
+            "NET/Plugin",
+            "oad",
+            "returned",
+            "libnccl-net.so: cannot open shared object file: No such file",
+        ],
+    ),
+    row(
+        "plugin-missing",
+        &[
+            "NET/Plugin",
+            "oad",
+            "returned",
+            "librccl-net.so: cannot open shared object file: No such file",
+        ],
+    ),
     row(
         "plugin-load",
         &[
@@ -268,6 +288,7 @@ const BOTH: &[Rule] = &[
 
 /// Messages that are events as warnings only.
 const WARNINGS: &[Rule] = &[
+    row("internal", &["^[Rem Allocator] Allocation failed"]),
     row("device-open", &["Unable to open device"]),
     row("device-query", &["Unable to query"]),
     row("ib-no-interface", &["NET/IB : No IP interface found"]),
@@ -317,6 +338,7 @@ const WARNINGS: &[Rule] = &[
     row("shared-memory", &["failed to extend /dev/shm"]),
     row("shared-memory", &["shm_open failed"]),
     row("shared-memory", &["failure in mmap of"]),
+    row("shared-memory", &["^Call to open failed"]),
     row("shared-memory", &["Error: Could not map"]),
     row("shared-memory", &["Call to shm"]),
     row("shared-memory", &["/dev/shm"]),
@@ -399,6 +421,7 @@ const WARNINGS: &[Rule] = &[
     row("graph-failed", &["requires NIC"]),
     row("rccl-setting", &["HSA_FORCE_FINE_GRAIN_PCIE"]),
     row("rccl-setting", &["HSA_"]),
+    row("rccl-setting", &["amd_iommu=on"]),
     row("rccl-setting", &["hsa"]),
     row("rccl-setting", &["amdgpu"]),
     row("rccl-setting", &["kernel version"]),
@@ -577,6 +600,7 @@ const FRAMEWORK: &[Rule] = &[
         &["Watchdog caught collective operation timeout"],
     ),
     row("torch-timeout", &["Caught collective operation timeout"]),
+    row("torch-timeout", &["Timeout at NCCL work"]),
     row("torch-timeout", &["Timed out waiting", "in monitored"]),
     row("torch-heartbeat", &["heartbeat", "stuck"]),
     row("torch-heartbeat", &["Heartbeat monitor timed out"]),

@@ -11,7 +11,7 @@ use super::digest::{Crowd, Digest, Kept, Process};
 use super::event::{self, Classes, Is, Kind};
 use super::event_table;
 use super::message::{self, Fate, Of, Sort};
-use super::pasted::{Pasted, Sought};
+use super::pasted::Pasted;
 use super::prefix::{self, Level, Writer};
 use super::text::{from_json, without_colours};
 use super::window::{Lines, Window};
@@ -137,20 +137,31 @@ struct Gather {
     left_out: [u64; Sort::ALL.len()],
     stripped: Vec<u8>,
     unwrapped: Vec<u8>,
+    /// A line that ends in `Last error:`: the next one is what NCCL said last.
+    announced: Vec<u8>,
 }
 
 impl Lines for Gather {
     fn whole(&mut self, lines: &[u8]) {
         let anchors = std::mem::take(&mut self.anchors);
         let before = self.lines;
-        let mut sought = Sought::default();
         let plain = memchr::memchr2(0x1b, b'\r', lines).is_none();
         let number = anchors.lines(lines, |number, part| {
             let number = before + number + 1;
+            if !self.announced.is_empty() {
+                let next = match part {
+                    Part::Between(from, to, _) => {
+                        let rest = lines.get(from..to).unwrap_or(&[]);
+                        rest.split(|b| *b == b'\n').next().unwrap_or(&[])
+                    }
+                    Part::Line(line, _) => line,
+                };
+                self.last_error(number, next);
+            }
             match part {
                 // Nearly all lines of a log of NCCL are not looked at for other tools.
-                Part::Between(from, to) => {
-                    self.pasted.lines(lines, from, to, number, &mut sought);
+                Part::Between(from, to, other) => {
+                    self.pasted.lines(lines, from, to, number, other);
                 }
                 Part::Line(line, mark) => {
                     self.pasted.marked(line, mark, number);
@@ -167,9 +178,8 @@ impl Lines for Gather {
 
     fn piece(&mut self, piece: &[u8], ends: bool) {
         if ends {
-            let mut sought = Sought::default();
             self.pasted
-                .lines(piece, 0, piece.len(), self.lines + 1, &mut sought);
+                .lines(piece, 0, piece.len(), self.lines + 1, true);
         }
         if self.anchors.any(piece) {
             self.line(self.lines + 1, piece, Mark::Unknown);
@@ -236,9 +246,39 @@ impl Gather {
             from = end;
             self.message(number, found.level, found.writer, found.message, text);
         }
+        if !any && line.trim_ascii_end().ends_with(prefix::LAST_ERROR) {
+            self.announced = clipped(line).trim_ascii_end().to_vec();
+            return;
+        }
+        if !any && let Some(message) = prefix::bare_completion(line) {
+            self.perhaps_event(number, Kind::Warning, None, None, message, clipped(line));
+            return;
+        }
         if !any && let Is::Event(row) = self.classes.of(Kind::Framework, line) {
             self.event(number, row, None, line, clipped(line));
         }
+    }
+
+    /// PyTorch writes `Last error:`, and on the next line what NCCL said last at level WARN: the two become one.
+    fn last_error(&mut self, number: u64, next: &[u8]) {
+        let mut line = std::mem::take(&mut self.announced);
+        let before = line.len().saturating_sub(prefix::LAST_ERROR.len());
+        let same = line.get(..before).unwrap_or(&[]);
+        let Some(message) = next.strip_prefix(same).map(<[u8]>::trim_ascii) else {
+            return;
+        };
+        // Where nothing was said the next line is anything: only what is known for certain counts.
+        let Is::Event(row) = self.classes.of(Kind::Warning, message) else {
+            return;
+        };
+        let class = event_table::class(usize::from(row));
+        if message.is_empty() || ["internal", "usage", "other-warning"].contains(&class) {
+            return;
+        }
+        let message = message.get(..message.len().min(TEXT)).unwrap_or(message);
+        line.push(b' ');
+        line.extend_from_slice(message);
+        self.keep_event(number, class, None, None, message, &line);
     }
 
     fn message(

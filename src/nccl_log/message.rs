@@ -9,6 +9,7 @@ use super::text::{contains, number, run};
 /// Made once: these are looked for in lines that each process writes dozens of.
 static SET: LazyLock<[Finder<'static>; 2]> =
     LazyLock::new(|| [" set by environment to ", " set to "].map(Finder::new));
+static MTU: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(" mtu "));
 static ENABLED: LazyLock<Finder<'static>> =
     LazyLock::new(|| Finder::new(" : GPU Direct RDMA Enabled for HCA"));
 
@@ -199,6 +200,17 @@ fn capital_n(message: &[u8]) -> Fate<'_> {
         // A row of the graph's paths: `NET/0 :GPU/1000 (…)`.
         if message.get(4).is_some_and(u8::is_ascii_digit) {
             return letters(message);
+        }
+        // `NET/IB: NCCL Dev 0 IbDev 0 Port 1 qpn 74 mtu 5 GID 3 (…)`: of a host's connections those of one MTU and GID are one.
+        if starts("NET/IB: ")
+            && let Some(at) = MTU.find(message)
+            && let Some(said) = message.get(at..)
+            && (contains(said, " GID ") || contains(said, " LID "))
+        {
+            let ends = [" (", " fifo", " ctsFifo", " subnet-prefix"];
+            let ends = ends.iter().filter_map(|end| Finder::new(end).find(said));
+            let end = ends.min().unwrap_or(said.len());
+            return Fate::Keep(Sort::Net, Of::Host, said.get(..end).unwrap_or(said));
         }
         if starts("NET/IB: Dev ") || starts("NET/IB: IbDev ") {
             return Fate::Count(Sort::Net);

@@ -8,7 +8,8 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 use serde::{Deserialize, Serialize};
 
-use super::anchor::{Mark, Needles, Places};
+use super::anchor::Mark;
+use super::grams::Grams;
 use super::text::without_colours;
 use crate::order;
 
@@ -54,13 +55,14 @@ pub struct Paste {
 }
 
 /// What a line has to hold to begin a block.
-const NEEDLES: [&str; 21] = [
+pub(super) const NEEDLES: [&str; 22] = [
     "busbw",
     "Dual-port",
     "ouldn't connect to ",
     "CA '",
     "hca_id:",
     "nfiniband device '",
+    "nfiniBand device '",
     "INDEX",
     "GPU0",
     "topo -p2p ",
@@ -94,14 +96,11 @@ static NCCL: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b" NCCL ")
 
 /// Finds blocks, and keeps them.
 pub struct Pasted {
-    needles: Needles<{ NEEDLES.len() }>,
+    needles: Grams,
     open: Vec<Block>,
     done: Vec<Paste>,
     bytes: usize,
 }
-
-/// Where the next needles of a text are.
-pub(super) type Sought = Places<{ NEEDLES.len() }>;
 
 struct Block {
     paste: Paste,
@@ -126,7 +125,7 @@ enum Is {
 impl Default for Pasted {
     fn default() -> Self {
         Pasted {
-            needles: Needles::new(NEEDLES),
+            needles: Grams::new(NEEDLES),
             open: Vec::new(),
             done: Vec::new(),
             bytes: 0,
@@ -135,17 +134,24 @@ impl Default for Pasted {
 }
 
 impl Pasted {
-    /// Reads the whole lines from `from` to `to` of a text, of which the first has the number `number`. `places` is of this text.
+    /// Reads the whole lines from `from` to `to` of a text, of which the first has the number `number`. `begins` says whether a needle
+    /// is there.
     pub(super) fn lines(
         &mut self,
         text: &[u8],
         mut from: usize,
         to: usize,
         mut number: u64,
-        places: &mut Sought,
+        begins: bool,
     ) {
+        let mut next = None;
+        let mut more = begins;
         while from < to {
-            let hit = places.first(&self.needles, text, from, to);
+            if more && next.is_none_or(|at| at < from) {
+                next = self.needles.find(text, from, to).map(|hit| hit.at);
+                more = next.is_some();
+            }
+            let hit = next.filter(|at| *at >= from);
             if self.open.is_empty() {
                 let Some(passed) = hit.and_then(|hit| text.get(from..hit)) else {
                     return;
@@ -174,8 +180,8 @@ impl Pasted {
         {
             return;
         }
-        if NCCL.find(line).is_none() && (!self.open.is_empty() || self.needles.any(line)) {
-            self.lines(line, 0, line.len(), number, &mut Sought::default());
+        if NCCL.find(line).is_none() {
+            self.lines(line, 0, line.len(), number, true);
         }
     }
 
@@ -239,9 +245,10 @@ impl Pasted {
             // The test's name stands above what perftest says of its connection.
             if tool == Tool::Perftest {
                 let title = plain(previous);
-                let title = title.trim_end();
+                // The mark of a quotation may stand before it.
+                let title = title.trim_matches(|c: char| c.is_whitespace() || c == '>');
                 if title.ends_with(" Test") {
-                    self.bytes += block.keep(number.saturating_sub(1), title.trim(), self.bytes);
+                    self.bytes += block.keep(number.saturating_sub(1), title, self.bytes);
                 }
             }
             self.bytes += block.keep(number, body(text, before.len()), self.bytes);
@@ -439,7 +446,7 @@ fn begins(text: &str) -> Option<(Tool, &str)> {
     if let Some(before) = at("hca_id:") {
         return Some((Tool::IbvDevinfo, before.trim_end()));
     }
-    if let Some(before) = at("Infiniband device '")
+    if let Some(before) = at("Infiniband device '").or_else(|| at("InfiniBand device '"))
         && text.contains("status")
     {
         return Some((Tool::Ibstatus, before.trim_end()));

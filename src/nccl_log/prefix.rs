@@ -68,8 +68,20 @@ pub(super) fn only_message(line: &[u8], at: usize) -> Option<Found<'_>> {
         before: head.get(..begin)?,
         source,
         begin,
-        message: line.get(body..)?.trim_ascii_end(),
+        message: said_once(line.get(body..)?.trim_ascii_end()),
     })
+}
+
+/// What PyTorch writes before the message that NCCL's last warning had.
+pub const LAST_ERROR: &[u8] = b"Last error:";
+
+/// A completion error that somebody copied without what stands before it: `NET/IB : Got completion from peer …`.
+pub fn bare_completion(line: &[u8]) -> Option<&[u8]> {
+    let at = memchr::memmem::find(line, b"NET/IB")?;
+    let message = line.get(at..)?;
+    memchr::memmem::find(message, b"Got completion")?;
+    memchr::memmem::find(message, b"opcode")?;
+    Some(message.trim_ascii_end())
 }
 
 /// The messages of a line of which it is known where `CCL` stands.
@@ -98,11 +110,22 @@ pub(super) fn messages_at(line: &[u8], mark: Mark) -> impl Iterator<Item = Found
             before: head.get(..begin)?,
             source,
             begin: from + begin,
-            message: line.get(body..end)?.trim_ascii_end(),
+            message: said_once(line.get(body..end)?.trim_ascii_end()),
         };
         from = end;
         Some(found)
     })
+}
+
+/// The message without what Ray puts behind one that several workers wrote: ` [repeated 7x across cluster]`.
+fn said_once(message: &[u8]) -> &[u8] {
+    if !matches!(message.last(), Some(b']' | b')')) {
+        return message;
+    }
+    match memchr::memmem::rfind(message, b" [repeated ") {
+        Some(at) if at > 0 => message.get(..at).unwrap_or(message),
+        _ => message,
+    }
 }
 
 /// The next `NCCL INFO ` or its like: where it begins, its level, and where the message begins.
@@ -206,6 +229,7 @@ fn plain_writer(head: &[u8]) -> Option<(Writer<'_>, usize)> {
         .iter()
         .rposition(|b| !is_host(b))
         .map_or(0, |at| at + 1);
+    let begin = past_time(rest, begin);
     let host = rest.get(begin..).filter(|host| !host.is_empty())?;
     (device < 1000).then_some((
         Writer {
@@ -234,6 +258,35 @@ fn last_number(text: &[u8]) -> Option<(u64, &[u8])> {
     (1..=10).contains(&length).then_some((value, rest))
 }
 
+/// Where the host begins if a time is glued to its front, as consoles of clouds export it: `2025-05-16T16:39:51.208-07:00n1`,
+/// `2025-05-16T16:39:51.208Zn1`.
+fn past_time(text: &[u8], begin: usize) -> usize {
+    let digits = |from: Option<usize>, count: usize| {
+        let found = from.and_then(|from| text.get(from..from + count));
+        found.is_some_and(|found| found.iter().all(u8::is_ascii_digit))
+    };
+    if begin.checked_sub(1).and_then(|at| text.get(at)) != Some(&b':')
+        || !digits(begin.checked_sub(3), 2)
+        || !digits(Some(begin), 2)
+    {
+        return begin;
+    }
+    match begin.checked_sub(4).and_then(|at| text.get(at)) {
+        // The minutes of the time zone.
+        Some(b'+' | b'-') => begin + 2,
+        // The seconds.
+        Some(b':') => {
+            let rest = text.get(begin..).unwrap_or(&[]);
+            let (seconds, after) = run(rest, |b| b.is_ascii_digit() || b == b'.');
+            match after.first() {
+                Some(b'Z') => begin + seconds.len() + 1,
+                _ => begin,
+            }
+        }
+        _ => begin,
+    }
+}
+
 fn is_host(byte: &u8) -> bool {
     HOST.get(usize::from(*byte)) == Some(&true)
 }
@@ -243,7 +296,9 @@ static HOST: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0u8;
     while byte < 128 {
-        table[byte as usize] = byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+        // Who hides a name writes `<host>` or `node-***`.
+        table[byte as usize] = byte.is_ascii_alphanumeric()
+            || matches!(byte, b'.' | b'-' | b'_' | b'<' | b'>' | b'*' | b'$' | b'#');
         byte += 1;
     }
     table
@@ -286,6 +341,7 @@ fn process(token: &[u8]) -> Option<(&[u8], u64, usize)> {
         .iter()
         .rposition(|b| !is_host(b))
         .map_or(0, |at| at + 1);
+    let begin = past_time(head, begin);
     let host = head.get(begin..).filter(|host| !host.is_empty())?;
     Some((host, process, token.len() - begin))
 }

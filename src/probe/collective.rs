@@ -13,6 +13,7 @@ mod tests;
 use std::sync::Arc;
 
 use super::{Ask, BUDGET, Probe};
+use crate::bench::pairs;
 use crate::bench::plan::Plan;
 use crate::bench::table;
 use crate::fact::{Facts, Gap, Id, Membership, Origin, Subject, Why};
@@ -44,9 +45,11 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     match told(ask, &otherwise) {
         Ok(Some(value)) => {
             let origin = Origin::Asked(otherwise.clone());
-            let stated = match value.get("job") {
-                Some(job) => job::state(ask, facts, node, job, &origin),
-                None => reported::state(facts, node, &value, &origin),
+            let stated = match (value.get("job"), value.get(pairs::NAME)) {
+                (Some(job), _) => job::state(ask, facts, node, job, &origin),
+                // Pairs of nodes have a probe of their own.
+                (None, Some(_)) => Ok(()),
+                (None, None) => reported::state(facts, node, &value, &origin),
             };
             if let Err(what) = stated {
                 gap = gap.or(Some(Gap::not_understood(&otherwise, what)));

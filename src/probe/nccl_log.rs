@@ -17,7 +17,7 @@ mod runs;
 mod tests;
 mod variables;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use self::communicator::{Communicators, ProcessKey, Runs, Span};
@@ -25,6 +25,7 @@ use self::line::{Line, Writer};
 use super::Ask;
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, Typed, Why};
 use crate::nccl_log::Digest;
+use crate::nccl_log::message::Sort;
 use crate::nccl_log::prefix::Level;
 use crate::source::Question;
 use crate::source::recording::Recording;
@@ -34,6 +35,12 @@ pub const NAME: &str = "nccl_log";
 
 /// What shows the lines of the initialisation.
 const INFO: &str = "log with NCCL_DEBUG=INFO";
+/// What shows how many nodes take part: `nNodes` from 2.20 on, else who wrote.
+const ALL_HOSTS: &str = "log with NCCL_DEBUG=INFO, and give the logs of all hosts";
+/// What shows the driver's version.
+const DRIVER: &str = "log with NCCL_DEBUG=INFO, and NCCL 2.13 or later";
+/// What shows how long the initialisation took.
+const TIMES: &str = "log with NCCL_DEBUG=INFO, and NCCL 2.22 or later";
 /// What shows the adapters and GPUDirect RDMA.
 const NET: &str = "log with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,NET";
 /// What shows the topology.
@@ -137,6 +144,8 @@ struct Log<'d> {
     runs: Runs<'d>,
     /// For each line its run and its host.
     places: Vec<Option<Place<'d>>>,
+    /// Files whose lines name no host, which stand for one: what they hold may be of several.
+    nameless: Vec<&'d str>,
     /// Why counts are not known to be whole, where they are not.
     missing: Option<Gap>,
 }
@@ -154,11 +163,35 @@ impl<'d> Log<'d> {
         for (at, (name, digest)) in files.iter().enumerate() {
             lines.extend(digest.kept.iter().map(|kept| Line::read(at, name, kept)));
         }
-        let comms = Communicators::of(&lines);
+        let whole = whole_names(files);
+        for line in &mut lines {
+            if let Some(writer) = &mut line.writer {
+                writer.host = whole.get(writer.host).copied().unwrap_or(writer.host);
+            }
+        }
+        let named = |host: &'d str| whole.get(host).copied().unwrap_or(host);
         let mut spans: Vec<Span<'d>> = Vec::new();
+        // Where no line names a host, somebody cut the names off: the ranks are told apart by their devices.
+        let nameless = nameless(files);
+        for line in &mut lines {
+            if let Some(host) = nameless.get(&line.file) {
+                line.written_on(host);
+                if let Some(process) = View::writer_process(line)
+                    && !spans.iter().any(|span| span.process == process)
+                {
+                    let (file, first) = (line.file, line.kept.line);
+                    spans.push(Span {
+                        process,
+                        file,
+                        first,
+                    });
+                }
+            }
+        }
+        let comms = Communicators::of(&lines);
         for (file, (_, digest)) in files.iter().enumerate() {
             spans.extend(digest.processes.iter().map(|process| Span {
-                process: (process.host.as_str(), process.pid),
+                process: (named(process.host.as_str()), process.pid),
                 file,
                 first: process.first,
             }));
@@ -175,7 +208,8 @@ impl<'d> Log<'d> {
         let only_host: Vec<Option<&'d str>> = files
             .iter()
             .map(|(_, digest)| {
-                let mut hosts = digest.processes.iter().map(|process| process.host.as_str());
+                let processes = digest.processes.iter();
+                let mut hosts = processes.map(|process| named(process.host.as_str()));
                 let first = hosts.next()?;
                 hosts.all(|host| host == first).then_some(first)
             })
@@ -223,6 +257,7 @@ impl<'d> Log<'d> {
             comms,
             runs,
             places,
+            nameless: nameless.into_values().collect(),
             missing,
         }
     }
@@ -297,6 +332,61 @@ impl<'d> Log<'d> {
     }
 }
 
+/// Names that begin with the end of a torn line, and the hosts that they are: `512g183`, where the line of `g183` follows a number
+/// without a line's end between. The process of the same number is there under the host's own name, or the name is hardly ever seen.
+fn whole_names<'d>(files: &'d [File]) -> HashMap<&'d str, &'d str> {
+    let mut lines: BTreeMap<&'d str, u64> = BTreeMap::new();
+    let mut processes: BTreeSet<(u64, &'d str)> = BTreeSet::new();
+    for process in files.iter().flat_map(|(_, digest)| &digest.processes) {
+        *lines.entry(&process.host).or_default() += process.info + process.warnings;
+        processes.insert((process.pid, &process.host));
+    }
+    // Of thousands of hosts all are whole, but for a few.
+    let most = lines.values().max().copied().unwrap_or(0);
+    let torn = |name: &str, host: &str| {
+        let before = name
+            .strip_suffix(host)
+            .and_then(|before| before.as_bytes().last());
+        before.is_some_and(u8::is_ascii_alphanumeric)
+            && host.as_bytes().first().is_some_and(u8::is_ascii_alphabetic)
+    };
+    let mut whole = HashMap::new();
+    if lines.len() > 2048 {
+        return whole;
+    }
+    for (name, count) in lines
+        .iter()
+        .filter(|(_, count)| **count <= most / 4 || **count < 3)
+    {
+        let same = |host: &&'d str| {
+            let mut of_name = processes.iter().filter(|(_, of)| of == name);
+            of_name.all(|(pid, _)| processes.contains(&(*pid, *host)))
+        };
+        let found = lines
+            .iter()
+            .find(|(host, other)| torn(name, host) && (**other >= 4 * count || same(host)));
+        if let Some((host, _)) = found {
+            whole.insert(*name, *host);
+        }
+    }
+    whole
+}
+
+/// The files whose lines name no process, and have lines of NCCL, by their numbers.
+fn nameless(files: &[File]) -> BTreeMap<usize, &str> {
+    let of_nccl = |digest: &Digest| {
+        let sorts = [Sort::Init, Sort::Env, Sort::Net, Sort::Channel];
+        sorts
+            .iter()
+            .any(|sort| digest.sorts.get(sort.word()).is_some_and(|n| *n > 0))
+    };
+    let files = files.iter().enumerate();
+    files
+        .filter(|(_, (_, digest))| digest.processes.is_empty() && of_nccl(digest))
+        .map(|(at, (name, _))| (at, &**name))
+        .collect()
+}
+
 fn largest(comms: &Communicators<'_>, runs: &Runs<'_>, run: usize) -> Option<usize> {
     let of_run = |at: &usize| {
         let member = comms.all[*at].members.values().next();
@@ -337,9 +427,16 @@ impl<'l, 'd> View<'l, 'd> {
 
     /// The hosts of which a process wrote; a file that stands for one does not count.
     fn hosts_seen(&self) -> u64 {
-        let mut hosts: Vec<&str> = self.processes().iter().map(|(host, _)| *host).collect();
+        let processes = self.processes();
+        let hosts = processes.iter().map(|(host, _)| *host);
+        let mut hosts: Vec<&str> = hosts.filter(|host| !self.is_nameless(host)).collect();
         hosts.dedup();
         hosts.len() as u64
+    }
+
+    /// Whether the host is a file that stands for those whose names it does not tell.
+    fn is_nameless(&self, host: &str) -> bool {
+        self.log.nameless.contains(&host)
     }
 
     /// The processes of the run.
@@ -359,7 +456,7 @@ impl<'l, 'd> View<'l, 'd> {
     }
 
     /// Whether lines of this sort are in the files.
-    fn has_sort(&self, sort: crate::nccl_log::message::Sort) -> bool {
+    fn has_sort(&self, sort: Sort) -> bool {
         let files = self.log.files.iter();
         files
             .map(|(_, digest)| digest.sorts.get(sort.word()).copied().unwrap_or(0))

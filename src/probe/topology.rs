@@ -1,6 +1,7 @@
 //! Where this process may run: its CPUs, its memory, its GPUs.
 
 pub mod file;
+mod launch;
 mod parse;
 #[cfg(test)]
 mod tests;
@@ -62,6 +63,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     });
     facts.set(node, node::LAUNCHED_TASKS, launched(&environment));
     facts.set(node, node::GPUS_VISIBLE, visible(ask, list));
+    facts.set(node, node::LAUNCH, launch::launch(ask));
 }
 
 /// The numbers of the NUMA nodes; a kernel without NUMA has none.

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::bench::plan::Backend;
 use crate::bench::reply::{Carried, Ended, RankReply};
 use crate::bench::results::{Results, Row};
+use crate::bench::scope::Scopes;
 use crate::bench::statistics::SPREAD_LIMIT;
 use crate::fact::{Facts, Id};
 
@@ -34,6 +35,10 @@ pub struct Collectives {
     pub troubles: Vec<Trouble>,
     /// Files in shared memory that killed ranks left, and that were removed.
     pub removed: Vec<String>,
+    /// The same operation in parts of a job of several nodes; `null` where it has none.
+    pub scopes: Option<Scopes>,
+    /// What that says: how much slower many nodes are than one, and what is to be expected.
+    pub against_one_node: Option<String>,
     /// Why nothing was measured; `null` where something was.
     pub nothing: Option<String>,
 }
@@ -200,6 +205,8 @@ impl Collectives {
                 .filter_map(|(rank, reply)| Trouble::of(rank, reply))
                 .collect(),
             removed: removed.collect(),
+            scopes: None,
+            against_one_node: None,
             nothing: None,
         }
     }
@@ -216,6 +223,8 @@ impl Collectives {
             rows: Vec::new(),
             troubles: Vec::new(),
             removed: Vec::new(),
+            scopes: None,
+            against_one_node: None,
             nothing: Some(why),
         }
     }

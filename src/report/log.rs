@@ -11,8 +11,9 @@ use super::{EvidenceLine, Finding, Report, plural, some, text};
 use crate::check::Catalogue;
 use crate::exit::Exit;
 use crate::fact::channel::Direction;
+use crate::fact::event::{self, LogClass};
 use crate::fact::run::{Carrier, Library, Proof};
-use crate::fact::{Fact, Facts, Id, Key, Subject, Typed, channel, hca, host, run};
+use crate::fact::{Fact, Facts, Id, Key, Subject, Typed, Why, channel, hca, host, run};
 use crate::order;
 
 /// What makes a log tell more, for the question whether RDMA was used.
@@ -181,7 +182,14 @@ fn headline(
             1 => String::new(),
             n => format!(" (and {} more)", n - 1),
         };
-        said.push(format!("{}{more}", first.sentence));
+        let cause = format!("{}{more}", first.sentence);
+        // What failed is known, and whether RDMA was used is not: the known comes first.
+        match answers {
+            [one] if one.rdma == "unknown" && first.severity == "error" => {
+                said.insert(0, cause);
+            }
+            _ => said.push(cause),
+        }
         match others.count() {
             0 => {}
             1 => said.push("one other cause below".into()),
@@ -227,7 +235,7 @@ fn answer(facts: &Facts, id: Id, report: &Report) -> Answer {
                 (Some(Proof::Channels), Some(counted)) => {
                     by_channels(facts, &hosts, carrier, counted)
                 }
-                _ => by_network(facts, &hosts, carrier),
+                (proof, _) => by_network(facts, &hosts, carrier, proof),
             };
             let because = match carrier {
                 Carrier::Rdma => String::new(),
@@ -235,22 +243,23 @@ fn answer(facts: &Facts, id: Id, report: &Report) -> Answer {
             };
             (word(carrier), format!("{how}{because}"))
         }
-        (nodes, Fact::Unknown(gap), _) => {
-            let why = match nodes {
-                Fact::Unknown(_) => "the log does not tell how many nodes take part".into(),
-                Fact::Known(..) => format!(
-                    "the log has neither lines of channels between nodes nor `Using network` ({})",
-                    gap.why
-                ),
-            };
-            ("unknown", format!("cannot be told: {why}"))
+        (Fact::Unknown(_), Fact::Unknown(_), _) => {
+            let said = by_hosts(facts, &hosts, &mut evidence);
+            ("unknown", format!("cannot be told: {said}"))
         }
+        (Fact::Known(..), Fact::Unknown(gap), _) => (
+            "unknown",
+            match gap.why {
+                Why::NotLogged(_) => "cannot be told: the log has neither lines of channels between nodes nor `Using network`".into(),
+                why => format!("cannot be told: {why}"),
+            },
+        ),
     };
     let settle = match (rdma, facts.known(id, run::PROOF)) {
         ("unknown", _) => Some(format!(
             "run with {LOG_MORE}, and give the logs of all hosts"
         )),
-        ("used" | "partly" | "not-used", Some(Proof::Network)) => Some(format!(
+        ("used" | "partly" | "not-used", Some(Proof::Network | Proof::Adapters)) => Some(format!(
             "lines of channels prove it: run with {LOG_MORE}, and log until the first collective has ended"
         )),
         _ => None,
@@ -281,7 +290,8 @@ fn by_channels(facts: &Facts, hosts: &[Id], carrier: Carrier, counted: Channels)
     let networks = networks(facts, hosts);
     let verdict = match carrier {
         Carrier::Rdma => "used",
-        Carrier::Socket | Carrier::DirectTcp => "not used",
+        Carrier::Socket => "not used",
+        Carrier::DirectTcp => "not used, but TCP that reaches the GPUs' memory",
         Carrier::Mixed => "used by part",
         Carrier::Plugin => "cannot be told, since the plugin is not known",
         Carrier::Nvlink => "does not apply",
@@ -324,23 +334,85 @@ fn by_channels(facts: &Facts, hosts: &[Id], carrier: Carrier, counted: Channels)
 }
 
 /// What was chosen, where no channel is logged.
-fn by_network(facts: &Facts, hosts: &[Id], carrier: Carrier) -> String {
+fn by_network(facts: &Facts, hosts: &[Id], carrier: Carrier, proof: Option<Proof>) -> String {
     let networks = networks(facts, hosts);
     let chose = hosts
         .iter()
         .filter(|h| facts.known(**h, host::NETWORK).is_some())
         .count();
-    let verdict = match carrier {
-        Carrier::Rdma => "chosen, and no line of a channel proves its use",
-        Carrier::Socket | Carrier::DirectTcp => "not chosen",
-        Carrier::Mixed => "chosen by part of the hosts",
-        Carrier::Plugin => "cannot be told, since the plugin is not known",
-        Carrier::Nvlink => "does not apply",
+    let verdict = match (carrier, proof) {
+        (Carrier::Rdma, Some(Proof::Requests)) => "used, until it failed",
+        (Carrier::Rdma, Some(Proof::Queues)) => "tried, and it fails",
+        (Carrier::Rdma, _) => "chosen, and no line of a channel proves its use",
+        (Carrier::Socket | Carrier::DirectTcp, _) => "not chosen",
+        (Carrier::Mixed, _) => "chosen by part of the hosts",
+        (Carrier::Plugin, _) => "cannot be told, since the plugin is not known",
+        (Carrier::Nvlink, _) => "does not apply",
     };
-    format!(
-        "{verdict}. {chose} of {} chose {networks}",
-        plural(hosts.len() as u64, "host")
-    )
+    if chose == 0 {
+        return verdict.to_owned();
+    }
+    let of = plural(hosts.len() as u64, "host");
+    match proof {
+        Some(Proof::Adapters) => {
+            format!("{verdict}. By what NCCL found, {chose} of {of} would take {networks}")
+        }
+        _ => format!("{verdict}. {chose} of {of} chose {networks}"),
+    }
+}
+
+/// What hosts chose, where the log does not tell whether there are others.
+fn by_hosts(facts: &Facts, hosts: &[Id], evidence: &mut Vec<EvidenceLine>) -> String {
+    let others = "the log does not tell whether other nodes take part";
+    let chose: Vec<Id> = hosts
+        .iter()
+        .copied()
+        .filter(|h| facts.known(*h, host::NETWORK).is_some())
+        .collect();
+    let Some(first) = chose.first() else {
+        return "the log does not tell how many nodes take part".into();
+    };
+    show(facts, *first, host::NETWORK, evidence);
+    let mixed = facts.known(*first, host::CARRIER) == Some(Carrier::Mixed);
+    let networks = match facts.known(*first, host::NETWORKS).filter(|_| mixed) {
+        Some(all) => all.join(" and "),
+        None => networks(facts, hosts),
+    };
+    let why = match facts.known(*first, host::CARRIER) {
+        Some(Carrier::Socket) => no_adapter(facts, *first),
+        _ => String::new(),
+    };
+    let who = match chose.len() {
+        1 => facts.name(*first).to_owned(),
+        n => plural(n as u64, "host"),
+    };
+    let gdr = match facts.known(*first, host::GDR_HCAS) {
+        Some(0) if facts.known(*first, host::CARRIER) == Some(Carrier::Rdma) => {
+            ", without GPUDirect RDMA"
+        }
+        _ => "",
+    };
+    format!("{who} chose {networks}{gdr}{why}, and {others}")
+}
+
+/// Which line of a host says why it has no RDMA.
+fn no_adapter(facts: &Facts, id: Id) -> String {
+    let why = |class| match class {
+        LogClass::VerbsMissing => Some("libibverbs cannot be loaded"),
+        LogClass::DeviceOpen => Some("an adapter cannot be opened"),
+        LogClass::IbNoInterface => Some("no interface fits"),
+        LogClass::IbNone => Some("no adapter is usable"),
+        _ => None,
+    };
+    let found = facts.below(id, Subject::Event).filter_map(|event| {
+        let class = facts.known(event, event::CLASS)?;
+        Some((class, why(class)?, facts.known(event, event::PLACE)?))
+    });
+    // That none is usable follows from the others.
+    let found = found.min_by_key(|(class, ..)| *class == LogClass::IbNone);
+    found.map_or(String::new(), |(_, why, place)| {
+        format!(" ({why}; {place})")
+    })
 }
 
 /// The cause of the traffic over TCP, where a check found one.
@@ -370,7 +442,8 @@ fn channels(facts: &Facts, id: Id) -> Option<Channels> {
     };
     for channel in facts.below(id, Subject::Channel) {
         let known = |key| facts.known(channel, key);
-        if known(channel::INSIDE_NODE) != Some(false) || known(channel::RDMA) != Some(true) {
+        // A rank of which nothing is seen is on another node where the network leads to it.
+        if known(channel::INSIDE_NODE) == Some(true) || known(channel::RDMA) != Some(true) {
             continue;
         }
         let lines = facts.known(channel, channel::COUNT).unwrap_or(1);

@@ -360,6 +360,7 @@ impl Fold {
             probe_failures: std::mem::take(&mut self.failures).written(&self.nodes),
             passes: self.passes,
             counts: self.counts,
+            unauthenticated: false,
             seconds: self.micros as f64 / 1e6,
             nodes: self.nodes,
         }

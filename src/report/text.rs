@@ -70,6 +70,10 @@ pub fn body(
         [one] => page.node(out, one)?,
         several => page.nodes(out, several)?,
     }
+    if report.unauthenticated {
+        let text = "Unauthenticated: the nodes had no key (RDMA_DOCTOR_KEY, --key-file), and each is believed by its address.";
+        page.wrap(out, "", 0, text)?;
+    }
     for cause in &report.causes {
         page.finding(out, cause)?;
     }
@@ -149,6 +153,7 @@ impl Page {
         parts.extend(node.os.clone());
         parts.extend(node.kernel.clone().map(|k| format!("Linux {k}")));
         parts.extend(node.devices.map(|n| plural(n, "RDMA device")));
+        parts.extend(node.launch.clone());
         writeln!(out, "{}", parts.join(" · ").dimmed())?;
         if let Some(altered) = &node.altered {
             self.wrap(

@@ -23,8 +23,11 @@ pub mod memory;
 mod nccl;
 pub mod netlink;
 pub mod nvml;
+pub mod pairs;
 pub mod processes;
+pub mod remote;
 pub mod routes;
+pub mod session;
 pub mod timex;
 pub mod verbs;
 

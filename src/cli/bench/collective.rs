@@ -6,14 +6,15 @@ use std::time::Duration;
 use clap::Args;
 
 use super::measuring::{self, Chosen, MeasureArgs, NOT_OF_A_RECORDING, bytes};
+use super::team::{self, Made, Verdict};
 use crate::bench::collective::{Collective, DataType, Reduction};
 use crate::bench::plan::{Backend, Point, iterations};
 use crate::cli::input::{self, BadUsage};
+use crate::cli::together::TogetherArgs;
 use crate::cli::{Format, output};
 use crate::exit::Exit;
 use crate::report::collective::text;
 use crate::report::text as report_text;
-use crate::source::recording::Recording;
 
 /// The size of the reference benchmark: 500,000 × 2,000 elements of four bytes.
 pub const REFERENCE: u64 = 4_000_000_000;
@@ -24,7 +25,7 @@ pub const IN_HOST_MEMORY: u64 = 256 << 20;
 #[derive(Debug, Args)]
 pub struct CollectiveArgs {
     /// Show what this recording has, in place of measuring
-    #[arg(value_name = "RECORDING", conflicts_with_all = NOT_OF_A_RECORDING, conflicts_with_all = ["begin", "end", "factor", "dtype", "op", "in_place", "warmups", "trials", "deadline"])]
+    #[arg(value_name = "RECORDING", conflicts_with_all = NOT_OF_A_RECORDING, conflicts_with_all = ["begin", "end", "factor", "dtype", "op", "in_place", "warmups", "trials", "deadline", "cluster", "rank"])]
     pub recording: Option<PathBuf>,
     /// The smallest size, as 8, 32M, 1G [default: 4000000000 with NCCL, 256M in the host's memory]
     #[arg(short = 'b', long, value_name = "BYTES", value_parser = bytes)]
@@ -56,6 +57,9 @@ pub struct CollectiveArgs {
     /// Who takes part.
     #[command(flatten)]
     pub who: MeasureArgs,
+    /// How nodes come together.
+    #[command(flatten)]
+    pub together: TogetherArgs,
     /// The output's format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
@@ -83,11 +87,15 @@ pub fn run(collective: Collective, args: &CollectiveArgs) -> anyhow::Result<Exit
         let name = collective.name();
         return Err(BadUsage(format!("--in-place: {name} is not done in place")).into());
     }
-    let (recording, why) = match &args.recording {
-        Some(path) => (input::open(&[path])?.remove(0), None),
-        None => measuring::measured(&args.who, |recording, chosen| {
-            measure(recording, chosen, collective, args)
-        })?,
+    let (recording, why, verdict) = match &args.recording {
+        Some(path) => (input::open(&[path])?.remove(0), None, Verdict::alone()),
+        None => {
+            let points = |chosen: &Chosen| points(chosen, collective, args);
+            match team::measured(&args.who, &args.together, args.deadline, true, points)? {
+                Made::Here(recording, why, verdict) => (*recording, why, verdict),
+                Made::Elsewhere(exit) => return Ok(exit),
+            }
+        }
     };
     measuring::keep(&recording, &args.who)?;
     let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
@@ -117,20 +125,21 @@ pub fn run(collective: Collective, args: &CollectiveArgs) -> anyhow::Result<Exit
             Ok(())
         }
     })?;
-    Ok(measuring::exit(
+    let exit = measuring::exit(
         collectives.is_measured(),
         collectives.went_badly(),
         report.as_ref(),
-    ))
+    );
+    verdict.say(exit);
+    Ok(exit)
 }
 
-/// Measures all sizes; or says why not.
-fn measure(
-    recording: &mut Recording,
-    chosen: Chosen,
+/// All sizes that are measured.
+fn points(
+    chosen: &Chosen,
     collective: Collective,
     args: &CollectiveArgs,
-) -> anyhow::Result<Option<String>> {
+) -> anyhow::Result<Vec<Point>> {
     let first = args.begin.or(args.end).unwrap_or(match chosen.backend {
         Backend::Nccl => REFERENCE,
         Backend::Verbs | Backend::Tcp => IN_HOST_MEMORY,
@@ -150,12 +159,7 @@ fn measure(
         warmups: args.warmups,
         trials: args.trials,
     };
-    let points: Vec<Point> = sizes.into_iter().map(point).collect();
-    if let Err(why) = measuring::hold(&chosen, &points) {
-        return Ok(Some(why));
-    }
-    measuring::make(recording, &chosen.plan(points, 1), args.deadline);
-    Ok(None)
+    Ok(sizes.into_iter().map(point).collect())
 }
 
 /// The sizes from the first to the last, each so many times as large; rounded down to whole elements for each rank.

@@ -7,11 +7,13 @@ use clap::Args;
 
 use super::collective::{IN_HOST_MEMORY, REFERENCE};
 use super::measuring::{self, Chosen, MeasureArgs, NOT_OF_A_RECORDING, bytes};
+use super::team::{self, Made, Verdict};
 use crate::bench::flags::{self, Flags};
 use crate::bench::latency::{self, Latency};
-use crate::bench::plan::{Backend, Point};
+use crate::bench::plan::Backend;
 use crate::bench::results::Results;
 use crate::cli::input;
+use crate::cli::together::TogetherArgs;
 use crate::cli::{Format, output};
 use crate::exit::Exit;
 use crate::report::collective::{Collectives, text};
@@ -22,7 +24,7 @@ use crate::source::recording::Recording;
 #[derive(Debug, Args)]
 pub struct LatencyArgs {
     /// Show what this recording has, in place of measuring
-    #[arg(value_name = "RECORDING", conflicts_with_all = NOT_OF_A_RECORDING, conflicts_with_all = ["size", "trials", "deadline"])]
+    #[arg(value_name = "RECORDING", conflicts_with_all = NOT_OF_A_RECORDING, conflicts_with_all = ["size", "trials", "deadline", "cluster", "rank"])]
     pub recording: Option<PathBuf>,
     /// Bytes of the large operation; each of the thousand small ones has a thousandth [default: 4000000000 with NCCL, 256M in the host's memory]
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
@@ -36,6 +38,9 @@ pub struct LatencyArgs {
     /// Who takes part.
     #[command(flatten)]
     pub who: MeasureArgs,
+    /// How nodes come together.
+    #[command(flatten)]
+    pub together: TogetherArgs,
     /// The output's format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
@@ -45,7 +50,7 @@ pub struct LatencyArgs {
 #[derive(Debug, Args)]
 pub struct FlagsArgs {
     /// Show what this recording has, in place of measuring
-    #[arg(value_name = "RECORDING", conflicts_with_all = NOT_OF_A_RECORDING, conflicts_with_all = ["rounds", "object", "trials", "deadline"])]
+    #[arg(value_name = "RECORDING", conflicts_with_all = NOT_OF_A_RECORDING, conflicts_with_all = ["rounds", "object", "trials", "deadline", "cluster", "rank"])]
     pub recording: Option<PathBuf>,
     /// Flags that are told one after the other
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000), default_value = "1000")]
@@ -62,6 +67,9 @@ pub struct FlagsArgs {
     /// Who takes part.
     #[command(flatten)]
     pub who: MeasureArgs,
+    /// How nodes come together.
+    #[command(flatten)]
+    pub together: TogetherArgs,
     /// The output's format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
@@ -78,11 +86,18 @@ pub fn latency(args: &LatencyArgs) -> anyhow::Result<Exit> {
             Backend::Nccl => REFERENCE,
             Backend::Verbs | Backend::Tcp => IN_HOST_MEMORY,
         });
-        latency::points(size, chosen.ranks.len() as u64, args.trials)
+        Ok(latency::points(
+            size,
+            chosen.ranks.len() as u64,
+            args.trials,
+        ))
     };
-    let (recording, why) = match &args.recording {
-        Some(path) => (input::open(&[path])?.remove(0), None),
-        None => measured(&args.who, args.deadline, points)?,
+    let (recording, why, verdict) = match &args.recording {
+        Some(path) => (input::open(&[path])?.remove(0), None, Verdict::alone()),
+        None => match team::measured(&args.who, &args.together, args.deadline, false, points)? {
+            Made::Here(recording, why, verdict) => (*recording, why, verdict),
+            Made::Elsewhere(exit) => return Ok(exit),
+        },
     };
     let (collectives, rows) = read(&recording, why, &args.who)?;
     let ranks = collectives.ranks.len() as u64;
@@ -91,7 +106,7 @@ pub fn latency(args: &LatencyArgs) -> anyhow::Result<Exit> {
         Some(LatencyReport::of(&Latency::of(&rows, ranks)?))
     });
     let latency = latency.filter(|_| is_whole(&collectives.rows));
-    show(
+    let exit = show(
         args.format,
         LATENCY,
         &collectives,
@@ -100,7 +115,9 @@ pub fn latency(args: &LatencyArgs) -> anyhow::Result<Exit> {
             Some(latency) => latency.write(out, &collectives),
             None => other(out, &collectives, "latency"),
         },
-    )
+    )?;
+    verdict.say(exit);
+    Ok(exit)
 }
 
 /// Runs `bench flags`.
@@ -111,11 +128,14 @@ pub fn latency(args: &LatencyArgs) -> anyhow::Result<Exit> {
 pub fn flags(args: &FlagsArgs) -> anyhow::Result<Exit> {
     let points = |chosen: &Chosen| {
         let ranks = chosen.ranks.len() as u64;
-        flags::points(ranks, args.object, args.rounds, args.trials)
+        Ok(flags::points(ranks, args.object, args.rounds, args.trials))
     };
-    let (recording, why) = match &args.recording {
-        Some(path) => (input::open(&[path])?.remove(0), None),
-        None => measured(&args.who, args.deadline, points)?,
+    let (recording, why, verdict) = match &args.recording {
+        Some(path) => (input::open(&[path])?.remove(0), None, Verdict::alone()),
+        None => match team::measured(&args.who, &args.together, args.deadline, false, points)? {
+            Made::Here(recording, why, verdict) => (*recording, why, verdict),
+            Made::Elsewhere(exit) => return Ok(exit),
+        },
     };
     let (collectives, rows) = read(&recording, why, &args.who)?;
     let flags = rows
@@ -123,7 +143,7 @@ pub fn flags(args: &FlagsArgs) -> anyhow::Result<Exit> {
         .and_then(|results| Flags::of(&results.rows(0)))
         .map(|flags| FlagsReport::of(&flags))
         .filter(|_| is_whole(&collectives.rows));
-    show(
+    let exit = show(
         args.format,
         FLAGS,
         &collectives,
@@ -132,23 +152,9 @@ pub fn flags(args: &FlagsArgs) -> anyhow::Result<Exit> {
             Some(flags) => flags.write(out, &collectives),
             None => other(out, &collectives, "flags"),
         },
-    )
-}
-
-/// Measures these operations; or says why not.
-fn measured(
-    who: &MeasureArgs,
-    deadline: Duration,
-    points: impl FnOnce(&Chosen) -> Vec<Point>,
-) -> anyhow::Result<(Recording, Option<String>)> {
-    measuring::measured(who, |recording, chosen| {
-        let points = points(&chosen);
-        if let Err(why) = measuring::hold(&chosen, &points) {
-            return Ok(Some(why));
-        }
-        measuring::make(recording, &chosen.plan(points, 1), deadline);
-        Ok(None)
-    })
+    )?;
+    verdict.say(exit);
+    Ok(exit)
 }
 
 fn read(

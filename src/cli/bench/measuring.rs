@@ -13,6 +13,7 @@ use super::p2p::chosen;
 use crate::bench::library;
 use crate::bench::plan::{Arm, Backend, NAME, Plan, Point, RankPlace, Run};
 use crate::bench::results::Results;
+use crate::bench::scope::Scopes;
 use crate::check::{Catalogue, Severity, judge};
 use crate::cli::input::{self, BadUsage};
 use crate::cli::{AskArgs, output, record, seconds};
@@ -186,7 +187,13 @@ pub fn collectives(
 ) -> (Collectives, Option<Results>) {
     match (why, Results::read(&recording.of(NAME))) {
         (Some(why), _) => (Collectives::nothing(facts, node, why), None),
-        (None, Ok(results)) => (Collectives::of(facts, node, &results), Some(results)),
+        (None, Ok(results)) => {
+            let mut collectives = Collectives::of(facts, node, &results);
+            collectives.scopes = Scopes::read(&recording.of(NAME));
+            let scopes = collectives.scopes.as_ref();
+            collectives.against_one_node = scopes.and_then(Scopes::sentence);
+            (collectives, Some(results))
+        }
         (None, Err(refusal)) => {
             let why = refusal.to_string();
             (Collectives::nothing(facts, node, why), None)

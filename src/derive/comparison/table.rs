@@ -10,6 +10,8 @@ use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, Why};
 
 /// Lines of a list of what is shared.
 const SHOWN: usize = 2;
+/// Silent nodes of which each has its own reason told.
+const REASONS: usize = 4;
 
 /// A node, by its number, and what of it has the value: a port, an address.
 type Whose = (u32, Arc<str>);
@@ -572,11 +574,21 @@ impl Table {
                 "{name} is silent, {} others answered: {how}",
                 self.nodes.len()
             ),
-            [(_, how), ..] => format!(
+            [(_, how), rest @ ..] if rest.iter().all(|(_, other)| other == how) => format!(
                 "{} of {total} nodes are silent: {} ({how})",
                 names.len(),
                 sides::names(&names)
             ),
+            several => {
+                let each = several.iter().take(REASONS);
+                let each = each.map(|(name, how)| format!("{name}: {how}"));
+                let mut each: Vec<String> = each.collect();
+                if several.len() > REASONS {
+                    each.push(format!("{} more", several.len() - REASONS));
+                }
+                let count = names.len();
+                format!("{count} of {total} nodes are silent; {}", each.join("; "))
+            }
         };
         let complete = match (self.silent.is_empty(), unclear) {
             (false, _) => Fact::derived(false, "recordings that are here"),

@@ -8,6 +8,7 @@ use crate::fact::channel::{self as fact, Direction};
 use crate::fact::run::{self, Carrier, Proof};
 use crate::fact::{Fact, Facts, Key, Membership, Origin, Percent, Subject};
 use crate::nccl_log::channel::{Channel, Read, Transport, read};
+use crate::nccl_log::prefix::Level;
 use crate::order;
 
 /// Channels that become instances of their own. A job of thousands of ranks has more: those inside nodes are left out first.
@@ -57,8 +58,18 @@ pub(super) fn carrier(network: &str, ofi_provider: Option<&str>) -> Option<Carri
         }
     } else if lower == "ib"
         || begins(&[
-            "ib_", "ibext", "gib", "spectrum", "spcx", "sharp", "ucx", "rccl-anp", "anp", "ainic",
+            "ib_",
+            "ibext",
+            "gib",
+            "spectrum",
+            "spcx",
+            "sharp",
+            "ucx",
+            "rccl-anp",
+            "anp",
+            "ainic",
             "cxi",
+            "rdma_plugin",
         ])
     {
         Some(Carrier::Rdma)
@@ -127,6 +138,14 @@ pub(super) fn state(view: &mut View<'_, '_>, facts: &mut Facts) {
         Some((nodes, _)) => nodes == 1,
         None => false,
     };
+    // Machines of one name: NCCL counts more of them than there are names, and takes the network between them.
+    let one_name = match (view.nodes, view.largest()) {
+        (Some((nodes, true)), Some(largest)) => {
+            let comm = &log.comms.all[largest];
+            nodes > view.hosts_seen() && comm.members.len() as u64 >= comm.ranks
+        }
+        _ => false,
+    };
     let mut unseen_peer = false;
     for one in &mut told {
         let peer = if one.channel.receives {
@@ -141,13 +160,14 @@ pub(super) fn state(view: &mut View<'_, '_>, facts: &mut Facts) {
                 .map(|member| member.host),
             None => unnamed.get(&peer).copied(),
         };
+        one.peer_host = one.peer_host.filter(|host| !view.is_nameless(host));
         one.inside = match (one.channel.transport, one.peer_host) {
             (Transport::P2p, _) if one.channel.kind == b"MNNVL" => {
                 one.peer_host.map(|peer| peer == one.host)
             }
             (Transport::P2p | Transport::Shm, _) => Some(true),
             (Transport::CollNet, _) => Some(false),
-            (Transport::Net, Some(peer)) => Some(peer == one.host),
+            (Transport::Net, Some(peer)) => Some(peer == one.host && !one_name),
             (Transport::Net, None) if one_node => Some(true),
             (Transport::Net, None) => None,
         };
@@ -435,7 +455,20 @@ fn carried(view: &View<'_, '_>, facts: &mut Facts, sums: &Sums) {
         facts.set(view.id, run::PROOF, proof);
         return;
     }
-    if view.nodes.is_none_or(|(nodes, _)| nodes < 2) {
+    if view.nodes.is_some_and(|(nodes, _)| nodes < 2) {
+        return;
+    }
+    let failed = failed_rdma(view);
+    if view.nodes.is_none() {
+        // Of a few lines about a failure nobody knows how many nodes took part; what failed was RDMA.
+        if let Some((proof, origin)) = failed {
+            facts.set(
+                view.id,
+                run::CARRIER,
+                view.whole(Fact::Known(Carrier::Rdma, origin.clone())),
+            );
+            facts.set(view.id, run::PROOF, Fact::Known(proof, origin));
+        }
         return;
     }
     // The channels are made when they are first used (2.22 and later), and level WARN does not tell of them.
@@ -450,8 +483,30 @@ fn carried(view: &View<'_, '_>, facts: &mut Facts, sums: &Sums) {
             chosen.add(network, line.kept.count, line.origin());
         }
     }
+    let mut proof = Proof::Network;
+    if named.is_empty() {
+        proof = Proof::Adapters;
+        for host in view.hosts.keys() {
+            let of_host = view.lines().filter(|(_, of)| of == host);
+            if let Some((network, origin)) = super::hosts::left_over(of_host.map(|(line, _)| line))
+            {
+                chosen.add(network, 1, &origin);
+            }
+        }
+    }
     let Some(origin) = chosen.origin.clone() else {
-        facts.set(view.id, run::CARRIER, Fact::Unknown(not_logged(INFO)));
+        let (carrier, proof) = match failed {
+            Some((proof, origin)) => (
+                view.whole(Fact::Known(Carrier::Rdma, origin.clone())),
+                Fact::Known(proof, origin),
+            ),
+            None => (
+                Fact::Unknown(not_logged(INFO)),
+                Fact::Unknown(not_logged(INFO)),
+            ),
+        };
+        facts.set(view.id, run::CARRIER, carrier);
+        facts.set(view.id, run::PROOF, proof);
         return;
     };
     let kinds: Vec<Carrier> = chosen
@@ -468,8 +523,54 @@ fn carried(view: &View<'_, '_>, facts: &mut Facts, sums: &Sums) {
         run::CARRIER,
         view.whole(Fact::Known(carrier, origin.clone())),
     );
-    facts.set(view.id, run::PROOF, Fact::Known(Proof::Network, origin));
+    let proof = match (carrier, failed) {
+        (Carrier::Rdma, Some((proof, origin))) => Fact::Known(proof, origin),
+        _ => Fact::Known(proof, origin),
+    };
+    facts.set(view.id, run::PROOF, proof);
     facts.set(view.id, run::NETWORKS, view.whole(chosen.all(INFO)));
+}
+
+/// Whether requests of RDMA failed, or its queues could not be made: nobody makes them who does not use it.
+fn failed_rdma(view: &View<'_, '_>) -> Option<(Proof, Origin)> {
+    let warnings = || {
+        view.lines()
+            .map(|(line, _)| line)
+            .filter(|line| line.level == Some(Level::Warn))
+    };
+    // An event of a queue tells of requests too.
+    let request = |line: &&Line<'_>| {
+        line.message.contains("Got completion")
+            && (line.message.contains("with status=") || line.message.contains("with error"))
+            || line.message.contains("async fatal event on QP")
+            || line.message.contains("work queue error")
+    };
+    if let Some(line) = warnings().find(request) {
+        return Some((Proof::Requests, line.origin().clone()));
+    }
+    const CALLS: [&str; 5] = [
+        "ibv_modify_qp",
+        "ibv_create_qp",
+        "ibv_create_cq",
+        "ibv_reg_mr",
+        "ibv_post_",
+    ];
+    let call = |line: &&Line<'_>| {
+        line.message.contains("failed") && CALLS.iter().any(|call| line.message.contains(call))
+    };
+    if let Some(line) = warnings().find(call) {
+        return Some((Proof::Queues, line.origin().clone()));
+    }
+    // The first warning is lost; where it passed tells that a connection of RDMA failed.
+    let connecting = |line: &&Line<'_>| {
+        line.message.contains("operation Connect") || line.message.contains("operation=Connect")
+    };
+    warnings().find(connecting)?;
+    let passed = |line: &&Line<'_>| {
+        line.message.starts_with("transport/net_ib") && line.message.contains(" -> ")
+    };
+    let (line, _) = view.lines().find(|(line, _)| passed(line))?;
+    Some((Proof::Queues, line.origin().clone()))
 }
 
 fn instances(view: &View<'_, '_>, facts: &mut Facts, mut told: Vec<Told<'_, '_>>) {

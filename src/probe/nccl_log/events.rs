@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::fields::{Fields, role};
-use super::line::Line;
+use super::line::{LAST_ERROR, Line};
 use super::{INFO, View, not_logged};
 use crate::fact::event::{self as fact, LogClass, Phase, Role};
 use crate::fact::{Fact, Facts, Seconds, Subject, host, run};
@@ -35,7 +35,16 @@ fn class_of(classes: &mut Classes, line: &Line<'_>) -> Option<LogClass> {
         None => classes.of(Kind::Framework, message),
     };
     match is {
-        Is::Event(row) => LogClass::from_word(event_table::class(usize::from(row))),
+        Is::Event(row) => match LogClass::from_word(event_table::class(usize::from(row))) {
+            // CUDA says the same of any call: where it was made says what for.
+            Some(LogClass::Cuda)
+                if line.source.is_some_and(|s| s.contains("nvls.cc"))
+                    && !line.message.contains("system not yet initialized") =>
+            {
+                Some(LogClass::NvlsFailed)
+            }
+            class => class,
+        },
         Is::Unwinding => Some(LogClass::Unwinding),
         Is::Known(_) | Is::Nothing => None,
     }
@@ -100,11 +109,16 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
         });
     }
     // What PyTorch says NCCL returned follows from what NCCL said itself.
+    let repeated = |line: &Line<'_>| line.kept.text.contains(LAST_ERROR);
     let own = events
         .iter()
-        .any(|e| e.role == Role::Failure && e.line.level.is_some());
+        .any(|e| e.role == Role::Failure && e.line.level.is_some() && !repeated(e.line));
+    let any = own
+        || events
+            .iter()
+            .any(|e| e.role == Role::Failure && repeated(e.line));
     for event in &mut events {
-        if own && matches!(event.class, LogClass::TorchNccl) {
+        if any && matches!(event.class, LogClass::TorchNccl) || own && repeated(event.line) {
             event.role = Role::Consequence;
         }
     }

@@ -70,7 +70,10 @@ impl<'d> Fields<'d> {
                     .iter()
                     .find_map(|needle| word(message, needle, &[' ']));
             }
-            C::GdrMissing | C::GdrTooFar => fields.device = quoted(message),
+            C::GdrMissing | C::GdrTooFar => {
+                let of_ofi = message.contains("NET/OFI").then_some("the devices of OFI");
+                fields.device = quoted(message).or(of_ofi);
+            }
             C::PeerClosed
             | C::ConnectFailed
             | C::ConnectRetry
@@ -271,6 +274,8 @@ pub(super) fn role(class: LogClass, fields: &Fields<'_>, message: &str) -> Role 
         C::Completion if fields.status == Some(5) => Role::Consequence,
         C::Completion => Role::Failure,
         C::PeerClosed | C::Unwinding | C::TorchTeardown => Role::Consequence,
+        // The thread that watches the adapter said before what happened.
+        C::Internal if message.contains("encountered a fatal error") => Role::Consequence,
         C::Abort => Role::Benign,
         C::ProcessEnded if message.contains("Killed") => Role::Failure,
         C::ProcessEnded => match fields.status {
@@ -298,6 +303,8 @@ pub(super) fn role(class: LogClass, fields: &Fields<'_>, message: &str) -> Role 
             }
         }
         C::ProviderMissing if message.contains("libibverbs: ") => Role::Warning,
+        // The next line names the device.
+        C::DeviceOpen if fields.device.is_none() => Role::Benign,
         C::ConnectRetry
         | C::PluginMissing
         | C::CompletionHint

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::channels::{Sums, carrier, ofi_provider, share};
 use super::line::Line;
-use super::{Distinct, GRAPH, INFO, NET, View, not_logged};
+use super::{DRIVER, Distinct, GRAPH, INFO, NET, TIMES, View, not_logged};
 use crate::fact::hca;
 use crate::fact::host::{self as fact, PathType};
 use crate::fact::run::Carrier;
@@ -22,7 +22,8 @@ pub(super) fn network(message: &str) -> Option<&str> {
     let network = starts
         .iter()
         .find_map(|start| message.strip_prefix(start))?
-        .trim();
+        // A quote of who exported it, or what an editor could not read.
+        .trim_matches(|c: char| !c.is_ascii_alphanumeric());
     (!network.is_empty()).then_some(network)
 }
 
@@ -32,15 +33,75 @@ pub(super) fn networks_named<'d>(view: &View<'_, 'd>) -> BTreeSet<&'d str> {
         .lines()
         .filter_map(|(line, _)| network(line.message))
         .collect();
+    // The beginnings of names that nobody else in this run says whole.
+    const NAMES: [&str; 8] = [
+        "Socket",
+        "IBext",
+        "AWS Libfabric",
+        "FastSocket",
+        "GPUDirectTCPX",
+        "FasTrak",
+        "Spectrum-X",
+        "gIB",
+    ];
     let is_torn = |name: &str| {
         let whole = |other: &&str| {
             *other != name
                 && carrier(other, None).is_some()
                 && (other.starts_with(name) || name.starts_with(*other))
         };
-        carrier(name, None).is_none() && said.iter().any(whole)
+        carrier(name, None).is_none()
+            && (said.iter().any(whole) || NAMES.iter().any(|whole| whole.starts_with(name)))
     };
     said.iter().copied().filter(|name| !is_torn(name)).collect()
+}
+
+/// The network that is left where no line of the run says which was chosen: before 2.6 NCCL does not say it, and an excerpt may lack it.
+pub(super) fn left_over<'l, 'd: 'l>(
+    lines: impl Iterator<Item = &'l Line<'d>>,
+) -> Option<(&'d str, Origin)> {
+    let (mut assigned, mut ofi, mut plugin) = (None, None, None);
+    let (mut adapters, mut none, mut sockets) = (None, None, None);
+    for line in lines {
+        let message = line.message;
+        let at = || line.origin().clone();
+        if let Some(rest) = message.strip_prefix("Assigned NET plugin ") {
+            let name = rest.split(" to comm").next().unwrap_or(rest).trim();
+            assigned = Some((name, at()));
+        } else if ofi_provider(message).is_some() {
+            ofi.get_or_insert(("AWS Libfabric", at()));
+        } else if let Some(name) = message.strip_prefix("P2P plugin ") {
+            plugin.get_or_insert(name.trim());
+        } else if message.starts_with("NET/Plugin: Loaded net plugin ") {
+            // Whether it found its devices nobody knows.
+            plugin.get_or_insert("");
+        } else if let Some((listed, ..)) = using_ib(message) {
+            match listed.is_empty() {
+                true => none.get_or_insert(at()),
+                false => adapters.get_or_insert(at()),
+            };
+        } else if message.starts_with("NCCL_IB_DISABLE set by environment to ") {
+            if !message.trim_end_matches('.').ends_with(" 0") {
+                none.get_or_insert(at());
+            }
+        } else if message.starts_with("NET/IB : No device found")
+            || message.contains("Failed to open libibverbs")
+        {
+            none.get_or_insert(at());
+        } else if using_socket(message).is_some_and(|names| !names.is_empty()) {
+            sockets.get_or_insert(at());
+        }
+    }
+    let listed = adapters.and_then(|origin| match plugin {
+        None => Some(("IB", origin)),
+        Some(name) if name.starts_with("IBext") => Some((name, origin)),
+        Some(_) => None,
+    });
+    let only_sockets = || none.filter(|_| plugin.is_none() && sockets.is_some());
+    assigned
+        .or(ofi)
+        .or(listed)
+        .or_else(|| only_sockets().map(|origin| ("Socket", origin)))
 }
 
 /// An interface and its address: `eth0:10.0.0.1<4711>`.
@@ -202,13 +263,14 @@ fn one(view: &View<'_, '_>, facts: &mut Facts, host: &str, id: Id, lines: &[&Lin
     let (name, address) = split.unzip();
     facts.set(id, fact::BOOTSTRAP_INTERFACE, fact_of(name, INFO));
     facts.set(id, fact::BOOTSTRAP_ADDRESS, fact_of(address, INFO));
-    let sockets = first(lines, |m| {
-        using_socket(m).map(|names| {
-            names
-                .into_iter()
-                .map(Arc::from)
-                .collect::<Arc<[Arc<str>]>>()
-        })
+    // Of a torn line less is left.
+    let lists = lines
+        .iter()
+        .filter_map(|line| Some((using_socket(line.message)?, line)));
+    let sockets = lists.max_by_key(|(names, _)| names.len());
+    let sockets = sockets.map(|(names, line)| {
+        let names: Arc<[Arc<str>]> = names.into_iter().map(Arc::from).collect();
+        (names, line.origin().clone())
     });
     facts.set(id, fact::SOCKET_INTERFACES, fact_of(sockets, INFO));
     let number = |start: &'static str| {
@@ -223,7 +285,7 @@ fn one(view: &View<'_, '_>, facts: &mut Facts, host: &str, id: Id, lines: &[&Lin
     facts.set(
         id,
         fact::DRIVER,
-        fact_of(first(lines, number("cudaDriverVersion ")), INFO),
+        fact_of(first(lines, number("cudaDriverVersion ")), DRIVER),
     );
     let mut versions = Distinct::default();
     for line in lines {
@@ -279,8 +341,8 @@ fn one(view: &View<'_, '_>, facts: &mut Facts, host: &str, id: Id, lines: &[&Lin
         }
     }
     let [total, bootstrap] = longest;
-    facts.set(id, fact::INIT_TIME, fact_of(total, INFO));
-    facts.set(id, fact::BOOTSTRAP_TIME, fact_of(bootstrap, INFO));
+    facts.set(id, fact::INIT_TIME, fact_of(total, TIMES));
+    facts.set(id, fact::BOOTSTRAP_TIME, fact_of(bootstrap, TIMES));
 }
 
 fn networks(
@@ -335,6 +397,11 @@ fn networks(
             }
         }
     }
+    if named.is_empty()
+        && let Some((network, origin)) = left_over(lines.iter().copied())
+    {
+        chosen.add(network, 1, &origin);
+    }
     let most = chosen.most(INFO);
     let kind = match &most {
         Fact::Known(name, origin) => {
@@ -382,7 +449,56 @@ fn described(message: &str) -> Option<(u64, &str, u64, BitRate, &str, bool)> {
     ))
 }
 
+/// What `Dev 0 Port 1 qpn 74 mtu 5 GID 3 (80FE/8D01A8C0FFFF0000)` says of a connection: the MTU in bytes; for RoCE the index of the
+/// local GID, and whether it is link-local. NCCL prints the halves of the GID in the order of the wire, read by a little-endian CPU.
+pub(super) fn connection(message: &str) -> Option<(u64, Option<(u64, bool)>)> {
+    let (_, rest) = message.strip_prefix("NET/IB: ")?.split_once(" mtu ")?;
+    let (mtu, rest) = rest.split_once(' ')?;
+    // The number of enum ibv_mtu: 1 is 256.
+    let mtu = mtu
+        .parse::<u32>()
+        .ok()
+        .filter(|mtu| (1..=5).contains(mtu))?;
+    let gid = match rest.split_once("GID ") {
+        Some((_, gid)) => {
+            let (index, gid) = gid.split_once(" (")?;
+            let (subnet, _) = gid.split_once('/')?;
+            Some((index.parse().ok()?, subnet == "80FE"))
+        }
+        None if rest.starts_with("LID ") => None,
+        None => return None,
+    };
+    Some((128 << mtu, gid))
+}
+
+fn connections(facts: &mut Facts, id: Id, lines: &[&Line<'_>]) {
+    let made: Vec<_> = lines
+        .iter()
+        .filter_map(|line| Some((connection(line.message)?, line.origin())))
+        .collect();
+    let least = made.iter().min_by_key(|((mtu, _), _)| *mtu);
+    let least = least.map(|((mtu, _), origin)| (*mtu, (*origin).clone()));
+    facts.set(id, fact::QUEUE_MTU, fact_of(least, NET));
+    let gids: Vec<_> = made
+        .iter()
+        .filter_map(|((_, gid), origin)| Some(((*gid)?, *origin)))
+        .collect();
+    let index = gids
+        .first()
+        .map(|((index, _), origin)| (*index, (*origin).clone()));
+    let same = gids
+        .iter()
+        .all(|((other, _), _)| index.as_ref().is_none_or(|(index, _)| other == index));
+    if same {
+        facts.set(id, fact::QUEUE_GID_INDEX, fact_of(index, NET));
+    }
+    let local = gids.iter().find(|((_, local), _)| *local).or(gids.first());
+    let local = local.map(|((_, local), origin)| (*local, (*origin).clone()));
+    facts.set(id, fact::QUEUE_LINK_LOCAL, fact_of(local, NET));
+}
+
 fn adapters(view: &View<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_>]) {
+    connections(facts, id, lines);
     let none = first(lines, |m| {
         m.starts_with("NET/IB : No device found").then_some(())
     });

@@ -8,6 +8,9 @@ use crate::nccl_log::clock::{self, Time};
 use crate::nccl_log::digest::Kept;
 use crate::nccl_log::prefix::{self, Level};
 
+/// [`prefix::LAST_ERROR`], and the message in the same line.
+pub(super) const LAST_ERROR: &str = "Last error: ";
+
 /// A line that a run is put together from.
 pub(super) struct Line<'d> {
     pub(super) file: usize,
@@ -58,7 +61,13 @@ impl<'d> Line<'d> {
                 found.source.map(part),
                 part(found.message),
             ),
-            None => (None, None, None, text.trim()),
+            None => match text.split_once(LAST_ERROR) {
+                Some((_, message)) => (Some(Level::Warn), None, None, message.trim()),
+                None => match prefix::bare_completion(bytes) {
+                    Some(message) => (Some(Level::Warn), None, None, part(message)),
+                    None => (None, None, None, text.trim()),
+                },
+            },
         };
         Line {
             file,
@@ -72,6 +81,22 @@ impl<'d> Line<'d> {
             tagged_rank,
             source,
             message,
+        }
+    }
+
+    /// Names the host of a line that has none; the process is the device's number.
+    pub(super) fn written_on(&mut self, host: &'d str) {
+        let text = self.kept.text.as_str();
+        let device = text.find("] NCCL ").and_then(|end| {
+            let (_, digits) = text.get(..end)?.rsplit_once('[')?;
+            digits.parse().ok()
+        });
+        if self.writer.is_none() && matches!(self.level, Some(Level::Info | Level::Warn)) {
+            self.writer = Some(Writer {
+                host,
+                pid: device.unwrap_or(0),
+                device,
+            });
         }
     }
 

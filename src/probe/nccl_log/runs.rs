@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::communicator::Mention;
-use super::{Distinct, INFO, TUNING, View, not_logged};
+use super::{ALL_HOSTS, Distinct, INFO, TIMES, TUNING, View, not_logged};
 use crate::fact::run::{self as fact, Library};
 use crate::fact::{Fact, Facts, Gap, Origin, Seconds, Why};
 use crate::nccl_log::message::Sort;
@@ -134,7 +134,7 @@ fn sizes(view: &mut View<'_, '_>, facts: &mut Facts) {
         view.nodes = (hosts > 1).then_some((hosts, false));
         let nodes = match view.nodes {
             Some((nodes, _)) => view.total(nodes, "the hosts that wrote lines"),
-            None => Fact::Unknown(not_logged(INFO)),
+            None => Fact::Unknown(not_logged(ALL_HOSTS)),
         };
         facts.set(view.id, fact::NODES, nodes);
         facts.set(
@@ -178,14 +178,13 @@ fn sizes(view: &mut View<'_, '_>, facts: &mut Facts) {
         None => {
             facts.set(view.id, fact::NODES_STATED, Fact::Known(false, origin));
             // One host of which not all ranks are seen may be one of several; channels settle it, where there are any.
-            if all_seen || hosts > 1 {
-                view.nodes = Some((hosts, false));
-                facts.set(
-                    view.id,
-                    fact::NODES,
-                    view.total(hosts, "the hosts that wrote lines"),
-                );
-            }
+            let known = hosts > 0 && (all_seen || hosts > 1);
+            view.nodes = known.then_some((hosts, false));
+            let nodes = match view.nodes {
+                Some((nodes, _)) => view.total(nodes, "the hosts that wrote lines"),
+                None => Fact::Unknown(not_logged(ALL_HOSTS)),
+            };
+            facts.set(view.id, fact::NODES, nodes);
         }
     }
 }
@@ -204,6 +203,13 @@ fn first_line(view: &View<'_, '_>, comm: usize) -> Origin {
 
 fn progress(view: &View<'_, '_>, facts: &mut Facts) {
     let Some(largest) = view.largest() else {
+        for key in [fact::STUCK, fact::SILENT] {
+            facts.set(view.id, key, Fact::Unknown(not_logged(INFO)));
+        }
+        for key in [fact::STUCK_RANKS, fact::SILENT_RANKS] {
+            facts.set(view.id, key, Fact::Unknown(not_logged(INFO)));
+        }
+        facts.set(view.id, fact::INITIALISED, Fact::Unknown(not_logged(INFO)));
         return;
     };
     let comm = &view.log.comms.all[largest];
@@ -329,7 +335,7 @@ fn times(view: &View<'_, '_>, facts: &mut Facts) {
             key,
             match longest {
                 Some((seconds, origin)) => Fact::Known(Seconds(seconds), origin),
-                None => Fact::Unknown(not_logged(INFO)),
+                None => Fact::Unknown(not_logged(TIMES)),
             },
         );
     }

@@ -486,7 +486,9 @@ fn what_is_not_logged_is_unknown_and_says_what_would_show_it() {
     for key in [run::CARRIER.path(), run::INTER.path(), run::GDR_SEND.path()] {
         assert!(!key.is_empty());
     }
-    assert_eq!(facts.known(run, run::CARRIER), None);
+    // Who registers memory with an adapter uses RDMA.
+    assert_eq!(facts.known(run, run::CARRIER), Some(Carrier::Rdma));
+    assert_eq!(facts.known(run, run::PROOF), Some(Proof::Queues));
     assert_eq!(facts.known(run, run::NODES), None);
     assert_eq!(facts.known(run, run::INFO), Some(false));
     let gap = match facts.get(run, run::INTER) {
@@ -850,4 +852,54 @@ fn channels_between_nodes_over_nvlink_need_no_network() {
     assert_eq!(read.known(run, run::PROOF), Some(Proof::Channels));
     assert_eq!(read.known(run, run::INTER), Some(0));
     assert!(read.known(run, run::INTER_NVLINK).is_some_and(|n| n > 0));
+}
+
+#[test]
+fn what_connections_were_made_with() {
+    use super::hosts::connection;
+    for (message, expected) in [
+        (
+            "NET/IB: Dev 0 Port 1 qpn 74 mtu 5 LID 3",
+            Some((4096, None)),
+        ),
+        (
+            "NET/IB: Dev 0 Port 1 qpn 74 mtu 3 GID 3 (0/8D01A8C0FFFF0000)",
+            Some((1024, Some((3, false)))),
+        ),
+        (
+            "NET/IB: Dev 0 Port 1 qpn 74 mtu 5 query_ece={supported=1, vendor_id=0x15b3, options=0x30000002, comp_mask=0x0} GID 0 (80FE/8D01A8C0FFFF0000)",
+            Some((4096, Some((0, true)))),
+        ),
+        (
+            "NET/IB: NCCL Dev 0 IbDev 2 Port 1 qpn 74 mtu 5 LID 7 subnet-prefix 65534  FLID 0 fifoRkey=0x1 fifoLkey=0x1",
+            Some((4096, None)),
+        ),
+        (
+            "NET/IB: ncclIbConnect: NCCL Dev 0 IbDev 0 Port 1 qp_num 74 mtu 4 GID 3 (0/1) ctsFifoRkey=0x1 ctsFifoLkey=0x1",
+            Some((2048, Some((3, false)))),
+        ),
+        ("NET/IB: Dev 0 Port 1 qpn 74 mtu 5 GI", None),
+        ("NET/IB: Dev 0 Port 1 qpn 74 mtu 9 LID 3", None),
+    ] {
+        assert_eq!(connection(message), expected, "{message}");
+    }
+    let text = HEALTHY.of_host(0, 100)
+        + &HEALTHY.of_host(1, 100)
+        + "node0:100:100 [0] NCCL INFO NET/IB: Dev 0 Port 1 qpn 74 mtu 5 GID 3 (0/8D01A8C0FFFF0000)\n"
+        + "node0:100:100 [0] NCCL INFO NET/IB: Dev 1 Port 1 qpn 75 mtu 3 GID 3 (0/8D01A8C0FFFF0000)\n"
+        + "node0:100:100 [0] NCCL INFO NET/IB: Dev 1 Port 1 qpn 76 mtu 3 GID 3 (0/8D01A8C0FFFF0000)\n";
+    let read = facts(&text);
+    assert_eq!(
+        known(&read, Subject::Host, "node0", host::QUEUE_MTU),
+        Some(1024)
+    );
+    assert_eq!(
+        known(&read, Subject::Host, "node0", host::QUEUE_GID_INDEX),
+        Some(3)
+    );
+    assert_eq!(
+        known(&read, Subject::Host, "node0", host::QUEUE_LINK_LOCAL),
+        Some(false)
+    );
+    assert_eq!(known(&read, Subject::Host, "node1", host::QUEUE_MTU), None);
 }

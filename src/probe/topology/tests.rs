@@ -75,3 +75,25 @@ fn garbage_and_gaps_are_unknown() {
     assert_eq!(facts.known(node, node::LAUNCHED_TASKS), None);
     assert_eq!(facts.known(node, node::GPUS_VISIBLE), None);
 }
+
+#[test]
+fn by_what_it_was_started() {
+    let names: Vec<&str> = crate::cluster::launch::numbers().collect();
+    let asked = serde_json::to_string(&names).unwrap();
+    let said = |environment: &str| {
+        let line = format!(r#"{{"q":{{"env":{asked}}},"value":{environment}}}"#);
+        let (facts, node) = testing::run(&PROBE, &[&line]);
+        facts.get(node, node::LAUNCH)
+    };
+    let step = r#"{"SLURM_STEP_NUM_NODES":"3","SLURM_PROCID":"4","SLURM_STEP_NUM_TASKS":"6","SLURM_LOCALID":"0","SLURM_STEP_ID":"0"}"#;
+    let launch = said(step);
+    assert_eq!(
+        launch.known().map(|text| &**text),
+        Some("Slurm: rank 4 of 6, 3 nodes")
+    );
+    assert_eq!(said("{}").known().map(|text| &**text), Some("none"));
+    let half = said(r#"{"OMPI_COMM_WORLD_RANK":"4"}"#);
+    assert_eq!(half.known(), None);
+    let (facts, node) = testing::run(&PROBE, &[]);
+    assert_eq!(facts.known(node, node::LAUNCH), None);
+}

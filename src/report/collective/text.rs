@@ -6,6 +6,7 @@ use colored::Colorize;
 
 use super::{Collectives, Measured};
 use crate::bench::reply::Carried;
+use crate::bench::scope::Scope;
 use crate::fact::Bytes;
 use crate::report::plural;
 
@@ -16,12 +17,40 @@ pub fn write(out: &mut dyn Write, measured: &Collectives) -> io::Result<()> {
         return writeln!(out, "{node} · {}: {why}", "nothing was measured".magenta());
     }
     writeln!(out, "{node} · {}", headline(measured))?;
+    if let Some(sentence) = &measured.against_one_node {
+        writeln!(out, "{sentence}")?;
+    }
     over(out, measured)?;
+    parts(out, measured)?;
     if measured.rows.iter().any(|row| row.time.is_some()) {
         writeln!(out)?;
         table(out, &measured.rows)?;
     }
     troubles(out, measured)
+}
+
+/// The parts of a job of several nodes, side by side.
+fn parts(out: &mut dyn Write, measured: &Collectives) -> io::Result<()> {
+    let Some(scopes) = &measured.scopes else {
+        return Ok(());
+    };
+    let mut line = |name: String, scope: &Scope| {
+        let ranks = plural(scope.ranks, "rank");
+        let busbw = digits(gigabytes(scope.busbw));
+        writeln!(out, "  {name}: {ranks}, bus bandwidth {busbw} GB/s")
+    };
+    for scope in &scopes.inside {
+        let host = scope.host.as_deref().unwrap_or("a node");
+        line(format!("inside {host}"), scope)?;
+    }
+    if let Some(scope) = &scopes.between {
+        line("one rank a node".into(), scope)?;
+    }
+    if let Some(scope) = &scopes.whole {
+        let nodes = plural(scope.nodes, "node");
+        line(format!("the whole job, {nodes}"), scope)?;
+    }
+    Ok(())
 }
 
 /// Bits per second as gigabytes per second, as benchmarks of collectives have them.

@@ -248,6 +248,22 @@ pub fn replace_output(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
         })
 }
 
+/// Writes a file below a directory that the user named, whose directories are made where they are not there; `runs` makes it a program.
+///
+/// # Errors
+///
+/// It cannot be written.
+#[expect(clippy::disallowed_methods, reason = "an output named by the user")]
+pub fn install(path: &Path, bytes: &[u8], runs: bool) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    if let Some(dir) = path.parent() {
+        std::fs::create_dir_all(dir)?;
+    }
+    std::fs::write(path, bytes)?;
+    let mode = if runs { 0o755 } else { 0o644 };
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
+}
+
 /// The files below a directory that the user named whose names end so, sorted.
 #[expect(clippy::disallowed_methods, reason = "an input named by the user")]
 pub fn list_input(dir: &Path, extension: &str) -> std::io::Result<Vec<std::path::PathBuf>> {

@@ -4,20 +4,20 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::cluster::frame::FrameError;
-use crate::cluster::handshake::{self, HandshakeError, Known, Party};
+use crate::cluster::handshake::{self, HandshakeError, Known, Party, Refused};
 use crate::cluster::key::Trust;
 
 /// How long two nodes may take to find out whether they belong together.
-const GREETING: Duration = Duration::from_secs(5);
+const GREETING: Duration = Duration::from_secs(10);
 /// How often rank 0 looks whether somebody came, and a node tries again to reach it.
 const TICK: Duration = Duration::from_millis(20);
-/// How many strangers are listened to at once: more wait in the kernel's queue.
+/// How many strangers are listened to at once: more wait in the kernel's queue. Who is known to be a node is no stranger.
 const AT_ONCE: usize = 512;
 /// How many of those that were turned away are told apart.
 const TOLD: usize = 20;
@@ -39,21 +39,56 @@ pub struct Came {
     known: Known,
 }
 
+impl Came {
+    /// The connection to it, whose ends know each other.
+    pub(super) fn into_connection(self) -> (TcpStream, Known) {
+        (self.stream, self.known)
+    }
+}
+
 /// Who came until the deadline.
 #[derive(Default)]
 pub struct Gathered {
     /// By rank. Rank 0 is not among them.
     pub came: BTreeMap<u64, Came>,
+    /// Who proved to be a node of the run and gave nothing until the deadline, by rank.
+    pub present: BTreeMap<u64, String>,
     /// Who was turned away, and why; at most 20 are told apart.
-    pub turned_away: Vec<(SocketAddr, String)>,
+    pub turned_away: Vec<TurnedAway>,
     /// How many these were.
     pub turned_away_count: u64,
 }
 
-/// What became of one connection.
+/// Somebody who connected and took no part.
+#[derive(Debug)]
+pub struct TurnedAway {
+    /// From where.
+    pub at: SocketAddr,
+    /// The rank and the name that it said; proved by nothing.
+    pub claims: Option<(u64, String)>,
+    /// Why, or what went wrong.
+    pub why: String,
+}
+
+impl std::fmt::Display for TurnedAway {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let at = SocketAddr::new(self.at.ip().to_canonical(), self.at.port());
+        match &self.claims {
+            None => write!(f, "{at}: {}", self.why),
+            Some((rank, name)) => {
+                write!(f, "{at}, by its word {name}, rank {rank}: {}", self.why)
+            }
+        }
+    }
+}
+
+/// What becomes of one connection.
 enum Visit {
+    /// It proved to be a node; what it gives is still to come.
+    Known(u64, String),
     Came(u64, Box<Came>),
-    TurnedAway(SocketAddr, String),
+    /// It was not, or gave nothing after it was known.
+    TurnedAway(Option<u64>, TurnedAway),
 }
 
 impl Host {
@@ -112,17 +147,16 @@ impl Host {
                 let (own, trust) = (self.own.clone(), self.trust.clone());
                 let (sender, names) = (sender.clone(), Arc::clone(&names));
                 std::thread::spawn(move || {
-                    let visit = match visit(stream, at, &own, &trust, &names, most, ends) {
-                        Ok((rank, came)) => Visit::Came(rank, came),
-                        Err(error) => Visit::TurnedAway(at, error.to_string()),
-                    };
                     // Where the gathering is over, nobody listens.
-                    let _ = sender.send(visit);
+                    let tell = |visit| drop(sender.send(visit));
+                    visit(stream, at, &own, &trust, &names, (most, ends), tell);
                 });
             }
             match visits.recv_timeout(TICK) {
                 Ok(visit) => {
-                    open -= 1;
+                    let was_known =
+                        matches!(visit, Visit::Came(..) | Visit::TurnedAway(Some(_), _));
+                    open -= usize::from(!was_known);
                     gathered.take(visit);
                     progress(gathered.came.len());
                 }
@@ -136,13 +170,20 @@ impl Host {
 impl Gathered {
     fn take(&mut self, visit: Visit) {
         match visit {
+            Visit::Known(rank, name) => {
+                self.present.insert(rank, name);
+            }
             Visit::Came(rank, came) => {
+                self.present.remove(&rank);
                 self.came.insert(rank, *came);
             }
-            Visit::TurnedAway(at, why) => {
+            Visit::TurnedAway(rank, who) => {
+                if let Some(rank) = rank {
+                    self.present.remove(&rank);
+                }
                 self.turned_away_count += 1;
                 if self.turned_away.len() < TOLD {
-                    self.turned_away.push((at, why));
+                    self.turned_away.push(who);
                 }
             }
         }
@@ -167,6 +208,7 @@ impl Gathered {
     }
 }
 
+/// Speaks with who connected, and tells what becomes of it.
 #[expect(clippy::disallowed_methods, reason = "keeps the nodes' time")]
 fn visit(
     mut stream: TcpStream,
@@ -174,31 +216,46 @@ fn visit(
     own: &Party,
     trust: &Trust,
     names: &Mutex<BTreeMap<u64, String>>,
-    most: u64,
-    ends: Instant,
-) -> Result<(u64, Box<Came>), HandshakeError> {
-    let io = |error: io::Error| HandshakeError::from(FrameError::from(error));
-    stream.set_nonblocking(false).map_err(io)?;
-    stream.set_nodelay(true).map_err(io)?;
-    stream.set_read_timeout(Some(GREETING)).map_err(io)?;
-    stream.set_write_timeout(Some(GREETING)).map_err(io)?;
-    let nonce = super::random_bytes().map_err(io)?;
+    (most, ends): (u64, Instant),
+    tell: impl Fn(Visit),
+) {
     let names_of = || names.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut known = handshake::admit(&mut stream, own, trust, at.ip(), nonce, |rank| match rank {
-        0 => Some(own.name.clone()),
-        rank => names_of().get(&rank).cloned(),
-    })?;
-    names_of().insert(known.rank, known.name.clone());
+    let mut admitted = || -> Result<Known, HandshakeError> {
+        let io = |error: io::Error| HandshakeError::from(FrameError::from(error));
+        stream.set_nonblocking(false).map_err(io)?;
+        stream.set_nodelay(true).map_err(io)?;
+        stream.set_read_timeout(Some(GREETING)).map_err(io)?;
+        stream.set_write_timeout(Some(GREETING)).map_err(io)?;
+        let nonce = super::random_bytes().map_err(io)?;
+        handshake::admit(&mut stream, own, trust, at.ip(), nonce, |rank| match rank {
+            0 => Some(own.name.clone()),
+            rank => names_of().get(&rank).cloned(),
+        })
+    };
+    let mut known = match admitted() {
+        Ok(known) => known,
+        Err(error) => {
+            let claims = match &error {
+                HandshakeError::TurnedAway { rank, name, .. } => Some((*rank, name.clone())),
+                _ => None,
+            };
+            let why = error.to_string();
+            return tell(Visit::TurnedAway(None, TurnedAway { at, claims, why }));
+        }
+    };
+    let (rank, name) = (known.rank, known.name.clone());
+    names_of().insert(rank, name.clone());
+    tell(Visit::Known(rank, name.clone()));
     let given = || -> Result<Vec<u8>, FrameError> {
         let left = ends.saturating_duration_since(Instant::now()).max(TICK);
         stream.set_read_timeout(Some(left))?;
         known.from.read(&mut stream, most)
     };
     match { given }() {
-        Ok(message) => Ok((
-            known.rank,
+        Ok(message) => tell(Visit::Came(
+            rank,
             Box::new(Came {
-                name: known.name.clone(),
+                name,
                 message,
                 stream,
                 known,
@@ -206,8 +263,18 @@ fn visit(
         )),
         Err(error) => {
             // It may come again.
-            names_of().remove(&known.rank);
-            Err(error.into())
+            names_of().remove(&rank);
+            let why = match &error {
+                FrameError::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                    "it came, and was gone before it gave its recording".to_owned()
+                }
+                _ => format!("it came, and gave no recording: {error}"),
+            };
+            let claims = Some((rank, name));
+            tell(Visit::TurnedAway(
+                Some(rank),
+                TurnedAway { at, claims, why },
+            ));
         }
     }
 }
@@ -265,17 +332,14 @@ impl Guest {
     ) -> Result<Self, JoinError> {
         use std::net::ToSocketAddrs;
         let began = Instant::now();
-        let addresses: Vec<SocketAddr> = (host, port)
-            .to_socket_addrs()
-            .map_err(|error| JoinError::NoAddress {
-                host: host.into(),
-                error,
-            })?
-            .collect();
         let mut last: Option<(SocketAddr, io::Error)> = None;
+        // Rank 0 may not have seen yet that an earlier connection of this node's own, which took too long, is gone.
+        let mut taken: Option<JoinError> = None;
         let mut pause = TICK;
         loop {
-            for &at in &addresses {
+            // A pod has a name as late as it starts, and another address after it was started anew.
+            let found = (host, port).to_socket_addrs().map(Vec::from_iter);
+            for &at in found.iter().flatten() {
                 let left = deadline.saturating_sub(began.elapsed());
                 if left.is_zero() {
                     break;
@@ -287,21 +351,29 @@ impl Guest {
                         Err(HandshakeError::Frame(FrameError::Io(error))) => {
                             last = Some((at, error));
                         }
+                        Err(error @ HandshakeError::Refused(Refused::Taken { .. })) => {
+                            taken = Some(JoinError::Answered { at, error });
+                        }
                         Err(error) => return Err(JoinError::Answered { at, error }),
                     },
                     Err(error) => last = Some((at, error)),
                 }
             }
             if began.elapsed() >= deadline {
-                let none = || {
-                    (
-                        SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port),
-                        timed_out(),
-                    )
-                };
-                let (at, error) = last.unwrap_or_else(none);
                 let seconds = began.elapsed().as_secs_f64();
-                return Err(JoinError::Unreachable { at, seconds, error });
+                let host = host.to_owned();
+                if let Some(taken) = taken {
+                    return Err(taken);
+                }
+                return Err(match (last, found) {
+                    (Some((at, error)), _) => JoinError::Unreachable { at, seconds, error },
+                    (None, Err(error)) => JoinError::NoAddress { host, error },
+                    // A name that leads nowhere.
+                    (None, Ok(_)) => JoinError::NoAddress {
+                        host,
+                        error: io::ErrorKind::AddrNotAvailable.into(),
+                    },
+                });
             }
             std::thread::sleep(pause);
             pause = (2 * pause).min(Duration::from_millis(500));
@@ -326,10 +398,22 @@ impl Guest {
         self.stream.set_read_timeout(Some(deadline.max(TICK)))?;
         self.known.from.read(&mut self.stream, most)
     }
+
+    /// The connection to rank 0, whose ends know each other.
+    pub(super) fn into_connection(self) -> (TcpStream, Known) {
+        (self.stream, self.known)
+    }
 }
 
-fn timed_out() -> io::Error {
-    io::ErrorKind::TimedOut.into()
+/// The address from which this node speaks to another one, as its routes have it; `None` where there is no route. Nothing is sent.
+pub fn source_of(to: SocketAddr) -> Option<IpAddr> {
+    let any: IpAddr = match to {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+    socket.connect(to).ok()?;
+    Some(socket.local_addr().ok()?.ip())
 }
 
 fn greet(mut stream: TcpStream, own: &Party, trust: &Trust) -> Result<Guest, HandshakeError> {
@@ -348,7 +432,6 @@ mod tests {
     use std::io::Write;
 
     use super::*;
-    use crate::cluster::handshake::Refused;
     use crate::cluster::key::Key;
 
     fn party(rank: u64, ranks: u64) -> Party {
@@ -452,6 +535,34 @@ mod tests {
     }
 
     #[test]
+    fn a_node_whose_first_connection_broke_is_taken_once_it_is_gone() {
+        let host = Host::open(0, party(0, 2), Trust::Loopback).unwrap();
+        let port = host.port().unwrap();
+        let join = move || Guest::join("127.0.0.1", port, &party(1, 2), &Trust::Loopback, SOON);
+        let joining = std::thread::spawn(move || {
+            // The second comes while rank 0 still waits for what the first gives.
+            let first = join().unwrap();
+            let second = std::thread::spawn(move || join().unwrap());
+            std::thread::sleep(Duration::from_millis(100));
+            drop(first);
+            let mut second = second.join().unwrap();
+            second.give(b"again").unwrap();
+            second
+        });
+        let gathered = host.gather(2, SOON, 99, |_| {});
+        assert_eq!(gathered.came[&1].message, b"again");
+        drop(joining.join());
+    }
+
+    #[test]
+    fn a_host_without_an_address_is_asked_for_until_the_time_is_up() {
+        let wait = Duration::from_millis(300);
+        let host = "no-such-host.invalid";
+        let error = Guest::join(host, 9, &party(1, 2), &Trust::Loopback, wait).err();
+        assert!(matches!(error, Some(JoinError::NoAddress { .. })));
+    }
+
+    #[test]
     fn a_message_that_is_too_long_is_not_taken() {
         let host = Host::open(0, party(0, 2), Trust::Loopback).unwrap();
         let port = host.port().unwrap();
@@ -462,8 +573,11 @@ mod tests {
             guest.wait(SOON, 9).is_err()
         });
         let gathered = host.gather(2, Duration::from_millis(700), 99, |_| {});
-        let why = &gathered.turned_away[0].1;
-        assert_eq!(why, "a message of 100 bytes, of which 99 are allowed");
+        let why = &gathered.turned_away[0].why;
+        assert_eq!(
+            why,
+            "it came, and gave no recording: a message of 100 bytes, of which 99 are allowed"
+        );
         assert!(joining.join().unwrap());
     }
 }

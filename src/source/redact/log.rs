@@ -45,6 +45,8 @@ pub(super) fn hosts(value: &Value) -> impl Iterator<Item = &str> {
     hosts
         .filter_map(|process| process.get("host")?.as_str())
         .filter(|host| host.len() > 1 && !is_ordinary(host))
+        // Hidden by who gave the log away.
+        .filter(|host| !host.contains(['<', '>', '*', '$', '#']))
         .filter(|host| !GRAMMAR.contains(&host.to_ascii_lowercase().as_str()))
 }
 
@@ -92,9 +94,25 @@ pub(super) fn file(key: &Key, names: &Names, hosts: &HashSet<String>, name: &str
     scan(key, names, &without_hosts(key, hosts, name), Kind::FREE)
 }
 
+/// `… mtu 5 GID 3 (80FE/8D01A8C0FFFF0000)` without the GID; that it is link-local stays.
+fn without_queue_gid(text: &str) -> Option<String> {
+    let (before, rest) = text.split_once(" mtu ")?;
+    let (head, gid) = rest.split_once(" (")?;
+    let (gid, after) = gid.split_once(')')?;
+    let (subnet, _) = gid.split_once('/').filter(|_| head.contains("GID "))?;
+    let subnet = if subnet == "80FE" { subnet } else { "0" };
+    Some(format!("{before} mtu {head} ({subnet}/0){after}"))
+}
+
 fn line(key: &Key, names: &Names, hosts: &HashSet<String>, text: &str) -> String {
+    let without_gid = without_queue_gid(text);
+    let text = without_gid.as_deref().unwrap_or(text);
     let Some(found) = prefix::messages(text.as_bytes()).next() else {
-        return scan(key, names, &without_hosts(key, hosts, text), Kind::FREE);
+        let mut text = without_hosts(key, hosts, text);
+        if text.contains("Last error: ") {
+            text = peers(key, &text);
+        }
+        return scan(key, names, &text, Kind::FREE);
     };
     // What a launcher puts there names pods and hosts in its own way: the time and the rank are what is read of it.
     let (before, rest) = text.split_at_checked(found.begin).unwrap_or(("", text));
@@ -176,4 +194,29 @@ fn words(text: &str, mut map: impl FnMut(&str, &str, &str) -> Option<String>) ->
         at += length;
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_queue_gid;
+
+    #[test]
+    fn the_gid_of_a_connection_goes_and_its_scope_stays() {
+        for (text, expected) in [
+            (
+                "n1:1:1 [0] NCCL INFO NET/IB: Dev 0 Port 1 qpn 74 mtu 5 GID 3 (0/8D01A8C0FFFF0000)",
+                Some("n1:1:1 [0] NCCL INFO NET/IB: Dev 0 Port 1 qpn 74 mtu 5 GID 3 (0/0)"),
+            ),
+            (
+                "NET/IB: NCCL Dev 0 IbDev 0 Port 1 qpn 74 mtu 5 query_ece={supported=1} GID 0 (80FE/2E1DFFFE8BB39E42) fifoRkey=0x1",
+                Some(
+                    "NET/IB: NCCL Dev 0 IbDev 0 Port 1 qpn 74 mtu 5 query_ece={supported=1} GID 0 (80FE/0) fifoRkey=0x1",
+                ),
+            ),
+            ("NET/IB: Dev 0 Port 1 qpn 74 mtu 5 LID 3", None),
+            ("NET/IB : mtu 5 (a)", None),
+        ] {
+            assert_eq!(without_queue_gid(text).as_deref(), expected, "{text}");
+        }
+    }
 }

@@ -7,6 +7,7 @@ use super::key::Key;
 use super::text::{self, Kind};
 use super::words::is_secret;
 use super::{Names, files, module, scan, settings};
+use crate::cluster::launch;
 
 /// Variables that a recording holds. The question asks for these prefixes; an answer with more of them is cut here.
 ///
@@ -53,6 +54,12 @@ const LAUNCHERS: [&str; 4] = [
     "MPI_LOCALNRANKS",
     "SLURM_STEP_TASKS_PER_NODE",
 ];
+
+/// Whether a variable holds a number by which a launch is understood.
+fn is_rank(name: &str, value: &Value) -> bool {
+    let is_number = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+    value.as_str().is_some_and(is_number) && launch::numbers().any(|known| known == name)
+}
 
 /// Where launchers say how many ranks a job has.
 const RANKS: [&str; 4] = [
@@ -167,7 +174,9 @@ pub(super) fn environment(key: &Key, names: &Names, value: &Value) -> Value {
     };
     variables
         .iter()
-        .filter(|(name, _)| is_recorded(name) || LAUNCHERS.contains(&&***name))
+        .filter(|(name, value)| {
+            is_recorded(name) || LAUNCHERS.contains(&&***name) || is_rank(name, value)
+        })
         .map(|(name, value)| {
             let text = value.as_str().unwrap_or("");
             (name.clone(), variable(key, names, name, text).into())

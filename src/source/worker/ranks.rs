@@ -7,8 +7,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender, SyncSender};
 use std::time::{Duration, Instant};
 
@@ -40,6 +42,31 @@ pub struct Running<'r> {
     pub program: Option<PathBuf>,
 }
 
+/// The ranks of other nodes: how they are reached.
+pub trait Abroad: Send + Sync {
+    /// Gives what all ranks of this node give, for the time of this number, and returns what all ranks of all nodes gave, in their order.
+    ///
+    /// # Errors
+    ///
+    /// Why they do not come together any more.
+    fn give(&self, number: u64, own: Vec<Value>) -> Result<Vec<Value>, String>;
+
+    /// Waits until the run is over on another node that did not end well; why it did not. `None` where it ended well everywhere.
+    fn watch(&self) -> Option<String>;
+
+    /// Tells the other nodes that the run is over here, which did not end well.
+    fn tell(&self, why: &str);
+}
+
+/// Which ranks of a run are on this node, and the way to the others.
+#[derive(Clone)]
+pub struct Part {
+    /// The numbers of this node's ranks.
+    pub own: Range<usize>,
+    /// The way to the others.
+    pub abroad: Arc<dyn Abroad>,
+}
+
 /// How long the others may take to say what they saw of a rank that ended badly.
 const GRACE: Duration = Duration::from_secs(2);
 /// How long killed processes may take to go: the driver gives the memory of a GPU back first. One that takes longer is left.
@@ -54,37 +81,56 @@ const ELSEWHERE: &str = "NCCL_DEBUG_FILE";
 /// Starts the ranks of a run, and waits for them. `progress` is told each step: of which rank, and what.
 ///
 /// One line for each rank, whatever became of it, and one for the log.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the parent keeps the children's time"
-)]
 pub fn run(
     how: &Running<'_>,
     plan: &Plan,
     run: Run,
+    progress: impl FnMut(usize, &str),
+) -> Vec<Line> {
+    run_part(how, plan, run, None, progress)
+}
+
+/// The same where the ranks are on several nodes: `part` says which are here, and there is a line for each of these.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the parent keeps the children's time"
+)]
+pub fn run_part(
+    how: &Running<'_>,
+    plan: &Plan,
+    run: Run,
+    part: Option<&Part>,
     mut progress: impl FnMut(usize, &str),
 ) -> Vec<Line> {
+    let own = part.map_or(0..plan.ranks.len(), |part| part.own.clone());
     let ends = Instant::now() + how.deadline;
     let before = leftovers::shared_files();
     let (events, inbox) = mpsc::sync_channel(256);
-    let mut ranks: Vec<Rank> = Vec::with_capacity(plan.ranks.len());
-    for number in 0..plan.ranks.len() {
-        ranks.push(match start(how, plan, run, number, &events) {
-            Ok(rank) => rank,
-            Err(error) => {
-                let why = format!("its process did not start: {error}");
-                let mut rank = Rank::default();
-                rank.end(Ended::Stopped { why }, now(how));
-                rank
-            }
-        });
+    let mut ranks: Vec<Rank> = Vec::with_capacity(own.len());
+    let mut away = part.map(|part| Away::new(part, &events));
+    for number in own.clone() {
+        ranks.push(
+            match start(how, plan, run, (number, number - own.start), &events) {
+                Ok(rank) => rank,
+                Err(error) => {
+                    let why = format!("its process did not start: {error}");
+                    let mut rank = Rank::default();
+                    rank.end(Ended::Stopped { why }, now(how));
+                    rank
+                }
+            },
+        );
     }
     drop(events);
     let mut log = Reader::new(LIMITS);
     // Until when the others may speak, once one has ended badly.
     let mut grace: Option<Instant> = None;
     while ranks.iter().any(Rank::runs) {
-        let bad = ranks.iter().any(Rank::ended_badly);
+        let mut bad = ranks.iter().any(Rank::ended_badly);
+        if let (true, Some(away)) = (bad, &mut away) {
+            away.tell(&ranks, own.start);
+        }
+        bad |= away.as_ref().is_some_and(|away| away.why.is_some());
         let moment = Instant::now();
         if bad && grace.is_none() {
             grace = Some((moment + GRACE).min(ends));
@@ -93,7 +139,11 @@ pub fn run(
         let waiting = bad && ranks.iter().filter(|r| r.runs()).all(|r| r.gave.is_some());
         let limit = grace.unwrap_or(ends);
         if waiting || moment >= limit {
-            stop(&mut ranks, bad, now(how));
+            let why = away.as_ref().and_then(|away| away.why.as_deref());
+            stop(&mut ranks, own.start, bad, why, now(how));
+            if let Some(away) = &mut away {
+                away.tell(&ranks, own.start);
+            }
             break;
         }
         match inbox.recv_timeout(limit - moment) {
@@ -104,7 +154,21 @@ pub fn run(
                     }
                     rank.hear(said, now(how));
                 }
-                exchange(&mut ranks);
+                match &mut away {
+                    None => exchange(&mut ranks, None),
+                    Some(away) => away.give(&ranks),
+                }
+            }
+            Ok(Event::All(all)) => {
+                if let Some(away) = &mut away {
+                    away.open = false;
+                }
+                exchange(&mut ranks, Some(all));
+            }
+            Ok(Event::Away(why)) => {
+                if let Some(away) = &mut away {
+                    away.why.get_or_insert(why);
+                }
             }
             Ok(Event::Closed(number)) => {
                 if let Some(rank) = ranks.get_mut(number) {
@@ -128,7 +192,7 @@ pub fn run(
     let log = log.finish(None);
     let last = now(how);
     let mut lines: Vec<Line> = Vec::with_capacity(ranks.len() + 1);
-    for (number, rank) in ranks.into_iter().enumerate() {
+    for (number, rank) in own.zip(ranks) {
         let at = rank.at;
         lines.push(line(NAME, plan.question_of(run, number), &rank.reply(), at));
     }
@@ -146,6 +210,74 @@ enum Event {
     Closed(usize),
     /// Whole lines of a log.
     Log(Vec<u8>),
+    /// What all ranks of all nodes gave.
+    All(Vec<Value>),
+    /// The run did not end well on another node.
+    Away(String),
+}
+
+/// What passes between this node and the others.
+struct Away {
+    abroad: Arc<dyn Abroad>,
+    /// What this node's ranks give, for the one who passes it on.
+    outlet: Sender<Vec<Value>>,
+    /// Whether what they gave is under way.
+    open: bool,
+    /// Why the run is over elsewhere.
+    why: Option<String>,
+    told: bool,
+}
+
+impl Away {
+    fn new(part: &Part, events: &SyncSender<Event>) -> Self {
+        let (outlet, given) = mpsc::channel::<Vec<Value>>();
+        let (abroad, sender) = (Arc::clone(&part.abroad), events.clone());
+        std::thread::spawn(move || {
+            for (number, own) in given.into_iter().enumerate() {
+                let event = match abroad.give(number as u64, own) {
+                    Ok(all) => Event::All(all),
+                    Err(why) => Event::Away(why),
+                };
+                if sender.send(event).is_err() {
+                    return;
+                }
+            }
+        });
+        let (abroad, sender) = (Arc::clone(&part.abroad), events.clone());
+        std::thread::spawn(move || {
+            if let Some(why) = abroad.watch() {
+                let _ = sender.send(Event::Away(why));
+            }
+        });
+        Away {
+            abroad: Arc::clone(&part.abroad),
+            outlet,
+            open: false,
+            why: None,
+            told: false,
+        }
+    }
+
+    /// Gives what this node's ranks gave, once all of them did.
+    fn give(&mut self, ranks: &[Rank]) {
+        if self.open || ranks.iter().any(|rank| rank.gave.is_none()) {
+            return;
+        }
+        self.open = true;
+        let own = ranks.iter().filter_map(|rank| rank.gave.clone());
+        let _ = self.outlet.send(own.collect());
+    }
+
+    /// Tells the other nodes, once, that a rank of this one did not end well.
+    fn tell(&mut self, ranks: &[Rank], first: usize) {
+        if !self.told
+            && self.why.is_none()
+            && let Some(why) = trouble(ranks, first)
+        {
+            self.told = true;
+            self.abroad.tell(&why);
+        }
+    }
 }
 
 /// A rank as its parent sees it.
@@ -237,21 +369,24 @@ impl Rank {
     }
 }
 
-/// Where all ranks have given, each is told what all gave.
-fn exchange(ranks: &mut [Rank]) {
+/// Where all ranks have given, each is told what all gave, those of other nodes too where there are some.
+fn exchange(ranks: &mut [Rank], all: Option<Vec<Value>>) {
     if !ranks.iter().all(|rank| rank.gave.is_some()) {
         return;
     }
-    let all = ranks.iter_mut().filter_map(|rank| rank.gave.take());
-    let told = Told::All(all.collect());
+    let own: Vec<Value> = ranks
+        .iter_mut()
+        .filter_map(|rank| rank.gave.take())
+        .collect();
+    let told = Told::All(all.unwrap_or(own));
     for rank in ranks {
         rank.tell(&told);
     }
 }
 
-/// Ends the ranks that run: they hang, or wait for one that ended badly.
-fn stop(ranks: &mut [Rank], bad: bool, at: Micros) {
-    let why = ranks.iter().enumerate().find_map(|(number, rank)| {
+/// The first rank that did not end well, and how it ended.
+fn trouble(ranks: &[Rank], first: usize) -> Option<String> {
+    ranks.iter().zip(first..).find_map(|(rank, number)| {
         let ended = rank.ended.as_ref()?;
         let how = match ended {
             Ended::Well => return None,
@@ -263,13 +398,18 @@ fn stop(ranks: &mut [Rank], bad: bool, at: Micros) {
             Ended::Stopped { why } => why.clone(),
         };
         Some(format!("rank {number}: {how}"))
-    });
+    })
+}
+
+/// Ends the ranks that run: they hang, or wait for one that ended badly, which may be on another node.
+fn stop(ranks: &mut [Rank], first: usize, bad: bool, away: Option<&str>, at: Micros) {
+    let why = trouble(ranks, first).or_else(|| away.map(str::to_owned));
     // Who waits for all to come hangs because of those that do not.
     let missing: Vec<String> = ranks
         .iter()
-        .enumerate()
-        .filter(|(_, rank)| rank.runs() && rank.gave.is_none())
-        .map(|(number, _)| number.to_string())
+        .zip(first..)
+        .filter(|(rank, _)| rank.runs() && rank.gave.is_none())
+        .map(|(_, number)| number.to_string())
         .collect();
     let missing = match missing.as_slice() {
         [] => None,
@@ -359,7 +499,7 @@ fn start(
     how: &Running<'_>,
     plan: &Plan,
     run: Run,
-    number: usize,
+    (number, local): (usize, usize),
     events: &SyncSender<Event>,
 ) -> std::io::Result<Rank> {
     let nothing = Arm::baseline();
@@ -376,7 +516,7 @@ fn start(
     let mut child = child::start(how.program.as_ref(), ARGUMENT, Stdio::piped, with)?;
     if let Some(pipe) = child.stdout.take() {
         let events = events.clone();
-        std::thread::spawn(move || listen(number, pipe, &events));
+        std::thread::spawn(move || listen(local, pipe, &events));
     }
     if let Some(pipe) = child.stderr.take() {
         let events = events.clone();

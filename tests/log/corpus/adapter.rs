@@ -27,6 +27,19 @@ fn event(job: &mut Job, text: &str) {
     job.warn(Phase::Running, rank, file, line);
 }
 
+/// What a rank says of a RoCE connection that it makes.
+fn connection(version: Version, mtu: u32, gid: &str) -> String {
+    match version {
+        v if v >= Version(29, 7) => format!(
+            "NET/IB: ncclIbConnect: NCCL Dev 0 IbDev 0 Port 1 qp_num 74 mtu {mtu} GID {gid} ctsFifoRkey=0x1 ctsFifoLkey=0x1"
+        ),
+        v if v >= Version(20, 3) => format!(
+            "NET/IB: NCCL Dev 0 IbDev 0 Port 1 qpn 74 mtu {mtu} query_ece={{supported=1, vendor_id=0x15b3, options=0x30000002, comp_mask=0x0}} GID {gid} fifoRkey=0x1 fifoLkey=0x1"
+        ),
+        _ => format!("NET/IB: Dev 0 Port 1 qpn 74 mtu {mtu} GID {gid}"),
+    }
+}
+
 /// A peer that no longer answers, and what follows.
 fn unanswered(job: &mut Job) {
     let rank = job.ranks() - 1;
@@ -44,6 +57,14 @@ fn unanswered(job: &mut Job) {
 }
 
 causes! {
+    "log/queue-mtu-small" => |job| {
+        let gid = "3 (0/208230AFFFF0000)";
+        job.info_all(Phase::Channels, &connection(job.version, 3, gid));
+    };
+    "log/queue-link-local" => |job| {
+        let gid = "0 (80FE/2E1DFFFE8BB39E42)";
+        job.info_all(Phase::Channels, &connection(job.version, 5, gid));
+    };
     "log/port-flapped" => |job| { event(job, "port error"); unanswered(job); };
     "log/subnet-manager-changed" => |job| { event(job, "client reregistration"); unanswered(job); };
     "log/partition-changed" => |job| { event(job, "P_Key change"); unanswered(job); };

@@ -94,6 +94,28 @@ causes! {
         job.over_tcp();
         job.info_all(Phase::Network, "NET/OFI No eligible providers were found");
     };
+    "log/ofi-call-failed" => |job| {
+        for host in &mut job.hosts {
+            host.hcas = None;
+            host.network = "AWS Libfabric".into();
+        }
+        job.info_all(Phase::Network, "NET/OFI Initializing aws-ofi-nccl 1.9.1");
+        job.info_all(Phase::Network, "NET/OFI Selected Provider is efa");
+        let rank = job.ranks() - 1;
+        job.warn(Phase::Channels, rank, "register_mr_buffers:465", "NET/OFI Unable to register memory (type = 1) for device 0. RC: -12, Error: Cannot allocate memory");
+        job.dies_in(Phase::Channels);
+    };
+    "log/socket-on-virtual + log/inter-node-over-tcp" => |job| {
+        job.over_tcp();
+        job.info_all(Phase::Network, "NET/Socket : Using [0]eth0:10.1.0.1<0> [1]veth1a2b3c:fe80::a86b:69ff:fe67:e3fe%veth1a2b3c<0>");
+        let rank = job.ranks() - 1;
+        let text = match job.version {
+            v if v >= Version(16, 0) => "socketStartConnect: Connect to fe80::a86b:69ff:fe67:e3fe%veth1a2b3c<40311> failed : Connection timed out",
+            _ => "Net : Connect to fe80::a86b:69ff:fe67:e3fe%veth1a2b3c<40311> failed : Connection timed out",
+        };
+        job.warn(Phase::Channels, rank, "misc/socket.cc:485", text);
+        job.dies_in(Phase::Channels);
+    };
     "log/ofi-provider-not-rdma" => |job| {
         for host in &mut job.hosts {
             host.hcas = None;

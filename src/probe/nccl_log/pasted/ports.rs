@@ -79,7 +79,9 @@ fn begins(text: &str) -> Option<(&str, Option<u64>)> {
         let name = rest.trim();
         return (!name.is_empty()).then_some((name, None));
     }
-    let rest = text.strip_prefix("Infiniband device '")?;
+    let rest = ["Infiniband device '", "InfiniBand device '"]
+        .iter()
+        .find_map(|start| text.strip_prefix(start))?;
     let (name, rest) = rest.split_once('\'')?;
     let number = rest.trim().strip_prefix("port ")?;
     Some((name, number.split_whitespace().next()?.parse().ok()))

@@ -1,0 +1,370 @@
+//! Pairs of nodes: who reaches whom, which packets get through, and what each pair carries.
+//!
+//! ```text
+//! {"bench":"ablation"}                                    {"pairs": the plan: nodes, their rails, who is silent}
+//! {"bench":"pairs","reach":1}                             what node 1 reaches of the others
+//! {"bench":"pairs","from":0,"to":1,"rail":0,…,"pass":1}   what a pair carried, one way
+//! {"bench":"pairs","counters":1}                          what node 1's interfaces counted meanwhile
+//! ```
+//!
+//! The plan stands where each recording says whether something was measured beside collectives ([`table::question`]): one that says no says so of pairs too.
+//!
+//! A first pass measures all pairs of adapters of the same rail, several at a time, and none of them twice at once ([`crate::cluster::schedule`]); a second
+//! one those that were bad, alone.
+
+pub mod verdict;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::plan::Backend;
+use super::table;
+use crate::cluster::schedule::End;
+use crate::source::wire::Line;
+use crate::source::{Answer, Question, Refusal, Reply, Source};
+
+/// The name of the benchmark, and of the probe that reads it.
+pub const NAME: &str = "pairs";
+
+/// What was measured, and between whom.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Who moved the data.
+    pub backend: Backend,
+    /// The nodes that took part, in their order.
+    pub nodes: Vec<Member>,
+    /// Those that were expected and did not come, or went away, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub silent: Vec<Silent>,
+    /// How long data flows one way, in milliseconds.
+    pub flow_ms: u64,
+    /// What was measured a second time, alone: the ends.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub again: Vec<(End, End)>,
+}
+
+/// A node that takes part.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Member {
+    /// Its name.
+    pub host: String,
+    /// Its adapters, in the order of the rails.
+    pub rails: Vec<Rail>,
+}
+
+/// An adapter of a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rail {
+    /// The network interface.
+    pub interface: String,
+    /// Its address.
+    pub address: String,
+    /// Its MTU in bytes.
+    pub mtu: u64,
+    /// What its link carries by its own word, in bits per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speed: Option<u64>,
+    /// The RDMA device and port on it, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+}
+
+/// A node of which something is missing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Silent {
+    /// Its name, or its rank.
+    pub host: String,
+    /// Why.
+    pub why: String,
+}
+
+/// What an adapter reaches of another node's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reach {
+    /// The other node, by its place in the plan.
+    pub to: usize,
+    /// The rail.
+    pub rail: usize,
+    /// How long a connection took to open and to be answered, in microseconds; why it did not, where it did not.
+    pub tcp: Result<u64, String>,
+    /// The largest packet that was answered with fragmentation forbidden, headers of IP and UDP counted, in bytes; absent where none was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packet: Option<u64>,
+}
+
+/// What went from one adapter to another.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Flow {
+    /// What arrived, in bytes.
+    #[serde(default)]
+    pub bytes: u64,
+    /// In how long, in microseconds, by the receiver's clock.
+    #[serde(default)]
+    pub micros: u64,
+    /// Segments with data that the sender sent, those that it sent again counted (`tcpi_data_segs_out`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segments: Option<u64>,
+    /// Segments that it sent again (`tcpi_total_retrans`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<u64>,
+    /// The least time of a byte there and back, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round_trip_ns: Option<u64>,
+    /// Why it was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+}
+
+impl Flow {
+    /// One that was not measured.
+    pub fn failed(why: impl Into<String>) -> Self {
+        Flow {
+            failed: Some(why.into()),
+            ..Flow::default()
+        }
+    }
+
+    /// Bits per second.
+    pub fn rate(&self) -> Option<f64> {
+        let measured = self.failed.is_none() && self.micros > 0;
+        measured.then(|| self.bytes as f64 * 8e6 / self.micros as f64)
+    }
+
+    /// Of the segments that were sent those that were sent again, in percent.
+    pub fn loss(&self) -> Option<f64> {
+        let (segments, again) = (self.segments?, self.again?);
+        (segments > 0).then(|| again as f64 * 100.0 / segments as f64)
+    }
+}
+
+/// What an interface counted of the class that loses packets, by the counter's name; only what rose.
+pub type Counted = BTreeMap<String, u64>;
+
+/// One direction of two adapters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Way {
+    /// The adapter that sends.
+    pub from: End,
+    /// The adapter that receives.
+    pub to: End,
+}
+
+impl Way {
+    /// The way back.
+    pub fn back(self) -> Way {
+        Way {
+            from: self.to,
+            to: self.from,
+        }
+    }
+}
+
+impl Plan {
+    /// The question to which the plan is the answer, as its member [`NAME`].
+    pub fn question() -> Question {
+        table::question()
+    }
+
+    /// The question what a node reaches.
+    pub fn reach_of(node: usize) -> Question {
+        Question::bench(NAME, [("reach", (node as u64).into())])
+    }
+
+    /// The question what a node's interfaces counted: a list of [`Counted`], one for each rail.
+    pub fn counters_of(node: usize) -> Question {
+        Question::bench(NAME, [("counters", (node as u64).into())])
+    }
+
+    /// The question what went one way: the answer is a [`Flow`].
+    pub fn flow_of(way: Way, pass: u64) -> Question {
+        let n = |number: usize| (number as u64).into();
+        Question::bench(
+            NAME,
+            [
+                ("from", n(way.from.0)),
+                ("rail", n(way.from.1)),
+                ("to", n(way.to.0)),
+                ("to_rail", n(way.to.1)),
+                ("pass", pass.into()),
+            ],
+        )
+    }
+
+    /// How many rails all nodes have.
+    pub fn rails(&self) -> usize {
+        let rails = self.nodes.iter().map(|node| node.rails.len());
+        rails.min().unwrap_or(0)
+    }
+
+    /// The adapter of this place.
+    pub fn rail(&self, end: End) -> Option<&Rail> {
+        self.nodes.get(end.0)?.rails.get(end.1)
+    }
+
+    /// The adapter's name: the node's, and its interface where it has several.
+    pub fn name(&self, end: End) -> String {
+        let host = self.nodes.get(end.0).map_or("?", |node| &node.host);
+        match self.rail(end) {
+            Some(rail) if self.rails() > 1 => format!("{host}/{}", rail.interface),
+            _ => host.to_owned(),
+        }
+    }
+}
+
+/// All that was measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Results {
+    /// The plan.
+    pub plan: Plan,
+    /// What each node reached; absent where it did not say.
+    pub reach: BTreeMap<usize, Vec<Reach>>,
+    /// What went each way in the first pass.
+    pub first: BTreeMap<Way, Flow>,
+    /// What went each way that was measured a second time.
+    pub second: BTreeMap<Way, Flow>,
+    /// What each node's interfaces counted, by rail.
+    pub counters: BTreeMap<usize, Vec<Counted>>,
+}
+
+impl Results {
+    /// Nothing yet.
+    pub fn new(plan: Plan) -> Self {
+        Results {
+            plan,
+            reach: BTreeMap::new(),
+            first: BTreeMap::new(),
+            second: BTreeMap::new(),
+            counters: BTreeMap::new(),
+        }
+    }
+
+    /// What is valid of a way: the second measurement where there is one, since then nothing else was under way.
+    pub fn flow(&self, way: Way) -> Option<&Flow> {
+        self.second.get(&way).or_else(|| self.first.get(&way))
+    }
+
+    /// What an adapter reaches of another.
+    pub fn reached(&self, way: Way) -> Option<&Reach> {
+        let all = self.reach.get(&way.from.0)?;
+        let is = |reach: &&Reach| reach.to == way.to.0 && reach.rail == way.from.1;
+        all.iter().find(is).filter(|_| way.from.1 == way.to.1)
+    }
+
+    /// The ways between adapters of the same rail, both directions.
+    pub fn ways(&self) -> Vec<Way> {
+        let nodes = self.plan.nodes.len();
+        let mut ways = Vec::new();
+        for rail in 0..self.plan.rails() {
+            for from in 0..nodes {
+                for to in (0..nodes).filter(|to| *to != from) {
+                    ways.push(Way {
+                        from: (from, rail),
+                        to: (to, rail),
+                    });
+                }
+            }
+        }
+        ways
+    }
+
+    /// The lines of a recording that say all this.
+    pub fn lines(&self, at: u64) -> Vec<Line> {
+        let line = |question: Question, value: Value| Line::Reply {
+            probe: NAME.into(),
+            question,
+            repeat: 0,
+            reply: Reply {
+                at,
+                said: Ok(Answer::Value(Arc::new(value))),
+            },
+        };
+        // Names and numbers only: there is nothing that JSON cannot hold.
+        fn json(value: &impl Serialize) -> Value {
+            serde_json::to_value(value).unwrap_or_default()
+        }
+        let mut lines = vec![line(
+            Plan::question(),
+            serde_json::json!({ NAME: self.plan }),
+        )];
+        let reach = self.reach.iter();
+        lines.extend(reach.map(|(node, reach)| line(Plan::reach_of(*node), json(reach))));
+        for (pass, flows) in [(1, &self.first), (2, &self.second)] {
+            let flows = flows.iter();
+            lines.extend(flows.map(|(way, flow)| line(Plan::flow_of(*way, pass), json(flow))));
+        }
+        let counters = self.counters.iter();
+        lines.extend(counters.map(|(node, all)| line(Plan::counters_of(*node), json(all))));
+        lines
+    }
+
+    /// Asks for all of it.
+    ///
+    /// # Errors
+    ///
+    /// The refusal of the plan: nothing was measured; or what of the plan is not understood; or a reply that the plan has and the recording does not.
+    pub fn read(source: &dyn Source) -> Result<Self, Refusal> {
+        fn value<T: for<'d> Deserialize<'d>>(
+            source: &dyn Source,
+            question: &Question,
+        ) -> Result<T, Refusal> {
+            match source.ask(question).said? {
+                Answer::Value(value) => T::deserialize(&*value)
+                    .map_err(|what| Refusal::Crash(format!("{question}: {what}").into())),
+                _ => Err(Refusal::Crash(format!("{question}: no value").into())),
+            }
+        }
+        let plan: Value = value(source, &Plan::question())?;
+        let Some(plan) = plan.get(NAME) else {
+            return Err(Refusal::NotAsked("another measurement was made".into()));
+        };
+        let plan = Plan::deserialize(plan)
+            .map_err(|what| Refusal::Crash(format!("no plan: {what}").into()))?;
+        let mut results = Results::new(plan);
+        for node in 0..results.plan.nodes.len() {
+            results
+                .reach
+                .insert(node, value(source, &Plan::reach_of(node))?);
+        }
+        for way in results.ways() {
+            results
+                .first
+                .insert(way, value(source, &Plan::flow_of(way, 1))?);
+        }
+        for (a, b) in results.plan.again.clone() {
+            let way = Way { from: a, to: b };
+            for way in [way, way.back()] {
+                results
+                    .second
+                    .insert(way, value(source, &Plan::flow_of(way, 2))?);
+            }
+        }
+        for node in 0..results.plan.nodes.len() {
+            results
+                .counters
+                .insert(node, value(source, &Plan::counters_of(node))?);
+        }
+        Ok(results)
+    }
+
+    /// Has a reply to each question of the plan: what did not come is said so.
+    pub fn complete(&mut self) {
+        for node in 0..self.plan.nodes.len() {
+            self.reach.entry(node).or_default();
+            self.counters.entry(node).or_default();
+        }
+        for way in self.ways() {
+            let nothing = || Flow::failed("nothing came of it");
+            self.first.entry(way).or_insert_with(nothing);
+        }
+        for (a, b) in self.plan.again.clone() {
+            let way = Way { from: a, to: b };
+            for way in [way, way.back()] {
+                let nothing = || Flow::failed("nothing came of it");
+                self.second.entry(way).or_insert_with(nothing);
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! `rdma-doctor bench pairs`: the nodes of a launch with each other.
+
+pub(super) mod rails;
+mod rounds;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+
+use super::measuring;
+use crate::bench::pairs::verdict;
+use crate::bench::pairs::{NAME, Plan, Results};
+use crate::cli::input::{self, BadUsage};
+use crate::cli::together::session::{Part, part};
+use crate::cli::together::{ExitOn, TogetherArgs};
+use crate::cli::{Format, output, record, seconds};
+use crate::exit::Exit;
+use crate::report::pairs::{Pairs, text};
+use crate::report::text as report_text;
+use crate::source::recording::Recording;
+use crate::source::wire::Line;
+use crate::source::worker::Progress;
+
+/// What is measured between nodes.
+#[derive(Debug, Args)]
+pub struct PairsArgs {
+    /// Show what this recording has, in place of measuring
+    #[arg(value_name = "RECORDING", conflicts_with_all = ["device", "flow", "record", "cluster", "rank"])]
+    pub recording: Option<PathBuf>,
+    /// The rails: interfaces, RDMA devices (mlx5_0) or their ports (mlx5_0/1) of each node, separated by commas [default: those of the ports that jobs use,
+    /// else the interface that leads to rank 0]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub device: Vec<String>,
+    /// Send so many seconds each way
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "0.3")]
+    pub flow: Duration,
+    /// Write a recording of the node and of what was measured, for rdma-doctor check (rank 0)
+    #[arg(short = 'o', long = "record", value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// Leave names, addresses and serial numbers in the recording as they are
+    #[arg(long, requires = "record")]
+    pub no_redact: bool,
+    /// How nodes come together.
+    #[command(flatten)]
+    pub together: TogetherArgs,
+    /// The output's format
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+}
+
+/// The checks that judge what was measured.
+const CHECKS: &str = "pairs/*";
+
+/// Runs the subcommand.
+///
+/// # Errors
+///
+/// Unreadable input, no launch of several nodes, an interface that is not there, an output that cannot be written.
+pub fn run(args: &PairsArgs) -> anyhow::Result<Exit> {
+    if let Some(path) = &args.recording {
+        return show(&input::open(&[path])?.remove(0), args.format);
+    }
+    let joined = match part(&args.together)? {
+        Part::Idle => return Ok(Exit::Healthy),
+        Part::Alone => {
+            return Err(BadUsage(
+                "pairs are of several nodes: start one process on each (srun, mpirun, torchrun with --cluster), or give --rank, --nodes and --rendezvous".into(),
+            )
+            .into());
+        }
+        Part::Joined(joined) => joined,
+    };
+    let session = &joined.session;
+    let mut recording = rails::recording()?;
+    let own = rails::choose(&recording, &args.device, session.address());
+    let measured = rounds::measure(session, own, &joined.silent, args.flow)?;
+    output::progress(Progress::Done);
+    let Some(results) = measured else {
+        // Rank 0 says what all of it says.
+        let said = rounds::verdict(session, None)?;
+        measuring::say(said.get("sentence").and_then(|s| s.as_str()).unwrap_or(""));
+        let code = said.get("exit").and_then(serde_json::Value::as_u64);
+        let exit = Exit::ALL
+            .into_iter()
+            .find(|exit| Some(u64::from(exit.code())) == code);
+        return Ok(match args.together.exit_on {
+            ExitOn::Rank0 => Exit::Healthy,
+            ExitOn::All => exit.unwrap_or(Exit::Internal),
+        });
+    };
+    put(&mut recording, &results);
+    record::keep(&recording, args.record.as_deref(), args.no_redact)?;
+    let exit = show(&recording, args.format)?;
+    let suspects = verdict::suspects(&results);
+    let sentence = verdict::sentence(&results, &suspects);
+    rounds::verdict(
+        session,
+        Some(json!({ "sentence": sentence, "exit": exit.code() })),
+    )?;
+    Ok(exit)
+}
+
+/// Puts what was measured into the recording.
+fn put(recording: &mut Recording, results: &Results) {
+    // The recording said that nothing was measured.
+    recording.add(Line::Drop(Plan::question()));
+    let at = recording.duration();
+    for line in results.lines(at) {
+        recording.add(line);
+    }
+    let lines = recording.lines();
+    recording.add(Line::Complete { lines });
+}
+
+/// Shows what a recording has, and what checks say of it.
+fn show(recording: &Recording, format: Format) -> anyhow::Result<Exit> {
+    let (facts, nodes) = input::facts(std::slice::from_ref(recording));
+    let Some(&(_, node)) = nodes.first() else {
+        return Ok(Exit::Undecided);
+    };
+    let pairs = match Results::read(&recording.of(NAME)) {
+        Ok(results) => Pairs::of(&results),
+        Err(refusal) => Pairs::nothing(refusal.to_string()),
+    };
+    let report = measuring::judged(&facts, recording, node, CHECKS)?;
+    let found = report.as_ref().filter(|report| !report.causes.is_empty());
+    output::print(|out| match format {
+        Format::Json => {
+            let mut value = serde_json::to_value(&pairs)?;
+            value["findings"] = match &report {
+                Some(report) => serde_json::to_value(&report.causes)?,
+                None => serde_json::Value::Array(Vec::new()),
+            };
+            serde_json::to_writer_pretty(&mut *out, &value)?;
+            writeln!(out)
+        }
+        Format::Text => {
+            text::write(out, &pairs)?;
+            if let Some(report) = found {
+                writeln!(out)?;
+                let (detail, width) = (report_text::Detail::Normal, output::width());
+                report_text::write(out, report, detail, width)?;
+            }
+            Ok(())
+        }
+    })?;
+    Ok(measuring::exit(
+        pairs.nothing.is_none(),
+        false,
+        report.as_ref(),
+    ))
+}

@@ -1,0 +1,123 @@
+//! The rails of a node: the adapters by which it is measured.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use crate::bench::pairs::Rail;
+use crate::cli::{AskArgs, input};
+use crate::fact::port::PortState;
+use crate::fact::{Facts, Id, Subject, interface, port};
+use crate::source::recording::Recording;
+
+/// Records this node, before anything is measured.
+///
+/// # Errors
+///
+/// The recording cannot be made.
+pub(super) fn recording() -> anyhow::Result<Recording> {
+    input::record(&AskArgs {
+        root: None,
+        sample: None,
+        nccl: None,
+        job: None,
+        deadline: Duration::from_secs(20),
+    })
+}
+
+/// The rails of this node, by a person's wishes or by its facts; else the interface that leads to rank 0. Why there are none, where there are none.
+pub(in crate::cli::bench) fn choose(
+    recording: &Recording,
+    wanted: &[String],
+    to_rank_0: Option<IpAddr>,
+) -> Result<Vec<Rail>, String> {
+    let (facts, nodes) = input::facts(std::slice::from_ref(recording));
+    let node = nodes.first().map(|(_, node)| *node);
+    let node = node.ok_or("the node says nothing of itself")?;
+    if !wanted.is_empty() {
+        return wanted
+            .iter()
+            .map(|name| named(&facts, node, name))
+            .collect();
+    }
+    let mut ports: Vec<Id> = facts
+        .below(node, Subject::Port)
+        .filter(|id| {
+            facts.known(*id, port::INTENDED) == Some(true)
+                && facts.known(*id, port::STATE) == Some(PortState::Active)
+        })
+        .collect();
+    ports.sort_by_key(|id| facts.name(*id).to_owned());
+    let rails: Vec<Rail> = ports
+        .iter()
+        .filter_map(|id| of_port(&facts, node, *id))
+        .collect();
+    if !rails.is_empty() {
+        return Ok(rails);
+    }
+    let address = to_rank_0.ok_or("no address leads to rank 0")?;
+    let mut interfaces = facts.below(node, Subject::Interface);
+    let has = |id: &Id| addresses(&facts, *id).contains(&address);
+    let found = interfaces.find(has);
+    let found = found.ok_or_else(|| format!("no interface has {address}"))?;
+    rail(&facts, found, Some(address), None).map(|rail| vec![rail])
+}
+
+/// The rail of this name: an interface's, an RDMA device's, or a port's.
+fn named(facts: &Facts, node: Id, name: &str) -> Result<Rail, String> {
+    let mut interfaces = facts.below(node, Subject::Interface);
+    if let Some(id) = interfaces.find(|id| facts.name(*id) == name) {
+        return rail(facts, id, None, None);
+    }
+    let is = |id: &Id| {
+        let port = facts.name(*id);
+        port == name || port.split('/').next() == Some(name)
+    };
+    let mut ports = facts.below(node, Subject::Port);
+    let port = ports.find(is);
+    let port = port.ok_or_else(|| format!("--device {name}: there is no such interface"))?;
+    of_port(facts, node, port)
+        .ok_or_else(|| format!("--device {name}: its interface has no address"))
+}
+
+/// The rail of a port: its interface, where that has an address.
+fn of_port(facts: &Facts, node: Id, port: Id) -> Option<Rail> {
+    let netdev = facts.known(port, port::NETDEV)?;
+    let mut interfaces = facts.below(node, Subject::Interface);
+    let interface = interfaces.find(|id| *facts.name(*id) == *netdev)?;
+    rail(facts, interface, None, Some(port)).ok()
+}
+
+fn addresses(facts: &Facts, interface: Id) -> Vec<IpAddr> {
+    let list = facts.known(interface, interface::ADDRESSES);
+    let list = list.iter().flat_map(|list| list.iter());
+    list.filter_map(|text| text.split('/').next()?.parse().ok())
+        .collect()
+}
+
+fn rail(
+    facts: &Facts,
+    interface: Id,
+    address: Option<IpAddr>,
+    of: Option<Id>,
+) -> Result<Rail, String> {
+    let name = facts.name(interface);
+    // A link-local address means nothing on another node without the interface's name there.
+    let reachable = |address: &IpAddr| match address {
+        IpAddr::V4(address) => !address.is_link_local(),
+        IpAddr::V6(address) => !address.is_unicast_link_local(),
+    };
+    let all = addresses(facts, interface);
+    let address = address.or_else(|| all.iter().copied().find(reachable));
+    let address = address.ok_or_else(|| format!("{name} has no address"))?;
+    let mtu = facts.known(interface, interface::MTU);
+    let mtu = mtu.ok_or_else(|| format!("the MTU of {name} is unknown"))?;
+    Ok(Rail {
+        interface: name.to_owned(),
+        address: address.to_string(),
+        mtu: mtu.0,
+        speed: of
+            .and_then(|port| facts.known(port, port::RATE))
+            .map(|rate| rate.0),
+        device: of.map(|port| facts.name(port).to_owned()),
+    })
+}

@@ -1,0 +1,450 @@
+//! The rounds of `rdma-doctor bench pairs`: who measures with whom, and when.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::bench::pairs::verdict::{self, Problem};
+use crate::bench::pairs::{Flow, Member, Plan, Rail, Reach, Results, Silent, Way};
+use crate::bench::plan::Backend;
+use crate::cli::output;
+use crate::cluster::exchange::Hears;
+use crate::cluster::schedule::{self, End};
+use crate::source::live::pairs::{self, Post, Token};
+use crate::source::live::random_bytes;
+use crate::source::live::session::Session;
+use crate::source::worker::Progress;
+
+/// How long a node may take to record itself before it says how it is reached.
+const CARDS: Duration = Duration::from_secs(60);
+/// How long a connection may take to open and to be answered.
+const KNOCK: Duration = Duration::from_secs(2);
+/// How many others a node tries at once.
+const AT_ONCE: usize = 32;
+/// How many of those that did not answer are tried once more.
+const AGAIN_AT_ONCE: usize = 256;
+/// How long the two ends of a pair wait for each other, beyond the time in which data flows.
+const PAIR: Duration = Duration::from_secs(20);
+/// How long rank 0 may take to judge.
+const JUDGING: Duration = Duration::from_secs(60);
+/// The most rounds of the second pass.
+const AGAIN: usize = 16;
+
+/// How a node is reached.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Card {
+    rails: Vec<Rail>,
+    /// The ports of its posts, for connections and for packets, one for each rail.
+    ports: Vec<(u16, u16)>,
+    token: Token,
+    /// Why it cannot take part.
+    #[serde(default)]
+    unable: Option<String>,
+}
+
+/// A node of the measurement, as this one sees it.
+struct Other {
+    rank: u64,
+    card: Card,
+}
+
+struct Field<'s> {
+    session: &'s Session,
+    /// The nodes, in the order of their ranks.
+    nodes: Vec<Other>,
+    /// This node's place among them.
+    own: usize,
+    flow: Duration,
+    rails: usize,
+}
+
+/// One way, and what it carried.
+type Carried = (Way, Flow);
+
+/// Measures; gives the results to rank 0.
+///
+/// # Errors
+///
+/// Rank 0 is gone, or this node has no address to be measured by.
+pub(super) fn measure(
+    session: &Session,
+    own: Result<Vec<Rail>, String>,
+    silent: &[Silent],
+    flow: Duration,
+) -> anyhow::Result<Option<Results>> {
+    let token: Token = random_bytes().context("no random token")?;
+    let (rails, mut unable) = match own {
+        Ok(rails) => (rails, None),
+        Err(why) => (Vec::new(), Some(why)),
+    };
+    let mut posts = Vec::new();
+    for rail in &rails {
+        let address: IpAddr = rail.address.parse().context("an address")?;
+        match Post::open(address, token) {
+            Ok(post) => posts.push(post),
+            Err(error) => unable = Some(format!("{address}: {error}")),
+        }
+    }
+    let card = Card {
+        rails,
+        ports: posts.iter().map(|post| (post.tcp, post.udp)).collect(),
+        token,
+        unable,
+    };
+    let value = serde_json::to_value(&card)?;
+    let all = session.exchange("cards", &[], Hears::Everyone, CARDS, value)?;
+    let mut gone: BTreeMap<u64, String> = all.missing;
+    let mut nodes = Vec::new();
+    for (rank, value) in all.came {
+        match serde_json::from_value::<Card>(value) {
+            Ok(Card {
+                unable: Some(why), ..
+            }) => {
+                gone.insert(rank, why);
+            }
+            Ok(card) => nodes.push(Other { rank, card }),
+            Err(error) => {
+                gone.insert(rank, format!("what it says is not understood: {error}"));
+            }
+        }
+    }
+    let Some(own) = nodes.iter().position(|node| node.rank == session.rank()) else {
+        let why = gone.remove(&session.rank()).unwrap_or_default();
+        anyhow::bail!("this node takes no part: {why}");
+    };
+    let rails = nodes.iter().map(|node| node.card.rails.len()).min();
+    let field = Field {
+        session,
+        nodes,
+        own,
+        flow,
+        rails: rails.unwrap_or(0),
+    };
+    field.run(silent, gone)
+}
+
+/// Rank 0 says its verdict, the others hear it.
+///
+/// # Errors
+///
+/// Rank 0 is gone.
+pub(super) fn verdict(session: &Session, own: Option<Value>) -> anyhow::Result<Value> {
+    let value = own.unwrap_or(Value::Null);
+    let all = session.exchange("verdict", &[], Hears::Host, JUDGING, value)?;
+    Ok(all.came.get(&0).cloned().unwrap_or(Value::Null))
+}
+
+impl Field<'_> {
+    fn run(
+        &self,
+        silent: &[Silent],
+        gone: BTreeMap<u64, String>,
+    ) -> anyhow::Result<Option<Results>> {
+        let before = self.counters();
+        let mut gathering = Gathering {
+            results: Results::new(self.plan()),
+            gone,
+            hears: self.session.rank() == 0,
+        };
+        self.say("who reaches whom");
+        let reach = self.reach();
+        let others = self.nodes.len() * self.rails.max(1);
+        // Each of as many as are tried at once may take its time, and the search for what packets get through some more.
+        let wait = (others.div_ceil(AT_ONCE) as u32) * 12 * KNOCK + PAIR;
+        let came = self.give("reach", &reach, wait, &mut gathering)?;
+        for (node, reach) in came {
+            gathering.results.reach.insert(node, reach);
+        }
+        let own_reach: BTreeSet<(usize, usize)> = reach
+            .iter()
+            .filter(|reach| reach.tcp.is_ok())
+            .map(|reach| (reach.to, reach.rail))
+            .collect();
+        let rounds = schedule::along_rails(self.nodes.len(), self.rails);
+        let all = rounds.len();
+        for (number, round) in rounds.into_iter().enumerate() {
+            self.say(&format!("round {} of {all}", number + 1));
+            let may = |way: Way| own_reach.contains(&(way.to.0, way.to.1));
+            let carried = self.round(&format!("1.{number}"), &round, &may);
+            let name = format!("carried 1.{number}");
+            let came = self.give(&name, &carried, 4 * self.flow + 2 * PAIR, &mut gathering)?;
+            let flows = came.into_iter().flat_map(|(_, flows)| flows);
+            gathering.results.first.extend(flows);
+        }
+        gathering.note_gone(self);
+        let mut again = Vec::new();
+        if gathering.hears {
+            again = bad_pairs(&gathering.results);
+        }
+        let value = serde_json::to_value(&again)?;
+        let told = (self.session).exchange("again", &[], Hears::Host, JUDGING, value)?;
+        let told = told.came.get(&0).cloned().unwrap_or_default();
+        let again: Vec<Vec<(End, End)>> =
+            serde_json::from_value(told).context("what is measured again")?;
+        let all = again.len();
+        for (number, round) in again.iter().enumerate() {
+            self.say(&format!("bad pairs alone, round {} of {all}", number + 1));
+            let carried = self.round(&format!("2.{number}"), round, &|_| true);
+            let name = format!("carried 2.{number}");
+            let came = self.give(&name, &carried, 4 * self.flow + 2 * PAIR, &mut gathering)?;
+            let flows = came.into_iter().flat_map(|(_, flows)| flows);
+            gathering.results.second.extend(flows);
+        }
+        let after = self.counters();
+        let risen: Vec<_> = before
+            .iter()
+            .zip(&after)
+            .map(|(before, after)| pairs::risen(before, after))
+            .collect();
+        let came = self.give("counters", &risen, JUDGING, &mut gathering)?;
+        gathering.results.counters.extend(came);
+        gathering.note_gone(self);
+        let mut results = gathering.results;
+        results.plan.again = again.into_iter().flatten().collect();
+        let mut all_silent = silent.to_vec();
+        all_silent.append(&mut results.plan.silent);
+        results.plan.silent = all_silent;
+        results.complete();
+        Ok(gathering.hears.then_some(results))
+    }
+
+    fn plan(&self) -> Plan {
+        let names = self.session.names();
+        let member = |node: &Other| Member {
+            host: names.get(&node.rank).cloned().unwrap_or_default(),
+            rails: node.card.rails.clone(),
+        };
+        Plan {
+            backend: Backend::Tcp,
+            nodes: self.nodes.iter().map(member).collect(),
+            silent: Vec::new(),
+            flow_ms: u64::try_from(self.flow.as_millis()).unwrap_or(u64::MAX),
+            again: Vec::new(),
+        }
+    }
+
+    /// One speaks for all.
+    fn say(&self, what: &str) {
+        if self.session.rank() == 0 {
+            output::progress(Progress::Waiting(&[what]));
+        }
+    }
+
+    fn counters(&self) -> Vec<crate::bench::pairs::Counted> {
+        let rails = &self.nodes[self.own].card.rails;
+        let rails = rails.iter();
+        rails.map(|rail| pairs::counters(&rail.interface)).collect()
+    }
+
+    /// Gives what this node has to rank 0, which gets what each node has.
+    fn give<T: Serialize + for<'d> Deserialize<'d>>(
+        &self,
+        step: &str,
+        value: &T,
+        wait: Duration,
+        gathering: &mut Gathering,
+    ) -> anyhow::Result<Vec<(usize, T)>> {
+        let value = serde_json::to_value(value)?;
+        let all = self.session.exchange(step, &[], Hears::Host, wait, value)?;
+        for (rank, why) in all.missing {
+            gathering.gone.entry(rank).or_insert(why);
+        }
+        if !gathering.hears {
+            return Ok(Vec::new());
+        }
+        let mut came = Vec::new();
+        for (rank, value) in all.came {
+            let Some(node) = self.nodes.iter().position(|node| node.rank == rank) else {
+                continue;
+            };
+            match serde_json::from_value(value) {
+                Ok(value) => came.push((node, value)),
+                Err(error) => {
+                    let why = format!("what it says is not understood: {error}");
+                    gathering.gone.entry(rank).or_insert(why);
+                }
+            }
+        }
+        Ok(came)
+    }
+
+    /// Where an adapter is reached.
+    fn post(&self, end: End) -> Option<(IpAddr, SocketAddr, SocketAddr)> {
+        let own = &self.nodes[self.own].card.rails.get(end.1)?.address;
+        let card = &self.nodes.get(end.0)?.card;
+        let to: IpAddr = card.rails.get(end.1)?.address.parse().ok()?;
+        let (tcp, udp) = *card.ports.get(end.1)?;
+        Some((
+            own.parse().ok()?,
+            SocketAddr::new(to, tcp),
+            SocketAddr::new(to, udp),
+        ))
+    }
+
+    /// What this node reaches of all others.
+    fn reach(&self) -> Vec<Reach> {
+        let mut ends = Vec::new();
+        for rail in 0..self.rails {
+            // Each begins with its next, so that not all knock at one.
+            let count = self.nodes.len();
+            ends.extend((1..count).map(|by| ((self.own + by) % count, rail)));
+        }
+        let next = AtomicUsize::new(0);
+        let found = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for _ in 0..ends.len().min(AT_ONCE) {
+                scope.spawn(|| {
+                    while let Some(end) = ends.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let reach = self.reach_of(*end);
+                        let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                        found.push(reach);
+                    }
+                });
+            }
+        });
+        let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        found.sort_by_key(|reach| (reach.rail, reach.to));
+        // What a busy machine did not answer in time it may answer now, when nobody else knocks.
+        std::thread::scope(|scope| {
+            let failed = found.iter_mut().filter(|reach| reach.tcp.is_err());
+            for reach in failed.take(AGAIN_AT_ONCE) {
+                scope.spawn(|| reach.tcp = self.knock((reach.to, reach.rail)));
+            }
+        });
+        found
+    }
+
+    /// How long a post took to answer a connection, in microseconds.
+    fn knock(&self, end: End) -> Result<u64, String> {
+        let Some((from, tcp, _)) = self.post(end) else {
+            return Err("it has no address".into());
+        };
+        let time = pairs::knock(from, tcp, &self.nodes[end.0].card.token, KNOCK)?;
+        Ok(u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
+    }
+
+    fn reach_of(&self, end: End) -> Reach {
+        let token = &self.nodes[end.0].card.token;
+        let mtu = self.nodes[self.own]
+            .card
+            .rails
+            .get(end.1)
+            .map(|rail| rail.mtu);
+        let packet = match (self.post(end), mtu) {
+            (Some((from, _, udp)), Some(mtu)) => pairs::largest(from, udp, token, mtu).ok(),
+            _ => None,
+        };
+        Reach {
+            to: end.0,
+            rail: end.1,
+            tcp: self.knock(end),
+            packet: packet.flatten(),
+        }
+    }
+
+    /// Measures this node's pairs of a round: all its rails at once, the first end's sending first.
+    fn round(
+        &self,
+        name: &str,
+        round: &[(End, End)],
+        may: &(dyn Fn(Way) -> bool + Sync),
+    ) -> Vec<Carried> {
+        let own = round
+            .iter()
+            .filter(|(a, b)| a.0 == self.own || b.0 == self.own);
+        std::thread::scope(|scope| {
+            let pairs: Vec<_> = own
+                .map(|pair| scope.spawn(move || self.pair(name, *pair, may)))
+                .collect();
+            let done = pairs.into_iter().filter_map(|pair| pair.join().ok());
+            done.collect()
+        })
+    }
+
+    fn pair(&self, name: &str, (a, b): (End, End), may: &(dyn Fn(Way) -> bool + Sync)) -> Carried {
+        let is_first = a.0 == self.own;
+        let way = match is_first {
+            true => Way { from: a, to: b },
+            false => Way { from: b, to: a },
+        };
+        let members = [self.nodes[a.0].rank, self.nodes[b.0].rank];
+        // The other end is told when its turn is; where it is gone, the flow says so.
+        let meet = |half: &str| {
+            let step = format!("{name} {}/{} {}/{} {half}", a.0, a.1, b.0, b.1);
+            let wait = 2 * self.flow + PAIR;
+            let _ = (self.session).exchange(&step, &members, Hears::Everyone, wait, Value::Null);
+        };
+        meet("begin");
+        if !is_first {
+            meet("turn");
+        }
+        let flow = match self.post(way.to) {
+            Some((from, tcp, _)) if may(way) => {
+                let token = &self.nodes[way.to.0].card.token;
+                pairs::flow(from, tcp, token, self.flow)
+            }
+            Some(_) => Flow::failed("not reached"),
+            None => Flow::failed("it has no address"),
+        };
+        if is_first {
+            meet("turn");
+        }
+        (way, flow)
+    }
+}
+
+/// What rank 0 has until now.
+struct Gathering {
+    results: Results,
+    /// Who is gone, and why.
+    gone: BTreeMap<u64, String>,
+    /// Whether this is rank 0.
+    hears: bool,
+}
+
+impl Gathering {
+    /// Has those that are gone among the silent.
+    fn note_gone(&mut self, field: &Field<'_>) {
+        let names = field.session.names();
+        let silent = self.gone.iter().map(|(rank, why)| Silent {
+            host: names
+                .get(rank)
+                .cloned()
+                .unwrap_or_else(|| format!("rank {rank}")),
+            why: why.clone(),
+        });
+        self.results.plan.silent = silent.collect();
+    }
+}
+
+/// The pairs that were bad, in rounds in which no node has two: alone, as far as that is possible.
+fn bad_pairs(results: &Results) -> Vec<Vec<(End, End)>> {
+    let suspects = verdict::suspects(results);
+    let bad: BTreeSet<(End, End)> = suspects
+        .iter()
+        .filter(|suspect| !matches!(suspect.problem, Problem::Silent | Problem::PacketShort))
+        .flat_map(|suspect| &suspect.ways)
+        // Who did not answer was asked twice already.
+        .filter(|way| results.reached(**way).is_none_or(|reach| reach.tcp.is_ok()))
+        .map(|way| (way.from.min(way.to), way.from.max(way.to)))
+        .collect();
+    let mut rounds: Vec<Vec<(End, End)>> = Vec::new();
+    for (a, b) in bad {
+        let is_free = |round: &Vec<(End, End)>| {
+            let busy = [a.0, b.0];
+            !(round.iter()).any(|(c, d)| busy.contains(&c.0) || busy.contains(&d.0))
+        };
+        match rounds.iter().position(is_free) {
+            Some(at) => rounds[at].push((a, b)),
+            None if rounds.len() < AGAIN => rounds.push(vec![(a, b)]),
+            None => {}
+        }
+    }
+    rounds
+}

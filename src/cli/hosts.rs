@@ -1,0 +1,149 @@
+//! `rdma-doctor check --hosts`: each host records itself, started over ssh, and all are judged here.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::input::{BadInput, BadUsage};
+use super::{AskArgs, many};
+use crate::check::Catalogue;
+use crate::cluster::{hostfile, nodeset};
+use crate::report::{Policy, Report};
+use crate::source::live::remote::Remote;
+use crate::source::live::{self, files};
+
+/// How hosts are reached over ssh.
+#[derive(Clone, Debug, Args)]
+pub struct HostsArgs {
+    /// Judge these hosts together, as n[01-16]: each records itself, started over ssh by the name, key and way that the user's ssh configuration has
+    #[arg(
+        long,
+        value_name = "HOSTS",
+        conflicts_with_all = ["recordings", "root", "job", "cluster", "alone", "rank"]
+    )]
+    pub hosts: Option<String>,
+    /// Judge the hosts of this file together, one a line; what follows a name (slots=8) is left out
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["hosts", "recordings", "root", "job", "cluster", "alone", "rank"]
+    )]
+    pub hostfile: Option<PathBuf>,
+    /// The command that reaches a host, as "ssh -F FILE"; else RDMA_DOCTOR_SSH, else ssh
+    #[arg(long, value_name = "COMMAND")]
+    pub ssh: Option<String>,
+    /// The doctor on the other side, as "sudo -n /opt/bin/rdma-doctor"
+    #[arg(long, value_name = "COMMAND", default_value = "rdma-doctor")]
+    pub remote: String,
+    /// How many hosts are asked at once
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub fanout: u16,
+}
+
+/// The longest recording that is taken of a host, packed.
+const MOST: u64 = 64 << 20;
+
+/// The hosts that the arguments name; `None` where they name none.
+///
+/// # Errors
+///
+/// The list is not understood, or empty; the file cannot be read.
+pub fn named(args: &HostsArgs) -> anyhow::Result<Option<Vec<String>>> {
+    let (hosts, of) = match (&args.hosts, &args.hostfile) {
+        (None, None) => return Ok(None),
+        (Some(list), _) => (
+            nodeset::expand(list).map_err(|e| BadUsage(format!("--hosts: {e}")))?,
+            "--hosts".to_owned(),
+        ),
+        (None, Some(path)) => {
+            let of = path.display().to_string();
+            let bad = |why: String| BadInput(format!("{of}: {why}"));
+            let text = files::read_input(path).map_err(|e| bad(e.to_string()))?;
+            (hostfile::read(&text).map_err(|e| bad(e.to_string()))?, of)
+        }
+    };
+    if hosts.is_empty() {
+        return Err(BadUsage(format!("{of} names no host")).into());
+    }
+    // ssh takes such a word for an option of its own.
+    if let Some(bad) = hosts.iter().find(|name| name.starts_with('-')) {
+        return Err(BadUsage(format!("{of}: {bad:?} is no name of a host")).into());
+    }
+    Ok(Some(hosts))
+}
+
+/// Asks all hosts for a recording of themselves, and judges these together.
+///
+/// # Errors
+///
+/// Only one host was named, and gave none.
+pub fn run(
+    args: &HostsArgs,
+    hosts: &[String],
+    wait: Duration,
+    ask: &AskArgs,
+    catalogue: &Catalogue,
+    policy: Policy,
+    with_passes: bool,
+) -> anyhow::Result<Report> {
+    let said = args
+        .ssh
+        .clone()
+        .or_else(|| live::variable("RDMA_DOCTOR_SSH"));
+    let ssh = said.as_deref().unwrap_or("ssh").split_whitespace();
+    let ssh: Vec<String> = ssh.map(str::to_owned).collect();
+    if ssh.is_empty() || args.remote.trim().is_empty() {
+        return Err(BadUsage("--ssh and --remote are commands, and not empty".into()).into());
+    }
+    let remote = Remote {
+        ssh,
+        command: command(&args.remote, ask),
+        deadline: ask.deadline + wait,
+        most: MOST,
+    };
+    let give = |host: &str| remote.run(host).map_err(|error| error.to_string());
+    many::hosts(
+        catalogue,
+        hosts,
+        give,
+        args.fanout.into(),
+        policy,
+        with_passes,
+    )
+}
+
+/// What the shell of a host runs.
+fn command(doctor: &str, ask: &AskArgs) -> String {
+    let mut text = format!(
+        "{doctor} record --no-redact --output=-.zst --deadline {}",
+        ask.deadline.as_secs_f64()
+    );
+    if let Some(pause) = ask.sample {
+        text.push_str(&format!(" --sample {}", pause.as_secs_f64()));
+    }
+    if let Some(nccl) = &ask.nccl {
+        text.push_str(&format!(" --nccl '{}'", nccl.replace('\'', r"'\''")));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_of_the_user_stays_one_word_on_the_other_side() {
+        let ask = AskArgs {
+            root: None,
+            sample: Some(Duration::from_millis(1500)),
+            nccl: Some("/opt/it's here/libnccl.so; reboot".into()),
+            job: None,
+            deadline: Duration::from_secs(20),
+        };
+        assert_eq!(
+            command("sudo -n rdma-doctor", &ask),
+            r"sudo -n rdma-doctor record --no-redact --output=-.zst --deadline 20 --sample 1.5 --nccl '/opt/it'\''s here/libnccl.so; reboot'"
+        );
+    }
+}

@@ -1,0 +1,214 @@
+//! `rdma-doctor integrate`: ready configurations for what runs checks by itself.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+
+use super::input::BadUsage;
+use super::output;
+use crate::exit::Exit;
+use crate::source::live::files;
+
+/// Print a ready configuration for a scheduler or a monitor.
+///
+/// What takes several files prints them one after the other, each under its path; with --into they are written below a directory, as /.
+#[derive(Debug, Args)]
+pub struct IntegrateArgs {
+    /// For what
+    #[arg(value_enum)]
+    pub what: What,
+    /// The doctor's path on the nodes
+    #[arg(
+        long,
+        value_name = "PATH",
+        default_value = "/usr/local/bin/rdma-doctor"
+    )]
+    pub doctor: String,
+    /// Kubernetes: the image that holds the doctor
+    #[arg(long, value_name = "IMAGE", default_value = concat!("rdma-doctor:", env!("CARGO_PKG_VERSION")))]
+    pub image: String,
+    /// Kubernetes: on how many nodes the Job runs
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(2..=100_000))]
+    pub nodes: u64,
+    /// Prometheus, Kubernetes: where node_exporter's textfile collector looks
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "/var/lib/prometheus/node-exporter"
+    )]
+    pub metrics: String,
+    /// Write the files below this directory in place of printing them
+    #[arg(long, value_name = "DIR")]
+    pub into: Option<PathBuf>,
+}
+
+/// For what a configuration is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum What {
+    /// Slurm: a Prolog and HealthCheckProgram that drains a node for errors, with the finding as the reason.
+    Slurm,
+    /// Kubernetes' node-problem-detector: a monitor by a custom plugin, which sets a condition of the node. It runs the doctor where it runs itself: as a
+    /// service of the node, or in its container, into which the doctor is mounted.
+    Npd,
+    /// Nagios, Icinga, Naemon: the command and the service, and NRPE's line for the nodes.
+    Nagios,
+    /// Prometheus: a timer that writes metrics for node_exporter's textfile collector, and rules for alerts.
+    Prometheus,
+    /// Kubernetes: a DaemonSet that examines each node, and an Indexed Job that judges several together.
+    K8s,
+    /// systemd: a unit that fails for errors, and its timer.
+    Systemd,
+}
+
+/// A file of a configuration: where it belongs, what is in it, whether it is run.
+struct File {
+    path: &'static str,
+    text: &'static str,
+    runs: bool,
+}
+
+const fn file(path: &'static str, text: &'static str) -> File {
+    File {
+        path,
+        text,
+        runs: false,
+    }
+}
+
+/// The prolog's path, which slurm.conf names.
+const SCRIPT: &str = "/etc/slurm/rdma-doctor.sh";
+
+impl What {
+    /// Its files. Sources: Slurm's `slurm.conf(5)` and "Prolog and Epilog Guide"; node-problem-detector `docs/custom_plugin_monitor.md`; Nagios Core's
+    /// "Object definitions"; `systemd.service(5)`; node_exporter's textfile collector; Kubernetes' "Indexed Job with Pod-to-Pod communication".
+    fn files(self) -> Vec<File> {
+        match self {
+            What::Slurm => vec![
+                File {
+                    path: SCRIPT,
+                    text: include_str!("integrate/prolog.sh"),
+                    runs: true,
+                },
+                file(
+                    "/etc/slurm/rdma-doctor.conf",
+                    include_str!("integrate/slurm.conf"),
+                ),
+            ],
+            What::Npd => vec![file(
+                "/etc/node-problem-detector/rdma-doctor.json",
+                include_str!("integrate/npd.json"),
+            )],
+            What::Nagios => vec![
+                file(
+                    "/etc/nagios4/conf.d/rdma-doctor.cfg",
+                    include_str!("integrate/nagios.cfg"),
+                ),
+                file(
+                    "/etc/nagios/nrpe.d/rdma-doctor.cfg",
+                    include_str!("integrate/nrpe.cfg"),
+                ),
+            ],
+            What::Prometheus => vec![
+                file(
+                    "/etc/systemd/system/rdma-doctor-metrics.service",
+                    include_str!("integrate/metrics.service"),
+                ),
+                file(
+                    "/etc/systemd/system/rdma-doctor-metrics.timer",
+                    include_str!("integrate/metrics.timer"),
+                ),
+                file(
+                    "/etc/prometheus/rules/rdma-doctor.yaml",
+                    include_str!("integrate/alerts.yaml"),
+                ),
+            ],
+            What::K8s => vec![
+                file(
+                    "/rdma-doctor-daemonset.yaml",
+                    include_str!("integrate/daemonset.yaml"),
+                ),
+                file("/rdma-doctor-job.yaml", include_str!("integrate/job.yaml")),
+            ],
+            What::Systemd => vec![
+                file(
+                    "/etc/systemd/system/rdma-doctor.service",
+                    include_str!("integrate/check.service"),
+                ),
+                file(
+                    "/etc/systemd/system/rdma-doctor.timer",
+                    include_str!("integrate/check.timer"),
+                ),
+            ],
+        }
+    }
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+///
+/// A path that no configuration can hold, an output that cannot be written.
+pub fn run(args: &IntegrateArgs) -> anyhow::Result<Exit> {
+    for (option, word) in [
+        ("--doctor", &args.doctor),
+        ("--image", &args.image),
+        ("--metrics", &args.metrics),
+    ] {
+        // Shells, systemd, YAML and JSON each quote in their own way: what needs no quotes is the same in all.
+        let fits = |c: char| c.is_ascii_alphanumeric() || "/._-+:@".contains(c);
+        if word.is_empty() || !word.chars().all(fits) {
+            return Err(BadUsage(format!(
+                "{option} {word:?}: letters, digits and / . _ - + : @ only"
+            ))
+            .into());
+        }
+    }
+    for (option, path) in [("--doctor", &args.doctor), ("--metrics", &args.metrics)] {
+        if !path.starts_with('/') {
+            return Err(BadUsage(format!("{option} {path:?}: a whole path, from / on")).into());
+        }
+    }
+    let files = args.what.files();
+    let filled = |file: &File| {
+        file.text
+            .replace("@DOCTOR@", &args.doctor)
+            .replace("@IMAGE@", &args.image)
+            .replace("@METRICS@", args.metrics.trim_end_matches('/'))
+            .replace("@NODES@", &args.nodes.to_string())
+            .replace("@SCRIPT@", SCRIPT)
+    };
+    if let Some(dir) = &args.into {
+        for file in &files {
+            let path = dir.join(file.path.trim_start_matches('/'));
+            files::install(&path, filled(file).as_bytes(), file.runs)
+                .with_context(|| format!("cannot write {}", path.display()))?;
+            output::print(|out| writeln!(out, "{}", path.display()))?;
+        }
+        return Ok(Exit::Healthy);
+    }
+    let several = files.len() > 1;
+    output::print(|out| {
+        for (at, file) in files.iter().enumerate() {
+            // Between documents of YAML this is a comment, as it is in all the others.
+            if at > 0 {
+                out.write_all(if args.what == What::K8s {
+                    b"---\n"
+                } else {
+                    b"\n"
+                })?;
+            }
+            let text = filled(file);
+            match text.split_once('\n') {
+                // The first line of a program says what runs it.
+                Some((first, rest)) if several && file.runs => {
+                    write!(out, "{first}\n# {}\n{rest}", file.path)?;
+                }
+                _ if several => write!(out, "# {}\n{text}", file.path)?,
+                _ => write!(out, "{text}")?,
+            }
+        }
+        Ok(())
+    })?;
+    Ok(Exit::Healthy)
+}

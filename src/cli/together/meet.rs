@@ -1,0 +1,240 @@
+//! The nodes of a launch meet: each records itself, rank 0 gathers, judges, and says the verdict.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+
+use super::super::input::BadInput;
+use super::super::many::{self, Gathering};
+use super::super::{output, record};
+use super::{ExitOn, Place, TogetherArgs, say, unreached};
+use crate::check::Catalogue;
+use crate::exit::Exit;
+use crate::report::{Policy, Report};
+use crate::source::live::meeting::{Gathered, Guest, Host};
+use crate::source::recording::Recording;
+use crate::source::worker::Progress;
+
+/// The longest recording that a node takes of another: the largest real one is 3 MB as text, a tenth of it packed.
+const MOST: u64 = 64 << 20;
+/// The longest verdict.
+const MOST_SAID: u64 = 64 << 10;
+/// How long rank 0 tries to say its verdict.
+const TELLING: Duration = Duration::from_secs(10);
+
+/// What rank 0 tells the others.
+#[derive(Debug, Serialize, Deserialize)]
+struct Said {
+    exit: u8,
+    headline: String,
+}
+
+/// What this node does, and the report where it is rank 0's.
+pub enum Outcome {
+    /// The report on all nodes; the others wait to be told.
+    Report(Box<(Report, Gathered)>),
+    /// What rank 0 said.
+    Told(Exit),
+}
+
+/// How rank 0 judges.
+pub struct Judging<'c> {
+    /// The checks.
+    pub catalogue: &'c Catalogue,
+    /// Where the line between statuses is drawn.
+    pub policy: Policy,
+    /// Whether the report names what passed.
+    pub with_passes: bool,
+}
+
+/// Takes part: gives this node's recording (`own`, which takes no longer than `deadline`), or judges all.
+///
+/// # Errors
+///
+/// Rank 0 is not reached, or does not answer; its port is taken; the node's own recording cannot be made.
+pub fn run(
+    place: &Place,
+    args: &TogetherArgs,
+    deadline: Duration,
+    own: impl FnOnce() -> anyhow::Result<Recording>,
+    judging: &Judging<'_>,
+) -> anyhow::Result<Outcome> {
+    // The others start when they do, and need their own time to look.
+    let wait = deadline + args.wait;
+    if place.own.rank != 0 {
+        return guest(place, args, wait, own).map(Outcome::Told);
+    }
+    say(&place.understood);
+    if !place.trust.is_authenticated() {
+        say(
+            "unauthenticated: no key was given (RDMA_DOCTOR_KEY, --key-file); what others say is believed by their addresses",
+        );
+    }
+    let host = Host::open(place.port, place.own.clone(), place.trust.clone()).map_err(|error| {
+        let port = place.port;
+        BadInput(format!(
+            "rank 0 cannot listen at port {port}: {error}; give another one to all (--rendezvous HOST:PORT)"
+        ))
+    })?;
+    let (own, mut gathered) = std::thread::scope(|scope| {
+        let gathering = scope.spawn(|| {
+            let others = place.nodes - 1;
+            let told = |count| output::counted(count as u64, others, "nodes answered");
+            let gathered = host.gather(place.nodes, wait, MOST, told);
+            output::progress(Progress::Done);
+            gathered
+        });
+        let own = own();
+        let gathered = gathering.join().unwrap_or_default();
+        (own, gathered)
+    });
+    drop(host);
+    let own = own?;
+    for who in &gathered.turned_away {
+        say(&format!("turned away: {who}"));
+    }
+    let untold = gathered.turned_away_count - gathered.turned_away.len() as u64;
+    if untold > 0 {
+        say(&format!("turned away: {untold} more"));
+    }
+    let silent = silent(place, &own, &gathered, wait);
+    let given: Vec<(String, Vec<u8>)> = gathered
+        .came
+        .values_mut()
+        .map(|came| (came.name.clone(), std::mem::take(&mut came.message)))
+        .collect();
+    let all_named = place.names.len() as u64 == place.nodes;
+    let gathering = Gathering {
+        own: &own,
+        given: &given,
+        expected: all_named.then(|| place.names.clone()),
+        silent,
+    };
+    let mut report = many::gathered(
+        judging.catalogue,
+        gathering,
+        judging.policy,
+        judging.with_passes,
+    );
+    report.unauthenticated = !place.trust.is_authenticated();
+    Ok(Outcome::Report(Box::new((report, gathered))))
+}
+
+/// Who did not come, by the best name that it has, and why as far as is known.
+fn silent(
+    place: &Place,
+    own: &Recording,
+    gathered: &Gathered,
+    wait: Duration,
+) -> Vec<(String, String)> {
+    let missing = place.nodes.saturating_sub(gathered.came.len() as u64 + 1);
+    if missing == 0 {
+        return Vec::new();
+    }
+    let filtered = unreached::inward(own, place.port);
+    let seconds = wait.as_secs_f64();
+    let why = |is_it: &dyn Fn(u64, &str) -> bool| {
+        let there = gathered
+            .present
+            .iter()
+            .find(|(rank, name)| is_it(**rank, name));
+        let turned = gathered.turned_away.iter().rev().find(|who| {
+            let claims = who.claims.as_ref();
+            claims.is_some_and(|(rank, name)| is_it(*rank, name))
+        });
+        match (there, turned, &filtered) {
+            (Some((_, name)), ..) => {
+                format!("{name} came, and gave no recording in {seconds:.0} s")
+            }
+            (None, Some(who), _) => format!("turned away: {who}"),
+            (None, None, Some(rule)) => {
+                format!(
+                    "it did not come to rank 0 in {seconds:.0} s; the packet filter of {} decides: {rule}",
+                    place.own.name
+                )
+            }
+            (None, None, None) => format!("it did not come to rank 0 in {seconds:.0} s"),
+        }
+    };
+    let short = |name: &str| name.split('.').next().unwrap_or(name).to_owned();
+    if place.names.len() as u64 == place.nodes {
+        let here: BTreeSet<String> = gathered
+            .came
+            .values()
+            .map(|came| short(&came.name))
+            .chain([short(&place.own.name)])
+            .collect();
+        let away = place
+            .names
+            .iter()
+            .filter(|name| !here.contains(&short(name)));
+        return away
+            .map(|name| (name.clone(), why(&|_, said| short(said) == short(name))))
+            .collect();
+    }
+    if place.own.ranks == place.nodes {
+        let away = (1..place.nodes).filter(|rank| !gathered.came.contains_key(rank));
+        return away
+            .map(|rank| (format!("rank {rank}"), why(&|said, _| said == rank)))
+            .collect();
+    }
+    // Which of several processes of a node acts for it is not known of one that did not come.
+    (1..=missing)
+        .map(|n| (format!("unnamed node {n} of {missing}"), why(&|_, _| false)))
+        .collect()
+}
+
+/// Tells the others, and says which did not hear it.
+pub fn tell(report: &Report, exit: Exit, mut gathered: Gathered) {
+    let said = Said {
+        exit: exit.code(),
+        headline: report.headline.clone(),
+    };
+    // Two plain members: there is nothing that JSON cannot hold.
+    let text = serde_json::to_vec(&said).unwrap_or_default();
+    for (_, deaf) in gathered.tell(&text, TELLING) {
+        say(&format!("the verdict did not reach {deaf}"));
+    }
+}
+
+fn guest(
+    place: &Place,
+    args: &TogetherArgs,
+    wait: Duration,
+    own: impl FnOnce() -> anyhow::Result<Recording>,
+) -> anyhow::Result<Exit> {
+    // Rank 0 is told at once that this node is there, which then may take its time to look.
+    let (joined, recording) = std::thread::scope(|scope| {
+        let joining = scope
+            .spawn(|| Guest::join(&place.host, place.port, &place.own, &place.trust, args.wait));
+        let recording = own();
+        (joining.join(), recording)
+    });
+    let recording = recording?;
+    let mut guest = match joined {
+        Ok(Ok(guest)) => guest,
+        Ok(Err(error)) => {
+            let text = unreached::outward(&error, &recording, place);
+            return Err(BadInput(text).into());
+        }
+        Err(_) => return Err(anyhow::anyhow!("the thread that joins rank 0 panicked")),
+    };
+    let text = record::to_text(&recording, None);
+    let packed = zstd::encode_all(text.as_bytes(), 3).context("the recording cannot be packed")?;
+    guest.give(&packed).map_err(|error| {
+        BadInput(format!(
+            "rank 0 ended before it took the recording: {error}"
+        ))
+    })?;
+    let said = guest
+        .wait(2 * wait, MOST_SAID)
+        .map_err(|error| BadInput(format!("rank 0 ended before it said its verdict: {error}")))?;
+    let said: Said = serde_json::from_slice(&said).context("rank 0's verdict")?;
+    let exit = Exit::ALL.into_iter().find(|exit| exit.code() == said.exit);
+    Ok(match args.exit_on {
+        ExitOn::Rank0 => Exit::Healthy,
+        ExitOn::All => exit.unwrap_or(Exit::Internal),
+    })
+}

@@ -1,0 +1,154 @@
+//! The nodes of a launch come together to measure: rank 0 says who is there, and a session begins.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+
+use super::super::AskArgs;
+use super::super::input::{self, BadInput, BadUsage};
+use super::{Place, Role, TogetherArgs, role, say, unreached};
+use crate::bench::pairs::Silent;
+use crate::cluster::key::Trust;
+use crate::source::live::meeting::{Guest, Host};
+use crate::source::live::session::Session;
+
+/// The longest list of names.
+const MOST: u64 = 16 << 20;
+/// How long rank 0 may take to say who is there, beyond the time in which the others come.
+const TELLING: Duration = Duration::from_secs(10);
+
+/// Who is there.
+#[derive(Debug, Serialize, Deserialize)]
+struct There {
+    names: BTreeMap<u64, String>,
+    silent: Vec<Silent>,
+}
+
+/// A session, and who is missing in it.
+pub struct Joined {
+    /// The session.
+    pub session: Session,
+    /// Who was expected and did not come.
+    pub silent: Vec<Silent>,
+}
+
+/// What this process does in a measurement between nodes.
+pub enum Part {
+    /// The node is alone: nobody is to be joined.
+    Alone,
+    /// Another process of this node acts for it.
+    Idle,
+    /// It takes part.
+    Joined(Box<Joined>),
+}
+
+/// Joins the others of the launch, where there are any.
+///
+/// # Errors
+///
+/// The launch is not understood; there is no key; rank 0 is not reached, or its port is taken.
+pub fn part(args: &TogetherArgs) -> anyhow::Result<Part> {
+    Ok(match role(args, true)? {
+        None => Part::Alone,
+        Some(Role::Idle) => Part::Idle,
+        Some(Role::Node(place)) => Part::Joined(Box::new(join(&place, args)?)),
+    })
+}
+
+fn join(place: &Place, args: &TogetherArgs) -> anyhow::Result<Joined> {
+    if matches!(place.trust, Trust::Allocation(_)) {
+        return Err(BadUsage(
+            "measuring between nodes needs a key that all of them have (RDMA_DOCTOR_KEY, --key-file): a job's id is public; --alone measures each node by itself".into(),
+        )
+        .into());
+    }
+    if place.own.rank != 0 {
+        return guest(place, args);
+    }
+    say(&place.understood);
+    let host = Host::open(place.port, place.own.clone(), place.trust.clone()).map_err(|error| {
+        let port = place.port;
+        BadInput(format!(
+            "rank 0 cannot listen at port {port}: {error}; give another one to all (--rendezvous HOST:PORT)"
+        ))
+    })?;
+    let mut gathered = host.gather(place.nodes, args.wait, MOST, |_| {});
+    drop(host);
+    for who in &gathered.turned_away {
+        say(&format!("turned away: {who}"));
+    }
+    let seconds = args.wait.as_secs_f64();
+    let why = || format!("it did not come to rank 0 in {seconds:.0} s");
+    let all_named = place.names.len() as u64 == place.nodes;
+    let short = |name: &str| name.split('.').next().unwrap_or(name).to_owned();
+    let mut silent = Vec::new();
+    let missing = place.nodes.saturating_sub(gathered.came.len() as u64 + 1);
+    if missing > 0 && all_named {
+        let mut here: Vec<String> = vec![short(&place.own.name)];
+        here.extend(gathered.came.values().map(|came| short(&came.name)));
+        let away = place
+            .names
+            .iter()
+            .filter(|name| !here.contains(&short(name)));
+        silent.extend(away.map(|name| (name.clone(), why())));
+    } else if missing > 0 && place.own.ranks == place.nodes {
+        let away = (1..place.nodes).filter(|rank| !gathered.came.contains_key(rank));
+        silent.extend(away.map(|rank| (format!("rank {rank}"), why())));
+    } else {
+        silent.extend((1..=missing).map(|n| (format!("unnamed node {n} of {missing}"), why())));
+    }
+    let silent: Vec<Silent> = silent
+        .into_iter()
+        .map(|(host, why)| Silent { host, why })
+        .collect();
+    let mut names: BTreeMap<u64, String> = [(0, place.own.name.clone())].into();
+    names.extend(
+        gathered
+            .came
+            .iter()
+            .map(|(rank, came)| (*rank, came.name.clone())),
+    );
+    let there = There { names, silent };
+    // Names and reasons only: there is nothing that JSON cannot hold.
+    let text = serde_json::to_vec(&there).unwrap_or_default();
+    for (_, deaf) in gathered.tell(&text, TELLING) {
+        say(&format!("not told who is there: {deaf}"));
+    }
+    let session = Session::of_host(&place.own.name, gathered).context("the session")?;
+    Ok(Joined {
+        session,
+        silent: there.silent,
+    })
+}
+
+fn guest(place: &Place, args: &TogetherArgs) -> anyhow::Result<Joined> {
+    let joined = Guest::join(&place.host, place.port, &place.own, &place.trust, args.wait);
+    let mut guest = match joined {
+        Ok(guest) => guest,
+        Err(error) => {
+            // Only now: this node's packet filter may be the reason.
+            let recording = input::record(&AskArgs {
+                root: None,
+                sample: None,
+                nccl: None,
+                job: None,
+                deadline: Duration::from_secs(20),
+            })?;
+            return Err(BadInput(unreached::outward(&error, &recording, place)).into());
+        }
+    };
+    guest
+        .give(b"")
+        .map_err(|error| BadInput(format!("rank 0 did not take this node's card: {error}")))?;
+    let text = guest
+        .wait(args.wait + TELLING, MOST)
+        .map_err(|error| BadInput(format!("rank 0 ended before it said who is there: {error}")))?;
+    let there: There = serde_json::from_slice(&text).context("who is there")?;
+    let session = Session::of_guest(place.own.rank, there.names, guest).context("the session")?;
+    Ok(Joined {
+        session,
+        silent: there.silent,
+    })
+}

@@ -1,0 +1,89 @@
+//! Why nodes do not reach each other: the interface, the port, and the rule of a packet filter, where one decides.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::super::input;
+use super::Place;
+use crate::derive::firewall;
+use crate::fact::flow::{Direction, Passage};
+use crate::fact::{Facts, Id, Subject, interface};
+use crate::source::live::meeting::{self, JoinError};
+use crate::source::recording::Recording;
+
+/// Why this node did not reach rank 0.
+pub(super) fn outward(error: &JoinError, recording: &Recording, place: &Place) -> String {
+    let JoinError::Unreachable { at, .. } = error else {
+        return error.to_string();
+    };
+    let (facts, nodes) = input::facts(std::slice::from_ref(recording));
+    let node = nodes.first().map(|(_, node)| *node);
+    let over = meeting::source_of(*at).map(|source| {
+        let name = node.and_then(|node| interface_of(&facts, node, source));
+        (source, name)
+    });
+    let from = match &over {
+        Some((source, Some(name))) => {
+            format!("from {} over {name} ({source})", place.own.name)
+        }
+        Some((source, None)) => format!("from {} ({source})", place.own.name),
+        None => format!("{} has no route to it", place.own.name),
+    };
+    let rule = match (node, &over) {
+        (Some(node), Some((_, Some(name)))) => lost(&facts, node, name, Direction::Out, at.port()),
+        _ => None,
+    };
+    match rule {
+        Some(rule) => format!("{error}; {from}; the packet filter of this node decides: {rule}"),
+        None => format!(
+            "{error}; {from}: rank 0 did not start, or a packet filter on the way or on its side drops TCP to port {}",
+            at.port()
+        ),
+    }
+}
+
+/// The rule of rank 0's own packet filter by which nobody reaches its port, where one decides.
+pub(super) fn inward(own: &Recording, port: u16) -> Option<String> {
+    let (facts, nodes) = input::facts(std::slice::from_ref(own));
+    let node = nodes.first().map(|(_, node)| *node)?;
+    let outer = |id: &Id| {
+        let has_address = facts.known(*id, interface::ADDRESSES);
+        facts.known(*id, interface::LOOPBACK) == Some(false)
+            && has_address.is_some_and(|list| !list.is_empty())
+    };
+    facts
+        .below(node, Subject::Interface)
+        .filter(outer)
+        .find_map(|id| lost(&facts, node, &facts.name(id).into(), Direction::In, port))
+}
+
+fn lost(
+    facts: &Facts,
+    node: Id,
+    name: &Arc<str>,
+    direction: Direction,
+    port: u16,
+) -> Option<String> {
+    let (passage, rule) = firewall::tcp(facts, node, name, direction, port)?;
+    let does = match passage {
+        Passage::Dropped => "drops",
+        Passage::Rejected => "rejects",
+        _ => return None,
+    };
+    Some(format!("it {does} TCP to port {port} over {name} ({rule})"))
+}
+
+/// The interface that has this address.
+fn interface_of(facts: &Facts, node: Id, address: IpAddr) -> Option<Arc<str>> {
+    let has = |id: &Id| {
+        let list = facts.known(*id, interface::ADDRESSES);
+        list.is_some_and(|list| {
+            list.iter().any(|one| {
+                let one = one.split('/').next().unwrap_or(one);
+                one.parse::<IpAddr>().is_ok_and(|one| one == address)
+            })
+        })
+    };
+    let found = facts.below(node, Subject::Interface).find(has)?;
+    Some(facts.name(found).into())
+}

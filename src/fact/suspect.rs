@@ -1,0 +1,36 @@
+//! The facts of what is accused by pairs of nodes.
+
+use std::sync::Arc;
+
+use super::schema::subject;
+use super::value::words;
+
+words! {
+    /// What is wrong with it.
+    pub enum Problem {
+        /// The node did not come, or went away.
+        Silent = "silent",
+        /// No connection to it opens, or nothing passes over one.
+        Unreachable = "unreachable",
+        /// Packets of the interface's own MTU do not get through.
+        PacketShort = "packet-short",
+        /// What is sent has to be sent again.
+        Loss = "loss",
+        /// It carries much less than its equals.
+        Slow = "slow",
+        /// A way there and back takes much longer than its equals'.
+        Late = "late",
+    }
+}
+
+subject! {
+    /// What pairs of nodes accuse: the fewest nodes, adapters, rails or pairs that explain all that `rdma-doctor bench pairs` found bad.
+    Suspect = "suspect" from "pairs";
+
+    /// What is wrong with it.
+    PROBLEM: Problem = "problem" from "pairs";
+    /// What is accused: a node, its adapter as `n2/eth1`, a rail, or two ends.
+    NAME: Arc<str> = "name" from "pairs";
+    /// What was seen, in a sentence that names who saw it.
+    WHAT: Arc<str> = "what" from "pairs";
+}

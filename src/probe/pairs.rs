@@ -1,0 +1,129 @@
+//! What `rdma-doctor bench pairs` measured: whom the pairs of nodes accuse.
+
+use std::collections::HashMap;
+
+use super::{Ask, BUDGET, Probe};
+use crate::bench::pairs::verdict::{self, Problem as Found};
+use crate::bench::pairs::{NAME, Plan, Results};
+use crate::cluster::blame::Blame;
+use crate::fact::suspect::{self, Problem};
+use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject};
+use crate::source::Refusal;
+
+/// The probe. It runs over recordings only; pairs are measured by `rdma-doctor bench pairs`.
+pub const PROBE: Probe = Probe {
+    name: NAME,
+    about: "pairs of nodes, measured on request",
+    budget: BUDGET,
+    run,
+};
+
+fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
+    let question = Plan::question();
+    let origin = Origin::Asked(question.clone());
+    let members = match Results::read(ask.source) {
+        Ok(results) => {
+            state(facts, node, &results);
+            Membership::Known(origin)
+        }
+        // Nobody asked for it: to say so is the answer.
+        Err(Refusal::NotAsked(_)) => Membership::Known(origin),
+        Err(refusal) => Membership::Unknown(Gap::refused(&question, refusal)),
+    };
+    facts.set_members(Subject::Suspect, node, members);
+}
+
+fn state(facts: &mut Facts, node: Id, results: &Results) {
+    let mut names: HashMap<String, u64> = HashMap::new();
+    for found in verdict::suspects(results) {
+        let (problem, word) = match found.problem {
+            Found::Silent => (Problem::Silent, "silent"),
+            Found::Unreachable => (Problem::Unreachable, "unreachable"),
+            Found::PacketShort => (Problem::PacketShort, "packet-short"),
+            Found::Loss => (Problem::Loss, "loss"),
+            Found::Slow => (Problem::Slow, "slow"),
+            Found::Late => (Problem::Late, "late"),
+        };
+        // By its place, and not by a name that a redacted recording has not.
+        let place = match found.blame {
+            None | Some(Blame::Everything) => String::new(),
+            Some(Blame::Node(node)) => format!(" node {node}"),
+            Some(Blame::Rail(rail)) => format!(" rail {rail}"),
+            Some(Blame::Adapter((node, rail))) => format!(" node {node} rail {rail}"),
+            Some(Blame::Pair(a, b)) => format!(" nodes {} and {} rail {}", a.0, b.0, a.1),
+        };
+        let name = format!("{word}{place}");
+        let count = names.entry(name.clone()).or_default();
+        *count += 1;
+        let name = match count {
+            1 => name,
+            more => format!("{name} ({more})"),
+        };
+        let origin = Origin::derived(match found.ways.len() {
+            0 => "bench pairs".to_owned(),
+            1 => "bench pairs, one direction of one pair".to_owned(),
+            ways => format!("bench pairs, {ways} directions of pairs"),
+        });
+        let id = facts.instance(Subject::Suspect, node, &name);
+        let text = |text: &str| Fact::Known(text.into(), origin.clone());
+        facts.set(id, suspect::PROBLEM, Fact::Known(problem, origin.clone()));
+        facts.set(id, suspect::NAME, text(&found.name));
+        facts.set(id, suspect::WHAT, text(&found.what));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::pairs::{Member, Rail, Silent};
+    use crate::bench::plan::Backend;
+    use crate::probe::testing::{known, run as run_probe};
+    use crate::source::recording::Recording;
+    use crate::source::wire::Header;
+
+    #[test]
+    fn who_is_accused_is_a_fact_and_nobody_measured_is_an_answer() {
+        let rail = Rail {
+            interface: "eth0".into(),
+            address: "10.0.0.1".into(),
+            mtu: 1500,
+            speed: None,
+            device: None,
+        };
+        let member = |host: &str| Member {
+            host: host.into(),
+            rails: vec![rail.clone()],
+        };
+        let mut results = Results::new(Plan {
+            backend: Backend::Tcp,
+            nodes: vec![member("n1"), member("n2")],
+            silent: vec![Silent {
+                host: "n3".into(),
+                why: "it did not come".into(),
+            }],
+            flow_ms: 100,
+            again: Vec::new(),
+        });
+        results.complete();
+        let mut recording = Recording::new(Header::default());
+        for line in results.lines(0) {
+            recording.add(line);
+        }
+        let mut facts = Facts::new();
+        let node = facts.new_node("n1");
+        run(&Ask::new(&recording.of(NAME)), &mut facts, node);
+        let name = "silent";
+        let what = known(&facts, Subject::Suspect, name, suspect::WHAT).unwrap();
+        assert_eq!(&*what, "n3 is silent: it did not come");
+        assert_eq!(facts.below(node, Subject::Suspect).count(), 1);
+        let no = r#"{"q":{"bench":"ablation"},"refused":"not-asked: nothing was measured"}"#;
+        let (facts, node) = run_probe(&PROBE, &[no]);
+        let members = |facts: &Facts, node| match facts.members(Subject::Suspect, node) {
+            Ok(_) => Some(facts.below(node, Subject::Suspect).count()),
+            Err(_) => None,
+        };
+        assert_eq!(members(&facts, node), Some(0));
+        let (facts, node) = run_probe(&PROBE, &[]);
+        assert_eq!(members(&facts, node), None);
+    }
+}

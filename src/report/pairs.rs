@@ -1,0 +1,137 @@
+//! What pairs of nodes say: one sentence, whom they accuse, and the matrix.
+
+pub mod text;
+
+use serde::Serialize;
+
+use crate::bench::pairs::verdict::{self, Problem, Range};
+use crate::bench::pairs::{Member, Results, Silent};
+
+/// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
+pub const SCHEMA: &str = "rdma-doctor-pairs/1.0";
+
+/// What was measured between nodes. Quantities are numbers in their base unit: bytes, bits per second, seconds.
+#[derive(Debug, Serialize)]
+pub struct Pairs {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// The one sentence.
+    pub sentence: String,
+    /// Who moved the data.
+    pub backend: Option<&'static str>,
+    /// The nodes and their adapters, in the order of the rails.
+    pub nodes: Vec<Member>,
+    /// Who did not come, or went away.
+    pub silent: Vec<Silent>,
+    /// How many rails all nodes have.
+    pub rails: usize,
+    /// Whom the pairs accuse, and of what: the fewest that explain all.
+    pub accused: Vec<Accused>,
+    /// What all ways carry.
+    pub range: Option<Range>,
+    /// Each direction of each pair of adapters of the same rail.
+    pub ways: Vec<Way>,
+    /// Why nothing was measured; `null` where something was.
+    pub nothing: Option<String>,
+}
+
+/// Who is accused, and of what.
+#[derive(Debug, Serialize)]
+pub struct Accused {
+    /// A node, an adapter, a rail or two ends.
+    pub name: String,
+    /// What is wrong: "silent", "unreachable", "packet-short", "loss", "slow", "late".
+    pub problem: &'static str,
+    /// What was seen.
+    pub what: String,
+    /// Counters of its interfaces that rose meanwhile.
+    pub counted: Vec<String>,
+}
+
+/// One direction of two adapters.
+#[derive(Debug, Serialize)]
+pub struct Way {
+    /// The node that sends, by its place among the nodes.
+    pub from: usize,
+    /// The node that receives.
+    pub to: usize,
+    /// The rail.
+    pub rail: usize,
+    /// What arrived in a second, in bits.
+    pub rate: Option<f64>,
+    /// Of the segments those that were sent again, in percent.
+    pub loss: Option<f64>,
+    /// The least time of a byte there and back.
+    pub round_trip: Option<f64>,
+    /// The largest packet that got through unfragmented; `null` where none was answered.
+    pub packet: Option<u64>,
+    /// Why nothing was measured.
+    pub failed: Option<String>,
+    /// Whether it was measured a second time, alone: the figures are those.
+    pub again: bool,
+}
+
+impl Pairs {
+    /// What the results say.
+    pub fn of(results: &Results) -> Self {
+        let suspects = verdict::suspects(results);
+        let sentence = verdict::sentence(results, &suspects);
+        let accused = suspects.into_iter().map(|one| Accused {
+            name: one.name,
+            problem: match one.problem {
+                Problem::Silent => "silent",
+                Problem::Unreachable => "unreachable",
+                Problem::PacketShort => "packet-short",
+                Problem::Loss => "loss",
+                Problem::Slow => "slow",
+                Problem::Late => "late",
+            },
+            what: one.what,
+            counted: one.counted,
+        });
+        let ways = results.ways().into_iter().map(|way| {
+            let flow = results.flow(way);
+            Way {
+                from: way.from.0,
+                to: way.to.0,
+                rail: way.from.1,
+                rate: flow.and_then(|flow| flow.rate()),
+                loss: flow.and_then(|flow| flow.loss()),
+                round_trip: flow
+                    .and_then(|flow| flow.round_trip_ns)
+                    .map(|ns| ns as f64 / 1e9),
+                packet: results.reached(way).and_then(|reach| reach.packet),
+                failed: flow.and_then(|flow| flow.failed.clone()),
+                again: results.second.contains_key(&way),
+            }
+        });
+        Pairs {
+            schema: SCHEMA,
+            sentence,
+            backend: Some(results.plan.backend.name()),
+            nodes: results.plan.nodes.clone(),
+            silent: results.plan.silent.clone(),
+            rails: results.plan.rails(),
+            accused: accused.collect(),
+            range: verdict::range(results),
+            ways: ways.collect(),
+            nothing: None,
+        }
+    }
+
+    /// Nothing was measured.
+    pub fn nothing(why: String) -> Self {
+        Pairs {
+            schema: SCHEMA,
+            sentence: format!("nothing was measured: {why}"),
+            backend: None,
+            nodes: Vec::new(),
+            silent: Vec::new(),
+            rails: 0,
+            accused: Vec::new(),
+            range: None,
+            ways: Vec::new(),
+            nothing: Some(why),
+        }
+    }
+}

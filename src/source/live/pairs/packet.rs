@@ -1,0 +1,148 @@
+//! Which packets get through without being cut in pieces: UDP with *don't fragment*, which needs no privilege, to a socket that says what arrived.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::net::sockopt::{
+    Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery, set_ip_mtu_discover, set_ipv6_mtu_discover,
+};
+
+use super::{Token, is_late};
+
+/// How often a packet is sent before it counts as one that does not get through, and how long its answer is waited for.
+const TRIES: usize = 3;
+const ANSWER: Duration = Duration::from_millis(200);
+/// The smallest packet that is tried: each path of IPv4 carries it (RFC 791).
+const LEAST: u64 = 576;
+/// Bytes to which the largest packet is found: the tags of a tunnel have four.
+const STEP: u64 = 4;
+
+/// Answers packets until it is told to stop: the token, and how many bytes came.
+pub(super) fn answer(socket: &UdpSocket, token: Token, stop: &AtomicBool) {
+    let mut packet = vec![0; 1 << 16];
+    while !stop.load(Ordering::Relaxed) {
+        let Ok((length, from)) = socket.recv_from(&mut packet) else {
+            continue;
+        };
+        if packet.get(..length).is_some_and(|p| p.starts_with(&token)) {
+            let mut answer = token.to_vec();
+            answer.extend((length as u64).to_be_bytes());
+            // Where it does not arrive, the question comes again.
+            let _ = socket.send_to(&answer, from);
+        }
+    }
+}
+
+/// The largest packet up to the interface's MTU that a post answers, headers of IP and UDP counted; `None` where it answers none.
+///
+/// # Errors
+///
+/// No socket, or no route.
+pub fn largest(
+    from: IpAddr,
+    to: SocketAddr,
+    token: &Token,
+    mtu: u64,
+) -> Result<Option<u64>, String> {
+    let probe = Probe::new(from, to, *token).map_err(|e| e.to_string())?;
+    // What one does not carry no packet of UDP has.
+    let mtu = mtu.min(65_535);
+    if probe.passes(mtu) {
+        return Ok(Some(mtu));
+    }
+    if mtu <= LEAST || !probe.passes(LEAST) {
+        return Ok(None);
+    }
+    let (mut good, mut bad) = (LEAST, mtu);
+    // What most links have comes first.
+    for usual in [1500, 2044, 4092, 9000] {
+        if good < usual && usual < bad {
+            match probe.passes(usual) {
+                true => good = usual,
+                false => bad = usual,
+            }
+        }
+    }
+    while bad - good > STEP {
+        let middle = good + (bad - good) / 2;
+        match probe.passes(middle) {
+            true => good = middle,
+            false => bad = middle,
+        }
+    }
+    // A machine that had no time to answer is asked once more.
+    match probe.passes(mtu) {
+        true => Ok(Some(mtu)),
+        false => Ok(Some(good)),
+    }
+}
+
+struct Probe {
+    socket: UdpSocket,
+    token: Token,
+    headers: u64,
+}
+
+impl Probe {
+    fn new(from: IpAddr, to: SocketAddr, token: Token) -> io::Result<Self> {
+        let socket = UdpSocket::bind(SocketAddr::new(from, 0))?;
+        // Don't fragment, and do not believe what was learned of the path: the interface's own MTU alone limits what is sent (ip(7)).
+        let headers = match to {
+            SocketAddr::V4(_) => {
+                set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::PROBE)?;
+                28
+            }
+            SocketAddr::V6(_) => {
+                set_ipv6_mtu_discover(&socket, Ipv6PathMtuDiscovery::PROBE)?;
+                48
+            }
+        };
+        socket.connect(to)?;
+        Ok(Probe {
+            socket,
+            token,
+            headers,
+        })
+    }
+
+    /// Whether a packet of this size is answered.
+    #[expect(clippy::disallowed_methods, reason = "keeps its own time")]
+    fn passes(&self, size: u64) -> bool {
+        let payload = size.saturating_sub(self.headers).max(16);
+        let mut packet = vec![0; usize::try_from(payload).unwrap_or(0)];
+        let Some(head) = packet.get_mut(..16) else {
+            return false;
+        };
+        head.copy_from_slice(&self.token);
+        for _ in 0..TRIES {
+            if self.socket.send(&packet).is_err() {
+                // Larger than the interface's MTU; or the other end's refusal of an earlier one.
+                continue;
+            }
+            let ends = Instant::now() + ANSWER;
+            loop {
+                let left = ends.saturating_duration_since(Instant::now());
+                if left.is_zero() || self.socket.set_read_timeout(Some(left)).is_err() {
+                    break;
+                }
+                let mut answer = [0; 64];
+                match self.socket.recv(&mut answer) {
+                    // An answer to an earlier packet may come late.
+                    Ok(24)
+                        if answer[..16] == self.token
+                            && answer[16..24] == payload.to_be_bytes() =>
+                    {
+                        return true;
+                    }
+                    Ok(_) => {}
+                    Err(error) if is_late(&error) => break,
+                    // Refused: an answer all the same, of who wants no packets.
+                    Err(_) => {}
+                }
+            }
+        }
+        false
+    }
+}

@@ -1,0 +1,287 @@
+//! A command on another host, over the system's ssh: who may log in there, by which key and over which way, is the user's own configuration.
+
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal};
+
+/// What ssh ends with where it fails itself (`ssh(1)`, "EXIT STATUS").
+const OF_SSH: i32 = 255;
+/// How long the last words may take that follow the end.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+/// How much is kept of what a host says beside its answer.
+const SAID: usize = 4096;
+
+/// How a command is run on hosts.
+#[derive(Clone, Debug)]
+pub struct Remote {
+    /// The program that reaches a host, with its first arguments: `ssh -F file`.
+    pub ssh: Vec<String>,
+    /// The command, as the shell of the other side reads it.
+    pub command: String,
+    /// How long it may take, the way included.
+    pub deadline: Duration,
+    /// How many bytes it may say.
+    pub most: u64,
+}
+
+/// Why a host gave no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoteError {
+    /// The program that reaches hosts was not started.
+    #[error("{program}: {error}")]
+    NotStarted {
+        /// The program.
+        program: String,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// The host was not reached, or did not let the user in.
+    #[error("ssh: {0}")]
+    Ssh(String),
+    /// It did not end in time.
+    #[error("no answer in {seconds:.0} s{}", after(.said))]
+    TimedOut {
+        /// How long it was waited for.
+        seconds: f64,
+        /// What it had said by then.
+        said: String,
+    },
+    /// The command is not there, or no program.
+    #[error("the command is not there ({0}): install it, or name it with --remote")]
+    Missing(String),
+    /// The command failed.
+    #[error("it ended with status {status}{}", after(.said))]
+    Failed {
+        /// Its exit status.
+        status: i32,
+        /// What it said last.
+        said: String,
+    },
+    /// A signal ended ssh.
+    #[error("ssh was ended by a signal")]
+    Killed,
+    /// It said more than allowed.
+    #[error("it said more than {0} bytes")]
+    TooLong(u64),
+}
+
+fn after(said: &str) -> String {
+    match said {
+        "" => String::new(),
+        said => format!(": {said}"),
+    }
+}
+
+impl Remote {
+    /// Runs it on a host and gives what it wrote. Nobody is asked for a password: a host that wants one refuses.
+    ///
+    /// # Errors
+    ///
+    /// The host is not reached, the command is missing or fails, or takes too long; it is ended then.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "starts the user's ssh, and keeps its time"
+    )]
+    pub fn run(&self, host: &str) -> Result<Vec<u8>, RemoteError> {
+        let begun = Instant::now();
+        let ends = begun + self.deadline;
+        let program = self.ssh.first().map_or("ssh", String::as_str);
+        let mut command = Command::new(program);
+        command.args(self.ssh.iter().skip(1));
+        if program.rsplit('/').next() == Some("ssh") {
+            command.args(["-o", "BatchMode=yes"]);
+        }
+        // A group of its own: it is ended with what it started, a proxy.
+        let mut child = command
+            .args([host, &self.command])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .map_err(|error| RemoteError::NotStarted {
+                program: program.into(),
+                error,
+            })?;
+        let (said, last_word) = listen(&mut child);
+        let answer = read_all(&mut child, self.most + 1);
+        let said = || {
+            // A connection that is shared and stays (ControlPersist) keeps this pipe open.
+            let _ = last_word.recv_timeout(LAST_WORDS);
+            last_line(&said.lock().unwrap_or_else(PoisonError::into_inner))
+        };
+        let answer = match answer.recv_timeout(ends.saturating_duration_since(Instant::now())) {
+            Ok(answer) if answer.len() as u64 > self.most => {
+                end(&mut child);
+                return Err(RemoteError::TooLong(self.most));
+            }
+            Ok(answer) => answer,
+            Err(RecvTimeoutError::Disconnected) => Vec::new(),
+            Err(RecvTimeoutError::Timeout) => {
+                end(&mut child);
+                let seconds = begun.elapsed().as_secs_f64();
+                return Err(RemoteError::TimedOut {
+                    seconds,
+                    said: said(),
+                });
+            }
+        };
+        let status = loop {
+            match child.try_wait() {
+                Ok(Some(status)) => break status,
+                Ok(None) if Instant::now() < ends => std::thread::sleep(Duration::from_millis(5)),
+                _ => {
+                    end(&mut child);
+                    let seconds = begun.elapsed().as_secs_f64();
+                    return Err(RemoteError::TimedOut {
+                        seconds,
+                        said: said(),
+                    });
+                }
+            }
+        };
+        match status.code() {
+            Some(0) => Ok(answer),
+            Some(OF_SSH) => Err(RemoteError::Ssh(said())),
+            Some(126 | 127) => Err(RemoteError::Missing(said())),
+            Some(status) => Err(RemoteError::Failed {
+                status,
+                said: said(),
+            }),
+            None => Err(RemoteError::Killed),
+        }
+    }
+}
+
+/// Keeps the last of what a child says beside its answer, and tells when it ends.
+fn listen(child: &mut Child) -> (Arc<Mutex<Vec<u8>>>, mpsc::Receiver<()>) {
+    let said: Arc<Mutex<Vec<u8>>> = Arc::default();
+    let (ended, last_word) = mpsc::channel();
+    if let Some(mut pipe) = child.stderr.take() {
+        let said = Arc::clone(&said);
+        std::thread::spawn(move || {
+            let mut part = [0; 1024];
+            while let Ok(count @ 1..) = pipe.read(&mut part) {
+                let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
+                said.extend_from_slice(&part[..count]);
+                let old = said.len().saturating_sub(SAID);
+                said.drain(..old);
+            }
+            // Whoever waited may have given up.
+            let _ = ended.send(());
+        });
+    }
+    (said, last_word)
+}
+
+/// Reads a child's answer beside whoever waits for it.
+fn read_all(child: &mut Child, most: u64) -> mpsc::Receiver<Vec<u8>> {
+    let (give, answer) = mpsc::channel();
+    if let Some(pipe) = child.stdout.take() {
+        std::thread::spawn(move || {
+            let mut all = Vec::new();
+            // What came before a failure is judged as it is: cut short.
+            let _ = pipe.take(most).read_to_end(&mut all);
+            let _ = give.send(all);
+        });
+    }
+    answer
+}
+
+/// Ends a child and what it started.
+fn end(child: &mut Child) {
+    if let Some(pid) = Pid::from_raw(child.id().cast_signed()) {
+        // It may have ended by itself.
+        let _ = rustix::process::kill_process_group(pid, Signal::KILL);
+    }
+    let _ = child.wait();
+}
+
+/// The last line with a word in it, since banners come before what is wrong; where the doctor of the other side said what is wrong, that.
+fn last_line(said: &[u8]) -> String {
+    let text = String::from_utf8_lossy(said);
+    let lines = || text.lines().rev().map(str::trim);
+    let of_doctor = |line: &&str| line.starts_with("error: ") || line.starts_with("rdma-doctor: ");
+    let last = lines().find(of_doctor);
+    let last = last
+        .or_else(|| lines().find(|line| !line.is_empty()))
+        .unwrap_or("");
+    let last = last.strip_prefix("ssh: ").unwrap_or(last);
+    last.chars().filter(|c| !c.is_control()).take(300).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A shell in place of ssh: its first argument is the host.
+    fn remote(command: &str, seconds: f64) -> Remote {
+        Remote {
+            ssh: vec!["sh".into(), "-c".into(), "eval \"$1\"".into()],
+            command: command.into(),
+            deadline: Duration::from_secs_f64(seconds),
+            most: 20,
+        }
+    }
+
+    fn refused(command: &str, seconds: f64) -> String {
+        remote(command, seconds).run("n1").unwrap_err().to_string()
+    }
+
+    #[test]
+    fn answers_and_what_is_none() {
+        assert_eq!(
+            remote("echo here; echo noise >&2", 9.0).run("n1").unwrap(),
+            b"here\n"
+        );
+        assert_eq!(
+            refused(
+                "echo banner >&2; echo ssh: connect to host n1 port 22: Connection refused >&2; exit 255",
+                9.0
+            ),
+            "ssh: connect to host n1 port 22: Connection refused"
+        );
+        assert_eq!(
+            refused("no-such-program-here", 9.0).split(" (").next(),
+            Some("the command is not there")
+        );
+        assert_eq!(
+            refused("echo bad >&2; exit 65", 9.0),
+            "it ended with status 65: bad"
+        );
+        assert_eq!(refused("seq 100", 9.0), "it said more than 20 bytes");
+        assert_eq!(
+            Remote {
+                ssh: vec!["/no/such/ssh".into()],
+                ..remote("true", 9.0)
+            }
+            .run("n1")
+            .unwrap_err()
+            .to_string(),
+            "/no/such/ssh: No such file or directory (os error 2)"
+        );
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "keeps its own time")]
+    fn who_does_not_answer_is_ended_in_time() {
+        let begun = Instant::now();
+        assert_eq!(
+            refused("echo waiting >&2; sleep 60 & wait", 0.3),
+            "no answer in 0 s: waiting"
+        );
+        // One that closed its answer, and stays.
+        assert_eq!(refused("exec >&-; sleep 60", 0.3), "no answer in 0 s");
+        // One that ended, and left something behind that holds its pipe.
+        assert_eq!(
+            refused("sleep 60 >/dev/null & echo gone >&2; exit 3", 9.0),
+            "it ended with status 3: gone"
+        );
+        assert!(begun.elapsed() < Duration::from_secs(9));
+    }
+}

@@ -1,0 +1,114 @@
+//! Collectives over several nodes for real: network namespaces as hosts, whose ranks meet over the session of their launch.
+//!
+//! Needs root, `ip`, `tc`, `nft` and `unshare`; elsewhere the tests are skipped and say so. `RDMA_DOCTOR_NETNS=0` skips them,
+//! `RDMA_DOCTOR_NETNS=require` makes a machine that cannot run them a failure.
+#![expect(clippy::unwrap_used, reason = "what fails in a test is to fail loudly")]
+#![expect(clippy::panic, reason = "a test's way to fail")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests run programs and read what they leave"
+)]
+
+#[path = "hosts/world.rs"]
+mod world;
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+use world::{DOCTOR, HOSTS, World, can_run, shell};
+
+const REDUCE: [&str; 11] = [
+    "all-reduce",
+    "--backend",
+    "tcp",
+    "--ranks",
+    "2",
+    "-b",
+    "1M",
+    "--trials",
+    "1",
+    "--warmups",
+    "0",
+];
+
+#[test]
+fn ranks_of_several_nodes_reduce_together_and_what_goes_wrong_is_named() {
+    if !can_run() {
+        return;
+    }
+    let mut world = World::new();
+    for host in 1..=HOSTS {
+        world.inside(
+            host,
+            "tc qdisc replace dev rail0 root tbf rate 40mbit burst 64k latency 100ms",
+        );
+    }
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("all-reduce-of-nodes.jsonl");
+    let named = file.to_str().unwrap();
+    let (value, all) = world.measure(HOSTS, &[&REDUCE[..], &["-o", named]].concat(), |_| {});
+    for out in &all {
+        assert!(matches!(out.status.code(), Some(0 | 1)), "{value:#}");
+    }
+    assert_eq!(value["ranks"].as_array().unwrap().len(), 2 * HOSTS);
+    let hosts: Vec<&str> = value["ranks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|rank| rank["host"].as_str().unwrap())
+        .collect();
+    assert_eq!(hosts, ["n1", "n1", "n2", "n2", "n3", "n3", "n4", "n4"]);
+    assert_eq!(value["troubles"], serde_json::json!([]));
+    let row = &value["rows"][0];
+    assert_eq!(
+        (row["wrong"].as_u64(), row["checked"].as_u64()),
+        (Some(0), Some(8 << 18))
+    );
+    // 40 Mb/s are what each host sends: the ring cannot be faster, and the shaper's bucket is small.
+    let busbw = row["busbw"].as_u64().unwrap();
+    assert!((10_000_000..50_000_000).contains(&busbw), "{busbw}");
+    let scopes = &value["scopes"];
+    assert_eq!(scopes["inside"].as_array().unwrap().len(), HOSTS);
+    assert_eq!(scopes["between"]["ranks"], HOSTS);
+    assert_eq!(scopes["whole"]["nodes"], HOSTS);
+    let sentence = value["against_one_node"].as_str().unwrap();
+    assert!(
+        sentence.starts_with("multi-node is ")
+            && sentence.contains("× slower than single-node: expected "),
+        "{sentence}"
+    );
+    // The recording says the same.
+    let replayed = Command::new(DOCTOR)
+        .args(["bench", "all-reduce", named, "--format", "json"])
+        .output()
+        .unwrap();
+    let replayed: Value = serde_json::from_slice(&replayed.stdout).unwrap();
+    assert_eq!(replayed["against_one_node"], value["against_one_node"]);
+    assert_eq!(replayed["rows"], value["rows"]);
+
+    // A host that is killed in the middle ends the run everywhere, and is named.
+    let long = [&REDUCE[..6], &["64M", "--trials", "50"]].concat();
+    let (value, all) = world.measure(HOSTS, &long, |world| {
+        world.kill(3, Duration::from_secs(9));
+    });
+    let troubles = value["troubles"].to_string();
+    assert!(troubles.contains("n3: "), "{value:#}");
+    assert_eq!(all[0].status.code(), Some(2));
+    // A rank that is killed is named with its number.
+    let (value, all) = world.measure(HOSTS, &long, |world| {
+        std::thread::sleep(Duration::from_secs(9));
+        let name = world.host(2);
+        shell(&format!(
+            "for p in $(ip netns pids {name}); do grep -qa __rank /proc/$p/cmdline && kill -9 $p && break; done"
+        ));
+    });
+    let first = &value["troubles"][0];
+    assert_eq!(
+        (first["rank"].as_u64(), first["ended"].as_str()),
+        (Some(2), Some("died")),
+        "{value:#}"
+    );
+    assert_eq!(all[0].status.code(), Some(2));
+    world.is_quiet();
+}
