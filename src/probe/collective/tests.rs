@@ -201,6 +201,35 @@ fn two_nodes_over_rdma_and_without() {
 }
 
 #[test]
+fn an_arm_that_had_nothing_to_take_away_tells_the_noise() {
+    // Shared memory was not in use: that it is slower without it is the network of others.
+    let (facts, _) = facts(recorded(&[
+        Made {
+            set: Set::new(),
+            ms: Ok(25.0),
+            log: log(["a", "b"], "NET/IB/0/GDRDMA", &[]),
+        },
+        Made {
+            set: off("SHM"),
+            ms: Ok(40.0),
+            log: log(["a", "b"], "NET/IB/0/GDRDMA", &["NCCL_SHM_DISABLE"]),
+        },
+        Made {
+            set: off("IB"),
+            ms: Ok(60.0),
+            log: log(["a", "b"], "NET/Socket/0", &["NCCL_IB_DISABLE"]),
+        },
+    ]));
+    let id = one(&facts, Subject::Measurement, "all-reduce 1 GiB");
+    assert_eq!(facts.known(id, measurement::QUIET), Some(false));
+    assert!(facts.known(id, measurement::SPREAD).unwrap().0 > 40.0);
+    for change in ["NCCL_SHM_DISABLE=1", "NCCL_IB_DISABLE=1"] {
+        let factor = one(&facts, Subject::Factor, change);
+        assert_eq!(facts.known(factor, factor::UNDECIDED), Some(1), "{change}");
+    }
+}
+
+#[test]
 fn a_run_that_hangs_is_told_by_rank_and_step_and_what_cures_it() {
     let (facts, _) = facts(recorded(&[
         Made {
@@ -222,7 +251,7 @@ fn a_run_that_hangs_is_told_by_rank_and_step_and_what_cures_it() {
     assert_eq!(facts.known(arm, arm::HUNG), Some(true));
     let step = facts.known(arm, arm::LAST_STEP).unwrap();
     assert!(
-        step.contains("rank 1: its last step is trial 2 of 3"),
+        step.contains("rank 0, rank 1: their last step is trial 2 of 3"),
         "{step}"
     );
     let factor = one(&facts, Subject::Factor, "NCCL_P2P_DISABLE=1");
