@@ -2,7 +2,11 @@
 //!
 //! `INSTA_UPDATE=always` (make bless) writes the verdicts.
 
-#![expect(clippy::unwrap_used, reason = "what fails in a test is to fail loudly")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "what fails in a test is to fail loudly"
+)]
 #![expect(
     clippy::disallowed_methods,
     reason = "tests read the project's own files"
