@@ -155,7 +155,11 @@ impl Matrix {
         }
         let count = |n: u64| Fact::Known(n, known.clone());
         facts.set(id, measurement::FACTORS, count(changes.len() as u64));
-        facts.set(id, measurement::FACTORS_THAT_MATTER, count(matter));
+        let matter = match &noise.gap {
+            Some(gap) => Fact::Unknown(gap.clone()),
+            None => count(matter),
+        };
+        facts.set(id, measurement::FACTORS_THAT_MATTER, matter);
     }
 
     fn seen(&self, at: usize) -> Option<&Seen> {
@@ -179,12 +183,11 @@ impl Matrix {
         let arms = self.know(self.figures.len() as u64);
         facts.set(id, measurement::ARMS, arms);
         let rounds = self.figures.iter().map(|arm| arm.rounds.len()).max();
-        let all = (0..self.figures.len()).filter_map(|at| self.seen(at));
-        let gap = all.filter_map(|seen| seen.gap.as_ref()).next();
+        let all = || (0..self.figures.len()).filter_map(|at| self.seen(at));
+        let gap = all().find_map(|seen| seen.gap.as_ref());
         let rounds = self.unless(gap, rounds.unwrap_or(0) as u64);
         facts.set(id, measurement::ROUNDS, rounds);
         let baseline = self.baseline();
-        let missing = |what: &str| Gap::missing(what.to_owned());
         let figure = baseline.and_then(|at| self.figure(at));
         let figure: Fact<Arc<str>> = self.some(figure.map(Into::into), "a valid baseline");
         facts.set(id, measurement::FIGURE, figure);
@@ -208,6 +211,9 @@ impl Matrix {
             // Of one round its trials are all that there is; what somebody wrote down once tells nothing of noise.
             _ => trials,
         };
+        // A run that nobody knows may have been the baseline once more, and noisy.
+        let open = all().find_map(|seen| seen.gap.as_ref().or(seen.log_gap.as_ref()));
+        let open = open.filter(|_| self.figures.len() > 1);
         let apart = match self.again(baseline) {
             Some(again) => Some(apart.map_or(again, |apart| apart.max(again))),
             None => apart,
@@ -216,7 +222,7 @@ impl Matrix {
         facts.set(
             id,
             measurement::SPREAD,
-            self.some(apart.map(Percent), "a second round"),
+            self.unless_open(open, apart.map(Percent), "a second round"),
         );
         facts.set(
             id,
@@ -227,10 +233,7 @@ impl Matrix {
         facts.set(
             id,
             measurement::QUIET,
-            match quiet {
-                Some(quiet) => self.know(quiet),
-                None => Fact::Unknown(missing("a second round")),
-            },
+            self.unless_open(open, quiet, "a second round"),
         );
         let used = baseline.and_then(|at| self.seen(at));
         self.transport(facts, id, used, &OF_MEASUREMENT);
@@ -252,6 +255,7 @@ impl Matrix {
         Noise {
             percent: apart.or(median(&others)).unwrap_or(0.0),
             quiet: quiet.unwrap_or(gap.is_none()),
+            gap: open.cloned(),
         }
     }
 
@@ -290,6 +294,14 @@ impl Matrix {
 
     fn know<T>(&self, value: T) -> Fact<T> {
         Fact::Known(value, self.origin.clone())
+    }
+
+    /// The value, unless something of it is missing, or all.
+    fn unless_open<T>(&self, gap: Option<&Gap>, value: Option<T>, what: &str) -> Fact<T> {
+        match gap {
+            Some(gap) => Fact::Unknown(gap.clone()),
+            None => self.some(value, what),
+        }
     }
 
     fn some<T>(&self, value: Option<T>, what: &str) -> Fact<T> {
@@ -349,14 +361,15 @@ impl Matrix {
         let values = own.values();
         let ends = ablation::ends_of(&values, noise.percent);
         let figure = median(&values);
-        let rates: [(Key<BitRate>, Option<f64>); 3] = [
-            (arm::BUSBW, figure),
-            (arm::LOWER, ends.map(|(low, _)| low)),
-            (arm::UPPER, ends.map(|(_, high)| high)),
+        let open = noise.gap.as_ref();
+        let rates: [(Key<BitRate>, Option<f64>, Option<&Gap>); 3] = [
+            (arm::BUSBW, figure, None),
+            (arm::LOWER, ends.map(|(low, _)| low), open),
+            (arm::UPPER, ends.map(|(_, high)| high), open),
         ];
-        for (key, value) in rates {
+        for (key, value, gap) in rates {
             let rate = value.map(|value| BitRate(value.max(0.0) as u64));
-            facts.set(id, key, self.some(rate, "a valid run"));
+            facts.set(id, key, self.unless_open(gap, rate, "a valid run"));
         }
     }
 
@@ -365,13 +378,15 @@ impl Matrix {
         let baseline = self.baseline().and_then(|at| self.figures.get(at));
         let effect = baseline.and_then(|other| Effect::of(other, own, noise.percent));
         let what = "a valid run of it and of the baseline";
-        let percent =
-            |of: fn(&Effect) -> f64| self.some(effect.as_ref().map(of).map(Percent), what);
-        facts.set(id, arm::EFFECT, percent(|e| e.effect));
-        facts.set(id, arm::EFFECT_LOWER, percent(|e| e.lower));
-        facts.set(id, arm::EFFECT_UPPER, percent(|e| e.upper));
+        let open = noise.gap.as_ref();
+        let percent = |of: fn(&Effect) -> f64, gap| {
+            self.unless_open(gap, effect.as_ref().map(of).map(Percent), what)
+        };
+        facts.set(id, arm::EFFECT, percent(|e| e.effect, None));
+        facts.set(id, arm::EFFECT_LOWER, percent(|e| e.lower, open));
+        facts.set(id, arm::EFFECT_UPPER, percent(|e| e.upper, open));
         let outcome = effect.as_ref().map(|e| e.outcome(noise.quiet));
-        facts.set(id, arm::OUTCOME, self.some(outcome, what));
+        facts.set(id, arm::OUTCOME, self.unless_open(open, outcome, what));
         let words = effect.as_ref().map(|e| size(e.effect).into());
         facts.set(id, arm::CHANGE, self.some(words, what));
     }
@@ -539,7 +554,7 @@ impl Matrix {
             None => Membership::Known(self.origin.clone()),
         };
         facts.set_members(Subject::Effect, id, members);
-        if let Some(gap) = missing(|seen| seen.gap.as_ref()) {
+        if let Some(gap) = missing(|seen| seen.gap.as_ref()).or(noise.gap.as_ref()) {
             // Of pairs that are not all known nobody says how many are alike.
             for key in [
                 factor::PAIRS,
@@ -654,9 +669,10 @@ impl Matrix {
             facts.set(id, key, self.some(figure, "a valid run"));
         }
         facts.set(id, effect::EFFECT, self.know(Percent(found.effect)));
-        facts.set(id, effect::LOWER, self.know(Percent(found.lower)));
-        facts.set(id, effect::UPPER, self.know(Percent(found.upper)));
-        let outcome = self.know(found.outcome(noise.quiet));
+        let open = noise.gap.as_ref();
+        facts.set(id, effect::LOWER, self.unless(open, Percent(found.lower)));
+        facts.set(id, effect::UPPER, self.unless(open, Percent(found.upper)));
+        let outcome = self.unless(open, found.outcome(noise.quiet));
         facts.set(id, effect::OUTCOME, outcome);
         facts.set(id, effect::ROUNDS, self.know(found.rounds as u64));
         let odd = contradicts(before, after);
@@ -775,4 +791,6 @@ struct Noise {
     percent: f64,
     /// Whether that lets arms be compared.
     quiet: bool,
+    /// Which run is missing that may have shown more of it.
+    gap: Option<Gap>,
 }
