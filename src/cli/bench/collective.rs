@@ -6,15 +6,14 @@ use std::time::Duration;
 use clap::Args;
 
 use super::measuring::{self, Chosen, MeasureArgs, NOT_OF_A_RECORDING, bytes};
-use super::team::{self, Made, Verdict};
+use super::team::{self, Made};
 use crate::bench::collective::{Collective, DataType, Reduction};
 use crate::bench::plan::{Backend, Point, iterations};
+use crate::cli::Format;
 use crate::cli::input::{self, BadUsage};
 use crate::cli::together::TogetherArgs;
-use crate::cli::{Format, output};
 use crate::exit::Exit;
 use crate::report::collective::text;
-use crate::report::text as report_text;
 
 /// The size of the reference benchmark: 500,000 × 2,000 elements of four bytes.
 pub const REFERENCE: u64 = 4_000_000_000;
@@ -87,15 +86,14 @@ pub fn run(collective: Collective, args: &CollectiveArgs) -> anyhow::Result<Exit
         let name = collective.name();
         return Err(BadUsage(format!("--in-place: {name} is not done in place")).into());
     }
-    let (recording, why, verdict) = match &args.recording {
-        Some(path) => (input::open(&[path])?.remove(0), None, Verdict::alone()),
-        None => {
-            let points = |chosen: &Chosen| points(chosen, collective, args);
-            match team::measured(&args.who, &args.together, args.deadline, true, points)? {
-                Made::Here(recording, why, verdict) => (*recording, why, verdict),
-                Made::Elsewhere(exit) => return Ok(exit),
-            }
-        }
+    let recorded = args.recording.as_deref();
+    let points = |chosen: &Chosen| points(chosen, collective, args);
+    let made = team::read_or_measured(recorded, || {
+        team::measured(&args.who, &args.together, args.deadline, true, points)
+    })?;
+    let (recording, why, verdict) = match made {
+        Made::Here(recording, why, verdict) => (*recording, why, verdict),
+        Made::Elsewhere(exit) => return Ok(exit),
     };
     measuring::keep(&recording, &args.who)?;
     let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
@@ -104,26 +102,8 @@ pub fn run(collective: Collective, args: &CollectiveArgs) -> anyhow::Result<Exit
     };
     let (collectives, _) = measuring::collectives(&facts, node, &recording, why);
     let report = measuring::judged(&facts, &recording, node, CHECKS)?;
-    let found = report.as_ref().filter(|report| !report.causes.is_empty());
-    output::print(|out| match args.format {
-        Format::Json => {
-            let mut value = serde_json::to_value(&collectives)?;
-            value["findings"] = match &report {
-                Some(report) => serde_json::to_value(&report.causes)?,
-                None => serde_json::Value::Array(Vec::new()),
-            };
-            serde_json::to_writer_pretty(&mut *out, &value)?;
-            writeln!(out)
-        }
-        Format::Text => {
-            text::write(out, &collectives)?;
-            if let Some(report) = found {
-                writeln!(out)?;
-                let (detail, width) = (report_text::Detail::Normal, output::width());
-                report_text::write(out, report, detail, width)?;
-            }
-            Ok(())
-        }
+    measuring::show(args.format, &collectives, report.as_ref(), |out| {
+        text::write(out, &collectives)
     })?;
     let exit = measuring::exit(
         collectives.is_measured(),

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::collective::{IN_HOST_MEMORY, REFERENCE};
 use super::measuring::{self, Chosen, MeasureArgs, NOT_OF_A_RECORDING, bytes};
-use super::team::{self, Made, Verdict};
+use super::team::{self, Made};
 use crate::bench::flags::{self, Flags};
 use crate::bench::latency::{self, Latency};
 use crate::bench::plan::Backend;
@@ -92,12 +92,12 @@ pub fn latency(args: &LatencyArgs) -> anyhow::Result<Exit> {
             args.trials,
         ))
     };
-    let (recording, why, verdict) = match &args.recording {
-        Some(path) => (input::open(&[path])?.remove(0), None, Verdict::alone()),
-        None => match team::measured(&args.who, &args.together, args.deadline, false, points)? {
-            Made::Here(recording, why, verdict) => (*recording, why, verdict),
-            Made::Elsewhere(exit) => return Ok(exit),
-        },
+    let made = team::read_or_measured(args.recording.as_deref(), || {
+        team::measured(&args.who, &args.together, args.deadline, false, points)
+    })?;
+    let (recording, why, verdict) = match made {
+        Made::Here(recording, why, verdict) => (*recording, why, verdict),
+        Made::Elsewhere(exit) => return Ok(exit),
     };
     let (collectives, rows) = read(&recording, why, &args.who)?;
     let ranks = collectives.ranks.len() as u64;
@@ -130,12 +130,12 @@ pub fn flags(args: &FlagsArgs) -> anyhow::Result<Exit> {
         let ranks = chosen.ranks.len() as u64;
         Ok(flags::points(ranks, args.object, args.rounds, args.trials))
     };
-    let (recording, why, verdict) = match &args.recording {
-        Some(path) => (input::open(&[path])?.remove(0), None, Verdict::alone()),
-        None => match team::measured(&args.who, &args.together, args.deadline, false, points)? {
-            Made::Here(recording, why, verdict) => (*recording, why, verdict),
-            Made::Elsewhere(exit) => return Ok(exit),
-        },
+    let made = team::read_or_measured(args.recording.as_deref(), || {
+        team::measured(&args.who, &args.together, args.deadline, false, points)
+    })?;
+    let (recording, why, verdict) = match made {
+        Made::Here(recording, why, verdict) => (*recording, why, verdict),
+        Made::Elsewhere(exit) => return Ok(exit),
     };
     let (collectives, rows) = read(&recording, why, &args.who)?;
     let flags = rows

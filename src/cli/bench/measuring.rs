@@ -16,7 +16,7 @@ use crate::bench::results::Results;
 use crate::bench::scope::Scopes;
 use crate::check::{Catalogue, Severity, judge};
 use crate::cli::input::{self, BadUsage};
-use crate::cli::{AskArgs, output, record, seconds};
+use crate::cli::{AskArgs, Format, output, record, seconds};
 use crate::exit::Exit;
 use crate::fact::port::PortState;
 use crate::fact::{Bytes, Fact, Facts, Id, Subject, gpu, port};
@@ -426,6 +426,39 @@ pub fn judged(
     Ok(Some(report::report(
         &catalogue, facts, &verdicts, &pairs, policy, false,
     )))
+}
+
+/// Shows what was measured, with what checks found of it.
+///
+/// # Errors
+///
+/// The output's.
+pub fn show(
+    format: Format,
+    measured: &impl serde::Serialize,
+    report: Option<&Report>,
+    text: impl Fn(&mut dyn Write) -> std::io::Result<()>,
+) -> anyhow::Result<()> {
+    output::print(|out| match format {
+        Format::Json => {
+            let mut value = serde_json::to_value(measured)?;
+            value["findings"] = match report {
+                Some(report) => serde_json::to_value(&report.causes)?,
+                None => serde_json::Value::Array(Vec::new()),
+            };
+            serde_json::to_writer_pretty(&mut *out, &value)?;
+            writeln!(out)
+        }
+        Format::Text => {
+            text(out)?;
+            if let Some(report) = report.filter(|report| !report.causes.is_empty()) {
+                writeln!(out)?;
+                let (detail, width) = (report::text::Detail::Normal, output::width());
+                report::text::write(out, report, detail, width)?;
+            }
+            Ok(())
+        }
+    })
 }
 
 /// The exit status of a measurement: what was found decides.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 
-use super::measuring::bytes_within;
+use super::measuring::{self, bytes_within};
 use crate::bench::p2p::{Cell, End, NAME, Outcome, Plan, Results};
 use crate::check::{Catalogue, Severity, judge};
 use crate::cli::input::{self, BadUsage};
@@ -94,22 +94,8 @@ pub fn run(args: &P2pArgs) -> anyhow::Result<Exit> {
         Policy::default(),
         false,
     );
-    output::print(|out| match args.format {
-        Format::Json => {
-            let mut value = serde_json::to_value(&copies)?;
-            value["findings"] = serde_json::to_value(&report.causes)?;
-            serde_json::to_writer_pretty(&mut *out, &value)?;
-            writeln!(out)
-        }
-        Format::Text => {
-            text::write(out, &copies, output::width())?;
-            if !report.causes.is_empty() {
-                writeln!(out)?;
-                let (detail, width) = (report::text::Detail::Normal, output::width());
-                report::text::write(out, &report, detail, width)?;
-            }
-            Ok(())
-        }
+    measuring::show(args.format, &copies, Some(&report), |out| {
+        text::write(out, &copies, output::width())
     })?;
     Ok(match copies.is_measured() {
         true => worst(&report),

@@ -18,7 +18,6 @@ use crate::cli::together::{ExitOn, TogetherArgs};
 use crate::cli::{Format, output, record, seconds};
 use crate::exit::Exit;
 use crate::report::pairs::{Pairs, text};
-use crate::report::text as report_text;
 use crate::source::recording::Recording;
 use crate::source::wire::Line;
 use crate::source::worker::Progress;
@@ -125,26 +124,8 @@ fn show(recording: &Recording, format: Format) -> anyhow::Result<Exit> {
         Err(refusal) => Pairs::nothing(refusal.to_string()),
     };
     let report = measuring::judged(&facts, recording, node, CHECKS)?;
-    let found = report.as_ref().filter(|report| !report.causes.is_empty());
-    output::print(|out| match format {
-        Format::Json => {
-            let mut value = serde_json::to_value(&pairs)?;
-            value["findings"] = match &report {
-                Some(report) => serde_json::to_value(&report.causes)?,
-                None => serde_json::Value::Array(Vec::new()),
-            };
-            serde_json::to_writer_pretty(&mut *out, &value)?;
-            writeln!(out)
-        }
-        Format::Text => {
-            text::write(out, &pairs)?;
-            if let Some(report) = found {
-                writeln!(out)?;
-                let (detail, width) = (report_text::Detail::Normal, output::width());
-                report_text::write(out, report, detail, width)?;
-            }
-            Ok(())
-        }
+    measuring::show(format, &pairs, report.as_ref(), |out| {
+        text::write(out, &pairs)
     })?;
     Ok(measuring::exit(
         pairs.nothing.is_none(),

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -190,6 +191,21 @@ pub fn start(
         })),
         Err(why) => Start::Over(verdict.made(recording, Some(why))),
     })
+}
+
+/// What this recording has; where there is none, what is measured.
+///
+/// # Errors
+///
+/// The recording cannot be read, or nothing be measured.
+pub fn read_or_measured(
+    recording: Option<&Path>,
+    measured: impl FnOnce() -> anyhow::Result<Made>,
+) -> anyhow::Result<Made> {
+    match recording {
+        Some(path) => Ok(Verdict::alone().made(input::open(&[path])?.remove(0), None)),
+        None => measured(),
+    }
 }
 
 /// Records this node and measures, with the nodes of the launch where there are several. `points` says which operations, by who takes part;
