@@ -40,6 +40,12 @@ impl Exit {
         self as u8
     }
 
+    /// The status of this number; what no doctor ends with is a fault in itself.
+    pub fn from_code(code: u64) -> Self {
+        let is = |exit: &Exit| u64::from(exit.code()) == code;
+        Exit::ALL.into_iter().find(is).unwrap_or(Exit::Internal)
+    }
+
     /// The meaning, for the manual page.
     pub fn meaning(self) -> &'static str {
         match self {

@@ -222,10 +222,7 @@ pub struct Counts {
 impl Report {
     /// The exit status as a value.
     pub fn exit(&self) -> Exit {
-        Exit::ALL
-            .into_iter()
-            .find(|e| e.code() == self.exit)
-            .unwrap_or(Exit::Internal)
+        Exit::from_code(self.exit.into())
     }
 }
 

@@ -16,6 +16,7 @@ use super::seconds;
 use crate::cluster::handshake::Party;
 use crate::cluster::key::{Key, Trust};
 use crate::cluster::launch::{self, Launch};
+use crate::exit::Exit;
 use crate::source::live::{self, files};
 
 /// How nodes come together.
@@ -62,6 +63,16 @@ pub enum ExitOn {
     Rank0,
     /// All.
     All,
+}
+
+impl ExitOn {
+    /// How who is not rank 0 ends, by the number that rank 0 said; `None` where it said none.
+    pub fn elsewhere(self, said: Option<u64>) -> Exit {
+        match self {
+            ExitOn::Rank0 => Exit::Healthy,
+            ExitOn::All => said.map_or(Exit::Internal, Exit::from_code),
+        }
+    }
 }
 
 fn host_and_port(text: &str) -> Result<(String, u16), String> {

@@ -13,8 +13,8 @@ use super::measuring;
 use crate::bench::pairs::verdict;
 use crate::bench::pairs::{NAME, Plan, Results};
 use crate::cli::input::{self, BadUsage};
+use crate::cli::together::TogetherArgs;
 use crate::cli::together::session::{Part, part};
-use crate::cli::together::{ExitOn, TogetherArgs};
 use crate::cli::{Format, output, record, seconds};
 use crate::exit::Exit;
 use crate::report::pairs::{Pairs, text};
@@ -81,13 +81,7 @@ pub fn run(args: &PairsArgs) -> anyhow::Result<Exit> {
         let said = rounds::verdict(session, None)?;
         measuring::say(said.get("sentence").and_then(|s| s.as_str()).unwrap_or(""));
         let code = said.get("exit").and_then(serde_json::Value::as_u64);
-        let exit = Exit::ALL
-            .into_iter()
-            .find(|exit| Some(u64::from(exit.code())) == code);
-        return Ok(match args.together.exit_on {
-            ExitOn::Rank0 => Exit::Healthy,
-            ExitOn::All => exit.unwrap_or(Exit::Internal),
-        });
+        return Ok(args.together.exit_on.elsewhere(code));
     };
     put(&mut recording, &results);
     record::keep(&recording, args.record.as_deref(), args.no_redact)?;

@@ -78,11 +78,7 @@ impl Verdict {
         };
         let heard = session.exchange("verdict", &[], Hears::Host, NEXT, Value::Null);
         let code = heard.ok().and_then(|all| all.came.get(&0)?.as_u64());
-        let is = |exit: &Exit| Some(u64::from(exit.code())) == code;
-        match self.exit_on {
-            ExitOn::Rank0 => Exit::Healthy,
-            ExitOn::All => Exit::ALL.into_iter().find(is).unwrap_or(Exit::Internal),
-        }
+        self.exit_on.elsewhere(code)
     }
 
     /// The end of a measurement: rank 0 has it.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::super::input::BadInput;
 use super::super::many::{self, Gathering};
 use super::super::{output, record};
-use super::{ExitOn, Place, TogetherArgs, say, unreached};
+use super::{Place, TogetherArgs, say, unreached};
 use crate::check::Catalogue;
 use crate::exit::Exit;
 use crate::report::{Policy, Report};
@@ -232,9 +232,5 @@ fn guest(
         .wait(2 * wait, MOST_SAID)
         .map_err(|error| BadInput(format!("rank 0 ended before it said its verdict: {error}")))?;
     let said: Said = serde_json::from_slice(&said).context("rank 0's verdict")?;
-    let exit = Exit::ALL.into_iter().find(|exit| exit.code() == said.exit);
-    Ok(match args.exit_on {
-        ExitOn::Rank0 => Exit::Healthy,
-        ExitOn::All => exit.unwrap_or(Exit::Internal),
-    })
+    Ok(args.exit_on.elsewhere(Some(said.exit.into())))
 }
