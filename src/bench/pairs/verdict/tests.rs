@@ -1,0 +1,203 @@
+use super::super::{Flow, Member, Plan, Rail, Reach, Silent};
+use super::*;
+use crate::bench::plan::Backend;
+
+fn results(nodes: usize, rails: usize) -> Results {
+    let rail = |node: usize, rail: usize| Rail {
+        interface: format!("eth{rail}"),
+        address: format!("10.0.{rail}.{}", node + 1),
+        mtu: 9000,
+        speed: None,
+        device: None,
+    };
+    let member = |node: usize| Member {
+        host: format!("n{}", node + 1),
+        rails: (0..rails).map(|r| rail(node, r)).collect(),
+    };
+    let mut results = Results::new(Plan {
+        backend: Backend::Tcp,
+        nodes: (0..nodes).map(member).collect(),
+        silent: Vec::new(),
+        flow_ms: 200,
+        again: Vec::new(),
+    });
+    for way in results.ways() {
+        let flow = Flow {
+            bytes: 2_500_000_000 + way.from.0 as u64 * 10_000_000,
+            micros: 200_000,
+            segments: Some(10_000),
+            again: Some(3),
+            round_trip_ns: Some(20_000 + way.to.0 as u64 * 500),
+            failed: None,
+        };
+        results.first.insert(way, flow);
+        results.reach.entry(way.from.0).or_default().push(Reach {
+            to: way.to.0,
+            rail: way.from.1,
+            tcp: Ok(90),
+            packet: Some(9000),
+        });
+    }
+    for node in 0..nodes {
+        results
+            .counters
+            .insert(node, vec![Default::default(); rails]);
+    }
+    results
+}
+
+fn reach(results: &mut Results, way: Way) -> &mut Reach {
+    let all = results.reach.get_mut(&way.from.0).unwrap();
+    let is = |reach: &&mut Reach| reach.to == way.to.0 && reach.rail == way.from.1;
+    all.iter_mut().find(is).unwrap()
+}
+
+fn said(results: &Results) -> Vec<String> {
+    suspects(results).into_iter().map(|s| s.what).collect()
+}
+
+#[test]
+fn where_all_are_equal_nobody_is_accused() {
+    let results = results(4, 2);
+    assert_eq!(said(&results), [""; 0]);
+    assert_eq!(
+        sentence(&results, &[]),
+        "each of 4 nodes reaches each other over 2 rails, and none stands out: 101 Gb/s one way (100 Gb/s to 101 Gb/s)"
+    );
+}
+
+#[test]
+fn an_adapter_that_loses_what_it_sends_is_named_with_its_direction() {
+    let mut results = results(4, 2);
+    for way in results.ways().into_iter().filter(|w| w.from == (1, 1)) {
+        let flow = results.first.get_mut(&way).unwrap();
+        // One of its ways loses less than the limit by chance.
+        flow.again = Some(if way.to.0 == 2 { 20 } else { 230 });
+        flow.bytes /= 10;
+    }
+    let counters = results.counters.get_mut(&1).unwrap();
+    counters[1].insert("tx_dropped".into(), 480);
+    let found = suspects(&results);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(
+        found[0].what,
+        "n2/eth1 loses what it sends: 1.6 % of the segments (480 of 30000) to n1, n3 and n4 were sent again"
+    );
+    assert_eq!(found[0].counted, ["n2/eth1 tx_dropped +480"]);
+    assert_eq!(found[0].blame, Some(Blame::Adapter((1, 1))));
+}
+
+#[test]
+fn a_slow_node_a_short_packet_and_a_filter_are_told_apart() {
+    let mut results = results(5, 1);
+    for way in results.ways() {
+        let flow = results.first.get_mut(&way).unwrap();
+        if way.from.0 == 3 {
+            flow.bytes /= 8;
+        }
+        if way.to.0 == 2 {
+            reach(&mut results, way).packet = Some(1500);
+        }
+        if way.to.0 == 4 {
+            reach(&mut results, way).tcp = Err("no answer".into());
+            *results.first.get_mut(&way).unwrap() = Flow::failed("not reached");
+        }
+    }
+    results.plan.nodes[2].rails[0].mtu = 1500;
+    for reach in results.reach.get_mut(&2).unwrap() {
+        reach.packet = Some(1500);
+    }
+    assert_eq!(
+        said(&results),
+        [
+            "n5 is not reached by n1, n2, n3 and n4 (no answer), and reaches them itself",
+            "n3 receives packets of 1500 bytes at most, of the 9000 that n1, n2 and n4 send; its own MTU is 1500",
+            "n4 is slow: 12.7 Gb/s at most to n1, n2 and n3, where equals send 102 Gb/s",
+        ]
+    );
+}
+
+#[test]
+fn one_pair_one_rail_and_one_far_node() {
+    let mut pair = results(4, 2);
+    let way = Way {
+        from: (0, 1),
+        to: (2, 1),
+    };
+    for way in [way, way.back()] {
+        pair.first.get_mut(&way).unwrap().bytes /= 4;
+    }
+    assert_eq!(
+        said(&pair),
+        ["n1/eth1 and n3/eth1: 25.2 Gb/s at most, where equals carry 101 Gb/s"]
+    );
+    let mut rail = results(4, 3);
+    for way in rail.ways().into_iter().filter(|way| way.from.1 == 1) {
+        rail.first.get_mut(&way).unwrap().bytes /= 4;
+    }
+    assert_eq!(
+        said(&rail),
+        ["rail 1 (eth1): 25.3 Gb/s at most, where equals carry 101 Gb/s"]
+    );
+    let mut far = results(4, 1);
+    for way in far.ways() {
+        if way.from.0 == 1 || way.to.0 == 1 {
+            far.first.get_mut(&way).unwrap().round_trip_ns = Some(900_000);
+        }
+    }
+    assert_eq!(
+        said(&far),
+        ["n2 is far: 900 µs at least to n1, n3 and n4 and back, where equals take 21 µs"]
+    );
+}
+
+#[test]
+fn the_second_measurement_counts_and_who_went_away_is_named() {
+    let mut results = results(3, 1);
+    let way = Way {
+        from: (0, 0),
+        to: (1, 0),
+    };
+    let good = results.first[&way].clone();
+    results.first.get_mut(&way).unwrap().bytes /= 10;
+    assert_eq!(suspects(&results).len(), 1);
+    results.second.insert(way, good);
+    assert_eq!(suspects(&results), []);
+    results.plan.silent.push(Silent {
+        host: "n3".into(),
+        why: "its connection closed".into(),
+    });
+    for way in results.ways().into_iter().filter(|way| way.to.0 == 2) {
+        reach(&mut results, way).tcp = Err("refused".into());
+    }
+    assert_eq!(said(&results), ["n3 is silent: its connection closed"]);
+}
+
+#[test]
+fn two_nodes_are_a_pair() {
+    let mut results = results(2, 1);
+    let way = Way {
+        from: (1, 0),
+        to: (0, 0),
+    };
+    reach(&mut results, way).tcp = Err("refused".into());
+    assert_eq!(
+        said(&results),
+        ["n2 to n1: no connection (refused), the other way round there is one"]
+    );
+}
+
+#[test]
+fn all_of_it_replays() {
+    use crate::source::recording::Recording;
+    use crate::source::wire::Header;
+    let mut results = results(3, 2);
+    results.plan.again.push(((0, 0), (1, 0)));
+    results.complete();
+    let mut recording = Recording::new(Header::default());
+    for line in results.lines(7) {
+        recording.add(line);
+    }
+    let read = Results::read(&recording.of(super::super::NAME)).unwrap();
+    assert_eq!(read, results);
+}

@@ -1,0 +1,227 @@
+//! What is accused, in words: its name, which direction, and what was seen.
+
+use std::collections::BTreeSet;
+
+use super::{Direction, Problem, Reference, Suspect, kind, short};
+use crate::bench::pairs::{Results, Way};
+use crate::cluster::blame::Blame;
+use crate::cluster::schedule::End;
+use crate::fact::BitRate;
+
+pub(super) fn suspect(
+    results: &Results,
+    problem: Problem,
+    blame: Blame,
+    ways: Vec<Way>,
+    reference: &Reference,
+) -> Suspect {
+    let plan = &results.plan;
+    let sends = |way: &Way| match blame {
+        Blame::Node(node) => way.from.0 == node,
+        Blame::Adapter(end) => way.from == end,
+        Blame::Pair(a, _) => way.from == a,
+        Blame::Everything | Blame::Rail(_) => way.from < way.to,
+    };
+    let direction = match (ways.iter().any(&sends), ways.iter().all(&sends)) {
+        (_, true) => Direction::Out,
+        (false, _) => Direction::In,
+        _ => Direction::Both,
+    };
+    let name = match blame {
+        Blame::Everything => "every pair".to_owned(),
+        Blame::Node(node) => plan
+            .nodes
+            .get(node)
+            .map_or_else(String::new, |node| node.host.clone()),
+        Blame::Rail(rail) => {
+            let interface = plan.rail((0, rail)).map_or("", |rail| &rail.interface);
+            format!("rail {rail} ({interface})")
+        }
+        Blame::Adapter(end) => plan.name(end),
+        Blame::Pair(a, b) => match direction {
+            Direction::Out => format!("{} to {}", plan.name(a), plan.name(b)),
+            Direction::In => format!("{} to {}", plan.name(b), plan.name(a)),
+            Direction::Both => format!("{} and {}", plan.name(a), plan.name(b)),
+        },
+    };
+    let others = others(results, blame, &ways);
+    let flows = || ways.iter().filter_map(|way| results.flow(*way));
+    let is_pair = matches!(blame, Blame::Pair(..) | Blame::Everything | Blame::Rail(_));
+    let what = match problem {
+        Problem::Silent => String::new(),
+        Problem::Unreachable => {
+            let why = ways.iter().find_map(|way| match results.reached(*way) {
+                Some(reach) if reach.tcp.is_err() => reach.tcp.clone().err(),
+                _ => results.flow(*way)?.failed.clone(),
+            });
+            let why = why.unwrap_or_default();
+            match (is_pair, direction, blame) {
+                (true, Direction::Both, Blame::Pair(..)) => {
+                    format!("{name} do not reach each other: {why}")
+                }
+                (true, _, Blame::Pair(..)) => {
+                    format!("{name}: no connection ({why}), the other way round there is one")
+                }
+                (true, ..) => format!("{name}: no node reaches another ({why})"),
+                (_, Direction::In, _) => format!(
+                    "{name} is not reached by {others} ({why}), and reaches {} itself",
+                    them(&ways)
+                ),
+                (_, Direction::Out, _) => format!(
+                    "{name} does not reach {others} ({why}), and is reached by {}",
+                    them(&ways)
+                ),
+                (_, Direction::Both, _) => {
+                    format!("{name} is cut off: neither way between it and {others} ({why})")
+                }
+            }
+        }
+        Problem::PacketShort => {
+            let shorts: Vec<(u64, u64)> = ways.iter().filter_map(|w| short(results, *w)).collect();
+            let packet = shorts.iter().map(|(packet, _)| *packet).min().unwrap_or(0);
+            let mtu = shorts.iter().map(|(_, mtu)| *mtu).max().unwrap_or(0);
+            // The kernel takes a few bytes more than its MTU, as a tag may have them.
+            let own = ways
+                .iter()
+                .filter_map(|way| plan.rail(way.to))
+                .map(|rail| rail.mtu);
+            let own = own.min().filter(|own| *own < mtu);
+            let own = own.map_or(String::new(), |own| format!("; its own MTU is {own}"));
+            match (is_pair, direction) {
+                (false, Direction::In) => format!(
+                    "{name} receives packets of {packet} bytes at most, of the {mtu} that {others} send{own}"
+                ),
+                (false, Direction::Out) => format!(
+                    "of what {name} sends to {others}, packets of {packet} bytes at most get through; its MTU is {mtu}"
+                ),
+                _ => format!(
+                    "{name}: packets of {packet} bytes at most get through, and the MTU is {mtu}"
+                ),
+            }
+        }
+        Problem::Loss => {
+            let (segments, again) = flows().fold((0, 0), |(s, a), flow| {
+                (s + flow.segments.unwrap_or(0), a + flow.again.unwrap_or(0))
+            });
+            let loss = again as f64 * 100.0 / segments.max(1) as f64;
+            let of = format!("{loss:.1} % of the segments ({again} of {segments})");
+            match (is_pair, direction) {
+                (false, Direction::Out) => {
+                    format!("{name} loses what it sends: {of} to {others} were sent again")
+                }
+                (false, Direction::In) => {
+                    format!("{name} loses what it receives: {of} from {others} were sent again")
+                }
+                _ => format!("{name}: packets are lost, {of} were sent again"),
+            }
+        }
+        Problem::Slow => {
+            let rates: Vec<f64> = flows().filter_map(|flow| flow.rate()).collect();
+            let most = rates.iter().copied().fold(0.0, f64::max);
+            let usual = ways
+                .iter()
+                .filter_map(|way| reference.rate.get(&kind(results, *way)))
+                .copied()
+                .fold(0.0, f64::max);
+            let (most, usual) = (rate(most), rate(usual));
+            match (is_pair, direction) {
+                (false, Direction::Out) => {
+                    format!("{name} is slow: {most} at most to {others}, where equals send {usual}")
+                }
+                (false, Direction::In) => format!(
+                    "{name} is slow: {most} at most from {others}, where equals receive {usual}"
+                ),
+                _ => format!("{name}: {most} at most, where equals carry {usual}"),
+            }
+        }
+        Problem::Late => {
+            let trips = flows().filter_map(|flow| flow.round_trip_ns);
+            let trip = trips.min().unwrap_or(0) as f64 / 1e3;
+            let usual = reference.round_trip / 1e3;
+            match is_pair {
+                false => format!(
+                    "{name} is far: {trip:.0} µs at least to {others} and back, where equals take {usual:.0} µs"
+                ),
+                true => format!(
+                    "{name}: {trip:.0} µs at least there and back, where equals take {usual:.0} µs"
+                ),
+            }
+        }
+    };
+    Suspect {
+        problem,
+        blame: Some(blame),
+        name,
+        direction,
+        what,
+        counted: counted(results, blame, &ways),
+        ways,
+    }
+}
+
+fn them(ways: &[Way]) -> &'static str {
+    match ways.len() {
+        1 => "it",
+        _ => "them",
+    }
+}
+
+/// The nodes with which the accused has bad ways.
+fn others(results: &Results, blame: Blame, ways: &[Way]) -> String {
+    const TOLD: usize = 4;
+    let own = match blame {
+        Blame::Node(node) => Some(node),
+        Blame::Adapter(end) => Some(end.0),
+        _ => None,
+    };
+    let nodes: BTreeSet<usize> = ways.iter().flat_map(|way| [way.from.0, way.to.0]).collect();
+    let names: Vec<&str> = nodes
+        .iter()
+        .filter(|node| Some(**node) != own)
+        .filter_map(|node| results.plan.nodes.get(*node))
+        .map(|node| node.host.as_str())
+        .collect();
+    match names.as_slice() {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [some @ .., last] if names.len() <= TOLD => format!("{} and {last}", some.join(", ")),
+        all => {
+            let more = all.len() - (TOLD - 1);
+            let some = all.get(..TOLD - 1).unwrap_or_default();
+            format!("{} and {more} more", some.join(", "))
+        }
+    }
+}
+
+/// The counters that rose at the accused ends, or of a pair at both.
+fn counted(results: &Results, blame: Blame, ways: &[Way]) -> Vec<String> {
+    let is_own = |end: &End| match blame {
+        Blame::Node(node) => end.0 == node,
+        Blame::Adapter(adapter) => *end == adapter,
+        Blame::Rail(_) | Blame::Everything | Blame::Pair(..) => true,
+    };
+    let ends: BTreeSet<End> = ways
+        .iter()
+        .flat_map(|way| [way.from, way.to])
+        .filter(is_own)
+        .collect();
+    let mut told = Vec::new();
+    for end in ends {
+        let rails = results.counters.get(&end.0);
+        for (name, by) in rails
+            .and_then(|rails| rails.get(end.1))
+            .into_iter()
+            .flatten()
+        {
+            told.push(format!("{} {name} +{by}", results.plan.name(end)));
+        }
+    }
+    told
+}
+
+/// A rate as people read it: three digits.
+pub(super) fn rate(bits: f64) -> String {
+    let unit = 10f64.powf(bits.max(1.0).log10().floor() - 2.0);
+    // Below what any link carries, which fits.
+    BitRate(((bits / unit).round() * unit).round() as u64).to_string()
+}

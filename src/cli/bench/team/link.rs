@@ -1,0 +1,88 @@
+//! The way from this node's ranks to those of the others, in one run.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::{SLACK, Team};
+use crate::cluster::exchange::Hears;
+use crate::source::live::session::Session;
+use crate::source::worker::ranks::Abroad;
+
+/// The way from this node's ranks to those of the others, in one run.
+pub(super) struct Link {
+    session: Arc<Session>,
+    name: String,
+    /// How many ranks each node has, by its rank in the session.
+    counts: Vec<(u64, usize)>,
+    ends: Instant,
+}
+
+impl Link {
+    #[expect(clippy::disallowed_methods, reason = "keeps the run's time")]
+    pub(super) fn new(team: &Team, name: &str, counts: &[usize], deadline: Duration) -> Self {
+        Link {
+            session: Arc::clone(&team.session),
+            name: name.to_owned(),
+            counts: team
+                .members
+                .iter()
+                .copied()
+                .zip(counts.iter().copied())
+                .collect(),
+            ends: Instant::now() + deadline,
+        }
+    }
+
+    pub(super) fn watched(&self) -> String {
+        format!("{} watch", self.name)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "keeps the run's time")]
+    fn left(&self) -> Duration {
+        self.ends.saturating_duration_since(Instant::now()) + SLACK
+    }
+
+    fn node(&self, rank: u64) -> String {
+        self.session.names().get(&rank).cloned().unwrap_or_default()
+    }
+}
+
+impl Abroad for Link {
+    fn give(&self, number: u64, own: Vec<Value>) -> Result<Vec<Value>, String> {
+        let step = format!("{} {number}", self.name);
+        let value = Value::Array(own);
+        let all = (self.session).exchange(&step, &[], Hears::Everyone, self.left(), value);
+        let mut all = all.map_err(|error| error.to_string())?;
+        if let Some((rank, why)) = all.missing.iter().next() {
+            return Err(format!("{}: {why}", self.node(*rank)));
+        }
+        let mut values = Vec::new();
+        for (rank, count) in &self.counts {
+            match all.came.remove(rank) {
+                Some(Value::Array(of_node)) if of_node.len() == *count => values.extend(of_node),
+                _ => return Err(format!("{}: it gave something else", self.node(*rank))),
+            }
+        }
+        Ok(values)
+    }
+
+    fn watch(&self) -> Option<String> {
+        match self.session.watch(&self.watched(), self.left()) {
+            Err(error) => Some(error.to_string()),
+            Ok(all) => {
+                let gone = all.missing.iter().next();
+                let told = all.came.values().find_map(Value::as_str);
+                gone.map(|(rank, why)| format!("{}: {why}", self.node(*rank)))
+                    .or_else(|| told.map(str::to_owned))
+            }
+        }
+    }
+
+    fn tell(&self, why: &str) {
+        let own = self.node(self.session.rank());
+        self.session
+            .end(&self.watched(), json!(format!("{why} (on {own})")));
+    }
+}

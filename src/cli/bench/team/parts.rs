@@ -1,0 +1,125 @@
+//! The same operation inside each node, and between them: what both are worth alone.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::runs::reply;
+use super::{SLACK, Team};
+use crate::bench::plan::{NAME, Plan, Point, RankPlace};
+use crate::bench::reply::{Ended, RankReply};
+use crate::bench::results::Results;
+use crate::bench::scope::{Scope, Scopes};
+use crate::cli::bench::measuring::Chosen;
+use crate::cluster::exchange::Hears;
+use crate::source::Answer;
+use crate::source::recording::Recording;
+use crate::source::wire::{self, Line};
+use crate::source::worker::ranks::{self, Running};
+
+impl Team {
+    /// The same operation inside each node, and with one rank of each node: what both are worth alone.
+    pub(super) fn scopes(
+        &self,
+        recording: &Recording,
+        plan: &Plan,
+        own: &Chosen,
+        point: &Point,
+        deadline: Duration,
+    ) -> anyhow::Result<Scopes> {
+        let mut scopes = Scopes::default();
+        let fit = |ranks: usize| Point {
+            bytes: point.dtype.whole(point.bytes, ranks as u64),
+            ..point.clone()
+        };
+        if self.counts.iter().any(|count| *count > 1) {
+            let alone = RankPlace::default().node;
+            let inside = Chosen {
+                ranks: (own.ranks.iter().cloned())
+                    .map(|place| RankPlace {
+                        node: alone,
+                        ..place
+                    })
+                    .collect(),
+                ..own.clone()
+            };
+            let inside = inside.plan(vec![fit(own.ranks.len())], 1);
+            self.unable("inside begin", None)?;
+            let scope = self.inside(recording, &inside, deadline);
+            let value = serde_json::to_value(&scope)?;
+            let wait = deadline + SLACK;
+            let all = (self.session).exchange("inside", &[], Hears::Host, wait, value)?;
+            for value in all.came.into_values() {
+                scopes.inside.extend(
+                    serde_json::from_value::<Option<Scope>>(value)
+                        .ok()
+                        .flatten(),
+                );
+            }
+            // One rank a node: what the network between them is worth to one.
+            let mut ranks: Vec<RankPlace> = Vec::new();
+            for place in &plan.ranks {
+                if ranks.last().is_none_or(|last| last.node != place.node) {
+                    ranks.push(place.clone());
+                }
+            }
+            let count = ranks.len();
+            let between = Chosen {
+                ranks,
+                ..own.clone()
+            };
+            let between = self.same("between plan", &between.plan(vec![fit(count)], 1))?;
+            if let Some(lines) = self.make(recording, &between, "between", deadline)? {
+                scopes.between =
+                    results(&between, lines).and_then(|results| Scope::of(&results, None));
+            }
+        }
+        Ok(scopes)
+    }
+
+    /// What this node's ranks reach alone.
+    pub(super) fn inside(
+        &self,
+        recording: &Recording,
+        plan: &Plan,
+        deadline: Duration,
+    ) -> Option<Scope> {
+        if plan.ranks.len() < 2 {
+            return None;
+        }
+        let how = Running {
+            started_ns: recording.header.boottime_ns,
+            deadline,
+            base: &[],
+            program: None,
+        };
+        let run = *plan.runs.first()?;
+        let lines = ranks::run(&how, plan, run, |_, _| {});
+        let results = results(plan, lines)?;
+        Scope::of(&results, Some(self.name(self.own)))
+    }
+}
+
+/// Whether all ranks of these lines ended well.
+pub(super) fn ended_well(lines: &[Line]) -> bool {
+    lines.iter().all(|line| match line {
+        Line::Reply { reply, .. } => match &reply.said {
+            Ok(Answer::Value(value)) => {
+                let reply = RankReply::deserialize(&**value);
+                reply.is_ok_and(|reply| reply.ended == Ended::Well) || value.get("ended").is_none()
+            }
+            _ => false,
+        },
+        _ => true,
+    })
+}
+
+/// What the lines of a plan's runs say, as a recording of its own.
+fn results(plan: &Plan, lines: Vec<Line>) -> Option<Results> {
+    let mut recording = Recording::new(wire::Header::default());
+    recording.add(reply(Plan::question(), &plan.to_value(), 0));
+    for line in lines {
+        recording.add(line);
+    }
+    Results::read(&recording.of(NAME)).ok()
+}
