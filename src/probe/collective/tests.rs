@@ -34,6 +34,7 @@ fn point() -> Point {
         in_place: false,
         iterations: 1,
         awaited: false,
+        gpu_memory: false,
         warmups: 1,
         trials: 3,
     }
@@ -99,6 +100,7 @@ fn recorded(made: &[Made]) -> Vec<Line> {
                 device: None,
                 host: Some("n".into()),
                 carried: None,
+                gpu_memory: None,
                 removed: Vec::new(),
             };
             let value = serde_json::to_value(reply).unwrap();

@@ -69,6 +69,11 @@ impl Layout {
         if point.in_place && matches!(collective, Collective::AllToAll | Collective::SendRecv) {
             return Err(refused("it is not done in place"));
         }
+        if point.gpu_memory && collective.reduces() {
+            return Err(refused(
+                "what arrives is put together by the processor, in the host's memory",
+            ));
+        }
         let size = point.dtype.size();
         let elements = usize::try_from(point.bytes).unwrap_or(usize::MAX) / size;
         let shape = collective.shape(elements, ranks);
@@ -112,7 +117,9 @@ impl Layout {
         for receive in &steps.receives {
             let (into, own) = (layout.place(receive.into), receive.with);
             let own = own.map(|own| layout.place(own));
-            let base = (own.is_some() || longest <= SMALL).then(|| {
+            // From a slot the processor copies: in a GPU's memory pieces go where they belong.
+            let small = longest <= SMALL && !point.gpu_memory;
+            let base = (own.is_some() || small).then(|| {
                 let known = slots.iter().find(|(from, _)| *from == receive.from);
                 if let Some((_, base)) = known {
                     return *base;
@@ -159,6 +166,7 @@ mod tests {
             warmups: 0,
             trials: 1,
             awaited: false,
+            gpu_memory: false,
         };
         let steps = steps::steps(collective, rank, ranks);
         Layout::new(&point, &steps, rank, ranks, 1 << 16).unwrap()

@@ -97,8 +97,9 @@ impl Wire for End<'_> {
         Ok(())
     }
 
-    fn copy(&mut self, from: Range<usize>, to: Range<usize>) {
+    fn copy(&mut self, from: Range<usize>, to: Range<usize>) -> Result<(), Failure> {
         self.fabric.borrow_mut().memories[self.rank].copy(from, to);
+        Ok(())
     }
 
     fn combine(
@@ -158,6 +159,7 @@ fn point(collective: Collective, elements: usize) -> Point {
         warmups: 0,
         trials: 1,
         awaited: false,
+        gpu_memory: false,
     }
 }
 
