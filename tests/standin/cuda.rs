@@ -564,10 +564,7 @@ pub unsafe extern "C" fn cuMemFree_v2(pointer: u64) -> Code {
         return INVALID_VALUE;
     };
     unsafe {
-        libc::munmap(
-            pointer as *mut c_void,
-            memory.bytes.next_multiple_of(4096),
-        );
+        libc::munmap(pointer as *mut c_void, memory.bytes.next_multiple_of(4096));
         libc::munmap(memory.mapped as *mut c_void, memory.bytes);
         libc::close(memory.file);
     }

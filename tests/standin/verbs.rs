@@ -64,7 +64,8 @@ pub unsafe extern "C" fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut
             REGISTER.store(real(handle, c"ibv_reg_mr_iova2"), Ordering::Relaxed);
             ibv_reg_dmabuf_mr as *mut c_void
         }
-        b"ibv_reg_dmabuf_mr" if can("old") => std::ptr::null_mut(),
+        // What is not there leaves its error behind.
+        b"ibv_reg_dmabuf_mr" if can("old") => real(handle, c"ibv_reg_dmabuf_mr_of_nobody"),
         b"ibv_reg_mr_iova2" if can("peer-memory") && !found.is_null() => {
             REGISTER.store(found, Ordering::Relaxed);
             ibv_reg_mr_iova2 as *mut c_void
@@ -128,10 +129,7 @@ pub unsafe extern "C" fn ibv_reg_mr_iova2(
 fn of_gpu(address: *mut c_void) -> Option<[u64; 4]> {
     type Find = unsafe extern "C" fn(u64, *mut [u64; 4]) -> c_int;
     unsafe {
-        let cuda = libc::dlopen(
-            c"libcuda.so.1".as_ptr(),
-            libc::RTLD_NOW | libc::RTLD_NOLOAD,
-        );
+        let cuda = libc::dlopen(c"libcuda.so.1".as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD);
         if cuda.is_null() {
             return None;
         }

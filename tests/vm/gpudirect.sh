@@ -45,7 +45,7 @@ bench() { # NAME MACHINE WAY COLLECTIVE options...: its report to NAME.json; the
         --record $out/$name.jsonl --no-redact --format json >"$out/$name.json" 2>"$out/$name.stderr"
 }
 why() { # NAME
-    grep -o '"why": "[^"]*' "$out/$1.json" | head -1
+    grep -o '"why": "[^"]*' "$out/$1.json" | tail -1
     tail -1 "$out/$1.stderr"
 }
 right() { # NAME: nothing is wrong, something was looked at
@@ -57,12 +57,12 @@ right() { # NAME: nothing is wrong, something was looked at
 says() { grep -q -- "$2" "$out/$1.json" || fail "$1: it does not say $2: $(why $1)"; }
 
 for collective in send-recv all-gather broadcast gather scatter all-to-all; do
-    bench $collective cuda-h100 dma-buf $collective --memory gpu --ranks 4 -b 2K -e 2M -f 1024
+    bench $collective cuda-h100 dma-buf $collective --memory gpu --ranks 3 -b 2K -e 1M -f 512
     status=$?
     right $collective && [ $status = 0 ] || fail "$collective: status $status: $(why $collective)"
     says $collective '"way": "dma-buf"'
 done
-bench both cuda-h100 dma-buf send-recv --memory both --ranks 2 -b 4M --qps 2
+bench both cuda-h100 dma-buf send-recv --memory both --ranks 2 -b 1M --qps 2
 status=$?
 right both && [ $status = 0 ] || fail "both: status $status: $(why both)"
 says both '"memory": "host"'

@@ -138,10 +138,7 @@ fn trouble(reply: &RankReply, at: usize, host_well: bool) -> Option<(GpuDirect, 
     else {
         return None;
     };
-    let what = match code {
-        Some(code) => format!("{function}: {error} ({code})"),
-        None => format!("{function}: {error}"),
-    };
+    let what = format!("{function}: {error}");
     match &reply.gpu_memory {
         // It failed with this, whatever the point.
         Some(GpuMemory { way: None, .. }) => Some((GpuDirect::Refused, what)),

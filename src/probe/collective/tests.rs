@@ -480,7 +480,7 @@ fn gpudirect_works_or_says_why_not() {
     let refused = writes(&[host], 2, failed("ibv_reg_dmabuf_mr", 95), none);
     let (what, why, _) = became(refused);
     assert_eq!(what, Some(GpuDirect::Refused));
-    assert_eq!(why, "rank 1: ibv_reg_dmabuf_mr: it said so (95)");
+    assert_eq!(why, "rank 1: ibv_reg_dmabuf_mr: it said so");
 
     // What went well in the host's memory does not fail for the network's sake.
     let lost = failed("ibv_poll_cq", 12);
@@ -491,7 +491,12 @@ fn gpudirect_works_or_says_why_not() {
     let fails = became(writes(&[], 1, protection, dma_buf.clone()));
     assert_eq!(fails.0, Some(GpuDirect::Fails));
     // No memory to be had is another matter.
-    let full = became(writes(&[host], 2, failed("cuMemAlloc_v2", 2), dma_buf.clone()));
+    let full = became(writes(
+        &[host],
+        2,
+        failed("cuMemAlloc_v2", 2),
+        dma_buf.clone(),
+    ));
     assert_eq!(full.0, None);
 
     let wrong = became(writes(&[host, (true, 10.0, 7)], 2, Ended::Well, dma_buf));

@@ -123,7 +123,7 @@ impl Pages {
     }
 }
 
-/// Why DMA-BUF was not the way: which function, what it gave, and what helps.
+/// Why DMA-BUF was not the way: which function refused, its result, and what that means or what helps.
 struct Obstacle {
     function: &'static str,
     code: Option<i64>,
@@ -131,6 +131,10 @@ struct Obstacle {
 }
 
 impl Obstacle {
+    fn text(&self) -> String {
+        format!("{}: {}", self.function, self.words)
+    }
+
     fn new(function: &'static str, code: Option<i64>, words: impl Into<String>) -> Self {
         Obstacle {
             function,
@@ -158,7 +162,7 @@ impl Obstacle {
             }) => Some(Self::new(
                 FUNCTION,
                 Some(INVALID_VALUE.into()),
-                format!("this driver does not know {NAME}: those of CUDA 11.7 and newer do"),
+                format!("this driver does not know {NAME}, those of CUDA 11.7 and newer do"),
             )),
             Err(failure) => Some(Self::of_cuda(FUNCTION, failure)),
         }
@@ -169,14 +173,12 @@ impl Obstacle {
             driver::Failure::Refused(Refusal::SymbolMissing(name)) => Self::new(
                 function,
                 None,
-                format!("libcuda.so.1 has no {name}: that of CUDA 11.7 and newer has it"),
+                format!("libcuda.so.1 has no {name}, that of CUDA 11.7 and newer has it"),
             ),
             driver::Failure::Refused(refusal) => Self::new(function, None, refusal.to_string()),
-            driver::Failure::Code { function, code } => Self::new(
-                function,
-                Some(code.into()),
-                format!("{function}: {}", driver::error_name(code)),
-            ),
+            driver::Failure::Code { function, code } => {
+                Self::new(function, Some(code.into()), driver::error_name(code))
+            }
         }
     }
 
@@ -186,17 +188,17 @@ impl Obstacle {
             Refusal::SymbolMissing(_) => Self::new(
                 FUNCTION,
                 None,
-                format!("libibverbs.so.1 has no {FUNCTION}: that of rdma-core 34 and newer has it"),
+                format!("libibverbs.so.1 has no {FUNCTION}, that of rdma-core 34 and newer has it"),
             ),
             Refusal::Errno(errno) => {
-                let mut words = format!("{FUNCTION}: {}", errno.meaning());
+                let mut words = errno.meaning();
                 // libibverbs says one where the adapter's provider lacks it, the kernel the other.
                 if matches!(errno, Errno::EOPNOTSUPP | Errno::ENOSYS) {
-                    words.push_str(": the adapter's driver takes no DMA-BUF");
+                    words.push_str(", the adapter's driver takes no DMA-BUF");
                 }
                 Self::new(FUNCTION, Some(errno.0.into()), words)
             }
-            refusal => Self::new(FUNCTION, None, format!("{FUNCTION}: {refusal}")),
+            refusal => Self::new(FUNCTION, None, refusal.to_string()),
         }
     }
 }
@@ -205,7 +207,7 @@ impl Obstacle {
 fn no_peer_memory(refusal: &Refusal) -> String {
     match refusal {
         Refusal::Errno(errno @ Errno::EFAULT) => format!(
-            "ibv_reg_mr: {}: no module of the kernel knows the address as a GPU's (`modprobe nvidia_peermem`)",
+            "ibv_reg_mr: {}, no module of the kernel knows the address as a GPU's (`modprobe nvidia_peermem`)",
             errno.meaning()
         ),
         refusal => format!("ibv_reg_mr: {refusal}"),
@@ -234,7 +236,7 @@ pub(super) fn register(
         }
         Err(refused) => *refused,
     };
-    let no_dma_buf = Some(obstacle.words.clone());
+    let no_dma_buf = Some(obstacle.text());
     match Registered::new(domain, pages) {
         Ok(registered) => {
             tried(GpuMemory {
@@ -246,10 +248,7 @@ pub(super) fn register(
         }
         Err((refusal, _)) => {
             let peer = no_peer_memory(&refusal);
-            let error = format!(
-                "the adapter reaches no GPU memory: by DMA-BUF: {}; by peer memory: {peer}",
-                obstacle.words
-            );
+            let error = format!("{}; nor does it go by peer memory: {peer}", obstacle.words);
             tried(GpuMemory {
                 way: None,
                 no_dma_buf,
