@@ -571,20 +571,28 @@ pub unsafe extern "C" fn cuMemFree_v2(pointer: u64) -> Code {
     0
 }
 
-/// Where memory of a device is: its file, the allocation's number in this process, its size, and the place of the address in it. Says whether
-/// it is such memory at all.
+/// Where this process finds what is at an address of a device.
+#[unsafe(no_mangle)]
+pub extern "C" fn standin_at(address: u64) -> *mut u8 {
+    at(address)
+}
+
+/// Where memory of a device is: its file, the allocation's number in this process, its size, and the place of the address in it, which is a device's or
+/// where this process finds that. Says whether it is such memory at all.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn standin_memory(address: u64, found: *mut [u64; 4]) -> c_int {
     let address = address as usize;
     let memory = MEMORY.lock().unwrap();
-    match memory.range(..=address).next_back() {
-        Some((base, one)) if address < base + one.bytes => {
-            let place = (address - base) as u64;
-            unsafe { *found = [one.file as u64, one.serial, one.bytes as u64, place] };
-            1
+    for (base, one) in memory.iter() {
+        for begins in [*base, one.mapped] {
+            if (begins..begins + one.bytes).contains(&address) {
+                let place = (address - begins) as u64;
+                unsafe { *found = [one.file as u64, one.serial, one.bytes as u64, place] };
+                return 1;
+            }
         }
-        _ => 0,
     }
+    0
 }
 
 /// How often memory was written since the process began, other than by the stand-in of NCCL.

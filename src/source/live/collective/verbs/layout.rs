@@ -155,9 +155,9 @@ mod tests {
     use super::*;
     use crate::bench::collective::{DataType, Reduction};
 
-    fn layout(collective: Collective, elements: u64, rank: usize, ranks: usize) -> Layout {
-        let point = Point {
-            collective,
+    fn point(elements: u64) -> Point {
+        Point {
+            collective: Collective::AllReduce,
             bytes: elements * 4,
             dtype: DataType::Float32,
             op: Reduction::Sum,
@@ -167,6 +167,13 @@ mod tests {
             trials: 1,
             awaited: false,
             gpu_memory: false,
+        }
+    }
+
+    fn layout(collective: Collective, elements: u64, rank: usize, ranks: usize) -> Layout {
+        let point = Point {
+            collective,
+            ..point(elements)
         };
         let steps = steps::steps(collective, rank, ranks);
         Layout::new(&point, &steps, rank, ranks, 1 << 16).unwrap()
@@ -203,6 +210,24 @@ mod tests {
                 .all(|incoming| incoming.slots.is_none())
         );
         assert_eq!(moved.length, 8 << 20);
+    }
+
+    /// In a GPU's memory the processor neither copies out of slots nor puts anything together.
+    #[test]
+    fn on_gpus_every_piece_goes_straight_to_its_place() {
+        for collective in Collective::ALL {
+            let mut point = point(64);
+            point.collective = collective;
+            point.gpu_memory = true;
+            let steps = steps::steps(collective, 1, 4);
+            match Layout::new(&point, &steps, 1, 4, 1 << 16) {
+                Ok(layout) => assert!(layout.incoming.iter().all(|i| i.slots.is_none())),
+                Err(refused) => {
+                    assert!(collective.reduces(), "{refused}");
+                    assert!(refused.error.contains("host's memory"), "{refused}");
+                }
+            }
+        }
     }
 
     /// The piece, which sender and receiver have to agree on, is the same for all ranks.
