@@ -14,6 +14,7 @@
     reason = "tests run programs and read what they leave"
 )]
 #![expect(clippy::panic, reason = "a test's way to fail")]
+#![expect(clippy::unwrap_used, reason = "what fails in a test is to fail loudly")]
 
 #[path = "standin/machine.rs"]
 mod machine;

@@ -52,9 +52,9 @@ impl Memory {
 
     /// The operations with their data where it is to be. GPUs come last: their figures are what was asked for.
     pub fn of(self, points: Vec<Point>) -> Vec<Point> {
-        let on_gpus = points.iter().cloned().map(|point| Point {
+        let on_gpus = points.iter().map(|point| Point {
             gpu_memory: true,
-            ..point
+            ..point.clone()
         });
         let on_gpus: Vec<Point> = on_gpus.collect();
         match self {
