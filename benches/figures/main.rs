@@ -31,6 +31,10 @@ use rdma_doctor::source::wire::Line;
 
 use self::tree::Tree;
 
+/// As the program has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const PROGRAM: &str = env!("CARGO_BIN_EXE_rdma-doctor");
 /// Runs of a program, and repeats of a function; the median counts.
 const TIMES: usize = 25;
