@@ -648,6 +648,9 @@ fn without_cause(
                 1 => ", one open question".into(),
                 n => format!(", {n} open questions"),
             };
+            if nodes.is_empty() {
+                return format!("no finding in the log{noted}{left}; no node was examined");
+            }
             let of = if nodes.len() > 1 {
                 format!("{} nodes, ", nodes.len())
             } else {
