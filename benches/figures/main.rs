@@ -4,7 +4,7 @@
 //! `BENCH_LOG_MB=100` reads a log of a tenth of the size.
 //! `BENCH_NODES=10000` judges as many nodes as one cluster; without it, 1000.
 //! `BENCH_RECORDINGS=10000` judges as many recordings in the longest of the three series; without it, 1000.
-//! `BENCH_ONLY=NAME` measures one thing alone: start, check, loading, cluster, log, collective, many.
+//! `BENCH_ONLY=NAME` measures one thing alone: start, check, loading, cluster, log, collective, ablation, many.
 
 #![expect(
     clippy::disallowed_methods,
@@ -12,11 +12,17 @@
 )]
 #![expect(clippy::print_stdout, reason = "the table is what it is for")]
 
+mod ablation;
 mod cluster;
 mod collective;
 mod log;
+#[path = "../../tests/standin/machine.rs"]
+mod machine;
 mod many;
 mod run;
+#[path = "../../tests/standin/stage.rs"]
+#[expect(clippy::unwrap_used, reason = "written for tests")]
+mod stage;
 mod tree;
 
 use std::fs;
@@ -117,6 +123,9 @@ fn main() -> anyhow::Result<()> {
     if wanted("collective") {
         figures.extend(collective::figures().context("collectives")?);
     }
+    if wanted("ablation") {
+        figures.extend(ablation::figures().context("the ablation")?);
+    }
     // Last: it keeps this process to one processor.
     if wanted("many") {
         figures.extend(many::figures()?);
@@ -139,7 +148,7 @@ fn start() -> anyhow::Result<Vec<Figure>> {
             version,
             nothing,
         ),
-        Figure::bytes("size of the binary", size, 5_000_000),
+        Figure::bytes("size of the binary", size, 10_000_000),
     ])
 }
 

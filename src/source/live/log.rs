@@ -161,7 +161,7 @@ fn feed(mut input: impl Read, limits: Limits) -> Digest {
                 }
                 match &mut wide {
                     None => reader.feed(bytes),
-                    Some(wide) => reader.feed(wide.to_utf8(bytes)),
+                    Some(wide) => reader.feed(wide.next_utf8(bytes)),
                 }
             }
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}

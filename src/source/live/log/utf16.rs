@@ -31,7 +31,7 @@ impl Utf16 {
     }
 
     /// The next piece. What is no character stands as U+FFFD.
-    pub(super) fn to_utf8(&mut self, bytes: &[u8]) -> &[u8] {
+    pub(super) fn next_utf8(&mut self, bytes: &[u8]) -> &[u8] {
         self.text.clear();
         let half = self.half.take();
         let mut bytes = half.into_iter().chain(bytes.iter().copied());
@@ -73,7 +73,7 @@ mod tests {
         let mut wide = Utf16::of_mark(bytes).unwrap();
         let mut text = String::new();
         for piece in bytes.chunks(piece) {
-            text.push_str(std::str::from_utf8(wide.to_utf8(piece)).unwrap());
+            text.push_str(std::str::from_utf8(wide.next_utf8(piece)).unwrap());
         }
         text
     }
@@ -93,7 +93,7 @@ mod tests {
         let mut wide = Utf16::of_mark(&LITTLE).unwrap();
         let one_by_one: Vec<String> = little
             .iter()
-            .map(|byte| String::from_utf8(wide.to_utf8(&[*byte]).to_vec()).unwrap())
+            .map(|byte| String::from_utf8(wide.next_utf8(&[*byte]).to_vec()).unwrap())
             .collect();
         assert_eq!(one_by_one.concat(), text);
     }
