@@ -84,6 +84,9 @@ pub struct Point {
     /// Whether the process waits for each of them before it begins the next, as one that looks at the result does; else a device may have several to do.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub awaited: bool,
+    /// Whether RDMA writes go from GPU to GPU, where the backend has the choice (verbs): else the data is in the host's memory. NCCL's is always on GPUs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gpu_memory: bool,
     /// Trials that come first and do not count.
     pub warmups: u64,
     /// Trials that count.
@@ -102,6 +105,7 @@ impl Point {
             in_place: false,
             iterations: iterations(bytes),
             awaited: false,
+            gpu_memory: false,
             warmups: 2,
             trials: 5,
         }
@@ -244,6 +248,7 @@ mod tests {
             in_place: false,
             iterations: 1,
             awaited: false,
+            gpu_memory: false,
             warmups: 2,
             trials: 5,
         };
