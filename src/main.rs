@@ -10,6 +10,7 @@ use rdma_doctor::cli::{self, Cli};
 use rdma_doctor::exit::Exit;
 use rdma_doctor::source::live::apart;
 use rdma_doctor::source::live::collective::rank;
+use rdma_doctor::source::live::pairs::rdma;
 use rdma_doctor::source::worker::{job, measure};
 
 /// A replayed recording is made of many small texts: a third of its time is the system's allocator, a tenth this one.
@@ -28,6 +29,12 @@ fn main() -> ExitCode {
     }
     if first.as_ref().is_some_and(|first| first == rank::ARGUMENT) {
         return match rank::serve() {
+            Ok(()) => Exit::Healthy.into(),
+            Err(_) => Exit::Internal.into(),
+        };
+    }
+    if first.as_ref().is_some_and(|first| first == rdma::ARGUMENT) {
+        return match rdma::serve() {
             Ok(()) => Exit::Healthy.into(),
             Err(_) => Exit::Internal.into(),
         };

@@ -34,7 +34,9 @@ pub(crate) fn figures() -> anyhow::Result<Vec<Figure>> {
         times.push(run::time(|| said = Some(stage.run(&args))));
         let said = said.context("no output")?;
         let said: Value = serde_json::from_slice(&said.stdout).context("ablate")?;
-        arms = said["measurements"][0]["arms"].as_array().map_or(0, Vec::len);
+        arms = said["measurements"][0]["arms"]
+            .as_array()
+            .map_or(0, Vec::len);
         if arms != 8 {
             bail!("{arms} arms were measured");
         }
