@@ -10,6 +10,7 @@ use rdma_doctor::cli::{self, Cli};
 use rdma_doctor::exit::Exit;
 use rdma_doctor::source::live::apart;
 use rdma_doctor::source::live::collective::rank;
+use rdma_doctor::source::live::pairs::rdma;
 use rdma_doctor::source::worker::{job, measure};
 
 /// A replayed recording is made of many small texts: a third of its time is the system's allocator, a tenth this one.
@@ -28,6 +29,12 @@ fn main() -> ExitCode {
     }
     if first.as_ref().is_some_and(|first| first == rank::ARGUMENT) {
         return match rank::serve() {
+            Ok(()) => Exit::Healthy.into(),
+            Err(_) => Exit::Internal.into(),
+        };
+    }
+    if first.as_ref().is_some_and(|first| first == rdma::ARGUMENT) {
+        return match rdma::serve() {
             Ok(()) => Exit::Healthy.into(),
             Err(_) => Exit::Internal.into(),
         };
@@ -51,12 +58,18 @@ fn main() -> ExitCode {
             _ => Exit::Usage.into(),
         };
     }
-    if first.is_some_and(|first| first == "__probe") {
+    if first.as_ref().is_some_and(|first| first == "__probe") {
         return match ProbeArgs::parse(args).map(|probe| record::probe(&probe)) {
             Some(Ok(exit)) => exit.into(),
             Some(Err(_)) => Exit::Internal.into(),
             None => Exit::Usage.into(),
         };
+    }
+    if first.is_some_and(|first| first == "--version" || first == "-V") && args.next().is_none() {
+        // Fleets ask it of each node, and all of the command line's description is not needed to answer.
+        let version = env!("CARGO_PKG_VERSION");
+        let _ = writeln!(std::io::stdout(), "rdma-doctor {version}");
+        return Exit::Healthy.into();
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,

@@ -4,14 +4,16 @@
 //! {"bench":"ablation"}                                    {"pairs": the plan: nodes, their rails, who is silent}
 //! {"bench":"pairs","reach":1}                             what node 1 reaches of the others
 //! {"bench":"pairs","from":0,"to":1,"rail":0,…,"pass":1}   what a pair carried, one way
-//! {"bench":"pairs","counters":1}                          what node 1's interfaces counted meanwhile
+//! {"bench":"pairs","counters":1}                          what node 1's interfaces and ports counted meanwhile
 //! ```
 //!
 //! The plan stands where each recording says whether something was measured beside collectives ([`table::question`]): one that says no says so of pairs too.
 //!
 //! A first pass measures all pairs of adapters of the same rail, several at a time, and none of them twice at once ([`crate::cluster::schedule`]); a second
-//! one those that were bad, alone.
+//! one those that were bad, alone. Adapters of different rails are measured on request, and nobody is accused for what they carry: rails may have networks
+//! of their own.
 
+pub mod counted;
 pub mod verdict;
 
 use std::collections::BTreeMap;
@@ -22,7 +24,7 @@ use serde_json::Value;
 
 use super::plan::Backend;
 use super::table;
-use crate::cluster::schedule::End;
+use crate::cluster::schedule::{self, End};
 use crate::source::wire::Line;
 use crate::source::{Answer, Question, Refusal, Reply, Source};
 
@@ -34,6 +36,12 @@ pub const NAME: &str = "pairs";
 pub struct Plan {
     /// Who moved the data.
     pub backend: Backend,
+    /// Why it was that one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// Whether adapters of different rails were measured too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub across: bool,
     /// The nodes that took part, in their order.
     pub nodes: Vec<Member>,
     /// Those that were expected and did not come, or went away, and why.
@@ -58,9 +66,9 @@ pub struct Member {
 /// An adapter of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rail {
-    /// The network interface.
+    /// The network interface; empty where a port has none, as one of InfiniBand need not.
     pub interface: String,
-    /// Its address.
+    /// Its address; empty where it has none, and TCP cannot be tried.
     pub address: String,
     /// Its MTU in bytes.
     pub mtu: u64,
@@ -70,6 +78,22 @@ pub struct Rail {
     /// The RDMA device and port on it, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
+    /// What RDMA writes use of it: `mlx5_0/1 GID 3 MTU 4096`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<String>,
+    /// The GID of these writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gid: Option<String>,
+}
+
+impl Rail {
+    /// What the adapter is called where this backend moves the data.
+    pub fn label(&self, backend: Backend) -> &str {
+        match (backend, &self.device) {
+            (Backend::Verbs, Some(device)) => device,
+            _ => &self.interface,
+        }
+    }
 }
 
 /// A node of which something is missing.
@@ -101,21 +125,30 @@ pub struct Flow {
     /// What arrived, in bytes.
     #[serde(default)]
     pub bytes: u64,
-    /// In how long, in microseconds, by the receiver's clock.
+    /// In how long, in microseconds: by the receiver's clock, or by the sender's until the last acknowledgement of an RDMA write.
     #[serde(default)]
     pub micros: u64,
-    /// Segments with data that the sender sent, those that it sent again counted (`tcpi_data_segs_out`).
+    /// Segments with data that the sender sent, those that it sent again counted (`tcpi_data_segs_out`); of RDMA the packets that carried what arrived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segments: Option<u64>,
-    /// Segments that it sent again (`tcpi_total_retrans`).
+    /// Segments that it sent again (`tcpi_total_retrans`); of RDMA how often its port had to begin again ([`counted::again`]), where it counts that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<u64>,
-    /// The least time of a byte there and back, in nanoseconds.
+    /// The least time of a byte, or of a small RDMA write, there and back, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round_trip_ns: Option<u64>,
     /// Why it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
+    /// Of RDMA that failed: whether this way was the one that works, so that the way back is to blame. Absent where it was not tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrived: Option<bool>,
+    /// What the sender's port and interface counted meanwhile, of what is no traffic.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sender: Counted,
+    /// What the receiver's did.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub receiver: Counted,
 }
 
 impl Flow {
@@ -140,7 +173,7 @@ impl Flow {
     }
 }
 
-/// What an interface counted of the class that loses packets, by the counter's name; only what rose.
+/// What an interface, or a port, counted that is no traffic, by the counter's name; only what rose.
 pub type Counted = BTreeMap<String, u64>;
 
 /// One direction of two adapters.
@@ -173,7 +206,7 @@ impl Plan {
         Question::bench(NAME, [("reach", (node as u64).into())])
     }
 
-    /// The question what a node's interfaces counted: a list of [`Counted`], one for each rail.
+    /// The question what a node's interfaces and ports counted: a list of [`Counted`], one for each rail.
     pub fn counters_of(node: usize) -> Question {
         Question::bench(NAME, [("counters", (node as u64).into())])
     }
@@ -204,11 +237,11 @@ impl Plan {
         self.nodes.get(end.0)?.rails.get(end.1)
     }
 
-    /// The adapter's name: the node's, and its interface where it has several.
+    /// The adapter's name: the node's, and its interface's, or its RDMA port's where that was measured, where it has several.
     pub fn name(&self, end: End) -> String {
         let host = self.nodes.get(end.0).map_or("?", |node| &node.host);
         match self.rail(end) {
-            Some(rail) if self.rails() > 1 => format!("{host}/{}", rail.interface),
+            Some(rail) if self.rails() > 1 => format!("{host}/{}", rail.label(self.backend)),
             _ => host.to_owned(),
         }
     }
@@ -225,7 +258,9 @@ pub struct Results {
     pub first: BTreeMap<Way, Flow>,
     /// What went each way that was measured a second time.
     pub second: BTreeMap<Way, Flow>,
-    /// What each node's interfaces counted, by rail.
+    /// What went each way between adapters of different rails.
+    pub across: BTreeMap<Way, Flow>,
+    /// What each node's interfaces and ports counted, by rail.
     pub counters: BTreeMap<usize, Vec<Counted>>,
 }
 
@@ -237,6 +272,7 @@ impl Results {
             reach: BTreeMap::new(),
             first: BTreeMap::new(),
             second: BTreeMap::new(),
+            across: BTreeMap::new(),
             counters: BTreeMap::new(),
         }
     }
@@ -270,6 +306,21 @@ impl Results {
         ways
     }
 
+    /// The ways between adapters of different rails that were measured, both directions.
+    pub fn ways_across(&self) -> Vec<Way> {
+        if !self.plan.across {
+            return Vec::new();
+        }
+        let pairs = schedule::across_rails(self.plan.nodes.len(), self.plan.rails());
+        let mut ways: Vec<Way> = pairs
+            .into_iter()
+            .flatten()
+            .flat_map(|(from, to)| [Way { from, to }, Way { from: to, to: from }])
+            .collect();
+        ways.sort_unstable();
+        ways
+    }
+
     /// The lines of a recording that say all this.
     pub fn lines(&self, at: u64) -> Vec<Line> {
         let line = |question: Question, value: Value| Line::Reply {
@@ -291,7 +342,7 @@ impl Results {
         )];
         let reach = self.reach.iter();
         lines.extend(reach.map(|(node, reach)| line(Plan::reach_of(*node), json(reach))));
-        for (pass, flows) in [(1, &self.first), (2, &self.second)] {
+        for (pass, flows) in [(1, &self.first), (2, &self.second), (1, &self.across)] {
             let flows = flows.iter();
             lines.extend(flows.map(|(way, flow)| line(Plan::flow_of(*way, pass), json(flow))));
         }
@@ -333,6 +384,11 @@ impl Results {
                 .first
                 .insert(way, value(source, &Plan::flow_of(way, 1))?);
         }
+        for way in results.ways_across() {
+            results
+                .across
+                .insert(way, value(source, &Plan::flow_of(way, 1))?);
+        }
         for (a, b) in results.plan.again.clone() {
             let way = Way { from: a, to: b };
             for way in [way, way.back()] {
@@ -358,6 +414,10 @@ impl Results {
         for way in self.ways() {
             let nothing = || Flow::failed("nothing came of it");
             self.first.entry(way).or_insert_with(nothing);
+        }
+        for way in self.ways_across() {
+            let nothing = || Flow::failed("nothing came of it");
+            self.across.entry(way).or_insert_with(nothing);
         }
         for (a, b) in self.plan.again.clone() {
             let way = Way { from: a, to: b };

@@ -34,10 +34,10 @@ pub fn along_rails(count: usize, rails: usize) -> Vec<Vec<(End, End)>> {
     nodes(count).into_iter().map(pairs).collect()
 }
 
-/// The pairs of all adapters of different nodes in rounds, those of different rails too: as many times the rounds of the nodes as there are rails.
+/// The pairs of adapters of different nodes and of different rails in rounds: as many times the rounds of the nodes as there are other rails.
 pub fn across_rails(count: usize, rails: usize) -> Vec<Vec<(End, End)>> {
     let mut rounds = Vec::new();
-    for shift in 0..rails {
+    for shift in 1..rails {
         for round in nodes(count) {
             let turned = |(a, b)| (0..rails).map(move |r| ((a, r), (b, (r + shift) % rails)));
             rounds.push(round.into_iter().flat_map(turned).collect());
@@ -90,10 +90,15 @@ mod tests {
                 (pairs * rails, nodes(count).len())
             );
             let across = across_rails(count, rails);
-            assert_eq!(sound(&across), pairs * rails * rails);
-            assert_eq!(across.len(), nodes(count).len() * rails);
+            assert_eq!(sound(&across), pairs * rails * (rails - 1));
+            assert!(across.iter().flatten().all(|(a, b)| a.1 != b.1));
+            assert_eq!(across.len(), nodes(count).len() * (rails - 1));
+            // Both together are all pairs of adapters of different nodes.
+            let both: Vec<_> = along.into_iter().chain(across).collect();
+            assert_eq!(sound(&both), pairs * rails * rails);
         }
-        // Each of 512 adapters has 504 on other nodes: no schedule is shorter.
-        assert_eq!(across_rails(64, 8).len(), 63 * 8);
+        // Each of 512 adapters has 441 of other rails on other nodes: no schedule is shorter.
+        assert_eq!(across_rails(64, 8).len(), 63 * 7);
+        assert_eq!(across_rails(4, 1).len(), 0);
     }
 }

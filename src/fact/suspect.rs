@@ -14,12 +14,16 @@ words! {
         Unreachable = "unreachable",
         /// Packets of the interface's own MTU do not get through.
         PacketShort = "packet-short",
+        /// RDMA writes do not arrive, or are refused.
+        RdmaFails = "rdma-fails",
         /// What is sent has to be sent again.
         Loss = "loss",
         /// It carries much less than its equals.
         Slow = "slow",
         /// A way there and back takes much longer than its equals'.
         Late = "late",
+        /// Adapters of different rails do not reach each other, and each rail works.
+        RailsApart = "rails-apart",
     }
 }
 

@@ -40,9 +40,11 @@ fn state(facts: &mut Facts, node: Id, results: &Results) {
             Found::Silent => (Problem::Silent, "silent"),
             Found::Unreachable => (Problem::Unreachable, "unreachable"),
             Found::PacketShort => (Problem::PacketShort, "packet-short"),
+            Found::RdmaFails => (Problem::RdmaFails, "rdma-fails"),
             Found::Loss => (Problem::Loss, "loss"),
             Found::Slow => (Problem::Slow, "slow"),
             Found::Late => (Problem::Late, "late"),
+            Found::RailsApart => (Problem::RailsApart, "rails-apart"),
         };
         // By its place, and not by a name that a redacted recording has not.
         let place = match found.blame {
@@ -89,6 +91,8 @@ mod tests {
             mtu: 1500,
             speed: None,
             device: None,
+            port: None,
+            gid: None,
         };
         let member = |host: &str| Member {
             host: host.into(),
@@ -96,6 +100,8 @@ mod tests {
         };
         let mut results = Results::new(Plan {
             backend: Backend::Tcp,
+            why: None,
+            across: false,
             nodes: vec![member("n1"), member("n2")],
             silent: vec![Silent {
                 host: "n3".into(),

@@ -4,11 +4,12 @@ pub mod text;
 
 use serde::Serialize;
 
+use crate::bench::pairs as bench;
 use crate::bench::pairs::verdict::{self, Problem, Range};
-use crate::bench::pairs::{Member, Results, Silent};
+use crate::bench::pairs::{Counted, Flow, Member, Results, Silent};
 
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
-pub const SCHEMA: &str = "rdma-doctor-pairs/1.0";
+pub const SCHEMA: &str = "rdma-doctor-pairs/1.1";
 
 /// What was measured between nodes. Quantities are numbers in their base unit: bytes, bits per second, seconds.
 #[derive(Debug, Serialize)]
@@ -19,6 +20,8 @@ pub struct Pairs {
     pub sentence: String,
     /// Who moved the data.
     pub backend: Option<&'static str>,
+    /// Why it was that one.
+    pub why: Option<String>,
     /// The nodes and their adapters, in the order of the rails.
     pub nodes: Vec<Member>,
     /// Who did not come, or went away.
@@ -31,6 +34,8 @@ pub struct Pairs {
     pub range: Option<Range>,
     /// Each direction of each pair of adapters of the same rail.
     pub ways: Vec<Way>,
+    /// The same of adapters of different rails, where those were measured.
+    pub across: Vec<Way>,
     /// Why nothing was measured; `null` where something was.
     pub nothing: Option<String>,
 }
@@ -40,11 +45,11 @@ pub struct Pairs {
 pub struct Accused {
     /// A node, an adapter, a rail or two ends.
     pub name: String,
-    /// What is wrong: "silent", "unreachable", "packet-short", "loss", "slow", "late".
+    /// What is wrong: "silent", "unreachable", "packet-short", "rdma-fails", "loss", "slow", "late", "rails-apart".
     pub problem: &'static str,
     /// What was seen.
     pub what: String,
-    /// Counters of its interfaces that rose meanwhile.
+    /// Counters of its ports and interfaces that rose meanwhile.
     pub counted: Vec<String>,
 }
 
@@ -55,18 +60,24 @@ pub struct Way {
     pub from: usize,
     /// The node that receives.
     pub to: usize,
-    /// The rail.
+    /// The rail; of adapters of different rails the sender's.
     pub rail: usize,
+    /// The receiver's rail.
+    pub to_rail: usize,
     /// What arrived in a second, in bits.
     pub rate: Option<f64>,
-    /// Of the segments those that were sent again, in percent.
+    /// Of the segments, or of RDMA's packets, those that were sent again, in percent.
     pub loss: Option<f64>,
-    /// The least time of a byte there and back.
+    /// The least time of a byte, or of a small RDMA write, there and back.
     pub round_trip: Option<f64>,
     /// The largest packet that got through unfragmented; `null` where none was answered.
     pub packet: Option<u64>,
     /// Why nothing was measured.
     pub failed: Option<String>,
+    /// What the sender's port and interface counted meanwhile: faults, losses and waits, of which rose what is here.
+    pub sender: Counted,
+    /// What the receiver's did.
+    pub receiver: Counted,
     /// Whether it was measured a second time, alone: the figures are those.
     pub again: bool,
 }
@@ -82,19 +93,22 @@ impl Pairs {
                 Problem::Silent => "silent",
                 Problem::Unreachable => "unreachable",
                 Problem::PacketShort => "packet-short",
+                Problem::RdmaFails => "rdma-fails",
                 Problem::Loss => "loss",
                 Problem::Slow => "slow",
                 Problem::Late => "late",
+                Problem::RailsApart => "rails-apart",
             },
             what: one.what,
             counted: one.counted,
         });
-        let ways = results.ways().into_iter().map(|way| {
-            let flow = results.flow(way);
+        let row = |way: bench::Way, flow: Option<&Flow>| {
+            let counted = |of: fn(&Flow) -> &Counted| flow.map(of).cloned().unwrap_or_default();
             Way {
                 from: way.from.0,
                 to: way.to.0,
                 rail: way.from.1,
+                to_rail: way.to.1,
                 rate: flow.and_then(|flow| flow.rate()),
                 loss: flow.and_then(|flow| flow.loss()),
                 round_trip: flow
@@ -102,19 +116,27 @@ impl Pairs {
                     .map(|ns| ns as f64 / 1e9),
                 packet: results.reached(way).and_then(|reach| reach.packet),
                 failed: flow.and_then(|flow| flow.failed.clone()),
+                sender: counted(|flow| &flow.sender),
+                receiver: counted(|flow| &flow.receiver),
                 again: results.second.contains_key(&way),
             }
-        });
+        };
+        let ways = results.ways().into_iter();
+        let ways = ways.map(|way| row(way, results.flow(way)));
+        let across = results.across.iter();
+        let across = across.map(|(way, flow)| row(*way, Some(flow)));
         Pairs {
             schema: SCHEMA,
             sentence,
             backend: Some(results.plan.backend.name()),
+            why: results.plan.why.clone(),
             nodes: results.plan.nodes.clone(),
             silent: results.plan.silent.clone(),
             rails: results.plan.rails(),
             accused: accused.collect(),
             range: verdict::range(results),
             ways: ways.collect(),
+            across: across.collect(),
             nothing: None,
         }
     }
@@ -125,12 +147,14 @@ impl Pairs {
             schema: SCHEMA,
             sentence: format!("nothing was measured: {why}"),
             backend: None,
+            why: None,
             nodes: Vec::new(),
             silent: Vec::new(),
             rails: 0,
             accused: Vec::new(),
             range: None,
             ways: Vec::new(),
+            across: Vec::new(),
             nothing: Some(why),
         }
     }

@@ -13,6 +13,7 @@ pub mod job;
 mod logged;
 pub mod measure;
 pub mod ranks;
+pub mod station;
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};

@@ -1,5 +1,7 @@
 //! What the pairs say: the fewest nodes, adapters, rails or pairs that explain all that is wrong, and one sentence.
 
+pub mod hopeless;
+mod rails;
 mod wording;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,6 +10,7 @@ use serde::Serialize;
 
 use self::wording::{rate, suspect};
 use super::{Results, Way};
+use crate::bench::plan::Backend;
 use crate::cluster::blame::{Blame, Tried, blame};
 use crate::cluster::schedule::End;
 
@@ -15,12 +18,15 @@ use crate::cluster::schedule::End;
 const SLOW: (f64, f64) = (0.7, 0.8);
 /// Of the segments so many percent sent again are a loss that a link has, and a queue that overflows seldom; and where an end loses already.
 const LOSS: (f64, f64) = (0.5, 0.1);
+/// The same for RDMA, whose packets nothing is to drop: two ports that talk to each other alone congest nothing.
+const LOSS_BY_RDMA: (f64, f64) = (0.0, 0.0);
 /// So many segments at least.
 const SEGMENTS: u64 = 4;
 /// So many times what its equals lose.
 const OF_LOSS: f64 = 4.0;
-/// A way there and back takes so many times what its equals' does, and so many nanoseconds more.
+/// A way there and back takes so many times what its equals' does, and so many nanoseconds more; and by RDMA, which no processor has a part in.
 const LATE: (f64, f64) = (3.0, 50_000.0);
+const LATE_BY_RDMA: (f64, f64) = (3.0, 10_000.0);
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,12 +37,16 @@ pub enum Problem {
     Unreachable,
     /// Packets of the interface's own MTU do not get through.
     PacketShort,
+    /// RDMA writes do not arrive, or are refused.
+    RdmaFails,
     /// What is sent has to be sent again.
     Loss,
     /// It carries much less than its equals.
     Slow,
     /// A way there and back takes much longer than its equals'.
     Late,
+    /// Adapters of different rails do not reach each other, and each rail works: that is how some networks are.
+    RailsApart,
 }
 
 /// Which direction of what is accused is bad.
@@ -65,7 +75,7 @@ pub struct Suspect {
     pub what: String,
     /// The ways that accuse it.
     pub ways: Vec<Way>,
-    /// The interfaces' counters that rose meanwhile: `n2/eth1 rx_dropped +77`; empty where none did.
+    /// The counters of ports and interfaces that rose meanwhile, at which end and in which direction: `n2/eth1 rx_dropped +77`; empty where none did.
     pub counted: Vec<String>,
 }
 
@@ -107,14 +117,17 @@ pub fn suspects(results: &Results) -> Vec<Suspect> {
     for problem in [
         Problem::Unreachable,
         Problem::PacketShort,
+        Problem::RdmaFails,
         Problem::Loss,
         Problem::Slow,
         Problem::Late,
     ] {
         let bad = bad(results, &ways, problem, &reference);
+        let is_known = |way: &&Way| is_known(results, **way, problem);
         let tried: Vec<Tried> = ways
             .iter()
             .filter(|way| way.from < way.to)
+            .filter(is_known)
             .map(|way| Tried {
                 ends: (way.from, way.to),
                 bad: bad.contains(way) || bad.contains(&way.back()),
@@ -130,7 +143,34 @@ pub fn suspects(results: &Results) -> Vec<Suspect> {
             ways.retain(|way| !bad.contains(way) && !bad.contains(&way.back()));
         }
     }
+    let accused = |end: End| {
+        let own = |way: &Way| way.from == end || way.to == end;
+        found
+            .iter()
+            .any(|suspect| suspect.problem != Problem::Late && suspect.ways.iter().any(own))
+    };
+    let works = |end: End| !is_silent(end.0) && !accused(end);
+    if let Some(apart) = rails::apart(results, works) {
+        found.push(apart);
+    }
     found
+}
+
+/// Whether a pair says anything of this problem: one that was not tried is none that is well.
+fn is_known(results: &Results, way: Way, problem: Problem) -> bool {
+    let flow = |way: Way| results.flow(way);
+    let both = [way, way.back()];
+    match problem {
+        Problem::RdmaFails => both
+            .into_iter()
+            .filter_map(flow)
+            .any(|flow| flow.failed.is_none() || flow.arrived.is_some()),
+        Problem::Loss | Problem::Slow | Problem::Late => {
+            let mut flows = both.into_iter().filter_map(flow);
+            flows.any(|flow| flow.failed.is_none())
+        }
+        _ => true,
+    }
 }
 
 /// What all ways carry that were measured.
@@ -150,8 +190,11 @@ pub fn range(results: &Results) -> Option<Range> {
 pub fn sentence(results: &Results, suspects: &[Suspect]) -> String {
     let plan = &results.plan;
     let (nodes, rails) = (plan.nodes.len(), plan.rails());
-    if let Some(first) = suspects.first() {
-        return match suspects.len() - 1 {
+    // How the network is made is no finding that leads.
+    let is_finding = |suspect: &&Suspect| suspect.problem != Problem::RailsApart;
+    let mut findings = suspects.iter().filter(is_finding);
+    if let Some(first) = findings.next() {
+        return match findings.count() {
             0 => first.what.clone(),
             1 => format!("{}; and one more finding", first.what),
             more => format!("{}; and {more} more findings", first.what),
@@ -229,25 +272,30 @@ fn part(sorted: &[f64], part: f64) -> Option<f64> {
 
 /// The ways that have this problem.
 fn bad(results: &Results, ways: &[Way], problem: Problem, reference: &Reference) -> BTreeSet<Way> {
+    let by_rdma = results.plan.backend == Backend::Verbs;
     let is = |way: &Way, weakly: bool| -> bool {
         let flow = results.flow(*way);
         match problem {
-            Problem::Silent => false,
+            Problem::Silent | Problem::RailsApart => false,
+            Problem::RdmaFails => {
+                flow.is_some_and(|flow| flow.failed.is_some() && flow.arrived == Some(false))
+            }
             Problem::Unreachable => {
                 // A connection that came about later is one.
                 let later = results.second.get(way).is_some_and(|f| f.failed.is_none());
                 let reached = results.reached(*way).map(|reach| reach.tcp.is_ok());
                 match reached {
                     Some(false) => !later,
-                    Some(true) => flow.is_some_and(|flow| flow.failed.is_some()),
+                    Some(true) => !by_rdma && flow.is_some_and(|flow| flow.failed.is_some()),
                     None => false,
                 }
             }
             Problem::PacketShort => short(results, *way).is_some(),
             Problem::Loss => {
-                let of = if weakly { LOSS.1 } else { LOSS.0 };
+                let limits = if by_rdma { LOSS_BY_RDMA } else { LOSS };
+                let of = if weakly { limits.1 } else { limits.0 };
                 flow.is_some_and(|flow| {
-                    let enough = weakly || flow.again >= Some(SEGMENTS);
+                    let enough = flow.again >= Some(if weakly { 1 } else { SEGMENTS });
                     let loss = flow.loss().unwrap_or(0.0);
                     enough && loss >= of && (weakly || loss >= OF_LOSS * reference.loss)
                 })
@@ -259,7 +307,7 @@ fn bad(results: &Results, ways: &[Way], problem: Problem, reference: &Reference)
                 matches!((rate, usual), (Some(rate), Some(usual)) if rate < of * usual)
             }
             Problem::Late => {
-                let (times, more) = LATE;
+                let (times, more) = if by_rdma { LATE_BY_RDMA } else { LATE };
                 let limit = (times * reference.round_trip).max(reference.round_trip + more);
                 let trip = flow.and_then(|flow| flow.round_trip_ns);
                 trip.is_some_and(|ns| ns as f64 > limit)

@@ -1,6 +1,8 @@
 //! `rdma-doctor bench pairs`: the nodes of a launch with each other.
 
+mod backend;
 pub(super) mod rails;
+mod rdma;
 mod rounds;
 
 use std::path::PathBuf;
@@ -9,6 +11,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 
+pub use self::backend::Wish;
 use super::measuring;
 use crate::bench::pairs::verdict;
 use crate::bench::pairs::{NAME, Plan, Results};
@@ -26,12 +29,18 @@ use crate::source::worker::Progress;
 #[derive(Debug, Args)]
 pub struct PairsArgs {
     /// Show what this recording has, in place of measuring
-    #[arg(value_name = "RECORDING", conflicts_with_all = ["device", "flow", "record", "cluster", "rank"])]
+    #[arg(value_name = "RECORDING", conflicts_with_all = ["device", "flow", "backend", "across", "record", "cluster", "rank"])]
     pub recording: Option<PathBuf>,
     /// The rails: interfaces, RDMA devices (mlx5_0) or their ports (mlx5_0/1) of each node, separated by commas [default: those of the ports that jobs use,
     /// else the interface that leads to rank 0]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub device: Vec<String>,
+    /// Who moves the data
+    #[arg(long, value_enum, value_name = "auto|verbs|tcp", default_value_t = Wish::Auto)]
+    pub backend: Wish,
+    /// Measure adapters of different rails with each other, too
+    #[arg(long)]
+    pub across: bool,
     /// Send so many seconds each way
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "0.3")]
     pub flow: Duration,
@@ -73,8 +82,12 @@ pub fn run(args: &PairsArgs) -> anyhow::Result<Exit> {
     };
     let session = &joined.session;
     let mut recording = rails::recording()?;
-    let own = rails::choose(&recording, &args.device, session.address());
-    let measured = rounds::measure(session, own, &joined.silent, args.flow)?;
+    let decided = backend::decide(session, &recording, args.backend, &args.device)?;
+    let wish = rounds::Measure {
+        flow: args.flow,
+        across: args.across,
+    };
+    let measured = rounds::measure(session, decided, &joined.silent, &wish)?;
     output::progress(Progress::Done);
     let Some(results) = measured else {
         // Rank 0 says what all of it says.

@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use colored::Colorize;
 
 use super::{Pairs, Way};
+use crate::bench::pairs::Rail;
+use crate::bench::plan::Backend;
 
 /// More nodes than these have no matrix that fits on a screen: the ways that stand out are listed.
 const FITS: usize = 16;
@@ -18,20 +20,88 @@ pub fn write(out: &mut dyn Write, pairs: &Pairs) -> io::Result<()> {
     if pairs.nothing.is_some() {
         return writeln!(out, "{}", pairs.sentence.magenta());
     }
-    let sentence = match pairs.accused.is_empty() {
-        true => pairs.sentence.normal(),
-        false => pairs.sentence.red(),
+    let leads = pairs.accused.first();
+    let leads = leads.filter(|first| pairs.sentence.starts_with(&first.what));
+    let sentence = match leads {
+        None => pairs.sentence.normal(),
+        Some(_) => pairs.sentence.red(),
     };
     writeln!(out, "{sentence}")?;
-    for accused in pairs.accused.iter().skip(1) {
+    let rest = pairs.accused.iter().skip(usize::from(leads.is_some()));
+    for accused in rest {
         writeln!(out, "  {}", accused.what)?;
     }
     for accused in pairs.accused.iter().filter(|one| !one.counted.is_empty()) {
         writeln!(out, "  counted meanwhile: {}", accused.counted.join(", "))?;
     }
+    if let (Some(backend), Some(why)) = (pairs.backend, &pairs.why) {
+        writeln!(out, "  measured with {backend}: {why}")?;
+    }
     for rail in 0..pairs.rails {
         writeln!(out)?;
         matrix(out, pairs, rail)?;
+        round_trips(out, pairs, rail)?;
+    }
+    if !pairs.across.is_empty() {
+        writeln!(out)?;
+        across(out, pairs)?;
+    }
+    Ok(())
+}
+
+/// How long a small RDMA write takes there and back over a rail.
+fn round_trips(out: &mut dyn Write, pairs: &Pairs, rail: usize) -> io::Result<()> {
+    let of_rail = pairs.ways.iter().filter(|way| way.rail == rail);
+    let mut all: Vec<f64> = of_rail.filter_map(|way| way.round_trip).collect();
+    all.sort_unstable_by(f64::total_cmp);
+    let micros = |seconds: Option<&f64>| number(seconds.copied().unwrap_or(0.0) * 1e6);
+    if pairs.backend != Some("verbs") || all.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "  a small write there and back: {} µs ({} to {})",
+        micros(all.get(all.len() / 2)),
+        micros(all.first()),
+        micros(all.last())
+    )
+}
+
+/// The rails with each other: the least that two of their adapters carry, and how many carry anything.
+fn across(out: &mut dyn Write, pairs: &Pairs) -> io::Result<()> {
+    writeln!(
+        out,
+        "across rails, Gb/s from the row's rail to the column's: the least of all nodes, and how many of them carry anything where not all do"
+    )?;
+    let cell = |from: usize, to: usize| {
+        let is = |way: &&Way| way.rail == from && way.to_rail == to;
+        let all = pairs.across.iter().filter(is).count();
+        let rates = pairs.across.iter().filter(is).filter_map(|way| way.rate);
+        let rates: Vec<f64> = rates.collect();
+        let least = rates.iter().copied().reduce(f64::min);
+        match (all, least) {
+            (0, _) => "-".to_owned(),
+            (_, None) => "none".to_owned(),
+            (all, Some(least)) if all == rates.len() => number(least / 1e9),
+            (all, Some(least)) => format!("{} ({}/{all})", number(least / 1e9), rates.len()),
+        }
+    };
+    let cells: Vec<Vec<String>> = (0..pairs.rails)
+        .map(|from| (0..pairs.rails).map(|to| cell(from, to)).collect())
+        .collect();
+    let wide = cells.iter().flatten().map(String::len).max().unwrap_or(0);
+    let wide = wide.max(6);
+    write!(out, "  {:6}", "")?;
+    for rail in 0..pairs.rails {
+        write!(out, "  {:>wide$}", format!("rail {rail}"))?;
+    }
+    writeln!(out)?;
+    for (from, row) in cells.iter().enumerate() {
+        write!(out, "  {:6}", format!("rail {from}"))?;
+        for cell in row {
+            write!(out, "  {cell:>wide$}")?;
+        }
+        writeln!(out)?;
     }
     Ok(())
 }
@@ -39,7 +109,11 @@ pub fn write(out: &mut dyn Write, pairs: &Pairs) -> io::Result<()> {
 fn matrix(out: &mut dyn Write, pairs: &Pairs, rail: usize) -> io::Result<()> {
     let interface = |node: &crate::bench::pairs::Member| {
         let rail = node.rails.get(rail);
-        rail.map_or(String::new(), |rail| rail.interface.clone())
+        let label = |rail: &Rail| match pairs.backend {
+            Some("verbs") => rail.label(Backend::Verbs).to_owned(),
+            _ => rail.interface.clone(),
+        };
+        rail.map(label).unwrap_or_default()
     };
     let mut interfaces: Vec<String> = pairs.nodes.iter().map(interface).collect();
     interfaces.dedup();

@@ -1,10 +1,12 @@
-//! What is measured between two nodes over sockets: whether one reaches the other, which packets get through, what a connection carries.
+//! What is measured between two nodes over sockets: whether one reaches the other, which packets get through, what a connection carries. What RDMA writes
+//! carry is in [`rdma`].
 //!
 //! Each adapter has a *post*: a listener that answers knocks, takes data and echoes bytes, and a UDP socket that says how large a packet arrived. Who
 //! does not know the post's token is not answered.
 
 mod dial;
 mod packet;
+pub mod rdma;
 mod tcp_info;
 
 use std::collections::BTreeMap;
@@ -309,8 +311,7 @@ fn carried(from: IpAddr, to: SocketAddr, token: &Token, window: Duration) -> io:
         micros: number(&report[8..]),
         segments: counted.map(|c| c.segments),
         again: counted.map(|c| c.again),
-        round_trip_ns: None,
-        failed: None,
+        ..Flow::default()
     })
 }
 
@@ -340,6 +341,37 @@ pub fn counters(interface: &str) -> Counted {
         let text = std::fs::read_to_string(path).ok();
         if let Some(number) = text.and_then(|text| text.trim().parse().ok()) {
             counted.insert(name.to_owned(), number);
+        }
+    }
+    counted
+}
+
+/// What a port (`mlx5_0/1`) has counted until now, of the counters that are `wanted` (Documentation/ABI/stable/sysfs-class-infiniband: `counters` and
+/// `hw_counters`; some drivers, mlx4 and bnxt_re among them, have the latter at the device).
+#[expect(clippy::disallowed_methods, reason = "the counters are read")]
+pub fn port_counters(port: &str, wanted: impl Fn(&str) -> bool) -> Counted {
+    let mut counted = BTreeMap::new();
+    let Some((device, number)) = port.split_once('/') else {
+        return counted;
+    };
+    if device.is_empty() || device.starts_with('.') || number.parse::<u8>().is_err() {
+        return counted;
+    }
+    let device = format!("/sys/class/infiniband/{device}");
+    for folder in [
+        format!("{device}/ports/{number}/counters"),
+        format!("{device}/ports/{number}/hw_counters"),
+        format!("{device}/hw_counters"),
+    ] {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let name = entry.file_name().into_string().ok();
+            let Some(name) = name.filter(|name| wanted(name) && !counted.contains_key(name)) else {
+                continue;
+            };
+            let text = std::fs::read_to_string(entry.path()).ok();
+            if let Some(number) = text.and_then(|text| text.trim().parse().ok()) {
+                counted.insert(name, number);
+            }
         }
     }
     counted
@@ -400,5 +432,7 @@ mod tests {
         );
         assert!(counters("lo").contains_key("rx_dropped"));
         assert!(counters("../lo").is_empty());
+        assert!(port_counters("../net/lo/1", |_| true).is_empty());
+        assert!(port_counters("mlx5_99/1", |_| true).is_empty());
     }
 }

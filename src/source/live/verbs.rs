@@ -1,12 +1,28 @@
 //! libibverbs, loaded at run time.
 //!
+//! ```text
+//! library   the calls, and what they hand out
+//! port      which device, port and row of the GID table a measurement uses
+//! wish      what NCCL's variables ask for
+//! address   what two ends of a connection tell each other
+//! failure   why a call failed
+//! ```
+//!
 //! The types come from rdma-sys; none of its functions is referred to, so that the doctor starts on a node without the library.
 
 use super::super::question::Call;
 use super::super::{Answer, Refusal};
 
 #[cfg(feature = "verbs")]
+pub(super) mod address;
+#[cfg(feature = "verbs")]
+pub(super) mod failure;
+#[cfg(feature = "verbs")]
 pub(super) mod library;
+#[cfg(feature = "verbs")]
+pub(super) mod port;
+#[cfg(feature = "verbs")]
+pub(super) mod wish;
 
 /// Answers `ibv_library`, `ibv_get_device_list`, `ibv_query_device` (device) and `ibv_query_port` (device, port).
 ///

@@ -8,7 +8,9 @@ fn results(nodes: usize, rails: usize) -> Results {
         address: format!("10.0.{rail}.{}", node + 1),
         mtu: 9000,
         speed: None,
-        device: None,
+        device: Some(format!("mlx5_{rail}/1")),
+        port: None,
+        gid: None,
     };
     let member = |node: usize| Member {
         host: format!("n{}", node + 1),
@@ -16,6 +18,8 @@ fn results(nodes: usize, rails: usize) -> Results {
     };
     let mut results = Results::new(Plan {
         backend: Backend::Tcp,
+        why: None,
+        across: false,
         nodes: (0..nodes).map(member).collect(),
         silent: Vec::new(),
         flow_ms: 200,
@@ -28,7 +32,7 @@ fn results(nodes: usize, rails: usize) -> Results {
             segments: Some(10_000),
             again: Some(3),
             round_trip_ns: Some(20_000 + way.to.0 as u64 * 500),
-            failed: None,
+            ..Flow::default()
         };
         results.first.insert(way, flow);
         results.reach.entry(way.from.0).or_default().push(Reach {

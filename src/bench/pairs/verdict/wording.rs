@@ -1,9 +1,10 @@
 //! What is accused, in words: its name, which direction, and what was seen.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Direction, Problem, Reference, Suspect, kind, short};
-use crate::bench::pairs::{Results, Way};
+use crate::bench::pairs::{Counted, Results, Way};
+use crate::bench::plan::Backend;
 use crate::cluster::blame::Blame;
 use crate::cluster::schedule::End;
 use crate::fact::BitRate;
@@ -34,8 +35,10 @@ pub(super) fn suspect(
             .get(node)
             .map_or_else(String::new, |node| node.host.clone()),
         Blame::Rail(rail) => {
-            let interface = plan.rail((0, rail)).map_or("", |rail| &rail.interface);
-            format!("rail {rail} ({interface})")
+            let label = plan
+                .rail((0, rail))
+                .map_or("", |rail| rail.label(plan.backend));
+            format!("rail {rail} ({label})")
         }
         Blame::Adapter(end) => plan.name(end),
         Blame::Pair(a, b) => match direction {
@@ -48,7 +51,40 @@ pub(super) fn suspect(
     let flows = || ways.iter().filter_map(|way| results.flow(*way));
     let is_pair = matches!(blame, Blame::Pair(..) | Blame::Everything | Blame::Rail(_));
     let what = match problem {
-        Problem::Silent => String::new(),
+        Problem::Silent | Problem::RailsApart => String::new(),
+        Problem::RdmaFails => {
+            let why = flows().find_map(|flow| flow.failed.clone());
+            let why = why.unwrap_or_default();
+            let over_tcp = ways
+                .iter()
+                .any(|way| results.reached(*way).is_some_and(|reach| reach.tcp.is_ok()));
+            let over_tcp = if over_tcp {
+                "; over TCP they reach each other"
+            } else {
+                ""
+            };
+            let what = match (blame, direction) {
+                (Blame::Pair(..), Direction::Both) => {
+                    format!("{name} do not reach each other by RDMA: {why}")
+                }
+                (Blame::Pair(..), _) => format!(
+                    "{name}: RDMA writes do not arrive ({why}), those the other way round do"
+                ),
+                (Blame::Everything | Blame::Rail(_), _) => {
+                    format!("{name}: no node reaches another by RDMA ({why})")
+                }
+                (_, Direction::In) => format!(
+                    "{name} receives no RDMA writes of {others} ({why}), and its own arrive there"
+                ),
+                (_, Direction::Out) => format!(
+                    "RDMA writes of {name} do not arrive at {others} ({why}), and theirs arrive at it"
+                ),
+                (_, Direction::Both) => {
+                    format!("{name} and {others} do not reach each other by RDMA ({why})")
+                }
+            };
+            format!("{what}{over_tcp}")
+        }
         Problem::Unreachable => {
             let why = ways.iter().find_map(|way| match results.reached(*way) {
                 Some(reach) if reach.tcp.is_err() => reach.tcp.clone().err(),
@@ -104,7 +140,12 @@ pub(super) fn suspect(
                 (s + flow.segments.unwrap_or(0), a + flow.again.unwrap_or(0))
             });
             let loss = again as f64 * 100.0 / segments.max(1) as f64;
-            let of = format!("{loss:.1} % of the segments ({again} of {segments})");
+            let of = match plan.backend {
+                Backend::Verbs => {
+                    format!("{} % of the packets ({again} of {segments})", part(loss))
+                }
+                _ => format!("{loss:.1} % of the segments ({again} of {segments})"),
+            };
             match (is_pair, direction) {
                 (false, Direction::Out) => {
                     format!("{name} loses what it sends: {of} to {others} were sent again")
@@ -193,30 +234,62 @@ fn others(results: &Results, blame: Blame, ways: &[Way]) -> String {
     }
 }
 
-/// The counters that rose at the accused ends, or of a pair at both.
+/// The counters that rose at the accused ends, or of a pair at both: first those of the ways that accuse it, with what the end did meanwhile, then those
+/// that rose at any time.
 fn counted(results: &Results, blame: Blame, ways: &[Way]) -> Vec<String> {
+    let plan = &results.plan;
     let is_own = |end: &End| match blame {
         Blame::Node(node) => end.0 == node,
         Blame::Adapter(adapter) => *end == adapter,
         Blame::Rail(_) | Blame::Everything | Blame::Pair(..) => true,
     };
+    // Who receives counts what is missing, and who sends what it sends again: both sides of a bad way say something of it.
+    let mut of_ways: BTreeMap<(End, bool, &str), u64> = BTreeMap::new();
+    for way in ways {
+        let Some(flow) = results.flow(*way) else {
+            continue;
+        };
+        for (end, sends, counted) in [
+            (way.from, true, &flow.sender),
+            (way.to, false, &flow.receiver),
+        ] {
+            for (name, by) in counted {
+                *of_ways.entry((end, sends, name)).or_default() += by;
+            }
+        }
+    }
+    let told = |((end, sends, name), by): (&(End, bool, &str), &u64)| {
+        let what = if *sends { "sending" } else { "receiving" };
+        format!("{} {name} +{by} while {what}", plan.name(*end))
+    };
+    let mut all: Vec<String> = of_ways.iter().map(told).collect();
     let ends: BTreeSet<End> = ways
         .iter()
         .flat_map(|way| [way.from, way.to])
         .filter(is_own)
         .collect();
-    let mut told = Vec::new();
+    let nothing = Counted::new();
     for end in ends {
         let rails = results.counters.get(&end.0);
-        for (name, by) in rails
-            .and_then(|rails| rails.get(end.1))
-            .into_iter()
-            .flatten()
-        {
-            told.push(format!("{} {name} +{by}", results.plan.name(end)));
+        let rose = rails.and_then(|rails| rails.get(end.1)).unwrap_or(&nothing);
+        for (name, by) in rose {
+            let is_told = |sends| of_ways.contains_key(&(end, sends, name.as_str()));
+            if !is_told(true) && !is_told(false) {
+                all.push(format!("{} {name} +{by}", plan.name(end)));
+            }
         }
     }
-    told
+    all
+}
+
+/// A percentage that may be small: two digits that count.
+fn part(percent: f64) -> String {
+    let decimals = match percent {
+        all if all >= 1.0 || all <= 0.0 => 1,
+        // Above what 2^64 packets can have.
+        some => (-some.log10()).ceil().min(18.0) as usize + 1,
+    };
+    format!("{percent:.decimals$}")
 }
 
 /// A rate as people read it: three digits.

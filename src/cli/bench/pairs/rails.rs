@@ -39,14 +39,7 @@ pub(in crate::cli::bench) fn choose(
             .map(|name| named(&facts, node, name))
             .collect();
     }
-    let mut ports: Vec<Id> = facts
-        .below(node, Subject::Port)
-        .filter(|id| {
-            facts.known(*id, port::INTENDED) == Some(true)
-                && facts.known(*id, port::STATE) == Some(PortState::Active)
-        })
-        .collect();
-    ports.sort_by_key(|id| facts.name(*id).to_owned());
+    let ports = in_use(&facts, node);
     let rails: Vec<Rail> = ports
         .iter()
         .filter_map(|id| of_port(&facts, node, *id))
@@ -62,19 +55,68 @@ pub(in crate::cli::bench) fn choose(
     rail(&facts, found, Some(address), None).map(|rail| vec![rail])
 }
 
+/// The RDMA ports of this node, by a person's wishes or by its facts, whether or not their interfaces have addresses. Why there are none, where there are
+/// none.
+pub(super) fn with_rdma(recording: &Recording, wanted: &[String]) -> Result<Vec<Rail>, String> {
+    let (facts, nodes) = input::facts(std::slice::from_ref(recording));
+    let node = nodes.first().map(|(_, node)| *node);
+    let node = node.ok_or("the node says nothing of itself")?;
+    let ports = match wanted {
+        [] => in_use(&facts, node),
+        wanted => wanted
+            .iter()
+            .map(|name| port_of(&facts, node, name))
+            .collect::<Result<_, _>>()?,
+    };
+    if ports.is_empty() {
+        return Err("it has no active RDMA port that jobs use".into());
+    }
+    let rail = |port: &Id| {
+        of_port(&facts, node, *port).unwrap_or_else(|| Rail {
+            interface: String::new(),
+            address: String::new(),
+            mtu: 0,
+            speed: facts.known(*port, port::RATE).map(|rate| rate.0),
+            device: Some(facts.name(*port).to_owned()),
+            port: None,
+            gid: None,
+        })
+    };
+    Ok(ports.iter().map(rail).collect())
+}
+
+/// The ports that jobs use, by their names.
+fn in_use(facts: &Facts, node: Id) -> Vec<Id> {
+    let is = |id: &Id| {
+        facts.known(*id, port::INTENDED) == Some(true)
+            && facts.known(*id, port::STATE) == Some(PortState::Active)
+    };
+    let mut ports: Vec<Id> = facts.below(node, Subject::Port).filter(is).collect();
+    ports.sort_by_key(|id| facts.name(*id).to_owned());
+    ports
+}
+
+/// The port of this name, of this device, or with this interface.
+fn port_of(facts: &Facts, node: Id, name: &str) -> Result<Id, String> {
+    let is = |id: &Id| {
+        let port = facts.name(*id);
+        port == name
+            || port.split('/').next() == Some(name)
+            || (facts.known(*id, port::NETDEV)).is_some_and(|netdev| *netdev == *name)
+    };
+    let mut ports = facts.below(node, Subject::Port);
+    let port = ports.find(is);
+    port.ok_or_else(|| format!("--device {name}: it has no RDMA port"))
+}
+
 /// The rail of this name: an interface's, an RDMA device's, or a port's.
 fn named(facts: &Facts, node: Id, name: &str) -> Result<Rail, String> {
     let mut interfaces = facts.below(node, Subject::Interface);
     if let Some(id) = interfaces.find(|id| facts.name(*id) == name) {
-        return rail(facts, id, None, None);
+        return rail(facts, id, None, port_of(facts, node, name).ok());
     }
-    let is = |id: &Id| {
-        let port = facts.name(*id);
-        port == name || port.split('/').next() == Some(name)
-    };
-    let mut ports = facts.below(node, Subject::Port);
-    let port = ports.find(is);
-    let port = port.ok_or_else(|| format!("--device {name}: there is no such interface"))?;
+    let port = port_of(facts, node, name)
+        .map_err(|_| format!("--device {name}: there is no such interface"))?;
     of_port(facts, node, port)
         .ok_or_else(|| format!("--device {name}: its interface has no address"))
 }
@@ -119,5 +161,7 @@ fn rail(
             .and_then(|port| facts.known(port, port::RATE))
             .map(|rate| rate.0),
         device: of.map(|port| facts.name(port).to_owned()),
+        port: None,
+        gid: None,
     })
 }

@@ -10,8 +10,13 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::backend::Decided;
+use super::rdma::{self, Ends};
+use crate::bench::pairs::verdict::hopeless::{Hopeless, hopeless};
 use crate::bench::pairs::verdict::{self, Problem};
-use crate::bench::pairs::{Flow, Member, Plan, Rail, Reach, Results, Silent, Way};
+use crate::bench::pairs::{
+    Counted, Flow, Member, Plan, Rail, Reach, Results, Silent, Way, counted,
+};
 use crate::bench::plan::Backend;
 use crate::cli::output;
 use crate::cluster::exchange::Hears;
@@ -20,6 +25,7 @@ use crate::source::live::pairs::{self, Post, Token};
 use crate::source::live::random_bytes;
 use crate::source::live::session::Session;
 use crate::source::worker::Progress;
+use crate::source::worker::station::Station;
 
 /// How long a node may take to record itself before it says how it is reached.
 const CARDS: Duration = Duration::from_secs(60);
@@ -60,8 +66,20 @@ struct Field<'s> {
     nodes: Vec<Other>,
     /// This node's place among them.
     own: usize,
-    flow: Duration,
+    wish: &'s Measure,
+    backend: Backend,
+    why: String,
     rails: usize,
+    /// The processes that have this node's ports, one for each rail, where RDMA writes are measured. A rail is in one pair at a time.
+    stations: Vec<Mutex<Station>>,
+}
+
+/// What is asked for.
+pub(super) struct Measure {
+    /// For how long data flows each way.
+    pub(super) flow: Duration,
+    /// Whether adapters of different rails are measured too.
+    pub(super) across: bool,
 }
 
 /// One way, and what it carried.
@@ -74,26 +92,31 @@ type Carried = (Way, Flow);
 /// Rank 0 is gone, or this node has no address to be measured by.
 pub(super) fn measure(
     session: &Session,
-    own: Result<Vec<Rail>, String>,
+    decided: Decided,
     silent: &[Silent],
-    flow: Duration,
+    wish: &Measure,
 ) -> anyhow::Result<Option<Results>> {
     let token: Token = random_bytes().context("no random token")?;
-    let (rails, mut unable) = match own {
+    let (rails, mut unable) = match decided.rails {
         Ok(rails) => (rails, None),
         Err(why) => (Vec::new(), Some(why)),
     };
     let mut posts = Vec::new();
     for rail in &rails {
-        let address: IpAddr = rail.address.parse().context("an address")?;
+        // A port of InfiniBand need not have one: TCP is not tried over it then.
+        let Ok(address) = rail.address.parse::<IpAddr>() else {
+            posts.push(None);
+            continue;
+        };
         match Post::open(address, token) {
-            Ok(post) => posts.push(post),
+            Ok(post) => posts.push(Some(post)),
             Err(error) => unable = Some(format!("{address}: {error}")),
         }
     }
+    let port = |post: &Option<Post>| post.as_ref().map_or((0, 0), |post| (post.tcp, post.udp));
     let card = Card {
         rails,
-        ports: posts.iter().map(|post| (post.tcp, post.udp)).collect(),
+        ports: posts.iter().map(port).collect(),
         token,
         unable,
     };
@@ -123,8 +146,11 @@ pub(super) fn measure(
         session,
         nodes,
         own,
-        flow,
+        wish,
+        backend: decided.backend,
+        why: decided.why,
         rails: rails.unwrap_or(0),
+        stations: decided.stations.into_iter().map(Mutex::new).collect(),
     };
     field.run(silent, gone)
 }
@@ -161,21 +187,37 @@ impl Field<'_> {
         for (node, reach) in came {
             gathering.results.reach.insert(node, reach);
         }
-        let own_reach: BTreeSet<(usize, usize)> = reach
-            .iter()
-            .filter(|reach| reach.tcp.is_ok())
-            .map(|reach| (reach.to, reach.rail))
+        let unreached: BTreeMap<(usize, usize), String> = reach
+            .into_iter()
+            .filter_map(|reach| Some(((reach.to, reach.rail), reach.tcp.err()?)))
             .collect();
         let rounds = schedule::along_rails(self.nodes.len(), self.rails);
         let all = rounds.len();
         for (number, round) in rounds.into_iter().enumerate() {
             self.say(&format!("round {} of {all}", number + 1));
-            let may = |way: Way| own_reach.contains(&(way.to.0, way.to.1));
-            let carried = self.round(&format!("1.{number}"), &round, &may);
-            let name = format!("carried 1.{number}");
-            let came = self.give(&name, &carried, 4 * self.flow + 2 * PAIR, &mut gathering)?;
-            let flows = came.into_iter().flat_map(|(_, flows)| flows);
+            let name = format!("1.{number}");
+            let hopeless = match self.backend {
+                Backend::Verbs => self.hopeless(&name, &gathering)?,
+                _ => Hopeless::default(),
+            };
+            let may = |way: Way| match unreached.get(&way.to) {
+                Some(_) => Err("not reached".to_owned()),
+                None => hopeless.allows(way),
+            };
+            let flows = self.carried(&name, &round, &may, &mut gathering)?;
             gathering.results.first.extend(flows);
+        }
+        if self.wish.across {
+            let rounds = schedule::across_rails(self.nodes.len(), self.rails);
+            let all = rounds.len();
+            for (number, round) in rounds.into_iter().enumerate() {
+                self.say(&format!("across rails, round {} of {all}", number + 1));
+                let name = format!("3.{number}");
+                let hopeless = self.hopeless(&name, &gathering)?;
+                let may = |way: Way| hopeless.allows(way);
+                let flows = self.carried(&name, &round, &may, &mut gathering)?;
+                gathering.results.across.extend(flows);
+            }
         }
         gathering.note_gone(self);
         let mut again = Vec::new();
@@ -190,10 +232,8 @@ impl Field<'_> {
         let all = again.len();
         for (number, round) in again.iter().enumerate() {
             self.say(&format!("bad pairs alone, round {} of {all}", number + 1));
-            let carried = self.round(&format!("2.{number}"), round, &|_| true);
-            let name = format!("carried 2.{number}");
-            let came = self.give(&name, &carried, 4 * self.flow + 2 * PAIR, &mut gathering)?;
-            let flows = came.into_iter().flat_map(|(_, flows)| flows);
+            let name = format!("2.{number}");
+            let flows = self.carried(&name, round, &|_| Ok(()), &mut gathering)?;
             gathering.results.second.extend(flows);
         }
         let after = self.counters();
@@ -221,10 +261,12 @@ impl Field<'_> {
             rails: node.card.rails.clone(),
         };
         Plan {
-            backend: Backend::Tcp,
+            backend: self.backend,
+            why: Some(self.why.clone()),
+            across: self.wish.across,
             nodes: self.nodes.iter().map(member).collect(),
             silent: Vec::new(),
-            flow_ms: u64::try_from(self.flow.as_millis()).unwrap_or(u64::MAX),
+            flow_ms: u64::try_from(self.wish.flow.as_millis()).unwrap_or(u64::MAX),
             again: Vec::new(),
         }
     }
@@ -236,10 +278,39 @@ impl Field<'_> {
         }
     }
 
-    fn counters(&self) -> Vec<crate::bench::pairs::Counted> {
+    fn counters(&self) -> Vec<Counted> {
         let rails = &self.nodes[self.own].card.rails;
-        let rails = rails.iter();
-        rails.map(|rail| pairs::counters(&rail.interface)).collect()
+        rails.iter().map(counters).collect()
+    }
+
+    /// Rank 0 says what is not worth trying any more.
+    fn hopeless(&self, name: &str, gathering: &Gathering) -> anyhow::Result<Hopeless> {
+        let own = match gathering.hears {
+            true => hopeless(&gathering.results),
+            false => Hopeless::default(),
+        };
+        let step = format!("hopeless {name}");
+        let value = serde_json::to_value(&own)?;
+        let told = (self.session).exchange(&step, &[], Hears::Host, JUDGING, value)?;
+        let told = told.came.get(&0).cloned().unwrap_or_default();
+        serde_json::from_value(told).context("what is not tried any more")
+    }
+
+    /// Measures a round, and gives it to rank 0.
+    fn carried(
+        &self,
+        name: &str,
+        round: &[(End, End)],
+        may: &(dyn Fn(Way) -> Result<(), String> + Sync),
+        gathering: &mut Gathering,
+    ) -> anyhow::Result<Vec<Carried>> {
+        let carried = self.round(name, round, may);
+        let wait = match self.backend {
+            Backend::Verbs => 4 * self.wish.flow + 4 * rdma::PAIR,
+            _ => 4 * self.wish.flow + 2 * PAIR,
+        };
+        let came = self.give(&format!("carried {name}"), &carried, wait, gathering)?;
+        Ok(came.into_iter().flat_map(|(_, flows)| flows).collect())
     }
 
     /// Gives what this node has to rank 0, which gets what each node has.
@@ -274,9 +345,9 @@ impl Field<'_> {
         Ok(came)
     }
 
-    /// Where an adapter is reached.
-    fn post(&self, end: End) -> Option<(IpAddr, SocketAddr, SocketAddr)> {
-        let own = &self.nodes[self.own].card.rails.get(end.1)?.address;
+    /// Where an adapter is reached, and from which address of this node's.
+    fn post(&self, from: End, end: End) -> Option<(IpAddr, SocketAddr, SocketAddr)> {
+        let own = &self.nodes[self.own].card.rails.get(from.1)?.address;
         let card = &self.nodes.get(end.0)?.card;
         let to: IpAddr = card.rails.get(end.1)?.address.parse().ok()?;
         let (tcp, udp) = *card.ports.get(end.1)?;
@@ -295,6 +366,8 @@ impl Field<'_> {
             let count = self.nodes.len();
             ends.extend((1..count).map(|by| ((self.own + by) % count, rail)));
         }
+        // Over a port without an address nothing can be tried.
+        ends.retain(|end| self.post((self.own, end.1), *end).is_some());
         let next = AtomicUsize::new(0);
         let found = Mutex::new(Vec::new());
         std::thread::scope(|scope| {
@@ -322,7 +395,7 @@ impl Field<'_> {
 
     /// How long a post took to answer a connection, in microseconds.
     fn knock(&self, end: End) -> Result<u64, String> {
-        let Some((from, tcp, _)) = self.post(end) else {
+        let Some((from, tcp, _)) = self.post((self.own, end.1), end) else {
             return Err("it has no address".into());
         };
         let time = pairs::knock(from, tcp, &self.nodes[end.0].card.token, KNOCK)?;
@@ -336,7 +409,7 @@ impl Field<'_> {
             .rails
             .get(end.1)
             .map(|rail| rail.mtu);
-        let packet = match (self.post(end), mtu) {
+        let packet = match (self.post((self.own, end.1), end), mtu) {
             (Some((from, _, udp)), Some(mtu)) => pairs::largest(from, udp, token, mtu).ok(),
             _ => None,
         };
@@ -353,7 +426,7 @@ impl Field<'_> {
         &self,
         name: &str,
         round: &[(End, End)],
-        may: &(dyn Fn(Way) -> bool + Sync),
+        may: &(dyn Fn(Way) -> Result<(), String> + Sync),
     ) -> Vec<Carried> {
         let own = round
             .iter()
@@ -367,36 +440,76 @@ impl Field<'_> {
         })
     }
 
-    fn pair(&self, name: &str, (a, b): (End, End), may: &(dyn Fn(Way) -> bool + Sync)) -> Carried {
+    fn pair(
+        &self,
+        name: &str,
+        (a, b): (End, End),
+        may: &(dyn Fn(Way) -> Result<(), String> + Sync),
+    ) -> Carried {
         let is_first = a.0 == self.own;
         let way = match is_first {
             true => Way { from: a, to: b },
             false => Way { from: b, to: a },
         };
-        let members = [self.nodes[a.0].rank, self.nodes[b.0].rank];
+        let name = format!("{name} {}/{} {}/{}", a.0, a.1, b.0, b.1);
+        let flow = match self.backend {
+            Backend::Verbs => self.by_rdma(name, way, is_first, may(way)),
+            _ => self.by_sockets(&name, way, is_first, may(way)),
+        };
+        (way, flow)
+    }
+
+    fn by_rdma(&self, name: String, way: Way, is_first: bool, may: Result<(), String>) -> Flow {
+        let members = [way.from, way.to].map(|end| self.nodes[end.0].rank);
+        let ends = Ends {
+            session: self.session,
+            members,
+            other: members[1],
+            name,
+            is_first,
+            flow: self.wish.flow,
+        };
+        let station = self.stations.get(way.from.1);
+        let mut station = station.map(|s| s.lock().unwrap_or_else(PoisonError::into_inner));
+        let rail = self.nodes[self.own].card.rails.get(way.from.1);
+        let count = || rail.map(counters).unwrap_or_default();
+        ends.measure(station.as_deref_mut(), may, &count)
+    }
+
+    fn by_sockets(&self, name: &str, way: Way, is_first: bool, may: Result<(), String>) -> Flow {
+        let members = [way.from, way.to].map(|end| self.nodes[end.0].rank);
         // The other end is told when its turn is; where it is gone, the flow says so.
         let meet = |half: &str| {
-            let step = format!("{name} {}/{} {}/{} {half}", a.0, a.1, b.0, b.1);
-            let wait = 2 * self.flow + PAIR;
+            let step = format!("{name} {half}");
+            let wait = 2 * self.wish.flow + PAIR;
             let _ = (self.session).exchange(&step, &members, Hears::Everyone, wait, Value::Null);
         };
         meet("begin");
         if !is_first {
             meet("turn");
         }
-        let flow = match self.post(way.to) {
-            Some((from, tcp, _)) if may(way) => {
+        let flow = match (self.post(way.from, way.to), may) {
+            (Some((from, tcp, _)), Ok(())) => {
                 let token = &self.nodes[way.to.0].card.token;
-                pairs::flow(from, tcp, token, self.flow)
+                pairs::flow(from, tcp, token, self.wish.flow)
             }
-            Some(_) => Flow::failed("not reached"),
-            None => Flow::failed("it has no address"),
+            (Some(_), Err(why)) => Flow::failed(why),
+            (None, _) => Flow::failed("it has no address"),
         };
         if is_first {
             meet("turn");
         }
-        (way, flow)
+        flow
     }
+}
+
+/// What an adapter's interface, and its RDMA port where it has one, have counted until now.
+fn counters(rail: &Rail) -> Counted {
+    let mut all = pairs::counters(&rail.interface);
+    if let Some(device) = &rail.device {
+        all.extend(pairs::port_counters(device, counted::is_wanted));
+    }
+    all
 }
 
 /// What rank 0 has until now.
@@ -428,7 +541,16 @@ fn bad_pairs(results: &Results) -> Vec<Vec<(End, End)>> {
     let suspects = verdict::suspects(results);
     let bad: BTreeSet<(End, End)> = suspects
         .iter()
-        .filter(|suspect| !matches!(suspect.problem, Problem::Silent | Problem::PacketShort))
+        .filter(|suspect| {
+            // What RDMA did not carry was sent seven times.
+            let not = [
+                Problem::Silent,
+                Problem::PacketShort,
+                Problem::RdmaFails,
+                Problem::RailsApart,
+            ];
+            !not.contains(&suspect.problem)
+        })
         .flat_map(|suspect| &suspect.ways)
         // Who did not answer was asked twice already.
         .filter(|way| results.reached(**way).is_none_or(|reach| reach.tcp.is_ok()))

@@ -1,14 +1,14 @@
 //! A backend over reliable connections with RDMA writes, in the host's memory or in that of GPUs: what the fabric carries without NCCL.
 //!
 //! ```text
-//! wish      what the place and NCCL's variables ask for
-//! port      which device, port and row of the GID table
 //! card      what ranks tell each other
 //! gpu       a GPU's memory, and how adapters come to it
 //! layout    where things lie in each rank's memory: every rank knows every other's
 //! transfer  when which piece may go: an operation, one step after the other
 //! wire      the connections
 //! ```
+//!
+//! Which port a rank uses, and how it is reached, is the business of `live::verbs`.
 //!
 //! What is kept as it comes is written by the sender straight to where it belongs; what is put together goes through a window of slots. No byte is
 //! sent before the receiver has allowed it, so that nothing is written over what is still wanted.
@@ -20,15 +20,11 @@ mod gpu;
 #[cfg(feature = "verbs")]
 mod layout;
 #[cfg(feature = "verbs")]
-mod port;
-#[cfg(feature = "verbs")]
 mod rank;
 #[cfg(feature = "verbs")]
 mod transfer;
 #[cfg(feature = "verbs")]
 mod wire;
-#[cfg(feature = "verbs")]
-mod wish;
 
 use super::backend::{Backend, Failure, Place};
 use super::exchange::Exchange;

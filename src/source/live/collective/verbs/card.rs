@@ -1,26 +1,19 @@
 //! What ranks tell each other: once of their ports, and for each point of their memory and their connections.
 
 use std::collections::BTreeMap;
-use std::net::Ipv6Addr;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::super::super::verbs::address::Address;
 use super::super::backend::Failure;
 
 /// A rank's port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Card {
-    /// Whether packets go over Ethernet (RoCE), and not InfiniBand.
-    pub(super) ethernet: bool,
-    /// Its address in an InfiniBand subnet.
-    pub(super) lid: u16,
-    /// Its global address.
-    pub(super) gid: Ipv6Addr,
-    /// The largest packets it carries: `enum ibv_mtu`.
-    pub(super) mtu: u32,
-    /// The number of its connections' first packets.
-    pub(super) first_packet: u32,
+    /// How it is reached.
+    #[serde(flatten)]
+    pub(super) address: Address,
     /// Connections to each other rank.
     pub(super) pairs: usize,
     /// Bytes of a write at most.
@@ -50,11 +43,6 @@ pub(super) fn read<T: for<'v> Deserialize<'v>>(given: &[Value]) -> Result<Vec<T>
     given.iter().enumerate().map(one).collect()
 }
 
-/// `enum ibv_mtu` as bytes.
-pub(super) fn mtu_bytes(mtu: u32) -> u32 {
-    128u32.checked_shl(mtu).unwrap_or(0)
-}
-
 /// What all ranks can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Common {
@@ -76,12 +64,9 @@ pub(super) fn common(cards: &[Card], rank: usize) -> Result<Common, Failure> {
     let own = cards
         .get(rank)
         .ok_or_else(|| refused("no card".to_owned()))?;
-    let kind = |card: &Card| match card.ethernet {
-        true => "Ethernet",
-        false => "InfiniBand",
-    };
-    if let Some(other) = cards.iter().position(|card| card.ethernet != own.ethernet) {
-        let (theirs, ours) = (kind(&cards[other]), kind(own));
+    let is_other = |card: &Card| card.address.ethernet != own.address.ethernet;
+    if let Some(other) = cards.iter().position(is_other) {
+        let (theirs, ours) = (cards[other].address.kind(), own.address.kind());
         return Err(refused(format!(
             "rank {other}'s port is {theirs}, this rank's is {ours}"
         )));
@@ -109,11 +94,13 @@ mod tests {
 
     fn card() -> Card {
         Card {
-            ethernet: true,
-            lid: 0,
-            gid: "::ffff:10.77.0.2".parse().unwrap(),
-            mtu: 3,
-            first_packet: 77,
+            address: Address {
+                ethernet: true,
+                lid: 0,
+                gid: "::ffff:10.77.0.2".parse().unwrap(),
+                mtu: 3,
+                first_packet: 77,
+            },
             pairs: 4,
             piece: 1 << 19,
         }
@@ -152,15 +139,12 @@ mod tests {
             piece: 4096,
         };
         assert_eq!(common(&[card(), less.clone()], 0), Ok(all));
-        let other = Card {
-            ethernet: false,
-            ..less
-        };
+        let mut other = less;
+        other.address.ethernet = false;
         let refused = common(&[card(), other], 0).unwrap_err();
         assert_eq!(
             refused.error,
             "rank 1's port is InfiniBand, this rank's is Ethernet"
         );
-        assert_eq!([1, 3, 5].map(mtu_bytes), [256, 1024, 4096]);
     }
 }

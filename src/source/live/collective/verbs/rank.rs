@@ -4,17 +4,18 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use super::super::super::verbs::address::Address;
 use super::super::super::verbs::library::pair::{Far, Near, Target};
+use super::super::super::verbs::port::Port;
+use super::super::super::verbs::wish::Wish;
 use super::super::backend::{Backend, Failure, Identity, Place};
 use super::super::exchange::Exchange;
 use super::super::steps;
 use super::card::{self, Card, Opened};
 use super::gpu::Gpu;
 use super::layout::Layout;
-use super::port::Port;
 use super::transfer::Transfer;
 use super::wire::{Connections, unprepared};
-use super::wish::Wish;
 use crate::bench::plan::Point;
 use crate::bench::reply::Carried;
 use crate::fact::Bytes;
@@ -68,18 +69,14 @@ impl Rank {
             gpu_memory: None,
         };
         exchange.identify(identity.clone());
-        let first_packet = first_packet()?;
         let own = Card {
-            ethernet: port.ethernet,
-            lid: port.lid,
-            gid: port.gid,
-            mtu: port.mtu,
-            first_packet,
+            address: Address::of(&port)?,
             pairs: wish.pairs,
             piece: wish
                 .piece
                 .min(usize::try_from(port.longest).unwrap_or(usize::MAX)),
         };
+        let first_packet = own.address.first_packet;
         let own = serde_json::to_value(&own).unwrap_or_default();
         let cards: Vec<Card> = card::read(&exchange.all_gather(own)?)?;
         let common = card::common(&cards, exchange.rank())?;
@@ -150,15 +147,7 @@ impl Rank {
     /// The other end of a connection.
     fn far(&self, other: usize, pair: u32) -> Far {
         let (own, theirs) = (&self.cards[self.rank], &self.cards[other]);
-        // The upper half is the subnet's prefix.
-        let same = own.gid.segments()[..4] == theirs.gid.segments()[..4];
-        Far {
-            pair,
-            first_packet: theirs.first_packet,
-            mtu: own.mtu.min(theirs.mtu),
-            lid: theirs.lid,
-            gid: (theirs.ethernet || !same).then_some(theirs.gid),
-        }
+        own.address.far(&theirs.address, pair)
     }
 
     /// Connects with all that the operation needs and that are not connected yet. All ranks do it at the same time.
@@ -200,18 +189,6 @@ impl Rank {
         }
         Ok(())
     }
-}
-
-/// A number of 24 bits to count packets from: late ones of an earlier connection are not taken for this one's.
-fn first_packet() -> Result<u32, Failure> {
-    let mut bytes = [0; 4];
-    let flags = rustix::rand::GetRandomFlags::empty();
-    rustix::rand::getrandom(&mut bytes[..], flags).map_err(|e| Failure {
-        function: "getrandom".to_owned(),
-        code: Some(i64::from(e.raw_os_error())),
-        error: e.to_string(),
-    })?;
-    Ok(u32::from_ne_bytes(bytes) & 0x00ff_ffff)
 }
 
 impl Backend for Rank {

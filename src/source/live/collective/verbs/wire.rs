@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 
+use super::super::super::verbs::failure::refused;
 use super::super::super::verbs::library::completion::{Arrived, CompletionQueue, status_words};
 use super::super::super::verbs::library::context::Context;
 use super::super::super::verbs::library::domain::{Addressed, Domain, Registered};
@@ -22,23 +23,6 @@ use crate::source::Refusal;
 const SENDS: u32 = 4 * WINDOW as u32;
 /// Arrivals that it has room for: a window of pieces, and as many numbers as can be told before they are heard, twice.
 const RECEIVES: u32 = 4 * WINDOW as u32;
-
-/// A refusal in the words of a failure.
-pub(super) fn refused(function: &str, what: &str, refusal: &Refusal) -> Failure {
-    let code = match refusal {
-        Refusal::Errno(errno) => Some(i64::from(errno.0)),
-        _ => None,
-    };
-    let error = match what {
-        "" => refusal.to_string(),
-        what => format!("{what}: {refusal}"),
-    };
-    Failure {
-        function: function.to_owned(),
-        code,
-        error,
-    }
-}
 
 /// What a piece of work was: it is in its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

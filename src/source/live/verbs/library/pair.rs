@@ -244,7 +244,6 @@ impl Pair {
     }
 
     /// Writes a range of memory, which begins at `from`, to the other rank, and tells it with a number. The memory is the device's until the work is done.
-    #[expect(unsafe_code, reason = "a structure of verbs.h")]
     pub(in crate::source::live) fn write(
         &self,
         id: u64,
@@ -252,6 +251,29 @@ impl Pair {
         range: std::ops::Range<usize>,
         to: Target,
         number: u32,
+    ) -> Result<(), Refusal> {
+        self.write_and_tell(id, from, range, to, Some(number))
+    }
+
+    /// Writes a range of memory, which begins at `from`, to the other rank, which hears nothing of it. The memory is the device's until the work is done.
+    pub(in crate::source::live) fn put(
+        &self,
+        id: u64,
+        from: Target,
+        range: std::ops::Range<usize>,
+        to: Target,
+    ) -> Result<(), Refusal> {
+        self.write_and_tell(id, from, range, to, None)
+    }
+
+    #[expect(unsafe_code, reason = "a structure of verbs.h")]
+    fn write_and_tell(
+        &self,
+        id: u64,
+        from: Target,
+        range: std::ops::Range<usize>,
+        to: Target,
+        number: Option<u32>,
     ) -> Result<(), Refusal> {
         let mut piece = ibv_sge {
             addr: from.address + range.start as u64,
@@ -262,8 +284,11 @@ impl Pair {
         work.wr_id = id;
         work.sg_list = &raw mut piece;
         work.num_sge = 1;
-        work.opcode = ibv_wr_opcode::IBV_WR_RDMA_WRITE_WITH_IMM;
-        work.imm_data_invalidated_rkey_union.imm_data = number.to_be();
+        work.opcode = ibv_wr_opcode::IBV_WR_RDMA_WRITE;
+        if let Some(number) = number {
+            work.opcode = ibv_wr_opcode::IBV_WR_RDMA_WRITE_WITH_IMM;
+            work.imm_data_invalidated_rkey_union.imm_data = number.to_be();
+        }
         work.wr.rdma.remote_addr = to.address;
         work.wr.rdma.rkey = to.key;
         self.post(work)

@@ -1,34 +1,35 @@
-//! Which device and port the rank uses, and which of its addresses: as NCCL chooses it.
+//! Which device and port a measurement uses, and which of its addresses: as NCCL chooses it.
 
 use std::net::Ipv6Addr;
 use std::rc::Rc;
 
 use serde_json::Value;
 
-use super::super::super::verbs::library::context::Context;
-use super::super::backend::Failure;
-use super::wire::refused;
+use super::address::mtu_bytes;
+use super::failure::refused;
+use super::library::context::Context;
 use super::wish::Wish;
 use crate::bench::reply::Carried;
 use crate::derive::nccl::gid;
 use crate::fact::gid::GidType;
+use crate::source::live::collective::backend::Failure;
 
 /// Where the kernel lists RDMA devices.
 const DEVICES: &str = "/sys/class/infiniband";
 
 /// An open port.
-pub(super) struct Port {
-    pub(super) context: Rc<Context>,
-    pub(super) device: String,
-    pub(super) number: u8,
-    pub(super) ethernet: bool,
-    pub(super) lid: u16,
-    pub(super) gid_index: u8,
-    pub(super) gid: Ipv6Addr,
+pub(in crate::source::live) struct Port {
+    pub(in crate::source::live) context: Rc<Context>,
+    pub(in crate::source::live) device: String,
+    pub(in crate::source::live) number: u8,
+    pub(in crate::source::live) ethernet: bool,
+    pub(in crate::source::live) lid: u16,
+    pub(in crate::source::live) gid_index: u8,
+    pub(in crate::source::live) gid: Ipv6Addr,
     /// `enum ibv_mtu`
-    pub(super) mtu: u32,
+    pub(in crate::source::live) mtu: u32,
     /// Bytes of a message at most.
-    pub(super) longest: u64,
+    pub(in crate::source::live) longest: u64,
 }
 
 /// Reads a file of sysfs.
@@ -53,7 +54,7 @@ fn names(path: &str) -> Vec<String> {
 }
 
 /// `mlx5_0/1`, `mlx5_0:1` as NCCL writes it, or `mlx5_0`, whose first port is meant.
-pub(super) fn device_and_port(text: &str) -> Option<(&str, u8)> {
+pub(in crate::source::live) fn device_and_port(text: &str) -> Option<(&str, u8)> {
     match text.split_once(['/', ':']) {
         Some((device, port)) => Some((device, port.parse().ok().filter(|port| *port > 0)?)),
         None => Some((text, 1)),
@@ -127,7 +128,7 @@ impl Port {
     /// # Errors
     ///
     /// None is active, or the device, the port or its address cannot be had.
-    pub(super) fn open(
+    pub(in crate::source::live) fn open(
         device: Option<&str>,
         wish: &Wish,
         variable: impl Fn(&str) -> Option<String>,
@@ -183,17 +184,17 @@ impl Port {
     }
 
     /// What is said of it: `mlx5_0/1 GID 3 MTU 4096`.
-    pub(super) fn words(&self) -> String {
+    pub(in crate::source::live) fn words(&self) -> String {
         let address = match self.ethernet {
             true => format!("GID {}", self.gid_index),
             false => format!("LID {}", self.lid),
         };
-        let mtu = super::card::mtu_bytes(self.mtu);
+        let mtu = mtu_bytes(self.mtu);
         format!("{}/{} {address} MTU {mtu}", self.device, self.number)
     }
 
     /// What the port has counted up to now.
-    pub(super) fn counted(&self) -> Carried {
+    pub(in crate::source::live) fn counted(&self) -> Carried {
         let base = format!("{DEVICES}/{}/ports/{}", self.device, self.number);
         let count =
             |name: &str| -> Option<u64> { attribute(&format!("{base}/{name}"))?.parse().ok() };

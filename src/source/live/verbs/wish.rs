@@ -1,7 +1,7 @@
 //! What the place asks for, and where it says nothing, what NCCL's variables do: a rank uses the port as NCCL would.
 
-use super::super::backend::Failure;
 use crate::bench::plan::RankPlace;
+use crate::source::live::collective::backend::Failure;
 
 /// Bytes of a write where nobody says otherwise.
 const PIECE: u64 = 512 << 10;
@@ -10,16 +10,16 @@ const PAIRS: u64 = 128;
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wish {
+pub(in crate::source::live) struct Wish {
     /// Connections to each other rank.
-    pub(super) pairs: usize,
+    pub(in crate::source::live) pairs: usize,
     /// Bytes of a write.
-    pub(super) piece: usize,
+    pub(in crate::source::live) piece: usize,
     /// The row of the GID table; `None`: the one that NCCL chooses.
-    pub(super) gid_index: Option<u8>,
-    pub(super) pkey_index: u16,
-    pub(super) service_level: u8,
-    pub(super) traffic_class: u8,
+    pub(in crate::source::live) gid_index: Option<u8>,
+    pub(in crate::source::live) pkey_index: u16,
+    pub(in crate::source::live) service_level: u8,
+    pub(in crate::source::live) traffic_class: u8,
 }
 
 impl Wish {
@@ -28,7 +28,7 @@ impl Wish {
     /// # Errors
     ///
     /// A number that is none, or too large.
-    pub(super) fn new(
+    pub(in crate::source::live) fn new(
         place: &RankPlace,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, Failure> {

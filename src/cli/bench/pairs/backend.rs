@@ -1,0 +1,181 @@
+//! Whether pairs are measured with RDMA writes or with sockets: all nodes decide it together.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+use super::rails;
+use crate::bench::pairs::Rail;
+use crate::bench::plan::Backend;
+use crate::cluster::exchange::Hears;
+use crate::source::live::session::Session;
+use crate::source::recording::Recording;
+use crate::source::worker::station::Station;
+
+/// How long a node may take to record itself, and to open its ports, before it says what it can.
+const ABLE: Duration = Duration::from_secs(90);
+
+/// What a person asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wish {
+    /// RDMA writes where each node has a port that works, else sockets
+    #[default]
+    Auto,
+    /// RDMA writes: a node that cannot is named
+    Verbs,
+    /// Sockets
+    Tcp,
+}
+
+/// What a node can.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Card {
+    wish: Wish,
+    /// Why it cannot use RDMA; absent where it can.
+    #[serde(default)]
+    unable: Option<String>,
+}
+
+/// What was decided, and what this node has for it.
+pub(super) struct Decided {
+    /// Who moves the data.
+    pub(super) backend: Backend,
+    /// Why.
+    pub(super) why: String,
+    /// This node's rails; why it has none, where it has none.
+    pub(super) rails: Result<Vec<Rail>, String>,
+    /// The processes that have their ports, one for each rail; none where sockets are used.
+    pub(super) stations: Vec<Station>,
+}
+
+/// Decides with all other nodes.
+///
+/// # Errors
+///
+/// Rank 0 is gone.
+pub(super) fn decide(
+    session: &Session,
+    recording: &Recording,
+    wish: Wish,
+    device: &[String],
+) -> anyhow::Result<Decided> {
+    let able = match wish {
+        Wish::Tcp => Err("sockets were asked for".to_owned()),
+        _ => rails::with_rdma(recording, device).and_then(open),
+    };
+    let card = Card {
+        wish,
+        unable: able.as_ref().err().cloned(),
+    };
+    let value = serde_json::to_value(&card)?;
+    let all = session.exchange("backend", &[], Hears::Everyone, ABLE, value)?;
+    let cards: Vec<(String, Card)> = all
+        .came
+        .into_iter()
+        .filter_map(|(rank, value)| {
+            let name = session.names().get(&rank).cloned();
+            let name = name.unwrap_or_else(|| format!("rank {rank}"));
+            Some((name, serde_json::from_value(value).ok()?))
+        })
+        .collect();
+    let (backend, why) = choose(&cards);
+    let (rails, stations) = match (backend, able) {
+        (Backend::Verbs, Ok((rails, stations))) => (Ok(rails), stations),
+        (Backend::Verbs, Err(why)) => (Err(why), Vec::new()),
+        _ => (
+            rails::choose(recording, device, session.address()),
+            Vec::new(),
+        ),
+    };
+    Ok(Decided {
+        backend,
+        why,
+        rails,
+        stations,
+    })
+}
+
+/// Opens the ports, all at once: whether they work is seen by using them.
+fn open(rails: Vec<Rail>) -> Result<(Vec<Rail>, Vec<Station>), String> {
+    let one = |rail: &Rail| Station::open(rail.device.as_deref().unwrap_or_default());
+    let opened: Vec<_> = std::thread::scope(|scope| {
+        let all: Vec<_> = rails.iter().map(|rail| scope.spawn(|| one(rail))).collect();
+        let gone = |_| Err("a thread panicked".to_owned());
+        all.into_iter()
+            .map(|one| one.join().unwrap_or_else(gone))
+            .collect()
+    });
+    let mut stations = Vec::with_capacity(rails.len());
+    let mut named = Vec::with_capacity(rails.len());
+    for (rail, opened) in rails.into_iter().zip(opened) {
+        let device = rail.device.clone().unwrap_or_default();
+        let (station, opened) = opened.map_err(|why| format!("{device}: {why}"))?;
+        stations.push(station);
+        named.push(Rail {
+            port: Some(opened.port),
+            gid: Some(opened.gid),
+            ..rail
+        });
+    }
+    Ok((named, stations))
+}
+
+/// Rank 0's wish is that of all; where it leaves the choice, all have to be able.
+fn choose(cards: &[(String, Card)]) -> (Backend, String) {
+    let wish = cards.first().map_or(Wish::Tcp, |(_, card)| card.wish);
+    let unable = |(name, card): &(String, Card)| {
+        let why = card.unable.as_ref()?;
+        Some(format!("{name} has no RDMA port that works: {why}"))
+    };
+    match wish {
+        Wish::Tcp => (Backend::Tcp, "asked for".into()),
+        Wish::Verbs => (Backend::Verbs, "asked for".into()),
+        Wish::Auto => match cards.iter().find_map(unable) {
+            Some(why) => (Backend::Tcp, why),
+            None => (
+                Backend::Verbs,
+                "each node has an RDMA port that works".into(),
+            ),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn card(name: &str, wish: Wish, unable: Option<&str>) -> (String, Card) {
+        let unable = unable.map(str::to_owned);
+        (name.to_owned(), Card { wish, unable })
+    }
+
+    #[test]
+    fn rdma_is_used_where_all_can() {
+        let can = card("n1", Wish::Auto, None);
+        let all = [can.clone(), card("n2", Wish::Auto, None)];
+        assert_eq!(
+            choose(&all),
+            (
+                Backend::Verbs,
+                "each node has an RDMA port that works".into()
+            )
+        );
+        let one = [can, card("n2", Wish::Auto, Some("mlx5_0/1: no library"))];
+        assert_eq!(
+            choose(&one),
+            (
+                Backend::Tcp,
+                "n2 has no RDMA port that works: mlx5_0/1: no library".into()
+            )
+        );
+        let forced = [
+            card("n1", Wish::Verbs, None),
+            card("n2", Wish::Tcp, Some("x")),
+        ];
+        assert_eq!(choose(&forced).0, Backend::Verbs);
+        let forced = [card("n1", Wish::Tcp, None), card("n2", Wish::Auto, None)];
+        assert_eq!(choose(&forced).0, Backend::Tcp);
+    }
+}

@@ -1,0 +1,233 @@
+//! A pair that is measured with RDMA writes: what its two ends do, and when.
+//!
+//! Both ends go the same way through the same steps, and each hears at each of them what the other one has: so both know when it is over.
+
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::bench::pairs::{Counted, Flow, counted};
+use crate::cluster::exchange::Hears;
+use crate::source::live::pairs::rdma::{Greeted, Written};
+use crate::source::live::pairs::risen;
+use crate::source::live::session::Session;
+use crate::source::worker::station::Station;
+
+/// How long the two ends wait for each other, beyond the time in which data flows: until a device has given up.
+pub(super) const PAIR: Duration = Duration::from_secs(150);
+
+/// The two ends of a pair, as one of them sees it.
+pub(super) struct Ends<'e> {
+    pub(super) session: &'e Session,
+    /// Of the session.
+    pub(super) members: [u64; 2],
+    /// The other end's rank.
+    pub(super) other: u64,
+    /// No two pairs have one.
+    pub(super) name: String,
+    /// Whether this end sends first.
+    pub(super) is_first: bool,
+    /// For how long data flows each way.
+    pub(super) flow: Duration,
+}
+
+/// What an end says before they connect.
+#[derive(Serialize, Deserialize)]
+struct Card {
+    /// Its queue pair; why it has none.
+    end: Result<Value, String>,
+}
+
+/// What an end knows at last: the way to it.
+#[derive(Serialize, Deserialize)]
+struct Last {
+    receiver: Counted,
+    round_trip_ns: Option<u64>,
+}
+
+impl Ends<'_> {
+    /// Gives what this end has, and hears what the other one has: where one of them is missing, neither goes on.
+    fn both<T: Serialize + DeserializeOwned>(&self, step: &str, own: &T) -> Result<T, Flow> {
+        let step = format!("{} {step}", self.name);
+        let wait = 2 * self.flow + PAIR;
+        let value = serde_json::to_value(own).unwrap_or_default();
+        let all = (self.session).exchange(&step, &self.members, Hears::Everyone, wait, value);
+        let gone = |why: String| Flow::failed(format!("the other end is gone: {why}"));
+        let all = all.map_err(|error| gone(error.to_string()))?;
+        let missing = all.missing.values().next().cloned();
+        match (missing, all.came.get(&self.other)) {
+            (None, Some(theirs)) => {
+                T::deserialize(theirs).map_err(|error| gone(format!("not understood: {error}")))
+            }
+            (why, _) => Err(gone(why.unwrap_or_default())),
+        }
+    }
+
+    /// Measures. `may` says why this end does not try, where it does not; `count` reads what its port and interface have counted.
+    pub(super) fn measure(
+        &self,
+        station: Option<&mut Station>,
+        may: Result<(), String>,
+        count: &dyn Fn() -> Counted,
+    ) -> Flow {
+        self.try_to(station, may, count).unwrap_or_else(|flow| flow)
+    }
+
+    fn try_to(
+        &self,
+        station: Option<&mut Station>,
+        may: Result<(), String>,
+        count: &dyn Fn() -> Counted,
+    ) -> Result<Flow, Flow> {
+        // Who has no station has nothing to connect, and says so as any other failure.
+        let mut station = station;
+        let end = match (may, &mut station) {
+            (Err(why), _) => Err(why),
+            (Ok(()), None) => Err("no port is open".to_owned()),
+            (Ok(()), Some(station)) => station.pair(),
+        };
+        let own = Card { end };
+        let theirs = self.both("open", &own)?;
+        let (Some(station), Ok(_), Ok(far)) = (station, &own.end, theirs.end.clone()) else {
+            let why = own.end.err().or(theirs.end.err()).unwrap_or_default();
+            return Err(Flow::failed(why));
+        };
+        let connected = station.connect(far);
+        let theirs = self.both("connected", &connected)?;
+        if let Err(why) = connected.clone().and(theirs) {
+            // The kernel, or the device, has no way there.
+            let is_own = connected.is_err();
+            return Err(Flow {
+                arrived: is_own.then_some(false),
+                ..Flow::failed(why)
+            });
+        }
+        let own = station.greet();
+        let theirs = self.both("greeted", &own)?;
+        if let Some(flow) = unheard(&own, &theirs) {
+            return Err(flow);
+        }
+        let mut written = Err(String::new());
+        let (mut sender, mut receiver) = (Counted::new(), Counted::new());
+        let mut is_well = true;
+        let mut before = count();
+        for (step, sends) in [("there", self.is_first), ("back", !self.is_first)] {
+            let mut own = Ok(());
+            if sends {
+                written = station.write(self.flow);
+                own = written.as_ref().map(|_| ()).map_err(Clone::clone);
+            }
+            let theirs = self.both(step, &own)?;
+            is_well &= own.is_ok() && theirs.is_ok();
+            let after = count();
+            let rose = risen(&before, &after);
+            before = after;
+            match sends {
+                true => sender = rose,
+                false => receiver = rose,
+            }
+        }
+        let mut round_trip_ns = None;
+        if is_well && self.is_first {
+            round_trip_ns = station.ask_words(self.flow / 5).ok();
+        } else if is_well {
+            // Where that fails, the first end has no answer.
+            let _ = station.answer_words(self.flow / 5);
+        }
+        let theirs = self.both(
+            "end",
+            &Last {
+                receiver,
+                round_trip_ns,
+            },
+        )?;
+        Ok(Flow {
+            round_trip_ns: round_trip_ns.or(theirs.round_trip_ns),
+            ..flow(written, sender, theirs.receiver)
+        })
+    }
+}
+
+/// Why nothing is written where not both ends heard each other.
+fn unheard(own: &Greeted, theirs: &Greeted) -> Option<Flow> {
+    let why = match (&own.own, &theirs.own) {
+        (Ok(()), Ok(())) => return None,
+        (Err(why), _) => why.clone(),
+        (Ok(()), Err(why)) => format!("the way back: {why}"),
+    };
+    // A word that was heard, and whose acknowledgement did not come, says that the way back is broken.
+    let is_excused = own.own.is_ok() || (theirs.heard && !own.heard);
+    Some(Flow {
+        arrived: Some(is_excused),
+        ..Flow::failed(why)
+    })
+}
+
+/// What a way carried, by its sender and by what both ends counted.
+fn flow(written: Result<Written, String>, sender: Counted, receiver: Counted) -> Flow {
+    match written {
+        Ok(written) => Flow {
+            bytes: written.bytes,
+            micros: written.micros,
+            segments: Some(written.packets),
+            again: Some(counted::again(&sender)),
+            sender,
+            receiver,
+            ..Flow::default()
+        },
+        // Small writes were acknowledged before.
+        Err(why) => Flow {
+            arrived: Some(false),
+            sender,
+            receiver,
+            ..Flow::failed(why)
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_whose_words_do_not_arrive_is_the_one_that_is_broken() {
+        let said = |own: Result<(), &str>, heard| Greeted {
+            own: own.map_err(str::to_owned),
+            heard,
+        };
+        let well = said(Ok(()), true);
+        assert_eq!(unheard(&well, &well), None);
+        // What this end sends does not arrive; what it hears it acknowledges, which does not arrive either.
+        let (own, theirs) = (said(Err("retry"), true), said(Err("retry"), false));
+        assert_eq!(unheard(&own, &theirs).unwrap().arrived, Some(false));
+        let back = unheard(&theirs, &own).unwrap();
+        assert_eq!(
+            (back.arrived, back.failed),
+            (Some(true), Some("retry".into()))
+        );
+        let cut = said(Err("retry"), false);
+        assert_eq!(unheard(&cut, &cut).unwrap().arrived, Some(false));
+        // Heard by both, and refused to one.
+        let refused = said(Err("remote access error"), true);
+        assert_eq!(unheard(&refused, &well).unwrap().arrived, Some(false));
+        let other = unheard(&well, &refused).unwrap();
+        assert_eq!(other.arrived, Some(true));
+        assert_eq!(other.failed.unwrap(), "the way back: remote access error");
+    }
+
+    #[test]
+    fn what_had_to_be_sent_again_is_what_the_sender_counted() {
+        let written = Written {
+            bytes: 4_096_000,
+            micros: 1000,
+            packets: 1000,
+        };
+        let sender: Counted = [("packet_seq_err".to_owned(), 5)].into();
+        let receiver: Counted = [("out_of_sequence".to_owned(), 9)].into();
+        let flow = flow(Ok(written), sender, receiver.clone());
+        assert_eq!((flow.again, flow.loss()), (Some(5), Some(0.5)));
+        assert_eq!(flow.receiver, receiver);
+    }
+}

@@ -1,0 +1,162 @@
+//! What is measured between two nodes with RDMA writes: one process for each port, which a crash or a hang of the library ends and nothing else.
+//!
+//! ```text
+//! open      the device, its port and the row of its GID table; memory
+//! pair      a queue pair, which the other end is told of
+//! connect   it knows the other end's
+//! greet     a word each way: who heard the other one, and whose write was acknowledged
+//! write     data to the other end's memory, for a time
+//! ask       a word there, and its answer back; answer: the other end's part of it
+//! ```
+//!
+//! Both ends go through these together; the processes that started them see to that.
+
+#[cfg(feature = "verbs")]
+mod connection;
+#[cfg(feature = "verbs")]
+mod station;
+
+use std::fs::File;
+use std::io::{self, BufRead, Write};
+use std::sync::mpsc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::source::live;
+
+/// The argument with which this program measures over a port.
+pub const ARGUMENT: &str = "__rdma";
+
+/// What the process is told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Told {
+    /// To open this device and port (`mlx5_0/1`).
+    Open(String),
+    /// To have a new queue pair, in place of an earlier one.
+    Pair,
+    /// To connect it with the other end's, of which this was said.
+    Connect(Value),
+    /// To write a word to the other end, and to wait for its.
+    Greet,
+    /// To write data for so many milliseconds.
+    Write(u64),
+    /// To write words for so many milliseconds, each when the last one was answered.
+    Ask(u64),
+    /// To answer words until the other end asks no more.
+    Answer,
+}
+
+/// What the process says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Said {
+    /// The port is open.
+    Opened(Opened),
+    /// What the other end has to know of the queue pair.
+    Paired(Value),
+    /// It is done.
+    Done,
+    /// Who heard whom.
+    Greeted(Greeted),
+    /// What was written and acknowledged.
+    Written(Written),
+    /// The least time of a word there and back, in nanoseconds.
+    Asked(u64),
+    /// Why it was not done.
+    Failed(String),
+}
+
+/// A port that is open.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Opened {
+    /// What is used of it: `mlx5_0/1 GID 3 MTU 4096`.
+    pub port: String,
+    /// Its global address.
+    pub gid: String,
+}
+
+/// Who heard whom, as one end knows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Greeted {
+    /// Whether this end's word was acknowledged; the status of its failure where it was not.
+    pub own: Result<(), String>,
+    /// Whether the other end's word came.
+    pub heard: bool,
+}
+
+/// What was written and acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Written {
+    /// Bytes.
+    pub bytes: u64,
+    /// Until the last acknowledgement, in microseconds.
+    pub micros: u64,
+    /// Packets that carried it, none counted twice.
+    pub packets: u64,
+}
+
+/// Does what standard input says, until its end.
+///
+/// # Errors
+///
+/// Standard output cannot be duplicated.
+pub fn serve() -> io::Result<()> {
+    let mut outlet = File::from(rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3)?);
+    // A library may print: its words are not to stand among the answers.
+    rustix::stdio::dup2_stdout(io::stderr())?;
+    let (sender, inbox) = mpsc::channel();
+    std::thread::spawn(move || lifeline(&sender));
+    #[cfg(feature = "verbs")]
+    let mut station = station::Station::default();
+    for told in inbox {
+        #[cfg(feature = "verbs")]
+        let said = station.answer(&told);
+        #[cfg(not(feature = "verbs"))]
+        let said = {
+            let _ = told;
+            Said::Failed("this binary was built without the verbs feature".to_owned())
+        };
+        let mut line = serde_json::to_vec(&said)?;
+        line.push(b'\n');
+        outlet.write_all(&line)?;
+    }
+    Ok(())
+}
+
+/// Passes on what is said. The end of standard input says that who started this process is gone, or needs it no more.
+fn lifeline(told: &mpsc::Sender<Told>) {
+    for line in io::stdin().lock().lines() {
+        let Some(line) = line.ok().and_then(|line| serde_json::from_str(&line).ok()) else {
+            break;
+        };
+        if told.send(line).is_err() {
+            break;
+        }
+    }
+    live::end_with_group();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_is_one_line() {
+        let greeted = Said::Greeted(Greeted {
+            own: Err("transport retry counter exceeded".into()),
+            heard: true,
+        });
+        let line = serde_json::to_string(&greeted).unwrap();
+        assert_eq!(
+            line,
+            r#"{"greeted":{"own":{"Err":"transport retry counter exceeded"},"heard":true}}"#
+        );
+        assert_eq!(serde_json::from_str::<Said>(&line).unwrap(), greeted);
+        for told in [Told::Pair, Told::Write(300), Told::Open("rxe0/1".into())] {
+            let line = serde_json::to_string(&told).unwrap();
+            assert_eq!(serde_json::from_str::<Told>(&line).unwrap(), told);
+        }
+    }
+}
