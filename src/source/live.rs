@@ -239,6 +239,27 @@ pub fn utc_now() -> String {
     humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string()
 }
 
+/// The time now, in nanoseconds since 1970; 0 where the clock is before that.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "two nodes compare what time it is"
+)]
+pub fn wall_clock() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| {
+        i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+    })
+}
+
+/// Lets this process have as many files open as it may be allowed.
+pub fn allow_many_files() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Where it fails, fewer nodes are heard, which are named.
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
 /// A bare copy of this process's own executable path, to start probes with.
 pub fn own_executable() -> PathBuf {
     // The link names the file even after it was replaced by a newer one, and works in a chroot with /proc.

@@ -250,10 +250,19 @@ pub(crate) fn start(command: &mut Command) -> Running {
 
 impl Running {
     pub(crate) fn kill(&mut self) {
+        self.signal(rustix::process::Signal::KILL);
+    }
+
+    /// Lets it neither run nor end, as a machine that hangs.
+    pub(crate) fn stop(&mut self) {
+        self.signal(rustix::process::Signal::STOP);
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
         if let Some(child) = &self.child
             && let Some(pid) = rustix::process::Pid::from_raw(child.id().cast_signed())
         {
-            let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
+            let _ = rustix::process::kill_process_group(pid, signal);
         }
     }
 

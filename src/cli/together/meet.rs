@@ -11,6 +11,7 @@ use super::super::many::{self, Gathering};
 use super::super::{output, record};
 use super::{Place, TogetherArgs, say, unreached};
 use crate::check::Catalogue;
+use crate::cluster::seats;
 use crate::exit::Exit;
 use crate::report::{Policy, Report};
 use crate::source::live::meeting::{Gathered, Guest, Host};
@@ -49,7 +50,8 @@ pub struct Judging<'c> {
     pub with_passes: bool,
 }
 
-/// Takes part: gives this node's recording (`own`, which takes no longer than `deadline`), or judges all.
+/// Takes part: gives this node's recording (`own`, which takes no longer than `deadline`), or judges all. `fanin` nodes give theirs to one, where
+/// it is said.
 ///
 /// # Errors
 ///
@@ -57,14 +59,15 @@ pub struct Judging<'c> {
 pub fn run(
     place: &Place,
     args: &TogetherArgs,
-    deadline: Duration,
+    (deadline, fanin): (Duration, Option<u64>),
     own: impl FnOnce() -> anyhow::Result<Recording>,
     judging: &Judging<'_>,
 ) -> anyhow::Result<Outcome> {
     // The others start when they do, and need their own time to look.
     let wait = deadline + args.wait;
+    let fanin = seats::fanin(place.nodes, fanin);
     if place.own.rank != 0 {
-        return guest(place, args, wait, own).map(Outcome::Told);
+        return guest(place, args, (wait, fanin), own).map(Outcome::Told);
     }
     say(&place.understood);
     if !place.trust.is_authenticated() {
@@ -78,6 +81,7 @@ pub fn run(
             "rank 0 cannot listen at port {port}: {error}; give another one to all (--rendezvous HOST:PORT)"
         ))
     })?;
+    let host = host.with_fanin(fanin);
     let (own, mut gathered) = std::thread::scope(|scope| {
         let gathering = scope.spawn(|| {
             let others = place.nodes - 1;
@@ -202,13 +206,22 @@ pub fn tell(report: &Report, exit: Exit, mut gathered: Gathered) {
 fn guest(
     place: &Place,
     args: &TogetherArgs,
-    wait: Duration,
+    (wait, fanin): (Duration, Option<u64>),
     own: impl FnOnce() -> anyhow::Result<Recording>,
 ) -> anyhow::Result<Exit> {
     // Rank 0 is told at once that this node is there, which then may take its time to look.
     let (joined, recording) = std::thread::scope(|scope| {
-        let joining = scope
-            .spawn(|| Guest::join(&place.host, place.port, &place.own, &place.trust, args.wait));
+        let joining = scope.spawn(|| {
+            let (own, trust) = (&place.own, &place.trust);
+            Guest::join(
+                &place.host,
+                place.port,
+                own,
+                trust,
+                args.wait,
+                fanin.is_some(),
+            )
+        });
         let recording = own();
         (joining.join(), recording)
     });
@@ -231,6 +244,9 @@ fn guest(
     let said = guest
         .wait(2 * wait, MOST_SAID)
         .map_err(|error| BadInput(format!("rank 0 ended before it said its verdict: {error}")))?;
+    for deaf in guest.deaf() {
+        say(&format!("the verdict did not reach {deaf}"));
+    }
     let said: Said = serde_json::from_slice(&said).context("rank 0's verdict")?;
     Ok(args.exit_on.elsewhere(Some(said.exit.into())))
 }
