@@ -63,6 +63,8 @@ pub struct Seat {
     pub key: Option<String>,
     /// How far its clock is from rank 0's.
     pub clock: Option<Offset>,
+    /// The run in which that was measured.
+    pub run: u64,
 }
 
 /// A node above another one.

@@ -236,7 +236,7 @@ pub fn variable(name: &str) -> Option<String> {
     reason = "a recording says when it was made"
 )]
 pub fn utc_now() -> String {
-    humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string()
+    humantime::format_rfc3339_millis(std::time::SystemTime::now()).to_string()
 }
 
 /// The time now, in nanoseconds since 1970; 0 where the clock is before that.
@@ -249,6 +249,12 @@ pub fn wall_clock() -> i64 {
     since.map_or(0, |since| {
         i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
     })
+}
+
+/// A number that no other run has, below 2^53, which JSON's readers keep whole; 0 where the kernel gives no random numbers.
+pub fn number_of_run() -> u64 {
+    let bytes = random_bytes().unwrap_or_default();
+    u64::from_be_bytes([0, 0, 0, bytes[0], bytes[1], bytes[2], bytes[3], bytes[4]])
 }
 
 /// Lets this process have as many files open as it may be allowed.

@@ -253,12 +253,7 @@ impl Running {
         self.signal(rustix::process::Signal::KILL);
     }
 
-    /// Lets it neither run nor end, as a machine that hangs.
-    pub(crate) fn stop(&mut self) {
-        self.signal(rustix::process::Signal::STOP);
-    }
-
-    fn signal(&self, signal: rustix::process::Signal) {
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         if let Some(child) = &self.child
             && let Some(pid) = rustix::process::Pid::from_raw(child.id().cast_signed())
         {

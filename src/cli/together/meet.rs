@@ -11,8 +11,10 @@ use super::super::many::{self, Gathering};
 use super::super::{output, record};
 use super::{Place, TogetherArgs, say, unreached};
 use crate::check::Catalogue;
+use crate::cluster::clock::Offset;
 use crate::cluster::seats;
 use crate::exit::Exit;
+use crate::probe::together;
 use crate::report::{Policy, Report};
 use crate::source::live::meeting::{Gathered, Guest, Host};
 use crate::source::recording::Recording;
@@ -95,7 +97,13 @@ pub fn run(
         (own, gathered)
     });
     drop(host);
-    let own = own?;
+    let mut own = own?;
+    // It is its own measure.
+    let same = Offset {
+        ns: 0,
+        within_ns: 0,
+    };
+    note(&mut own, same, gathered.run);
     for who in &gathered.turned_away {
         say(&format!("turned away: {who}"));
     }
@@ -124,6 +132,13 @@ pub fn run(
     );
     report.unauthenticated = !place.trust.is_authenticated();
     Ok(Outcome::Report(Box::new((report, gathered))))
+}
+
+/// Adds to a recording of this machine how far its clock is from rank 0's. One that stands for the machine says nothing of its clock.
+fn note(recording: &mut Recording, offset: Offset, run: u64) {
+    if recording.path.as_os_str().is_empty() && !recording.header.tree {
+        together::note(recording, offset, run);
+    }
 }
 
 /// Who did not come, by the best name that it has, and why as far as is known.
@@ -225,7 +240,7 @@ fn guest(
         let recording = own();
         (joining.join(), recording)
     });
-    let recording = recording?;
+    let mut recording = recording?;
     let mut guest = match joined {
         Ok(Ok(guest)) => guest,
         Ok(Err(error)) => {
@@ -234,6 +249,9 @@ fn guest(
         }
         Err(_) => return Err(anyhow::anyhow!("the thread that joins rank 0 panicked")),
     };
+    if let Some(clock) = guest.clock() {
+        note(&mut recording, clock, guest.run());
+    }
     let text = record::to_text(&recording, None);
     let packed = zstd::encode_all(text.as_bytes(), 3).context("the recording cannot be packed")?;
     guest.give(&packed).map_err(|error| {

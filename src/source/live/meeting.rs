@@ -79,6 +79,8 @@ pub struct Gathered {
     pub turned_away_count: u64,
     /// How many sat at rank 0 itself.
     pub connections: usize,
+    /// A number of the run, which no other one has.
+    pub run: u64,
     ways: BTreeMap<u64, Way>,
     late: Option<Late>,
 }
@@ -129,6 +131,8 @@ struct Desk {
     key: Option<String>,
     seats: Mutex<Seats>,
     in_tree: bool,
+    /// A number of this run.
+    run: u64,
     most: u64,
     ends: Instant,
     /// Whether who did not come yet comes too late.
@@ -222,7 +226,11 @@ impl Host {
             super::allow_many_files();
         }
         let ends = Instant::now() + deadline;
-        let mut gathered = Gathered::default();
+        let run = super::number_of_run();
+        let mut gathered = Gathered {
+            run,
+            ..Gathered::default()
+        };
         let (sender, visits) = mpsc::channel();
         // Who has no key of its own gets one; a kernel that has no random numbers gives none, and then nobody is sent to another.
         let of_run = || {
@@ -245,6 +253,7 @@ impl Host {
             key,
             seats: Mutex::new(Seats::new(fanin)),
             in_tree: fanin.is_some(),
+            run,
             most,
             ends,
             late: AtomicBool::new(false),
@@ -416,6 +425,7 @@ fn seat(
         have: desk.came().contains(&known.rank),
         key: desk.key.clone(),
         clock,
+        run: desk.run,
     };
     handshake::say(stream, &mut known.to, &Ask::Seat(Box::new(seat.clone())))?;
     Ok(seat)

@@ -30,6 +30,7 @@ pub(super) const TELLING: Duration = Duration::from_secs(10);
 pub struct Guest {
     upward: Arc<Upward>,
     clock: Option<Offset>,
+    run: u64,
     keeper: Option<JoinHandle<Option<(TcpStream, Frames)>>>,
 }
 
@@ -218,7 +219,7 @@ impl Guest {
                 .and_then(|one| Some(one.local_addr().ok()?.port())),
         };
         let mut seated = door.sit(None, deadline)?;
-        let clock = seated.seat.clock;
+        let (clock, run) = (seated.seat.clock, seated.seat.run);
         let among = match (&seated.seat.key, trust) {
             (Some(text), Trust::Allocation(_)) => Key::from_text(text).ok().map(Trust::Key),
             (_, Trust::Allocation(_)) => None,
@@ -233,6 +234,7 @@ impl Guest {
         Ok(Guest {
             upward,
             clock,
+            run,
             keeper: Some(keeper),
         })
     }
@@ -240,6 +242,11 @@ impl Guest {
     /// How far this node's clock is ahead of rank 0's, as rank 0 measured it.
     pub fn clock(&self) -> Option<Offset> {
         self.clock
+    }
+
+    /// The number of the run.
+    pub fn run(&self) -> u64 {
+        self.run
     }
 
     /// Gives rank 0 what this node has.
