@@ -393,7 +393,7 @@ struct Rest {
 impl Rest {
     fn take(&mut self, queue: &CompletionQueue) {
         self.looks = self.looks.wrapping_add(1);
-        if self.looks % 8 != 0 {
+        if !self.looks.is_multiple_of(8) {
             std::hint::spin_loop();
             return;
         }
