@@ -41,7 +41,7 @@ pub use advice::Advice;
 pub use catalogue::{Catalogue, SelectionError};
 pub use condition::Condition;
 pub use diagnostic::CheckError;
-pub use evidence::Evidence;
+pub use evidence::{Evidence, Lack};
 pub use example::{Example, Expected, try_example};
 pub use judge::{Missing, Outcome, Pass, Verdict, judge, judge_where};
 pub use template::Template;

@@ -122,6 +122,8 @@ pub enum Why {
     Refused(Refusal),
     /// The reply came and is not understood: what it says.
     NotUnderstood(Arc<str>),
+    /// What was asked cannot say it: why.
+    NotSaid(Arc<str>),
     /// Another fact is missing: which.
     Missing(Arc<str>),
     /// The log does not say: the setting with which it would.
@@ -155,6 +157,7 @@ impl fmt::Display for Why {
         match self {
             Why::Refused(refusal) => write!(f, "{refusal}"),
             Why::NotUnderstood(what) => write!(f, "reply not understood: {what}"),
+            Why::NotSaid(why) => f.write_str(why),
             Why::Missing(what) => write!(f, "{what} is unknown"),
             Why::NotLogged(_) => f.write_str("not logged"),
             Why::NotEstablished => f.write_str("not established"),

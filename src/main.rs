@@ -58,12 +58,18 @@ fn main() -> ExitCode {
             _ => Exit::Usage.into(),
         };
     }
-    if first.is_some_and(|first| first == "__probe") {
+    if first.as_ref().is_some_and(|first| first == "__probe") {
         return match ProbeArgs::parse(args).map(|probe| record::probe(&probe)) {
             Some(Ok(exit)) => exit.into(),
             Some(Err(_)) => Exit::Internal.into(),
             None => Exit::Usage.into(),
         };
+    }
+    if first.is_some_and(|first| first == "--version" || first == "-V") && args.next().is_none() {
+        // Fleets ask it of each node, and all of the command line's description is not needed to answer.
+        let version = env!("CARGO_PKG_VERSION");
+        let _ = writeln!(std::io::stdout(), "rdma-doctor {version}");
+        return Exit::Healthy.into();
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,

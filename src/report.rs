@@ -17,12 +17,12 @@ pub mod topology;
 
 use serde::Serialize;
 
-use crate::check::Catalogue;
+use crate::check::{Catalogue, Lack};
 use crate::check::{Missing, Outcome, Verdict};
 use crate::check::{Open, Severity};
 use crate::diagnosis::{self, Cause};
 use crate::exit::Exit;
-use crate::fact::{Fact, Facts, Id, Subject, node};
+use crate::fact::{Fact, Facts, Gap, Id, Subject, node};
 use crate::order;
 use crate::source::recording::Recording;
 
@@ -298,6 +298,56 @@ pub fn report(
     }
 }
 
+/// What an open verdict waits for.
+#[derive(Clone)]
+enum Waits<'f> {
+    /// Which members there are; why that is unknown.
+    Members(Subject, Option<Gap>),
+    Facts(Vec<Lack<'f>>),
+}
+
+impl Waits<'_> {
+    fn are_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Waits::Members(a, gap_a), Waits::Members(b, gap_b)) => {
+                let why = |gap: &Option<Gap>| gap.as_ref().map(|gap| gap.why.clone());
+                a == b && why(gap_a) == why(gap_b)
+            }
+            (Waits::Facts(a), Waits::Facts(b)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.is_like(b))
+            }
+            _ => false,
+        }
+    }
+
+    fn remedy(&self) -> Option<&'static str> {
+        match self {
+            Waits::Members(_, gap) => gap.as_ref().and_then(Gap::remedy),
+            Waits::Facts(lacks) => lacks.iter().find_map(Lack::remedy),
+        }
+    }
+
+    fn into_lines(self) -> Vec<EvidenceLine> {
+        match self {
+            Waits::Members(subject, gap) => {
+                let (value, origin) = match gap {
+                    Some(gap) => (gap.why.to_string(), gap.origin.to_string()),
+                    None => ("unknown".into(), String::new()),
+                };
+                vec![EvidenceLine {
+                    fact: format!("which {}s there are", subject.name()),
+                    value,
+                    origin,
+                }]
+            }
+            Waits::Facts(lacks) => lacks
+                .into_iter()
+                .map(|lack| evidence_line(lack.into_evidence()))
+                .collect(),
+        }
+    }
+}
+
 /// Precedence 2 > 3 > 1 > 0.
 fn exit(counts: &Counts, policy: Policy, empty: bool) -> (Exit, &'static str) {
     let failing = counts.errors
@@ -402,54 +452,40 @@ impl Writer<'_> {
 
     fn open(&self, verdicts: &[Verdict]) -> Vec<OpenQuestion> {
         let mut open: Vec<OpenQuestion> = Vec::new();
+        // Of the check whose verdicts are at hand (they stand together): what each of its questions waits for, and which it is.
+        let mut asked: Vec<(Waits<'_>, usize)> = Vec::new();
+        let mut of_check = None;
         for verdict in verdicts {
             let Outcome::Unknown(missing) = &verdict.outcome else {
                 continue;
             };
+            if of_check.replace(verdict.check) != Some(verdict.check) {
+                asked.clear();
+            }
             let check = &self.catalogue.checks[verdict.check];
-            let remedy;
-            let missing: Vec<EvidenceLine> = match missing {
+            let waits = match missing {
                 Missing::Members(subject) => {
                     let gap = self.facts.members(*subject, verdict.subject).err();
-                    let (value, origin) = match &gap {
-                        Some(gap) => (gap.why.to_string(), gap.origin.to_string()),
-                        None => ("unknown".into(), String::new()),
-                    };
-                    remedy = gap.and_then(|g| g.remedy());
-                    vec![EvidenceLine {
-                        fact: format!("which {}s there are", subject.name()),
-                        value,
-                        origin,
-                    }]
+                    Waits::Members(*subject, gap)
                 }
-                Missing::Facts => {
-                    let gaps = check.missing(self.facts, verdict.subject);
-                    remedy = gaps
-                        .iter()
-                        .find_map(|e| e.value.as_ref().err().and_then(|g| g.remedy()));
-                    gaps.into_iter().map(evidence_line).collect()
-                }
+                Missing::Facts => Waits::Facts(check.lacks(self.facts, verdict.subject)),
             };
             let name = self.name(verdict.subject);
-            let same = |o: &&mut OpenQuestion| {
-                o.check == *check.id
-                    && o.missing.len() == missing.len()
-                    && o.missing
-                        .iter()
-                        .zip(&missing)
-                        .all(|(a, b)| a.fact == b.fact && a.value == b.value)
-            };
-            match open.iter_mut().rev().find(same) {
-                Some(question) => question.subjects.push(name),
-                None => open.push(OpenQuestion {
-                    check: check.id.to_string(),
-                    title: check.title.clone(),
-                    subjects: vec![name],
-                    blocks: check.open == Open::Blocks,
-                    missing,
-                    remedy: remedy.map(str::to_owned),
-                }),
+            // Most instances wait for the same: nothing is put into words for them.
+            let same = asked.iter().rev().find(|(other, _)| waits.are_like(other));
+            if let Some(question) = same.and_then(|(_, at)| open.get_mut(*at)) {
+                question.subjects.push(name);
+                continue;
             }
+            asked.push((waits.clone(), open.len()));
+            open.push(OpenQuestion {
+                check: check.id.to_string(),
+                title: check.title.clone(),
+                subjects: vec![name],
+                blocks: check.open == Open::Blocks,
+                remedy: waits.remedy().map(str::to_owned),
+                missing: waits.into_lines(),
+            });
         }
         order::by_key(&mut open, |o| !o.blocks);
         open
@@ -612,6 +648,9 @@ fn without_cause(
                 1 => ", one open question".into(),
                 n => format!(", {n} open questions"),
             };
+            if nodes.is_empty() {
+                return format!("no finding in the log{noted}{left}; no node was examined");
+            }
             let of = if nodes.len() > 1 {
                 format!("{} nodes, ", nodes.len())
             } else {

@@ -36,6 +36,7 @@ fn point(collective: Collective, bytes: u64) -> Point {
         in_place: false,
         iterations: 1,
         awaited: false,
+        gpu_memory: false,
         warmups: 1,
         trials: 2,
     }

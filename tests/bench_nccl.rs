@@ -127,6 +127,7 @@ fn each_collective_of_each_type_gives_each_rank_what_is_right() {
                     in_place,
                     iterations: 1,
                     awaited: op == Reduction::Max,
+                    gpu_memory: false,
                     warmups: 0,
                     trials: 1,
                 });

@@ -13,7 +13,7 @@ use corpus::job::Job;
 use rdma_doctor::check::Catalogue;
 use rdma_doctor::cli::log;
 use rdma_doctor::fact::Subject;
-use rdma_doctor::nccl_log::Reader;
+use rdma_doctor::nccl_log::{Limits, Reader};
 use rdma_doctor::probe::nccl_log;
 use rdma_doctor::report::Policy;
 use rdma_doctor::report::log::LogReport;
@@ -1246,9 +1246,35 @@ fn each_open_question_says_what_would_settle_it() {
     );
 }
 
+/// A redirection in PowerShell writes UTF-16.
+#[test]
+fn a_log_in_utf_16_says_what_it_says_in_utf_8() {
+    let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("utf-16");
+    std::fs::create_dir_all(&dir).unwrap();
+    let text = "n1:7:7 [0] NCCL INFO Using network IB\r\nn1:7:7 [0] NCCL WARN NET/IB : Got completion from peer 10.0.0.2<4791> with status=12 opcode=0 len=0 vendor err 129\r\n";
+    let units = std::iter::once('\u{feff}').chain(text.chars());
+    let units: Vec<u16> = units.collect::<String>().encode_utf16().collect();
+    let read = |name: &str, bytes: Vec<u8>| {
+        let path = dir.join(name);
+        std::fs::write(&path, bytes).unwrap();
+        let digest = rdma_doctor::source::live::log::read(&path, Limits::default()).unwrap();
+        let lines = digest.kept.iter();
+        lines.map(|kept| kept.text.clone()).collect::<Vec<_>>()
+    };
+    let plain = read("plain.log", text.as_bytes().to_vec());
+    assert!(
+        plain.iter().any(|line| line.contains("status=12")),
+        "{plain:?}"
+    );
+    let little = units.iter().flat_map(|unit| unit.to_le_bytes());
+    assert_eq!(read("little.log", little.collect()), plain);
+    let big = units.iter().flat_map(|unit| unit.to_be_bytes());
+    assert_eq!(read("big.log", big.collect()), plain);
+}
+
 /// Each check of the log has a log of the generator whose headline it is, or is among these, which need what a generator of NCCL's
 /// lines has not.
-const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 9] = [
+const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 10] = [
     ("log/failures-followed", "folded under each failure"),
     ("log/driver-of-older-cuda", "a fixture of its own"),
     ("log/gpudirect-partial", "seen in a log of two adapters"),
@@ -1257,6 +1283,7 @@ const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 9] = [
     ("log/pasted-port-down", "ibstat in the stream"),
     ("log/perftest-not-connected", "perftest in the stream"),
     ("log/perftest-request-failed", "perftest in the stream"),
+    ("log/test-at-socket-speed", "nccl-tests in the stream"),
     ("log/test-results-wrong", "nccl-tests in the stream"),
 ];
 

@@ -14,6 +14,12 @@
     reason = "tests run programs and read what they leave"
 )]
 #![expect(clippy::panic, reason = "a test's way to fail")]
+#![expect(clippy::unwrap_used, reason = "what fails in a test is to fail loudly")]
+
+#[path = "standin/machine.rs"]
+mod machine;
+#[path = "standin/stage.rs"]
+mod stage;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt::Write as _;
@@ -482,6 +488,34 @@ fn collectives_by_rdma_writes_are_right_or_name_their_failure() {
     say(&format!("\n{said}"));
     assert!(
         ran.status.success() && said.matches("ok: ").count() == 3,
+        "{} (see {}):\n{said}{}",
+        ran.status,
+        out.display(),
+        tail(&ran.stderr)
+    );
+}
+
+/// The verbs backend from GPU to GPU, where the GPUs and their adapter's way to them are stand-ins, and the RDMA writes are not.
+#[test]
+fn rdma_writes_from_gpu_to_gpu_are_right_or_name_what_refused_them() {
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let Some(binary) = doctor_or_skip() else {
+        return;
+    };
+    let standins = stage::built("standin_cuda");
+    stage::built("standin_verbs");
+    let standins = standins.parent().unwrap_or_else(|| Path::new("."));
+    let standins = standins.to_string_lossy();
+    let out = Path::new(OUT).join("gpudirect");
+    let options = ["--topo", "loop", "--standins", &*standins];
+    let ran = fs::create_dir_all(&out)
+        .map_err(|error| error.to_string())
+        .and_then(|()| run_vm(&options, "gpudirect", &binary, &out))
+        .unwrap_or_else(|error| panic!("{error}"));
+    let said = String::from_utf8_lossy(&ran.stdout);
+    say(&format!("\n{said}"));
+    assert!(
+        ran.status.success() && said.matches("ok: ").count() == 4,
         "{} (see {}):\n{said}{}",
         ran.status,
         out.display(),

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Figure, PROGRAM};
 
-/// Turns that each has; the median of their ratios counts.
+/// Turns that each has, of some two seconds each; the median of their ratios counts.
 const TURNS: usize = 7;
 /// Where iperf3 listens.
 const PORT: &str = "45201";
@@ -68,7 +68,7 @@ fn median(values: &mut [f64]) -> f64 {
 fn carried(collective: &str) -> anyhow::Result<f64> {
     let output = Command::new(PROGRAM)
         .args(["bench", collective, "--backend", "tcp", "--ranks", "2"])
-        .args(["-b", "256M", "--trials", "5", "--format", "json"])
+        .args(["-b", "256M", "--trials", "15", "--format", "json"])
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .output()?;

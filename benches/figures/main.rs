@@ -2,9 +2,9 @@
 //! same machine at the same time, so that a slow or busy machine shows.
 //!
 //! `BENCH_LOG_MB=100` reads a log of a tenth of the size.
-//! `BENCH_NODES=10000` judges as many nodes as one cluster; without it, 1000. `BENCH_ONLY=cluster` measures nothing else, and so does
-//! `BENCH_ONLY=collective` of collectives.
+//! `BENCH_NODES=10000` judges as many nodes as one cluster; without it, 1000.
 //! `BENCH_RECORDINGS=10000` judges as many recordings in the longest of the three series; without it, 1000.
+//! `BENCH_ONLY=NAME` measures one thing alone: start, check, loading, cluster, log, collective, ablation, many.
 
 #![expect(
     clippy::disallowed_methods,
@@ -12,11 +12,17 @@
 )]
 #![expect(clippy::print_stdout, reason = "the table is what it is for")]
 
+mod ablation;
 mod cluster;
 mod collective;
 mod log;
+#[path = "../../tests/standin/machine.rs"]
+mod machine;
 mod many;
 mod run;
+#[path = "../../tests/standin/stage.rs"]
+#[expect(clippy::unwrap_used, reason = "written for tests")]
+mod stage;
 mod tree;
 
 use std::fs;
@@ -31,10 +37,14 @@ use rdma_doctor::source::wire::Line;
 
 use self::tree::Tree;
 
+/// As the program has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const PROGRAM: &str = env!("CARGO_BIN_EXE_rdma-doctor");
 /// Runs of a program, and repeats of a function; the median counts.
 const TIMES: usize = 25;
-/// Checks that a large site has, its own and the built-in ones.
+/// Checks by which recordings are judged where a rate of them is asked for.
 const CHECKS: usize = 200;
 
 /// A row of the table.
@@ -67,6 +77,13 @@ impl Figure {
         }
     }
 
+    /// Without a target: nobody asked for one.
+    fn untargeted(mut self) -> Self {
+        self.target = String::new();
+        self.met = None;
+        self
+    }
+
     /// What ran beside it, and how many times longer the measured one took.
     fn beside(mut self, what: &str, measured: Duration, other: Duration) -> Self {
         let ratio = measured.as_secs_f64() / other.as_secs_f64().max(1e-9);
@@ -84,26 +101,38 @@ fn main() -> anyhow::Result<()> {
     if !std::env::args().any(|argument| argument == "--bench") {
         return Ok(());
     }
-    match std::env::var("BENCH_ONLY").as_deref() {
-        Ok("cluster") => {
-            print(&cluster::figures().context("the cluster")?);
-            return Ok(());
-        }
-        Ok("collective") => {
-            print(&collective::figures().context("collectives")?);
-            return Ok(());
-        }
-        _ => {}
+    let only = std::env::var("BENCH_ONLY").ok();
+    let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
+    let mut figures = Vec::new();
+    if wanted("start") {
+        figures.extend(start()?);
     }
-    let mut figures = start()?;
-    let machine = Tree::machine("machine", tree::EIGHT).context("the tree")?;
-    figures.extend(check(&machine)?);
-    let (catalogue, loading) = loading()?;
-    figures.push(loading);
-    figures.extend(cluster::figures().context("the cluster")?);
-    figures.extend(many::figures(&catalogue)?);
-    figures.extend(log::figures()?);
-    figures.extend(collective::figures().context("collectives")?);
+    if wanted("check") {
+        let machine = Tree::machine("machine", tree::EIGHT).context("the tree")?;
+        figures.extend(check(&machine)?);
+    }
+    if wanted("loading") {
+        figures.push(loading()?);
+    }
+    if wanted("cluster") {
+        figures.extend(cluster::figures().context("the cluster")?);
+    }
+    if wanted("log") {
+        figures.extend(log::figures()?);
+    }
+    if wanted("collective") {
+        figures.extend(collective::figures().context("collectives")?);
+    }
+    if wanted("ablation") {
+        figures.extend(ablation::figures().context("the ablation")?);
+    }
+    // Last: it keeps this process to one processor.
+    if wanted("many") {
+        figures.extend(many::figures()?);
+    }
+    if figures.is_empty() {
+        bail!("BENCH_ONLY names nothing that is measured");
+    }
     print(&figures);
     Ok(())
 }
@@ -119,7 +148,7 @@ fn start() -> anyhow::Result<Vec<Figure>> {
             version,
             nothing,
         ),
-        Figure::bytes("size of the binary", size, 5_000_000),
+        Figure::bytes("size of the binary", size, 10_000_000),
     ])
 }
 
@@ -193,53 +222,24 @@ fn files_read(recording: &Path, root: &Path) -> anyhow::Result<Vec<String>> {
     Ok(paths)
 }
 
-/// Loading and type-checking the built-in checks and a site's own, which are copies of the built-in ones.
-fn loading() -> anyhow::Result<(Catalogue, Figure)> {
-    let site = Tree::empty("checks")?;
-    let embedded = Catalogue::embedded()?;
-    if embedded.checks.is_empty() {
+/// Loading and type-checking all built-in checks: each may take as long as each of 200 in 5 ms.
+fn loading() -> anyhow::Result<Figure> {
+    let count = Catalogue::embedded()?.checks.len();
+    if count == 0 {
         bail!("no built-in checks");
     }
-    let mut texts = Vec::new();
-    let own = CHECKS.saturating_sub(embedded.checks.len());
-    for (number, check) in embedded.checks.iter().cycle().take(own).enumerate() {
-        fs::write(
-            site.path().join(format!("site-{number}.toml")),
-            check.source.as_bytes(),
-        )?;
-    }
-    for check in embedded
-        .checks
-        .iter()
-        .cycle()
-        .take(CHECKS.max(embedded.checks.len()))
-    {
-        texts.push(check.source.to_string());
-    }
-    let load = || -> anyhow::Result<Catalogue> {
-        let mut catalogue = Catalogue::embedded()?;
-        catalogue.add_dir(site.path())?;
-        Ok(catalogue)
-    };
-    let catalogue = load()?;
+    let texts = Catalogue::embedded()?.checks;
     let loading = run::median_of(TIMES, || {
-        std::hint::black_box(load().is_ok());
+        std::hint::black_box(Catalogue::embedded().is_ok());
     });
     let parsing = run::median_of(TIMES, || {
-        for text in &texts {
-            std::hint::black_box(text.parse::<toml::Table>().is_ok());
+        for check in &texts {
+            std::hint::black_box(check.source.parse::<toml::Table>().is_ok());
         }
     });
-    let name = format!(
-        "loading {} checks, {own} of them a site's",
-        catalogue.checks.len()
-    );
-    let figure = Figure::time(name, loading, Duration::from_millis(5)).beside(
-        "their TOML alone",
-        loading,
-        parsing,
-    );
-    Ok((catalogue, figure))
+    let target = Duration::from_millis(5).mul_f64(count as f64 / CHECKS as f64);
+    let figure = Figure::time(format!("loading {count} checks"), loading, target);
+    Ok(figure.beside("their TOML alone", loading, parsing))
 }
 
 fn print(figures: &[Figure]) {

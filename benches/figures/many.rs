@@ -14,7 +14,7 @@ use rdma_doctor::source::wire;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::tree::{self, Shape, Tree};
-use super::{Figure, milliseconds, recording_of, run};
+use super::{CHECKS, Figure, milliseconds, recording_of, run};
 
 /// Lines of each recording.
 const LINES: u64 = 2000;
@@ -23,13 +23,21 @@ const TARGET: f64 = 200.0;
 /// Nodes that are judged together.
 const CLUSTERS: [u32; 2] = [10, 100];
 
-/// The rate for series of several lengths, and for nodes judged as one cluster.
-pub(crate) fn figures(catalogue: &Catalogue) -> anyhow::Result<Vec<Figure>> {
+/// The rate for series of several lengths against 200 checks, against all of them, and for nodes judged as one cluster.
+pub(crate) fn figures() -> anyhow::Result<Vec<Figure>> {
     let mut one = CpuSet::new();
     one.set(0);
     // Where the system forbids it, the work is on one thread all the same.
     let _ = sched_setaffinity(None, &one);
 
+    let all = Catalogue::embedded()?;
+    let mut some = Catalogue::embedded()?;
+    let step = some.checks.len().div_ceil(CHECKS).max(1);
+    let mut number = 0;
+    some.checks.retain(|_| {
+        number += 1;
+        number % step == 0
+    });
     let node = Node::new()?;
     let longest = std::env::var("BENCH_RECORDINGS")
         .ok()
@@ -41,15 +49,18 @@ pub(crate) fn figures(catalogue: &Catalogue) -> anyhow::Result<Vec<Figure>> {
     let mut figures = Vec::new();
     let mut first = None;
     for count in counts {
-        let series = node.series(catalogue, count)?;
+        let series = node.series(&some, count)?;
         let first = *first.get_or_insert(series.each);
-        figures.push(series.figure(count, node.lines, catalogue.checks.len(), first));
+        figures.push(series.figure(count, node.lines, some.checks.len(), first));
     }
+    let series = node.series(&all, CLUSTERS[1])?;
+    let figure = series.figure(CLUSTERS[1], node.lines, all.checks.len(), series.each);
+    figures.push(figure.untargeted());
     let mut first = None;
     for count in CLUSTERS {
-        let each = node.cluster(catalogue, count)?;
+        let each = node.cluster(&all, count)?;
         let first = *first.get_or_insert(each);
-        figures.push(cluster_figure(count, each, first));
+        figures.push(cluster_figure(count, each, first).untargeted());
     }
     Ok(figures)
 }

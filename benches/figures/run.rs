@@ -1,6 +1,6 @@
 //! Running programs and timing them: medians, and the memory of the largest process.
 
-use std::io;
+use std::io::{self, Read as _};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -16,12 +16,17 @@ pub(crate) struct Run {
 /// Runs a program to its end.
 pub(crate) fn once(program: &str, arguments: &[&str]) -> io::Result<Run> {
     let begun = Instant::now();
-    let child = Command::new(program)
+    // Into a pipe: grep ends at the first match where it sees that nobody reads.
+    let mut child = Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
+        .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()?;
+    if let Some(mut said) = child.stdout.take() {
+        let mut chunk = vec![0; 64 << 10];
+        while said.read(&mut chunk)? > 0 {}
+    }
     let peak_bytes = wait(child.id())?;
     Ok(Run {
         wall: begun.elapsed(),

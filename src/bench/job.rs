@@ -51,29 +51,12 @@ pub enum JobEnded {
 impl JobPlan {
     /// The question what became of a run: the answer is a [`JobReply`].
     pub fn question_of(&self, run: Run) -> Question {
-        Question::bench(
-            NAME,
-            [
-                ("arm", self.arm_name(run).into()),
-                ("round", run.round.into()),
-            ],
-        )
+        run.question(NAME, &self.arms, [])
     }
 
     /// The question what NCCL wrote in a run: the answer is a [`crate::nccl_log::Digest`].
     pub fn log_of(&self, run: Run) -> Question {
-        Question::bench(
-            NAME,
-            [
-                ("arm", self.arm_name(run).into()),
-                ("round", run.round.into()),
-                ("log", 1.into()),
-            ],
-        )
-    }
-
-    fn arm_name(&self, run: Run) -> &str {
-        self.arms.get(run.arm).map_or("", |arm| &arm.name)
+        run.question(NAME, &self.arms, [("log", 1.into())])
     }
 
     /// The plan as a reply to [`table::question`].

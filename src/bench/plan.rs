@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::collective::{Collective, DataType, Reduction};
 use crate::source::Question;
+use crate::source::question::Argument;
 
 /// The name of the benchmark: `{"bench":"collective"}`.
 pub const NAME: &str = "collective";
@@ -83,6 +84,9 @@ pub struct Point {
     /// Whether the process waits for each of them before it begins the next, as one that looks at the result does; else a device may have several to do.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub awaited: bool,
+    /// Whether RDMA writes go from GPU to GPU, where the backend has the choice (verbs): else the data is in the host's memory. NCCL's is always on GPUs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gpu_memory: bool,
     /// Trials that come first and do not count.
     pub warmups: u64,
     /// Trials that count.
@@ -101,6 +105,7 @@ impl Point {
             in_place: false,
             iterations: iterations(bytes),
             awaited: false,
+            gpu_memory: false,
             warmups: 2,
             trials: 5,
         }
@@ -148,6 +153,20 @@ pub struct Run {
     pub round: u64,
 }
 
+impl Run {
+    /// The question about this run to this benchmark, with what else it names.
+    pub(super) fn question<'n>(
+        self,
+        bench: &str,
+        arms: &[Arm],
+        further: impl IntoIterator<Item = (&'n str, Argument)>,
+    ) -> Question {
+        let arm = arms.get(self.arm).map_or("", |arm| arm.name.as_str());
+        let own = [("arm", arm.into()), ("round", self.round.into())];
+        Question::bench(bench, own.into_iter().chain(further))
+    }
+}
+
 /// What was measured, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
@@ -179,30 +198,12 @@ impl Plan {
 
     /// The question what became of a rank in a run: the answer is a [`super::reply::RankReply`].
     pub fn question_of(&self, run: Run, rank: usize) -> Question {
-        Question::bench(
-            NAME,
-            [
-                ("arm", self.arm_name(run).into()),
-                ("round", run.round.into()),
-                ("rank", (rank as u64).into()),
-            ],
-        )
+        run.question(NAME, &self.arms, [("rank", (rank as u64).into())])
     }
 
     /// The question what the ranks of a run wrote: the answer is a [`crate::nccl_log::Digest`].
     pub fn log_of(&self, run: Run) -> Question {
-        Question::bench(
-            NAME,
-            [
-                ("arm", self.arm_name(run).into()),
-                ("round", run.round.into()),
-                ("log", 1.into()),
-            ],
-        )
-    }
-
-    fn arm_name(&self, run: Run) -> &str {
-        self.arms.get(run.arm).map_or("", |arm| &arm.name)
+        run.question(NAME, &self.arms, [("log", 1.into())])
     }
 
     /// How many nodes take part.
@@ -247,6 +248,7 @@ mod tests {
             in_place: false,
             iterations: 1,
             awaited: false,
+            gpu_memory: false,
             warmups: 2,
             trials: 5,
         };

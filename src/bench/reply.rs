@@ -33,6 +33,43 @@ pub struct RankReply {
     /// What its port carried from the connection to the last point, of whomever: proof that the device was used. Absent where the backend does not ask.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried: Option<Carried>,
+    /// How its adapter came to the GPU's memory, or why it did not; absent where it was not to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu_memory: Option<GpuMemory>,
+}
+
+/// What became of the attempts to let an adapter have a GPU's memory: GPUDirect RDMA.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GpuMemory {
+    /// The way that led there; absent where none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub way: Option<Way>,
+    /// Why it was not DMA-BUF, which is tried first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_dma_buf: Option<String>,
+    /// Why it was not peer memory, which is tried where DMA-BUF fails.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_peer_memory: Option<String>,
+}
+
+/// A way from an adapter to a GPU's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// CUDA hands the memory out as a file, which the adapter's driver maps: `cuMemGetHandleForAddressRange`, `ibv_reg_dmabuf_mr`.
+    DmaBuf,
+    /// A module of the kernel knows the address as a GPU's (`nvidia_peermem`): `ibv_reg_mr` takes it like any other.
+    PeerMemory,
+}
+
+impl Way {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Way::DmaBuf => "DMA-BUF",
+            Way::PeerMemory => "peer memory",
+        }
+    }
 }
 
 /// What a port counted: the difference of two readings of its counters in sysfs. Absent where the device does not count it.
@@ -152,6 +189,7 @@ mod tests {
             in_place: true,
             iterations: 20,
             awaited: false,
+            gpu_memory: false,
             warmups: 1,
             trials: 2,
         };
@@ -175,6 +213,11 @@ mod tests {
             host: None,
             removed: Vec::new(),
             carried: None,
+            gpu_memory: Some(GpuMemory {
+                way: Some(Way::PeerMemory),
+                no_dma_buf: Some("ibv_reg_dmabuf_mr: EOPNOTSUPP".into()),
+                no_peer_memory: None,
+            }),
         };
         let text = serde_json::to_string(&reply).unwrap();
         assert_eq!(serde_json::from_str::<RankReply>(&text).unwrap(), reply);

@@ -188,6 +188,7 @@ mod tests {
             in_place: false,
             iterations: 10,
             awaited: false,
+            gpu_memory: false,
             warmups: 1,
             trials: 3,
         }
@@ -203,6 +204,7 @@ mod tests {
             device: None,
             host: None,
             carried: None,
+            gpu_memory: None,
             removed: Vec::new(),
         })
     }

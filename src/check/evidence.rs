@@ -1,5 +1,7 @@
 //! What a verdict rests on, and what an open one waits for.
 
+use std::borrow::Cow;
+
 use super::Check;
 use super::condition::{Lineage, Named, Slot, View};
 use crate::fact::{Fact, Facts, Gap, Id, Origin, Value};
@@ -50,7 +52,7 @@ impl Check {
 
     /// The unknown facts that keep the check from being decided for this instance. Where it is open whether the check
     /// applies, those are the facts of `applies`.
-    pub fn missing(&self, facts: &Facts, id: Id) -> Vec<Evidence> {
+    pub fn lacks<'f>(&self, facts: &'f Facts, id: Id) -> Vec<Lack<'f>> {
         let lineage = Lineage::of(facts, id);
         let view = self.view(facts, lineage);
         let mut found = Vec::new();
@@ -64,10 +66,49 @@ impl Check {
         if applies == Some(true) {
             self.fails.undecided(&view, &mut found);
         }
-        found
-            .into_iter()
-            .map(|slot| state(slot, facts, lineage))
-            .collect()
+        let lack = |slot: Slot| {
+            let gap = match slot.look(facts, lineage) {
+                Some(Fact::Known(..)) => return None,
+                Some(Fact::Unknown(gap)) => Cow::Borrowed(gap),
+                None => Cow::Owned(facts.unset(lineage.up(slot.up), usize::from(slot.index))),
+            };
+            Some(Lack { slot, gap })
+        };
+        found.into_iter().filter_map(lack).collect()
+    }
+
+    /// [`Check::lacks`] as evidence.
+    pub fn missing(&self, facts: &Facts, id: Id) -> Vec<Evidence> {
+        let lacks = self.lacks(facts, id);
+        lacks.into_iter().map(Lack::into_evidence).collect()
+    }
+}
+
+/// An unknown fact that keeps a check open, and why it is unknown.
+#[derive(Clone, Debug)]
+pub struct Lack<'f> {
+    slot: Slot,
+    gap: Cow<'f, Gap>,
+}
+
+impl Lack<'_> {
+    /// What would supply the fact, where that is known.
+    pub fn remedy(&self) -> Option<&'static str> {
+        self.gap.remedy()
+    }
+
+    /// Whether the same fact is unknown for the same reason, of whatever instance.
+    pub fn is_like(&self, other: &Lack<'_>) -> bool {
+        self.slot == other.slot && self.gap.why == other.gap.why
+    }
+
+    /// As evidence.
+    pub fn into_evidence(self) -> Evidence {
+        Evidence {
+            fact: self.slot.path(),
+            value: Err(self.gap.into_owned()),
+            origin: None,
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod collective;
 pub mod latency;
 pub mod measuring;
+pub mod memory;
 pub mod p2p;
 pub mod pairs;
 pub mod team;

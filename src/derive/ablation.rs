@@ -4,7 +4,7 @@ use crate::bench::collective::Collective;
 use crate::bench::model::Shape;
 use crate::fact::arm::{Between, Direct};
 use crate::fact::measurement::{self, Means};
-use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, Typed};
+use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, Typed, gpu};
 
 use super::ceiling::{Network, Transport, Use, ceiling_of};
 
@@ -101,8 +101,10 @@ fn took_part(facts: &mut Facts, node: Id, id: Id) {
     let parts = match chosen.is_empty() || chosen.len() == all {
         true => vec![node],
         false => {
-            let devices = facts.below(node, Subject::Device);
-            chosen.into_iter().chain(devices).collect()
+            let devices = facts.below(node, Subject::Device).collect::<Vec<_>>();
+            let ways = chosen.iter().flat_map(|gpu| way_of(facts, node, *gpu));
+            let ways = ways.collect::<Vec<_>>();
+            chosen.into_iter().chain(devices).chain(ways).collect()
         }
     };
     let mut own = vec![id];
@@ -118,6 +120,16 @@ fn took_part(facts: &mut Facts, node: Id, id: Id) {
             facts.relate(one, id);
         }
     }
+}
+
+/// What of PCIe a GPU's data crosses: the bridges above it, and the links between them.
+fn way_of(facts: &Facts, node: Id, gpu: Id) -> Vec<Id> {
+    let path = facts.known(gpu, gpu::PATH);
+    let path = path.iter().flat_map(|path| path.iter());
+    let bridges = path.filter_map(|pci| facts.find(Subject::Bridge, node, pci));
+    let related = facts.related(gpu).iter().copied();
+    let hops = related.filter(|id| facts.subject(*id) == Subject::Hop);
+    bridges.chain(hops).collect()
 }
 
 #[cfg(test)]

@@ -42,6 +42,15 @@ subject! {
     TOOL: BenchmarkTool = "tool" from "nccl_log";
     /// The test, as `all_reduce_perf` or `RDMA_Write BW Test`; unknown where the log does not name it.
     TEST: Arc<str> = "test" from "nccl_log";
+    /// Whether the test adds up what ranks have, and its bus bandwidth is that of the slowest link: an all-reduce, a reduce-scatter, a reduce. Source: nccl-tests'
+    /// column "redop".
+    REDUCES: bool = "reduces" from "nccl_log";
+    /// How many ranks took part. Source: nccl-tests, "# Using devices".
+    RANKS: u64 = "ranks" from "nccl_log";
+    /// How many hosts they were on.
+    HOSTS: u64 = "hosts" from "nccl_log";
+    /// The GPUs' model, or models.
+    GPUS: Arc<str> = "gpus" from "nccl_log";
     /// Where they begin: file and line.
     PLACE: Arc<str> = "place" from "nccl_log";
     /// How many rows of results were read.

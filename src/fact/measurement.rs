@@ -35,6 +35,30 @@ words! {
     }
 }
 
+words! {
+    /// Where the data is.
+    pub enum Memory {
+        /// In the host's memory.
+        Host = "host",
+        /// In the memory of GPUs.
+        Gpu = "gpu",
+    }
+}
+
+words! {
+    /// What became of GPUDirect RDMA where it was asked for.
+    pub enum GpuDirect {
+        /// Every value that was looked at came right from GPU to GPU.
+        Works = "works",
+        /// The adapter did not get the GPU's memory: it could not be registered.
+        Refused = "refused",
+        /// It got it, and a transfer failed.
+        Fails = "fails",
+        /// Transfers ended well, and values came wrong.
+        Wrong = "wrong",
+    }
+}
+
 subject! {
     /// A measurement: one operation of one size on these ranks, a job, or a table of what somebody measured.
     Measurement = "measurement" from "collective";
@@ -108,6 +132,16 @@ subject! {
     FACTORS: u64 = "factors" from "collective";
     /// How many of them make a difference either way, beyond doubt.
     FACTORS_THAT_MATTER: u64 = "factors_that_matter" from "collective";
+    /// Where the data is: NCCL's on GPUs, that of sockets in the host's memory, that of RDMA writes where it was asked for.
+    MEMORY: Memory = "memory" from "collective";
+    /// What became of GPUDirect RDMA: of RDMA writes whose data is on GPUs.
+    GPUDIRECT: GpuDirect = "gpudirect" from "collective";
+    /// The way to the GPUs' memory that carried, DMA-BUF or peer memory; or which rank, which function, and what it said.
+    GPUDIRECT_WHY: Arc<str> = "gpudirect_why" from "collective";
+    /// What RDMA writes from GPU to GPU reach of what the same ones reach in the host's memory, over the same ports in the same run.
+    OF_HOST: Percent = "of_host" from "collective";
+    /// What the same ones reach in the host's memory.
+    HOST_FIGURE: Arc<str> = "host_figure" from "collective";
     /// What the node's hardware carries at most of such an operation. Rule: manual page rdma-doctor-advise(1), CEILINGS.
     CEILING: BitRate = "ceiling" from "derive";
     /// What the baseline reached of that.

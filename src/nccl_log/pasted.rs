@@ -19,6 +19,8 @@ use crate::order;
 pub enum Tool {
     /// nccl-tests, and rccl-tests: a row for each size.
     NcclTests,
+    /// What nccl-tests prints before its table: a line for each rank.
+    NcclTestsRanks,
     /// `all_reduce_bench.py`: a table with `payload`, `busbw`, `algbw`.
     AllReduceBench,
     /// perftest: `ib_write_bw`, `ib_send_lat` and the others.
@@ -55,8 +57,9 @@ pub struct Paste {
 }
 
 /// What a line has to hold to begin a block.
-pub(super) const NEEDLES: [&str; 22] = [
+pub(super) const NEEDLES: [&str; 23] = [
     "busbw",
+    "Using devices",
     "Dual-port",
     "ouldn't connect to ",
     "CA '",
@@ -415,6 +418,11 @@ fn begins(text: &str) -> Option<(Tool, &str)> {
     {
         return Some((Tool::NcclTests, before.trim_end()));
     }
+    if let Some(before) = at("#")
+        && text.trim_end().ends_with("# Using devices")
+    {
+        return Some((Tool::NcclTestsRanks, before.trim_end()));
+    }
     if let Some(before) = at("|")
         && has("payload")
         && has("busbw")
@@ -514,6 +522,9 @@ fn goes_on(tool: Tool, body: &str, block: &Block) -> Is {
                 Is::Foreign
             }
         }
+        Tool::NcclTestsRanks if !text.starts_with('#') => Is::Foreign,
+        Tool::NcclTestsRanks if text.contains(" Pid ") && text.contains(" on ") => Is::Kept,
+        Tool::NcclTestsRanks => Is::Passed,
         Tool::AllReduceBench if text.starts_with('|') && text.contains("GBps") => Is::Kept,
         Tool::AllReduceBench if text.starts_with('|') => Is::Passed,
         Tool::Perftest => {

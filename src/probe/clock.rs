@@ -30,7 +30,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         Fact::Known(false, origin) => match keeper_that_tells_nothing(ask) {
             Ok(None) => Fact::Known(false, origin),
             Ok(Some(who)) => Fact::Unknown(Gap {
-                why: Why::NotUnderstood(who.into()),
+                why: Why::NotSaid(who.into()),
                 origin,
             }),
             Err(gap) => Fact::Unknown(gap),

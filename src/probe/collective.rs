@@ -2,6 +2,7 @@
 //!
 //! Where nothing was measured it asks for nothing further: the plan is refused then.
 
+mod gpudirect;
 mod job;
 mod matrix;
 mod measured;

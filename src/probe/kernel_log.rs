@@ -116,7 +116,7 @@ fn none_seen(facts: &mut Facts, id: Id, class: EventClass, log: &Log, origin: &O
         facts,
         id,
         &Gap {
-            why: Why::NotUnderstood(why.into()),
+            why: Why::NotSaid(why.into()),
             origin: origin.clone(),
         },
     );
@@ -196,7 +196,7 @@ impl Log {
         match self.now {
             Some(now) => Fact::Known(Seconds((now - at).max(0.0).round()), origin.clone()),
             None => Fact::Unknown(Gap {
-                why: Why::NotUnderstood("nothing beside the log says when it was copied".into()),
+                why: Why::NotSaid("nothing beside the log says when it was copied".into()),
                 origin: origin.clone(),
             }),
         }

@@ -63,7 +63,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         }
         (Fact::Unknown(gap), _) | (_, Some(Fact::Unknown(gap))) => Fact::Unknown(gap.clone()),
         _ => Fact::Unknown(Gap {
-            why: Why::NotUnderstood("counted for no second yet".into()),
+            why: Why::NotSaid("counted for no second yet".into()),
             origin: origin.clone(),
         }),
     };

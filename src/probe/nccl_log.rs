@@ -112,9 +112,7 @@ fn read(ask: &Ask<'_>, facts: &mut Facts) {
             Fact::Known(digest, origin) => {
                 if let (None, Some(why)) = (&missing, &digest.broken_off) {
                     missing = Some(Gap {
-                        why: Why::NotUnderstood(
-                            format!("the log was not read to its end: {why}").into(),
-                        ),
+                        why: Why::NotSaid(format!("the log was not read to its end: {why}").into()),
                         origin,
                     });
                 }

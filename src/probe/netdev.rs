@@ -47,7 +47,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
             }
             Presence::Absent(origin) => {
                 let gap = Gap {
-                    why: crate::fact::Why::NotUnderstood("the port has no network device".into()),
+                    why: crate::fact::Why::NotSaid("the port has no network device".into()),
                     origin: origin.clone(),
                 };
                 (Fact::Known(false, origin), Fact::Unknown(gap))
@@ -275,7 +275,7 @@ fn by_port_number(
         ([], [], _) => Presence::Absent(origin),
         (.., Some(gap)) => Presence::Unknown(gap),
         _ => Presence::Unknown(Gap {
-            why: crate::fact::Why::NotUnderstood(
+            why: crate::fact::Why::NotSaid(
                 format!(
                     "several network devices fit: {}",
                     fitting.iter().map(|n| &***n).collect::<Vec<_>>().join(", ")

@@ -170,7 +170,7 @@ fn link_of(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str, keys: &LinkKeys)
     facts.set(id, keys.counts_errors, correctable.is_present());
     let absent = |origin| {
         Fact::Unknown(Gap {
-            why: Why::NotUnderstood("the function counts no errors".into()),
+            why: Why::NotSaid("the function counts no errors".into()),
             origin,
         })
     };
@@ -220,11 +220,9 @@ fn hidden_gap(hidden: Hidden, origin: &Origin) -> Gap {
     let why = match hidden {
         // As if the kernel had refused the rest, and not only cut it off.
         Hidden::NotRoot => Why::Refused(Refusal::Errno(Errno::EACCES)),
-        Hidden::OffBus => Why::NotUnderstood("all ones: the function does not answer".into()),
-        Hidden::NotExtended => {
-            Why::NotUnderstood("no access to the extended configuration space".into())
-        }
-        Hidden::Odd(how) => Why::NotUnderstood(how.into()),
+        Hidden::OffBus => Why::NotSaid("all ones: the function does not answer".into()),
+        Hidden::NotExtended => Why::NotSaid("no access to the extended configuration space".into()),
+        Hidden::Odd(how) => Why::NotSaid(how.into()),
     };
     Gap {
         why,

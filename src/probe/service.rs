@@ -154,7 +154,7 @@ fn first_pid_namespace(ask: &Ask<'_>) -> Fact<bool> {
     match ask.link_name("/proc/self/ns/pid") {
         Presence::Present(name, origin) => Fact::Known(&*name == FIRST_PID, origin),
         Presence::Absent(origin) => Fact::Unknown(Gap {
-            why: Why::NotUnderstood("the kernel has no such namespaces".into()),
+            why: Why::NotSaid("the kernel has no such namespaces".into()),
             origin,
         }),
         Presence::Unknown(gap) => Fact::Unknown(gap),
@@ -196,7 +196,7 @@ impl Systemd {
             }
             Systemd::Files(Fact::Known(true, _)) => by_files(ask, service),
             Systemd::Files(Fact::Known(false, origin)) => Fact::Unknown(Gap {
-                why: Why::NotUnderstood("systemd does not run here".into()),
+                why: Why::NotSaid("systemd does not run here".into()),
                 origin: origin.clone(),
             }),
             Systemd::Files(Fact::Unknown(gap)) => Fact::Unknown(gap.clone()),
@@ -224,7 +224,7 @@ fn by_files(ask: &Ask<'_>, service: &Service) -> Fact<Vec<Unit>> {
             Fact::Known(true, origin) => return Fact::Known(vec![Unit::active(unit)], origin),
             Fact::Known(false, origin) => {
                 missing.get_or_insert(Gap {
-                    why: Why::NotUnderstood("systemd keeps no link for an active unit".into()),
+                    why: Why::NotSaid("systemd keeps no link for an active unit".into()),
                     origin,
                 });
             }
@@ -249,7 +249,7 @@ fn enabled_by_file(ask: &Ask<'_>, service: &Service) -> Fact<bool> {
     match there(ask, link) {
         // It may be wanted by another target.
         Fact::Known(false, origin) => Fact::Unknown(Gap {
-            why: Why::NotUnderstood("the usual target does not start it".into()),
+            why: Why::NotSaid("the usual target does not start it".into()),
             origin,
         }),
         fact => fact,
@@ -311,7 +311,7 @@ fn active(
             Fact::Known(false, origin.clone())
         }
         (_, Some(Fact::Known((_, false), origin))) => Fact::Unknown(Gap {
-            why: Why::NotUnderstood("not all processes can be seen".into()),
+            why: Why::NotSaid("not all processes can be seen".into()),
             origin: origin.clone(),
         }),
         (_, Some(Fact::Unknown(gap))) | (Fact::Unknown(gap), _) => Fact::Unknown(gap.clone()),

@@ -5,7 +5,7 @@ pub mod text;
 use serde::Serialize;
 
 use crate::bench::plan::Backend;
-use crate::bench::reply::{Carried, Ended, RankReply};
+use crate::bench::reply::{Carried, Ended, GpuMemory, RankReply};
 use crate::bench::results::{Results, Row};
 use crate::bench::scope::Scopes;
 use crate::bench::statistics::SPREAD_LIMIT;
@@ -39,6 +39,8 @@ pub struct Collectives {
     pub scopes: Option<Scopes>,
     /// What that says: how much slower many nodes are than one, and what is to be expected.
     pub against_one_node: Option<String>,
+    /// What RDMA writes from GPU to GPU reach against the same ones in the host's memory; `null` where not both were measured.
+    pub against_host_memory: Option<String>,
     /// Why nothing was measured; `null` where something was.
     pub nothing: Option<String>,
 }
@@ -54,6 +56,8 @@ pub struct Rank {
     pub host: Option<String>,
     /// What its port carried meanwhile, where the backend uses a port that counts.
     pub carried: Option<Carried>,
+    /// How its adapter came to the GPU's memory, or why it did not, where RDMA writes were to go from GPU to GPU.
+    pub gpu_memory: Option<GpuMemory>,
 }
 
 /// An operation of one size.
@@ -71,6 +75,8 @@ pub struct Measured {
     pub op: &'static str,
     /// Whether the result replaced what was sent.
     pub in_place: bool,
+    /// Where the data was: "host", "gpu".
+    pub memory: &'static str,
     /// Operations that were timed together.
     pub iterations: u64,
     /// Trials that were timed, of all ranks.
@@ -135,7 +141,7 @@ impl Trouble {
 }
 
 impl Measured {
-    fn of(row: &Row, ranks: u64) -> Self {
+    fn of(row: &Row, ranks: u64, backend: Backend) -> Self {
         let point = &row.point;
         let time = row.time();
         let elements = point.bytes / point.dtype.size() as u64;
@@ -153,6 +159,10 @@ impl Measured {
                 false => "none",
             },
             in_place: point.in_place,
+            memory: match backend == Backend::Nccl || point.gpu_memory {
+                true => "gpu",
+                false => "host",
+            },
             iterations: point.iterations,
             trials: row.seconds.len() as u64,
             time,
@@ -165,6 +175,24 @@ impl Measured {
             first_wrong: row.first_wrong,
         }
     }
+}
+
+/// What the largest operation reaches on GPUs of what it reaches in the host's memory.
+fn against_host_memory(rows: &[Measured]) -> Option<String> {
+    let gpu = rows.last().filter(|row| row.memory == "gpu")?;
+    let same = |row: &&Measured| {
+        row.memory == "host"
+            && (row.collective, row.size, row.dtype) == (gpu.collective, gpu.size, gpu.dtype)
+    };
+    let host = rows.iter().find(same)?;
+    let (own, of_host) = (gpu.busbw?, host.busbw.filter(|rate| *rate > 0)?);
+    let digits = |rate: u64| text::digits(text::gigabytes(rate));
+    Some(format!(
+        "from GPU to GPU {} GB/s, in the host's memory {} GB/s: {:.0} %",
+        digits(own),
+        digits(of_host),
+        100.0 * own as f64 / of_host as f64
+    ))
 }
 
 impl Collectives {
@@ -184,6 +212,7 @@ impl Collectives {
             device: reply.and_then(|reply| reply.device.clone()),
             host: reply.and_then(|reply| reply.host.clone()),
             carried: reply.and_then(|reply| reply.carried),
+            gpu_memory: reply.and_then(|reply| reply.gpu_memory.clone()),
         });
         let library = |of: fn(&RankReply) -> Option<String>| replies().flatten().find_map(of);
         let count = plan.ranks.len() as u64;
@@ -193,6 +222,10 @@ impl Collectives {
             .of(0)
             .flat_map(|run| run.ranks.iter().flatten())
             .flat_map(|reply| reply.removed.iter().cloned());
+        let rows: Vec<Measured> = rows
+            .iter()
+            .map(|row| Measured::of(row, count, plan.backend))
+            .collect();
         Collectives {
             schema: SCHEMA,
             node: facts.name(node).to_owned(),
@@ -200,7 +233,8 @@ impl Collectives {
             library: library(|reply| reply.library.clone()).or_else(|| plan.library.clone()),
             version: library(|reply| reply.version.clone()),
             ranks: ranks.collect(),
-            rows: rows.iter().map(|row| Measured::of(row, count)).collect(),
+            against_host_memory: against_host_memory(&rows),
+            rows,
             troubles: of_runs()
                 .filter_map(|(rank, reply)| Trouble::of(rank, reply))
                 .collect(),
@@ -225,6 +259,7 @@ impl Collectives {
             removed: Vec::new(),
             scopes: None,
             against_one_node: None,
+            against_host_memory: None,
             nothing: Some(why),
         }
     }

@@ -1,5 +1,6 @@
 //! The report as text: the answer first, then each cause with its evidence and remedy, then what stays open.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use colored::{ColoredString, Colorize};
@@ -7,6 +8,7 @@ use colored::{ColoredString, Colorize};
 use super::many;
 use super::{EvidenceLine, Finding, NodeHead, OpenQuestion, Report, plural, some};
 use crate::exit::Exit;
+use crate::fact::Why;
 
 /// How much is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -274,22 +276,7 @@ impl Page {
         }
         if detail == Detail::Verbose {
             writeln!(out)?;
-            for q in &noted {
-                let missing = q
-                    .missing
-                    .iter()
-                    .map(|m| format!("{} ({})", m.fact, m.value))
-                    .collect::<Vec<_>>()
-                    .join(", ");
-                let text = format!(
-                    "{} [{}] on {}: {missing}",
-                    q.title,
-                    q.check,
-                    some(&q.subjects)
-                );
-                self.wrap(out, &format!("{}", "unknown  ".magenta()), 9, &text)?;
-            }
-            return Ok(());
+            return self.noted(out, &noted);
         }
         if noted.is_empty() {
             return Ok(());
@@ -332,6 +319,55 @@ impl Page {
             if noted.len() == 1 { "does" } else { "do" },
             how.join(", ")
         )
+    }
+
+    /// Each open question that does not block. One reason that keeps many of them open is said once.
+    fn noted(&self, out: &mut dyn Write, noted: &[&OpenQuestion]) -> io::Result<()> {
+        const MANY: usize = 3;
+        let unknown = format!("{}", "unknown  ".magenta());
+        let reason = |q: &OpenQuestion| match q.missing.as_slice() {
+            [first, more @ ..] => {
+                // What follows from the first is not established either.
+                let same = |m: &EvidenceLine| {
+                    m.value == first.value || m.value == Why::NotEstablished.to_string()
+                };
+                more.iter().all(same).then(|| first.value.clone())
+            }
+            [] => None,
+        };
+        let mut count: BTreeMap<String, usize> = BTreeMap::new();
+        for reason in noted.iter().filter_map(|q| reason(q)) {
+            *count.entry(reason).or_default() += 1;
+        }
+        for q in noted {
+            let of = reason(q).and_then(|reason| count.get_key_value(&reason));
+            let text = match of {
+                // Said where the first of them stands.
+                Some((_, 0)) => continue,
+                Some((why, many)) if *many >= MANY => {
+                    let why = why.clone();
+                    let same = noted.iter().filter(|q| reason(q).as_ref() == Some(&why));
+                    let mut ids: Vec<&str> = same.map(|q| q.check.as_str()).collect();
+                    ids.dedup();
+                    let text = format!("{why} — keeps open {}: {}", ids.len(), ids.join(", "));
+                    count.insert(why, 0);
+                    text
+                }
+                _ => {
+                    let missing = q.missing.iter();
+                    let missing = missing.map(|m| format!("{} ({})", m.fact, m.value));
+                    format!(
+                        "{} [{}] on {}: {}",
+                        q.title,
+                        q.check,
+                        some(&q.subjects),
+                        missing.collect::<Vec<_>>().join(", ")
+                    )
+                }
+            };
+            self.wrap(out, &unknown, 9, &text)?;
+        }
+        Ok(())
     }
 
     fn summary(&self, out: &mut dyn Write, report: &Report) -> io::Result<()> {

@@ -71,7 +71,7 @@ impl From<&str> for Argument {
 
 impl Call {
     /// A call of `name`; the arguments may be given in any order.
-    pub fn new<const N: usize>(name: &str, args: [(&str, Argument); N]) -> Self {
+    pub fn new<'k>(name: &str, args: impl IntoIterator<Item = (&'k str, Argument)>) -> Self {
         let mut args: Vec<(Arc<str>, Argument)> =
             args.into_iter().map(|(k, v)| (k.into(), v)).collect();
         args.sort();
@@ -141,7 +141,7 @@ impl Question {
     }
 
     /// `{"bench": name, argument: value, …}`
-    pub fn bench<const N: usize>(name: &str, args: [(&str, Argument); N]) -> Self {
+    pub fn bench<'k>(name: &str, args: impl IntoIterator<Item = (&'k str, Argument)>) -> Self {
         Question::Bench(Call::new(name, args))
     }
 

@@ -22,8 +22,9 @@
 //! behaviour = "hangs"                # of a copy: "hangs", "aborts", "error: 700"
 //! ```
 //!
-//! Memory of a device is a file without a name, whose pages come as they are written. The stand-in of NCCL finds it, puts its work into streams
-//! and says how long that took by the functions `standin_…`, which no library of NVIDIA's has.
+//! Memory of a device is a file without a name, whose pages come as they are written. Its address, as a GPU's, is one at which the processor finds
+//! nothing; `cuMemGetHandleForAddressRange` hands the file out, where `dma_buf` is 1. The stand-in of NCCL finds it, puts its work into streams and says
+//! how long that took by the functions `standin_…`, which no library of NVIDIA's has.
 #![expect(
     clippy::missing_safety_doc,
     unsafe_code,
@@ -58,6 +59,7 @@ const PEER_ACCESS_UNSUPPORTED: Code = 217;
 const NOT_READY: Code = 600;
 const ALREADY_ENABLED: Code = 704;
 const NOT_ENABLED: Code = 705;
+const NOT_SUPPORTED: Code = 801;
 
 /// Through memory of the host, GB/s.
 const STAGED: f64 = 18.0;
@@ -121,6 +123,21 @@ struct Memory {
     bytes: usize,
     file: c_int,
     serial: u64,
+    /// Where this library has it mapped.
+    mapped: usize,
+}
+
+/// Device addresses begin where a GPU's pages do.
+const ALIGNED: usize = 2 << 20;
+
+/// Where this library finds what is at an address: a device's, or the host's own.
+fn at(address: u64) -> *mut u8 {
+    let address = address as usize;
+    let memory = MEMORY.lock().unwrap();
+    match memory.range(..=address).next_back() {
+        Some((base, one)) if address < base + one.bytes => (one.mapped + address - base) as *mut u8,
+        _ => address as *mut u8,
+    }
 }
 
 /// The GPUs that CUDA_VISIBLE_DEVICES leaves, by their numbers in the description.
@@ -199,6 +216,7 @@ pub unsafe extern "C" fn cuGetErrorName(error: Code, name: *mut *const c_char) -
         101 => c"CUDA_ERROR_INVALID_DEVICE",
         217 => c"CUDA_ERROR_PEER_ACCESS_UNSUPPORTED",
         700 => c"CUDA_ERROR_ILLEGAL_ADDRESS",
+        801 => c"CUDA_ERROR_NOT_SUPPORTED",
         802 => c"CUDA_ERROR_SYSTEM_NOT_READY",
         803 => c"CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
         804 => c"CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE",
@@ -472,15 +490,72 @@ fn map_file(bytes: usize) -> Option<usize> {
             libc::close(file);
             return None;
         }
+        // Addresses of its own, at which nothing can be read or written: all but those are given back.
+        let room = bytes.next_multiple_of(4096) + ALIGNED;
+        let reserved = libc::mmap(
+            std::ptr::null_mut(),
+            room,
+            libc::PROT_NONE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+            -1,
+            0,
+        );
+        if reserved == libc::MAP_FAILED {
+            libc::munmap(at, bytes);
+            libc::close(file);
+            return None;
+        }
+        let base = (reserved as usize).next_multiple_of(ALIGNED);
+        let before = base - reserved as usize;
+        if before > 0 {
+            libc::munmap(reserved, before);
+        }
+        let end = base + bytes.next_multiple_of(4096);
+        libc::munmap(end as *mut c_void, reserved as usize + room - end);
         let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
         let memory = Memory {
             bytes,
             file,
             serial,
+            mapped: at as usize,
         };
-        MEMORY.lock().unwrap().insert(at as usize, memory);
-        Some(at as usize)
+        MEMORY.lock().unwrap().insert(base, memory);
+        Some(base)
     }
+}
+
+/// The file of whole allocations' beginnings only: a file has no beginning in its middle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemGetHandleForAddressRange(
+    handle: *mut c_void,
+    address: u64,
+    bytes: usize,
+    kind: c_uint,
+    _flags: std::ffi::c_ulonglong,
+) -> Code {
+    const DMA_BUF_FD: c_uint = 1;
+    let said = current().and_then(|own| {
+        enter("cuMemGetHandleForAddressRange", Some(own.gpu))?;
+        let supported = Machine::get().gpu("cuda", own.gpu, "dma_buf");
+        if supported.and_then(Value::as_integer) != Some(1) {
+            return Err(NOT_SUPPORTED);
+        }
+        let memory = MEMORY.lock().unwrap();
+        let one = memory.get(&(address as usize)).ok_or(INVALID_VALUE)?;
+        let pages = bytes > 0 && bytes.is_multiple_of(4096) && bytes <= one.bytes;
+        if kind != DMA_BUF_FD || !pages {
+            return Err(INVALID_VALUE);
+        }
+        let file = unsafe { libc::fcntl(one.file, libc::F_DUPFD_CLOEXEC, 3) };
+        unsafe { *handle.cast::<c_int>() = file };
+        Ok(())
+    });
+    code(said)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuFlushGPUDirectRDMAWrites(_target: c_uint, _scope: c_uint) -> Code {
+    code(current().and_then(|own| enter("cuFlushGPUDirectRDMAWrites", Some(own.gpu))))
 }
 
 #[unsafe(no_mangle)]
@@ -489,26 +564,35 @@ pub unsafe extern "C" fn cuMemFree_v2(pointer: u64) -> Code {
         return INVALID_VALUE;
     };
     unsafe {
-        libc::munmap(pointer as *mut c_void, memory.bytes);
+        libc::munmap(pointer as *mut c_void, memory.bytes.next_multiple_of(4096));
+        libc::munmap(memory.mapped as *mut c_void, memory.bytes);
         libc::close(memory.file);
     }
     0
 }
 
-/// Where memory of a device is: its file, the allocation's number in this process, its size, and the place of the address in it. Says whether
-/// it is such memory at all.
+/// Where this process finds what is at an address of a device.
+#[unsafe(no_mangle)]
+pub extern "C" fn standin_at(address: u64) -> *mut u8 {
+    at(address)
+}
+
+/// Where memory of a device is: its file, the allocation's number in this process, its size, and the place of the address in it, which is a device's or
+/// where this process finds that. Says whether it is such memory at all.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn standin_memory(address: u64, found: *mut [u64; 4]) -> c_int {
     let address = address as usize;
     let memory = MEMORY.lock().unwrap();
-    match memory.range(..=address).next_back() {
-        Some((base, one)) if address < base + one.bytes => {
-            let place = (address - base) as u64;
-            unsafe { *found = [one.file as u64, one.serial, one.bytes as u64, place] };
-            1
+    for (base, one) in memory.iter() {
+        for begins in [*base, one.mapped] {
+            if (begins..begins + one.bytes).contains(&address) {
+                let place = (address - begins) as u64;
+                unsafe { *found = [one.file as u64, one.serial, one.bytes as u64, place] };
+                return 1;
+            }
         }
-        _ => 0,
     }
+    0
 }
 
 /// How often memory was written since the process began, other than by the stand-in of NCCL.
@@ -625,7 +709,7 @@ pub unsafe extern "C" fn cuMemcpyHtoDAsync_v2(
 ) -> Code {
     let said = enter("cuMemcpyHtoDAsync_v2", Some(unsafe { (*stream).gpu }));
     match said {
-        Ok(()) => unsafe { with_host(to as *mut u8, from.cast(), bytes, stream, "h2d") },
+        Ok(()) => unsafe { with_host(at(to), from.cast(), bytes, stream, "h2d") },
         Err(code) => code,
     }
 }
@@ -639,9 +723,25 @@ pub unsafe extern "C" fn cuMemcpyDtoHAsync_v2(
 ) -> Code {
     let said = enter("cuMemcpyDtoHAsync_v2", Some(unsafe { (*stream).gpu }));
     match said {
-        Ok(()) => unsafe { with_host(to.cast(), from as *const u8, bytes, stream, "d2h") },
+        Ok(()) => unsafe { with_host(to.cast(), at(from), bytes, stream, "d2h") },
         Err(code) => code,
     }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyDtoDAsync_v2(
+    to: u64,
+    from: u64,
+    bytes: usize,
+    stream: *mut Stream,
+) -> Code {
+    let stream = unsafe { &*stream };
+    let said = enter("cuMemcpyDtoDAsync_v2", Some(stream.gpu));
+    if said.is_ok() {
+        WRITES.fetch_add(1, Ordering::Relaxed);
+        stream.when_idle(|_| unsafe { std::ptr::copy(at(from), at(to), bytes) });
+    }
+    code(said)
 }
 
 #[unsafe(no_mangle)]
@@ -669,10 +769,11 @@ pub unsafe extern "C" fn cuMemcpyPeerAsync(
         }
         error(of("behaviour"))?;
         WRITES.fetch_add(1, Ordering::Relaxed);
-        unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, bytes) };
+        let (from, to) = (at(from), at(to));
+        unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
         if bytes > 4096 {
             for at in 0..float(of("corrupt")).unwrap_or(0.0) as usize {
-                unsafe { *(to as *mut u8).add(1024 + at) ^= 0x10 };
+                unsafe { *to.add(1024 + at) ^= 0x10 };
             }
         }
         let bandwidth = if direct {
@@ -706,7 +807,7 @@ pub unsafe extern "C" fn cuMemsetD8Async(
 ) -> Code {
     let stream = unsafe { &*stream };
     WRITES.fetch_add(1, Ordering::Relaxed);
-    stream.when_idle(|_| unsafe { std::ptr::write_bytes(to as *mut u8, byte, bytes) });
+    stream.when_idle(|_| unsafe { std::ptr::write_bytes(at(to), byte, bytes) });
     0
 }
 

@@ -963,10 +963,13 @@ unsafe fn call(kind: Kind, with: Arguments, comm: *mut Comm, stream: *mut c_void
     let Ok(root) = usize::try_from(with.root) else {
         return INVALID_ARGUMENT;
     };
+    let Some(cuda) = cuda() else {
+        return CUDA_ERROR;
+    };
     let call = Call {
         kind,
-        send: with.send,
-        receive: with.receive,
+        send: cuda.at(with.send.cast_mut()).cast_const(),
+        receive: cuda.at(with.receive),
         count: with.count,
         dtype,
         op,

@@ -321,7 +321,7 @@ impl Drop for Stage {
 }
 
 /// A stand-in, as its sources are now: `cargo test` builds them all, `cargo test --test NAME` none.
-fn built(example: &str) -> PathBuf {
+pub(crate) fn built(example: &str) -> PathBuf {
     static BUILDING: Mutex<()> = Mutex::new(());
     let _one_at_a_time = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
     // The program is target/PROFILE/rdma-doctor, and examples are in target/PROFILE/examples.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::measuring::{self, Chosen, MeasureArgs, NOT_OF_A_RECORDING, bytes};
+use super::memory::Memory;
 use super::team::{self, Made};
 use crate::bench::collective::{Collective, DataType, Reduction};
 use crate::bench::plan::{Backend, Point, iterations};
@@ -24,7 +25,7 @@ pub const IN_HOST_MEMORY: u64 = 256 << 20;
 #[derive(Debug, Args)]
 pub struct CollectiveArgs {
     /// Show what this recording has, in place of measuring
-    #[arg(value_name = "RECORDING", conflicts_with_all = NOT_OF_A_RECORDING, conflicts_with_all = ["begin", "end", "factor", "dtype", "op", "in_place", "warmups", "trials", "deadline", "cluster", "rank"])]
+    #[arg(value_name = "RECORDING", conflicts_with_all = NOT_OF_A_RECORDING, conflicts_with_all = ["begin", "end", "factor", "dtype", "op", "in_place", "warmups", "trials", "memory", "deadline", "cluster", "rank"])]
     pub recording: Option<PathBuf>,
     /// The smallest size, as 8, 32M, 1G [default: 4000000000 with NCCL, 256M in the host's memory]
     #[arg(short = 'b', long, value_name = "BYTES", value_parser = bytes)]
@@ -50,6 +51,9 @@ pub struct CollectiveArgs {
     /// Timed trials
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000), default_value = "5")]
     pub trials: u64,
+    /// Where the data is (verbs): GPUs' memory takes GPUDirect RDMA, by DMA-BUF or nvidia_peermem; both says what it is worth against the host's
+    #[arg(long, value_name = "host|gpu|both", value_enum, hide_possible_values = true, default_value_t = Memory::Host, hide_default_value = true)]
+    pub memory: Memory,
     /// Give up after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = measuring::deadline, default_value = "120")]
     pub deadline: Duration,
@@ -86,10 +90,15 @@ pub fn run(collective: Collective, args: &CollectiveArgs) -> anyhow::Result<Exit
         let name = collective.name();
         return Err(BadUsage(format!("--in-place: {name} is not done in place")).into());
     }
+    (args.memory.goes_with(collective, args.who.backend)).map_err(BadUsage)?;
+    let who = &MeasureArgs {
+        memory: args.memory,
+        ..args.who.clone()
+    };
     let recorded = args.recording.as_deref();
     let points = |chosen: &Chosen| points(chosen, collective, args);
     let made = team::read_or_measured(recorded, || {
-        team::measured(&args.who, &args.together, args.deadline, true, points)
+        team::measured(who, &args.together, args.deadline, true, points)
     })?;
     let (recording, why, verdict) = match made {
         Made::Here(recording, why, verdict) => (*recording, why, verdict),
@@ -136,10 +145,11 @@ fn points(
         in_place: args.in_place,
         iterations: iterations(bytes),
         awaited: false,
+        gpu_memory: false,
         warmups: args.warmups,
         trials: args.trials,
     };
-    Ok(sizes.into_iter().map(point).collect())
+    Ok(args.memory.of(sizes.into_iter().map(point).collect()))
 }
 
 /// The sizes from the first to the last, each so many times as large; rounded down to whole elements for each rank.

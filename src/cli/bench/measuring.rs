@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 
+use super::memory::{self, Memory};
 use super::p2p::chosen;
 use crate::bench::library;
 use crate::bench::plan::{Arm, Backend, NAME, Plan, Point, RankPlace, Run};
@@ -18,8 +19,7 @@ use crate::check::{Catalogue, Severity, judge};
 use crate::cli::input::{self, BadUsage};
 use crate::cli::{AskArgs, Format, output, record, seconds};
 use crate::exit::Exit;
-use crate::fact::port::PortState;
-use crate::fact::{Bytes, Fact, Facts, Id, Subject, gpu, port};
+use crate::fact::{Bytes, Fact, Facts, Id, Subject, gpu};
 use crate::report::collective::Collectives;
 use crate::report::{self, Policy, Report};
 use crate::source::live;
@@ -54,6 +54,9 @@ pub struct MeasureArgs {
     /// Bytes of an RDMA write at most (verbs) [default: 512K]
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub message: Option<u64>,
+    /// Where the data of RDMA writes is; commands that have the choice set it.
+    #[arg(skip)]
+    pub memory: Memory,
     /// Measure also where another process uses a GPU
     #[arg(long)]
     pub force: bool,
@@ -244,13 +247,16 @@ pub fn choose(
             return Err(BadUsage(format!("{name}: only verbs has it")).into());
         }
     }
+    if backend == Backend::Verbs && args.memory.on_gpus() {
+        return Ok(on_gpus(facts, node, args, &gpus));
+    }
     if backend != Backend::Nccl {
         if !args.gpus.is_empty() {
             return Err(BadUsage(format!("--gpus: {} uses none", backend.name())).into());
         }
         let count = args.ranks.unwrap_or(2);
         let first = match backend {
-            Backend::Verbs => first_port(facts, node),
+            Backend::Verbs => memory::first_port(facts, node),
             _ => None,
         };
         let place = |rank: u64| RankPlace {
@@ -281,10 +287,8 @@ pub fn choose(
         Err(why) => return Ok(Err(why)),
     };
     say(&format!("NCCL {}, {}", library.path, library.why));
-    if !args.force
-        && let Some(why) = gpus.iter().find_map(|gpu| in_use(facts, node, gpu))
-    {
-        return Ok(Err(format!("{why} (--force measures beside it)")));
+    if let Some(why) = taken(facts, node, args, &gpus) {
+        return Ok(Err(why));
     }
     let mut gpus = gpus;
     if let Some(ranks) = args.ranks {
@@ -305,17 +309,44 @@ pub fn choose(
     }))
 }
 
-/// The first port that is active and meant to be used; the backend chooses where the facts do not say.
-fn first_port(facts: &Facts, node: Id) -> Option<String> {
-    let fits = |id: &Id| {
-        let active = facts.known(*id, port::STATE) == Some(PortState::Active);
-        active && facts.known(*id, port::INTENDED) == Some(true)
-    };
-    let mut ports: Vec<&str> = (facts.below(node, Subject::Port).filter(fits))
-        .map(|id| facts.name(id))
-        .collect();
-    ports.sort_unstable();
-    ports.first().map(|name| (*name).to_owned())
+/// Ranks whose RDMA writes go from GPU to GPU: one for each GPU, but two at least, which share one then. `Err` says why nothing can be measured.
+fn on_gpus(
+    facts: &Facts,
+    node: Id,
+    args: &MeasureArgs,
+    gpus: &[Arc<str>],
+) -> Result<Chosen, String> {
+    if gpus.is_empty() {
+        return Err("CUDA shows no GPU".into());
+    }
+    if let Some(why) = taken(facts, node, args, gpus) {
+        return Err(why);
+    }
+    let count = args.ranks.unwrap_or(gpus.len().max(2) as u64);
+    let in_turn = |of: &[String], rank: usize| of.get(rank % of.len().max(1)).cloned();
+    let ranks = (0..count as usize).zip(gpus.iter().cycle());
+    let ranks = ranks.map(|(rank, gpu)| RankPlace {
+        gpu: Some(gpu.to_string()),
+        device: in_turn(&args.device, rank).or_else(|| memory::nearest_port(facts, node, gpu)),
+        gid_index: args.gid_index,
+        queue_pairs: args.qps,
+        message: args.message,
+        ..RankPlace::default()
+    });
+    Ok(Chosen {
+        backend: Backend::Verbs,
+        library: None,
+        ranks: ranks.collect(),
+    })
+}
+
+/// Why one of these GPUs is not to be measured on.
+fn taken(facts: &Facts, node: Id, args: &MeasureArgs, gpus: &[Arc<str>]) -> Option<String> {
+    if args.force {
+        return None;
+    }
+    let why = gpus.iter().find_map(|gpu| in_use(facts, node, gpu))?;
+    Some(format!("{why} (--force measures beside it)"))
 }
 
 /// Why a GPU is not free, or not known to be.
@@ -343,7 +374,8 @@ pub fn hold(chosen: &Chosen, points: &[Point]) -> Result<(), String> {
     if chosen.backend == Backend::Nccl {
         return Ok(());
     }
-    let largest = points.iter().map(|point| point.bytes).max().unwrap_or(0);
+    let in_host = points.iter().filter(|point| !point.gpu_memory);
+    let largest = in_host.map(|point| point.bytes).max().unwrap_or(0);
     // What is sent, what is received, and what is passed on.
     let ranks = chosen.ranks.len() as u64;
     fits(largest.saturating_mul(3).saturating_mul(ranks))

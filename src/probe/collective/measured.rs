@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::gpudirect;
 use super::matrix::{Matrix, Seen, Unit};
 use super::proof::Proof;
 use crate::bench::ablation::Figures;
@@ -10,7 +11,7 @@ use crate::bench::plan::{Backend, Plan, Point, Run};
 use crate::bench::reply::{Ended, RankReply};
 use crate::bench::statistics::{median, spread};
 use crate::fact::arm::Between;
-use crate::fact::measurement::{self as fact, Means, Span};
+use crate::fact::measurement::{self as fact, Means, Memory, Span};
 use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, Subject};
 use crate::nccl_log::Digest;
 use crate::probe::Ask;
@@ -22,9 +23,9 @@ const SMALL: u64 = 256 << 20;
 const SMALL_OF_MANY: u64 = 1 << 30;
 
 /// A run as it was recorded.
-struct Recorded {
-    run: Run,
-    ranks: Vec<Result<RankReply, Gap>>,
+pub(super) struct Recorded {
+    pub(super) run: Run,
+    pub(super) ranks: Vec<Result<RankReply, Gap>>,
     log: Result<Proof, Gap>,
 }
 
@@ -48,6 +49,7 @@ pub(super) fn state(
         .collect();
     let further = plan.baseline_points.iter();
     let points: Vec<&Point> = plan.points.iter().chain(further).collect();
+    let mut ids = Vec::with_capacity(points.len());
     let compared = plan.points.len().saturating_sub(1);
     for (at, point) in points.iter().enumerate() {
         let id = facts.instance(Subject::Measurement, node, &name(&plan, point));
@@ -76,6 +78,10 @@ pub(super) fn state(
             origin: origin.clone(),
         }
         .state(facts, id);
+        ids.push(id);
+        if plan.backend == Backend::Verbs && point.gpu_memory {
+            gpudirect::state(facts, &plan, &runs, (at, &points), &ids, origin);
+        }
     }
     Ok(())
 }
@@ -90,6 +96,7 @@ fn name(plan: &Plan, point: &Point) -> String {
     let place = if point.in_place { " in place" } else { "" };
     let means = match plan.backend {
         Backend::Nccl => String::new(),
+        other if point.gpu_memory => format!(" ({}, GPU memory)", other.name()),
         other => format!(" ({})", other.name()),
     };
     format!("{} {size}{place}{means}", point.collective.name())
@@ -120,6 +127,11 @@ fn whole(
         Backend::Tcp => Means::Tcp,
     };
     facts.set(id, fact::MEANS, Fact::Known(means, origin.clone()));
+    let memory = match plan.backend == Backend::Nccl || point.gpu_memory {
+        true => Memory::Gpu,
+        false => Memory::Host,
+    };
+    facts.set(id, fact::MEMORY, Fact::Known(memory, origin.clone()));
     facts.set(id, fact::USER_REPORTED, Fact::Known(false, origin.clone()));
     let text = |text: &str| Fact::Known(text.into(), origin.clone());
     facts.set(id, fact::OPERATION, text(point.collective.name()));
@@ -278,7 +290,7 @@ fn one(plan: &Plan, runs: &[Recorded], arm: usize, at: usize, point: &Point) -> 
     (figures, seen)
 }
 
-fn rank_name(plan: &Plan, rank: usize) -> String {
+pub(super) fn rank_name(plan: &Plan, rank: usize) -> String {
     let place = plan.ranks.get(rank);
     match place.and_then(|place| place.gpu.as_ref().or(place.device.as_ref())) {
         Some(place) => format!("rank {rank} ({place})"),

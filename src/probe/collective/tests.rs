@@ -2,9 +2,9 @@ use super::*;
 use crate::bench::ablation::Set;
 use crate::bench::collective::{Collective, DataType, Reduction};
 use crate::bench::plan::{Arm, Backend, Point, RankPlace, Run};
-use crate::bench::reply::{Ended, PointReply, RankReply};
+use crate::bench::reply::{Ended, GpuMemory, PointReply, RankReply, Way};
 use crate::fact::arm::{Between, Direct, Honour, Outcome};
-use crate::fact::measurement::Span;
+use crate::fact::measurement::{GpuDirect, Memory, Span};
 use crate::fact::{Fact, arm, factor, measurement};
 use crate::nccl_log::{Limits, Reader};
 use crate::source::recording::Recording;
@@ -34,6 +34,7 @@ fn point() -> Point {
         in_place: false,
         iterations: 1,
         awaited: false,
+        gpu_memory: false,
         warmups: 1,
         trials: 3,
     }
@@ -99,6 +100,7 @@ fn recorded(made: &[Made]) -> Vec<Line> {
                 device: None,
                 host: Some("n".into()),
                 carried: None,
+                gpu_memory: None,
                 removed: Vec::new(),
             };
             let value = serde_json::to_value(reply).unwrap();
@@ -369,4 +371,138 @@ fn a_job_is_judged_by_its_own_figure() {
         facts.get(factor, factor::HONOURED),
         Fact::Known(Honour::Honoured, _)
     ));
+}
+
+/// A send-recv by RDMA writes between two ranks, of these points (whether on GPUs, milliseconds, wrong values); the second rank ended so.
+fn writes(
+    points: &[(bool, f64, u64)],
+    planned: usize,
+    ended: Ended,
+    gpu_memory: GpuMemory,
+) -> (Facts, Id) {
+    let point = |gpu_memory: bool| Point {
+        collective: Collective::SendRecv,
+        gpu_memory,
+        ..point()
+    };
+    let plan = Plan {
+        backend: Backend::Verbs,
+        library: None,
+        ranks: vec![RankPlace::default(), RankPlace::default()],
+        points: [false, true].map(point)[2 - planned..].to_vec(),
+        baseline_points: Vec::new(),
+        arms: vec![Arm::baseline()],
+        runs: vec![Run { arm: 0, round: 0 }],
+        seed: 1,
+    };
+    let no = Refusal::NotAsked("it was not asked for".into());
+    let mut lines = vec![
+        line(Plan::question(), Ok(plan.to_value())),
+        line(table::question(), Err(no)),
+    ];
+    for (rank, ended) in [Ended::Well, ended].into_iter().enumerate() {
+        let measured = points.iter().map(|(on_gpus, ms, wrong)| PointReply {
+            point: point(*on_gpus),
+            ms: vec![*ms, ms * 1.01, ms * 0.99],
+            checked: 100,
+            wrong: *wrong,
+            first_wrong: (*wrong > 0).then_some(3),
+        });
+        let reply = RankReply {
+            ended,
+            step: "verifying".into(),
+            points: measured.collect(),
+            library: None,
+            version: None,
+            device: Some("mlx5_0/1 LID 3 MTU 4096".into()),
+            host: Some("n".into()),
+            carried: None,
+            gpu_memory: Some(gpu_memory.clone()),
+            removed: Vec::new(),
+        };
+        let value = serde_json::to_value(reply).unwrap();
+        lines.push(line(plan.question_of(plan.runs[0], rank), Ok(value)));
+    }
+    let digest = serde_json::to_value(Reader::new(LIMITS).finish(None)).unwrap();
+    lines.push(line(plan.log_of(plan.runs[0]), Ok(digest)));
+    let (facts, _) = facts(lines);
+    let id = one(
+        &facts,
+        Subject::Measurement,
+        "send-recv 1 GiB (verbs, GPU memory)",
+    );
+    (facts, id)
+}
+
+#[test]
+fn gpudirect_works_or_says_why_not() {
+    let by = |way: Option<Way>| GpuMemory {
+        way,
+        ..GpuMemory::default()
+    };
+    let failed = |function: &str, code: i64| Ended::Failed {
+        function: function.into(),
+        code: Some(code),
+        error: "it said so".into(),
+    };
+    let (dma_buf, none) = (by(Some(Way::DmaBuf)), by(None));
+    let became = |(facts, id): (Facts, Id)| {
+        let why = facts.known(id, measurement::GPUDIRECT_WHY);
+        let share = facts.known(id, measurement::OF_HOST);
+        (
+            facts.known(id, measurement::GPUDIRECT),
+            why.as_deref().unwrap_or("").to_owned(),
+            share.map(|share| share.0.round()),
+        )
+    };
+    let host = (false, 10.0, 0);
+
+    let (facts, id) = writes(
+        &[host, (true, 40.0, 0)],
+        2,
+        Ended::Well,
+        by(Some(Way::PeerMemory)),
+    );
+    assert_eq!(facts.known(id, measurement::MEMORY), Some(Memory::Gpu));
+    assert!(facts.known(id, measurement::HOST_FIGURE).is_some());
+    let works = became((facts, id));
+    assert_eq!(
+        works,
+        (Some(GpuDirect::Works), "peer memory".into(), Some(25.0))
+    );
+    // Without the host's memory there is nothing to compare with.
+    let alone = writes(&[(true, 40.0, 0)], 1, Ended::Well, dma_buf.clone());
+    assert_eq!(
+        became(alone),
+        (Some(GpuDirect::Works), "DMA-BUF".into(), None)
+    );
+
+    let refused = writes(&[host], 2, failed("ibv_reg_dmabuf_mr", 95), none);
+    let (what, why, _) = became(refused);
+    assert_eq!(what, Some(GpuDirect::Refused));
+    assert_eq!(why, "rank 1: ibv_reg_dmabuf_mr: it said so");
+
+    // What went well in the host's memory does not fail for the network's sake.
+    let lost = failed("ibv_poll_cq", 12);
+    let fails = became(writes(&[host], 2, lost.clone(), dma_buf.clone()));
+    assert_eq!(fails.0, Some(GpuDirect::Fails));
+    assert_eq!(became(writes(&[], 1, lost, dma_buf.clone())).0, None);
+    let protection = failed("ibv_poll_cq", 4);
+    let fails = became(writes(&[], 1, protection, dma_buf.clone()));
+    assert_eq!(fails.0, Some(GpuDirect::Fails));
+    // No memory to be had is another matter.
+    let full = became(writes(
+        &[host],
+        2,
+        failed("cuMemAlloc_v2", 2),
+        dma_buf.clone(),
+    ));
+    assert_eq!(full.0, None);
+
+    let wrong = became(writes(&[host, (true, 10.0, 7)], 2, Ended::Well, dma_buf));
+    assert_eq!(wrong.0, Some(GpuDirect::Wrong));
+    assert_eq!(
+        wrong.1,
+        "rank 0: 7 of 100 values came wrong, the first is element 3"
+    );
 }

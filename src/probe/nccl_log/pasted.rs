@@ -1,6 +1,7 @@
 //! Facts from the output of other tools that stands in a log: results of benchmarks, and nodes of which nothing else is known.
 
 mod benchmark;
+mod devices;
 mod kernel;
 mod matrix;
 mod ports;
@@ -75,9 +76,12 @@ pub(super) fn state(files: &[File], missing: &Option<Gap>, origin: &Origin, fact
         for paste in &digest.pasted {
             match paste.tool {
                 Tool::NcclTests | Tool::AllReduceBench | Tool::Perftest => {
-                    benchmark::state(file, paste, facts);
+                    if let Some(id) = benchmark::state(file, paste, facts) {
+                        devices::state(file, &digest.pasted, paste, facts, id);
+                    }
                     continue;
                 }
+                Tool::NcclTestsRanks => continue,
                 _ => {}
             }
             let of_node = nodes.iter_mut().rev().find(|(of, before, tools, _)| {

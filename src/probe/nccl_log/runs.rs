@@ -234,7 +234,7 @@ fn progress(view: &View<'_, '_>, facts: &mut Facts) {
     };
     if !stuck.is_empty() && view.log.files.iter().any(|(_, digest)| left_out(digest)) {
         let gap = Gap {
-            why: Why::NotUnderstood("the log has more lines of ranks than are kept".into()),
+            why: Why::NotSaid("the log has more lines of ranks than are kept".into()),
             origin: Origin::derived("the log"),
         };
         facts.set(view.id, fact::STUCK_RANKS, Fact::Unknown(gap.clone()));

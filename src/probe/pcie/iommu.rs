@@ -70,7 +70,7 @@ impl Groups {
             Presence::Absent(origin) => match &self.passthrough {
                 Fact::Known(true, origin) => Fact::Known(Iommu::Identity, origin.clone()),
                 Fact::Known(false, _) => Fact::Unknown(Gap {
-                    why: Why::NotUnderstood("the kernel does not show the type of a group".into()),
+                    why: Why::NotSaid("the kernel does not show the type of a group".into()),
                     origin,
                 }),
                 Fact::Unknown(gap) => Fact::Unknown(gap.clone()),

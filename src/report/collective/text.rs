@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use colored::Colorize;
 
 use super::{Collectives, Measured};
-use crate::bench::reply::Carried;
+use crate::bench::reply::{Carried, GpuMemory};
 use crate::bench::scope::Scope;
 use crate::fact::Bytes;
 use crate::report::plural;
@@ -18,6 +18,9 @@ pub fn write(out: &mut dyn Write, measured: &Collectives) -> io::Result<()> {
     }
     writeln!(out, "{node} · {}", headline(measured))?;
     if let Some(sentence) = &measured.against_one_node {
+        writeln!(out, "{sentence}")?;
+    }
+    if let Some(sentence) = &measured.against_host_memory {
         writeln!(out, "{sentence}")?;
     }
     over(out, measured)?;
@@ -71,7 +74,13 @@ fn headline(measured: &Collectives) -> String {
     let Some(row) = measured.rows.last() else {
         return format!("no operation over {ranks}");
     };
-    let name = |row: &Measured| format!("{} of {}", row.collective, Bytes(row.size));
+    let name = |row: &Measured| {
+        let place = match (measured.backend, row.memory) {
+            ("verbs", "gpu") => " from GPU to GPU",
+            _ => "",
+        };
+        format!("{} of {}{place}", row.collective, Bytes(row.size))
+    };
     if let Some(trouble) = measured.troubles.first() {
         let verb = match trouble.ended {
             "hung" => "hung",
@@ -129,8 +138,9 @@ pub fn over(out: &mut dyn Write, measured: &Collectives) -> io::Result<()> {
     }
     writeln!(out, "{line}")?;
     let what = |rank: &super::Rank| {
-        let parts = [rank.gpu.as_deref(), rank.device.as_deref()];
-        let parts: Vec<&str> = parts.into_iter().flatten().collect();
+        let way = rank.gpu_memory.as_ref().and_then(way_in_words);
+        let parts = [rank.gpu.clone(), rank.device.clone(), way];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
         parts.join(", ")
     };
     let all: Vec<String> = measured.ranks.iter().map(what).collect();
@@ -151,6 +161,15 @@ pub fn over(out: &mut dyn Write, measured: &Collectives) -> io::Result<()> {
         from += same.max(1);
     }
     Ok(())
+}
+
+/// How the adapter came to the GPU's memory.
+fn way_in_words(memory: &GpuMemory) -> Option<String> {
+    let name = memory.way?.name();
+    Some(match &memory.no_dma_buf {
+        Some(why) => format!("GPU memory by {name} (not by DMA-BUF: {why})"),
+        None => format!("GPU memory by {name}"),
+    })
 }
 
 /// What a port carried, behind its name.
@@ -182,7 +201,8 @@ fn in_words(carried: Carried) -> Option<String> {
 /// The output's.
 pub fn table(out: &mut dyn Write, rows: &[Measured]) -> io::Result<()> {
     let several = rows.iter().any(|row| row.collective != rows[0].collective);
-    let name = if several { 15 } else { 0 };
+    let both = rows.iter().any(|row| row.memory != rows[0].memory);
+    let name = if several { 15 } else { 0 } + if both { 5 } else { 0 };
     writeln!(
         out,
         "{:name$}{:>12} {:>12} {:>9} {:>6} {:>12} {:>8} {:>8} {:>8} {:>7} {:>7}",
@@ -201,7 +221,7 @@ pub fn table(out: &mut dyn Write, rows: &[Measured]) -> io::Result<()> {
         let spread = row.spread.map_or("-".into(), |s| format!("{s:.1}"));
         let line = format!(
             "{:name$}{:>12} {:>12} {:>9} {:>6} {:>12} {:>8} {:>8} {:>8} {:>7} {:>7}",
-            if several { row.collective } else { "" },
+            label(row, several, both),
             row.size,
             row.count,
             row.dtype,
@@ -238,6 +258,16 @@ pub fn table(out: &mut dyn Write, rows: &[Measured]) -> io::Result<()> {
         writeln!(out, "{}", marks.join(" · ").dimmed())?;
     }
     Ok(())
+}
+
+/// What tells a row from the others, in front of it.
+fn label(row: &Measured, several: bool, both: bool) -> String {
+    match (several, both) {
+        (true, true) => format!("{} {}", row.collective, row.memory),
+        (true, false) => row.collective.to_owned(),
+        (false, true) => row.memory.to_owned(),
+        (false, false) => String::new(),
+    }
 }
 
 fn troubles(out: &mut dyn Write, measured: &Collectives) -> io::Result<()> {

@@ -23,6 +23,15 @@ fn results(facts: &Facts, id: Id) -> String {
     let test = facts.known(id, benchmark::TEST);
     parts.extend(test.map(|test| test.to_string()));
     let tool = facts.known(id, benchmark::TOOL);
+    if let (Some(ranks), Some(hosts)) = (
+        facts.known(id, benchmark::RANKS),
+        facts.known(id, benchmark::HOSTS),
+    ) {
+        let gpus = facts.known(id, benchmark::GPUS);
+        let gpus = gpus.map_or(String::new(), |gpus| format!(" ({gpus})"));
+        let (ranks, hosts) = (plural(ranks, "rank"), plural(hosts, "host"));
+        parts.push(format!("{ranks} on {hosts}{gpus}"));
+    }
     let what = match tool {
         Some(BenchmarkTool::Perftest) => "bandwidth",
         _ => "bus bandwidth",

@@ -1,11 +1,14 @@
 //! Log files: read to their ends in bounded memory, and what is left of them as a recording.
 //!
-//! A file may be compressed by gzip or zstd, which its first bytes say. Nothing is read of a machine.
+//! A file may be compressed by gzip or zstd, or written in UTF-16 (by PowerShell's `>`), which its first bytes say. Nothing is read of a machine.
+
+mod utf16;
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use self::utf16::Utf16;
 use super::files::open_input;
 use crate::nccl_log::{Digest, Limits, Reader};
 use crate::order;
@@ -146,10 +149,21 @@ pub fn read(path: &Path, limits: Limits) -> io::Result<Digest> {
 fn feed(mut input: impl Read, limits: Limits) -> Digest {
     let mut reader = Reader::new(limits);
     let mut chunk = vec![0; CHUNK];
+    let mut first = true;
+    let mut wide: Option<Utf16> = None;
     let broken_off = loop {
         match input.read(&mut chunk) {
             Ok(0) => break None,
-            Ok(length) => reader.feed(chunk.get(..length).unwrap_or(&[])),
+            Ok(length) => {
+                let bytes = chunk.get(..length).unwrap_or(&[]);
+                if std::mem::take(&mut first) {
+                    wide = Utf16::of_mark(bytes);
+                }
+                match &mut wide {
+                    None => reader.feed(bytes),
+                    Some(wide) => reader.feed(wide.next_utf8(bytes)),
+                }
+            }
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) => break Some(e.to_string()),
         }

@@ -11,7 +11,7 @@ use super::{Names, log, scan, value};
 use crate::source::question::Call;
 
 /// Members whose text is a word or a number of the benchmark's own.
-const OWN: [&str; 10] = [
+const OWN: [&str; 11] = [
     "backend",
     "collective",
     "dtype",
@@ -22,6 +22,7 @@ const OWN: [&str; 10] = [
     "unit",
     "version",
     "function",
+    "way",
 ];
 
 /// Whether a question asks for the log of a run.

@@ -365,6 +365,7 @@ impl Rank {
             host: Some(live::node_name()),
             removed: self.removed,
             carried: self.carried,
+            gpu_memory: self.identity.gpu_memory,
         }
     }
 }

@@ -32,6 +32,14 @@ impl Cuda {
         Some((usize::try_from(gpu).ok()?, ordinal))
     }
 
+    /// Where this process finds what is at an address of a device.
+    pub(crate) fn at(&self, address: *mut c_void) -> *mut c_void {
+        type F = extern "C" fn(u64) -> *mut c_void;
+        // SAFETY: the stand-in has it so.
+        let at = unsafe { self.library.get::<F>("standin_at") };
+        at.map_or(address, |at| at(address as u64))
+    }
+
     /// File, number, size of the allocation, and the place of the address in it.
     pub(crate) fn memory(&self, address: *const c_void) -> Option<[u64; 4]> {
         type F = unsafe extern "C" fn(u64, *mut [u64; 4]) -> c_int;

@@ -233,5 +233,6 @@ fn stopped(why: String) -> RankReply {
         host: None,
         removed: Vec::new(),
         carried: None,
+        gpu_memory: None,
     }
 }

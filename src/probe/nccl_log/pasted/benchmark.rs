@@ -7,10 +7,8 @@ use crate::fact::benchmark::{self as fact, BenchmarkFailure, BenchmarkTool};
 use crate::fact::{BitRate, Bytes, Fact, Facts, Gap, Id, Origin, Seconds, Subject, Why};
 use crate::nccl_log::pasted::{Paste, Tool};
 
-pub(super) fn state(file: &Arc<str>, paste: &Paste, facts: &mut Facts) {
-    let Some(first) = places(file, paste).next() else {
-        return;
-    };
+pub(super) fn state(file: &Arc<str>, paste: &Paste, facts: &mut Facts) -> Option<Id> {
+    let first = places(file, paste).next()?;
     let tool = match paste.tool {
         Tool::NcclTests => BenchmarkTool::NcclTests,
         Tool::AllReduceBench => BenchmarkTool::AllReduceBench,
@@ -34,6 +32,7 @@ pub(super) fn state(file: &Arc<str>, paste: &Paste, facts: &mut Facts) {
     if let Some((rate, origin)) = rows.best {
         facts.set(id, fact::BANDWIDTH, Fact::Known(rate, origin));
     }
+    Some(id)
 }
 
 /// What rows amount to.
@@ -92,6 +91,7 @@ fn nccl_tests(file: &Arc<str>, paste: &Paste, facts: &mut Facts, id: Id, rows: &
     let mut proof = None;
     let mut bounds: Option<(u64, Place<'_>)> = None;
     let mut complete = None;
+    let mut reduces = None;
     for line in lines {
         let text = line.text.trim();
         if let Some(comment) = text.strip_prefix('#') {
@@ -129,6 +129,10 @@ fn nccl_tests(file: &Arc<str>, paste: &Paste, facts: &mut Facts, id: Id, rows: &
             .map(|(_, (busbw, _))| *busbw)
             .fold(0.0, f64::max);
         rows.add(&line, size, Some(best * GIGABYTE));
+        // Size, count, type, operation: in the table's form, torn rows have others there.
+        if reduces.is_none() {
+            reduces = words.get(3).map(|op| (*op != "none", line));
+        }
         for (what, (_, count)) in halves {
             match (counts, count.parse::<f64>()) {
                 (true, Ok(0.0)) => {}
@@ -148,11 +152,14 @@ fn nccl_tests(file: &Arc<str>, paste: &Paste, facts: &mut Facts, id: Id, rows: &
         whose.push(format!("{count} values out of bounds"));
         proof = Some(line);
     }
+    if let Some((reduces, line)) = reduces {
+        facts.set(id, fact::REDUCES, line.known(reduces));
+    }
     let clear = bounds.filter(|(count, _)| *count == 0 && !untested && !torn);
     let unknown = |why: &str| {
         let origin = header.map_or(Origin::derived("the log"), |line| line.origin());
         Gap {
-            why: Why::NotUnderstood(why.into()),
+            why: Why::NotSaid(why.into()),
             origin,
         }
     };

@@ -64,6 +64,42 @@ const TABLE: &str = "\
 # Collective test concluded: all_reduce_perf
 ";
 
+const DEVICES: &str = "\
+# nThread 1 nGpus 8 minBytes 1048576 maxBytes 1073741824 step: 1024(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0
+#
+# Using devices
+#  Rank  0 Group  0 Pid 124021 on      node1 device  0 [0000:07:00] NVIDIA A100-SXM4-80GB
+#  Rank  1 Group  0 Pid 124022 on      node1 device  1 [0000:0f:00] NVIDIA A100-SXM4-80GB
+#  Rank  2 Group  0 Pid  98212 on      node2 device  0 [0000:07:00] NVIDIA A100-SXM4-80GB
+#
+";
+
+#[test]
+fn a_table_has_the_ranks_that_stand_before_it() {
+    let at = |busbw: &str| TABLE.replace("418.54", busbw).replace("418.83", busbw);
+    let fast = facts(&format!("{DEVICES}{TABLE}"));
+    let id = only(&fast, Subject::Benchmark);
+    assert_eq!(fast.known(id, benchmark::RANKS), Some(3));
+    assert_eq!(fast.known(id, benchmark::HOSTS), Some(2));
+    let gpus = fast.known(id, benchmark::GPUS);
+    assert_eq!(gpus.as_deref(), Some("NVIDIA A100-SXM4-80GB"));
+    assert_eq!(fast.known(id, benchmark::REDUCES), Some(true));
+    assert_eq!(failing(&fast), [""; 0]);
+    // A list without a table is of nothing, and a table without a list has no hosts.
+    assert_eq!(facts(DEVICES).all(Subject::Benchmark).count(), 0);
+    let alone = facts(TABLE);
+    assert_eq!(
+        alone.known(only(&alone, Subject::Benchmark), benchmark::HOSTS),
+        None
+    );
+    // The best row counts, and what each of them reaches here is little.
+    let slow = at("1.61").replace("37.59", "1.20").replace("37.82", "1.20");
+    assert_eq!(
+        failing(&facts(&format!("{DEVICES}{slow}"))),
+        ["log/test-at-socket-speed"]
+    );
+}
+
 #[test]
 fn a_table_of_nccl_tests() {
     let facts = facts(TABLE);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::exchange::Exchange;
 use crate::bench::plan::{Point, RankPlace};
-use crate::bench::reply::Carried;
+use crate::bench::reply::{Carried, GpuMemory};
 
 /// Why a rank could not go on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -29,7 +29,7 @@ pub struct Place<'p> {
     pub library: Option<&'p str>,
 }
 
-/// Which library moves the data, and over what: for the reply.
+/// Which library moves the data, and over what: for the reply. What is said last holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// The library's path.
@@ -38,6 +38,8 @@ pub struct Identity {
     pub version: Option<String>,
     /// The device that was chosen, and how.
     pub device: Option<String>,
+    /// How the device came to the GPU's memory, where it was to.
+    pub gpu_memory: Option<GpuMemory>,
 }
 
 /// A connected rank.

@@ -312,6 +312,7 @@ mod tests {
             in_place: false,
             iterations: 1,
             awaited: false,
+            gpu_memory: false,
             warmups: 0,
             trials: 1,
         }

@@ -80,6 +80,7 @@ pub(super) fn connect(
         library: Some(path.to_owned()),
         version: version.as_ref().ok().cloned(),
         device: None,
+        gpu_memory: None,
     });
     version?;
     // All ranks have the library before any waits for the others inside of it.

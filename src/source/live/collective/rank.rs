@@ -162,7 +162,13 @@ fn at_point(
     backend: &mut dyn Backend,
     exchange: &mut Wire,
 ) -> Result<PointReply, Failure> {
-    let name = format!("{} of {}", point.collective.name(), Bytes(point.bytes));
+    let place = if point.gpu_memory {
+        " in GPU memory"
+    } else {
+        ""
+    };
+    let size = Bytes(point.bytes);
+    let name = format!("{} of {size}{place}", point.collective.name());
     exchange.step(&format!("{name}: preparing"));
     backend.prepare(exchange, point)?;
     let data = Data {

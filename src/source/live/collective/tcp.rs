@@ -88,6 +88,7 @@ pub(super) fn connect(
         library: None,
         version: None,
         device: Some(format!("{address}, {lanes} connection{s} a pair")),
+        gpu_memory: None,
     });
     let mut tcp = Tcp {
         rank: exchange.rank(),

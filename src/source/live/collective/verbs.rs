@@ -1,7 +1,8 @@
-//! A backend over reliable connections with RDMA writes, in the host's memory: what the fabric carries without NCCL.
+//! A backend over reliable connections with RDMA writes, in the host's memory or in that of GPUs: what the fabric carries without NCCL.
 //!
 //! ```text
 //! card      what ranks tell each other
+//! gpu       a GPU's memory, and how adapters come to it
 //! layout    where things lie in each rank's memory: every rank knows every other's
 //! transfer  when which piece may go: an operation, one step after the other
 //! wire      the connections
@@ -14,6 +15,8 @@
 
 #[cfg(feature = "verbs")]
 mod card;
+#[cfg(feature = "verbs")]
+mod gpu;
 #[cfg(feature = "verbs")]
 mod layout;
 #[cfg(feature = "verbs")]

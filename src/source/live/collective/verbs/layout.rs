@@ -69,6 +69,11 @@ impl Layout {
         if point.in_place && matches!(collective, Collective::AllToAll | Collective::SendRecv) {
             return Err(refused("it is not done in place"));
         }
+        if point.gpu_memory && collective.reduces() {
+            return Err(refused(
+                "what arrives is put together by the processor, in the host's memory",
+            ));
+        }
         let size = point.dtype.size();
         let elements = usize::try_from(point.bytes).unwrap_or(usize::MAX) / size;
         let shape = collective.shape(elements, ranks);
@@ -112,7 +117,9 @@ impl Layout {
         for receive in &steps.receives {
             let (into, own) = (layout.place(receive.into), receive.with);
             let own = own.map(|own| layout.place(own));
-            let base = (own.is_some() || longest <= SMALL).then(|| {
+            // From a slot the processor copies: in a GPU's memory pieces go where they belong.
+            let small = longest <= SMALL && !point.gpu_memory;
+            let base = (own.is_some() || small).then(|| {
                 let known = slots.iter().find(|(from, _)| *from == receive.from);
                 if let Some((_, base)) = known {
                     return *base;
@@ -148,9 +155,9 @@ mod tests {
     use super::*;
     use crate::bench::collective::{DataType, Reduction};
 
-    fn layout(collective: Collective, elements: u64, rank: usize, ranks: usize) -> Layout {
-        let point = Point {
-            collective,
+    fn point(elements: u64) -> Point {
+        Point {
+            collective: Collective::AllReduce,
             bytes: elements * 4,
             dtype: DataType::Float32,
             op: Reduction::Sum,
@@ -159,6 +166,14 @@ mod tests {
             warmups: 0,
             trials: 1,
             awaited: false,
+            gpu_memory: false,
+        }
+    }
+
+    fn layout(collective: Collective, elements: u64, rank: usize, ranks: usize) -> Layout {
+        let point = Point {
+            collective,
+            ..point(elements)
         };
         let steps = steps::steps(collective, rank, ranks);
         Layout::new(&point, &steps, rank, ranks, 1 << 16).unwrap()
@@ -195,6 +210,24 @@ mod tests {
                 .all(|incoming| incoming.slots.is_none())
         );
         assert_eq!(moved.length, 8 << 20);
+    }
+
+    /// In a GPU's memory the processor neither copies out of slots nor puts anything together.
+    #[test]
+    fn on_gpus_every_piece_goes_straight_to_its_place() {
+        for collective in Collective::ALL {
+            let mut point = point(64);
+            point.collective = collective;
+            point.gpu_memory = true;
+            let steps = steps::steps(collective, 1, 4);
+            match Layout::new(&point, &steps, 1, 4, 1 << 16) {
+                Ok(layout) => assert!(layout.incoming.iter().all(|i| i.slots.is_none())),
+                Err(refused) => {
+                    assert!(collective.reduces(), "{refused}");
+                    assert!(refused.error.contains("host's memory"), "{refused}");
+                }
+            }
+        }
     }
 
     /// The piece, which sender and receiver have to agree on, is the same for all ranks.

@@ -1,6 +1,7 @@
 //! A rank of the backend.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::super::super::verbs::address::Address;
@@ -11,9 +12,10 @@ use super::super::backend::{Backend, Failure, Identity, Place};
 use super::super::exchange::Exchange;
 use super::super::steps;
 use super::card::{self, Card, Opened};
+use super::gpu::Gpu;
 use super::layout::Layout;
 use super::transfer::Transfer;
-use super::wire::Connections;
+use super::wire::{Connections, unprepared};
 use crate::bench::plan::Point;
 use crate::bench::reply::Carried;
 use crate::fact::Bytes;
@@ -48,16 +50,11 @@ pub(super) struct Rank {
     connections: Connections,
     point: Option<(Layout, Transfer)>,
     epoch: u8,
+    identity: Identity,
+    /// The PCI address of its GPU, and the GPU once it was needed.
+    gpu: (Option<String>, Option<Rc<Gpu>>),
     /// What the port had counted when the rank was connected.
     counted: Carried,
-}
-
-fn unprepared() -> Failure {
-    Failure {
-        function: "verbs".to_owned(),
-        code: None,
-        error: "no operation was prepared".to_owned(),
-    }
 }
 
 impl Rank {
@@ -65,11 +62,13 @@ impl Rank {
     pub(super) fn connect(place: &Place<'_>, exchange: &mut dyn Exchange) -> Result<Self, Failure> {
         let wish = Wish::new(place.place, variable)?;
         let port = Port::open(place.place.device.as_deref(), &wish, variable)?;
-        exchange.identify(Identity {
+        let identity = Identity {
             library: Some("libibverbs.so.1".to_owned()),
             version: None,
             device: Some(port.words()),
-        });
+            gpu_memory: None,
+        };
+        exchange.identify(identity.clone());
         let own = Card {
             address: Address::of(&port)?,
             pairs: wish.pairs,
@@ -101,7 +100,42 @@ impl Rank {
             connections,
             point: None,
             epoch: 0,
+            identity,
+            gpu: (place.place.gpu.clone(), None),
             counted,
+        })
+    }
+
+    /// The rank's GPU.
+    fn gpu(&mut self, exchange: &mut dyn Exchange) -> Result<Rc<Gpu>, Failure> {
+        if let Some(gpu) = &self.gpu.1 {
+            return Ok(Rc::clone(gpu));
+        }
+        let pci = self.gpu.0.as_deref().ok_or_else(|| Failure {
+            function: "cuDeviceGet".to_owned(),
+            code: None,
+            error: "the rank was given no GPU".to_owned(),
+        })?;
+        exchange.step("taking the GPU");
+        let gpu = Rc::new(Gpu::take(pci)?);
+        Ok(Rc::clone(self.gpu.1.insert(gpu)))
+    }
+
+    /// Has memory for the point, registered.
+    fn have_memory(
+        &mut self,
+        exchange: &mut dyn Exchange,
+        point: &Point,
+        length: usize,
+    ) -> Result<(), Failure> {
+        if !point.gpu_memory {
+            return self.connections.have_memory(length);
+        }
+        let gpu = self.gpu(exchange)?;
+        let (connections, identity) = (&mut self.connections, &mut self.identity);
+        connections.have_gpu_memory(&gpu, length, |tried| {
+            identity.gpu_memory = Some(tried);
+            exchange.identify(identity.clone());
         })
     }
 
@@ -166,7 +200,7 @@ impl Backend for Rank {
         let ids = (self.epoch, self.common.pairs);
         let of = |rank| self.layout(point, rank);
         let transfer = Transfer::new(point, &steps, &layout, place, ids, of)?;
-        self.connections.have_memory(layout.length)?;
+        self.have_memory(exchange, point, layout.length)?;
         self.reach(exchange, &transfer.others())?;
         self.point = Some((layout, transfer));
         Ok(())
@@ -176,19 +210,13 @@ impl Backend for Rank {
         let (layout, _) = self.point.as_ref().ok_or_else(unprepared)?;
         let start = layout.send.start + at;
         let end = (start + send.len()).min(layout.send.end);
-        let memory = self.connections.memory_mut().ok_or_else(unprepared)?;
-        let place = memory.write(start.min(end)..end);
-        let length = place.len().min(send.len());
-        place[..length].copy_from_slice(&send[..length]);
-        Ok(())
+        self.connections.put(start.min(end)..end, send)
     }
 
     fn poison(&mut self) -> Result<(), Failure> {
         let (layout, _) = self.point.as_ref().ok_or_else(unprepared)?;
         let receive = layout.receive.clone();
-        let memory = self.connections.memory_mut().ok_or_else(unprepared)?;
-        memory.write(receive).fill(POISON);
-        Ok(())
+        self.connections.set(receive, POISON)
     }
 
     #[expect(
@@ -250,10 +278,7 @@ impl Backend for Rank {
         let (layout, _) = self.point.as_ref().ok_or_else(unprepared)?;
         let start = layout.receive.start + from;
         let end = (start + into.len()).min(layout.receive.end);
-        let memory = self.connections.memory().ok_or_else(unprepared)?;
-        let bytes = memory.read(start.min(end)..end);
-        into[..bytes.len()].copy_from_slice(bytes);
-        Ok(())
+        self.connections.get(start.min(end)..end, into)
     }
 
     fn carried(&self) -> Option<Carried> {

@@ -13,6 +13,8 @@ use crate::bench::plan::Point;
 
 /// Bytes of the rank's own part that are copied at once, between two looks at the wire.
 const COPY: usize = 256 << 10;
+/// The same in a GPU's memory, where a copy is awaited: so many take less than a message's way.
+const COPY_ON_GPU: usize = 16 << 20;
 /// Of what a rank tells: the number of pieces, and in the bits above which point it is about.
 const NUMBER: u32 = 0x00ff_ffff;
 
@@ -58,7 +60,7 @@ pub(super) trait Wire {
     fn poll(&mut self, each: &mut dyn FnMut(Event)) -> Result<(), Failure>;
 
     /// Copies within this rank's memory.
-    fn copy(&mut self, from: Range<usize>, to: Range<usize>);
+    fn copy(&mut self, from: Range<usize>, to: Range<usize>) -> Result<(), Failure>;
 
     /// Puts what came together with the rank's own; where that is the result's place already, `own` is absent.
     fn combine(
@@ -120,6 +122,7 @@ pub(super) struct Transfer {
     outgoing: Vec<Outgoing>,
     incoming: Vec<Incoming>,
     copies: Vec<(Range<usize>, Range<usize>)>,
+    copied_at_once: usize,
     flows: Vec<Flow>,
     operations: u64,
     /// The message that is being sent, received, copied, and how much of it is done.
@@ -186,6 +189,10 @@ impl Transfer {
             outgoing,
             incoming: layout.incoming.clone(),
             copies: copies.filter(|(from, to)| from != to).collect(),
+            copied_at_once: match point.gpu_memory {
+                true => COPY_ON_GPU,
+                false => COPY,
+            },
             flows,
             operations: 0,
             sending: (0, 0),
@@ -225,10 +232,10 @@ impl Transfer {
                 Event::Told { .. } => {}
             }
         })?;
-        moved |= self.take(wire);
+        moved |= self.take(wire)?;
         self.allow(wire)?;
         moved |= self.give(wire)?;
-        moved |= self.copy(wire);
+        moved |= self.copy(wire)?;
         let done = self.sending.0 == self.outgoing.len()
             && self.receiving.0 == self.incoming.len()
             && self.copying.0 == self.copies.len()
@@ -240,7 +247,7 @@ impl Transfer {
     }
 
     /// Takes the pieces that are there, in their order.
-    fn take(&mut self, wire: &mut dyn Wire) -> bool {
+    fn take(&mut self, wire: &mut dyn Wire) -> Result<bool, Failure> {
         let mut moved = false;
         while let Some(incoming) = self.incoming.get(self.receiving.0) {
             let at = self.receiving.1;
@@ -264,7 +271,7 @@ impl Transfer {
                 };
                 let into = place(&incoming.into);
                 match incoming.own.as_ref().map(place) {
-                    None => wire.copy(came, into),
+                    None => wire.copy(came, into)?,
                     Some(own) if own == into => wire.combine(self.kind, into, None, came),
                     Some(own) => wire.combine(self.kind, into, Some(own), came),
                 }
@@ -273,7 +280,7 @@ impl Transfer {
             self.receiving.1 += length;
             moved = true;
         }
-        moved
+        Ok(moved)
     }
 
     /// Allows the other ranks more pieces, not one by one.
@@ -339,19 +346,19 @@ impl Transfer {
     }
 
     /// Copies some of the rank's own part.
-    fn copy(&mut self, wire: &mut dyn Wire) -> bool {
+    fn copy(&mut self, wire: &mut dyn Wire) -> Result<bool, Failure> {
         let Some((from, to)) = self.copies.get(self.copying.0) else {
-            return false;
+            return Ok(false);
         };
         let at = self.copying.1;
-        let length = (from.len() - at).min(COPY);
+        let length = (from.len() - at).min(self.copied_at_once);
         let place = |range: &Range<usize>| range.start + at..range.start + at + length;
-        wire.copy(place(from), place(to));
+        wire.copy(place(from), place(to))?;
         self.copying.1 += length;
         if self.copying.1 == from.len() {
             self.copying = (self.copying.0 + 1, 0);
         }
-        true
+        Ok(true)
     }
 
     /// What the operation waits for, in words.

@@ -7,14 +7,16 @@ use std::time::Duration;
 use super::super::super::verbs::failure::refused;
 use super::super::super::verbs::library::completion::{Arrived, CompletionQueue, status_words};
 use super::super::super::verbs::library::context::Context;
-use super::super::super::verbs::library::domain::{Domain, Registered};
+use super::super::super::verbs::library::domain::{Addressed, Domain, Registered};
 use super::super::super::verbs::library::memory::Memory;
 use super::super::super::verbs::library::pair::{Far, Near, Pair, Target};
 use super::super::backend::Failure;
 use super::super::element;
+use super::gpu::{self, Gpu, Pages};
 use super::layout::WINDOW;
 use super::transfer::{Event, Wire};
 use crate::bench::collective::{DataType, Reduction};
+use crate::bench::reply::GpuMemory;
 use crate::source::Refusal;
 
 /// Work that a queue pair has room for: pieces of a window that have arrived and were not acknowledged, those of the next one, and what is told.
@@ -61,10 +63,48 @@ struct Way {
     knocked: bool,
 }
 
+/// Memory that is registered, and where it is.
+enum Held {
+    Host(Registered),
+    Gpu(Registered<Pages>),
+}
+
+impl Held {
+    fn length(&self) -> usize {
+        match self {
+            Held::Host(registered) => registered.memory().length(),
+            Held::Gpu(registered) => registered.memory().length(),
+        }
+    }
+
+    fn near(&self) -> Target {
+        match self {
+            Held::Host(registered) => registered.near(),
+            Held::Gpu(registered) => registered.near(),
+        }
+    }
+
+    fn far(&self) -> Target {
+        match self {
+            Held::Host(registered) => registered.far(),
+            Held::Gpu(registered) => registered.far(),
+        }
+    }
+}
+
+/// There is no memory: nothing was prepared.
+pub(super) fn unprepared() -> Failure {
+    Failure {
+        function: "verbs".to_owned(),
+        code: None,
+        error: "no operation was prepared".to_owned(),
+    }
+}
+
 /// The connections of a rank, and its memory.
 pub(super) struct Connections {
     ways: Vec<Option<Way>>,
-    registered: Option<Registered>,
+    held: Option<Held>,
     queue: Rc<CompletionQueue>,
     domain: Rc<Domain>,
     near: Near,
@@ -87,7 +127,7 @@ impl Connections {
         ways.resize_with(ranks, || None);
         Ok(Connections {
             ways,
-            registered: None,
+            held: None,
             queue: Rc::new(queue),
             domain: Rc::new(domain),
             near,
@@ -95,40 +135,86 @@ impl Connections {
         })
     }
 
-    /// Has so many bytes of memory, registered; what is there already is used again.
+    /// Has so many bytes of the host's memory, registered; what is there already is used again.
     pub(super) fn have_memory(&mut self, length: usize) -> Result<(), Failure> {
-        let enough = |had: &Registered| had.memory().length() >= length;
-        if self.registered.as_ref().is_some_and(enough) {
+        if matches!(&self.held, Some(held @ Held::Host(_)) if held.length() >= length) {
             return Ok(());
         }
         // The old one first: both together may be more than there is.
-        self.registered = None;
+        self.held = None;
         let what = format!("{length} bytes");
         let memory = Memory::new(length);
         let memory = memory.map_err(|e| refused("mmap", &what, &Refusal::Errno(e)))?;
         let registered = Registered::new(&self.domain, memory);
-        self.registered = Some(registered.map_err(|e| refused("ibv_reg_mr", &what, &e))?);
+        let registered = registered.map_err(|(e, _)| refused("ibv_reg_mr", &what, &e))?;
+        self.held = Some(Held::Host(registered));
+        Ok(())
+    }
+
+    /// The same of a GPU's memory. `tried` is told how it was registered, or why not.
+    pub(super) fn have_gpu_memory(
+        &mut self,
+        gpu: &Rc<Gpu>,
+        length: usize,
+        tried: impl FnOnce(GpuMemory),
+    ) -> Result<(), Failure> {
+        if matches!(&self.held, Some(held @ Held::Gpu(_)) if held.length() >= length) {
+            return Ok(());
+        }
+        self.held = None;
+        let registered = gpu::register(&self.domain, gpu, length, tried)?;
+        self.held = Some(Held::Gpu(registered));
         Ok(())
     }
 
     /// The memory's address and key.
     pub(super) fn memory_target(&self) -> Target {
-        self.registered
-            .as_ref()
-            .map_or(Target { address: 0, key: 0 }, |r| Target {
-                address: r.memory().address(),
-                key: r.remote_key(),
-            })
+        let none = Target { address: 0, key: 0 };
+        self.held.as_ref().map_or(none, Held::far)
     }
 
-    /// The memory, to be read.
-    pub(super) fn memory(&self) -> Option<&Memory> {
-        self.registered.as_ref().map(Registered::memory)
+    /// Puts bytes into the memory.
+    pub(super) fn put(&mut self, range: Range<usize>, bytes: &[u8]) -> Result<(), Failure> {
+        match self.held.as_mut().ok_or_else(unprepared)? {
+            Held::Host(registered) => {
+                let place = registered.memory_mut().write(range);
+                let length = place.len().min(bytes.len());
+                place[..length].copy_from_slice(&bytes[..length]);
+                Ok(())
+            }
+            Held::Gpu(registered) => {
+                let length = range.len().min(bytes.len());
+                registered.memory().put(range.start, &bytes[..length])
+            }
+        }
     }
 
-    /// The memory, to be written.
-    pub(super) fn memory_mut(&mut self) -> Option<&mut Memory> {
-        self.registered.as_mut().map(Registered::memory_mut)
+    /// Sets every byte of a range.
+    pub(super) fn set(&mut self, range: Range<usize>, byte: u8) -> Result<(), Failure> {
+        match self.held.as_mut().ok_or_else(unprepared)? {
+            Held::Host(registered) => {
+                registered.memory_mut().write(range).fill(byte);
+                Ok(())
+            }
+            Held::Gpu(registered) => registered.memory().set(range, byte),
+        }
+    }
+
+    /// Reads a range, after all that arrived.
+    pub(super) fn get(&self, range: Range<usize>, into: &mut [u8]) -> Result<(), Failure> {
+        match self.held.as_ref().ok_or_else(unprepared)? {
+            Held::Host(registered) => {
+                let bytes = registered.memory().read(range);
+                into[..bytes.len()].copy_from_slice(bytes);
+                Ok(())
+            }
+            Held::Gpu(registered) => {
+                let memory = registered.memory();
+                memory.flush()?;
+                let length = range.len().min(into.len());
+                memory.get(range.start, &mut into[..length])
+            }
+        }
     }
 
     /// Makes queue pairs for another rank, where there are none; gives their numbers.
@@ -241,7 +327,7 @@ impl Wire for Connections {
         from: Range<usize>,
         place: usize,
     ) -> Result<bool, Failure> {
-        let (Some(Some(way)), Some(memory)) = (self.ways.get_mut(to), &self.registered) else {
+        let (Some(Some(way)), Some(held)) = (self.ways.get_mut(to), &self.held) else {
             return Ok(false);
         };
         if way.busy[pair] >= SENDS {
@@ -251,7 +337,7 @@ impl Wire for Connections {
             address: way.memory.address + place as u64,
             key: way.memory.key,
         };
-        let posted = way.pairs[pair].write(id(Work::Write, to, pair), memory, from, target, 0);
+        let posted = way.pairs[pair].write(id(Work::Write, to, pair), held.near(), from, target, 0);
         posted.map_err(|e| refused("ibv_post_send", &format!("to rank {to}"), &e))?;
         way.busy[pair] += 1;
         Ok(true)
@@ -323,9 +409,14 @@ impl Wire for Connections {
         Ok(())
     }
 
-    fn copy(&mut self, from: Range<usize>, to: Range<usize>) {
-        if let Some(memory) = self.memory_mut() {
-            memory.copy(from, to);
+    fn copy(&mut self, from: Range<usize>, to: Range<usize>) -> Result<(), Failure> {
+        match &mut self.held {
+            Some(Held::Host(registered)) => {
+                registered.memory_mut().copy(from, to);
+                Ok(())
+            }
+            Some(Held::Gpu(registered)) => registered.memory().copy(from, to),
+            None => Ok(()),
         }
     }
 
@@ -336,7 +427,9 @@ impl Wire for Connections {
         own: Option<Range<usize>>,
         came: Range<usize>,
     ) {
-        if let Some(memory) = self.memory_mut() {
+        // The processor puts elements together, which does not reach into a GPU's memory: no layout has it there.
+        if let Some(Held::Host(registered)) = &mut self.held {
+            let memory = registered.memory_mut();
             memory.three(into, own, came, &mut |into, own, came| {
                 element::combine(dtype, op, into, own, came);
             });

@@ -39,11 +39,6 @@ impl Memory {
         }
     }
 
-    /// Its first byte, for a device.
-    pub(super) fn start(&self) -> *mut u8 {
-        self.start.as_ptr()
-    }
-
     /// The address of its first byte, as another rank's device is told it.
     pub(in crate::source::live) fn address(&self) -> u64 {
         self.start.as_ptr().addr() as u64

@@ -12,7 +12,7 @@ use rdma_sys::{
 };
 
 use super::completion::CompletionQueue;
-use super::domain::{Domain, Registered};
+use super::domain::Domain;
 use super::{function, last_error, status};
 use crate::source::Refusal;
 
@@ -55,7 +55,7 @@ pub(in crate::source::live) struct Far {
     pub(in crate::source::live) gid: Option<Ipv6Addr>,
 }
 
-/// Where a write goes: an address of the other rank, and its key.
+/// Where memory is: an address, and the key to it. A write comes from one and goes to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::source::live) struct Target {
     pub(in crate::source::live) address: u64,
@@ -243,11 +243,11 @@ impl Pair {
         status(code)
     }
 
-    /// Writes a range of memory to the other rank, and tells it with a number. The memory is the device's until the work is done.
+    /// Writes a range of memory, which begins at `from`, to the other rank, and tells it with a number. The memory is the device's until the work is done.
     pub(in crate::source::live) fn write(
         &self,
         id: u64,
-        from: &Registered,
+        from: Target,
         range: std::ops::Range<usize>,
         to: Target,
         number: u32,
@@ -255,11 +255,11 @@ impl Pair {
         self.write_and_tell(id, from, range, to, Some(number))
     }
 
-    /// Writes a range of memory to the other rank, which hears nothing of it. The memory is the device's until the work is done.
+    /// Writes a range of memory, which begins at `from`, to the other rank, which hears nothing of it. The memory is the device's until the work is done.
     pub(in crate::source::live) fn put(
         &self,
         id: u64,
-        from: &Registered,
+        from: Target,
         range: std::ops::Range<usize>,
         to: Target,
     ) -> Result<(), Refusal> {
@@ -270,15 +270,15 @@ impl Pair {
     fn write_and_tell(
         &self,
         id: u64,
-        from: &Registered,
+        from: Target,
         range: std::ops::Range<usize>,
         to: Target,
         number: Option<u32>,
     ) -> Result<(), Refusal> {
         let mut piece = ibv_sge {
-            addr: from.memory().address() + range.start as u64,
+            addr: from.address + range.start as u64,
             length: u32::try_from(range.len()).unwrap_or(0),
-            lkey: from.local_key(),
+            lkey: from.key,
         };
         let mut work = zeroed!(ibv_send_wr);
         work.wr_id = id;

@@ -97,8 +97,9 @@ impl Wire for End<'_> {
         Ok(())
     }
 
-    fn copy(&mut self, from: Range<usize>, to: Range<usize>) {
+    fn copy(&mut self, from: Range<usize>, to: Range<usize>) -> Result<(), Failure> {
         self.fabric.borrow_mut().memories[self.rank].copy(from, to);
+        Ok(())
     }
 
     fn combine(
@@ -158,6 +159,7 @@ fn point(collective: Collective, elements: usize) -> Point {
         warmups: 0,
         trials: 1,
         awaited: false,
+        gpu_memory: false,
     }
 }
 
@@ -247,11 +249,12 @@ proptest::proptest! {
     #[test]
     fn each_rank_ends_with_what_it_should(
         collective in 0..9usize, ranks in 1..6usize, elements in 0..3000usize, pairs in 1..4usize,
-        piece in 1..40usize, op in 0..3usize, in_place in proptest::bool::ANY, seed in 0..u64::MAX,
+        piece in 1..40usize, op in 0..3usize, in_place in proptest::bool::ANY, gpu_memory in proptest::bool::ANY, seed in 0..u64::MAX,
     ) {
         let mut point = point(Collective::ALL[collective], elements);
         point.op = [Reduction::Sum, Reduction::Min, Reduction::Max][op];
         point.in_place = in_place;
+        point.gpu_memory = gpu_memory;
         together(&point, ranks, pairs, piece * 64, seed);
     }
 }

@@ -1,0 +1,152 @@
+//! What became of RDMA writes from GPU to GPU, and what they are worth against the same ones in the host's memory.
+
+use super::measured::{Recorded, rank_name};
+use crate::bench::plan::{Plan, Point};
+use crate::bench::reply::{Ended, GpuMemory, RankReply};
+use crate::bench::statistics::SPREAD_LIMIT;
+use crate::fact::measurement::{self as fact, GpuDirect};
+use crate::fact::{Fact, Facts, Gap, Id, Origin, Percent};
+
+/// `enum ibv_wc_status`: what a device says that may not read or write the memory itself, or whose other end may not. That an acknowledgement does not come
+/// is no proof of it: a network that loses packets says the same.
+const MEMORY_STATUS: [i64; 7] = [
+    1,  // IBV_WC_LOC_LEN_ERR
+    2,  // IBV_WC_LOC_QP_OP_ERR
+    4,  // IBV_WC_LOC_PROT_ERR
+    8,  // IBV_WC_LOC_ACCESS_ERR
+    9,  // IBV_WC_REM_INV_REQ_ERR
+    10, // IBV_WC_REM_ACCESS_ERR
+    11, // IBV_WC_REM_OP_ERR
+];
+
+/// States what became of the point at this place, whose data is on GPUs; `ids` are the measurements of the points until then, itself the last.
+pub(super) fn state(
+    facts: &mut Facts,
+    plan: &Plan,
+    runs: &[Recorded],
+    (at, points): (usize, &[&Point]),
+    ids: &[Id],
+    origin: &Origin,
+) {
+    let (Some(&id), Some(point)) = (ids.last(), points.get(at)) else {
+        return;
+    };
+    // The same in the host's memory came before, in the same run.
+    let in_host = Point {
+        gpu_memory: false,
+        ..(*point).clone()
+    };
+    let host = points.iter().take(at).position(|other| **other == in_host);
+    let (became, why) = match became(plan, runs, at, host) {
+        Ok((became, why)) => (
+            Fact::Known(became, origin.clone()),
+            Fact::Known(why.into(), origin.clone()),
+        ),
+        Err(gap) => (Fact::Unknown(gap.clone()), Fact::Unknown(gap)),
+    };
+    facts.set(id, fact::GPUDIRECT, became);
+    facts.set(id, fact::GPUDIRECT_WHY, why);
+    let host = host.and_then(|host| ids.get(host).copied());
+    let (share, figure) = match host {
+        Some(host) => (share(facts, id, host), facts.get(host, fact::FIGURE)),
+        None => {
+            let gap = Gap::missing("the same in the host's memory (--memory both)");
+            (Fact::Unknown(gap.clone()), Fact::Unknown(gap))
+        }
+    };
+    facts.set(id, fact::OF_HOST, share);
+    facts.set(id, fact::HOST_FIGURE, figure);
+}
+
+fn share(facts: &Facts, id: Id, host: Id) -> Fact<Percent> {
+    for one in [id, host] {
+        match facts.get(one, fact::SPREAD) {
+            Fact::Known(spread, _) if spread.0 > SPREAD_LIMIT => {
+                return Fact::Unknown(Gap::missing("steady trials"));
+            }
+            Fact::Known(..) => {}
+            Fact::Unknown(gap) => return Fact::Unknown(gap),
+        }
+    }
+    match (facts.get(id, fact::BUSBW), facts.get(host, fact::BUSBW)) {
+        (Fact::Known(own, origin), Fact::Known(host, _)) if host.0 > 0 => {
+            Fact::Known(Percent(100.0 * own.0 as f64 / host.0 as f64), origin)
+        }
+        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
+        _ => Fact::Unknown(Gap::missing("a bandwidth in the host's memory")),
+    }
+}
+
+/// What became of it, and by which way or why.
+fn became(
+    plan: &Plan,
+    runs: &[Recorded],
+    at: usize,
+    host: Option<usize>,
+) -> Result<(GpuDirect, String), Gap> {
+    let mut ways: Vec<&'static str> = Vec::new();
+    for recorded in runs.iter().filter(|recorded| recorded.run.arm == 0) {
+        let replies: Result<Vec<&RankReply>, Gap> = (recorded.ranks.iter())
+            .map(|rank| rank.as_ref().map_err(Clone::clone))
+            .collect();
+        let replies = replies?;
+        // What went well before, over the same connections, leaves the GPU's memory.
+        let host_well = host.is_some_and(|host| {
+            (replies.iter()).all(|reply| reply.points.get(host).is_some_and(|p| p.wrong == 0))
+        });
+        for (rank, reply) in replies.iter().enumerate() {
+            let name = rank_name(plan, rank);
+            if let Some(trouble) = trouble(reply, at, host_well) {
+                let (became, what) = trouble;
+                return Ok((became, format!("{name}: {what}")));
+            }
+        }
+        for reply in replies {
+            let done = reply.points.get(at).is_some();
+            match reply.gpu_memory.as_ref().and_then(|memory| memory.way) {
+                Some(way) if done => {
+                    if !ways.contains(&way.name()) {
+                        ways.push(way.name());
+                    }
+                }
+                _ => return Err(Gap::missing("ranks that came so far")),
+            }
+        }
+    }
+    match ways.is_empty() {
+        true => Err(Gap::missing("a run")),
+        false => Ok((GpuDirect::Works, ways.join(", "))),
+    }
+}
+
+/// What a rank says against it.
+fn trouble(reply: &RankReply, at: usize, host_well: bool) -> Option<(GpuDirect, String)> {
+    if let Some(point) = reply.points.get(at).filter(|point| point.wrong > 0) {
+        let (wrong, checked) = (point.wrong, point.checked);
+        let first = match point.first_wrong {
+            Some(element) => format!(", the first is element {element}"),
+            None => String::new(),
+        };
+        let what = format!("{wrong} of {checked} values came wrong{first}");
+        return Some((GpuDirect::Wrong, what));
+    }
+    let Ended::Failed {
+        function,
+        code,
+        error,
+    } = &reply.ended
+    else {
+        return None;
+    };
+    let what = format!("{function}: {error}");
+    match &reply.gpu_memory {
+        // It failed with this, whatever the point.
+        Some(GpuMemory { way: None, .. }) => Some((GpuDirect::Refused, what)),
+        Some(GpuMemory { way: Some(_), .. }) if reply.points.len() == at => {
+            let by_status = code.is_some_and(|code| MEMORY_STATUS.contains(&code));
+            let is_transfer = function == "ibv_poll_cq";
+            (is_transfer && (host_well || by_status)).then_some((GpuDirect::Fails, what))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,78 @@
+//! The ranks of nccl-tests, which it prints before its table.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::places;
+use crate::fact::benchmark as fact;
+use crate::fact::{Facts, Id};
+use crate::nccl_log::pasted::{Paste, Tool};
+
+/// States the ranks of a table: those of the last list before it.
+pub(super) fn state(file: &Arc<str>, all: &[Paste], table: &Paste, facts: &mut Facts, id: Id) {
+    let begins = |paste: &Paste| paste.lines.first().map(|(number, _)| *number);
+    let list = all
+        .iter()
+        .filter(|paste| paste.tool == Tool::NcclTestsRanks && paste.before == table.before)
+        .filter(|paste| begins(paste) < begins(table))
+        .max_by_key(|paste| begins(paste));
+    let Some(list) = list.filter(|list| table.tool == Tool::NcclTests && !list.cut) else {
+        return;
+    };
+    let mut first = None;
+    let (mut ranks, mut hosts, mut models) = (0, BTreeSet::new(), BTreeSet::new());
+    for line in places(file, list) {
+        if let Some((host, model)) = device(line.text) {
+            first.get_or_insert(line);
+            ranks += 1;
+            hosts.insert(host);
+            models.insert(model);
+        }
+    }
+    let Some(first) = first else {
+        return;
+    };
+    facts.set(id, fact::RANKS, first.known(ranks));
+    facts.set(id, fact::HOSTS, first.known(hosts.len() as u64));
+    let models: Vec<&str> = models.into_iter().collect();
+    facts.set(id, fact::GPUS, first.known(models.join(", ").into()));
+}
+
+/// The host and the GPU's model: `#  Rank  0 Group  0 Pid 1240 on node1 device  0 [0000:07:00] NVIDIA A100-SXM4-80GB` (nccl-tests, common.cu).
+fn device(text: &str) -> Option<(&str, &str)> {
+    let (_, rest) = text.split_once(" Pid ")?;
+    let (_, rest) = rest.split_once(" on ")?;
+    let (host, rest) = rest.trim_start().split_once(" device ")?;
+    let (_, model) = rest.split_once("] ")?;
+    Some((host.trim(), model.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::device;
+
+    #[test]
+    fn the_forms_of_several_versions() {
+        for (text, host, model) in [
+            (
+                "#  Rank  0 Group  0 Pid 124021 on      node1 device  0 [0000:07:00] NVIDIA A100-SXM4-80GB",
+                "node1",
+                "NVIDIA A100-SXM4-80GB",
+            ),
+            (
+                "#   Rank  3 Pid   9951 on ip-172-31-4-8 device  3 [0x07] Tesla V100-SXM2-32GB",
+                "ip-172-31-4-8",
+                "Tesla V100-SXM2-32GB",
+            ),
+            (
+                "#   Rank  0 Pid 3511 on frontier00012 device  0 [0000:c1:00.0] AMD Instinct MI250X",
+                "frontier00012",
+                "AMD Instinct MI250X",
+            ),
+        ] {
+            assert_eq!(device(text), Some((host, model)));
+        }
+        assert_eq!(device("#"), None);
+        assert_eq!(device("# Rank 0 on device"), None);
+    }
+}
