@@ -523,6 +523,116 @@ fn rdma_writes_from_gpu_to_gpu_are_right_or_name_what_refused_them() {
     );
 }
 
+/// What rank 0 said of a step of `nodes.sh`.
+fn said_of(out: &Path, step: &str) -> Value {
+    let file = out.join(format!("{step}.json"));
+    let words = ["n0", "n1"].map(|node| {
+        let words = fs::read(out.join(format!("{step}.{node}")));
+        tail(&words.unwrap_or_default())
+    });
+    fs::read(&file)
+        .map_err(|error| format!("{}: {error}", file.display()))
+        .and_then(|bytes| parse(step, &bytes))
+        .unwrap_or_else(|error| panic!("{error}\n{}", words.join("\n")))
+}
+
+/// Who is accused by pairs, and of what.
+fn accused(value: &Value) -> Vec<(&str, &str)> {
+    let all = list(value, "accused").iter();
+    all.map(|one| (text(one, "name"), text(one, "problem")))
+        .collect()
+}
+
+/// Two nodes on one wire: what is well, a loss that reliable connections hide, a filter, and a node without RDMA.
+#[test]
+fn pairs_of_two_nodes_by_rdma_name_what_is_wrong_and_where() {
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let Some(binary) = doctor_or_skip() else {
+        return;
+    };
+    let out = Path::new(OUT).join("nodes");
+    let ran = fs::create_dir_all(&out)
+        .map_err(|error| error.to_string())
+        .and_then(|()| run_vm(&[], "nodes", &binary, &out))
+        .unwrap_or_else(|error| panic!("{error}"));
+    say(&format!("\n{}", String::from_utf8_lossy(&ran.stdout)));
+    assert!(
+        ran.status.success(),
+        "{}: {}",
+        ran.status,
+        tail(&ran.stderr)
+    );
+
+    let well = said_of(&out, "well");
+    assert_eq!(accused(&well), [], "{well:#}");
+    assert_eq!(text(&well, "backend"), "verbs");
+    for way in list(&well, "ways") {
+        let number = |key: &str| way.get(key).and_then(Value::as_f64).unwrap_or(0.0);
+        // Below what the wire lets through, and a way there and back is no second.
+        assert!((1e5..16e6).contains(&number("rate")), "{way:#}");
+        assert!((1e-6..1.0).contains(&number("round_trip")), "{way:#}");
+        assert_eq!(way.get("packet"), Some(&1500.into()));
+    }
+    assert_eq!(list(&well, "ways").len(), 2);
+
+    let loss = said_of(&out, "loss");
+    assert_eq!(accused(&loss), [("n1 to n0", "loss")], "{loss:#}");
+    let counted: Vec<&str> = list(&loss["accused"][0], "counted")
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    for (start, end) in [
+        ("n0/rxe0/1 out_of_seq_request +", " while receiving"),
+        ("n1/rxe0/1 rcvd_seq_err +", " while sending"),
+    ] {
+        let is = |line: &&str| line.starts_with(start) && line.ends_with(end);
+        assert!(counted.iter().any(is), "{counted:?}");
+    }
+    assert_eq!(text(&loss["findings"][0], "check"), "pairs/loses-packets");
+
+    let filtered = said_of(&out, "filtered");
+    assert_eq!(
+        accused(&filtered),
+        [("n1 to n0", "rdma-fails")],
+        "{filtered:#}"
+    );
+    let what = text(&filtered["accused"][0], "what");
+    for part in [
+        "IBV_WC_RETRY_EXC_ERR, vendor error ",
+        "from GID ::ffff:192.168.77.2 to GID ::ffff:192.168.77.1",
+        "over TCP they reach each other",
+    ] {
+        assert!(what.contains(part), "{what}");
+    }
+    // The recording of that, with all checks: the filter is the cause, and explains what it does to the pair.
+    let check = said_of(&out, "filtered.check");
+    let causes: Vec<_> = list(&check, "causes").iter().map(gist).collect();
+    let [cause] = causes.as_slice() else {
+        panic!("{causes:#?}");
+    };
+    assert!(cause.starts_with("error firewall/roce-blocked"), "{cause}");
+    assert!(cause.contains("pairs/rdma-fails"), "{cause}");
+
+    let socket = said_of(&out, "socket");
+    assert_eq!(accused(&socket), [], "{socket:#}");
+    assert_eq!(text(&socket, "backend"), "tcp");
+    let why = text(&socket, "why");
+    assert!(why.starts_with("n1 has no RDMA port that works: "), "{why}");
+
+    let reduced = said_of(&out, "all-reduce");
+    assert_eq!(text(&reduced, "backend"), "verbs");
+    assert_eq!(reduced["rows"][0]["wrong"], 0, "{reduced:#}");
+    assert!(
+        reduced["rows"][0]["checked"].as_u64() > Some(0),
+        "{reduced:#}"
+    );
+    let hosts: Vec<_> = list(&reduced, "ranks")
+        .iter()
+        .map(|r| text(r, "host"))
+        .collect();
+    assert_eq!(hosts, ["n0", "n1"]);
+}
+
 #[test]
 fn the_doctor_changes_nothing() {
     let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());

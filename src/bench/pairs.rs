@@ -38,7 +38,7 @@ pub struct Plan {
     pub backend: Backend,
     /// Why it was that one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
+    pub why: Option<Why>,
     /// Whether adapters of different rails were measured too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub across: bool,
@@ -52,6 +52,31 @@ pub struct Plan {
     /// What was measured a second time, alone: the ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub again: Vec<(End, End)>,
+}
+
+/// Why a backend moved the data.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Why {
+    /// It was asked for.
+    AskedFor,
+    /// Each node has an RDMA port that works.
+    AllCan,
+    /// This node has none that works, and why.
+    Without(Silent),
+}
+
+impl Why {
+    /// In words.
+    pub fn words(&self) -> String {
+        match self {
+            Why::AskedFor => "asked for".to_owned(),
+            Why::AllCan => "each node has an RDMA port that works".to_owned(),
+            Why::Without(node) => {
+                format!("{} has no RDMA port that works: {}", node.host, node.why)
+            }
+        }
+    }
 }
 
 /// A node that takes part.

@@ -129,7 +129,7 @@ impl Pairs {
             schema: SCHEMA,
             sentence,
             backend: Some(results.plan.backend.name()),
-            why: results.plan.why.clone(),
+            why: results.plan.why.as_ref().map(bench::Why::words),
             nodes: results.plan.nodes.clone(),
             silent: results.plan.silent.clone(),
             rails: results.plan.rails(),

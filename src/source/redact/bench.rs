@@ -120,6 +120,28 @@ mod tests {
         );
         assert_eq!(mapped["ended"]["failed"]["code"], 111);
 
+        let pairs = json!({ "pairs": {
+            "backend": "verbs", "why": { "without": { "host": "node1720", "why": "mlx5_0/1: no library" } },
+            "nodes": [{ "host": "node1720", "rails": [{ "device": "mlx5_0/1", "port": "mlx5_0/1 GID 3 MTU 4096", "gid": "::ffff:10.20.30.40", "mtu": 9000 }] }],
+        } });
+        let flow = json!({
+            "failed": "transport retry counter exceeded (IBV_WC_RETRY_EXC_ERR, vendor error 129): RDMA write from GID ::ffff:10.20.30.40 to GID fe80::ba3f:d2ff:fe01:203",
+            "arrived": false, "sender": { "packet_seq_err": 5 },
+        });
+        let (pairs, mapped) = (bench.reply("", &pairs), bench.reply("", &flow));
+        let text = format!("{pairs}{mapped}");
+        for secret in ["node1720", "10.20.30.40", "a14:1e28", "d2ff:fe01:203"] {
+            assert!(!text.contains(secret), "{secret}: {text}");
+        }
+        let failed = mapped["failed"].as_str().unwrap();
+        assert!(failed.starts_with("transport retry counter exceeded (IBV_WC_RETRY_EXC_ERR, vendor error 129): RDMA write from GID ::ffff:"), "{failed}");
+        assert_eq!(
+            (&mapped["arrived"], &mapped["sender"]),
+            (&flow["arrived"], &flow["sender"])
+        );
+        let rail = &pairs["pairs"]["nodes"][0]["rails"][0];
+        assert_eq!(rail["port"], "mlx5_0/1 GID 3 MTU 4096");
+
         let plan = json!({
             "arms": [{ "name": "nic", "set": { "NCCL_IB_HCA": "mlx5_0", "NCCL_COMM_ID": "node7:1234", "MY_TOKEN": "hunter2" } }],
             "ranks": [{ "node": 0, "gpu": "0000:1b:00.0" }, { "node": 0, "device": "10.20.30.40" }],

@@ -1,4 +1,4 @@
-use super::super::{Flow, Member, Plan, Rail, Reach, Silent};
+use super::super::{Flow, Member, Plan, Rail, Reach, Silent, Why};
 use super::*;
 use crate::bench::plan::Backend;
 
@@ -191,13 +191,193 @@ fn two_nodes_are_a_pair() {
     );
 }
 
+/// The same by RDMA writes, across rails too.
+fn by_rdma(nodes: usize, rails: usize) -> Results {
+    let mut results = results(nodes, rails);
+    results.plan.backend = Backend::Verbs;
+    results.plan.across = true;
+    for flow in results.first.values_mut() {
+        flow.again = Some(0);
+    }
+    let good = results.first.values().next().cloned().unwrap();
+    for way in results.ways_across() {
+        results.across.insert(way, good.clone());
+    }
+    results
+}
+
+/// A pair that is cut one way: what is sent that way does not arrive, and what comes back is not acknowledged.
+fn cut(results: &mut Results, way: Way) {
+    for (way, arrived) in [(way, false), (way.back(), true)] {
+        let flow = Flow {
+            arrived: Some(arrived),
+            ..Flow::failed("transport retry counter exceeded")
+        };
+        match way.from.1 == way.to.1 {
+            true => results.first.insert(way, flow),
+            false => results.across.insert(way, flow),
+        };
+    }
+}
+
+#[test]
+fn loss_that_rdma_hides_is_named_by_what_both_ports_counted() {
+    let mut results = by_rdma(4, 2);
+    assert_eq!(said(&results), [""; 0]);
+    for way in results.ways().into_iter().filter(|w| w.from == (1, 1)) {
+        let flow = results.first.get_mut(&way).unwrap();
+        // It carries as much as others.
+        flow.again = Some(if way.to.0 == 2 { 1 } else { 4 });
+        flow.sender = [("packet_seq_err".into(), flow.again.unwrap())].into();
+        flow.receiver = [("out_of_sequence".into(), 7)].into();
+    }
+    let counters = results.counters.get_mut(&1).unwrap();
+    counters[1] = [("packet_seq_err".into(), 9), ("symbol_error".into(), 2)].into();
+    let found = suspects(&results);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(
+        found[0].what,
+        "n2/mlx5_1/1 loses what it sends: 0.030 % of the packets (9 of 30000) to n1, n3 and n4 were sent again"
+    );
+    assert_eq!(
+        found[0].counted,
+        [
+            "n1/mlx5_1/1 out_of_sequence +7 while receiving",
+            "n2/mlx5_1/1 packet_seq_err +9 while sending",
+            "n3/mlx5_1/1 out_of_sequence +7 while receiving",
+            "n4/mlx5_1/1 out_of_sequence +7 while receiving",
+            "n2/mlx5_1/1 symbol_error +2",
+        ]
+    );
+    // Fewer than that are no evidence by themselves.
+    for flow in results.first.values_mut() {
+        flow.again = flow.again.map(|again| again.min(3));
+    }
+    assert_eq!(said(&results), [""; 0]);
+}
+
+#[test]
+fn where_rdma_fails_its_direction_and_the_status_are_named() {
+    let mut results = by_rdma(4, 2);
+    for way in results.ways().into_iter().filter(|way| way.to == (3, 0)) {
+        cut(&mut results, way);
+    }
+    assert_eq!(
+        said(&results),
+        [
+            "n4/mlx5_0/1 receives no RDMA writes of n1, n2 and n3 (transport retry counter exceeded), and its own arrive there; over TCP they reach each other"
+        ]
+    );
+    let mut results = by_rdma(2, 1);
+    let way = Way {
+        from: (1, 0),
+        to: (0, 0),
+    };
+    cut(&mut results, way);
+    assert_eq!(
+        said(&results),
+        [
+            "n2 to n1: RDMA writes do not arrive (transport retry counter exceeded), those the other way round do; over TCP they reach each other"
+        ]
+    );
+    // What was not tried is none that is well, and what failed for another reason is no evidence.
+    let mut results = by_rdma(4, 1);
+    for way in results.ways() {
+        if way.from.0 == 2 || way.to.0 == 2 {
+            let flow = match [way.from.0, way.to.0].contains(&3) {
+                true => Flow::failed("not tried: one of its ends failed with others already"),
+                false => Flow {
+                    arrived: Some(false),
+                    ..Flow::failed("remote access error")
+                },
+            };
+            results.first.insert(way, flow);
+        }
+    }
+    assert_eq!(
+        said(&results),
+        [
+            "n3 and n1 and n2 do not reach each other by RDMA (remote access error); over TCP they reach each other"
+        ]
+    );
+    let mut results = by_rdma(3, 1);
+    results
+        .first
+        .insert(way, Flow::failed("the other end is gone"));
+    assert_eq!(said(&results), [""; 0]);
+    // TCP does not reach it either: that is told, and RDMA was not tried.
+    let mut results = by_rdma(4, 1);
+    for way in results.ways().into_iter().filter(|way| way.to.0 == 1) {
+        reach(&mut results, way).tcp = Err("no answer".into());
+        results.first.insert(way, Flow::failed("not reached"));
+        results
+            .first
+            .insert(way.back(), Flow::failed("not reached"));
+    }
+    let problems: Vec<_> = suspects(&results).iter().map(|s| s.problem).collect();
+    assert_eq!(problems, [Problem::Unreachable]);
+}
+
+#[test]
+fn rails_that_do_not_reach_each_other_are_worth_a_note() {
+    let mut results = by_rdma(3, 2);
+    assert_eq!(said(&results), [""; 0]);
+    for way in results.ways_across() {
+        cut(&mut results, way);
+        let back = way.back();
+        cut(&mut results, back);
+    }
+    let found = suspects(&results);
+    let problems: Vec<_> = found.iter().map(|s| s.problem).collect();
+    assert_eq!(problems, [Problem::RailsApart]);
+    assert_eq!(
+        found[0].what,
+        "no rail reaches another, and each works by itself, as where each has a network of its own (transport retry counter exceeded)"
+    );
+    assert!(
+        sentence(&results, &found)
+            .starts_with("each of 3 nodes reaches each other over 2 rails, and none stands out")
+    );
+    // An adapter that works with nobody says nothing of rails.
+    let mut results = by_rdma(3, 2);
+    for way in results.ways().into_iter().filter(|way| way.to == (2, 1)) {
+        cut(&mut results, way);
+    }
+    for way in results.ways_across() {
+        if [way.from, way.to].contains(&(2, 1)) {
+            cut(&mut results, way);
+        }
+    }
+    let problems: Vec<_> = suspects(&results).iter().map(|s| s.problem).collect();
+    assert_eq!(problems, [Problem::RdmaFails]);
+    // Two of three rails.
+    let mut results = by_rdma(2, 3);
+    for way in results.ways_across() {
+        if way.from.1 + way.to.1 == 1 {
+            results.across.insert(way, Flow::failed("no route"));
+        }
+    }
+    assert_eq!(
+        said(&results),
+        ["rails 0 and 1 do not reach each other, and each works by itself (no route)"]
+    );
+}
+
 #[test]
 fn all_of_it_replays() {
     use crate::source::recording::Recording;
     use crate::source::wire::Header;
-    let mut results = results(3, 2);
+    let mut results = by_rdma(3, 2);
+    results.plan.why = Some(Why::Without(Silent {
+        host: "n2".into(),
+        why: "no library".into(),
+    }));
     results.plan.again.push(((0, 0), (1, 0)));
     results.complete();
+    let way = results.ways()[0];
+    let flow = results.first.get_mut(&way).unwrap();
+    flow.sender = [("packet_seq_err".into(), 5)].into();
+    cut(&mut results, way.back());
     let mut recording = Recording::new(Header::default());
     for line in results.lines(7) {
         recording.add(line);

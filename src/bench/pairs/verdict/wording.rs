@@ -258,9 +258,16 @@ fn counted(results: &Results, blame: Blame, ways: &[Way]) -> Vec<String> {
             }
         }
     }
+    let label = |end: End| match (plan.backend, plan.nodes.get(end.0), plan.rail(end)) {
+        // The port that counts is named where the node has no other one, too.
+        (Backend::Verbs, Some(node), Some(rail)) => {
+            format!("{}/{}", node.host, rail.label(plan.backend))
+        }
+        _ => plan.name(end),
+    };
     let told = |((end, sends, name), by): (&(End, bool, &str), &u64)| {
         let what = if *sends { "sending" } else { "receiving" };
-        format!("{} {name} +{by} while {what}", plan.name(*end))
+        format!("{} {name} +{by} while {what}", label(*end))
     };
     let mut all: Vec<String> = of_ways.iter().map(told).collect();
     let ends: BTreeSet<End> = ways
@@ -275,7 +282,7 @@ fn counted(results: &Results, blame: Blame, ways: &[Way]) -> Vec<String> {
         for (name, by) in rose {
             let is_told = |sends| of_ways.contains_key(&(end, sends, name.as_str()));
             if !is_told(true) && !is_told(false) {
-                all.push(format!("{} {name} +{by}", plan.name(end)));
+                all.push(format!("{} {name} +{by}", label(end)));
             }
         }
     }

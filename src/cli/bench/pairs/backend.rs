@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use super::rails;
-use crate::bench::pairs::Rail;
+use crate::bench::pairs::{Rail, Silent, Why};
 use crate::bench::plan::Backend;
 use crate::cluster::exchange::Hears;
 use crate::source::live::session::Session;
@@ -43,7 +43,7 @@ pub(super) struct Decided {
     /// Who moves the data.
     pub(super) backend: Backend,
     /// Why.
-    pub(super) why: String,
+    pub(super) why: Why,
     /// This node's rails; why it has none, where it has none.
     pub(super) rails: Result<Vec<Rail>, String>,
     /// The processes that have their ports, one for each rail; none where sockets are used.
@@ -123,21 +123,18 @@ fn open(rails: Vec<Rail>) -> Result<(Vec<Rail>, Vec<Station>), String> {
 }
 
 /// Rank 0's wish is that of all; where it leaves the choice, all have to be able.
-fn choose(cards: &[(String, Card)]) -> (Backend, String) {
+fn choose(cards: &[(String, Card)]) -> (Backend, Why) {
     let wish = cards.first().map_or(Wish::Tcp, |(_, card)| card.wish);
-    let unable = |(name, card): &(String, Card)| {
-        let why = card.unable.as_ref()?;
-        Some(format!("{name} has no RDMA port that works: {why}"))
+    let unable = |(host, card): &(String, Card)| {
+        let (host, why) = (host.clone(), card.unable.clone()?);
+        Some(Why::Without(Silent { host, why }))
     };
     match wish {
-        Wish::Tcp => (Backend::Tcp, "asked for".into()),
-        Wish::Verbs => (Backend::Verbs, "asked for".into()),
+        Wish::Tcp => (Backend::Tcp, Why::AskedFor),
+        Wish::Verbs => (Backend::Verbs, Why::AskedFor),
         Wish::Auto => match cards.iter().find_map(unable) {
             Some(why) => (Backend::Tcp, why),
-            None => (
-                Backend::Verbs,
-                "each node has an RDMA port that works".into(),
-            ),
+            None => (Backend::Verbs, Why::AllCan),
         },
     }
 }
@@ -155,20 +152,13 @@ mod tests {
     fn rdma_is_used_where_all_can() {
         let can = card("n1", Wish::Auto, None);
         let all = [can.clone(), card("n2", Wish::Auto, None)];
-        assert_eq!(
-            choose(&all),
-            (
-                Backend::Verbs,
-                "each node has an RDMA port that works".into()
-            )
-        );
+        assert_eq!(choose(&all), (Backend::Verbs, Why::AllCan));
         let one = [can, card("n2", Wish::Auto, Some("mlx5_0/1: no library"))];
+        let (backend, why) = choose(&one);
+        assert_eq!(backend, Backend::Tcp);
         assert_eq!(
-            choose(&one),
-            (
-                Backend::Tcp,
-                "n2 has no RDMA port that works: mlx5_0/1: no library".into()
-            )
+            why.words(),
+            "n2 has no RDMA port that works: mlx5_0/1: no library"
         );
         let forced = [
             card("n1", Wish::Verbs, None),

@@ -9,6 +9,9 @@ use crate::fact::port::PortState;
 use crate::fact::{Facts, Id, Subject, interface, port};
 use crate::source::recording::Recording;
 
+/// How long a node may take to record itself: one that is slow is measured too.
+const RECORDING: Duration = Duration::from_secs(45);
+
 /// Records this node, before anything is measured.
 ///
 /// # Errors
@@ -20,7 +23,7 @@ pub(super) fn recording() -> anyhow::Result<Recording> {
         sample: None,
         nccl: None,
         job: None,
-        deadline: Duration::from_secs(20),
+        deadline: RECORDING,
     })
 }
 

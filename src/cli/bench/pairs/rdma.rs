@@ -49,12 +49,12 @@ struct Last {
 
 impl Ends<'_> {
     /// Gives what this end has, and hears what the other one has: where one of them is missing, neither goes on.
-    fn both<T: Serialize + DeserializeOwned>(&self, step: &str, own: &T) -> Result<T, Flow> {
+    fn both<T: Serialize + DeserializeOwned>(&self, step: &str, own: &T) -> Result<T, Box<Flow>> {
         let step = format!("{} {step}", self.name);
         let wait = 2 * self.flow + PAIR;
         let value = serde_json::to_value(own).unwrap_or_default();
         let all = (self.session).exchange(&step, &self.members, Hears::Everyone, wait, value);
-        let gone = |why: String| Flow::failed(format!("the other end is gone: {why}"));
+        let gone = |why: String| Box::new(Flow::failed(format!("the other end is gone: {why}")));
         let all = all.map_err(|error| gone(error.to_string()))?;
         let missing = all.missing.values().next().cloned();
         match (missing, all.came.get(&self.other)) {
@@ -72,7 +72,8 @@ impl Ends<'_> {
         may: Result<(), String>,
         count: &dyn Fn() -> Counted,
     ) -> Flow {
-        self.try_to(station, may, count).unwrap_or_else(|flow| flow)
+        self.try_to(station, may, count)
+            .unwrap_or_else(|flow| *flow)
     }
 
     fn try_to(
@@ -80,7 +81,7 @@ impl Ends<'_> {
         station: Option<&mut Station>,
         may: Result<(), String>,
         count: &dyn Fn() -> Counted,
-    ) -> Result<Flow, Flow> {
+    ) -> Result<Flow, Box<Flow>> {
         // Who has no station has nothing to connect, and says so as any other failure.
         let mut station = station;
         let end = match (may, &mut station) {
@@ -92,22 +93,22 @@ impl Ends<'_> {
         let theirs = self.both("open", &own)?;
         let (Some(station), Ok(_), Ok(far)) = (station, &own.end, theirs.end.clone()) else {
             let why = own.end.err().or(theirs.end.err()).unwrap_or_default();
-            return Err(Flow::failed(why));
+            return Err(Box::new(Flow::failed(why)));
         };
         let connected = station.connect(far);
         let theirs = self.both("connected", &connected)?;
         if let Err(why) = connected.clone().and(theirs) {
             // The kernel, or the device, has no way there.
             let is_own = connected.is_err();
-            return Err(Flow {
+            return Err(Box::new(Flow {
                 arrived: is_own.then_some(false),
                 ..Flow::failed(why)
-            });
+            }));
         }
         let own = station.greet();
         let theirs = self.both("greeted", &own)?;
         if let Some(flow) = unheard(&own, &theirs) {
-            return Err(flow);
+            return Err(Box::new(flow));
         }
         let mut written = Err(String::new());
         let (mut sender, mut receiver) = (Counted::new(), Counted::new());

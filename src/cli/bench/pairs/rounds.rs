@@ -15,7 +15,7 @@ use super::rdma::{self, Ends};
 use crate::bench::pairs::verdict::hopeless::{Hopeless, hopeless};
 use crate::bench::pairs::verdict::{self, Problem};
 use crate::bench::pairs::{
-    Counted, Flow, Member, Plan, Rail, Reach, Results, Silent, Way, counted,
+    Counted, Flow, Member, Plan, Rail, Reach, Results, Silent, Way, Why, counted,
 };
 use crate::bench::plan::Backend;
 use crate::cli::output;
@@ -68,7 +68,7 @@ struct Field<'s> {
     own: usize,
     wish: &'s Measure,
     backend: Backend,
-    why: String,
+    why: Why,
     rails: usize,
     /// The processes that have this node's ports, one for each rail, where RDMA writes are measured. A rail is in one pair at a time.
     stations: Vec<Mutex<Station>>,

@@ -13,7 +13,7 @@ use crate::source::live::verbs::address::{Address, mtu_bytes};
 use crate::source::live::verbs::failure::refused;
 use crate::source::live::verbs::library::completion::{Arrived, CompletionQueue, status_words};
 use crate::source::live::verbs::library::context::Context;
-use crate::source::live::verbs::library::domain::{Domain, Registered};
+use crate::source::live::verbs::library::domain::Domain;
 use crate::source::live::verbs::library::pair::{Near, Pair, Target};
 
 /// Bytes of a write: what perftest's `ib_write_bw` has, and enough for any link.
@@ -61,11 +61,18 @@ const WRITE: u64 = 0;
 const SAY: u64 = 1;
 const RECEIVE: u64 = 2;
 
+/// Registered memory, whatever it is: where writes come from, and as the other end's device is told it. It outlives the connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Region {
+    pub(super) near: Target,
+    pub(super) far: Target,
+}
+
 /// A queue pair, and what it writes from and to.
 pub(super) struct Connection {
     pair: Pair,
     queue: Rc<CompletionQueue>,
-    region: Rc<Registered>,
+    region: Region,
     near: Near,
     end: End,
     /// The other end, once it is known.
@@ -90,7 +97,7 @@ impl Connection {
     pub(super) fn new(
         context: &Rc<Context>,
         domain: &Rc<Domain>,
-        region: &Rc<Registered>,
+        region: Region,
         near: Near,
         address: Address,
     ) -> Result<Self, Failure> {
@@ -110,13 +117,13 @@ impl Connection {
         let end = End {
             address,
             pair: pair.number(),
-            memory: region.far().address,
-            key: region.far().key,
+            memory: region.far.address,
+            key: region.far.key,
         };
         Ok(Connection {
             pair,
             queue,
-            region: Rc::clone(region),
+            region,
             near,
             end,
             far: None,
@@ -208,7 +215,7 @@ impl Connection {
             while !is_over && under_way < allowed {
                 let from = next * PIECE..(next + 1) * PIECE;
                 let to = self.target(from.start);
-                let posted = self.pair.put(WRITE, self.region.near(), from, to);
+                let posted = self.pair.put(WRITE, self.region.near, from, to);
                 posted.map_err(|e| refused("ibv_post_send", "", &e))?;
                 next = (next + 1) % DEPTH;
                 under_way += 1;
@@ -314,7 +321,7 @@ impl Connection {
     /// Writes a word to the other end, and tells it so.
     fn say(&self, word: u32) -> Result<(), Failure> {
         let to = self.target(Self::WORDS.start);
-        let posted = (self.pair).write(SAY, self.region.near(), Self::WORDS, to, word);
+        let posted = (self.pair).write(SAY, self.region.near, Self::WORDS, to, word);
         posted.map_err(|e| refused("ibv_post_send", "", &e))
     }
 
@@ -393,7 +400,7 @@ struct Rest {
 impl Rest {
     fn take(&mut self, queue: &CompletionQueue) {
         self.looks = self.looks.wrapping_add(1);
-        if self.looks % 8 != 0 {
+        if !self.looks.is_multiple_of(8) {
             std::hint::spin_loop();
             return;
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::connection::{Connection, End};
+use super::connection::{Connection, End, Region};
 use super::{Opened, Said, Told};
 use crate::bench::plan::RankPlace;
 use crate::source::Refusal;
@@ -25,13 +25,13 @@ pub(super) struct Station {
     open: Option<Open>,
 }
 
-/// An open port. The region is what writes come from and go to: whoever opens it chooses what memory that is.
+/// An open port. Its memory is what writes come from and go to: whoever opens it chooses what memory that is.
 struct Open {
     port: Port,
     near: Near,
     address: Address,
     domain: Rc<Domain>,
-    region: Rc<Registered>,
+    memory: Registered,
 }
 
 fn unopened() -> Failure {
@@ -81,7 +81,7 @@ impl Station {
         let port = Port::open(Some(device), &wish, variable)?;
         let domain = Domain::new(&port.context).map_err(|e| refused("ibv_alloc_pd", "", &e))?;
         let domain = Rc::new(domain);
-        let region = host_memory(&domain, Connection::MEMORY)?;
+        let memory = host_memory(&domain, Connection::MEMORY)?;
         let address = Address::of(&port)?;
         let near = Near {
             port: port.number,
@@ -100,7 +100,7 @@ impl Station {
             near,
             address,
             domain,
-            region: Rc::new(region),
+            memory,
         });
         // A device that has no queue pair for this user says so before anybody waits for it.
         self.pair()?;
@@ -111,10 +111,14 @@ impl Station {
     fn pair(&mut self) -> Result<Said, Failure> {
         self.connection = None;
         let open = self.open.as_ref().ok_or_else(unopened)?;
+        let region = Region {
+            near: open.memory.near(),
+            far: open.memory.far(),
+        };
         let connection = Connection::new(
             &open.port.context,
             &open.domain,
-            &open.region,
+            region,
             open.near,
             open.address.clone(),
         )?;

@@ -1,0 +1,59 @@
+#!/bin/bash
+# nodes.sh - two nodes on one wire: pairs and an all-reduce by RDMA writes (runs inside each of the two VMs)
+#
+# topo: rxe
+# options: --nodes 2
+#
+# Pairs of what is well; of n1 that loses 2 % of what it sends; of n0 whose packet filter drops what soft-RoCE receives; and without RDMA in n1. What rank 0
+# said of each stays in /out as NAME.json, each node's status and words as NAME.nK.
+export RDMA_DOCTOR_KEY="a key of two nodes"
+doctor=/run/rdma-doctor
+cp /extra/bin/rdma-doctor $doctor && chmod 755 $doctor
+out=/out
+port=7700
+together() { # NAME bench's arguments...: both nodes, at the same time
+    local name=$1 status=0 from=$SECONDS
+    shift
+    port=$((port + 1))
+    timeout 500 $doctor bench "$@" --rank "$VM_NODE" --nodes 2 --rendezvous 192.168.77.1:$port --wait 60 --exit-on all --format json \
+        >"/run/$name.json" 2>"$out/$name.n$VM_NODE" || status=$?
+    echo "status $status in $((SECONDS - from)) s" >>"$out/$name.n$VM_NODE"
+    [ "$VM_NODE" != 0 ] || cp "/run/$name.json" "$out/$name.json"
+    echo "$name: status $status in $((SECONDS - from)) s"
+}
+pairs() { # NAME more...
+    local name=$1
+    shift
+    together "$name" pairs "$@"
+}
+rm -f $out/{well,loss,filtered,socket,all-reduce}.*
+# What two busy processors hold up is no fault of the wire: both have one that is slower than they are.
+well() {
+    tc qdisc del dev eth0 root 2>/dev/null || true
+    tc qdisc add dev eth0 root handle 1: tbf rate 16mbit burst 32k latency 500ms
+}
+well
+pairs well --flow 1 --backend verbs
+
+[ "$VM_NODE" != 1 ] || tc qdisc add dev eth0 parent 1:1 handle 10: netem loss 2%
+# Each loss costs a second where the last packet of several is among them: that takes a while to be seen often enough.
+pairs loss --flow 3 --backend verbs
+well
+
+together all-reduce all-reduce --backend verbs --device rxe0/1 --ranks 1 --message 64K -b 64K --warmups 0 --trials 1 --deadline 200
+
+if [ "$VM_NODE" = 0 ]; then
+    nft add table inet t
+    nft 'add chain inet t in { type filter hook input priority 0; }'
+    nft add rule inet t in udp dport 4791 drop
+fi
+pairs filtered --backend verbs -o /run/filtered.jsonl --no-redact
+if [ "$VM_NODE" = 0 ]; then
+    nft flush ruleset
+    # What the recording says where all checks are asked: the filter is the cause.
+    $doctor check --format json /run/filtered.jsonl >$out/filtered.check.json 2>>$out/filtered.n0
+fi
+
+# Where one node has no port that works, all of them measure over sockets.
+[ "$VM_NODE" != 1 ] || rdma link delete rxe0
+pairs socket --flow 1 --backend auto
