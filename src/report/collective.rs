@@ -39,6 +39,8 @@ pub struct Collectives {
     pub scopes: Option<Scopes>,
     /// What that says: how much slower many nodes are than one, and what is to be expected.
     pub against_one_node: Option<String>,
+    /// Which nodes make the whole slow, or what lies between them; `null` where nobody asked.
+    pub what_is_slow: Option<String>,
     /// Why nothing was measured; `null` where something was.
     pub nothing: Option<String>,
 }
@@ -207,6 +209,7 @@ impl Collectives {
             removed: removed.collect(),
             scopes: None,
             against_one_node: None,
+            what_is_slow: None,
             nothing: None,
         }
     }
@@ -225,6 +228,7 @@ impl Collectives {
             removed: Vec::new(),
             scopes: None,
             against_one_node: None,
+            what_is_slow: None,
             nothing: Some(why),
         }
     }
