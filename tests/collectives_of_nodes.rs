@@ -17,7 +17,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
-use world::{DOCTOR, HOSTS, World, can_run, shell};
+use world::namespaces::shell;
+use world::{DOCTOR, HOSTS, World, can_run};
 
 const REDUCE: [&str; 11] = [
     "all-reduce",

@@ -15,12 +15,10 @@
 mod namespaces;
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::process::Command;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;

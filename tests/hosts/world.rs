@@ -1,13 +1,13 @@
 //! Network namespaces as hosts: n1 to n4, each with two rails to a switch of its own.
 
 #[path = "../shared/namespaces.rs"]
-mod namespaces;
+pub(crate) mod namespaces;
 
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use namespaces::unique;
-pub(crate) use namespaces::{say, shell};
+use namespaces::{say, shell, unique};
+
 use serde_json::Value;
 
 pub(crate) const DOCTOR: &str = env!("CARGO_BIN_EXE_rdma-doctor");

@@ -2,14 +2,14 @@
 //! RDMA devices in its /sys. What is made is taken away again, with all that still runs in it.
 
 #[path = "../shared/namespaces.rs"]
-mod namespaces;
+pub(crate) mod namespaces;
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-pub(crate) use namespaces::{say, shell, unique};
+use namespaces::{shell, unique};
 
 /// The doctor: this build, or the one that `RDMA_DOCTOR_BINARY` names.
 pub(crate) fn doctor() -> String {
