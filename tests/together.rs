@@ -834,7 +834,7 @@ fn sixteen_hosts_take_little_longer_than_the_slowest_of_them() {
     );
     assert_eq!(report.of_cluster(), [""; 0]);
     let beyond = together.saturating_sub(alone);
-    net::say(&format!(
+    net::namespaces::say(&format!(
         "{nodes} hosts: {:.2} s together, {:.2} s each by itself at once, {:.2} s beyond",
         together.as_secs_f64(),
         alone.as_secs_f64(),

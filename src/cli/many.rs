@@ -354,4 +354,60 @@ mod tests {
         each(300, slow_first, |at, result| taken.push((at, result)));
         assert_eq!(taken, (0..300).map(|at| (at, at * 2)).collect::<Vec<_>>());
     }
+
+    /// The offset of a host whose recording began at this stamp, asked for and here at these seconds of this clock, after it had lasted so long.
+    fn offset(utc: &str, between: (f64, f64), lasted: f64) -> Option<(f64, f64)> {
+        let mut recording = Recording::new(crate::source::wire::Header {
+            utc: utc.into(),
+            ..Default::default()
+        });
+        let question = crate::source::Question::read("/proc/uptime");
+        recording.add(crate::source::wire::Line::Reply {
+            probe: "host".into(),
+            question,
+            repeat: 0,
+            reply: crate::source::Reply {
+                at: (lasted * 1e6) as u64,
+                said: Ok(crate::source::Answer::Text("1".into())),
+            },
+        });
+        let nanoseconds = |seconds: f64| (seconds * 1e9) as i64;
+        let given = Given {
+            bytes: Vec::new(),
+            between: (nanoseconds(between.0), nanoseconds(between.1)),
+        };
+        given.note_clock(&mut recording, 7);
+        let mut facts = Facts::new();
+        let node = probe::establish(&recording, &mut facts);
+        let known = |key| {
+            facts
+                .known(node, key)
+                .map(|seconds: crate::fact::Seconds| seconds.0)
+        };
+        use crate::fact::node;
+        Some((
+            known(node::CLOCK_OFFSET)?,
+            known(node::CLOCK_OFFSET_WITHIN)?,
+        ))
+    }
+
+    #[test]
+    fn a_recording_that_was_asked_for_tells_how_far_the_clock_is() {
+        // 1970-01-01T00:16:40 is second 1000. Asked for at 1000, here at 1003, of which it recorded for 2: it began within the first second.
+        let near = |found: Option<(f64, f64)>, expected: (f64, f64)| {
+            let (offset, within) = found.unwrap();
+            let is_near =
+                (offset - expected.0).abs() < 0.002 && (within - expected.1).abs() < 0.002;
+            assert!(is_near, "{offset} {within}");
+        };
+        let asked = (1000.0, 1003.0);
+        near(offset("1970-01-01T00:16:40.500Z", asked, 2.0), (0.0, 0.5));
+        near(offset("1970-01-01T00:17:40.500Z", asked, 2.0), (60.0, 0.5));
+        near(offset("1970-01-01T00:16:30.500Z", asked, 2.0), (-10.0, 0.5));
+        // A stamp of whole seconds is half a second less exact.
+        near(offset("1970-01-01T00:16:40Z", asked, 2.0), (0.0, 1.0));
+        // It says that it lasted longer than it was waited for.
+        assert_eq!(offset("1970-01-01T00:16:40.500Z", asked, 4.0), None);
+        assert_eq!(offset("", asked, 2.0), None);
+    }
 }

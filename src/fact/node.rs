@@ -637,4 +637,12 @@ subject! {
     CLOCK_OFFSET_WITHIN: Seconds = "clock_offset_within" from "together";
     /// The run in which that was measured: clocks of two runs have no common moment.
     CLOCK_OFFSET_RUN: u64 = "clock_offset_run" from "together";
+    /// Whether parts of a job were measured to find what makes the whole of it slow. Source: `rdma-doctor bench all-reduce --bisect`.
+    BISECTED: bool = "bisected" from "collective";
+    /// How many nodes make it slow with each other one.
+    BISECTED_NODES: u64 = "bisected_nodes" from "collective";
+    /// In how many places parts are fast each for themselves and slow with each other.
+    BISECTED_BETWEEN: u64 = "bisected_between" from "collective";
+    /// What makes it slow, in a sentence.
+    BISECTED_SUMMARY: Arc<str> = "bisected_summary" from "collective";
 }
