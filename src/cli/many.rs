@@ -13,11 +13,13 @@ use super::check::judged;
 use super::input::{self, BadInput};
 use super::output;
 use crate::check::{Catalogue, judge_where};
+use crate::cluster::clock::Offset;
 use crate::derive::{self, comparison};
 use crate::fact::{Facts, Membership, Origin, Subject};
-use crate::probe;
+use crate::probe::{self, together};
 use crate::report::many::{Fold, Part, part};
 use crate::report::{Policy, Report};
+use crate::source::live;
 use crate::source::recording::Recording;
 use crate::source::worker::Progress;
 
@@ -100,6 +102,38 @@ pub fn gathered(
     cluster.report(catalogue, policy, with_passes)
 }
 
+/// What a host gave.
+pub struct Given {
+    /// A recording, packed or not.
+    pub bytes: Vec<u8>,
+    /// When it was asked for and when it was here, in nanoseconds since 1970 by this machine's clock.
+    pub between: (i64, i64),
+}
+
+impl Given {
+    /// Adds how far the host's clock is from this machine's: its recording began after it was asked for, and what it took to record was over when it came.
+    fn note_clock(&self, recording: &mut Recording, run: u64) {
+        let stamp = humantime::parse_rfc3339(&recording.header.utc).ok();
+        let since = stamp.and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
+        let Some(stamped) = since.and_then(|since| i64::try_from(since.as_nanos()).ok()) else {
+            return;
+        };
+        // What is cut off a stamp is time that had passed.
+        let cut = match recording.header.utc.contains('.') {
+            true => 1_000_000,
+            false => 1_000_000_000,
+        };
+        let lasted = i64::try_from(recording.duration() * 1000).unwrap_or(i64::MAX);
+        let (from, to) = self.between;
+        let mut offset = Offset::between(from, stamped + cut / 2, to.saturating_sub(lasted));
+        offset.within_ns = offset.within_ns.saturating_add(cut.unsigned_abs() / 2);
+        // A recording that lasted longer than it was waited for: one of both clocks was set meanwhile, or runs at another pace.
+        if offset.within_ns < u64::MAX && !recording.header.tree {
+            together::note(recording, offset, run);
+        }
+    }
+}
+
 /// Asks these hosts, so many at once, for recordings of themselves (`give`) and judges these as one cluster. A host that gives none is silent.
 ///
 /// # Errors
@@ -108,19 +142,22 @@ pub fn gathered(
 pub fn hosts(
     catalogue: &Catalogue,
     names: &[String],
-    give: impl Fn(&str) -> Result<Vec<u8>, String> + Sync,
+    give: impl Fn(&str) -> Result<Given, String> + Sync,
     at_once: usize,
     policy: Policy,
     with_passes: bool,
 ) -> anyhow::Result<Report> {
     let count = AtomicUsize::new(0);
+    let run = live::number_of_run();
     let recording = |name: &str| {
-        let bytes = give(name);
+        let given = give(name);
         let ended = count.fetch_add(1, Ordering::Relaxed) + 1;
         output::counted(ended as u64, names.len() as u64, "hosts done");
-        let bytes = bytes?;
-        Recording::read(packed_part(&bytes), Path::new(name), 0)
-            .map_err(|error| format!("what it gave is no recording: {error}"))
+        let given = given?;
+        let mut recording = Recording::read(packed_part(&given.bytes), Path::new(name), 0)
+            .map_err(|error| format!("what it gave is no recording: {error}"))?;
+        given.note_clock(&mut recording, run);
+        Ok::<_, String>(recording)
     };
     if let [one] = names {
         let recording = recording(one).map_err(|why| BadInput(format!("{one}: {why}")));

@@ -250,10 +250,14 @@ pub(crate) fn start(command: &mut Command) -> Running {
 
 impl Running {
     pub(crate) fn kill(&mut self) {
+        self.signal(rustix::process::Signal::KILL);
+    }
+
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         if let Some(child) = &self.child
             && let Some(pid) = rustix::process::Pid::from_raw(child.id().cast_signed())
         {
-            let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
+            let _ = rustix::process::kill_process_group(pid, signal);
         }
     }
 
