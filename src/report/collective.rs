@@ -181,9 +181,12 @@ impl Measured {
 
 /// What the largest operation reaches on GPUs of what it reaches in the host's memory.
 fn against_host_memory(rows: &[Measured]) -> Option<String> {
-    let gpu = rows.last().filter(|row| row.memory == "gpu")?;
+    let gpu = rows
+        .last()
+        .filter(|row| row.memory == "gpu" && row.wrong == 0)?;
     let same = |row: &&Measured| {
         row.memory == "host"
+            && row.wrong == 0
             && (row.collective, row.size, row.dtype) == (gpu.collective, gpu.size, gpu.dtype)
     };
     let host = rows.iter().find(same)?;
