@@ -4,6 +4,7 @@
 
 pub mod ablation;
 pub mod alpha_beta;
+pub mod bisection;
 pub mod collective;
 pub mod flags;
 pub mod job;

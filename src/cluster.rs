@@ -3,6 +3,7 @@
 //! Nothing here asks the machine.
 
 pub mod blame;
+pub mod clock;
 pub mod exchange;
 pub mod frame;
 pub mod handshake;
@@ -10,4 +11,6 @@ pub mod hostfile;
 pub mod key;
 pub mod launch;
 pub mod nodeset;
+pub mod passing;
 pub mod schedule;
+pub mod seats;

@@ -39,6 +39,7 @@ mod rtnetlink;
 pub mod service;
 pub mod setting;
 pub mod storage;
+pub mod together;
 pub mod topology;
 pub mod tuning;
 pub mod verbs;
@@ -104,8 +105,9 @@ pub static PROBES: &[Probe] = &[
     topology::PROBE,
 ];
 
-/// The probes of benchmarks: they run over recordings only, after all others, since a benchmark is asked for and measured by itself.
-pub static BENCHES: &[Probe] = &[p2p::PROBE, collective::PROBE, pairs::PROBE];
+/// The probes of benchmarks, and of what nodes find out of each other: they run over recordings only, after all others, since a benchmark is asked for
+/// and measured by itself.
+pub static BENCHES: &[Probe] = &[p2p::PROBE, collective::PROBE, pairs::PROBE, together::PROBE];
 
 /// States what a recording says of its node, in `facts`. The probes are asked again, of the recording.
 ///

@@ -17,7 +17,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
-use world::{DOCTOR, HOSTS, World, can_run, shell};
+use world::namespaces::shell;
+use world::{DOCTOR, HOSTS, World, can_run};
 
 const REDUCE: [&str; 11] = [
     "all-reduce",
@@ -110,5 +111,68 @@ fn ranks_of_several_nodes_reduce_together_and_what_goes_wrong_is_named() {
         "{value:#}"
     );
     assert_eq!(all[0].status.code(), Some(2));
+    world.is_quiet();
+}
+
+#[test]
+fn the_node_that_makes_a_job_slow_is_found_by_halves() {
+    if !can_run() {
+        return;
+    }
+    let mut world = World::new();
+    let rate = |host: usize, rate: &str| {
+        world.inside(
+            host,
+            &format!("tc qdisc replace dev rail0 root tbf rate {rate} burst 64k latency 100ms"),
+        );
+    };
+    for host in 1..=HOSTS {
+        rate(host, if host == 3 { "15mbit" } else { "40mbit" });
+    }
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("bisected.jsonl");
+    let named = file.to_str().unwrap();
+    let one_rank = [&REDUCE[..4], &["1"], &REDUCE[5..]].concat();
+    let (value, all) = world.measure(
+        HOSTS,
+        &[&one_rank[..], &["--bisect", "-o", named]].concat(),
+        |_| {},
+    );
+    assert_eq!(all[0].status.code(), Some(1), "{value:#}");
+    let bisection = &value["scopes"]["bisection"];
+    assert_eq!(
+        bisection["host"],
+        serde_json::json!(["n1", "n2", "n3", "n4"])
+    );
+    assert_eq!(bisection["ended"], Value::Null, "{bisection:#}");
+    let parts = bisection["parts"].as_array().unwrap();
+    assert!((4..=6).contains(&parts.len()), "{bisection:#}");
+    let sentence = value["what_is_slow"].as_str().unwrap();
+    assert!(
+        sentence.starts_with("n3 makes it slow: parts with it reach at most "),
+        "{sentence}"
+    );
+    // The recording says the same, of a pseudonym.
+    let replayed = Command::new(DOCTOR)
+        .args(["bench", "all-reduce", named])
+        .env("NO_COLOR", "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&replayed.stdout).into_owned();
+    assert!(
+        said.contains(" makes it slow: parts with it reach at most ")
+            && said.contains("[bench/node-slows-job]")
+            && !said.contains("n3"),
+        "{said}"
+    );
+    // Where all are alike, nobody is.
+    for host in 1..=HOSTS {
+        world.inside(
+            host,
+            "tc qdisc replace dev rail0 root tbf rate 40mbit burst 64k latency 100ms",
+        );
+    }
+    let (value, all) = world.measure(HOSTS, &[&one_rank[..], &["--bisect"]].concat(), |_| {});
+    assert!(matches!(all[0].status.code(), Some(0 | 1)), "{value:#}");
+    assert!(!value.to_string().contains("node-slows-job"), "{value:#}");
     world.is_quiet();
 }

@@ -20,7 +20,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use net::{Ended, Net, Running, doctor, shell, start};
+use net::namespaces::shell;
+use net::{Ended, Net, Running, doctor, start};
 use slurm::Slurm;
 
 /// How long anything may take on a busy machine.

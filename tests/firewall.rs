@@ -11,17 +11,19 @@
     reason = "tests run programs and read what they leave"
 )]
 
+#[path = "shared/namespaces.rs"]
+mod namespaces;
+
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::process::Command;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use namespaces::{say, shell, unique};
 use rdma_doctor::derive::derive;
 use rdma_doctor::fact::flow::{self, Condition, Passage};
 use rdma_doctor::fact::port::{LinkLayer, PortState};
@@ -42,60 +44,9 @@ const ROCE: u16 = 4791;
 const PATIENT: Duration = Duration::from_secs(5);
 const SHORT: Duration = Duration::from_millis(250);
 
-fn say(text: &str) {
-    let _ = writeln!(std::io::stdout().lock(), "{text}");
-}
-
 /// Whether these tests can run here; says why not.
 fn can_run(tools: &[&str]) -> bool {
-    let wish = std::env::var("RDMA_DOCTOR_NETNS").unwrap_or_default();
-    if wish == "0" {
-        say("skipped: firewall tests (RDMA_DOCTOR_NETNS=0)");
-        return false;
-    }
-    let lacks = |tool: &&&str| !shell(&format!("PATH=$PATH:/usr/sbin:/sbin command -v {tool}")).0;
-    let why = if !rustix::process::geteuid().is_root() {
-        Some("not root".to_owned())
-    } else if let Some(tool) = tools.iter().find(lacks) {
-        Some(format!("no {tool}"))
-    } else if !shell(&format!(
-        "ip netns add {0} && ip netns del {0}",
-        unique("fw-try")
-    ))
-    .0
-    {
-        Some("no network namespace can be made".to_owned())
-    } else {
-        None
-    };
-    match why {
-        None => true,
-        Some(why) if wish == "require" => {
-            panic!("firewall tests are required and cannot run: {why}")
-        }
-        Some(why) => {
-            say(&format!("skipped: firewall tests ({why})"));
-            false
-        }
-    }
-}
-
-fn shell(script: &str) -> (bool, String) {
-    let out = Command::new("bash")
-        .args(["-c", script])
-        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&out.stdout) + String::from_utf8_lossy(&out.stderr);
-    (out.status.success(), said.into_owned())
-}
-
-/// A name that no other test of this or of another run has.
-fn unique(name: &str) -> String {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    format!("{name}-{}-{count}", std::process::id())
+    namespaces::can_run("firewall tests", tools, "true")
 }
 
 /// Two namespaces joined by a cable.

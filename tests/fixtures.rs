@@ -82,6 +82,7 @@ fn rows(catalogue: &Catalogue, recording: &Recording) -> (Vec<Row>, Facts) {
     let (facts, _) = input::facts(std::slice::from_ref(recording));
     let mut names: HashMap<Id, Arc<str>> = HashMap::new();
     let verdicts = judge(catalogue, &facts);
+    let several = facts.all(Subject::Measurement).count() > 1;
     let mut all = Vec::with_capacity(verdicts.len());
     for v in verdicts {
         let word = match v.outcome {
@@ -99,6 +100,14 @@ fn rows(catalogue: &Catalogue, recording: &Recording) -> (Vec<Row>, Facts) {
                         facts.lineage(v.subject).map(|id| facts.name(id)).collect();
                     names.pop();
                     names.reverse();
+                    names.join(WITHIN).into()
+                }
+                // Each measurement has a baseline.
+                _ if several
+                    && let Some(of) = facts.ancestor(v.subject, Subject::Measurement)
+                    && of != v.subject =>
+                {
+                    let names = [facts.name(of), facts.name(v.subject)];
                     names.join(WITHIN).into()
                 }
                 _ => facts.name(v.subject).into(),

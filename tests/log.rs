@@ -1248,6 +1248,7 @@ fn each_open_question_says_what_would_settle_it() {
 
 /// A redirection in PowerShell writes UTF-16.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "files of its own")]
 fn a_log_in_utf_16_says_what_it_says_in_utf_8() {
     let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("utf-16");
     std::fs::create_dir_all(&dir).unwrap();

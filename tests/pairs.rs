@@ -18,7 +18,8 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use serde_json::Value;
-use world::{DOCTOR, HOSTS, World, can_run, say};
+use world::namespaces::say;
+use world::{DOCTOR, HOSTS, World, can_run};
 
 /// What is asked of each host.
 const PAIRS: [&str; 5] = ["pairs", "--device", "rail0,rail1", "--flow", "0.2"];

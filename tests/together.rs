@@ -721,6 +721,82 @@ fn without_a_key_only_the_jobs_own_addresses_are_believed() {
     net.nothing_is_left();
 }
 
+/// Waits until somebody is connected to a host at the port of rank 0, which a node that takes what others have takes as well.
+fn wait_for_others_at(net: &Net, n: usize) {
+    let begun = Instant::now();
+    let pattern = format!(":{PORT:04X} [0-9A-F]*:[0-9A-F]* 01 ");
+    let command = format!(
+        "cat /proc/net/tcp /proc/net/tcp6 | grep -q '{pattern}' && touch {}",
+        net.dir().join("there").display()
+    );
+    while !net.dir().join("there").exists() {
+        assert!(begun.elapsed() < PATIENT, "nobody came to n{n}");
+        net.shell(n, &format!("{command} || true"));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::fs::remove_file(net.dir().join("there")).unwrap();
+}
+
+#[test]
+fn hosts_give_through_others_and_those_of_one_that_dies_through_another() {
+    if !net::can_run(&[]) {
+        return;
+    }
+    let nodes = 12;
+    let net = Net::new(nodes);
+    let node = |n: usize, deadline: &str| {
+        let mut command = on_host(&net, n, nodes);
+        command.args(["--fanin", "2", "--wait", "18", "--deadline", deadline]);
+        command
+    };
+    let replaying = |n: usize| start(node(n, "2").arg(recording(ROCE)));
+    let host = replaying(1);
+    // These two come first, so that the others are sent to them, and then look for a long time.
+    let looking = |n: usize| start(node(n, "90").args(["--sample", "60"]));
+    let (mut killed, stopped) = (looking(2), looking(3));
+    wait_for_listener(&net, 2);
+    wait_for_listener(&net, 3);
+    let mut others: Vec<Running> = (4..=nodes - 1).map(replaying).collect();
+    wait_for_others_at(&net, 2);
+    wait_for_others_at(&net, 3);
+    killed.kill();
+    // As a machine that hangs.
+    stopped.signal(rustix::process::Signal::STOP);
+    others.push(replaying(nodes));
+    let host = host.ends(PATIENT);
+    let report = host.report();
+    assert_eq!(report.nodes().len(), nodes - 2);
+    let (sentence, silent) = report.finding("cluster/node-silent").unwrap();
+    assert_eq!(silent, ["rank 1", "rank 2"], "{sentence}");
+    for why in [
+        "by its word n2, rank 1: it came, and was gone before it gave its recording",
+        "n3 came, and gave no recording in 20 s",
+    ] {
+        assert!(sentence.contains(why), "{sentence}");
+    }
+    for other in end(others) {
+        assert_eq!((other.status, other.err.as_str()), (0, ""), "{other:?}");
+    }
+    drop(stopped);
+    net.nothing_is_left();
+}
+
+/// Waits until a host listens at the port of rank 0 and has reached rank 0.
+fn wait_for_listener(net: &Net, n: usize) {
+    let begun = Instant::now();
+    let there = net.dir().join("there");
+    let command = format!(
+        "grep -qi ':{PORT:04X} [0-9A-F:]* 0A ' /proc/net/tcp /proc/net/tcp6 && grep -qi ' [0-9A-F]*:{PORT:04X} 01 ' /proc/net/tcp /proc/net/tcp6 && touch {} || true",
+        there.display()
+    );
+    while !there.exists() {
+        assert!(begun.elapsed() < PATIENT, "n{n} does not listen");
+        net.shell(n, &command);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::fs::remove_file(there).unwrap();
+}
+
 /// How much longer sixteen nodes may take together than the slowest of them takes alone, while all the others look too.
 const BEYOND: Duration = Duration::from_secs(3);
 
@@ -758,7 +834,7 @@ fn sixteen_hosts_take_little_longer_than_the_slowest_of_them() {
     );
     assert_eq!(report.of_cluster(), [""; 0]);
     let beyond = together.saturating_sub(alone);
-    net::say(&format!(
+    net::namespaces::say(&format!(
         "{nodes} hosts: {:.2} s together, {:.2} s each by itself at once, {:.2} s beyond",
         together.as_secs_f64(),
         alone.as_secs_f64(),

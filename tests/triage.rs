@@ -141,6 +141,33 @@ fn each_world_has_its_headline_and_no_other() {
     }
 }
 
+/// The names of the arms that were measured.
+fn arms(value: &Value) -> Vec<&str> {
+    let arms = value["measured"]["measurements"][0]["arms"].as_array();
+    let names = arms
+        .unwrap()
+        .iter()
+        .map(|arm| arm["name"].as_str().unwrap());
+    names.collect()
+}
+
+#[test]
+fn gpudirect_that_acs_redirects_is_found_with_what_uses_it() {
+    let once = ["--time-budget", "1"];
+    let cause = "ablation/gdr-off-faster";
+    let Some(value) = one_cause("nccl-gdr-acs.toml", &once, cause) else {
+        return;
+    };
+    assert_eq!(arms(&value).last(), Some(&"gdr-off"));
+    assert_eq!(arms(&value).len(), 9);
+    let quick = ["--quick", "--time-budget", "1"];
+    let value = one_cause("nccl-gdr-acs.toml", &quick, cause).unwrap();
+    assert_eq!(
+        arms(&value),
+        ["baseline", "ib-off", "shm-off", "p2p-off", "gdr-off"]
+    );
+}
+
 #[test]
 fn gpudirect_that_acs_redirects_is_found_with_full() {
     let full = ["--full", "--time-budget", "1"];

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::bisection::Bisection;
 use super::results::Results;
 use crate::source::{Answer, Question, Source};
 
@@ -37,6 +38,9 @@ pub struct Scopes {
     /// The whole job.
     #[serde(default)]
     pub whole: Option<Scope>,
+    /// Parts of the nodes that were measured to find what makes the whole slow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bisection: Option<Bisection>,
 }
 
 impl Scope {
@@ -122,6 +126,11 @@ fn times(factor: f64) -> String {
     format!("{factor:.decimals$}×")
 }
 
+/// Bits per second in words, as `12.5 GB/s`.
+pub(super) fn rate(rate: u64) -> String {
+    format!("{} GB/s", gigabytes(rate))
+}
+
 /// Bits per second as gigabytes per second, three digits.
 fn gigabytes(rate: u64) -> String {
     let value = rate as f64 / 8e9;
@@ -150,6 +159,7 @@ mod tests {
             inside: vec![scope(90), scope(80)],
             between: Some(scope(10)),
             whole: Some(scope(8)),
+            bisection: None,
         };
         assert_eq!(
             scopes.sentence().unwrap(),

@@ -4,12 +4,14 @@ pub mod arms;
 mod job;
 pub mod rounds;
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use serde::Deserialize;
 
 use super::bench::measuring::{self, Chosen, MeasureArgs, bytes};
 use super::bench::team::{self, Made, Start, Team, Verdict};
@@ -17,14 +19,15 @@ use super::input::{self, BadInput};
 use super::together::TogetherArgs;
 use super::{Format, output, seconds};
 use crate::bench::ablation::Set;
-use crate::bench::plan::{Backend, NAME, Plan, Point, Run};
+use crate::bench::plan::{Arm, Backend, NAME, Plan, Point, Run};
 use crate::bench::reply::RankReply;
 use crate::bench::results::{Results, RunResult};
 use crate::bench::table::{self, Table};
 use crate::check::{Catalogue, judge};
 use crate::exit::Exit;
-use crate::fact::Subject;
-use crate::probe::collective;
+use crate::fact::{self, Facts, Subject};
+use crate::nccl_log::Digest;
+use crate::probe::{collective, nccl_log};
 use crate::report::ablation::{self as answer, Ablation};
 use crate::report::{self, Finding, Policy, Report};
 use crate::source::recording::Recording;
@@ -65,6 +68,9 @@ pub struct AblateArgs {
     /// Measure an arm with these variables too (repeatable)
     #[arg(long = "arm", value_name = "NAME=VALUE,...", value_parser = arms::set)]
     pub arms: Vec<Set>,
+    /// Take GPUDirect RDMA away too, where the first run of the baseline uses it between nodes: triage asks for it.
+    #[arg(skip)]
+    pub gdr_where_used: bool,
     /// Leave the eight combinations out: the baseline, --with and --arm only
     #[arg(long)]
     pub only: bool,
@@ -209,9 +215,9 @@ fn make(
         rounds: args.rounds,
         budget: args.time_budget.unwrap_or(BUDGET),
     };
-    let arms = plan.arms.len();
+    let arms = Cell::new(plan.arms.len());
     let mut all: Vec<Line> = Vec::new();
-    rounds::make(&budget, arms, |arm, round| {
+    rounds::make(&budget, &arms, |arm, round| {
         let run = Run { arm, round };
         plan.runs.push(run);
         let name = plan.arms.get(arm).map_or("", |arm| &arm.name);
@@ -229,6 +235,14 @@ fn make(
             }),
         };
         let came = came(plan, run, &lines);
+        if args.gdr_where_used && (arm, round) == (0, 0) && gdr_between_nodes(plan, run, &lines) {
+            let further = arms::all(false, &[], &[arms::gdr_off()]);
+            let more = further.into_iter().skip(1);
+            let is_new = |arm: &Arm| plan.arms.iter().all(|other| other.set != arm.set);
+            let more: Vec<Arm> = more.filter(is_new).collect();
+            plan.arms.extend(more);
+            arms.set(plan.arms.len());
+        }
         all.extend(lines);
         Ok(came)
     })?;
@@ -283,6 +297,30 @@ fn came(plan: &Plan, run: Run, lines: &[Line]) -> Came {
         Some(time) if time > 0.0 => Came::Well(1.0 / time),
         _ => Came::Badly,
     }
+}
+
+/// Whether channels between nodes reach GPUs' memory by themselves: by the log of a run.
+fn gdr_between_nodes(plan: &Plan, run: Run, lines: &[Line]) -> bool {
+    let digest = lines.iter().find_map(|line| match line {
+        Line::Reply {
+            question, reply, ..
+        } if *question == plan.log_of(run) => match &reply.said {
+            Ok(Answer::Value(value)) => Digest::deserialize(&**value).ok(),
+            _ => None,
+        },
+        _ => None,
+    });
+    let Some(digest) = digest else {
+        return false;
+    };
+    let mut scratch = Facts::new();
+    nccl_log::establish_digest("baseline", digest, &mut scratch)
+        .iter()
+        .filter(|id| (scratch.known(**id, fact::run::NODES)).is_some_and(|nodes| nodes > 1))
+        .any(|id| {
+            let mut channels = scratch.below(*id, Subject::Channel);
+            channels.any(|channel| scratch.known(channel, fact::channel::GDR) == Some(true))
+        })
 }
 
 /// A recording of no machine.

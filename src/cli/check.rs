@@ -41,6 +41,9 @@ pub struct CheckArgs {
     /// How nodes come together.
     #[command(flatten)]
     pub together: TogetherArgs,
+    /// So many nodes give their recordings to one, which passes them on; without it 32 above 64 nodes, and of fewer all give them to rank 0
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1024))]
+    pub fanin: Option<u64>,
     /// How hosts are reached.
     #[command(flatten)]
     pub hosts: HostsArgs,
@@ -79,7 +82,8 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
                 policy,
                 with_passes: args.judge.verbose,
             };
-            match meet::run(&place, &args.together, args.ask.deadline, own, &judging)? {
+            let times = (args.ask.deadline, args.fanin);
+            match meet::run(&place, &args.together, times, own, &judging)? {
                 Outcome::Told(exit) => return Ok(exit),
                 Outcome::Report(both) => {
                     let (report, gathered) = *both;

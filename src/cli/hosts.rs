@@ -102,7 +102,12 @@ pub fn run(
         deadline: ask.deadline + wait,
         most: MOST,
     };
-    let give = |host: &str| remote.run(host).map_err(|error| error.to_string());
+    let give = |host: &str| {
+        let asked = live::wall_clock();
+        let bytes = remote.run(host).map_err(|error| error.to_string())?;
+        let between = (asked, live::wall_clock());
+        Ok(many::Given { bytes, between })
+    };
     many::hosts(
         catalogue,
         hosts,

@@ -13,11 +13,13 @@ use super::check::judged;
 use super::input::{self, BadInput};
 use super::output;
 use crate::check::{Catalogue, judge_where};
+use crate::cluster::clock::Offset;
 use crate::derive::{self, comparison};
 use crate::fact::{Facts, Membership, Origin, Subject};
-use crate::probe;
+use crate::probe::{self, together};
 use crate::report::many::{Fold, Part, part};
 use crate::report::{Policy, Report};
+use crate::source::live;
 use crate::source::recording::Recording;
 use crate::source::worker::Progress;
 
@@ -100,6 +102,38 @@ pub fn gathered(
     cluster.report(catalogue, policy, with_passes)
 }
 
+/// What a host gave.
+pub struct Given {
+    /// A recording, packed or not.
+    pub bytes: Vec<u8>,
+    /// When it was asked for and when it was here, in nanoseconds since 1970 by this machine's clock.
+    pub between: (i64, i64),
+}
+
+impl Given {
+    /// Adds how far the host's clock is from this machine's: its recording began after it was asked for, and what it took to record was over when it came.
+    fn note_clock(&self, recording: &mut Recording, run: u64) {
+        let stamp = humantime::parse_rfc3339(&recording.header.utc).ok();
+        let since = stamp.and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
+        let Some(stamped) = since.and_then(|since| i64::try_from(since.as_nanos()).ok()) else {
+            return;
+        };
+        // What is cut off a stamp is time that had passed.
+        let cut = match recording.header.utc.contains('.') {
+            true => 1_000_000,
+            false => 1_000_000_000,
+        };
+        let lasted = i64::try_from(recording.duration() * 1000).unwrap_or(i64::MAX);
+        let (from, to) = self.between;
+        let mut offset = Offset::between(from, stamped + cut / 2, to.saturating_sub(lasted));
+        offset.within_ns = offset.within_ns.saturating_add(cut.unsigned_abs() / 2);
+        // A recording that lasted longer than it was waited for: one of both clocks was set meanwhile, or runs at another pace.
+        if offset.within_ns < u64::MAX && !recording.header.tree {
+            together::note(recording, offset, run);
+        }
+    }
+}
+
 /// Asks these hosts, so many at once, for recordings of themselves (`give`) and judges these as one cluster. A host that gives none is silent.
 ///
 /// # Errors
@@ -108,19 +142,22 @@ pub fn gathered(
 pub fn hosts(
     catalogue: &Catalogue,
     names: &[String],
-    give: impl Fn(&str) -> Result<Vec<u8>, String> + Sync,
+    give: impl Fn(&str) -> Result<Given, String> + Sync,
     at_once: usize,
     policy: Policy,
     with_passes: bool,
 ) -> anyhow::Result<Report> {
     let count = AtomicUsize::new(0);
+    let run = live::number_of_run();
     let recording = |name: &str| {
-        let bytes = give(name);
+        let given = give(name);
         let ended = count.fetch_add(1, Ordering::Relaxed) + 1;
         output::counted(ended as u64, names.len() as u64, "hosts done");
-        let bytes = bytes?;
-        Recording::read(packed_part(&bytes), Path::new(name), 0)
-            .map_err(|error| format!("what it gave is no recording: {error}"))
+        let given = given?;
+        let mut recording = Recording::read(packed_part(&given.bytes), Path::new(name), 0)
+            .map_err(|error| format!("what it gave is no recording: {error}"))?;
+        given.note_clock(&mut recording, run);
+        Ok::<_, String>(recording)
     };
     if let [one] = names {
         let recording = recording(one).map_err(|why| BadInput(format!("{one}: {why}")));
@@ -316,5 +353,61 @@ mod tests {
         };
         each(300, slow_first, |at, result| taken.push((at, result)));
         assert_eq!(taken, (0..300).map(|at| (at, at * 2)).collect::<Vec<_>>());
+    }
+
+    /// The offset of a host whose recording began at this stamp, asked for and here at these seconds of this clock, after it had lasted so long.
+    fn offset(utc: &str, between: (f64, f64), lasted: f64) -> Option<(f64, f64)> {
+        let mut recording = Recording::new(crate::source::wire::Header {
+            utc: utc.into(),
+            ..Default::default()
+        });
+        let question = crate::source::Question::read("/proc/uptime");
+        recording.add(crate::source::wire::Line::Reply {
+            probe: "host".into(),
+            question,
+            repeat: 0,
+            reply: crate::source::Reply {
+                at: (lasted * 1e6) as u64,
+                said: Ok(crate::source::Answer::Text("1".into())),
+            },
+        });
+        let nanoseconds = |seconds: f64| (seconds * 1e9) as i64;
+        let given = Given {
+            bytes: Vec::new(),
+            between: (nanoseconds(between.0), nanoseconds(between.1)),
+        };
+        given.note_clock(&mut recording, 7);
+        let mut facts = Facts::new();
+        let node = probe::establish(&recording, &mut facts);
+        let known = |key| {
+            facts
+                .known(node, key)
+                .map(|seconds: crate::fact::Seconds| seconds.0)
+        };
+        use crate::fact::node;
+        Some((
+            known(node::CLOCK_OFFSET)?,
+            known(node::CLOCK_OFFSET_WITHIN)?,
+        ))
+    }
+
+    #[test]
+    fn a_recording_that_was_asked_for_tells_how_far_the_clock_is() {
+        // 1970-01-01T00:16:40 is second 1000. Asked for at 1000, here at 1003, of which it recorded for 2: it began within the first second.
+        let near = |found: Option<(f64, f64)>, expected: (f64, f64)| {
+            let (offset, within) = found.unwrap();
+            let is_near =
+                (offset - expected.0).abs() < 0.002 && (within - expected.1).abs() < 0.002;
+            assert!(is_near, "{offset} {within}");
+        };
+        let asked = (1000.0, 1003.0);
+        near(offset("1970-01-01T00:16:40.500Z", asked, 2.0), (0.0, 0.5));
+        near(offset("1970-01-01T00:17:40.500Z", asked, 2.0), (60.0, 0.5));
+        near(offset("1970-01-01T00:16:30.500Z", asked, 2.0), (-10.0, 0.5));
+        // A stamp of whole seconds is half a second less exact.
+        near(offset("1970-01-01T00:16:40Z", asked, 2.0), (0.0, 1.0));
+        // It says that it lasted longer than it was waited for.
+        assert_eq!(offset("1970-01-01T00:16:40.500Z", asked, 4.0), None);
+        assert_eq!(offset("", asked, 2.0), None);
     }
 }

@@ -33,7 +33,7 @@ pub struct TriageArgs {
     /// Judge what this recording has, in place of this machine
     #[arg(value_name = "RECORDING", conflicts_with_all = measuring::NOT_OF_A_RECORDING, conflicts_with_all = ["quick", "full", "size", "time_budget", "deadline", "cluster", "rank"])]
     pub recording: Option<PathBuf>,
-    /// About a minute: smaller messages, each of the three paths taken away alone, twice where time is left
+    /// About a minute: smaller messages, each of the three paths taken away alone (and GPUDirect between nodes, where it is used), twice where time is left
     #[arg(long, conflicts_with = "full")]
     pub quick: bool,
     /// Some ten minutes: copies between all GPUs, all eight combinations, algorithms, GPUDirect and queue pairs, and the reference size of 4 GB
@@ -72,8 +72,9 @@ const ALONE: [&str; 3] = [
     "NCCL_SHM_DISABLE=1",
     "NCCL_P2P_DISABLE=1",
 ];
-/// A copy between GPUs, and how often it is timed.
+/// A copy between GPUs, and how often it is timed; where a smaller size was asked for, what still tells of bandwidth.
 const COPY: u64 = 256 << 20;
+const COPY_LEAST: u64 = 16 << 20;
 const COPIES: u64 = 5;
 
 /// Runs the subcommand.
@@ -267,7 +268,7 @@ fn with_gpus(
         let own = own.as_ref().unwrap_or(&chosen);
         let gpus = own.ranks.iter().filter_map(|rank| rank.gpu.as_deref());
         let plan = crate::bench::p2p::Plan {
-            size: COPY,
+            size: args.size.map_or(COPY, |size| size.clamp(COPY_LEAST, COPY)),
             trials: COPIES,
             gpus: gpus.map(Into::into).collect(),
         };
@@ -293,6 +294,7 @@ fn with_gpus(
             false => Vec::new(),
         },
         arms: alone,
+        gdr_where_used: true,
         only: args.quick,
         size: match (args.size, args.quick, args.full) {
             (Some(size), _, _) => Some(size),

@@ -45,6 +45,9 @@ struct Hello {
     party: Party,
     nonce: Nonce,
     key: bool,
+    /// The process: it may come again, and another one of its rank not. Who has none is of another version, which is said first.
+    #[serde(default)]
+    life: Nonce,
 }
 
 /// What a host answers.
@@ -109,6 +112,9 @@ pub enum Refused {
     /// The keys differ.
     #[error("this node's key is another one")]
     WrongKey,
+    /// It did not come in time.
+    #[error("it waits for nobody any more, and judges without this node (--wait is longer)")]
+    Over,
 }
 
 /// Why two nodes did not come together.
@@ -147,13 +153,15 @@ pub struct Known {
     pub name: String,
     /// Its rank; 0 for the host.
     pub rank: u64,
+    /// Its process; of a host this one.
+    pub life: Nonce,
     /// Messages to it.
     pub to: Frames,
     /// Messages from it.
     pub from: Frames,
 }
 
-/// The guest's side.
+/// The guest's side. `life` is the same as often as this process comes.
 ///
 /// # Errors
 ///
@@ -162,13 +170,14 @@ pub fn join<S: Read + Write>(
     stream: &mut S,
     own: &Party,
     key: Option<&Key>,
-    nonce: Nonce,
+    (nonce, life): (Nonce, Nonce),
 ) -> Result<Known, HandshakeError> {
     let (mut up, mut down) = (Frames::upward(None), Frames::downward(None));
     let hello = Hello {
         party: own.clone(),
         nonce,
         key: key.is_some(),
+        life,
     };
     say(stream, &mut up, &hello)?;
     let (theirs, code, name) = match hear(stream, &mut down)? {
@@ -184,7 +193,7 @@ pub fn join<S: Read + Write>(
             return Err(HandshakeError::Impostor);
         }
         proof = key
-            .tag(&[b"guest", &theirs, &nonce, &own.rank.to_be_bytes()])
+            .tag(&[b"guest", &theirs, &nonce, &own.rank.to_be_bytes(), &life])
             .to_vec();
     }
     say(stream, &mut up, &proof)?;
@@ -197,12 +206,13 @@ pub fn join<S: Read + Write>(
     Ok(Known {
         name,
         rank: 0,
+        life,
         to: Frames::upward(session.clone()),
         from: Frames::downward(session),
     })
 }
 
-/// The host's side. `taken` says who has a rank already.
+/// The host's side. `wrong_with` says why a rank cannot come in this process.
 ///
 /// # Errors
 ///
@@ -213,7 +223,7 @@ pub fn admit<S: Read + Write>(
     trust: &Trust,
     at: IpAddr,
     nonce: Nonce,
-    taken: impl Fn(u64) -> Option<String>,
+    wrong_with: impl Fn(u64, &Nonce) -> Option<Refused>,
 ) -> Result<Known, HandshakeError> {
     if !trust.admits(at) {
         return Err(HandshakeError::Stranger(at));
@@ -266,19 +276,20 @@ pub fn admit<S: Read + Write>(
         refused(guest, why)
     };
     let rank = guest.rank.to_be_bytes();
-    if key.is_some_and(|key| !key.verifies(&[b"guest", &nonce, &hello.nonce, &rank], &proof)) {
+    let parts: [&[u8]; 5] = [b"guest", &nonce, &hello.nonce, &rank, &hello.life];
+    if key.is_some_and(|key| !key.verifies(&parts, &proof)) {
         return Err(refuse(stream, Refused::WrongKey));
     }
     // Only now: who has no key does not learn who is there.
-    if let Some(name) = taken(guest.rank) {
-        let rank = guest.rank;
-        return Err(refuse(stream, Refused::Taken { rank, name }));
+    if let Some(why) = wrong_with(guest.rank, &hello.life) {
+        return Err(refuse(stream, why));
     }
     say(stream, &mut down, &Welcome::ComeIn)?;
     let session = key.map(|key| key.of_session(&hello.nonce, &nonce));
     Ok(Known {
         name: shown(&hello.party.name),
         rank: hello.party.rank,
+        life: hello.life,
         to: Frames::downward(session.clone()),
         from: Frames::upward(session),
     })
@@ -297,7 +308,12 @@ fn refused(guest: &Party, why: Refused) -> HandshakeError {
     }
 }
 
-fn say<S: Write>(
+/// Says something in the doctor's words.
+///
+/// # Errors
+///
+/// The stream fails.
+pub fn say<S: Write>(
     stream: &mut S,
     frames: &mut Frames,
     message: &impl Serialize,
@@ -306,7 +322,12 @@ fn say<S: Write>(
     Ok(frames.write(stream, &text).map_err(FrameError::from)?)
 }
 
-fn hear<S: Read, T: for<'d> Deserialize<'d>>(
+/// Hears something in the doctor's words.
+///
+/// # Errors
+///
+/// The stream fails, or what comes is not understood.
+pub fn hear<S: Read, T: for<'d> Deserialize<'d>>(
     stream: &mut S,
     frames: &mut Frames,
 ) -> Result<T, HandshakeError> {
@@ -342,9 +363,13 @@ mod tests {
         trust: Trust,
     ) -> (Result<Known, HandshakeError>, Result<Known, HandshakeError>) {
         let (mut here, mut there) = UnixStream::pair().unwrap();
-        let joining =
-            std::thread::spawn(move || join(&mut there, &guest, guest_key.as_ref(), [1; 16]));
-        let taken = |rank| (rank == 3).then(|| "n3".to_owned());
+        let joining = std::thread::spawn(move || {
+            join(&mut there, &guest, guest_key.as_ref(), ([1; 16], [3; 16]))
+        });
+        let taken = |rank, _: &Nonce| {
+            let name = "n3".to_owned();
+            (rank == 3).then_some(Refused::Taken { rank, name })
+        };
         let at = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let admitted = admit(&mut here, &party(0), &trust, at, [2; 16], taken);
         drop(here);
@@ -374,6 +399,7 @@ mod tests {
             let (guest, host) = meet(party(2), own, trust);
             let (mut guest, mut host) = (guest.unwrap(), host.unwrap());
             assert_eq!((host.rank, host.name.as_str()), (2, "n2"));
+            assert_eq!(host.life, [3; 16]);
             assert_eq!((guest.rank, guest.name.as_str()), (0, "n0"));
             let mut stream = Vec::new();
             guest.to.write(&mut stream, b"up").unwrap();
@@ -433,17 +459,27 @@ mod tests {
     fn strangers_are_not_spoken_to() {
         let (mut here, there) = UnixStream::pair().unwrap();
         let far = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
-        let refused = admit(&mut here, &party(0), &Trust::Loopback, far, [0; 16], |_| {
-            None
-        });
+        let refused = admit(
+            &mut here,
+            &party(0),
+            &Trust::Loopback,
+            far,
+            [0; 16],
+            |_, _| None,
+        );
         assert!(matches!(refused, Err(HandshakeError::Stranger(_))));
         drop(there);
         let (mut here, mut there) = UnixStream::pair().unwrap();
         there.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
         let at = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        let refused = admit(&mut here, &party(0), &Trust::Loopback, at, [0; 16], |_| {
-            None
-        });
+        let refused = admit(
+            &mut here,
+            &party(0),
+            &Trust::Loopback,
+            at,
+            [0; 16],
+            |_, _| None,
+        );
         assert!(matches!(
             refused,
             Err(HandshakeError::Frame(FrameError::Foreign))

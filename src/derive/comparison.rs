@@ -4,6 +4,7 @@
 //! Only nodes of one role and kind of hardware are compared with each other, so that a login or storage node among compute nodes is
 //! none of the odd ones. The time is in proportion to the nodes, and nothing of a node is kept but its sample.
 
+mod clocks;
 mod group;
 mod own;
 mod property;
@@ -39,6 +40,8 @@ pub struct Sample {
     /// What is to be this machine's own: of what kind, the value, and what has it.
     own: Vec<(Of, Arc<str>, Arc<str>)>,
     own_open: Vec<(Of, Arc<str>)>,
+    /// Its clock, where it was compared with another one.
+    clock: Option<clocks::Clock>,
     /// NCCL's variables; `Err` where they are not all known.
     variables: Result<Vec<(Arc<str>, Said)>, Arc<str>>,
 }
@@ -76,11 +79,13 @@ pub fn sample(facts: &Facts, node: Id) -> Sample {
         open: Vec::new(),
         own: Vec::new(),
         own_open: Vec::new(),
+        clock: None,
         variables: Ok(Vec::new()),
         realm,
     };
     property::take(facts, node, &mut sample);
     own::take(facts, node, &mut sample);
+    clocks::take(facts, node, &mut sample);
     sample
 }
 

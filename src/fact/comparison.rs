@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::schema::subject;
+use super::unit::Seconds;
 use super::value::words;
 
 words! {
@@ -97,6 +98,8 @@ words! {
         HostId = "host-id",
         /// Machines, each recorded once.
         Machine = "machine",
+        /// The time of day, of nodes that one run gathered.
+        Clock = "clock",
         /// Whether those who were expected are here.
         Presence = "presence",
         /// Whether recordings are whole.
@@ -134,4 +137,10 @@ subject! {
     DISTINCT: bool = "distinct" from "derive";
     /// Whether nobody who was expected is silent, and nothing is cut short.
     COMPLETE: bool = "complete" from "derive";
+    /// How far the two clocks are apart, at least, that are furthest apart.
+    APART_LEAST: Seconds = "apart_least" from "derive";
+    /// How far they are apart at most; unknown where not all were compared in one run.
+    APART_MOST: Seconds = "apart_most" from "derive";
+    /// How far they are apart, where that is known to a hundredth of a second.
+    APART: Seconds = "apart" from "derive";
 }

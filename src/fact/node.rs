@@ -630,4 +630,19 @@ subject! {
     /// By which engine the process was started, and which of its processes it is: "Slurm: rank 0 of 6, 3 nodes"; "none" where none says so. Source:
     /// the engine's variables, SLURM_PROCID, OMPI_COMM_WORLD_RANK, RANK, JOB_COMPLETION_INDEX and those beside them.
     LAUNCH: Arc<str> = "launch" from "topology";
+    /// How far the clock was ahead of that of who gathered the recording; negative where it was behind. Source: questions and answers between both,
+    /// as NTP has it; over ssh the moment at which the recording began, between its being asked for and its being there.
+    CLOCK_OFFSET: Seconds = "clock_offset" from "together";
+    /// By how much that may be wrong: half of what question and answer were under way.
+    CLOCK_OFFSET_WITHIN: Seconds = "clock_offset_within" from "together";
+    /// The run in which that was measured: clocks of two runs have no common moment.
+    CLOCK_OFFSET_RUN: u64 = "clock_offset_run" from "together";
+    /// Whether parts of a job were measured to find what makes the whole of it slow. Source: `rdma-doctor bench all-reduce --bisect`.
+    BISECTED: bool = "bisected" from "collective";
+    /// How many nodes make it slow with each other one.
+    BISECTED_NODES: u64 = "bisected_nodes" from "collective";
+    /// In how many places parts are fast each for themselves and slow with each other.
+    BISECTED_BETWEEN: u64 = "bisected_between" from "collective";
+    /// What makes it slow, in a sentence.
+    BISECTED_SUMMARY: Arc<str> = "bisected_summary" from "collective";
 }

@@ -6,6 +6,7 @@ mod gpudirect;
 mod job;
 mod matrix;
 mod measured;
+mod parts;
 mod proof;
 mod reported;
 #[cfg(test)]
@@ -32,7 +33,9 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     // Either may say that nothing was measured; what neither says is not known.
     let mut gap = None;
     let collective = Plan::question();
-    match told(ask, &collective) {
+    let plan = told(ask, &collective);
+    parts::state(ask, facts, node, &plan);
+    match plan {
         Ok(Some(value)) => {
             let origin = Origin::Asked(collective.clone());
             if let Err(what) = measured::state(ask, facts, node, &value, &origin) {

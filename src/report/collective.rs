@@ -41,6 +41,8 @@ pub struct Collectives {
     pub against_one_node: Option<String>,
     /// What RDMA writes from GPU to GPU reach against the same ones in the host's memory; `null` where not both were measured.
     pub against_host_memory: Option<String>,
+    /// Which nodes make the whole slow, or what lies between them; `null` where nobody asked.
+    pub what_is_slow: Option<String>,
     /// Why nothing was measured; `null` where something was.
     pub nothing: Option<String>,
 }
@@ -179,9 +181,12 @@ impl Measured {
 
 /// What the largest operation reaches on GPUs of what it reaches in the host's memory.
 fn against_host_memory(rows: &[Measured]) -> Option<String> {
-    let gpu = rows.last().filter(|row| row.memory == "gpu")?;
+    let gpu = rows
+        .last()
+        .filter(|row| row.memory == "gpu" && row.wrong == 0)?;
     let same = |row: &&Measured| {
         row.memory == "host"
+            && row.wrong == 0
             && (row.collective, row.size, row.dtype) == (gpu.collective, gpu.size, gpu.dtype)
     };
     let host = rows.iter().find(same)?;
@@ -241,6 +246,7 @@ impl Collectives {
             removed: removed.collect(),
             scopes: None,
             against_one_node: None,
+            what_is_slow: None,
             nothing: None,
         }
     }
@@ -260,6 +266,7 @@ impl Collectives {
             scopes: None,
             against_one_node: None,
             against_host_memory: None,
+            what_is_slow: None,
             nothing: Some(why),
         }
     }

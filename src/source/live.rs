@@ -236,7 +236,34 @@ pub fn variable(name: &str) -> Option<String> {
     reason = "a recording says when it was made"
 )]
 pub fn utc_now() -> String {
-    humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string()
+    humantime::format_rfc3339_millis(std::time::SystemTime::now()).to_string()
+}
+
+/// The time now, in nanoseconds since 1970; 0 where the clock is before that.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "two nodes compare what time it is"
+)]
+pub fn wall_clock() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| {
+        i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+    })
+}
+
+/// A number that no other run has, below 2^53, which JSON's readers keep whole; 0 where the kernel gives no random numbers.
+pub fn number_of_run() -> u64 {
+    let bytes = random_bytes().unwrap_or_default();
+    u64::from_be_bytes([0, 0, 0, bytes[0], bytes[1], bytes[2], bytes[3], bytes[4]])
+}
+
+/// Lets this process have as many files open as it may be allowed.
+pub fn allow_many_files() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Where it fails, fewer nodes are heard, which are named.
+    let _ = setrlimit(Resource::Nofile, limit);
 }
 
 /// A bare copy of this process's own executable path, to start probes with.

@@ -1,8 +1,12 @@
 //! Network namespaces as hosts: n1 to n4, each with two rails to a switch of its own.
 
-use std::io::Write as _;
+#[path = "../shared/namespaces.rs"]
+pub(crate) mod namespaces;
+
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
+
+use namespaces::{say, shell, unique};
 
 use serde_json::Value;
 
@@ -10,50 +14,12 @@ pub(crate) const DOCTOR: &str = env!("CARGO_BIN_EXE_rdma-doctor");
 pub(crate) const HOSTS: usize = 4;
 const KEY: &str = "a key of the tests of nodes";
 
-pub(crate) fn say(text: &str) {
-    let _ = writeln!(std::io::stdout().lock(), "{text}");
-}
-
-pub(crate) fn shell(script: &str) -> (bool, String) {
-    let out = Command::new("bash")
-        .args(["-c", script])
-        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&out.stdout) + String::from_utf8_lossy(&out.stderr);
-    (out.status.success(), said.into_owned())
-}
-
 /// Whether these tests can run here; says why not.
 pub(crate) fn can_run() -> bool {
-    let wish = std::env::var("RDMA_DOCTOR_NETNS").unwrap_or_default();
-    if wish == "0" {
-        say("skipped: hosts (RDMA_DOCTOR_NETNS=0)");
-        return false;
-    }
-    let try_out = format!(
-        "command -v ip tc nft unshare hostname && ip netns add nodes-try-{0} &&
-        ip -n nodes-try-{0} link add try0 type veth peer name try1 && ip -n nodes-try-{0} link set try0 up &&
-        ip netns exec nodes-try-{0} tc qdisc add dev try0 root tbf rate 10mbit burst 32k latency 50ms
-        done=$?; ip netns del nodes-try-{0}; exit $done",
-        std::process::id()
-    );
-    let why = match rustix::process::geteuid().is_root() {
-        false => Some("not root".to_owned()),
-        true => match shell(&try_out) {
-            (true, _) => None,
-            (false, said) => Some(format!("no namespaces with rates: {said}")),
-        },
-    };
-    match why {
-        None => true,
-        Some(why) if wish == "require" => panic!("hosts are required and cannot run: {why}"),
-        Some(why) => {
-            say(&format!("skipped: hosts ({why})"));
-            false
-        }
-    }
+    let rates = "ip -n $ns link add try0 type veth peer name try1 && ip -n $ns link set try0 up &&
+        ip netns exec $ns tc qdisc add dev try0 root tbf rate 10mbit burst 32k latency 50ms";
+    let tools = ["tc", "nft", "unshare", "hostname"];
+    namespaces::can_run("hosts with rates", &tools, rates)
 }
 
 /// Hosts n1 to n4, each with `rail0` and `rail1`, and a switch for each rail.
@@ -66,7 +32,7 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new() -> Self {
         let world = World {
-            name: format!("nodes-{}", std::process::id()),
+            name: unique("nodes"),
             port: 21_000,
         };
         let switch = world.host(0);

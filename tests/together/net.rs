@@ -1,16 +1,15 @@
 //! Hosts on one wire, made of network namespaces: each with its own name, address, packet filter, /etc/hosts, boot id and, where it is wanted,
 //! RDMA devices in its /sys. What is made is taken away again, with all that still runs in it.
 
-use std::io::Write as _;
+#[path = "../shared/namespaces.rs"]
+pub(crate) mod namespaces;
+
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-pub(crate) fn say(text: &str) {
-    let _ = writeln!(std::io::stdout().lock(), "{text}");
-}
+use namespaces::{shell, unique};
 
 /// The doctor: this build, or the one that `RDMA_DOCTOR_BINARY` names.
 pub(crate) fn doctor() -> String {
@@ -19,56 +18,10 @@ pub(crate) fn doctor() -> String {
     named.unwrap_or_else(|| env!("CARGO_BIN_EXE_rdma-doctor").to_owned())
 }
 
-/// Whether hosts can be made here, and these tools are there; says why not. `RDMA_DOCTOR_NETNS=0` skips, `require` makes it a failure.
+/// Whether hosts can be made here, and these tools are there; says why not.
 pub(crate) fn can_run(tools: &[&str]) -> bool {
-    let wish = std::env::var("RDMA_DOCTOR_NETNS").unwrap_or_default();
-    if wish == "0" {
-        say("skipped: tests with namespaces as hosts (RDMA_DOCTOR_NETNS=0)");
-        return false;
-    }
-    let lacks = |tool: &&&str| !shell(&format!("command -v {tool}")).0;
-    let why = if !rustix::process::geteuid().is_root() {
-        Some("not root".to_owned())
-    } else if let Some(tool) = ["ip", "unshare", "mount"].iter().chain(tools).find(lacks) {
-        Some(format!("no {tool}"))
-    } else if !shell(&format!(
-        "ip netns add {0} && ip netns del {0}",
-        unique("rd-try")
-    ))
-    .0
-    {
-        Some("no network namespace can be made".to_owned())
-    } else {
-        None
-    };
-    match why {
-        None => true,
-        Some(why) if wish == "require" => {
-            panic!("tests with namespaces as hosts are required and cannot run: {why}")
-        }
-        Some(why) => {
-            say(&format!("skipped: tests with namespaces as hosts ({why})"));
-            false
-        }
-    }
-}
-
-pub(crate) fn shell(script: &str) -> (bool, String) {
-    let out = Command::new("bash")
-        .args(["-c", script])
-        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&out.stdout) + String::from_utf8_lossy(&out.stderr);
-    (out.status.success(), said.into_owned())
-}
-
-/// A name that no other test of this or of another run has.
-pub(crate) fn unique(name: &str) -> String {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    format!("{name}-{}-{count}", std::process::id())
+    let tools = [&["unshare", "mount"], tools].concat();
+    namespaces::can_run("tests with namespaces as hosts", &tools, "true")
 }
 
 /// An empty directory of a test's own.
@@ -250,10 +203,14 @@ pub(crate) fn start(command: &mut Command) -> Running {
 
 impl Running {
     pub(crate) fn kill(&mut self) {
+        self.signal(rustix::process::Signal::KILL);
+    }
+
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         if let Some(child) = &self.child
             && let Some(pid) = rustix::process::Pid::from_raw(child.id().cast_signed())
         {
-            let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
+            let _ = rustix::process::kill_process_group(pid, signal);
         }
     }
 

@@ -48,6 +48,11 @@ impl With {
     }
 }
 
+/// What takes GPUDirect RDMA away.
+pub fn gdr_off() -> Set {
+    Set::from([("NCCL_NET_GDR_LEVEL".to_owned(), "LOC".to_owned())])
+}
+
 /// The variables of an arm on the command line: `NAME=VALUE,NAME=VALUE`. A comma in a value is one of the value where no name follows it.
 ///
 /// # Errors

@@ -1,5 +1,6 @@
 //! The user's own job, once for each arm and round.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::Write;
 use std::time::Duration;
@@ -61,7 +62,7 @@ pub(super) fn measured(args: &AblateArgs) -> anyhow::Result<Recording> {
         budget: args.time_budget.unwrap_or(Duration::MAX),
     };
     let mut all: Vec<Line> = Vec::new();
-    rounds::make(&budget, plan.arms.len(), |arm, round| {
+    rounds::make(&budget, &Cell::new(plan.arms.len()), |arm, round| {
         let run = Run { arm, round };
         plan.runs.push(run);
         let name = plan.arms.get(arm).map_or("", |arm| &arm.name);

@@ -1,5 +1,7 @@
 //! The rounds of an ablation: one start of each arm in a round, each round in another order, until the figures lie close together or the time is spent.
 
+use std::cell::Cell;
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use crate::bench::ablation::{Figures, order};
@@ -25,25 +27,32 @@ pub enum Came {
     Badly,
 }
 
-/// Makes runs until that is enough; gives what each arm reached. `run` is told the arm and the round.
+/// Makes runs until that is enough; gives what each arm reached. `run` is told the arm and the round. There may be more arms after a run than before:
+/// those that came are run in the same round still.
 #[expect(clippy::disallowed_methods, reason = "the budget is of real time")]
 pub fn make(
     how: &Rounds,
-    arms: usize,
+    arms: &Cell<usize>,
     mut run: impl FnMut(usize, u64) -> anyhow::Result<Came>,
 ) -> anyhow::Result<Vec<Figures>> {
     let begun = Instant::now();
-    let mut figures: Vec<Figures> = vec![Figures::default(); arms];
-    let mut bad = vec![false; arms];
+    let mut figures: Vec<Figures> = Vec::new();
+    let mut bad: Vec<bool> = Vec::new();
     for round in 0..how.rounds.saturating_mul(MORE).max(1) {
-        for arm in order(arms, round) {
+        let mut open = VecDeque::from(order(arms.get(), round));
+        while let Some(arm) = open.pop_front() {
+            let known = bad.len().max(arms.get());
+            figures.resize(known, Figures::default());
+            bad.resize(known, false);
             // Of the first round all arms are run: without them there is nothing to say. And the baseline twice: else nobody knows how noisy it is.
             let needed = round == 0 || (round == 1 && arm == 0);
             let spent = !needed && begun.elapsed() >= how.budget;
             if spent || bad.get(arm) != Some(&false) {
                 continue;
             }
-            match run(arm, round)? {
+            let came = run(arm, round)?;
+            open.extend(known..arms.get());
+            match came {
                 Came::Well(figure) => {
                     if let Some(of) = figures.get_mut(arm) {
                         of.rounds.insert(round, figure);
@@ -71,12 +80,34 @@ mod tests {
 
     fn count(how: &Rounds, figure: impl Fn(usize, u64) -> Came) -> Vec<usize> {
         let mut runs = vec![0; 3];
-        make(how, 3, |arm, round| {
+        make(how, &Cell::new(3), |arm, round| {
             runs[arm] += 1;
             Ok(figure(arm, round))
         })
         .unwrap();
         runs
+    }
+
+    #[test]
+    fn an_arm_that_comes_later_is_run_as_often() {
+        let arms = Cell::new(2);
+        let mut runs = Vec::new();
+        let how = Rounds {
+            rounds: 2,
+            budget: Duration::from_secs(60),
+        };
+        let figures = make(&how, &arms, |arm, round| {
+            if (arm, round) == (0, 0) {
+                arms.set(3);
+            }
+            runs.push((round, arm));
+            Ok(Came::Well(1.0))
+        })
+        .unwrap();
+        assert_eq!(figures.len(), 3);
+        assert_eq!(runs[..3], [(0, 0), (0, 1), (0, 2)]);
+        runs.sort_unstable();
+        assert_eq!(runs[3..], [(1, 0), (1, 1), (1, 2)]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::measuring::{self, Chosen, MeasureArgs, NOT_OF_A_RECORDING, bytes};
 use super::memory::Memory;
-use super::team::{self, Made};
+use super::team::{self, Made, Parts};
 use crate::bench::collective::{Collective, DataType, Reduction};
 use crate::bench::plan::{Backend, Point, iterations};
 use crate::cli::Format;
@@ -25,7 +25,7 @@ pub const IN_HOST_MEMORY: u64 = 256 << 20;
 #[derive(Debug, Args)]
 pub struct CollectiveArgs {
     /// Show what this recording has, in place of measuring
-    #[arg(value_name = "RECORDING", conflicts_with_all = NOT_OF_A_RECORDING, conflicts_with_all = ["begin", "end", "factor", "dtype", "op", "in_place", "warmups", "trials", "memory", "deadline", "cluster", "rank"])]
+    #[arg(value_name = "RECORDING", conflicts_with_all = NOT_OF_A_RECORDING, conflicts_with_all = ["begin", "end", "factor", "dtype", "op", "in_place", "warmups", "trials", "memory", "deadline", "bisect", "cluster", "rank"])]
     pub recording: Option<PathBuf>,
     /// The smallest size, as 8, 32M, 1G [default: 4000000000 with NCCL, 256M in the host's memory]
     #[arg(short = 'b', long, value_name = "BYTES", value_parser = bytes)]
@@ -57,6 +57,12 @@ pub struct CollectiveArgs {
     /// Give up after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = measuring::deadline, default_value = "120")]
     pub deadline: Duration,
+    /// Measure halves of the nodes too, and halves of what is slow, until it is found which nodes make the whole slow, or what lies between them
+    #[arg(long)]
+    pub bisect: bool,
+    /// Look for that no longer than this
+    #[arg(long, value_name = "SECONDS", value_parser = measuring::deadline, default_value = "600", requires = "bisect")]
+    pub bisect_for: Duration,
     /// Who takes part.
     #[command(flatten)]
     pub who: MeasureArgs,
@@ -98,7 +104,11 @@ pub fn run(collective: Collective, args: &CollectiveArgs) -> anyhow::Result<Exit
     let recorded = args.recording.as_deref();
     let points = |chosen: &Chosen| points(chosen, collective, args);
     let made = team::read_or_measured(recorded, || {
-        team::measured(who, &args.together, args.deadline, true, points)
+        let parts = Parts {
+            inside: true,
+            bisect: args.bisect.then_some(args.bisect_for),
+        };
+        team::measured(who, &args.together, args.deadline, parts, points)
     })?;
     let (recording, why, verdict) = match made {
         Made::Here(recording, why, verdict) => (*recording, why, verdict),

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::collective::{IN_HOST_MEMORY, REFERENCE};
 use super::measuring::{self, Chosen, MeasureArgs, NOT_OF_A_RECORDING, bytes};
-use super::team::{self, Made};
+use super::team::{self, Made, Parts};
 use crate::bench::flags::{self, Flags};
 use crate::bench::latency::{self, Latency};
 use crate::bench::plan::Backend;
@@ -93,7 +93,13 @@ pub fn latency(args: &LatencyArgs) -> anyhow::Result<Exit> {
         ))
     };
     let made = team::read_or_measured(args.recording.as_deref(), || {
-        team::measured(&args.who, &args.together, args.deadline, false, points)
+        team::measured(
+            &args.who,
+            &args.together,
+            args.deadline,
+            Parts::default(),
+            points,
+        )
     })?;
     let (recording, why, verdict) = match made {
         Made::Here(recording, why, verdict) => (*recording, why, verdict),
@@ -131,7 +137,13 @@ pub fn flags(args: &FlagsArgs) -> anyhow::Result<Exit> {
         Ok(flags::points(ranks, args.object, args.rounds, args.trials))
     };
     let made = team::read_or_measured(args.recording.as_deref(), || {
-        team::measured(&args.who, &args.together, args.deadline, false, points)
+        team::measured(
+            &args.who,
+            &args.together,
+            args.deadline,
+            Parts::default(),
+            points,
+        )
     })?;
     let (recording, why, verdict) = match made {
         Made::Here(recording, why, verdict) => (*recording, why, verdict),

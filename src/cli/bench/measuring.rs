@@ -11,6 +11,7 @@ use clap::Args;
 
 use super::memory::{self, Memory};
 use super::p2p::chosen;
+use crate::bench::bisection::Bisection;
 use crate::bench::library;
 use crate::bench::plan::{Arm, Backend, NAME, Plan, Point, RankPlace, Run};
 use crate::bench::results::Results;
@@ -195,6 +196,8 @@ pub fn collectives(
             collectives.scopes = Scopes::read(&recording.of(NAME));
             let scopes = collectives.scopes.as_ref();
             collectives.against_one_node = scopes.and_then(Scopes::sentence);
+            let bisection = scopes.and_then(|scopes| scopes.bisection.as_ref());
+            collectives.what_is_slow = bisection.map(Bisection::sentence);
             (collectives, Some(results))
         }
         (None, Err(refusal)) => {

@@ -1,5 +1,6 @@
 //! Measurements of collectives over several nodes: what each node has is put together, each starts its own ranks, and rank 0 gathers what became of them.
 
+mod bisect;
 mod link;
 mod members;
 mod parts;
@@ -15,7 +16,7 @@ use std::time::Duration;
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use self::parts::ended_well;
+use self::parts::{busbw, ended_well};
 use self::runs::reply;
 pub use self::verdict::{Made, Verdict};
 use super::measuring::{self, Chosen, MeasureArgs};
@@ -60,6 +61,15 @@ pub enum Start {
     Over(Made),
     /// They can.
     Ready(Box<Ready>),
+}
+
+/// In which parts of a job its last operation is measured too.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Parts {
+    /// Inside each node, and with one rank of each.
+    pub inside: bool,
+    /// In halves of the nodes, and halves of those, for so long, to find what makes the whole slow.
+    pub bisect: Option<Duration>,
 }
 
 /// What there is before the first run.
@@ -133,7 +143,7 @@ pub fn read_or_measured(
 }
 
 /// Records this node and measures, with the nodes of the launch where there are several. `points` says which operations, by who takes part;
-/// `in_parts` whether the last of them is measured in each node and between them too.
+/// `parts` whether the last of them is measured in parts too.
 ///
 /// # Errors
 ///
@@ -142,7 +152,7 @@ pub fn measured(
     who: &MeasureArgs,
     together: &TogetherArgs,
     deadline: Duration,
-    in_parts: bool,
+    parts: Parts,
     points: impl Fn(&Chosen) -> anyhow::Result<Vec<Point>>,
 ) -> anyhow::Result<Made> {
     let ready = match start(who, together, |_, _| Ok(who.clone()))? {
@@ -174,12 +184,12 @@ pub fn measured(
         return Ok(team.verdict.made(recording, Some(why)));
     }
     let last = points.last().cloned();
-    let plan = team.same("plan", &chosen.plan(points, 1))?;
+    let plan = team.same("plan", &chosen.clone().plan(points, 1))?;
     let lines = team.make(&recording, &plan, "whole", deadline)?;
     let mut scopes = Scopes::default();
     // What did not end well in the whole has no parts to compare.
     let well = lines.as_ref().is_some_and(|lines| ended_well(lines));
-    let all = session.exchange("well", &[], Hears::Host, SLACK, json!(well && in_parts))?;
+    let all = session.exchange("well", &[], Hears::Host, SLACK, json!(well && parts.inside))?;
     let well = all.came.get(&0) == Some(&Value::Bool(true));
     if let Some(point) = last.filter(|_| well) {
         let point = Point {
@@ -187,13 +197,18 @@ pub fn measured(
             ..point
         };
         scopes = team.scopes(&recording, &plan, &own, &point, deadline)?;
+        if let Some(within) = parts.bisect {
+            let whole = lines.as_deref().and_then(|lines| busbw(&plan, lines));
+            let times = (within, deadline);
+            scopes.bisection = team.bisect(&recording, (&plan, &chosen), &point, whole, times)?;
+        }
     }
     output::progress(Progress::Done);
     recording.replace(NAME, Plan::question(), plan.to_value());
     for line in lines.into_iter().flatten() {
         recording.add(line);
     }
-    if in_parts {
+    if parts.inside {
         scopes.whole = Results::read(&recording.of(NAME))
             .ok()
             .and_then(|results| Scope::of(&results, None));

@@ -11,7 +11,10 @@ use super::super::many::{self, Gathering};
 use super::super::{output, record};
 use super::{Place, TogetherArgs, say, unreached};
 use crate::check::Catalogue;
+use crate::cluster::clock::Offset;
+use crate::cluster::seats;
 use crate::exit::Exit;
+use crate::probe::together;
 use crate::report::{Policy, Report};
 use crate::source::live::meeting::{Gathered, Guest, Host};
 use crate::source::recording::Recording;
@@ -49,7 +52,8 @@ pub struct Judging<'c> {
     pub with_passes: bool,
 }
 
-/// Takes part: gives this node's recording (`own`, which takes no longer than `deadline`), or judges all.
+/// Takes part: gives this node's recording (`own`, which takes no longer than `deadline`), or judges all. `fanin` nodes give theirs to one, where
+/// it is said.
 ///
 /// # Errors
 ///
@@ -57,14 +61,15 @@ pub struct Judging<'c> {
 pub fn run(
     place: &Place,
     args: &TogetherArgs,
-    deadline: Duration,
+    (deadline, fanin): (Duration, Option<u64>),
     own: impl FnOnce() -> anyhow::Result<Recording>,
     judging: &Judging<'_>,
 ) -> anyhow::Result<Outcome> {
     // The others start when they do, and need their own time to look.
     let wait = deadline + args.wait;
+    let fanin = seats::fanin(place.nodes, fanin);
     if place.own.rank != 0 {
-        return guest(place, args, wait, own).map(Outcome::Told);
+        return guest(place, args, (wait, fanin), own).map(Outcome::Told);
     }
     say(&place.understood);
     if !place.trust.is_authenticated() {
@@ -78,6 +83,7 @@ pub fn run(
             "rank 0 cannot listen at port {port}: {error}; give another one to all (--rendezvous HOST:PORT)"
         ))
     })?;
+    let host = host.with_fanin(fanin);
     let (own, mut gathered) = std::thread::scope(|scope| {
         let gathering = scope.spawn(|| {
             let others = place.nodes - 1;
@@ -91,7 +97,13 @@ pub fn run(
         (own, gathered)
     });
     drop(host);
-    let own = own?;
+    let mut own = own?;
+    // It is its own measure.
+    let same = Offset {
+        ns: 0,
+        within_ns: 0,
+    };
+    note(&mut own, same, gathered.run);
     for who in &gathered.turned_away {
         say(&format!("turned away: {who}"));
     }
@@ -120,6 +132,13 @@ pub fn run(
     );
     report.unauthenticated = !place.trust.is_authenticated();
     Ok(Outcome::Report(Box::new((report, gathered))))
+}
+
+/// Adds to a recording of this machine how far its clock is from rank 0's. One that stands for the machine says nothing of its clock.
+fn note(recording: &mut Recording, offset: Offset, run: u64) {
+    if recording.path.as_os_str().is_empty() && !recording.header.tree {
+        together::note(recording, offset, run);
+    }
 }
 
 /// Who did not come, by the best name that it has, and why as far as is known.
@@ -202,17 +221,26 @@ pub fn tell(report: &Report, exit: Exit, mut gathered: Gathered) {
 fn guest(
     place: &Place,
     args: &TogetherArgs,
-    wait: Duration,
+    (wait, fanin): (Duration, Option<u64>),
     own: impl FnOnce() -> anyhow::Result<Recording>,
 ) -> anyhow::Result<Exit> {
     // Rank 0 is told at once that this node is there, which then may take its time to look.
     let (joined, recording) = std::thread::scope(|scope| {
-        let joining = scope
-            .spawn(|| Guest::join(&place.host, place.port, &place.own, &place.trust, args.wait));
+        let joining = scope.spawn(|| {
+            let (own, trust) = (&place.own, &place.trust);
+            Guest::join(
+                &place.host,
+                place.port,
+                own,
+                trust,
+                args.wait,
+                fanin.is_some(),
+            )
+        });
         let recording = own();
         (joining.join(), recording)
     });
-    let recording = recording?;
+    let mut recording = recording?;
     let mut guest = match joined {
         Ok(Ok(guest)) => guest,
         Ok(Err(error)) => {
@@ -221,6 +249,9 @@ fn guest(
         }
         Err(_) => return Err(anyhow::anyhow!("the thread that joins rank 0 panicked")),
     };
+    if let Some(clock) = guest.clock() {
+        note(&mut recording, clock, guest.run());
+    }
     let text = record::to_text(&recording, None);
     let packed = zstd::encode_all(text.as_bytes(), 3).context("the recording cannot be packed")?;
     guest.give(&packed).map_err(|error| {
@@ -231,6 +262,9 @@ fn guest(
     let said = guest
         .wait(2 * wait, MOST_SAID)
         .map_err(|error| BadInput(format!("rank 0 ended before it said its verdict: {error}")))?;
+    for deaf in guest.deaf() {
+        say(&format!("the verdict did not reach {deaf}"));
+    }
     let said: Said = serde_json::from_slice(&said).context("rank 0's verdict")?;
     Ok(args.exit_on.elsewhere(Some(said.exit.into())))
 }

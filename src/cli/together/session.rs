@@ -124,7 +124,14 @@ fn join(place: &Place, args: &TogetherArgs) -> anyhow::Result<Joined> {
 }
 
 fn guest(place: &Place, args: &TogetherArgs) -> anyhow::Result<Joined> {
-    let joined = Guest::join(&place.host, place.port, &place.own, &place.trust, args.wait);
+    let joined = Guest::join(
+        &place.host,
+        place.port,
+        &place.own,
+        &place.trust,
+        args.wait,
+        false,
+    );
     let mut guest = match joined {
         Ok(guest) => guest,
         Err(error) => {

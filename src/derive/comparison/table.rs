@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
+use super::clocks::{self, Clock};
 use super::sides::{self, Side};
 use super::{Realm, Said, Sample};
 use crate::fact::comparison::{self, Of};
-use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, Why};
+use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Seconds, Subject, Why};
 
 /// Lines of a list of what is shared.
 const SHOWN: usize = 2;
@@ -44,6 +45,7 @@ struct Node {
     boot: Option<Arc<str>>,
     realm: Realm,
     whole: bool,
+    clock: Option<Clock>,
 }
 
 #[derive(Default)]
@@ -154,6 +156,7 @@ impl Table {
             boot: sample.boot,
             realm: sample.realm,
             whole: sample.whole,
+            clock: sample.clock,
         });
     }
 
@@ -196,6 +199,7 @@ impl Table {
         }
         self.own(facts, &mut concerns);
         self.hosts(facts, &mut concerns);
+        self.clocks(facts, &mut concerns);
         self.presence(facts, &mut concerns, missing);
         self.kinds(facts, &mut concerns);
         concerns
@@ -646,6 +650,35 @@ impl Table {
         }
     }
 
+    /// How far clocks are apart; nothing where none was compared.
+    fn clocks(&self, facts: &mut Facts, concerns: &mut Concerns) {
+        let clocks = self.nodes.iter();
+        let clocks: Vec<_> = clocks
+            .map(|node| (Arc::clone(&node.name), node.clock))
+            .collect();
+        let Some(apart) = clocks::compare(&clocks) else {
+            return;
+        };
+        let how = "what the clocks showed as the nodes were gathered";
+        let fact = |known: Result<f64, Arc<str>>| match known {
+            Ok(seconds) => Fact::derived(Seconds(seconds), how),
+            Err(why) => Fact::Unknown(gap(why)),
+        };
+        let id = instance(facts, Of::Clock, None, None);
+        facts.set(id, comparison::APART_LEAST, fact(Ok(apart.least)));
+        facts.set(id, comparison::APART_MOST, fact(apart.most));
+        facts.set(id, comparison::APART, fact(apart.exactly));
+        let summary = Fact::derived(apart.summary.into(), how);
+        facts.set(id, comparison::SUMMARY, summary);
+        let odd = Fact::derived(sides::names(&apart.odd).into(), how);
+        facts.set(id, comparison::ODD, odd);
+        let nodes = Fact::derived(self.nodes.len() as u64, how);
+        facts.set(id, comparison::NODES, nodes);
+        if !apart.odd.is_empty() {
+            concerns.insert(id, apart.odd);
+        }
+    }
+
     fn kinds(&self, facts: &mut Facts, concerns: &mut Concerns) {
         let mut sides: Vec<Side> = self
             .kinds
@@ -821,6 +854,7 @@ fn label(of: Of) -> &'static str {
         Of::HostName => "host name",
         Of::HostId => "NCCL_HOSTID",
         Of::Machine => "machines",
+        Of::Clock => "clock",
         Of::Presence => "presence",
         Of::Wholeness => "whole recordings",
         Of::Kinds => "kinds of nodes",

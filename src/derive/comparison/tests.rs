@@ -21,6 +21,7 @@ fn node(name: &str, mtu: Result<&str, &str>) -> Sample {
         open: Vec::new(),
         own: Vec::new(),
         own_open: Vec::new(),
+        clock: None,
         variables: Ok(Vec::new()),
     }
 }

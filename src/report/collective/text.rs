@@ -23,6 +23,9 @@ pub fn write(out: &mut dyn Write, measured: &Collectives) -> io::Result<()> {
     if let Some(sentence) = &measured.against_host_memory {
         writeln!(out, "{sentence}")?;
     }
+    if let Some(sentence) = &measured.what_is_slow {
+        writeln!(out, "{sentence}")?;
+    }
     over(out, measured)?;
     parts(out, measured)?;
     if measured.rows.iter().any(|row| row.time.is_some()) {
@@ -52,6 +55,18 @@ fn parts(out: &mut dyn Write, measured: &Collectives) -> io::Result<()> {
     if let Some(scope) = &scopes.whole {
         let nodes = plural(scope.nodes, "node");
         line(format!("the whole job, {nodes}"), scope)?;
+    }
+    if let Some(bisection) = &scopes.bisection {
+        for part in &bisection.parts {
+            let nodes = bisection.names(&part.nodes);
+            match part.busbw {
+                Some(busbw) => {
+                    let busbw = digits(gigabytes(busbw));
+                    writeln!(out, "  {nodes} alone: bus bandwidth {busbw} GB/s")?;
+                }
+                None => writeln!(out, "  {nodes} alone: not valid")?,
+            }
+        }
     }
     Ok(())
 }

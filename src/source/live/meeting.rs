@@ -1,17 +1,28 @@
 //! The nodes of a run meet over TCP: rank 0 listens, the others join, give what they have, and wait for what it says.
 //!
-//! It listens as long as the run lasts and not longer. Who is no node of the run is not spoken to ([`crate::cluster::handshake`]).
+//! It listens as long as the run lasts and not longer. Who is no node of the run is not spoken to ([`crate::cluster::handshake`]). Of many nodes
+//! most give what they have to others, which pass it on ([`crate::cluster::seats`]).
+
+mod guest;
+mod relay;
 
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::sync::mpsc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::cluster::frame::FrameError;
+use crate::cluster::clock::{Answer, Offset};
+use crate::cluster::frame::{FrameError, Frames};
 use crate::cluster::handshake::{self, HandshakeError, Known, Party, Refused};
 use crate::cluster::key::Trust;
+use crate::cluster::passing::{self, Assembly, Passed, What};
+use crate::cluster::seats::{self, Ask, Card, Seat, Seats};
+
+pub use guest::{Guest, JoinError};
 
 /// How long two nodes may take to find out whether they belong together.
 const GREETING: Duration = Duration::from_secs(10);
@@ -21,12 +32,22 @@ const TICK: Duration = Duration::from_millis(20);
 const AT_ONCE: usize = 512;
 /// How many of those that were turned away are told apart.
 const TOLD: usize = 20;
+/// How often a node is asked for its time: the answer that was under way for the shortest time counts.
+const CLOCK_ASKED: usize = 4;
+/// From so many nodes on, more files may have to be open than a process is given at first (1024).
+const MANY: u64 = 500;
+
+/// What goes down to a node begins with this where nothing but life is meant,
+const BEAT: u8 = 0;
+/// and with this where it is what rank 0 says.
+const SAID: u8 = 1;
 
 /// Rank 0, listening.
 pub struct Host {
-    listener: TcpListener,
+    listener: Arc<TcpListener>,
     own: Party,
     trust: Trust,
+    fanin: Option<u64>,
 }
 
 /// A node that came, and what it gave.
@@ -35,15 +56,14 @@ pub struct Came {
     pub name: String,
     /// What it gave.
     pub message: Vec<u8>,
-    stream: TcpStream,
-    known: Known,
+    /// The connection on which it came, for reading, where nothing else is read of it.
+    reading: Option<(TcpStream, Frames)>,
 }
 
-impl Came {
-    /// The connection to it, whose ends know each other.
-    pub(super) fn into_connection(self) -> (TcpStream, Known) {
-        (self.stream, self.known)
-    }
+/// A connection to a node that sits at rank 0, for writing.
+struct Way {
+    stream: TcpStream,
+    to: Frames,
 }
 
 /// Who came until the deadline.
@@ -57,6 +77,18 @@ pub struct Gathered {
     pub turned_away: Vec<TurnedAway>,
     /// How many these were.
     pub turned_away_count: u64,
+    /// How many sat at rank 0 itself.
+    pub connections: usize,
+    /// A number of the run, which no other one has.
+    pub run: u64,
+    ways: BTreeMap<u64, Way>,
+    late: Option<Late>,
+}
+
+/// Rank 0 goes on listening to those that lose the node above them while it judges.
+struct Late {
+    over: Arc<AtomicBool>,
+    thread: JoinHandle<Gathered>,
 }
 
 /// Somebody who connected and took no part.
@@ -84,11 +116,71 @@ impl std::fmt::Display for TurnedAway {
 
 /// What becomes of one connection.
 enum Visit {
-    /// It proved to be a node; what it gives is still to come.
-    Known(u64, String),
+    /// It proved to be a node and has a seat, with the connection where that is at rank 0; what it gives is still to come.
+    Known(u64, String, Option<Way>),
     Came(u64, Box<Came>),
     /// It was not, or gave nothing after it was known.
     TurnedAway(Option<u64>, TurnedAway),
+}
+
+/// What all that speak with nodes share.
+struct Desk {
+    own: Party,
+    trust: Trust,
+    /// The text of a key for the nodes among themselves, where they have none.
+    key: Option<String>,
+    seats: Mutex<Seats>,
+    in_tree: bool,
+    /// A number of this run.
+    run: u64,
+    most: u64,
+    ends: Instant,
+    /// Whether who did not come yet comes too late.
+    late: AtomicBool,
+    came: Mutex<std::collections::BTreeSet<u64>>,
+}
+
+impl Desk {
+    fn seats(&self) -> MutexGuard<'_, Seats> {
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn came(&self) -> MutexGuard<'_, std::collections::BTreeSet<u64>> {
+        self.came.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Rank 0's table: who speaks, and what came of it.
+struct Table {
+    listener: Arc<TcpListener>,
+    desk: Arc<Desk>,
+    sender: Sender<Visit>,
+    visits: Receiver<Visit>,
+    open: usize,
+}
+
+impl Table {
+    /// Lets in who stands there, and notes what one of those said that were let in.
+    fn turn(&mut self, gathered: &mut Gathered) -> bool {
+        while self.open < AT_ONCE
+            && let Ok((stream, at)) = self.listener.accept()
+        {
+            self.open += 1;
+            let (desk, sender) = (Arc::clone(&self.desk), self.sender.clone());
+            std::thread::spawn(move || {
+                // Where the gathering is over, nobody listens.
+                let tell = |visit| drop(sender.send(visit));
+                visit(stream, at, &desk, tell);
+            });
+        }
+        let Ok(visit) = self.visits.recv_timeout(TICK) else {
+            return false;
+        };
+        let ends_greeting = matches!(visit, Visit::Known(..) | Visit::TurnedAway(None, _));
+        self.open -= usize::from(ends_greeting);
+        gathered.take(visit);
+        true
+    }
 }
 
 impl Host {
@@ -98,21 +190,17 @@ impl Host {
     ///
     /// The port is taken, or not allowed.
     pub fn open(port: u16, own: Party, trust: Trust) -> io::Result<Self> {
-        let bind = |ip: IpAddr| TcpListener::bind(SocketAddr::new(ip, port));
-        let listener = match trust {
-            Trust::Loopback => bind(Ipv4Addr::LOCALHOST.into())?,
-            // A kernel without IPv6 has no such address.
-            _ => bind(Ipv6Addr::UNSPECIFIED.into()).or_else(|error| match error.kind() {
-                io::ErrorKind::AddrInUse => Err(error),
-                _ => bind(Ipv4Addr::UNSPECIFIED.into()),
-            })?,
-        };
-        listener.set_nonblocking(true)?;
         Ok(Host {
-            listener,
+            listener: Arc::new(listen(port, &trust)?),
             own,
             trust,
+            fanin: None,
         })
+    }
+
+    /// Nodes give what they have through others: so many below each.
+    pub fn with_fanin(self, fanin: Option<u64>) -> Self {
+        Host { fanin, ..self }
     }
 
     /// The port at which it listens.
@@ -134,44 +222,103 @@ impl Host {
         most: u64,
         mut progress: impl FnMut(usize),
     ) -> Gathered {
+        if nodes > MANY {
+            super::allow_many_files();
+        }
         let ends = Instant::now() + deadline;
-        let mut gathered = Gathered::default();
-        let names: Arc<Mutex<BTreeMap<u64, String>>> = Arc::default();
+        let run = super::number_of_run();
+        let mut gathered = Gathered {
+            run,
+            ..Gathered::default()
+        };
         let (sender, visits) = mpsc::channel();
-        let mut open = 0;
+        // Who has no key of its own gets one; a kernel that has no random numbers gives none, and then nobody is sent to another.
+        let of_run = || {
+            Some(hex(&[
+                super::random_bytes().ok()?,
+                super::random_bytes().ok()?,
+            ]))
+        };
+        let (key, fanin) = match (&self.trust, self.fanin) {
+            (Trust::Allocation(_), Some(fanin)) => {
+                let key = of_run();
+                let fanin = key.is_some().then_some(fanin);
+                (key, fanin)
+            }
+            (_, fanin) => (None, fanin),
+        };
+        let desk = Arc::new(Desk {
+            own: self.own.clone(),
+            trust: self.trust.clone(),
+            key,
+            seats: Mutex::new(Seats::new(fanin)),
+            in_tree: fanin.is_some(),
+            run,
+            most,
+            ends,
+            late: AtomicBool::new(false),
+            came: Mutex::default(),
+        });
+        let mut table = Table {
+            listener: Arc::clone(&self.listener),
+            desk: Arc::clone(&desk),
+            sender,
+            visits,
+            open: 0,
+        };
         while gathered.came.len() as u64 + 1 < nodes && Instant::now() < ends {
-            while open < AT_ONCE
-                && let Ok((stream, at)) = self.listener.accept()
-            {
-                open += 1;
-                let (own, trust) = (self.own.clone(), self.trust.clone());
-                let (sender, names) = (sender.clone(), Arc::clone(&names));
-                std::thread::spawn(move || {
-                    // Where the gathering is over, nobody listens.
-                    let tell = |visit| drop(sender.send(visit));
-                    visit(stream, at, &own, &trust, &names, (most, ends), tell);
-                });
+            if table.turn(&mut gathered) {
+                progress(gathered.came.len());
             }
-            match visits.recv_timeout(TICK) {
-                Ok(visit) => {
-                    let was_known =
-                        matches!(visit, Visit::Came(..) | Visit::TurnedAway(Some(_), _));
-                    open -= usize::from(!was_known);
-                    gathered.take(visit);
-                    progress(gathered.came.len());
+        }
+        if desk.in_tree {
+            desk.late.store(true, Ordering::Relaxed);
+            let over = Arc::new(AtomicBool::new(false));
+            let is_over = Arc::clone(&over);
+            let thread = std::thread::spawn(move || {
+                let mut late = Gathered::default();
+                while !is_over.load(Ordering::Relaxed) {
+                    table.turn(&mut late);
                 }
-                Err(_) => continue,
-            }
+                late
+            });
+            gathered.late = Some(Late { over, thread });
         }
         gathered
     }
 }
 
+/// Listens at a port, 0 for any: where nobody but this machine is trusted, on its loopback interface.
+fn listen(port: u16, trust: &Trust) -> io::Result<TcpListener> {
+    let bind = |ip: IpAddr| TcpListener::bind(SocketAddr::new(ip, port));
+    let listener = match trust {
+        Trust::Loopback => bind(Ipv4Addr::LOCALHOST.into())?,
+        // A kernel without IPv6 has no such address.
+        _ => bind(Ipv6Addr::UNSPECIFIED.into()).or_else(|error| match error.kind() {
+            io::ErrorKind::AddrInUse => Err(error),
+            _ => bind(Ipv4Addr::UNSPECIFIED.into()),
+        })?,
+    };
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+fn hex(bytes: &[[u8; 16]]) -> String {
+    let bytes = bytes.iter().flatten();
+    bytes.map(|byte| format!("{byte:02x}")).collect()
+}
+
 impl Gathered {
     fn take(&mut self, visit: Visit) {
         match visit {
-            Visit::Known(rank, name) => {
-                self.present.insert(rank, name);
+            Visit::Known(rank, name, way) => {
+                if !self.came.contains_key(&rank) {
+                    self.present.insert(rank, name);
+                }
+                if let Some(way) = way {
+                    self.ways.insert(rank, way);
+                    self.connections = self.connections.max(self.ways.len());
+                }
             }
             Visit::Came(rank, came) => {
                 self.present.remove(&rank);
@@ -180,6 +327,7 @@ impl Gathered {
             Visit::TurnedAway(rank, who) => {
                 if let Some(rank) = rank {
                     self.present.remove(&rank);
+                    self.ways.remove(&rank);
                 }
                 self.turned_away_count += 1;
                 if self.turned_away.len() < TOLD {
@@ -189,51 +337,125 @@ impl Gathered {
         }
     }
 
-    /// Tells all nodes that came the same, and names those that did not hear it.
+    /// Tells all nodes that came the same, and names those that did not hear it; of those that sit at another node, that node tells.
     #[expect(clippy::disallowed_methods, reason = "keeps the nodes' time")]
     pub fn tell(&mut self, message: &[u8], deadline: Duration) -> Vec<(u64, String)> {
+        if let Some(late) = self.late.take() {
+            late.over.store(true, Ordering::Relaxed);
+            if let Ok(late) = late.thread.join() {
+                self.ways.extend(late.ways);
+            }
+        }
         let ends = Instant::now() + deadline;
         let mut deaf = Vec::new();
-        for (rank, came) in &mut self.came {
+        for (rank, way) in &mut self.ways {
             let left = ends.saturating_duration_since(Instant::now());
-            let told = came
-                .stream
-                .set_write_timeout(Some(left.max(TICK)))
-                .and_then(|()| came.known.to.write(&mut came.stream, message));
-            if let Err(error) = told {
+            let told = way.write(SAID, message, left);
+            if let (Err(error), Some(came)) = (told, self.came.get(rank)) {
                 deaf.push((*rank, format!("{}: {error}", came.name)));
             }
         }
         deaf
     }
+
+    /// The names of those that came, and the connections to them, whose ends know each other. Nobody sits at another node.
+    pub(super) fn into_connections(mut self) -> Vec<(u64, String, TcpStream, Frames, Frames)> {
+        let came = std::mem::take(&mut self.came);
+        let of = |(rank, came): (u64, Came)| {
+            let (stream, from) = came.reading?;
+            let way = self.ways.remove(&rank)?;
+            Some((rank, came.name, stream, from, way.to))
+        };
+        came.into_iter().filter_map(of).collect()
+    }
+}
+
+impl Way {
+    fn write(&mut self, kind: u8, message: &[u8], within: Duration) -> io::Result<()> {
+        self.stream.set_write_timeout(Some(within.max(TICK)))?;
+        let mut frame = Vec::with_capacity(1 + message.len());
+        frame.push(kind);
+        frame.extend(message);
+        self.to.write(&mut self.stream, &frame)
+    }
+}
+
+/// Greets who came.
+fn admit(
+    stream: &mut TcpStream,
+    at: SocketAddr,
+    own: &Party,
+    trust: &Trust,
+    wrong_with: impl Fn(u64, &handshake::Nonce) -> Option<Refused>,
+) -> Result<Known, HandshakeError> {
+    let io = |error: io::Error| HandshakeError::from(FrameError::from(error));
+    stream.set_nonblocking(false).map_err(io)?;
+    stream.set_nodelay(true).map_err(io)?;
+    stream.set_read_timeout(Some(GREETING)).map_err(io)?;
+    stream.set_write_timeout(Some(GREETING)).map_err(io)?;
+    let nonce = super::random_bytes().map_err(io)?;
+    handshake::admit(stream, own, trust, at.ip(), nonce, wrong_with)
+}
+
+/// Gives a node that is known its seat.
+fn seat(
+    stream: &mut TcpStream,
+    at: SocketAddr,
+    known: &mut Known,
+    desk: &Desk,
+) -> Result<Seat, HandshakeError> {
+    let card: Card = handshake::hear(stream, &mut known.from)?;
+    let mut clock: Option<Offset> = None;
+    for _ in 0..CLOCK_ASKED {
+        let asked = super::wall_clock();
+        handshake::say(stream, &mut known.to, &Ask::Clock)?;
+        let answer: Answer = handshake::hear(stream, &mut known.from)?;
+        clock = Some(Offset::of(asked, answer, super::wall_clock()).or(clock));
+    }
+    let guest = seats::Guest {
+        rank: known.rank,
+        name: known.name.clone(),
+        at,
+        life: known.life,
+    };
+    let (number, above) = desk.seats().sit(guest, &card);
+    let seat = Seat {
+        number,
+        above,
+        have: desk.came().contains(&known.rank),
+        key: desk.key.clone(),
+        clock,
+        run: desk.run,
+    };
+    handshake::say(stream, &mut known.to, &Ask::Seat(Box::new(seat.clone())))?;
+    Ok(seat)
 }
 
 /// Speaks with who connected, and tells what becomes of it.
 #[expect(clippy::disallowed_methods, reason = "keeps the nodes' time")]
-fn visit(
-    mut stream: TcpStream,
-    at: SocketAddr,
-    own: &Party,
-    trust: &Trust,
-    names: &Mutex<BTreeMap<u64, String>>,
-    (most, ends): (u64, Instant),
-    tell: impl Fn(Visit),
-) {
-    let names_of = || names.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut admitted = || -> Result<Known, HandshakeError> {
-        let io = |error: io::Error| HandshakeError::from(FrameError::from(error));
-        stream.set_nonblocking(false).map_err(io)?;
-        stream.set_nodelay(true).map_err(io)?;
-        stream.set_read_timeout(Some(GREETING)).map_err(io)?;
-        stream.set_write_timeout(Some(GREETING)).map_err(io)?;
-        let nonce = super::random_bytes().map_err(io)?;
-        handshake::admit(&mut stream, own, trust, at.ip(), nonce, |rank| match rank {
-            0 => Some(own.name.clone()),
-            rank => names_of().get(&rank).cloned(),
-        })
+fn visit(mut stream: TcpStream, at: SocketAddr, desk: &Desk, tell: impl Fn(Visit)) {
+    let wrong_with = |rank: u64, life: &handshake::Nonce| {
+        let seats = desk.seats();
+        let name = match rank {
+            0 => Some(desk.own.name.as_str()),
+            rank => seats.taken(rank, life),
+        };
+        if let Some(name) = name {
+            let name = name.to_owned();
+            return Some(Refused::Taken { rank, name });
+        }
+        let is_late = desk.late.load(Ordering::Relaxed) && !seats.knows(rank, life);
+        is_late.then_some(Refused::Over)
     };
-    let mut known = match admitted() {
-        Ok(known) => known,
+    let admitted = admit(&mut stream, at, &desk.own, &desk.trust, wrong_with);
+    let seated = admitted.and_then(|mut known| {
+        let seat = seat(&mut stream, at, &mut known, desk)?;
+        let io = |error: io::Error| HandshakeError::from(FrameError::from(error));
+        let writing = stream.try_clone().map_err(io)?;
+        Ok((known, seat, writing))
+    });
+    let (known, seat, writing) = match seated {
+        Ok(seated) => seated,
         Err(error) => {
             let claims = match &error {
                 HandshakeError::TurnedAway { rank, name, .. } => Some((*rank, name.clone())),
@@ -243,165 +465,102 @@ fn visit(
             return tell(Visit::TurnedAway(None, TurnedAway { at, claims, why }));
         }
     };
-    let (rank, name) = (known.rank, known.name.clone());
-    names_of().insert(rank, name.clone());
-    tell(Visit::Known(rank, name.clone()));
-    let given = || -> Result<Vec<u8>, FrameError> {
-        let left = ends.saturating_duration_since(Instant::now()).max(TICK);
-        stream.set_read_timeout(Some(left))?;
-        known.from.read(&mut stream, most)
+    let Known {
+        name,
+        rank,
+        to,
+        mut from,
+        ..
+    } = known;
+    if seat.above.is_some() {
+        return tell(Visit::Known(rank, name, None));
+    }
+    let way = Way {
+        stream: writing,
+        to,
     };
-    match { given }() {
-        Ok(message) => tell(Visit::Came(
-            rank,
-            Box::new(Came {
-                name,
-                message,
-                stream,
-                known,
-            }),
-        )),
-        Err(error) => {
-            // It may come again.
-            names_of().remove(&rank);
-            let why = match &error {
-                FrameError::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                    "it came, and was gone before it gave its recording".to_owned()
-                }
-                _ => format!("it came, and gave no recording: {error}"),
-            };
+    tell(Visit::Known(rank, name, Some(way)));
+    let gone = |rank: u64, seat: u64, why: String| {
+        // It may come again.
+        if let Some((name, at)) = desk.seats().leave(rank, seat) {
             let claims = Some((rank, name));
             tell(Visit::TurnedAway(
                 Some(rank),
                 TurnedAway { at, claims, why },
             ));
         }
-    }
-}
-
-/// A node that joined rank 0.
-pub struct Guest {
-    stream: TcpStream,
-    known: Known,
-}
-
-/// Why a node did not join.
-#[derive(Debug, thiserror::Error)]
-pub enum JoinError {
-    /// The name of rank 0's host leads to no address.
-    #[error("{host} has no address: {error}")]
-    NoAddress {
-        /// The name.
-        host: String,
-        /// What the resolver says.
-        error: io::Error,
-    },
-    /// Nobody answered until the deadline.
-    #[error("rank 0 was not reached at {at} in {seconds:.0} s: {error}")]
-    Unreachable {
-        /// The address that was tried last.
-        at: SocketAddr,
-        /// For how long.
-        seconds: f64,
-        /// What the kernel said last.
-        error: io::Error,
-    },
-    /// Somebody answered.
-    #[error("{at} answered: {error}")]
-    Answered {
-        /// Where.
-        at: SocketAddr,
-        /// What was wrong with it.
-        error: HandshakeError,
-    },
-}
-
-impl Guest {
-    /// Joins rank 0, which may start later than this node does.
-    ///
-    /// # Errors
-    ///
-    /// It is not reached until the deadline, or what answers is not this run's.
-    #[expect(clippy::disallowed_methods, reason = "keeps its own time")]
-    pub fn join(
-        host: &str,
-        port: u16,
-        own: &Party,
-        trust: &Trust,
-        deadline: Duration,
-    ) -> Result<Self, JoinError> {
-        use std::net::ToSocketAddrs;
-        let began = Instant::now();
-        let mut last: Option<(SocketAddr, io::Error)> = None;
-        // Rank 0 may not have seen yet that an earlier connection of this node's own, which took too long, is gone.
-        let mut taken: Option<JoinError> = None;
-        let mut pause = TICK;
-        loop {
-            // A pod has a name as late as it starts, and another address after it was started anew.
-            let found = (host, port).to_socket_addrs().map(Vec::from_iter);
-            for &at in found.iter().flatten() {
-                let left = deadline.saturating_sub(began.elapsed());
-                if left.is_zero() {
-                    break;
-                }
-                match TcpStream::connect_timeout(&at, left) {
-                    Ok(stream) => match greet(stream, own, trust) {
-                        Ok(guest) => return Ok(guest),
-                        // Rank 0 ended, or was not yet there behind a proxy: it may come.
-                        Err(HandshakeError::Frame(FrameError::Io(error))) => {
-                            last = Some((at, error));
+    };
+    let mut assembly = Assembly::default();
+    let mut gave = seat.have;
+    loop {
+        let left = desk
+            .ends
+            .saturating_duration_since(Instant::now())
+            .max(TICK);
+        let frame = stream
+            .set_read_timeout(Some(left))
+            .map_err(FrameError::from)
+            .and_then(|()| from.read(&mut stream, passing::MOST));
+        let frame = match frame {
+            Ok(frame) => frame,
+            Err(_) if gave => return,
+            Err(error) => return gone(rank, seat.number, without_recording(&error)),
+        };
+        let Some(passed) = Passed::read(&frame) else {
+            if gave {
+                return;
+            }
+            return gone(rank, seat.number, without_recording(&FrameError::Foreign));
+        };
+        let (of, number) = (passed.rank, passed.seat);
+        if !desk.seats().holds(of, number) {
+            assembly.forget(of, number);
+            continue;
+        }
+        match passed.what {
+            What::Gone(why) => {
+                assembly.forget(of, number);
+                gone(of, number, why);
+            }
+            What::Part(whole, part) => {
+                match assembly.take((of, number), (whole, part), desk.most) {
+                    Ok(None) => {}
+                    Ok(Some(message)) => {
+                        let is_last = of == rank && !desk.in_tree;
+                        gave |= of == rank;
+                        desk.came().insert(of);
+                        let name = desk.seats().name(of).unwrap_or_default().to_owned();
+                        let came = |reading| {
+                            Box::new(Came {
+                                name,
+                                message,
+                                reading,
+                            })
+                        };
+                        if is_last {
+                            return tell(Visit::Came(of, came(Some((stream, from)))));
                         }
-                        Err(error @ HandshakeError::Refused(Refused::Taken { .. })) => {
-                            taken = Some(JoinError::Answered { at, error });
+                        tell(Visit::Came(of, came(None)));
+                    }
+                    Err(error) => {
+                        gone(of, number, without_recording(&error));
+                        if of == rank {
+                            return;
                         }
-                        Err(error) => return Err(JoinError::Answered { at, error }),
-                    },
-                    Err(error) => last = Some((at, error)),
+                    }
                 }
             }
-            if began.elapsed() >= deadline {
-                let seconds = began.elapsed().as_secs_f64();
-                let host = host.to_owned();
-                if let Some(taken) = taken {
-                    return Err(taken);
-                }
-                return Err(match (last, found) {
-                    (Some((at, error)), _) => JoinError::Unreachable { at, seconds, error },
-                    (None, Err(error)) => JoinError::NoAddress { host, error },
-                    // A name that leads nowhere.
-                    (None, Ok(_)) => JoinError::NoAddress {
-                        host,
-                        error: io::ErrorKind::AddrNotAvailable.into(),
-                    },
-                });
-            }
-            std::thread::sleep(pause);
-            pause = (2 * pause).min(Duration::from_millis(500));
         }
     }
+}
 
-    /// Gives rank 0 what this node has.
-    ///
-    /// # Errors
-    ///
-    /// The connection fails.
-    pub fn give(&mut self, message: &[u8]) -> io::Result<()> {
-        self.known.to.write(&mut self.stream, message)
-    }
-
-    /// Waits for what rank 0 says, of at most so many bytes.
-    ///
-    /// # Errors
-    ///
-    /// It says nothing until the deadline, or is gone.
-    pub fn wait(&mut self, deadline: Duration, most: u64) -> Result<Vec<u8>, FrameError> {
-        self.stream.set_read_timeout(Some(deadline.max(TICK)))?;
-        self.known.from.read(&mut self.stream, most)
-    }
-
-    /// The connection to rank 0, whose ends know each other.
-    pub(super) fn into_connection(self) -> (TcpStream, Known) {
-        (self.stream, self.known)
+/// What is said of a node whose connection brought no recording.
+fn without_recording(error: &FrameError) -> String {
+    match error {
+        FrameError::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            "it came, and was gone before it gave its recording".to_owned()
+        }
+        _ => format!("it came, and gave no recording: {error}"),
     }
 }
 
@@ -414,17 +573,6 @@ pub fn source_of(to: SocketAddr) -> Option<IpAddr> {
     let socket = UdpSocket::bind((any, 0)).ok()?;
     socket.connect(to).ok()?;
     Some(socket.local_addr().ok()?.ip())
-}
-
-fn greet(mut stream: TcpStream, own: &Party, trust: &Trust) -> Result<Guest, HandshakeError> {
-    let io = |error: io::Error| HandshakeError::from(FrameError::from(error));
-    stream.set_nodelay(true).map_err(io)?;
-    stream.set_read_timeout(Some(GREETING)).map_err(io)?;
-    stream.set_write_timeout(Some(GREETING)).map_err(io)?;
-    let nonce = super::random_bytes().map_err(io)?;
-    let known = handshake::join(&mut stream, own, trust.key(), nonce)?;
-    stream.set_write_timeout(None).map_err(io)?;
-    Ok(Guest { stream, known })
 }
 
 #[cfg(test)]
@@ -460,7 +608,7 @@ mod tests {
                 std::thread::spawn(move || {
                     let own = party(rank, 4);
                     let mut guest =
-                        Guest::join("127.0.0.1", port, &own, &key(SECRET), SOON).unwrap();
+                        Guest::join("127.0.0.1", port, &own, &key(SECRET), SOON, false).unwrap();
                     guest.give(format!("of {rank}").as_bytes()).unwrap();
                     guest.wait(SOON, 99).unwrap()
                 })
@@ -483,8 +631,15 @@ mod tests {
         let host = Host::open(0, party(0, 3), Trust::Loopback).unwrap();
         let port = host.port().unwrap();
         let came = std::thread::spawn(move || {
-            let mut guest =
-                Guest::join("127.0.0.1", port, &party(2, 3), &Trust::Loopback, SOON).unwrap();
+            let mut guest = Guest::join(
+                "127.0.0.1",
+                port,
+                &party(2, 3),
+                &Trust::Loopback,
+                SOON,
+                false,
+            )
+            .unwrap();
             guest.give(b"x").unwrap();
             guest
         });
@@ -502,7 +657,7 @@ mod tests {
                 job: "8".into(),
                 ..party(1, 2)
             };
-            Guest::join("127.0.0.1", port, &own, &key(SECRET), SOON).err()
+            Guest::join("127.0.0.1", port, &own, &key(SECRET), SOON, false).err()
         });
         let gathered = host.gather(2, Duration::from_millis(700), 99, |_| {});
         assert!(gathered.came.is_empty());
@@ -522,7 +677,15 @@ mod tests {
         let port = free.port().unwrap();
         drop(free);
         let wait = Duration::from_millis(100);
-        let error = Guest::join("127.0.0.1", port, &party(1, 2), &Trust::Loopback, wait).err();
+        let error = Guest::join(
+            "127.0.0.1",
+            port,
+            &party(1, 2),
+            &Trust::Loopback,
+            wait,
+            false,
+        )
+        .err();
         let said = error.map(|error| error.to_string()).unwrap();
         assert!(
             said.starts_with(&format!("rank 0 was not reached at 127.0.0.1:{port} in ")),
@@ -538,7 +701,16 @@ mod tests {
     fn a_node_whose_first_connection_broke_is_taken_once_it_is_gone() {
         let host = Host::open(0, party(0, 2), Trust::Loopback).unwrap();
         let port = host.port().unwrap();
-        let join = move || Guest::join("127.0.0.1", port, &party(1, 2), &Trust::Loopback, SOON);
+        let join = move || {
+            Guest::join(
+                "127.0.0.1",
+                port,
+                &party(1, 2),
+                &Trust::Loopback,
+                SOON,
+                false,
+            )
+        };
         let joining = std::thread::spawn(move || {
             // The second comes while rank 0 still waits for what the first gives.
             let first = join().unwrap();
@@ -558,7 +730,7 @@ mod tests {
     fn a_host_without_an_address_is_asked_for_until_the_time_is_up() {
         let wait = Duration::from_millis(300);
         let host = "no-such-host.invalid";
-        let error = Guest::join(host, 9, &party(1, 2), &Trust::Loopback, wait).err();
+        let error = Guest::join(host, 9, &party(1, 2), &Trust::Loopback, wait, false).err();
         assert!(matches!(error, Some(JoinError::NoAddress { .. })));
     }
 
@@ -567,8 +739,15 @@ mod tests {
         let host = Host::open(0, party(0, 2), Trust::Loopback).unwrap();
         let port = host.port().unwrap();
         let joining = std::thread::spawn(move || {
-            let mut guest =
-                Guest::join("127.0.0.1", port, &party(1, 2), &Trust::Loopback, SOON).unwrap();
+            let mut guest = Guest::join(
+                "127.0.0.1",
+                port,
+                &party(1, 2),
+                &Trust::Loopback,
+                SOON,
+                false,
+            )
+            .unwrap();
             let _ = guest.give(&[0; 100]);
             guest.wait(SOON, 9).is_err()
         });
@@ -579,5 +758,166 @@ mod tests {
             "it came, and gave no recording: a message of 100 bytes, of which 99 are allowed"
         );
         assert!(joining.join().unwrap());
+    }
+
+    /// Joins as a node that takes what others have.
+    fn in_tree(port: u16, rank: u64, ranks: u64) -> Guest {
+        let (own, trust) = (party(rank, ranks), key(SECRET));
+        Guest::join("127.0.0.1", port, &own, &trust, SOON, true).unwrap()
+    }
+
+    /// What a node gives: longer than a part.
+    fn of(rank: u64) -> Vec<u8> {
+        let length = usize::try_from(rank * 997 % 150_000).unwrap();
+        vec![rank.to_le_bytes()[0]; length]
+    }
+
+    #[test]
+    fn many_nodes_give_through_a_tree_and_each_silent_one_is_named() {
+        crate::source::live::allow_many_files();
+        let nodes = 260;
+        let (killed, silent, other_key) = (1, 200, 201);
+        let host = Host::open(0, party(0, nodes), key(SECRET)).unwrap();
+        let host = host.with_fanin(Some(8));
+        let port = host.port().unwrap();
+        let (all_in, in_seats) = mpsc::channel();
+        let (go, going) = mpsc::channel::<()>();
+        let wait = Duration::from_secs(12);
+        let gathering = std::thread::spawn(move || host.gather(nodes, wait, 1 << 20, |_| {}));
+        // The first to come is the first to which others are sent.
+        let first = in_tree(port, killed, nodes);
+        let going = Arc::new(Mutex::new(going));
+        let guests: Vec<_> = (1..nodes)
+            .filter(|rank| ![killed, other_key].contains(rank))
+            .map(|rank| {
+                let all_in = all_in.clone();
+                let going = Arc::clone(&going);
+                std::thread::spawn(move || {
+                    let mut guest = in_tree(port, rank, nodes);
+                    all_in.send(rank).unwrap();
+                    if rank == silent {
+                        return guest.wait(SOON, 99).map_err(|e| e.to_string());
+                    }
+                    // Half of them give before the first is killed, and half after it.
+                    if rank % 2 == 1 {
+                        let _ = going.lock().unwrap().recv();
+                    }
+                    guest.give(&of(rank)).unwrap();
+                    guest.wait(SOON, 99).map_err(|e| e.to_string())
+                })
+            })
+            .collect();
+        let stranger = std::thread::spawn(move || {
+            let own = party(other_key, nodes);
+            let trust = key("another secret of sixteen");
+            Guest::join("127.0.0.1", port, &own, &trust, SOON, true).err()
+        });
+        for _ in 0..nodes - 3 {
+            in_seats.recv().unwrap();
+        }
+        drop(first);
+        drop(go);
+        let mut gathered = gathering.join().unwrap();
+        let missing: Vec<u64> = (1..nodes)
+            .filter(|rank| !gathered.came.contains_key(rank))
+            .collect();
+        assert_eq!(missing, [killed, silent, other_key]);
+        for (rank, came) in &gathered.came {
+            assert_eq!(came.name, format!("n{rank}"));
+            assert!(came.message == of(*rank), "of {rank}");
+        }
+        assert_eq!(gathered.present, [(silent, "n200".to_owned())].into());
+        let why: Vec<String> = gathered
+            .turned_away
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(why.len(), 2, "{why:?}");
+        let said = |who: &str, what: &str| {
+            let is = |text: &&String| text.contains(who) && text.ends_with(what);
+            assert!(why.iter().any(|text| is(&text)), "{who} {what}: {why:?}");
+        };
+        said(
+            "by its word n1, rank 1",
+            "it came, and was gone before it gave its recording",
+        );
+        said(
+            "by its word n201, rank 201",
+            "it was told: this node's key is another one",
+        );
+        assert!(matches!(
+            stranger.join().unwrap(),
+            Some(JoinError::Answered {
+                error: HandshakeError::Impostor,
+                ..
+            })
+        ));
+        // Those that sat below the first found room below others, or nearly all did.
+        assert!(gathered.connections <= 8 + 8, "{}", gathered.connections);
+        assert_eq!(gathered.tell(b"healthy", SOON), []);
+        for guest in guests {
+            assert_eq!(guest.join().unwrap(), Ok(b"healthy".to_vec()));
+        }
+    }
+
+    #[test]
+    fn who_loses_the_node_above_while_rank_0_judges_hears_its_verdict() {
+        let host = Host::open(0, party(0, 4), key(SECRET)).unwrap();
+        let host = host.with_fanin(Some(1));
+        let port = host.port().unwrap();
+        let gathering = std::thread::spawn(move || host.gather(4, SOON, 99, |_| {}));
+        // Each sits below the one before it.
+        let mut chain: Vec<Guest> = (1..4).map(|rank| in_tree(port, rank, 4)).collect();
+        for (guest, text) in chain.iter_mut().zip([b"one", b"two", b"six"]) {
+            guest.give(text).unwrap();
+        }
+        let mut gathered = gathering.join().unwrap();
+        assert_eq!(gathered.connections, 1);
+        assert_eq!(gathered.came[&3].message, b"six");
+        drop(chain.remove(1));
+        // Another process of a rank that came is still refused.
+        let (other, trust, soon) = (party(1, 4), key(SECRET), Duration::from_millis(100));
+        let other = Guest::join("127.0.0.1", port, &other, &trust, soon, true).err();
+        let other = other.map(|error| error.to_string()).unwrap();
+        assert!(other.contains("rank 1 is there already: n1"), "{other}");
+        std::thread::sleep(Duration::from_millis(500));
+        assert_eq!(gathered.tell(b"healthy", SOON), []);
+        for guest in &mut chain {
+            assert_eq!(guest.wait(SOON, 99).unwrap(), b"healthy");
+        }
+    }
+
+    #[test]
+    fn who_has_no_key_gets_one_for_the_nodes_among_themselves() {
+        let trust = || Trust::Allocation(vec![Ipv4Addr::LOCALHOST.into()]);
+        let host = Host::open(0, party(0, 6), trust()).unwrap();
+        let host = host.with_fanin(Some(2));
+        let port = host.port().unwrap();
+        let guests: Vec<_> = (1..6)
+            .map(|rank| {
+                std::thread::spawn(move || {
+                    let trust = Trust::Allocation(Vec::new());
+                    let own = party(rank, 6);
+                    let mut guest =
+                        Guest::join("127.0.0.1", port, &own, &trust, SOON, true).unwrap();
+                    let clock = guest.clock().unwrap();
+                    assert!(clock.ns.unsigned_abs() <= clock.within_ns, "{clock:?}");
+                    guest.give(&of(rank)).unwrap();
+                    guest.wait(SOON, 99).unwrap()
+                })
+            })
+            .collect();
+        let mut gathered = host.gather(6, SOON, 1 << 20, |_| {});
+        assert_eq!(gathered.connections, 2);
+        assert!(
+            gathered
+                .came
+                .iter()
+                .all(|(rank, came)| came.message == of(*rank))
+        );
+        assert_eq!(gathered.tell(b"healthy", SOON), []);
+        for guest in guests {
+            assert_eq!(guest.join().unwrap(), b"healthy");
+        }
     }
 }

@@ -108,14 +108,12 @@ impl Session {
         let mut threads = Vec::new();
         let mut streams = Vec::new();
         let mut address = None;
-        for (rank, came) in gathered.came {
-            names.insert(rank, came.name.clone());
-            let (stream, known) = came.into_connection();
+        for (rank, name, stream, mut from, to) in gathered.into_connections() {
+            names.insert(rank, name);
             address = address.or_else(|| stream.local_addr().ok());
             let (reading, writing) = both(&stream)?;
             streams.push(stream);
             let sender = events.clone();
-            let (mut from, to) = (known.from, known.to);
             std::thread::spawn(move || {
                 let why = read(reading, &mut from, |message| {
                     let give = serde_json::from_slice(&message);
@@ -154,12 +152,11 @@ impl Session {
     ///
     /// The connection cannot be set up.
     pub fn of_guest(own: u64, names: BTreeMap<u64, String>, guest: Guest) -> io::Result<Self> {
-        let (stream, known) = guest.into_connection();
+        let (stream, mut from, to) = guest.into_connection()?;
         let address = stream.local_addr().ok();
         let (reading, writing) = both(&stream)?;
         let waiting = Arc::new(Waiting::default());
         let own_waiting = Arc::clone(&waiting);
-        let (mut from, to) = (known.from, known.to);
         std::thread::spawn(move || {
             let why = read(reading, &mut from, |message| {
                 let all: All = serde_json::from_slice(&message)
@@ -411,13 +408,16 @@ mod tests {
                 let names = names.clone();
                 std::thread::spawn(move || {
                     let own = party(rank, count);
-                    let mut guest = Guest::join("127.0.0.1", port, &own, &trust(), SOON).unwrap();
+                    let mut guest =
+                        Guest::join("127.0.0.1", port, &own, &trust(), SOON, false).unwrap();
                     guest.give(b"card").unwrap();
+                    guest.wait(SOON, 99).unwrap();
                     Session::of_guest(rank, names, guest).unwrap()
                 })
             })
             .collect();
-        let gathered = host.gather(count, SOON, 99, |_| {});
+        let mut gathered = host.gather(count, SOON, 99, |_| {});
+        assert_eq!(gathered.tell(b"go", SOON), []);
         let mut all = vec![Session::of_host("n0", gathered).unwrap()];
         all.extend(guests.into_iter().map(|guest| guest.join().unwrap()));
         all

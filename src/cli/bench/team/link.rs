@@ -14,7 +14,7 @@ use crate::source::worker::ranks::Abroad;
 pub(super) struct Link {
     session: Arc<Session>,
     name: String,
-    /// How many ranks each node has, by its rank in the session.
+    /// How many ranks each node has that has some, by its rank in the session.
     counts: Vec<(u64, usize)>,
     ends: Instant,
 }
@@ -30,6 +30,7 @@ impl Link {
                 .iter()
                 .copied()
                 .zip(counts.iter().copied())
+                .filter(|(_, count)| *count > 0)
                 .collect(),
             ends: Instant::now() + deadline,
         }
@@ -53,7 +54,9 @@ impl Abroad for Link {
     fn give(&self, number: u64, own: Vec<Value>) -> Result<Vec<Value>, String> {
         let step = format!("{} {number}", self.name);
         let value = Value::Array(own);
-        let all = (self.session).exchange(&step, &[], Hears::Everyone, self.left(), value);
+        // Nodes without a rank in this run have nothing to give.
+        let members: Vec<u64> = self.counts.iter().map(|(rank, _)| *rank).collect();
+        let all = (self.session).exchange(&step, &members, Hears::Everyone, self.left(), value);
         let mut all = all.map_err(|error| error.to_string())?;
         if let Some((rank, why)) = all.missing.iter().next() {
             return Err(format!("{}: {why}", self.node(*rank)));

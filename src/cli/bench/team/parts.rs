@@ -114,6 +114,12 @@ pub(super) fn ended_well(lines: &[Line]) -> bool {
     })
 }
 
+/// The bus bandwidth of the last operation of these lines in bits per second, where it is valid.
+pub(super) fn busbw(plan: &Plan, lines: &[Line]) -> Option<u64> {
+    let results = results(plan, lines.to_vec())?;
+    Some(Scope::of(&results, None)?.busbw)
+}
+
 /// What the lines of a plan's runs say, as a recording of its own.
 fn results(plan: &Plan, lines: Vec<Line>) -> Option<Results> {
     let mut recording = Recording::new(wire::Header::default());

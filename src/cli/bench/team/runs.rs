@@ -71,11 +71,15 @@ impl Team {
             own: self.range(&counts),
             abroad: Arc::clone(&link) as Arc<dyn Abroad>,
         };
-        let lines = ranks::run_part(&how, plan, run, Some(&part), |rank, step| {
-            if rank == 0 && self.leads() {
-                progress(step);
-            }
-        });
+        let lines = match part.own.is_empty() {
+            // The run is of others.
+            true => Vec::new(),
+            false => ranks::run_part(&how, plan, run, Some(&part), |rank, step| {
+                if rank == 0 && self.leads() {
+                    progress(step);
+                }
+            }),
+        };
         let came = self.gather(name, plan, run, &counts, &lines, deadline)?;
         // All that watch have heard what there was to hear.
         self.session.end(&link.watched(), Value::Null);
@@ -118,11 +122,25 @@ impl Team {
     ///
     /// Rank 0 is gone.
     pub fn follow(&self, recording: &Recording, deadline: Duration) -> anyhow::Result<Exit> {
+        self.follow_runs(recording, deadline)?;
+        Ok(self.verdict.hear())
+    }
+
+    /// Makes the runs that rank 0 says, until there are no more.
+    ///
+    /// # Errors
+    ///
+    /// Rank 0 is gone.
+    pub(super) fn follow_runs(
+        &self,
+        recording: &Recording,
+        deadline: Duration,
+    ) -> anyhow::Result<()> {
         loop {
             let number = self.number();
             let mut told = self.next(number, Value::Null)?;
             if told.is_null() {
-                return Ok(self.verdict.hear());
+                return Ok(());
             }
             let plan = Plan::from_value(&told["plan"]);
             let plan = plan.map_err(|what| anyhow::anyhow!("rank 0's plan: {what}"))?;

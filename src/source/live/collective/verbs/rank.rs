@@ -132,6 +132,7 @@ impl Rank {
             return self.connections.have_memory(length);
         }
         let gpu = self.gpu(exchange)?;
+        exchange.step("registering GPU memory");
         let (connections, identity) = (&mut self.connections, &mut self.identity);
         connections.have_gpu_memory(&gpu, length, |tried| {
             identity.gpu_memory = Some(tried);

@@ -1,0 +1,102 @@
+//! What the nodes of a run found out of each other as they met: how far this one's clock is from that of who gathered it.
+//!
+//! It asks for nothing where a node is recorded alone: nobody is there to compare its clock with.
+
+use serde::Deserialize;
+
+use super::{Ask, BUDGET, Probe};
+use crate::cluster::clock::Offset;
+use crate::fact::{Fact, Facts, Gap, Id, Origin, Seconds, Why, node};
+use crate::source::recording::Recording;
+use crate::source::{Answer, Question};
+
+/// The probe. It runs over recordings only; what it reads is added by who gathers a recording.
+pub const PROBE: Probe = Probe {
+    name: "together",
+    about: "how far the clock is from those of nodes gathered in the same run",
+    budget: BUDGET,
+    run,
+};
+
+/// The reply: how far the clock is ahead, and in which run that was measured.
+#[derive(serde::Serialize, Deserialize)]
+struct Measured {
+    #[serde(flatten)]
+    offset: Offset,
+    run: u64,
+}
+
+fn question() -> Question {
+    Question::call("clock_offset", [])
+}
+
+/// Adds to a machine's recording how far its clock is ahead of that of who gathers, in a run of this number.
+pub fn note(recording: &mut Recording, offset: Offset, run: u64) {
+    let whole = recording.is_complete();
+    let measured = Measured { offset, run };
+    // Three numbers: there is nothing that JSON cannot hold.
+    let value = serde_json::to_value(measured).unwrap_or_default();
+    recording.replace(PROBE.name, question(), value);
+    if whole {
+        recording.end();
+    }
+}
+
+fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
+    let origin = Origin::Asked(question());
+    let measured = match ask.source.ask(&question()).said {
+        Ok(Answer::Value(value)) => Measured::deserialize(&*value).map_err(|error| Gap {
+            why: Why::NotUnderstood(error.to_string().into()),
+            origin: origin.clone(),
+        }),
+        Ok(_) => Err(Gap {
+            why: Why::NotUnderstood("it is no value".into()),
+            origin: origin.clone(),
+        }),
+        Err(refusal) => Err(Gap::refused(&question(), refusal)),
+    };
+    let seconds = |nanoseconds: f64| Seconds(nanoseconds / 1e9);
+    let (offset, within, number) = match measured {
+        Ok(Measured { offset, run }) => (
+            Fact::Known(seconds(offset.ns as f64), origin.clone()),
+            Fact::Known(seconds(offset.within_ns as f64), origin.clone()),
+            Fact::Known(run, origin),
+        ),
+        Err(gap) => (
+            Fact::Unknown(gap.clone()),
+            Fact::Unknown(gap.clone()),
+            Fact::Unknown(gap),
+        ),
+    };
+    facts.set(node, node::CLOCK_OFFSET, offset);
+    facts.set(node, node::CLOCK_OFFSET_WITHIN, within);
+    facts.set(node, node::CLOCK_OFFSET_RUN, number);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::wire::Header;
+
+    #[test]
+    fn what_is_noted_is_known() {
+        let mut recording = Recording::new(Header::default());
+        recording.end();
+        let mut facts = Facts::new();
+        let alone = crate::probe::establish(&recording, &mut facts);
+        assert_eq!(facts.known(alone, node::CLOCK_OFFSET), None);
+        let offset = Offset {
+            ns: -3_250_000_000,
+            within_ns: 200_000,
+        };
+        note(&mut recording, offset, 77);
+        assert!(recording.is_complete());
+        let node = crate::probe::establish(&recording, &mut facts);
+        assert_eq!(facts.known(node, node::CLOCK_OFFSET), Some(Seconds(-3.25)));
+        assert_eq!(
+            facts.known(node, node::CLOCK_OFFSET_WITHIN),
+            Some(Seconds(0.0002))
+        );
+        assert_eq!(facts.known(node, node::CLOCK_OFFSET_RUN), Some(77));
+    }
+}
