@@ -554,6 +554,11 @@ fn pairs_of_two_nodes_by_rdma_name_what_is_wrong_and_where() {
     let ran = fs::create_dir_all(&out)
         .map_err(|error| error.to_string())
         .and_then(|()| run_vm(&[], "nodes", &binary, &out))
+        // Of two emulated machines at once QEMU breaks one now and then (an assertion of its own): that says nothing of the doctor.
+        .and_then(|ran| match ran.status.code() {
+            Some(125) => run_vm(&[], "nodes", &binary, &out),
+            _ => Ok(ran),
+        })
         .unwrap_or_else(|error| panic!("{error}"));
     say(&format!("\n{}", String::from_utf8_lossy(&ran.stdout)));
     assert!(

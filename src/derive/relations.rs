@@ -1,9 +1,10 @@
 //! What belongs together though neither is inside the other: a PCI function and its RDMA device, a module and what needs it, what
-//! NCCL chooses and the devices that it chooses from.
+//! NCCL chooses and the devices that it chooses from, what pairs of nodes accuse and what it was seen over.
 
-use crate::fact::{Facts, Id, Subject, device, function, module};
+use crate::fact::{Facts, Id, Subject, device, flow, function, module, suspect};
 
-/// Relates functions with their devices, wanted modules with the functions and devices of their driver, and NCCL's selection with all devices.
+/// Relates functions with their devices, wanted modules with the functions and devices of their driver, NCCL's selection with all devices, and what pairs
+/// accuse with this node's ports and interfaces over which it was seen, and with what its packet filter does there.
 pub fn derive(facts: &mut Facts, node: Id) {
     let devices: Vec<Id> = facts.below(node, Subject::Device).collect();
     let functions: Vec<Id> = facts.below(node, Subject::Function).collect();
@@ -30,6 +31,25 @@ pub fn derive(facts: &mut Facts, node: Id) {
             if facts.known(function, function::RDMA_EXPECTED) == Some(true) {
                 facts.relate(module, function);
             }
+        }
+    }
+    for suspect in facts.below(node, Subject::Suspect).collect::<Vec<_>>() {
+        let Some(own) = facts.known(suspect, suspect::OWN) else {
+            continue;
+        };
+        let is_own = |name: &str| own.iter().any(|one| **one == *name);
+        let mut seen_over: Vec<Id> = [Subject::Port, Subject::Netdev, Subject::Interface]
+            .into_iter()
+            .flat_map(|subject| facts.below(node, subject))
+            .filter(|id| is_own(facts.name(*id)))
+            .collect();
+        let flows = facts.below(node, Subject::Flow);
+        seen_over.extend(flows.filter(|id| {
+            let interface = facts.known(*id, flow::INTERFACE);
+            interface.is_some_and(|interface| is_own(&interface))
+        }));
+        for id in seen_over {
+            facts.relate(suspect, id);
         }
     }
 }

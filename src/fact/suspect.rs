@@ -37,4 +37,6 @@ subject! {
     NAME: Arc<str> = "name" from "pairs";
     /// What was seen, in a sentence that names who saw it.
     WHAT: Arc<str> = "what" from "pairs";
+    /// The interfaces and RDMA ports of the node that recorded it, over which it was seen; none where only other nodes saw it.
+    OWN: Arc<[Arc<str>]> = "own" from "pairs";
 }

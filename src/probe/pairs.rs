@@ -1,11 +1,13 @@
 //! What `rdma-doctor bench pairs` measured: whom the pairs of nodes accuse.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use super::{Ask, BUDGET, Probe};
 use crate::bench::pairs::verdict::{self, Problem as Found};
-use crate::bench::pairs::{NAME, Plan, Results};
+use crate::bench::pairs::{NAME, Plan, Results, Way};
 use crate::cluster::blame::Blame;
+use crate::cluster::schedule::End;
 use crate::fact::suspect::{self, Problem};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject};
 use crate::source::Refusal;
@@ -35,6 +37,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 
 fn state(facts: &mut Facts, node: Id, results: &Results) {
     let mut names: HashMap<String, u64> = HashMap::new();
+    let mut seen: Vec<(Id, BTreeSet<Way>)> = Vec::new();
     for found in verdict::suspects(results) {
         let (problem, word) = match found.problem {
             Found::Silent => (Problem::Silent, "silent"),
@@ -71,7 +74,28 @@ fn state(facts: &mut Facts, node: Id, results: &Results) {
         facts.set(id, suspect::PROBLEM, Fact::Known(problem, origin.clone()));
         facts.set(id, suspect::NAME, text(&found.name));
         facts.set(id, suspect::WHAT, text(&found.what));
+        let own = own(results, &found.ways);
+        facts.set(id, suspect::OWN, Fact::Known(own, origin.clone()));
+        // What is wrong with one way may be the reason for what else is wrong with it.
+        let both = |way: &Way| [*way, way.back()];
+        let ways: BTreeSet<Way> = found.ways.iter().flat_map(both).collect();
+        for (other, others) in &seen {
+            if !others.is_disjoint(&ways) {
+                facts.relate(id, *other);
+            }
+        }
+        seen.push((id, ways));
     }
+}
+
+/// The interfaces and ports of the node that recorded this, of those that these ways begin or end at. It was rank 0, whose place is the first.
+fn own(results: &Results, ways: &[Way]) -> Arc<[Arc<str>]> {
+    let ends = ways.iter().flat_map(|way| [way.from, way.to]);
+    let ends: BTreeSet<End> = ends.filter(|end| end.0 == 0).collect();
+    let rails = ends.iter().filter_map(|end| results.plan.rail(*end));
+    let names = rails.flat_map(|rail| [Some(&rail.interface), rail.device.as_ref()]);
+    let names = names.flatten().filter(|name| !name.is_empty());
+    names.map(|name| Arc::from(name.as_str())).collect()
 }
 
 #[cfg(test)]
@@ -122,6 +146,16 @@ mod tests {
         let what = known(&facts, Subject::Suspect, name, suspect::WHAT).unwrap();
         assert_eq!(&*what, "n3 is silent: it did not come");
         assert_eq!(facts.below(node, Subject::Suspect).count(), 1);
+        let own = known(&facts, Subject::Suspect, name, suspect::OWN).unwrap();
+        assert!(own.is_empty());
+        let ends = |from, to| {
+            [Way {
+                from: (from, 0),
+                to: (to, 0),
+            }]
+        };
+        assert_eq!(&*super::own(&results, &ends(1, 0)), [Arc::from("eth0")]);
+        assert!(super::own(&results, &ends(1, 2)).is_empty());
         let no = r#"{"q":{"bench":"ablation"},"refused":"not-asked: nothing was measured"}"#;
         let (facts, node) = run_probe(&PROBE, &[no]);
         let members = |facts: &Facts, node| match facts.members(Subject::Suspect, node) {

@@ -143,13 +143,12 @@ pub fn suspects(results: &Results) -> Vec<Suspect> {
             ways.retain(|way| !bad.contains(way) && !bad.contains(&way.back()));
         }
     }
-    let accused = |end: End| {
-        let own = |way: &Way| way.from == end || way.to == end;
-        found
-            .iter()
-            .any(|suspect| suspect.problem != Problem::Late && suspect.ways.iter().any(own))
+    let along = results.ways();
+    let works = |end: End| {
+        let is_own = |way: &Way| way.from == end || way.to == end;
+        let mut own = along.iter().filter(|way| is_own(way));
+        !is_silent(end.0) && own.any(|way| results.flow(*way).is_some_and(|f| f.failed.is_none()))
     };
-    let works = |end: End| !is_silent(end.0) && !accused(end);
     if let Some(apart) = rails::apart(results, works) {
         found.push(apart);
     }

@@ -1,6 +1,6 @@
 //! What is said of adapters of different rails: that they do not reach each other is how rail-only fabrics are made, and worth knowing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Direction, Problem, Suspect};
 use crate::bench::pairs::{Results, Way};
@@ -10,8 +10,10 @@ use crate::cluster::schedule::End;
 pub(super) fn apart(results: &Results, works: impl Fn(End) -> bool) -> Option<Suspect> {
     let plan = &results.plan;
     let mut rails: BTreeMap<(usize, usize), Vec<(Way, bool)>> = BTreeMap::new();
+    let ends: BTreeSet<End> = results.across.keys().map(|way| way.from).collect();
+    let working: BTreeSet<End> = ends.into_iter().filter(|end| works(*end)).collect();
     for (way, flow) in &results.across {
-        if works(way.from) && works(way.to) {
+        if working.contains(&way.from) && working.contains(&way.to) {
             let (a, b) = (way.from.1, way.to.1);
             let all = rails.entry((a.min(b), a.max(b))).or_default();
             all.push((*way, flow.failed.is_some()));
