@@ -23,6 +23,7 @@ pub mod memory;
 mod nccl;
 pub mod netlink;
 pub mod nvml;
+mod pages;
 pub mod pairs;
 pub mod processes;
 pub mod remote;

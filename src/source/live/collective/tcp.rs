@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::{Value, json};
 
-use super::super::verbs::library::memory::Memory;
+use super::super::pages::Memory;
 use super::backend::{Backend, Failure, Identity, Place};
 use super::element;
 use super::exchange::Exchange;

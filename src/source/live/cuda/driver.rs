@@ -1,13 +1,11 @@
 //! The functions of `libcuda.so.1`, each looked up when it is called, so that one that an old library lacks costs no other.
 #![expect(unsafe_code, reason = "calls libcuda")]
 
-use std::ffi::{CStr, c_char, c_int, c_uchar, c_uint, c_ulonglong, c_void};
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::ffi::{CStr, c_char, c_int, c_uchar, c_uint, c_void};
 use std::sync::OnceLock;
 
 use cudarc::driver::sys::{
     self, CUcontext, CUdevice, CUdevice_P2PAttribute, CUdevice_attribute, CUdeviceptr, CUevent,
-    CUflushGPUDirectRDMAWritesScope, CUflushGPUDirectRDMAWritesTarget, CUmemRangeHandleType,
     CUstream,
 };
 use libloading::Library;
@@ -92,6 +90,9 @@ macro_rules! functions {
     )* };
 }
 
+#[cfg(feature = "verbs")]
+mod direct;
+
 functions! {
     cuInit(flags: c_uint);
     cuDriverGetVersion(version: *mut c_int);
@@ -107,13 +108,10 @@ functions! {
     cuCtxDisablePeerAccess(peer: CUcontext);
     cuMemAlloc_v2(pointer: *mut CUdeviceptr, bytes: usize);
     cuMemFree_v2(pointer: CUdeviceptr);
-    cuMemGetHandleForAddressRange(handle: *mut c_void, pointer: CUdeviceptr, bytes: usize, kind: CUmemRangeHandleType, flags: c_ulonglong);
-    cuFlushGPUDirectRDMAWrites(target: CUflushGPUDirectRDMAWritesTarget, scope: CUflushGPUDirectRDMAWritesScope);
     cuMemHostAlloc(pointer: *mut *mut c_void, bytes: usize, flags: c_uint);
     cuMemFreeHost(pointer: *mut c_void);
     cuMemcpyHtoDAsync_v2(to: CUdeviceptr, from: *const c_void, bytes: usize, stream: CUstream);
     cuMemcpyDtoHAsync_v2(to: *mut c_void, from: CUdeviceptr, bytes: usize, stream: CUstream);
-    cuMemcpyDtoDAsync_v2(to: CUdeviceptr, from: CUdeviceptr, bytes: usize, stream: CUstream);
     cuMemcpyPeerAsync(to: CUdeviceptr, to_context: CUcontext, from: CUdeviceptr, from_context: CUcontext, bytes: usize, stream: CUstream);
     cuMemsetD8Async(to: CUdeviceptr, byte: c_uchar, bytes: usize, stream: CUstream);
     cuStreamCreate(stream: *mut CUstream, flags: c_uint);
@@ -236,21 +234,6 @@ impl Context {
         unsafe { cuCtxSetCurrent(self.context) }
     }
 
-    /// An attribute of its device.
-    pub(in crate::source::live) fn attribute(self, of: CUdevice_attribute) -> Result<i32, Failure> {
-        attribute(of, self.device)
-    }
-
-    /// Waits until what other devices wrote into the GPU's memory is there for the work of this context.
-    pub(in crate::source::live) fn flush_writes(self) -> Result<(), Failure> {
-        self.enter()?;
-        let target =
-            CUflushGPUDirectRDMAWritesTarget::CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX;
-        let scope = CUflushGPUDirectRDMAWritesScope::CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER;
-        // SAFETY: it takes no pointer.
-        unsafe { cuFlushGPUDirectRDMAWrites(target, scope) }
-    }
-
     /// Lets this context's work reach the memory of another device. It holds until [`Context::forbid`].
     pub(super) fn allow(self, peer: Context) -> Result<(), Failure> {
         self.enter()?;
@@ -301,27 +284,6 @@ impl DeviceMemory {
     /// Its size.
     pub(in crate::source::live) fn bytes(&self) -> usize {
         self.bytes
-    }
-
-    /// Whole pages of it as a DMA-BUF: a file that drivers of other devices map.
-    pub(in crate::source::live) fn dma_buf(
-        &self,
-        at: usize,
-        bytes: usize,
-    ) -> Result<OwnedFd, Failure> {
-        self.context.enter()?;
-        let from = self.room(at, bytes)?;
-        let mut file: c_int = -1;
-        let kind = CUmemRangeHandleType::CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD;
-        // SAFETY: the range lies in the memory; of this kind, the driver writes a file descriptor, for which there is room.
-        unsafe {
-            cuMemGetHandleForAddressRange((&raw mut file).cast(), from, bytes, kind, 0)?;
-        }
-        if file < 0 {
-            return Err(Failure::Refused(Refusal::Errno(Errno::EBADF)));
-        }
-        // SAFETY: the driver gave a new descriptor, which is this caller's to close.
-        Ok(unsafe { OwnedFd::from_raw_fd(file) })
     }
 
     /// The address of a place in it that has so many bytes.
@@ -467,21 +429,6 @@ impl Stream {
         let from = from.room(at, to.len())?;
         // SAFETY: as above, and nobody else has a reference.
         unsafe { cuMemcpyDtoHAsync_v2(to.as_mut_ptr().cast(), from, to.len(), self.stream)? };
-        self.wait()
-    }
-
-    /// Copies within a device's memory, and waits until it is done. The ranges do not overlap.
-    pub(in crate::source::live) fn shift(
-        &self,
-        memory: &DeviceMemory,
-        from: usize,
-        to: usize,
-        bytes: usize,
-    ) -> Result<(), Failure> {
-        self.context.enter()?;
-        let (from, to) = (memory.room(from, bytes)?, memory.room(to, bytes)?);
-        // SAFETY: both ranges lie in the memory, which lives until the copy is done.
-        unsafe { cuMemcpyDtoDAsync_v2(to, from, bytes, self.stream)? };
         self.wait()
     }
 

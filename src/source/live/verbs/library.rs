@@ -3,7 +3,6 @@
 pub(in crate::source::live) mod completion;
 pub(in crate::source::live) mod context;
 pub(in crate::source::live) mod domain;
-pub(in crate::source::live) mod memory;
 pub(in crate::source::live) mod pair;
 
 use std::ffi::{c_char, c_int};

@@ -4,11 +4,11 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 
+use super::super::super::pages::Memory;
 use super::super::super::verbs::failure::refused;
 use super::super::super::verbs::library::completion::{Arrived, CompletionQueue, status_words};
 use super::super::super::verbs::library::context::Context;
 use super::super::super::verbs::library::domain::{Addressed, Domain, Registered};
-use super::super::super::verbs::library::memory::Memory;
 use super::super::super::verbs::library::pair::{Far, Near, Pair, Target};
 use super::super::backend::Failure;
 use super::super::element;

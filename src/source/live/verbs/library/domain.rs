@@ -7,10 +7,10 @@ use std::rc::Rc;
 use rdma_sys::{ibv_access_flags, ibv_context, ibv_mr, ibv_pd};
 
 use super::context::Context;
-use super::memory::Memory;
 use super::pair::Target;
 use super::{function, last_error};
 use crate::source::Refusal;
+use crate::source::live::pages::Memory;
 
 type AllocateDomain = unsafe extern "C" fn(*mut ibv_context) -> *mut ibv_pd;
 type FreeDomain = unsafe extern "C" fn(*mut ibv_pd) -> c_int;

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-use super::super::super::super::verbs::library::memory::Memory;
+use super::super::super::super::pages::Memory;
 use super::super::super::{element, steps};
 use super::*;
 use crate::bench::collective::Collective;

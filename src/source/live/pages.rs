@@ -17,6 +17,10 @@ pub(in crate::source::live) struct Memory {
 /// What is done with three ranges: the result's, the rank's own, and what came.
 type Three<'f> = &'f mut dyn FnMut(&mut [u8], Option<&[u8]>, &[u8]);
 
+#[cfg_attr(
+    not(feature = "verbs"),
+    expect(dead_code, reason = "without verbs nobody writes into it from afar")
+)]
 impl Memory {
     /// So many bytes, rounded up to pages; one page at least.
     #[expect(unsafe_code, reason = "mmap gives pages that devices can be told of")]
