@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::cluster::nodeset;
 
+/// The member of a plan that says that parts of its nodes were measured.
+pub const BISECTED: &str = "bisected";
 /// A part is faster than the whole where the whole has at most so much of what it reaches.
 const SLOWER: f64 = 0.8;
 /// After so many parts none of which is faster than the whole, no few nodes are to blame: halves, quarters and eighths.

@@ -20,6 +20,7 @@ use self::parts::{busbw, ended_well};
 use self::runs::reply;
 pub use self::verdict::{Made, Verdict};
 use super::measuring::{self, Chosen, MeasureArgs};
+use crate::bench::bisection::BISECTED;
 use crate::bench::plan::{NAME, Plan, Point};
 use crate::bench::results::Results;
 use crate::bench::scope::{Scope, Scopes};
@@ -204,7 +205,11 @@ pub fn measured(
         }
     }
     output::progress(Progress::Done);
-    recording.replace(NAME, Plan::question(), plan.to_value());
+    let mut told = plan.to_value();
+    if scopes.bisection.is_some() {
+        told[BISECTED] = Value::Bool(true);
+    }
+    recording.replace(NAME, Plan::question(), told);
     for line in lines.into_iter().flatten() {
         recording.add(line);
     }

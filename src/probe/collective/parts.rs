@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::told;
+use crate::bench::bisection::BISECTED;
 use crate::bench::scope::Scopes;
 use crate::fact::{Fact, Facts, Gap, Id, Origin, node};
 use crate::probe::Ask;
@@ -19,8 +20,9 @@ pub(super) fn state(
 ) {
     let question = Scopes::question();
     let scopes = match plan {
-        Ok(Some(_)) => told(ask, &question),
-        Ok(None) => Ok(None),
+        // Only a plan that says so has parts of which something follows.
+        Ok(Some(plan)) if plan.get(BISECTED) == Some(&Value::Bool(true)) => told(ask, &question),
+        Ok(_) => Ok(None),
         Err(gap) => Err(gap.clone()),
     };
     let scopes = scopes.and_then(|value| {
