@@ -36,12 +36,13 @@ impl Clock {
 
 /// Takes a node's clock.
 pub(super) fn take(facts: &Facts, node: Id, sample: &mut Sample) {
-    let known = |key| facts.known(node, key).map(|seconds: Seconds| seconds.0);
     sample.clock = (|| {
+        let Seconds(offset) = facts.known(node, node::CLOCK_OFFSET)?;
+        let Seconds(within) = facts.known(node, node::CLOCK_OFFSET_WITHIN)?;
         Some(Clock {
             run: facts.known(node, node::CLOCK_OFFSET_RUN)?,
-            offset: known(node::CLOCK_OFFSET)?,
-            within: known(node::CLOCK_OFFSET_WITHIN)?,
+            offset,
+            within,
         })
     })();
 }
