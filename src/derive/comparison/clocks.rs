@@ -36,14 +36,17 @@ impl Clock {
 
 /// Takes a node's clock.
 pub(super) fn take(facts: &Facts, node: Id, sample: &mut Sample) {
-    let known = |key| facts.known(node, key).map(|seconds: Seconds| seconds.0);
-    sample.clock = (|| {
-        Some(Clock {
-            run: facts.known(node, node::CLOCK_OFFSET_RUN)?,
-            offset: known(node::CLOCK_OFFSET)?,
-            within: known(node::CLOCK_OFFSET_WITHIN)?,
-        })
-    })();
+    let offset = facts.known(node, node::CLOCK_OFFSET);
+    let within = facts.known(node, node::CLOCK_OFFSET_WITHIN);
+    let run = facts.known(node, node::CLOCK_OFFSET_RUN);
+    sample.clock = match (run, offset, within) {
+        (Some(run), Some(Seconds(offset)), Some(Seconds(within))) => Some(Clock {
+            run,
+            offset,
+            within,
+        }),
+        _ => None,
+    };
 }
 
 /// What clocks say together.
