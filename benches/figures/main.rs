@@ -148,7 +148,7 @@ fn start() -> anyhow::Result<Vec<Figure>> {
             version,
             nothing,
         ),
-        Figure::bytes("size of the binary", size, 10_000_000),
+        Figure::bytes("size of the binary", size, 5_000_000),
     ])
 }
 
