@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::Percent;
 use super::schema::subject;
 use super::value::words;
 
@@ -37,6 +38,10 @@ subject! {
     NAME: Arc<str> = "name" from "pairs";
     /// What was seen, in a sentence that names who saw it.
     WHAT: Arc<str> = "what" from "pairs";
+    /// Of a loss: which part of what was sent had to be sent again.
+    LOSS: Percent = "loss" from "pairs";
+    /// Of a loss: whether what loses carries much less than its equals.
+    SLOWED: bool = "slowed" from "pairs";
     /// The interfaces and RDMA ports of the node that recorded it, over which it was seen; none where only other nodes saw it.
     OWN: Arc<[Arc<str>]> = "own" from "pairs";
 }

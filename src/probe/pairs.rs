@@ -9,7 +9,7 @@ use crate::bench::pairs::{NAME, Plan, Results, Way};
 use crate::cluster::blame::Blame;
 use crate::cluster::schedule::End;
 use crate::fact::suspect::{self, Problem};
-use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject};
+use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Percent, Subject};
 use crate::source::Refusal;
 
 /// The probe. It runs over recordings only; pairs are measured by `rdma-doctor bench pairs`.
@@ -74,6 +74,18 @@ fn state(facts: &mut Facts, node: Id, results: &Results) {
         facts.set(id, suspect::PROBLEM, Fact::Known(problem, origin.clone()));
         facts.set(id, suspect::NAME, text(&found.name));
         facts.set(id, suspect::WHAT, text(&found.what));
+        if let Some(loss) = found.loss {
+            facts.set(
+                id,
+                suspect::LOSS,
+                Fact::Known(Percent(loss), origin.clone()),
+            );
+            facts.set(
+                id,
+                suspect::SLOWED,
+                Fact::Known(found.slowed, origin.clone()),
+            );
+        }
         let own = own(results, &found.ways);
         facts.set(id, suspect::OWN, Fact::Known(own, origin.clone()));
         // What is wrong with one way may be the reason for what else is wrong with it.

@@ -73,6 +73,10 @@ pub struct Suspect {
     pub direction: Direction,
     /// What was seen, in a sentence.
     pub what: String,
+    /// Of a loss: which part of what these ways sent was sent again, in percent.
+    pub loss: Option<f64>,
+    /// Of a loss: whether these ways carry much less than their equals.
+    pub slowed: bool,
     /// The ways that accuse it.
     pub ways: Vec<Way>,
     /// The counters of ports and interfaces that rose meanwhile, at which end and in which direction: `n2/eth1 rx_dropped +77`; empty where none did.
@@ -102,6 +106,8 @@ pub fn suspects(results: &Results) -> Vec<Suspect> {
             name: silent.host.clone(),
             direction: Direction::Both,
             what: format!("{} is silent: {}", silent.host, silent.why),
+            loss: None,
+            slowed: false,
             ways: Vec::new(),
             counted: Vec::new(),
         })

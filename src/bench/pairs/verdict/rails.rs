@@ -56,6 +56,8 @@ pub(super) fn apart(results: &Results, works: impl Fn(End) -> bool) -> Option<Su
         name,
         direction: Direction::Both,
         what,
+        loss: None,
+        slowed: false,
         ways,
         counted: Vec::new(),
     })

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Direction, Problem, Reference, Suspect, kind, short};
+use super::{Direction, Problem, Reference, SLOW, Suspect, kind, short};
 use crate::bench::pairs::{Counted, Results, Way};
 use crate::bench::plan::Backend;
 use crate::cluster::blame::Blame;
@@ -49,6 +49,15 @@ pub(super) fn suspect(
     };
     let others = others(results, blame, &ways);
     let flows = || ways.iter().filter_map(|way| results.flow(*way));
+    let (segments, again) = flows().fold((0, 0), |(s, a), flow| {
+        (s + flow.segments.unwrap_or(0), a + flow.again.unwrap_or(0))
+    });
+    let loss = again as f64 * 100.0 / segments.max(1) as f64;
+    let slowed = ways.iter().any(|way| {
+        let rate = results.flow(*way).and_then(|flow| flow.rate());
+        let usual = reference.rate.get(&kind(results, *way));
+        matches!((rate, usual), (Some(rate), Some(usual)) if rate < SLOW.1 * usual)
+    });
     let is_pair = matches!(blame, Blame::Pair(..) | Blame::Everything | Blame::Rail(_));
     let what = match problem {
         Problem::Silent | Problem::RailsApart => String::new(),
@@ -136,10 +145,6 @@ pub(super) fn suspect(
             }
         }
         Problem::Loss => {
-            let (segments, again) = flows().fold((0, 0), |(s, a), flow| {
-                (s + flow.segments.unwrap_or(0), a + flow.again.unwrap_or(0))
-            });
-            let loss = again as f64 * 100.0 / segments.max(1) as f64;
             let of = match plan.backend {
                 Backend::Verbs => {
                     format!("{} % of the packets ({again} of {segments})", part(loss))
@@ -195,6 +200,8 @@ pub(super) fn suspect(
         name,
         direction,
         what,
+        loss: (problem == Problem::Loss && segments > 0).then_some(loss),
+        slowed: problem == Problem::Loss && slowed,
         counted: counted(results, blame, &ways),
         ways,
     }
