@@ -17,6 +17,7 @@ pub mod interrupts;
 pub mod job;
 pub mod kernel_log;
 pub mod latency;
+mod lifeline;
 pub mod log;
 pub mod meeting;
 pub mod memory;

@@ -5,8 +5,8 @@
 //! shared memory.
 
 use std::fs::File;
-use std::io::{self, BufRead, Write};
-use std::sync::mpsc::{self, Receiver};
+use std::io::{self, Write};
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -19,7 +19,7 @@ use super::{leftovers, nccl, tcp, verbs};
 use crate::bench::plan::{self, Point};
 use crate::bench::reply::{Ended, PointReply};
 use crate::fact::Bytes;
-use crate::source::live;
+use crate::source::live::lifeline;
 
 /// The argument with which this program is a rank.
 pub const ARGUMENT: &str = "__rank";
@@ -30,17 +30,14 @@ pub const ARGUMENT: &str = "__rank";
 ///
 /// Standard output cannot be duplicated, or there is no job.
 pub fn serve() -> io::Result<()> {
-    let outlet = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3)?;
-    rustix::stdio::dup2_stdout(io::stderr())?;
-    let (sender, inbox) = mpsc::channel();
-    std::thread::spawn(move || lifeline(&sender));
+    let (outlet, inbox) = lifeline::take(leftovers::remove_own)?;
     let Ok(Told::Job(job)) = inbox.recv() else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
     let mut exchange = Wire {
         rank: job.rank,
         ranks: job.ranks,
-        outlet: outlet.into(),
+        outlet,
         inbox,
     };
     // What is left of a backend after a failure may hang when it is taken down: the failure is said before.
@@ -55,19 +52,6 @@ pub fn serve() -> io::Result<()> {
     };
     exchange.say(&Said::Ended(ended));
     Ok(())
-}
-
-fn lifeline(told: &mpsc::Sender<Told>) {
-    for line in io::stdin().lock().lines() {
-        let Some(line) = line.ok().and_then(|line| serde_json::from_str(&line).ok()) else {
-            break;
-        };
-        if told.send(line).is_err() {
-            break;
-        }
-    }
-    leftovers::remove_own();
-    live::end_with_group();
 }
 
 /// The way to the other ranks.

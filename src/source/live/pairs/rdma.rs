@@ -16,14 +16,12 @@ mod connection;
 #[cfg(feature = "verbs")]
 mod station;
 
-use std::fs::File;
-use std::io::{self, BufRead, Write};
-use std::sync::mpsc;
+use std::io::{self, Write};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::source::live;
+use crate::source::live::lifeline;
 
 /// The argument with which this program measures over a port.
 pub const ARGUMENT: &str = "__rdma";
@@ -103,11 +101,7 @@ pub struct Written {
 ///
 /// Standard output cannot be duplicated.
 pub fn serve() -> io::Result<()> {
-    let mut outlet = File::from(rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3)?);
-    // A library may print: its words are not to stand among the answers.
-    rustix::stdio::dup2_stdout(io::stderr())?;
-    let (sender, inbox) = mpsc::channel();
-    std::thread::spawn(move || lifeline(&sender));
+    let (mut outlet, inbox) = lifeline::take::<Told>(|| {})?;
     #[cfg(feature = "verbs")]
     let mut station = station::Station::default();
     for told in inbox {
@@ -123,19 +117,6 @@ pub fn serve() -> io::Result<()> {
         outlet.write_all(&line)?;
     }
     Ok(())
-}
-
-/// Passes on what is said. The end of standard input says that who started this process is gone, or needs it no more.
-fn lifeline(told: &mpsc::Sender<Told>) {
-    for line in io::stdin().lock().lines() {
-        let Some(line) = line.ok().and_then(|line| serde_json::from_str(&line).ok()) else {
-            break;
-        };
-        if told.send(line).is_err() {
-            break;
-        }
-    }
-    live::end_with_group();
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::address::mtu_bytes;
 use super::failure::refused;
 use super::library::context::Context;
+use super::library::pair::Near;
 use super::wish::Wish;
 use crate::bench::reply::Carried;
 use crate::derive::nccl::gid;
@@ -123,6 +124,18 @@ fn named(what: &str, error: impl Into<String>) -> Failure {
 }
 
 impl Port {
+    /// This end of a connection over the port.
+    pub(in crate::source::live) fn near(&self, wish: &Wish, first_packet: u32) -> Near {
+        Near {
+            port: self.number,
+            gid_index: self.gid_index,
+            pkey_index: wish.pkey_index,
+            service_level: wish.service_level,
+            traffic_class: wish.traffic_class,
+            first_packet,
+        }
+    }
+
     /// Opens the port that the place names, or else the first active one.
     ///
     /// # Errors

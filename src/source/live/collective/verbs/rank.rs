@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::super::super::verbs::address::Address;
-use super::super::super::verbs::library::pair::{Far, Near, Target};
+use super::super::super::verbs::library::pair::{Far, Target};
 use super::super::super::verbs::port::Port;
 use super::super::super::verbs::wish::Wish;
 use super::super::backend::{Backend, Failure, Identity, Place};
@@ -80,14 +80,7 @@ impl Rank {
         let own = serde_json::to_value(&own).unwrap_or_default();
         let cards: Vec<Card> = card::read(&exchange.all_gather(own)?)?;
         let common = card::common(&cards, exchange.rank())?;
-        let near = Near {
-            port: port.number,
-            gid_index: port.gid_index,
-            pkey_index: wish.pkey_index,
-            service_level: wish.service_level,
-            traffic_class: wish.traffic_class,
-            first_packet,
-        };
+        let near = port.near(&wish, first_packet);
         let ranks = exchange.ranks();
         let connections = Connections::new(&port.context, near, ranks, common.pairs)?;
         let counted = port.counted();

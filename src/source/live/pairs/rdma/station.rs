@@ -83,14 +83,7 @@ impl Station {
         let domain = Rc::new(domain);
         let memory = host_memory(&domain, Connection::MEMORY)?;
         let address = Address::of(&port)?;
-        let near = Near {
-            port: port.number,
-            gid_index: port.gid_index,
-            pkey_index: wish.pkey_index,
-            service_level: wish.service_level,
-            traffic_class: wish.traffic_class,
-            first_packet: address.first_packet,
-        };
+        let near = port.near(&wish, address.first_packet);
         let opened = Opened {
             port: port.words(),
             gid: port.gid.to_string(),
