@@ -79,7 +79,7 @@ pub enum Command {
     Triage(triage::TriageArgs),
     /// Draw where GPUs and adapters are: a tree of PCIe, and a matrix of distances
     Topo(topo::TopoArgs),
-    /// Measure: collectives between ranks, copies between GPUs. Uses GPUs and links, so not beside a job
+    /// Measure: collectives between ranks, pairs of nodes, copies between GPUs. Uses GPUs and links, so not beside a job
     Bench(bench::BenchArgs),
     /// Take one path of NCCL's after the other away, and draw the cause from the figures; or judge a table of such figures
     Ablate(ablate::AblateArgs),

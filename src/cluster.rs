@@ -7,6 +7,7 @@ pub mod clock;
 pub mod exchange;
 pub mod frame;
 pub mod handshake;
+pub mod held;
 pub mod hostfile;
 pub mod key;
 pub mod launch;

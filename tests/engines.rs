@@ -13,16 +13,20 @@
 
 #[path = "together/net.rs"]
 mod net;
+#[path = "engines/over_ssh.rs"]
+mod over_ssh;
 #[path = "engines/slurm.rs"]
 mod slurm;
+#[path = "engines/ssh.rs"]
+mod ssh;
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use net::namespaces::shell;
-use net::{Ended, Net, Running, doctor, start};
+use net::{Ended, Net, doctor, start};
 use slurm::Slurm;
+use ssh::Ssh;
 
 /// How long anything may take on a busy machine.
 const PATIENT: Duration = Duration::from_secs(60);
@@ -256,98 +260,6 @@ fn processes_of_open_mpi_meet() {
     net.nothing_is_left();
 }
 
-/// Hosts that are reached over a real ssh: an sshd on each of them, with keys made for the test, and a configuration that the user's ssh is given.
-struct Ssh<'n> {
-    net: &'n Net,
-    daemons: Vec<Running>,
-}
-
-impl<'n> Ssh<'n> {
-    fn start(net: &'n Net, hosts: impl IntoIterator<Item = usize>) -> Self {
-        let dir = net.dir().display();
-        // sshd wants a directory of root's for its unprivileged part: one that only it sees.
-        std::fs::write(net.dir().join("mounts"), "mount -t tmpfs none /run && mkdir /run/sshd; [ $n != 5 ] || mount -t tmpfs none \"$dir/bin\"\n").unwrap();
-        let (made, said) = shell(&format!(
-            "set -e; cd {dir}; mkdir bin; ln {0} bin/rdma-doctor || cp {0} bin/rdma-doctor; for key in id host; do ssh-keygen -q -t ed25519 -N '' -f $key; done; cp id.pub allowed
-            printf 'Host *\n User root\n IdentityFile {dir}/id\n UserKnownHostsFile {dir}/known\n StrictHostKeyChecking accept-new\n' >config",
-            doctor()
-        ));
-        assert!(made, "{said}");
-        let mut daemons = Vec::new();
-        for n in hosts {
-            let mut sshd = net.on(n, "/usr/sbin/sshd");
-            sshd.args([
-                "-D",
-                "-e",
-                "-f",
-                "/dev/null",
-                "-o",
-                "PidFile=none",
-                "-o",
-                "UsePAM=no",
-                "-o",
-                "StrictModes=no",
-            ]);
-            sshd.args([
-                "-o",
-                "PermitRootLogin=prohibit-password",
-                "-o",
-                &format!("HostKey={dir}/host"),
-            ]);
-            // The sixth knows nobody's key.
-            let allowed = if n == 6 {
-                "none".to_owned()
-            } else {
-                format!("{dir}/allowed")
-            };
-            daemons.push(start(
-                sshd.args(["-o", &format!("AuthorizedKeysFile={allowed}")]),
-            ));
-        }
-        let ssh = Ssh { net, daemons };
-        let begun = Instant::now();
-        while ssh.listening() < ssh.daemons.len() {
-            assert!(begun.elapsed() < PATIENT, "sshd does not listen");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        ssh
-    }
-
-    fn listening(&self) -> usize {
-        let count = |n| {
-            let out = self.net.on(n, "cat").arg("/proc/net/tcp").output().unwrap();
-            let text = String::from_utf8_lossy(&out.stdout).into_owned();
-            usize::from(
-                text.lines()
-                    .any(|line| line.contains(":0016 00000000:0000 0A")),
-            )
-        };
-        (1..=6).map(count).sum()
-    }
-
-    /// Makes a host's sshd hang.
-    fn stop(&self, n: usize) {
-        let (stopped, said) = shell(&format!("kill -STOP {}", self.net.pids(n)));
-        assert!(stopped, "{said}");
-    }
-
-    /// `check` on the login node, which is the first host.
-    fn check(&self) -> Command {
-        let dir = self.net.dir().display();
-        let mut command = self.net.on(1, &doctor());
-        command
-            .args([
-                "check",
-                "--format",
-                "json",
-                "--remote",
-                &format!("{dir}/bin/rdma-doctor"),
-            ])
-            .env("RDMA_DOCTOR_SSH", format!("ssh -F {dir}/config"));
-        command
-    }
-}
-
 #[test]
 fn hosts_are_asked_over_ssh_and_who_is_silent_is_named_with_the_reason() {
     if !net::can_run(&["ssh", "ssh-keygen", "sshd"]) {
@@ -360,10 +272,11 @@ fn hosts_are_asked_over_ssh_and_who_is_silent_is_named_with_the_reason() {
     // Of six hosts, the third has no sshd; that of the fourth hangs.
     let ssh = Ssh::start(&net, [1, 2, 4, 5, 6]);
     ssh.stop(4);
-    let all = ends(
-        ssh.check()
-            .args(["--hosts", "n[1-6]", "--deadline", "9", "--wait", "1"]),
-    );
+    let all =
+        ends(
+            ssh.doctor(&["check"])
+                .args(["--hosts", "n[1-6]", "--deadline", "9", "--wait", "1"]),
+        );
     let report = all.report();
     assert_eq!(report.nodes(), ["n1", "n2"], "{}", all.out);
     let (sentence, nodes) = report.finding("cluster/node-silent").unwrap();
@@ -382,7 +295,11 @@ fn hosts_are_asked_over_ssh_and_who_is_silent_is_named_with_the_reason() {
     let file = net.dir().join("hostfile");
     std::fs::write(&file, "# two of them\nn1 slots=8\nn2:8\n").unwrap();
     net.shell(2, "ip link set eth0 mtu 1500");
-    let two = ends(ssh.check().args(["--fanout", "1", "--hostfile"]).arg(&file));
+    let two = ends(
+        ssh.doctor(&["check"])
+            .args(["--fanout", "1", "--hostfile"])
+            .arg(&file),
+    );
     assert_eq!(two.report().nodes(), ["n1", "n2"]);
     assert_eq!(
         two.report().of_cluster(),
@@ -391,9 +308,9 @@ fn hosts_are_asked_over_ssh_and_who_is_silent_is_named_with_the_reason() {
         two.out
     );
     // One host alone is judged as a node; one that is not reached gives no verdict.
-    let one = ends(ssh.check().args(["--hosts", "n2"]));
+    let one = ends(ssh.doctor(&["check"]).args(["--hosts", "n2"]));
     assert_eq!(one.report().nodes(), ["n2"]);
-    let none = ends(ssh.check().args(["--hosts", "n3"]));
+    let none = ends(ssh.doctor(&["check"]).args(["--hosts", "n3"]));
     assert_eq!(none.status, 65);
     assert!(
         none.err
@@ -401,7 +318,7 @@ fn hosts_are_asked_over_ssh_and_who_is_silent_is_named_with_the_reason() {
         "{}",
         none.err
     );
-    let option = ends(ssh.check().args(["--hosts=-oProxyCommand"]));
+    let option = ends(ssh.doctor(&["check"]).args(["--hosts=-oProxyCommand"]));
     assert_eq!(option.status, 64);
     drop(ssh);
 }

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use super::bench::measuring::{self, Chosen, MeasureArgs, bytes};
 use super::bench::team::{self, Made, Start, Team, Verdict};
 use super::input::{self, BadInput};
-use super::together::TogetherArgs;
+use super::together::{TogetherArgs, starter};
 use super::{Format, output, seconds};
 use crate::bench::ablation::Set;
 use crate::bench::plan::{Arm, Backend, NAME, Plan, Point, Run};
@@ -57,10 +57,10 @@ const BUDGET: Duration = Duration::from_secs(300);
 #[derive(Debug, Args)]
 pub struct AblateArgs {
     /// Show what this recording has, in place of measuring; with --table, judge the table together with it
-    #[arg(value_name = "RECORDING", conflicts_with_all = ["backend", "nccl", "ranks", "gpus", "device", "force", "with", "arms", "size", "rounds", "time_budget", "deadline", "cluster", "rank"])]
+    #[arg(value_name = "RECORDING", conflicts_with_all = ["backend", "nccl", "ranks", "gpus", "device", "force", "with", "arms", "size", "rounds", "time_budget", "deadline", "cluster", "rank", "hosts", "hostfile"])]
     pub recording: Option<PathBuf>,
     /// Judge a table of arms that somebody measured: Markdown, CSV or TSV, with a column for each variable and one for time or throughput
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["backend", "nccl", "ranks", "gpus", "device", "force", "with", "arms", "size", "rounds", "time_budget", "deadline", "cluster", "rank"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["backend", "nccl", "ranks", "gpus", "device", "force", "with", "arms", "size", "rounds", "time_budget", "deadline", "cluster", "rank", "hosts", "hostfile"])]
     pub table: Option<PathBuf>,
     /// Measure these changes too, beside the eight combinations of NCCL_IB_DISABLE, NCCL_SHM_DISABLE and NCCL_P2P_DISABLE
     #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
@@ -97,7 +97,7 @@ pub struct AblateArgs {
     #[arg(long, value_name = "FILE", requires = "job")]
     pub output: Option<PathBuf>,
     /// Run this job, in place of an all-reduce, once for each arm and round, with the arm's variables in its environment
-    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["recording", "table", "backend", "ranks", "gpus", "device", "size", "cluster", "rank"])]
+    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["recording", "table", "backend", "ranks", "gpus", "device", "size", "cluster", "rank", "hosts", "hostfile"])]
     pub job: Vec<String>,
     /// Who takes part.
     #[command(flatten)]
@@ -116,6 +116,9 @@ pub struct AblateArgs {
 ///
 /// Unreadable input, wishes that do not go together, an output that cannot be written.
 pub fn run(args: &AblateArgs) -> anyhow::Result<Exit> {
+    if let Some(exit) = starter::over_hosts(&args.together)? {
+        return Ok(exit);
+    }
     let mut verdict = Verdict::alone();
     let (recording, why) = match (&args.recording, &args.table) {
         (recording, Some(file)) => {

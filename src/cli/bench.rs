@@ -15,7 +15,7 @@ use collective::CollectiveArgs;
 use crate::bench::collective::Collective;
 use crate::exit::Exit;
 
-/// Measure: collectives between ranks, copies between GPUs. Uses GPUs and links, so not beside a job.
+/// Measure: collectives between ranks, pairs of nodes, copies between GPUs. Uses GPUs and links, so not beside a job.
 #[derive(Debug, Args)]
 pub struct BenchArgs {
     /// What is measured.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::hosts::{self, HostsArgs};
+use super::hosts;
 use super::input::{BadInput, BadUsage};
 use super::judging::{JudgeArgs, Shown};
 use super::together::meet::{self, Judging, Outcome};
@@ -20,9 +20,10 @@ use crate::source::recording::Recording;
 
 /// Judge this machine, a copied tree, or recordings.
 #[derive(Debug, Args)]
+#[command(mut_args(this_machines))]
 pub struct CheckArgs {
     /// Recordings to judge in place of this machine; several are judged as one cluster
-    #[arg(value_name = "RECORDING", conflicts_with_all = super::NOT_OF_A_RECORDING)]
+    #[arg(value_name = "RECORDING", conflicts_with_all = super::NOT_OF_A_RECORDING, conflicts_with_all = ["hosts", "hostfile"])]
     pub recordings: Vec<PathBuf>,
     /// Judge each recording alone
     #[arg(long, requires = "recordings")]
@@ -41,12 +42,9 @@ pub struct CheckArgs {
     /// How nodes come together.
     #[command(flatten)]
     pub together: TogetherArgs,
-    /// So many nodes give their recordings to one, which passes them on; without it 32 above 64 nodes, and of fewer all give them to rank 0
+    /// So many nodes give their recordings to one, which passes them on; without it 32 above 500 nodes, and of fewer all give them to rank 0
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1024))]
     pub fanin: Option<u64>,
-    /// How hosts are reached.
-    #[command(flatten)]
-    pub hosts: HostsArgs,
     /// Which checks are judged.
     #[command(flatten)]
     pub select: SelectArgs,
@@ -55,18 +53,33 @@ pub struct CheckArgs {
     pub judge: JudgeArgs,
 }
 
+/// What only this machine answers to goes with no hosts.
+fn this_machines(arg: clap::Arg) -> clap::Arg {
+    match arg.get_id().as_str() {
+        "root" | "job" => arg.conflicts_with_all(["hosts", "hostfile"]),
+        _ => arg,
+    }
+}
+
 /// Runs the subcommand.
 ///
 /// # Errors
 ///
 /// Unreadable input, an output that cannot be written.
 pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
-    let catalogue = input::catalogue(&args.select)?;
     let policy = args.judge.policy();
-    let hosts = hosts::named(&args.hosts)?;
+    let hosts = hosts::named(&args.together.hosts)?;
     // Who judges recordings, a tree, or other hosts, examines no node that others wait for.
     let of_this_machine = args.recordings.is_empty() && args.ask.root.is_none() && hosts.is_none();
     let role = together::role(&args.together, of_this_machine)?;
+    let several = args.recordings.len() > 1 || args.each || args.expect.is_some();
+    if role.is_none() && hosts.is_none() && !several {
+        let report = one(args, policy)?;
+        let exit = args.judge.exit(report.exit());
+        show(args, &[report])?;
+        return Ok(exit);
+    }
+    let catalogue = input::catalogue(&args.select)?;
     let mut others = None;
     let joined = match role {
         None => None,
@@ -97,7 +110,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
         vec![report]
     } else if let Some(hosts) = hosts {
         vec![hosts::run(
-            &args.hosts,
+            &args.together.hosts,
             &hosts,
             args.together.wait,
             &args.ask,
@@ -126,24 +139,58 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
             }
             None => None,
         };
-        vec![match (args.recordings.as_slice(), expected) {
-            ([], _) => judged(
-                &catalogue,
-                &[input::record(&args.ask)?],
-                policy,
-                args.judge.verbose,
-            ),
-            ([one], None) => judged(
-                &catalogue,
-                &input::open(&[one])?,
-                policy,
-                args.judge.verbose,
-            ),
-            (paths, expected) => {
-                many::files(&catalogue, paths, expected, policy, args.judge.verbose)?
-            }
-        }]
+        let (paths, verbose) = (args.recordings.as_slice(), args.judge.verbose);
+        vec![many::files(&catalogue, paths, expected, policy, verbose)?]
     };
+    show(args, &reports)?;
+    let exit = args.judge.exit(worst(&reports));
+    if let (Some(gathered), [one]) = (others, reports.as_slice()) {
+        meet::tell(one, exit, gathered);
+    }
+    Ok(exit)
+}
+
+/// Judges one node by itself: this machine, a tree, or a recording. The checks are read while the node is.
+fn one(args: &CheckArgs, policy: Policy) -> anyhow::Result<Report> {
+    // What may be mistyped is looked at before a machine is asked, which can take long.
+    let select = &args.select;
+    let plain = select.only.is_empty() && select.skip.is_empty() && select.checks.is_empty();
+    let first = match args.recordings.is_empty() && !plain {
+        true => Some(input::catalogue(select)?),
+        false => None,
+    };
+    std::thread::scope(|scope| {
+        let reading = match first {
+            Some(catalogue) => Err(catalogue),
+            None => Ok(scope.spawn(|| input::catalogue(select))),
+        };
+        let recording = match args.recordings.as_slice() {
+            [] => input::record(&args.ask).map(|recording| vec![recording]),
+            paths => input::open(paths),
+        };
+        let known = recording.map(|recordings| {
+            // The process ends when the report is out: to take apart what it was drawn from would be for nothing.
+            let recordings: &'static [Recording] = recordings.leak();
+            input::facts(recordings)
+        });
+        let catalogue = match reading {
+            Err(catalogue) => catalogue,
+            Ok(reading) => match reading.join() {
+                Ok(catalogue) => catalogue?,
+                Err(panic) => std::panic::resume_unwind(panic),
+            },
+        };
+        let (facts, nodes) = known?;
+        let verdicts = judge(&catalogue, &facts);
+        let with_passes = args.judge.verbose;
+        let report = report::report(&catalogue, &facts, &verdicts, &nodes, policy, with_passes);
+        std::mem::forget((catalogue, facts));
+        Ok(report)
+    })
+}
+
+/// Writes the reports.
+fn show(args: &CheckArgs, reports: &[Report]) -> anyhow::Result<()> {
     let text = |out: &mut dyn Write| {
         let detail = args.judge.detail();
         for (i, one) in reports.iter().enumerate() {
@@ -157,7 +204,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
         }
         Ok(())
     };
-    let json = |out: &mut dyn Write| match reports.as_slice() {
+    let json = |out: &mut dyn Write| match reports {
         [one] if !args.each => json::write(out, one),
         many => {
             serde_json::to_writer_pretty(&mut *out, many)?;
@@ -168,15 +215,10 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
         text: &text,
         json: &json,
     };
-    match reports.as_slice() {
-        [one] if !args.each => args.judge.write(one, shown)?,
-        _ => args.judge.write_each(shown)?,
+    match reports {
+        [one] if !args.each => args.judge.write(one, shown),
+        _ => args.judge.write_each(shown),
     }
-    let exit = args.judge.exit(worst(&reports));
-    if let (Some(gathered), [one]) = (others, reports.as_slice()) {
-        meet::tell(one, exit, gathered);
-    }
-    Ok(exit)
 }
 
 /// Judges recordings as one cluster.

@@ -1,4 +1,5 @@
-//! `rdma-doctor check --hosts`: each host records itself, started over ssh, and all are judged here.
+//! Hosts that are reached over ssh: who they are, and how. For `rdma-doctor check` each records itself, and all are judged here; what measures is started on
+//! them ([`super::together::starter`]).
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,18 +17,18 @@ use crate::source::live::{self, files};
 /// How hosts are reached over ssh.
 #[derive(Clone, Debug, Args)]
 pub struct HostsArgs {
-    /// Judge these hosts together, as n[01-16]: each records itself, started over ssh by the name, key and way that the user's ssh configuration has
+    /// Start the doctor on these hosts, as n[01-16], over ssh by the name, key and way that the user's ssh configuration has; what it finds is said here
     #[arg(
         long,
         value_name = "HOSTS",
-        conflicts_with_all = ["recordings", "root", "job", "cluster", "alone", "rank"]
+        conflicts_with_all = ["cluster", "alone", "rank", "nodes", "key_file"]
     )]
     pub hosts: Option<String>,
-    /// Judge the hosts of this file together, one a line; what follows a name (slots=8) is left out
+    /// Start the doctor on the hosts of this file, one a line; what follows a name (slots=8) is left out
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["hosts", "recordings", "root", "job", "cluster", "alone", "rank"]
+        conflicts_with_all = ["hosts", "cluster", "alone", "rank", "nodes", "key_file"]
     )]
     pub hostfile: Option<PathBuf>,
     /// The command that reaches a host, as "ssh -F FILE"; else RDMA_DOCTOR_SSH, else ssh
@@ -36,7 +37,7 @@ pub struct HostsArgs {
     /// The doctor on the other side, as "sudo -n /opt/bin/rdma-doctor"
     #[arg(long, value_name = "COMMAND", default_value = "rdma-doctor")]
     pub remote: String,
-    /// How many hosts are asked at once
+    /// How many hosts are logged in to at once
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub fanout: u16,
 }
@@ -73,6 +74,29 @@ pub fn named(args: &HostsArgs) -> anyhow::Result<Option<Vec<String>>> {
     Ok(Some(hosts))
 }
 
+/// How a command is run on a host, and how long it may take.
+///
+/// # Errors
+///
+/// What reaches a host, or is there, is no command.
+pub fn remote(args: &HostsArgs, command: String, deadline: Duration) -> anyhow::Result<Remote> {
+    let said = args
+        .ssh
+        .clone()
+        .or_else(|| live::variable("RDMA_DOCTOR_SSH"));
+    let ssh = said.as_deref().unwrap_or("ssh").split_whitespace();
+    let ssh: Vec<String> = ssh.map(str::to_owned).collect();
+    if ssh.is_empty() || args.remote.trim().is_empty() {
+        return Err(BadUsage("--ssh and --remote are commands, and not empty".into()).into());
+    }
+    Ok(Remote {
+        ssh,
+        command,
+        deadline,
+        most: MOST,
+    })
+}
+
 /// Asks all hosts for a recording of themselves, and judges these together.
 ///
 /// # Errors
@@ -87,21 +111,7 @@ pub fn run(
     policy: Policy,
     with_passes: bool,
 ) -> anyhow::Result<Report> {
-    let said = args
-        .ssh
-        .clone()
-        .or_else(|| live::variable("RDMA_DOCTOR_SSH"));
-    let ssh = said.as_deref().unwrap_or("ssh").split_whitespace();
-    let ssh: Vec<String> = ssh.map(str::to_owned).collect();
-    if ssh.is_empty() || args.remote.trim().is_empty() {
-        return Err(BadUsage("--ssh and --remote are commands, and not empty".into()).into());
-    }
-    let remote = Remote {
-        ssh,
-        command: command(&args.remote, ask),
-        deadline: ask.deadline + wait,
-        most: MOST,
-    };
+    let remote = remote(args, command(&args.remote, ask), ask.deadline + wait)?;
     let give = |host: &str| {
         let asked = live::wall_clock();
         let bytes = remote.run(host).map_err(|error| error.to_string())?;
@@ -128,9 +138,14 @@ fn command(doctor: &str, ask: &AskArgs) -> String {
         text.push_str(&format!(" --sample {}", pause.as_secs_f64()));
     }
     if let Some(nccl) = &ask.nccl {
-        text.push_str(&format!(" --nccl '{}'", nccl.replace('\'', r"'\''")));
+        text.push_str(&format!(" --nccl {}", quoted(nccl)));
     }
     text
+}
+
+/// One word to the shell of a host, whatever is in it.
+pub fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 pub mod meet;
 pub mod session;
+pub mod starter;
 mod unreached;
 
 use std::io::{Read, Write};
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use super::hosts::HostsArgs;
 use super::input::{BadInput, BadUsage};
 use super::seconds;
 use crate::cluster::handshake::Party;
@@ -29,7 +31,8 @@ pub struct TogetherArgs {
     /// Do not join others, though this is a step of several nodes
     #[arg(long, conflicts_with = "cluster")]
     pub alone: bool,
-    /// Where rank 0 listens; by default its host as the engine names it, and a port that follows from the job
+    /// Where rank 0 listens; by default its host as the engine names it, and a port that follows from the job; with --hosts the first of them, and any port
+    /// that is free
     #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
     pub rendezvous: Option<(String, u16)>,
     /// This node's place among the nodes, from 0, where no engine says it
@@ -47,6 +50,12 @@ pub struct TogetherArgs {
     /// Who ends with the verdict's exit status: mpirun, torchrun and Jobs kill the others, or start again, where one ends with another than 0
     #[arg(long, value_enum, default_value_t = ExitOn::Rank0, value_name = "WHO")]
     pub exit_on: ExitOn,
+    /// Take part as standard input says, and end with it: --hosts starts the doctor so.
+    #[arg(long, hide = true, conflicts_with_all = ["hosts", "hostfile", "cluster", "alone", "rank", "nodes", "rendezvous", "key_file"])]
+    pub held: bool,
+    /// How hosts are reached.
+    #[command(flatten)]
+    pub hosts: HostsArgs,
 }
 
 impl TogetherArgs {
@@ -131,6 +140,9 @@ pub fn role(args: &TogetherArgs, of_this_machine: bool) -> anyhow::Result<Option
         return Ok(None);
     }
     let bad = |text: String| anyhow::Error::from(BadUsage(text));
+    if args.held {
+        return Err(bad("--held is for what measures between nodes".into()));
+    }
     if let (Some(rank), Some(nodes), Some((host, port))) = (args.rank, args.nodes, &args.rendezvous)
     {
         if rank >= nodes {

@@ -13,7 +13,7 @@ use super::bench::p2p;
 use super::bench::team::{self, Made, Start, Team, Verdict};
 use super::judging::{JudgeArgs, Shown};
 use super::many::{self, Gathering};
-use super::together::TogetherArgs;
+use super::together::{TogetherArgs, starter};
 use super::{Format, SelectArgs, input, output, seconds};
 use crate::bench::plan::{Backend, NAME, Plan, Point};
 use crate::check::judge;
@@ -31,7 +31,7 @@ use crate::source::worker::Progress;
 #[derive(Debug, Args)]
 pub struct TriageArgs {
     /// Judge what this recording has, in place of this machine
-    #[arg(value_name = "RECORDING", conflicts_with_all = measuring::NOT_OF_A_RECORDING, conflicts_with_all = ["quick", "full", "size", "time_budget", "deadline", "cluster", "rank"])]
+    #[arg(value_name = "RECORDING", conflicts_with_all = measuring::NOT_OF_A_RECORDING, conflicts_with_all = ["quick", "full", "size", "time_budget", "deadline", "cluster", "rank", "hosts", "hostfile"])]
     pub recording: Option<PathBuf>,
     /// About a minute: smaller messages, each of the three paths taken away alone (and GPUDirect between nodes, where it is used), twice where time is left
     #[arg(long, conflicts_with = "full")]
@@ -83,6 +83,9 @@ const COPIES: u64 = 5;
 ///
 /// Unreadable input, wishes that do not go together, an output that cannot be written.
 pub fn run(args: &TriageArgs) -> anyhow::Result<Exit> {
+    if let Some(exit) = starter::over_hosts(&args.together)? {
+        return Ok(exit);
+    }
     let catalogue = input::catalogue(&args.select)?;
     let (recording, why, others, verdict) = match &args.recording {
         Some(path) => {

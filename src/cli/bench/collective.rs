@@ -12,7 +12,7 @@ use crate::bench::collective::{Collective, DataType, Reduction};
 use crate::bench::plan::{Backend, Point, iterations};
 use crate::cli::Format;
 use crate::cli::input::{self, BadUsage};
-use crate::cli::together::TogetherArgs;
+use crate::cli::together::{TogetherArgs, starter};
 use crate::exit::Exit;
 use crate::report::collective::text;
 
@@ -25,7 +25,7 @@ pub const IN_HOST_MEMORY: u64 = 256 << 20;
 #[derive(Debug, Args)]
 pub struct CollectiveArgs {
     /// Show what this recording has, in place of measuring
-    #[arg(value_name = "RECORDING", conflicts_with_all = NOT_OF_A_RECORDING, conflicts_with_all = ["begin", "end", "factor", "dtype", "op", "in_place", "warmups", "trials", "memory", "deadline", "bisect", "cluster", "rank"])]
+    #[arg(value_name = "RECORDING", conflicts_with_all = NOT_OF_A_RECORDING, conflicts_with_all = ["begin", "end", "factor", "dtype", "op", "in_place", "warmups", "trials", "memory", "deadline", "bisect", "cluster", "rank", "hosts", "hostfile"])]
     pub recording: Option<PathBuf>,
     /// The smallest size, as 8, 32M, 1G [default: 4000000000 with NCCL, 256M in the host's memory]
     #[arg(short = 'b', long, value_name = "BYTES", value_parser = bytes)]
@@ -52,7 +52,7 @@ pub struct CollectiveArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000), default_value = "5")]
     pub trials: u64,
     /// Where the data is (verbs): GPUs' memory takes GPUDirect RDMA, by DMA-BUF or nvidia_peermem; both says what it is worth against the host's
-    #[arg(long, value_name = "host|gpu|both", value_enum, hide_possible_values = true, default_value_t = Memory::Host, hide_default_value = true)]
+    #[arg(long, value_name = "host|gpu|both", value_enum, hide_possible_values = true, default_value_t = Memory::Host)]
     pub memory: Memory,
     /// Give up after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = measuring::deadline, default_value = "120")]
@@ -97,6 +97,9 @@ pub fn run(collective: Collective, args: &CollectiveArgs) -> anyhow::Result<Exit
         return Err(BadUsage(format!("--in-place: {name} is not done in place")).into());
     }
     (args.memory.goes_with(collective, args.who.backend)).map_err(BadUsage)?;
+    if let Some(exit) = starter::over_hosts(&args.together)? {
+        return Ok(exit);
+    }
     let who = &MeasureArgs {
         memory: args.memory,
         ..args.who.clone()

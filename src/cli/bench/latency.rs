@@ -1,30 +1,29 @@
 //! `rdma-doctor bench latency` and `bench flags`: what small operations cost.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 
 use super::collective::{IN_HOST_MEMORY, REFERENCE};
 use super::measuring::{self, Chosen, MeasureArgs, NOT_OF_A_RECORDING, bytes};
-use super::team::{self, Made, Parts};
+use super::team::{self, Made, Parts, Verdict};
 use crate::bench::flags::{self, Flags};
 use crate::bench::latency::{self, Latency};
-use crate::bench::plan::Backend;
+use crate::bench::plan::{Backend, Point};
 use crate::bench::results::Results;
 use crate::cli::input;
-use crate::cli::together::TogetherArgs;
+use crate::cli::together::{TogetherArgs, starter};
 use crate::cli::{Format, output};
 use crate::exit::Exit;
 use crate::report::collective::{Collectives, text};
 use crate::report::latency::{FLAGS, FlagsReport, LATENCY, LatencyReport, is_whole};
-use crate::source::recording::Recording;
 
 /// What of latency is measured.
 #[derive(Debug, Args)]
 pub struct LatencyArgs {
     /// Show what this recording has, in place of measuring
-    #[arg(value_name = "RECORDING", conflicts_with_all = NOT_OF_A_RECORDING, conflicts_with_all = ["size", "trials", "deadline", "cluster", "rank"])]
+    #[arg(value_name = "RECORDING", conflicts_with_all = NOT_OF_A_RECORDING, conflicts_with_all = ["size", "trials", "deadline", "cluster", "rank", "hosts", "hostfile"])]
     pub recording: Option<PathBuf>,
     /// Bytes of the large operation; each of the thousand small ones has a thousandth [default: 4000000000 with NCCL, 256M in the host's memory]
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
@@ -50,7 +49,7 @@ pub struct LatencyArgs {
 #[derive(Debug, Args)]
 pub struct FlagsArgs {
     /// Show what this recording has, in place of measuring
-    #[arg(value_name = "RECORDING", conflicts_with_all = NOT_OF_A_RECORDING, conflicts_with_all = ["rounds", "object", "trials", "deadline", "cluster", "rank"])]
+    #[arg(value_name = "RECORDING", conflicts_with_all = NOT_OF_A_RECORDING, conflicts_with_all = ["rounds", "object", "trials", "deadline", "cluster", "rank", "hosts", "hostfile"])]
     pub recording: Option<PathBuf>,
     /// Flags that are told one after the other
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000), default_value = "1000")]
@@ -81,6 +80,9 @@ pub struct FlagsArgs {
 ///
 /// Unreadable input, wishes that do not go together, an output that cannot be written.
 pub fn latency(args: &LatencyArgs) -> anyhow::Result<Exit> {
+    if let Some(exit) = starter::over_hosts(&args.together)? {
+        return Ok(exit);
+    }
     let points = |chosen: &Chosen| {
         let size = args.size.unwrap_or(match chosen.backend {
             Backend::Nccl => REFERENCE,
@@ -92,20 +94,16 @@ pub fn latency(args: &LatencyArgs) -> anyhow::Result<Exit> {
             args.trials,
         ))
     };
-    let made = team::read_or_measured(args.recording.as_deref(), || {
-        team::measured(
-            &args.who,
-            &args.together,
-            args.deadline,
-            Parts::default(),
-            points,
-        )
-    })?;
-    let (recording, why, verdict) = match made {
-        Made::Here(recording, why, verdict) => (*recording, why, verdict),
-        Made::Elsewhere(exit) => return Ok(exit),
+    let asked = Asked {
+        recorded: args.recording.as_deref(),
+        who: &args.who,
+        together: &args.together,
+        deadline: args.deadline,
     };
-    let (collectives, rows) = read(&recording, why, &args.who)?;
+    let (collectives, rows, verdict) = match asked.rows(points)? {
+        Ok(all) => all,
+        Err(exit) => return Ok(exit),
+    };
     let ranks = collectives.ranks.len() as u64;
     let latency = rows.as_ref().and_then(|results| {
         let rows = results.rows(0);
@@ -132,24 +130,23 @@ pub fn latency(args: &LatencyArgs) -> anyhow::Result<Exit> {
 ///
 /// Unreadable input, wishes that do not go together, an output that cannot be written.
 pub fn flags(args: &FlagsArgs) -> anyhow::Result<Exit> {
+    if let Some(exit) = starter::over_hosts(&args.together)? {
+        return Ok(exit);
+    }
     let points = |chosen: &Chosen| {
         let ranks = chosen.ranks.len() as u64;
         Ok(flags::points(ranks, args.object, args.rounds, args.trials))
     };
-    let made = team::read_or_measured(args.recording.as_deref(), || {
-        team::measured(
-            &args.who,
-            &args.together,
-            args.deadline,
-            Parts::default(),
-            points,
-        )
-    })?;
-    let (recording, why, verdict) = match made {
-        Made::Here(recording, why, verdict) => (*recording, why, verdict),
-        Made::Elsewhere(exit) => return Ok(exit),
+    let asked = Asked {
+        recorded: args.recording.as_deref(),
+        who: &args.who,
+        together: &args.together,
+        deadline: args.deadline,
     };
-    let (collectives, rows) = read(&recording, why, &args.who)?;
+    let (collectives, rows, verdict) = match asked.rows(points)? {
+        Ok(all) => all,
+        Err(exit) => return Ok(exit),
+    };
     let flags = rows
         .as_ref()
         .and_then(|results| Flags::of(&results.rows(0)))
@@ -169,18 +166,40 @@ pub fn flags(args: &FlagsArgs) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-fn read(
-    recording: &Recording,
-    why: Option<String>,
-    who: &MeasureArgs,
-) -> anyhow::Result<(Collectives, Option<Results>)> {
-    measuring::keep(recording, who)?;
-    let (facts, nodes) = input::facts(std::slice::from_ref(recording));
-    let node = nodes
-        .first()
-        .map(|(_, node)| *node)
-        .ok_or_else(|| input::BadInput("the recording is of no node".into()))?;
-    Ok(measuring::collectives(&facts, node, recording, why))
+/// What was measured, and whom to tell the verdict.
+type Measured = (Collectives, Option<Results>, Verdict);
+
+/// By what is measured, or where that is recorded.
+struct Asked<'a> {
+    recorded: Option<&'a Path>,
+    who: &'a MeasureArgs,
+    together: &'a TogetherArgs,
+    deadline: Duration,
+}
+
+impl Asked<'_> {
+    /// What the recording that was named has, else what is measured, and whom to tell the verdict; how this process ends, where another one has it.
+    fn rows(
+        &self,
+        points: impl Fn(&Chosen) -> anyhow::Result<Vec<Point>>,
+    ) -> anyhow::Result<Result<Measured, Exit>> {
+        let (who, together) = (self.who, self.together);
+        let made = team::read_or_measured(self.recorded, || {
+            team::measured(who, together, self.deadline, Parts::default(), points)
+        })?;
+        let (recording, why, verdict) = match made {
+            Made::Here(recording, why, verdict) => (*recording, why, verdict),
+            Made::Elsewhere(exit) => return Ok(Err(exit)),
+        };
+        measuring::keep(&recording, who)?;
+        let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
+        let node = nodes
+            .first()
+            .map(|(_, node)| *node)
+            .ok_or_else(|| input::BadInput("the recording is of no node".into()))?;
+        let (collectives, rows) = measuring::collectives(&facts, node, &recording, why);
+        Ok(Ok((collectives, rows, verdict)))
+    }
 }
 
 /// What there is where the figure itself is not: ranks that ended badly, wrong values, another measurement.

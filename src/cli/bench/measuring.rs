@@ -353,7 +353,7 @@ fn taken(facts: &Facts, node: Id, args: &MeasureArgs, gpus: &[Arc<str>]) -> Opti
 }
 
 /// Why a GPU is not free, or not known to be.
-fn in_use(facts: &Facts, node: Id, pci: &str) -> Option<String> {
+pub(super) fn in_use(facts: &Facts, node: Id, pci: &str) -> Option<String> {
     let id = facts.find(Subject::Gpu, node, pci)?;
     match facts.get(id, gpu::FOREIGN_PROCESSES) {
         Fact::Known(0, _) => None,

@@ -13,11 +13,12 @@ use serde_json::json;
 
 pub use self::backend::Wish;
 use super::measuring;
+use super::memory::Memory;
 use crate::bench::pairs::verdict;
 use crate::bench::pairs::{NAME, Plan, Results};
 use crate::cli::input::{self, BadUsage};
-use crate::cli::together::TogetherArgs;
 use crate::cli::together::session::{Part, part};
+use crate::cli::together::{TogetherArgs, starter};
 use crate::cli::{Format, output, record, seconds};
 use crate::exit::Exit;
 use crate::report::pairs::{Pairs, text};
@@ -29,7 +30,7 @@ use crate::source::worker::Progress;
 #[derive(Debug, Args)]
 pub struct PairsArgs {
     /// Show what this recording has, in place of measuring
-    #[arg(value_name = "RECORDING", conflicts_with_all = ["device", "flow", "backend", "across", "record", "cluster", "rank"])]
+    #[arg(value_name = "RECORDING", conflicts_with_all = ["device", "flow", "backend", "gid_index", "across", "memory", "force", "record", "cluster", "rank", "hosts", "hostfile"])]
     pub recording: Option<PathBuf>,
     /// The rails: interfaces, RDMA devices (mlx5_0) or their ports (mlx5_0/1) of each node, separated by commas [default: those of the ports that jobs use,
     /// else the interface that leads to rank 0]
@@ -38,6 +39,16 @@ pub struct PairsArgs {
     /// Who moves the data
     #[arg(long, value_enum, value_name = "auto|verbs|tcp", default_value_t = Wish::Auto)]
     pub backend: Wish,
+    /// Where the data of RDMA writes is: that of the GPU nearest to each port takes GPUDirect RDMA, by DMA-BUF or nvidia_peermem; both says what it is worth
+    /// against the host's
+    #[arg(long, value_name = "host|gpu|both", value_enum, hide_possible_values = true, default_value_t = Memory::Host)]
+    pub memory: Memory,
+    /// Measure from GPUs also where another process uses them
+    #[arg(long)]
+    pub force: bool,
+    /// The row of each port's GID table (verbs, which it asks for) [default: the one that NCCL would choose]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=255))]
+    pub gid_index: Option<u64>,
     /// Measure adapters of different rails with each other, too
     #[arg(long)]
     pub across: bool,
@@ -67,14 +78,28 @@ const CHECKS: &str = "pairs/*";
 ///
 /// Unreadable input, no launch of several nodes, an interface that is not there, an output that cannot be written.
 pub fn run(args: &PairsArgs) -> anyhow::Result<Exit> {
+    if let Some(exit) = starter::over_hosts(&args.together)? {
+        return Ok(exit);
+    }
     if let Some(path) = &args.recording {
         return show(&input::open(&[path])?.remove(0), args.format);
+    }
+    let backend = match (args.backend, args.gid_index) {
+        // Over sockets it would be without effect.
+        (Wish::Auto, Some(_)) => Wish::Verbs,
+        (Wish::Tcp, Some(_)) => {
+            return Err(BadUsage("--gid-index: only verbs has it".into()).into());
+        }
+        (backend, _) => backend,
+    };
+    if args.memory.on_gpus() && args.backend == Wish::Tcp {
+        return Err(BadUsage("--memory: sockets have the host's only".into()).into());
     }
     let joined = match part(&args.together)? {
         Part::Idle => return Ok(Exit::Healthy),
         Part::Alone => {
             return Err(BadUsage(
-                "pairs are of several nodes: start one process on each (srun, mpirun, torchrun with --cluster), or give --rank, --nodes and --rendezvous".into(),
+                "pairs are of several nodes: start one process on each (srun, mpirun, torchrun with --cluster), name them with --hosts, or give --rank, --nodes and --rendezvous".into(),
             )
             .into());
         }
@@ -82,7 +107,18 @@ pub fn run(args: &PairsArgs) -> anyhow::Result<Exit> {
     };
     let session = &joined.session;
     let mut recording = rails::recording()?;
-    let decided = backend::decide(session, &recording, args.backend, &args.device)?;
+    let asked = backend::Asked {
+        // A GPU's memory takes RDMA: a node that has none is named.
+        wish: match args.memory.on_gpus() {
+            true => Wish::Verbs,
+            false => backend,
+        },
+        device: &args.device,
+        gid_index: args.gid_index,
+        memory: args.memory.of_pairs(),
+        force: args.force,
+    };
+    let decided = backend::decide(session, &recording, &asked)?;
     let wish = rounds::Measure {
         flow: args.flow,
         across: args.across,

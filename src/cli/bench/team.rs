@@ -17,7 +17,6 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use self::parts::{busbw, ended_well};
-use self::runs::reply;
 pub use self::verdict::{Made, Verdict};
 use super::measuring::{self, Chosen, MeasureArgs};
 use crate::bench::bisection::BISECTED;
@@ -32,6 +31,7 @@ use crate::exit::Exit;
 use crate::fact::{Facts, Id};
 use crate::source::live::session::Session;
 use crate::source::recording::Recording;
+use crate::source::wire::Line;
 use crate::source::worker::Progress;
 
 /// How long nodes wait for what rank 0 does next: it may measure by itself, or judge. Where it is gone they know at once.
@@ -217,7 +217,8 @@ pub fn measured(
         scopes.whole = Results::read(&recording.of(NAME))
             .ok()
             .and_then(|results| Scope::of(&results, None));
-        recording.add(reply(Scopes::question(), &scopes, recording.duration()));
+        let at = recording.duration();
+        recording.add(Line::of(NAME, Scopes::question(), &scopes, at));
     }
     recording.end();
     Ok(team.verdict.made(recording, None))

@@ -8,9 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use super::super::AskArgs;
 use super::super::input::{self, BadInput, BadUsage};
-use super::{Place, Role, TogetherArgs, role, say, unreached};
+use super::{Place, Role, TogetherArgs, party, role, say, unreached};
 use crate::bench::pairs::Silent;
-use crate::cluster::key::Trust;
+use crate::cluster::held::{Said, Told};
+use crate::cluster::key::{Key, Trust};
+use crate::source::live::held;
 use crate::source::live::meeting::{Guest, Host};
 use crate::source::live::session::Session;
 
@@ -50,14 +52,38 @@ pub enum Part {
 ///
 /// The launch is not understood; there is no key; rank 0 is not reached, or its port is taken.
 pub fn part(args: &TogetherArgs) -> anyhow::Result<Part> {
+    if args.held {
+        return held(args);
+    }
     Ok(match role(args, true)? {
         None => Part::Alone,
         Some(Role::Idle) => Part::Idle,
-        Some(Role::Node(place)) => Part::Joined(Box::new(join(&place, args)?)),
+        Some(Role::Node(place)) => Part::Joined(Box::new(join(&place, args, None)?)),
     })
 }
 
-fn join(place: &Place, args: &TogetherArgs) -> anyhow::Result<Joined> {
+/// The part that this process has by the word of who started it from another host.
+fn held(args: &TogetherArgs) -> anyhow::Result<Part> {
+    let told = held::take(env!("CARGO_PKG_VERSION")).context("nobody said who this node is")?;
+    let nodes = told.nodes;
+    if nodes < 2 {
+        return Ok(Part::Alone);
+    }
+    let key = Key::from_text(&told.key).map_err(|error| BadInput(format!("the key: {error}")))?;
+    let place = Place {
+        own: party(told.rank, nodes, String::new()),
+        nodes,
+        names: told.names.clone(),
+        trust: Trust::Key(key),
+        host: told.host.clone(),
+        port: told.port,
+        understood: format!("rank {} of {nodes}, started over ssh", told.rank),
+    };
+    Ok(Part::Joined(Box::new(join(&place, args, Some(&told))?)))
+}
+
+/// Joins the others. `told` is what who started this process from another host said, where somebody did.
+fn join(place: &Place, args: &TogetherArgs, told: Option<&Told>) -> anyhow::Result<Joined> {
     if matches!(place.trust, Trust::Allocation(_)) {
         return Err(BadUsage(
             "measuring between nodes needs a key that all of them have (RDMA_DOCTOR_KEY, --key-file): a job's id is public; --alone measures each node by itself".into(),
@@ -74,6 +100,10 @@ fn join(place: &Place, args: &TogetherArgs) -> anyhow::Result<Joined> {
             "rank 0 cannot listen at port {port}: {error}; give another one to all (--rendezvous HOST:PORT)"
         ))
     })?;
+    if told.is_some() {
+        let port = host.port().context("the port")?;
+        held::say(&Said::Listens(port)).context("who started this node is gone")?;
+    }
     let mut gathered = host.gather(place.nodes, args.wait, MOST, |_| {});
     drop(host);
     for who in &gathered.turned_away {
@@ -85,7 +115,12 @@ fn join(place: &Place, args: &TogetherArgs) -> anyhow::Result<Joined> {
     let short = |name: &str| name.split('.').next().unwrap_or(name).to_owned();
     let mut silent = Vec::new();
     let missing = place.nodes.saturating_sub(gathered.came.len() as u64 + 1);
-    if missing > 0 && all_named {
+    if let Some(told) = told {
+        silent.extend(told.absent.iter().cloned());
+        let names = (1..).zip(told.names.iter().skip(1));
+        let away = names.filter(|(rank, _)| !gathered.came.contains_key(rank));
+        silent.extend(away.map(|(_, name)| (name.clone(), why())));
+    } else if missing > 0 && all_named {
         let mut here: Vec<String> = vec![short(&place.own.name)];
         here.extend(gathered.came.values().map(|came| short(&came.name)));
         let away = place

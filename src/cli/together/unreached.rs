@@ -8,7 +8,8 @@ use super::Place;
 use crate::derive::firewall;
 use crate::fact::flow::{Direction, Passage};
 use crate::fact::{Facts, Id, Subject, interface};
-use crate::source::live::meeting::{self, JoinError};
+use crate::source::live::meeting::JoinError;
+use crate::source::live::source_address::source_of;
 use crate::source::recording::Recording;
 
 /// Why this node did not reach rank 0.
@@ -18,7 +19,7 @@ pub(super) fn outward(error: &JoinError, recording: &Recording, place: &Place) -
     };
     let (facts, nodes) = input::facts(std::slice::from_ref(recording));
     let node = nodes.first().map(|(_, node)| *node);
-    let over = meeting::source_of(*at).map(|source| {
+    let over = source_of(*at).map(|source| {
         let name = node.and_then(|node| interface_of(&facts, node, source));
         (source, name)
     });

@@ -1,13 +1,18 @@
 //! A command on another host, over the system's ssh: who may log in there, by which key and over which way, is the user's own configuration.
 
-use std::io::Read;
+mod spoken;
+
+use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
+
+pub use self::spoken::Spoken;
 
 /// What ssh ends with where it fails itself (`ssh(1)`, "EXIT STATUS").
 const OF_SSH: i32 = 255;
@@ -70,6 +75,18 @@ pub enum RemoteError {
     TooLong(u64),
 }
 
+impl RemoteError {
+    /// Why a command ended with this status, which said this last.
+    fn of(status: ExitStatus, said: String) -> Self {
+        match status.code() {
+            Some(OF_SSH) => RemoteError::Ssh(said),
+            Some(126 | 127) => RemoteError::Missing(said),
+            Some(status) => RemoteError::Failed { status, said },
+            None => RemoteError::Killed,
+        }
+    }
+}
+
 fn after(said: &str) -> String {
     match said {
         "" => String::new(),
@@ -90,31 +107,10 @@ impl Remote {
     pub fn run(&self, host: &str) -> Result<Vec<u8>, RemoteError> {
         let begun = Instant::now();
         let ends = begun + self.deadline;
-        let program = self.ssh.first().map_or("ssh", String::as_str);
-        let mut command = Command::new(program);
-        command.args(self.ssh.iter().skip(1));
-        if program.rsplit('/').next() == Some("ssh") {
-            command.args(["-o", "BatchMode=yes"]);
-        }
-        // A group of its own: it is ended with what it started, a proxy.
-        let mut child = command
-            .args([host, &self.command])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .spawn()
-            .map_err(|error| RemoteError::NotStarted {
-                program: program.into(),
-                error,
-            })?;
-        let (said, last_word) = listen(&mut child);
+        let mut child = self.start(host, Stdio::null(), &["-o", "BatchMode=yes"])?;
+        let errors = Errors::of(&mut child);
         let answer = read_all(&mut child, self.most + 1);
-        let said = || {
-            // A connection that is shared and stays (ControlPersist) keeps this pipe open.
-            let _ = last_word.recv_timeout(LAST_WORDS);
-            last_line(&said.lock().unwrap_or_else(PoisonError::into_inner))
-        };
+        let said = || errors.last_line();
         let answer = match answer.recv_timeout(ends.saturating_duration_since(Instant::now())) {
             Ok(answer) if answer.len() as u64 > self.most => {
                 end(&mut child);
@@ -147,36 +143,84 @@ impl Remote {
         };
         match status.code() {
             Some(0) => Ok(answer),
-            Some(OF_SSH) => Err(RemoteError::Ssh(said())),
-            Some(126 | 127) => Err(RemoteError::Missing(said())),
-            Some(status) => Err(RemoteError::Failed {
-                status,
-                said: said(),
-            }),
-            None => Err(RemoteError::Killed),
+            _ => Err(RemoteError::of(status, said())),
         }
+    }
+
+    /// Starts it on a host; `options` are ssh's, where that is what reaches the host.
+    #[expect(clippy::disallowed_methods, reason = "starts the user's ssh")]
+    fn start(&self, host: &str, input: Stdio, options: &[&str]) -> Result<Child, RemoteError> {
+        let program = self.ssh.first().map_or("ssh", String::as_str);
+        let mut command = Command::new(program);
+        command.args(self.ssh.iter().skip(1));
+        if program.rsplit('/').next() == Some("ssh") {
+            command.args(options);
+        }
+        // A group of its own: it is ended with what it started, a proxy.
+        let child = command
+            .args([host, &self.command])
+            .stdin(input)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn();
+        child.map_err(|error| RemoteError::NotStarted {
+            program: program.into(),
+            error,
+        })
     }
 }
 
-/// Keeps the last of what a child says beside its answer, and tells when it ends.
-fn listen(child: &mut Child) -> (Arc<Mutex<Vec<u8>>>, mpsc::Receiver<()>) {
-    let said: Arc<Mutex<Vec<u8>>> = Arc::default();
-    let (ended, last_word) = mpsc::channel();
-    if let Some(mut pipe) = child.stderr.take() {
-        let said = Arc::clone(&said);
-        std::thread::spawn(move || {
-            let mut part = [0; 1024];
-            while let Ok(count @ 1..) = pipe.read(&mut part) {
-                let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
-                said.extend_from_slice(&part[..count]);
-                let old = said.len().saturating_sub(SAID);
-                said.drain(..old);
-            }
-            // Whoever waited may have given up.
-            let _ = ended.send(());
-        });
+/// What a child says beside its answer.
+struct Errors {
+    last: Arc<Mutex<Vec<u8>>>,
+    is_shown: Arc<AtomicBool>,
+    ended: mpsc::Receiver<()>,
+}
+
+impl Errors {
+    /// Keeps the last of what a child says, and sees when that ends.
+    fn of(child: &mut Child) -> Self {
+        let last: Arc<Mutex<Vec<u8>>> = Arc::default();
+        let is_shown: Arc<AtomicBool> = Arc::default();
+        let (sender, ended) = mpsc::channel();
+        if let Some(mut pipe) = child.stderr.take() {
+            let (last, is_shown) = (Arc::clone(&last), Arc::clone(&is_shown));
+            std::thread::spawn(move || {
+                let mut part = [0; 1024];
+                while let Ok(count @ 1..) = pipe.read(&mut part) {
+                    let part = &part[..count];
+                    if is_shown.load(Ordering::Relaxed) {
+                        // A terminal that is gone misses nothing of the report.
+                        let _ = std::io::stderr().write_all(part);
+                    }
+                    let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+                    last.extend_from_slice(part);
+                    let old = last.len().saturating_sub(SAID);
+                    last.drain(..old);
+                }
+                // Whoever waited may have given up.
+                let _ = sender.send(());
+            });
+        }
+        Errors {
+            last,
+            is_shown,
+            ended,
+        }
     }
-    (said, last_word)
+
+    /// What it said last, when that has come.
+    fn last(&self) -> Vec<u8> {
+        // A connection that is shared and stays (ControlPersist) keeps the pipe open.
+        let _ = self.ended.recv_timeout(LAST_WORDS);
+        let last = self.last.lock();
+        last.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn last_line(&self) -> String {
+        last_line(&self.last())
+    }
 }
 
 /// Reads a child's answer beside whoever waits for it.

@@ -6,12 +6,12 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use super::rails;
-use crate::bench::pairs::{Rail, Silent, Why};
+use crate::bench::pairs::{self, Gpu, Memory, Rail, Silent, Why};
 use crate::bench::plan::Backend;
 use crate::cluster::exchange::Hears;
 use crate::source::live::session::Session;
 use crate::source::recording::Recording;
-use crate::source::worker::station::Station;
+use crate::source::worker::station::{self, Station};
 
 /// How long a node may take to record itself, and to open its ports, before it says what it can.
 const ABLE: Duration = Duration::from_secs(90);
@@ -29,10 +29,25 @@ pub enum Wish {
     Tcp,
 }
 
+/// What is asked for.
+pub(super) struct Asked<'a> {
+    /// Who is to move the data.
+    pub(super) wish: Wish,
+    /// The rails, where they are named.
+    pub(super) device: &'a [String],
+    /// The row of each port's GID table, where it is named.
+    pub(super) gid_index: Option<u64>,
+    /// Where the data is to be, in turn.
+    pub(super) memory: Vec<Memory>,
+    /// Whether GPUs are taken that other processes use.
+    pub(super) force: bool,
+}
+
 /// What a node can.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Card {
     wish: Wish,
+    memory: Vec<Memory>,
     /// Why it cannot use RDMA; absent where it can.
     #[serde(default)]
     unable: Option<String>,
@@ -44,13 +59,15 @@ pub(super) struct Decided {
     pub(super) backend: Backend,
     /// Why.
     pub(super) why: Why,
+    /// Where the data is, in turn.
+    pub(super) memory: Vec<Memory>,
     /// This node's rails; why it has none, where it has none.
     pub(super) rails: Result<Vec<Rail>, String>,
     /// The processes that have their ports, one for each rail; none where sockets are used.
     pub(super) stations: Vec<Station>,
 }
 
-/// Decides with all other nodes.
+/// Decides with all other nodes. `gid_index` is the row of its GID table that each port uses, where one is named.
 ///
 /// # Errors
 ///
@@ -58,19 +75,29 @@ pub(super) struct Decided {
 pub(super) fn decide(
     session: &Session,
     recording: &Recording,
-    wish: Wish,
-    device: &[String],
+    asked: &Asked<'_>,
 ) -> anyhow::Result<Decided> {
-    let able = match wish {
+    let with_gpus = asked.memory.contains(&Memory::Gpu);
+    let able = match asked.wish {
         Wish::Tcp => Err("sockets were asked for".to_owned()),
-        _ => rails::with_rdma(recording, device).and_then(open),
+        _ => rails::with_rdma(recording, asked.device).and_then(|mut rails| {
+            if with_gpus {
+                rails::give_gpus(recording, &mut rails, asked.force);
+            }
+            open(rails, asked.gid_index)
+        }),
     };
     let card = Card {
-        wish,
+        wish: asked.wish,
+        memory: asked.memory.clone(),
         unable: able.as_ref().err().cloned(),
     };
     let value = serde_json::to_value(&card)?;
-    let all = session.exchange("backend", &[], Hears::Everyone, ABLE, value)?;
+    let taking = match with_gpus {
+        true => station::TAKING,
+        false => Duration::ZERO,
+    };
+    let all = session.exchange("backend", &[], Hears::Everyone, ABLE + taking, value)?;
     let cards: Vec<(String, Card)> = all
         .came
         .into_iter()
@@ -81,25 +108,35 @@ pub(super) fn decide(
         })
         .collect();
     let (backend, why) = choose(&cards);
+    let memory = match (backend, cards.first()) {
+        (Backend::Verbs, Some((_, card))) => card.memory.clone(),
+        _ => pairs::host_only(),
+    };
     let (rails, stations) = match (backend, able) {
         (Backend::Verbs, Ok((rails, stations))) => (Ok(rails), stations),
         (Backend::Verbs, Err(why)) => (Err(why), Vec::new()),
         _ => (
-            rails::choose(recording, device, session.address()),
+            rails::choose(recording, asked.device, session.address()),
             Vec::new(),
         ),
     };
     Ok(Decided {
         backend,
         why,
+        memory,
         rails,
         stations,
     })
 }
 
 /// Opens the ports, all at once: whether they work is seen by using them.
-fn open(rails: Vec<Rail>) -> Result<(Vec<Rail>, Vec<Station>), String> {
-    let one = |rail: &Rail| Station::open(rail.device.as_deref().unwrap_or_default());
+fn open(rails: Vec<Rail>, gid_index: Option<u64>) -> Result<(Vec<Rail>, Vec<Station>), String> {
+    let one = |rail: &Rail| {
+        let (mut station, opened) =
+            Station::open(rail.device.as_deref().unwrap_or_default(), gid_index)?;
+        let gpu = rail.gpu.clone().map(|gpu| taken(&mut station, gpu));
+        Ok((station, opened, gpu))
+    };
     let opened: Vec<_> = std::thread::scope(|scope| {
         let all: Vec<_> = rails.iter().map(|rail| scope.spawn(|| one(rail))).collect();
         let gone = |_| Err("a thread panicked".to_owned());
@@ -111,15 +148,35 @@ fn open(rails: Vec<Rail>) -> Result<(Vec<Rail>, Vec<Station>), String> {
     let mut named = Vec::with_capacity(rails.len());
     for (rail, opened) in rails.into_iter().zip(opened) {
         let device = rail.device.clone().unwrap_or_default();
-        let (station, opened) = opened.map_err(|why| format!("{device}: {why}"))?;
+        let (station, opened, gpu) = opened.map_err(|why: String| format!("{device}: {why}"))?;
         stations.push(station);
         named.push(Rail {
             port: Some(opened.port),
             gid: Some(opened.gid),
+            gpu,
             ..rail
         });
     }
     Ok((named, stations))
+}
+
+/// The GPU, and how the adapter comes to its memory.
+fn taken(station: &mut Station, gpu: Gpu) -> Gpu {
+    let Some(pci) = gpu.pci.as_deref().filter(|_| gpu.why.is_none()) else {
+        return gpu;
+    };
+    let (way, why) = match station.take_gpu(pci) {
+        Ok(tried) => match (tried.no_dma_buf, tried.no_peer_memory) {
+            (Some(file), Some(peer)) => {
+                let why = format!("{file}; nor does it go by peer memory: {peer}");
+                (tried.way, Some(why))
+            }
+            (why, _) => (tried.way, why),
+        },
+        // CUDA does not give memory: nothing is said of the way to it.
+        Err(why) => return Gpu::none(gpu.pci, why),
+    };
+    Gpu { way, why, ..gpu }
 }
 
 /// Rank 0's wish is that of all; where it leaves the choice, all have to be able.
@@ -145,7 +202,13 @@ mod tests {
 
     fn card(name: &str, wish: Wish, unable: Option<&str>) -> (String, Card) {
         let unable = unable.map(str::to_owned);
-        (name.to_owned(), Card { wish, unable })
+        let memory = pairs::host_only();
+        let card = Card {
+            wish,
+            memory,
+            unable,
+        };
+        (name.to_owned(), card)
     }
 
     #[test]

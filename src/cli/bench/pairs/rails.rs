@@ -3,10 +3,13 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use crate::bench::pairs::Rail;
+use super::super::measuring;
+use super::super::memory::nearest_gpus;
+use super::super::p2p::chosen;
+use crate::bench::pairs::{Gpu, Rail};
 use crate::cli::{AskArgs, input};
 use crate::fact::port::PortState;
-use crate::fact::{Facts, Id, Subject, interface, port};
+use crate::fact::{Facts, Id, Subject, interface, node, port};
 use crate::source::recording::Recording;
 
 /// How long a node may take to record itself: one that is slow is measured too.
@@ -83,13 +86,47 @@ pub(super) fn with_rdma(recording: &Recording, wanted: &[String]) -> Result<Vec<
             device: Some(facts.name(*port).to_owned()),
             port: None,
             gid: None,
+            gpu: None,
         })
     };
     Ok(ports.iter().map(rail).collect())
 }
 
-/// The ports that jobs use, by their names.
-fn in_use(facts: &Facts, node: Id) -> Vec<Id> {
+/// The GPU nearest to each rail's port, or why there is none for it.
+pub(super) fn give_gpus(recording: &Recording, rails: &mut [Rail], force: bool) {
+    let (facts, nodes) = input::facts(std::slice::from_ref(recording));
+    let Some(node) = nodes.first().map(|(_, node)| *node) else {
+        return;
+    };
+    let shown = chosen(&facts, node, &[]).unwrap_or_default();
+    let ports: Vec<String> = rails
+        .iter()
+        .map(|rail| rail.device.clone().unwrap_or_default())
+        .collect();
+    let ports: Vec<&str> = ports.iter().map(String::as_str).collect();
+    let by_facts = facts.known(node, node::GPUDIRECT);
+    let by_facts = by_facts.map(|way| way.word().to_owned());
+    let near = nearest_gpus(&facts, node, &shown, &ports);
+    for (rail, pci) in rails.iter_mut().zip(near) {
+        rail.gpu = Some(match pci {
+            None => Gpu::none(None, "CUDA shows no GPU"),
+            Some(pci) => match measuring::in_use(&facts, node, &pci).filter(|_| !force) {
+                Some(why) => Gpu::none(
+                    Some(pci.to_string()),
+                    format!("{why} (--force measures beside it)"),
+                ),
+                None => Gpu {
+                    pci: Some(pci.to_string()),
+                    by_facts: by_facts.clone(),
+                    ..Gpu::default()
+                },
+            },
+        });
+    }
+}
+
+/// The active ports that jobs use, by their names.
+pub(in crate::cli::bench) fn in_use(facts: &Facts, node: Id) -> Vec<Id> {
     let is = |id: &Id| {
         facts.known(*id, port::INTENDED) == Some(true)
             && facts.known(*id, port::STATE) == Some(PortState::Active)
@@ -166,5 +203,6 @@ fn rail(
         device: of.map(|port| facts.name(port).to_owned()),
         port: None,
         gid: None,
+        gpu: None,
     })
 }

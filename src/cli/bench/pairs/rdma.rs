@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::bench::pairs::{Counted, Flow, counted};
+use crate::bench::pairs::{Counted, Flow, Memory, counted};
 use crate::cluster::exchange::Hears;
 use crate::source::live::pairs::rdma::{Greeted, Written};
 use crate::source::live::pairs::risen;
@@ -31,6 +31,8 @@ pub(super) struct Ends<'e> {
     pub(super) is_first: bool,
     /// For how long data flows each way.
     pub(super) flow: Duration,
+    /// Where it is at both ends.
+    pub(super) memory: Memory,
 }
 
 /// What an end says before they connect.
@@ -44,6 +46,8 @@ struct Card {
 #[derive(Serialize, Deserialize)]
 struct Last {
     receiver: Counted,
+    /// Whether what came is what was sent.
+    right: Result<(), String>,
     round_trip_ns: Option<u64>,
 }
 
@@ -87,7 +91,7 @@ impl Ends<'_> {
         let end = match (may, &mut station) {
             (Err(why), _) => Err(why),
             (Ok(()), None) => Err("no port is open".to_owned()),
-            (Ok(()), Some(station)) => station.pair(),
+            (Ok(()), Some(station)) => station.pair(self.memory),
         };
         let own = Card { end };
         let theirs = self.both("open", &own)?;
@@ -112,16 +116,20 @@ impl Ends<'_> {
         }
         let mut written = Err(String::new());
         let (mut sender, mut receiver) = (Counted::new(), Counted::new());
+        let mut right = Ok(());
         let mut is_well = true;
         let mut before = count();
         for (step, sends) in [("there", self.is_first), ("back", !self.is_first)] {
-            let mut own = Ok(());
+            let mut own = Ok(0);
             if sends {
                 written = station.write(self.flow);
-                own = written.as_ref().map(|_| ()).map_err(Clone::clone);
+                own = written.as_ref().map(|w| w.bytes).map_err(Clone::clone);
             }
-            let theirs = self.both(step, &own)?;
+            let theirs: Result<u64, String> = self.both(step, &own)?;
             is_well &= own.is_ok() && theirs.is_ok();
+            if let (false, Ok(bytes)) = (sends, theirs) {
+                right = station.check(bytes);
+            }
             let after = count();
             let rose = risen(&before, &after);
             before = after;
@@ -141,9 +149,11 @@ impl Ends<'_> {
             "end",
             &Last {
                 receiver,
+                right,
                 round_trip_ns,
             },
         )?;
+        let written = written.and_then(|written| theirs.right.map(|()| written));
         Ok(Flow {
             round_trip_ns: round_trip_ns.or(theirs.round_trip_ns),
             ..flow(written, sender, theirs.receiver)
@@ -178,7 +188,7 @@ fn flow(written: Result<Written, String>, sender: Counted, receiver: Counted) ->
             receiver,
             ..Flow::default()
         },
-        // Small writes were acknowledged before.
+        // Small writes were acknowledged before; what came wrong did not arrive where it belongs.
         Err(why) => Flow {
             arrived: Some(false),
             sender,

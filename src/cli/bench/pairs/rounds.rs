@@ -12,10 +12,10 @@ use serde_json::Value;
 
 use super::backend::Decided;
 use super::rdma::{self, Ends};
-use crate::bench::pairs::verdict::hopeless::{Hopeless, hopeless};
+use crate::bench::pairs::verdict::hopeless::{Hopeless, hopeless, hopeless_on_gpus};
 use crate::bench::pairs::verdict::{self, Problem};
 use crate::bench::pairs::{
-    Counted, Flow, Member, Plan, Rail, Reach, Results, Silent, Way, Why, counted,
+    Counted, Flow, Member, Memory, Plan, Rail, Reach, Results, Silent, Way, Why, counted,
 };
 use crate::bench::plan::Backend;
 use crate::cli::output;
@@ -69,6 +69,8 @@ struct Field<'s> {
     wish: &'s Measure,
     backend: Backend,
     why: Why,
+    /// Where the data is, in turn.
+    memory: Vec<Memory>,
     rails: usize,
     /// The processes that have this node's ports, one for each rail, where RDMA writes are measured. A rail is in one pair at a time.
     stations: Vec<Mutex<Station>>,
@@ -149,6 +151,7 @@ pub(super) fn measure(
         wish,
         backend: decided.backend,
         why: decided.why,
+        memory: decided.memory,
         rails: rails.unwrap_or(0),
         stations: decided.stations.into_iter().map(Mutex::new).collect(),
     };
@@ -191,31 +194,52 @@ impl Field<'_> {
             .into_iter()
             .filter_map(|reach| Some(((reach.to, reach.rail), reach.tcp.err()?)))
             .collect();
+        let leading = self.plan().leading();
+        let reached = |way: Way| match unreached.get(&way.to) {
+            Some(_) => Err("not reached".to_owned()),
+            None => Ok(()),
+        };
         let rounds = schedule::along_rails(self.nodes.len(), self.rails);
         let all = rounds.len();
-        for (number, round) in rounds.into_iter().enumerate() {
+        // What this node's pairs did not carry.
+        let mut broken: BTreeSet<Way> = BTreeSet::new();
+        for (number, round) in rounds.iter().enumerate() {
             self.say(&format!("round {} of {all}", number + 1));
             let name = format!("1.{number}");
             let hopeless = match self.backend {
-                Backend::Verbs => self.hopeless(&name, &gathering)?,
+                Backend::Verbs => self.told_hopeless(&name, &gathering, hopeless)?,
                 _ => Hopeless::default(),
             };
-            let may = |way: Way| match unreached.get(&way.to) {
-                Some(_) => Err("not reached".to_owned()),
-                None => hopeless.allows(way),
-            };
-            let flows = self.carried(&name, &round, &may, &mut gathering)?;
+            let may = |way: Way| reached(way).and_then(|()| hopeless.allows(way));
+            let (own, flows) = self.carried(&name, leading, round, &may, &mut gathering)?;
+            let failed = own.iter().filter(|(_, flow)| flow.failed.is_some());
+            broken.extend(failed.map(|(way, _)| *way));
             gathering.results.first.extend(flows);
+        }
+        let rounds = match gathering.results.plan.has_both() {
+            true => rounds,
+            false => Vec::new(),
+        };
+        for (number, round) in rounds.iter().enumerate() {
+            self.say(&format!("from GPU to GPU, round {} of {all}", number + 1));
+            let name = format!("4.{number}");
+            let hopeless = self.told_hopeless(&name, &gathering, hopeless_on_gpus)?;
+            let may = |way: Way| match broken.contains(&way) {
+                true => Err("not tried: it fails in the host's memory".to_owned()),
+                false => reached(way).and_then(|()| hopeless.allows(way)),
+            };
+            let (_, flows) = self.carried(&name, Memory::Gpu, round, &may, &mut gathering)?;
+            gathering.results.on_gpus.extend(flows);
         }
         if self.wish.across {
             let rounds = schedule::across_rails(self.nodes.len(), self.rails);
             let all = rounds.len();
-            for (number, round) in rounds.into_iter().enumerate() {
+            for (number, round) in rounds.iter().enumerate() {
                 self.say(&format!("across rails, round {} of {all}", number + 1));
                 let name = format!("3.{number}");
-                let hopeless = self.hopeless(&name, &gathering)?;
+                let hopeless = self.told_hopeless(&name, &gathering, hopeless)?;
                 let may = |way: Way| hopeless.allows(way);
-                let flows = self.carried(&name, &round, &may, &mut gathering)?;
+                let (_, flows) = self.carried(&name, leading, round, &may, &mut gathering)?;
                 gathering.results.across.extend(flows);
             }
         }
@@ -233,8 +257,14 @@ impl Field<'_> {
         for (number, round) in again.iter().enumerate() {
             self.say(&format!("bad pairs alone, round {} of {all}", number + 1));
             let name = format!("2.{number}");
-            let flows = self.carried(&name, round, &|_| Ok(()), &mut gathering)?;
+            let (_, flows) = self.carried(&name, leading, round, &|_| Ok(()), &mut gathering)?;
             gathering.results.second.extend(flows);
+            if gathering.results.plan.has_both() {
+                let name = format!("5.{number}");
+                let may = |_| Ok(());
+                let (_, flows) = self.carried(&name, Memory::Gpu, round, &may, &mut gathering)?;
+                gathering.results.on_gpus_again.extend(flows);
+            }
         }
         let after = self.counters();
         let risen: Vec<_> = before
@@ -264,6 +294,7 @@ impl Field<'_> {
             backend: self.backend,
             why: Some(self.why.clone()),
             across: self.wish.across,
+            memory: self.memory.clone(),
             nodes: self.nodes.iter().map(member).collect(),
             silent: Vec::new(),
             flow_ms: u64::try_from(self.wish.flow.as_millis()).unwrap_or(u64::MAX),
@@ -284,9 +315,14 @@ impl Field<'_> {
     }
 
     /// Rank 0 says what is not worth trying any more.
-    fn hopeless(&self, name: &str, gathering: &Gathering) -> anyhow::Result<Hopeless> {
+    fn told_hopeless(
+        &self,
+        name: &str,
+        gathering: &Gathering,
+        judge: fn(&Results) -> Hopeless,
+    ) -> anyhow::Result<Hopeless> {
         let own = match gathering.hears {
-            true => hopeless(&gathering.results),
+            true => judge(&gathering.results),
             false => Hopeless::default(),
         };
         let step = format!("hopeless {name}");
@@ -296,21 +332,43 @@ impl Field<'_> {
         serde_json::from_value(told).context("what is not tried any more")
     }
 
-    /// Measures a round, and gives it to rank 0.
+    /// Measures a round with the data in this memory, and gives it to rank 0; what this node has, and what rank 0 got.
     fn carried(
         &self,
         name: &str,
+        memory: Memory,
         round: &[(End, End)],
         may: &(dyn Fn(Way) -> Result<(), String> + Sync),
         gathering: &mut Gathering,
-    ) -> anyhow::Result<Vec<Carried>> {
-        let carried = self.round(name, round, may);
+    ) -> anyhow::Result<(Vec<Carried>, Vec<Carried>)> {
+        let has = |way: Way| match memory {
+            Memory::Host => Ok(()),
+            Memory::Gpu => self.on_gpu(way.from).and_then(|()| self.on_gpu(way.to)),
+        };
+        let may = |way: Way| has(way).and_then(|()| may(way));
+        let carried = self.round(name, memory, round, &may);
         let wait = match self.backend {
             Backend::Verbs => 4 * self.wish.flow + 4 * rdma::PAIR,
             _ => 4 * self.wish.flow + 2 * PAIR,
         };
         let came = self.give(&format!("carried {name}"), &carried, wait, gathering)?;
-        Ok(came.into_iter().flat_map(|(_, flows)| flows).collect())
+        let came = came.into_iter().flat_map(|(_, flows)| flows).collect();
+        Ok((carried, came))
+    }
+
+    /// Whether an adapter has the memory of a GPU; else why not.
+    fn on_gpu(&self, end: End) -> Result<(), String> {
+        let node = self.nodes.get(end.0);
+        let gpu = node
+            .and_then(|node| node.card.rails.get(end.1))
+            .and_then(|rail| rail.gpu.as_ref());
+        match gpu {
+            Some(gpu) if gpu.way.is_some() => Ok(()),
+            _ => Err(format!(
+                "not tried: {} has the memory of no GPU",
+                self.plan().name(end)
+            )),
+        }
     }
 
     /// Gives what this node has to rank 0, which gets what each node has.
@@ -425,6 +483,7 @@ impl Field<'_> {
     fn round(
         &self,
         name: &str,
+        memory: Memory,
         round: &[(End, End)],
         may: &(dyn Fn(Way) -> Result<(), String> + Sync),
     ) -> Vec<Carried> {
@@ -433,7 +492,7 @@ impl Field<'_> {
             .filter(|(a, b)| a.0 == self.own || b.0 == self.own);
         std::thread::scope(|scope| {
             let pairs: Vec<_> = own
-                .map(|pair| scope.spawn(move || self.pair(name, *pair, may)))
+                .map(|pair| scope.spawn(move || self.pair(name, memory, *pair, may)))
                 .collect();
             let done = pairs.into_iter().filter_map(|pair| pair.join().ok());
             done.collect()
@@ -443,6 +502,7 @@ impl Field<'_> {
     fn pair(
         &self,
         name: &str,
+        memory: Memory,
         (a, b): (End, End),
         may: &(dyn Fn(Way) -> Result<(), String> + Sync),
     ) -> Carried {
@@ -453,13 +513,19 @@ impl Field<'_> {
         };
         let name = format!("{name} {}/{} {}/{}", a.0, a.1, b.0, b.1);
         let flow = match self.backend {
-            Backend::Verbs => self.by_rdma(name, way, is_first, may(way)),
+            Backend::Verbs => self.by_rdma(name, memory, (way, is_first), may(way)),
             _ => self.by_sockets(&name, way, is_first, may(way)),
         };
         (way, flow)
     }
 
-    fn by_rdma(&self, name: String, way: Way, is_first: bool, may: Result<(), String>) -> Flow {
+    fn by_rdma(
+        &self,
+        name: String,
+        memory: Memory,
+        (way, is_first): (Way, bool),
+        may: Result<(), String>,
+    ) -> Flow {
         let members = [way.from, way.to].map(|end| self.nodes[end.0].rank);
         let ends = Ends {
             session: self.session,
@@ -468,6 +534,7 @@ impl Field<'_> {
             name,
             is_first,
             flow: self.wish.flow,
+            memory,
         };
         let station = self.stations.get(way.from.1);
         let mut station = station.map(|s| s.lock().unwrap_or_else(PoisonError::into_inner));
@@ -547,6 +614,8 @@ fn bad_pairs(results: &Results) -> Vec<Vec<(End, End)>> {
                 Problem::Silent,
                 Problem::PacketShort,
                 Problem::RdmaFails,
+                Problem::GpuFails,
+                Problem::GpuNone,
                 Problem::RailsApart,
             ];
             !not.contains(&suspect.problem)

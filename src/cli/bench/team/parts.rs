@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::runs::reply;
 use super::{SLACK, Team};
 use crate::bench::plan::{NAME, Plan, Point, RankPlace};
 use crate::bench::reply::{Ended, RankReply};
@@ -123,7 +122,7 @@ pub(super) fn busbw(plan: &Plan, lines: &[Line]) -> Option<u64> {
 /// What the lines of a plan's runs say, as a recording of its own.
 fn results(plan: &Plan, lines: Vec<Line>) -> Option<Results> {
     let mut recording = Recording::new(wire::Header::default());
-    recording.add(reply(Plan::question(), &plan.to_value(), 0));
+    recording.add(Line::of(NAME, Plan::question(), &plan.to_value(), 0));
     for line in lines {
         recording.add(line);
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::link::Link;
@@ -15,11 +15,11 @@ use crate::cli::output;
 use crate::cluster::exchange::Hears;
 use crate::exit::Exit;
 use crate::nccl_log::digest::Digest;
+use crate::source::Answer;
 use crate::source::recording::Recording;
 use crate::source::wire::{self, Line};
 use crate::source::worker::Progress;
 use crate::source::worker::ranks::{self, Abroad, Part, Running};
-use crate::source::{Answer, Question, Reply};
 
 impl Team {
     /// Makes the runs of a plan whose ranks are all nodes' in their order; gives all lines to rank 0, and `None` to the others.
@@ -198,7 +198,7 @@ impl Team {
                         .get(rank)
                         .map_or("nothing came of it", String::as_str);
                     let why = format!("{}: {why}", self.name(node));
-                    reply(question, &stopped(why), at)
+                    Line::of(NAME, question, &stopped(why), at)
                 }));
             }
             for line in &came {
@@ -221,22 +221,13 @@ impl Team {
             }
             first += count;
         }
-        whole.push(reply(plan.log_of(run), &log.unwrap_or_default(), at));
-        Ok(Some(whole))
-    }
-}
-
-pub(super) fn reply(question: Question, value: &impl Serialize, at: u64) -> Line {
-    // Names and numbers only: there is nothing that JSON cannot hold.
-    let value = serde_json::to_value(value).unwrap_or_default();
-    Line::Reply {
-        probe: NAME.into(),
-        question,
-        repeat: 0,
-        reply: Reply {
+        whole.push(Line::of(
+            NAME,
+            plan.log_of(run),
+            &log.unwrap_or_default(),
             at,
-            said: Ok(Answer::Value(Arc::new(value))),
-        },
+        ));
+        Ok(Some(whole))
     }
 }
 

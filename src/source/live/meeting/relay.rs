@@ -7,10 +7,13 @@ use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
+use super::gathered::Way;
 use super::guest::{TELLING, Upward};
-use super::{BEAT, SAID, TICK, Way, without_recording};
+use super::visit::{admit, without_recording};
+use super::{BEAT, SAID, TICK};
 use crate::cluster::frame::FrameError;
 use crate::cluster::handshake::{self, HandshakeError, Party};
 use crate::cluster::key::Trust;
@@ -102,7 +105,12 @@ fn listen(
             below.greeted.fetch_add(1, Ordering::Relaxed);
             let (own, trust) = (own.clone(), trust.clone());
             let (below, upward) = (Arc::clone(below), Arc::clone(upward));
-            std::thread::spawn(move || take(stream, at, &own, &trust, &below, &upward));
+            let greeted = Arc::clone(&below);
+            let speak = move || take(stream, at, &own, &trust, &below, &upward);
+            if Builder::new().spawn(speak).is_err() {
+                // It finds another way.
+                greeted.greeted.fetch_sub(1, Ordering::Relaxed);
+            }
             continue;
         }
         if beat.elapsed() >= BEATS {
@@ -127,7 +135,7 @@ fn take(
 ) {
     // Before it is known: what is lost from here on is lost with it.
     let losses = upward.losses();
-    let admitted = super::admit(&mut stream, at, own, trust, |_, _| None);
+    let admitted = admit(&mut stream, at, own, trust, |_, _| None);
     let io = |error: io::Error| HandshakeError::from(FrameError::from(error));
     let seated = admitted.and_then(|mut known| {
         let sits: Sits = handshake::hear(&mut stream, &mut known.from)?;

@@ -1,0 +1,455 @@
+//! What measures between nodes, started on hosts over ssh: one doctor on each, with the arguments that this one was given. This process is none of the nodes:
+//! it says who is who, passes on what rank 0 says, and ends all of them where it ends.
+//!
+//! The key of the run is made here and said over ssh's standard input: no command line and no environment holds it.
+
+use std::ffi::OsString;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::process::{ChildStdout, ExitStatus};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+
+use super::super::hosts::{self, quoted};
+use super::super::input::{BadInput, BadUsage};
+use super::super::{definition, output, record};
+use super::{ExitOn, TogetherArgs};
+use crate::cluster::held::Told;
+use crate::exit::Exit;
+use crate::source::live::remote::{Remote, Spoken};
+use crate::source::live::{self, files};
+use crate::source::worker::Progress;
+
+/// How long a node may take to end when rank 0 has ended: one that did not reach rank 0 says why, and looks for the reason first.
+const ENDING: Duration = Duration::from_secs(25);
+/// How long it may take when it is told to.
+const CLOSING: Duration = Duration::from_secs(2);
+/// From so many hosts on, more files may have to be open than a process is given at first (1024).
+const MANY: usize = 250;
+/// The longest recording that is taken of rank 0.
+const MOST: u64 = 1 << 30;
+/// What a packed recording begins with (RFC 8878, section 3.1.1), and no report.
+const PACKED: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// The options of this process alone.
+const OWN: [&str; 9] = [
+    "hosts",
+    "hostfile",
+    "ssh",
+    "remote",
+    "fanout",
+    "rendezvous",
+    "record",
+    "output",
+    "color",
+];
+
+/// What the command line says beside what each node is to do.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Said {
+    /// What each node is to do.
+    words: Vec<String>,
+    /// Where the recording is to be written.
+    record: Option<PathBuf>,
+    /// Where the report is to be written.
+    output: Option<PathBuf>,
+}
+
+/// Starts this command on the hosts that the command line names, and says what comes of it; `None` where it names none.
+///
+/// # Errors
+///
+/// The hosts are not understood; too few of them answer; rank 0 is lost; what it says cannot be written.
+pub fn over_hosts(args: &TogetherArgs) -> anyhow::Result<Option<Exit>> {
+    let Some(names) = hosts::named(&args.hosts)? else {
+        return Ok(None);
+    };
+    let said = said(std::env::args_os()).map_err(BadUsage)?;
+    let color = match said.output.is_none() && colored::control::SHOULD_COLORIZE.should_colorize() {
+        true => "always",
+        false => "never",
+    };
+    let words = said.words.iter().map(|word| quoted(word));
+    let command = format!(
+        "{} {} --held --color={color}",
+        args.hosts.remote,
+        words.collect::<Vec<_>>().join(" ")
+    );
+    let remote = hosts::remote(&args.hosts, command, args.wait)?;
+    // Three pipes each.
+    if names.len() > MANY {
+        live::allow_many_files();
+    }
+    let (here, absent) = all(&remote, &names, args.hosts.fanout.into());
+    output::progress(Progress::Done);
+    run(args, &names, here, absent, &said).map(Some)
+}
+
+/// What this command line says, which was understood before.
+fn said(line: impl IntoIterator<Item = OsString>) -> Result<Said, String> {
+    let mut definition = definition();
+    let matches = definition.try_get_matches_from_mut(line);
+    let matches = matches.map_err(|error| error.to_string())?;
+    let (mut command, mut matches) = (&definition, &matches);
+    let mut said = Said::default();
+    while let Some((name, below)) = matches.subcommand() {
+        said.words.push(name.to_owned());
+        command = command.find_subcommand(name).ok_or("no such command")?;
+        matches = below;
+    }
+    let is_said = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    for id in matches.ids().map(clap::Id::as_str).filter(|id| is_said(id)) {
+        let mut all = command.get_arguments();
+        let arg = all.find(|arg| arg.get_id() == id && !OWN.contains(&id));
+        // A group of arguments has no name; a recording, which has none either, goes with no host.
+        let Some((arg, long)) = arg.and_then(|arg| Some((arg, arg.get_long()?))) else {
+            continue;
+        };
+        if !arg.get_action().takes_values() {
+            said.words.push(format!("--{long}"));
+            continue;
+        }
+        for value in matches.get_raw(id).into_iter().flatten() {
+            let value = value.to_str();
+            let value = value.ok_or_else(|| format!("--{long}: this is no text"))?;
+            said.words.push(format!("--{long}={value}"));
+        }
+    }
+    said.record = path(command, matches, "record");
+    said.output = path(command, matches, "output");
+    if said.record.is_some() {
+        // Before the report, and told apart from it by how it begins.
+        said.words.push("--record=-.zst".to_owned());
+    }
+    Ok(said)
+}
+
+fn path(command: &clap::Command, matches: &ArgMatches, id: &str) -> Option<PathBuf> {
+    let is_there = command.get_arguments().any(|arg| arg.get_id() == id);
+    let path = is_there.then(|| matches.get_one::<PathBuf>(id))?;
+    path.cloned()
+}
+
+/// Starts the doctor on all hosts, so many at once: those that are there, in order, and why the others are not.
+fn all(remote: &Remote, names: &[String], at_once: usize) -> (Vec<Spoken>, Vec<(String, String)>) {
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let started = Mutex::new(Vec::with_capacity(names.len()));
+    std::thread::scope(|scope| {
+        for _ in 0..at_once.min(names.len()) {
+            scope.spawn(|| {
+                while let Some((at, name)) = {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    names.get(at).map(|name| (at, name))
+                } {
+                    let one = one(remote, name);
+                    let mut started = started.lock().unwrap_or_else(PoisonError::into_inner);
+                    started.push((at, one));
+                    drop(started);
+                    let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                    output::counted(done as u64, names.len() as u64, "hosts answered");
+                }
+            });
+        }
+    });
+    let mut started = started.into_inner().unwrap_or_else(PoisonError::into_inner);
+    started.sort_by_key(|(at, _)| *at);
+    let (mut here, mut absent) = (Vec::new(), Vec::new());
+    for (at, one) in started {
+        match one {
+            Ok(spoken) => here.push(spoken),
+            Err(why) => absent.push((names[at].clone(), why)),
+        }
+    }
+    (here, absent)
+}
+
+fn one(remote: &Remote, name: &str) -> Result<Spoken, String> {
+    let spoken = remote.speak(name).map_err(|error| error.to_string())?;
+    let own = env!("CARGO_PKG_VERSION");
+    match spoken.version == own {
+        true => Ok(spoken),
+        false => Err(format!(
+            "the doctor there is version {}, and this one {own}",
+            spoken.version
+        )),
+    }
+}
+
+/// Says who is who, and passes on what comes of it.
+fn run(
+    args: &TogetherArgs,
+    names: &[String],
+    here: Vec<Spoken>,
+    absent: Vec<(String, String)>,
+    said: &Said,
+) -> anyhow::Result<Exit> {
+    let bad = |text: String| anyhow::Error::from(BadInput(text));
+    let reasons = |absent: &[(String, String)]| {
+        let all = absent.iter().map(|(host, why)| format!("{host}: {why}"));
+        all.collect::<Vec<_>>().join("; ")
+    };
+    if here.len() < names.len().min(2) {
+        let why = reasons(&absent);
+        return Err(bad(match names {
+            [_] => why,
+            _ => format!(
+                "nothing was measured: {} of {} hosts answered, and it takes two: {why}",
+                here.len(),
+                names.len()
+            ),
+        }));
+    }
+    let mut nodes = here;
+    // The others would look for it on themselves.
+    let outer = nodes.iter().position(|node| !is_loopback(&node.host));
+    let at = outer.filter(|_| args.rendezvous.is_none()).unwrap_or(0);
+    nodes[..=at].rotate_right(1);
+    let first = nodes[0].host.clone();
+    let (host, port) = match &args.rendezvous {
+        None => (first, 0),
+        Some(at) if names.first() == Some(&first) => at.clone(),
+        Some((at, _)) => {
+            return Err(bad(format!(
+                "--rendezvous {at} is at the first host, which takes no part: {}",
+                reasons(&absent)
+            )));
+        }
+    };
+    let told = Told {
+        key: key()?,
+        rank: 0,
+        nodes: nodes.len() as u64,
+        names: nodes.iter().map(|node| node.host.clone()).collect(),
+        host,
+        port,
+        absent,
+    };
+    let leader = nodes.remove(0);
+    follow(args, leader, nodes, told, said)
+}
+
+/// Whether each host takes this name for itself.
+fn is_loopback(host: &str) -> bool {
+    host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
+}
+
+/// A key that nobody can guess.
+fn key() -> anyhow::Result<String> {
+    let random = || live::random_bytes().context("no random key");
+    let bytes = [random()?, random()?];
+    let bytes = bytes.iter().flatten();
+    Ok(bytes.map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Begins with rank 0, at whose port the others come, and ends with it.
+fn follow(
+    args: &TogetherArgs,
+    mut leader: Spoken,
+    mut others: Vec<Spoken>,
+    told: Told,
+    said: &Said,
+) -> anyhow::Result<Exit> {
+    let name = leader.host.clone();
+    let lost =
+        |why: String| anyhow::Error::from(BadInput(format!("{name}, which is rank 0: {why}")));
+    leader.show_errors();
+    leader.tell(&told);
+    if !others.is_empty() {
+        let port = leader
+            .listens(args.wait)
+            .map_err(|why| lost(why.to_string()))?;
+        let port = port.ok_or_else(|| {
+            let seconds = args.wait.as_secs_f64();
+            lost(format!("it said no port in {seconds:.0} s"))
+        })?;
+        for (rank, other) in (1..).zip(&mut others) {
+            other.tell(&Told {
+                rank,
+                port,
+                key: told.key.clone(),
+                host: told.host.clone(),
+                nodes: told.nodes,
+                names: Vec::new(),
+                absent: Vec::new(),
+            });
+            other.ignore_answer();
+        }
+    }
+    let answer = leader.answer().context("rank 0 has no output")?;
+    pass_on(answer, said)?;
+    let status = leader.ends(ENDING);
+    let well = end(others, args.exit_on);
+    let status = status.ok_or_else(|| lost("it closed its output, and goes on".into()))?;
+    let exit = match status.code().and_then(|code| u8::try_from(code).ok()) {
+        Some(code) if Exit::ALL.iter().any(|exit| exit.code() == code) => {
+            Exit::from_code(code.into())
+        }
+        _ => return Err(lost(leader.why(status).to_string())),
+    };
+    Ok(match (exit, args.exit_on, well) {
+        (Exit::Healthy, ExitOn::All, false) => Exit::Internal,
+        _ => exit,
+    })
+}
+
+/// Writes what rank 0 does: its recording to the file that was named for it, the rest here, or to the file that was named for the report.
+fn pass_on(mut answer: BufReader<ChildStdout>, said: &Said) -> anyhow::Result<()> {
+    if let Some(path) = &said.record
+        && begins_packed(&mut answer)
+    {
+        let mut packed = zstd::Decoder::with_buffer(&mut answer)
+            .context("the recording")?
+            .single_frame();
+        let mut text = String::new();
+        (&mut packed)
+            .take(MOST)
+            .read_to_string(&mut text)
+            .context("rank 0's recording")?;
+        if text.len() as u64 == MOST {
+            return Err(BadInput(format!("rank 0's recording has more than {MOST} bytes")).into());
+        }
+        record::write_out(path, &text)?;
+    }
+    let Some(path) = &said.output else {
+        return output::print(|out| io::copy(&mut answer, out).map(|_| ()));
+    };
+    let mut report = Vec::new();
+    answer.read_to_end(&mut report).context("rank 0's report")?;
+    match report.is_empty() {
+        // Rank 0 says why on standard error; what the file has stays.
+        true => Ok(()),
+        false => files::replace_output(path, &report).with_context(|| path.display().to_string()),
+    }
+}
+
+/// Whether what comes next is packed.
+fn begins_packed(answer: &mut impl BufRead) -> bool {
+    answer
+        .fill_buf()
+        .is_ok_and(|bytes| bytes.starts_with(&PACKED))
+}
+
+/// Waits until all other nodes ended, and says of those that ended badly what they said; whether all ended well.
+fn end(mut others: Vec<Spoken>, exit_on: ExitOn) -> bool {
+    let mut left = ENDING;
+    let mut all_well = true;
+    let mut ended: Vec<Option<ExitStatus>> = Vec::with_capacity(others.len());
+    for other in &mut others {
+        let begun = live::boottime_ns();
+        ended.push(other.ends(left));
+        left = left.saturating_sub(Duration::from_nanos(
+            live::boottime_ns().saturating_sub(begun),
+        ));
+    }
+    for (other, _) in others
+        .iter_mut()
+        .zip(&ended)
+        .filter(|(_, ended)| ended.is_none())
+    {
+        other.let_go();
+    }
+    let mut err = io::stderr();
+    for (other, ended) in others.iter_mut().zip(ended) {
+        let host = other.host.clone();
+        if ended.is_some_and(|status| is_well(status, exit_on)) {
+            continue;
+        }
+        let mut lines = other.last_lines();
+        match ended {
+            // It says itself why it ended, or ssh does.
+            Some(status) if !lines.is_empty() && status.code().is_some() => {}
+            Some(status) => lines.push(other.why(status).to_string()),
+            None => {
+                let seconds = ENDING.as_secs();
+                lines.push(format!(
+                    "it did not end in {seconds} s after rank 0, and was ended"
+                ));
+                other.ends(CLOSING);
+            }
+        }
+        all_well = false;
+        for line in lines {
+            // A terminal that is gone misses nothing of the report.
+            let _ = writeln!(err, "{host}: {line}");
+        }
+    }
+    all_well
+}
+
+/// Whether a node that is not rank 0 ended as it does where it did its part.
+fn is_well(status: ExitStatus, exit_on: ExitOn) -> bool {
+    match exit_on {
+        ExitOn::Rank0 => status.success(),
+        // A verdict, and not a failure.
+        ExitOn::All => (status.code()).is_some_and(|code| code < i32::from(Exit::Usage.code())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn of(line: &str) -> Said {
+        said(line.split(' ').map(OsString::from)).unwrap()
+    }
+
+    #[test]
+    fn each_node_gets_the_words_that_are_not_of_the_starter() {
+        let triage = of(
+            "rdma-doctor --color never triage --hosts n[1-4] --ssh ssh --remote x --fanout 2 --quick --skip a/* --skip b/c --gpus 0,1 --wait 5 --exit-on all --format json -o out.jsonl --no-redact --output report",
+        );
+        assert_eq!(triage.words[0], "triage");
+        let mut words = triage.words[1..].to_vec();
+        words.sort();
+        assert_eq!(
+            words,
+            [
+                "--exit-on=all",
+                "--format=json",
+                "--gpus=0",
+                "--gpus=1",
+                "--no-redact",
+                "--quick",
+                "--record=-.zst",
+                "--skip=a/*",
+                "--skip=b/c",
+                "--wait=5",
+            ]
+        );
+        assert_eq!(triage.record.as_deref(), Some(Path::new("out.jsonl")));
+        assert_eq!(triage.output.as_deref(), Some(Path::new("report")));
+        let pairs =
+            of("rdma-doctor bench pairs --hostfile hosts --rendezvous n1:20600 --device rail0");
+        assert_eq!(pairs.words, ["bench", "pairs", "--device=rail0"]);
+        assert_eq!((pairs.record, pairs.output), (None, None));
+    }
+
+    #[test]
+    fn names_that_each_host_takes_for_itself() {
+        assert!(
+            ["localhost", "127.0.0.2", "::1"]
+                .into_iter()
+                .all(is_loopback)
+        );
+        assert!(
+            !["n1", "10.0.0.1", "localhost.example.org"]
+                .into_iter()
+                .any(is_loopback)
+        );
+    }
+
+    #[test]
+    fn a_recording_is_told_apart_from_a_report() {
+        let packed = zstd::encode_all(&b"{}"[..], 3).unwrap();
+        assert!(begins_packed(&mut packed.as_slice()));
+        assert!(!begins_packed(&mut &b"{\"schema\":1}"[..]));
+        assert!(!begins_packed(&mut &b""[..]));
+    }
+}

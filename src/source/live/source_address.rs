@@ -1,0 +1,14 @@
+//! Which of its addresses this node speaks from.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+
+/// The address from which this node speaks to another one, as its routes have it; `None` where there is no route. Nothing is sent.
+pub fn source_of(to: SocketAddr) -> Option<IpAddr> {
+    let any: IpAddr = match to {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+    socket.connect(to).ok()?;
+    Some(socket.local_addr().ok()?.ip())
+}
