@@ -515,7 +515,7 @@ fn rdma_writes_from_gpu_to_gpu_are_right_or_name_what_refused_them() {
     let said = String::from_utf8_lossy(&ran.stdout);
     say(&format!("\n{said}"));
     assert!(
-        ran.status.success() && said.matches("ok: ").count() == 4,
+        ran.status.success() && said.matches("ok: ").count() == 5,
         "{} (see {}):\n{said}{}",
         ran.status,
         out.display(),
@@ -523,10 +523,10 @@ fn rdma_writes_from_gpu_to_gpu_are_right_or_name_what_refused_them() {
     );
 }
 
-/// What rank 0 said of a step of `nodes.sh`.
+/// What rank 0 said of a step of `nodes.sh` or `slow-node.sh`.
 fn said_of(out: &Path, step: &str) -> Value {
     let file = out.join(format!("{step}.json"));
-    let words = ["n0", "n1"].map(|node| {
+    let words = ["n0", "n1", "n2", "n3"].map(|node| {
         let words = fs::read(out.join(format!("{step}.{node}")));
         tail(&words.unwrap_or_default())
     });
@@ -543,20 +543,14 @@ fn accused(value: &Value) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// Two nodes on one wire: what is well, a loss that reliable connections hide, a filter, and a node without RDMA.
-#[test]
-fn pairs_of_two_nodes_by_rdma_name_what_is_wrong_and_where() {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let Some(binary) = doctor_or_skip() else {
-        return;
-    };
-    let out = Path::new(OUT).join("nodes");
-    let ran = fs::create_dir_all(&out)
+/// Runs a script on several nodes at once, and says what each of them says.
+fn run_nodes(name: &str, binary: &Path, out: &Path) {
+    let ran = fs::create_dir_all(out)
         .map_err(|error| error.to_string())
-        .and_then(|()| run_vm(&[], "nodes", &binary, &out))
-        // Of two emulated machines at once QEMU breaks one now and then (an assertion of its own): that says nothing of the doctor.
+        .and_then(|()| run_vm(&[], name, binary, out))
+        // Of several emulated machines at once QEMU breaks one now and then (an assertion of its own): that says nothing of the doctor.
         .and_then(|ran| match ran.status.code() {
-            Some(125) => run_vm(&[], "nodes", &binary, &out),
+            Some(125) => run_vm(&[], name, binary, out),
             _ => Ok(ran),
         })
         .unwrap_or_else(|error| panic!("{error}"));
@@ -567,10 +561,81 @@ fn pairs_of_two_nodes_by_rdma_name_what_is_wrong_and_where() {
         ran.status,
         tail(&ran.stderr)
     );
+}
+
+/// Four nodes with two rails: one whose link is slow makes an all-reduce slow; one rail of it is slow, and rails have a network each.
+#[test]
+fn a_slow_node_is_found_by_halves_and_a_slow_rail_by_pairs() {
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let Some(binary) = doctor_or_skip() else {
+        return;
+    };
+    let out = Path::new(OUT).join("slow-node");
+    run_nodes("slow-node", &binary, &out);
+
+    let bisected = said_of(&out, "bisected");
+    assert_eq!(text(&bisected, "backend"), "verbs");
+    let slow = text(&bisected, "what_is_slow");
+    assert!(slow.starts_with("n2 makes it slow: "), "{slow}");
+    let parts = list(&bisected["scopes"]["bisection"], "parts");
+    // Two halves; then n2, and the one beside it, each with a good one.
+    assert_eq!(parts.len(), 4, "{parts:#?}");
+    let named = |check: &str| {
+        let mut all = list(&bisected, "findings").iter();
+        all.any(|finding| text(finding, "check") == check)
+    };
+    assert!(named("bench/node-slows-job"), "{bisected:#}");
+
+    let rails = said_of(&out, "rails");
+    let mut all = accused(&rails);
+    // Busy processors may hold up each small write of a pair.
+    all.retain(|(_, problem)| *problem != "late");
+    assert_eq!(
+        all,
+        [("n2/rxe1/1", "slow"), ("all rails", "rails-apart")],
+        "{rails:#}"
+    );
+    let what = text(&rails["accused"][0], "what");
+    assert!(what.contains(" to n0, n1 and n3, where equals"), "{what}");
+    let across = list(&rails, "across");
+    assert_eq!(across.len(), 24);
+    assert!(across.iter().all(|way| way["failed"].is_string()));
+    let along = list(&rails, "ways");
+    assert_eq!(along.len(), 24);
+    assert!(
+        along.iter().all(|way| way["failed"].is_null()),
+        "{along:#?}"
+    );
+}
+
+/// Two nodes on one wire: a clock that is ahead, what is well, a loss that reliable connections hide, a filter, and a node without RDMA.
+#[test]
+fn pairs_of_two_nodes_by_rdma_name_what_is_wrong_and_where() {
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let Some(binary) = doctor_or_skip() else {
+        return;
+    };
+    let out = Path::new(OUT).join("nodes");
+    run_nodes("nodes", &binary, &out);
+
+    // The clock of n1 is an hour and a half ahead, as the machines themselves tell the time.
+    let clock = said_of(&out, "clock");
+    let causes: Vec<_> = list(&clock, "causes").iter().map(gist).collect();
+    assert_eq!(causes, ["warning cluster/clocks-apart clock"]);
+    let sentence = text(&list(&clock, "causes")[0], "sentence");
+    assert!(
+        sentence.starts_with("the clocks of n[0-1] are ") && sentence.ends_with("90 min apart"),
+        "{sentence}"
+    );
 
     let well = said_of(&out, "well");
     assert_eq!(accused(&well), [], "{well:#}");
     assert_eq!(text(&well, "backend"), "verbs");
+    for node in list(&well, "nodes") {
+        let rail = &node["rails"][0];
+        assert_eq!(text(rail, "port"), "rxe0/1 GID 0 MTU 1024");
+        assert!(text(rail, "gid").starts_with("fe80::"), "{rail}");
+    }
     for way in list(&well, "ways") {
         let number = |key: &str| way.get(key).and_then(Value::as_f64).unwrap_or(0.0);
         // Below what the wire lets through, and a way there and back is no second.

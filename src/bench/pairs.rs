@@ -3,7 +3,7 @@
 //! ```text
 //! {"bench":"ablation"}                                    {"pairs": the plan: nodes, their rails, who is silent}
 //! {"bench":"pairs","reach":1}                             what node 1 reaches of the others
-//! {"bench":"pairs","from":0,"to":1,"rail":0,…,"pass":1}   what a pair carried, one way
+//! {"bench":"pairs","from":0,"to":1,"rail":0,…,"pass":1}   what a pair carried, one way; with "memory":"gpu" from GPU to GPU
 //! {"bench":"pairs","counters":1}                          what node 1's interfaces and ports counted meanwhile
 //! ```
 //!
@@ -17,16 +17,15 @@ pub mod counted;
 pub mod verdict;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::plan::Backend;
-use super::table;
+use super::{reply, table};
 use crate::cluster::schedule::{self, End};
 use crate::source::wire::Line;
-use crate::source::{Answer, Question, Refusal, Reply, Source};
+use crate::source::{Answer, Question, Refusal, Source};
 
 /// The name of the benchmark, and of the probe that reads it.
 pub const NAME: &str = "pairs";
@@ -42,6 +41,9 @@ pub struct Plan {
     /// Whether adapters of different rails were measured too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub across: bool,
+    /// Where the data was: what was measured in the first of these is what pairs are compared by.
+    #[serde(default = "host_only", skip_serializing_if = "is_host_only")]
+    pub memory: Vec<Memory>,
     /// The nodes that took part, in their order.
     pub nodes: Vec<Member>,
     /// Those that were expected and did not come, or went away, and why.
@@ -52,6 +54,36 @@ pub struct Plan {
     /// What was measured a second time, alone: the ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub again: Vec<(End, End)>,
+}
+
+/// The memory that RDMA writes come from and go to, at both ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Memory {
+    /// The host's.
+    #[default]
+    Host,
+    /// That of the GPU nearest to the port: GPUDirect RDMA.
+    Gpu,
+}
+
+impl Memory {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Memory::Host => "host",
+            Memory::Gpu => "gpu",
+        }
+    }
+}
+
+/// What a recording says by saying nothing of it.
+pub fn host_only() -> Vec<Memory> {
+    vec![Memory::Host]
+}
+
+fn is_host_only(memory: &[Memory]) -> bool {
+    memory == [Memory::Host]
 }
 
 /// Why a backend moved the data.
@@ -109,6 +141,37 @@ pub struct Rail {
     /// The GID of these writes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gid: Option<String>,
+    /// The GPU whose memory it reads and writes; absent where nobody asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<Gpu>,
+}
+
+/// A GPU whose memory an adapter is to read and write.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gpu {
+    /// Its PCI address; absent where the node has none for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pci: Option<String>,
+    /// How the adapter comes to its memory; absent where it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub way: Option<reply::Way>,
+    /// Why it does not, or why not by DMA-BUF, which is tried first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// The way that the node's own facts speak for, or `none`; absent where they leave it open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by_facts: Option<String>,
+}
+
+impl Gpu {
+    /// None, and why.
+    pub fn none(pci: Option<String>, why: impl Into<String>) -> Self {
+        Gpu {
+            pci,
+            why: Some(why.into()),
+            ..Gpu::default()
+        }
+    }
 }
 
 impl Rail {
@@ -236,19 +299,30 @@ impl Plan {
         Question::bench(NAME, [("counters", (node as u64).into())])
     }
 
-    /// The question what went one way: the answer is a [`Flow`].
-    pub fn flow_of(way: Way, pass: u64) -> Question {
+    /// The question what went one way, from and to this memory: the answer is a [`Flow`].
+    pub fn flow_of(way: Way, pass: u64, memory: Memory) -> Question {
         let n = |number: usize| (number as u64).into();
-        Question::bench(
-            NAME,
-            [
-                ("from", n(way.from.0)),
-                ("rail", n(way.from.1)),
-                ("to", n(way.to.0)),
-                ("to_rail", n(way.to.1)),
-                ("pass", pass.into()),
-            ],
-        )
+        let mut of = vec![
+            ("from", n(way.from.0)),
+            ("rail", n(way.from.1)),
+            ("to", n(way.to.0)),
+            ("to_rail", n(way.to.1)),
+            ("pass", pass.into()),
+        ];
+        if memory != Memory::Host {
+            of.push(("memory", memory.name().into()));
+        }
+        Question::bench(NAME, of)
+    }
+
+    /// The memory by which pairs are compared.
+    pub fn leading(&self) -> Memory {
+        self.memory.first().copied().unwrap_or_default()
+    }
+
+    /// Whether pairs were measured from GPU to GPU beside the host's memory.
+    pub fn has_both(&self) -> bool {
+        self.memory.len() > 1
     }
 
     /// How many rails all nodes have.
@@ -285,6 +359,10 @@ pub struct Results {
     pub second: BTreeMap<Way, Flow>,
     /// What went each way between adapters of different rails.
     pub across: BTreeMap<Way, Flow>,
+    /// What went each way from GPU to GPU, where both memories were measured.
+    pub on_gpus: BTreeMap<Way, Flow>,
+    /// The same of what was measured a second time.
+    pub on_gpus_again: BTreeMap<Way, Flow>,
     /// What each node's interfaces and ports counted, by rail.
     pub counters: BTreeMap<usize, Vec<Counted>>,
 }
@@ -298,6 +376,8 @@ impl Results {
             first: BTreeMap::new(),
             second: BTreeMap::new(),
             across: BTreeMap::new(),
+            on_gpus: BTreeMap::new(),
+            on_gpus_again: BTreeMap::new(),
             counters: BTreeMap::new(),
         }
     }
@@ -305,6 +385,12 @@ impl Results {
     /// What is valid of a way: the second measurement where there is one, since then nothing else was under way.
     pub fn flow(&self, way: Way) -> Option<&Flow> {
         self.second.get(&way).or_else(|| self.first.get(&way))
+    }
+
+    /// The same from GPU to GPU, where both memories were measured.
+    pub fn flow_on_gpus(&self, way: Way) -> Option<&Flow> {
+        let again = self.on_gpus_again.get(&way);
+        again.or_else(|| self.on_gpus.get(&way))
     }
 
     /// What an adapter reaches of another.
@@ -346,33 +432,47 @@ impl Results {
         ways
     }
 
+    /// The ways that were measured from GPU to GPU beside the host's memory, both directions.
+    pub fn ways_on_gpus(&self) -> Vec<Way> {
+        match self.plan.has_both() {
+            true => self.ways(),
+            false => Vec::new(),
+        }
+    }
+
+    /// The ways that were measured a second time, both directions.
+    fn ways_again(&self) -> Vec<Way> {
+        let both = |(from, to): &(End, End)| {
+            let way = Way {
+                from: *from,
+                to: *to,
+            };
+            [way, way.back()]
+        };
+        self.plan.again.iter().flat_map(both).collect()
+    }
+
     /// The lines of a recording that say all this.
     pub fn lines(&self, at: u64) -> Vec<Line> {
-        let line = |question: Question, value: Value| Line::Reply {
-            probe: NAME.into(),
-            question,
-            repeat: 0,
-            reply: Reply {
-                at,
-                said: Ok(Answer::Value(Arc::new(value))),
-            },
-        };
-        // Names and numbers only: there is nothing that JSON cannot hold.
-        fn json(value: &impl Serialize) -> Value {
-            serde_json::to_value(value).unwrap_or_default()
-        }
-        let mut lines = vec![line(
-            Plan::question(),
-            serde_json::json!({ NAME: self.plan }),
-        )];
+        let plan = serde_json::json!({ NAME: self.plan });
+        let mut lines = vec![Line::of(NAME, Plan::question(), &plan, at)];
         let reach = self.reach.iter();
-        lines.extend(reach.map(|(node, reach)| line(Plan::reach_of(*node), json(reach))));
-        for (pass, flows) in [(1, &self.first), (2, &self.second), (1, &self.across)] {
-            let flows = flows.iter();
-            lines.extend(flows.map(|(way, flow)| line(Plan::flow_of(*way, pass), json(flow))));
+        lines.extend(reach.map(|(node, reach)| Line::of(NAME, Plan::reach_of(*node), reach, at)));
+        let leading = self.plan.leading();
+        for (pass, memory, flows) in [
+            (1, leading, &self.first),
+            (2, leading, &self.second),
+            (1, leading, &self.across),
+            (1, Memory::Gpu, &self.on_gpus),
+            (2, Memory::Gpu, &self.on_gpus_again),
+        ] {
+            let line = |(way, flow): (&Way, &Flow)| {
+                Line::of(NAME, Plan::flow_of(*way, pass, memory), flow, at)
+            };
+            lines.extend(flows.iter().map(line));
         }
         let counters = self.counters.iter();
-        lines.extend(counters.map(|(node, all)| line(Plan::counters_of(*node), json(all))));
+        lines.extend(counters.map(|(node, all)| Line::of(NAME, Plan::counters_of(*node), all, at)));
         lines
     }
 
@@ -404,22 +504,24 @@ impl Results {
                 .reach
                 .insert(node, value(source, &Plan::reach_of(node))?);
         }
+        let leading = results.plan.leading();
+        let flow = |way: Way, pass: u64, memory: Memory| {
+            value::<Flow>(source, &Plan::flow_of(way, pass, memory))
+        };
         for way in results.ways() {
-            results
-                .first
-                .insert(way, value(source, &Plan::flow_of(way, 1))?);
+            results.first.insert(way, flow(way, 1, leading)?);
         }
         for way in results.ways_across() {
-            results
-                .across
-                .insert(way, value(source, &Plan::flow_of(way, 1))?);
+            results.across.insert(way, flow(way, 1, leading)?);
         }
-        for (a, b) in results.plan.again.clone() {
-            let way = Way { from: a, to: b };
-            for way in [way, way.back()] {
-                results
-                    .second
-                    .insert(way, value(source, &Plan::flow_of(way, 2))?);
+        for way in results.ways_on_gpus() {
+            results.on_gpus.insert(way, flow(way, 1, Memory::Gpu)?);
+        }
+        for way in results.ways_again() {
+            results.second.insert(way, flow(way, 2, leading)?);
+            if results.plan.has_both() {
+                let flow = flow(way, 2, Memory::Gpu)?;
+                results.on_gpus_again.insert(way, flow);
             }
         }
         for node in 0..results.plan.nodes.len() {
@@ -436,19 +538,20 @@ impl Results {
             self.reach.entry(node).or_default();
             self.counters.entry(node).or_default();
         }
+        let nothing = || Flow::failed("nothing came of it");
         for way in self.ways() {
-            let nothing = || Flow::failed("nothing came of it");
             self.first.entry(way).or_insert_with(nothing);
         }
         for way in self.ways_across() {
-            let nothing = || Flow::failed("nothing came of it");
             self.across.entry(way).or_insert_with(nothing);
         }
-        for (a, b) in self.plan.again.clone() {
-            let way = Way { from: a, to: b };
-            for way in [way, way.back()] {
-                let nothing = || Flow::failed("nothing came of it");
-                self.second.entry(way).or_insert_with(nothing);
+        for way in self.ways_on_gpus() {
+            self.on_gpus.entry(way).or_insert_with(nothing);
+        }
+        for way in self.ways_again() {
+            self.second.entry(way).or_insert_with(nothing);
+            if self.plan.has_both() {
+                self.on_gpus_again.entry(way).or_insert_with(nothing);
             }
         }
     }

@@ -13,7 +13,7 @@ use crate::exit::Exit;
 use crate::fact::channel::Direction;
 use crate::fact::event::{self, LogClass};
 use crate::fact::run::{Carrier, Library, Proof};
-use crate::fact::{Fact, Facts, Id, Key, Subject, Typed, Why, channel, hca, host, run};
+use crate::fact::{Fact, Facts, Id, Key, Subject, Typed, Why, channel, cluster, hca, host, run};
 use crate::order;
 
 /// What makes a log tell more, for the question whether RDMA was used.
@@ -30,6 +30,9 @@ pub struct LogReport {
     /// What benchmarks printed, and what tools printed of nodes: one sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pasted: Vec<String>,
+    /// What lay in the directories and was not read, a sentence for each kind.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_read: Vec<String>,
     /// The report.
     #[serde(flatten)]
     pub report: Report,
@@ -92,9 +95,33 @@ impl LogReport {
         LogReport {
             answers,
             pasted,
+            not_read: not_read(facts),
             report,
         }
     }
+}
+
+/// `3 files are no text: core.1, core.2, model.pt`.
+fn not_read(facts: &Facts) -> Vec<String> {
+    let kinds = [
+        (cluster::LOGS_NO_TEXT, "no text", "no text"),
+        (
+            cluster::LOGS_RECORDINGS,
+            "a recording (--with judges it with the log)",
+            "recordings (--with judges them with the log)",
+        ),
+    ];
+    let said = kinds.into_iter().filter_map(|(key, one, many)| {
+        let names = facts.known(Facts::CLUSTER, key)?;
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        let what = match names.len() {
+            1 => format!("is {one}"),
+            _ => format!("are {many}"),
+        };
+        let files = plural(names.len() as u64, "file");
+        Some(format!("{files} {what}, and not read: {}", some(&names)))
+    });
+    said.collect()
 }
 
 /// Writes the report for people.
@@ -133,6 +160,9 @@ pub fn write(
     let told = log.answers.is_empty() && log.pasted.len() == 1;
     for sentence in log.pasted.iter().filter(|_| !told) {
         text::paragraph(out, "  found  ", 9, sentence, width)?;
+    }
+    for sentence in &log.not_read {
+        text::paragraph(out, "  left   ", 9, sentence, width)?;
     }
     text::body(out, &log.report, detail, width, true)
 }
@@ -255,7 +285,13 @@ fn answer(facts: &Facts, id: Id, report: &Report) -> Answer {
             },
         ),
     };
+    let unread = match facts.get(id, run::CARRIER) {
+        Fact::Unknown(gap) => matches!(gap.why, Why::NotSaid(_)),
+        Fact::Known(..) => false,
+    };
     let settle = match (rdma, facts.known(id, run::PROOF)) {
+        // What its lines are is not known: other variables would not help.
+        ("unknown", _) if unread => Some("give the logs of all hosts, whole".into()),
         ("unknown", _) => Some(format!(
             "run with {LOG_MORE}, and give the logs of all hosts"
         )),

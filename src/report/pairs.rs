@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use crate::bench::pairs as bench;
 use crate::bench::pairs::verdict::{self, Problem, Range};
-use crate::bench::pairs::{Counted, Flow, Member, Results, Silent};
+use crate::bench::pairs::{Counted, Flow, Member, Memory, Results, Silent};
 
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
-pub const SCHEMA: &str = "rdma-doctor-pairs/1.1";
+pub const SCHEMA: &str = "rdma-doctor-pairs/1.2";
 
 /// What was measured between nodes. Quantities are numbers in their base unit: bytes, bits per second, seconds.
 #[derive(Debug, Serialize)]
@@ -22,7 +22,9 @@ pub struct Pairs {
     pub backend: Option<&'static str>,
     /// Why it was that one.
     pub why: Option<String>,
-    /// The nodes and their adapters, in the order of the rails.
+    /// Where the data was, in turn: "host", "gpu".
+    pub memory: Vec<&'static str>,
+    /// The nodes and their adapters, in the order of the rails, with the GPU of each where that was asked for.
     pub nodes: Vec<Member>,
     /// Who did not come, or went away.
     pub silent: Vec<Silent>,
@@ -36,6 +38,10 @@ pub struct Pairs {
     pub ways: Vec<Way>,
     /// The same of adapters of different rails, where those were measured.
     pub across: Vec<Way>,
+    /// What all ways carry from GPU to GPU, where both memories were measured.
+    pub range_on_gpus: Option<Range>,
+    /// The ways from GPU to GPU, where both memories were measured.
+    pub on_gpus: Vec<Way>,
     /// Why nothing was measured; `null` where something was.
     pub nothing: Option<String>,
 }
@@ -45,7 +51,8 @@ pub struct Pairs {
 pub struct Accused {
     /// A node, an adapter, a rail or two ends.
     pub name: String,
-    /// What is wrong: "silent", "unreachable", "packet-short", "rdma-fails", "loss", "slow", "late", "rails-apart".
+    /// What is wrong: "silent", "unreachable", "packet-short", "rdma-fails", "gpu-fails", "gpu-none", "gpu-slow", "loss", "slow",
+    /// "late", "rails-apart".
     pub problem: &'static str,
     /// What was seen.
     pub what: String,
@@ -64,6 +71,8 @@ pub struct Way {
     pub rail: usize,
     /// The receiver's rail.
     pub to_rail: usize,
+    /// Where the data was at both ends: "host" or "gpu".
+    pub memory: &'static str,
     /// What arrived in a second, in bits.
     pub rate: Option<f64>,
     /// Of the segments, or of RDMA's packets, those that were sent again, in percent.
@@ -94,6 +103,9 @@ impl Pairs {
                 Problem::Unreachable => "unreachable",
                 Problem::PacketShort => "packet-short",
                 Problem::RdmaFails => "rdma-fails",
+                Problem::GpuFails => "gpu-fails",
+                Problem::GpuNone => "gpu-none",
+                Problem::GpuSlow => "gpu-slow",
                 Problem::Loss => "loss",
                 Problem::Slow => "slow",
                 Problem::Late => "late",
@@ -102,13 +114,15 @@ impl Pairs {
             what: one.what,
             counted: one.counted,
         });
-        let row = |way: bench::Way, flow: Option<&Flow>| {
+        let leading = results.plan.leading();
+        let row = |way: bench::Way, flow: Option<&Flow>, memory: Memory| {
             let counted = |of: fn(&Flow) -> &Counted| flow.map(of).cloned().unwrap_or_default();
             Way {
                 from: way.from.0,
                 to: way.to.0,
                 rail: way.from.1,
                 to_rail: way.to.1,
+                memory: memory.name(),
                 rate: flow.and_then(|flow| flow.rate()),
                 loss: flow.and_then(|flow| flow.loss()),
                 round_trip: flow
@@ -118,18 +132,24 @@ impl Pairs {
                 failed: flow.and_then(|flow| flow.failed.clone()),
                 sender: counted(|flow| &flow.sender),
                 receiver: counted(|flow| &flow.receiver),
-                again: results.second.contains_key(&way),
+                again: match memory == leading {
+                    true => results.second.contains_key(&way),
+                    false => results.on_gpus_again.contains_key(&way),
+                },
             }
         };
         let ways = results.ways().into_iter();
-        let ways = ways.map(|way| row(way, results.flow(way)));
+        let ways = ways.map(|way| row(way, results.flow(way), leading));
         let across = results.across.iter();
-        let across = across.map(|(way, flow)| row(*way, Some(flow)));
+        let across = across.map(|(way, flow)| row(*way, Some(flow), leading));
+        let on_gpus = results.ways_on_gpus().into_iter();
+        let on_gpus = on_gpus.map(|way| row(way, results.flow_on_gpus(way), Memory::Gpu));
         Pairs {
             schema: SCHEMA,
             sentence,
             backend: Some(results.plan.backend.name()),
             why: results.plan.why.as_ref().map(bench::Why::words),
+            memory: results.plan.memory.iter().map(|m| m.name()).collect(),
             nodes: results.plan.nodes.clone(),
             silent: results.plan.silent.clone(),
             rails: results.plan.rails(),
@@ -137,6 +157,8 @@ impl Pairs {
             range: verdict::range(results),
             ways: ways.collect(),
             across: across.collect(),
+            range_on_gpus: verdict::range_on_gpus(results),
+            on_gpus: on_gpus.collect(),
             nothing: None,
         }
     }
@@ -148,6 +170,7 @@ impl Pairs {
             sentence: format!("nothing was measured: {why}"),
             backend: None,
             why: None,
+            memory: Vec::new(),
             nodes: Vec::new(),
             silent: Vec::new(),
             rails: 0,
@@ -155,6 +178,8 @@ impl Pairs {
             range: None,
             ways: Vec::new(),
             across: Vec::new(),
+            range_on_gpus: None,
+            on_gpus: Vec::new(),
             nothing: Some(why),
         }
     }

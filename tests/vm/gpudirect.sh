@@ -3,7 +3,8 @@
 #
 # The RDMA writes are soft-RoCE's, over two devices with a wire between them. The GPUs are stand-ins (tests/standin/cuda.rs), whose memory no processor finds at
 # its address; that an adapter gets it is another one (tests/standin/verbs.rs), since soft-RoCE has neither DMA-BUF nor peer memory. By each way every value has
-# to be right; without one, the doctor has to name what refused it. What each measurement said stays in /out.
+# to be right; without one, the doctor has to name what refused it. At last two processes are two nodes, whose pair is measured in both memories. What each
+# measurement said stays in /out.
 doctor=/run/rdma-doctor
 cp /extra/bin/rdma-doctor $doctor && chmod 755 $doctor
 out=/out
@@ -94,8 +95,46 @@ says refused 'ibv_reg_mr: bad address (EFAULT)'
 bench old-verbs cuda-h100 old send-recv --memory gpu --ranks 2 -b 1M
 says old-verbs 'libibverbs.so.1 has no ibv_reg_dmabuf_mr'
 # The same name but for its first letter: a function of another name.
-LC_ALL=C sed 's/cuMemGetHandleForAddressRange/xuMemGetHandleForAddressRange/g' $stage/lib/libcuda.so.1 >$stage/old && mv $stage/old $stage/lib/libcuda.so.1
+LC_ALL=C sed 's/cuMemGetHandleForAddressRange/xuMemGetHandleForAddressRange/g' $stage/lib/libcuda.so.1 >$stage/old
+mv $stage/lib/libcuda.so.1 $stage/whole && mv $stage/old $stage/lib/libcuda.so.1
 bench old-cuda cuda-h100 dma-buf send-recv --memory gpu --ranks 2 -b 1M
 says old-cuda 'libcuda.so.1 has no cuMemGetHandleForAddressRange'
+mv $stage/whole $stage/lib/libcuda.so.1
 [ $failed = 1 ] || echo "ok: refused:" $(why refused)
+
+# Two nodes by their names, each with one of the devices and a GPU of its own. What a busy processor holds up is no fault of either memory: the wire is slower.
+for end in w0 w1; do ip netns exec wire tc qdisc add dev $end root tbf rate 8mbit burst 32k latency 500ms; done
+export RDMA_DOCTOR_KEY="a key of two nodes"
+port=7700
+end() { # RANK MACHINE WAY options...
+    local rank=$1 machine=$2 way=$3
+    shift 3
+    LD_LIBRARY_PATH=$stage/lib:$LD_LIBRARY_PATH LD_PRELOAD=/extra/standin/libstandin_verbs.so \
+        RDMA_DOCTOR_STANDIN=/extra/standin/$machine.toml RDMA_DOCTOR_STANDIN_VERBS=$way CUDA_VISIBLE_DEVICES=$rank \
+        unshare --uts bash -c 'hostname n$((1 + $1)); shift; exec "$@"' _ $rank \
+        timeout 300 $doctor bench pairs --backend verbs --force --flow 0.5 --device rxe$rank/1 --rank $rank --nodes 2 --rendezvous 127.0.0.1:$port --format json "$@"
+}
+pairs() { # NAME MACHINE WAY WAY options...: the second node's way may be another one
+    local name=$1 machine=$2 first=$3 second=$4
+    shift 4
+    port=$((port + 1))
+    end 1 $machine $second "$@" >"$out/$name.other" 2>&1 &
+    end 0 $machine $first --record $out/$name.jsonl --no-redact "$@" >"$out/$name.json" 2>"$out/$name.stderr"
+    wait $!
+}
+pairs pairs-both cuda-h100 dma-buf dma-buf --memory both
+says pairs-both '"way": "dma-buf"'
+says pairs-both 'from GPU to GPU '
+grep -q '"problem": "gpu' $out/pairs-both.json && fail "pairs-both: a GPU is accused:" $(grep '"what"' $out/pairs-both.json)
+grep -q '"memory":"gpu"' $out/pairs-both.jsonl || fail "pairs-both: the recording has no ways of GPUs"
+pairs pairs-gpu cuda-no-dma-buf peer-memory peer-memory --memory gpu
+says pairs-gpu '"way": "peer-memory"'
+says pairs-gpu '"memory": "gpu"'
+pairs pairs-elsewhere cuda-h100 dma-buf elsewhere --memory both
+says pairs-elsewhere '"problem": "gpu-fails"'
+says pairs-elsewhere 'bytes came wrong: RDMA write from GID ::ffff:10.77.0.2 to GID ::ffff:10.77.1.2), those in the host.s memory arrive'
+pairs pairs-refused cuda-h100 dma-buf none --memory both
+says pairs-refused 'n2: rxe1/1 (GPU [0-9a-f:.]*) cannot have a GPU.s memory.*ibv_reg_dmabuf_mr: .*takes no DMA-BUF.*ibv_reg_mr: bad address (EFAULT)'
+says pairs-refused 'not tried: n2 has the memory of no GPU'
+[ $failed = 1 ] || echo "ok: pairs:" $(grep -o '"what": "[^"]*' $out/pairs-refused.json | head -1)
 exit $failed

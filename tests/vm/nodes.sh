@@ -4,18 +4,18 @@
 # topo: rxe
 # options: --nodes 2
 #
-# Pairs of what is well; of n1 that loses 2 % of what it sends; of n0 whose packet filter drops what soft-RoCE receives; and without RDMA in n1. What rank 0
+# A clock that is an hour and a half ahead. Pairs of what is well; of n1 that loses 2 % of what it sends; of n0 whose packet filter drops what soft-RoCE receives; and without RDMA in n1. What rank 0
 # said of each stays in /out as NAME.json, each node's status and words as NAME.nK.
 export RDMA_DOCTOR_KEY="a key of two nodes"
 doctor=/run/rdma-doctor
 cp /extra/bin/rdma-doctor $doctor && chmod 755 $doctor
 out=/out
 port=7700
-together() { # NAME bench's arguments...: both nodes, at the same time
+together() { # NAME the doctor's arguments...: both nodes, at the same time
     local name=$1 status=0 from=$SECONDS
     shift
     port=$((port + 1))
-    timeout 500 $doctor bench "$@" --rank "$VM_NODE" --nodes 2 --rendezvous 192.168.77.1:$port --wait 60 --exit-on all --format json \
+    timeout 500 $doctor "$@" --rank "$VM_NODE" --nodes 2 --rendezvous 192.168.77.1:$port --wait 60 --exit-on all --format json \
         >"/run/$name.json" 2>"$out/$name.n$VM_NODE" || status=$?
     echo "status $status in $((SECONDS - from)) s" >>"$out/$name.n$VM_NODE"
     [ "$VM_NODE" != 0 ] || cp "/run/$name.json" "$out/$name.json"
@@ -24,23 +24,29 @@ together() { # NAME bench's arguments...: both nodes, at the same time
 pairs() { # NAME more...
     local name=$1
     shift
-    together "$name" pairs "$@"
+    together "$name" bench pairs "$@"
 }
-rm -f $out/{well,loss,filtered,socket,all-reduce}.*
+rm -f $out/{clock,well,loss,filtered,socket,all-reduce}.*
+# What measures time goes on: only who asks what o'clock it is hears of it.
+[ "$VM_NODE" != 1 ] || date -s "@$((EPOCHSECONDS + 5400))" >/dev/null
+together clock check --cluster --deadline 90
+[ "$VM_NODE" != 1 ] || date -s "@$((EPOCHSECONDS - 5400))" >/dev/null
+
 # What two busy processors hold up is no fault of the wire: both have one that is slower than they are.
 well() {
     tc qdisc del dev eth0 root 2>/dev/null || true
     tc qdisc add dev eth0 root handle 1: tbf rate 16mbit burst 32k latency 500ms
 }
 well
-pairs well --flow 1 --backend verbs
+# By link-local addresses, which nobody would choose by himself.
+pairs well --flow 1 --gid-index 0
 
 [ "$VM_NODE" != 1 ] || tc qdisc add dev eth0 parent 1:1 handle 10: netem loss 2%
 # Each loss costs a second where the last packet of several is among them: that takes a while to be seen often enough.
 pairs loss --flow 3 --backend verbs
 well
 
-together all-reduce all-reduce --backend verbs --device rxe0/1 --ranks 1 --message 64K -b 64K --warmups 0 --trials 1 --deadline 200
+together all-reduce bench all-reduce --backend verbs --device rxe0/1 --ranks 1 --message 64K -b 64K --warmups 0 --trials 1 --deadline 200
 
 if [ "$VM_NODE" = 0 ]; then
     nft add table inet t

@@ -1,5 +1,6 @@
 //! What the pairs say: the fewest nodes, adapters, rails or pairs that explain all that is wrong, and one sentence.
 
+mod gpus;
 pub mod hopeless;
 mod rails;
 mod wording;
@@ -9,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use self::wording::{rate, suspect};
-use super::{Results, Way};
+use super::{Flow, Memory, Results, Way};
 use crate::bench::plan::Backend;
 use crate::cluster::blame::{Blame, Tried, blame};
 use crate::cluster::schedule::End;
@@ -39,6 +40,12 @@ pub enum Problem {
     PacketShort,
     /// RDMA writes do not arrive, or are refused.
     RdmaFails,
+    /// GPUs' memory is there for its adapters by all that the node says, and they do not get it, or do not move it right.
+    GpuFails,
+    /// Its adapters have the memory of no GPU.
+    GpuNone,
+    /// From GPU to GPU it carries much less than in the host's memory.
+    GpuSlow,
     /// What is sent has to be sent again.
     Loss,
     /// It carries much less than its equals.
@@ -83,6 +90,29 @@ pub struct Suspect {
     pub counted: Vec<String>,
 }
 
+impl Suspect {
+    /// What accuses both directions, and says all in its sentence.
+    fn of(
+        problem: Problem,
+        blame: Option<Blame>,
+        name: String,
+        what: String,
+        ways: Vec<Way>,
+    ) -> Self {
+        Suspect {
+            problem,
+            blame,
+            name,
+            direction: Direction::Both,
+            what,
+            loss: None,
+            slowed: false,
+            ways,
+            counted: Vec::new(),
+        }
+    }
+}
+
 /// What pairs of one kind carry.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Range {
@@ -100,16 +130,10 @@ pub fn suspects(results: &Results) -> Vec<Suspect> {
     let mut found: Vec<Suspect> = plan
         .silent
         .iter()
-        .map(|silent| Suspect {
-            problem: Problem::Silent,
-            blame: None,
-            name: silent.host.clone(),
-            direction: Direction::Both,
-            what: format!("{} is silent: {}", silent.host, silent.why),
-            loss: None,
-            slowed: false,
-            ways: Vec::new(),
-            counted: Vec::new(),
+        .map(|silent| {
+            let what = format!("{} is silent: {}", silent.host, silent.why);
+            let name = silent.host.clone();
+            Suspect::of(Problem::Silent, None, name, what, Vec::new())
         })
         .collect();
     let is_silent = |node: usize| {
@@ -149,6 +173,8 @@ pub fn suspects(results: &Results) -> Vec<Suspect> {
             ways.retain(|way| !bad.contains(way) && !bad.contains(&way.back()));
         }
     }
+    let silent: BTreeSet<usize> = (0..plan.nodes.len()).filter(|n| is_silent(*n)).collect();
+    found.extend(gpus::suspects(results, &silent));
     let along = results.ways();
     let works = |end: End| {
         let is_own = |way: &Way| way.from == end || way.to == end;
@@ -180,8 +206,17 @@ fn is_known(results: &Results, way: Way, problem: Problem) -> bool {
 
 /// What all ways carry that were measured.
 pub fn range(results: &Results) -> Option<Range> {
+    range_of(results, |way| results.flow(way))
+}
+
+/// The same from GPU to GPU, where both memories were measured.
+pub fn range_on_gpus(results: &Results) -> Option<Range> {
+    range_of(results, |way| results.flow_on_gpus(way))
+}
+
+fn range_of<'r>(results: &Results, flow: impl Fn(Way) -> Option<&'r Flow>) -> Option<Range> {
     let ways = results.ways();
-    let rates = ways.iter().filter_map(|way| results.flow(*way)?.rate());
+    let rates = ways.iter().filter_map(|way| flow(*way)?.rate());
     let mut rates: Vec<f64> = rates.collect();
     rates.sort_unstable_by(f64::total_cmp);
     Some(Range {
@@ -209,13 +244,28 @@ pub fn sentence(results: &Results, suspects: &[Suspect]) -> String {
         1 => String::new(),
         rails => format!(" over {rails} rails"),
     };
-    match range(results) {
-        Some(range) => format!(
-            "each of {nodes} nodes reaches each other{over}, and none stands out: {} one way ({} to {})",
+    let carried = |range: Range| {
+        format!(
+            "{} one way ({} to {})",
             rate(range.median),
             rate(range.least),
             rate(range.most)
-        ),
+        )
+    };
+    match range(results) {
+        Some(range) => {
+            let to_gpus = match plan.leading() {
+                Memory::Host => "",
+                Memory::Gpu => " from GPU to GPU",
+            };
+            let beside = range_on_gpus(results).map_or(String::new(), |range| {
+                format!("; from GPU to GPU {}", carried(range))
+            });
+            format!(
+                "each of {nodes} nodes reaches each other{over}{to_gpus}, and none stands out: {}{beside}",
+                carried(range)
+            )
+        }
         None => format!("nothing was measured between {nodes} nodes{over}"),
     }
 }
@@ -281,7 +331,12 @@ fn bad(results: &Results, ways: &[Way], problem: Problem, reference: &Reference)
     let is = |way: &Way, weakly: bool| -> bool {
         let flow = results.flow(*way);
         match problem {
-            Problem::Silent | Problem::RailsApart => false,
+            // Of several ways together, or of a node alone.
+            Problem::Silent
+            | Problem::RailsApart
+            | Problem::GpuFails
+            | Problem::GpuNone
+            | Problem::GpuSlow => false,
             Problem::RdmaFails => {
                 flow.is_some_and(|flow| flow.failed.is_some() && flow.arrived == Some(false))
             }

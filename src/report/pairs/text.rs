@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use colored::Colorize;
 
 use super::{Pairs, Way};
-use crate::bench::pairs::Rail;
+use crate::bench::pairs::{Member, Rail};
 use crate::bench::plan::Backend;
 
 /// More nodes than these have no matrix that fits on a screen: the ways that stand out are listed.
@@ -39,8 +39,13 @@ pub fn write(out: &mut dyn Write, pairs: &Pairs) -> io::Result<()> {
     }
     for rail in 0..pairs.rails {
         writeln!(out)?;
-        matrix(out, pairs, rail)?;
-        round_trips(out, pairs, rail)?;
+        matrix(out, pairs, rail, &pairs.ways)?;
+        round_trips(out, pairs, rail, &pairs.ways)?;
+        if !pairs.on_gpus.is_empty() {
+            matrix(out, pairs, rail, &pairs.on_gpus)?;
+            round_trips(out, pairs, rail, &pairs.on_gpus)?;
+        }
+        gpus(out, pairs, rail)?;
     }
     if !pairs.across.is_empty() {
         writeln!(out)?;
@@ -50,8 +55,8 @@ pub fn write(out: &mut dyn Write, pairs: &Pairs) -> io::Result<()> {
 }
 
 /// How long a small RDMA write takes there and back over a rail.
-fn round_trips(out: &mut dyn Write, pairs: &Pairs, rail: usize) -> io::Result<()> {
-    let of_rail = pairs.ways.iter().filter(|way| way.rail == rail);
+fn round_trips(out: &mut dyn Write, pairs: &Pairs, rail: usize, ways: &[Way]) -> io::Result<()> {
+    let of_rail = ways.iter().filter(|way| way.rail == rail);
     let mut all: Vec<f64> = of_rail.filter_map(|way| way.round_trip).collect();
     all.sort_unstable_by(f64::total_cmp);
     let micros = |seconds: Option<&f64>| number(seconds.copied().unwrap_or(0.0) * 1e6);
@@ -106,8 +111,31 @@ fn across(out: &mut dyn Write, pairs: &Pairs) -> io::Result<()> {
     Ok(())
 }
 
-fn matrix(out: &mut dyn Write, pairs: &Pairs, rail: usize) -> io::Result<()> {
-    let interface = |node: &crate::bench::pairs::Member| {
+/// Which GPU each node's memory was on, and how its adapter comes to it.
+fn gpus(out: &mut dyn Write, pairs: &Pairs, rail: usize) -> io::Result<()> {
+    let told = |node: &Member| {
+        let gpu = node.rails.get(rail)?.gpu.as_ref()?;
+        let host = &node.host;
+        Some(match (&gpu.pci, gpu.way) {
+            (Some(pci), Some(way)) => format!("{host} {pci} by {}", way.name()),
+            (Some(pci), None) => format!("{host} {pci} not"),
+            (None, _) => format!("{host} none"),
+        })
+    };
+    let all: Vec<String> = pairs.nodes.iter().filter_map(told).collect();
+    if all.is_empty() {
+        return Ok(());
+    }
+    let more = match all.len().saturating_sub(FITS) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let some = all.len().min(FITS);
+    writeln!(out, "  GPUs: {}{more}", all[..some].join(", "))
+}
+
+fn matrix(out: &mut dyn Write, pairs: &Pairs, rail: usize, ways: &[Way]) -> io::Result<()> {
+    let interface = |node: &Member| {
         let rail = node.rails.get(rail);
         let label = |rail: &Rail| match pairs.backend {
             Some("verbs") => rail.label(Backend::Verbs).to_owned(),
@@ -118,14 +146,19 @@ fn matrix(out: &mut dyn Write, pairs: &Pairs, rail: usize) -> io::Result<()> {
     let mut interfaces: Vec<String> = pairs.nodes.iter().map(interface).collect();
     interfaces.dedup();
     let backend = pairs.backend.unwrap_or("");
+    let memory = match (pairs.memory.as_slice(), ways.first().map(|way| way.memory)) {
+        (_, Some("gpu")) => ", from GPU to GPU",
+        ([_, _], _) => ", in the host's memory",
+        _ => "",
+    };
     writeln!(
         out,
-        "rail {rail} ({}), {backend}, Gb/s from the row's node to the column's",
+        "rail {rail} ({}), {backend}{memory}, Gb/s from the row's node to the column's",
         interfaces.join(", ")
     )?;
     let of = |from: usize, to: usize| {
         let is = |way: &&Way| way.from == from && way.to == to && way.rail == rail;
-        pairs.ways.iter().find(is)
+        ways.iter().find(is)
     };
     let cell = |way: Option<&Way>| match way {
         None => "-".to_owned(),
@@ -136,8 +169,7 @@ fn matrix(out: &mut dyn Write, pairs: &Pairs, rail: usize) -> io::Result<()> {
     };
     let nodes = pairs.nodes.len();
     if nodes > FITS {
-        let mut rates: Vec<(&Way, f64)> = pairs
-            .ways
+        let mut rates: Vec<(&Way, f64)> = ways
             .iter()
             .filter(|way| way.rail == rail)
             .map(|way| (way, way.rate.unwrap_or(0.0)))

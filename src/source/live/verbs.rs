@@ -6,6 +6,8 @@
 //! wish      what NCCL's variables ask for
 //! address   what two ends of a connection tell each other
 //! failure   why a call failed
+//! gpu       a GPU's memory, and how adapters come to it
+//! held      memory that is registered, the host's or a GPU's
 //! ```
 //!
 //! The types come from rdma-sys; none of its functions is referred to, so that the doctor starts on a node without the library.
@@ -17,6 +19,10 @@ use super::super::{Answer, Refusal};
 pub(super) mod address;
 #[cfg(feature = "verbs")]
 pub(super) mod failure;
+#[cfg(feature = "verbs")]
+pub(super) mod gpu;
+#[cfg(feature = "verbs")]
+pub(super) mod held;
 #[cfg(feature = "verbs")]
 pub(super) mod library;
 #[cfg(feature = "verbs")]

@@ -42,10 +42,19 @@ fn rails(way: Way) -> (usize, usize) {
 /// What has failed so often that it is not tried any more: an end that failed with two others that work with somebody, or whole rails where none works
 /// with anybody; two rails of which two pairs failed and none did not.
 pub fn hopeless(results: &Results) -> Hopeless {
+    of(&results.first, &results.across)
+}
+
+/// The same of what goes from GPU to GPU, where both memories are measured.
+pub fn hopeless_on_gpus(results: &Results) -> Hopeless {
+    of(&results.on_gpus, &BTreeMap::new())
+}
+
+fn of(along: &BTreeMap<Way, Flow>, across: &BTreeMap<Way, Flow>) -> Hopeless {
     let mut good: BTreeSet<End> = BTreeSet::new();
     let mut failed: BTreeMap<End, BTreeSet<End>> = BTreeMap::new();
     let works = |flow: &Flow| flow.failed.is_none();
-    for (way, flow) in &results.first {
+    for (way, flow) in along {
         if works(flow) {
             good.extend([way.from, way.to]);
         } else if flow.arrived.is_some() {
@@ -62,7 +71,7 @@ pub fn hopeless(results: &Results) -> Hopeless {
     let ends = failed.iter().filter(is_hopeless);
     let ends = ends.map(|(end, _)| *end).collect();
     let mut apart: BTreeMap<(usize, usize), (usize, usize)> = BTreeMap::new();
-    for (way, flow) in &results.across {
+    for (way, flow) in across {
         let (all, good) = apart.entry(rails(*way)).or_default();
         *all += 1;
         *good += usize::from(works(flow));
@@ -95,6 +104,7 @@ mod tests {
             backend: Backend::Verbs,
             why: None,
             across: true,
+            memory: super::super::super::host_only(),
             nodes: Vec::new(),
             silent: Vec::new(),
             flow_ms: 100,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Direction, Problem, Suspect};
+use super::{Problem, Suspect};
 use crate::bench::pairs::{Results, Way};
 use crate::cluster::schedule::End;
 
@@ -50,15 +50,5 @@ pub(super) fn apart(results: &Results, works: impl Fn(End) -> bool) -> Option<Su
         );
         (name, what)
     };
-    Some(Suspect {
-        problem: Problem::RailsApart,
-        blame: None,
-        name,
-        direction: Direction::Both,
-        what,
-        loss: None,
-        slowed: false,
-        ways,
-        counted: Vec::new(),
-    })
+    Some(Suspect::of(Problem::RailsApart, None, name, what, ways))
 }

@@ -1,6 +1,9 @@
-use super::super::{Flow, Member, Plan, Rail, Reach, Silent, Why};
+use super::super::{Flow, Gpu, Member, Memory, NAME, Plan, Rail, Reach, Silent, Why};
 use super::*;
 use crate::bench::plan::Backend;
+use crate::bench::reply;
+use crate::source::recording::Recording;
+use crate::source::wire::Header;
 
 fn results(nodes: usize, rails: usize) -> Results {
     let rail = |node: usize, rail: usize| Rail {
@@ -11,6 +14,7 @@ fn results(nodes: usize, rails: usize) -> Results {
         device: Some(format!("mlx5_{rail}/1")),
         port: None,
         gid: None,
+        gpu: None,
     };
     let member = |node: usize| Member {
         host: format!("n{}", node + 1),
@@ -20,6 +24,7 @@ fn results(nodes: usize, rails: usize) -> Results {
         backend: Backend::Tcp,
         why: None,
         across: false,
+        memory: super::super::host_only(),
         nodes: (0..nodes).map(member).collect(),
         silent: Vec::new(),
         flow_ms: 200,
@@ -384,4 +389,155 @@ fn all_of_it_replays() {
     }
     let read = Results::read(&recording.of(super::super::NAME)).unwrap();
     assert_eq!(read, results);
+}
+
+/// Four nodes with two rails, measured in both memories, whose GPUs are as fast as the host's.
+fn with_gpus() -> Results {
+    let mut results = results(4, 2);
+    results.plan.backend = Backend::Verbs;
+    results.plan.memory = vec![Memory::Host, Memory::Gpu];
+    for node in &mut results.plan.nodes {
+        for (at, rail) in node.rails.iter_mut().enumerate() {
+            rail.gpu = Some(Gpu {
+                pci: Some(format!("0000:{at}a:00.0")),
+                way: Some(reply::Way::DmaBuf),
+                why: None,
+                by_facts: Some("dma-buf".into()),
+            });
+        }
+    }
+    for flow in results.first.values_mut() {
+        flow.again = Some(0);
+    }
+    results.on_gpus = results.first.clone();
+    results
+}
+
+fn gpu(results: &mut Results, (node, rail): End) -> &mut Gpu {
+    results.plan.nodes[node].rails[rail].gpu.as_mut().unwrap()
+}
+
+#[test]
+fn gpus_that_are_as_fast_as_the_host_accuse_nobody() {
+    let results = with_gpus();
+    assert_eq!(said(&results), [""; 0]);
+    let sentence = sentence(&results, &[]);
+    assert!(
+        sentence.ends_with("101 Gb/s); from GPU to GPU 101 Gb/s one way (100 Gb/s to 101 Gb/s)"),
+        "{sentence}"
+    );
+    // A node that is slow in both memories is slow, and its GPU is not to blame.
+    let mut results = with_gpus();
+    for way in results.ways().into_iter().filter(|w| w.from.0 == 1) {
+        for flows in [&mut results.first, &mut results.on_gpus] {
+            flows.get_mut(&way).unwrap().bytes /= 10;
+        }
+    }
+    let all = suspects(&results);
+    let problems: Vec<Problem> = all.iter().map(|one| one.problem).collect();
+    assert_eq!(problems, [Problem::Slow]);
+}
+
+#[test]
+fn an_adapter_far_from_its_gpu_is_named_with_the_gpu() {
+    let mut results = with_gpus();
+    for way in results.ways().into_iter().filter(|w| w.to == (2, 1)) {
+        results.on_gpus.get_mut(&way).unwrap().bytes /= 4;
+    }
+    assert_eq!(
+        said(&results),
+        [
+            "n3/mlx5_1/1 (GPU 0000:1a:00.0) is slow from GPU to GPU: 25.3 Gb/s at most from n1, n2 and n4, where the same ports carry 101 Gb/s in the host's memory"
+        ]
+    );
+    assert_eq!(suspects(&results)[0].problem, Problem::GpuSlow);
+    // Alone it was as fast as the host.
+    results.on_gpus_again = results.first.clone();
+    assert_eq!(said(&results), [""; 0]);
+}
+
+#[test]
+fn memory_that_is_refused_names_node_rail_and_obstacle() {
+    let mut results = with_gpus();
+    for rail in 0..2 {
+        let gpu = gpu(&mut results, (1, rail));
+        (gpu.way, gpu.why) = (None, Some("ibv_reg_dmabuf_mr: no".into()));
+    }
+    let none = Gpu::none(None, "CUDA shows no GPU");
+    *gpu(&mut results, (3, 1)) = none;
+    for way in results.ways() {
+        if [way.from, way.to].iter().any(|e| e.0 == 1 || *e == (3, 1)) {
+            let flow = Flow::failed("not tried");
+            results.on_gpus.insert(way, flow);
+        }
+    }
+    let all = suspects(&results);
+    let told: Vec<_> = all
+        .iter()
+        .map(|one| (one.problem, one.name.as_str(), one.what.as_str()))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (
+                Problem::GpuFails,
+                "n2",
+                "n2: mlx5_0/1 (GPU 0000:0a:00.0), mlx5_1/1 (GPU 0000:1a:00.0) cannot have a GPU's memory, though the node has GPUDirect RDMA by dma-buf: ibv_reg_dmabuf_mr: no"
+            ),
+            (
+                Problem::GpuNone,
+                "n4/mlx5_1/1",
+                "n4: mlx5_1/1 cannot have a GPU's memory: CUDA shows no GPU"
+            ),
+        ]
+    );
+}
+
+#[test]
+fn writes_that_come_wrong_in_gpus_accuse_the_one_they_have_in_common() {
+    let mut results = with_gpus();
+    let broken = || Flow {
+        arrived: Some(false),
+        ..Flow::failed("131072 of 131072 bytes came wrong")
+    };
+    for way in results.ways().into_iter().filter(|w| w.to == (0, 0)) {
+        results.on_gpus.insert(way, broken());
+    }
+    assert_eq!(
+        said(&results),
+        [
+            "n1/mlx5_0/1 (GPU 0000:0a:00.0): RDMA writes from GPU to GPU from n2, n3 and n4 fail (131072 of 131072 bytes came wrong), those in the host's memory arrive"
+        ]
+    );
+    // Where the host's memory fails too, it is the network.
+    for way in results.ways().into_iter().filter(|w| w.to == (0, 0)) {
+        results.first.insert(way, broken());
+    }
+    let all = suspects(&results);
+    assert_eq!(all.len(), 1);
+    assert_eq!(all[0].problem, Problem::RdmaFails);
+}
+
+#[test]
+fn from_gpu_to_gpu_alone_pairs_are_compared_with_each_other() {
+    let mut results = with_gpus();
+    results.plan.memory = vec![Memory::Gpu];
+    results.on_gpus.clear();
+    for way in results.ways().into_iter().filter(|w| w.from.0 == 2) {
+        results.first.get_mut(&way).unwrap().bytes /= 10;
+    }
+    assert_eq!(suspects(&results)[0].problem, Problem::Slow);
+    assert!(sentence(&results, &[]).contains("over 2 rails from GPU to GPU, and none"));
+    // The recording has it by its memory.
+    let mut recording = Recording::new(Header::default());
+    for line in results.lines(0) {
+        recording.add(line);
+    }
+    assert_eq!(Results::read(&recording.of(NAME)).as_ref(), Ok(&results));
+    let both = with_gpus();
+    let mut recording = Recording::new(Header::default());
+    for line in both.lines(0) {
+        recording.add(line);
+    }
+    assert_eq!(Results::read(&recording.of(NAME)).as_ref(), Ok(&both));
 }

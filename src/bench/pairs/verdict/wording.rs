@@ -17,36 +17,8 @@ pub(super) fn suspect(
     reference: &Reference,
 ) -> Suspect {
     let plan = &results.plan;
-    let sends = |way: &Way| match blame {
-        Blame::Node(node) => way.from.0 == node,
-        Blame::Adapter(end) => way.from == end,
-        Blame::Pair(a, _) => way.from == a,
-        Blame::Everything | Blame::Rail(_) => way.from < way.to,
-    };
-    let direction = match (ways.iter().any(&sends), ways.iter().all(&sends)) {
-        (_, true) => Direction::Out,
-        (false, _) => Direction::In,
-        _ => Direction::Both,
-    };
-    let name = match blame {
-        Blame::Everything => "every pair".to_owned(),
-        Blame::Node(node) => plan
-            .nodes
-            .get(node)
-            .map_or_else(String::new, |node| node.host.clone()),
-        Blame::Rail(rail) => {
-            let label = plan
-                .rail((0, rail))
-                .map_or("", |rail| rail.label(plan.backend));
-            format!("rail {rail} ({label})")
-        }
-        Blame::Adapter(end) => plan.name(end),
-        Blame::Pair(a, b) => match direction {
-            Direction::Out => format!("{} to {}", plan.name(a), plan.name(b)),
-            Direction::In => format!("{} to {}", plan.name(b), plan.name(a)),
-            Direction::Both => format!("{} and {}", plan.name(a), plan.name(b)),
-        },
-    };
+    let direction = direction(blame, &ways);
+    let name = name(results, blame, direction);
     let others = others(results, blame, &ways);
     let flows = || ways.iter().filter_map(|way| results.flow(*way));
     let (segments, again) = flows().fold((0, 0), |(s, a), flow| {
@@ -60,7 +32,11 @@ pub(super) fn suspect(
     });
     let is_pair = matches!(blame, Blame::Pair(..) | Blame::Everything | Blame::Rail(_));
     let what = match problem {
-        Problem::Silent | Problem::RailsApart => String::new(),
+        Problem::Silent
+        | Problem::RailsApart
+        | Problem::GpuFails
+        | Problem::GpuNone
+        | Problem::GpuSlow => String::new(),
         Problem::RdmaFails => {
             let why = flows().find_map(|flow| flow.failed.clone());
             let why = why.unwrap_or_default();
@@ -207,6 +183,45 @@ pub(super) fn suspect(
     }
 }
 
+/// Which direction of what is accused these ways are.
+pub(super) fn direction(blame: Blame, ways: &[Way]) -> Direction {
+    let sends = |way: &Way| match blame {
+        Blame::Node(node) => way.from.0 == node,
+        Blame::Adapter(end) => way.from == end,
+        Blame::Pair(a, _) => way.from == a,
+        Blame::Everything | Blame::Rail(_) => way.from < way.to,
+    };
+    match (ways.iter().any(&sends), ways.iter().all(&sends)) {
+        (_, true) => Direction::Out,
+        (false, _) => Direction::In,
+        _ => Direction::Both,
+    }
+}
+
+/// What the accused is called.
+pub(super) fn name(results: &Results, blame: Blame, direction: Direction) -> String {
+    let plan = &results.plan;
+    match blame {
+        Blame::Everything => "every pair".to_owned(),
+        Blame::Node(node) => plan
+            .nodes
+            .get(node)
+            .map_or_else(String::new, |node| node.host.clone()),
+        Blame::Rail(rail) => {
+            let label = plan
+                .rail((0, rail))
+                .map_or("", |rail| rail.label(plan.backend));
+            format!("rail {rail} ({label})")
+        }
+        Blame::Adapter(end) => plan.name(end),
+        Blame::Pair(a, b) => match direction {
+            Direction::Out => format!("{} to {}", plan.name(a), plan.name(b)),
+            Direction::In => format!("{} to {}", plan.name(b), plan.name(a)),
+            Direction::Both => format!("{} and {}", plan.name(a), plan.name(b)),
+        },
+    }
+}
+
 fn them(ways: &[Way]) -> &'static str {
     match ways.len() {
         1 => "it",
@@ -215,7 +230,7 @@ fn them(ways: &[Way]) -> &'static str {
 }
 
 /// The nodes with which the accused has bad ways.
-fn others(results: &Results, blame: Blame, ways: &[Way]) -> String {
+pub(super) fn others(results: &Results, blame: Blame, ways: &[Way]) -> String {
     const TOLD: usize = 4;
     let own = match blame {
         Blame::Node(node) => Some(node),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::library::pair::Far;
 use super::port::Port;
-use crate::source::live::collective::backend::Failure;
+use crate::source::live::failure::Failure;
 
 /// A port, as the other end has to know it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

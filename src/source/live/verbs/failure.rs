@@ -1,7 +1,7 @@
 //! Why a call of the library failed, as a measurement says it.
 
 use crate::source::Refusal;
-use crate::source::live::collective::backend::Failure;
+use crate::source::live::failure::Failure;
 
 /// A refusal in the words of a failure.
 pub(in crate::source::live) fn refused(function: &str, what: &str, refusal: &Refusal) -> Failure {

@@ -13,7 +13,7 @@ use super::wish::Wish;
 use crate::bench::reply::Carried;
 use crate::derive::nccl::gid;
 use crate::fact::gid::GidType;
-use crate::source::live::collective::backend::Failure;
+use crate::source::live::failure::Failure;
 
 /// Where the kernel lists RDMA devices.
 const DEVICES: &str = "/sys/class/infiniband";

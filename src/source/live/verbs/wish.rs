@@ -1,7 +1,7 @@
 //! What the place asks for, and where it says nothing, what NCCL's variables do: a rank uses the port as NCCL would.
 
 use crate::bench::plan::RankPlace;
-use crate::source::live::collective::backend::Failure;
+use crate::source::live::failure::Failure;
 
 /// Bytes of a write where nobody says otherwise.
 const PIECE: u64 = 512 << 10;
