@@ -19,7 +19,6 @@ use rdma_doctor::report::Policy;
 use rdma_doctor::report::log::LogReport;
 use rdma_doctor::source::recording::Recording;
 use rdma_doctor::source::wire::{Header, Line};
-use rdma_doctor::source::{Answer, Question, Reply};
 
 fn catalogue() -> &'static Catalogue {
     static CATALOGUE: OnceLock<Catalogue> = OnceLock::new();
@@ -31,18 +30,6 @@ fn catalogue() -> &'static Catalogue {
     })
 }
 
-fn reply(question: Question, value: serde_json::Value) -> Line {
-    Line::Reply {
-        probe: nccl_log::NAME.into(),
-        question,
-        repeat: 0,
-        reply: Reply {
-            said: Ok(Answer::Value(value.into())),
-            at: 0,
-        },
-    }
-}
-
 /// The recording of files with these names and texts.
 fn recording(files: &[(&str, &str)]) -> Recording {
     let mut recording = Recording::new(Header {
@@ -50,15 +37,13 @@ fn recording(files: &[(&str, &str)]) -> Recording {
         ..Header::default()
     });
     let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
-    recording.add(reply(
-        nccl_log::files(),
-        serde_json::json!({ "files": names }),
-    ));
+    let said = serde_json::json!({ "files": names });
+    recording.add(Line::of(nccl_log::NAME, nccl_log::files(), &said, 0));
     for (name, text) in files {
         let mut reader = Reader::default();
         reader.feed(text.as_bytes());
-        let digest = serde_json::to_value(reader.finish(None)).unwrap();
-        recording.add(reply(nccl_log::file(name), digest));
+        let (question, digest) = (nccl_log::file(name), reader.finish(None));
+        recording.add(Line::of(nccl_log::NAME, question, &digest, 0));
     }
     recording
 }
@@ -1271,6 +1256,69 @@ fn a_log_in_utf_16_says_what_it_says_in_utf_8() {
     assert_eq!(read("little.log", little.collect()), plain);
     let big = units.iter().flat_map(|unit| unit.to_be_bytes());
     assert_eq!(read("big.log", big.collect()), plain);
+}
+
+/// torchrun has a log for each rank, below directories of its own; beside them lie core dumps and recordings. A file that cannot be read keeps open what
+/// it might say.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "files of its own")]
+fn a_launchers_directory_is_read_with_all_below_it() {
+    let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("torchrun");
+    let _ = std::fs::remove_dir_all(&dir);
+    let of_rank = |rank: usize| dir.join(format!("job_x1/attempt_0/{rank}"));
+    let text = TWO_NODES.to_owned() + &channels("IB", "/GDRDMA", "/GDRDMA");
+    for (rank, prefix) in ["N1 ", "N2 "].into_iter().enumerate() {
+        std::fs::create_dir_all(of_rank(rank)).unwrap();
+        let lines = text.lines().filter(|line| line.starts_with(prefix));
+        let host = format!("n{0}:{0}00:{0}10 [0] NCCL INFO ", rank + 1);
+        let lines: Vec<String> = lines.map(|line| line.replace(prefix, &host)).collect();
+        std::fs::write(of_rank(rank).join("stdout.log"), lines.join("\n")).unwrap();
+    }
+    std::fs::write(dir.join("core.7"), b"\x7fELF\x02\x01\x01\0NCCL WARN x\n").unwrap();
+    std::fs::copy("fixtures/modelled-ib.jsonl", dir.join("n1.jsonl")).unwrap();
+    let said = || {
+        let recording = log::log(std::slice::from_ref(&dir)).unwrap();
+        log::judged(catalogue(), &[recording], Policy::default(), false)
+    };
+    let log = said();
+    assert_eq!(log.answers[0].rdma, "used", "{:?}", log.answers);
+    assert!(causes(&log).is_empty());
+    let file = |name: &str| dir.join(name).display().to_string();
+    assert_eq!(
+        log.not_read,
+        [
+            format!("1 file is no text, and not read: {}", file("core.7")),
+            format!(
+                "1 file is a recording (--with judges it with the log), and not read: {}",
+                file("n1.jsonl")
+            ),
+        ]
+    );
+    // It opens, and the first read fails, as on a file system that went away.
+    std::os::unix::fs::symlink("/proc/self/mem", dir.join("stale.log")).unwrap();
+    let log = said();
+    let lost = |log: &LogReport| {
+        let missing = log
+            .report
+            .open
+            .iter()
+            .flat_map(|question| &question.missing);
+        let lost = missing.filter(|missing| missing.origin.contains("stale.log"));
+        lost.map(|missing| missing.value.clone())
+            .collect::<Vec<_>>()
+    };
+    assert!(lost(&log).iter().all(|why| why.contains("EIO")));
+    assert!(lost(&log).len() > 10, "{:?}", lost(&log));
+    let unread = format!(
+        "{} could not be read: input/output error (EIO)",
+        file("stale.log")
+    );
+    assert_eq!(
+        log.answers[0].sentence,
+        format!("RDMA: cannot be told: {unread}")
+    );
+    let settle = log.answers[0].settle.as_deref();
+    assert_eq!(settle, Some("give the logs of all hosts, whole"));
 }
 
 /// Each check of the log has a log of the generator whose headline it is, or is among these, which need what a generator of NCCL's

@@ -20,7 +20,7 @@ use crate::source::recording::Recording;
 /// Read the log of a run of NCCL: was RDMA used, and what went wrong.
 #[derive(Debug, Args)]
 pub struct LogArgs {
-    /// Log files of one run, or of several: plain, .gz or .zst; a directory for all files in it; - or nothing for standard input
+    /// Log files of one run, or of several: plain, .gz or .zst; a directory for all that is text in it and below it; - or nothing for standard input
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// A recording of a node that took part, judged together with the log (repeatable)

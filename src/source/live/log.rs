@@ -2,19 +2,19 @@
 //!
 //! A file may be compressed by gzip or zstd, or written in UTF-16 (by PowerShell's `>`), which its first bytes say. Nothing is read of a machine.
 
+mod directory;
 mod utf16;
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
+use self::directory::Found;
 use self::utf16::Utf16;
 use super::files::open_input;
 use crate::nccl_log::{Digest, Limits, Reader};
-use crate::order;
 use crate::source::recording::Recording;
 use crate::source::wire::{self, Header, Line};
-use crate::source::{Answer, Question, Reply};
+use crate::source::{Errno, Question, Refusal, Reply};
 
 /// The name for standard input.
 pub const STANDARD_INPUT: &str = "-";
@@ -39,13 +39,14 @@ impl Read for Input {
     }
 }
 
-/// Reads log files, in this order; `-` is standard input, and of a directory all files in it.
+/// Reads log files, in this order; `-` is standard input, and of a directory all in it and below it that can be one.
 ///
 /// `ask` names the questions: which files there are, and what is left of one. What a file takes from the limits the next ones do not have.
 ///
 /// # Errors
 ///
-/// A file that cannot be opened, with its path. One that breaks off (a cut archive, a failing disk) is read as far as it goes.
+/// A file that is named and cannot be opened, or a directory that cannot be listed, with its path. A file of a directory that cannot be opened is recorded
+/// as that, and one that breaks off (a cut archive, a failing disk) is read as far as it goes.
 pub fn record(
     paths: &[PathBuf],
     probe: &str,
@@ -62,55 +63,50 @@ pub fn record(
         ..Header::default()
     });
     let mut all = Vec::new();
+    let mut apart = Found::default();
     for path in paths {
-        match files_in(path).map_err(|e| (path.clone(), e))? {
-            Some(files) => all.extend(files),
-            None => all.push(path.clone()),
+        match Found::below(path)? {
+            Some(found) => {
+                all.extend(found.logs.into_iter().map(|path| (path, false)));
+                apart.no_text.extend(found.no_text);
+                apart.recordings.extend(found.recordings);
+            }
+            None => all.push((path.clone(), true)),
         }
     }
-    let names: Vec<String> = all.iter().map(|path| path.display().to_string()).collect();
-    let mut add = |question: Question, value: serde_json::Value| {
-        recording.add(Line::Reply {
-            probe: probe.into(),
-            question,
-            repeat: 0,
-            reply: Reply {
-                at: super::boottime_ns().saturating_sub(started_ns) / 1000,
-                said: Ok(Answer::Value(Arc::new(value))),
-            },
-        });
-    };
-    add(files, serde_json::json!({ "files": names }));
+    let name = |path: &PathBuf| path.display().to_string();
+    let names: Vec<String> = all.iter().map(|(path, _)| name(path)).collect();
+    let no_text: Vec<String> = apart.no_text.iter().map(name).collect();
+    let recordings: Vec<String> = apart.recordings.iter().map(name).collect();
+    let at = || super::boottime_ns().saturating_sub(started_ns) / 1000;
+    let said = serde_json::json!({ "files": names, "no_text": no_text, "recordings": recordings });
+    recording.add(Line::of(probe, files, &said, at()));
     let mut limits = Limits::default();
-    for (path, name) in all.iter().zip(&names) {
-        let digest = read(path, limits).map_err(|e| (path.clone(), e))?;
+    for ((path, is_named), name) in all.iter().zip(&names) {
+        let digest = match read(path, limits) {
+            Ok(digest) => digest,
+            Err(error) if *is_named => return Err((path.clone(), error)),
+            Err(error) => {
+                recording.add(Line::Reply {
+                    probe: probe.into(),
+                    question: file(name),
+                    repeat: 0,
+                    reply: Reply {
+                        at: at(),
+                        said: Err(Refusal::Errno(Errno::from(&error))),
+                    },
+                });
+                continue;
+            }
+        };
         let taken: usize = digest.kept.iter().map(|kept| kept.text.len()).sum();
         // The last of a thousand files is heard too.
         limits.lines = limits.lines.saturating_sub(digest.kept.len()).max(512);
         limits.bytes = limits.bytes.saturating_sub(taken).max(64 << 10);
-        let value = serde_json::to_value(&digest).map_err(|e| (path.clone(), e.into()))?;
-        drop(digest);
-        add(file(name), value);
+        recording.add(Line::of(probe, file(name), &digest, at()));
     }
     recording.end();
     Ok(recording)
-}
-
-/// The files of a directory, sorted; `None` where the path is of a file.
-#[expect(clippy::disallowed_methods, reason = "an input named by the user")]
-fn files_in(path: &Path) -> io::Result<Option<Vec<PathBuf>>> {
-    if !path.is_dir() {
-        return Ok(None);
-    }
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(path)? {
-        let entry = entry?;
-        if entry.path().is_file() {
-            files.push(entry.path());
-        }
-    }
-    order::by(&mut files, Ord::cmp);
-    Ok(Some(files))
 }
 
 /// What is left of a file.

@@ -4,6 +4,11 @@
 const LITTLE: [u8; 2] = [0xff, 0xfe];
 const BIG: [u8; 2] = [0xfe, 0xff];
 
+/// Whether a text begins with such a mark.
+pub(super) fn is_marked(first: &[u8]) -> bool {
+    first.starts_with(&LITTLE) || first.starts_with(&BIG)
+}
+
 /// What is under way between two pieces.
 pub(super) struct Utf16 {
     unit: fn([u8; 2]) -> u16,
