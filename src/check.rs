@@ -14,6 +14,7 @@
 //! ```
 
 mod advice;
+mod built;
 mod catalogue;
 mod condition;
 mod diagnostic;
@@ -124,7 +125,7 @@ pub struct Check {
     pub explains: Vec<Arc<str>>,
     /// Thresholds, read as `limit.NAME`, that a site can override.
     pub limits: Vec<(Arc<str>, Value)>,
-    /// The file's text; of a built-in file without its examples and what is packed of it.
+    /// The file's text; empty of a built-in check, of which the program has the fields.
     pub source: Cow<'static, str>,
     /// The file, as errors name it.
     pub path: Cow<'static, str>,

@@ -12,6 +12,7 @@ pub mod driver_stack;
 pub mod fabric;
 pub mod firewall;
 pub mod gid_choice;
+mod gpu_ends;
 pub mod gpu_equals;
 pub mod gpu_peer;
 pub mod gpu_purpose;

@@ -38,6 +38,7 @@ pub mod node;
 pub mod nvlink;
 pub mod path;
 pub mod pcie;
+pub mod phrase;
 pub mod port;
 pub mod process;
 pub mod rank;
@@ -60,6 +61,7 @@ pub mod variable;
 use std::fmt;
 use std::sync::Arc;
 
+pub use phrase::Phrase;
 pub use schema::{FactSchema, Key, Subject, SubjectSchema};
 pub use store::{Facts, Id, Membership};
 pub use unit::{BitRate, Bytes, PerSecond, Percent, Seconds};
@@ -75,14 +77,18 @@ pub enum Origin {
     /// A line of a log.
     Logged(Arc<LogLine>),
     /// Worked out from other facts: how, in a few words that name the deciding ones.
-    Derived(Arc<str>),
+    Derived(Phrase),
+    /// Left open by a fact that is missing: which.
+    Needs(Phrase),
+    /// To be established by a probe: which.
+    Probe(&'static str),
     /// Written down, in an example or by a site.
     Stated,
 }
 
 impl Origin {
     /// An origin that says how a derived fact was worked out.
-    pub fn derived(how: impl Into<Arc<str>>) -> Self {
+    pub fn derived(how: impl Into<Phrase>) -> Self {
         Origin::Derived(how.into())
     }
 }
@@ -93,6 +99,8 @@ impl fmt::Display for Origin {
             Origin::Asked(question) => write!(f, "{question}"),
             Origin::Logged(line) => write!(f, "{line}"),
             Origin::Derived(how) => f.write_str(how),
+            Origin::Needs(what) => write!(f, "needs {what}"),
+            Origin::Probe(name) => write!(f, "probe {name}"),
             Origin::Stated => f.write_str("stated"),
         }
     }
@@ -125,7 +133,7 @@ pub enum Why {
     /// What was asked cannot say it: why.
     NotSaid(Arc<str>),
     /// Another fact is missing: which.
-    Missing(Arc<str>),
+    Missing(Phrase),
     /// The log does not say: the setting with which it would.
     NotLogged(&'static str),
     /// No probe established it.
@@ -177,11 +185,11 @@ pub struct Gap {
 
 impl Gap {
     /// A gap left by another: the fact that is missing, as conditions name it.
-    pub fn missing(what: impl Into<Arc<str>>) -> Self {
+    pub fn missing(what: impl Into<Phrase>) -> Self {
         let what = what.into();
         Gap {
-            why: Why::Missing(Arc::clone(&what)),
-            origin: Origin::derived(format!("needs {what}")),
+            why: Why::Missing(what.clone()),
+            origin: Origin::Needs(what),
         }
     }
 
@@ -249,7 +257,7 @@ impl<T> Fact<T> {
     }
 
     /// A value worked out from other facts.
-    pub fn derived(value: T, how: impl Into<Arc<str>>) -> Self {
+    pub fn derived(value: T, how: impl Into<Phrase>) -> Self {
         Fact::Known(value, Origin::derived(how))
     }
 
@@ -281,6 +289,14 @@ impl<T> Fact<T> {
         T: Typed,
     {
         self.map(Typed::into_value)
+    }
+
+    /// The value, or why it is unknown.
+    pub fn into_result(self) -> Result<T, Gap> {
+        match self {
+            Fact::Known(value, _) => Ok(value),
+            Fact::Unknown(gap) => Err(gap),
+        }
     }
 
     /// A reference to the value, by which the fact can be taken apart with `?` on `Result`.

@@ -200,17 +200,29 @@ impl<'s> Ask<'s> {
 
     /// A question's answer as text, without the white space at its end.
     fn text_of(&self, question: Question) -> Fact<Arc<str>> {
-        // A device tree ends its texts with NUL; so do some drivers, and copies of sysfs.
-        let end = |c: char| c.is_whitespace() || c == '\0';
+        self.parsed(question, |text| {
+            let trimmed = trimmed(text);
+            Ok(match trimmed.len() == text.len() {
+                true => Arc::clone(text),
+                false => trimmed.into(),
+            })
+        })
+    }
+
+    /// A question's answer, read from its text.
+    fn parsed<T>(
+        &self,
+        question: Question,
+        parser: impl FnOnce(&Arc<str>) -> Result<T, String>,
+    ) -> Fact<T> {
         match self.answer(&question) {
-            Ok(Answer::Text(text)) => {
-                let trimmed = text.trim_end_matches(end);
-                let text = match trimmed.len() == text.len() {
-                    true => text,
-                    false => trimmed.into(),
-                };
-                Fact::Known(text, Origin::Asked(question))
-            }
+            Ok(Answer::Text(text)) => match parser(&text) {
+                Ok(value) => Fact::Known(value, Origin::Asked(question)),
+                Err(what) => Fact::Unknown(Gap {
+                    why: Why::NotUnderstood(what.into()),
+                    origin: Origin::Asked(question),
+                }),
+            },
             Ok(_) => Fact::Unknown(Gap::not_understood(&question, "the reply is no text")),
             Err(gap) => Fact::Unknown(gap),
         }
@@ -227,7 +239,7 @@ impl<'s> Ask<'s> {
         path: impl Into<Arc<str>>,
         parser: impl FnOnce(&str) -> Result<T, String>,
     ) -> Fact<T> {
-        self.text(path).and_then(|text| parser(&text))
+        self.parsed(Question::read(path), |text| parser(trimmed(text)))
     }
 
     /// A command's output, read by a parser.
@@ -236,8 +248,7 @@ impl<'s> Ask<'s> {
         argv: &[&str],
         parser: impl FnOnce(&str) -> Result<T, String>,
     ) -> Fact<T> {
-        self.text_of(Question::run(argv))
-            .and_then(|text| parser(&text))
+        self.parsed(Question::run(argv), |text| parser(trimmed(text)))
     }
 
     /// A directory's names. A directory is listed once, however often it is asked for.
@@ -347,6 +358,16 @@ impl<'s> Ask<'s> {
             Err(gap) => Fact::Unknown(gap),
         }
     }
+}
+
+/// A text without what ends it: a device tree ends its texts with NUL; so do some drivers, and copies of sysfs.
+fn trimmed(text: &str) -> &str {
+    text.trim_end_matches(|c: char| c.is_whitespace() || c == '\0')
+}
+
+/// The path of what has this name in a directory. Thousands are made for each node.
+pub(crate) fn inside(dir: &str, name: &str) -> String {
+    [dir, "/", name].concat()
 }
 
 /// Reads a whole number in decimal, or in hexadecimal after `0x`.

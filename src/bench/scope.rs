@@ -108,13 +108,13 @@ impl Scopes {
         };
         let because = match expected >= 1.05 {
             true => format!(
-                "expected {}, because one rank a node carries {} GB/s between the nodes",
+                "expected {}, because one rank a node carries {} between the nodes",
                 times(expected),
-                gigabytes(between.busbw)
+                rate(between.busbw)
             ),
             false => format!(
-                "expected as fast, because one rank a node carries {} GB/s between the nodes",
-                gigabytes(between.busbw)
+                "expected as fast, because one rank a node carries {} between the nodes",
+                rate(between.busbw)
             ),
         };
         Some(format!("{head}: {because}"))
@@ -126,17 +126,17 @@ fn times(factor: f64) -> String {
     format!("{factor:.decimals$}×")
 }
 
-/// Bits per second in words, as `12.5 GB/s`.
+/// Bits per second in words, three digits: `12.5 GB/s`, of what is slower than any cluster's network `117 kB/s`.
 pub(super) fn rate(rate: u64) -> String {
-    format!("{} GB/s", gigabytes(rate))
-}
-
-/// Bits per second as gigabytes per second, three digits.
-fn gigabytes(rate: u64) -> String {
-    let value = rate as f64 / 8e9;
+    let bytes = rate as f64 / 8.0;
+    let (value, unit) = match bytes {
+        bytes if bytes >= 1e8 => (bytes / 1e9, "GB/s"),
+        bytes if bytes >= 1e6 => (bytes / 1e6, "MB/s"),
+        bytes => (bytes / 1e3, "kB/s"),
+    };
     let decimals =
         usize::from(value < 100.0) + usize::from(value < 10.0) + usize::from(value < 1.0);
-    format!("{value:.decimals$}")
+    format!("{value:.decimals$} {unit}")
 }
 
 #[cfg(test)]
@@ -178,5 +178,16 @@ mod tests {
         );
         scopes.inside.clear();
         assert_eq!(scopes.sentence(), None);
+    }
+
+    #[test]
+    fn a_rate_has_three_digits() {
+        let of = |bytes: u64| rate(bytes * 8);
+        assert_eq!(of(48_800_000_000), "48.8 GB/s");
+        assert_eq!(of(119_000_000), "0.119 GB/s");
+        assert_eq!(
+            (of(1_250_000), of(117_000)),
+            ("1.25 MB/s".into(), "117 kB/s".into())
+        );
     }
 }

@@ -4,22 +4,14 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use super::diagnostic::{CheckError, nearest};
-use super::{Check, file, glob, limits, strict, typing};
+use super::{Check, built, file, glob, limits, strict, typing};
 use crate::fact::{Type, Value};
 use crate::order;
 use crate::source::live::files;
 
-/// Files of checks: path, text, and the number under which what the text lacks of advice is packed.
-type Files = [(&'static str, &'static str, Option<usize>)];
-
-/// The built-in files without their examples and their advice.
-const EMBEDDED: &Files = include!(concat!(env!("OUT_DIR"), "/checks.rs"));
-
-/// The built-in files as they are. The program does not name it, so it is not in there.
-const WITH_EXAMPLES: &Files = include!(concat!(env!("OUT_DIR"), "/checks_with_examples.rs"));
-
-/// How many threads read the built-in checks: more win nothing.
-const MOST_READERS: usize = 4;
+/// The built-in files as they are, each with its path. The program does not name it, so it is not in there.
+const WITH_EXAMPLES: &[(&str, &str)] =
+    include!(concat!(env!("OUT_DIR"), "/checks_with_examples.rs"));
 
 /// Ids that once were checks: `checks/RETIRED`, an id and the reason a line.
 const RETIRED: &str = include_str!(concat!(env!("OUT_DIR"), "/RETIRED"));
@@ -74,44 +66,21 @@ fn suggestion(nearest: &Option<String>) -> String {
 impl Catalogue {
     /// The built-in checks, without their examples.
     pub fn embedded() -> Result<Self, CheckError> {
-        Catalogue::of(EMBEDDED)
+        Catalogue::of(built::all())
     }
 
     /// The built-in checks, with their examples.
     pub fn embedded_with_examples() -> Result<Self, CheckError> {
-        Catalogue::of(WITH_EXAMPLES)
+        Catalogue::of(WITH_EXAMPLES.iter().map(|(path, text)| {
+            let id = id_of(path.strip_prefix("checks/").unwrap_or(path));
+            read(id, Cow::Borrowed(path), Cow::Borrowed(text))
+        }))
     }
 
-    fn of(files: &'static Files) -> Result<Self, CheckError> {
-        let read_one = |(path, text, packed): &(&'static str, &'static str, Option<usize>)| {
-            let id = id_of(path.strip_prefix("checks/").unwrap_or(path));
-            read(id, Cow::Borrowed(*path), Cow::Borrowed(*text), *packed)
-        };
-        let read_some = |part: &'static Files| part.iter().map(read_one).collect();
-        // Each file by itself is read in some 20 microseconds; all of them are worth the processors that there are.
-        let at_once = std::thread::available_parallelism()
-            .map_or(1, usize::from)
-            .min(MOST_READERS);
-        let parts = files.chunks(files.len().div_ceil(at_once).max(1));
-        let read: Vec<Result<Vec<Check>, CheckError>> = std::thread::scope(|scope| {
-            let mut parts = parts;
-            let own = parts.next();
-            let others: Vec<_> = parts
-                .map(|part| scope.spawn(move || read_some(part)))
-                .collect();
-            let own = own.map(read_some);
-            let joined = others.into_iter().map(|other| match other.join() {
-                Ok(read) => read,
-                Err(panic) => std::panic::resume_unwind(panic),
-            });
-            own.into_iter().chain(joined).collect()
-        });
+    fn of(checks: impl Iterator<Item = Result<Check, CheckError>>) -> Result<Self, CheckError> {
         let mut catalogue = Catalogue {
-            checks: Vec::with_capacity(files.len()),
+            checks: checks.collect::<Result<_, _>>()?,
         };
-        for part in read {
-            catalogue.checks.extend(part?);
-        }
         catalogue.sort()?;
         Ok(catalogue)
     }
@@ -157,7 +126,7 @@ impl Catalogue {
     /// Adds one check of a site from its text.
     fn add(&mut self, id: &str, path: String, text: String) -> Result<(), CheckError> {
         // Its examples are read by who asks for them: `explain` and the tests. A node that is examined needs none.
-        self.checks.push(read(id, path.into(), text.into(), None)?);
+        self.checks.push(read(id, path.into(), text.into())?);
         Ok(())
     }
 
@@ -237,7 +206,7 @@ impl Catalogue {
 }
 
 /// The id of a file, from its path below the directory of checks.
-fn id_of(path: &str) -> &str {
+pub(super) fn id_of(path: &str) -> &str {
     path.strip_suffix(".toml").unwrap_or(path)
 }
 
@@ -246,7 +215,6 @@ pub(super) fn read(
     id: &str,
     path: Cow<'static, str>,
     text: Cow<'static, str>,
-    packed: Option<usize>,
 ) -> Result<Check, CheckError> {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let part = |part: &str| !part.is_empty() && part.chars().all(plain);
@@ -262,7 +230,7 @@ pub(super) fn read(
             format!("the id `{id}` is retired: {reason}"),
         ));
     }
-    file::parse(id, path, text, packed)
+    file::parse(id, path, text)
 }
 
 /// The retired ids, each with the reason.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -70,12 +70,11 @@ impl<'s> Document<'s> {
     }
 }
 
-/// Reads a file. Its examples are read when they are asked for, and so is the advice that is packed under a number.
+/// Reads a file. Its examples are read when they are asked for.
 pub(super) fn parse(
     id: &str,
     path: Cow<'static, str>,
     source: Cow<'static, str>,
-    packed: Option<usize>,
 ) -> Result<Check, CheckError> {
     if source.len() > LARGEST {
         let size = LARGEST >> 10;
@@ -99,13 +98,8 @@ pub(super) fn parse(
     };
     let parts = reader.read();
     let parts = parts.map_err(|complaint| whole.error(&complaint))?;
-    let advice = match packed {
-        Some(number) => Kept::Packed(number, OnceLock::new()),
-        None => {
-            let advice = reader.advice(parts.names());
-            Kept::Read(advice.map_err(|complaint| whole.error(&complaint))?)
-        }
-    };
+    let advice = reader.advice(parts.names());
+    let advice = Kept::Read(advice.map_err(|complaint| whole.error(&complaint))?);
     drop(table);
     Ok(Check {
         id: id.into(),

@@ -76,7 +76,6 @@ pub(super) fn load(text: &str) -> Result<Check, CheckError> {
         "link/x",
         "checks/link/x.toml".into(),
         text.to_owned().into(),
-        None,
     )
 }
 

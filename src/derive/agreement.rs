@@ -166,7 +166,7 @@ fn state(
     outcome: Result<Result<(), String>, Gap>,
     agree: crate::fact::Key<bool>,
     which: crate::fact::Key<std::sync::Arc<str>>,
-    what: &str,
+    what: &'static str,
 ) {
     match outcome {
         Ok(Ok(())) => {
@@ -174,7 +174,7 @@ fn state(
             facts.set(node, which, Fact::derived("all the same".into(), what));
         }
         Ok(Err(who)) => {
-            facts.set(node, agree, Fact::derived(false, who.as_str()));
+            facts.set(node, agree, Fact::derived(false, &who));
             facts.set(node, which, Fact::derived(who.into(), what));
         }
         Err(gap) => {
@@ -306,7 +306,7 @@ fn firmware(facts: &mut Facts, node: Id) {
                 let differ = named.iter().any(|(_, v)| *v != named[0].1);
                 let who = who_has_which(&named);
                 (
-                    Fact::derived(!differ, who.as_str()),
+                    Fact::derived(!differ, &who),
                     Fact::derived(true, format!("{} equal devices", members.len())),
                     Fact::derived(who.into(), "firmware of equal devices"),
                 )

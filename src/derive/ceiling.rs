@@ -398,9 +398,9 @@ fn state(
     match found {
         Ok(ceiling) => {
             let how = format!("{} at {}", ceiling.bound_by.word(), ceiling.bound_where);
-            facts.set(id, path::BANDWIDTH, Fact::derived(ceiling.busbw, &*how));
-            facts.set(id, path::BOUND_BY, Fact::derived(ceiling.bound_by, &*how));
-            let at = Fact::derived(ceiling.bound_where, &*how);
+            facts.set(id, path::BANDWIDTH, Fact::derived(ceiling.busbw, &how));
+            facts.set(id, path::BOUND_BY, Fact::derived(ceiling.bound_by, &how));
+            let at = Fact::derived(ceiling.bound_where, &how);
             facts.set(id, path::BOUND_WHERE, at);
             let terms = Fact::derived(ceiling.terms.into(), "the model");
             facts.set(id, path::TERMS, terms);

@@ -131,7 +131,7 @@ fn together(parts: &[Fact<String>]) -> (Fact<bool>, Fact<Arc<str>>) {
     if !odd.is_empty() {
         let which = odd.join(", ");
         return (
-            Fact::derived(true, which.as_str()),
+            Fact::derived(true, &which),
             Fact::derived(which.into(), how),
         );
     }

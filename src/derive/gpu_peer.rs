@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use super::gpu_ends::{Ends, ends};
 use super::tally;
 use crate::fact::bridge::Between;
 use crate::fact::gpu::{FabricState, Mode, Purpose};
 use crate::fact::gpu_pair::{Barred, P2p, Way};
 use crate::fact::node::Iommu;
-use crate::fact::{Fact, Facts, Gap, Id, Key, Origin, Subject, bridge, gpu, gpu_pair, node};
+use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, bridge, gpu, gpu_pair, node};
 
 /// What NVML says of a pair, in each direction.
 const STATUSES: [Key<P2p>; 4] = [
@@ -20,16 +21,19 @@ const STATUSES: [Key<P2p>; 4] = [
 /// Works out the ways of all pairs, and whether one of them is open.
 pub fn derive(facts: &mut Facts, node: Id) {
     let pairs: Vec<Id> = facts.below(node, Subject::GpuPair).collect();
+    let machine = Machine::of(facts, node);
     for &pair in &pairs {
-        let in_nvml = both_are(facts, node, pair, gpu::IN_NVML);
+        let gpus = ends(facts, node, pair);
+        let in_nvml = both_are(facts, &gpus, gpu::IN_NVML);
         facts.set(pair, gpu_pair::IN_NVML, in_nvml);
-        let in_cuda = both_are(facts, node, pair, gpu::IN_CUDA);
+        let in_cuda = both_are(facts, &gpus, gpu::IN_CUDA);
         facts.set(pair, gpu_pair::IN_CUDA, in_cuda);
-        let way = way(facts, node, pair);
+        let way = way(facts, pair, &gpus);
+        let statuses = STATUSES.map(|key| facts.get(pair, key));
+        let barred = barred(facts, &way, &gpus, &statuses, &machine);
+        let obstacle = obstacle(facts, &way, &gpus, &statuses, &machine);
         facts.set(pair, gpu_pair::WAY, way);
-        let barred = barred(facts, node, pair);
         facts.set(pair, gpu_pair::BARRED, barred);
-        let obstacle = obstacle(facts, node, pair);
         facts.set(pair, gpu_pair::OBSTACLE, obstacle);
     }
     let open = tally::incomplete(facts, node, Subject::GpuPair);
@@ -39,32 +43,50 @@ pub fn derive(facts: &mut Facts, node: Id) {
     facts.set(node, node::PEER_OBSTACLE, obstacle);
 }
 
-/// The GPU whose address a pair names.
-fn gpu_of(facts: &Facts, node: Id, pair: Id, key: Key<Arc<str>>) -> Result<Id, Gap> {
-    match facts.get(pair, key) {
-        Fact::Known(name, _) => facts
-            .find(Subject::Gpu, node, &name)
-            .ok_or_else(|| Gap::missing(format!("gpu {name}"))),
-        Fact::Unknown(gap) => Err(gap),
-    }
+/// What of the machine bears on all pairs.
+struct Machine {
+    confidential: Fact<bool>,
+    registry: Option<Arc<str>>,
+    translates: bool,
+    is_virtual: bool,
+    /// The bridges whose access control turns the traffic of GPUs away.
+    redirecting: Vec<Id>,
 }
 
-fn both(facts: &Facts, node: Id, pair: Id) -> Result<[Id; 2], Gap> {
-    Ok([
-        gpu_of(facts, node, pair, gpu_pair::FIRST)?,
-        gpu_of(facts, node, pair, gpu_pair::SECOND)?,
-    ])
+impl Machine {
+    fn of(facts: &Facts, node: Id) -> Self {
+        let redirects = |id: &Id| {
+            facts.known(*id, bridge::ACS_REDIRECT) == Some(true)
+                && matches!(
+                    facts.known(*id, bridge::BETWEEN),
+                    Some(Between::GpuGpu | Between::GpuNic)
+                )
+        };
+        Machine {
+            confidential: facts.get(node, node::CONFIDENTIAL),
+            registry: facts.known(node, node::DRIVER_REGISTRY),
+            translates: matches!(
+                facts.known(node, node::IOMMU),
+                Some(Iommu::Translating | Iommu::Mixed)
+            ),
+            is_virtual: facts.known(node, node::VIRTUAL) == Some(true),
+            redirecting: facts
+                .below(node, Subject::Bridge)
+                .filter(redirects)
+                .collect(),
+        }
+    }
 }
 
 /// Whether a fact holds of both.
-fn both_are(facts: &Facts, node: Id, pair: Id, key: Key<bool>) -> Fact<bool> {
-    match both(facts, node, pair) {
+fn both_are(facts: &Facts, gpus: &Ends, key: Key<bool>) -> Fact<bool> {
+    match gpus {
         Ok(gpus) => all(&gpus.map(|id| facts.get(id, key))),
-        Err(gap) => Fact::Unknown(gap),
+        Err(gap) => Fact::Unknown(gap.clone()),
     }
 }
 
-fn way(facts: &Facts, node: Id, pair: Id) -> Fact<Way> {
+fn way(facts: &Facts, pair: Id, gpus: &Ends) -> Fact<Way> {
     let direct = facts.get(pair, gpu_pair::NVLINKS);
     if let Fact::Known(links, origin) = &direct
         && *links > 0
@@ -76,10 +98,10 @@ fn way(facts: &Facts, node: Id, pair: Id) -> Fact<Way> {
         return Fact::Known(Way::Nvswitch, origin);
     }
     let mut open = direct.as_result().err().cloned();
-    match both(facts, node, pair) {
+    match gpus {
         Ok(gpus) => {
             let mut to_switch = true;
-            for id in gpus {
+            for &id in gpus {
                 match facts.get(id, gpu::NVLINKS_TO_SWITCH) {
                     Fact::Known(0, _) => to_switch = false,
                     Fact::Known(..) => {}
@@ -100,7 +122,7 @@ fn way(facts: &Facts, node: Id, pair: Id) -> Fact<Way> {
                 open = None;
             }
         }
-        Err(gap) => open = open.or(Some(gap)),
+        Err(gap) => open = open.or(Some(gap.clone())),
     }
     match (open, facts.get(pair, gpu_pair::DISTANCE)) {
         (Some(gap), _) => Fact::Unknown(gap),
@@ -117,13 +139,19 @@ fn way(facts: &Facts, node: Id, pair: Id) -> Fact<Way> {
 }
 
 /// The first of what speaks against it: known as soon as one does, "not" only where all is known.
-fn barred(facts: &Facts, node: Id, pair: Id) -> Fact<Barred> {
-    let gpus = match both(facts, node, pair) {
-        Ok(gpus) => gpus,
-        Err(gap) => return Fact::Unknown(gap),
+fn barred(
+    facts: &Facts,
+    way: &Fact<Way>,
+    gpus: &Ends,
+    statuses: &[Fact<P2p>; 4],
+    machine: &Machine,
+) -> Fact<Barred> {
+    let gpus = match gpus {
+        Ok(gpus) => *gpus,
+        Err(gap) => return Fact::Unknown(gap.clone()),
     };
-    let over_nvlink = facts
-        .get(pair, gpu_pair::WAY)
+    let over_nvlink = way
+        .clone()
         .map(|way| matches!(way, Way::Nvlink | Way::Nvswitch));
     let mut open = None;
     let mut found = None;
@@ -142,7 +170,7 @@ fn barred(facts: &Facts, node: Id, pair: Id) -> Fact<Barred> {
             Barred::Mig,
         );
     }
-    look(facts.get(node, node::CONFIDENTIAL), Barred::Confidential);
+    look(machine.confidential.clone(), Barred::Confidential);
     for id in gpus {
         look(
             facts.get(id, gpu::VIRTUAL_FUNCTION),
@@ -157,11 +185,9 @@ fn barred(facts: &Facts, node: Id, pair: Id) -> Fact<Barred> {
         );
     }
     look(unlike(facts, gpus), Barred::Unlike);
-    let never = STATUSES.map(|key| {
-        facts
-            .get(pair, key)
-            .map(|status| matches!(status, P2p::GpuNotSupported | P2p::NotSupported))
-    });
+    let never = statuses
+        .clone()
+        .map(|fact| fact.map(|status| matches!(status, P2p::GpuNotSupported | P2p::NotSupported)));
     look(and_not(all(&never), &over_nvlink), Barred::Unsupported);
     match (found, open) {
         (Some((reason, origin)), _) => Fact::Known(reason, origin),
@@ -193,48 +219,52 @@ fn all(facts: &[Fact<bool>]) -> Fact<bool> {
 
 fn unlike(facts: &Facts, [a, b]: [Id; 2]) -> Fact<bool> {
     match (facts.get(a, gpu::MODEL), facts.get(b, gpu::MODEL)) {
-        (Fact::Known(a, _), Fact::Known(b, _)) => Fact::derived(a != b, format!("{a} and {b}")),
+        (Fact::Known(a, _), Fact::Known(b, _)) if a == b => Fact::derived(false, "of one model"),
+        (Fact::Known(a, _), Fact::Known(b, _)) => Fact::derived(true, format!("{a} and {b}")),
         (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
     }
 }
 
 /// What NVML says, and what of the machine is known to keep two GPUs apart on their way.
-fn obstacle(facts: &Facts, node: Id, pair: Id) -> Fact<Arc<str>> {
+fn obstacle(
+    facts: &Facts,
+    way: &Fact<Way>,
+    gpus: &Ends,
+    statuses: &[Fact<P2p>; 4],
+    machine: &Machine,
+) -> Fact<Arc<str>> {
     let mut said: Vec<&'static str> = Vec::new();
-    for key in STATUSES {
-        match facts.get(pair, key) {
+    for status in statuses {
+        match status {
             Fact::Known(P2p::Ok, _) => {}
             Fact::Known(status, _) if said.contains(&status.word()) => {}
             Fact::Known(status, _) => said.push(status.word()),
-            Fact::Unknown(gap) => return Fact::Unknown(gap),
+            Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
         }
     }
     let mut parts = Vec::new();
     if !said.is_empty() {
         parts.push(format!("NVML says {}", said.join(", ")));
     }
-    match facts.known(node, node::DRIVER_REGISTRY) {
-        Some(keys) if &*keys != "none" => parts.push(format!("the driver was told {keys}")),
+    match &machine.registry {
+        Some(keys) if &**keys != "none" => parts.push(format!("the driver was told {keys}")),
         _ => {}
     }
-    let over_pcie = matches!(
-        facts.known(pair, gpu_pair::WAY),
-        Some(Way::PcieSwitch | Way::Host)
-    );
-    match both(facts, node, pair) {
+    let over_pcie = matches!(way.known(), Some(Way::PcieSwitch | Way::Host));
+    match gpus {
         Ok(gpus) if over_pcie => {
-            if let Some(bridge) = redirecting(facts, node, gpus) {
+            if let Some(bridge) = redirecting(facts, gpus, &machine.redirecting) {
                 parts.push(format!("ACS of {bridge} sends it up to the root complex"));
             }
-            if let Some(Iommu::Translating | Iommu::Mixed) = facts.known(node, node::IOMMU) {
+            if machine.translates {
                 parts.push("the IOMMU translates".to_owned());
             }
-            if facts.known(node, node::VIRTUAL) == Some(true) {
+            if machine.is_virtual {
                 parts.push("a hypervisor is between them".to_owned());
             }
         }
         Ok(gpus) => {
-            for id in gpus {
+            for &id in gpus {
                 match facts.known(id, gpu::FABRIC_STATE) {
                     None | Some(FabricState::Unsupported | FabricState::Completed) => {}
                     Some(state) => {
@@ -246,31 +276,29 @@ fn obstacle(facts: &Facts, node: Id, pair: Id) -> Fact<Arc<str>> {
         }
         Err(_) => {}
     }
-    let text = if parts.is_empty() {
-        "none".to_owned()
+    let text: Arc<str> = if parts.is_empty() {
+        "none".into()
     } else {
-        parts.join("; ")
+        parts.join("; ").into()
     };
-    Fact::Known(text.into(), Origin::derived("what is known of the two"))
+    Fact::derived(text, "what is known of the two")
 }
 
-/// A bridge above one of the two whose access control turns their traffic away.
-fn redirecting(facts: &Facts, node: Id, gpus: [Id; 2]) -> Option<String> {
+/// A bridge above one of the two, of those whose access control turns their traffic away.
+fn redirecting<'f>(facts: &'f Facts, gpus: &[Id; 2], bridges: &[Id]) -> Option<&'f str> {
+    if bridges.is_empty() {
+        return None;
+    }
     let paths: Vec<Arc<[Arc<str>]>> = gpus
         .iter()
         .filter_map(|id| facts.known(*id, gpu::PATH))
         .collect();
-    let found = facts.below(node, Subject::Bridge).find(|id| {
-        facts.known(*id, bridge::ACS_REDIRECT) == Some(true)
-            && matches!(
-                facts.known(*id, bridge::BETWEEN),
-                Some(Between::GpuGpu | Between::GpuNic)
-            )
-            && paths
-                .iter()
-                .any(|path| path.iter().any(|name| **name == *facts.name(*id)))
-    })?;
-    Some(facts.name(found).to_owned())
+    let mut names = bridges.iter().map(|id| facts.name(*id));
+    names.find(|name| {
+        paths
+            .iter()
+            .any(|path| path.iter().any(|above| **above == **name))
+    })
 }
 
 /// How many pairs are to reach each other, whether one does, and what may keep the first from it.
@@ -299,7 +327,7 @@ fn together(
         for key in STATUSES {
             match facts.get(pair, key) {
                 Fact::Known(P2p::Ok, _) => {
-                    let works = Fact::derived(true, facts.name(pair));
+                    let works = Fact::derived(true, facts.name(pair).to_owned());
                     return (count, works, obstacle);
                 }
                 Fact::Known(..) => {}

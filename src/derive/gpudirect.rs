@@ -316,7 +316,7 @@ fn is_for_gpus(facts: &Facts, port: Id) -> Fact<bool> {
     }
     match open {
         Some(gap) => Fact::Unknown(gap),
-        None => Fact::derived(true, facts.name(port)),
+        None => Fact::derived(true, facts.name(port).to_owned()),
     }
 }
 

@@ -170,7 +170,7 @@ fn intended(facts: &Facts, node: Id, ports: &[Id], port: Id) -> Fact<bool> {
     }
     let equals = active_equals(facts, node, ports, port);
     if let Ok(Some(how)) = &equals {
-        return Fact::derived(true, how.as_str());
+        return Fact::derived(true, how);
     }
     let others = tally::incomplete(facts, node, Subject::Port);
     if others.is_none() && ports.len() == 1 {

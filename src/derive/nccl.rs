@@ -20,7 +20,7 @@ use crate::fact::gid::{GidKind, GidType};
 use crate::fact::nccl_version::{KINDS, Version};
 use crate::fact::port::{LinkLayer, NcclGid};
 use crate::fact::{
-    Fact, Facts, Gap, Id, Subject, device, node, port, selection, selector, variable,
+    Fact, Facts, Gap, Id, Phrase, Subject, device, node, port, selection, selector, variable,
 };
 use dictionary::Kind;
 use hca::Port;
@@ -167,15 +167,15 @@ fn meaning_of(facts: &mut Facts, id: Id, version: &Fact<Version>) {
     let says = meaning::read_as(entry, value);
     let misread = meaning::misread(entry, value);
     let origin = format!("{name} is {value:?}");
-    facts.set(id, variable::READ_AS, Fact::derived(says.into(), &*origin));
-    facts.set(id, variable::MISREAD, Fact::derived(misread, &*origin));
+    facts.set(id, variable::READ_AS, Fact::derived(says.into(), &origin));
+    facts.set(id, variable::MISREAD, Fact::derived(misread, &origin));
     let refused = meaning::refused(&name, value);
-    facts.set(id, variable::REFUSED, Fact::derived(refused, &*origin));
+    facts.set(id, variable::REFUSED, Fact::derived(refused, &origin));
     let effect = meaning::effect(&name, value);
-    facts.set(id, variable::EFFECT, Fact::derived(effect, &*origin));
+    facts.set(id, variable::EFFECT, Fact::derived(effect, &origin));
 }
 
-fn fact<T: Clone>(result: &Result<T, Gap>, how: &str) -> Fact<T> {
+fn fact<T: Clone>(result: &Result<T, Gap>, how: impl Into<Phrase>) -> Fact<T> {
     match result {
         Ok(value) => Fact::derived(value.clone(), how),
         Err(gap) => Fact::Unknown(gap.clone()),
@@ -249,13 +249,9 @@ fn list_of(facts: &mut Facts, node: Id, of: &str, list: &List, named: &Result<Ve
         };
         let id = facts.instance(Subject::Selector, node, &format!("{of} {token}"));
         let how = format!("the rule of NCCL for {of}");
-        facts.set(id, selector::VARIABLE, Fact::derived(of.into(), &*how));
-        facts.set(
-            id,
-            selector::TOKEN,
-            Fact::derived(Arc::clone(&token), &*how),
-        );
-        facts.set(id, selector::EXCLUDES, Fact::derived(list.excludes, &*how));
+        facts.set(id, selector::VARIABLE, Fact::derived(of.into(), &how));
+        facts.set(id, selector::TOKEN, Fact::derived(Arc::clone(&token), &how));
+        facts.set(id, selector::EXCLUDES, Fact::derived(list.excludes, &how));
         let named = match named {
             Ok(named) => named,
             Err(gap) => {
@@ -271,7 +267,7 @@ fn list_of(facts: &mut Facts, node: Id, of: &str, list: &List, named: &Result<Ve
         facts.set(
             id,
             selector::MATCHES,
-            Fact::derived(matched.len() as u64, &*how),
+            Fact::derived(matched.len() as u64, &how),
         );
         let whole = |n: &&&Named| *n.name == *entry.name;
         let longer = |n: &&&Named| {
@@ -281,29 +277,21 @@ fn list_of(facts: &mut Facts, node: Id, of: &str, list: &List, named: &Result<Ve
         let has_whole = matched.iter().any(|n| whole(&n));
         let long: Vec<&Named> = matched.iter().filter(longer).copied().collect();
         let also = has_whole && !long.is_empty();
-        facts.set(id, selector::ALSO_LONGER, Fact::derived(also, &*how));
-        facts.set(id, selector::LONGER, Fact::derived(shown(long), &*how));
+        facts.set(id, selector::ALSO_LONGER, Fact::derived(also, &how));
+        facts.set(id, selector::LONGER, Fact::derived(shown(long), &how));
         let own: Vec<&Named> = matched.iter().filter(whole).copied().collect();
         let down = |n: &&Named| n.active.known() == Some(&false);
         let inactive: Vec<&Named> = own.iter().copied().filter(down).collect();
-        facts.set(
-            id,
-            selector::NAMED,
-            Fact::derived(shown(own.clone()), &*how),
-        );
+        facts.set(id, selector::NAMED, Fact::derived(shown(own.clone()), &how));
         let open = own.iter().find_map(|n| n.active.as_result().err());
         let names_inactive = match (inactive.is_empty(), open) {
-            (false, _) => Fact::derived(true, &*how),
-            (true, None) => Fact::derived(false, &*how),
+            (false, _) => Fact::derived(true, &how),
+            (true, None) => Fact::derived(false, &how),
             (true, Some(gap)) => Fact::Unknown(gap.clone()),
         };
         facts.set(id, selector::NAMES_INACTIVE, names_inactive);
-        facts.set(
-            id,
-            selector::INACTIVE,
-            Fact::derived(shown(inactive), &*how),
-        );
-        facts.set(id, selector::MATCHED, Fact::derived(shown(matched), &*how));
+        facts.set(id, selector::INACTIVE, Fact::derived(shown(inactive), &how));
+        facts.set(id, selector::MATCHED, Fact::derived(shown(matched), &how));
         let nearest = named
             .iter()
             .map(|n| {
@@ -315,7 +303,7 @@ fn list_of(facts: &mut Facts, node: Id, of: &str, list: &List, named: &Result<Ve
             .filter(|(distance, name)| *distance <= 2 && *distance < name.len())
             .min_by_key(|(distance, _)| *distance)
             .map_or_else(|| Arc::from("none"), |(_, name)| Arc::clone(name));
-        facts.set(id, selector::NEAREST, Fact::derived(nearest, &*how));
+        facts.set(id, selector::NEAREST, Fact::derived(nearest, &how));
     }
 }
 
@@ -501,7 +489,7 @@ fn choose_hcas(
         }
     }
     let lines = match open {
-        None => Fact::derived(lines.into(), &*how),
+        None => Fact::derived(lines.into(), &how),
         Some(gap) => Fact::Unknown(gap),
     };
     facts.set(chosen, selection::GID_INDEXES, lines);
@@ -589,7 +577,7 @@ fn choose_gid(facts: &mut Facts, node: Id, id: Id, versions: &Versions) {
             (Fact::Unknown(gap), _) => Err(gap.clone()),
         },
     });
-    facts.set(id, port::NCCL_GID, fact(&what, &format!("GID {index}")));
+    facts.set(id, port::NCCL_GID, fact(&what, format!("GID {index}")));
 }
 
 /// A row of the table, with what is not known of it.

@@ -1,5 +1,6 @@
 //! What copies between GPUs, and with the host, are worth: against equal pairs and GPUs, and against what PCIe carries.
 
+use super::gpu_ends::{Ends, ends};
 use crate::bench::statistics;
 use crate::fact::gpu_pair::{Access, P2p};
 use crate::fact::{
@@ -11,20 +12,23 @@ use crate::order;
 pub fn derive(facts: &mut Facts, node: Id) {
     let gpus: Vec<Id> = facts.below(node, Subject::Gpu).collect();
     let pairs: Vec<Id> = facts.below(node, Subject::GpuPair).collect();
+    let planned = facts.get(node, node::P2P_MEASURED);
     for gpu in &gpus {
-        not_in_the_plan(facts, node, *gpu, gpu::HOST_COPY_MEASURED);
+        not_in_the_plan(facts, &planned, *gpu, gpu::HOST_COPY_MEASURED);
         host_copy(facts, *gpu);
     }
     for pair in &pairs {
-        not_in_the_plan(facts, node, *pair, gpu_pair::COPY_MEASURED);
+        not_in_the_plan(facts, &planned, *pair, gpu_pair::COPY_MEASURED);
         let access = access(facts, *pair);
         facts.set(*pair, gpu_pair::ACCESS, access);
         let nvlink = nvlink(facts, *pair);
         facts.set(*pair, gpu_pair::NVLINK, nvlink);
     }
-    let kinds: Vec<Fact<Kind>> = pairs.iter().map(|pair| kind(facts, node, *pair)).collect();
-    for (pair, own) in pairs.iter().zip(&kinds) {
-        let slot = slot_bandwidth(facts, node, *pair);
+    let ends: Vec<Ends> = pairs.iter().map(|pair| ends(facts, node, *pair)).collect();
+    let each = pairs.iter().zip(&ends);
+    let kinds: Vec<Fact<Kind>> = each.map(|(pair, ends)| kind(facts, *pair, ends)).collect();
+    for ((pair, ends), own) in pairs.iter().zip(&ends).zip(&kinds) {
+        let slot = slot_bandwidth(facts, ends);
         facts.set(*pair, gpu_pair::SLOT_BANDWIDTH, slot);
         let equals = Equals {
             facts,
@@ -68,15 +72,11 @@ pub fn derive(facts: &mut Facts, node: Id) {
 }
 
 /// What the plan does not have was not measured.
-fn not_in_the_plan(facts: &mut Facts, node: Id, id: Id, key: Key<bool>) {
+fn not_in_the_plan(facts: &mut Facts, planned: &Fact<bool>, id: Id, key: Key<bool>) {
     if facts.look(id, key.index).is_some() {
         return;
     }
-    let measured = match facts.get(node, node::P2P_MEASURED) {
-        Fact::Known(_, origin) => Fact::Known(false, origin),
-        Fact::Unknown(gap) => Fact::Unknown(gap),
-    };
-    facts.set(id, key, measured);
+    facts.set(id, key, planned.clone().map(|_| false));
 }
 
 fn access(facts: &Facts, pair: Id) -> Fact<Access> {
@@ -110,49 +110,25 @@ fn nvlink(facts: &Facts, pair: Id) -> Fact<bool> {
 /// What makes pairs, or GPUs, equal.
 type Kind = String;
 
-fn ends(facts: &Facts, node: Id, pair: Id) -> Result<[Id; 2], Gap> {
-    let end = |key: Key<std::sync::Arc<str>>| match facts.get(pair, key) {
-        Fact::Known(name, _) => facts
-            .find(Subject::Gpu, node, &name)
-            .ok_or_else(|| Gap::missing(format!("GPU {name}"))),
-        Fact::Unknown(gap) => Err(gap),
-    };
-    Ok([end(gpu_pair::FIRST)?, end(gpu_pair::SECOND)?])
-}
-
 /// Pairs are equal that are of the same models, and joined alike: by as many NVLinks, or at the same distance over PCIe.
-fn kind(facts: &Facts, node: Id, pair: Id) -> Fact<Kind> {
+fn kind(facts: &Facts, pair: Id, ends: &Ends) -> Fact<Kind> {
     let known = || -> Result<Kind, Gap> {
-        let [a, b] = ends(facts, node, pair)?;
-        let id = |gpu| {
-            facts
-                .get(gpu, gpu::ID)
-                .as_result()
-                .map(ToString::to_string)
-                .map_err(Clone::clone)
-        };
+        let [a, b] = *ends.as_ref().map_err(Gap::clone)?;
+        let id = |gpu| facts.get(gpu, gpu::ID).into_result();
         let mut models = [id(a)?, id(b)?];
         order::by(&mut models, Ord::cmp);
-        let way = match facts
-            .get(pair, gpu_pair::NVLINK)
-            .as_result()
-            .map_err(Clone::clone)?
-        {
+        let way = match facts.get(pair, gpu_pair::NVLINK).into_result()? {
             true => {
-                let links = facts.get(pair, gpu_pair::NVLINKS);
-                let links = links.as_result().map_err(Clone::clone)?;
+                let links = facts.get(pair, gpu_pair::NVLINKS).into_result()?;
                 format!("NVLink {links}")
             }
             false => {
-                let distance = facts.get(pair, gpu_pair::DISTANCE);
-                distance
-                    .as_result()
-                    .map_err(Clone::clone)?
-                    .word()
-                    .to_owned()
+                let distance = facts.get(pair, gpu_pair::DISTANCE).into_result()?;
+                distance.word().to_owned()
             }
         };
-        Ok(format!("{} {way}", models.join(" ")))
+        let [a, b] = models;
+        Ok(format!("{a} {b} {way}"))
     };
     match known() {
         Ok(kind) => Fact::derived(kind, "models and how they are joined"),
@@ -259,10 +235,10 @@ fn has_none(facts: &Facts, id: Id) -> bool {
 }
 
 /// What PCIe carries between two GPUs at best.
-fn slot_bandwidth(facts: &Facts, node: Id, pair: Id) -> Fact<BitRate> {
-    let [a, b] = match ends(facts, node, pair) {
-        Ok(ends) => ends,
-        Err(gap) => return Fact::Unknown(gap),
+fn slot_bandwidth(facts: &Facts, ends: &Ends) -> Fact<BitRate> {
+    let [a, b] = match ends {
+        Ok(ends) => *ends,
+        Err(gap) => return Fact::Unknown(gap.clone()),
     };
     match (
         facts.get(a, gpu::SLOT_BANDWIDTH),

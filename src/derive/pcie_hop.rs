@@ -7,8 +7,8 @@ use crate::fact::bridge::PortType;
 use crate::fact::hop::Rest;
 use crate::fact::pcie::LinkKeys;
 use crate::fact::{
-    BitRate, Bytes, Fact, Facts, Gap, Id, Key, Membership, Origin, PerSecond, Subject, Typed,
-    bridge, function, gpu, hop, node,
+    BitRate, Bytes, Fact, Facts, Gap, Id, Key, Membership, Origin, PerSecond, Phrase, Subject,
+    Typed, bridge, function, gpu, hop, node,
 };
 
 /// What a link carries, the encoding taken off, by the kernel's own numbers, so that they are those of its line "available PCIe
@@ -196,7 +196,7 @@ fn of_end<T: Typed>(
 fn both<A: Clone, B: Clone, C>(
     a: &Fact<A>,
     b: &Fact<B>,
-    how: impl Into<Arc<str>>,
+    how: impl Into<Phrase>,
     make: impl FnOnce(A, B) -> Option<C>,
 ) -> Fact<C> {
     match (a, b) {
@@ -342,7 +342,7 @@ fn least<T: Typed + Clone + Ord>(
         }
     }
     match least {
-        Some((value, name)) => Fact::derived((value, Arc::clone(&name)), &*name),
+        Some((value, name)) => Fact::derived((value, Arc::clone(&name)), name),
         None => Fact::Unknown(Gap::missing("a PCIe link on the path")),
     }
 }

@@ -49,7 +49,7 @@ pub fn derive(facts: &mut Facts, node: Id) {
     for id in facts.below(node, Subject::Bridge).collect::<Vec<_>>() {
         let (between, peers) = match (found.remove(facts.name(id)), &open) {
             (Some((between, peers)), _) => (
-                Fact::derived(between, &*peers),
+                Fact::derived(between, &peers),
                 Fact::derived(
                     peers.as_str().into(),
                     "the paths that part below its switch",

@@ -24,9 +24,9 @@ pub fn derive(facts: &mut Facts, node: Id) {
             .iter()
             .find_map(|(_, fact)| fact.as_result().err().cloned());
         let agree = match (differ, open) {
-            (true, _) => Fact::derived(false, by_source.as_str()),
+            (true, _) => Fact::derived(false, &by_source),
             (false, Some(gap)) => Fact::Unknown(gap),
-            (false, None) => Fact::derived(true, by_source.as_str()),
+            (false, None) => Fact::derived(true, &by_source),
         };
         facts.set(port, port::SOURCES_AGREE, agree);
         facts.set(

@@ -120,7 +120,7 @@ fn empty_gids(facts: &mut Facts, node: Id, id: Id, value: &str) {
     let count = match gap {
         // One that is empty decides, whatever the others have.
         Some(gap) if count == 0 => Fact::Unknown(gap),
-        _ => Fact::derived(count, how.as_str()),
+        _ => Fact::derived(count, &how),
     };
     facts.set(id, setting::EMPTY_GIDS, count);
     facts.set(id, setting::EMPTY_GID_PORTS, Fact::derived(ports, how));

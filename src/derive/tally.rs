@@ -102,7 +102,9 @@ fn any<T: crate::fact::Typed>(
     let mut open = incomplete(facts, ancestor, subject);
     for id in facts.below(ancestor, subject) {
         match facts.get(id, key) {
-            Fact::Known(value, _) if holds(&value) => return Fact::derived(true, facts.name(id)),
+            Fact::Known(value, _) if holds(&value) => {
+                return Fact::derived(true, facts.name(id).to_owned());
+            }
             Fact::Known(..) => {}
             Fact::Unknown(gap) => open = open.or(Some(gap)),
         }

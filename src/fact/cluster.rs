@@ -1,5 +1,7 @@
 //! The cluster's facts.
 
+use std::sync::Arc;
+
 use super::schema::subject;
 
 subject! {
@@ -7,4 +9,8 @@ subject! {
     Cluster = "cluster" from "derive";
     /// How many nodes are judged together.
     NODES: u64 = "nodes" from "derive";
+    /// Files of the directories of logs that are no text and were not read: core dumps, programs, checkpoints.
+    LOGS_NO_TEXT: Arc<[Arc<str>]> = "logs_no_text" from "nccl_log";
+    /// Recordings of this program in the directories of logs, which were not read as logs.
+    LOGS_RECORDINGS: Arc<[Arc<str>]> = "logs_recordings" from "nccl_log";
 }

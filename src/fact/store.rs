@@ -23,9 +23,18 @@ struct Instance {
     subject: Subject,
     parent: Option<Id>,
     name: Arc<str>,
-    facts: Box<[Option<Fact<Value>>]>,
+    /// For each fact of the schema its place among `facts`, counted from 1; 0 where nobody stated it. Most instances lack most facts.
+    places: Box<[u16]>,
+    facts: Vec<Fact<Value>>,
     related: Vec<Id>,
-    children: Vec<Id>,
+}
+
+/// The instances of a subject below a parent.
+#[derive(Default)]
+struct Below {
+    /// In the order in which they were found.
+    ids: Vec<Id>,
+    named: HashMap<Arc<str>, Id, Hasher>,
 }
 
 /// A probe that did not end well on a node.
@@ -35,13 +44,15 @@ struct Failure {
     how: Arc<str>,
 }
 
+type Hasher = foldhash::fast::RandomState;
+
 /// The facts.
 pub struct Facts {
     instances: Vec<Instance>,
     /// The instances of each subject, by its place among [`Subject::ALL`].
     by_subject: [Vec<Id>; Subject::ALL.len()],
-    by_name: HashMap<(Subject, Id, Arc<str>), Id, foldhash::fast::RandomState>,
-    members: HashMap<(Subject, Id), Membership, foldhash::fast::RandomState>,
+    below: HashMap<(Subject, Id), Below, Hasher>,
+    members: HashMap<(Subject, Id), Membership, Hasher>,
     failures: Vec<Failure>,
     rulesets: HashMap<Id, Fact<Arc<Ruleset>>>,
 }
@@ -55,7 +66,7 @@ impl Facts {
         let mut facts = Facts {
             instances: Vec::with_capacity(256),
             by_subject: std::array::from_fn(|_| Vec::new()),
-            by_name: HashMap::with_capacity_and_hasher(256, Default::default()),
+            below: HashMap::default(),
             members: HashMap::default(),
             failures: Vec::new(),
             rulesets: HashMap::new(),
@@ -67,18 +78,21 @@ impl Facts {
     fn push(&mut self, subject: Subject, parent: Option<Id>, name: Arc<str>) -> Id {
         // Instances are bounded by the lines of recordings, far below 2^32.
         let id = Id(self.instances.len() as u32);
-        let facts = subject.schema().facts.iter().map(|_| None).collect();
         self.instances.push(Instance {
             subject,
             parent,
             name,
-            facts,
+            places: vec![0; subject.schema().facts.len()].into(),
+            facts: Vec::new(),
             related: Vec::new(),
-            children: Vec::new(),
         });
         self.by_subject[subject as usize].push(id);
         if let Some(parent) = parent {
-            self.instances[parent.0 as usize].children.push(id);
+            self.below
+                .entry((subject, parent))
+                .or_default()
+                .ids
+                .push(id);
         }
         id
     }
@@ -86,12 +100,13 @@ impl Facts {
     /// The instance of this name below this parent, made where it is not yet there.
     pub fn instance(&mut self, subject: Subject, parent: Id, name: &str) -> Id {
         debug_assert_eq!(subject.parent(), Some(self.subject(parent)));
-        let key = (subject, parent, Arc::from(name));
-        if let Some(id) = self.by_name.get(&key) {
-            return *id;
+        if let Some(id) = self.find(subject, parent, name) {
+            return id;
         }
-        let id = self.push(subject, Some(parent), Arc::clone(&key.2));
-        self.by_name.insert(key, id);
+        let name: Arc<str> = name.into();
+        let id = self.push(subject, Some(parent), Arc::clone(&name));
+        let below = self.below.entry((subject, parent)).or_default();
+        below.named.insert(name, id);
         id
     }
 
@@ -102,9 +117,8 @@ impl Facts {
 
     /// The instance of this name below this parent.
     pub fn find(&self, subject: Subject, parent: Id, name: &str) -> Option<Id> {
-        self.by_name
-            .get(&(subject, parent, Arc::from(name)))
-            .copied()
+        let below = self.below.get(&(subject, parent))?;
+        below.named.get(name).copied()
     }
 
     /// Says that two instances belong together though neither is the other's ancestor: a port and its netdev.
@@ -126,10 +140,21 @@ impl Facts {
 
     /// States a fact by its place in the schema.
     pub fn set_at(&mut self, id: Id, index: usize, fact: Fact<Value>) {
-        let slot = &mut self.instances[id.0 as usize].facts[index];
-        match slot {
+        let instance = &mut self.instances[id.0 as usize];
+        let most = instance.places.len();
+        let place = &mut instance.places[index];
+        match instance.facts.get_mut(usize::from(*place).wrapping_sub(1)) {
             Some(Fact::Known(..)) => {}
-            _ => *slot = Some(fact),
+            Some(gap) => *gap = fact,
+            None => {
+                if instance.facts.capacity() == 0 {
+                    let room = if most > 16 { most / 2 } else { most };
+                    instance.facts.reserve_exact(room);
+                }
+                instance.facts.push(fact);
+                // A test holds each schema to fewer facts than this type counts.
+                *place = instance.facts.len() as u16;
+            }
         }
     }
 
@@ -158,7 +183,9 @@ impl Facts {
     pub fn look(&self, id: Id, index: usize) -> Option<&Fact<Value>> {
         #[cfg(test)]
         super::reads::note(self.subject(id), index);
-        self.instances[id.0 as usize].facts[index].as_ref()
+        let instance = &self.instances[id.0 as usize];
+        let place = usize::from(instance.places[index]);
+        instance.facts.get(place.wrapping_sub(1))
     }
 
     /// Why a fact that nobody stated is missing.
@@ -170,7 +197,7 @@ impl Facts {
         };
         Gap {
             why,
-            origin: Origin::derived(format!("probe {}", fact.probe)),
+            origin: Origin::Probe(fact.probe),
         }
     }
 
@@ -196,7 +223,7 @@ impl Facts {
                 why: self
                     .failure(node, "firewall")
                     .map_or(Why::NotEstablished, Why::ProbeFailed),
-                origin: Origin::derived("probe firewall"),
+                origin: Origin::Probe("firewall"),
             }),
         }
     }
@@ -238,7 +265,7 @@ impl Facts {
                     .map_or(Why::NotEstablished, Why::ProbeFailed);
                 Err(Gap {
                     why,
-                    origin: Origin::derived(format!("probe {probe}")),
+                    origin: Origin::Probe(probe),
                 })
             }
         }
@@ -252,27 +279,32 @@ impl Facts {
     /// The instances of a subject that belong to this ancestor, in the order in which they were found.
     pub fn below(&self, ancestor: Id, subject: Subject) -> impl Iterator<Item = Id> + '_ {
         let own = self.subject(ancestor);
+        let children: &[Id] = match subject.parent() == Some(own) {
+            true => self.children(subject, ancestor),
+            false => &[],
+        };
         let mut found = Vec::new();
-        if subject.scope().any(|kind| kind == own) {
+        if children.is_empty() && subject.scope().any(|kind| kind == own) {
             found.push(ancestor);
-        }
-        // Only what is of a kind in between leads to one of the subject.
-        let between: Vec<Subject> = subject.scope().take_while(|kind| *kind != own).collect();
-        for kind in between.into_iter().rev() {
-            let is_nested = found.len() > 1;
-            let children = found
-                .iter()
-                .flat_map(|id| &self.instances[id.0 as usize].children);
-            found = children
-                .copied()
-                .filter(|id| self.subject(*id) == kind)
-                .collect();
-            // What is below one alone is in order already.
-            if is_nested {
-                found.sort_unstable();
+            // Only what is of a kind in between leads to one of the subject.
+            let between: Vec<Subject> = subject.scope().take_while(|kind| *kind != own).collect();
+            for kind in between.into_iter().rev() {
+                let is_nested = found.len() > 1;
+                let members = found.iter().flat_map(|id| self.children(kind, *id));
+                found = members.copied().collect();
+                // What is below one alone is in order already.
+                if is_nested {
+                    found.sort_unstable();
+                }
             }
         }
-        found.into_iter()
+        children.iter().copied().chain(found)
+    }
+
+    /// The instances of a subject whose parent this is.
+    fn children(&self, subject: Subject, parent: Id) -> &[Id] {
+        let below = self.below.get(&(subject, parent));
+        below.map_or(&[], |below| &below.ids)
     }
 
     /// What the instance is an instance of.
@@ -283,6 +315,11 @@ impl Facts {
     /// The instance's name.
     pub fn name(&self, id: Id) -> &str {
         &self.instances[id.0 as usize].name
+    }
+
+    /// The instance's name, to be kept.
+    pub fn shared_name(&self, id: Id) -> Arc<str> {
+        Arc::clone(&self.instances[id.0 as usize].name)
     }
 
     /// The instance's parent.

@@ -23,6 +23,12 @@ words! {
         Slow = "slow",
         /// A way there and back takes much longer than its equals'.
         Late = "late",
+        /// GPUs' memory is there for its adapters by all that the node says, and they do not get it, or do not move it right.
+        GpuFails = "gpu-fails",
+        /// Its adapters have the memory of no GPU.
+        GpuNone = "gpu-none",
+        /// From GPU to GPU it carries much less than in the host's memory.
+        GpuSlow = "gpu-slow",
         /// Adapters of different rails do not reach each other, and each rail works.
         RailsApart = "rails-apart",
     }

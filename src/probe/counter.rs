@@ -6,7 +6,7 @@
 mod table;
 
 use super::device::{self, PortAt};
-use super::{Ask, BUDGET, Probe};
+use super::{Ask, BUDGET, Probe, inside};
 use crate::fact::counter;
 use crate::fact::{
     Fact, Facts, Gap, Id, Membership, Origin, PerSecond, Presence, Seconds, Subject,
@@ -88,8 +88,12 @@ fn counters(
             let Some(meaning) = meaning(name) else {
                 continue;
             };
-            let id = facts.instance(Subject::Counter, port.id, &format!("{} {name}", port.name));
-            let question = Question::read(format!("{dir}/{name}"));
+            let id = facts.instance(
+                Subject::Counter,
+                port.id,
+                &[&*port.name, " ", name].concat(),
+            );
+            let question = Question::read(inside(&dir, name));
             let origin = Origin::Asked(question.clone());
             facts.set(id, counter::NAME, Fact::Known(name.clone(), origin.clone()));
             facts.set(
@@ -97,7 +101,7 @@ fn counters(
                 counter::CLASS,
                 Fact::Known(
                     meaning.class,
-                    Origin::derived(format!("the meaning of {name}")),
+                    Origin::derived(["the meaning of ", name].concat()),
                 ),
             );
             let (at, value) = read(ask, &question);

@@ -7,7 +7,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use super::{Ask, BUDGET, Probe};
+use super::{Ask, BUDGET, Probe, inside};
 use crate::fact::device::{self, NodeType};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, port};
 use crate::source::{Answer, Question};
@@ -27,7 +27,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let (devices, membership) = devices(ask);
     facts.set_members(Subject::Device, node, membership);
     for name in devices.iter() {
-        let dir = format!("{CLASS}/{name}");
+        let dir = inside(CLASS, name);
         let id = facts.instance(Subject::Device, node, name);
         let place = link_target(ask, &dir);
         identity(ask, facts, id, &dir, &place);
@@ -53,7 +53,7 @@ fn devices(ask: &Ask<'_>) -> (Arc<[Arc<str>]>, Membership) {
 
 /// The numbers of a device's ports, in order, and whether these are all.
 fn port_numbers(ask: &Ask<'_>, dir: &str) -> (Vec<u64>, Membership) {
-    let (names, origin) = match ask.names_if_any(format!("{dir}/ports")) {
+    let (names, origin) = match ask.names_if_any(inside(dir, "ports")) {
         Presence::Present(names, origin) => (names, origin),
         // Not every device of the class is one of RDMA: Intel's scif0 has no ports.
         Presence::Absent(origin) => return (Vec::new(), Membership::Known(origin)),
@@ -100,7 +100,7 @@ pub(super) fn ports(ask: &Ask<'_>, facts: &mut Facts, node: Id) -> (Vec<PortAt>,
     let (devices, mut all) = devices(ask);
     let mut ports = Vec::with_capacity(devices.len());
     for device in devices.iter() {
-        let dir = format!("{CLASS}/{device}");
+        let dir = inside(CLASS, device);
         let (numbers, membership) = port_numbers(ask, &dir);
         if let (Membership::Known(_), Membership::Unknown(gap)) = (&all, membership) {
             all = Membership::Unknown(gap);
@@ -122,13 +122,13 @@ pub(super) fn ports(ask: &Ask<'_>, facts: &mut Facts, node: Id) -> (Vec<PortAt>,
 
 /// Driver, kind and whether the device is software.
 fn identity(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str, place: &Fact<Arc<str>>) {
-    let node_type = ask.parse(format!("{dir}/node_type"), parse::node_type);
+    let node_type = ask.parse(inside(dir, "node_type"), parse::node_type);
     // Only soft-RoCE has the file `parent`, with or without a `device` link (kernels before 5.11 had one).
-    let parent = ask.text_if_any(format!("{dir}/parent"));
-    let driver = ask.link_name(format!("{dir}/device/driver"));
+    let parent = ask.text_if_any(inside(dir, "parent"));
+    let driver = ask.link_name(inside(dir, "device/driver"));
     let software_iwarp = match node_type.known() {
         Some(NodeType::Rnic) => {
-            let description = ask.text(format!("{dir}/node_desc"));
+            let description = ask.text(inside(dir, "node_desc"));
             match (description, place) {
                 (Fact::Known(text, origin), _) if text.starts_with("Software iWARP") => {
                     Some(origin)
@@ -176,14 +176,14 @@ fn firmware(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str) {
         (device::BOARD, "board_id"),
         (device::FIRMWARE, "fw_ver"),
     ] {
-        let fact = ask.text(format!("{dir}/{file}"));
+        let fact = ask.text(inside(dir, file));
         facts.set(id, key, fact.and_then(|text| parse::named(&text, file)));
     }
 }
 
 /// Where the device sits: PCI, NUMA, SR-IOV.
 fn locate(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str, by_class: Fact<Arc<str>>) {
-    let pci = match ask.link_name(format!("{dir}/device")) {
+    let pci = match ask.link_name(inside(dir, "device")) {
         Presence::Present(name, origin) if parse::is_pci_address(&name) => {
             Fact::Known(name, origin)
         }
@@ -196,7 +196,7 @@ fn locate(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str, by_class: Fact<Ar
     };
     facts.set(id, device::PCI, pci);
 
-    let numa = ask.text_if_any(format!("{dir}/device/numa_node"));
+    let numa = ask.text_if_any(inside(dir, "device/numa_node"));
     let (known, number) = match numa {
         Presence::Present(text, origin) => {
             let node = Fact::Known(text, origin).and_then(|text| parse::numa_node(&text));
@@ -220,26 +220,26 @@ fn locate(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str, by_class: Fact<Ar
 
 /// What is not on PCI has none of these files, and is no virtual function.
 fn virtual_function(ask: &Ask<'_>, dir: &str) -> Fact<bool> {
-    let physfn = ask.link_name(format!("{dir}/device/physfn"));
-    let vendor = match ask.text_if_any(format!("{dir}/device/vendor")) {
+    let physfn = ask.link_name(inside(dir, "device/physfn"));
+    let vendor = match ask.text_if_any(inside(dir, "device/vendor")) {
         Presence::Present(text, origin) => {
             Fact::Known(text, origin).and_then(|text| super::whole_number(&text))
         }
         Presence::Absent(origin) => return Fact::Known(false, origin),
         Presence::Unknown(gap) => Fact::Unknown(gap),
     };
-    let device = ask.parse(format!("{dir}/device/device"), super::whole_number);
+    let device = ask.parse(inside(dir, "device/device"), super::whole_number);
     super::pci::virtual_function(physfn, &vendor, &device)
 }
 
 fn describe_port(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str) {
-    let state = ask.parse(format!("{dir}/state"), parse::state);
+    let state = ask.parse(inside(dir, "state"), parse::state);
     facts.set(id, port::STATE, state);
-    let phys_state = ask.parse(format!("{dir}/phys_state"), parse::phys_state);
+    let phys_state = ask.parse(inside(dir, "phys_state"), parse::phys_state);
     facts.set(id, port::PHYS_STATE, phys_state);
-    let link_layer = ask.parse(format!("{dir}/link_layer"), parse::link_layer);
+    let link_layer = ask.parse(inside(dir, "link_layer"), parse::link_layer);
     facts.set(id, port::LINK_LAYER, link_layer);
-    let rate = ask.text(format!("{dir}/rate"));
+    let rate = ask.text(inside(dir, "rate"));
     facts.set(
         id,
         port::RATE,
@@ -249,14 +249,14 @@ fn describe_port(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str) {
     facts.set(
         id,
         port::LID,
-        ask.parse(format!("{dir}/lid"), super::whole_number),
+        ask.parse(inside(dir, "lid"), super::whole_number),
     );
     facts.set(
         id,
         port::SM_LID,
-        ask.parse(format!("{dir}/sm_lid"), super::whole_number),
+        ask.parse(inside(dir, "sm_lid"), super::whole_number),
     );
-    pkey::table(ask, facts, id, &format!("{dir}/pkeys"));
+    pkey::table(ask, facts, id, &inside(dir, "pkeys"));
 }
 
 /// A link's whole target.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::pci::{DEVICES, place};
-use super::{Ask, BUDGET, Probe};
+use super::{Ask, BUDGET, Probe, inside};
 use crate::fact::{Fact, Facts, Id, Membership, Origin, Presence, Subject, gpu};
 use crate::source::Question;
 
@@ -31,8 +31,8 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         Presence::Unknown(gap) => (Arc::default(), Some(gap.clone()), gap.origin),
     };
     for name in names.iter() {
-        let dir = format!("{DEVICES}/{name}");
-        match ask.parse(format!("{dir}/class"), super::whole_number) {
+        let dir = inside(DEVICES, name);
+        match ask.parse(inside(&dir, "class"), super::whole_number) {
             Fact::Known(number, _) if is_gpu_class(number) => {}
             Fact::Known(..) => continue,
             // Without its class a function may be anything.
@@ -41,7 +41,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
                 continue;
             }
         }
-        match ask.parse(format!("{dir}/vendor"), super::whole_number) {
+        match ask.parse(inside(&dir, "vendor"), super::whole_number) {
             Fact::Known(vendor, _) if VENDORS.contains(&vendor) => {
                 describe(ask, facts, node, name, &dir, vendor);
             }
@@ -60,15 +60,15 @@ fn describe(ask: &Ask<'_>, facts: &mut Facts, node: Id, name: &Arc<str>, dir: &s
     let id = facts.instance(Subject::Gpu, node, name);
     let listed = Origin::Asked(Question::list(DEVICES));
     facts.set(id, gpu::PCI, Fact::Known(Arc::clone(name), listed));
-    let device = ask.parse(format!("{dir}/device"), super::whole_number);
+    let device = ask.parse(inside(dir, "device"), super::whole_number);
     facts.set(
         id,
         gpu::ID,
         device.map(|device| format!("{vendor:04x}:{device:04x}").into()),
     );
-    let driver = ask.link_name(format!("{dir}/driver"));
+    let driver = ask.link_name(inside(dir, "driver"));
     facts.set(id, gpu::DRIVER, driver.or_absent("none".into()));
-    let physfn = ask.link_name(format!("{dir}/physfn"));
+    let physfn = ask.link_name(inside(dir, "physfn"));
     facts.set(id, gpu::VIRTUAL_FUNCTION, physfn.is_present());
     facts.set(id, gpu::NUMA_NODE, place::numa_node(ask, dir));
     facts.set(id, gpu::PATH, place::path(ask, dir));
@@ -77,7 +77,7 @@ fn describe(ask: &Ask<'_>, facts: &mut Facts, node: Id, name: &Arc<str>, dir: &s
 
 /// Whether the function's configuration space is more than ones: what answers for a function that is gone.
 pub(super) fn on_bus(ask: &Ask<'_>, dir: &str) -> Fact<bool> {
-    ask.bytes(Question::read(format!("{dir}/config")))
+    ask.bytes(Question::read(inside(dir, "config")))
         .and_then(|bytes| {
             super::pcie::config::answers(&bytes)
                 .ok_or_else(|| format!("{} bytes of configuration space", bytes.len()))
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     fn function(name: &str, class: &str, vendor: &str, more: &[&str]) -> Vec<String> {
-        let dir = format!("{DEVICES}/{name}");
+        let dir = inside(DEVICES, name);
         let mut lines = vec![
             format!(r#"{{"q":{{"read":"{dir}/class"}},"text":"{class}\n"}}"#),
             format!(r#"{{"q":{{"read":"{dir}/vendor"}},"text":"{vendor}\n"}}"#),

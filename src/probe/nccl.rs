@@ -143,7 +143,7 @@ fn versions(facts: &mut Facts, node: Id, libraries: Fact<Arc<Json>>) -> Fact<Ver
 const WHEEL: &str = "/nvidia/nccl/lib/";
 
 /// What the libraries that were found do not tell.
-fn missing<T>(origin: &Origin, what: &str) -> Fact<T> {
+fn missing<T>(origin: &Origin, what: &'static str) -> Fact<T> {
     Fact::Unknown(Gap {
         why: Why::Missing(what.into()),
         origin: origin.clone(),
@@ -455,7 +455,7 @@ fn variables(facts: &mut Facts, node: Id, layers: &[Layer], version: &Fact<Versi
         };
         // The question names every variable there is; the evidence is this one.
         let origin = match of_file {
-            true => Origin::derived(&*place),
+            true => Origin::derived(&place),
             false => Origin::derived(format!("environment {name}")),
         };
         let value = match (earlier, written.strip_suffix('\r')) {

@@ -23,12 +23,12 @@ use std::sync::Arc;
 use self::communicator::{Communicators, ProcessKey, Runs, Span};
 use self::line::{Line, Writer};
 use super::Ask;
-use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, Typed, Why};
+use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, Typed, Why, cluster};
 use crate::nccl_log::Digest;
 use crate::nccl_log::message::Sort;
 use crate::nccl_log::prefix::Level;
-use crate::source::Question;
 use crate::source::recording::Recording;
+use crate::source::{Question, Refusal};
 
 /// The name under which the questions are recorded.
 pub const NAME: &str = "nccl_log";
@@ -48,7 +48,8 @@ const GRAPH: &str = "log with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,GRAPH";
 /// What shows the algorithms.
 const TUNING: &str = "log with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,TUNING";
 
-/// The question which files there are: `{"files":[name, …]}`.
+/// The question which files there are: `{"files":[name, …],"no_text":[name, …],"recordings":[name, …]}`, the last two of those in directories that are
+/// not read.
 pub fn files() -> Question {
     Question::call("nccl_log", [])
 }
@@ -65,7 +66,7 @@ pub fn establish(recording: &Recording, facts: &mut Facts) {
     if let Err(panic) = crate::quiet::catch(std::panic::AssertUnwindSafe(|| read(&ask, facts))) {
         let gap = Gap {
             why: Why::ProbeFailed(format!("a bug in probe {NAME}: {panic}").into()),
-            origin: Origin::derived(format!("probe {NAME}")),
+            origin: Origin::Probe(NAME),
         };
         facts.set_members(Subject::Run, Facts::CLUSTER, Membership::Unknown(gap));
     }
@@ -82,14 +83,26 @@ pub fn establish_digest(name: &str, digest: Digest, facts: &mut Facts) -> Vec<Id
 
 fn read(ask: &Ask<'_>, facts: &mut Facts) {
     let question = files();
-    let names = ask.value(question.clone()).and_then(|value| {
-        let names = value.get("files").and_then(|files| files.as_array());
-        let names = names.ok_or("the reply has no files")?;
-        Ok(names
-            .iter()
-            .filter_map(|name| name.as_str().map(Arc::<str>::from))
-            .collect::<Vec<_>>())
-    });
+    let said = ask.value(question.clone());
+    let list = |key: &str| {
+        said.clone().and_then(|value| {
+            let names = value.get(key).and_then(|names| names.as_array());
+            let names = names.ok_or_else(|| format!("the reply has no {key}"))?;
+            let names = names.iter().filter_map(|name| name.as_str());
+            Ok(names.map(Arc::<str>::from).collect::<Vec<_>>())
+        })
+    };
+    for (key, fact) in [
+        ("no_text", cluster::LOGS_NO_TEXT),
+        ("recordings", cluster::LOGS_RECORDINGS),
+    ] {
+        if let Fact::Known(names, origin) = list(key)
+            && !names.is_empty()
+        {
+            facts.set(Facts::CLUSTER, fact, Fact::Known(names.into(), origin));
+        }
+    }
+    let names = list("files");
     let (names, origin) = match names {
         Fact::Known(names, origin) => (names, origin),
         Fact::Unknown(gap) => {
@@ -118,7 +131,14 @@ fn read(ask: &Ask<'_>, facts: &mut Facts) {
                 }
                 files.push((name, digest));
             }
-            Fact::Unknown(gap) => missing = missing.or(Some(gap)),
+            Fact::Unknown(mut gap) => {
+                if let Why::Refused(Refusal::Errno(errno)) = gap.why {
+                    gap.why = Why::NotSaid(
+                        format!("{name} could not be read: {}", errno.meaning()).into(),
+                    );
+                }
+                missing = missing.or(Some(gap));
+            }
         }
     }
     let log = Log::of(&files, missing.clone());
@@ -471,7 +491,7 @@ impl<'l, 'd> View<'l, 'd> {
     }
 
     /// A count over lines of the whole log.
-    fn total<T: Typed>(&self, value: T, how: &str) -> Fact<T> {
+    fn total<T: Typed>(&self, value: T, how: &'static str) -> Fact<T> {
         self.whole(Fact::derived(value, how))
     }
 

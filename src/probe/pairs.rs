@@ -44,6 +44,9 @@ fn state(facts: &mut Facts, node: Id, results: &Results) {
             Found::Unreachable => (Problem::Unreachable, "unreachable"),
             Found::PacketShort => (Problem::PacketShort, "packet-short"),
             Found::RdmaFails => (Problem::RdmaFails, "rdma-fails"),
+            Found::GpuFails => (Problem::GpuFails, "gpu-fails"),
+            Found::GpuNone => (Problem::GpuNone, "gpu-none"),
+            Found::GpuSlow => (Problem::GpuSlow, "gpu-slow"),
             Found::Loss => (Problem::Loss, "loss"),
             Found::Slow => (Problem::Slow, "slow"),
             Found::Late => (Problem::Late, "late"),
@@ -129,6 +132,7 @@ mod tests {
             device: None,
             port: None,
             gid: None,
+            gpu: None,
         };
         let member = |host: &str| Member {
             host: host.into(),
@@ -138,6 +142,7 @@ mod tests {
             backend: Backend::Tcp,
             why: None,
             across: false,
+            memory: crate::bench::pairs::host_only(),
             nodes: vec![member("n1"), member("n2")],
             silent: vec![Silent {
                 host: "n3".into(),

@@ -6,7 +6,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use super::{Ask, BUDGET, Probe};
+use super::{Ask, BUDGET, Probe, inside};
 use crate::fact::function::{self, PciClass};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject};
 use crate::source::Question;
@@ -60,8 +60,8 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         Presence::Unknown(gap) => (Arc::default(), Membership::Unknown(gap)),
     };
     for name in names.iter() {
-        let dir = format!("{DEVICES}/{name}");
-        let class = ask.parse(format!("{dir}/class"), super::whole_number);
+        let dir = inside(DEVICES, name);
+        let class = ask.parse(inside(&dir, "class"), super::whole_number);
         let number = match class {
             Fact::Known(number, _) => number,
             Fact::Unknown(gap) => {
@@ -73,7 +73,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
             }
         };
         if is_adapter_class(number) {
-            let origin = Origin::Asked(Question::read(format!("{dir}/class")));
+            let origin = Origin::Asked(Question::read(inside(&dir, "class")));
             if let Some(gap) = candidate(ask, facts, node, name, &dir, number, origin)
                 && matches!(membership, Membership::Known(_))
             {
@@ -108,9 +108,9 @@ pub(super) struct Signs {
 impl Signs {
     /// Asks for them.
     pub(super) fn ask(ask: &Ask<'_>, dir: &str, class: u64) -> Self {
-        let vendor = ask.parse(format!("{dir}/vendor"), super::whole_number);
-        let driver = ask.link_name(format!("{dir}/driver"));
-        let rdma = match ask.names_if_any(format!("{dir}/infiniband")) {
+        let vendor = ask.parse(inside(dir, "vendor"), super::whole_number);
+        let driver = ask.link_name(inside(dir, "driver"));
+        let rdma = match ask.names_if_any(inside(dir, "infiniband")) {
             Presence::Present(names, origin) => Fact::Known(!names.is_empty(), origin),
             Presence::Absent(origin) => Fact::Known(false, origin),
             Presence::Unknown(gap) => Fact::Unknown(gap),
@@ -169,8 +169,8 @@ fn candidate(
     } = signs;
 
     let id = facts.instance(Subject::Function, node, name);
-    let physfn = ask.link_name(format!("{dir}/physfn"));
-    let device = ask.parse(format!("{dir}/device"), super::whole_number);
+    let physfn = ask.link_name(inside(dir, "physfn"));
+    let device = ask.parse(inside(dir, "device"), super::whole_number);
     let virtual_function = virtual_function(physfn, &vendor, &device);
     let config = super::gpu::on_bus(ask, dir);
     facts.set(

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use self::config::{Config, Express, Hidden};
 use super::pci::{DEVICES, Signs, is_adapter_class, place};
-use super::{Ask, Probe, gpu};
+use super::{Ask, Probe, gpu, inside};
 use crate::fact::bridge::{self, PortType};
 use crate::fact::function::{self, Feature};
 use crate::fact::node::Iommu;
@@ -51,7 +51,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let (endpoints, mut open, origin) = endpoints(ask);
     let mut bridges = BTreeSet::new();
     for Endpoint { name, .. } in &endpoints {
-        match place::path(ask, &format!("{DEVICES}/{name}")) {
+        match place::path(ask, &inside(DEVICES, name)) {
             Fact::Known(path, _) => {
                 // The host bridge is no function, and the last is the endpoint itself.
                 let between = path.get(1..path.len() - 1).unwrap_or_default();
@@ -62,7 +62,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     }
     for name in &bridges {
         let id = facts.instance(Subject::Bridge, node, name);
-        let dir = format!("{DEVICES}/{name}");
+        let dir = inside(DEVICES, name);
         link_of(ask, facts, id, &dir, &bridge::LINK);
         let space = space(ask, facts, id, &dir, &bridge::LINK);
         bridge_of(facts, id, &space);
@@ -78,7 +78,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let mut translations = Vec::new();
     for Endpoint { subject, name } in &endpoints {
         let id = facts.instance(*subject, node, name);
-        let dir = format!("{DEVICES}/{name}");
+        let dir = inside(DEVICES, name);
         translations.push((Arc::clone(name), groups.of_function(ask, &dir)));
         match subject {
             Subject::Gpu => {
@@ -119,8 +119,8 @@ fn endpoints(ask: &Ask<'_>) -> (Vec<Endpoint>, Option<Gap>, Origin) {
     };
     let mut found = Vec::new();
     for name in names.iter() {
-        let dir = format!("{DEVICES}/{name}");
-        let class = match ask.parse(format!("{dir}/class"), super::whole_number) {
+        let dir = inside(DEVICES, name);
+        let class = match ask.parse(inside(&dir, "class"), super::whole_number) {
             Fact::Known(class, _) => class,
             Fact::Unknown(gap) => {
                 open = open.or(Some(gap));
@@ -128,7 +128,7 @@ fn endpoints(ask: &Ask<'_>) -> (Vec<Endpoint>, Option<Gap>, Origin) {
             }
         };
         let (subject, meant) = if gpu::is_gpu_class(class) {
-            let vendor = ask.parse(format!("{dir}/vendor"), super::whole_number);
+            let vendor = ask.parse(inside(&dir, "vendor"), super::whole_number);
             let meant = match vendor {
                 Fact::Known(vendor, _) => Ok(gpu::VENDORS.contains(&vendor)),
                 Fact::Unknown(gap) => Err(gap),
@@ -164,9 +164,9 @@ fn link_of(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str, keys: &LinkKeys)
         (keys.max_generation, "max_link_speed", link::generation),
         (keys.max_width, "max_link_width", link::width),
     ] {
-        facts.set(id, key, ask.parse(format!("{dir}/{file}"), parser));
+        facts.set(id, key, ask.parse(inside(dir, file), parser));
     }
-    let correctable = ask.text_if_any(format!("{dir}/aer_dev_correctable"));
+    let correctable = ask.text_if_any(inside(dir, "aer_dev_correctable"));
     facts.set(id, keys.counts_errors, correctable.is_present());
     let absent = |origin| {
         Fact::Unknown(Gap {
@@ -178,9 +178,9 @@ fn link_of(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str, keys: &LinkKeys)
         Presence::Present(text, origin) => {
             let errors = Fact::Known(text, origin).and_then(|text| link::link_errors(&text));
             facts.set(id, keys.link_errors, errors);
-            let nonfatal = ask.parse(format!("{dir}/aer_dev_nonfatal"), link::nonfatal_errors);
+            let nonfatal = ask.parse(inside(dir, "aer_dev_nonfatal"), link::nonfatal_errors);
             facts.set(id, keys.nonfatal_errors, nonfatal);
-            let fatal = ask.parse(format!("{dir}/aer_dev_fatal"), link::fatal_errors);
+            let fatal = ask.parse(inside(dir, "aer_dev_fatal"), link::fatal_errors);
             facts.set(id, keys.fatal_errors, fatal);
         }
         Presence::Absent(origin) => {
@@ -232,7 +232,7 @@ fn hidden_gap(hidden: Hidden, origin: &Origin) -> Gap {
 
 /// Reads a function's configuration space, and states what every function has.
 fn space(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str, keys: &LinkKeys) -> Space {
-    let question = Question::read(format!("{dir}/config"));
+    let question = Question::read(inside(dir, "config"));
     let origin = Origin::Asked(question.clone());
     let config = match ask.bytes(question) {
         Fact::Known(bytes, origin) => {

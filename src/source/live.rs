@@ -11,7 +11,9 @@ pub mod cuda;
 pub mod daemons;
 pub mod dcb;
 pub mod ethtool;
+pub mod failure;
 pub mod files;
+pub mod held;
 pub mod home;
 pub mod interrupts;
 pub mod job;
@@ -30,6 +32,7 @@ pub mod processes;
 pub mod remote;
 pub mod routes;
 pub mod session;
+pub mod source_address;
 pub mod timex;
 pub mod verbs;
 

@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::wire::{self, Ended, Header, Line};
-use super::{Answer, Question, Refusal, Reply, Source};
+use super::{Question, Refusal, Reply, Source};
 
 /// Bytes that one line may have. The longest honest line holds a firewall's ruleset.
 const LINE_LIMIT: usize = 16 << 20;
 /// Bytes that a recording may have when unpacked.
 const TOTAL_LIMIT: u64 = 512 << 20;
+/// Questions for which there is room from the start: of a machine without adapters there are about so many.
+const EXPECTED: usize = 800;
 /// Overlays that may lie over each other.
 const DEPTH_LIMIT: u8 = 8;
 /// The first bytes of a zstd frame (RFC 8878, section 3.1.1).
@@ -56,6 +58,30 @@ struct Entry {
     reply: Reply,
 }
 
+/// What was replied to one question. Few are asked more than once.
+#[derive(Clone, Debug, Default)]
+struct Entries {
+    first: Option<Entry>,
+    more: Vec<Entry>,
+}
+
+impl Entries {
+    fn push(&mut self, entry: Entry) {
+        match self.first {
+            None => self.first = Some(entry),
+            Some(_) => self.more.push(entry),
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.first.iter().chain(&self.more)
+    }
+
+    fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+        self.first.iter_mut().chain(&mut self.more)
+    }
+}
+
 /// The replies of one machine.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
@@ -64,7 +90,7 @@ pub struct Recording {
     /// The file that it was read from; empty where it was made in memory.
     pub path: PathBuf,
     questions: HashMap<Question, u32, foldhash::fast::RandomState>,
-    entries: Vec<Vec<Entry>>,
+    entries: Vec<Entries>,
     ended: Vec<Ended>,
     pending: Vec<(Arc<str>, Question)>,
     complete: bool,
@@ -197,6 +223,8 @@ impl Recording {
             return Ok(Recording {
                 header,
                 path: path.to_owned(),
+                questions: HashMap::with_capacity_and_hasher(EXPECTED, Default::default()),
+                entries: Vec::with_capacity(EXPECTED),
                 ..Recording::default()
             });
         };
@@ -258,7 +286,7 @@ impl Recording {
             } => {
                 self.last = self.last.max(reply.at);
                 let at = *self.questions.entry(question).or_insert_with(|| {
-                    self.entries.push(Vec::with_capacity(1));
+                    self.entries.push(Entries::default());
                     // Lines are bounded by TOTAL_LIMIT, far below 2^32.
                     (self.entries.len() - 1) as u32
                 });
@@ -290,7 +318,7 @@ impl Recording {
             Line::Ended(ended) => self.ended.push(ended),
             Line::Drop(question) => {
                 if let Some(at) = self.questions.get(&question) {
-                    self.entries[*at as usize].clear();
+                    self.entries[*at as usize] = Entries::default();
                 }
             }
             Line::Complete { lines } => {
@@ -331,15 +359,7 @@ impl Recording {
     pub fn replace(&mut self, probe: &str, question: Question, value: serde_json::Value) {
         self.add(Line::Drop(question.clone()));
         let at = self.duration();
-        self.add(Line::Reply {
-            probe: probe.into(),
-            question,
-            repeat: 0,
-            reply: Reply {
-                at,
-                said: Ok(Answer::Value(Arc::new(value))),
-            },
-        });
+        self.add(Line::of(probe, question, &value, at));
     }
 
     /// Says that nothing more comes.
@@ -424,7 +444,7 @@ impl Source for Replay<'_> {
             return missing();
         };
         let entries = &self.recording.entries[at as usize];
-        let Some(first) = entries.first() else {
+        let Some(first) = &entries.first else {
             return missing();
         };
         let repeat = {

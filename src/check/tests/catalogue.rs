@@ -1,12 +1,11 @@
 use super::{LOSES_PACKETS, RATE_DEGRADED, load};
 use crate::check::{
-    Advice, Catalogue, Open, Severity, catalogue::read, limits, strict, try_example,
+    Advice, Catalogue, Check, Open, Severity, catalogue::read, limits, strict, try_example,
 };
 use crate::fact::{Fact, Facts, Subject, kernel_event};
 
 fn two() -> Catalogue {
-    let check =
-        |id: &'static str, text: &'static str| read(id, id.into(), text.into(), None).unwrap();
+    let check = |id: &'static str, text: &'static str| read(id, id.into(), text.into()).unwrap();
     Catalogue {
         checks: vec![
             check("link/loses-packets", LOSES_PACKETS),
@@ -177,7 +176,7 @@ fn what_number_is_meant_is_data() {
     let with = |limits: &str, fails: &str| {
         let text = head.replace("kernel_event.code in limit.codes", fails);
         let text = format!("{text}\n[limits]\n{limits}\n");
-        read("kernel/some", "some.toml".into(), text.into(), None)
+        read("kernel/some", "some.toml".into(), text.into())
     };
     let mut catalogue = Catalogue {
         checks: vec![with("codes = [48, 79]", "kernel_event.code in limit.codes").unwrap()],
@@ -230,7 +229,7 @@ fn ids_are_plain_and_unique() {
     for id in [
         "Link/x", "link/x y", "link//x", "/x", "a/b/c", "link/x.y", "", "../x",
     ] {
-        let error = read(id, "f".into(), RATE_DEGRADED.into(), None)
+        let error = read(id, "f".into(), RATE_DEGRADED.into())
             .unwrap_err()
             .to_string();
         assert!(error.contains("is no id"), "{id}: {error}");
@@ -303,7 +302,6 @@ fn the_built_in_checks_are_asked_for_more() {
             "link/rate-degraded",
             "p".into(),
             text.replacen(from, to, 1).into(),
-            None,
         )
         .unwrap();
         let found = strict::complaints(&catalogue);
@@ -368,7 +366,6 @@ fn the_built_in_checks_are_asked_for_more() {
                 "link/rate-degraded",
                 "p".into(),
                 RATE_DEGRADED.replace(from, to).into(),
-                None,
             )
             .unwrap();
             strict::complaints(&catalogue).join("\n")
@@ -376,6 +373,24 @@ fn the_built_in_checks_are_asked_for_more() {
             complaints(from, to)
         };
         assert!(found.contains(expected), "{expected}: {found}");
+    }
+}
+
+#[test]
+fn the_program_has_what_each_file_says() {
+    let built = Catalogue::embedded().unwrap();
+    let whole = Catalogue::embedded_with_examples().unwrap();
+    assert_eq!(built.checks.len(), whole.checks.len());
+    for (built, whole) in built.checks.iter().zip(&whole.checks) {
+        let said = |check: &Check| {
+            let judged = (&check.applies, &check.fails, &check.finding);
+            let words = (&check.title, &check.explains, &check.path);
+            let kind = (&check.id, check.severity, check.open, check.subject);
+            let mut limits = check.limits.clone();
+            limits.sort_by(|(a, _), (b, _)| a.cmp(b));
+            format!("{kind:?} {words:?} {judged:?} {limits:?}")
+        };
+        assert_eq!(said(built), said(whole));
     }
 }
 

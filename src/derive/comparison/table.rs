@@ -740,7 +740,7 @@ impl Table {
 
 fn gap(why: Arc<str>) -> Gap {
     Gap {
-        why: Why::Missing(why),
+        why: Why::Missing(why.into()),
         origin: Origin::derived("all nodes compared"),
     }
 }

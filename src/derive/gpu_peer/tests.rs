@@ -1,7 +1,7 @@
 use super::*;
 use crate::derive::testing::{node, stated};
-use crate::fact::Membership;
 use crate::fact::gpu_nic::Distance;
+use crate::fact::{Membership, Origin};
 
 /// Two H100 below one PCIe switch, without NVLink, that reach each other.
 fn two() -> (Facts, Id, [Id; 2], Id) {

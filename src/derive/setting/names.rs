@@ -86,17 +86,17 @@ pub(super) fn derive(facts: &mut Facts, node: Id, id: Id, variable: &str, value:
     let how = format!("the entries of {variable} and what is there");
     let known = |count: u64| match &gap {
         Some(gap) => Fact::Unknown(gap.clone()),
-        None => Fact::derived(count, how.as_str()),
+        None => Fact::derived(count, &how),
     };
-    let text = |text: String| Fact::derived(Arc::from(text), how.as_str());
+    let text = |text: String| Fact::derived(Arc::from(text), &how);
     // What is there counts though another entry is open; what is not is known only where all of it is.
     let matches = match (&gap, matching) {
         (Some(gap), 0) => Fact::Unknown(gap.clone()),
-        _ => Fact::derived(matching, how.as_str()),
+        _ => Fact::derived(matching, &how),
     };
     let bad = match (&gap, unusable.len() as u64) {
         (Some(gap), 0) => Fact::Unknown(gap.clone()),
-        (_, count) => Fact::derived(count, how.as_str()),
+        (_, count) => Fact::derived(count, &how),
     };
     facts.set(id, setting::MATCHING, matches);
     facts.set(id, setting::MISSING, known(missing.len() as u64));
@@ -108,7 +108,7 @@ pub(super) fn derive(facts: &mut Facts, node: Id, id: Id, variable: &str, value:
     facts.set(id, setting::LOCAL_ONLY, local);
     let without_port = match (&gap, without_port) {
         (Some(gap), false) => Fact::Unknown(gap.clone()),
-        (_, without) => Fact::derived(without, how.as_str()),
+        (_, without) => Fact::derived(without, &how),
     };
     facts.set(id, setting::WITHOUT_PORT, without_port);
 }

@@ -227,7 +227,7 @@ fn paired(
                 .and_then(|found| found.first())
                 .map(|nic| Arc::clone(&nics[*nic].name)),
         };
-        let none = |how: &str| Fact::derived(Arc::from("none"), how);
+        let none = |how: &'static str| Fact::derived(Arc::from("none"), how);
         let idle = match (pairing.crowded[at], pairing.of_gpu[at]) {
             (true, Some(card)) => {
                 let idle = idle_equal(&pairing, &cards, card, computing, &switched);

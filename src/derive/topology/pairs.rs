@@ -30,7 +30,7 @@ pub(super) fn place_of_gpu(facts: &Facts, gpu: Id) -> Place {
     }
 }
 
-fn membership(gap: Option<Gap>, from: &str) -> Membership {
+fn membership(gap: Option<Gap>, from: &'static str) -> Membership {
     match gap {
         Some(gap) => Membership::Unknown(gap),
         None => Membership::Known(Origin::derived(from)),
@@ -47,6 +47,7 @@ pub(super) fn gpu_nics(
     let numa_nodes = facts.get(node, node::NUMA_NODES);
     let all = tally::incomplete(facts, node, Subject::Function);
     let mut distances = Vec::with_capacity(gpus.len());
+    let mut agreements = Agreements::default();
     for &gpu in gpus {
         let place = place_of_gpu(facts, gpu);
         let row: Vec<Fact<Distance>> = nics
@@ -61,7 +62,7 @@ pub(super) fn gpu_nics(
         // A virtual GPU is where its physical one is.
         let is_virtual = facts.known(gpu, gpu::VIRTUAL_FUNCTION) == Some(true);
         for (nic, distance) in nics.iter().zip(&row).filter(|_| !is_virtual) {
-            let name = format!("{} - {}", facts.name(gpu), facts.name(nic.function));
+            let name = [facts.name(gpu), " - ", facts.name(nic.function)].concat();
             let pair = facts.instance(Subject::GpuNic, gpu, &name);
             facts.relate(pair, nic.function);
             facts.set(
@@ -70,7 +71,7 @@ pub(super) fn gpu_nics(
                 Fact::derived(Arc::clone(&nic.name), "the function's RDMA device"),
             );
             facts.set(pair, gpu_nic::DISTANCE, distance.clone());
-            let (agrees, nodes) = numa_agreement(&place.numa_node, &nic.place.numa_node);
+            let (agrees, nodes) = agreements.of(&place.numa_node, &nic.place.numa_node);
             facts.set(pair, gpu_nic::NUMA_AGREES, agrees);
             facts.set(pair, gpu_nic::NUMA_NODES, nodes);
         }
@@ -79,7 +80,30 @@ pub(super) fn gpu_nics(
     distances
 }
 
-fn numa_agreement(gpu: &Fact<u64>, nic: &Fact<u64>) -> (Fact<bool>, Fact<Arc<str>>) {
+/// What was said of NUMA nodes: a machine has few, and many pairs.
+#[derive(Default)]
+struct Agreements(Vec<([u64; 2], Agreement)>);
+
+type Agreement = (Fact<bool>, Fact<Arc<str>>);
+
+impl Agreements {
+    fn of(&mut self, gpu: &Fact<u64>, nic: &Fact<u64>) -> Agreement {
+        let (Some(one), Some(other)) = (gpu.known(), nic.known()) else {
+            return numa_agreement(gpu, nic);
+        };
+        let both = [*one, *other];
+        match self.0.iter().find(|(nodes, _)| *nodes == both) {
+            Some((_, said)) => said.clone(),
+            None => {
+                let said = numa_agreement(gpu, nic);
+                self.0.push((both, said.clone()));
+                said
+            }
+        }
+    }
+}
+
+fn numa_agreement(gpu: &Fact<u64>, nic: &Fact<u64>) -> Agreement {
     let agrees = match (gpu, nic) {
         (Fact::Known(a, _), Fact::Known(b, _)) => Fact::derived(a == b, format!("{a} and {b}")),
         _ => match (numa_known(gpu.clone()), numa_known(nic.clone())) {
@@ -115,9 +139,8 @@ pub(super) fn gpu_pairs(facts: &mut Facts, node: Id, gpus: &[Id]) {
     });
     for (at, (first, here)) in physical.iter().enumerate() {
         for (second, there) in physical.iter().skip(at + 1) {
-            let (a, b) = (facts.name(*first), facts.name(*second));
-            let (a, b): (Arc<str>, Arc<str>) = (a.into(), b.into());
-            let pair = facts.instance(Subject::GpuPair, node, &format!("{a} - {b}"));
+            let (a, b) = (facts.shared_name(*first), facts.shared_name(*second));
+            let pair = facts.instance(Subject::GpuPair, node, &[&*a, " - ", &*b].concat());
             facts.relate(pair, *first);
             facts.relate(pair, *second);
             facts.set(pair, gpu_pair::FIRST, Fact::derived(a, "the lower address"));

@@ -18,6 +18,11 @@ pub(super) fn take<T: DeserializeOwned + Send + 'static>(
 ) -> io::Result<(File, Receiver<T>)> {
     let outlet = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3)?;
     rustix::stdio::dup2_stdout(io::stderr())?;
+    Ok((outlet.into(), inbox(at_end)))
+}
+
+/// What is said, a line of JSON each. At the end of standard input this process does what `at_end` does, and ends with its group.
+pub(super) fn inbox<T: DeserializeOwned + Send + 'static>(at_end: fn()) -> Receiver<T> {
     let (told, inbox) = mpsc::channel();
     std::thread::spawn(move || {
         for line in io::stdin().lock().lines() {
@@ -31,5 +36,5 @@ pub(super) fn take<T: DeserializeOwned + Send + 'static>(
         at_end();
         super::end_with_group();
     });
-    Ok((outlet.into(), inbox))
+    inbox
 }

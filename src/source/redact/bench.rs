@@ -11,7 +11,7 @@ use super::{Names, log, scan, value};
 use crate::source::question::Call;
 
 /// Members whose text is a word or a number of the benchmark's own.
-const OWN: [&str; 11] = [
+const OWN: [&str; 12] = [
     "backend",
     "collective",
     "dtype",
@@ -23,6 +23,7 @@ const OWN: [&str; 11] = [
     "version",
     "function",
     "way",
+    "memory",
 ];
 
 /// Whether a question asks for the log of a run.
@@ -122,7 +123,9 @@ mod tests {
 
         let pairs = json!({ "pairs": {
             "backend": "verbs", "why": { "without": { "host": "node1720", "why": "mlx5_0/1: no library" } },
-            "nodes": [{ "host": "node1720", "rails": [{ "device": "mlx5_0/1", "port": "mlx5_0/1 GID 3 MTU 4096", "gid": "::ffff:10.20.30.40", "mtu": 9000 }] }],
+            "nodes": [{ "host": "node1720", "rails": [{ "device": "mlx5_0/1", "port": "mlx5_0/1 GID 3 MTU 4096", "gid": "::ffff:10.20.30.40", "mtu": 9000,
+                "gpu": { "pci": "0000:1b:00.0", "way": "peer-memory", "why": "ibv_reg_dmabuf_mr: refused on node1720", "by_facts": "dma-buf" } }] }],
+            "memory": ["host", "gpu"],
         } });
         let flow = json!({
             "failed": "transport retry counter exceeded (IBV_WC_RETRY_EXC_ERR, vendor error 129): RDMA write from GID ::ffff:10.20.30.40 to GID fe80::ba3f:d2ff:fe01:203",
@@ -141,6 +144,14 @@ mod tests {
         );
         let rail = &pairs["pairs"]["nodes"][0]["rails"][0];
         assert_eq!(rail["port"], "mlx5_0/1 GID 3 MTU 4096");
+        assert_eq!(pairs["pairs"]["memory"], json!(["host", "gpu"]));
+        for (member, word) in [
+            ("pci", "0000:1b:00.0"),
+            ("way", "peer-memory"),
+            ("by_facts", "dma-buf"),
+        ] {
+            assert_eq!(rail["gpu"][member], word);
+        }
 
         let plan = json!({
             "arms": [{ "name": "nic", "set": { "NCCL_IB_HCA": "mlx5_0", "NCCL_COMM_ID": "node7:1234", "MY_TOKEN": "hunter2" } }],

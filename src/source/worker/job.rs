@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
 use super::child::{self, as_a_shell_has_it, kill_group, wait_a_moment, wait_until};
-use super::logged::{LIMITS, LOGGING, line, since};
+use super::logged::{LIMITS, LOGGING, since};
 use crate::bench::job::{JobEnded, JobPlan, JobReply};
 use crate::bench::plan::{NAME, Run};
 use crate::nccl_log::Reader;
@@ -81,8 +81,8 @@ pub fn run(
     let log = log.finish(None);
     let at = since(how.started_ns);
     let lines = vec![
-        line(NAME, plan.question_of(run), &reply, at),
-        line(NAME, plan.log_of(run), &log, at),
+        Line::of(NAME, plan.question_of(run), &reply, at),
+        Line::of(NAME, plan.log_of(run), &log, at),
     ];
     (reply, lines)
 }

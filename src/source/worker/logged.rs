@@ -1,10 +1,7 @@
-//! A run whose log is read: what NCCL is to write of itself, how much of it is kept, and how what came of it is put into the recording.
-
-use std::sync::Arc;
+//! A run whose log is read: what NCCL is to write of itself and how much of it is kept.
 
 use crate::nccl_log::Limits;
-use crate::source::wire::Line;
-use crate::source::{Answer, Micros, Question, Reply, live};
+use crate::source::{Micros, live};
 
 /// What is kept of a run's log.
 pub(super) const LIMITS: Limits = Limits {
@@ -23,24 +20,4 @@ pub(super) const LOGGING: [(&str, &str); 2] = [
 /// The time since a recording began (in nanoseconds of `CLOCK_BOOTTIME`).
 pub(super) fn since(started_ns: u64) -> Micros {
     live::boottime_ns().saturating_sub(started_ns) / 1000
-}
-
-/// A reply of the run's as a line of the recording.
-pub(super) fn line(
-    probe: &str,
-    question: Question,
-    value: &impl serde::Serialize,
-    at: Micros,
-) -> Line {
-    // Names and numbers only: there is nothing that JSON cannot hold.
-    let value = serde_json::to_value(value).unwrap_or_default();
-    Line::Reply {
-        probe: probe.into(),
-        question,
-        repeat: 0,
-        reply: Reply {
-            at,
-            said: Ok(Answer::Value(Arc::new(value))),
-        },
-    }
 }

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::child::{self, how_it_ended, kill_group, wait_a_moment, wait_until};
-use super::logged::{LIMITS, LOGGING, line, since};
+use super::logged::{LIMITS, LOGGING, since};
 use crate::bench::plan::{Arm, Backend, NAME, Plan, Run};
 use crate::bench::reply::{Carried, Ended, PointReply, RankReply};
 use crate::nccl_log::Reader;
@@ -194,9 +194,14 @@ pub fn run_part(
     let mut lines: Vec<Line> = Vec::with_capacity(ranks.len() + 1);
     for (number, rank) in own.zip(ranks) {
         let at = rank.at;
-        lines.push(line(NAME, plan.question_of(run, number), &rank.reply(), at));
+        lines.push(Line::of(
+            NAME,
+            plan.question_of(run, number),
+            &rank.reply(),
+            at,
+        ));
     }
-    lines.push(line(NAME, plan.log_of(run), &log, last));
+    lines.push(Line::of(NAME, plan.log_of(run), &log, last));
     lines
 }
 

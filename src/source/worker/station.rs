@@ -8,16 +8,23 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::child::{self, how_its_process_ended, kill_group, wait_a_moment};
+use crate::bench::pairs::Memory;
+use crate::bench::reply::GpuMemory;
 use crate::source::live::pairs::rdma::{ARGUMENT, Greeted, Opened, Said, Told, Written};
 
 /// How long a library may take to open a device, or to make or connect a queue pair.
 const SETTING_UP: Duration = Duration::from_secs(20);
+/// How long CUDA may take to start, and the adapter to have a GPU's memory: a driver that nobody keeps awake begins with all of its GPUs.
+pub const TAKING: Duration = Duration::from_secs(60);
 /// How long a measurement may take beyond its time: until a device has given up, and a little more.
 const MEASURING: Duration = Duration::from_secs(75);
 
 /// A port, and the process that has it.
 pub struct Station {
     device: String,
+    gid_index: Option<u64>,
+    /// The GPU whose memory the adapter has, too.
+    gpu: Option<String>,
     running: Option<Running>,
 }
 
@@ -28,14 +35,16 @@ struct Running {
 }
 
 impl Station {
-    /// Opens a device and port (`mlx5_0/1`); says what is used of it.
+    /// Opens a device and port (`mlx5_0/1`), with this row of its GID table where one is named; says what is used of it.
     ///
     /// # Errors
     ///
     /// Why it cannot be used, in words.
-    pub fn open(device: &str) -> Result<(Self, Opened), String> {
+    pub fn open(device: &str, gid_index: Option<u64>) -> Result<(Self, Opened), String> {
         let mut station = Station {
             device: device.to_owned(),
+            gid_index,
+            gpu: None,
             running: None,
         };
         let opened = station.start()?;
@@ -59,9 +68,31 @@ impl Station {
             }
         });
         self.running = Some(Running { child, told, said });
-        let said = self.ask(&Told::Open(self.device.clone()), SETTING_UP)?;
-        match said {
-            Said::Opened(opened) => Ok(opened),
+        let open = Told::Open {
+            device: self.device.clone(),
+            gid_index: self.gid_index,
+        };
+        let said = self.ask(&open, SETTING_UP)?;
+        let Said::Opened(opened) = said else {
+            return Err(strange());
+        };
+        if let Some(pci) = self.gpu.clone() {
+            self.ask(&Told::Gpu(pci), TAKING)?;
+        }
+        Ok(opened)
+    }
+
+    /// Takes a GPU, whose memory the adapter is to read and write; says how it comes to it, or why it does not.
+    ///
+    /// # Errors
+    ///
+    /// CUDA does not start, or has no memory, in words.
+    pub fn take_gpu(&mut self, pci: &str) -> Result<GpuMemory, String> {
+        match self.ask(&Told::Gpu(pci.to_owned()), TAKING)? {
+            Said::Gpu(tried) => {
+                self.gpu = tried.way.map(|_| pci.to_owned());
+                Ok(tried)
+            }
             _ => Err(strange()),
         }
     }
@@ -92,16 +123,16 @@ impl Station {
         }
     }
 
-    /// Has a new queue pair; what the other end has to know of it.
+    /// Has a new queue pair, for data in this memory; what the other end has to know of it.
     ///
     /// # Errors
     ///
     /// What failed, in words.
-    pub fn pair(&mut self) -> Result<Value, String> {
+    pub fn pair(&mut self, of: Memory) -> Result<Value, String> {
         if self.running.is_none() {
             self.start()?;
         }
-        match self.ask(&Told::Pair, SETTING_UP)? {
+        match self.ask(&Told::Pair(of), SETTING_UP)? {
             Said::Paired(end) => Ok(end),
             _ => Err(strange()),
         }
@@ -141,6 +172,15 @@ impl Station {
             Said::Written(written) => Ok(written),
             _ => Err(strange()),
         }
+    }
+
+    /// Whether so many bytes that the other end wrote have come, and are right.
+    ///
+    /// # Errors
+    ///
+    /// How many are not, in words.
+    pub fn check(&mut self, bytes: u64) -> Result<(), String> {
+        self.ask(&Told::Check(bytes), SETTING_UP).map(|_| ())
     }
 
     /// The least time of a word there and back, in nanoseconds, of those of this time.

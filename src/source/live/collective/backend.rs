@@ -7,18 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::exchange::Exchange;
 use crate::bench::plan::{Point, RankPlace};
 use crate::bench::reply::{Carried, GpuMemory};
-
-/// Why a rank could not go on.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{function}: {error}")]
-pub struct Failure {
-    /// The function that failed.
-    pub function: String,
-    /// Its result, where it has one.
-    pub code: Option<i64>,
-    /// What the library, or the kernel, says of it.
-    pub error: String,
-}
+use crate::source::live::failure::Failure;
 
 /// What a rank is told.
 #[derive(Clone, Debug)]

@@ -264,13 +264,7 @@ mod tests {
 
     #[test]
     fn elements_are_combined_in_place_and_out_of_place() {
-        for dtype in [
-            DataType::Float32,
-            DataType::Float16,
-            DataType::Bfloat16,
-            DataType::Uint8,
-            DataType::Int32,
-        ] {
+        for dtype in DataType::ALL {
             let list = |values: &[u8]| {
                 let mut bytes = Vec::new();
                 for value in values {

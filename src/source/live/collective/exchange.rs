@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::backend::{Failure, Identity};
+use super::backend::Identity;
+use crate::source::live::failure::Failure;
 
 /// The way from a rank to all others, through the processes that started them. Small and slow: for addresses and for barriers, not for data.
 pub trait Exchange {

@@ -11,11 +11,12 @@ use std::time::Duration;
 use cudarc::nccl::sys::{ncclDataType_t, ncclRedOp_t};
 use serde_json::Value;
 
-use super::backend::{Backend, Failure, Identity, Place};
+use super::backend::{Backend, Identity, Place};
 use super::exchange::Exchange;
 use crate::bench::collective::{Collective, DataType, Reduction};
 use crate::bench::plan::Point;
 use crate::source::live::cuda::{self, driver};
+use crate::source::live::failure::Failure;
 use buffers::Layout;
 use driver::{Context, DeviceMemory, Event, Stream};
 use library::{Communicator, Native, Operation, Part};

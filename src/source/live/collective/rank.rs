@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::backend::{Backend, Failure, Identity, Place};
+use super::backend::{Backend, Identity, Place};
 use super::data::Data;
 use super::exchange::Exchange;
 use super::message::{Job, Said, Told};
@@ -19,6 +19,7 @@ use super::{leftovers, nccl, tcp, verbs};
 use crate::bench::plan::{self, Point};
 use crate::bench::reply::{Ended, PointReply};
 use crate::fact::Bytes;
+use crate::source::live::failure::Failure;
 use crate::source::live::lifeline;
 
 /// The argument with which this program is a rank.

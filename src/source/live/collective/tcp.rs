@@ -13,13 +13,14 @@ use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::{Value, json};
 
 use super::super::pages::Memory;
-use super::backend::{Backend, Failure, Identity, Place};
+use super::backend::{Backend, Identity, Place};
 use super::element;
 use super::exchange::Exchange;
 use super::steps::{self, Place as Part, Receive, Steps};
 use crate::bench::collective::{Collective, DataType, Reduction};
 use crate::bench::plan::Point;
 use crate::source::Errno;
+use crate::source::live::failure::Failure;
 
 /// Bytes that are sent or received at once.
 const CHUNK: usize = 128 << 10;

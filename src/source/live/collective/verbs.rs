@@ -2,21 +2,18 @@
 //!
 //! ```text
 //! card      what ranks tell each other
-//! gpu       a GPU's memory, and how adapters come to it
 //! layout    where things lie in each rank's memory: every rank knows every other's
 //! transfer  when which piece may go: an operation, one step after the other
 //! wire      the connections
 //! ```
 //!
-//! Which port a rank uses, and how it is reached, is the business of `live::verbs`.
+//! Which port a rank uses, how it is reached, and how a GPU's memory is, is the business of `live::verbs`.
 //!
 //! What is kept as it comes is written by the sender straight to where it belongs; what is put together goes through a window of slots. No byte is
 //! sent before the receiver has allowed it, so that nothing is written over what is still wanted.
 
 #[cfg(feature = "verbs")]
 mod card;
-#[cfg(feature = "verbs")]
-mod gpu;
 #[cfg(feature = "verbs")]
 mod layout;
 #[cfg(feature = "verbs")]
@@ -26,8 +23,9 @@ mod transfer;
 #[cfg(feature = "verbs")]
 mod wire;
 
-use super::backend::{Backend, Failure, Place};
+use super::backend::{Backend, Place};
 use super::exchange::Exchange;
+use crate::source::live::failure::Failure;
 
 /// Opens the device, and tells the other ranks of it.
 ///

@@ -2,10 +2,11 @@
 //!
 //! ```text
 //! open      the device, its port and the row of its GID table; memory
+//! gpu       memory of a GPU, too
 //! pair      a queue pair, which the other end is told of
 //! connect   it knows the other end's
 //! greet     a word each way: who heard the other one, and whose write was acknowledged
-//! write     data to the other end's memory, for a time
+//! write     data to the other end's memory, for a time; check: whether it is there
 //! ask       a word there, and its answer back; answer: the other end's part of it
 //! ```
 //!
@@ -21,6 +22,8 @@ use std::io::{self, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::bench::pairs::Memory;
+use crate::bench::reply::GpuMemory;
 use crate::source::live::lifeline;
 
 /// The argument with which this program measures over a port.
@@ -30,16 +33,25 @@ pub const ARGUMENT: &str = "__rdma";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Told {
-    /// To open this device and port (`mlx5_0/1`).
-    Open(String),
-    /// To have a new queue pair, in place of an earlier one.
-    Pair,
+    /// To open a port.
+    Open {
+        /// Its device and number (`mlx5_0/1`).
+        device: String,
+        /// The row of its GID table; the one that NCCL would choose where none is named.
+        gid_index: Option<u64>,
+    },
+    /// To take the GPU at this PCI address, and to let the adapter have memory of it.
+    Gpu(String),
+    /// To have a new queue pair, in place of an earlier one, for data in this memory.
+    Pair(Memory),
     /// To connect it with the other end's, of which this was said.
     Connect(Value),
     /// To write a word to the other end, and to wait for its.
     Greet,
     /// To write data for so many milliseconds.
     Write(u64),
+    /// To look whether so many bytes of the other end's have come, and are right.
+    Check(u64),
     /// To write words for so many milliseconds, each when the last one was answered.
     Ask(u64),
     /// To answer words until the other end asks no more.
@@ -52,6 +64,8 @@ pub enum Told {
 pub enum Said {
     /// The port is open.
     Opened(Opened),
+    /// How the adapter comes to the GPU's memory, or why it does not.
+    Gpu(GpuMemory),
     /// What the other end has to know of the queue pair.
     Paired(Value),
     /// It is done.
@@ -135,7 +149,11 @@ mod tests {
             r#"{"greeted":{"own":{"Err":"transport retry counter exceeded"},"heard":true}}"#
         );
         assert_eq!(serde_json::from_str::<Said>(&line).unwrap(), greeted);
-        for told in [Told::Pair, Told::Write(300), Told::Open("rxe0/1".into())] {
+        let open = Told::Open {
+            device: "rxe0/1".into(),
+            gid_index: Some(3),
+        };
+        for told in [Told::Pair(Memory::Gpu), Told::Write(300), open] {
             let line = serde_json::to_string(&told).unwrap();
             assert_eq!(serde_json::from_str::<Told>(&line).unwrap(), told);
         }

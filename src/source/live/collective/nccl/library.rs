@@ -13,8 +13,8 @@ use cudarc::nccl::sys::{
 };
 use libloading::Library;
 
-use super::super::backend::Failure;
 use crate::source::live::cuda::driver::Stream;
+use crate::source::live::failure::Failure;
 
 /// The library of this process: one is loaded, and never closed.
 static LIBRARY: OnceLock<Library> = OnceLock::new();

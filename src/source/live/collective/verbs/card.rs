@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::super::super::verbs::address::Address;
-use super::super::backend::Failure;
+use crate::source::live::failure::Failure;
 
 /// A rank's port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

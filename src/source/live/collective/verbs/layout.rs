@@ -4,10 +4,10 @@
 
 use std::ops::Range;
 
-use super::super::backend::Failure;
 use super::super::steps::{self, Place, Steps};
 use crate::bench::collective::Collective;
 use crate::bench::plan::Point;
+use crate::source::live::failure::Failure;
 
 /// How many pieces may be on their way from one rank to another.
 pub(super) const WINDOW: usize = 16;

@@ -5,20 +5,21 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::super::super::verbs::address::Address;
+use super::super::super::verbs::gpu::Gpu;
 use super::super::super::verbs::library::pair::{Far, Target};
 use super::super::super::verbs::port::Port;
 use super::super::super::verbs::wish::Wish;
-use super::super::backend::{Backend, Failure, Identity, Place};
+use super::super::backend::{Backend, Identity, Place};
 use super::super::exchange::Exchange;
 use super::super::steps;
 use super::card::{self, Card, Opened};
-use super::gpu::Gpu;
 use super::layout::Layout;
 use super::transfer::Transfer;
 use super::wire::{Connections, unprepared};
 use crate::bench::plan::Point;
 use crate::bench::reply::Carried;
 use crate::fact::Bytes;
+use crate::source::live::failure::Failure;
 
 /// What the receiving buffer holds before an operation.
 const POISON: u8 = 0xa5;

@@ -5,11 +5,11 @@
 
 use std::ops::Range;
 
-use super::super::backend::Failure;
 use super::super::steps::Steps;
 use super::layout::{Incoming, Layout, WINDOW};
 use crate::bench::collective::{DataType, Reduction};
 use crate::bench::plan::Point;
+use crate::source::live::failure::Failure;
 
 /// Bytes of the rank's own part that are copied at once, between two looks at the wire.
 const COPY: usize = 256 << 10;

@@ -4,20 +4,19 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::super::super::pages::Memory;
 use super::super::super::verbs::failure::refused;
+use super::super::super::verbs::gpu::Gpu;
+use super::super::super::verbs::held::Held;
 use super::super::super::verbs::library::completion::{Arrived, CompletionQueue, status_words};
 use super::super::super::verbs::library::context::Context;
-use super::super::super::verbs::library::domain::{Addressed, Domain, Registered};
+use super::super::super::verbs::library::domain::Domain;
 use super::super::super::verbs::library::pair::{Far, Near, Pair, Target};
-use super::super::backend::Failure;
 use super::super::element;
-use super::gpu::{self, Gpu, Pages};
 use super::layout::WINDOW;
 use super::transfer::{Event, Wire};
 use crate::bench::collective::{DataType, Reduction};
 use crate::bench::reply::GpuMemory;
-use crate::source::Refusal;
+use crate::source::live::failure::Failure;
 
 /// Work that a queue pair has room for: pieces of a window that have arrived and were not acknowledged, those of the next one, and what is told.
 const SENDS: u32 = 4 * WINDOW as u32;
@@ -61,35 +60,6 @@ struct Way {
     busy: Vec<u32>,
     memory: Target,
     knocked: bool,
-}
-
-/// Memory that is registered, and where it is.
-enum Held {
-    Host(Registered),
-    Gpu(Registered<Pages>),
-}
-
-impl Held {
-    fn length(&self) -> usize {
-        match self {
-            Held::Host(registered) => registered.memory().length(),
-            Held::Gpu(registered) => registered.memory().length(),
-        }
-    }
-
-    fn near(&self) -> Target {
-        match self {
-            Held::Host(registered) => registered.near(),
-            Held::Gpu(registered) => registered.near(),
-        }
-    }
-
-    fn far(&self) -> Target {
-        match self {
-            Held::Host(registered) => registered.far(),
-            Held::Gpu(registered) => registered.far(),
-        }
-    }
 }
 
 /// There is no memory: nothing was prepared.
@@ -142,12 +112,7 @@ impl Connections {
         }
         // The old one first: both together may be more than there is.
         self.held = None;
-        let what = format!("{length} bytes");
-        let memory = Memory::new(length);
-        let memory = memory.map_err(|e| refused("mmap", &what, &Refusal::Errno(e)))?;
-        let registered = Registered::new(&self.domain, memory);
-        let registered = registered.map_err(|(e, _)| refused("ibv_reg_mr", &what, &e))?;
-        self.held = Some(Held::Host(registered));
+        self.held = Some(Held::of_host(&self.domain, length)?);
         Ok(())
     }
 
@@ -162,8 +127,7 @@ impl Connections {
             return Ok(());
         }
         self.held = None;
-        let registered = gpu::register(&self.domain, gpu, length, tried)?;
-        self.held = Some(Held::Gpu(registered));
+        self.held = Some(Held::of_gpu(&self.domain, gpu, length, tried)?);
         Ok(())
     }
 
@@ -175,46 +139,17 @@ impl Connections {
 
     /// Puts bytes into the memory.
     pub(super) fn put(&mut self, range: Range<usize>, bytes: &[u8]) -> Result<(), Failure> {
-        match self.held.as_mut().ok_or_else(unprepared)? {
-            Held::Host(registered) => {
-                let place = registered.memory_mut().write(range);
-                let length = place.len().min(bytes.len());
-                place[..length].copy_from_slice(&bytes[..length]);
-                Ok(())
-            }
-            Held::Gpu(registered) => {
-                let length = range.len().min(bytes.len());
-                registered.memory().put(range.start, &bytes[..length])
-            }
-        }
+        (self.held.as_mut().ok_or_else(unprepared)?).put(range, bytes)
     }
 
     /// Sets every byte of a range.
     pub(super) fn set(&mut self, range: Range<usize>, byte: u8) -> Result<(), Failure> {
-        match self.held.as_mut().ok_or_else(unprepared)? {
-            Held::Host(registered) => {
-                registered.memory_mut().write(range).fill(byte);
-                Ok(())
-            }
-            Held::Gpu(registered) => registered.memory().set(range, byte),
-        }
+        (self.held.as_mut().ok_or_else(unprepared)?).set(range, byte)
     }
 
     /// Reads a range, after all that arrived.
     pub(super) fn get(&self, range: Range<usize>, into: &mut [u8]) -> Result<(), Failure> {
-        match self.held.as_ref().ok_or_else(unprepared)? {
-            Held::Host(registered) => {
-                let bytes = registered.memory().read(range);
-                into[..bytes.len()].copy_from_slice(bytes);
-                Ok(())
-            }
-            Held::Gpu(registered) => {
-                let memory = registered.memory();
-                memory.flush()?;
-                let length = range.len().min(into.len());
-                memory.get(range.start, &mut into[..length])
-            }
-        }
+        (self.held.as_ref().ok_or_else(unprepared)?).get(range, into)
     }
 
     /// Makes queue pairs for another rank, where there are none; gives their numbers.
@@ -440,6 +375,7 @@ impl Wire for Connections {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::Refusal;
 
     #[test]
     fn work_is_known_by_its_id() {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::{Greeted, Written};
-use crate::source::live::collective::backend::Failure;
+use crate::source::live::failure::Failure;
 use crate::source::live::verbs::address::{Address, mtu_bytes};
 use crate::source::live::verbs::failure::refused;
 use crate::source::live::verbs::library::completion::{Arrived, CompletionQueue, status_words};
@@ -91,6 +91,8 @@ struct Look {
 impl Connection {
     /// Bytes of the region: the pieces that are under way, and the words.
     pub(super) const MEMORY: usize = DEPTH * PIECE + 4096;
+    /// The pieces.
+    pub(super) const DATA: Range<usize> = 0..DEPTH * PIECE;
     const WORDS: Range<usize> = DEPTH * PIECE..DEPTH * PIECE + WORD;
 
     /// A new one, which is not connected.
@@ -133,6 +135,26 @@ impl Connection {
     /// What the other end has to know.
     pub(super) fn end(&self) -> &End {
         &self.end
+    }
+
+    /// What this end writes, and what the other one does, byte by byte: no two ends of a connection have the same.
+    pub(super) fn marks(&self) -> (u8, u8) {
+        const MARKS: (u8, u8) = (0x5a, 0xa5);
+        let place = |end: &End| (end.address.gid, end.address.lid, end.pair, end.key);
+        match &self.far {
+            Some(far) if place(far) < place(&self.end) => (MARKS.1, MARKS.0),
+            _ => MARKS,
+        }
+    }
+
+    /// What is wrong with data that came, and between whom.
+    pub(super) fn wrong(&self, wrong: usize, of: usize) -> Failure {
+        let from = self.far.as_ref().map(|far| far.address.gid);
+        let from = from.map_or("?".to_owned(), |from| from.to_string());
+        failed(format!(
+            "{wrong} of {of} bytes came wrong: RDMA write from GID {from} to GID {}",
+            self.end.address.gid
+        ))
     }
 
     /// Connects it.

@@ -7,16 +7,24 @@ use serde::Deserialize;
 
 use super::connection::{Connection, End, Region};
 use super::{Opened, Said, Told};
+use crate::bench::pairs::Memory;
 use crate::bench::plan::RankPlace;
-use crate::source::Refusal;
-use crate::source::live::collective::backend::Failure;
-use crate::source::live::pages::Memory;
+use crate::bench::reply::GpuMemory;
+use crate::source::live::failure::Failure;
 use crate::source::live::verbs::address::Address;
 use crate::source::live::verbs::failure::refused;
-use crate::source::live::verbs::library::domain::{Domain, Registered};
+use crate::source::live::verbs::gpu::Gpu;
+use crate::source::live::verbs::held::Held;
+use crate::source::live::verbs::library::domain::Domain;
 use crate::source::live::verbs::library::pair::Near;
 use crate::source::live::verbs::port::Port;
 use crate::source::live::verbs::wish::Wish;
+
+/// So much of what came is looked at.
+const LOOKED_AT: u64 = 128 << 10;
+/// How often, and how long after each other: what is acknowledged may be on its way to the memory still.
+const LOOKS: u32 = 50;
+const APART: Duration = Duration::from_millis(4);
 
 /// What the process has. The connection goes before what it stands on.
 #[derive(Default)]
@@ -25,13 +33,30 @@ pub(super) struct Station {
     open: Option<Open>,
 }
 
-/// An open port. Its memory is what writes come from and go to: whoever opens it chooses what memory that is.
+/// An open port, and the memory that writes come from and go to.
 struct Open {
     port: Port,
     near: Near,
     address: Address,
     domain: Rc<Domain>,
-    memory: Registered,
+    host: Held,
+    /// Of a GPU, where one was taken.
+    gpu: Option<Held>,
+    /// Which of both the connection has.
+    of: Memory,
+}
+
+impl Open {
+    fn memory(&mut self) -> Result<&mut Held, Failure> {
+        match self.of {
+            Memory::Host => Ok(&mut self.host),
+            Memory::Gpu => self.gpu.as_mut().ok_or_else(|| Failure {
+                function: "verbs".to_owned(),
+                code: None,
+                error: "no GPU was taken".to_owned(),
+            }),
+        }
+    }
 }
 
 fn unopened() -> Failure {
@@ -55,14 +80,13 @@ impl Station {
     /// Does what it is told.
     pub(super) fn answer(&mut self, told: &Told) -> Said {
         let said = match told {
-            Told::Open(device) => self.open(device),
-            Told::Pair => self.pair(),
+            Told::Open { device, gid_index } => self.open(device, *gid_index),
+            Told::Gpu(pci) => self.take(pci),
+            Told::Pair(of) => self.pair(*of),
             Told::Connect(far) => self.connect(far).map(|()| Said::Done),
             Told::Greet => self.connected().map(|c| Said::Greeted(c.greet())),
-            Told::Write(ms) => self
-                .connected()
-                .and_then(|c| c.write_for(Duration::from_millis(*ms)))
-                .map(Said::Written),
+            Told::Write(ms) => self.write(Duration::from_millis(*ms)),
+            Told::Check(bytes) => self.check(*bytes).map(|()| Said::Done),
             Told::Ask(ms) => self
                 .connected()
                 .and_then(|c| c.ask_for(Duration::from_millis(*ms)))
@@ -75,13 +99,17 @@ impl Station {
         said.unwrap_or_else(|failure| Said::Failed(failure.to_string()))
     }
 
-    fn open(&mut self, device: &str) -> Result<Said, Failure> {
+    fn open(&mut self, device: &str, gid_index: Option<u64>) -> Result<Said, Failure> {
         self.connection = None;
-        let wish = Wish::new(&RankPlace::default(), variable)?;
+        let place = RankPlace {
+            gid_index,
+            ..RankPlace::default()
+        };
+        let wish = Wish::new(&place, variable)?;
         let port = Port::open(Some(device), &wish, variable)?;
         let domain = Domain::new(&port.context).map_err(|e| refused("ibv_alloc_pd", "", &e))?;
         let domain = Rc::new(domain);
-        let memory = host_memory(&domain, Connection::MEMORY)?;
+        let host = Held::of_host(&domain, Connection::MEMORY)?;
         let address = Address::of(&port)?;
         let near = port.near(&wish, address.first_packet);
         let opened = Opened {
@@ -93,20 +121,40 @@ impl Station {
             near,
             address,
             domain,
-            memory,
+            host,
+            gpu: None,
+            of: Memory::Host,
         });
         // A device that has no queue pair for this user says so before anybody waits for it.
-        self.pair()?;
+        self.pair(Memory::Host)?;
         self.connection = None;
         Ok(Said::Opened(opened))
     }
 
-    fn pair(&mut self) -> Result<Said, Failure> {
+    /// Takes a GPU, and lets the adapter have memory of it. That it may not is an answer.
+    fn take(&mut self, pci: &str) -> Result<Said, Failure> {
         self.connection = None;
-        let open = self.open.as_ref().ok_or_else(unopened)?;
+        let open = self.open.as_mut().ok_or_else(unopened)?;
+        let gpu = Rc::new(Gpu::take(pci)?);
+        let mut tried = GpuMemory::default();
+        let held = Held::of_gpu(&open.domain, &gpu, Connection::MEMORY, |what| tried = what);
+        match (held, &tried.no_dma_buf) {
+            (Ok(held), _) => open.gpu = Some(held),
+            // Not even memory that could be registered.
+            (Err(failure), None) => return Err(failure),
+            (Err(_), Some(_)) => {}
+        }
+        Ok(Said::Gpu(tried))
+    }
+
+    fn pair(&mut self, of: Memory) -> Result<Said, Failure> {
+        self.connection = None;
+        let open = self.open.as_mut().ok_or_else(unopened)?;
+        open.of = of;
+        let memory = open.memory()?;
         let region = Region {
-            near: open.memory.near(),
-            far: open.memory.far(),
+            near: memory.near(),
+            far: memory.far(),
         };
         let connection = Connection::new(
             &open.port.context,
@@ -126,18 +174,40 @@ impl Station {
             code: None,
             error: format!("the other end gave something else than its address: {e}"),
         })?;
-        self.connected()?.connect(far)
+        self.connected()?.connect(far)?;
+        self.mark()
+    }
+
+    /// Has what this end writes in all of the memory: what comes from the other end is something else.
+    fn mark(&mut self) -> Result<(), Failure> {
+        let (own, _) = self.connected()?.marks();
+        let memory = self.open.as_mut().ok_or_else(unopened)?.memory()?;
+        memory.set(Connection::DATA, own)
+    }
+
+    fn write(&mut self, window: Duration) -> Result<Said, Failure> {
+        self.mark()?;
+        self.connected()?.write_for(window).map(Said::Written)
+    }
+
+    /// Looks whether so many bytes that the other end wrote are in the memory: of many at the first ones.
+    fn check(&mut self, bytes: u64) -> Result<(), Failure> {
+        let (_, theirs) = self.connected()?.marks();
+        let memory = self.open.as_mut().ok_or_else(unopened)?.memory()?;
+        let mut came = vec![0; usize::try_from(bytes.min(LOOKED_AT)).unwrap_or(0)];
+        let mut wrong = 0;
+        for _ in 0..LOOKS {
+            memory.get(0..came.len(), &mut came)?;
+            wrong = came.iter().filter(|byte| **byte != theirs).count();
+            if wrong == 0 {
+                return Ok(());
+            }
+            std::thread::sleep(APART);
+        }
+        Err(self.connected()?.wrong(wrong, came.len()))
     }
 
     fn connected(&mut self) -> Result<&mut Connection, Failure> {
         self.connection.as_mut().ok_or_else(unopened)
     }
-}
-
-/// Memory of this process, registered.
-fn host_memory(domain: &Rc<Domain>, length: usize) -> Result<Registered, Failure> {
-    let what = format!("{length} bytes");
-    let memory = Memory::new(length);
-    let memory = memory.map_err(|e| refused("mmap", &what, &Refusal::Errno(e)))?;
-    Registered::new(domain, memory).map_err(|(e, _)| refused("ibv_reg_mr", &what, &e))
 }

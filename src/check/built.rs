@@ -1,0 +1,97 @@
+//! The built-in checks, as the build has put them into the program: of each the fields by which it is judged, one after the other. A recording
+//! is judged in some ten milliseconds, and to read the TOML of all checks would take half of that.
+
+use std::sync::OnceLock;
+
+use super::advice::Kept;
+use super::catalogue::id_of;
+use super::condition::Limit;
+use super::diagnostic::{CheckError, Complaint};
+use super::names::Names;
+use super::{Check, Open, Severity, Template, lexer, typing};
+use crate::fact::{Subject, Value};
+
+/// Of each check, in the order of the files: the path, and the fields; a NUL after each.
+const CHECKS: &str = include_str!(concat!(env!("OUT_DIR"), "/checks.txt"));
+
+/// Title, severity, open, subject, applies, fails, finding, explains, limits.
+type Fields = [&'static str; 9];
+
+/// Reads all of them.
+pub(super) fn all() -> impl Iterator<Item = Result<Check, CheckError>> {
+    let mut texts = CHECKS.split_terminator('\0');
+    let checks = std::iter::from_fn(move || {
+        let path = texts.next()?;
+        let fields: Fields = std::array::from_fn(|_| texts.next().unwrap_or_default());
+        Some((path, fields))
+    });
+    checks.enumerate().map(|(number, (path, fields))| {
+        check(number, path, fields).map_err(|wrong| CheckError::whole(path, wrong.message))
+    })
+}
+
+fn check(number: usize, path: &'static str, fields: Fields) -> Result<Check, Complaint> {
+    let [
+        title,
+        severity,
+        open,
+        subject,
+        applies,
+        fails,
+        finding,
+        explains,
+        limits,
+    ] = fields;
+    let severity = Severity::ALL.into_iter().find(|s| s.word() == severity);
+    let subject = Subject::from_name(subject).ok_or_else(|| no("subject"))?;
+    let limits: Vec<Limit> = limits.lines().map(limit).collect::<Result<_, _>>()?;
+    let names = Names {
+        subject,
+        limits: &limits,
+    };
+    Ok(Check {
+        id: id_of(path.strip_prefix("checks/").unwrap_or(path)).into(),
+        title: title.to_owned(),
+        severity: severity.ok_or_else(|| no("severity"))?,
+        open: match open {
+            "" => Open::Notes,
+            word => {
+                let open = Open::ALL.into_iter().find(|o| o.word() == word);
+                open.ok_or_else(|| no("open"))?
+            }
+        },
+        subject,
+        applies: match applies {
+            "" => None,
+            applies => Some(typing::condition(applies, names)?),
+        },
+        fails: typing::condition(fails, names)?,
+        finding: Template::parse(finding, names)?,
+        explains: explains.lines().map(Into::into).collect(),
+        advice: Kept::Packed(number, OnceLock::new()),
+        limits,
+        source: "".into(),
+        path: path.into(),
+        examples_at: None,
+    })
+}
+
+/// A limit on a line: its name, the kind of its value, the value or the values.
+fn limit(line: &'static str) -> Result<Limit, Complaint> {
+    let mut parts = line.split('\t');
+    let (Some(name), Some(kind)) = (parts.next(), parts.next()) else {
+        return Err(no("limit"));
+    };
+    let number = |text: &str| text.parse::<u64>().map_err(|_| no("limit"));
+    let value = match kind {
+        "texts" => Value::Texts(parts.map(Into::into).collect()),
+        "counts" => Value::Counts(parts.map(number).collect::<Result<_, _>>()?),
+        "count" => Value::Count(number(parts.next().unwrap_or_default())?),
+        _ => lexer::literal_of(parts.next().unwrap_or_default())?,
+    };
+    Ok((name.into(), value))
+}
+
+fn no(what: &str) -> Complaint {
+    Complaint::new(0..0, format!("its {what} cannot be read"))
+}

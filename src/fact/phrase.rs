@@ -1,0 +1,76 @@
+//! A few words that say how a fact was worked out, or why it is missing.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// Words that stand in the program, mostly, or that were made of what was found. A machine with many GPUs has thousands of facts that say the
+/// same: what stands in the program is not copied for each.
+#[derive(Clone)]
+pub enum Phrase {
+    /// Written in the program.
+    Fixed(&'static str),
+    /// Made of what was found.
+    Made(Arc<str>),
+}
+
+impl Deref for Phrase {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match self {
+            Phrase::Fixed(text) => text,
+            Phrase::Made(text) => text,
+        }
+    }
+}
+
+impl PartialEq for Phrase {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Phrase {}
+
+impl fmt::Debug for Phrase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
+impl fmt::Display for Phrase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self)
+    }
+}
+
+impl From<&'static str> for Phrase {
+    fn from(text: &'static str) -> Self {
+        Phrase::Fixed(text)
+    }
+}
+
+impl From<String> for Phrase {
+    fn from(text: String) -> Self {
+        Phrase::Made(text.into())
+    }
+}
+
+impl From<Arc<str>> for Phrase {
+    fn from(text: Arc<str>) -> Self {
+        Phrase::Made(text)
+    }
+}
+
+impl From<&String> for Phrase {
+    fn from(text: &String) -> Self {
+        Phrase::Made(text.as_str().into())
+    }
+}
+
+impl From<&Arc<str>> for Phrase {
+    fn from(text: &Arc<str>) -> Self {
+        Phrase::Made(Arc::clone(text))
+    }
+}
