@@ -4,7 +4,9 @@
 //! `BENCH_LOG_MB=100` reads a log of a tenth of the size.
 //! `BENCH_NODES=10000` judges as many nodes as one cluster; without it, 1000.
 //! `BENCH_RECORDINGS=10000` judges as many recordings in the longest of the three series; without it, 1000.
-//! `BENCH_ONLY=NAME` measures one thing alone: start, check, loading, cluster, log, collective, ablation, many.
+//! `BENCH_JOINING=5000` has as many nodes give their recordings to rank 0, as a star and through a tree; without it, 500.
+//! `BENCH_ONLY=NAME` measures one thing alone: start, check, loading, cluster, log, collective, ablation, gather,
+//! many.
 
 #![expect(
     clippy::disallowed_methods,
@@ -15,6 +17,7 @@
 mod ablation;
 mod cluster;
 mod collective;
+mod gather;
 mod log;
 #[path = "../../tests/standin/machine.rs"]
 mod machine;
@@ -97,6 +100,9 @@ fn milliseconds(time: Duration) -> f64 {
 }
 
 fn main() -> anyhow::Result<()> {
+    if gather::was_guests()? {
+        return Ok(());
+    }
     // `cargo test --all-targets` starts benchmarks too, to see that they build.
     if !std::env::args().any(|argument| argument == "--bench") {
         return Ok(());
@@ -125,6 +131,9 @@ fn main() -> anyhow::Result<()> {
     }
     if wanted("ablation") {
         figures.extend(ablation::figures().context("the ablation")?);
+    }
+    if wanted("gather") {
+        figures.extend(gather::figures().context("gathering")?);
     }
     // Last: it keeps this process to one processor.
     if wanted("many") {
@@ -228,18 +237,15 @@ fn loading() -> anyhow::Result<Figure> {
     if count == 0 {
         bail!("no built-in checks");
     }
-    let texts = Catalogue::embedded()?.checks;
     let loading = run::median_of(TIMES, || {
         std::hint::black_box(Catalogue::embedded().is_ok());
     });
-    let parsing = run::median_of(TIMES, || {
-        for check in &texts {
-            std::hint::black_box(check.source.parse::<toml::Table>().is_ok());
-        }
-    });
     let target = Duration::from_millis(5).mul_f64(count as f64 / CHECKS as f64);
-    let figure = Figure::time(format!("loading {count} checks"), loading, target);
-    Ok(figure.beside("their TOML alone", loading, parsing))
+    Ok(Figure::time(
+        format!("loading {count} checks"),
+        loading,
+        target,
+    ))
 }
 
 fn print(figures: &[Figure]) {
