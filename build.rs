@@ -23,12 +23,12 @@ fn main() -> io::Result<()> {
         collect(&checks, &mut found)?;
     }
     found.sort();
-    // Who examines a node needs no examples: the program has the checks without them, the tests have them whole. Advice is wanted where
-    // something is found: the program has it packed.
-    let mut list = String::from("&[\n");
-    let mut with_examples = list.clone();
+    // Who examines a node needs no examples, and no TOML: the program has the fields by which a check is judged one after the other, the
+    // tests have the files. Advice is wanted where something is found: the program has it packed.
+    let mut with_examples = String::from("&[\n");
+    let mut judged = String::new();
     let mut packed = String::new();
-    for (number, path) in found.iter().enumerate() {
+    for path in &found {
         let inside = path.strip_prefix(&root).map_err(io::Error::other)?;
         let inside = inside
             .to_str()
@@ -41,20 +41,21 @@ fn main() -> io::Result<()> {
             Some(at) => &text[..=at],
             None => &text,
         };
-        let (judged, advice) = apart(head);
-        packed.push_str(&advice);
+        packed.push_str(&advice(head));
         packed.push('\0');
-        writeln!(list, "    ({inside:?}, {judged:?}, Some({number})),")
+        let fields = fields(head).map_err(|why| io::Error::other(format!("{inside}: {why}")))?;
+        for field in [inside]
+            .into_iter()
+            .chain(fields.iter().map(String::as_str))
+        {
+            judged.push_str(field);
+            judged.push('\0');
+        }
+        writeln!(with_examples, "    ({inside:?}, include_str!({whole:?})),")
             .map_err(io::Error::other)?;
-        writeln!(
-            with_examples,
-            "    ({inside:?}, include_str!({whole:?}), None),"
-        )
-        .map_err(io::Error::other)?;
     }
-    list.push_str("]\n");
     with_examples.push_str("]\n");
-    fs::write(out.join("checks.rs"), list)?;
+    fs::write(out.join("checks.txt"), judged)?;
     let best = flate2::Compression::best();
     let mut pack = flate2::write::ZlibEncoder::new(Vec::new(), best);
     pack.write_all(packed.as_bytes())?;
@@ -68,9 +69,56 @@ fn main() -> io::Result<()> {
     fs::write(out.join("RETIRED"), retired)
 }
 
-/// A file without its advice (the keys `why`, `fix` and `see`), and the advice.
-fn apart(text: &str) -> (String, String) {
-    let (mut judged, mut advice) = (String::new(), String::new());
+/// By what a check is judged, in the order in which `src/check/built.rs` reads it. What is missing or of a wrong type is empty: the tests, which
+/// read the files, say what is wrong with them.
+fn fields(text: &str) -> Result<[String; 9], String> {
+    let table: toml::Table = text.parse().map_err(|e: toml::de::Error| e.to_string())?;
+    let text = |key: &str| {
+        let text = table.get(key).and_then(toml::Value::as_str);
+        text.unwrap_or_default().to_owned()
+    };
+    let explains = table.get("explains").and_then(toml::Value::as_array);
+    let explains = explains.into_iter().flatten();
+    let explains: Vec<&str> = explains.filter_map(toml::Value::as_str).collect();
+    let limits = table.get("limits").and_then(toml::Value::as_table);
+    let limits: Vec<String> = limits.into_iter().flatten().map(limit).collect();
+    let fields = [
+        text("title"),
+        text("severity"),
+        text("open"),
+        text("subject"),
+        text("applies"),
+        text("fails"),
+        text("finding"),
+        explains.join("\n"),
+        limits.join("\n"),
+    ];
+    match fields.iter().any(|field| field.contains('\0')) {
+        true => Err("a NUL in a text".into()),
+        false => Ok(fields),
+    }
+}
+
+/// A limit on a line: its name, the kind of its value, and the value, or the values, a tab before each.
+fn limit((name, value): (&String, &toml::Value)) -> String {
+    let list = |kind: &str, items: &[toml::Value]| {
+        let items = items.iter().map(|item| match item {
+            toml::Value::Integer(number) => format!("\t{number}"),
+            item => format!("\t{}", item.as_str().unwrap_or_default()),
+        });
+        format!("{name}\t{kind}{}", items.collect::<String>())
+    };
+    match value {
+        toml::Value::Integer(number) => format!("{name}\tcount\t{number}"),
+        toml::Value::Array(items) if items.iter().all(toml::Value::is_str) => list("texts", items),
+        toml::Value::Array(items) => list("counts", items),
+        other => format!("{name}\tquantity\t{}", other.as_str().unwrap_or_default()),
+    }
+}
+
+/// The advice of a file: the keys `why`, `fix` and `see`.
+fn advice(text: &str) -> String {
+    let mut advice = String::new();
     let (mut in_advice, mut in_table, mut in_string) = (false, false, false);
     for line in text.split_inclusive('\n') {
         if !in_string {
@@ -82,12 +130,11 @@ fn apart(text: &str) -> (String, String) {
             }
         }
         in_string ^= line.matches("\"\"\"").count() % 2 == 1;
-        match in_advice {
-            true => advice.push_str(line),
-            false => judged.push_str(line),
+        if in_advice {
+            advice.push_str(line);
         }
     }
-    (judged, advice)
+    advice
 }
 
 fn collect(dir: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {

@@ -5,6 +5,9 @@
 #![expect(clippy::panic, reason = "a test's way to fail")]
 #![expect(clippy::disallowed_methods, reason = "tests run the binary")]
 
+#[path = "shared/points.rs"]
+mod points;
+
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -18,14 +21,6 @@ use rdma_doctor::source::wire::Line;
 use rdma_doctor::source::worker::ranks::{Running, run};
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
-
-const TYPES: [DataType; 5] = [
-    DataType::Float32,
-    DataType::Float16,
-    DataType::Bfloat16,
-    DataType::Uint8,
-    DataType::Int32,
-];
 
 fn point(collective: Collective, bytes: u64) -> Point {
     Point {
@@ -84,29 +79,15 @@ fn measured(plan: &Plan, deadline: f64) -> Vec<RankReply> {
 #[test]
 fn each_collective_of_each_type_gives_each_rank_what_is_right() {
     for ranks in [1, 2, 4] {
-        let mut points = Vec::new();
-        for collective in Collective::ALL {
-            for dtype in TYPES {
-                for (in_place, op, bytes) in [
-                    (false, Reduction::Sum, 4_099 * 4),
-                    (true, Reduction::Sum, 8 << 10),
-                    (false, Reduction::Max, 40),
-                    (true, Reduction::Min, 4),
-                ] {
-                    let moves = matches!(collective, Collective::AllToAll | Collective::SendRecv);
-                    if in_place && moves {
-                        continue;
-                    }
-                    points.push(Point {
-                        dtype,
-                        op,
-                        in_place,
-                        iterations: 2,
-                        ..point(collective, bytes)
-                    });
-                }
-            }
-        }
+        let points = points::all([4_099 * 4, 8 << 10, 40, 4]);
+        let points = points.map(|of| Point {
+            dtype: of.dtype,
+            op: of.op,
+            in_place: of.in_place,
+            iterations: 2,
+            ..point(of.collective, of.bytes)
+        });
+        let points = points.collect();
         let plan = plan(ranks, points);
         for (rank, reply) in measured(&plan, 60.0).into_iter().enumerate() {
             assert_eq!(reply.ended, Ended::Well, "{}", reply.step);

@@ -29,6 +29,10 @@ fn what_does_not_go_together_is_said_with_what_does() {
             &["all-gather", "--backend", "tcp", "--memory", "gpu"],
             "only --backend verbs has the choice",
         ),
+        (
+            &["pairs", "--backend", "tcp", "--memory", "both"],
+            "--memory: sockets have the host's only",
+        ),
     ] {
         let out = Command::new(env!("CARGO_BIN_EXE_rdma-doctor"))
             .arg("bench")

@@ -8,6 +8,8 @@
 
 #[path = "standin/machine.rs"]
 mod machine;
+#[path = "shared/points.rs"]
+mod points;
 #[path = "standin/stage.rs"]
 mod stage;
 
@@ -15,7 +17,7 @@ use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rdma_doctor::bench::collective::{Collective, DataType, Reduction};
+use rdma_doctor::bench::collective::{Collective, Reduction};
 use rdma_doctor::bench::plan::{Arm, Backend, Plan, Point, RankPlace, Run};
 use rdma_doctor::bench::reply::{Ended, RankReply};
 use rdma_doctor::nccl_log::Digest;
@@ -100,40 +102,20 @@ fn each_collective_of_each_type_gives_each_rank_what_is_right() {
     let Some(stage) = node("nccl-nvlink.toml") else {
         return;
     };
-    let mut points = Vec::new();
-    for collective in Collective::ALL {
-        for dtype in [
-            DataType::Float32,
-            DataType::Float16,
-            DataType::Bfloat16,
-            DataType::Uint8,
-            DataType::Int32,
-        ] {
-            for (in_place, op, bytes) in [
-                (false, Reduction::Sum, 4_099 * 4),
-                (true, Reduction::Sum, 8 << 10),
-                (false, Reduction::Max, 48),
-                (true, Reduction::Min, 16),
-            ] {
-                let moves = matches!(collective, Collective::AllToAll | Collective::SendRecv);
-                if in_place && moves {
-                    continue;
-                }
-                points.push(Point {
-                    collective,
-                    bytes,
-                    dtype,
-                    op,
-                    in_place,
-                    iterations: 1,
-                    awaited: op == Reduction::Max,
-                    gpu_memory: false,
-                    warmups: 0,
-                    trials: 1,
-                });
-            }
-        }
-    }
+    let points = points::all([4_099 * 4, 8 << 10, 48, 16]);
+    let points = points.map(|of| Point {
+        collective: of.collective,
+        bytes: of.bytes,
+        dtype: of.dtype,
+        op: of.op,
+        in_place: of.in_place,
+        iterations: 1,
+        awaited: of.op == Reduction::Max,
+        gpu_memory: false,
+        warmups: 0,
+        trials: 1,
+    });
+    let points = points.collect();
     let gpus = ["0000:1b:00.0", "0000:43:00.0", "0000:52:00.0"];
     let plan = Plan {
         backend: Backend::Nccl,
