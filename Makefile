@@ -42,14 +42,16 @@ lint: deps
 	@$(CARGO) fmt --check
 	@$(FEATURES) $(CARGO) clippy --quiet --all-targets $$features -- -D warnings
 
+# The release build, mostly one long step on one processor, goes on beside the tests.
 test: lint
-	@$(FEATURES) if $(CARGO) nextest --version >/dev/null 2>&1; then \
-	    $(NO_VM) $(CARGO) nextest run -E 'not binary(vm)' --cargo-quiet --no-fail-fast --status-level fail --hide-progress-bar $$features; \
-	    $(CARGO) test --quiet --doc $$features; \
+	@$(MAKE) --no-print-directory release & release=$$!; $(FEATURES) status=0; \
+	if $(CARGO) nextest --version >/dev/null 2>&1; then \
+	    $(NO_VM) $(CARGO) nextest run -E 'not binary(vm)' --cargo-quiet --no-fail-fast --status-level fail --hide-progress-bar $$features || status=$$?; \
+	    $(CARGO) test --quiet --doc $$features || status=$$?; \
 	else \
-	    $(NO_VM) $(CARGO) test --quiet --no-fail-fast $$features; \
-	fi
-	@$(MAKE) --no-print-directory release
+	    $(NO_VM) $(CARGO) test --quiet --no-fail-fast $$features || status=$$?; \
+	fi; \
+	wait $$release && exit $$status
 	@needed=$$(readelf -d $(DOCTOR)); if grep -E 'NEEDED.*(ibverbs|rdmacm)' <<<"$$needed"; then \
 	    echo "$(DOCTOR) is linked against it: it would not start where it is missing" >&2; exit 1; \
 	fi

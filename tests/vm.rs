@@ -563,7 +563,7 @@ fn run_nodes(name: &str, binary: &Path, out: &Path) {
     );
 }
 
-/// Four nodes with two rails: one whose link is slow makes an all-reduce slow; one rail of it is slow, and rails have a network each.
+/// Four nodes with two rails each: one whose link is slow makes an all-reduce slow; one rail of it is slow, and rails have a network each.
 #[test]
 fn a_slow_node_is_found_by_halves_and_a_slow_rail_by_pairs() {
     let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -592,7 +592,7 @@ fn a_slow_node_is_found_by_halves_and_a_slow_rail_by_pairs() {
     all.retain(|(_, problem)| *problem != "late");
     assert_eq!(
         all,
-        [("n2/rxe1/1", "slow"), ("all rails", "rails-apart")],
+        [("n2/rxe5/1", "slow"), ("all rails", "rails-apart")],
         "{rails:#}"
     );
     let what = text(&rails["accused"][0], "what");
