@@ -10,8 +10,8 @@ use std::sync::Arc;
 pub enum Phrase {
     /// Written in the program.
     Fixed(&'static str),
-    /// Made of what was found.
-    Made(Arc<str>),
+    /// Made of what was found. (Behind a thin pointer: so a phrase takes two words, and every fact has one.)
+    Made(Arc<String>),
 }
 
 impl Deref for Phrase {
@@ -59,18 +59,18 @@ impl From<String> for Phrase {
 
 impl From<Arc<str>> for Phrase {
     fn from(text: Arc<str>) -> Self {
-        Phrase::Made(text)
+        Phrase::from(&text)
     }
 }
 
 impl From<&String> for Phrase {
     fn from(text: &String) -> Self {
-        Phrase::Made(text.as_str().into())
+        Phrase::from(text.clone())
     }
 }
 
 impl From<&Arc<str>> for Phrase {
     fn from(text: &Arc<str>) -> Self {
-        Phrase::Made(Arc::clone(text))
+        Phrase::from(text.to_string())
     }
 }

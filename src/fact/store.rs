@@ -364,6 +364,14 @@ mod tests {
     use super::super::{netdev, port};
     use super::*;
 
+    /// A node with many GPUs has tens of thousands of facts, most of them gaps: what they take is what reading them costs.
+    #[test]
+    fn facts_are_small() {
+        assert_eq!(size_of::<Origin>(), 24);
+        assert_eq!(size_of::<Gap>(), 48);
+        assert_eq!(size_of::<Fact<Value>>(), 56);
+    }
+
     #[test]
     fn a_gap_gives_way_to_a_value_and_a_value_stays() {
         let mut facts = Facts::new();

@@ -29,11 +29,11 @@ pub enum Question {
     /// A command's standard output; the arguments are passed as they are, without a shell.
     Run(Arc<[Arc<str>]>),
     /// A netlink dump; the answer is the messages' bytes. Family and command by name, with arguments.
-    Netlink(Call),
+    Netlink(Arc<Call>),
     /// A library function or an ioctl, with its arguments.
-    Call(Call),
+    Call(Arc<Call>),
     /// A measurement that disturbs, asked for by `rdma-doctor bench` only: `{"bench":"p2p","from":…,"to":…}`.
-    Bench(Call),
+    Bench(Arc<Call>),
     /// A pause between two readings; the answer is the pause in seconds, or a refusal where no sample was asked for.
     Wait(Arc<str>),
 }
@@ -133,16 +133,16 @@ impl Question {
     }
     /// `{"call": name, argument: value, …}`
     pub fn call<const N: usize>(name: &str, args: [(&str, Argument); N]) -> Self {
-        Question::Call(Call::new(name, args))
+        Question::Call(Call::new(name, args).into())
     }
     /// `{"netlink": "family/command", argument: value, …}`
     pub fn netlink<const N: usize>(name: &str, args: [(&str, Argument); N]) -> Self {
-        Question::Netlink(Call::new(name, args))
+        Question::Netlink(Call::new(name, args).into())
     }
 
     /// `{"bench": name, argument: value, …}`
     pub fn bench<'k>(name: &str, args: impl IntoIterator<Item = (&'k str, Argument)>) -> Self {
-        Question::Bench(Call::new(name, args))
+        Question::Bench(Call::new(name, args).into())
     }
 
     /// The path, where the question is about a file.
@@ -256,18 +256,17 @@ impl<'de> Deserialize<'de> for Question {
                         "wait" => Question::Wait(map.next_value()?),
                         "env" => Question::Env(map.next_value()?),
                         "run" => Question::Run(map.next_value()?),
-                        "call" => Question::Call(Call {
-                            name: map.next_value()?,
-                            args: Arc::new([]),
-                        }),
-                        "netlink" => Question::Netlink(Call {
-                            name: map.next_value()?,
-                            args: Arc::new([]),
-                        }),
-                        "bench" => Question::Bench(Call {
-                            name: map.next_value()?,
-                            args: Arc::new([]),
-                        }),
+                        verb @ ("call" | "netlink" | "bench") => {
+                            let call = Arc::new(Call {
+                                name: map.next_value()?,
+                                args: Arc::new([]),
+                            });
+                            match verb {
+                                "call" => Question::Call(call),
+                                "netlink" => Question::Netlink(call),
+                                _ => Question::Bench(call),
+                            }
+                        }
                         name => {
                             if args.iter().any(|(k, _)| &**k == name) {
                                 return Err(de::Error::custom(format_args!(
@@ -283,20 +282,16 @@ impl<'de> Deserialize<'de> for Question {
                     }
                 }
                 args.sort();
+                let call = |call: Arc<Call>, args: Vec<_>| {
+                    let name = Arc::clone(&call.name);
+                    let args = args.into();
+                    Arc::new(Call { name, args })
+                };
                 match question {
                     None => Err(de::Error::custom("no known verb in the question")),
-                    Some(Question::Call(call)) => Ok(Question::Call(Call {
-                        args: args.into(),
-                        ..call
-                    })),
-                    Some(Question::Netlink(call)) => Ok(Question::Netlink(Call {
-                        args: args.into(),
-                        ..call
-                    })),
-                    Some(Question::Bench(call)) => Ok(Question::Bench(Call {
-                        args: args.into(),
-                        ..call
-                    })),
+                    Some(Question::Call(known)) => Ok(Question::Call(call(known, args))),
+                    Some(Question::Netlink(known)) => Ok(Question::Netlink(call(known, args))),
+                    Some(Question::Bench(known)) => Ok(Question::Bench(call(known, args))),
                     Some(_) if !args.is_empty() => Err(de::Error::custom(format_args!(
                         "this question takes no argument `{}`",
                         args[0].0

@@ -165,7 +165,7 @@ impl Redactor {
         }
     }
 
-    fn call(&self, call: Call) -> Call {
+    fn call(&self, call: Arc<Call>) -> Arc<Call> {
         // It names a file that every user may have, and no place.
         if &*call.name == "home_file" {
             return call;
@@ -184,10 +184,10 @@ impl Redactor {
             };
             (Arc::clone(name), value)
         });
-        Call {
-            name: call.name,
+        Arc::new(Call {
             args: args.collect(),
-        }
+            name: Arc::clone(&call.name),
+        })
     }
 
     fn answer(&self, question: &Question, answer: Answer) -> Result<Answer, Refusal> {

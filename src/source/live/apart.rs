@@ -127,7 +127,7 @@ impl Helper {
     ) -> Result<Result<Answer, Refusal>, Lost> {
         let question = Line::Pending {
             probe: name.into(),
-            question: Question::Call(call.clone()),
+            question: Question::Call(call.clone().into()),
         };
         let line = wire::write_line(&question).ok_or(Lost::Gone)?;
         writeln!(self.questions, "{line}").map_err(|_| Lost::Gone)?;

@@ -129,6 +129,8 @@ pub(super) struct Transfer {
     sending: (usize, usize),
     receiving: (usize, usize),
     copying: (usize, usize),
+    /// Whether nothing goes on until the wire says something.
+    waits: bool,
 }
 
 impl Transfer {
@@ -198,6 +200,7 @@ impl Transfer {
             sending: (0, 0),
             receiving: (0, 0),
             copying: (0, 0),
+            waits: false,
         })
     }
 
@@ -213,6 +216,7 @@ impl Transfer {
     /// Begins an operation; the one before is done.
     pub(super) fn begin(&mut self) {
         (self.sending, self.receiving, self.copying) = ((0, 0), (0, 0), (0, 0));
+        self.waits = false;
     }
 
     /// Goes as far as it can; true where the operation is done. The flag says whether anything went on.
@@ -232,6 +236,11 @@ impl Transfer {
                 Event::Told { .. } => {}
             }
         })?;
+        // A look for nothing is short: the processor may be needed, by soft-RoCE for one.
+        if self.waits && !moved {
+            return Ok((false, false));
+        }
+        self.waits = true;
         moved |= self.take(wire)?;
         self.allow(wire)?;
         moved |= self.give(wire)?;
@@ -243,6 +252,7 @@ impl Transfer {
         if done {
             self.operations += 1;
         }
+        self.waits &= !moved;
         Ok((done, moved))
     }
 
@@ -301,8 +311,10 @@ impl Transfer {
                 continue;
             }
             let number = u32::from(self.epoch) << 24 | limit as u32 & NUMBER;
-            if wire.tell(other, number)? {
-                flow.allowed = limit;
+            match wire.tell(other, number)? {
+                true => flow.allowed = limit,
+                // Room comes without a word.
+                false => self.waits = false,
             }
         }
         Ok(())
@@ -335,6 +347,7 @@ impl Transfer {
             let pair = (flow.posted % self.pairs as u64) as usize;
             let start = out.from.start + at;
             if !wire.write(out.to, pair, start..start + length, place)? {
+                self.waits = false;
                 break;
             }
             flow.posted += 1;
