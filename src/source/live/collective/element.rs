@@ -69,27 +69,22 @@ pub fn write(dtype: DataType, value: u8, into: &mut Vec<u8>) {
 /// `into[i] = own[i] op with[i]`; `own` absent: `into[i] = into[i] op with[i]`. What of the longer ones has no partner stays.
 pub fn combine(dtype: DataType, op: Reduction, into: &mut [u8], own: Option<&[u8]>, with: &[u8]) {
     match dtype {
-        DataType::Float32 if op == Reduction::Sum => {
-            let whole = add_wide::<true>(into, own, with);
-            add(
-                &mut into[whole..],
-                own.map(|own| &own[whole..]),
-                &with[whole..],
-            );
-        }
         DataType::Float32 => {
+            let whole = match op {
+                Reduction::Sum => add_vectors::<true>(into, own, with),
+                _ => 0,
+            };
             let of = |a: [u8; 4], b: [u8; 4]| {
                 real(op, f32::from_ne_bytes(a), f32::from_ne_bytes(b)).to_ne_bytes()
             };
-            each(into, own, with, of);
+            let own = own.map(|own| &own[whole..]);
+            each(&mut into[whole..], own, &with[whole..], of);
         }
         DataType::Int32 => {
             let whole = match op {
-                Reduction::Sum => add_wide::<false>(into, own, with),
+                Reduction::Sum => add_vectors::<false>(into, own, with),
                 _ => 0,
             };
-            let (into, own) = (&mut into[whole..], own.map(|own| &own[whole..]));
-            let with = &with[whole..];
             let of = |a: [u8; 4], b: [u8; 4]| {
                 let (a, b) = (i32::from_ne_bytes(a), i32::from_ne_bytes(b));
                 let value = match op {
@@ -99,7 +94,8 @@ pub fn combine(dtype: DataType, op: Reduction, into: &mut [u8], own: Option<&[u8
                 };
                 value.to_ne_bytes()
             };
-            each(into, own, with, of);
+            let own = own.map(|own| &own[whole..]);
+            each(&mut into[whole..], own, &with[whole..], of);
         }
         DataType::Float16 => {
             let of = |a: [u8; 2], b: [u8; 2]| {
@@ -161,129 +157,124 @@ fn each<const N: usize>(
     }
 }
 
-/// Single-precision numbers of a vector.
-const LANES: usize = 4;
+/// Adds numbers of 32 bits, single-precision ones or whole ones, as [`combine`] does, as far as whole vectors reach; gives how many bytes that was: none
+/// where the processor has no such vectors. The program is built for size, and so its loops have none of their own: without these a ring would wait for its
+/// additions.
+fn add_vectors<const REAL: bool>(into: &mut [u8], own: Option<&[u8]>, with: &[u8]) -> usize {
+    if !vector::is_there() {
+        return 0;
+    }
+    let least = into.len().min(with.len());
+    let count = own.map_or(least, |own| least.min(own.len())) / vector::BYTES;
+    let into = into.as_mut_ptr();
+    let own = own.map_or(into.cast_const(), <[u8]>::as_ptr);
+    // SAFETY: the processor has these vectors, each slice as many bytes, and `into` is borrowed for writing.
+    unsafe { vector::add::<REAL>(count, into, own, with.as_ptr()) };
+    count * vector::BYTES
+}
 
-/// Adds single-precision numbers, as [`combine`] does: what nearly all measurements do. The program is built for size, and so its loops have no vectors
-/// of their own: without these a ring over sockets would wait for its additions.
-fn add(into: &mut [u8], own: Option<&[u8]>, with: &[u8]) {
-    const BYTES: usize = 4 * LANES;
-    let whole = into.len().min(with.len()) / BYTES * BYTES;
-    let whole = own.map_or(whole, |own| whole.min(own.len() / BYTES * BYTES));
-    let (vectors, rest) = into.split_at_mut(whole);
-    let (vectors, _) = vectors.as_chunks_mut::<BYTES>();
-    let (with_vectors, _) = with.as_chunks::<BYTES>();
-    match own {
-        Some(own) => {
-            let (own, _) = own.as_chunks::<BYTES>();
-            for ((into, own), with) in vectors.iter_mut().zip(own).zip(with_vectors) {
-                *into = add_vector(own, with);
-            }
-        }
-        None => {
-            for (into, with) in vectors.iter_mut().zip(with_vectors) {
-                *into = add_vector(into, with);
+#[cfg(target_arch = "x86_64")]
+mod vector {
+    use std::arch::x86_64::{
+        _mm256_add_epi32, _mm256_add_ps, _mm256_castps_si256, _mm256_castsi256_ps,
+        _mm256_loadu_si256, _mm256_storeu_si256,
+    };
+
+    pub(super) const BYTES: usize = 32;
+
+    pub(super) fn is_there() -> bool {
+        std::arch::is_x86_feature_detected!("avx2")
+    }
+
+    /// Adds so many vectors that begin at these addresses.
+    ///
+    /// # Safety
+    ///
+    /// The processor has AVX2. Each address has as many bytes; those of `into` are written by nobody else meanwhile, and may be those of `own`.
+    #[target_feature(enable = "avx2")]
+    pub(super) unsafe fn add<const REAL: bool>(
+        count: usize,
+        into: *mut u8,
+        own: *const u8,
+        with: *const u8,
+    ) {
+        for at in (0..count * BYTES).step_by(BYTES) {
+            // SAFETY: the caller's; these loads and stores take any address.
+            unsafe {
+                let a = _mm256_loadu_si256(own.add(at).cast());
+                let b = _mm256_loadu_si256(with.add(at).cast());
+                let sum = match REAL {
+                    true => {
+                        let sum = _mm256_add_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b));
+                        _mm256_castps_si256(sum)
+                    }
+                    false => _mm256_add_epi32(a, b),
+                };
+                _mm256_storeu_si256(into.add(at).cast(), sum);
             }
         }
     }
-    let of = |a, b| (f32::from_ne_bytes(a) + f32::from_ne_bytes(b)).to_ne_bytes();
-    each(rest, own.map(|own| &own[whole..]), &with[whole..], of);
 }
 
-/// Adds numbers of 32 bits, single-precision ones or whole ones, as far as wide vectors reach; gives how many bytes that was: none where the processor
-/// has no such vectors.
-#[cfg(target_arch = "x86_64")]
-fn add_wide<const REAL: bool>(into: &mut [u8], own: Option<&[u8]>, with: &[u8]) -> usize {
-    use std::arch::x86_64::{
-        __m256i, _mm256_add_epi32, _mm256_add_ps, _mm256_castps_si256, _mm256_castsi256_ps,
-        _mm256_loadu_si256, _mm256_storeu_si256,
+#[cfg(target_arch = "aarch64")]
+mod vector {
+    use std::arch::aarch64::{
+        vaddq_f32, vaddq_u32, vld1q_u8, vreinterpretq_f32_u8, vreinterpretq_u8_f32,
+        vreinterpretq_u8_u32, vreinterpretq_u32_u8, vst1q_u8,
     };
-    const BYTES: usize = 32;
+
+    pub(super) const BYTES: usize = 16;
+
+    /// All processors of this architecture have NEON.
+    pub(super) fn is_there() -> bool {
+        true
+    }
 
     /// Adds so many vectors that begin at these addresses.
     ///
     /// # Safety
     ///
     /// Each address has as many bytes; those of `into` are written by nobody else meanwhile, and may be those of `own`.
-    #[target_feature(enable = "avx2")]
-    unsafe fn vectors<const REAL: bool>(
+    pub(super) unsafe fn add<const REAL: bool>(
         count: usize,
-        into: *mut __m256i,
-        own: *const __m256i,
-        with: *const __m256i,
+        into: *mut u8,
+        own: *const u8,
+        with: *const u8,
     ) {
-        for at in 0..count {
-            // SAFETY: the caller's; loads and stores take any address.
+        for at in (0..count * BYTES).step_by(BYTES) {
+            // SAFETY: the caller's; these loads and stores take any address.
             unsafe {
-                let a = _mm256_loadu_si256(own.add(at));
-                let b = _mm256_loadu_si256(with.add(at));
+                let (a, b) = (vld1q_u8(own.add(at)), vld1q_u8(with.add(at)));
                 let sum = match REAL {
-                    true => _mm256_castps_si256(_mm256_add_ps(
-                        _mm256_castsi256_ps(a),
-                        _mm256_castsi256_ps(b),
-                    )),
-                    false => _mm256_add_epi32(a, b),
+                    true => {
+                        let sum = vaddq_f32(vreinterpretq_f32_u8(a), vreinterpretq_f32_u8(b));
+                        vreinterpretq_u8_f32(sum)
+                    }
+                    false => {
+                        let sum = vaddq_u32(vreinterpretq_u32_u8(a), vreinterpretq_u32_u8(b));
+                        vreinterpretq_u8_u32(sum)
+                    }
                 };
-                _mm256_storeu_si256(into.add(at), sum);
+                vst1q_u8(into.add(at), sum);
             }
         }
     }
-
-    if !std::arch::is_x86_feature_detected!("avx2") {
-        return 0;
-    }
-    let least = into.len().min(with.len());
-    let count = own.map_or(least, |own| least.min(own.len())) / BYTES;
-    let into = into.as_mut_ptr();
-    let own = own.map_or(into.cast_const(), <[u8]>::as_ptr);
-    // SAFETY: the processor has these vectors, and each slice as many bytes; `into` is borrowed for writing.
-    unsafe { vectors::<REAL>(count, into.cast(), own.cast(), with.as_ptr().cast()) };
-    count * BYTES
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn add_wide<const REAL: bool>(_: &mut [u8], _: Option<&[u8]>, _: &[u8]) -> usize {
-    0
-}
-
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-fn add_vector(a: &[u8; 4 * LANES], b: &[u8; 4 * LANES]) -> [u8; 4 * LANES] {
-    use std::arch::x86_64::{_mm_add_ps, _mm_loadu_ps, _mm_storeu_ps};
-    let mut sum = [0; 4 * LANES];
-    // SAFETY: each has the bytes of a vector, at any address; all processors of this architecture have SSE.
-    unsafe {
-        let all = _mm_add_ps(
-            _mm_loadu_ps(a.as_ptr().cast()),
-            _mm_loadu_ps(b.as_ptr().cast()),
-        );
-        _mm_storeu_ps(sum.as_mut_ptr().cast(), all);
-    }
-    sum
-}
-
-#[cfg(target_arch = "aarch64")]
-#[inline(always)]
-fn add_vector(a: &[u8; 4 * LANES], b: &[u8; 4 * LANES]) -> [u8; 4 * LANES] {
-    use std::arch::aarch64::{
-        vaddq_f32, vld1q_u8, vreinterpretq_f32_u8, vreinterpretq_u8_f32, vst1q_u8,
-    };
-    let mut sum = [0; 4 * LANES];
-    // SAFETY: each has the bytes of a vector, at any address; all processors of this architecture have NEON.
-    unsafe {
-        let [a, b] = [a, b].map(|from| vreinterpretq_f32_u8(vld1q_u8(from.as_ptr())));
-        vst1q_u8(sum.as_mut_ptr(), vreinterpretq_u8_f32(vaddq_f32(a, b)));
-    }
-    sum
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn add_vector(a: &[u8; 4 * LANES], b: &[u8; 4 * LANES]) -> [u8; 4 * LANES] {
-    let mut sum = *a;
-    each(&mut sum, None, b, |a, b| {
-        (f32::from_ne_bytes(a) + f32::from_ne_bytes(b)).to_ne_bytes()
-    });
-    sum
+mod vector {
+    pub(super) const BYTES: usize = 4;
+
+    pub(super) fn is_there() -> bool {
+        false
+    }
+
+    /// Nothing: there are no vectors.
+    ///
+    /// # Safety
+    ///
+    /// None is needed.
+    pub(super) unsafe fn add<const REAL: bool>(_: usize, _: *mut u8, _: *const u8, _: *const u8) {}
 }
 
 #[cfg(test)]
