@@ -11,11 +11,17 @@ use crate::source::live::failure::Failure;
 
 /// How many pieces may be on their way from one rank to another.
 pub(super) const WINDOW: usize = 16;
+/// How many pieces that go straight to their place a rank allows ahead of what it has: no slot holds them back, and one that is busy sending its own
+/// does not keep the other one waiting.
+pub(super) const AHEAD: usize = 4 * WINDOW;
 /// Parts up to so many bytes go through slots even where nothing is put together: those are free before the operation begins, so that nobody waits
 /// for leave.
 const SMALL: usize = 4096;
 /// Where things begin.
 const PAGE: usize = 4096;
+/// What lies between what is sent and what is received: buffers a power of two apart, through which a rank goes at the same pace, contend for the same
+/// places of the processor's caches.
+const APART: usize = 5 * PAGE;
 
 /// A message that this rank receives.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,7 +93,7 @@ impl Layout {
             };
             (within(send), within(receive))
         } else {
-            let second = send.next_multiple_of(PAGE);
+            let second = send.next_multiple_of(PAGE) + APART;
             (0..send, second..second + receive)
         };
         let mut end = send.end.max(receive.end).next_multiple_of(PAGE);
@@ -184,7 +190,8 @@ mod tests {
         let layout = layout(Collective::AllReduce, 10, 0, 3);
         let parts: Vec<_> = (0..3).map(|n| layout.place(Place::Own(n))).collect();
         assert_eq!(parts, [0..12, 12..24, 24..40]);
-        assert_eq!(layout.place(Place::Held(2)), 4096 + 24..4096 + 40);
+        let second = 6 * 4096;
+        assert_eq!(layout.place(Place::Held(2)), second + 24..second + 40);
         assert_eq!(layout.piece, 64);
     }
 
@@ -194,7 +201,7 @@ mod tests {
         let slots: Vec<_> = sum.incoming.iter().map(|i| i.slots.is_some()).collect();
         assert_eq!(slots, [true, false]);
         assert_eq!(sum.piece, 1 << 16);
-        assert_eq!(sum.length, (8 << 20) + WINDOW * (1 << 16));
+        assert_eq!(sum.length, (8 << 20) + APART + WINDOW * (1 << 16));
         let small = layout(Collective::AllGather, 64, 1, 4);
         assert!(
             small
@@ -209,7 +216,7 @@ mod tests {
                 .iter()
                 .all(|incoming| incoming.slots.is_none())
         );
-        assert_eq!(moved.length, 8 << 20);
+        assert_eq!(moved.length, (8 << 20) + APART);
     }
 
     /// In a GPU's memory the processor neither copies out of slots nor puts anything together.

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::super::steps::Steps;
-use super::layout::{Incoming, Layout, WINDOW};
+use super::layout::{AHEAD, Incoming, Layout, WINDOW};
 use crate::bench::collective::{DataType, Reduction};
 use crate::bench::plan::Point;
 use crate::source::live::failure::Failure;
@@ -106,10 +106,38 @@ struct Flow {
     done: u64,
     /// Pieces that this rank allows.
     allowed: u64,
+    /// The messages that an operation brings: the number of the piece after each one's last, and whether it goes through slots.
+    messages: Vec<(u64, bool)>,
+}
+
+impl Flow {
     /// Pieces that an operation brings.
-    of_an_operation: u64,
-    /// Whether all of them go through slots.
-    slots_only: bool,
+    fn of_an_operation(&self) -> u64 {
+        self.messages.last().map_or(0, |(end, _)| *end)
+    }
+
+    /// How many pieces may come in all, in the operation after so many: a piece through a slot where that is free, one that goes straight to its place
+    /// where the operation has begun.
+    fn limit(&self, operations: u64) -> u64 {
+        let free = self.done + WINDOW as u64;
+        if self.messages.iter().all(|(_, slots)| *slots) {
+            return free;
+        }
+        // Beyond the operation's end places are not free before the next one.
+        let begun = operations * self.of_an_operation();
+        let mut limit = free.min(begun + self.of_an_operation());
+        for (end, slots) in &self.messages {
+            let end = begun + end;
+            if limit >= end {
+                continue;
+            }
+            if *slots {
+                break;
+            }
+            limit = end.min(self.done + AHEAD as u64);
+        }
+        limit
+    }
 }
 
 /// The operations of a point.
@@ -147,12 +175,12 @@ impl Transfer {
         let mut flows = vec![Flow::default(); ranks];
         for flow in &mut flows {
             flow.arrived = vec![0; pairs];
-            flow.slots_only = true;
         }
         for incoming in &layout.incoming {
             let flow = &mut flows[incoming.from];
-            flow.of_an_operation += incoming.into.len().div_ceil(layout.piece) as u64;
-            flow.slots_only &= incoming.slots.is_some();
+            let pieces = incoming.into.len().div_ceil(layout.piece) as u64;
+            let end = flow.of_an_operation() + pieces;
+            flow.messages.push((end, incoming.slots.is_some()));
         }
         let mut outgoing = Vec::with_capacity(steps.sends.len());
         let mut others: Vec<Option<std::vec::IntoIter<Incoming>>> = Vec::new();
@@ -296,18 +324,14 @@ impl Transfer {
     /// Allows the other ranks more pieces, not one by one.
     fn allow(&mut self, wire: &mut dyn Wire) -> Result<(), Failure> {
         for (other, flow) in self.flows.iter_mut().enumerate() {
-            if flow.of_an_operation == 0 {
+            if flow.of_an_operation() == 0 {
                 continue;
             }
-            let end = (self.operations + 1) * flow.of_an_operation;
-            let mut limit = flow.done + WINDOW as u64;
-            if !flow.slots_only {
-                // Beyond, pieces would be written to places that are not free before the next operation.
-                limit = limit.min(end);
-            }
+            let limit = flow.limit(self.operations);
             let more = limit.saturating_sub(flow.allowed);
             let waits = flow.arrived.iter().sum::<u64>() >= flow.allowed;
-            if more == 0 || !(waits || more >= WINDOW as u64 / 4 || limit == end) {
+            let end = (self.operations + 1) * flow.of_an_operation();
+            if more == 0 || !(waits || more >= (limit - flow.done) / 4 || limit == end) {
                 continue;
             }
             let number = u32::from(self.epoch) << 24 | limit as u32 & NUMBER;
@@ -320,9 +344,8 @@ impl Transfer {
         Ok(())
     }
 
-    /// Sends the pieces that may go, in their order.
+    /// Sends the next piece, where it may go. One at a time: soft-RoCE carries it within the call, and the other rank waits for what this one allows.
     fn give(&mut self, wire: &mut dyn Wire) -> Result<bool, Failure> {
-        let mut moved = false;
         while let Some(out) = self.outgoing.get(self.sending.0) {
             let at = self.sending.1;
             let left = out.from.len() - at;
@@ -337,7 +360,8 @@ impl Transfer {
                 _ => usize::MAX,
             };
             let flow = &mut self.flows[out.to];
-            if there < at + length || flow.posted >= flow.granted {
+            if there < at + length || flow.posted >= flow.granted || flow.under_way >= WINDOW as u64
+            {
                 break;
             }
             let place = match out.goes {
@@ -353,9 +377,9 @@ impl Transfer {
             flow.posted += 1;
             flow.under_way += 1;
             self.sending.1 += length;
-            moved = true;
+            return Ok(true);
         }
-        Ok(moved)
+        Ok(false)
     }
 
     /// Copies some of the rank's own part.

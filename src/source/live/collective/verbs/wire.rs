@@ -12,7 +12,7 @@ use super::super::super::verbs::library::context::Context;
 use super::super::super::verbs::library::domain::Domain;
 use super::super::super::verbs::library::pair::{Far, Near, Pair, Target};
 use super::super::element;
-use super::layout::WINDOW;
+use super::layout::{AHEAD, WINDOW};
 use super::transfer::{Event, Wire};
 use crate::bench::collective::{DataType, Reduction};
 use crate::bench::reply::GpuMemory;
@@ -20,8 +20,8 @@ use crate::source::live::failure::Failure;
 
 /// Work that a queue pair has room for: pieces of a window that have arrived and were not acknowledged, those of the next one, and what is told.
 const SENDS: u32 = 4 * WINDOW as u32;
-/// Arrivals that it has room for: a window of pieces, and as many numbers as can be told before they are heard, twice.
-const RECEIVES: u32 = 4 * WINDOW as u32;
+/// Arrivals that it has room for: all pieces that are allowed, and as many numbers as can be told before they are heard.
+const RECEIVES: u32 = (AHEAD + 2 * WINDOW) as u32;
 
 /// What a piece of work was: it is in its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

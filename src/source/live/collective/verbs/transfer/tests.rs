@@ -76,7 +76,7 @@ impl Wire for End<'_> {
         let way = &mut fabric.ways[self.rank][to][pair];
         way.push_back(Packet::Piece { place, bytes });
         assert!(
-            way.len() <= 3 * WINDOW,
+            way.len() <= AHEAD + 2 * WINDOW,
             "more on the way than the receiver has room for"
         );
         Ok(true)
