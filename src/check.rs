@@ -28,6 +28,7 @@ mod limits;
 mod literal;
 mod names;
 mod parser;
+mod sentence;
 mod strict;
 mod template;
 #[cfg(test)]
@@ -119,8 +120,7 @@ pub struct Check {
     pub applies: Option<Condition>,
     /// When the problem is there.
     pub fails: Condition,
-    /// The finding in one sentence.
-    pub finding: Template,
+    finding: sentence::Sentence,
     /// Ids, or patterns of ids, of the checks whose failing it explains.
     pub explains: Vec<Arc<str>>,
     /// Thresholds, read as `limit.NAME`, that a site can override.

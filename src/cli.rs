@@ -4,6 +4,7 @@ pub mod ablate;
 pub mod advise;
 pub mod bench;
 pub mod check;
+pub mod deferred;
 pub mod explain;
 pub mod facts;
 pub mod hosts;
@@ -26,6 +27,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::exit::Exit;
+use deferred::Deferred;
 
 /// Tells what is wrong with a node's RDMA, and what to do about it. Changes nothing.
 ///
@@ -63,30 +65,30 @@ pub enum Color {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Judge this machine, a copied tree, or recordings
-    Check(check::CheckArgs),
+    Check(Deferred<check::CheckArgs>),
     /// Record this machine, or a copied tree, for a verdict elsewhere
-    Record(record::RecordArgs),
+    Record(Deferred<record::RecordArgs>),
     /// Explain a check: what it judges, why it matters, what to do; without an id, list all
-    Explain(explain::ExplainArgs),
+    Explain(Deferred<explain::ExplainArgs>),
     /// Show the facts of this machine or of a recording, or the schema of all facts
-    Facts(facts::FactsArgs),
+    Facts(Deferred<facts::FactsArgs>),
     /// Show NCCL's variables as NCCL reads them, and what it will choose
     #[command(name = "nccl-env")]
-    NcclEnv(nccl_env::NcclEnvArgs),
+    NcclEnv(Deferred<nccl_env::NcclEnvArgs>),
     /// Read the log of a run of NCCL: was RDMA used, and what went wrong
-    Log(log::LogArgs),
+    Log(Deferred<log::LogArgs>),
     /// Find why multi-node is slow: examine this node, measure, take paths away, and name one cause
-    Triage(triage::TriageArgs),
+    Triage(Deferred<triage::TriageArgs>),
     /// Draw where GPUs and adapters are: a tree of PCIe, and a matrix of distances
-    Topo(topo::TopoArgs),
+    Topo(Deferred<topo::TopoArgs>),
     /// Measure: collectives between ranks, pairs of nodes, copies between GPUs. Uses GPUs and links, so not beside a job
-    Bench(bench::BenchArgs),
+    Bench(Deferred<bench::BenchArgs>),
     /// Take one path of NCCL's after the other away, and draw the cause from the figures; or judge a table of such figures
-    Ablate(ablate::AblateArgs),
+    Ablate(Deferred<ablate::AblateArgs>),
     /// Print a ready configuration for Slurm, node-problem-detector, Nagios, Prometheus, Kubernetes or systemd
-    Integrate(integrate::IntegrateArgs),
+    Integrate(Deferred<integrate::IntegrateArgs>),
     /// Say whether the network is enough for a training: what a step sends, and how long that takes
-    Advise(advise::AdviseArgs),
+    Advise(Deferred<advise::AdviseArgs>),
 }
 
 /// How a machine is asked.

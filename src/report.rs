@@ -398,7 +398,7 @@ impl Writer<'_> {
 
     fn sentence(&self, check: usize, id: Id) -> String {
         let check = &self.catalogue.checks[check];
-        let text = check.finding.render(self.facts, id, &check.limits);
+        let text = check.finding().render(self.facts, id, &check.limits);
         match self.facts.ancestor(id, Subject::Node) {
             Some(node) if self.several => format!("{}: {text}", self.facts.name(node)),
             _ => text,

@@ -114,7 +114,7 @@ fn main() -> anyhow::Result<()> {
         figures.extend(start()?);
     }
     if wanted("check") {
-        let machine = Tree::machine("machine", tree::EIGHT).context("the tree")?;
+        let machine = Tree::machine("machine", tree::eight()).context("the tree")?;
         figures.extend(check(&machine)?);
     }
     if wanted("loading") {

@@ -117,20 +117,15 @@ impl Node {
     /// Eight devices, with as many GIDs as make the wanted number of lines.
     fn new() -> anyhow::Result<Self> {
         let store = Tree::empty("many")?;
+        let eight = tree::eight();
         let lines_with = |gids| -> anyhow::Result<(String, u64)> {
-            let tree = Tree::machine(
-                "node",
-                Shape {
-                    gids,
-                    ..tree::EIGHT
-                },
-            )?;
+            let tree = Tree::machine("node", Shape { gids, ..eight })?;
             let root = tree.path().to_str().context("a path in UTF-8")?;
             let path = recording_of(root, store.path())?;
             Ok((fs::read_to_string(&path)?, Recording::open(&path)?.lines()))
         };
         let (_, with_eight) = lines_with(8)?;
-        let more = LINES.saturating_sub(with_eight) / u64::from(tree::EIGHT.devices);
+        let more = LINES.saturating_sub(with_eight) / u64::from(eight.devices);
         let (text, lines) = lines_with(8 + u32::try_from(more)?)?;
         Ok(Node { text, lines, store })
     }

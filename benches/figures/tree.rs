@@ -13,16 +13,22 @@ pub(crate) struct Shape {
     pub(crate) devices: u32,
     /// Entries of each GID table; mlx5 has 256 for RoCE.
     pub(crate) gids: u32,
-    /// PCI functions in all.
+    /// GPUs.
+    pub(crate) gpus: u32,
+    /// PCI functions in all: what is left are bridges and NVMe drives.
     pub(crate) functions: u32,
 }
 
-/// Eight devices as a GPU node has them.
-pub(crate) const EIGHT: Shape = Shape {
-    devices: 8,
-    gids: 256,
-    functions: 60,
-};
+/// Eight devices as a GPU node has them: with eight GPUs, or as many as `BENCH_GPUS` says.
+pub(crate) fn eight() -> Shape {
+    let gpus = std::env::var("BENCH_GPUS").ok();
+    Shape {
+        devices: 8,
+        gids: 256,
+        gpus: gpus.and_then(|n| n.parse().ok()).unwrap_or(8),
+        functions: 60,
+    }
+}
 
 const COUNTERS: &[&str] = &[
     "excessive_buffer_overrun_errors",
@@ -138,12 +144,12 @@ impl Tree {
             tree.device(at, shape)?;
         }
         for at in shape.devices..shape.functions {
-            let (class, vendor) = if at % 2 == 0 {
-                ("0x060400", "0x1000")
-            } else {
-                ("0x030200", "0x10de")
+            let (class, vendor, device) = match at {
+                _ if at < shape.devices + shape.gpus => ("0x030200", "0x10de", "0x2330"),
+                _ if at % 2 == 0 => ("0x060400", "0x1000", "0xc030"),
+                _ => ("0x010802", "0x144d", "0xa80a"),
             };
-            tree.function(&format!("0000:{at:02x}:00.0"), class, vendor, "0x2330")?;
+            tree.function(&format!("0000:{at:02x}:00.0"), class, vendor, device)?;
         }
         Ok(tree)
     }

@@ -8,7 +8,8 @@ use super::catalogue::id_of;
 use super::condition::Limit;
 use super::diagnostic::{CheckError, Complaint};
 use super::names::Names;
-use super::{Check, Open, Severity, Template, lexer, typing};
+use super::sentence::Sentence;
+use super::{Check, Open, Severity, lexer, typing};
 use crate::fact::{Subject, Value};
 
 /// Of each check, in the order of the files: the path, and the fields; a NUL after each.
@@ -19,7 +20,12 @@ type Fields = [&'static str; 9];
 
 /// Reads all of them.
 pub(super) fn all() -> impl Iterator<Item = Result<Check, CheckError>> {
-    let mut texts = CHECKS.split_terminator('\0');
+    let mut rest = CHECKS;
+    let mut texts = std::iter::from_fn(move || {
+        let (text, after) = rest.split_at(memchr::memchr(0, rest.as_bytes())?);
+        rest = &after[1..];
+        Some(text)
+    });
     let checks = std::iter::from_fn(move || {
         let path = texts.next()?;
         let fields: Fields = std::array::from_fn(|_| texts.next().unwrap_or_default());
@@ -66,7 +72,7 @@ fn check(number: usize, path: &'static str, fields: Fields) -> Result<Check, Com
             applies => Some(typing::condition(applies, names)?),
         },
         fails: typing::condition(fails, names)?,
-        finding: Template::parse(finding, names)?,
+        finding: Sentence::Text(finding, OnceLock::new()),
         explains: explains.lines().map(Into::into).collect(),
         advice: Kept::Packed(number, OnceLock::new()),
         limits,

@@ -11,6 +11,7 @@ use super::advice::{Advice, Kept};
 use super::condition::{Condition, Limit};
 use super::diagnostic::{CheckError, Complaint, Place, nearest};
 use super::names::Names;
+use super::sentence::Sentence;
 use super::{Check, Open, Severity, Template, lexer, typing};
 use crate::fact::{Subject, Value};
 
@@ -109,7 +110,7 @@ pub(super) fn parse(
         subject: parts.subject,
         applies: parts.applies,
         fails: parts.fails,
-        finding: parts.finding,
+        finding: Sentence::Read(parts.finding),
         explains: parts.explains,
         advice,
         limits: parts.limits,

@@ -14,10 +14,11 @@ pub(super) struct Names<'a> {
 }
 
 impl Names<'_> {
-    /// Steps from the check's subject up to this one.
-    pub(super) fn steps_up(self, subject: Subject) -> Option<u8> {
-        let steps = self.subject.scope().position(|s| s == subject)?;
-        u8::try_from(steps).ok()
+    /// The subject of this name, where it is the check's or above it, and the steps up to it.
+    pub(super) fn above(self, name: &str) -> Option<(u8, Subject)> {
+        (0..)
+            .zip(self.subject.scope())
+            .find(|(_, subject)| subject.name() == name)
     }
 
     /// The fact of this name.
@@ -29,13 +30,13 @@ impl Names<'_> {
         let Some((owner, fact)) = name.split_once('.') else {
             return Err(self.no_fact(name, span));
         };
-        let Some(subject) = Subject::from_name(owner) else {
-            return Err(self.no_subject(name, span));
+        let Some((up, subject)) = self.above(owner) else {
+            return Err(match Subject::from_name(owner) {
+                Some(subject) => self.out_of_scope(name, subject, fact, span),
+                None => self.no_subject(name, span),
+            });
         };
         let facts = subject.schema().facts;
-        let Some(up) = self.steps_up(subject) else {
-            return Err(self.out_of_scope(name, subject, fact, span));
-        };
         let found = facts.iter().position(|f| f.name == fact);
         match found.and_then(|at| Some((u16::try_from(at).ok()?, facts.get(at)?))) {
             Some((index, schema)) => Ok((Slot { up, subject, index }, schema)),

@@ -38,7 +38,7 @@ fn words(check: &Check, complain: &mut impl FnMut(String)) {
     if check.advice().why.chars().count() < SHORTEST_WHY {
         complain(format!("`why` has fewer than {SHORTEST_WHY} letters"));
     }
-    if check.finding.source().contains('\n') || check.finding.source().trim().is_empty() {
+    if check.finding().source().contains('\n') || check.finding().source().trim().is_empty() {
         complain("`finding` is one sentence".into());
     }
     if !check.advice().see.iter().any(|url| url.starts_with("http")) {
@@ -46,7 +46,7 @@ fn words(check: &Check, complain: &mut impl FnMut(String)) {
     }
     for (key, text) in [
         ("title", &*check.title),
-        ("finding", check.finding.source()),
+        ("finding", check.finding().source()),
         ("fix", check.advice().fix.source()),
     ] {
         // `!=` in a command is no exclamation.

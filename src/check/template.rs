@@ -109,8 +109,8 @@ fn placeholder(
     if name.contains('.') {
         return names.fact(name, &span).map(|(slot, _)| Piece::Fact(slot));
     }
-    match Subject::from_name(name).and_then(|subject| names.steps_up(subject)) {
-        Some(up) => Ok(Piece::Name(up)),
+    match names.above(name) {
+        Some((up, _)) => Ok(Piece::Name(up)),
         None => {
             let scope = || names.subject.scope().map(Subject::name);
             let help = match nearest(name, scope()) {

@@ -12,6 +12,7 @@ use clap::{Args, Subcommand};
 
 use collective::CollectiveArgs;
 
+use super::deferred::Deferred;
 use crate::bench::collective::Collective;
 use crate::exit::Exit;
 
@@ -27,31 +28,31 @@ pub struct BenchArgs {
 #[derive(Debug, Subcommand)]
 pub enum Bench {
     /// Copies between every two GPUs, and between each GPU and the host: verified byte by byte, bandwidth and latency
-    P2p(p2p::P2pArgs),
+    P2p(Deferred<p2p::P2pArgs>),
     /// Nodes with each other: who reaches whom, which packets get through, what each pair carries and loses; names the node, the rail or the pair that is bad
-    Pairs(pairs::PairsArgs),
+    Pairs(Deferred<pairs::PairsArgs>),
     /// Each rank ends with the sum of all ranks' buffers: what training waits for
-    AllReduce(CollectiveArgs),
+    AllReduce(Deferred<CollectiveArgs>),
     /// Each rank ends with all ranks' parts
-    AllGather(CollectiveArgs),
+    AllGather(Deferred<CollectiveArgs>),
     /// Each rank ends with its part of the sum
-    ReduceScatter(CollectiveArgs),
+    ReduceScatter(Deferred<CollectiveArgs>),
     /// All ranks end with the first rank's buffer
-    Broadcast(CollectiveArgs),
+    Broadcast(Deferred<CollectiveArgs>),
     /// The first rank ends with the sum
-    Reduce(CollectiveArgs),
+    Reduce(Deferred<CollectiveArgs>),
     /// Each rank ends with its part of the first rank's buffer
-    Scatter(CollectiveArgs),
+    Scatter(Deferred<CollectiveArgs>),
     /// The first rank ends with all ranks' parts
-    Gather(CollectiveArgs),
+    Gather(Deferred<CollectiveArgs>),
     /// Each rank ends with the part that each other has for it
-    AllToAll(CollectiveArgs),
+    AllToAll(Deferred<CollectiveArgs>),
     /// Each rank sends to the next one, and receives from the one before
-    SendRecv(CollectiveArgs),
+    SendRecv(Deferred<CollectiveArgs>),
     /// One large all-reduce against a thousand small ones, and what operations of all sizes cost
-    Latency(latency::LatencyArgs),
+    Latency(Deferred<latency::LatencyArgs>),
     /// A flag for all ranks by a small all-reduce, against gathering objects
-    Flags(latency::FlagsArgs),
+    Flags(Deferred<latency::FlagsArgs>),
 }
 
 /// Runs the subcommand.

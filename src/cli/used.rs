@@ -66,7 +66,7 @@ fn named(catalogue: &Catalogue) -> Read {
     for check in &catalogue.checks {
         let conditions = check.applies.iter().chain([&check.fails]);
         all.extend(conditions.flat_map(|condition| condition.facts()));
-        all.extend(check.finding.facts().chain(check.advice().fix.facts()));
+        all.extend(check.finding().facts().chain(check.advice().fix.facts()));
     }
     all
 }

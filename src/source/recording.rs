@@ -13,8 +13,14 @@ use super::{Question, Refusal, Reply, Source};
 const LINE_LIMIT: usize = 16 << 20;
 /// Bytes that a recording may have when unpacked.
 const TOTAL_LIMIT: u64 = 512 << 20;
-/// Questions for which there is room from the start: of a machine without adapters there are about so many.
+/// Questions for which there is room from the start where the file's size does not tell: of a machine without adapters there are about so many.
 const EXPECTED: usize = 800;
+/// The same at most, whatever the file's size.
+const EXPECTED_AT_MOST: usize = 20_000;
+/// Bytes that a line has, about.
+const LINE: u64 = 150;
+/// How many times smaller zstd makes a recording, about.
+const PACKED: u64 = 10;
 /// Overlays that may lie over each other.
 const DEPTH_LIMIT: u8 = 8;
 /// The first bytes of a zstd frame (RFC 8878, section 3.1.1).
@@ -98,6 +104,12 @@ pub struct Recording {
     last: u64,
 }
 
+/// For how many questions a file of so many bytes gets room.
+fn expected(bytes: u64) -> usize {
+    let lines = usize::try_from(bytes / LINE).unwrap_or(EXPECTED_AT_MOST);
+    lines.clamp(EXPECTED, EXPECTED_AT_MOST)
+}
+
 impl Recording {
     /// An empty recording, to be filled with [`Recording::add`].
     pub fn new(header: Header) -> Self {
@@ -109,17 +121,33 @@ impl Recording {
 
     /// Reads a file, `.zst` or plain, and the base over which it lies where it is an overlay.
     pub fn open(path: &Path) -> Result<Self, RecordingError> {
-        let file =
-            super::live::files::open_input(path).map_err(|error| RecordingError::Unreadable {
-                path: path.to_owned(),
-                error,
-            })?;
-        Self::read(file, path, DEPTH_LIMIT)
+        Self::open_below(path, DEPTH_LIMIT)
+    }
+
+    /// Reads a file that may lie over so many others.
+    fn open_below(path: &Path, overlays: u8) -> Result<Self, RecordingError> {
+        let unreadable = |error| RecordingError::Unreadable {
+            path: path.to_owned(),
+            error,
+        };
+        let file = super::live::files::open_input(path).map_err(unreadable)?;
+        let size = file.metadata().map_or(0, |about| about.len());
+        Self::read_sized(file, path, overlays, size)
     }
 
     /// Reads a recording from any reader; `path` names it in errors, and is where an
     /// overlay's base is looked for, as many times as `overlays` allows.
     pub fn read(input: impl Read, path: &Path, overlays: u8) -> Result<Self, RecordingError> {
+        Self::read_sized(input, path, overlays, 0)
+    }
+
+    /// The same, where the file has so many bytes, or zero where nobody knows.
+    fn read_sized(
+        input: impl Read,
+        path: &Path,
+        overlays: u8,
+        size: u64,
+    ) -> Result<Self, RecordingError> {
         let unreadable = |error| RecordingError::Unreadable {
             path: path.to_owned(),
             error,
@@ -134,9 +162,15 @@ impl Recording {
                 zstd::stream::read::Decoder::with_buffer(input).map_err(unreadable)?;
             // 128 MiB is zstd's own default bound on a frame's window: a frame that asks for more is refused.
             decoder.window_log_max(27).map_err(unreadable)?;
-            Self::read_lines(BufReader::with_capacity(1 << 16, decoder), path, overlays)
+            let unpacked = BufReader::with_capacity(1 << 16, decoder);
+            Self::read_lines(
+                unpacked,
+                path,
+                overlays,
+                expected(size.saturating_mul(PACKED)),
+            )
         } else {
-            Self::read_lines(input, path, overlays)
+            Self::read_lines(input, path, overlays, expected(size))
         }
     }
 
@@ -144,6 +178,7 @@ impl Recording {
         mut input: impl BufRead,
         path: &Path,
         overlays: u8,
+        expected: usize,
     ) -> Result<Self, RecordingError> {
         let mut buffer = Vec::with_capacity(4096);
         let mut total = 0u64;
@@ -198,7 +233,7 @@ impl Recording {
                     let text = text
                         .map_err(|_| bad("not a recording: its first line is not UTF-8".into()))?;
                     let header = wire::parse_header(text).map_err(bad)?;
-                    recording = Some(Self::begin(header, path, overlays)?);
+                    recording = Some(Self::begin(header, path, overlays, expected)?);
                 }
                 // The last line of a truncated recording is torn anywhere, inside a character too.
                 Some(recording) if !whole => {
@@ -218,13 +253,18 @@ impl Recording {
         unreachable!("the loop ends at the end of the input")
     }
 
-    fn begin(header: Header, path: &Path, overlays: u8) -> Result<Self, RecordingError> {
+    fn begin(
+        header: Header,
+        path: &Path,
+        overlays: u8,
+        expected: usize,
+    ) -> Result<Self, RecordingError> {
         let Some(base) = header.base.clone() else {
             return Ok(Recording {
                 header,
                 path: path.to_owned(),
-                questions: HashMap::with_capacity_and_hasher(EXPECTED, Default::default()),
-                entries: Vec::with_capacity(EXPECTED),
+                questions: HashMap::with_capacity_and_hasher(expected, Default::default()),
+                entries: Vec::with_capacity(expected),
                 ..Recording::default()
             });
         };
@@ -244,12 +284,7 @@ impl Recording {
             )));
         }
         let base = path.with_file_name(base);
-        let file =
-            super::live::files::open_input(&base).map_err(|error| RecordingError::Unreadable {
-                path: base.clone(),
-                error,
-            })?;
-        let mut recording = Self::read(file, &base, overlays - 1)?;
+        let mut recording = Self::open_below(&base, overlays - 1)?;
         recording.path = path.to_owned();
         recording.header = Header {
             node: if header.node.is_empty() {

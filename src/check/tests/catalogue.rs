@@ -383,7 +383,7 @@ fn the_program_has_what_each_file_says() {
     assert_eq!(built.checks.len(), whole.checks.len());
     for (built, whole) in built.checks.iter().zip(&whole.checks) {
         let said = |check: &Check| {
-            let judged = (&check.applies, &check.fails, &check.finding);
+            let judged = (&check.applies, &check.fails, check.finding());
             let words = (&check.title, &check.explains, &check.path);
             let kind = (&check.id, check.severity, check.open, check.subject);
             let mut limits = check.limits.clone();

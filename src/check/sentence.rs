@@ -1,0 +1,32 @@
+//! The finding of a check: of one that is built in it is read when it is first said. Most checks find nothing.
+
+use std::sync::OnceLock;
+
+use super::names::Names;
+use super::{Check, Template};
+
+/// Where a check's finding is.
+#[derive(Debug)]
+pub(super) enum Sentence {
+    /// It was read with the rest of the file.
+    Read(Template),
+    /// It is this text, once it is read.
+    Text(&'static str, OnceLock<Template>),
+}
+
+impl Check {
+    /// The finding in one sentence.
+    pub fn finding(&self) -> &Template {
+        match &self.finding {
+            Sentence::Read(template) => template,
+            Sentence::Text(text, read) => read.get_or_init(|| {
+                let names = Names {
+                    subject: self.subject,
+                    limits: &self.limits,
+                };
+                // A test reads all of them: what is built in is well-formed.
+                Template::parse(text, names).unwrap_or_default()
+            }),
+        }
+    }
+}
