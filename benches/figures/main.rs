@@ -4,6 +4,7 @@
 //! `BENCH_LOG_MB=100` reads a log of a tenth of the size.
 //! `BENCH_NODES=10000` judges as many nodes as one cluster; without it, 1000.
 //! `BENCH_RECORDINGS=10000` judges as many recordings in the longest of the three series; without it, 1000.
+//! `BENCH_GPUS=26` gives the synthesised machine as many GPUs (52 at most); without it, 8.
 //! `BENCH_JOINING=5000` has as many nodes give their recordings to rank 0, as a star and through a tree; without it, 500.
 //! `BENCH_ONLY=NAME` measures one thing alone: start, check, loading, cluster, log, collective, ablation, gather,
 //! many.
