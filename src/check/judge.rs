@@ -70,7 +70,8 @@ pub fn judge_where(
     wanted: impl Fn(Subject) -> bool,
 ) -> Vec<Verdict> {
     let mut grounds: Vec<Ground> = Vec::with_capacity(Subject::ALL.len());
-    let mut verdicts = Vec::new();
+    let mut judged: Vec<(usize, usize)> = Vec::with_capacity(catalogue.checks.len());
+    let mut count = 0;
     let checks = catalogue.checks.iter().enumerate();
     for (index, check) in checks.filter(|(_, check)| wanted(check.subject)) {
         let at = match grounds.iter().position(|g| g.subject == check.subject) {
@@ -80,6 +81,11 @@ pub fn judge_where(
                 grounds.len() - 1
             }
         };
+        judged.push((index, at));
+        count += grounds[at].instances.len() + grounds[at].holes.len();
+    }
+    let mut verdicts = Vec::with_capacity(count);
+    for (index, at) in judged {
         let ground = &mut grounds[at];
         ground.checks.push((index, verdicts.len()));
         let verdict = |(subject, outcome)| Verdict {
