@@ -1,5 +1,6 @@
 //! `rdma-doctor check --cluster`: one process on each node, started by the engine that the cluster has; rank 0 gathers, judges, and says the verdict.
 
+mod left_here;
 pub mod meet;
 pub mod session;
 pub mod starter;

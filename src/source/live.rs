@@ -206,18 +206,30 @@ impl Source for Live {
     clippy::disallowed_methods,
     reason = "the environment is part of the machine"
 )]
-fn environment(prefixes: &[Arc<str>]) -> Answer {
-    let vars: serde_json::Map<String, serde_json::Value> = std::env::vars_os()
+fn variables(is_wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
         .filter_map(|(name, value)| {
             Some((
                 name.into_string().ok()?,
                 value.to_string_lossy().into_owned(),
             ))
         })
-        .filter(|(name, _)| prefixes.iter().any(|p| name.starts_with(&**p)))
-        .map(|(name, value)| (name, value.into()))
-        .collect();
+        .filter(move |(name, _)| is_wanted(name))
+}
+
+fn environment(prefixes: &[Arc<str>]) -> Answer {
+    let vars: serde_json::Map<String, serde_json::Value> =
+        variables(|name| prefixes.iter().any(|p| name.starts_with(&**p)))
+            .map(|(name, value)| (name, value.into()))
+            .collect();
     Answer::Value(Arc::new(vars.into()))
+}
+
+/// The variables of NCCL's in this process's environment, by their names.
+pub fn variables_of_nccl() -> Vec<(String, String)> {
+    let mut found: Vec<_> = variables(|name| name.starts_with("NCCL_")).collect();
+    found.sort_unstable();
+    found
 }
 
 /// The name of this node, for a recording's header.

@@ -190,12 +190,22 @@ fn what_cannot_begin_says_why() {
     }
     let net = Net::new(3);
     let ssh = Ssh::start(&net, [1, 2]);
-    let few = ends(ssh.doctor(&SHORT).args(["--hosts", "n[2-3]"]));
+    let few = ends(
+        ssh.doctor(&SHORT)
+            .args(["--hosts", "n[2-3]"])
+            .env("NCCL_IB_HCA", "mlx5_0"),
+    );
     assert_eq!((few.status, few.out.as_str()), (65, ""), "{few:?}");
     assert!(
         few.err.contains(
             "nothing was measured: 1 of 2 hosts answered, and it takes two: n3: ssh: connect to host n3 port 22: Connection refused"
         ),
+        "{}",
+        few.err
+    );
+    assert!(
+        few.err
+            .contains("NCCL_IB_HCA is set here and not on the hosts"),
         "{}",
         few.err
     );

@@ -19,7 +19,7 @@ use clap::parser::ValueSource;
 use super::super::hosts::{self, quoted};
 use super::super::input::{BadInput, BadUsage};
 use super::super::{definition, output, record};
-use super::{ExitOn, TogetherArgs};
+use super::{ExitOn, TogetherArgs, left_here, say};
 use crate::cluster::held::Told;
 use crate::exit::Exit;
 use crate::source::live::remote::{Remote, Spoken};
@@ -81,6 +81,9 @@ pub fn over_hosts(args: &TogetherArgs) -> anyhow::Result<Option<Exit>> {
         words.collect::<Vec<_>>().join(" ")
     );
     let remote = hosts::remote(&args.hosts, command, args.wait)?;
+    if let Some(words) = left_here::said(&live::variables_of_nccl(), &args.hosts.remote) {
+        say(&words);
+    }
     // Three pipes each.
     if names.len() > MANY {
         live::allow_many_files();
