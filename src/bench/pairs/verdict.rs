@@ -152,7 +152,7 @@ pub fn suspects(results: &Results) -> Vec<Suspect> {
         Problem::Slow,
         Problem::Late,
     ] {
-        let bad = bad(results, &ways, problem, &reference);
+        let Bad { strong, all: bad } = bad(results, &ways, problem, &reference);
         let is_known = |way: &&Way| is_known(results, **way, problem);
         let tried: Vec<Tried> = ways
             .iter()
@@ -163,14 +163,20 @@ pub fn suspects(results: &Results) -> Vec<Suspect> {
                 bad: bad.contains(way) || bad.contains(&way.back()),
             })
             .collect();
+        let mut told: BTreeSet<Way> = BTreeSet::new();
         for blame in blame(&tried) {
             let of_blame = |way: &&Way| covers(blame, **way);
+            // A weak sign tells how far a problem reaches. By itself it is none: a busy processor gives as much.
+            if !strong.iter().any(|way| covers(blame, *way)) {
+                continue;
+            }
             let accusing: Vec<Way> = bad.iter().filter(of_blame).copied().collect();
+            told.extend(&accusing);
             found.push(suspect(results, problem, blame, accusing, &reference));
         }
         if problem != Problem::PacketShort {
             // What is wrong is told once: who loses packets is slow by that.
-            ways.retain(|way| !bad.contains(way) && !bad.contains(&way.back()));
+            ways.retain(|way| !told.contains(way) && !told.contains(&way.back()));
         }
     }
     let silent: BTreeSet<usize> = (0..plan.nodes.len()).filter(|n| is_silent(*n)).collect();
@@ -325,8 +331,16 @@ fn part(sorted: &[f64], part: f64) -> Option<f64> {
     sorted.get(at.min(sorted.len().checked_sub(1)?)).copied()
 }
 
+/// The ways that have a problem.
+struct Bad {
+    /// Those that show it clearly.
+    strong: BTreeSet<Way>,
+    /// These, and those that share an end with one of them and show it less.
+    all: BTreeSet<Way>,
+}
+
 /// The ways that have this problem.
-fn bad(results: &Results, ways: &[Way], problem: Problem, reference: &Reference) -> BTreeSet<Way> {
+fn bad(results: &Results, ways: &[Way], problem: Problem, reference: &Reference) -> Bad {
     let by_rdma = results.plan.backend == Backend::Verbs;
     let is = |way: &Way, weakly: bool| -> bool {
         let flow = results.flow(*way);
@@ -382,8 +396,8 @@ fn bad(results: &Results, ways: &[Way], problem: Problem, reference: &Reference)
         .iter()
         .filter(|way| senders.contains(&way.from) || receivers.contains(&way.to))
         .filter(|way| is(way, true));
-    let weak: Vec<Way> = weak.copied().collect();
-    strong.into_iter().chain(weak).collect()
+    let all = strong.iter().chain(weak).copied().collect();
+    Bad { strong, all }
 }
 
 /// The largest packet that gets through, and the sender's MTU, where that is larger.

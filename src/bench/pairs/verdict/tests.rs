@@ -127,6 +127,26 @@ fn a_slow_node_a_short_packet_and_a_filter_are_told_apart() {
 }
 
 #[test]
+fn a_weak_sign_alone_accuses_nobody() {
+    let mut results = results(4, 2);
+    for way in results.ways().into_iter().filter(|w| w.from == (1, 1)) {
+        results.first.get_mut(&way).unwrap().again = Some(230);
+    }
+    // The receiver of one that loses has another way with a loss above the weaker limit, and a third that is a quarter slower.
+    let ends = |from, to| Way {
+        from: (from, 1),
+        to: (to, 1),
+    };
+    results.first.get_mut(&ends(2, 3)).unwrap().again = Some(20);
+    let slower = results.first.get_mut(&ends(0, 3)).unwrap();
+    slower.bytes = slower.bytes / 4 * 3;
+    let found = suspects(&results);
+    let accused: Vec<_> = found.iter().map(|one| (one.problem, one.blame)).collect();
+    let sender = Some(Blame::Adapter((1, 1)));
+    assert_eq!(accused, [(Problem::Loss, sender)], "{found:?}");
+}
+
+#[test]
 fn one_pair_one_rail_and_one_far_node() {
     let mut pair = results(4, 2);
     let way = Way {
