@@ -23,9 +23,17 @@ mod log;
 #[path = "../../tests/standin/machine.rs"]
 mod machine;
 mod many;
+#[path = "../../tests/suite/place.rs"]
+#[expect(dead_code, clippy::unwrap_used, reason = "written for tests")]
+mod place;
 mod run;
-#[path = "../../tests/standin/stage.rs"]
-#[expect(clippy::unwrap_used, reason = "written for tests")]
+#[path = "../../tests/suite/stage.rs"]
+#[expect(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "written for tests"
+)]
 mod stage;
 mod tree;
 

@@ -1,0 +1,164 @@
+//! `rdma-doctor ablate`: from the figures of arms to the cause.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Stdio};
+
+use crate::place::Scratch;
+use crate::process::{self, lives, wait_for_file, wait_until};
+use rustix::process::Signal;
+
+fn doctor(args: &[&str]) -> (String, i32) {
+    let output = Command::new(env!("CARGO_BIN_EXE_rdma-doctor"))
+        .args(args)
+        .env("NO_COLOR", "1")
+        .env("COLUMNS", "100")
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(errors, "", "{args:?}");
+    (text, output.status.code().unwrap())
+}
+
+fn json(args: &[&str]) -> serde_json::Value {
+    let (text, _) = doctor(&[args, &["--format", "json"]].concat());
+    serde_json::from_str(&text).unwrap()
+}
+
+/// The finding of a check, its causes and notes together.
+fn finding<'v>(value: &'v serde_json::Value, check: &str) -> Option<&'v str> {
+    let all = ["causes", "notes"].map(|kind| value["report"][kind].as_array().unwrap());
+    let mut all = all.into_iter().flatten();
+    all.find(|finding| finding["check"] == check)
+        .and_then(|finding| finding["sentence"].as_str())
+}
+
+const SEED: &str = "tests/ablation/seed.md";
+
+/// Two nodes of A800, ZeRO-3 with offload, 50 steps, as its author measured by hand.
+#[test]
+fn the_eight_arms_that_somebody_measured() {
+    let value = json(&["ablate", "--table", SEED, "--nodes", "2"]);
+    let headline = value["report"]["headline"].as_str().unwrap();
+    assert!(
+        headline.starts_with("NCCL_IB_DISABLE=1 changes nothing in 4 of 4 pairs"),
+        "{headline}"
+    );
+    let ib = finding(&value, "ablation/ib-off-settles-nothing").unwrap();
+    for words in [
+        "not even where P2P and shared memory are off",
+        "either RDMA was never in use, or this job is not bound by the network",
+        "`via NET/IB` or `via NET/Socket`",
+    ] {
+        assert!(ib.contains(words), "{ib}");
+    }
+    let p2p = finding(&value, "ablation/p2p-off-costs").unwrap();
+    assert!(p2p.contains("28 % where nothing else is off"), "{p2p}");
+    let shm = finding(&value, "ablation/shm-off-costs-without-p2p").unwrap();
+    assert!(
+        shm.contains("with NCCL_P2P_DISABLE=1 it costs another 11–12 %"),
+        "{shm}"
+    );
+    let odd = finding(&value, "ablation/table-contradicts-itself").unwrap();
+    assert!(
+        odd.contains("1:44:18 at 1.075 and 1:50:12 at 1.087"),
+        "{odd}"
+    );
+    // That is all: the other seven pairs of rows agree with themselves.
+    let measurement = &value["measurements"][0];
+    let odd: Vec<_> = measurement["factors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|factor| factor["effects"].as_array().unwrap())
+        .filter(|effect| effect["contradictory"] == true)
+        .collect();
+    assert_eq!(odd.len(), 1);
+    assert_eq!(value["report"]["causes"].as_array().unwrap().len(), 2);
+    assert_eq!(measurement["user_reported"], true);
+    assert_eq!(measurement["factors"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn how_many_nodes_took_part_decides_what_a_table_says_of_the_network() {
+    // On one node nothing crosses the network: that it may not changes nothing, and means nothing.
+    let value = json(&["ablate", "--table", SEED, "--nodes", "1"]);
+    assert_eq!(finding(&value, "ablation/ib-off-settles-nothing"), None);
+    assert!(finding(&value, "ablation/p2p-off-costs").is_some());
+    // Where nobody says it, the question is open all the same.
+    let value = json(&["ablate", "--table", SEED]);
+    assert!(finding(&value, "ablation/ib-off-settles-nothing").is_some());
+}
+
+#[test]
+fn a_table_is_shown_and_recorded() {
+    let (text, status) = doctor(&["ablate", "--table", SEED]);
+    assert_eq!(status, 1, "{text}");
+    for line in [
+        "  baseline                1.089 samples/s           ",
+        "  ib-off+shm-off+p2p-off  0.697 samples/s    -36.0 %",
+        "as somebody wrote it down",
+    ] {
+        assert!(text.contains(line), "{line:?} in\n{text}");
+    }
+    let dir = std::env::temp_dir().join(format!("rdma-doctor-ablate-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let path = dir.join("table.jsonl");
+    let path = path.to_str().unwrap();
+    let (first, _) = doctor(&["ablate", "--table", SEED, "-o", path]);
+    let (again, _) = doctor(&["ablate", path]);
+    assert_eq!(first, again);
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
+fn what_is_no_table_is_refused() {
+    let output = Command::new(env!("CARGO_BIN_EXE_rdma-doctor"))
+        .args(["ablate", "--table", "Cargo.toml"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(65));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("Cargo.toml: no table"), "{error}");
+}
+
+#[test]
+fn nothing_is_left_of_a_job_whose_ablation_is_interrupted() {
+    for signal in [Signal::INT, Signal::TERM, Signal::KILL] {
+        let dir = Scratch::new("job");
+        let file = dir.join("pids");
+        // A job of two processes, the second of which nobody waits for.
+        let job = format!(
+            "cd {}; sleep 300 & echo $$ $! > new; mv new pids; exec sleep 301",
+            dir.display()
+        );
+        let mut doctor = Command::new(env!("CARGO_BIN_EXE_rdma-doctor"))
+            .args([
+                "ablate",
+                "--only",
+                "--arm",
+                "X=1",
+                "--metric",
+                "x=([0-9]+)",
+                "--",
+            ])
+            .args(["sh", "-c", &job])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        wait_for_file(&file);
+        let pids = std::fs::read_to_string(&file).unwrap();
+        let pids: Vec<u32> = pids
+            .split_whitespace()
+            .map(|pid| pid.parse().unwrap())
+            .collect();
+        assert!(
+            pids.len() == 2 && pids.iter().all(|pid| lives(*pid)),
+            "{pids:?}"
+        );
+        process::signal(doctor.id(), signal);
+        wait_until("the end of the job", || !pids.iter().any(|pid| lives(*pid)));
+        assert_eq!(doctor.wait().unwrap().signal(), Some(signal.as_raw()));
+    }
+}

@@ -1,0 +1,388 @@
+//! What `integrate` prints is run, or read by what will read it: the prolog with a stand-in for Slurm, units by systemd, JSON and YAML by their
+//! parsers, command lines by the doctor itself. (tests/suite/engines.rs has the prolog in a real Slurm.)
+//!
+//! Where systemd-analyze or Python's YAML is missing (`tests/install-deps test` installs it) that part is skipped and says so; in CI, where
+//! `RDMA_DOCTOR_NETNS=require`, it is a failure.
+
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use clap::Parser as _;
+use rdma_doctor::cli::Cli;
+use serde_json::Value;
+
+use crate::place::{Scratch, doctor};
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn integrate(args: &[&str]) -> Output {
+    Command::new(doctor())
+        .arg("integrate")
+        .args(args)
+        .output()
+        .unwrap()
+}
+
+/// The files of a configuration, written below a directory.
+fn written(what: &str, further: &[&str]) -> Scratch {
+    let dir = Scratch::new(what);
+    let into = dir.display().to_string();
+    let out = integrate(&[&[what, "--into", &into], further].concat());
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    for line in text(&out.stdout).lines() {
+        let file = std::fs::read_to_string(line).unwrap();
+        assert!(
+            !file.contains("@DOCTOR@") && !file.contains("@IMAGE@") && !file.contains("@METRICS@")
+        );
+        assert!(
+            !file.contains("@NODES@") && !file.contains("@SCRIPT@"),
+            "{file}"
+        );
+    }
+    dir
+}
+
+/// Whether what is needed is there; says what is not.
+fn have(what: &str, try_it: &[&str]) -> bool {
+    let out = Command::new(try_it[0])
+        .args(&try_it[1..])
+        .stdin(Stdio::null())
+        .output();
+    let is_there = out.is_ok_and(|out| out.status.success());
+    if !is_there {
+        assert_ne!(
+            std::env::var("RDMA_DOCTOR_NETNS").as_deref(),
+            Ok("require"),
+            "{what} is required"
+        );
+        let _ = writeln!(std::io::stdout().lock(), "skipped: no {what}");
+    }
+    is_there
+}
+
+fn program(path: &Path, script: &str) {
+    std::fs::write(path, format!("#!/bin/bash\n{script}\n")).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn what_is_printed_is_what_is_written() {
+    for what in ["slurm", "npd", "nagios", "prometheus", "k8s", "systemd"] {
+        let printed = text(&integrate(&[what]).stdout);
+        let dir = Scratch::new("all");
+        let into = dir.display().to_string();
+        let names = text(&integrate(&[what, "--into", &into]).stdout);
+        for name in names.lines() {
+            let file = std::fs::read_to_string(name).unwrap();
+            let body = file.strip_prefix("#!/bin/bash\n").unwrap_or(&file);
+            assert!(printed.contains(body), "{what}: {name}");
+            let place = name.strip_prefix(&into).unwrap();
+            assert!(
+                names.lines().count() == 1 || printed.contains(&format!("# {place}\n")),
+                "{what}: {place}"
+            );
+        }
+    }
+    for bad in [
+        ["--doctor", "rdma-doctor"],
+        ["--doctor", "/opt/my doctor"],
+        ["--image", "a'b"],
+        ["--metrics", "x"],
+    ] {
+        assert_eq!(
+            integrate(&[&["slurm"], bad.as_slice()].concat())
+                .status
+                .code(),
+            Some(64),
+            "{bad:?}"
+        );
+    }
+}
+
+#[test]
+fn the_prolog_drains_for_errors_and_for_nothing_else() {
+    let dir = Scratch::new("stand-ins");
+    let doctor = dir.join("doctor");
+    program(
+        &doctor,
+        &format!(
+            "echo \"$*\" >>{0}/asked; echo 'rdma-doctor: link/rate-degraded: mlx5_0/1 trained at 100 Gb/s'; exit $(<{0}/status)",
+            dir.display()
+        ),
+    );
+    program(
+        &dir.join("scontrol"),
+        &format!("printf '%s\\n' \"$@\" >>{}/drained", dir.display()),
+    );
+    program(&dir.join("sinfo"), &format!("cat {}/state", dir.display()));
+    program(&dir.join("logger"), ":");
+    let made = written("slurm", &["--doctor", &doctor.display().to_string()]);
+    let prolog = made.join("etc/slurm/rdma-doctor.sh");
+    assert!(
+        Command::new("bash")
+            .arg("-n")
+            .arg(&prolog)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let run = |status: u8, state: &str, job: Option<&str>| {
+        let _ = std::fs::remove_file(dir.join("drained"));
+        std::fs::write(dir.join("status"), status.to_string()).unwrap();
+        std::fs::write(dir.join("state"), state).unwrap();
+        let mut command = Command::new(&prolog);
+        command
+            .env_clear()
+            .env("PATH", format!("{}:/usr/bin:/bin", dir.display()))
+            .env("SLURMD_NODENAME", "n7")
+            .envs(job.map(|id| ("SLURM_JOB_ID", id)));
+        let ended = command.status().unwrap().code();
+        let drained = std::fs::read_to_string(dir.join("drained")).unwrap_or_default();
+        (ended, drained)
+    };
+    let drained = "update\nNodeName=n7\nState=DRAIN\nReason=rdma-doctor: link/rate-degraded: mlx5_0/1 trained at 100 Gb/s\n";
+    assert_eq!(
+        run(2, "allocated\n", Some("77")),
+        (Some(1), drained.to_owned())
+    );
+    assert_eq!(run(2, "idle\n", None), (Some(0), drained.to_owned()));
+    assert_eq!(
+        run(2, "drained\n", None),
+        (Some(0), String::new()),
+        "whose reason is another's"
+    );
+    for status in [0, 1, 3, 64, 65, 70, 124, 139] {
+        assert_eq!(
+            run(status, "allocated\n", Some("77")),
+            (Some(0), String::new()),
+            "status {status}"
+        );
+    }
+    let asked = std::fs::read_to_string(dir.join("asked")).unwrap();
+    assert_eq!(
+        asked.lines().next(),
+        Some("check --alone --format slurm --deadline 30")
+    );
+    let conf = std::fs::read_to_string(made.join("etc/slurm/rdma-doctor.conf")).unwrap();
+    assert!(
+        conf.contains("\nProlog=/etc/slurm/rdma-doctor.sh\n")
+            && conf.contains("\nHealthCheckProgram=/etc/slurm/rdma-doctor.sh\n")
+    );
+}
+
+#[test]
+fn node_problem_detectors_plugin_gives_what_it_takes() {
+    let out = integrate(&["npd", "--doctor", doctor()]);
+    let monitor: Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(monitor["plugin"], "custom");
+    let rule = &monitor["rules"][0];
+    assert_eq!(rule["condition"], monitor["conditions"][0]["type"]);
+    let words = rule["args"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|word| word.as_str().unwrap());
+    let check = Command::new(rule["path"].as_str().unwrap())
+        .args(words)
+        .output()
+        .unwrap();
+    assert!((0..=2).contains(&check.status.code().unwrap()), "{check:?}");
+    let said = text(&check.stdout);
+    let most = monitor["pluginConfig"]["max_output_length"]
+        .as_u64()
+        .unwrap();
+    assert_eq!(said.lines().count(), 1);
+    assert!(said.trim_end().chars().count() as u64 <= most, "{said}");
+}
+
+#[test]
+fn nagios_gets_a_line_that_it_understands() {
+    let dir = written("nagios", &["--doctor", doctor()]);
+    let objects = std::fs::read_to_string(dir.join("etc/nagios4/conf.d/rdma-doctor.cfg")).unwrap();
+    let mut open = None;
+    let mut seen = Vec::new();
+    for line in objects
+        .lines()
+        .map(str::trim)
+        .filter(|l| !l.is_empty() && !l.starts_with('#'))
+    {
+        match (open, line) {
+            (None, line) => {
+                open = Some(
+                    line.strip_prefix("define ")
+                        .and_then(|l| l.strip_suffix(" {"))
+                        .unwrap(),
+                )
+            }
+            (Some(object), "}") => {
+                seen.push(object);
+                open = None;
+            }
+            (Some(_), line) => assert!(line.split_once(char::is_whitespace).is_some(), "{line}"),
+        }
+    }
+    assert_eq!((open, seen), (None, vec!["command", "service"]));
+    let nrpe = std::fs::read_to_string(dir.join("etc/nagios/nrpe.d/rdma-doctor.cfg")).unwrap();
+    let line = nrpe
+        .lines()
+        .find_map(|line| line.strip_prefix("command[check_rdma]="))
+        .unwrap();
+    // NRPE gives the line to a shell.
+    let check = Command::new("sh").args(["-c", line]).output().unwrap();
+    let status = check.status.code().unwrap();
+    let words = ["OK", "WARNING", "CRITICAL", "UNKNOWN"];
+    let said = text(&check.stdout);
+    let word = words[usize::try_from(status).unwrap()];
+    assert!(
+        said.starts_with(&format!("RDMA {word} - ")) && said.contains(" | errors="),
+        "{status}: {said}"
+    );
+}
+
+#[test]
+fn systemd_takes_the_units_and_metrics_are_written() {
+    let metrics = Scratch::new("metrics");
+    let there = metrics.display().to_string();
+    for (what, unit) in [
+        ("systemd", "rdma-doctor"),
+        ("prometheus", "rdma-doctor-metrics"),
+    ] {
+        let made = written(what, &["--doctor", doctor(), "--metrics", &there]);
+        let dir = made.join("etc/systemd/system");
+        let service = std::fs::read_to_string(dir.join(format!("{unit}.service"))).unwrap();
+        let line = service
+            .lines()
+            .find_map(|line| line.strip_prefix("ExecStart="))
+            .unwrap();
+        let mut words = line.split(' ');
+        let check = Command::new(words.next().unwrap())
+            .args(words)
+            .output()
+            .unwrap();
+        assert!((0..=3).contains(&check.status.code().unwrap()), "{check:?}");
+        if have("systemd-analyze", &["systemd-analyze", "--version"]) {
+            let verified = Command::new("systemd-analyze")
+                .args(["verify", "--man=no"])
+                .args([
+                    dir.join(format!("{unit}.service")),
+                    dir.join(format!("{unit}.timer")),
+                ])
+                .output()
+                .unwrap();
+            let said = text(&verified.stderr);
+            // It reads the machine's own units too, and tells what is wrong with those.
+            assert!(!said.contains("rdma-doctor"), "{said}");
+            assert!(verified.status.success(), "{said}");
+        }
+    }
+    let written = std::fs::read_to_string(metrics.join("rdma_doctor.prom")).unwrap();
+    assert!(written.contains("\nrdma_doctor_status "), "{written}");
+    assert_eq!(std::fs::read_dir(&metrics).unwrap().count(), 1);
+}
+
+/// The documents of a file of YAML, as JSON.
+fn yaml(path: &Path) -> Vec<Value> {
+    let program =
+        "import json, sys, yaml\nprint(json.dumps(list(yaml.safe_load_all(open(sys.argv[1])))))";
+    let out = Command::new("python3")
+        .args(["-c", program])
+        .arg(path)
+        .output()
+        .unwrap();
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    serde_json::from_slice(&out.stdout).unwrap()
+}
+
+#[test]
+fn kubernetes_and_prometheus_read_their_files() {
+    if !have("Python's YAML", &["python3", "-c", "import yaml"]) {
+        return;
+    }
+    let dir = written(
+        "k8s",
+        &[
+            "--nodes",
+            "16",
+            "--image",
+            "registry.example.org:5000/hpc/rdma-doctor:1",
+        ],
+    );
+    let set = yaml(&dir.join("rdma-doctor-daemonset.yaml"));
+    assert_eq!(set.len(), 1);
+    assert_eq!(
+        (&set[0]["apiVersion"], &set[0]["kind"]),
+        (&Value::from("apps/v1"), &Value::from("DaemonSet"))
+    );
+    assert_eq!(
+        set[0]["spec"]["selector"]["matchLabels"],
+        set[0]["spec"]["template"]["metadata"]["labels"]
+    );
+    let pod = &set[0]["spec"]["template"]["spec"];
+    let container = &pod["containers"][0];
+    assert_eq!(
+        container["image"],
+        "registry.example.org:5000/hpc/rdma-doctor:1"
+    );
+    let script = container["command"][2].as_str().unwrap();
+    let checked = Command::new("sh")
+        .args(["-n", "-c", script])
+        .status()
+        .unwrap();
+    assert!(checked.success(), "{script}");
+    let line = script.replace("\\\n", " ");
+    let line = line.lines().find(|line| line.contains("nsenter")).unwrap();
+    understood(
+        line.split_whitespace()
+            .skip_while(|word| !word.ends_with("/rdma-doctor")),
+    );
+
+    let job = yaml(&dir.join("rdma-doctor-job.yaml"));
+    let [service, job] = job.as_slice() else {
+        panic!("a service and a job: {job:?}")
+    };
+    let spec = &job["spec"];
+    assert_eq!(
+        (
+            spec["completionMode"].as_str(),
+            spec["completions"].as_u64(),
+            spec["parallelism"].as_u64()
+        ),
+        (Some("Indexed"), Some(16), Some(16))
+    );
+    let template = &spec["template"];
+    assert_eq!(service["spec"]["selector"], template["metadata"]["labels"]);
+    assert_eq!(service["metadata"]["name"], template["spec"]["subdomain"]);
+    let command = template["spec"]["containers"][0]["command"]
+        .as_array()
+        .unwrap();
+    let words: Vec<&str> = command.iter().map(|word| word.as_str().unwrap()).collect();
+    // The first pod's name, as an Indexed Job gives it, in the service's domain.
+    let at = format!(
+        "--rendezvous={}-0.{}:",
+        job["metadata"]["name"].as_str().unwrap(),
+        service["metadata"]["name"].as_str().unwrap()
+    );
+    assert!(words.iter().any(|word| word.starts_with(&at)), "{words:?}");
+    understood(words.into_iter());
+
+    let dir = written("prometheus", &[]);
+    let rules = yaml(&dir.join("etc/prometheus/rules/rdma-doctor.yaml"));
+    let names: Vec<&str> = rules[0]["groups"][0]["rules"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|rule| rule["alert"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["RdmaUnfit", "RdmaWarnings", "RdmaNotExamined"]);
+}
+
+/// Says that the doctor's own parser takes this command line.
+fn understood<'w>(words: impl Iterator<Item = &'w str>) {
+    if let Err(error) = Cli::try_parse_from(words) {
+        panic!("{error}");
+    }
+}

@@ -1,0 +1,740 @@
+//! Logs made from seeds: each root cause has its headline, and a healthy log has no finding.
+
+mod cases;
+mod corpus;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::OnceLock;
+
+use corpus::job::Job;
+use rdma_doctor::check::Catalogue;
+use rdma_doctor::cli::log;
+use rdma_doctor::fact::Subject;
+use rdma_doctor::nccl_log::{Limits, Reader};
+use rdma_doctor::probe::nccl_log;
+use rdma_doctor::report::Policy;
+use rdma_doctor::report::log::LogReport;
+use rdma_doctor::source::recording::Recording;
+use rdma_doctor::source::wire::{Header, Line};
+
+use crate::sample;
+
+fn catalogue() -> &'static Catalogue {
+    static CATALOGUE: OnceLock<Catalogue> = OnceLock::new();
+    CATALOGUE.get_or_init(|| {
+        let mut catalogue = Catalogue::embedded().unwrap();
+        let of_log = |subject: Subject| subject.scope().any(|s| s == Subject::Run);
+        catalogue.checks.retain(|check| of_log(check.subject));
+        catalogue
+    })
+}
+
+/// The recording of files with these names and texts.
+fn recording(files: &[(&str, &str)]) -> Recording {
+    let mut recording = Recording::new(Header {
+        log: true,
+        ..Header::default()
+    });
+    let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
+    let said = serde_json::json!({ "files": names });
+    recording.add(Line::of(nccl_log::NAME, nccl_log::files(), &said, 0));
+    for (name, text) in files {
+        let mut reader = Reader::default();
+        reader.feed(text.as_bytes());
+        let (question, digest) = (nccl_log::file(name), reader.finish(None));
+        recording.add(Line::of(nccl_log::NAME, question, &digest, 0));
+    }
+    recording
+}
+
+fn judged(files: &[(&str, &str)]) -> LogReport {
+    log::judged(catalogue(), &[recording(files)], Policy::default(), false)
+}
+
+fn of(text: &str) -> LogReport {
+    judged(&[("job.log", text)])
+}
+
+fn causes(log: &LogReport) -> Vec<&str> {
+    log.report.causes.iter().map(|f| f.check.as_str()).collect()
+}
+
+fn notes(log: &LogReport) -> Vec<&str> {
+    log.report.notes.iter().map(|f| f.check.as_str()).collect()
+}
+
+/// Logs of each cause.
+fn seeds() -> u64 {
+    sample::times(8)
+}
+
+/// Seeds are numbers that differ for each cause.
+fn seed(cause: usize, round: u64) -> u64 {
+    1 + cause as u64 * 1_000 + round
+}
+
+#[test]
+fn a_healthy_log_has_no_finding_and_its_answer() {
+    for round in 0..sample::times(80) {
+        let job = Job::new(900_000 + round);
+        let (version, launcher) = (job.version, job.launcher);
+        let expected = 2 * 2 * job.hosts.len();
+        let text = job.text();
+        let log = of(&text);
+        let about = format!("seed {round}, {version:?}, {launcher:?}");
+        assert!(
+            causes(&log).is_empty() && notes(&log).is_empty(),
+            "{about}: {:?} {:?}\n{}",
+            causes(&log),
+            notes(&log),
+            log.report.headline
+        );
+        assert_eq!(log.answers.len(), 1, "{about}");
+        let answer = &log.answers[0];
+        assert_eq!(answer.rdma, "used", "{about}: {}", answer.sentence);
+        let channels = answer.channels.unwrap();
+        assert_eq!(
+            (channels.all, channels.rdma, channels.socket),
+            (expected as u64, expected as u64, 0),
+            "{about}: {}",
+            answer.sentence
+        );
+        assert_eq!(
+            (channels.send_gdr, channels.receive_gdr),
+            (channels.send, channels.receive),
+            "{about}"
+        );
+        assert_eq!(log.report.exit, 0, "{about}: {}", log.report.headline);
+    }
+}
+
+#[test]
+fn each_cause_has_its_headline() {
+    let mut table = String::new();
+    let mut missed = Vec::new();
+    let mut others: BTreeMap<String, u64> = BTreeMap::new();
+    let (mut found, mut tried) = (0, 0);
+    for (number, cause) in corpus::all().enumerate() {
+        let (lead, also) = match cause.check.split_once(" + ") {
+            Some((lead, also)) => (lead, Some(also)),
+            None => (cause.check, None),
+        };
+        assert!(catalogue().get(lead).is_some(), "{lead} is a check");
+        let mut hits = 0;
+        for round in 0..seeds() {
+            let mut job = Job::new(seed(number, round));
+            (cause.make)(&mut job);
+            let about = format!("{lead} {:?} {:?} round {round}", job.version, job.launcher);
+            let text = job.text();
+            let log = of(&text);
+            let (causes, notes) = (causes(&log), notes(&log));
+            let first = causes.first().or(notes.first()).copied();
+            let beside = also.is_none_or(|also| causes.contains(&also) || notes.contains(&also));
+            tried += 1;
+            if first == Some(lead) && beside {
+                hits += 1;
+                found += 1;
+            } else {
+                missed.push(format!(
+                    "{about}: {causes:?} {notes:?}: {}",
+                    log.report.headline
+                ));
+            }
+            for other in causes {
+                if other != lead && Some(other) != also {
+                    *others.entry(format!("{other} in {lead}")).or_default() += 1;
+                }
+            }
+        }
+        let _ = writeln!(table, "{:<36} {hits:>3} of {}", cause.check, seeds());
+    }
+    let wrong: u64 = others.values().sum();
+    println!("{table}");
+    println!("{found} of {tried} headlines; {wrong} findings beside them: {others:#?}");
+    assert!(
+        missed.is_empty(),
+        "{} missed:\n{}",
+        missed.len(),
+        missed.join("\n")
+    );
+    assert!(
+        others.is_empty(),
+        "findings that nothing calls for: {others:#?}"
+    );
+}
+
+/// Of causes and healthy jobs, logs that arrive torn, stamped and with other programs' lines between: how many have the right headline,
+/// and how many findings nothing calls for. `RDMA_DOCTOR_SEED=N` takes other seeds, `RDMA_DOCTOR_ROUNDS=N` more of each.
+#[test]
+fn recall_and_false_findings_on_weathered_logs() {
+    let number = |name: &str, otherwise: u64| {
+        let text = std::env::var(name).ok();
+        text.and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+    };
+    let base = number("RDMA_DOCTOR_SEED", 7_000_000);
+    let rounds = number("RDMA_DOCTOR_ROUNDS", 2);
+    let (mut tried, mut hits, mut answered) = (0u64, 0u64, 0u64);
+    let mut wrong: BTreeMap<String, u64> = BTreeMap::new();
+    let mut missed = Vec::new();
+    let mut causes_seen = 0u64;
+    for (at, cause) in corpus::all().enumerate() {
+        let (lead, also) = match cause.check.split_once(" + ") {
+            Some((lead, also)) => (lead, Some(also)),
+            None => (cause.check, None),
+        };
+        causes_seen += 1;
+        for round in 0..rounds {
+            let seed = base + seed(at, round);
+            let mut job = Job::new(seed);
+            (cause.make)(&mut job);
+            let about = format!("{lead} {:?} {:?} seed {seed}", job.version, job.launcher);
+            let log = of(&corpus::weather::weathered(&job.text(), seed));
+            let (causes, notes) = (causes(&log), notes(&log));
+            tried += 1;
+            match causes.first().or(notes.first()) {
+                Some(first) if *first == lead => hits += 1,
+                _ => missed.push(format!("{about}: {causes:?} {notes:?}")),
+            }
+            for other in causes.iter().filter(|c| **c != lead && Some(**c) != also) {
+                *wrong.entry(format!("{other} in {lead}")).or_default() += 1;
+            }
+        }
+    }
+    let healthy = 20 * rounds;
+    for round in 0..healthy {
+        let seed = base + 900_000 + round;
+        let log = of(&corpus::weather::weathered(&Job::new(seed).text(), seed));
+        for check in causes(&log).into_iter().chain(notes(&log)) {
+            *wrong
+                .entry(format!("{check} in a healthy log, seed {seed}"))
+                .or_default() += 1;
+        }
+        answered += u64::from(log.answers.first().is_some_and(|a| a.rdma == "used"));
+    }
+    let false_findings: u64 = wrong.values().sum();
+    println!("causes                    {causes_seen}");
+    println!("logs of a cause           {tried}");
+    println!(
+        "with the right headline   {hits} ({:.1} %)",
+        hits as f64 * 100.0 / tried as f64
+    );
+    println!("healthy logs              {healthy}");
+    println!("with the right answer     {answered}");
+    println!("findings beside the cause {false_findings}: {wrong:#?}");
+    println!("missed: {missed:#?}");
+    assert!(hits * 100 >= tried * 97, "{hits} of {tried}");
+    assert!(false_findings * 100 <= tried, "{false_findings} in {tried}");
+    assert_eq!(answered, healthy);
+}
+
+const TWO_NODES: &str = "NCCL version 2.20.5+cuda12.4
+N1 comm 0x1 rank 0 nRanks 2 nNodes 2 localRanks 1 localRank 0 MNNVL 0
+N2 comm 0x2 rank 1 nRanks 2 nNodes 2 localRanks 1 localRank 0 MNNVL 0
+N1 comm 0x1 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x1 - Init COMPLETE
+N2 comm 0x2 rank 1 nranks 2 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x1 - Init COMPLETE
+";
+
+fn channels(net: &str, send: &str, receive: &str) -> String {
+    format!(
+        "N1 Channel 00/0 : 1[0] -> 0[0] [receive] via NET/{net}/0{receive}
+N1 Channel 00/0 : 0[0] -> 1[0] [send] via NET/{net}/0{send}
+N2 Channel 00/0 : 0[0] -> 1[0] [receive] via NET/{net}/0{receive}
+N2 Channel 00/0 : 1[0] -> 0[0] [send] via NET/{net}/0{send}
+"
+    )
+}
+
+#[test]
+fn a_collective_that_does_not_end_is_not_blamed_on_the_network() {
+    let mut job = Job::new(7);
+    job.raw(
+        corpus::job::Phase::Failure,
+        1,
+        "[rank1]:[E1121 10:44:11.1 ProcessGroupNCCL.cpp:607] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600012 milliseconds before timing out.",
+    );
+    let log = of(&job.text());
+    assert_eq!(causes(&log), ["log/collective-timed-out"]);
+    assert_eq!(log.answers[0].rdma, "used");
+}
+
+#[test]
+fn warnings_alone_leave_the_answer_open() {
+    let mut job = Job::new(11);
+    job.warn_only = true;
+    job.warn(
+        corpus::job::Phase::Failure,
+        2,
+        "misc/shmutils.cc:72",
+        "Error: failed to extend /dev/shm/nccl-Xz12ab to 9637892 bytes, error: No space left on device (28)",
+    );
+    let log = of(&job.text());
+    assert_eq!(causes(&log), ["log/shm-full"]);
+    assert_eq!(log.answers[0].rdma, "unknown");
+    assert!(log.answers[0].settle.is_some());
+    // What is known comes first.
+    let headline = &log.report.headline;
+    assert!(
+        headline.find("/dev/shm") < headline.find("RDMA: cannot be told"),
+        "{headline}"
+    );
+}
+
+#[test]
+fn files_of_hosts_are_one_run() {
+    let mut job = Job::new(21);
+    job.launcher = corpus::job::Launcher::Bare;
+    let names: Vec<String> = job.hosts.iter().map(|h| h.name.clone()).collect();
+    let text = job.text();
+    let parts: Vec<(String, String)> = names
+        .iter()
+        .map(|name| {
+            let of_host = text
+                .lines()
+                .filter(|line| line.starts_with(&format!("{name}:")));
+            (
+                format!("{name}.log"),
+                of_host.fold(String::new(), |all, line| all + line + "\n"),
+            )
+        })
+        .collect();
+    let files: Vec<(&str, &str)> = parts
+        .iter()
+        .map(|(name, text)| (name.as_str(), text.as_str()))
+        .collect();
+    let log = judged(&files);
+    assert_eq!(log.answers.len(), 1, "{}", log.report.headline);
+    assert_eq!(log.answers[0].rdma, "used");
+    assert!(causes(&log).is_empty(), "{:?}", causes(&log));
+}
+
+/// A job whose first host is the node of a fixture, judged together with it.
+fn beside(fixture: &str, make: impl FnOnce(&mut Job)) -> LogReport {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    let mut node = Recording::open(&path.join(fixture)).unwrap();
+    let mut job = Job::new(5);
+    node.header.node = format!("{}.cluster.example", job.hosts[0].name);
+    make(&mut job);
+    let log = recording(&[("job.log", &job.text())]);
+    let all = Catalogue::embedded().unwrap();
+    log::judged(&all, &[log, node], Policy::default(), false)
+}
+
+/// The checks under which a check is folded.
+fn folded_under<'l>(log: &'l LogReport, check: &str) -> Vec<&'l str> {
+    let under = log.report.causes.iter().filter(|cause| {
+        let mut consequences = cause.consequences.iter();
+        consequences.any(|c| c.check == check)
+    });
+    under.map(|cause| cause.check.as_str()).collect()
+}
+
+#[test]
+fn what_is_wrong_on_the_node_explains_the_log() {
+    use corpus::job::Phase;
+    let log = beside("rxe-no-ipc-lock.jsonl.zst", |job| {
+        job.warn(
+            Phase::Channels,
+            0,
+            "misc/ibvwrap.cc:113",
+            "Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory errno 12",
+        );
+        job.dies_in(Phase::Channels);
+    });
+    assert_eq!(
+        folded_under(&log, "log/memlock-exhausted"),
+        ["host/memlock-low"]
+    );
+    let log = beside("modelled-gpu-host-no-gpudirect.jsonl", |job| {
+        job.subsystems = false;
+        job.without_gdr();
+    });
+    // The driver's service does not run, so that there is no GPUDirect, so that the log shows none.
+    assert_eq!(
+        folded_under(&log, "log/gpudirect-unused"),
+        ["service/openibd-not-active"]
+    );
+    assert_eq!(
+        folded_under(&log, "gpudirect/none"),
+        ["service/openibd-not-active"]
+    );
+}
+
+#[test]
+fn a_node_of_another_name_explains_nothing() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    let node = Recording::open(&path.join("modelled-gpu-host-no-gpudirect.jsonl")).unwrap();
+    let mut job = Job::new(5);
+    job.subsystems = false;
+    job.without_gdr();
+    let all = Catalogue::embedded().unwrap();
+    let log = recording(&[("job.log", &job.text())]);
+    let log = log::judged(&all, &[log, node], Policy::default(), false);
+    assert!(causes(&log).contains(&"log/gpudirect-unused"));
+    assert!(folded_under(&log, "log/gpudirect-unused").is_empty());
+}
+
+/// A small job, for a fixture.
+fn small(seed: u64) -> Job {
+    let mut job = Job::new(seed);
+    job.hosts.truncate(2);
+    job.gpus = 4;
+    for host in &mut job.hosts {
+        let ports = 0..4;
+        host.hcas = Some(ports.map(|g| format!("mlx5_{g}:1/{}", job.layer)).collect());
+        host.version = corpus::job::Version(20, 5);
+    }
+    job.version = corpus::job::Version(20, 5);
+    job.launcher = corpus::job::Launcher::Srun;
+    job.subsystems = true;
+    job
+}
+
+/// A small job with a cause, changed further.
+fn made(check: &str, further: impl FnOnce(&mut Job)) -> Job {
+    let mut job = small(3);
+    (corpus::all().find(|c| c.check == check).unwrap().make)(&mut job);
+    further(&mut job);
+    job
+}
+
+/// A job whose first failure is one of RDMA, with the lines of all other causes after it.
+fn troubled() -> Job {
+    let mut job = made("log/peer-stopped-answering", |_| ());
+    for cause in corpus::all() {
+        let mut other = small(3);
+        (cause.make)(&mut other);
+        job.absorb(other);
+    }
+    job
+}
+
+/// The fixtures that the generator writes; `RDMA_DOCTOR_BLESS=1` writes them anew.
+#[test]
+fn the_fixtures_are_those_of_the_generator() {
+    for (name, what, job) in [
+        ("generated-log-healthy", "a healthy job", small(3)),
+        (
+            "generated-log-over-tcp",
+            "a job over TCP, because a variable says so",
+            made("log/ib-disabled", |_| ()),
+        ),
+        (
+            "generated-log-ofi-over-tcp",
+            "a job whose OFI plugin runs over TCP",
+            made("log/ofi-provider-not-rdma", |_| ()),
+        ),
+        (
+            "generated-log-unreachable",
+            "a job without GPUDirect, that waits for a rank and fails while it connects",
+            made("log/peer-unreachable", |job| {
+                job.without_gdr();
+                job.silent = vec![5];
+            }),
+        ),
+        (
+            "generated-log-warnings",
+            "a job whose warnings alone were kept",
+            made("log/peer-silent", |job| {
+                let mut other = small(3);
+                let twice = |c: &&corpus::Cause| c.check == "log/gpu-taken-twice-untold";
+                (corpus::all().find(twice).unwrap().make)(&mut other);
+                job.absorb(other);
+            }),
+        ),
+        (
+            "generated-log-troubled",
+            "a job that fails, with the lines of all known causes after its first failure",
+            troubled(),
+        ),
+    ] {
+        let mut made = recording(&[("job.log", &job.text())]);
+        made.header.version = rdma_doctor::source::wire::VERSION.into();
+        made.header.altered = Some(format!(
+            "written by the generator of tests/suite/log/corpus in the words of NCCL, and by no machine: the log of {what}"
+        ));
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("fixtures")
+            .join(format!("{name}.jsonl"));
+        let text = rdma_doctor::cli::record::to_text(&made, None);
+        if std::env::var_os("RDMA_DOCTOR_BLESS").is_some() {
+            std::fs::write(&path, &text).unwrap();
+        }
+        let kept = std::fs::read_to_string(&path).unwrap();
+        assert!(
+            kept == text,
+            "{name} is not what the generator writes: RDMA_DOCTOR_BLESS=1"
+        );
+    }
+}
+
+#[test]
+fn the_log_clears_no_pcie_link() {
+    // NCCL reads what links can do, and not what they do: its picture has PCI[24.0] over a link that runs at x4.
+    let log = beside("modelled-gpu-node-faults.jsonl", |job| {
+        job.info_all(corpus::job::Phase::Network, "+ PCI[24.0] - GPU/1000 (0)");
+    });
+    let all: Vec<&str> = log
+        .report
+        .causes
+        .iter()
+        .flat_map(|c| {
+            std::iter::once(c.check.as_str()).chain(c.consequences.iter().map(|c| c.check.as_str()))
+        })
+        .collect();
+    assert!(all.contains(&"pcie/hop-degraded"), "{all:?}");
+}
+
+/// What the report says where a log leaves something open: which setting, or which command, would settle it.
+#[test]
+fn each_open_question_says_what_would_settle_it() {
+    let mut jobs: Vec<(String, String)> = vec![
+        ("a warning".into(), "n1:1:1 [0] x.cc:1 NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory\n".into()),
+        ("one rank".into(), "n1:1:1 [0] NCCL INFO Using network IB\nn1:1:1 [0] NCCL INFO comm 0x1 rank 0 nranks 16 cudaDev 0 nvmlDev 0 busId 1c000 commId 0x1 - Init START\n".into()),
+        ("adapters alone".into(), "n1:1:1 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB ; OOB eth0:10.0.0.1<0>\nn2:1:1 [0] NCCL INFO NET/IB : No device found.\n".into()),
+        ("PyTorch alone".into(), "[rank1]:[E1121 10:44:11.1 ProcessGroupNCCL.cpp:607] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600012 milliseconds before timing out.\n".into()),
+        ("two files' worth".into(), "n1:1:1 [0] NCCL INFO Using network Novel\nn2:1:1 [0] NCCL INFO Using network Novel\n".into()),
+    ];
+    for (number, cause) in corpus::all().enumerate() {
+        for warn_only in [false, true] {
+            let mut job = Job::new(seed(number, 100));
+            (cause.make)(&mut job);
+            job.subsystems = false;
+            job.warn_only = warn_only;
+            jobs.push((
+                format!("{}, warnings alone: {warn_only}", cause.check),
+                job.text(),
+            ));
+        }
+    }
+    let mut open = 0;
+    let mut silent: BTreeMap<String, u64> = BTreeMap::new();
+    let mut seen: std::collections::BTreeSet<String> = std::collections::BTreeSet::new();
+    for (about, text) in &jobs {
+        let log = of(text);
+        for question in &log.report.open {
+            open += 1;
+            seen.insert(question.check.clone());
+            let settled = question.remedy.as_deref().is_some_and(|remedy| {
+                ["NCCL_DEBUG", "give the logs", "rdma-doctor", "`"]
+                    .iter()
+                    .any(|word| remedy.contains(word))
+            });
+            if !settled {
+                let missing: Vec<_> = question
+                    .missing
+                    .iter()
+                    .map(|line| format!("{}: {}", line.fact, line.value))
+                    .collect();
+                *silent
+                    .entry(format!(
+                        "{} ({}), as in {about}",
+                        question.check,
+                        missing.join(", ")
+                    ))
+                    .or_default() += 1;
+            }
+        }
+        for answer in &log.answers {
+            assert!(
+                answer.rdma != "unknown"
+                    || answer
+                        .settle
+                        .as_deref()
+                        .is_some_and(|s| s.contains("NCCL_DEBUG")),
+                "{about}: {}",
+                answer.sentence
+            );
+        }
+    }
+    println!(
+        "{open} open questions of {} checks in {} logs",
+        seen.len(),
+        jobs.len()
+    );
+    assert!(
+        silent.is_empty(),
+        "{} say nothing: {silent:#?}",
+        silent.len()
+    );
+}
+
+/// A redirection in PowerShell writes UTF-16.
+#[test]
+fn a_log_in_utf_16_says_what_it_says_in_utf_8() {
+    let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("utf-16");
+    std::fs::create_dir_all(&dir).unwrap();
+    let text = "n1:7:7 [0] NCCL INFO Using network IB\r\nn1:7:7 [0] NCCL WARN NET/IB : Got completion from peer 10.0.0.2<4791> with status=12 opcode=0 len=0 vendor err 129\r\n";
+    let units = std::iter::once('\u{feff}').chain(text.chars());
+    let units: Vec<u16> = units.collect::<String>().encode_utf16().collect();
+    let read = |name: &str, bytes: Vec<u8>| {
+        let path = dir.join(name);
+        std::fs::write(&path, bytes).unwrap();
+        let digest = rdma_doctor::source::live::log::read(&path, Limits::default()).unwrap();
+        let lines = digest.kept.iter();
+        lines.map(|kept| kept.text.clone()).collect::<Vec<_>>()
+    };
+    let plain = read("plain.log", text.as_bytes().to_vec());
+    assert!(
+        plain.iter().any(|line| line.contains("status=12")),
+        "{plain:?}"
+    );
+    let little = units.iter().flat_map(|unit| unit.to_le_bytes());
+    assert_eq!(read("little.log", little.collect()), plain);
+    let big = units.iter().flat_map(|unit| unit.to_be_bytes());
+    assert_eq!(read("big.log", big.collect()), plain);
+}
+
+/// torchrun has a log for each rank, below directories of its own; beside them lie core dumps and recordings. A file that cannot be read keeps open what
+/// it might say.
+#[test]
+fn a_launchers_directory_is_read_with_all_below_it() {
+    let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("torchrun");
+    let _ = std::fs::remove_dir_all(&dir);
+    let of_rank = |rank: usize| dir.join(format!("job_x1/attempt_0/{rank}"));
+    let text = TWO_NODES.to_owned() + &channels("IB", "/GDRDMA", "/GDRDMA");
+    for (rank, prefix) in ["N1 ", "N2 "].into_iter().enumerate() {
+        std::fs::create_dir_all(of_rank(rank)).unwrap();
+        let lines = text.lines().filter(|line| line.starts_with(prefix));
+        let host = format!("n{0}:{0}00:{0}10 [0] NCCL INFO ", rank + 1);
+        let lines: Vec<String> = lines.map(|line| line.replace(prefix, &host)).collect();
+        std::fs::write(of_rank(rank).join("stdout.log"), lines.join("\n")).unwrap();
+    }
+    std::fs::write(dir.join("core.7"), b"\x7fELF\x02\x01\x01\0NCCL WARN x\n").unwrap();
+    std::fs::copy("fixtures/modelled-ib.jsonl", dir.join("n1.jsonl")).unwrap();
+    let said = || {
+        let recording = log::log(std::slice::from_ref(&dir)).unwrap();
+        log::judged(catalogue(), &[recording], Policy::default(), false)
+    };
+    let log = said();
+    assert_eq!(log.answers[0].rdma, "used", "{:?}", log.answers);
+    assert!(causes(&log).is_empty());
+    let file = |name: &str| dir.join(name).display().to_string();
+    assert_eq!(
+        log.not_read,
+        [
+            format!("1 file is no text, and not read: {}", file("core.7")),
+            format!(
+                "1 file is a recording (--with judges it with the log), and not read: {}",
+                file("n1.jsonl")
+            ),
+        ]
+    );
+    // It opens, and the first read fails, as on a file system that went away.
+    std::os::unix::fs::symlink("/proc/self/mem", dir.join("stale.log")).unwrap();
+    let log = said();
+    let lost = |log: &LogReport| {
+        let missing = log
+            .report
+            .open
+            .iter()
+            .flat_map(|question| &question.missing);
+        let lost = missing.filter(|missing| missing.origin.contains("stale.log"));
+        lost.map(|missing| missing.value.clone())
+            .collect::<Vec<_>>()
+    };
+    assert!(lost(&log).iter().all(|why| why.contains("EIO")));
+    assert!(lost(&log).len() > 10, "{:?}", lost(&log));
+    let unread = format!(
+        "{} could not be read: input/output error (EIO)",
+        file("stale.log")
+    );
+    assert_eq!(
+        log.answers[0].sentence,
+        format!("RDMA: cannot be told: {unread}")
+    );
+    let settle = log.answers[0].settle.as_deref();
+    assert_eq!(settle, Some("give the logs of all hosts, whole"));
+}
+
+/// Each check of the log has a log of the generator whose headline it is, or is among these, which need what a generator of NCCL's
+/// lines has not.
+const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 10] = [
+    ("log/failures-followed", "folded under each failure"),
+    ("log/driver-of-older-cuda", "a fixture of its own"),
+    ("log/gpudirect-partial", "seen in a log of two adapters"),
+    ("log/pasted-kernel-fault", "dmesg in the stream"),
+    ("log/pasted-peers-none", "nvidia-smi in the stream"),
+    ("log/pasted-port-down", "ibstat in the stream"),
+    ("log/perftest-not-connected", "perftest in the stream"),
+    ("log/perftest-request-failed", "perftest in the stream"),
+    ("log/test-at-socket-speed", "nccl-tests in the stream"),
+    ("log/test-results-wrong", "nccl-tests in the stream"),
+];
+
+#[test]
+fn each_check_of_the_log_has_its_generated_log() {
+    let catalogue = Catalogue::embedded().unwrap();
+    let covered: std::collections::BTreeSet<&str> = corpus::all()
+        .flat_map(|cause| cause.check.split(" + "))
+        .collect();
+    let without: BTreeMap<&str, &str> = WITHOUT_A_CAUSE_OF_THEIR_OWN.into_iter().collect();
+    let mut missing = Vec::new();
+    let mut of_log = 0;
+    for check in catalogue
+        .checks
+        .iter()
+        .filter(|check| check.id.starts_with("log/"))
+    {
+        of_log += 1;
+        match (covered.contains(&*check.id), without.get(&*check.id)) {
+            (true, None) => {}
+            (false, Some(where_else)) => println!("{}: {where_else}", check.id),
+            (true, Some(_)) => {
+                missing.push(format!("{} has one, and is listed as without", check.id))
+            }
+            (false, None) => missing.push(check.id.to_string()),
+        }
+    }
+    println!(
+        "{of_log} checks of the log, {} with a generated log of their own",
+        covered.len()
+    );
+    assert!(missing.is_empty(), "{missing:#?}");
+    assert!(of_log >= 70);
+}
+
+#[test]
+fn what_who_exported_a_log_put_around_its_lines_is_no_part_of_them() {
+    let plain = format!(
+        "{TWO_NODES}N1 Using network IB\nN2 Using network IB\n{}",
+        channels("IB", "/GDRDMA", "/GDRDMA")
+    );
+    let named = plain
+        .replace("N1 ", "n1:100:110 [0] NCCL INFO ")
+        .replace("N2 ", "n2:200:210 [0] NCCL INFO ");
+    let around = |before: &str, after: &str| -> String {
+        let lines = named.lines().map(|line| format!("{before}{line}{after}\n"));
+        lines.collect()
+    };
+    for (before, after) in [
+        ("\"2025-01-02 03:04:05\",\"", "\""),
+        ("> ", ""),
+        ("**", "**"),
+        ("", " \u{2603}"),
+        ("    ", "\r"),
+        (
+            "(RayWorkerWrapper pid=7, ip=10.0.0.1) ",
+            " [repeated 7x across cluster] (Ray deduplicates logs by default.)",
+        ),
+        (
+            "\u{1b}[36m(RayWorker pid=7)\u{1b}[0m ",
+            " \u{1b}[32m[repeated 3x across cluster]\u{1b}[0m",
+        ),
+        ("job-worker-0  | ", ""),
+        ("[pod/job-worker-0/main] ", ""),
+        ("2025-01-02T03:04:05.678901234Z stdout F ", ""),
+        ("Nov 20 10:11:12 n1 slurmstepd[99]: ", ""),
+    ] {
+        let log = of(&around(before, after));
+        let about = format!("{before:?} {after:?}: {}", log.report.headline);
+        assert!(causes(&log).is_empty(), "{about}");
+        let counted = log.answers[0].channels.unwrap_or_default();
+        assert_eq!(
+            (counted.all, counted.send_gdr, counted.receive_gdr),
+            (4, 2, 2),
+            "{about}"
+        );
+        assert!(log.answers[0].what.contains("2 nodes"), "{about}");
+    }
+}

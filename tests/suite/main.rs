@@ -1,0 +1,62 @@
+//! The tests of the program as a whole: one binary, so that the library is linked once. Unit tests stand beside the code.
+//!
+//! Variables of the environment:
+//!
+//! * `RDMA_DOCTOR_NETNS`, `RDMA_DOCTOR_STAGE`, `RDMA_DOCTOR_VM`: `0` skips the tests that need network namespaces, mount namespaces or the VM,
+//!   `require` turns a machine that cannot run them into a failure. By default they are skipped there, and say so.
+//! * `RDMA_DOCTOR_BINARY`: the doctor to test, in place of this build.
+//! * `RDMA_DOCTOR_CASES`: `quick` or `all`: how many cases a test with many of them tries (`sample.rs`).
+//! * `RDMA_DOCTOR_FIXTURES`: tests of all fixtures take only those whose names contain this text, and nothing of them is sampled.
+//! * `RDMA_DOCTOR_BLESS=1`: write the generated fixtures and manual pages; snapshots are insta's (`INSTA_UPDATE`).
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by a panic"
+)]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests run programs, and read and write their own files"
+)]
+
+mod bridged_hosts;
+#[path = "../standin/machine.rs"]
+mod machine;
+mod namespaces;
+mod page;
+mod place;
+mod points;
+mod process;
+mod rail_hosts;
+mod sample;
+mod stage;
+
+mod ablate;
+mod ablate_worlds;
+mod advise;
+mod bench_collective;
+mod bench_memory;
+mod bench_nccl;
+mod bench_p2p;
+mod catalogue;
+mod ceiling;
+mod cli;
+mod clusters;
+mod collectives_of_nodes;
+mod cuda;
+mod engines;
+mod firewall;
+mod fixtures;
+mod integrate;
+mod log;
+mod man;
+mod many;
+mod nccl_of_nodes;
+mod nvml;
+mod pairs;
+mod together;
+mod topo;
+mod triage;
+mod vm;
+mod worker;

@@ -1,0 +1,288 @@
+//! The manual pages are made from the code: clap's definition, the catalogue, the schema. What is checked in must agree.
+//!
+//! `RDMA_DOCTOR_BLESS=1` writes them.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use clap_mangen::Man;
+use rdma_doctor::check::Catalogue;
+use rdma_doctor::cli;
+use rdma_doctor::exit::Exit;
+use rdma_doctor::fact::Subject;
+
+fn compare(page: &str, made: &str) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("man")
+        .join(page);
+    if std::env::var_os("RDMA_DOCTOR_BLESS").is_some() {
+        std::fs::write(&path, made).unwrap();
+    }
+    let stored = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        stored == made,
+        "man/{page} is not what the code says: make bless"
+    );
+}
+
+/// Text as roff wants it: backslashes, leading dots and hyphens that are to stay hyphens.
+fn roff(text: &str) -> String {
+    text.lines()
+        .map(|line| {
+            let line = line.trim_end().replace('\\', "\\e").replace('-', "\\-");
+            if line.starts_with(['.', '\'']) {
+                format!("\\&{line}")
+            } else {
+                line
+            }
+        })
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+fn title(name: &str, section: u8, what: &str) -> String {
+    format!(
+        ".TH {name} {section} \"\" \"rdma-doctor {}\" \"\"\n.SH NAME\n{} \\- {what}\n",
+        env!("CARGO_PKG_VERSION"),
+        roff(name)
+    )
+}
+
+#[test]
+fn rdma_doctor_1() {
+    let mut command = cli::definition();
+    command.build();
+    let mut page = Vec::new();
+    let man = Man::new(command.clone());
+    man.render_title(&mut page).unwrap();
+    man.render_name_section(&mut page).unwrap();
+    man.render_synopsis_section(&mut page).unwrap();
+    man.render_description_section(&mut page).unwrap();
+    man.render_options_section(&mut page).unwrap();
+    let mut page = String::from_utf8(page).unwrap();
+    for sub in command
+        .get_subcommands()
+        .filter(|s| !s.is_hide_set() && s.get_name() != "help")
+    {
+        let mut part = Vec::new();
+        let man = Man::new(sub.clone());
+        man.render_synopsis_section(&mut part).unwrap();
+        man.render_description_section(&mut part).unwrap();
+        man.render_options_section(&mut part).unwrap();
+        let part = String::from_utf8(part).unwrap().replace(".SH ", ".SS ");
+        let part: String = part
+            .lines()
+            .filter(|l| !l.starts_with(".ie") && !l.starts_with(".el"))
+            .fold(String::new(), |mut all, line| {
+                all.push_str(line);
+                all.push('\n');
+                all
+            });
+        let _ = writeln!(page, ".SH {}\n{part}", sub.get_name().to_uppercase());
+    }
+    page.push_str(".SH EXIT STATUS\nPrecedence: 2, 3, 1, 0. Compatible with Nagios plugins.\n");
+    for exit in Exit::ALL {
+        let _ = writeln!(page, ".TP\n.B {}\n{}", exit.code(), roff(exit.meaning()));
+    }
+    page.push_str(include_str!("man/rdma-doctor.1.tail"));
+    compare("rdma-doctor.1", &page);
+}
+
+#[test]
+fn rdma_doctor_checks_7() {
+    let catalogue = Catalogue::embedded().unwrap();
+    let mut page = title("rdma-doctor-checks", 7, "what rdma-doctor judges");
+    page.push_str(".SH DESCRIPTION\n");
+    let _ = writeln!(
+        page,
+        "The {} built\\-in checks. A site adds its own, see\n.BR rdma-doctor-check (5).",
+        catalogue.checks.len()
+    );
+    for check in &catalogue.checks {
+        let _ = writeln!(page, ".SH {}", roff(&check.id));
+        let _ = writeln!(
+            page,
+            "{} ({}, for each {})",
+            roff(&check.title),
+            check.severity.word(),
+            check.subject.name()
+        );
+        if let Some(applies) = &check.applies {
+            let _ = writeln!(page, ".TP\n.B applies\n{}", roff(applies.text()));
+        }
+        let _ = writeln!(page, ".TP\n.B fails\n{}", roff(check.fails.text()));
+        for (name, value) in &check.limits {
+            let _ = writeln!(
+                page,
+                ".br\nlimit.{} = {}",
+                roff(name),
+                roff(&value.to_string())
+            );
+        }
+        let _ = writeln!(page, ".PP\n{}", roff(check.advice().why.trim()));
+        let _ = writeln!(
+            page,
+            ".PP\n.nf\n{}\n.fi",
+            roff(check.advice().fix.source().trim())
+        );
+        let explains: Vec<String> = check.explains.iter().map(|e| roff(e)).collect();
+        if !explains.is_empty() {
+            let _ = writeln!(page, ".PP\nExplains: {}", explains.join(", "));
+        }
+    }
+    page.push_str(".SH COUNTERS\nCounters whose meaning is known, by class.\n");
+    for meaning in rdma_doctor::probe::counter::COUNTERS {
+        let _ = writeln!(
+            page,
+            ".TP\n.B {}\n{}",
+            roff(meaning.name),
+            roff(meaning.class.word())
+        );
+    }
+    page.push_str(".SH SEE ALSO\n.BR rdma-doctor (1),\n.BR rdma-doctor-check (5)\n");
+    compare("rdma-doctor-checks.7", &page);
+}
+
+#[test]
+fn rdma_doctor_check_5() {
+    let mut page = title("rdma-doctor-check", 5, "format of a check of rdma-doctor");
+    page.push_str(include_str!("man/rdma-doctor-check.5.head"));
+    page.push_str(".SH FACTS\n");
+    for subject in Subject::ALL {
+        let schema = subject.schema();
+        let within = subject.parent().map_or(String::new(), |p| {
+            format!(" In scope too: its {}.", p.name())
+        });
+        let _ = writeln!(
+            page,
+            ".SS {}\n{}{within}",
+            schema.name,
+            roff(schema.doc.trim())
+        );
+        for fact in schema.facts {
+            let _ = writeln!(
+                page,
+                ".TP\n.B {}.{}\n({}) {}",
+                schema.name,
+                roff(fact.name),
+                roff(&fact.ty.to_string()),
+                roff(fact.doc.trim())
+            );
+        }
+    }
+    page.push_str(".SH SEE ALSO\n.BR rdma-doctor (1),\n.BR rdma-doctor-checks (7)\n");
+    compare("rdma-doctor-check.5", &page);
+}
+
+#[test]
+fn rdma_doctor_recording_5() {
+    let mut page = title(
+        "rdma-doctor-recording",
+        5,
+        "format of a recording of rdma-doctor",
+    );
+    page.push_str(&format!(
+        ".SH VERSION\n{}\n",
+        rdma_doctor::source::wire::VERSION
+    ));
+    page.push_str(include_str!("man/rdma-doctor-recording.5.tail"));
+    compare("rdma-doctor-recording.5", &page);
+}
+
+#[test]
+fn rdma_doctor_topo_1() {
+    let mut command = cli::definition();
+    command.build();
+    let topo = command.find_subcommand("topo").unwrap().clone();
+    let man = Man::new(topo);
+    let mut page = Vec::new();
+    man.render_synopsis_section(&mut page).unwrap();
+    man.render_description_section(&mut page).unwrap();
+    man.render_options_section(&mut page).unwrap();
+    let page = title("rdma-doctor-topo", 1, "draws where GPUs and adapters are")
+        + &String::from_utf8(page).unwrap()
+        + include_str!("man/rdma-doctor-topo.1.tail");
+    compare("rdma-doctor-topo.1", &page);
+}
+
+#[test]
+fn rdma_doctor_log_1() {
+    let mut command = cli::definition();
+    command.build();
+    let log = command.find_subcommand("log").unwrap().clone();
+    let man = Man::new(log);
+    let mut page = Vec::new();
+    man.render_synopsis_section(&mut page).unwrap();
+    man.render_description_section(&mut page).unwrap();
+    man.render_options_section(&mut page).unwrap();
+    let page = title(
+        "rdma-doctor-log",
+        1,
+        "reads NCCL's log: was RDMA used, and what went wrong",
+    ) + &String::from_utf8(page).unwrap()
+        + include_str!("man/rdma-doctor-log.1.tail");
+    compare("rdma-doctor-log.1", &page);
+}
+
+#[test]
+fn rdma_doctor_bench_1() {
+    let mut command = cli::definition();
+    command.build();
+    let bench = command.find_subcommand("bench").unwrap();
+    let mut page = Vec::new();
+    // The other collectives have the options of all-reduce.
+    for name in ["p2p", "all-reduce", "latency", "flags"] {
+        let man = Man::new(bench.find_subcommand(name).unwrap().clone());
+        let mut sections = Vec::new();
+        man.render_synopsis_section(&mut sections).unwrap();
+        man.render_description_section(&mut sections).unwrap();
+        man.render_options_section(&mut sections).unwrap();
+        let sections = String::from_utf8(sections).unwrap();
+        let title = name.to_uppercase();
+        let sections = sections
+            .replace(".SH SYNOPSIS", &format!(".SH {title}"))
+            .replace(".SH DESCRIPTION", ".PP")
+            .replace(".SH OPTIONS", ".PP");
+        page.extend(sections.into_bytes());
+    }
+    let page = title(
+        "rdma-doctor-bench",
+        1,
+        "measures collectives, and copies between GPUs",
+    ) + &String::from_utf8(page).unwrap()
+        + include_str!("man/rdma-doctor-bench.1.tail");
+    compare("rdma-doctor-bench.1", &page);
+}
+
+#[test]
+fn rdma_doctor_advise_1() {
+    let mut command = cli::definition();
+    command.build();
+    let advise = command.find_subcommand("advise").unwrap().clone();
+    let man = Man::new(advise);
+    let mut page = Vec::new();
+    man.render_synopsis_section(&mut page).unwrap();
+    man.render_description_section(&mut page).unwrap();
+    man.render_options_section(&mut page).unwrap();
+    let page = title(
+        "rdma-doctor-advise",
+        1,
+        "says whether the network is enough for a training",
+    ) + &String::from_utf8(page).unwrap()
+        + include_str!("man/rdma-doctor-advise.1.tail");
+    compare("rdma-doctor-advise.1", &page);
+}
+
+#[test]
+fn the_intended_rule_of_the_manual_is_that_of_the_code() {
+    let rule = include_str!("../../src/derive/intended.rs");
+    let manual = include_str!("man/rdma-doctor-check.5.head");
+    for words in [
+        "default route",
+        "virtual function without a GID",
+        "never had link",
+        "only RDMA port",
+    ] {
+        assert!(rule.contains(words) && manual.contains(words), "{words}");
+    }
+}
