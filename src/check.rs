@@ -1,6 +1,7 @@
 //! Checks: the judgement of facts, one TOML file each, and the small language in which it is written.
 //!
 //! ```text
+//! areas       the areas of a node and their essentials
 //! advice      why a finding matters and what to do: read where it is wanted
 //! file        a TOML file becomes a `Check`: keys, types, limits; `example` its examples
 //! lexer, parser, names, typing    a condition's text becomes a typed tree, or an error with its place
@@ -14,6 +15,7 @@
 //! ```
 
 mod advice;
+mod areas;
 mod built;
 mod catalogue;
 mod condition;
@@ -40,9 +42,11 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use advice::Advice;
+pub use areas::{Area, Each, FactName, Required};
 pub use catalogue::{Catalogue, SelectionError};
 pub use condition::Condition;
 pub use diagnostic::CheckError;
+pub(crate) use diagnostic::nearest as nearest_name;
 pub use evidence::{Evidence, Lack};
 pub use example::{Example, Expected, try_example};
 pub use judge::{Missing, Outcome, Pass, Verdict, judge, judge_where};
@@ -81,28 +85,6 @@ impl fmt::Display for Severity {
     }
 }
 
-/// What an unknown verdict means for the exit status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Open {
-    /// A node on which the check is open is not known to be healthy.
-    Blocks,
-    /// The open question is reported, and no more.
-    Notes,
-}
-
-impl Open {
-    /// Both.
-    pub const ALL: [Open; 2] = [Open::Blocks, Open::Notes];
-
-    /// As checks write it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Open::Blocks => "blocks",
-            Open::Notes => "notes",
-        }
-    }
-}
-
 /// A check: one problem, how it is recognised, what it means and how to fix it.
 #[derive(Debug)]
 pub struct Check {
@@ -112,8 +94,8 @@ pub struct Check {
     pub title: String,
     /// How much it matters.
     pub severity: Severity,
-    /// What an open question means.
-    pub open: Open,
+    /// The area to which it belongs; empty of a site's check that names none.
+    pub area: Arc<str>,
     /// What it is judged for.
     pub subject: Subject,
     /// To which instances it applies; to all where it is absent.

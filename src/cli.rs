@@ -16,6 +16,7 @@ pub mod many;
 pub mod nccl_env;
 pub mod output;
 pub mod record;
+mod require;
 pub mod together;
 pub mod topo;
 pub mod triage;

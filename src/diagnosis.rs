@@ -1,6 +1,8 @@
 //! From verdicts to causes: what failed because something else failed is folded beneath it. Causes are ranked by their severity, then by their effect
 //! where one was measured, then by how much they explain.
 
+pub mod areas;
+
 use crate::check::Catalogue;
 use crate::check::{Check, Severity};
 use crate::check::{Outcome, Verdict};

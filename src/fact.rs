@@ -19,6 +19,7 @@ pub mod event;
 pub mod factor;
 pub mod flow;
 pub mod function;
+pub mod gap_kind;
 pub mod gid;
 pub mod gpu;
 pub mod gpu_nic;
@@ -44,6 +45,7 @@ pub mod process;
 pub mod rank;
 #[cfg(test)]
 pub(crate) mod reads;
+pub mod respondent;
 pub mod ruleset;
 pub mod run;
 pub mod schema;
@@ -61,6 +63,7 @@ pub mod variable;
 use std::fmt;
 use std::sync::Arc;
 
+pub use gap_kind::GapKind;
 pub use phrase::Phrase;
 pub use schema::{FactSchema, Key, Subject, SubjectSchema};
 pub use store::{Facts, Id, Membership};

@@ -35,6 +35,7 @@ pub mod portinfo;
 pub mod process;
 pub mod qos;
 pub mod rail;
+mod respondent;
 mod rtnetlink;
 pub mod service;
 pub mod setting;
@@ -131,27 +132,27 @@ pub fn establish(recording: &Recording, facts: &mut Facts) -> Id {
     facts.set(node, crate::fact::node::PASTED, recorded);
     let whole = Fact::derived(recording.is_complete(), "its last line");
     facts.set(node, crate::fact::node::WHOLE, whole);
+    let tree = Fact::derived(recording.header.tree, "its first line");
+    facts.set(node, crate::fact::node::TREE, tree);
     facts.set(node, crate::fact::node::PSEUDONYMS, pseudonyms(recording));
+    let mut ended: Vec<(&str, String)> = Vec::new();
     for probe in PROBES.iter().chain(BENCHES) {
         let source = recording.of(probe.name);
         let ask = Ask::new(&source);
         if let Err(panic) = crate::quiet::catch(std::panic::AssertUnwindSafe(|| {
             (probe.run)(&ask, facts, node)
         })) {
-            facts.probe_failed(
-                node,
-                probe.name,
-                format!("a bug in probe {}: {panic}", probe.name),
-            );
+            let how = format!("a bug in probe {}: {panic}", probe.name);
+            facts.probe_failed(node, probe.name, how);
+            ended.push((probe.name, format!("it panicked: {panic}")));
         }
-        if let Some(ended) = recording.ended(probe.name) {
-            facts.probe_failed(
-                node,
-                probe.name,
-                format!("probe {}: {}", probe.name, ended.how),
-            );
+        if let Some(end) = recording.ended(probe.name) {
+            let how = format!("probe {}: {}", probe.name, end.how);
+            facts.probe_failed(node, probe.name, how);
+            ended.push((probe.name, end.how.to_string()));
         }
     }
+    respondent::state(recording, facts, node, &ended);
     node
 }
 

@@ -2,6 +2,7 @@
 
 pub mod ablation;
 pub mod advice;
+pub mod areas;
 pub mod collective;
 pub mod difference;
 pub mod json;
@@ -17,25 +18,30 @@ pub mod topology;
 
 use serde::Serialize;
 
+pub use areas::AreaLine;
+
+use crate::check::Severity;
 use crate::check::{Catalogue, Lack};
 use crate::check::{Missing, Outcome, Verdict};
-use crate::check::{Open, Severity};
+use crate::diagnosis::areas::{Require, State, survey};
 use crate::diagnosis::{self, Cause};
 use crate::exit::Exit;
-use crate::fact::{Fact, Facts, Gap, Id, Subject, node};
+use crate::fact::{Fact, Facts, Gap, Id, Subject, node, respondent};
 use crate::order;
 use crate::source::recording::Recording;
 
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
-pub const SCHEMA: &str = "rdma-doctor-report/1.2";
+pub const SCHEMA: &str = "rdma-doctor-report/2.0";
 
 /// Where the line between statuses is drawn.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Policy {
     /// Findings of this severity and above make status 2.
     pub fail_on: Severity,
     /// Every open question makes status 3.
     pub strict: bool,
+    /// The areas that must be examined.
+    pub require: Require,
 }
 
 impl Default for Policy {
@@ -43,6 +49,7 @@ impl Default for Policy {
         Policy {
             fail_on: Severity::Error,
             strict: false,
+            require: Require::Own,
         }
     }
 }
@@ -54,7 +61,7 @@ pub struct Report {
     pub schema: &'static str,
     /// Version of the program.
     pub doctor: &'static str,
-    /// `healthy`, `warnings`, `errors` or `undecided`.
+    /// `healthy`, `no-fault-found` (as `healthy`, but not all was examined), `warnings`, `errors` or `undecided`.
     pub status: &'static str,
     /// The exit status.
     pub exit: u8,
@@ -62,6 +69,11 @@ pub struct Report {
     pub headline: String,
     /// What was examined.
     pub nodes: Vec<NodeHead>,
+    /// What was examined, and how far.
+    pub areas: Vec<AreaLine>,
+    /// What is damaged, in sentences: what did not answer, a recording that was cut short.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub damage: Vec<String>,
     /// What is wrong: root causes, the gravest first.
     pub causes: Vec<Finding>,
     /// What is worth knowing and no fault.
@@ -177,8 +189,8 @@ pub struct OpenQuestion {
     pub title: String,
     /// For what.
     pub subjects: Vec<String>,
-    /// Whether nobody can call the node healthy before it is decided.
-    pub blocks: bool,
+    /// The area of the check.
+    pub area: String,
     /// The facts that are missing, and why.
     pub missing: Vec<EvidenceLine>,
     /// What would supply them, where that is known.
@@ -213,8 +225,6 @@ pub struct Counts {
     pub notes: usize,
     /// Verdicts that are unknown.
     pub unknown: usize,
-    /// Unknown ones that block.
-    pub blocking: usize,
     /// Verdicts of checks that do not apply.
     pub does_not_apply: usize,
 }
@@ -232,7 +242,7 @@ pub fn report(
     facts: &Facts,
     verdicts: &[Verdict],
     recordings: &[(&Recording, Id)],
-    policy: Policy,
+    policy: &Policy,
     with_passes: bool,
 ) -> Report {
     let causes = diagnosis::diagnose(catalogue, facts, verdicts);
@@ -247,20 +257,23 @@ pub fn report(
     let notes: Vec<Finding> = notes.iter().map(|c| writer.finding(c)).collect();
     let open = writer.open(verdicts);
     let counts = writer.count(verdicts);
-    let empty = [
-        Subject::Device,
-        Subject::Run,
-        Subject::Benchmark,
-        Subject::Measurement,
-    ]
-    .into_iter()
-    .all(|subject| facts.all(subject).next().is_none());
-    let (exit, status) = exit(&counts, policy, empty);
+    let areas = writer.areas(verdicts, recordings, &policy.require);
+    let damage = damage(catalogue, facts, recordings);
+    let grounds = Grounds {
+        counts: &counts,
+        areas: &areas,
+        damage: &damage,
+        is_chosen: catalogue.is_chosen,
+        // What is required of a node its areas say.
+        nothing: (catalogue.areas.is_empty() || recordings.is_empty()) && is_empty(facts),
+        withheld: withheld(facts),
+    };
+    let (exit, status) = exit(&grounds, policy);
     let nodes: Vec<NodeHead> = recordings
         .iter()
         .map(|(r, id)| writer.node(r, *id))
         .collect();
-    let headline = headline(exit, &causes, &notes, &open, &nodes, empty);
+    let headline = headline(exit, status, &causes, &notes, &open, &nodes, &grounds);
     let passes = if with_passes {
         writer.passes(verdicts)
     } else {
@@ -273,6 +286,8 @@ pub fn report(
         exit: exit.code(),
         headline,
         nodes,
+        areas,
+        damage,
         causes,
         notes,
         open,
@@ -348,34 +363,90 @@ impl Waits<'_> {
     }
 }
 
-/// Precedence 2 > 3 > 1 > 0.
-fn exit(counts: &Counts, policy: Policy, empty: bool) -> (Exit, &'static str) {
-    let failing = counts.errors
-        + if policy.fail_on != Severity::Error {
-            counts.warnings
-        } else {
-            0
-        }
-        + if policy.fail_on == Severity::Note {
-            counts.notes
-        } else {
-            0
-        };
-    let open = if policy.strict {
-        counts.unknown
-    } else {
-        counts.blocking
+/// By what a status is found.
+struct Grounds<'r> {
+    counts: &'r Counts,
+    areas: &'r [AreaLine],
+    /// What is damaged, the gravest first.
+    damage: &'r [String],
+    /// Whether a person chose the checks.
+    is_chosen: bool,
+    /// Whether there was nothing to examine.
+    nothing: bool,
+    /// How many questions were refused for lack of permission.
+    withheld: u64,
+}
+
+/// Precedence 2 > 3 > 1 > 0. Zero devices, zero checks, zero verdicts never pass.
+fn exit(grounds: &Grounds<'_>, policy: &Policy) -> (Exit, &'static str) {
+    let counts = grounds.counts;
+    let failing = match policy.fail_on {
+        Severity::Error => counts.errors,
+        Severity::Warning => counts.errors + counts.warnings,
+        Severity::Note => counts.errors + counts.warnings + counts.notes,
     };
+    let open = (policy.strict || grounds.is_chosen) && counts.unknown > 0;
+    let wanting = grounds.areas.iter().any(AreaLine::is_wanting);
+    let unjudged = counts.passes + counts.warnings + counts.notes == 0;
     if failing > 0 {
         (Exit::Errors, "errors")
-    } else if open > 0 || empty || counts.passes + counts.warnings + counts.notes == 0 {
-        // Zero devices, zero checks, zero verdicts never pass.
+    } else if open || wanting || !grounds.damage.is_empty() || grounds.nothing || unjudged {
         (Exit::Undecided, "undecided")
     } else if counts.warnings > 0 {
         (Exit::Warnings, "warnings")
-    } else {
+    } else if grounds.withheld == 0 && areas::are_whole(grounds.areas) {
         (Exit::Healthy, "healthy")
+    } else {
+        (Exit::Healthy, "no-fault-found")
     }
+}
+
+/// Whether there is no device, no run and no measurement.
+fn is_empty(facts: &Facts) -> bool {
+    [
+        Subject::Device,
+        Subject::Run,
+        Subject::Benchmark,
+        Subject::Measurement,
+    ]
+    .into_iter()
+    .all(|subject| facts.all(subject).next().is_none())
+}
+
+/// How many questions were refused for lack of permission, on all nodes.
+fn withheld(facts: &Facts) -> u64 {
+    let of = |id| facts.known(id, node::WITHHELD).unwrap_or(0);
+    facts.all(Subject::Node).map(of).sum()
+}
+
+/// What is damaged, in sentences: recordings that were cut, and what did not answer. A choice of checks that has no areas is judged by its checks alone.
+fn damage(catalogue: &Catalogue, facts: &Facts, recordings: &[(&Recording, Id)]) -> Vec<String> {
+    let cut = recordings.iter().filter(|(one, _)| !one.is_complete());
+    let cut = cut.map(|(_, id)| format!("the recording of {} was cut short", facts.name(*id)));
+    let mut damage: Vec<String> = match catalogue.areas.is_empty() && !catalogue.is_chosen {
+        true => Vec::new(),
+        false => cut.collect(),
+    };
+    if !catalogue.areas.is_empty() {
+        let mut all: Vec<Id> = facts.all(Subject::Respondent).collect();
+        all.sort_by_key(|id| {
+            let is_probe = facts.known(*id, respondent::KIND) == Some(respondent::Kind::Probe);
+            let mostly = facts.known(*id, respondent::MOSTLY_FAILED) == Some(true);
+            (is_probe, !mostly)
+        });
+        let names: Vec<String> = all.iter().map(|id| facts.name(*id).to_owned()).collect();
+        if let Some(first) = all.first() {
+            let reason = facts.known(*first, respondent::REASON);
+            let reason = reason
+                .map(|reason| format!(" ({reason})"))
+                .unwrap_or_default();
+            damage.push(match facts.known(*first, respondent::KIND) {
+                Some(respondent::Kind::Probe) => format!("ended early: {}{reason}", some(&names)),
+                _ => format!("did not answer: {}{reason}", some(&names)),
+            });
+        }
+    }
+    damage
 }
 
 struct Writer<'a> {
@@ -482,12 +553,11 @@ impl Writer<'_> {
                 check: check.id.to_string(),
                 title: check.title.clone(),
                 subjects: vec![name],
-                blocks: check.open == Open::Blocks,
+                area: check.area.to_string(),
                 remedy: waits.remedy().map(str::to_owned),
                 missing: waits.into_lines(),
             });
         }
-        order::by_key(&mut open, |o| !o.blocks);
         open
     }
 
@@ -524,13 +594,52 @@ impl Writer<'_> {
                 (Outcome::Fails, Severity::Warning) => counts.warnings += 1,
                 (Outcome::Fails, Severity::Note) => counts.notes += 1,
                 (Outcome::DoesNotApply, _) => counts.does_not_apply += 1,
-                (Outcome::Unknown(_), _) => {
-                    counts.unknown += 1;
-                    counts.blocking += usize::from(check.open == Open::Blocks);
-                }
+                (Outcome::Unknown(_), _) => counts.unknown += 1,
             }
         }
         counts
+    }
+
+    /// The areas of the nodes, then those of all nodes together.
+    fn areas(
+        &self,
+        verdicts: &[Verdict],
+        recordings: &[(&Recording, Id)],
+        require: &Require,
+    ) -> Vec<AreaLine> {
+        let mut lines: Vec<AreaLine> = match recordings {
+            [] => Vec::new(),
+            [(_, node)] => self.areas_of(verdicts, *node, require),
+            several => {
+                let mut fold = areas::Fold::default();
+                for (_, node) in several {
+                    let lines = self.areas_of(verdicts, *node, require);
+                    fold.add(lines, self.facts.name(*node));
+                }
+                fold.lines()
+            }
+        };
+        lines.extend(self.areas_of_all(verdicts, require));
+        lines
+    }
+
+    /// The areas of all nodes together, where they are there.
+    fn areas_of_all(&self, verdicts: &[Verdict], require: &Require) -> Vec<AreaLine> {
+        let (catalogue, facts) = (self.catalogue, self.facts);
+        let surveys = survey(catalogue, facts, verdicts, Facts::CLUSTER, require);
+        let line = |survey| AreaLine::of(catalogue, facts, &survey, Facts::CLUSTER);
+        let lines = surveys.into_iter().map(line);
+        lines
+            .filter(|line| line.rank != State::NothingThere)
+            .collect()
+    }
+
+    /// The areas of one node.
+    fn areas_of(&self, verdicts: &[Verdict], node: Id, require: &Require) -> Vec<AreaLine> {
+        let (catalogue, facts) = (self.catalogue, self.facts);
+        let surveys = survey(catalogue, facts, verdicts, node, require);
+        let line = |survey| AreaLine::of(catalogue, facts, &survey, node);
+        surveys.into_iter().map(line).collect()
     }
 
     fn node(&self, recording: &Recording, id: Id) -> NodeHead {
@@ -557,21 +666,48 @@ impl Writer<'_> {
 /// The answer in one sentence.
 fn headline(
     exit: Exit,
+    status: &str,
     causes: &[Finding],
     notes: &[Finding],
     open: &[OpenQuestion],
     nodes: &[NodeHead],
-    empty: bool,
+    grounds: &Grounds<'_>,
 ) -> String {
+    if exit == Exit::Undecided {
+        let why = why_undecided(open, nodes, grounds);
+        // What was measured is what was asked for.
+        if let Some(first) = causes.first()
+            && ["ablation/", "bench/", "pairs/"]
+                .iter()
+                .any(|of| first.check.starts_with(of))
+        {
+            return format!("{}; {why}", first.sentence);
+        }
+        // What did not answer leads already.
+        let others = causes.iter().filter(|c| !is_damage(&c.check)).count();
+        return match others {
+            0 => why,
+            n => format!("{why}; {} below", plural(n as u64, "warning")),
+        };
+    }
     let Some(lead) = lead(exit, causes, notes) else {
-        return without_cause(exit, notes, open, nodes, empty);
+        return without_cause(status, notes, open, nodes, grounds);
     };
     let more = match lead.subjects.get(1..).unwrap_or_default() {
         [] => String::new(),
         more => format!(" (and {})", some(more)),
     };
     let others = other_causes(causes.len(), "");
-    format!("{}{more}{others}", lead.sentence)
+    let cut = match nodes.iter().any(|node| node.truncated) {
+        true => "the recording was cut short: ",
+        false => "",
+    };
+    format!("{cut}{}{more}{others}", lead.sentence)
+}
+
+/// Whether a check reports what did not answer, which the headline of an undecided verdict names by itself.
+fn is_damage(check: &str) -> bool {
+    check.starts_with("respondent/") || check.starts_with("recording/")
 }
 
 /// The finding that leads: the first cause, and a note where the exit status counts it.
@@ -591,83 +727,85 @@ fn other_causes(causes: usize, on: &str) -> String {
     }
 }
 
+/// Why nobody can say whether the node is healthy.
+fn why_undecided(open: &[OpenQuestion], nodes: &[NodeHead], grounds: &Grounds<'_>) -> String {
+    if let Some(damage) = grounds.damage.first() {
+        let more = match grounds.damage.len() - 1 {
+            0 => String::new(),
+            _ => format!("; {}", grounds.damage[1..].join("; ")),
+        };
+        return format!("undecided: {damage}{more}");
+    }
+    let no_devices = !nodes.is_empty() && nodes.iter().all(|n| n.devices == Some(0));
+    let wants_devices = grounds.areas.iter().any(|area| {
+        area.is_wanting() && area.area == "devices" && area.rank == State::NothingThere
+    });
+    if no_devices && (wants_devices || grounds.areas.is_empty()) {
+        let gpus: u64 = nodes.iter().filter_map(|n| n.gpus).sum();
+        return match gpus {
+            0 => "nothing to examine: no RDMA device on this node".into(),
+            1 => "undecided: no RDMA device on this node, which has one GPU".into(),
+            n => format!("undecided: no RDMA device on this node, which has {n} GPUs"),
+        };
+    }
+    if let Some(areas) = areas::undecided(grounds.areas) {
+        return format!("undecided: {areas}");
+    }
+    match open.first() {
+        Some(question) => {
+            let missing = question.missing.first();
+            let why = missing.map_or(String::new(), |m| {
+                format!(": {} is unknown ({})", m.fact, m.value)
+            });
+            format!("undecided on {}{why}", some(&question.subjects))
+        }
+        None => "undecided: no check could be decided".into(),
+    }
+}
+
 /// The answer where no finding leads.
 fn without_cause(
-    exit: Exit,
+    status: &str,
     notes: &[Finding],
     open: &[OpenQuestion],
     nodes: &[NodeHead],
-    empty: bool,
+    grounds: &Grounds<'_>,
 ) -> String {
-    if empty {
-        let known = nodes.iter().all(|n| n.devices == Some(0));
-        let gpus: u64 = nodes.iter().filter_map(|n| n.gpus).sum();
-        return if known && gpus > 0 {
-            let them = match gpus {
-                1 => "its one GPU has".into(),
-                n => format!("its {n} GPUs have"),
-            };
-            format!("undecided: no RDMA device on this node; {them} no finding")
-        } else if known {
-            "nothing to examine: no RDMA device on this node".into()
-        } else {
-            let why = open
-                .iter()
-                .flat_map(|o| &o.missing)
-                .find(|m| m.fact.contains("device"));
-            match why {
-                Some(line) => format!(
-                    "undecided: whether there are RDMA devices is unknown ({}: {})",
-                    line.value, line.origin
-                ),
-                None => "undecided: whether there are RDMA devices is unknown".into(),
-            }
+    let devices: u64 = nodes.iter().filter_map(|n| n.devices).sum();
+    let ports: u64 = nodes.iter().filter_map(|n| n.active_ports).sum();
+    let noted = match notes.len() {
+        0 => String::new(),
+        1 => ", one note".into(),
+        n => format!(", {n} notes"),
+    };
+    if nodes.is_empty() {
+        let left = match open.len() {
+            0 => String::new(),
+            1 => ", one open question".into(),
+            n => format!(", {n} open questions"),
         };
+        return format!("no finding in the log{noted}{left}; no node was examined");
     }
-    match exit {
-        Exit::Undecided => match open.iter().find(|o| o.blocks).or(open.first()) {
-            Some(question) => {
-                let missing = question.missing.first();
-                let why = missing.map_or(String::new(), |m| {
-                    format!(": {} is unknown ({})", m.fact, m.value)
-                });
-                format!("undecided on {}{why}", some(&question.subjects))
-            }
-            None => "undecided: no check could be decided".into(),
-        },
-        _ => {
-            let devices: u64 = nodes.iter().filter_map(|n| n.devices).sum();
-            let ports: u64 = nodes.iter().filter_map(|n| n.active_ports).sum();
-            let noted = match notes.len() {
-                0 => String::new(),
-                1 => ", one note".into(),
-                n => format!(", {n} notes"),
-            };
-            let left = match open.len() {
-                0 => String::new(),
-                1 => ", one open question".into(),
-                n => format!(", {n} open questions"),
-            };
-            if nodes.is_empty() {
-                return format!("no finding in the log{noted}{left}; no node was examined");
-            }
-            let of = if nodes.len() > 1 {
-                format!("{} nodes, ", nodes.len())
-            } else {
-                String::new()
-            };
-            let knows_ports = nodes.iter().all(|n| n.active_ports.is_some());
-            let active = if knows_ports {
-                format!(", {} active", plural(ports, "port"))
-            } else {
-                String::new()
-            };
-            format!(
-                "healthy: {of}{}{active}{noted}{left}",
-                plural(devices, "RDMA device")
-            )
-        }
+    if status != "healthy" {
+        let refused = match grounds.withheld {
+            0 => String::new(),
+            n => format!("; {} refused for lack of permission", plural(n, "question")),
+        };
+        return format!("{}{refused}{noted}", areas::no_fault(grounds.areas));
     }
+    let of = if nodes.len() > 1 {
+        format!("{} nodes, ", nodes.len())
+    } else {
+        String::new()
+    };
+    let knows_ports = nodes.iter().all(|n| n.active_ports.is_some());
+    let active = if knows_ports {
+        format!(", {} active", plural(ports, "port"))
+    } else {
+        String::new()
+    };
+    let devices = plural(devices, "RDMA device");
+    format!("healthy: {of}{devices}{active}{noted}")
 }
 
 /// A fact as a line of evidence.
@@ -750,6 +888,8 @@ pub(crate) mod testing {
             exit: exit.code(),
             headline: "the headline".into(),
             nodes: Vec::new(),
+            areas: Vec::new(),
+            damage: Vec::new(),
             causes: causes.iter().map(finding).collect(),
             notes: Vec::new(),
             open: Vec::new(),

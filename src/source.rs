@@ -66,6 +66,23 @@ impl Refusal {
         matches!(self, Refusal::Errno(Errno::EACCES | Errno::EPERM))
     }
 
+    /// True where what was asked, or the process that asked it, failed: neither an answer nor an absence.
+    pub fn is_damage(&self) -> bool {
+        matches!(
+            self,
+            Refusal::Timeout
+                | Refusal::Crash(_)
+                | Refusal::Errno(
+                    Errno::EIO
+                        | Errno::ENXIO
+                        | Errno::ENODEV
+                        | Errno::EREMOTEIO
+                        | Errno::ESTALE
+                        | Errno::EISDIR
+                )
+        )
+    }
+
     /// True where the refusal itself says that the thing is not there (`ENOENT` needs its parent's listing besides:
     /// see [`crate::probe::Ask::exists`]).
     pub fn is_absence(&self) -> bool {

@@ -175,7 +175,7 @@ impl Node {
                 &facts,
                 &verdicts,
                 &nodes,
-                Policy::default(),
+                &Policy::default(),
                 false,
             );
             std::hint::black_box(report.exit());
@@ -223,7 +223,7 @@ impl Node {
         let before = run::processor_time();
         let recordings = paths.iter().map(|path| Recording::open(path));
         let recordings = recordings.collect::<Result<Vec<_>, _>>()?;
-        let report = judged(catalogue, &recordings, Policy::default(), false);
+        let report = judged(catalogue, &recordings, &Policy::default(), false);
         std::hint::black_box(report.exit());
         Ok((run::processor_time().saturating_sub(before)) / count)
     }

@@ -9,13 +9,13 @@ use super::condition::Limit;
 use super::diagnostic::{CheckError, Complaint};
 use super::names::Names;
 use super::sentence::Sentence;
-use super::{Check, Open, Severity, lexer, typing};
+use super::{Check, Severity, lexer, typing};
 use crate::fact::{Subject, Value};
 
 /// Of each check, in the order of the files: the path, and the fields; a NUL after each.
 const CHECKS: &str = include_str!(concat!(env!("OUT_DIR"), "/checks.txt"));
 
-/// Title, severity, open, subject, applies, fails, finding, explains, limits.
+/// Title, severity, area, subject, applies, fails, finding, explains, limits.
 type Fields = [&'static str; 9];
 
 /// Reads all of them.
@@ -40,7 +40,7 @@ fn check(number: usize, path: &'static str, fields: Fields) -> Result<Check, Com
     let [
         title,
         severity,
-        open,
+        area,
         subject,
         applies,
         fails,
@@ -59,13 +59,7 @@ fn check(number: usize, path: &'static str, fields: Fields) -> Result<Check, Com
         id: id_of(path.strip_prefix("checks/").unwrap_or(path)).into(),
         title: title.to_owned(),
         severity: severity.ok_or_else(|| no("severity"))?,
-        open: match open {
-            "" => Open::Notes,
-            word => {
-                let open = Open::ALL.into_iter().find(|o| o.word() == word);
-                open.ok_or_else(|| no("open"))?
-            }
-        },
+        area: area.into(),
         subject,
         applies: match applies {
             "" => None,

@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::diagnostic::{CheckError, nearest};
-use super::{Check, built, file, glob, limits, strict, typing};
+use super::{Area, Check, areas, built, file, glob, limits, strict, typing};
 use crate::fact::{Type, Value};
 use crate::order;
 use crate::source::live::files;
@@ -21,6 +22,10 @@ const RETIRED: &str = include_str!(concat!(env!("OUT_DIR"), "/RETIRED"));
 pub struct Catalogue {
     /// The checks.
     pub checks: Vec<Check>,
+    /// The areas to which they belong; none where a choice of checks is judged for itself.
+    pub areas: Vec<Area>,
+    /// Whether a person chose checks: then each of them must be decided.
+    pub is_chosen: bool,
 }
 
 /// A choice of checks, or of a limit, that names nothing.
@@ -69,6 +74,16 @@ impl Catalogue {
         Catalogue::of(built::all())
     }
 
+    /// The names of the areas, in their order.
+    ///
+    /// # Errors
+    ///
+    /// The built-in file is invalid.
+    pub fn area_names() -> Result<Vec<String>, CheckError> {
+        let names = areas::embedded()?.into_iter();
+        Ok(names.map(|area| area.name.to_string()).collect())
+    }
+
     /// The built-in checks, with their examples.
     pub fn embedded_with_examples() -> Result<Self, CheckError> {
         Catalogue::of(WITH_EXAMPLES.iter().map(|(path, text)| {
@@ -80,6 +95,8 @@ impl Catalogue {
     fn of(checks: impl Iterator<Item = Result<Check, CheckError>>) -> Result<Self, CheckError> {
         let mut catalogue = Catalogue {
             checks: Vec::with_capacity(WITH_EXAMPLES.len()),
+            areas: areas::embedded()?,
+            is_chosen: false,
         };
         for check in checks {
             catalogue.checks.push(check?);
@@ -133,8 +150,30 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Puts the checks in order; two of one id are an error.
+    /// Puts the checks in order, each in its area; two of one id, and an area that there is not, are an error.
     fn sort(&mut self) -> Result<(), CheckError> {
+        for check in &mut self.checks {
+            let area = match &*check.area {
+                "" => {
+                    let folder = check.id.split('/').next().unwrap_or_default();
+                    let has = |area: &&Area| area.folders.iter().any(|f| **f == *folder);
+                    self.areas.iter().find(has)
+                }
+                name => {
+                    let area = self.areas.iter().find(|area| &*area.name == name);
+                    let unknown = || {
+                        let names = self.areas.iter().map(|area| &*area.name);
+                        let help = nearest(name, names).map(|n| format!("; write `{n}`"));
+                        let help = help.unwrap_or_default();
+                        CheckError::whole(&check.path, format!("there is no area `{name}`{help}"))
+                    };
+                    Some(area.ok_or_else(unknown)?)
+                }
+            };
+            if let Some(area) = area {
+                check.area = Arc::clone(&area.name);
+            }
+        }
         order::by(&mut self.checks, |a, b| a.id.cmp(&b.id));
         for pair in self.checks.windows(2) {
             if let [first, second] = pair
@@ -148,7 +187,7 @@ impl Catalogue {
     }
 
     /// Keeps the checks that fit one of `only` (all, where it is empty) and none of `skip`: ids, or patterns with `*`
-    /// and `?`. A pattern that fits nothing is an error.
+    /// and `?`. A pattern that fits nothing is an error. A choice by `only` has no areas.
     pub fn select(&mut self, only: &[String], skip: &[String]) -> Result<(), SelectionError> {
         for pattern in only.iter().chain(skip) {
             if !self.checks.iter().any(|c| glob::fits(pattern, &c.id)) {
@@ -158,6 +197,9 @@ impl Catalogue {
                     nearest: nearest(pattern, ids).map(str::to_owned),
                 });
             }
+        }
+        if !only.is_empty() {
+            self.areas.clear();
         }
         let fits = |patterns: &[String], id: &str| patterns.iter().any(|p| glob::fits(p, id));
         self.checks

@@ -12,7 +12,7 @@ use super::condition::{Condition, Limit};
 use super::diagnostic::{CheckError, Complaint, Place, nearest};
 use super::names::Names;
 use super::sentence::Sentence;
-use super::{Check, Open, Severity, Template, lexer, typing};
+use super::{Check, Severity, Template, lexer, typing};
 use crate::fact::{Subject, Value};
 
 /// Bytes that a file may have: a hundred times what a long one has.
@@ -20,7 +20,7 @@ const LARGEST: usize = 256 << 10;
 
 /// The keys of a check, in the order in which a reader wants them.
 const KEYS: [&str; 13] = [
-    "title", "severity", "open", "subject", "applies", "fails", "finding", "explains", "see",
+    "title", "severity", "area", "subject", "applies", "fails", "finding", "explains", "see",
     "why", "fix", "limits", "example",
 ];
 
@@ -106,7 +106,7 @@ pub(super) fn parse(
         id: id.into(),
         title: parts.title,
         severity: parts.severity,
-        open: parts.open,
+        area: parts.area,
         subject: parts.subject,
         applies: parts.applies,
         fails: parts.fails,
@@ -148,7 +148,7 @@ pub(super) fn limit(
 }
 
 /// Reads a text of the document; a complaint about it names its place in the file.
-fn placed<T>(
+pub(super) fn placed<T>(
     document: &Document<'_>,
     item: &Spanned<DeValue<'_>>,
     read: impl FnOnce(&str) -> Result<T, Complaint>,
@@ -160,7 +160,7 @@ fn placed<T>(
 struct Parts {
     title: String,
     severity: Severity,
-    open: Open,
+    area: Arc<str>,
     subject: Subject,
     applies: Option<Condition>,
     fails: Condition,
@@ -209,9 +209,9 @@ impl<'a, 's> Reader<'a, 's> {
         Ok(Parts {
             title: self.string("title")?.to_owned(),
             severity: self.word("severity", &Severity::ALL, Severity::word)?,
-            open: match self.table.get("open") {
-                Some(_) => self.word("open", &Open::ALL, Open::word)?,
-                None => Open::Notes,
+            area: match self.table.get("area") {
+                Some(item) => as_text(item)?.into(),
+                None => "".into(),
             },
             applies: match self.table.get("applies") {
                 Some(item) => Some(self.placed(item, |text| typing::condition(text, names))?),

@@ -12,7 +12,7 @@ use super::{Check, CheckError, file};
 /// The example of the design.
 pub(super) const RATE_DEGRADED: &str = r#"title    = "A port runs below the rate that it and its cable can do"
 severity = "error"
-open     = "notes"                      # an open question here does not block (design section 6)
+area     = "ports"
 subject  = "port"
 applies  = 'port.intended and port.state == "active"'
 fails    = 'port.rate < port.max_rate and port.rate < port.cable_rate'
@@ -41,7 +41,6 @@ facts   = { "port.intended" = true, "port.state" = "active", "port.rate" = "200 
 /// A second whole check, with a limit and of a subject far below the node.
 pub(super) const LOSES_PACKETS: &str = r#"title = "A port loses packets and sends them again"
 severity = "warning"
-open = "blocks"
 subject = "counter"
 applies = 'counter.sampled and counter.class == "loss"'
 fails = 'counter.rate > limit.rate'

@@ -378,6 +378,8 @@ fn show(recording: &Recording, format: Format, why: Option<String>) -> anyhow::R
     if !machine {
         catalogue.checks.retain(answer::is_of_measurements);
     }
+    // The question is what the paths are worth, not whether the node is fit.
+    catalogue.areas.retain(|area| &*area.name == "measurement");
     let (facts, nodes) = input::facts(std::slice::from_ref(recording));
     let Some(&(_, node)) = nodes.first() else {
         return Ok(Exit::Undecided);
@@ -390,7 +392,7 @@ fn show(recording: &Recording, format: Format, why: Option<String>) -> anyhow::R
         &facts,
         &verdicts,
         &pairs,
-        Policy::default(),
+        &Policy::default(),
         false,
     );
     headline(&mut report, &catalogue, &ablation, why.as_deref());

@@ -67,7 +67,7 @@ fn this_machines(arg: clap::Arg) -> clap::Arg {
 ///
 /// Unreadable input, an output that cannot be written.
 pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
-    let policy = args.judge.policy();
+    let policy = &args.judge.policy()?;
     let hosts = hosts::named(&args.together.hosts)?;
     // Who judges recordings, a tree, or other hosts, examines no node that others wait for.
     let of_this_machine = args.recordings.is_empty() && args.ask.root.is_none() && hosts.is_none();
@@ -151,7 +151,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
 }
 
 /// Judges one node by itself: this machine, a tree, or a recording. The checks are read while the node is.
-fn one(args: &CheckArgs, policy: Policy) -> anyhow::Result<Report> {
+fn one(args: &CheckArgs, policy: &Policy) -> anyhow::Result<Report> {
     // What may be mistyped is looked at before a machine is asked, which can take long.
     let select = &args.select;
     let plain = select.only.is_empty() && select.skip.is_empty() && select.checks.is_empty();
@@ -225,7 +225,7 @@ fn show(args: &CheckArgs, reports: &[Report]) -> anyhow::Result<()> {
 pub fn judged(
     catalogue: &Catalogue,
     recordings: &[Recording],
-    policy: Policy,
+    policy: &Policy,
     with_passes: bool,
 ) -> Report {
     if recordings.iter().filter(|r| !r.header.log).count() > 1 {

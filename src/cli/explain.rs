@@ -7,7 +7,7 @@ use colored::Colorize;
 
 use super::input::{BadInput, BadUsage};
 use super::{SelectArgs, input, output};
-use crate::check::{Check, Open, try_example};
+use crate::check::{Check, try_example};
 use crate::exit::Exit;
 
 /// Explain a check; without an id, list all.
@@ -68,14 +68,13 @@ fn list(out: &mut dyn Write, checks: &[Check]) -> io::Result<()> {
 
 fn one(out: &mut dyn Write, check: &Check) -> io::Result<()> {
     writeln!(out, "{}  {}", check.id.bold(), check.title)?;
-    let blocks = if check.open == Open::Blocks {
-        ", blocks where it stays open"
-    } else {
-        ""
+    let area = match &*check.area {
+        "" => String::new(),
+        area => format!(", area {area}"),
     };
     writeln!(
         out,
-        "{} for each {}{blocks}",
+        "{} for each {}{area}",
         check.severity.word(),
         check.subject.name()
     )?;

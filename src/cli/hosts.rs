@@ -108,7 +108,7 @@ pub fn run(
     wait: Duration,
     ask: &AskArgs,
     catalogue: &Catalogue,
-    policy: Policy,
+    policy: &Policy,
     with_passes: bool,
 ) -> anyhow::Result<Report> {
     let remote = remote(args, command(&args.remote, ask), ask.deadline + wait)?;

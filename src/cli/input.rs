@@ -88,6 +88,7 @@ pub fn catalogue(args: &SelectArgs) -> anyhow::Result<Catalogue> {
     catalogue
         .select(&args.only, &args.skip)
         .map_err(|e| BadUsage(e.to_string()))?;
+    catalogue.is_chosen = !args.only.is_empty();
     Ok(catalogue)
 }
 

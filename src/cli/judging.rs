@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 
-use super::{input::BadUsage, output};
+use super::{input::BadUsage, output, require};
 use crate::check::Severity;
 use crate::exit::Exit;
 use crate::report::{Policy, Report, line, prometheus, text::Detail};
@@ -30,18 +30,26 @@ pub struct JudgeArgs {
     /// The least severity that makes exit status 2
     #[arg(long, value_enum, default_value_t = SeverityArg::Error, value_name = "SEVERITY")]
     pub fail_on: SeverityArg,
-    /// Make every open question exit status 3, not only those that block
+    /// Make every open question exit status 3
     #[arg(long)]
     pub strict: bool,
+    /// The areas that must have been examined, in place of what is usual: ports,gpus,…; all; or none
+    #[arg(long, value_name = "AREAS", value_delimiter = ',')]
+    pub require: Vec<String>,
 }
 
 impl JudgeArgs {
     /// Where the exit status draws the line.
-    pub fn policy(&self) -> Policy {
-        Policy {
+    ///
+    /// # Errors
+    ///
+    /// `--require`, or the site's file, names no area.
+    pub fn policy(&self) -> anyhow::Result<Policy> {
+        Ok(Policy {
             fail_on: self.fail_on.into(),
             strict: self.strict,
-        }
+            require: require::require(&self.require)?,
+        })
     }
 
     /// How much a report for people says.

@@ -63,7 +63,7 @@ pub fn run(args: &LogArgs) -> anyhow::Result<Exit> {
         // Of a machine nothing is asked.
         catalogue.checks.retain(is_of_log);
     }
-    let policy = args.judge.policy();
+    let policy = &args.judge.policy()?;
     let log = judged(&catalogue, &recordings, policy, args.judge.verbose);
     let text = |out: &mut dyn Write| answer::write(out, &log, args.judge.detail(), output::width());
     let json = |out: &mut dyn Write| {
@@ -82,7 +82,7 @@ pub fn run(args: &LogArgs) -> anyhow::Result<Exit> {
 pub fn judged(
     catalogue: &Catalogue,
     recordings: &[Recording],
-    policy: Policy,
+    policy: &Policy,
     with_passes: bool,
 ) -> LogReport {
     let (facts, nodes) = input::facts(recordings);

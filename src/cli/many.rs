@@ -44,13 +44,13 @@ pub fn recordings(
     catalogue: &Catalogue,
     recordings: &[Recording],
     expected: Option<Vec<String>>,
-    policy: Policy,
+    policy: &Policy,
     with_passes: bool,
 ) -> Report {
     let count = recordings.len();
     let read = |at: usize| match &recordings[at] {
         log if log.header.log => Read::Log(Box::new(log.clone())),
-        one => Read::Node(Box::new(node(catalogue, one, count, with_passes))),
+        one => Read::Node(Box::new(node(catalogue, one, count, policy, with_passes))),
     };
     let mut cluster = Cluster::default();
     each(count, read, |at, read| {
@@ -76,12 +76,13 @@ pub struct Gathering<'g> {
 pub fn gathered(
     catalogue: &Catalogue,
     gathering: Gathering<'_>,
-    policy: Policy,
+    policy: &Policy,
     with_passes: bool,
 ) -> Report {
     let given = gathering.given;
     let count = given.len() + 1;
-    let judged = |one: &Recording| Read::Node(Box::new(node(catalogue, one, count, with_passes)));
+    let judged =
+        |one: &Recording| Read::Node(Box::new(node(catalogue, one, count, policy, with_passes)));
     let read = |at: usize| match at.checked_sub(1).map(|at| &given[at]) {
         None => judged(gathering.own),
         Some((name, bytes)) => match Recording::read(bytes.as_slice(), Path::new(name), 0) {
@@ -144,7 +145,7 @@ pub fn hosts(
     names: &[String],
     give: impl Fn(&str) -> Result<Given, String> + Sync,
     at_once: usize,
-    policy: Policy,
+    policy: &Policy,
     with_passes: bool,
 ) -> anyhow::Result<Report> {
     let count = AtomicUsize::new(0);
@@ -166,7 +167,13 @@ pub fn hosts(
         return Ok(judged(catalogue, &[recording], policy, with_passes));
     }
     let read = |at: usize| match recording(&names[at]) {
-        Ok(one) => Read::Node(Box::new(node(catalogue, &one, names.len(), with_passes))),
+        Ok(one) => Read::Node(Box::new(node(
+            catalogue,
+            &one,
+            names.len(),
+            policy,
+            with_passes,
+        ))),
         Err(why) => Read::Not(why),
     };
     let mut cluster = Cluster::default();
@@ -196,12 +203,18 @@ pub fn files(
     catalogue: &Catalogue,
     paths: &[PathBuf],
     expected: Option<Vec<String>>,
-    policy: Policy,
+    policy: &Policy,
     with_passes: bool,
 ) -> anyhow::Result<Report> {
     let read = |at: usize| match Recording::open(&paths[at]) {
         Ok(log) if log.header.log => Read::Log(Box::new(log)),
-        Ok(one) => Read::Node(Box::new(node(catalogue, &one, paths.len(), with_passes))),
+        Ok(one) => Read::Node(Box::new(node(
+            catalogue,
+            &one,
+            paths.len(),
+            policy,
+            with_passes,
+        ))),
         Err(error) => Read::Not(error.to_string()),
     };
     let mut cluster = Cluster::default();
@@ -225,13 +238,22 @@ fn node(
     catalogue: &Catalogue,
     recording: &Recording,
     among: usize,
+    policy: &Policy,
     with_passes: bool,
 ) -> (Part, comparison::Sample) {
     let mut facts = Facts::new();
     let id = probe::establish(recording, &mut facts);
     derive::of_nodes(&mut facts, among as u64);
     let verdicts = judge_where(catalogue, &facts, is_of_node);
-    let part = part(catalogue, &facts, &verdicts, (recording, id), with_passes);
+    let node = (recording, id);
+    let part = part(
+        catalogue,
+        &facts,
+        &verdicts,
+        node,
+        &policy.require,
+        with_passes,
+    );
     (part, comparison::sample(&facts, id))
 }
 
@@ -322,7 +344,7 @@ impl Cluster {
         }
     }
 
-    fn report(self, catalogue: &Catalogue, policy: Policy, with_passes: bool) -> Report {
+    fn report(self, catalogue: &Catalogue, policy: &Policy, with_passes: bool) -> Report {
         let mut facts = Facts::new();
         for log in &self.logs {
             probe::nccl_log::establish(log, &mut facts);

@@ -119,7 +119,10 @@ pub fn to_text(recording: &Recording, key: Option<Key>) -> String {
         text.push('\n');
         written += 1;
     }
-    if let Some(line) = wire::write_line(&wire::Line::Complete { lines: written }) {
+    // What was cut short stays so.
+    if recording.is_complete()
+        && let Some(line) = wire::write_line(&wire::Line::Complete { lines: written })
+    {
         text.push_str(&line);
         text.push('\n');
     }

@@ -99,7 +99,7 @@ pub fn run(args: &TriageArgs) -> anyhow::Result<Exit> {
     };
     measuring::keep(&recording, &args.who)?;
     let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
-    let (policy, verbose) = (args.judge.policy(), args.judge.verbose);
+    let (policy, verbose) = (&args.judge.policy()?, args.judge.verbose);
     let report = match others {
         None => {
             let verdicts = judge(&catalogue, &facts);

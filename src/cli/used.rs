@@ -86,7 +86,7 @@ fn read(recording: &Recording) -> Read {
         let none = Catalogue::default();
         let verdicts = judge(&none, &facts);
         let nodes: Vec<_> = node.map(|node| (recording, node)).into_iter().collect();
-        let report = report::report(&none, &facts, &verdicts, &nodes, Policy::default(), true);
+        let report = report::report(&none, &facts, &verdicts, &nodes, &Policy::default(), true);
         let Some(node) = node else {
             LogReport::new(&none, &facts, report);
             return;

@@ -617,6 +617,10 @@ subject! {
     PSEUDONYMS: Arc<str> = "pseudonyms" from "derive";
     /// Whether the recording of the node is whole; false where it was cut short.
     WHOLE: bool = "whole" from "derive";
+    /// How many questions were refused for lack of permission.
+    WITHHELD: u64 = "withheld" from "derive";
+    /// Whether a copied tree was examined, in which a file that is missing is neither present nor absent on the machine.
+    TREE: bool = "tree" from "derive";
     /// The major release of CUDA for which the NCCL library was built; 0 where it is of no wheel, whose name says it. Source: the wheel's
     /// name, nvidia_nccl_cu12.
     NCCL_CUDA: u64 = "nccl_cuda" from "nccl";

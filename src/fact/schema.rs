@@ -57,6 +57,8 @@ pub enum Subject {
     Job,
     /// A class of lines in the kernel's log that matters, and that was seen.
     KernelEvent,
+    /// A part of the node that left questions unanswered.
+    Respondent,
     /// A NCCL_* variable in effect.
     Variable,
     /// An entry of NCCL_IB_HCA or NCCL_SOCKET_IFNAME.
@@ -97,7 +99,7 @@ pub enum Subject {
 
 impl Subject {
     /// All subjects, in the order of the schema.
-    pub const ALL: [Subject; 43] = [
+    pub const ALL: [Subject; 44] = [
         Subject::Cluster,
         Subject::Comparison,
         Subject::Node,
@@ -123,6 +125,7 @@ impl Subject {
         Subject::Process,
         Subject::Job,
         Subject::KernelEvent,
+        Subject::Respondent,
         Subject::Variable,
         Subject::Selector,
         Subject::Selection,
@@ -171,6 +174,7 @@ impl Subject {
             Subject::Process => &super::process::SCHEMA,
             Subject::Job => &super::job::SCHEMA,
             Subject::KernelEvent => &super::kernel_event::SCHEMA,
+            Subject::Respondent => &super::respondent::SCHEMA,
             Subject::Variable => &super::variable::SCHEMA,
             Subject::Selector => &super::selector::SCHEMA,
             Subject::Selection => &super::selection::SCHEMA,

@@ -21,7 +21,9 @@ use crate::fact::{
     node,
 };
 use crate::source::{Answer, Question, Refusal};
+pub(super) use device::anywhere as says;
 use reply::Said;
+pub(super) use reply::{is_damage, words};
 
 /// The probe.
 pub const PROBE: Probe = Probe {

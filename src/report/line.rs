@@ -17,6 +17,11 @@ const SLURM_REASON: usize = 200;
 /// The output fails.
 pub fn slurm(out: &mut dyn Write, report: &Report) -> io::Result<()> {
     let reason = match report.causes.first() {
+        _ if report.exit() == Exit::Undecided => match report.damage.first() {
+            // A prolog tells by this word that something is broken from what it was only not allowed to see.
+            Some(damage) => format!("damage: {damage}"),
+            None => report.headline.clone(),
+        },
         Some(first) if report.exit() != Exit::Healthy => {
             let others = match report.causes.len() - 1 {
                 0 => String::new(),
@@ -57,6 +62,10 @@ pub fn nagios(out: &mut dyn Write, report: &Report) -> io::Result<()> {
         counts.checks,
         report.seconds,
     )?;
+    for area in report.areas.iter().filter(|area| area.is_wanting()) {
+        let said = plain(&area.sentence());
+        writeln!(out, "{} {}: {said}", area.state, area.area)?;
+    }
     // Long text, which Nagios shows on the page of the service. Source: Nagios Core, "Plugin API".
     for cause in &report.causes {
         let (severity, check) = (cause.severity, &cause.check);

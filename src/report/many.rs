@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::{
-    Consequence, Counts, Finding, NodeHead, OpenQuestion, Pass, Policy, Report, SCHEMA, Writer,
-    exit,
+    AreaLine, Consequence, Counts, Finding, Grounds, NodeHead, OpenQuestion, Pass, Policy, Report,
+    SCHEMA, Writer, areas, damage, exit, withheld,
 };
 use crate::check::{Catalogue, Check, Severity, Verdict};
 use crate::cluster::nodeset;
 use crate::derive::comparison::Concerns;
 use crate::diagnosis;
+use crate::diagnosis::areas::Require;
 use crate::exit::Exit;
 use crate::fact::{Facts, Id, Subject};
 use crate::source::recording::Recording;
@@ -32,6 +33,9 @@ pub struct Part {
     counts: Counts,
     micros: u64,
     empty: bool,
+    areas: Vec<AreaLine>,
+    damage: Vec<String>,
+    withheld: u64,
 }
 
 /// The part of one node, whose facts are not needed afterwards.
@@ -40,6 +44,7 @@ pub fn part(
     facts: &Facts,
     verdicts: &[Verdict],
     node: (&Recording, Id),
+    require: &Require,
     with_passes: bool,
 ) -> Part {
     let writer = Writer {
@@ -63,6 +68,9 @@ pub fn part(
         counts: writer.count(verdicts),
         micros: node.0.duration(),
         empty: facts.all(Subject::Device).next().is_none(),
+        areas: writer.areas_of(verdicts, node.1, require),
+        damage: damage(catalogue, facts, &[node]),
+        withheld: withheld(facts),
     }
 }
 
@@ -78,6 +86,9 @@ pub struct Fold {
     counts: Counts,
     micros: u64,
     inhabited: bool,
+    areas: areas::Fold,
+    damage: Lines,
+    withheld: u64,
 }
 
 /// A check that fails on some nodes.
@@ -246,6 +257,11 @@ impl Fold {
         self.count(&part.counts);
         self.micros = self.micros.max(part.micros);
         self.inhabited |= !part.empty;
+        self.areas.add(part.areas, &name);
+        self.withheld += part.withheld;
+        for sentence in part.damage {
+            self.damage.add(&sentence, &name, at);
+        }
         self.nodes.push(part.head);
     }
 
@@ -279,7 +295,6 @@ impl Fold {
         sum.warnings += counts.warnings;
         sum.notes += counts.notes;
         sum.unknown += counts.unknown;
-        sum.blocking += counts.blocking;
         sum.does_not_apply += counts.does_not_apply;
     }
 
@@ -290,7 +305,7 @@ impl Fold {
         facts: &Facts,
         verdicts: &[Verdict],
         concerns: &Concerns,
-        policy: Policy,
+        policy: &Policy,
         with_passes: bool,
     ) -> Report {
         let writer = Writer {
@@ -309,8 +324,18 @@ impl Fold {
         if with_passes {
             self.passes.extend(writer.passes(verdicts));
         }
-        let empty = !self.inhabited && !log;
-        let (exit, status) = exit(&self.counts, policy, empty);
+        let mut areas = std::mem::take(&mut self.areas).lines();
+        areas.extend(writer.areas_of_all(verdicts, &policy.require));
+        let damage = std::mem::take(&mut self.damage).written(&self.nodes);
+        let grounds = Grounds {
+            counts: &self.counts,
+            areas: &areas,
+            damage: &damage,
+            is_chosen: catalogue.is_chosen,
+            nothing: catalogue.areas.is_empty() && !self.inhabited && !log,
+            withheld: self.withheld,
+        };
+        let (exit, status) = exit(&grounds, policy);
 
         let of_nodes: Vec<Unit> = std::mem::take(&mut self.causes)
             .into_iter()
@@ -346,14 +371,22 @@ impl Fold {
             self.ordered(catalogue, causes),
             self.ordered(catalogue, notes),
         );
-        self.open.sort_by_key(|question| !question.blocks);
-        let headline = headline(exit, &causes, &notes, &self.open, &self.nodes, empty);
+        let headline = headline(
+            (exit, status),
+            &causes,
+            &notes,
+            &self.open,
+            &self.nodes,
+            &grounds,
+        );
         Report {
             schema: SCHEMA,
             doctor: env!("CARGO_PKG_VERSION"),
             status,
             exit: exit.code(),
             headline,
+            areas,
+            damage,
             causes,
             notes,
             open: self.open,
@@ -523,15 +556,19 @@ fn together(units: Vec<Unit>) -> Vec<Unit> {
 
 /// The answer in one sentence: the lead, and which nodes the other causes are on.
 fn headline(
-    exit: Exit,
+    (exit, status): (Exit, &str),
     causes: &[Finding],
     notes: &[Finding],
     open: &[OpenQuestion],
     nodes: &[NodeHead],
-    empty: bool,
+    grounds: &Grounds<'_>,
 ) -> String {
-    let Some(lead) = super::lead(exit, causes, notes) else {
-        return super::without_cause(exit, notes, open, nodes, empty);
+    let lead = match exit {
+        Exit::Undecided => None,
+        _ => super::lead(exit, causes, notes),
+    };
+    let Some(lead) = lead else {
+        return super::headline(exit, status, causes, notes, open, nodes, grounds);
     };
     let more = match lead.further.len() {
         0 => String::new(),

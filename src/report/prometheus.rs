@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use super::Report;
+use crate::diagnosis::areas::State;
 
 /// Writes the metrics.
 ///
@@ -20,7 +21,7 @@ pub fn write(out: &mut dyn Write, report: &Report) -> io::Result<()> {
     head(
         out,
         "rdma_doctor_status",
-        "Exit status: 0 healthy, 1 warnings, 2 errors, 3 undecided.",
+        "Exit status: 0 no fault found, 1 warnings, 2 errors, 3 undecided.",
     )?;
     writeln!(out, "rdma_doctor_status {}", report.exit)?;
     head(out, "rdma_doctor_info", "The program's version.")?;
@@ -37,10 +38,25 @@ pub fn write(out: &mut dyn Write, report: &Report) -> io::Result<()> {
         ("warning", counts.warnings),
         ("note", counts.notes),
         ("unknown", counts.unknown),
-        ("blocking", counts.blocking),
         ("does-not-apply", counts.does_not_apply),
     ] {
         writeln!(out, "rdma_doctor_verdicts{{kind=\"{kind}\"}} {count}")?;
+    }
+    head(
+        out,
+        "rdma_doctor_area",
+        "Areas of the node: 1 for the state that each has.",
+    )?;
+    for area in &report.areas {
+        for state in State::ALL {
+            writeln!(
+                out,
+                "rdma_doctor_area{{area=\"{}\",state=\"{}\"}} {}",
+                label(&area.area),
+                state.word(),
+                u8::from(area.state == state.word())
+            )?;
+        }
     }
     head(
         out,

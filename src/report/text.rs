@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use colored::{ColoredString, Colorize};
 
+use super::areas::fitting;
 use super::many;
 use super::{EvidenceLine, Finding, NodeHead, OpenQuestion, Report, plural, some};
 use crate::exit::Exit;
@@ -72,6 +73,7 @@ pub fn body(
         [one] => page.node(out, one)?,
         several => page.nodes(out, several)?,
     }
+    page.areas(out, report)?;
     if report.unauthenticated {
         let text = "Unauthenticated: the nodes had no key (RDMA_DOCTOR_KEY, --key-file), and each is believed by its address.";
         page.wrap(out, "", 0, text)?;
@@ -202,6 +204,47 @@ impl Page {
         Ok(())
     }
 
+    /// A line for each area that is there, one for all that are not, and how to accept what was examined.
+    fn areas(&self, out: &mut dyn Write, report: &Report) -> io::Result<()> {
+        let Some(width) = report.areas.iter().map(|area| area.area.len()).max() else {
+            return Ok(());
+        };
+        writeln!(out)?;
+        let mut absent: Vec<&str> = Vec::new();
+        for area in &report.areas {
+            let label = match area.state {
+                "examined" => format!("{:<11}", area.state).green(),
+                "partly" => format!("{:<11}", area.state).magenta(),
+                "not-examined" => format!("{:<11}", "not seen").magenta(),
+                _ if area.is_wanting() => format!("{:<11}", "absent").magenta(),
+                _ => {
+                    absent.push(&area.area);
+                    continue;
+                }
+            };
+            let label = format!("{label}{:<width$}  ", area.area);
+            let optional = match (area.state, area.required) {
+                ("partly" | "not-examined", false) => " (not required)",
+                _ => "",
+            };
+            let text = format!("{}{optional}", area.sentence());
+            self.wrap(out, &label, 13 + width, &text)?;
+        }
+        if !absent.is_empty() {
+            let label = format!("{:<11}", "none here");
+            self.wrap(out, &label, 11, &absent.join(", "))?;
+        }
+        match fitting(&report.areas) {
+            Some(fits) if report.exit() == Exit::Undecided => self.wrap(
+                out,
+                "",
+                11,
+                &format!("To accept what was examined: --require {fits}"),
+            ),
+            _ => Ok(()),
+        }
+    }
+
     fn finding(&self, out: &mut dyn Write, finding: &Finding) -> io::Result<()> {
         writeln!(out)?;
         let head = format!("{} [{}]", finding.sentence, finding.check);
@@ -250,30 +293,7 @@ impl Page {
     }
 
     fn open(&self, out: &mut dyn Write, report: &Report, detail: Detail) -> io::Result<()> {
-        let (blocking, noted): (Vec<_>, Vec<_>) = report.open.iter().partition(|o| o.blocks);
-        // One reason (no devices known, say) keeps many checks open: it is said once.
-        let mut said: Vec<(String, Vec<&OpenQuestion>)> = Vec::new();
-        for question in &blocking {
-            let why = question.missing.first().map_or("unknown".into(), |m| {
-                format!("{} ({}: {})", m.fact, m.value, m.origin)
-            });
-            match said.iter_mut().find(|(w, _)| *w == why) {
-                Some((_, list)) => list.push(question),
-                None => said.push((why, vec![question])),
-            }
-        }
-        if !said.is_empty() {
-            writeln!(out)?;
-        }
-        for (why, list) in &said {
-            let checks = list.iter().map(|q| q.check.clone()).collect::<Vec<_>>();
-            let text = format!(
-                "{why} — keeps open: {} on {}",
-                some(&checks),
-                some(&list[0].subjects)
-            );
-            self.wrap(out, &format!("{}", "unknown  ".magenta().bold()), 9, &text)?;
-        }
+        let noted: Vec<&OpenQuestion> = report.open.iter().collect();
         if detail == Detail::Verbose {
             writeln!(out)?;
             return self.noted(out, &noted);
@@ -313,15 +333,14 @@ impl Page {
         writeln!(out)?;
         writeln!(
             out,
-            "{}{} that {} not block: {}",
+            "{}{} could not run: {}",
             "open     ".magenta(),
-            plural(noted.len() as u64, "question"),
-            if noted.len() == 1 { "does" } else { "do" },
+            plural(noted.len() as u64, "check"),
             how.join(", ")
         )
     }
 
-    /// Each open question that does not block. One reason that keeps many of them open is said once.
+    /// Each open question. One reason that keeps many of them open is said once.
     fn noted(&self, out: &mut dyn Write, noted: &[&OpenQuestion]) -> io::Result<()> {
         const MANY: usize = 3;
         let unknown = format!("{}", "unknown  ".magenta());

@@ -72,6 +72,7 @@ errnos! {
     ETIMEDOUT = 110, "timed out";
     ECONNREFUSED = 111, "connection refused";
     ESTALE = 116, "stale file handle";
+    EREMOTEIO = 121, "remote I/O error";
     EKEYREJECTED = 129, "key rejected";
 }
 

@@ -79,6 +79,10 @@ impl Entries {
         }
     }
 
+    fn into_iter(self) -> impl Iterator<Item = Entry> {
+        self.first.into_iter().chain(self.more)
+    }
+
     fn iter(&self) -> impl Iterator<Item = &Entry> {
         self.first.iter().chain(&self.more)
     }
@@ -246,7 +250,10 @@ impl Recording {
                 Some(_) if text == Ok("") => {}
                 Some(recording) => {
                     let text = text.map_err(|e| bad(format!("not UTF-8 ({e})")))?;
+                    // An overlay's base has ended before the first line of the overlay.
+                    let ended = recording.complete && recording.header.base.is_none();
                     recording.add(wire::parse_line(text).map_err(bad)?);
+                    recording.complete &= !ended;
                 }
             }
         }
@@ -363,6 +370,20 @@ impl Recording {
         }
     }
 
+    /// Takes back what a probe was replied: it is asked again from its start.
+    pub fn forget(&mut self, probe: &str) {
+        for entries in &mut self.entries {
+            let mut kept: Vec<Entry> = std::mem::take(entries).into_iter().collect();
+            let before = kept.len();
+            kept.retain(|entry| &*entry.probe != probe);
+            self.lines -= (before - kept.len()) as u64;
+            for entry in kept {
+                entries.push(entry);
+            }
+        }
+        self.pending.retain(|(p, _)| &**p != probe);
+    }
+
     /// The question at which a probe was last seen waiting.
     pub fn pending(&self, probe: &str) -> Option<&Question> {
         let (_, question) = self.pending.iter().rev().find(|(p, _)| &**p == probe)?;
@@ -378,6 +399,14 @@ impl Recording {
             .iter()
             .filter(|e| &*e.probe == probe)
             .count() as u32
+    }
+
+    /// All replies, each with its question, in no order.
+    pub fn replies(&self) -> impl Iterator<Item = (&Question, &Reply)> {
+        self.questions.iter().flat_map(|(question, at)| {
+            let entries = self.entries[*at as usize].iter();
+            entries.map(move |entry| (question, &entry.reply))
+        })
     }
 
     /// How a probe ended, where it did not end well.

@@ -15,7 +15,7 @@ pub mod measure;
 pub mod ranks;
 pub mod station;
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -76,6 +76,8 @@ struct Running {
     ends: Instant,
     closed: bool,
     end_said: bool,
+    /// Whether its probe begins again in another process: what it still says is not kept.
+    given_up: bool,
 }
 
 /// How long a process may take to say its first word: a binary on a network file system is read while it starts.
@@ -111,11 +113,13 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
     let (events, inbox) = mpsc::channel();
     let mut running: Vec<Running> = Vec::with_capacity(plan.probes.len());
     let mut waiting: VecDeque<(&'static str, Duration)> = plan.probes.iter().copied().collect();
+    let mut tried: HashSet<&'static str> = HashSet::new();
     // More at once than there are processors to run them would only make each look hung.
     let at_once = 2 * std::thread::available_parallelism()
         .map_or(2, usize::from)
         .max(2);
     let last = begun + plan.deadline;
+    let pause = plan.sample.unwrap_or_default();
     let since = || (live::boottime_ns().saturating_sub(started_ns)) / 1000;
     let mut shown = false;
     loop {
@@ -150,6 +154,7 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
                 ends,
                 closed,
                 end_said: closed,
+                given_up: false,
             });
         }
         if running.iter().all(|r| r.closed) && waiting.is_empty() {
@@ -157,6 +162,19 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
         }
         let now = Instant::now();
         for r in running.iter_mut().filter(|r| !r.closed && now >= r.ends) {
+            // A node that is busy for a moment looks like one that hangs: each probe has a second try, with twice the time.
+            if !r.end_said && now < last && tried.insert(r.name) {
+                (r.closed, r.end_said, r.given_up) = (true, true, true);
+                if let Some(child) = &mut r.child {
+                    kill_group(child);
+                    if wait_a_moment(child).is_some() {
+                        r.child = None;
+                    }
+                }
+                recording.forget(r.name);
+                waiting.push_back((r.name, r.budget.saturating_sub(pause) * 2));
+                continue;
+            }
             stop(r, &mut recording, since());
         }
         if now.duration_since(begun) >= Duration::from_millis(500) {
@@ -175,6 +193,7 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
             .min()
             .unwrap_or(now);
         match inbox.recv_timeout(next.saturating_duration_since(now).min(TICK)) {
+            Ok(Event::Line(index, _) | Event::Done(index)) if running[index].given_up => {}
             Ok(Event::Line(index, line)) => {
                 // A probe that is answered, if slowly, on a busy machine, is not a hung one: the budget is for silence.
                 running[index].ends = (Instant::now() + running[index].budget).min(last);

@@ -70,8 +70,12 @@ fn every_exit_status_has_a_case() {
         "device/provider-missing",
         &open,
     ];
-    assert_eq!(code(&one_open), 0, "an open question that does not block");
-    assert_eq!(code(&[&one_open[..], &["--strict"]].concat()), 3);
+    assert_eq!(code(&one_open), 3, "a check that was chosen is open");
+    let strict = ["check", "--strict", &fixture("rxe-healthy.jsonl.zst")];
+    assert_eq!(code(&strict), 3);
+    let none = ["check", "--require", "none"];
+    let bare = fixture("vm-without-rdma.jsonl.zst");
+    assert_eq!(code(&[&none[..], &[&bare]].concat()), 0);
     assert_eq!(code(&["--version"]), 0);
     assert_eq!(code(&["--help"]), 0);
 }

@@ -24,7 +24,7 @@ fn judged(catalogue: &Catalogue, cluster: &list::Cluster) -> Report {
         catalogue,
         &cluster.recordings,
         expected,
-        Policy::default(),
+        &Policy::default(),
         true,
     )
 }
@@ -116,7 +116,7 @@ fn a_line_that_one_node_loses_turns_no_verdict_into_another() {
         });
         let mut recordings = cluster.recordings.clone();
         recordings[0] = less;
-        let report = many::recordings(&catalogue, &recordings, None, Policy::default(), true);
+        let report = many::recordings(&catalogue, &recordings, None, &Policy::default(), true);
         let after = words(&report);
         for (check, said) in &after {
             for (word, subject) in said {

@@ -21,7 +21,7 @@ use crate::page::{self, Said};
 use crate::sample;
 
 /// All fixtures, or those that `RDMA_DOCTOR_FIXTURES` names by a part.
-fn fixtures() -> Vec<PathBuf> {
+pub(crate) fn fixtures() -> Vec<PathBuf> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
     let mut found: Vec<PathBuf> = std::fs::read_dir(dir)
         .unwrap()
@@ -140,7 +140,7 @@ fn each_fixture_has_its_verdict() {
             "{path:?} is whole"
         );
         let one = std::slice::from_ref(&recording);
-        let report = check::judged(&catalogue, one, Policy::default(), false);
+        let report = check::judged(&catalogue, one, &Policy::default(), false);
         page::adds_up(&report);
         let mut said = Said::default();
         let mut judged = HashSet::new();
@@ -215,7 +215,7 @@ fn a_lost_line_turns_no_verdict_into_another() {
 }
 
 /// What an overlay says itself; `None` where the fixture is a recording of its own.
-fn own_questions(path: &Path) -> Option<HashSet<Question>> {
+pub(crate) fn own_questions(path: &Path) -> Option<HashSet<Question>> {
     if path.extension().is_some_and(|end| end == "zst") {
         return None;
     }
@@ -305,6 +305,7 @@ fn lose_each_line(
                     less.add(kept.clone());
                 }
             }
+            less.end();
             let (after, left) = rows(catalogue, &less);
             // A GPU that only one source tells of is one that nobody knows of without it: what was open because of it is not open any more.
             let is_gone = gpus(&left).is_subset(&gpus(&known)) && gpus(&left) != gpus(&known);

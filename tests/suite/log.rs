@@ -49,7 +49,7 @@ fn recording(files: &[(&str, &str)]) -> Recording {
 }
 
 fn judged(files: &[(&str, &str)]) -> LogReport {
-    log::judged(catalogue(), &[recording(files)], Policy::default(), false)
+    log::judged(catalogue(), &[recording(files)], &Policy::default(), false)
 }
 
 fn of(text: &str) -> LogReport {
@@ -317,7 +317,7 @@ fn beside(fixture: &str, make: impl FnOnce(&mut Job)) -> LogReport {
     make(&mut job);
     let log = recording(&[("job.log", &job.text())]);
     let all = Catalogue::embedded().unwrap();
-    log::judged(&all, &[log, node], Policy::default(), false)
+    log::judged(&all, &[log, node], &Policy::default(), false)
 }
 
 /// The checks under which a check is folded.
@@ -369,7 +369,7 @@ fn a_node_of_another_name_explains_nothing() {
     job.without_gdr();
     let all = Catalogue::embedded().unwrap();
     let log = recording(&[("job.log", &job.text())]);
-    let log = log::judged(&all, &[log, node], Policy::default(), false);
+    let log = log::judged(&all, &[log, node], &Policy::default(), false);
     assert!(causes(&log).contains(&"log/gpudirect-unused"));
     assert!(folded_under(&log, "log/gpudirect-unused").is_empty());
 }
@@ -604,7 +604,7 @@ fn a_launchers_directory_is_read_with_all_below_it() {
     std::fs::copy("fixtures/modelled-ib.jsonl", dir.join("n1.jsonl")).unwrap();
     let said = || {
         let recording = log::log(std::slice::from_ref(&dir)).unwrap();
-        log::judged(catalogue(), &[recording], Policy::default(), false)
+        log::judged(catalogue(), &[recording], &Policy::default(), false)
     };
     let log = said();
     assert_eq!(log.answers[0].rdma, "used", "{:?}", log.answers);

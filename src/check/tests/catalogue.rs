@@ -1,6 +1,6 @@
 use super::{LOSES_PACKETS, RATE_DEGRADED, load};
 use crate::check::{
-    Advice, Catalogue, Check, Open, Severity, catalogue::read, limits, strict, try_example,
+    Advice, Catalogue, Check, Severity, catalogue::read, limits, strict, try_example,
 };
 use crate::fact::{Fact, Facts, Subject, kernel_event};
 
@@ -11,6 +11,8 @@ fn two() -> Catalogue {
             check("link/loses-packets", LOSES_PACKETS),
             check("link/rate-degraded", RATE_DEGRADED),
         ],
+        areas: crate::check::areas::embedded().unwrap(),
+        ..Catalogue::default()
     }
 }
 
@@ -18,8 +20,8 @@ fn two() -> Catalogue {
 fn the_example_of_the_design_loads_and_its_examples_hold() {
     let check = load(RATE_DEGRADED).unwrap();
     assert_eq!(
-        (check.severity, check.open, check.subject),
-        (Severity::Error, Open::Notes, Subject::Port)
+        (check.severity, &*check.area, check.subject),
+        (Severity::Error, "ports", Subject::Port)
     );
     assert_eq!(check.advice().see.len(), 1);
     assert!(check.explains("cluster/slow-rail") && !check.explains("cluster/slow"));
@@ -180,6 +182,7 @@ fn what_number_is_meant_is_data() {
     };
     let mut catalogue = Catalogue {
         checks: vec![with("codes = [48, 79]", "kernel_event.code in limit.codes").unwrap()],
+        ..Catalogue::default()
     };
     let outcome = |catalogue: &Catalogue, code: u64| {
         let mut facts = Facts::new();
@@ -385,7 +388,7 @@ fn the_program_has_what_each_file_says() {
         let said = |check: &Check| {
             let judged = (&check.applies, &check.fails, check.finding());
             let words = (&check.title, &check.explains, &check.path);
-            let kind = (&check.id, check.severity, check.open, check.subject);
+            let kind = (&check.id, check.severity, &check.area, check.subject);
             let mut limits = check.limits.clone();
             limits.sort_by(|(a, _), (b, _)| a.cmp(b));
             format!("{kind:?} {words:?} {judged:?} {limits:?}")

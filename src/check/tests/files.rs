@@ -9,9 +9,9 @@ fn files_that_make_no_sense_are_refused_with_a_reason() {
             &["there is no severity `eror`", "write \"error\"", ":2:12"][..],
         ),
         (
-            "open     = \"notes\"",
-            "open = \"note\"",
-            &["there is no open `note`", "write \"notes\""],
+            "area     = \"ports\"",
+            "open = \"notes\"",
+            &["unknown key `open`"],
         ),
         (
             "subject  = \"port\"",

@@ -9,6 +9,7 @@ fn catalogue(subjects: &[(&str, &str)]) -> Catalogue {
             .iter()
             .map(|(s, c)| check(s, "", c).unwrap())
             .collect(),
+        ..Catalogue::default()
     }
 }
 
@@ -115,7 +116,13 @@ fn counts_add_up(facts: &Facts) {
         let count = checks.len();
         let mut path: Vec<Subject> = subject.scope().collect();
         path.reverse();
-        let verdicts = judge(&Catalogue { checks }, facts);
+        let verdicts = judge(
+            &Catalogue {
+                checks,
+                ..Catalogue::default()
+            },
+            facts,
+        );
         assert_eq!(
             verdicts.len(),
             count * expected(facts, &path[1..], Facts::CLUSTER)

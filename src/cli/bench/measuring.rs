@@ -459,7 +459,7 @@ pub fn judged(
     let pairs = [(recording, node)];
     let policy = Policy::default();
     Ok(Some(report::report(
-        &catalogue, facts, &verdicts, &pairs, policy, false,
+        &catalogue, facts, &verdicts, &pairs, &policy, false,
     )))
 }
 

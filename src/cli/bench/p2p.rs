@@ -91,7 +91,7 @@ pub fn run(args: &P2pArgs) -> anyhow::Result<Exit> {
         &facts,
         &verdicts,
         &pairs,
-        Policy::default(),
+        &Policy::default(),
         false,
     );
     measuring::show(args.format, &copies, Some(&report), |out| {

@@ -47,7 +47,7 @@ pub struct Judging<'c> {
     /// The checks.
     pub catalogue: &'c Catalogue,
     /// Where the line between statuses is drawn.
-    pub policy: Policy,
+    pub policy: &'c Policy,
     /// Whether the report names what passed.
     pub with_passes: bool,
 }

@@ -51,7 +51,7 @@ pub(super) fn refused(facts: &mut Facts, id: Id, said: &Said) {
 }
 
 /// Whether any function gave this error.
-fn anywhere(value: &Value, name: &str) -> bool {
+pub(in crate::probe) fn anywhere(value: &Value, name: &str) -> bool {
     match value {
         Value::Object(members) => members
             .iter()

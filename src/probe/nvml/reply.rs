@@ -75,6 +75,20 @@ pub(super) fn is_unsupported(error: Option<&str>) -> bool {
     )
 }
 
+/// Whether an error says that the GPU, its driver or the library failed (nvml.h, `nvmlReturn_t`).
+pub(in crate::probe) fn is_damage(error: &str) -> bool {
+    matches!(
+        error,
+        "Unknown"
+            | "Timeout"
+            | "IrqIssue"
+            | "GpuIsLost"
+            | "CorruptedInforom"
+            | "OperatingSystem"
+            | "ResetRequired"
+    )
+}
+
 /// An object within a reply.
 #[derive(Clone, Copy)]
 pub(super) struct Part<'s> {
@@ -182,7 +196,7 @@ fn why(name: &str) -> Why {
 }
 
 /// An error in NVML's own words (nvmlErrorString).
-pub(super) fn words(name: &str) -> Arc<str> {
+pub(in crate::probe) fn words(name: &str) -> Arc<str> {
     match name {
         "Uninitialized" => "Uninitialized",
         "InvalidArgument" => "Invalid Argument",

@@ -1,0 +1,348 @@
+//! `checks/areas.toml`: the areas of a node, and what has to be known of each before it counts as examined.
+
+use std::sync::Arc;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::condition::{Condition, Lineage, Slot, View};
+use super::diagnostic::{CheckError, Complaint};
+use super::file::{Document, as_text, known_keys, no_choice, placed, wrong_type};
+use super::names::Names;
+use super::{Template, typing};
+use crate::fact::{Fact, Facts, Gap, Id, Subject, Value};
+
+/// The file, as the program has it.
+const FILE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/checks/areas.toml"));
+/// Its path, as errors name it.
+const PATH: &str = "checks/areas.toml";
+
+/// The keys of an area.
+const KEYS: [&str; 11] = [
+    "name",
+    "on",
+    "folders",
+    "required",
+    "must_exist",
+    "exists",
+    "exists_any",
+    "members",
+    "decided",
+    "privileged",
+    "each",
+];
+/// The keys of what each instance is held to.
+const EACH: [&str; 6] = [
+    "subject",
+    "when",
+    "facts",
+    "if_offered",
+    "examined",
+    "otherwise",
+];
+
+/// A part of what is examined: when it exists, whether it is required, and its essentials.
+#[derive(Debug)]
+pub struct Area {
+    /// The name, as `--require` takes it.
+    pub name: Arc<str>,
+    /// What has the area: a node, or the cluster.
+    pub on: Subject,
+    /// The folders of the checks that belong to it.
+    pub folders: Vec<Arc<str>>,
+    /// Whether a node needs it.
+    pub required: Required,
+    /// Whether a node without it is undecided where it is required.
+    pub must_exist: bool,
+    /// When it exists; always where both are absent.
+    pub exists: Option<Condition>,
+    /// Below what has the area, an instance of which must be there, and satisfy the condition.
+    pub exists_any: Option<(Subject, Option<Condition>)>,
+    /// The subjects whose members must be known.
+    pub members: Vec<Subject>,
+    /// The ids of checks that must not stay open.
+    pub decided: Vec<Arc<str>>,
+    /// The ids of error checks that may stay open for lack of permission.
+    pub privileged: Vec<Arc<str>>,
+    /// What each instance is held to.
+    pub each: Vec<Each>,
+}
+
+/// Whether a node needs an area.
+#[derive(Debug)]
+pub enum Required {
+    /// On every node, or on none.
+    Always(bool),
+    /// Where this is true or unknown.
+    If(Condition),
+}
+
+/// The essentials of each instance of a subject.
+#[derive(Debug)]
+pub struct Each {
+    /// The subject.
+    pub subject: Subject,
+    /// Of which instances; of all where it is absent.
+    pub when: Option<Condition>,
+    /// Facts that must be known.
+    pub facts: Vec<FactName>,
+    /// Facts that must be known, or known not to be offered.
+    pub if_offered: Vec<FactName>,
+    /// What must be true, and what is said where it is false.
+    pub examined: Option<(Condition, Template)>,
+}
+
+/// A fact of a subject or of what it belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FactName(Slot);
+
+impl FactName {
+    /// As conditions write it.
+    pub fn path(self) -> String {
+        self.0.path()
+    }
+
+    /// The fact of an instance.
+    ///
+    /// # Errors
+    ///
+    /// Why it is unknown.
+    pub fn of(self, facts: &Facts, id: Id) -> Result<&Value, Gap> {
+        let lineage = Lineage::of(facts, id);
+        match self.0.look(facts, lineage) {
+            Some(Fact::Known(value, _)) => Ok(value),
+            Some(Fact::Unknown(gap)) => Err(gap.clone()),
+            None => Err(facts.unset(lineage.up(self.0.up), usize::from(self.0.index))),
+        }
+    }
+}
+
+impl Condition {
+    /// Whether the condition, which names no limits, holds of an instance.
+    ///
+    /// # Errors
+    ///
+    /// The unknown facts that leave it open.
+    pub fn of(&self, facts: &Facts, id: Id) -> Result<bool, Vec<FactName>> {
+        let view = View {
+            facts,
+            lineage: Lineage::of(facts, id),
+            limits: &[],
+        };
+        self.holds(&view).ok_or_else(|| {
+            let mut open = Vec::new();
+            self.undecided(&view, &mut open);
+            open.into_iter().map(FactName).collect()
+        })
+    }
+}
+
+/// Reads the program's own areas, in the order of the file.
+///
+/// # Errors
+///
+/// The file is invalid.
+pub(super) fn embedded() -> Result<Vec<Area>, CheckError> {
+    parse(PATH, FILE)
+}
+
+/// Reads a file of areas.
+pub(super) fn parse(path: &str, text: &str) -> Result<Vec<Area>, CheckError> {
+    let document = Document::new(path, text, 0..text.len());
+    let table = document.table()?;
+    let read = || {
+        known_keys(&table, &["area"])?;
+        tables(&table, "area")?
+            .map(|table| area(&document, table?))
+            .collect()
+    };
+    let areas: Result<Vec<Area>, Complaint> = read();
+    areas.map_err(|complaint| document.error(&complaint))
+}
+
+type Tables<'t, 's> = Box<dyn Iterator<Item = Result<&'t DeTable<'s>, Complaint>> + 't>;
+
+/// The tables of an array; none where the key is absent.
+fn tables<'t, 's>(table: &'t DeTable<'s>, key: &str) -> Result<Tables<'t, 's>, Complaint> {
+    let Some(item) = table.get(key) else {
+        return Ok(Box::new(std::iter::empty()));
+    };
+    let DeValue::Array(items) = item.get_ref() else {
+        return Err(wrong_type(item, "an array of tables"));
+    };
+    Ok(Box::new(items.iter().map(|item| match item.get_ref() {
+        DeValue::Table(table) => Ok(table),
+        _ => Err(wrong_type(item, "a table")),
+    })))
+}
+
+fn area(document: &Document<'_>, table: &DeTable<'_>) -> Result<Area, Complaint> {
+    known_keys(table, &KEYS)?;
+    let on = match table.get("on") {
+        Some(item) => subject(item)?,
+        None => Subject::Node,
+    };
+    let exists_any = match table.get("exists_any").map(|item| (item, item.get_ref())) {
+        None => None,
+        Some((_, DeValue::Table(any))) => {
+            known_keys(any, &["subject", "when"])?;
+            let of = subject(need(any, "subject")?)?;
+            Some((of, condition(document, any, "when", of)?))
+        }
+        Some((item, _)) => return Err(wrong_type(item, "a table")),
+    };
+    let each = tables(table, "each")?.map(|each| one_each(document, each?));
+    Ok(Area {
+        name: as_text(need(table, "name")?)?.into(),
+        on,
+        folders: texts(table, "folders")?,
+        required: match table.get("required").map(Spanned::get_ref) {
+            Some(DeValue::Boolean(always)) => Required::Always(*always),
+            _ => match condition(document, table, "required", on)? {
+                Some(condition) => Required::If(condition),
+                None => Required::Always(false),
+            },
+        },
+        must_exist: matches!(
+            table.get("must_exist").map(Spanned::get_ref),
+            Some(DeValue::Boolean(true))
+        ),
+        exists: condition(document, table, "exists", on)?,
+        exists_any,
+        members: items(table, "members")?
+            .map(subject)
+            .collect::<Result<_, _>>()?,
+        decided: texts(table, "decided")?,
+        privileged: texts(table, "privileged")?,
+        each: each.collect::<Result<_, _>>()?,
+    })
+}
+
+fn one_each(document: &Document<'_>, table: &DeTable<'_>) -> Result<Each, Complaint> {
+    known_keys(table, &EACH)?;
+    let of = subject(need(table, "subject")?)?;
+    let names = names(of);
+    let fact = |item: &Spanned<DeValue<'_>>| {
+        placed(document, item, |text| {
+            let (slot, _) = names.fact(text, &(0..text.len()))?;
+            Ok(FactName(slot))
+        })
+    };
+    let facts =
+        |key: &str| -> Result<Vec<FactName>, Complaint> { items(table, key)?.map(fact).collect() };
+    let examined = match condition(document, table, "examined", of)? {
+        None => None,
+        Some(condition) => {
+            let otherwise = need(table, "otherwise")?;
+            let otherwise = placed(document, otherwise, |text| Template::parse(text, names))?;
+            Some((condition, otherwise))
+        }
+    };
+    Ok(Each {
+        subject: of,
+        when: condition(document, table, "when", of)?,
+        facts: facts("facts")?,
+        if_offered: facts("if_offered")?,
+        examined,
+    })
+}
+
+/// What a condition about a subject can name.
+fn names(subject: Subject) -> Names<'static> {
+    Names {
+        subject,
+        limits: &[],
+    }
+}
+
+fn need<'t, 's>(table: &'t DeTable<'s>, key: &str) -> Result<&'t Spanned<DeValue<'s>>, Complaint> {
+    table
+        .get(key)
+        .ok_or_else(|| Complaint::new(0..0, format!("the key `{key}` is missing")))
+}
+
+fn condition(
+    document: &Document<'_>,
+    table: &DeTable<'_>,
+    key: &str,
+    of: Subject,
+) -> Result<Option<Condition>, Complaint> {
+    let read = |item| placed(document, item, |text| typing::condition(text, names(of)));
+    table.get(key).map(read).transpose()
+}
+
+fn items<'t, 's>(
+    table: &'t DeTable<'s>,
+    key: &str,
+) -> Result<std::slice::Iter<'t, Spanned<DeValue<'s>>>, Complaint> {
+    match table.get(key).map(|item| (item, item.get_ref())) {
+        None => Ok([].iter()),
+        Some((_, DeValue::Array(items))) => Ok(items.iter()),
+        Some((item, _)) => Err(wrong_type(item, "a list of texts")),
+    }
+}
+
+fn texts(table: &DeTable<'_>, key: &str) -> Result<Vec<Arc<str>>, Complaint> {
+    let text = |item| as_text(item).map(Arc::from);
+    items(table, key)?.map(text).collect()
+}
+
+fn subject(item: &Spanned<DeValue<'_>>) -> Result<Subject, Complaint> {
+    let text = as_text(item)?;
+    let all: Vec<&str> = Subject::ALL.into_iter().map(Subject::name).collect();
+    Subject::from_name(text).ok_or_else(|| no_choice("subject", text, item.span(), &all))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Catalogue;
+    use super::*;
+
+    /// Each check has one area, and what an area names exists.
+    #[test]
+    fn areas_and_checks_fit() {
+        let catalogue = Catalogue::embedded().unwrap();
+        let areas = embedded().unwrap();
+        for check in &catalogue.checks {
+            let of = areas.iter().filter(|area| area.name == check.area);
+            assert_eq!(of.count(), 1, "{} is of area `{}`", check.id, check.area);
+        }
+        for area in &areas {
+            for id in area.decided.iter().chain(&area.privileged) {
+                let check = catalogue.get(id);
+                assert!(check.is_some(), "{}: there is no check {id}", area.name);
+            }
+            for folder in &area.folders {
+                let prefix = format!("{folder}/");
+                let mut checks = catalogue.checks.iter();
+                assert!(
+                    checks.any(|check| check.id.starts_with(&prefix)),
+                    "{folder}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_its_place() {
+        for (text, says) in [
+            ("[[area]]\nname = \"a\"\nfacts = []", "unknown key `facts`"),
+            (
+                "[[area]]\nname = \"a\"\nexists = 'node.devces > 0'",
+                "node.devices",
+            ),
+            ("[[area]]\nname = \"a\"\nmembers = [\"prot\"]", "port"),
+            (
+                "[[area]]\nname = \"a\"\n[[area.each]]\nsubject = \"port\"\nfacts = [\"port.stat\"]",
+                "port.state",
+            ),
+            (
+                "[[area]]\nname = \"a\"\n[[area.each]]\nsubject = \"gpu\"\nexamined = 'gpu.nvidia'",
+                "otherwise",
+            ),
+        ] {
+            let error = parse("areas.toml", text).unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+        }
+    }
+}

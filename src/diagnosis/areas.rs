@@ -1,0 +1,453 @@
+//! The state of each area: whether it is there, and whether enough of it is known to call it examined.
+
+use std::collections::HashMap;
+
+use crate::check::Verdict;
+use crate::check::{Area, Catalogue, Check, Each, FactName, Missing, Outcome, Required, Severity};
+use crate::fact::{Facts, Gap, GapKind, Id, Subject};
+
+/// How far an area was examined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    /// It is known that there is nothing of it.
+    NothingThere,
+    /// All essentials are known.
+    Examined,
+    /// Some are not.
+    Partly,
+    /// None is.
+    NotExamined,
+}
+
+impl State {
+    /// All of them.
+    pub const ALL: [State; 4] = [
+        State::NothingThere,
+        State::Examined,
+        State::Partly,
+        State::NotExamined,
+    ];
+
+    /// As reports and metrics write it.
+    pub fn word(self) -> &'static str {
+        match self {
+            State::NothingThere => "nothing-there",
+            State::Examined => "examined",
+            State::Partly => "partly",
+            State::NotExamined => "not-examined",
+        }
+    }
+}
+
+/// Something that an area lacks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lack {
+    /// What: a fact, members, a check.
+    pub what: String,
+    /// Of which instances.
+    pub of: Vec<Id>,
+    /// Why it is unknown.
+    pub why: String,
+    /// The kind of the gap.
+    pub kind: GapKind,
+    /// What would supply it, where that is known.
+    pub remedy: Option<&'static str>,
+}
+
+/// An area on a node, or of all nodes together.
+#[derive(Clone, Debug)]
+pub struct Survey {
+    /// Its place among the catalogue's areas.
+    pub area: usize,
+    /// How far it was examined.
+    pub state: State,
+    /// Whether it is required; an area that does not exist is where it must.
+    pub required: bool,
+    /// What was looked at: subjects and how many of each.
+    pub seen: Vec<(Subject, usize)>,
+    /// How many checks of it were decided.
+    pub decided: usize,
+    /// What is missing of its essentials.
+    pub lacks: Vec<Lack>,
+    /// Checks that stay open for lack of permission, though the area counts as examined: how many.
+    pub withheld: usize,
+}
+
+impl Survey {
+    /// Whether the area keeps the verdict undecided.
+    pub fn is_wanting(&self) -> bool {
+        self.required && self.state != State::Examined
+    }
+
+    /// Whether nothing more could have been seen of it.
+    pub fn is_whole(&self) -> bool {
+        match self.state {
+            State::NothingThere => !self.required,
+            State::Examined => self.withheld == 0,
+            State::Partly | State::NotExamined => false,
+        }
+    }
+}
+
+/// What is required in place of what the areas say themselves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Require {
+    /// What the areas say.
+    #[default]
+    Own,
+    /// These, which must exist too.
+    These(Vec<String>),
+    /// All that exist.
+    All,
+}
+
+/// The areas of a node, or those of the cluster where `of` is that.
+pub fn survey(
+    catalogue: &Catalogue,
+    facts: &Facts,
+    verdicts: &[Verdict],
+    of: Id,
+    require: &Require,
+) -> Vec<Survey> {
+    let on = facts.subject(of);
+    let areas = catalogue.areas.iter().enumerate();
+    let areas = areas.filter(|(_, area)| area.on == on);
+    let areas: Vec<(usize, &Area)> = areas.collect();
+    let mut of_area: HashMap<&str, (Vec<&Verdict>, usize)> = HashMap::new();
+    // The verdicts of a check stand together: it counts once, however many it has.
+    let mut last = None;
+    let judged = |v: &&Verdict| !matches!(v.outcome, Outcome::DoesNotApply);
+    for verdict in verdicts.iter().filter(judged) {
+        if !facts.lineage(verdict.subject).any(|id| id == of) {
+            continue;
+        }
+        let check = &catalogue.checks[verdict.check];
+        let (open, decided) = of_area.entry(&check.area).or_default();
+        match verdict.outcome {
+            Outcome::Unknown(_) => open.push(verdict),
+            _ if last.replace(verdict.check) != Some(verdict.check) => *decided += 1,
+            _ => {}
+        }
+    }
+    let look = |(index, area): (usize, &Area)| {
+        let mut surveyor = Surveyor {
+            catalogue,
+            facts,
+            of,
+            lacks: Vec::new(),
+        };
+        let (open, decided) = match of_area.get(&*area.name) {
+            Some((open, decided)) => (open.as_slice(), *decided),
+            None => (&[][..], 0),
+        };
+        surveyor.look(index, area, (open, decided), verdicts, require)
+    };
+    areas.into_iter().map(look).collect()
+}
+
+struct Surveyor<'a> {
+    catalogue: &'a Catalogue,
+    facts: &'a Facts,
+    of: Id,
+    lacks: Vec<Lack>,
+}
+
+impl Surveyor<'_> {
+    fn look(
+        &mut self,
+        index: usize,
+        area: &Area,
+        (open, decided): (&[&Verdict], usize),
+        verdicts: &[Verdict],
+        require: &Require,
+    ) -> Survey {
+        let named = match require {
+            Require::These(names) => Some(names.iter().any(|name| **name == *area.name)),
+            Require::Own | Require::All => None,
+        };
+        let is_there = self.exists(area);
+        let mut survey = Survey {
+            area: index,
+            state: State::NothingThere,
+            required: named.unwrap_or_else(|| match require {
+                Require::All => true,
+                _ => self.is_required(area),
+            }),
+            seen: Vec::new(),
+            decided,
+            lacks: Vec::new(),
+            withheld: 0,
+        };
+        match is_there {
+            Ok(true) => {}
+            Ok(false) => {
+                // What is not there is wanting only where it must be.
+                survey.required &= named == Some(true) || (area.must_exist && named.is_none());
+                return survey;
+            }
+            Err(()) => {
+                survey.state = State::NotExamined;
+                survey.lacks = std::mem::take(&mut self.lacks);
+                return survey;
+            }
+        }
+        self.members(area);
+        let mut looked = 0;
+        for each in &area.each {
+            looked += self.each(each, &mut survey.seen);
+        }
+        let own = self.facts.subject(self.of);
+        if area.each.iter().all(|each| each.subject != own)
+            && !survey.seen.is_empty()
+            && survey.seen.iter().all(|(_, n)| *n == 0)
+        {
+            let (subject, _) = survey.seen[0];
+            self.add(Lack {
+                what: String::new(),
+                of: Vec::new(),
+                why: format!("no {} is known", subject.name().replace('_', " ")),
+                kind: GapKind::Unavailable,
+                remedy: None,
+            });
+        }
+        self.decided(area, verdicts);
+        let essentials = self.lacks.len();
+        for verdict in open {
+            let check = &self.catalogue.checks[verdict.check];
+            let Some(lack) = self.withheld(check, verdict) else {
+                continue;
+            };
+            let may = area.privileged.contains(&check.id) || check.severity != Severity::Error;
+            match may || !survey.required {
+                true => survey.withheld += 1,
+                false => self.add(lack),
+            }
+        }
+        survey.lacks = std::mem::take(&mut self.lacks);
+        survey.state = match survey.lacks.is_empty() {
+            true => State::Examined,
+            false if essentials > 0 && looked == 0 => State::NotExamined,
+            false => State::Partly,
+        };
+        survey
+    }
+
+    fn is_required(&self, area: &Area) -> bool {
+        match &area.required {
+            Required::Always(always) => *always,
+            Required::If(condition) => condition.of(self.facts, self.of).unwrap_or(true),
+        }
+    }
+
+    /// Whether the area is there; `Err` where nobody knows, and the lacks say why.
+    fn exists(&mut self, area: &Area) -> Result<bool, ()> {
+        if let Some(condition) = &area.exists {
+            return condition.of(self.facts, self.of).map_err(|open| {
+                self.unknown(&open, self.of);
+            });
+        }
+        let Some((subject, when)) = &area.exists_any else {
+            return Ok(true);
+        };
+        let mut open: Vec<(FactName, Id)> = Vec::new();
+        for id in self.facts.below(self.of, *subject) {
+            match when
+                .as_ref()
+                .map_or(Ok(true), |when| when.of(self.facts, id))
+            {
+                Ok(true) => return Ok(true),
+                Ok(false) => {}
+                Err(names) => open.extend(names.into_iter().map(|name| (name, id))),
+            }
+        }
+        for (name, id) in open {
+            self.unknown(&[name], id);
+        }
+        self.members_of(*subject);
+        match self.lacks.is_empty() {
+            true => Ok(false),
+            false => Err(()),
+        }
+    }
+
+    fn members(&mut self, area: &Area) {
+        for subject in &area.members {
+            self.members_of(*subject);
+        }
+    }
+
+    /// That it is known which members there are, between what has the area and the subject.
+    fn members_of(&mut self, subject: Subject) {
+        let own = self.facts.subject(self.of);
+        let mut between: Vec<Subject> = subject.scope().take_while(|kind| *kind != own).collect();
+        between.reverse();
+        for kind in between {
+            // A step has a parent: it is below what has the area.
+            let Some(parent) = kind.parent() else { return };
+            let parents: Vec<Id> = match parent == own {
+                true => vec![self.of],
+                false => self.facts.below(self.of, parent).collect(),
+            };
+            for parent in parents {
+                if let Err(gap) = self.facts.members(kind, parent) {
+                    let what = format!("which {}s there are", kind.name());
+                    self.lack(what, parent, &gap);
+                }
+            }
+        }
+    }
+
+    /// How many instances satisfied all of it.
+    fn each(&mut self, each: &Each, seen: &mut Vec<(Subject, usize)>) -> usize {
+        let facts = self.facts;
+        let own = facts.subject(self.of) == each.subject;
+        let instances: Vec<Id> = match own {
+            true => vec![self.of],
+            false => facts.below(self.of, each.subject).collect(),
+        };
+        if !own && !seen.iter().any(|(subject, _)| *subject == each.subject) {
+            seen.push((each.subject, instances.len()));
+        }
+        let mut whole = 0;
+        for id in instances {
+            let before = self.lacks_of();
+            match each
+                .when
+                .as_ref()
+                .map_or(Ok(true), |when| when.of(facts, id))
+            {
+                Ok(true) => self.one(each, id),
+                Ok(false) => continue,
+                Err(open) => self.unknown(&open, id),
+            }
+            whole += usize::from(self.lacks_of() == before);
+        }
+        whole
+    }
+
+    fn lacks_of(&self) -> usize {
+        self.lacks.iter().map(|lack| lack.of.len()).sum()
+    }
+
+    fn one(&mut self, each: &Each, id: Id) {
+        if let Some((condition, otherwise)) = &each.examined {
+            match condition.of(self.facts, id) {
+                Ok(true) => {}
+                Ok(false) => {
+                    let why = otherwise.render(self.facts, id, &[]);
+                    self.add(Lack {
+                        what: String::new(),
+                        of: vec![id],
+                        why,
+                        kind: GapKind::Unavailable,
+                        remedy: None,
+                    });
+                }
+                Err(open) => self.unknown(&open, id),
+            }
+        }
+        self.unknown(&each.facts, id);
+        for name in &each.if_offered {
+            if let Err(gap) = name.of(self.facts, id)
+                && !gap.why.is_not_offered()
+            {
+                self.lack(name.path(), id, &gap);
+            }
+        }
+    }
+
+    fn decided(&mut self, area: &Area, verdicts: &[Verdict]) {
+        for id in &area.decided {
+            let is = |v: &&Verdict| {
+                *self.catalogue.checks[v.check].id == **id
+                    && self.facts.lineage(v.subject).any(|up| up == self.of)
+            };
+            let of_check: Vec<&Verdict> = verdicts.iter().filter(is).collect();
+            if of_check.is_empty() {
+                self.add(Lack {
+                    what: format!("check {id}"),
+                    of: vec![self.of],
+                    why: "skipped".into(),
+                    kind: GapKind::Unavailable,
+                    remedy: None,
+                });
+            }
+            for verdict in of_check {
+                let check = &self.catalogue.checks[verdict.check];
+                match verdict.outcome {
+                    Outcome::Unknown(Missing::Members(subject)) => {
+                        if let Err(gap) = self.facts.members(subject, verdict.subject) {
+                            let what = format!("which {}s there are", subject.name());
+                            self.lack(what, verdict.subject, &gap);
+                        }
+                    }
+                    Outcome::Unknown(Missing::Facts) => {
+                        for missing in check.missing(self.facts, verdict.subject) {
+                            if let Err(gap) = missing.value {
+                                self.lack(missing.fact, verdict.subject, &gap);
+                            }
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// What an open check lacks, where permission is what it lacks.
+    fn withheld(&self, check: &Check, verdict: &Verdict) -> Option<Lack> {
+        let is = |gap: &Gap, id: Id| self.facts.gap_kind(id, gap) == GapKind::Withheld;
+        let gap = match verdict.outcome {
+            Outcome::Unknown(Missing::Members(subject)) => {
+                self.facts.members(subject, verdict.subject).err()
+            }
+            _ => {
+                let missing = check.missing(self.facts, verdict.subject).into_iter();
+                let mut gaps = missing.filter_map(|missing| missing.value.err());
+                gaps.find(|gap| is(gap, verdict.subject))
+            }
+        };
+        let gap = gap.filter(|gap| is(gap, verdict.subject))?;
+        Some(Lack {
+            what: format!("check {}", check.id),
+            of: vec![verdict.subject],
+            why: gap.to_string(),
+            kind: GapKind::Withheld,
+            remedy: gap.remedy().or(Some("run as root")),
+        })
+    }
+
+    fn unknown(&mut self, names: &[FactName], id: Id) {
+        for name in names {
+            if let Err(gap) = name.of(self.facts, id) {
+                self.lack(name.path(), id, &gap);
+            }
+        }
+    }
+
+    fn lack(&mut self, what: String, id: Id, gap: &Gap) {
+        self.add(Lack {
+            what,
+            of: vec![id],
+            why: gap.why.to_string(),
+            kind: self.facts.gap_kind(id, gap),
+            remedy: gap.remedy(),
+        });
+    }
+
+    fn add(&mut self, lack: Lack) {
+        let like = |other: &&mut Lack| {
+            (&other.what, &other.why, other.kind) == (&lack.what, &lack.why, lack.kind)
+        };
+        match self.lacks.iter_mut().find(like) {
+            Some(other) => {
+                for id in lack.of {
+                    if !other.of.contains(&id) {
+                        other.of.push(id);
+                    }
+                }
+            }
+            None => self.lacks.push(lack),
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The facts of a part of the node that left questions unanswered.
+
+use std::sync::Arc;
+
+use super::schema::subject;
+use super::value::words;
+
+words! {
+    /// What a respondent is.
+    #[derive(PartialOrd, Ord)]
+    pub enum Kind {
+        /// An RDMA device.
+        Device = "device",
+        /// A port of an RDMA device.
+        Port = "port",
+        /// A GPU.
+        Gpu = "gpu",
+        /// A PCI function.
+        Function = "function",
+        /// A network device.
+        Netdev = "netdev",
+        /// A library: libibverbs, NVML, CUDA.
+        Library = "library",
+        /// Files of the kernel or of the system, below one directory.
+        Files = "files",
+        /// A command.
+        Command = "command",
+        /// Another interface of the kernel: its log, netlink.
+        Kernel = "kernel",
+        /// A measurement.
+        Measurement = "measurement",
+        /// A probe of this program that ended early.
+        Probe = "probe",
+    }
+}
+
+subject! {
+    /// A device, library, directory or probe of the node of which a reply is damaged: a timeout, a crash, or an error by which the hardware, its driver or
+    /// its library says that it failed (EIO, ENXIO, ENODEV, EREMOTEIO, ESTALE, EISDIR; NVML's Unknown, Timeout, IrqIssue, GpuIsLost, CorruptedInforom,
+    /// OperatingSystem and ResetRequired). One that answered all questions, or lacks permission only, is none.
+    Respondent = "respondent" from "derive";
+
+    /// What kind of part of the node it is.
+    KIND: Kind = "kind" from "derive";
+    /// How many questions it was asked.
+    ASKED: u64 = "asked" from "derive";
+    /// How many of them have a damaged reply.
+    FAILED: u64 = "failed" from "derive";
+    /// Whether most of the questions failed otherwise than by a crash of the asking process.
+    MOSTLY_FAILED: bool = "mostly_failed" from "derive";
+    /// How the first of them failed, and which it was; of a probe, how it ended.
+    REASON: Arc<str> = "reason" from "derive";
+}

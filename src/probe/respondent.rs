@@ -1,0 +1,347 @@
+//! Who did not answer: the replies of a whole recording that say that what was asked failed, attributed to devices, libraries and directories.
+//!
+//! A probe reads the replies that it knows how to read; a sick adapter is the one whose reads hang, whichever probe asked. So this looks at the
+//! replies themselves, and at how the probes ended.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::nvml;
+use crate::fact::respondent::{self, Kind};
+use crate::fact::{Fact, Facts, Id, Membership, Origin, Subject, device, gpu, node};
+use crate::source::question::Call;
+use crate::source::recording::Recording;
+use crate::source::{Answer, Errno, Question, Refusal};
+
+/// A part of the node: what it is and how it is called.
+type Part = (Kind, Arc<str>);
+
+/// What is known of a part.
+#[derive(Default)]
+struct Tally {
+    asked: u64,
+    failed: u64,
+    crashed: u64,
+}
+
+impl Tally {
+    fn is_mostly_failed(&self) -> bool {
+        self.failed * 2 > self.asked
+    }
+}
+
+/// A reply that says that something failed.
+struct Failure<'r> {
+    question: &'r Question,
+    parts: Vec<Part>,
+    reason: String,
+    is_crash: bool,
+}
+
+/// States the respondents of a node, after all its probes.
+pub(super) fn state(recording: &Recording, facts: &mut Facts, of: Id, ended: &[(&str, String)]) {
+    let origin = Origin::derived("all replies");
+    facts.set_members(Subject::Respondent, of, Membership::Known(origin.clone()));
+    let withheld = recording.replies().filter(|(_, reply)| match &reply.said {
+        Err(refusal) => refusal.is_permission(),
+        Ok(Answer::Value(value)) => nvml::says(value, "NoPermission"),
+        Ok(_) => false,
+    });
+    let withheld = Fact::Known(withheld.count() as u64, origin.clone());
+    facts.set(of, node::WITHHELD, withheld);
+    let places = Places::of(facts, of);
+    let failures: Vec<Failure<'_>> = recording
+        .replies()
+        .filter_map(|(question, reply)| {
+            let reason = match &reply.said {
+                Err(refusal) if refusal.is_damage() && !is_ordinary(question, refusal) => {
+                    refusal.to_string()
+                }
+                Ok(Answer::Value(value)) => nvml_failure(question, value)?,
+                _ => return None,
+            };
+            Some(Failure {
+                question,
+                parts: places.parts(question),
+                reason,
+                is_crash: matches!(&reply.said, Err(Refusal::Crash(_))),
+            })
+        })
+        .collect();
+    for (part, found) in attribute(recording, &places, failures) {
+        let id = instance(facts, of, &part);
+        set(facts, id, &origin, part.0, &found);
+    }
+    for (probe, how) in ended {
+        let id = facts.instance(Subject::Respondent, of, &format!("probe {probe}"));
+        let found = Found {
+            asked: 1,
+            failed: 1,
+            mostly: false,
+            reason: how.clone(),
+        };
+        set(facts, id, &origin, Kind::Probe, &found);
+    }
+}
+
+/// What is said of a respondent.
+struct Found {
+    asked: u64,
+    failed: u64,
+    mostly: bool,
+    reason: String,
+}
+
+fn set(facts: &mut Facts, id: Id, origin: &Origin, kind: Kind, found: &Found) {
+    let known = || origin.clone();
+    facts.set(id, respondent::KIND, Fact::Known(kind, known()));
+    facts.set(id, respondent::ASKED, Fact::Known(found.asked, known()));
+    facts.set(id, respondent::FAILED, Fact::Known(found.failed, known()));
+    let mostly = Fact::Known(found.mostly, known());
+    facts.set(id, respondent::MOSTLY_FAILED, mostly);
+    let reason = Fact::Known(found.reason.as_str().into(), known());
+    facts.set(id, respondent::REASON, reason);
+}
+
+/// The respondent, related to the device, port or GPU that it is.
+fn instance(facts: &mut Facts, node: Id, (kind, name): &Part) -> Id {
+    let id = facts.instance(Subject::Respondent, node, name);
+    let subject = match kind {
+        Kind::Device => Subject::Device,
+        Kind::Port => Subject::Port,
+        Kind::Gpu => Subject::Gpu,
+        Kind::Function => Subject::Function,
+        Kind::Netdev => Subject::Netdev,
+        _ => return id,
+    };
+    let plain = name.strip_prefix("GPU ").unwrap_or(name);
+    let of = facts
+        .below(node, subject)
+        .find(|of| facts.name(*of) == plain);
+    if let Some(of) = of {
+        facts.relate(id, of);
+    }
+    id
+}
+
+/// Each failure counts for one part: the widest of which most questions failed, else the device that it is about.
+fn attribute(
+    recording: &Recording,
+    places: &Places,
+    mut failures: Vec<Failure<'_>>,
+) -> BTreeMap<Part, Found> {
+    if failures.is_empty() {
+        return BTreeMap::new();
+    }
+    let damaged: BTreeSet<&Part> = failures.iter().flat_map(|f| &f.parts).collect();
+    let mut tallies: BTreeMap<Part, Tally> = BTreeMap::new();
+    for (question, _) in recording.replies() {
+        for part in places.parts(question) {
+            if damaged.contains(&part) {
+                tallies.entry(part).or_default().asked += 1;
+            }
+        }
+    }
+    for failure in &failures {
+        for part in &failure.parts {
+            let tally = tallies.entry(part.clone()).or_default();
+            tally.failed += 1;
+            tally.crashed += u64::from(failure.is_crash);
+        }
+    }
+    failures.sort_by(|a, b| a.question.cmp(b.question));
+    let mut found: BTreeMap<Part, Found> = BTreeMap::new();
+    for failure in failures {
+        let tally = |part: &Part| tallies.get(part);
+        let mut chosen: Option<&Part> = None;
+        for part in &failure.parts {
+            let is_wider = chosen.and_then(tally).map(|t| t.failed) < tally(part).map(|t| t.failed);
+            if is_wider && tally(part).is_some_and(Tally::is_mostly_failed) {
+                chosen = Some(part);
+            }
+        }
+        let whole = failure.parts.iter().find(|part| part.0 != Kind::Port);
+        let Some(part) = chosen.or(whole) else {
+            continue;
+        };
+        let tally = &tallies[part];
+        let entry = found.entry(part.clone()).or_insert_with(|| Found {
+            asked: tally.asked,
+            failed: 0,
+            mostly: (tally.failed - tally.crashed) * 2 > tally.asked,
+            reason: format!("{}: {}", failure.reason, failure.question),
+        });
+        entry.failed += 1;
+    }
+    found
+}
+
+/// Errors that a question gets on sound hardware.
+fn is_ordinary(question: &Question, refusal: &Refusal) -> bool {
+    let Refusal::Errno(errno) = refusal else {
+        return false;
+    };
+    match question {
+        // A passive copper cable has no EEPROM, or none that the driver reads (ethtool_module_eeprom, SFF-8636 and CMIS).
+        Question::Call(call) => {
+            &*call.name == "ethtool_module_eeprom" && *errno != Errno::ESTALE
+                || &*call.name == "ethtool_link_settings" && *errno == Errno::ENODEV
+        }
+        Question::Wait(_) => true,
+        // A network device whose driver is not up refuses its attributes; netlink answers so for a device that left meanwhile.
+        Question::Netlink(_) => *errno == Errno::ENODEV,
+        _ => false,
+    }
+}
+
+/// The first failure that a reply of NVML holds: its function and the library's words.
+fn nvml_failure(question: &Question, value: &Value) -> Option<String> {
+    let Question::Call(call) = question else {
+        return None;
+    };
+    if !call.name.starts_with("nvml_") {
+        return None;
+    }
+    fn first<'v>(value: &'v Value, function: &'v str) -> Option<(&'v str, &'v str)> {
+        match value {
+            Value::Object(members) => {
+                members
+                    .iter()
+                    .find_map(|(name, value)| match (name.as_str(), value.as_str()) {
+                        ("error", Some(error)) if nvml::is_damage(error) => Some((function, error)),
+                        _ => first(
+                            value,
+                            if name.starts_with("nvml") {
+                                name
+                            } else {
+                                function
+                            },
+                        ),
+                    })
+            }
+            Value::Array(items) => items.iter().find_map(|item| first(item, function)),
+            _ => None,
+        }
+    }
+    let (function, error) = first(value, "NVML")?;
+    let mut said = nvml::words(error).to_string();
+    // A write to a String does not fail.
+    let _ = write!(said, " from {function}");
+    Some(said)
+}
+
+/// What the paths, numbers and names in questions stand for.
+struct Places {
+    /// PCI address to the RDMA device or GPU of the function.
+    functions: HashMap<Arc<str>, Part>,
+    /// NVML's index to the GPU.
+    indexes: HashMap<u64, Part>,
+}
+
+impl Places {
+    fn of(facts: &Facts, node: Id) -> Self {
+        let mut functions = HashMap::new();
+        let mut indexes = HashMap::new();
+        for id in facts.below(node, Subject::Gpu) {
+            let name = facts.name(id);
+            let part: Part = (Kind::Gpu, format!("GPU {name}").into());
+            if let Some(index) = facts.known(id, gpu::INDEX) {
+                indexes.insert(index, part.clone());
+            }
+            functions.insert(name.into(), part);
+        }
+        for id in facts.below(node, Subject::Device) {
+            if let Some(pci) = facts.known(id, device::PCI) {
+                functions.insert(pci, (Kind::Device, facts.shared_name(id)));
+            }
+        }
+        Places { functions, indexes }
+    }
+
+    /// The parts that a question is put to, the narrowest first.
+    fn parts(&self, question: &Question) -> Vec<Part> {
+        match question {
+            Question::Call(call) => self.called(call),
+            Question::Netlink(call) => {
+                vec![(Kind::Kernel, format!("netlink {}", call.name).into())]
+            }
+            Question::Run(argv) => {
+                let command = argv.first().map_or("", |word| &**word);
+                vec![(Kind::Command, format!("command {command}").into())]
+            }
+            Question::Bench(call) => {
+                vec![(
+                    Kind::Measurement,
+                    format!("measurement {}", call.name).into(),
+                )]
+            }
+            Question::Env(_) => vec![(Kind::Kernel, "environment".into())],
+            Question::Wait(_) => Vec::new(),
+            _ => self.below(question.path().unwrap_or_default()),
+        }
+    }
+
+    fn called(&self, call: &Call) -> Vec<Part> {
+        let name = &*call.name;
+        let library = |name: &str| (Kind::Library, Arc::from(name));
+        if name.starts_with("ibv_") {
+            let device = call.text("device").map(|name| (Kind::Device, name.into()));
+            return device.into_iter().chain([library("libibverbs")]).collect();
+        }
+        if name.starts_with("nvml_") {
+            let gpu = call
+                .number("index")
+                .map(|index| match self.indexes.get(&index) {
+                    Some(part) => part.clone(),
+                    None => (Kind::Gpu, format!("GPU with NVML's index {index}").into()),
+                });
+            return gpu.into_iter().chain([library("NVML")]).collect();
+        }
+        if name.starts_with("cu") && name[2..].starts_with(|c: char| c.is_ascii_uppercase()) {
+            return vec![library("CUDA")];
+        }
+        if let Some(netdev) = call.text("netdev") {
+            return vec![(Kind::Netdev, netdev.into())];
+        }
+        let name = match name {
+            "kernel_log" => "kernel log",
+            name => name,
+        };
+        vec![(Kind::Kernel, name.into())]
+    }
+
+    fn below(&self, path: &str) -> Vec<Part> {
+        let files = |path: &str| (Kind::Files, Arc::from(path));
+        let parts: Vec<&str> = path.split('/').skip(1).collect();
+        match parts.as_slice() {
+            ["sys", "class", "infiniband", device, rest @ ..] => {
+                let port = match rest {
+                    ["ports", number, ..] => {
+                        Some((Kind::Port, format!("{device}/{number}").into()))
+                    }
+                    _ => None,
+                };
+                let device = [
+                    (Kind::Device, Arc::from(*device)),
+                    files("/sys/class/infiniband"),
+                ];
+                port.into_iter().chain(device).collect()
+            }
+            ["sys", "class", "net", netdev, ..] => {
+                vec![(Kind::Netdev, (*netdev).into()), files("/sys/class/net")]
+            }
+            ["sys", "bus", "pci", "devices", function, ..] => {
+                let part = self.functions.get(*function).cloned();
+                let part = part.unwrap_or_else(|| (Kind::Function, (*function).into()));
+                vec![part, files("/sys/bus/pci")]
+            }
+            ["sys", kind, name, ..] => vec![files(&format!("/sys/{kind}/{name}"))],
+            ["proc", ..] => vec![files("/proc")],
+            [top, ..] => vec![files(&format!("/{top}"))],
+            [] => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! What was examined, area by area: the lines of every format, and the words of the headline.
+
+use serde::Serialize;
+
+use super::{many, plural, some};
+use crate::check::Catalogue;
+use crate::diagnosis::areas::{Lack, State, Survey};
+use crate::fact::{Facts, GapKind, Id, Subject};
+
+/// An area of a node, or of all nodes of a report.
+#[derive(Clone, Debug, Serialize)]
+pub struct AreaLine {
+    /// Its name, as `--require` takes it.
+    pub area: String,
+    /// `nothing-there`, `examined`, `partly` or `not-examined`; of several nodes the worst.
+    pub state: &'static str,
+    /// Whether the verdict stays undecided without it.
+    pub required: bool,
+    /// What was looked at, in numbers.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub seen: String,
+    /// What was not, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
+    /// Checks that could not run for lack of permission, though the area counts as examined.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub withheld: usize,
+    /// What would supply what is missing, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+    /// Of several nodes: how many have the area, and how many of them were examined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<(usize, usize)>,
+    #[serde(skip)]
+    pub(super) rank: State,
+    #[serde(skip)]
+    wanting: bool,
+    #[serde(skip)]
+    whole: bool,
+    /// Of several nodes: what is missing, and on which.
+    #[serde(skip)]
+    of_nodes: Vec<(String, Vec<String>)>,
+}
+
+fn is_zero(n: &usize) -> bool {
+    *n == 0
+}
+
+/// More instances than this are counted.
+const MANY: usize = 4;
+/// The longest list of what is missing that a line shows.
+const SHOWN: usize = 3;
+
+impl AreaLine {
+    /// The line of an area of one node.
+    pub(super) fn of(catalogue: &Catalogue, facts: &Facts, survey: &Survey, of: Id) -> Self {
+        // The classes of events that a log was read for are no events.
+        let is_counted = |subject: Subject| subject != Subject::KernelEvent;
+        let seen = survey
+            .seen
+            .iter()
+            .filter(|(subject, _)| is_counted(*subject));
+        let seen = seen.map(|(subject, n)| plural(*n as u64, subject.name()).replace('_', " "));
+        let checks = plural(survey.decided as u64, "check");
+        let checks = Some(checks).filter(|_| survey.decided > 0);
+        let seen = seen.chain(checks);
+        let missing = survey.lacks.iter();
+        AreaLine {
+            area: catalogue.areas[survey.area].name.to_string(),
+            state: survey.state.word(),
+            required: survey.required,
+            seen: seen.collect::<Vec<_>>().join(", "),
+            missing: missing.map(|lack| said(facts, lack, of)).collect(),
+            withheld: survey.withheld,
+            remedy: match survey.withheld {
+                0 => survey.lacks.iter().find_map(|lack| lack.remedy),
+                _ => Some("run as root"),
+            }
+            .map(str::to_owned),
+            nodes: None,
+            rank: survey.state,
+            wanting: survey.is_wanting(),
+            whole: survey.is_whole(),
+            of_nodes: Vec::new(),
+        }
+    }
+
+    /// Whether the area keeps the verdict undecided.
+    pub fn is_wanting(&self) -> bool {
+        self.wanting
+    }
+
+    /// Whether nothing more could have been seen of it.
+    pub fn is_whole(&self) -> bool {
+        self.whole
+    }
+
+    /// Adds the line of another node, whose name its reasons get.
+    pub(super) fn add(&mut self, mut other: AreaLine, name: &str) {
+        let (have, examined) = self.nodes.unwrap_or_default();
+        let there = usize::from(other.rank != State::NothingThere);
+        let whole = usize::from(other.rank == State::Examined);
+        self.nodes = Some((have + there, examined + whole));
+        for missing in std::mem::take(&mut other.missing) {
+            match self.of_nodes.iter_mut().find(|(said, _)| *said == missing) {
+                Some((_, nodes)) => nodes.push(name.to_owned()),
+                None => self.of_nodes.push((missing, vec![name.to_owned()])),
+            }
+        }
+        self.withheld += other.withheld;
+        self.required |= other.required;
+        self.wanting |= other.wanting;
+        self.whole &= other.whole;
+        self.remedy = self.remedy.take().or(other.remedy);
+        if other.rank > self.rank {
+            self.rank = other.rank;
+            self.state = other.state;
+        }
+        self.seen.clear();
+    }
+
+    /// An area of no node yet.
+    pub(super) fn none(area: &str) -> Self {
+        AreaLine {
+            area: area.to_owned(),
+            state: State::NothingThere.word(),
+            required: false,
+            seen: String::new(),
+            missing: Vec::new(),
+            withheld: 0,
+            remedy: None,
+            nodes: None,
+            rank: State::NothingThere,
+            wanting: false,
+            whole: true,
+            of_nodes: Vec::new(),
+        }
+    }
+
+    /// What was looked at and what was not, in one line.
+    pub fn sentence(&self) -> String {
+        let mut parts = Vec::new();
+        match self.nodes {
+            Some((have, examined)) if examined < have => {
+                parts.push(format!("{examined} of {}", plural(have as u64, "node")));
+            }
+            Some((have, _)) => parts.push(plural(have as u64, "node")),
+            None if self.seen.is_empty() => {}
+            None => parts.push(self.seen.clone()),
+        }
+        let shown = self.missing.iter().take(SHOWN).cloned();
+        parts.extend(shown);
+        match self.missing.len().saturating_sub(SHOWN) {
+            0 => {}
+            more => parts.push(format!("{more} more")),
+        }
+        if self.withheld > 0 {
+            let checks = plural(self.withheld as u64, "check");
+            parts.push(format!("{checks} not run: permission is missing"));
+        }
+        let said = parts.join("; ");
+        match &self.remedy {
+            Some(remedy) => format!("{said} ({remedy})"),
+            None => said,
+        }
+    }
+}
+
+fn said(facts: &Facts, lack: &Lack, of: Id) -> String {
+    let names: Vec<String> = lack
+        .of
+        .iter()
+        .filter(|id| **id != of)
+        .map(|id| facts.name(*id).to_owned())
+        .collect();
+    let whose = match names.as_slice() {
+        [] => String::new(),
+        names => format!(" of {}", some(names)),
+    };
+    match (lack.what.is_empty(), lack.kind) {
+        (true, _) if names.is_empty() => lack.why.clone(),
+        // Names of many tell less than their number.
+        (true, _) if names.len() > MANY => {
+            let kind = facts.subject(lack.of[0]).name();
+            format!("{}: {}", plural(names.len() as u64, kind), lack.why)
+        }
+        (true, _) => format!("{}: {}", some(&names), lack.why),
+        (false, GapKind::Damage) => format!("{}{whose}: failed ({})", lack.what, lack.why),
+        (false, _) => format!("{}{whose}: {}", lack.what, lack.why),
+    }
+}
+
+/// The areas by name of which this holds.
+fn names(areas: &[AreaLine], holds: impl Fn(&AreaLine) -> bool) -> Vec<String> {
+    let found = areas.iter().filter(|area| holds(area));
+    found.map(|area| area.area.clone()).collect()
+}
+
+/// What keeps the verdict undecided, in a sentence; `None` where no area does.
+pub(super) fn undecided(areas: &[AreaLine]) -> Option<String> {
+    let wanting = |rank: State| names(areas, |area| area.wanting && area.rank == rank);
+    let mut said = Vec::new();
+    for (rank, how) in [
+        (State::NotExamined, "not examined"),
+        (State::Partly, "partly examined"),
+        (State::NothingThere, "nothing there"),
+    ] {
+        let names = wanting(rank);
+        if !names.is_empty() {
+            said.push(format!("{how}: {}", names.join(", ")));
+        }
+    }
+    let first = areas.iter().filter(|area| area.wanting);
+    let why = first.max_by_key(|area| area.rank == State::NotExamined)?;
+    let why = why.missing.first().map(|why| format!(" ({why})"));
+    Some(format!("{}{}", said.join("; "), why.unwrap_or_default()))
+}
+
+/// The areas that were examined and those that were not, where no fault was found.
+pub(super) fn no_fault(areas: &[AreaLine]) -> String {
+    let seen = names(areas, |area| area.rank == State::Examined);
+    let not = areas.iter().filter(|area| {
+        !area.whole
+            && matches!(
+                area.rank,
+                State::Partly | State::NotExamined | State::Examined
+            )
+    });
+    let not: Vec<String> = not
+        .map(|area| match (area.rank, area.remedy.as_deref()) {
+            (State::Examined, _) => format!("{} (in part: root)", area.area),
+            (_, Some("run as root")) => format!("{} (root)", area.area),
+            (State::Partly, _) => format!("{} (in part)", area.area),
+            _ => area.area.clone(),
+        })
+        .collect();
+    let seen = match seen.is_empty() {
+        true => "no fault found".to_owned(),
+        false => format!("no fault found in {}", seen.join(", ")),
+    };
+    match not.is_empty() {
+        true => seen,
+        false => format!("{seen}; not examined: {}", not.join(", ")),
+    }
+}
+
+/// Whether nothing more could have been seen, and something that is required was.
+pub(super) fn are_whole(areas: &[AreaLine]) -> bool {
+    let examined = |area: &AreaLine| area.required && area.rank == State::Examined;
+    areas.iter().all(AreaLine::is_whole) && (areas.is_empty() || areas.iter().any(examined))
+}
+
+/// The value of `--require` that accepts what was examined, where areas keep the verdict undecided.
+pub fn fitting(areas: &[AreaLine]) -> Option<String> {
+    if !areas.iter().any(|area| area.wanting) {
+        return None;
+    }
+    let fits = names(areas, |area| {
+        area.rank == State::Examined && area.required && !area.wanting
+    });
+    Some(match fits.is_empty() {
+        true => "none".into(),
+        false => fits.join(","),
+    })
+}
+
+/// The areas of several nodes in the making.
+#[derive(Default)]
+pub(super) struct Fold(Vec<AreaLine>);
+
+impl Fold {
+    /// Adds the areas of a node of this name.
+    pub(super) fn add(&mut self, lines: Vec<AreaLine>, name: &str) {
+        for line in lines {
+            let at = match self.0.iter().position(|one| one.area == line.area) {
+                Some(at) => at,
+                None => {
+                    self.0.push(AreaLine::none(&line.area));
+                    self.0.len() - 1
+                }
+            };
+            self.0[at].add(line, name);
+        }
+    }
+
+    /// The areas of all nodes.
+    pub(super) fn lines(self) -> Vec<AreaLine> {
+        let mut lines = self.0;
+        for line in &mut lines {
+            for (said, nodes) in std::mem::take(&mut line.of_nodes) {
+                let names: Vec<&str> = nodes.iter().map(String::as_str).collect();
+                line.missing.push(format!("{}: {said}", many::list(&names)));
+            }
+        }
+        lines
+    }
+}

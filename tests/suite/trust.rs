@@ -1,0 +1,291 @@
+//! A verdict is believed only where somebody looked: each test loses or damages what a machine said, and none of them may read *OK*.
+
+use std::path::Path;
+use std::process::Command;
+
+use rdma_doctor::cli::record;
+use rdma_doctor::source::recording::Recording;
+use rdma_doctor::source::wire::Line;
+use rdma_doctor::source::{Answer, Errno, Question, Refusal};
+
+use crate::place::{Scratch, doctor};
+
+/// What the doctor says of a recording.
+struct Said {
+    status: i32,
+    text: String,
+}
+
+impl Said {
+    #[track_caller]
+    fn is(&self, status: i32, words: &[&str]) {
+        assert_eq!(self.status, status, "{}", self.text);
+        for words in words {
+            assert!(self.text.contains(words), "no {words:?} in\n{}", self.text);
+        }
+        assert!(!self.text.contains("healthy"), "{}", self.text);
+    }
+}
+
+fn fixture(name: &str) -> Recording {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    Recording::open(&dir.join(name)).unwrap()
+}
+
+/// The fixture with each reply as `change` leaves it; one that it refuses is left out.
+fn changed(name: &str, change: impl Fn(&Question, &mut Result<Answer, Refusal>) -> bool) -> String {
+    let whole = fixture(name);
+    let mut other = Recording::new(whole.header.clone());
+    other.header.base = None;
+    for mut line in whole.to_lines() {
+        let keep = match &mut line {
+            Line::Reply {
+                question, reply, ..
+            } => change(question, &mut reply.said),
+            _ => true,
+        };
+        if keep {
+            other.add(line);
+        }
+    }
+    other.end();
+    record::to_text(&other, None)
+}
+
+/// The fixture where these questions get this refusal.
+fn refused(name: &str, refusal: &Refusal, of: impl Fn(&Question) -> bool) -> String {
+    changed(name, |question, said| {
+        if of(question) {
+            *said = Err(refusal.clone());
+        }
+        true
+    })
+}
+
+fn check(text: &str, options: &[&str]) -> Said {
+    let dir = Scratch::new("trust");
+    let file = dir.join("node.jsonl");
+    std::fs::write(&file, text).unwrap();
+    let mut command = Command::new(doctor());
+    let ran = command
+        .arg("check")
+        .args(options)
+        .arg(&file)
+        .output()
+        .unwrap();
+    let text = [ran.stdout, ran.stderr].concat();
+    // Lines are broken at the terminal's width.
+    let text = String::from_utf8(text).unwrap();
+    Said {
+        status: ran.status.code().unwrap(),
+        text: text.split_whitespace().collect::<Vec<_>>().join(" "),
+    }
+}
+
+fn below(dir: &'static str) -> impl Fn(&Question) -> bool {
+    move |question| question.path().is_some_and(|path| path.starts_with(dir))
+}
+
+fn calls(prefix: &'static str) -> impl Fn(&Question) -> bool {
+    move |question| matches!(question, Question::Call(call) if call.name.starts_with(prefix))
+}
+
+fn about(device: &'static str) -> impl Fn(&Question) -> bool {
+    move |question| {
+        let dir = format!("/sys/class/infiniband/{device}/");
+        match question {
+            Question::Call(call) => call.text("device") == Some(device),
+            _ => question.path().is_some_and(|path| path.starts_with(&dir)),
+        }
+    }
+}
+
+const EIO: Refusal = Refusal::Errno(Errno::EIO);
+const NODE: &str = "modelled-gpu-nvml.jsonl";
+
+#[test]
+fn a_port_without_its_state_is_not_examined() {
+    let state = "/sys/class/infiniband/mlx5_0/ports/1/state";
+    for file in [state, "/sys/class/infiniband/mlx5_0/ports/1/link_layer"] {
+        let text = changed(NODE, |question, _| question.path() != Some(file));
+        check(&text, &[]).is(3, &["ports", "mlx5_0/1"]);
+    }
+    let directory = Refusal::Errno(Errno::EISDIR);
+    let text = refused(NODE, &directory, |q| q.path() == Some(state));
+    check(&text, &[]).is(3, &["mlx5_0", "is a directory (EISDIR)"]);
+    let text = changed(NODE, |question, _| {
+        !below("/sys/class/infiniband/mlx5_0/ports")(question)
+    });
+    check(&text, &[]).is(3, &["devices", "mlx5_0"]);
+}
+
+#[test]
+fn an_adapter_that_does_not_answer_is_an_error_that_names_it() {
+    for refusal in [EIO, Refusal::Timeout] {
+        let text = refused(NODE, &refusal, about("mlx5_1"));
+        check(&text, &[]).is(2, &["mlx5_1 does not respond", "questions failed"]);
+    }
+    let crash = Refusal::Crash("killed by signal 11".into());
+    let text = refused(NODE, &crash, about("mlx5_1"));
+    check(&text, &[]).is(3, &["did not answer: mlx5_1"]);
+}
+
+#[test]
+fn libibverbs_that_crashes_is_undecided() {
+    let crash = Refusal::Crash("killed by signal 11".into());
+    let text = refused(NODE, &crash, calls("ibv_"));
+    check(&text, &[]).is(3, &["did not answer: libibverbs"]);
+}
+
+#[test]
+fn nvml_that_fails_is_an_error() {
+    let text = refused(NODE, &EIO, calls("nvml_"));
+    check(&text, &[]).is(2, &["NVML"]);
+}
+
+#[test]
+fn directories_that_fail_are_undecided() {
+    for (dir, named) in [("/sys/bus/pci", "/sys/bus/pci"), ("/proc/", "/proc")] {
+        for refusal in [EIO, Refusal::Timeout] {
+            let said = check(&refused(NODE, &refusal, below(dir)), &[]);
+            assert!([2, 3].contains(&said.status), "{}", said.text);
+            assert!(said.text.contains(named), "{}", said.text);
+        }
+        let denied = Refusal::Errno(Errno::EACCES);
+        let said = check(&refused(NODE, &denied, below(dir)), &[]);
+        assert!([2, 3].contains(&said.status), "{}", said.text);
+    }
+}
+
+#[test]
+fn a_kernel_log_that_fails_is_undecided_and_one_that_is_withheld_is_not_healthy() {
+    for refusal in [EIO, Refusal::Timeout] {
+        let text = refused(NODE, &refusal, calls("kernel_log"));
+        check(&text, &[]).is(3, &["kernel log"]);
+    }
+    let text = refused(NODE, &Refusal::Errno(Errno::EPERM), calls("kernel_log"));
+    check(&text, &[]).is(0, &["no fault found in", "kernel-log (root)"]);
+}
+
+#[test]
+fn probes_that_were_killed_are_named() {
+    let whole = fixture(NODE);
+    let mut killed = Recording::new(whole.header.clone());
+    killed.header.base = None;
+    let probes = ["device", "counter", "nvml", "pcie", "pci", "gid", "netdev"];
+    for line in whole.to_lines() {
+        match &line {
+            Line::Reply { probe, .. } if probes.contains(&&**probe) => {}
+            _ => killed.add(line),
+        }
+    }
+    for probe in probes {
+        killed.add(Line::Ended(rdma_doctor::source::wire::Ended {
+            probe: probe.into(),
+            how: "killed after 2 s".into(),
+            at: 2_000_000,
+        }));
+    }
+    killed.end();
+    let text = record::to_text(&killed, None);
+    check(&text, &[]).is(3, &["ended early", "probe device", "killed after 2 s"]);
+}
+
+#[test]
+fn a_recording_that_was_cut_says_so_first() {
+    for name in [NODE, "modelled-gpu-faults.jsonl", "rxe-healthy.jsonl.zst"] {
+        let whole = changed(name, |_, _| true);
+        let lines: Vec<&str> = whole.lines().collect();
+        for percent in [5, 20, 50, 80, 99] {
+            let kept = lines[..(lines.len() * percent / 100).max(1)].join("\n") + "\n";
+            let said = check(&kept, &[]);
+            assert!([2, 3].contains(&said.status), "{percent} %: {}", said.text);
+            assert!(
+                said.text.contains("cut short"),
+                "{percent} %: {}",
+                said.text
+            );
+            for (format, words) in [
+                ("nagios", "RDMA OK"),
+                ("prometheus", "rdma_doctor_status 0"),
+                ("json", "\"healthy\""),
+            ] {
+                let said = check(&kept, &["--format", format]);
+                assert!(!said.text.contains(words), "{percent} %: {}", said.text);
+            }
+            let quiet = check(&kept, &["-q"]);
+            assert!(quiet.text.contains("cut short"), "{}", quiet.text);
+        }
+        let more = format!("{whole}{}\n", lines[1]);
+        assert!(check(&more, &[]).text.contains("cut short"));
+    }
+}
+
+#[test]
+fn gpus_without_a_driver_are_not_examined() {
+    check(&changed("modelled-gpu-no-driver.jsonl", |_, _| true), &[]).is(3, &["gpus", "driver"]);
+    let said = check(
+        &changed("modelled-gpu-no-control-device.jsonl", |_, _| true),
+        &[],
+    );
+    assert!([2, 3].contains(&said.status), "{}", said.text);
+}
+
+#[test]
+fn one_unknown_error_of_a_gpu_is_undecided() {
+    let text = changed(NODE, |question, said| {
+        if let Question::Call(call) = question
+            && &*call.name == "nvml_device"
+            && call.number("index") == Some(3)
+            && let Ok(Answer::Value(value)) = said
+        {
+            let mut broken = (**value).clone();
+            broken["nvmlDeviceGetTemperature"] = serde_json::json!({"error": "Unknown"});
+            *said = Ok(Answer::Value(broken.into()));
+        }
+        true
+    });
+    check(&text, &[]).is(3, &["did not answer", "Unknown Error"]);
+}
+
+#[test]
+fn gpus_of_another_vendor_are_not_examined() {
+    let text = changed(NODE, |question, said| {
+        let path = question.path().unwrap_or_default();
+        if path.ends_with("/vendor")
+            && let Ok(Answer::Text(vendor)) = said
+            && vendor.trim() == "0x10de"
+        {
+            *said = Ok(Answer::Text("0x1002\n".into()));
+        }
+        !path.starts_with("/proc/driver/nvidia") && !calls("nvml_")(question)
+    });
+    check(&text, &[]).is(3, &["gpus", "not a GPU of NVIDIA"]);
+}
+
+#[test]
+fn a_choice_of_areas_decides_what_is_required() {
+    let text = changed("modelled-gpu-vm.jsonl", |_, _| true);
+    let said = check(&text, &[]);
+    said.is(3, &["To accept what was examined: --require "]);
+    let (_, fits) = said.text.split_once("--require ").unwrap();
+    let fits = fits.split(' ').next().unwrap();
+    check(&text, &["--require", fits]).is(0, &["no fault found in"]);
+    check(&text, &["--require", "all"]).is(3, &["gpus"]);
+    check(&text, &["--require", "gpsu"]).is(64, &["`gpus`"]);
+    let none = changed("host-without-rdma.jsonl.zst", |_, _| true);
+    check(&none, &[]).is(3, &["no RDMA device"]);
+    check(&none, &["--require", "none"]).is(0, &["no fault found"]);
+    check(&none, &["--require", "ports"]).is(3, &["ports"]);
+}
+
+#[test]
+fn a_choice_of_checks_is_decided_or_undecided() {
+    let text = refused(NODE, &Refusal::Errno(Errno::EPERM), calls("kernel_log"));
+    check(&text, &["--only", "kernel/xid-gpu-fault"]).is(3, &["undecided"]);
+    let skipped = check(
+        &changed(NODE, |_, _| true),
+        &["--skip", "link/no-active-port"],
+    );
+    skipped.is(3, &["ports", "skipped"]);
+}
