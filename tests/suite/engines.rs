@@ -130,11 +130,15 @@ fn a_step_of_slurm_joins_by_itself_and_a_batch_step_stays_alone() {
 }
 
 #[test]
-fn slurm_drains_the_node_that_has_errors_with_its_reason() {
+fn slurm_drains_the_node_that_has_errors_or_does_not_answer_with_its_reason() {
     if !bridged_hosts::can_run(&["slurmctld", "slurmd", "srun", "scontrol"]) {
         return;
     }
-    let net = BridgedHosts::new(2);
+    let net = BridgedHosts::new(3);
+    // An adapter that cannot be read: a directory in the place of a file.
+    let adapter = net.dir().join("sys3/bus/pci/devices/0000:01:00.0");
+    std::fs::create_dir_all(adapter.join("vendor")).unwrap();
+    std::fs::write(adapter.join("class"), "0x020000\n").unwrap();
     // A device that no verbs library finds is an error; no device is an open question, for which no node is drained.
     net.roce_port(2, "RoCE v2\n");
     let dir = net.dir().display().to_string();
@@ -150,7 +154,7 @@ fn slurm_drains_the_node_that_has_errors_with_its_reason() {
     // The files stand below the test's own directory, and slurm.conf names them there.
     let conf = std::fs::read_to_string(net.dir().join("etc/slurm/rdma-doctor.conf")).unwrap();
     let conf = conf.replace("/etc/slurm/", &format!("{dir}/etc/slurm/"));
-    let slurm = Slurm::start(&net, 2, &conf);
+    let slurm = Slurm::start(&net, 3, &conf);
     let fit = ends(slurm.command("srun").args(["-w", "n1", "hostname"]));
     assert_eq!((fit.status, fit.out.trim()), (0, "n1"), "{fit:?}");
     let unfit = start(slurm.command("srun").args(["-w", "n2", "hostname"]));
@@ -164,6 +168,16 @@ fn slurm_drains_the_node_that_has_errors_with_its_reason() {
         "{reason}"
     );
     drop(unfit);
+    let unread = start(slurm.command("srun").args(["-w", "n3", "hostname"]));
+    wait_until("n3 is drained", || {
+        reason = slurm.output("sinfo", &["-h", "-n", "n3", "-o", "%T|%E"]);
+        reason.starts_with("drain")
+    });
+    assert!(
+        reason.contains("|rdma-doctor: damage: did not answer: 0000:01:00.0"),
+        "{reason}"
+    );
+    drop(unread);
     let states = slurm.output("sinfo", &["-h", "-N", "-n", "n1", "-o", "%T"]);
     assert_eq!(states.trim(), "idle");
 }

@@ -104,13 +104,13 @@ fn what_is_printed_is_what_is_written() {
 }
 
 #[test]
-fn the_prolog_drains_for_errors_and_for_nothing_else() {
+fn the_prolog_drains_for_errors_and_damage_and_for_what_a_site_adds() {
     let dir = Scratch::new("stand-ins");
     let doctor = dir.join("doctor");
     program(
         &doctor,
         &format!(
-            "echo \"$*\" >>{0}/asked; echo 'rdma-doctor: link/rate-degraded: mlx5_0/1 trained at 100 Gb/s'; exit $(<{0}/status)",
+            "echo \"$*\" >>{0}/asked; cat {0}/says; exit $(<{0}/status)",
             dir.display()
         ),
     );
@@ -119,7 +119,10 @@ fn the_prolog_drains_for_errors_and_for_nothing_else() {
         &format!("printf '%s\\n' \"$@\" >>{}/drained", dir.display()),
     );
     program(&dir.join("sinfo"), &format!("cat {}/state", dir.display()));
-    program(&dir.join("logger"), ":");
+    program(
+        &dir.join("logger"),
+        &format!("echo \"$*\" >>{}/logged", dir.display()),
+    );
     let made = written("slurm", &["--doctor", &doctor.display().to_string()]);
     let prolog = made.join("etc/slurm/rdma-doctor.sh");
     assert!(
@@ -130,8 +133,11 @@ fn the_prolog_drains_for_errors_and_for_nothing_else() {
             .unwrap()
             .success()
     );
-    let run = |status: u8, state: &str, job: Option<&str>| {
+    const FINDING: &str = "rdma-doctor: link/rate-degraded: mlx5_0/1 trained at 100 Gb/s";
+    let said = |says: &str, status: u8, state: &str, vars: &[(&str, &str)]| {
         let _ = std::fs::remove_file(dir.join("drained"));
+        let _ = std::fs::remove_file(dir.join("logged"));
+        std::fs::write(dir.join("says"), format!("{says}\n")).unwrap();
         std::fs::write(dir.join("status"), status.to_string()).unwrap();
         std::fs::write(dir.join("state"), state).unwrap();
         let mut command = Command::new(&prolog);
@@ -139,11 +145,16 @@ fn the_prolog_drains_for_errors_and_for_nothing_else() {
             .env_clear()
             .env("PATH", format!("{}:/usr/bin:/bin", dir.display()))
             .env("SLURMD_NODENAME", "n7")
-            .envs(job.map(|id| ("SLURM_JOB_ID", id)));
+            .envs(vars.iter().copied());
         let ended = command.status().unwrap().code();
         let drained = std::fs::read_to_string(dir.join("drained")).unwrap_or_default();
         (ended, drained)
     };
+    let run = |status: u8, state: &str, job: Option<&str>| {
+        let job: Vec<_> = job.iter().map(|id| ("SLURM_JOB_ID", *id)).collect();
+        said(FINDING, status, state, &job)
+    };
+    let logged = || std::fs::read_to_string(dir.join("logged")).unwrap_or_default();
     let drained = "update\nNodeName=n7\nState=DRAIN\nReason=rdma-doctor: link/rate-degraded: mlx5_0/1 trained at 100 Gb/s\n";
     assert_eq!(
         run(2, "allocated\n", Some("77")),
@@ -162,6 +173,25 @@ fn the_prolog_drains_for_errors_and_for_nothing_else() {
             "status {status}"
         );
     }
+    assert!(logged().contains("check ended with status 139"));
+    let job = ("SLURM_JOB_ID", "77");
+    let damage = "rdma-doctor: damage: did not answer: mlx5_1 (input/output error (EIO))";
+    let (ended, drained) = said(damage, 3, "allocated\n", &[job]);
+    assert_eq!(ended, Some(1));
+    assert!(drained.contains("Reason=rdma-doctor: damage: did not answer: mlx5_1"));
+    let open = "rdma-doctor: undecided: not examined: gpus";
+    assert_eq!(said(open, 3, "idle\n", &[]), (Some(0), String::new()));
+    assert!(logged().contains("not examined: gpus"));
+    let all = ("DRAIN_ON", "undecided failure");
+    for (says, status) in [(open, 3), ("", 70), ("", 124)] {
+        let (ended, drained) = said(says, status, "allocated\n", &[job, all]);
+        assert_eq!(ended, Some(1), "status {status}");
+        assert!(drained.contains("State=DRAIN"), "status {status}");
+    }
+    // After the job nothing is sent back to the queue.
+    let epilog = ("SLURM_SCRIPT_CONTEXT", "epilog_slurmd");
+    let (ended, drained) = said(damage, 3, "allocated\n", &[job, epilog]);
+    assert!(ended == Some(0) && drained.contains("State=DRAIN"));
     let asked = std::fs::read_to_string(dir.join("asked")).unwrap();
     assert_eq!(
         asked.lines().next(),
@@ -377,7 +407,16 @@ fn kubernetes_and_prometheus_read_their_files() {
         .iter()
         .map(|rule| rule["alert"].as_str().unwrap())
         .collect();
-    assert_eq!(names, ["RdmaUnfit", "RdmaWarnings", "RdmaNotExamined"]);
+    assert_eq!(
+        names,
+        [
+            "RdmaUnfit",
+            "RdmaWarnings",
+            "RdmaUndecided",
+            "RdmaAreaNotExamined",
+            "RdmaNotExamined"
+        ]
+    );
 }
 
 /// Says that the doctor's own parser takes this command line.

@@ -1,22 +1,33 @@
 #!/bin/bash
-# Keeps jobs off a node that is not fit for them. Slurm runs it as root: before a job (Prolog), and now and then (HealthCheckProgram).
-# A node is drained where rdma-doctor finds an error (status 2), with the finding as the reason, and for nothing else: warnings, open questions
-# and the doctor's own failures cost no node. It never waits for other nodes.
+# Keeps jobs off a node that is not fit for them. Slurm runs it as root: before a job (Prolog), after it (Epilog), and now and then (HealthCheckProgram).
+#   2            an error: drains the node, with the finding as the reason
+#   3, damage    a device, a library or the kernel did not answer: drains the node, with its name as the reason
+#   3, else      something required was not examined: is logged, and drains if DRAIN_ON has the word undecided
+#   64 and more  the doctor failed or ran out of time: is logged, and drains if DRAIN_ON has the word failure
+# A site sets DRAIN_ON="undecided failure" in /etc/default/rdma-doctor. It never waits for other nodes.
 set -u
 export PATH=${PATH:+$PATH:}/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/bin:/opt/slurm/bin
+DRAIN_ON=${DRAIN_ON:-}
+[ ! -r /etc/default/rdma-doctor ] || . /etc/default/rdma-doctor
 doctor=@DOCTOR@
 node=${SLURMD_NODENAME:-$(hostname -s)}
 reason=$(timeout -k 5 50 "$doctor" check --alone --format slurm --deadline 30 2>/dev/null)
 status=$?
-if [ "$status" -ne 2 ]; then
-    [ "$status" -le 3 ] || logger -t rdma-doctor "check ended with status $status" 2>/dev/null
-    exit 0
-fi
-# Who drained it already had a reason to.
+case $status in
+    0 | 1) exit 0 ;;
+    2) drain=yes ;;
+    3) case $reason in "rdma-doctor: damage: "*) drain=yes ;; *) drain=undecided ;; esac ;;
+    *)
+        drain=failure
+        reason="rdma-doctor: check ended with status $status"
+        ;;
+esac
+logger -t rdma-doctor "$reason" 2>/dev/null
+case " yes $DRAIN_ON " in *" $drain "*) ;; *) exit 0 ;; esac
+# A node that is drained already keeps the reason that it has.
 case $(timeout 10 sinfo --noheader --nodes="$node" --format=%T 2>/dev/null) in
     drain* | down* | fail* | maint*) ;;
     *) timeout 10 scontrol update NodeName="$node" State=DRAIN Reason="$reason" ;;
 esac
-logger -t rdma-doctor "$reason" 2>/dev/null
-# A prolog that fails sends its job back to the queue; a health check has no job.
-[ -z "${SLURM_JOB_ID:-}" ]
+# A prolog that fails sends its job back to the queue; a health check has no job, and an epilog's job has ended.
+[ -z "${SLURM_JOB_ID:-}" ] || [ "${SLURM_SCRIPT_CONTEXT:-prolog_slurmd}" != prolog_slurmd ]
