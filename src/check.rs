@@ -85,6 +85,39 @@ impl fmt::Display for Severity {
     }
 }
 
+/// What a failing check does to a job that uses what it names. Of two causes of one severity the one that stops a job leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Impact {
+    /// The job does not start, hangs, ends with an error, or has wrong results.
+    Stops,
+    /// The job runs to its end, slower than the hardware allows.
+    Slows,
+    /// The job can run well: it depends on what it uses, or on what happens next.
+    Risks,
+}
+
+impl Impact {
+    /// All of them, the gravest first.
+    pub const ALL: [Impact; 3] = [Impact::Stops, Impact::Slows, Impact::Risks];
+
+    /// As checks write it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Impact::Stops => "stops",
+            Impact::Slows => "slows",
+            Impact::Risks => "risks",
+        }
+    }
+
+    fn phrase(self) -> &'static str {
+        match self {
+            Impact::Stops => "stops a job",
+            Impact::Slows => "slows a job down",
+            Impact::Risks => "puts a job at risk",
+        }
+    }
+}
+
 /// A check: one problem, how it is recognised, what it means and how to fix it.
 #[derive(Debug)]
 pub struct Check {
@@ -94,6 +127,8 @@ pub struct Check {
     pub title: String,
     /// How much it matters.
     pub severity: Severity,
+    /// What it does to a job; a check of the site may leave it out.
+    pub impact: Option<Impact>,
     /// The area to which it belongs; empty of a site's check that names none.
     pub area: Arc<str>,
     /// What it is judged for.
@@ -117,6 +152,14 @@ pub struct Check {
 }
 
 impl Check {
+    /// How much it matters, in words: `error that stops a job`.
+    pub fn gravity(&self) -> String {
+        match self.impact {
+            Some(impact) => format!("{} that {}", self.severity, impact.phrase()),
+            None => self.severity.to_string(),
+        }
+    }
+
     /// Whether this check's failing explains that the other fails.
     pub fn explains(&self, other_id: &str) -> bool {
         *self.id != *other_id && self.explains.iter().any(|p| glob::fits(p, other_id))

@@ -1,5 +1,5 @@
-//! From verdicts to causes: what failed because something else failed is folded beneath it. Causes are ranked by their severity, then by their effect
-//! where one was measured, then by how much they explain.
+//! From verdicts to causes: what failed because something else failed is folded beneath it. Causes are ordered by severity, then by impact (what stops a
+//! job, what slows it down, what puts it at risk), then by the effect that was measured, then by the number of subjects and consequences, then by id.
 
 pub mod areas;
 
@@ -20,7 +20,7 @@ pub struct Cause {
     pub consequences: Vec<(usize, Id)>,
 }
 
-/// The causes, the most severe and far-reaching first.
+/// The causes, in the order in which they are to be fixed.
 pub fn diagnose(catalogue: &Catalogue, facts: &Facts, verdicts: &[Verdict]) -> Vec<Cause> {
     let failed: Vec<(usize, Id)> = verdicts
         .iter()
@@ -44,13 +44,7 @@ pub fn diagnose(catalogue: &Catalogue, facts: &Facts, verdicts: &[Verdict]) -> V
 
     // Roots first: those that nothing explains. What is left over explains itself in a circle; its gravest member leads.
     let mut order: Vec<usize> = (0..failed.len()).collect();
-    order::by_key(&mut order, |&i| {
-        (
-            explained[i],
-            std::cmp::Reverse(gravity(check(i).severity)),
-            i,
-        )
-    });
+    order::by_key(&mut order, |&i| (explained[i], check(i).severity, i));
     let mut claimed = vec![false; failed.len()];
     let mut causes: Vec<Cause> = Vec::new();
     for root in order {
@@ -84,12 +78,15 @@ pub fn diagnose(catalogue: &Catalogue, facts: &Facts, verdicts: &[Verdict]) -> V
         }
     }
     order::by_key(&mut causes, |c| {
-        let severity = gravity(catalogue.checks[c.check].severity);
+        let check = &catalogue.checks[c.check];
         (
-            std::cmp::Reverse(severity),
+            check.severity,
+            // A check of the site that does not say it comes after those that do.
+            check.impact.is_none(),
+            check.impact,
             std::cmp::Reverse(effect(facts, c)),
             std::cmp::Reverse(c.subjects.len() + c.consequences.len()),
-            c.check,
+            std::sync::Arc::clone(&check.id),
         )
     });
     causes
@@ -110,10 +107,113 @@ fn effect(facts: &Facts, cause: &Cause) -> u64 {
     sizes.fold(0.0, f64::max).round() as u64 / 5 * 5
 }
 
-fn gravity(severity: Severity) -> u8 {
-    match severity {
-        Severity::Error => 2,
-        Severity::Warning => 1,
-        Severity::Note => 0,
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::Catalogue;
+    use crate::fact::Subject;
+
+    /// The ids of the causes of these failing checks, each for a subject of its own.
+    fn order(failing: &[&str]) -> Vec<String> {
+        let catalogue = Catalogue::embedded().unwrap();
+        order_in(&catalogue, failing)
+    }
+
+    fn order_in(catalogue: &Catalogue, failing: &[&str]) -> Vec<String> {
+        let mut facts = Facts::new();
+        let verdicts: Vec<Verdict> = failing
+            .iter()
+            .enumerate()
+            .map(|(at, id)| Verdict {
+                check: catalogue
+                    .checks
+                    .iter()
+                    .position(|c| *c.id == **id)
+                    .unwrap_or_else(|| panic!("{id}")),
+                subject: facts.new_node(&format!("n{at}")),
+                outcome: Outcome::Fails,
+            })
+            .collect();
+        let causes = diagnose(catalogue, &facts, &verdicts);
+        let id = |cause: &Cause| catalogue.checks[cause.check].id.to_string();
+        causes.iter().map(id).collect()
+    }
+
+    #[test]
+    fn what_stops_a_job_leads() {
+        for (first, second) in [
+            // NVSHMEM_HCA_LIST and MASTER_ADDR.
+            ("setting/rendezvous-on-loopback", "setting/names-nothing"),
+            // Xid 79 and an adapter's firmware.
+            ("kernel/xid-gpu-fault", "kernel/adapter-stalled"),
+            ("gpu/lost", "device/fell-off-bus"),
+            ("pcie/gpu-off-bus", "pcie/gpu-width-degraded"),
+            ("firewall/bootstrap-blocked", "device/provider-missing"),
+            ("roce/v2-gid-missing", "link/rate-degraded"),
+            ("host/shm-full", "host/libibverbs-missing"),
+            ("p2p/copy-corrupts-data", "p2p/access-missing"),
+            ("job/memlock-low", "gpu/power-brake"),
+            ("nccl/interface-missing", "nccl/ib-disabled"),
+            // What slows every job before what may befall one.
+            ("nvlink/slower", "gpu/sram-worn-out"),
+            ("pcie/hop-degraded", "host/memory-uncorrected"),
+            // Of warnings too.
+            ("firewall/rendezvous-blocked", "bench/network-over-tcp"),
+            ("tuning/frequency-capped", "device/firmware-differs"),
+            // An error before a warning, whatever they do.
+            ("gpu/remap-failed", "pairs/packet-short"),
+        ] {
+            assert_eq!(order(&[first, second]), [first, second]);
+            assert_eq!(order(&[second, first]), [first, second]);
+            // How many there are does not matter where the impact decides.
+            assert_eq!(order(&[second, second, first]), [first, second]);
+        }
+    }
+
+    #[test]
+    fn of_one_impact_the_one_with_more_subjects_leads_and_then_the_id() {
+        let (a, b) = ("link/polling", "link/rate-degraded");
+        assert_eq!(order(&[b, a]), [a, b]);
+        assert_eq!(order(&[a, b, b]), [b, a]);
+    }
+
+    #[test]
+    fn a_check_without_impact_comes_after_those_of_its_severity_that_have_one() {
+        let mut catalogue = Catalogue::embedded().unwrap();
+        let (site, own) = ("bench/rank-hung", "gpu/remap-failed");
+        for check in &mut catalogue.checks {
+            if *check.id == *site {
+                check.impact = None;
+            }
+        }
+        assert_eq!(order_in(&catalogue, &[site, own]), [own, site]);
+        let warning = "firewall/rendezvous-blocked";
+        assert_eq!(order_in(&catalogue, &[warning, site]), [site, warning]);
+    }
+
+    #[test]
+    fn a_measured_effect_leads_before_the_number_of_subjects() {
+        let catalogue = Catalogue::embedded().unwrap();
+        let mut facts = Facts::new();
+        let node = facts.new_node("n");
+        let at = |id: &str| catalogue.checks.iter().position(|c| *c.id == *id).unwrap();
+        let measurement = facts.instance(Subject::Measurement, node, "all-reduce");
+        let factor = facts.instance(Subject::Factor, measurement, "NCCL_IB_DISABLE=1");
+        let fact = crate::fact::Fact::derived(crate::fact::Percent(40.0), "a test");
+        facts.set(factor, factor::MOST, fact);
+        let mut verdicts = vec![Verdict {
+            check: at("ablation/ib-off-faster"),
+            subject: factor,
+            outcome: Outcome::Fails,
+        }];
+        for name in ["a", "b", "c"] {
+            verdicts.push(Verdict {
+                check: at("ablation/gdr-off-faster"),
+                subject: facts.new_node(name),
+                outcome: Outcome::Fails,
+            });
+        }
+        let causes = diagnose(&catalogue, &facts, &verdicts);
+        assert_eq!(causes[0].check, at("ablation/ib-off-faster"));
     }
 }

@@ -9,14 +9,14 @@ use super::condition::Limit;
 use super::diagnostic::{CheckError, Complaint};
 use super::names::Names;
 use super::sentence::Sentence;
-use super::{Check, Severity, lexer, typing};
+use super::{Check, Impact, Severity, lexer, typing};
 use crate::fact::{Subject, Value};
 
 /// Of each check, in the order of the files: the path, and the fields; a NUL after each.
 const CHECKS: &str = include_str!(concat!(env!("OUT_DIR"), "/checks.txt"));
 
-/// Title, severity, area, subject, applies, fails, finding, explains, limits.
-type Fields = [&'static str; 9];
+/// Title, severity, impact, area, subject, applies, fails, finding, explains, limits.
+type Fields = [&'static str; 10];
 
 /// Reads all of them.
 pub(super) fn all() -> impl Iterator<Item = Result<Check, CheckError>> {
@@ -40,6 +40,7 @@ fn check(number: usize, path: &'static str, fields: Fields) -> Result<Check, Com
     let [
         title,
         severity,
+        impact,
         area,
         subject,
         applies,
@@ -59,6 +60,13 @@ fn check(number: usize, path: &'static str, fields: Fields) -> Result<Check, Com
         id: id_of(path.strip_prefix("checks/").unwrap_or(path)).into(),
         title: title.to_owned(),
         severity: severity.ok_or_else(|| no("severity"))?,
+        impact: match impact {
+            "" => None,
+            word => {
+                let impact = Impact::ALL.into_iter().find(|i| i.word() == word);
+                Some(impact.ok_or_else(|| no("impact"))?)
+            }
+        },
         area: area.into(),
         subject,
         applies: match applies {

@@ -12,16 +12,16 @@ use super::condition::{Condition, Limit};
 use super::diagnostic::{CheckError, Complaint, Place, nearest};
 use super::names::Names;
 use super::sentence::Sentence;
-use super::{Check, Severity, Template, lexer, typing};
+use super::{Check, Impact, Severity, Template, lexer, typing};
 use crate::fact::{Subject, Value};
 
 /// Bytes that a file may have: a hundred times what a long one has.
 const LARGEST: usize = 256 << 10;
 
 /// The keys of a check, in the order in which a reader wants them.
-const KEYS: [&str; 13] = [
-    "title", "severity", "area", "subject", "applies", "fails", "finding", "explains", "see",
-    "why", "fix", "limits", "example",
+const KEYS: [&str; 14] = [
+    "title", "severity", "impact", "area", "subject", "applies", "fails", "finding", "explains",
+    "see", "why", "fix", "limits", "example",
 ];
 
 /// Those of them that only who reads a finding wants.
@@ -106,6 +106,7 @@ pub(super) fn parse(
         id: id.into(),
         title: parts.title,
         severity: parts.severity,
+        impact: parts.impact,
         area: parts.area,
         subject: parts.subject,
         applies: parts.applies,
@@ -160,6 +161,7 @@ pub(super) fn placed<T>(
 struct Parts {
     title: String,
     severity: Severity,
+    impact: Option<Impact>,
     area: Arc<str>,
     subject: Subject,
     applies: Option<Condition>,
@@ -209,6 +211,10 @@ impl<'a, 's> Reader<'a, 's> {
         Ok(Parts {
             title: self.string("title")?.to_owned(),
             severity: self.word("severity", &Severity::ALL, Severity::word)?,
+            impact: match self.table.get("impact") {
+                Some(_) => Some(self.word("impact", &Impact::ALL, Impact::word)?),
+                None => None,
+            },
             area: match self.table.get("area") {
                 Some(item) => as_text(item)?.into(),
                 None => "".into(),

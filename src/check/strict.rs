@@ -1,7 +1,7 @@
 //! What is asked of the built-in checks beyond being valid.
 
 use super::example::{Expected, facts_of, try_example};
-use super::{Catalogue, Check, Example, Outcome, glob};
+use super::{Catalogue, Check, Example, Outcome, Severity, glob};
 
 /// Letters that an explanation has at least.
 const SHORTEST_WHY: usize = 40;
@@ -34,6 +34,9 @@ fn words(check: &Check, complain: &mut impl FnMut(String)) {
     }
     if check.title.trim().len() < 10 || check.title.ends_with('.') {
         complain("`title` names the problem, without a full stop".into());
+    }
+    if (check.severity == Severity::Note) != check.impact.is_none() {
+        complain("an error and a warning have an `impact`, a note has none".into());
     }
     if check.advice().why.chars().count() < SHORTEST_WHY {
         complain(format!("`why` has fewer than {SHORTEST_WHY} letters"));

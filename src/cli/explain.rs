@@ -74,8 +74,8 @@ fn one(out: &mut dyn Write, check: &Check) -> io::Result<()> {
     };
     writeln!(
         out,
-        "{} for each {}{area}",
-        check.severity.word(),
+        "{}, for each {}{area}",
+        check.gravity(),
         check.subject.name()
     )?;
     writeln!(out)?;

@@ -104,7 +104,7 @@ fn rdma_doctor_checks_7() {
             page,
             "{} ({}, for each {})",
             roff(&check.title),
-            check.severity.word(),
+            check.gravity(),
             check.subject.name()
         );
         if let Some(applies) = &check.applies {

@@ -1,6 +1,6 @@
 use super::{LOSES_PACKETS, RATE_DEGRADED, load};
 use crate::check::{
-    Advice, Catalogue, Check, Severity, catalogue::read, limits, strict, try_example,
+    Advice, Catalogue, Check, Impact, Severity, catalogue::read, limits, strict, try_example,
 };
 use crate::fact::{Fact, Facts, Subject, kernel_event};
 
@@ -44,6 +44,24 @@ fn the_example_of_the_design_loads_and_its_examples_hold() {
     for example in &examples {
         try_example(&check, example).unwrap();
     }
+}
+
+#[test]
+fn a_check_says_what_it_does_to_a_job_or_leaves_it_out() {
+    assert_eq!(load(RATE_DEGRADED).unwrap().impact, None);
+    let with = |word: &str| {
+        RATE_DEGRADED.replace("\nsubject ", &format!("\nimpact = \"{word}\"\nsubject "))
+    };
+    for impact in Impact::ALL {
+        assert_eq!(load(&with(impact.word())).unwrap().impact, Some(impact));
+    }
+    let check = load(&with("slows")).unwrap();
+    assert_eq!(check.gravity(), "error that slows a job down");
+    let error = load(&with("slow")).unwrap_err().to_string();
+    assert!(
+        error.contains("there is no impact `slow`") && error.contains("write \"slows\""),
+        "{error}"
+    );
 }
 
 #[test]
@@ -298,6 +316,10 @@ fn the_built_in_checks_are_asked_for_more() {
     let complaints = |from: &str, to: &str| {
         assert!(RATE_DEGRADED.contains(from), "{from}");
         let text = RATE_DEGRADED
+            .replace(
+                "\nopen     = \"notes\"",
+                "\nimpact = \"slows\"\nopen = \"notes\"",
+            )
             .replace("cluster/slow-rail", "link/loses-packets")
             .replace("bench/below-ceiling", "link/l*");
         let mut catalogue = two();
@@ -388,7 +410,8 @@ fn the_program_has_what_each_file_says() {
         let said = |check: &Check| {
             let judged = (&check.applies, &check.fails, check.finding());
             let words = (&check.title, &check.explains, &check.path);
-            let kind = (&check.id, check.severity, &check.area, check.subject);
+            let kind = (&check.id, check.severity, check.impact, &check.area);
+            let kind = (kind, check.subject);
             let mut limits = check.limits.clone();
             limits.sort_by(|(a, _), (b, _)| a.cmp(b));
             format!("{kind:?} {words:?} {judged:?} {limits:?}")
