@@ -30,6 +30,7 @@ pub mod host;
 pub mod interface;
 pub mod job;
 pub mod kernel_event;
+pub mod kleene;
 pub mod measurement;
 pub mod module;
 pub mod mount;
@@ -264,11 +265,30 @@ impl<T> Fact<T> {
         Fact::Known(value, Origin::derived(how))
     }
 
+    /// What was worked out of other facts, or why it could not be.
+    pub fn of(known: Result<T, Gap>, how: impl Into<Phrase>) -> Self {
+        match known {
+            Ok(value) => Fact::derived(value, how),
+            Err(gap) => Fact::Unknown(gap),
+        }
+    }
+
     /// The same fact in other terms, with the same origin.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Fact<U> {
         match self {
             Fact::Known(value, origin) => Fact::Known(f(value), origin),
             Fact::Unknown(gap) => Fact::Unknown(gap),
+        }
+    }
+
+    /// This where it is known, else the other where that is known; else why this one is not.
+    pub fn or_else(self, other: impl FnOnce() -> Self) -> Self {
+        match self {
+            Fact::Known(..) => self,
+            Fact::Unknown(gap) => match other() {
+                known @ Fact::Known(..) => known,
+                Fact::Unknown(_) => Fact::Unknown(gap),
+            },
         }
     }
 

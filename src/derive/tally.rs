@@ -1,8 +1,9 @@
 //! Counts of devices, functions and ports.
 
+use crate::fact::kleene::Several;
 use crate::fact::port::PortState;
 use crate::fact::{
-    Fact, Facts, Gap, Id, Key, Origin, Subject, cluster, device, function, node, port,
+    Fact, Facts, Gap, Id, Key, Subject, Typed, cluster, device, function, node, port,
 };
 
 /// How many nodes are judged together.
@@ -56,61 +57,36 @@ pub fn node(facts: &mut Facts, node: Id) {
 
 /// Why not all instances of a subject below an ancestor are known, where they are not.
 pub fn incomplete(facts: &Facts, ancestor: Id, subject: Subject) -> Option<Gap> {
-    let parent = subject.parent()?;
-    if facts.subject(ancestor) == parent {
-        return facts.members(subject, ancestor).err();
-    }
-    incomplete(facts, ancestor, parent).or_else(|| {
-        facts
-            .below(ancestor, parent)
-            .find_map(|p| facts.members(subject, p).err())
-    })
+    facts.incomplete(ancestor, subject)
 }
 
 /// How many instances have a fact for which the predicate holds; unknown where one of them, or their number, is.
-fn count_where<T: crate::fact::Typed>(
+fn count_where<T: Typed>(
     facts: &Facts,
     ancestor: Id,
     subject: Subject,
     key: Key<T>,
     holds: impl Fn(&T) -> bool,
 ) -> Fact<u64> {
-    if let Some(gap) = incomplete(facts, ancestor, subject) {
-        return Fact::Unknown(gap);
-    }
-    let mut count = 0;
-    for id in facts.below(ancestor, subject) {
-        match facts.get(id, key) {
-            Fact::Known(value, _) => count += u64::from(holds(&value)),
-            Fact::Unknown(gap) => return Fact::Unknown(gap),
-        }
-    }
-    Fact::Known(
-        count,
-        Origin::derived(format!("{} of each {}", key.path(), subject.name())),
-    )
+    let count = Several::of(facts, ancestor, subject, key).count(|(_, value)| holds(value));
+    Fact::of(count, of_each(subject, key))
 }
 
 /// Whether the predicate holds for one instance at least: known as soon as it does for one.
-fn any<T: crate::fact::Typed>(
+fn any<T: Typed>(
     facts: &Facts,
     ancestor: Id,
     subject: Subject,
     key: Key<T>,
     holds: impl Fn(&T) -> bool,
 ) -> Fact<bool> {
-    let mut open = incomplete(facts, ancestor, subject);
-    for id in facts.below(ancestor, subject) {
-        match facts.get(id, key) {
-            Fact::Known(value, _) if holds(&value) => {
-                return Fact::derived(true, facts.name(id).to_owned());
-            }
-            Fact::Known(..) => {}
-            Fact::Unknown(gap) => open = open.or(Some(gap)),
-        }
+    match Several::of(facts, ancestor, subject, key).find(|(_, value)| holds(value)) {
+        Ok(Some((id, _))) => Fact::derived(true, facts.name(*id).to_owned()),
+        Ok(None) => Fact::derived(false, of_each(subject, key)),
+        Err(gap) => Fact::Unknown(gap),
     }
-    match open {
-        Some(gap) => Fact::Unknown(gap),
-        None => Fact::derived(false, format!("{} of each {}", key.path(), subject.name())),
-    }
+}
+
+fn of_each<T>(subject: Subject, key: Key<T>) -> String {
+    format!("{} of each {}", key.path(), subject.name())
 }

@@ -271,6 +271,18 @@ impl Facts {
         }
     }
 
+    /// Why not all instances of a subject below an ancestor are known, where they are not.
+    pub fn incomplete(&self, ancestor: Id, subject: Subject) -> Option<Gap> {
+        let parent = subject.parent()?;
+        if self.subject(ancestor) == parent {
+            return self.members(subject, ancestor).err();
+        }
+        self.incomplete(ancestor, parent).or_else(|| {
+            let mut parents = self.below(ancestor, parent);
+            parents.find_map(|id| self.members(subject, id).err())
+        })
+    }
+
     /// All instances of a subject, in the order in which they were found.
     pub fn all(&self, subject: Subject) -> impl Iterator<Item = Id> + '_ {
         self.by_subject[subject as usize].iter().copied()
