@@ -16,7 +16,7 @@
 pub mod counted;
 pub mod verdict;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -365,6 +365,8 @@ pub struct Results {
     pub on_gpus_again: BTreeMap<Way, Flow>,
     /// What each node's interfaces and ports counted, by rail.
     pub counters: BTreeMap<usize, Vec<Counted>>,
+    /// The ways of which a reply is missing: of them nothing is said but what other replies prove.
+    pub missing: BTreeSet<Way>,
 }
 
 impl Results {
@@ -379,6 +381,7 @@ impl Results {
             on_gpus: BTreeMap::new(),
             on_gpus_again: BTreeMap::new(),
             counters: BTreeMap::new(),
+            missing: BTreeSet::new(),
         }
     }
 
@@ -482,6 +485,18 @@ impl Results {
     ///
     /// The refusal of the plan: nothing was measured; or what of the plan is not understood; or a reply that the plan has and the recording does not.
     pub fn read(source: &dyn Source) -> Result<Self, Refusal> {
+        match Self::read_known(source)? {
+            (results, None) => Ok(results),
+            (_, Some(refusal)) => Err(refusal),
+        }
+    }
+
+    /// Asks for all of it; what is there, and the refusal of the first reply that is missing.
+    ///
+    /// # Errors
+    ///
+    /// The refusal of the plan: nothing was measured; or what of the plan is not understood.
+    pub fn read_known(source: &dyn Source) -> Result<(Self, Option<Refusal>), Refusal> {
         fn value<T: for<'d> Deserialize<'d>>(
             source: &dyn Source,
             question: &Question,
@@ -499,37 +514,72 @@ impl Results {
         let plan = Plan::deserialize(plan)
             .map_err(|what| Refusal::Crash(format!("no plan: {what}").into()))?;
         let mut results = Results::new(plan);
+        let mut refused: Option<Refusal> = None;
+        let ways = results.ways();
+        let of_node = |node: usize| ways.iter().filter(move |way| way.from.0 == node);
         for node in 0..results.plan.nodes.len() {
-            results
-                .reach
-                .insert(node, value(source, &Plan::reach_of(node))?);
+            match value(source, &Plan::reach_of(node)) {
+                Ok(reach) => {
+                    results.reach.insert(node, reach);
+                }
+                Err(refusal) => {
+                    refused.get_or_insert(refusal);
+                    results.missing.extend(of_node(node));
+                }
+            }
         }
         let leading = results.plan.leading();
-        let flow = |way: Way, pass: u64, memory: Memory| {
-            value::<Flow>(source, &Plan::flow_of(way, pass, memory))
-        };
-        for way in results.ways() {
-            results.first.insert(way, flow(way, 1, leading)?);
-        }
-        for way in results.ways_across() {
-            results.across.insert(way, flow(way, 1, leading)?);
-        }
-        for way in results.ways_on_gpus() {
-            results.on_gpus.insert(way, flow(way, 1, Memory::Gpu)?);
-        }
-        for way in results.ways_again() {
-            results.second.insert(way, flow(way, 2, leading)?);
-            if results.plan.has_both() {
-                let flow = flow(way, 2, Memory::Gpu)?;
-                results.on_gpus_again.insert(way, flow);
+        let both = results.plan.has_both();
+        let (across, again) = (results.ways_across(), results.ways_again());
+        for (asked, pass, memory, wanted) in [
+            (&ways, 1, leading, true),
+            (&across, 1, leading, true),
+            (&results.ways_on_gpus(), 1, Memory::Gpu, true),
+            (&again, 2, leading, true),
+            (&again, 2, Memory::Gpu, both),
+        ] {
+            for way in asked.iter().filter(|_| wanted) {
+                match value::<Flow>(source, &Plan::flow_of(*way, pass, memory)) {
+                    Ok(flow) => {
+                        results.flows(*way, pass, memory).insert(*way, flow);
+                    }
+                    Err(refusal) => {
+                        refused.get_or_insert(refusal);
+                        results.missing.insert(*way);
+                    }
+                }
             }
         }
         for node in 0..results.plan.nodes.len() {
-            results
-                .counters
-                .insert(node, value(source, &Plan::counters_of(node))?);
+            match value(source, &Plan::counters_of(node)) {
+                Ok(counters) => {
+                    results.counters.insert(node, counters);
+                }
+                // They tell more of what is accused, and accuse nobody.
+                Err(refusal) => {
+                    refused.get_or_insert(refusal);
+                }
+            }
         }
-        Ok(results)
+        // Of two measurements of a way the second is valid: without it nothing is.
+        for way in &results.missing {
+            results.first.remove(way);
+            results.second.remove(way);
+            results.on_gpus.remove(way);
+            results.on_gpus_again.remove(way);
+        }
+        Ok((results, refused))
+    }
+
+    /// Where the flows of a way, a pass and a memory are kept.
+    fn flows(&mut self, way: Way, pass: u64, memory: Memory) -> &mut BTreeMap<Way, Flow> {
+        match (pass, memory == self.plan.leading()) {
+            (1, true) if way.from.1 != way.to.1 => &mut self.across,
+            (1, true) => &mut self.first,
+            (_, true) => &mut self.second,
+            (1, false) => &mut self.on_gpus,
+            (_, false) => &mut self.on_gpus_again,
+        }
     }
 
     /// Has a reply to each question of the plan: what did not come is said so.

@@ -23,10 +23,14 @@ pub const PROBE: Probe = Probe {
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let question = Plan::question();
     let origin = Origin::Asked(question.clone());
-    let members = match Results::read(ask.source) {
-        Ok(results) => {
+    let members = match Results::read_known(ask.source) {
+        Ok((results, missing)) => {
             state(facts, node, &results);
-            Membership::Known(origin)
+            match missing {
+                None => Membership::Known(origin),
+                // Who is accused is; there may be others.
+                Some(refusal) => Membership::Unknown(Gap::refused(&question, refusal)),
+            }
         }
         // Nobody asked for it: to say so is the answer.
         Err(Refusal::NotAsked(_)) => Membership::Known(origin),

@@ -152,7 +152,9 @@ pub fn suspects(results: &Results) -> Vec<Suspect> {
         Problem::Slow,
         Problem::Late,
     ] {
-        let Bad { strong, all: bad } = bad(results, &ways, problem, &reference);
+        let whole = ways.iter().filter(|way| !results.missing.contains(way));
+        let whole: Vec<Way> = whole.copied().collect();
+        let Bad { strong, all: bad } = bad(results, &whole, problem, &reference);
         let is_known = |way: &&Way| is_known(results, **way, problem);
         let tried: Vec<Tried> = ways
             .iter()
@@ -164,7 +166,7 @@ pub fn suspects(results: &Results) -> Vec<Suspect> {
             })
             .collect();
         let mut told: BTreeSet<Way> = BTreeSet::new();
-        for blame in blame(&tried) {
+        for blame in accused(results, &tried) {
             let of_blame = |way: &&Way| covers(blame, **way);
             // A weak sign tells how far a problem reaches. By itself it is none: a busy processor gives as much.
             if !strong.iter().any(|way| covers(blame, *way)) {
@@ -187,10 +189,53 @@ pub fn suspects(results: &Results) -> Vec<Suspect> {
         let mut own = along.iter().filter(|way| is_own(way));
         !is_silent(end.0) && own.any(|way| results.flow(*way).is_some_and(|f| f.failed.is_none()))
     };
-    if let Some(apart) = rails::apart(results, works) {
+    if results.missing.is_empty()
+        && let Some(apart) = rails::apart(results, works)
+    {
         found.push(apart);
     }
     found
+}
+
+/// The fewest that explain the bad pairs, whatever became of the pairs of which a reply is missing: what is accused only if they are well, or only if
+/// they are bad, is not accused, and its bad pairs are by themselves.
+fn accused(results: &Results, tried: &[Tried]) -> Vec<Blame> {
+    let way = |from, to| Way { from, to };
+    let is_missing = |(from, to): (End, End)| {
+        [way(from, to), way(to, from)]
+            .iter()
+            .any(|way| results.missing.contains(way))
+    };
+    let (known, open): (Vec<Tried>, Vec<Tried>) = tried
+        .iter()
+        .cloned()
+        .partition(|tried| tried.bad || !is_missing(tried.ends));
+    // Ways of which nothing is known were not tried.
+    let of_rail = results.missing.iter().filter(|way| way.from.1 == way.to.1);
+    let pairs = of_rail.map(|way| (way.from.min(way.to), way.from.max(way.to)));
+    let open: BTreeSet<(End, End)> = open.iter().map(|tried| tried.ends).chain(pairs).collect();
+    let open = open
+        .into_iter()
+        .filter(|ends| known.iter().all(|tried| tried.ends != *ends));
+    let open: Vec<(End, End)> = open.collect();
+    if open.is_empty() {
+        return blame(tried);
+    }
+    let among = |bad: bool| {
+        let open = open.iter().map(|ends| Tried { ends: *ends, bad });
+        blame(&known.iter().cloned().chain(open).collect::<Vec<_>>())
+    };
+    let (well, bad) = (among(false), among(true));
+    let mut certain: Vec<Blame> = well.into_iter().filter(|one| bad.contains(one)).collect();
+    let alone = known.iter().filter(|tried| tried.bad).filter(|tried| {
+        let of_pair = way(tried.ends.0, tried.ends.1);
+        !certain.iter().any(|blame| covers(*blame, of_pair))
+    });
+    let alone: Vec<Blame> = alone
+        .map(|tried| Blame::Pair(tried.ends.0, tried.ends.1))
+        .collect();
+    certain.extend(alone);
+    certain
 }
 
 /// Whether a pair says anything of this problem: one that was not tried is none that is well.
@@ -291,6 +336,12 @@ impl Reference {
         let mut rates: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
         let (mut losses, mut trips) = (Vec::new(), Vec::new());
         for way in ways {
+            if results.missing.contains(way) {
+                // It may be as bad as can be, so that what is bad beside it is no worse than usual.
+                rates.entry(kind(results, *way)).or_default().push(0.0);
+                losses.push(f64::INFINITY);
+                trips.push(f64::INFINITY);
+            }
             let Some(flow) = results.first.get(way) else {
                 continue;
             };

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::wording::{self, rate};
 use super::{Direction, Problem, SLOW, Suspect, covers};
 use crate::bench::pairs::{Flow, Gpu, Memory, Results, Way};
-use crate::cluster::blame::{Blame, Tried, blame};
+use crate::cluster::blame::{Blame, Tried};
 use crate::cluster::schedule::End;
 
 /// All that is accused for GPUs' memory; `silent` nodes are accused of that.
@@ -67,7 +67,10 @@ fn accused(
         let accusing = bad.iter().filter(|way| covers(blame, **way));
         suspect(results, problem, blame, accusing.copied().collect())
     };
-    blame(&tried).into_iter().map(one).collect()
+    super::accused(results, &tried)
+        .into_iter()
+        .map(one)
+        .collect()
 }
 
 fn suspect(results: &Results, problem: Problem, blame: Blame, ways: Vec<Way>) -> Suspect {

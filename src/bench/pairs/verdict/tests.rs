@@ -561,3 +561,69 @@ fn from_gpu_to_gpu_alone_pairs_are_compared_with_each_other() {
     }
     assert_eq!(Results::read(&recording.of(NAME)).as_ref(), Ok(&both));
 }
+
+/// What one reply after the other being missing leaves of the accusations of a problem.
+fn without_each(results: &Results, problem: Problem, check: impl Fn(&Results, Vec<Suspect>)) {
+    let lines = results.lines(0);
+    for lost in 1..lines.len() {
+        let mut recording = Recording::new(Header::default());
+        for (at, line) in lines.iter().enumerate() {
+            if at != lost {
+                recording.add(line.clone());
+            }
+        }
+        let (left, refused) = Results::read_known(&recording.of(NAME)).unwrap();
+        assert!(refused.is_some());
+        assert!(Results::read(&recording.of(NAME)).is_err());
+        let found = suspects(&left);
+        check(
+            &left,
+            found.into_iter().filter(|s| s.problem == problem).collect(),
+        );
+    }
+}
+
+#[test]
+fn a_missing_reply_erases_no_accusation_that_others_prove_and_accuses_nobody_else() {
+    let mut results = by_rdma(4, 1);
+    for from in 0..3 {
+        cut(
+            &mut results,
+            Way {
+                from: (from, 0),
+                to: (3, 0),
+            },
+        );
+    }
+    let whole = suspects(&results);
+    assert_eq!(whole.len(), 1);
+    without_each(&results, Problem::RdmaFails, |_, found| {
+        assert!(!found.is_empty());
+        for suspect in found {
+            match suspect.blame {
+                Some(Blame::Node(node) | Blame::Adapter((node, _))) => assert_eq!(node, 3),
+                Some(Blame::Pair(a, b)) => assert!(a.0 == 3 || b.0 == 3),
+                other => panic!("{other:?}"),
+            }
+        }
+    });
+    let mut results = super::tests::results(4, 1);
+    for from in 0..3 {
+        let way = Way {
+            from: (from, 0),
+            to: (3, 0),
+        };
+        reach(&mut results, way).tcp = Err("timed out".into());
+    }
+    without_each(&results, Problem::Unreachable, |_, found| {
+        assert!(!found.is_empty());
+    });
+}
+
+#[test]
+fn a_missing_reply_of_a_network_that_is_well_accuses_nobody() {
+    without_each(&by_rdma(4, 2), Problem::RdmaFails, |left, found| {
+        assert!(found.is_empty());
+        assert_eq!(suspects(left), []);
+    });
+}
