@@ -13,7 +13,7 @@ use crate::fact::arm::{Between, Direct, Honour, Outcome};
 use crate::fact::factor::Change;
 use crate::fact::{
     BitRate, Fact, Facts, Gap, Id, Key, Membership, Origin, Percent, Seconds, Subject, Why, arm,
-    effect, factor, measurement,
+    effect, factor, kleene, measurement,
 };
 
 /// What shows what channels used.
@@ -241,9 +241,9 @@ impl Matrix {
             let none = figures.is_none_or(|arm| arm.rounds.is_empty());
             let gap = seen.gap.as_ref();
             facts.set(id, measurement::BASELINE_FAILED, self.unless(gap, none));
-            let hung = self.unless(gap, !seen.hung.is_empty());
+            let hung = self.seen_or(gap, !seen.hung.is_empty(), true, false);
             facts.set(id, measurement::BASELINE_HUNG, hung);
-            let wrong = self.unless(gap, seen.wrong > 0);
+            let wrong = self.seen_or(gap, seen.wrong > 0, true, false);
             facts.set(id, measurement::BASELINE_WRONG, wrong);
         }
         if self.seen.is_none() {
@@ -289,6 +289,15 @@ impl Matrix {
         match gap {
             Some(gap) => Fact::Unknown(gap.clone()),
             None => self.know(value),
+        }
+    }
+
+    /// What was seen of a rank, where it was: it holds whatever became of the others. Else `none`, unless a reply is missing.
+    fn seen_or<T>(&self, gap: Option<&Gap>, is_seen: bool, seen: T, none: T) -> Fact<T> {
+        match kleene::proven(is_seen, gap) {
+            Ok(true) => self.know(seen),
+            Ok(false) => self.know(none),
+            Err(gap) => Fact::Unknown(gap),
         }
     }
 
@@ -484,21 +493,37 @@ impl Matrix {
     fn ended(&self, facts: &mut Facts, id: Id, at: usize, seen: &Seen) {
         let gap = seen.gap.as_ref();
         facts.set(id, arm::STARTED, self.unless(gap, seen.started));
-        facts.set(id, arm::HUNG, self.unless(gap, !seen.hung.is_empty()));
+        let hung = !seen.hung.is_empty();
+        facts.set(id, arm::HUNG, self.seen_or(gap, hung, true, false));
         let ranks = seen.hung.iter().map(|(rank, _)| rank.as_str().into());
-        facts.set(id, arm::HUNG_RANKS, self.unless(gap, ranks.collect()));
-        let steps = last_steps(&seen.hung);
-        facts.set(id, arm::LAST_STEP, self.unless(gap, steps.into()));
-        facts.set(id, arm::FAILED, self.unless(gap, !seen.failures.is_empty()));
+        let ranks = self.seen_or(gap, hung, ranks.collect(), Arc::default());
+        facts.set(id, arm::HUNG_RANKS, ranks);
+        let steps = last_steps(&seen.hung).into();
+        facts.set(
+            id,
+            arm::LAST_STEP,
+            self.seen_or(gap, hung, steps, "none".into()),
+        );
+        let failed = !seen.failures.is_empty();
+        facts.set(id, arm::FAILED, self.seen_or(gap, failed, true, false));
         let failure = match seen.failures.split_first() {
             None => "none".to_owned(),
             Some((first, [])) => first.clone(),
             Some((first, rest)) => format!("{first}, and {} more", rest.len()),
         };
-        facts.set(id, arm::FAILURE, self.unless(gap, failure.into()));
-        facts.set(id, arm::WRONG, self.unless(gap, seen.wrong));
-        let place = seen.wrong_where.as_deref().unwrap_or("none");
-        facts.set(id, arm::WRONG_WHERE, self.unless(gap, place.into()));
+        facts.set(
+            id,
+            arm::FAILURE,
+            self.seen_or(gap, failed, failure.into(), "none".into()),
+        );
+        let wrong = seen.wrong > 0;
+        facts.set(id, arm::WRONG, self.seen_or(gap, wrong, seen.wrong, 0));
+        let place = seen.wrong_where.as_deref().unwrap_or("none").into();
+        facts.set(
+            id,
+            arm::WRONG_WHERE,
+            self.seen_or(gap, wrong, place, "none".into()),
+        );
         let (rank, excess) = match &seen.slowest {
             Some((rank, excess)) => (Some(rank.as_str().into()), Some(Percent(*excess))),
             None => (None, None),

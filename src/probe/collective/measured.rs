@@ -11,11 +11,12 @@ use crate::bench::plan::{Backend, Plan, Point, Run};
 use crate::bench::reply::{Ended, RankReply};
 use crate::bench::statistics::{median, spread};
 use crate::fact::arm::Between;
+use crate::fact::kleene::Several;
 use crate::fact::measurement::{self as fact, Means, Memory, Span};
-use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, Subject};
+use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, Subject, Why};
 use crate::nccl_log::Digest;
 use crate::probe::Ask;
-use crate::source::Question;
+use crate::source::{Question, Refusal};
 
 /// Messages below this size are not judged by the bandwidth that they reach: latency decides.
 const SMALL: u64 = 256 << 20;
@@ -225,7 +226,13 @@ pub(super) fn reply<T: serde::de::DeserializeOwned>(
 }
 
 /// What an arm reached at a point, and what was seen of its runs.
-fn one(plan: &Plan, runs: &[Recorded], arm: usize, at: usize, point: &Point) -> (Figures, Seen) {
+fn one<'r>(
+    plan: &Plan,
+    runs: &'r [Recorded],
+    arm: usize,
+    at: usize,
+    point: &Point,
+) -> (Figures, Seen) {
     let set = plan.arms.get(arm).map(|arm| arm.set.clone());
     let mut figures = Figures {
         name: plan
@@ -246,17 +253,23 @@ fn one(plan: &Plan, runs: &[Recorded], arm: usize, at: usize, point: &Point) -> 
                 seen.log_gap.get_or_insert_with(|| gap.clone());
             }
         }
-        let replies: Result<Vec<&RankReply>, &Gap> =
-            recorded.ranks.iter().map(Result::as_ref).collect();
-        let replies = match replies {
-            Ok(replies) => replies,
+        let of_rank = |(rank, reply): (usize, &'r Result<RankReply, Gap>)| {
+            let reply = reply.as_ref().map_err(Gap::clone);
+            reply.map(|reply| (rank, reply))
+        };
+        let ranks: Several<(usize, &RankReply)> =
+            recorded.ranks.iter().enumerate().map(of_rank).collect();
+        // What went wrong on one rank went wrong, whatever became of the others; of one that died nothing else is known.
+        crashed(plan, &recorded.ranks, &mut seen);
+        troubles(plan, ranks.answered(), &mut seen);
+        let wrong = wrong(plan, ranks.answered(), at, &mut seen);
+        let replies: Vec<&RankReply> = match ranks.known() {
+            Ok(ranks) => ranks.iter().map(|(_, reply)| *reply).collect(),
             Err(gap) => {
-                seen.gap.get_or_insert_with(|| gap.clone());
+                seen.gap.get_or_insert(gap);
                 continue;
             }
         };
-        troubles(plan, &replies, &mut seen);
-        let wrong = wrong(plan, &replies, at, &mut seen);
         let well = replies.iter().all(|reply| reply.ended == Ended::Well);
         let seconds = seconds(&replies, at, point);
         let figure = median(&seconds)
@@ -298,10 +311,26 @@ pub(super) fn rank_name(plan: &Plan, rank: usize) -> String {
     }
 }
 
-/// How the ranks of a run ended badly.
-fn troubles(plan: &Plan, replies: &[&RankReply], seen: &mut Seen) {
+/// The ranks whose processes died before they could reply.
+fn crashed(plan: &Plan, replies: &[Result<RankReply, Gap>], seen: &mut Seen) {
     for (rank, reply) in replies.iter().enumerate() {
-        let name = rank_name(plan, rank);
+        if let Err(Gap {
+            why: Why::Refused(Refusal::Crash(how)),
+            ..
+        }) = reply
+        {
+            let failure = format!("{}: {how}", rank_name(plan, rank));
+            if !seen.failures.contains(&failure) {
+                seen.failures.push(failure);
+            }
+        }
+    }
+}
+
+/// How the ranks of a run ended badly.
+fn troubles(plan: &Plan, replies: &[(usize, &RankReply)], seen: &mut Seen) {
+    for (rank, reply) in replies {
+        let name = rank_name(plan, *rank);
         let failure = match &reply.ended {
             Ended::Well | Ended::Stopped { .. } => continue,
             Ended::Hung => {
@@ -326,9 +355,9 @@ fn troubles(plan: &Plan, replies: &[&RankReply], seen: &mut Seen) {
 }
 
 /// Whether values of the point came wrong.
-fn wrong(plan: &Plan, replies: &[&RankReply], at: usize, seen: &mut Seen) -> bool {
+fn wrong(plan: &Plan, replies: &[(usize, &RankReply)], at: usize, seen: &mut Seen) -> bool {
     let mut any = false;
-    for (rank, reply) in replies.iter().enumerate() {
+    for (rank, reply) in replies {
         let Some(point) = reply.points.get(at).filter(|point| point.wrong > 0) else {
             continue;
         };
@@ -336,8 +365,8 @@ fn wrong(plan: &Plan, replies: &[&RankReply], at: usize, seen: &mut Seen) -> boo
         seen.wrong += point.wrong;
         if seen.wrong_where.is_none() {
             let place = match point.first_wrong {
-                Some(element) => format!("first on {}, element {element}", rank_name(plan, rank)),
-                None => format!("first on {}", rank_name(plan, rank)),
+                Some(element) => format!("first on {}, element {element}", rank_name(plan, *rank)),
+                None => format!("first on {}", rank_name(plan, *rank)),
             };
             seen.wrong_where = Some(place);
         }
