@@ -1,82 +1,89 @@
 //! What a port's GID table offers: RoCE v2, routable, at which index.
 
 use crate::fact::gid::{GidKind, GidType};
+use crate::fact::kleene::Several;
 use crate::fact::port::LinkLayer;
-use crate::fact::{Fact, Facts, Gap, Id, Subject, gid, port};
+use crate::fact::{Fact, Facts, Gap, Id, Subject, gid, interface, port};
 
 /// Works out what the GID table of each port offers.
 pub fn derive(facts: &mut Facts, node: Id) {
     for port in facts.below(node, Subject::Port).collect::<Vec<_>>() {
         let table = Table::of(facts, port);
-        facts.set(port, port::GID_V2, table.any("v2", |t, _| t == GidType::V2));
-        let routable = |k: GidKind| k != GidKind::LinkLocal;
-        facts.set(
-            port,
-            port::GID_ROUTABLE_V2,
-            table.any("routable v2", |t, k| t == GidType::V2 && routable(k)),
-        );
-        facts.set(
-            port,
-            port::GID_ROUTABLE_V1,
-            table.any("routable v1", |t, k| t == GidType::V1 && routable(k)),
-        );
+        let is = |wanted: GidType| move |row: &Row| row.is(wanted);
+        facts.set(port, port::GID_V2, table.any("v2", is(GidType::V2)));
+        let routable = table
+            .any("routable v2", |row| row.is_routable(GidType::V2))
+            .or_else(|| no_address(facts, node, port));
+        facts.set(port, port::GID_ROUTABLE_V2, routable);
+        let routable = table.any("routable v1", |row| row.is_routable(GidType::V1));
+        facts.set(port, port::GID_ROUTABLE_V1, routable);
         facts.set(port, port::GID_INDEX, table.index());
         let prefix = subnet_prefix(facts, port);
         facts.set(port, port::SUBNET_PREFIX, prefix);
     }
 }
 
+/// A row of the table that is in use.
+struct Row {
+    index: Result<u64, Gap>,
+    of_type: Result<GidType, Gap>,
+    kind: Result<GidKind, Gap>,
+}
+
+impl Row {
+    fn is(&self, wanted: GidType) -> Result<bool, Gap> {
+        self.of_type.clone().map(|found| found == wanted)
+    }
+
+    /// Of this type, and routable: a row that is known not to be one of them is not both.
+    fn is_routable(&self, wanted: GidType) -> Result<bool, Gap> {
+        let routable = self.kind.clone().map(|kind| kind != GidKind::LinkLocal);
+        let both: Several<bool> = [self.is(wanted), routable].into_iter().collect();
+        both.all(|is| *is)
+    }
+}
+
 struct Table {
-    entries: Vec<(u64, GidType, GidKind)>,
-    open: Option<Gap>,
+    rows: Vec<Row>,
+    /// Why there may be further rows.
+    others: Option<Gap>,
 }
 
 impl Table {
     fn of(facts: &Facts, port: Id) -> Self {
-        let mut table = Table {
-            entries: Vec::new(),
-            open: facts.members(Subject::Gid, port).err(),
+        let row = |id: Id| Row {
+            index: facts.get(id, gid::INDEX).into_result(),
+            of_type: facts.get(id, gid::TYPE).into_result(),
+            kind: facts.get(id, gid::KIND).into_result(),
         };
-        for id in facts.below(port, Subject::Gid) {
-            match (
-                facts.get(id, gid::INDEX),
-                facts.get(id, gid::TYPE),
-                facts.get(id, gid::KIND),
-            ) {
-                (Fact::Known(i, _), Fact::Known(t, _), Fact::Known(k, _)) => {
-                    table.entries.push((i, t, k))
-                }
-                (Fact::Unknown(gap), ..)
-                | (_, Fact::Unknown(gap), _)
-                | (.., Fact::Unknown(gap)) => {
-                    table.open = Some(gap);
-                }
-            }
+        Table {
+            rows: facts.below(port, Subject::Gid).map(row).collect(),
+            others: facts.members(Subject::Gid, port).err(),
         }
-        table
     }
 
-    fn any(&self, what: &str, fits: impl Fn(GidType, GidKind) -> bool) -> Fact<bool> {
-        match (
-            self.entries.iter().find(|(_, t, k)| fits(*t, *k)),
-            &self.open,
-        ) {
-            (Some((index, ..)), _) => Fact::derived(true, format!("GID {index}")),
-            (None, Some(gap)) => Fact::Unknown(gap.clone()),
-            (None, None) => {
-                Fact::derived(false, format!("no {what} GID among {}", self.entries.len()))
-            }
+    fn any(&self, what: &str, fits: impl Fn(&Row) -> Result<bool, Gap>) -> Fact<bool> {
+        let of_row = |row: &Row| Ok((fits(row)?, row.index.clone()));
+        let rows: Several<(bool, Result<u64, Gap>)> = self.rows.iter().map(of_row).collect();
+        match rows.or_others(self.others.clone()).find(|(fits, _)| *fits) {
+            Ok(Some((_, Ok(index)))) => Fact::derived(true, format!("GID {index}")),
+            Ok(Some((_, Err(_)))) => Fact::derived(true, "a GID"),
+            Ok(None) => Fact::derived(false, format!("no {what} GID among {}", self.rows.len())),
+            Err(gap) => Fact::Unknown(gap),
         }
     }
 
     /// NCCL prefers IPv4 too (net_ib.cc, ncclUpdateGidIndex): two indexes are compared by what would be used.
     fn index(&self) -> Fact<u64> {
-        if let Some(gap) = &self.open {
-            return Fact::Unknown(gap.clone());
-        }
+        let of_row = |row: &Row| Ok((row.index.clone()?, row.of_type.clone()?, row.kind.clone()?));
+        let rows: Several<(u64, GidType, GidKind)> = self.rows.iter().map(of_row).collect();
+        let rows = rows.or_others(self.others.clone());
+        let rows = match rows.known() {
+            Ok(rows) => rows,
+            Err(gap) => return Fact::Unknown(gap),
+        };
         let lowest = |kind: GidKind| {
-            self.entries
-                .iter()
+            rows.iter()
                 .filter(|(_, t, k)| *t == GidType::V2 && *k == kind)
                 .map(|(i, ..)| *i)
                 .min()
@@ -85,6 +92,59 @@ impl Table {
             Some(index) => Fact::derived(index, "lowest routable RoCE v2 GID"),
             None => Fact::Unknown(Gap::missing("port.gid_routable_v2")),
         }
+    }
+}
+
+/// Whether a port has no routable GID for want of an address: the kernel makes its GIDs of the addresses of its network device, and of what lies over
+/// that. Known only where nothing that may lie over it has an address that can be routed.
+fn no_address(facts: &Facts, node: Id, port: Id) -> Fact<bool> {
+    let answer = (|| {
+        facts.members(Subject::Interface, node)?;
+        let own = facts.get(port, port::NETDEV).into_result()?;
+        let Some(netdev) = facts.find(Subject::Interface, node, &own) else {
+            return Err(Gap::missing("interface.addresses"));
+        };
+        let alone = |id: Id| Ok(&*facts.get(id, interface::MASTER).into_result()? == "none");
+        // A bond or bridge has its members; what else has neither hardware nor a pair lies over any.
+        let apart = |id: Id| {
+            let kind = facts.get(id, interface::KIND).into_result()?;
+            Ok(matches!(
+                &*kind,
+                "none" | "bond" | "bridge" | "veth" | "tun" | "vxlan"
+            ))
+        };
+        let unrouted = |id: Id| {
+            let addresses = facts.get(id, interface::ADDRESSES).into_result()?;
+            Ok(!addresses.iter().any(|address| is_routable(address)))
+        };
+        let over = |id: Id| {
+            let either: Several<bool> = [apart(id), unrouted(id)].into_iter().collect();
+            either.any(|is| *is)
+        };
+        let others = facts.below(node, Subject::Interface);
+        let others = others.filter(|id| *id != netdev).map(over);
+        let all: Several<bool> = [alone(netdev), unrouted(netdev)]
+            .into_iter()
+            .chain(others)
+            .collect();
+        match all.all(|is| *is)? {
+            true => Ok(own),
+            false => Err(Gap::missing("port.gid_routable_v2")),
+        }
+    })();
+    match answer {
+        Ok(own) => Fact::derived(false, format!("{own} has no address that can be routed")),
+        Err(gap) => Fact::Unknown(gap),
+    }
+}
+
+/// Whether an address, as `10.0.0.1/24`, is none of its own link.
+fn is_routable(address: &str) -> bool {
+    let address = address.split('/').next().unwrap_or_default();
+    match address.parse() {
+        Ok(std::net::IpAddr::V6(address)) => !address.is_unicast_link_local(),
+        // What is not understood may be one.
+        _ => true,
     }
 }
 

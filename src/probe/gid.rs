@@ -44,21 +44,24 @@ fn table(ask: &Ask<'_>, facts: &mut Facts, port: &device::PortAt) -> Membership 
     for index in numbers {
         match ask.parse(inside(&dir, &index.to_string()), address) {
             Fact::Known(address, _) if address.is_unspecified() => {}
-            Fact::Known(address, origin) => {
-                let name = format!("{} gid {index}", port.name);
-                let id = facts.instance(Subject::Gid, port.id, &name);
-                facts.set(id, gid::INDEX, Fact::Known(index, origin.clone()));
-                facts.set(id, gid::KIND, Fact::Known(kind(address), origin.clone()));
-                let text = address.to_string();
-                facts.set(id, gid::ADDRESS, Fact::Known(text.into(), origin));
+            address => {
                 let attributes = format!("{}/gid_attrs", port.dir);
                 let gid_type = ask.parse(format!("{attributes}/types/{index}"), gid_type);
+                // A row of which neither says anything may be empty, as most are.
+                if let (Fact::Unknown(gap), Fact::Unknown(_)) = (&address, &gid_type) {
+                    missing.get_or_insert_with(|| gap.clone());
+                    continue;
+                }
+                let name = format!("{} gid {index}", port.name);
+                let id = facts.instance(Subject::Gid, port.id, &name);
+                let listed = || Fact::Known(index, origin.clone());
+                let index_of_row = address.clone().map(|_| index).or_else(listed);
+                facts.set(id, gid::INDEX, index_of_row);
+                facts.set(id, gid::KIND, address.clone().map(kind));
+                facts.set(id, gid::ADDRESS, address.map(|a| a.to_string().into()));
                 facts.set(id, gid::TYPE, gid_type);
                 let netdev = ask.text(format!("{attributes}/ndevs/{index}"));
                 facts.set(id, gid::NETDEV, netdev.and_then(filled));
-            }
-            Fact::Unknown(gap) => {
-                missing.get_or_insert(gap);
             }
         }
     }
