@@ -39,7 +39,7 @@ pub fn derive(facts: &mut Facts, node: Id) {
     }
     let versions = Versions { found: version };
     let ports = hca::ports(facts, node);
-    selectors(facts, node, &ports);
+    selectors(facts, node, ports.all());
     let chosen = facts.instance(Subject::Selection, node, "NCCL");
     let how = crate::fact::Origin::derived("one for each node");
     facts.set_members(
@@ -183,7 +183,7 @@ fn fact<T: Clone>(result: &Result<T, Gap>, how: impl Into<Phrase>) -> Fact<T> {
 }
 
 /// An instance of each entry of the two lists.
-fn selectors(facts: &mut Facts, node: Id, ports: &Result<Vec<Port>, Gap>) {
+fn selectors(facts: &mut Facts, node: Id, ports: Result<&[Port], Gap>) {
     let hcas = setting(facts, node, "NCCL_IB_HCA");
     let names = setting(facts, node, "NCCL_SOCKET_IFNAME");
     let members = match (&hcas, &names) {
@@ -197,7 +197,7 @@ fn selectors(facts: &mut Facts, node: Id, ports: &Result<Vec<Port>, Gap>) {
     if let Ok(Some(text)) = &hcas {
         let of: Result<Vec<Named>, Gap> = match ports {
             Ok(ports) => Ok(ports.iter().map(Named::port).collect()),
-            Err(gap) => Err(gap.clone()),
+            Err(gap) => Err(gap),
         };
         list_of(facts, node, "NCCL_IB_HCA", &List::parse(text, 32), &of);
     }
@@ -382,13 +382,7 @@ fn wants_hcas(facts: &Facts, node: Id) -> Result<Option<String>, Gap> {
     }
 }
 
-fn choose_hcas(
-    facts: &mut Facts,
-    node: Id,
-    chosen: Id,
-    ports: &Result<Vec<Port>, Gap>,
-    versions: &Versions,
-) {
+fn choose_hcas(facts: &mut Facts, node: Id, chosen: Id, ports: &hca::Ports, versions: &Versions) {
     let list = setting(facts, node, "NCCL_IB_HCA");
     let off = wants_hcas(facts, node);
     let wants = off.as_ref().map_err(Gap::clone).map(Option::is_none);
@@ -403,7 +397,6 @@ fn choose_hcas(
     });
     facts.set(chosen, selection::HCAS_FORCED, fact(&forced, "NCCL_IB_HCA"));
     let places: Result<Vec<usize>, Gap> = (|| {
-        let ports = ports.as_ref().map_err(Gap::clone)?;
         let list = list.clone()?;
         match &off {
             Ok(None) => {}
@@ -422,8 +415,7 @@ fn choose_hcas(
                 sorted.map_err(|_| gap)
             })
     })();
-    let none = Vec::new();
-    let all = ports.as_ref().unwrap_or(&none);
+    let all = &ports.known;
     let used = |place: usize| places.as_ref().is_ok_and(|places| places.contains(&place));
     let how = format!("the rule of {}", versions.name());
     let why = match (&off, &list) {

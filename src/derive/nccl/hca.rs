@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::list::List;
+use super::list::{Entry, List};
 use crate::fact::nccl_version::Version;
 use crate::fact::node::CharDevice;
 use crate::fact::port::{LinkLayer, PortState};
@@ -27,11 +27,48 @@ impl Port {
     }
 }
 
-/// The ports of the node, in the order of its devices.
-pub(super) fn ports(facts: &Facts, node: Id) -> Result<Vec<Port>, Gap> {
-    if let Some(gap) = crate::derive::tally::incomplete(facts, node, Subject::Port) {
-        return Err(gap);
+/// The ports of the node.
+pub(super) struct Ports {
+    /// Those that are known, in the order of their devices.
+    pub(super) known: Vec<Port>,
+    /// The devices of which not all ports are known, and why.
+    open: Vec<(Arc<str>, Gap)>,
+    /// Why there may be further devices.
+    others: Option<Gap>,
+}
+
+impl Ports {
+    /// All ports.
+    pub(super) fn all(&self) -> Result<&[Port], Gap> {
+        match self
+            .others
+            .as_ref()
+            .or(self.open.first().map(|(_, gap)| gap))
+        {
+            Some(gap) => Err(gap.clone()),
+            None => Ok(&self.known),
+        }
     }
+
+    /// The known ports, where a list of names leaves out whatever others there may be.
+    pub(super) fn listed(&self, list: &List) -> Result<&[Port], Gap> {
+        let may_be_taken = |device: &str| match list.excludes {
+            true => {
+                let whole = |entry: &Entry| entry.port.is_none() && list.fits(entry, device, None);
+                !list.entries.iter().any(whole)
+            }
+            false => list.takes(device, None),
+        };
+        let open = self.open.iter().find(|(device, _)| may_be_taken(device));
+        match self.others.as_ref().or(open.map(|(_, gap)| gap)) {
+            Some(gap) => Err(gap.clone()),
+            None => Ok(&self.known),
+        }
+    }
+}
+
+/// The ports of the node, in the order of its devices.
+pub(super) fn ports(facts: &Facts, node: Id) -> Ports {
     let one = |id: Id| {
         let of = facts.parent(id)?;
         let (_, number) = facts.name(id).rsplit_once('/')?;
@@ -52,7 +89,15 @@ pub(super) fn ports(facts: &Facts, node: Id) -> Result<Vec<Port>, Gap> {
             place: path.or(pci),
         })
     };
-    Ok(facts.below(node, Subject::Port).filter_map(one).collect())
+    let open = facts.below(node, Subject::Device).filter_map(|id| {
+        let gap = facts.members(Subject::Port, id).err()?;
+        Some((facts.name(id).into(), gap))
+    });
+    Ports {
+        known: facts.below(node, Subject::Port).filter_map(one).collect(),
+        open: open.collect(),
+        others: facts.members(Subject::Device, node).err(),
+    }
 }
 
 /// Whether a process can open the device: without a provider or its node NCCL passes over it.
@@ -70,11 +115,12 @@ fn usable(facts: &Facts, of: Id) -> Fact<bool> {
 
 /// The ports that this version uses, in its order, as places in the list.
 pub(super) fn choose(
-    ports: &[Port],
+    ports: &Ports,
     list: Option<&str>,
     version: Version,
 ) -> Result<Vec<usize>, Gap> {
     let list = List::parse(list.unwrap_or(""), version.most_hcas());
+    let ports = ports.listed(&list)?;
     let mut order: Vec<usize> = (0..ports.len()).collect();
     if version.sorts_by_pci() {
         order::by_key(&mut order, |at| {
@@ -141,9 +187,9 @@ mod tests {
     fn chosen(list: &str, version: Version) -> String {
         let mut facts = Facts::new();
         let n = machine(&mut facts);
-        let ports = ports(&facts, n).unwrap();
+        let ports = ports(&facts, n);
         let chosen = choose(&ports, Some(list), version).unwrap();
-        let name = |at: &usize| ports[*at].name().to_string();
+        let name = |at: &usize| ports.known[*at].name().to_string();
         chosen.iter().map(name).collect::<Vec<_>>().join(" ")
     }
 
@@ -182,10 +228,32 @@ mod tests {
             d,
             crate::fact::Membership::Known(crate::fact::Origin::Stated),
         );
-        let ports = ports(&facts, n).unwrap();
+        let ports = ports(&facts, n);
         let v = Version(2, 27, 5);
         assert!(choose(&ports, None, v).is_err());
         assert!(choose(&ports, Some("=mlx5_0"), v).is_ok());
         assert!(choose(&ports, Some("mlx5_9"), v).is_err());
+    }
+
+    #[test]
+    fn a_device_whose_ports_are_not_known_matters_only_where_the_list_may_take_it() {
+        let mut facts = Facts::new();
+        let n = machine(&mut facts);
+        facts.instance(Subject::Device, n, "mlx5_99");
+        let ports = ports(&facts, n);
+        let v = Version(2, 27, 5);
+        assert!(ports.all().is_err());
+        assert_eq!(choose(&ports, Some("=mlx5_77"), v), Ok(Vec::new()));
+        assert_eq!(choose(&ports, Some("=mlx5_0"), v).unwrap().len(), 1);
+        assert_eq!(choose(&ports, Some("^mlx5_9"), v).unwrap().len(), 9);
+        for list in [
+            None,
+            Some("=mlx5_99:2"),
+            Some("^mlx5_99:1"),
+            Some("mlx5_9"),
+            Some("^mlx5_1"),
+        ] {
+            assert!(choose(&ports, list, v).is_err(), "{list:?}");
+        }
     }
 }
