@@ -365,7 +365,16 @@ impl Flows {
             flow::PORTS,
             range.clone().map(|range| passage::range_text(range).into()),
         );
+        let of_system = matches!(one.purpose, Purpose::Bootstrap | Purpose::Local);
         let judged = match (&self.ruleset, range) {
+            (Fact::Known(ruleset, origin), Fact::Unknown(gap)) if of_system => {
+                // What no port gets through is blocked, whichever the system takes.
+                let judged = self.verdict(ruleset, &one, addresses, EPHEMERAL).ok();
+                let blocked = judged.filter(passage::Judged::is_blocked);
+                blocked
+                    .map(|judged| (judged, origin.clone()))
+                    .ok_or_else(|| gap.clone())
+            }
             (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Err(gap.clone()),
             (Fact::Known(ruleset, origin), Fact::Known(range, _)) => self
                 .verdict(ruleset, &one, addresses, *range)
@@ -412,7 +421,12 @@ impl Flows {
                 Some(_) => return Err(Gap::missing("interface.addresses")),
             }
         }
-        found.ok_or_else(|| Gap::missing("interface.addresses"))
+        let judged = found.ok_or_else(|| Gap::missing("interface.addresses"))?;
+        match &ruleset.open {
+            // No further table lets through what one drops.
+            Some(gap) if !judged.is_blocked() => Err(gap.clone()),
+            _ => Ok(judged),
+        }
     }
 }
 

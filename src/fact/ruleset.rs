@@ -4,11 +4,15 @@
 
 use std::sync::Arc;
 
+use super::Gap;
+
 /// All rules of a network namespace.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ruleset {
     /// The tables of all families and of both implementations.
     pub tables: Vec<Table>,
+    /// Why there may be further tables: what those here drop is dropped, and what they let through may be dropped by others.
+    pub open: Option<Gap>,
 }
 
 /// The packets that a table sees.

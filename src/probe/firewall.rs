@@ -50,15 +50,19 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let modules = Modules::ask(ask);
     let mut ruleset = Ruleset::default();
     let mut origin = None;
-    let outcome = nftables(ask, &modules, &mut ruleset, &mut origin)
-        .and_then(|()| legacy(ask, &mut ruleset, &mut origin));
-    let fact = match outcome {
-        Ok(()) => {
+    let mut open = nftables(ask, &modules, &mut ruleset, &mut origin).err();
+    for of in LEGACY {
+        let gap = legacy(ask, of, &mut ruleset, &mut origin).err();
+        open = open.or(gap);
+    }
+    let fact = match open {
+        Some(gap) if ruleset.tables.is_empty() => Fact::Unknown(gap),
+        open => {
+            ruleset.open = open;
             let origin =
                 origin.unwrap_or(Origin::derived("neither nf_tables nor ip_tables is there"));
             Fact::Known(Arc::new(ruleset), origin)
         }
-        Err(gap) => Fact::Unknown(gap),
     };
     facts.set_ruleset(node, fact);
 }
@@ -308,42 +312,45 @@ fn needed(ruleset: &Ruleset, family: Family) -> Vec<&'static str> {
     names
 }
 
-/// The rules of ip_tables and ip6_tables, of the tables that are there.
-fn legacy(ask: &Ask<'_>, ruleset: &mut Ruleset, origin: &mut Option<Origin>) -> Result<(), Gap> {
-    for (family, file, tool) in LEGACY {
-        let names = match ask.text_if_any(format!("/proc/net/{file}")) {
-            Presence::Present(names, _) => names,
-            // Not loaded: there are no such tables.
-            Presence::Absent(_) => continue,
-            Presence::Unknown(gap) => return Err(gap),
-        };
-        for name in names.split_whitespace() {
-            let command = format!("{tool}-legacy-save");
-            let mut argv = vec![command.as_str(), "-t", name];
-            let mut said = output(ask, &argv);
-            let old = format!("{tool}-save");
-            if matches!(&said, Err(gap) if gap.why == Why::Refused(Refusal::CommandMissing))
-                && is_legacy(ask, &old)
-            {
-                argv[0] = &old;
-                said = output(ask, &argv);
-            }
-            let tables = match said? {
-                Some((text, from)) => {
-                    origin.get_or_insert(from);
-                    iptables::tables(&text, family, Backend::IptablesLegacy)
-                        .map_err(|what| not_understood(&argv, what))?
-                }
-                None => vec![Table {
-                    family,
-                    name: name.into(),
-                    backend: Backend::IptablesLegacy,
-                    chains: Vec::new(),
-                    gap: Some("too large to be listed".into()),
-                }],
-            };
-            ruleset.tables.extend(tables);
+/// The rules of ip_tables or ip6_tables, of the tables that are there.
+fn legacy(
+    ask: &Ask<'_>,
+    (family, file, tool): (Family, &str, &str),
+    ruleset: &mut Ruleset,
+    origin: &mut Option<Origin>,
+) -> Result<(), Gap> {
+    let names = match ask.text_if_any(format!("/proc/net/{file}")) {
+        Presence::Present(names, _) => names,
+        // Not loaded: there are no such tables.
+        Presence::Absent(_) => return Ok(()),
+        Presence::Unknown(gap) => return Err(gap),
+    };
+    for name in names.split_whitespace() {
+        let command = format!("{tool}-legacy-save");
+        let mut argv = vec![command.as_str(), "-t", name];
+        let mut said = output(ask, &argv);
+        let old = format!("{tool}-save");
+        if matches!(&said, Err(gap) if gap.why == Why::Refused(Refusal::CommandMissing))
+            && is_legacy(ask, &old)
+        {
+            argv[0] = &old;
+            said = output(ask, &argv);
         }
+        let tables = match said? {
+            Some((text, from)) => {
+                origin.get_or_insert(from);
+                iptables::tables(&text, family, Backend::IptablesLegacy)
+                    .map_err(|what| not_understood(&argv, what))?
+            }
+            None => vec![Table {
+                family,
+                name: name.into(),
+                backend: Backend::IptablesLegacy,
+                chains: Vec::new(),
+                gap: Some("too large to be listed".into()),
+            }],
+        };
+        ruleset.tables.extend(tables);
     }
     Ok(())
 }

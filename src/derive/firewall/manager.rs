@@ -3,16 +3,25 @@
 use std::sync::Arc;
 
 use crate::fact::ruleset::{Backend, Chain, Hook, Ruleset, Step, Table, Verdict};
-use crate::fact::{Fact, Facts, Id, node};
+use crate::fact::{Fact, Facts, Id, kleene, node};
 
 /// States who manages the rules and which implementations filter.
 pub(super) fn derive(facts: &mut Facts, node: Id, ruleset: &Fact<Arc<Ruleset>>) {
     let managers = ruleset.clone().map(|ruleset| managers(&ruleset));
-    let missing = managers
+    let has_ufw = managers
         .clone()
-        .map(|names| !names.iter().any(|name| &**name == "ufw"));
-    facts.set(node, node::UFW_MISSING, missing);
-    let both = managers.clone().map(|names| names.len() > 1);
+        .map(|names| names.iter().any(|name| &**name == "ufw"));
+    facts.set(
+        node,
+        node::UFW_MISSING,
+        proven(has_ufw, ruleset).map(|has| !has),
+    );
+    let both = proven(managers.clone().map(|names| names.len() > 1), ruleset);
+    // Where both are seen there is no third.
+    let managers = match both.known() {
+        Some(true) => managers,
+        _ => whole(managers, ruleset),
+    };
     facts.set(node, node::FIREWALL_MANAGERS, managers);
     facts.set(node, node::FIREWALLS_COMPETE, both);
     let backends = ruleset.clone().map(|ruleset| backends(&ruleset));
@@ -20,9 +29,34 @@ pub(super) fn derive(facts: &mut Facts, node: Id, ruleset: &Fact<Arc<Ruleset>>) 
         found.contains(&Backend::IptablesLegacy)
             && found.iter().any(|b| *b != Backend::IptablesLegacy)
     });
-    facts.set(node, node::FILTERS_TWICE, twice);
+    let twice = proven(twice, ruleset);
     let names = backends.map(|found| found.into_iter().map(|b| Arc::from(name(b))).collect());
+    let names = match twice.known() {
+        Some(true) => names,
+        _ => whole(names, ruleset),
+    };
+    facts.set(node, node::FILTERS_TWICE, twice);
     facts.set(node, node::FILTER_BACKENDS, names);
+}
+
+/// What the tables that are known can prove, and only all of them can refute.
+fn proven(is: Fact<bool>, ruleset: &Fact<Arc<Ruleset>>) -> Fact<bool> {
+    let open = ruleset.known().and_then(|ruleset| ruleset.open.as_ref());
+    match (is, open) {
+        (Fact::Known(is, origin), open) => match kleene::proven(is, open) {
+            Ok(is) => Fact::Known(is, origin),
+            Err(gap) => Fact::Unknown(gap),
+        },
+        (unknown, _) => unknown,
+    }
+}
+
+/// What only all tables tell.
+fn whole<T>(fact: Fact<T>, ruleset: &Fact<Arc<Ruleset>>) -> Fact<T> {
+    match ruleset.known().and_then(|ruleset| ruleset.open.clone()) {
+        Some(gap) => Fact::Unknown(gap),
+        None => fact,
+    }
 }
 
 fn name(backend: Backend) -> &'static str {

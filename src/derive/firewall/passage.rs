@@ -228,6 +228,13 @@ pub(super) struct Judged {
     pub(super) share: f64,
 }
 
+impl Judged {
+    /// Whether nothing gets through, for certain.
+    pub(super) fn is_blocked(&self) -> bool {
+        matches!(self.passage, Passage::Dropped | Passage::Rejected)
+    }
+}
+
 /// The fates of all parts of a range as one.
 pub(super) fn sum(segments: Vec<Segment>) -> Result<Judged, Gap> {
     let count = |wanted: fn(&Fate) -> bool| -> u32 {

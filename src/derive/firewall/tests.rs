@@ -44,6 +44,7 @@ fn table(chains: Vec<Chain>) -> Table {
 fn input(drops: bool, rules: Vec<Vec<Step>>) -> Ruleset {
     Ruleset {
         tables: vec![table(vec![chain("in", Some(Hook::Input), drops, rules)])],
+        open: None,
     }
 }
 
@@ -141,6 +142,7 @@ fn jumps_return_and_gotos_do_not() {
                     vec![vec![Step::Verdict(verdict)], vec![port(1, 5), ACCEPT]],
                 ),
             ])],
+            open: None,
         }
     };
     let jumps = jump(Verdict::Jump("sub".into()));
@@ -313,6 +315,7 @@ fn chains_that_never_end_do_not_hang() {
                 vec![vec![Step::Verdict(Verdict::Jump("a".into()))]],
             ),
         ])],
+        open: None,
     };
     assert!(matches!(fate(&cycle, packet(1)), Fate::Unknown(_)));
 }
@@ -614,6 +617,7 @@ fn rulesets() -> impl Strategy<Value = Ruleset> {
                 chain("pre", Some(Hook::Prerouting), one, pre),
                 chain("in", Some(Hook::Input), two, inner),
             ])],
+            open: None,
         })
 }
 

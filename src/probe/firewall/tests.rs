@@ -102,7 +102,7 @@ fn rules_of_firewalld_are_understood() {
 #[test]
 fn rules_of_ufw_are_understood() {
     let tables = iptables::tables(UFW, Family::Ipv4, Backend::IptablesNft).unwrap();
-    let ruleset = Ruleset { tables };
+    let ruleset = Ruleset { tables, open: None };
     let open: Vec<&Rule> = rules(&ruleset)
         .filter(|r| r.steps.iter().any(is_open))
         .collect();
@@ -126,7 +126,7 @@ fn iptables_says_what_nft_does_not() {
     );
     assert!(find(&by_nft, "xt multiport").steps.iter().any(is_opaque));
     let tables = iptables::tables(IPTABLES_SAVE, Family::Ipv4, Backend::IptablesNft).unwrap();
-    let ruleset = Ruleset { tables };
+    let ruleset = Ruleset { tables, open: None };
     let open: Vec<&str> = rules(&ruleset)
         .filter(|r| r.steps.iter().any(is_open))
         .map(|r| &*r.text)
