@@ -46,6 +46,7 @@ mod clusters;
 mod collectives_of_nodes;
 mod cuda;
 mod engines;
+mod evidence;
 mod firewall;
 mod fixtures;
 mod integrate;
