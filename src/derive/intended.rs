@@ -13,6 +13,7 @@
 
 use crate::fact::counter::CounterClass;
 use crate::fact::device::Role;
+use crate::fact::kleene::Several;
 use crate::fact::port::{LinkLayer, PhysState, PortState};
 use crate::fact::{Fact, Facts, Gap, Id, Subject, counter, device, netdev, port, selector};
 
@@ -26,13 +27,14 @@ pub fn derive(facts: &mut Facts, node: Id) {
         facts.set(port, port::HAD_LINK, fact);
     }
     let named = named(facts, node);
+    let is_named = |port: Id| named.any(|ports| ports.contains(&port));
     let decided: Vec<Fact<bool>> = ports
         .iter()
-        .map(|&p| match &named {
-            Ok(named) if named.contains(&p) => Fact::derived(true, "NCCL_IB_HCA names it"),
-            Ok(_) => intended(facts, node, &ports, p),
+        .map(|&p| match is_named(p) {
+            Ok(true) => Fact::derived(true, "NCCL_IB_HCA names it"),
+            Ok(false) => intended(facts, node, &ports, p),
             Err(gap) => match intended(facts, node, &ports, p) {
-                Fact::Known(false, _) => Fact::Unknown(gap.clone()),
+                Fact::Known(false, _) => Fact::Unknown(gap),
                 decided => decided,
             },
         })
@@ -46,26 +48,22 @@ pub fn derive(facts: &mut Facts, node: Id) {
     }
 }
 
-/// The ports that NCCL_IB_HCA names by their whole names.
-fn named(facts: &Facts, node: Id) -> Result<Vec<Id>, Gap> {
-    facts.members(Subject::Selector, node)?;
-    let mut named = Vec::new();
-    for entry in facts.below(node, Subject::Selector) {
-        if facts.known(entry, selector::VARIABLE).as_deref() != Some("NCCL_IB_HCA")
-            || facts.known(entry, selector::EXCLUDES) != Some(false)
-        {
-            continue;
-        }
-        match facts.get(entry, selector::NAMED) {
+/// The ports that each entry of NCCL_IB_HCA names by its whole name.
+fn named(facts: &Facts, node: Id) -> Several<Vec<Id>> {
+    let of_list = |entry: &Id| {
+        facts.known(*entry, selector::VARIABLE).as_deref() == Some("NCCL_IB_HCA")
+            && facts.known(*entry, selector::EXCLUDES) == Some(false)
+    };
+    let entries = facts.below(node, Subject::Selector).filter(of_list);
+    let ports = |entry: Id| {
+        facts.get(entry, selector::NAMED).map(|ports| {
             // As NCCL writes a port, mlx5_0:1; the facts have it as mlx5_0/1.
-            Fact::Known(ports, _) => {
-                let is_it = |id: &Id| ports.contains(&facts.name(*id).replace('/', ":").into());
-                named.extend(facts.below(node, Subject::Port).filter(is_it));
-            }
-            Fact::Unknown(gap) => return Err(gap),
-        }
-    }
-    Ok(named)
+            let is_it = |id: &Id| ports.contains(&facts.name(*id).replace('/', ":").into());
+            facts.below(node, Subject::Port).filter(is_it).collect()
+        })
+    };
+    let named: Several<Vec<Id>> = entries.map(ports).collect();
+    named.or_others(facts.members(Subject::Selector, node).err())
 }
 
 fn is_active(state: PortState) -> bool {

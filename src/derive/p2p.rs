@@ -3,6 +3,7 @@
 use super::gpu_ends::{Ends, ends};
 use crate::bench::statistics;
 use crate::fact::gpu_pair::{Access, P2p};
+use crate::fact::kleene::Several;
 use crate::fact::{
     BitRate, Fact, Facts, Gap, Id, Key, Percent, Seconds, Subject, Typed, gpu, gpu_pair, node,
 };
@@ -160,20 +161,28 @@ impl Equals<'_> {
     }
 
     fn majority(&self) -> Fact<bool> {
-        let equals = match self.each() {
-            Ok(equals) => equals,
-            Err(gap) => return Fact::Unknown(gap),
+        let own = match self.own {
+            Fact::Known(own, _) => own,
+            Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
         };
-        let mut with = 0;
-        for id in &equals {
-            match self.facts.get(*id, gpu_pair::ACCESS) {
-                Fact::Known(access, _) => with += usize::from(access == Access::Both),
-                Fact::Unknown(gap) => return Fact::Unknown(gap),
-            }
-        }
-        Fact::derived(
-            2 * with > equals.len(),
-            format!("{with} of {} equal pairs have access", equals.len()),
+        // One of which it is not known what it is, or what it reaches, counts as one that may have access.
+        let pairs = self.all.iter().zip(self.kinds);
+        let equals: Several<Access> = pairs
+            .filter_map(|(id, kind)| match kind {
+                Fact::Known(kind, _) if kind != own => None,
+                Fact::Known(..) => Some(self.facts.get(*id, gpu_pair::ACCESS)),
+                Fact::Unknown(gap) => Some(Fact::Unknown(gap.clone())),
+            })
+            .collect();
+        let (all, both) = (equals.members(), |access: &Access| *access == Access::Both);
+        let with = equals
+            .answered()
+            .iter()
+            .filter(|access| both(access))
+            .count();
+        Fact::of(
+            equals.at_least(all / 2 + 1, both),
+            format!("{with} of {all} equal pairs have access"),
         )
     }
 

@@ -74,6 +74,11 @@ impl<T> Several<T> {
         &self.known
     }
 
+    /// How many members there are, those that did not answer counted, and none that nobody knows of.
+    pub fn members(&self) -> usize {
+        self.known.len() + self.gaps
+    }
+
     /// Why not all is known, where it is not: the first gap of a member, else why there may be others.
     pub fn open(&self) -> Option<&Gap> {
         self.gap.as_ref().or(self.others.as_ref())

@@ -359,3 +359,18 @@ fn the_missing_rules_of_one_packet_filter_hide_none_that_another_has() {
         assert_eq!(left, Left::Undecided, "{question}");
     }
 }
+
+#[test]
+fn the_missing_reply_of_one_gpu_hides_no_pair_without_access_among_others() {
+    let (check, fixture) = ("p2p/access-missing", "modelled-gpu-copies-faults");
+    let rows = |question: &Question| question.to_string().starts_with("cuDeviceCanAccessPeer");
+    let lost = losses(check, fixture, rows);
+    let recording = open(fixture);
+    let all = recording.to_lines();
+    let all = all
+        .iter()
+        .filter(|line| matches!(line, Line::Reply { question, .. } if rows(question)));
+    assert!(lost.iter().all(|(_, left)| *left == Left::Undecided));
+    // Only the two of the pair are missed.
+    assert!(lost.len() <= 2 && all.count() > 2, "{lost:?}");
+}
