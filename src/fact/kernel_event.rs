@@ -96,16 +96,26 @@ subject! {
     CLASS: EventClass = "class" from "kernel_log";
     /// Whether the log holds such a line; unknown where it holds none and has lost its beginning.
     SEEN: bool = "seen" from "kernel_log";
+    /// Whether what is left of the log holds such a line.
+    LOGGED: bool = "logged" from "kernel_log";
     /// How many such lines the log holds, of those that were recorded.
     COUNT: u64 = "count" from "kernel_log";
     /// For how long no such line was logged; where there is none, how far back the log reaches.
     QUIET: Seconds = "quiet" from "kernel_log";
+    /// Whether it is known how long ago the last such line was logged: not so in a copy of a log beside which no clock was copied.
+    AGED: bool = "aged" from "kernel_log";
+    /// How long ago the last such line was logged, as a sentence says it: "5 min ago", "(age unknown)".
+    AGE: Arc<str> = "age" from "kernel_log";
+    /// Whether the last such line is of this boot. The files of log daemons hold earlier boots too.
+    THIS_BOOT: bool = "this_boot" from "kernel_log";
     /// What the lines are about: a PCI address, a device, a task; "none" where they name nothing.
     ABOUT: Arc<str> = "about" from "kernel_log";
     /// The last such line.
     LINE: Arc<str> = "line" from "kernel_log";
-    /// Whether a later line says that it is over: recovered, reloaded, answering again.
+    /// Whether it is over: a later line says recovered, reloaded or answering again, or the machine was booted since.
     ENDED: bool = "ended" from "kernel_log";
+    /// How it ended, as a sentence says it: "before this boot", "before its driver was loaded".
+    END: Arc<str> = "end" from "kernel_log";
     /// The number that an Xid or an SXid has; the recovery that Xid 154 asks for.
     CODE: u64 = "code" from "kernel_log";
     /// Whether the last line says itself that the error is fatal, or uncorrected where there are corrected ones.

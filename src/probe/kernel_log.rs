@@ -81,8 +81,20 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 fn seen(facts: &mut Facts, id: Id, group: &Group<'_>, log: &Log, origin: &Origin) {
     let known = |value| Fact::Known(value, origin.clone());
     facts.set(id, fact::SEEN, known(true));
+    facts.set(id, fact::LOGGED, known(true));
     facts.set(id, fact::COUNT, Fact::Known(group.count, origin.clone()));
-    facts.set(id, fact::QUIET, log.since(group.last, origin));
+    let quiet = match group.earlier {
+        true => gap_of("the log's times count from each boot", origin),
+        false => log.since(group.last, origin),
+    };
+    let age: Arc<str> = match &quiet {
+        Fact::Known(quiet, _) => format!("{quiet} ago").into(),
+        Fact::Unknown(_) => "(age unknown)".into(),
+    };
+    facts.set(id, fact::AGED, known(quiet.known().is_some()));
+    facts.set(id, fact::AGE, Fact::Known(age, origin.clone()));
+    facts.set(id, fact::QUIET, quiet);
+    facts.set(id, fact::THIS_BOOT, known(!group.earlier));
     let about = Arc::clone(&group.event.about);
     facts.set(id, fact::ABOUT, Fact::Known(about, origin.clone()));
     facts.set(
@@ -90,7 +102,9 @@ fn seen(facts: &mut Facts, id: Id, group: &Group<'_>, log: &Log, origin: &Origin
         fact::LINE,
         Fact::Known(group.line.into(), origin.clone()),
     );
-    facts.set(id, fact::ENDED, known(group.ended));
+    facts.set(id, fact::ENDED, known(group.end.is_some()));
+    let end = group.end.unwrap_or("and nothing was logged of it since");
+    facts.set(id, fact::END, Fact::Known(end.into(), origin.clone()));
     facts.set(id, fact::FATAL, known(group.event.fatal));
     if let Some(code) = group.event.code {
         facts.set(id, fact::CODE, Fact::Known(code, origin.clone()));
@@ -102,8 +116,15 @@ fn seen(facts: &mut Facts, id: Id, group: &Group<'_>, log: &Log, origin: &Origin
 
 /// What is known of a class of which there is no line: that there was none, where the log is whole.
 fn none_seen(facts: &mut Facts, id: Id, class: EventClass, log: &Log, origin: &Origin) {
-    facts.set(id, fact::QUIET, log.since(log.since, origin));
-    let why = if !log.looked_for(class) {
+    let reach = log.since(log.since, origin);
+    let aged = Fact::Known(reach.known().is_some(), origin.clone());
+    facts.set(id, fact::AGED, aged);
+    facts.set(id, fact::QUIET, reach);
+    let looked_for = log.looked_for(class);
+    if looked_for {
+        facts.set(id, fact::LOGGED, Fact::Known(false, origin.clone()));
+    }
+    let why = if !looked_for {
         "the log was not searched for this class"
     } else if log.whole {
         facts.set(id, fact::SEEN, Fact::Known(false, origin.clone()));
@@ -112,20 +133,22 @@ fn none_seen(facts: &mut Facts, id: Id, class: EventClass, log: &Log, origin: &O
     } else {
         "the log has lost its beginning, and what is left has no such line"
     };
-    unknown(
-        facts,
-        id,
-        &Gap {
-            why: Why::NotSaid(why.into()),
-            origin: origin.clone(),
-        },
-    );
+    if let Fact::Unknown(gap) = gap_of::<bool>(why, origin) {
+        unknown(facts, id, &gap);
+    }
 }
 
 fn unknown(facts: &mut Facts, id: Id, gap: &Gap) {
     facts.set(id, fact::SEEN, Fact::Unknown(gap.clone()));
     facts.set(id, fact::COUNT, Fact::Unknown(gap.clone()));
     facts.set(id, fact::QUIET, Fact::Unknown(gap.clone()));
+}
+
+fn gap_of<T>(why: &str, origin: &Origin) -> Fact<T> {
+    Fact::Unknown(Gap {
+        why: Why::NotSaid(why.into()),
+        origin: origin.clone(),
+    })
 }
 
 /// The log, as far as it was told. Times are seconds since boot.
@@ -136,7 +159,14 @@ struct Log {
     /// Whether it reaches back to boot, without a gap.
     whole: bool,
     markers: Vec<String>,
-    lines: Vec<(f64, String)>,
+    lines: Vec<Line>,
+}
+
+struct Line {
+    at: f64,
+    text: String,
+    /// Whether it was logged before this boot.
+    earlier: bool,
 }
 
 /// The lines of a class about one thing.
@@ -145,7 +175,10 @@ struct Group<'l> {
     count: u64,
     last: f64,
     line: &'l str,
-    ended: bool,
+    /// Whether the last of them is of an earlier boot.
+    earlier: bool,
+    /// How it ended.
+    end: Option<&'static str>,
 }
 
 impl Log {
@@ -173,7 +206,11 @@ impl Log {
             let (Some(at), Some(text)) = (at, text) else {
                 return Err("a line has no time or no text".to_owned());
             };
-            lines.push((at, text.to_owned()));
+            lines.push(Line {
+                at,
+                text: text.to_owned(),
+                earlier: line.get("earlier") == Some(&Value::Bool(true)),
+            });
         }
         let markers = texts("markers")?.iter();
         Ok(Log {
@@ -195,10 +232,7 @@ impl Log {
     fn since(&self, at: f64, origin: &Origin) -> Fact<Seconds> {
         match self.now {
             Some(now) => Fact::Known(Seconds((now - at).max(0.0).round()), origin.clone()),
-            None => Fact::Unknown(Gap {
-                why: Why::NotSaid("nothing beside the log says when it was copied".into()),
-                origin: origin.clone(),
-            }),
+            None => gap_of("nothing beside the log says when it was copied", origin),
         }
     }
 
@@ -213,8 +247,12 @@ impl Log {
     fn groups(&self, class: EventClass) -> Vec<Group<'_>> {
         let mut groups: Vec<Group<'_>> = Vec::new();
         let mut places: HashMap<(Arc<str>, Option<u64>), usize> = HashMap::new();
-        for (at, line) in &self.lines {
-            if let Some(event) = Event::of(class, line) {
+        for Line { at, text, earlier } in &self.lines {
+            // Of an earlier boot only a fault tells something that this boot can show again.
+            if *earlier && !classes::needs_reset(class) {
+                continue;
+            }
+            if let Some(event) = Event::of(class, text) {
                 if class == EventClass::LinkDown && *at < SETTLED {
                     continue;
                 }
@@ -228,16 +266,17 @@ impl Log {
                     event,
                     count: groups.get(place).map_or(1, |group| group.count + 1),
                     last: *at,
-                    line,
-                    ended: false,
+                    line: text,
+                    earlier: *earlier,
+                    end: earlier.then_some("before this boot"),
                 };
                 match groups.get_mut(place) {
                     Some(old) => *old = group,
                     None => groups.push(group),
                 }
             } else {
-                for group in groups.iter_mut().filter(|group| !group.ended) {
-                    group.ended = classes::ends(class, &group.event.about, line);
+                for group in groups.iter_mut().filter(|group| group.end.is_none()) {
+                    group.end = classes::end(class, &group.event.about, text);
                 }
             }
         }

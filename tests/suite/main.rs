@@ -50,6 +50,7 @@ mod evidence;
 mod firewall;
 mod fixtures;
 mod integrate;
+mod known_half;
 mod log;
 mod lost_evidence;
 mod man;

@@ -88,9 +88,10 @@ const fn rule(
     }
 }
 
-/// A driver that loads its device anew says which firmware it finds.
+/// mlx5_core says which firmware it finds whenever it takes a device.
+const MLX5_LOADED: &str = "irmware version:";
 const RELOADED: &[&str] = &[
-    "irmware version:",
+    MLX5_LOADED,
     "health recovery succeeded",
     "health revovery succeded",
 ];
@@ -98,7 +99,9 @@ const RELOADED: &[&str] = &[
 const ALL_ONES: u64 = 1_048_560;
 /// amdgpu after a reset, and when it takes a GPU.
 const AMD_WORKS: &[&str] = &["GPU reset succeeded", ") succeeded!", "Initialized amdgpu"];
-const NVIDIA_RELOADED: &[&str] = &["NVRM: loading NVIDIA UNIX"];
+const NVIDIA_LOADED: &str = "NVRM: loading NVIDIA UNIX";
+/// A reset of one GPU is told of by Xid 154 alone, and by newer drivers.
+const NVIDIA_WORKS: &[&str] = &[NVIDIA_LOADED, " to 0x0 (None)"];
 
 /// The rules. The texts are those of Linux 4.18 to 6.18 (mlx5: `health.c`, `cmd.c`, `events.c`; PCI: `aer.c`, `pci.c`) and of NVIDIA's
 /// kernel modules 450 to 595 (amdgpu: `amdgpu_device.c`, `amdgpu_ras.c`; bnxt_re: `qplib_rcfw.c`; EFA: `efa_com.c`; irdma: `icrdma_if.c`; NVMe: `rdma.c`;
@@ -275,23 +278,23 @@ pub(super) const RULES: &[Rule] = &[
         &["Xid (", "): 154,"],
         &[],
         About::Pci,
-        NVIDIA_RELOADED,
+        NVIDIA_WORKS,
     ),
-    rule(Xid, &["NVRM: ", "Xid ("], &[], About::Pci, NVIDIA_RELOADED),
-    rule(SXid, &["SXid ("], &[], About::Pci, NVIDIA_RELOADED),
+    rule(Xid, &["NVRM: ", "Xid ("], &[], About::Pci, NVIDIA_WORKS),
+    rule(SXid, &["SXid ("], &[], About::Pci, NVIDIA_WORKS),
     rule(
         GpuInit,
         &["NVRM: ", "RmInitAdapter failed"],
         &[],
         About::Pci,
-        NVIDIA_RELOADED,
+        NVIDIA_WORKS,
     ),
     rule(
         DriverMismatch,
         &["NVRM: API mismatch"],
         &[],
         About::Nothing,
-        NVIDIA_RELOADED,
+        NVIDIA_WORKS,
     ),
     rule(IommuFault, &["DMAR: ", "fault addr"], &[], About::Pci, &[]),
     rule(IommuFault, &["IO_PAGE_FAULT"], &[], About::Pci, &[]),
@@ -463,17 +466,39 @@ impl Event {
     }
 }
 
-/// Whether a line says that the trouble of this class about this thing is over.
-pub(super) fn ends(class: EventClass, about: &str, line: &str) -> bool {
-    RULES.iter().filter(|rule| rule.class == class).any(|rule| {
-        rule.over.iter().any(|over| line.contains(over))
+/// Whether a line says that the trouble of this class about this thing is over: how it ended.
+pub(super) fn end(class: EventClass, about: &str, line: &str) -> Option<&'static str> {
+    let of_class = RULES.iter().filter(|rule| rule.class == class);
+    let ends = |rule: &Rule, over: &str| {
+        line.contains(over)
             && match rule.about {
-                // The whole driver was loaded anew.
-                _ if rule.over == NVIDIA_RELOADED => true,
+                // The driver of all GPUs was loaded.
+                _ if over == NVIDIA_LOADED => true,
                 About::Nothing => true,
-                _ => about == "none" || names(line, about),
+                _ => {
+                    about == "none"
+                        || names(line, about)
+                        || pci_address(line).as_deref() == Some(about)
+                }
             }
-    })
+    };
+    of_class
+        .flat_map(|rule| rule.over.iter().filter(move |over| ends(rule, over)))
+        .next()
+        .map(|over| match *over {
+            NVIDIA_LOADED | MLX5_LOADED | "Initialized amdgpu" | "found at mem" => {
+                "before its driver was loaded"
+            }
+            _ => "and recovered since",
+        })
+}
+
+/// Whether a fault of this class holds until the device is reset or the machine is booted.
+pub(super) fn needs_reset(class: EventClass) -> bool {
+    matches!(
+        class,
+        Mlx5Fatal | Xid | SXid | GpuInit | AmdFailed | AdapterStalled
+    )
 }
 
 /// Whether a line has a name as a whole word.

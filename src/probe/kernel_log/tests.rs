@@ -398,6 +398,67 @@ fn a_copied_log_without_a_clock_has_lines_and_no_ages() {
     let name = "mlx5-fatal 0000:1a:00.0";
     assert_eq!(is_seen(&facts, name), Some(true));
     assert_eq!(known(&facts, Subject::KernelEvent, name, fact::QUIET), None);
+    assert_eq!(
+        known(&facts, Subject::KernelEvent, name, fact::AGED),
+        Some(false)
+    );
+    let age = known(&facts, Subject::KernelEvent, name, fact::AGE);
+    assert_eq!(age.as_deref(), Some("(age unknown)"));
+}
+
+#[test]
+fn a_fault_holds_until_the_driver_load_or_the_boot_after_it() {
+    let xid = "NVRM: Xid (PCI:0000:1b:00): 79, pid=1, GPU has fallen off the bus.";
+    let end = |lines: &[(u64, &str)], name| {
+        let end = known(&facts(lines), Subject::KernelEvent, name, fact::END);
+        end.unwrap().to_string()
+    };
+    let name = "xid 79 0000:1b:00.0";
+    let open = "and nothing was logged of it since";
+    assert_eq!(end(&[(100, xid)], name), open);
+    let loaded = "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  570.86.15";
+    assert_eq!(
+        end(&[(100, xid), (200, loaded)], name),
+        "before its driver was loaded"
+    );
+    assert_eq!(end(&[(50, loaded), (100, xid)], name), open);
+    // A reset of this GPU ends it, and that of another does not.
+    let reset = |bus: &str| {
+        format!(
+            "NVRM: Xid (PCI:0000:{bus}:00): 154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)"
+        )
+    };
+    assert_eq!(
+        end(&[(100, xid), (200, &reset("1b"))], name),
+        "and recovered since"
+    );
+    assert_eq!(end(&[(100, xid), (200, &reset("1c"))], name), open);
+    let fatal = "mlx5_core 0000:1a:00.0: poll_health:805:(pid 0): Fatal error 3 detected";
+    let probed = "mlx5_core 0000:1a:00.0: firmware version: 28.39.1002";
+    assert_eq!(
+        end(&[(100, fatal), (200, probed)], "mlx5-fatal 0000:1a:00.0"),
+        "before its driver was loaded"
+    );
+}
+
+#[test]
+fn of_an_earlier_boot_faults_are_told_and_nothing_else() {
+    let xid = "NVRM: Xid (PCI:0000:1b:00): 79, pid=1, GPU has fallen off the bus.";
+    let hung = "INFO: task python3:77 blocked for more than 122 seconds.";
+    let told = log("null", &[(5000, xid), (6000, hung)])
+        .replace(r#""t":"#, r#""earlier":true,"t":"#)
+        .replace(r#""from_boot":true"#, r#""from_boot":false"#);
+    let (found, _) = run(&PROBE, &[&told]);
+    let name = "xid 79 0000:1b:00.0";
+    let of = |key| known(&found, Subject::KernelEvent, name, key);
+    assert_eq!(
+        (of(fact::ENDED), of(fact::THIS_BOOT)),
+        (Some(true), Some(false))
+    );
+    let end = known(&found, Subject::KernelEvent, name, fact::END);
+    assert_eq!(end.as_deref(), Some("before this boot"));
+    assert_eq!(known(&found, Subject::KernelEvent, name, fact::QUIET), None);
+    assert_eq!(is_seen(&found, "hung-task"), None);
 }
 
 #[test]
@@ -455,6 +516,9 @@ fn none_seen_is_not_none_happened() {
     assert!(facts_known(&found, node));
     assert_eq!(is_seen(&found, "hung-task"), None);
     assert_eq!(is_seen(&found, "xid 13 0000:1b:00.0"), Some(true));
+    let logged = |name| known(&found, Subject::KernelEvent, name, fact::LOGGED);
+    assert_eq!(logged("hung-task"), Some(false));
+    assert_eq!(logged("xid 13 0000:1b:00.0"), Some(true));
     // Without numbers the greeting tells.
     let (found, _) = run(&PROBE, &[&log("null", &[])]);
     assert_eq!(is_seen(&found, "hung-task"), Some(false));

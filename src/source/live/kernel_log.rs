@@ -97,6 +97,8 @@ struct Line {
     /// Microseconds of the kernel's log clock, about `CLOCK_MONOTONIC`.
     at: u64,
     text: String,
+    /// Whether it was logged before this boot.
+    earlier: bool,
 }
 
 /// What is told of a log.
@@ -160,7 +162,13 @@ impl Log {
         let lines: Vec<Value> = self
             .kept
             .iter()
-            .map(|line| json!({ "t": line.at, "text": shortened(&line.text) }))
+            .map(|line| {
+                let mut told = json!({ "t": line.at, "text": shortened(&line.text) });
+                if line.earlier {
+                    told["earlier"] = true.into();
+                }
+                told
+            })
             .collect();
         json!({
             "now": now,
@@ -184,6 +192,7 @@ fn shortened(text: &str) -> &str {
 }
 
 /// Answers `kernel_log`: `{"now","markers","lines","lost","first","from_boot","left_out","told":[{"t","text"}]}`, times in microseconds.
+/// A line that was logged before this boot has `"earlier": true`; only copies of a log daemon's files have such lines.
 ///
 /// Reads /dev/kmsg, else what syslog(2) gives. Both are refused with EPERM where the sysctl `kernel.dmesg_restrict` is set and the
 /// process lacks CAP_SYSLOG. Neither takes a line away from another reader.
@@ -234,7 +243,8 @@ fn record_of(record: &str) -> Option<(u64, Line)> {
     let sequence: u64 = fields.next()?.parse().ok()?;
     let at = fields.next()?.parse().ok()?;
     let text = rest.lines().next().unwrap_or("").to_owned();
-    Some((sequence, Line { at, text }))
+    let earlier = false;
+    Some((sequence, Line { at, text, earlier }))
 }
 
 /// The whole buffer at once, without the numbers of records.
@@ -277,6 +287,7 @@ fn syslog_line(line: &str) -> Option<Line> {
     Some(Line {
         at: seconds.checked_mul(1_000_000)?.checked_add(micros)?,
         text: text.trim_start().to_owned(),
+        earlier: false,
     })
 }
 
@@ -303,6 +314,7 @@ mod tests {
         let line = |at: u64, text: &str| Line {
             at,
             text: text.into(),
+            earlier: false,
         };
         log.add(line(0, "Linux version 6.1"));
         for at in 1..=20_000 {

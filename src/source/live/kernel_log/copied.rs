@@ -90,6 +90,7 @@ fn dated(text: &str) -> Option<Log> {
         log.add(Line {
             at: at.saturating_sub(first),
             text: text.to_owned(),
+            earlier: false,
         });
     }
     log.ageless = !log.from_boot;
@@ -142,7 +143,8 @@ fn of_day(time: &str) -> Option<u64> {
     fits.then_some(((hour * 60 + minute) * 60 + second) * 1_000_000 + micros)
 }
 
-/// `Nov 21 08:00:01 node kernel: [  12.345678] text`, since the last boot. A daemon may leave out lines of a flood, so that this log
+/// `Nov 21 08:00:01 node kernel: [  12.345678] text`. A line before the last boot is marked so: the kernel's greeting begins a boot, and
+/// where it was lost, times that begin again. A daemon may leave out lines of a flood, so that this log
 /// is never taken for whole; without the kernel's own times a line's age is not known.
 fn written(text: &str) -> Option<Log> {
     let of_kernel = |line: &str| Some(line.split_once(" kernel: ")?.1.to_owned());
@@ -151,12 +153,20 @@ fn written(text: &str) -> Option<Log> {
         .filter_map(of_kernel)
         .filter_map(|text| syslog_line(&text))
         .collect();
-    let boot = lines
+    let greeting = lines
         .iter()
-        .rposition(|line| line.text.contains("Linux version "))
-        .unwrap_or(0);
+        .rposition(|line| line.text.contains("Linux version "));
+    let restart = lines
+        .windows(2)
+        .rposition(|pair| matches!(pair, [a, b] if b.at.saturating_add(MINUTE) < a.at));
+    let boot = greeting.max(restart.map(|at| at + 1)).unwrap_or(0);
     let mut log = Log::default();
-    for line in lines.into_iter().skip(boot) {
+    for (at, mut line) in lines.into_iter().enumerate() {
+        if at == boot {
+            // What the log says of its own beginning is of this boot.
+            (log.lines, log.first, log.last) = (0, None, None);
+        }
+        line.earlier = at < boot;
         log.add(line);
     }
     log.from_boot = false;
@@ -217,6 +227,16 @@ mod tests {
         let text = "Nov 20 08:00:01 n kernel: [    0.000000] Linux version 6.1.0\nNov 20 08:10:01 n kernel: [  600.000000] eth0: Link down\nNov 20 09:00:01 n sshd[7]: kernel panic is what I feel\nNov 21 08:00:01 n kernel: [    0.000000] Linux version 6.1.0\nNov 21 08:00:09 n kernel: [    8.000000] eth0: Link up\n";
         let log = written(text).unwrap();
         assert_eq!((log.lines, log.first, log.from_boot), (2, Some(0), false));
+        let told = log.value(json!(10_000_000))["told"].clone();
+        assert_eq!(
+            told,
+            json!([
+                { "t": 600_000_000, "text": "eth0: Link down", "earlier": true },
+                { "t": 8_000_000, "text": "eth0: Link up" },
+            ])
+        );
+        let rotated = "Nov 20 08:10:01 n kernel: [  600.000000] eth0: Link down\nNov 21 08:00:09 n kernel: [    8.000000] eth0: Link up\n";
+        assert!(written(rotated).unwrap().kept[0].earlier);
         assert!(written("Nov 20 08:00:01 n kernel: eth0: Link down\n").is_none());
     }
 
