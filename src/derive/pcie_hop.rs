@@ -123,6 +123,7 @@ pub fn derive(facts: &mut Facts, node: Id) {
         let id = facts.instance(Subject::Hop, node, &link.lower);
         describe(facts, node, id, &link);
         let needed = needed(facts, &link.nics, open.as_ref());
+        state_need(facts, id, &needed);
         facts.set(id, hop::NEEDED, needed);
         ids.insert(key, id);
     }
@@ -257,6 +258,18 @@ fn needed(facts: &Facts, nics: &[Id], open: Option<&Gap>) -> Fact<BitRate> {
         Some(gap) => Fact::Unknown(gap),
         None => Fact::derived(most, "the fastest port in use below it"),
     }
+}
+
+/// Says whether the need is known, and what it is: a link that trained low is a fault whatever needs it.
+fn state_need(facts: &mut Facts, hop: Id, needed: &Fact<BitRate>) {
+    let need: Arc<str> = match needed {
+        Fact::Known(BitRate(0), _) => "no port below is in use".into(),
+        Fact::Known(rate, _) => format!("the port below needs {rate}").into(),
+        Fact::Unknown(_) => "what the port below needs is unknown".into(),
+    };
+    let known = needed.known().is_some();
+    facts.set(hop, hop::NEED_KNOWN, Fact::derived(known, "hop.needed"));
+    facts.set(hop, hop::NEED, Fact::derived(need, "hop.needed"));
 }
 
 /// A GPU lowers its link while it has nothing to do, and so does the bridge on an AMD GPU's own board.
@@ -453,6 +466,11 @@ mod tests {
 
     /// A switch with an adapter and an idle GPU below it; the kinds of the ports are known to root only.
     fn machine(root: bool) -> (Facts, Id) {
+        machine_with(root, stated(BitRate(200_000_000_000)))
+    }
+
+    /// The same, with ports of this rate.
+    fn machine_with(root: bool, rate: Fact<BitRate>) -> (Facts, Id) {
         let mut facts = Facts::new();
         let n = node(&mut facts);
         facts.set_members(Subject::Gpu, n, Membership::Known(Origin::Stated));
@@ -492,7 +510,7 @@ mod tests {
                 facts.set(id, gpu::ID, stated("10de:2330".into()));
             } else {
                 facts.set(id, function::PATH, stated(path));
-                facts.set(id, function::PORT_RATE, stated(BitRate(200_000_000_000)));
+                facts.set(id, function::PORT_RATE, rate.clone());
             }
         }
         derive(&mut facts, n);
@@ -552,6 +570,10 @@ mod tests {
             Some(BitRate(200_000_000_000))
         );
         assert_eq!(
+            facts.known(nic, hop::NEED).as_deref(),
+            Some("the port below needs 200 Gb/s")
+        );
+        assert_eq!(
             facts.known(of("0000:19:00.0"), hop::REST),
             Some(Rest::Speed)
         );
@@ -574,6 +596,19 @@ mod tests {
             facts.known(function, function::NARROWEST_HOP).as_deref(),
             Some("0000:18:00.0"),
             "the functions of a card share its link"
+        );
+    }
+
+    #[test]
+    fn a_link_is_low_whatever_the_port_below_needs() {
+        let gap = Fact::Unknown(Gap::missing("/proc/net/route"));
+        let (facts, n) = machine_with(true, gap);
+        let nic = facts.find(Subject::Hop, n, "0000:18:00.0").unwrap();
+        assert_eq!(facts.known(nic, hop::NEED_KNOWN), Some(false));
+        assert_eq!(facts.known(nic, hop::BANDWIDTH), bandwidth(5, 8));
+        assert_eq!(
+            facts.known(nic, hop::NEED).as_deref(),
+            Some("what the port below needs is unknown")
         );
     }
 

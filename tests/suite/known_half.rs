@@ -173,3 +173,95 @@ fn a_fault_before_the_driver_load_or_the_boot_is_a_note() {
     let note = of("notes", "kernel/earlier-fault").unwrap();
     assert!(note["sentence"].to_string().contains("before this boot"));
 }
+
+/// A tree of eight RoCE adapters of one board, each below its root port at 16 GT/s; without /proc/net/route nobody knows which of them carries the
+/// machine's own traffic, so whether one is meant to be used, and what it needs of PCIe, is unknown. Adapter 3 runs at 8 GT/s, two others are down.
+fn eight_adapters(down: &[usize]) -> Scratch {
+    let tree = Scratch::new("known-half-adapters");
+    let put = |path: String, text: &str| {
+        let path = tree.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, format!("{text}\n")).unwrap();
+    };
+    let link = |path: String, target: String| {
+        let path = tree.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(target, path).unwrap();
+    };
+    put("proc/cpuinfo".into(), "processor\t: 0\nflags\t\t: fpu vme");
+    for at in 0..8 {
+        let (root, own) = (format!("0000:{at}0:01.0"), format!("0000:{at}1:00.0"));
+        let port = format!("devices/pci0000:{at}0/{root}");
+        let function = format!("{port}/{own}");
+        let speed = if at == 3 { "8.0" } else { "16.0" };
+        for (path, class, vendor, speed) in [
+            (&port, "0x060400", "0x8086", "16.0"),
+            (&function, "0x020000", "0x15b3", speed),
+        ] {
+            let of = |name: &str| format!("sys/{path}/{name}");
+            put(of("class"), class);
+            put(of("vendor"), vendor);
+            put(of("device"), "0x1021");
+            put(of("current_link_speed"), &format!("{speed} GT/s PCIe"));
+            put(of("max_link_speed"), "16.0 GT/s PCIe");
+            put(of("current_link_width"), "16");
+            put(of("max_link_width"), "16");
+        }
+        link(
+            format!("sys/bus/pci/devices/{root}"),
+            format!("../../../{port}"),
+        );
+        link(
+            format!("sys/bus/pci/devices/{own}"),
+            format!("../../../{function}"),
+        );
+        let device = format!("{function}/infiniband/mlx5_{at}");
+        let (state, phys) = match down.contains(&at) {
+            true => ("1: DOWN", "3: Disabled"),
+            false => ("4: ACTIVE", "5: LinkUp"),
+        };
+        for (name, text) in [
+            ("node_type", "1: CA"),
+            ("hca_type", "MT4129"),
+            ("board_id", "MT_0000000838"),
+            ("ports/1/state", state),
+            ("ports/1/phys_state", phys),
+            ("ports/1/link_layer", "Ethernet"),
+            ("ports/1/rate", "200 Gb/sec (2X NDR)"),
+        ] {
+            put(format!("sys/{device}/{name}"), text);
+        }
+        link(format!("sys/{device}/device"), "../..".into());
+        link(
+            format!("sys/class/infiniband/mlx5_{at}"),
+            format!("../../{device}"),
+        );
+    }
+    tree
+}
+
+/// What `check --root` says: the severity and the subjects of a check's finding.
+fn of_tree(tree: &Scratch, check: &str) -> Option<(String, Vec<String>)> {
+    let out = Command::new(doctor())
+        .args(["check", "--format", "json", "--root"])
+        .arg(&**tree)
+        .output()
+        .unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let causes = report["causes"].as_array().unwrap();
+    let found = causes.iter().find(|cause| cause["check"] == check)?;
+    let words = found["subjects"].as_array().unwrap().iter();
+    Some((
+        found["severity"].as_str().unwrap().to_owned(),
+        words
+            .map(|word| word.as_str().unwrap().to_owned())
+            .collect(),
+    ))
+}
+
+#[test]
+fn an_adapter_at_8_gt_among_seven_at_16_without_a_routing_table_is_a_finding() {
+    let found = of_tree(&eight_adapters(&[]), "pcie/hop-below-capability");
+    let expected = ("warning".to_owned(), vec!["0000:31:00.0".to_owned()]);
+    assert_eq!(found, Some(expected));
+}
