@@ -109,6 +109,50 @@ words! {
     }
 }
 
+impl Of {
+    /// The properties that are meant to be equal on nodes of one kind.
+    pub const ALIKE: [Of; 38] = [
+        Of::Kernel,
+        Of::Os,
+        Of::RdmaStack,
+        Of::Ofed,
+        Of::RdmaDriver,
+        Of::Firmware,
+        Of::HcaCount,
+        Of::HcaNames,
+        Of::ActivePorts,
+        Of::LinkLayer,
+        Of::Rate,
+        Of::RdmaMtu,
+        Of::NetdevMtu,
+        Of::RoceVersion,
+        Of::GidIndex,
+        Of::Pkeys,
+        Of::SubnetPrefix,
+        Of::Trust,
+        Of::TrafficClass,
+        Of::Priority,
+        Of::Pfc,
+        Of::Ecn,
+        Of::GpuCount,
+        Of::GpuModel,
+        Of::GpuDriver,
+        Of::Gpudirect,
+        Of::GpuNicDistance,
+        Of::NcclVersion,
+        Of::NcclVariable,
+        Of::NcclPorts,
+        Of::NcclInterface,
+        Of::Governor,
+        Of::IdleLatency,
+        Of::NumaBalancing,
+        Of::ThpDefrag,
+        Of::Iommu,
+        Of::Turbo,
+        Of::Memlock,
+    ];
+}
+
 subject! {
     /// What several nodes are compared by: one for each property and group of nodes that are alike. One node alone has none.
     Comparison = "comparison" from "derive";

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use rdma_doctor::check::Catalogue;
-use rdma_doctor::cli::check;
+use rdma_doctor::cli::{check, many};
 use rdma_doctor::report::{Finding, Policy, Report};
 use rdma_doctor::source::recording::Recording;
 use serde_json::json;
@@ -264,4 +264,37 @@ fn an_adapter_at_8_gt_among_seven_at_16_without_a_routing_table_is_a_finding() {
     let found = of_tree(&eight_adapters(&[]), "pcie/hop-below-capability");
     let expected = ("warning".to_owned(), vec!["0000:31:00.0".to_owned()]);
     assert_eq!(found, Some(expected));
+}
+
+fn file(path: &str, text: &str) -> (serde_json::Value, serde_json::Value) {
+    (json!({ "read": path }), json!({ "text": text }))
+}
+
+#[test]
+fn nodes_of_unknown_kind_with_one_slower_leave_the_comparison_unknown() {
+    let refused = (
+        json!({ "list": "/sys/bus/pci/devices" }),
+        json!({ "errno": "EACCES" }),
+    );
+    let nodes: Vec<Recording> = (1..=4)
+        .map(|at| {
+            let mut replies = vec![refused.clone()];
+            if at == 4 {
+                for device in 0..4 {
+                    let rate = format!("/sys/class/infiniband/mlx5_{device}/ports/1/rate");
+                    replies.push(file(&rate, "100 Gb/sec (4X EDR)\n"));
+                }
+            }
+            let mut recording = altered("modelled-ib.jsonl", &replies);
+            recording.header.node = format!("n{at}");
+            recording
+        })
+        .collect();
+    let catalogue = Catalogue::embedded().unwrap();
+    let report = many::recordings(&catalogue, &nodes, None, Policy::default(), true);
+    for check in ["cluster/rate-differs", "cluster/hca-count-differs"] {
+        let open = report.open.iter().any(|open| open.check == check);
+        let made = report.causes.iter().any(|cause| cause.check == check);
+        assert!(open || made, "{check} is open or a finding");
+    }
 }

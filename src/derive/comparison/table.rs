@@ -14,6 +14,9 @@ const SHOWN: usize = 2;
 /// Silent nodes of which each has its own reason told.
 const REASONS: usize = 4;
 
+/// The group of those whose kind is unknown.
+const UNKNOWN_KIND: &str = "nodes of unknown kind";
+
 /// A node, by its number, and what of it has the value: a port, an address.
 type Whose = (u32, Arc<str>);
 
@@ -197,6 +200,7 @@ impl Table {
                 }
             }
         }
+        self.of_unknown_kind(facts);
         self.own(facts, &mut concerns);
         self.hosts(facts, &mut concerns);
         self.clocks(facts, &mut concerns);
@@ -233,6 +237,44 @@ impl Table {
                 let why = kind.why.clone().unwrap_or_else(|| "unknown".into());
                 group.add(*at, Err(why));
             }
+        }
+    }
+
+    /// Nodes of which not even the kind is known are compared by nothing. Where that leaves a property without any comparison, it is
+    /// unknown whether the nodes agree in it; it is not beside the point.
+    fn of_unknown_kind(&self, facts: &mut Facts) {
+        let Some(why) = self.kindless_why.as_ref().filter(|_| self.nodes.len() > 1) else {
+            return;
+        };
+        let stated: HashSet<Of> = facts
+            .all(Subject::Comparison)
+            .filter_map(|id| facts.known(id, comparison::OF))
+            .collect();
+        let names = self.names(&self.kindless);
+        for of in Of::ALIKE.into_iter().filter(|of| !stated.contains(of)) {
+            let id = instance(facts, of, None, Some(UNKNOWN_KIND));
+            let how = "all nodes compared";
+            facts.set(
+                id,
+                comparison::NODES,
+                Fact::derived(self.nodes.len() as u64, how),
+            );
+            facts.set(
+                id,
+                comparison::SILENT,
+                Fact::derived(names.len() as u64, how),
+            );
+            let finding = Finding {
+                agree: None,
+                majority: None,
+                value: "none".into(),
+                odd: Vec::new(),
+                summary: format!(
+                    "not compared: the kind of {} is unknown",
+                    sides::names(&names)
+                ),
+            };
+            tell(facts, id, &finding, why);
         }
     }
 

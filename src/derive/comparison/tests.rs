@@ -112,6 +112,25 @@ fn silence_can_cost_a_majority_and_never_turns_it() {
 }
 
 #[test]
+fn nodes_of_unknown_kind_leave_their_comparison_unknown() {
+    let mut samples: Vec<Sample> = ["n1", "n2", "n3", "n4"]
+        .map(|name| node(name, Ok("9")))
+        .into();
+    for sample in &mut samples {
+        sample.kind = Err("PCI functions are unknown".into());
+        // Without a kind nothing of it is taken.
+        sample.properties.clear();
+    }
+    let facts = stated(samples);
+    for property in Of::ALIKE {
+        let id = of(&facts, property);
+        assert_eq!(facts.known(id, comparison::AGREE), None, "{property:?}");
+    }
+    let rate = of(&facts, Of::Rate);
+    assert_eq!(facts.known(rate, comparison::SILENT), Some(4));
+}
+
+#[test]
 fn one_node_is_compared_with_nobody() {
     let facts = stated(vec![node("a", Ok("9"))]);
     assert_eq!(facts.all(Subject::Comparison).count(), 0);
