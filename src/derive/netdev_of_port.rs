@@ -1,5 +1,6 @@
 //! What a port's network device says, as facts of the port; and which of them carry the machine's own traffic.
 
+use super::{group, majority, tally};
 use crate::fact::device::Role;
 use crate::fact::port::LinkLayer;
 use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, Typed, device, netdev, node, port};
@@ -11,6 +12,10 @@ pub fn derive(facts: &mut Facts, node: Id) {
         copy(facts, node, port, netdev::UP, port::NETDEV_UP);
         copy(facts, node, port, netdev::OPERSTATE, port::NETDEV_OPERSTATE);
         copy(facts, node, port, netdev::MTU, port::NETDEV_MTU);
+    }
+    for &port in &ports {
+        let up = equals_up(facts, node, &ports, port);
+        facts.set(port, port::EQUALS_NETDEV_UP, up);
     }
     let routes: Vec<(Id, Fact<bool>)> = ports
         .iter()
@@ -32,6 +37,28 @@ fn copy<T: Typed>(facts: &mut Facts, node: Id, port: Id, from: Key<T>, to: Key<T
         Fact::Unknown(_) => Fact::Unknown(Gap::missing("port.netdev")),
     };
     facts.set(port, to, fact);
+}
+
+/// Whether most equal ports with a network device have it up. Two that differ are no majority.
+fn equals_up(facts: &Facts, node: Id, ports: &[Id], port: Id) -> Fact<bool> {
+    if let Some(gap) = tally::incomplete(facts, node, Subject::Port) {
+        return Fact::Unknown(gap);
+    }
+    let kind = match group::port_kind(facts, port) {
+        Ok(kind) => kind,
+        Err(gap) => return Fact::Unknown(gap),
+    };
+    // One that may be an equal counts as one that does not answer.
+    let ups: Vec<Fact<bool>> = ports
+        .iter()
+        .filter(|p| facts.known(**p, port::HAS_NETDEV) != Some(false))
+        .filter_map(|p| match group::port_kind(facts, *p) {
+            Ok(other) if other != kind => None,
+            Ok(_) => Some(facts.get(*p, port::NETDEV_UP)),
+            Err(gap) => Some(Fact::Unknown(gap)),
+        })
+        .collect();
+    majority::of(&facts.get(port, port::NETDEV_UP), &ups, "equal ports")
 }
 
 /// Whether the port's netdev carries a default route. An InfiniBand port does not count as one: no machine is managed over IPoIB alone.
@@ -124,6 +151,27 @@ mod tests {
         derive(&mut facts, n);
         assert_eq!(facts.known(first, device::ROLE), Some(Role::Management));
         assert_eq!(facts.known(second, device::ROLE), Some(Role::Compute));
+    }
+
+    #[test]
+    fn one_interface_down_among_equals_that_are_up() {
+        let mut facts = Facts::new();
+        let n = node(&mut facts);
+        let ports: Vec<Id> = (0..4)
+            .map(|i| {
+                let (name, interface) = (format!("mlx5_{i}"), format!("ib{i}"));
+                let id = facts.instance(Subject::Netdev, n, &interface);
+                facts.set(id, netdev::UP, stated(i != 2));
+                let device = facts.instance(Subject::Device, n, &name);
+                let p = facts.instance(Subject::Port, device, &format!("{name}/1"));
+                facts.set(p, port::HAS_NETDEV, stated(true));
+                facts.set(p, port::NETDEV, stated(interface.into()));
+                port(&mut facts, n, &name, PortState::Active, 400)
+            })
+            .collect();
+        derive(&mut facts, n);
+        assert_eq!(facts.known(ports[2], port::NETDEV_UP), Some(false));
+        assert_eq!(facts.known(ports[2], port::EQUALS_NETDEV_UP), Some(true));
     }
 
     #[test]

@@ -146,6 +146,8 @@ subject! {
     NETDEV: Arc<str> = "netdev" from "netdev";
     /// Whether the port's network device is administratively up. Source: sysfs flags, IFF_UP.
     NETDEV_UP: bool = "netdev_up" from "derive";
+    /// Whether most equal ports (same board, same link layer) that have a network device, this one counted, have it administratively up.
+    EQUALS_NETDEV_UP: bool = "equals_netdev_up" from "derive";
     /// Operational state of the port's network device.
     NETDEV_OPERSTATE: OperState = "netdev_operstate" from "derive";
     /// MTU of the port's network device.

@@ -271,6 +271,33 @@ fn file(path: &str, text: &str) -> (serde_json::Value, serde_json::Value) {
 }
 
 #[test]
+fn an_active_infiniband_port_whose_ipoib_is_down_is_a_warning() {
+    let check = "ib/ipoib-down";
+    let operstate = |netdev: &str| file(&format!("/sys/class/net/{netdev}/operstate"), "down\n");
+    let flags = |netdev: &str| file(&format!("/sys/class/net/{netdev}/flags"), "0x1002\n");
+    let report = judged(&altered("modelled-ib.jsonl", &[operstate("ib3")]));
+    let (severity, sentence) = said(&report, check).unwrap();
+    assert_eq!((severity, report.exit), ("warning", 1));
+    assert!(
+        sentence.starts_with("ib3, the IPoIB interface of mlx5_3/1"),
+        "{sentence}"
+    );
+    // Switched off on one rail alone.
+    let report = judged(&altered(
+        "modelled-ib.jsonl",
+        &[operstate("ib3"), flags("ib3")],
+    ));
+    assert_eq!(said(&report, check).unwrap().0, "warning");
+    // Switched off on all: nobody uses it.
+    let all: Vec<_> = ["ib0", "ib1", "ib2", "ib3"]
+        .iter()
+        .flat_map(|netdev| [operstate(netdev), flags(netdev)])
+        .collect();
+    let report = judged(&altered("modelled-ib.jsonl", &all));
+    assert_eq!((said(&report, check), report.exit), (None, 0));
+}
+
+#[test]
 fn nodes_of_unknown_kind_with_one_slower_leave_the_comparison_unknown() {
     let refused = (
         json!({ "list": "/sys/bus/pci/devices" }),
