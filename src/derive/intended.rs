@@ -40,6 +40,14 @@ pub fn derive(facts: &mut Facts, node: Id) {
         })
         .collect();
     for (&port, fact) in ports.iter().zip(decided) {
+        let known = Fact::derived(fact.known().is_some(), "port.intended");
+        facts.set(port, port::INTENDED_KNOWN, known);
+        let equals = match active_equals(facts, node, &ports, port) {
+            Ok(Some(how)) => Fact::derived(true, how),
+            Ok(None) => Fact::derived(false, "most of its equals are not active"),
+            Err(gap) => Fact::Unknown(gap),
+        };
+        facts.set(port, port::EQUALS_ACTIVE, equals);
         facts.set(port, port::INTENDED, fact);
     }
     for netdev in facts.below(node, Subject::Netdev).collect::<Vec<_>>() {
@@ -286,6 +294,34 @@ mod tests {
             port(&mut facts, n, &format!("mlx5_{i}"), PortState::Active, 400);
         }
         assert_eq!(intended_of(&mut facts, n, dead), Some(true));
+    }
+
+    #[test]
+    fn what_equals_do_is_known_where_the_role_is_not() {
+        let mut facts = Facts::new();
+        // Without the routing table.
+        let n = facts.new_node("n");
+        facts.set_members(Subject::Device, n, Membership::Known(Origin::Stated));
+        let ports: Vec<Id> = (0..8)
+            .map(|i| {
+                let state = if i < 2 {
+                    PortState::Down
+                } else {
+                    PortState::Active
+                };
+                let name = format!("mlx5_{i}");
+                let device = facts.instance(Subject::Device, n, &name);
+                let p = facts.instance(Subject::Port, device, &format!("{name}/1"));
+                facts.set(p, port::LINK_LAYER, stated(LinkLayer::Ethernet));
+                facts.set(p, port::HAS_NETDEV, stated(true));
+                facts.set(p, port::NETDEV, stated(format!("eth{i}").into()));
+                port(&mut facts, n, &name, state, 400)
+            })
+            .collect();
+        assert_eq!(intended_of(&mut facts, n, ports[0]), None);
+        let of = |key| facts.known(ports[0], key);
+        assert_eq!(of(port::INTENDED_KNOWN), Some(false));
+        assert_eq!(of(port::EQUALS_ACTIVE), Some(true));
     }
 
     #[test]

@@ -266,6 +266,22 @@ fn an_adapter_at_8_gt_among_seven_at_16_without_a_routing_table_is_a_finding() {
     assert_eq!(found, Some(expected));
 }
 
+#[test]
+fn two_of_eight_ports_down_whose_use_is_unknown_are_a_warning() {
+    let found = of_tree(&eight_adapters(&[5, 6]), "link/port-down-among-equals");
+    let expected = (
+        "warning".to_owned(),
+        vec!["mlx5_5/1".into(), "mlx5_6/1".into()],
+    );
+    assert_eq!(found, Some(expected));
+    // Half of them are no majority: which half is in use, nobody knows.
+    let found = of_tree(
+        &eight_adapters(&[4, 5, 6, 7]),
+        "link/port-down-among-equals",
+    );
+    assert_eq!(found, None);
+}
+
 fn file(path: &str, text: &str) -> (serde_json::Value, serde_json::Value) {
     (json!({ "read": path }), json!({ "text": text }))
 }
