@@ -1,8 +1,8 @@
 //! Limits that bind, as against limits that are merely set.
 
-use crate::fact::{Bytes, Fact, Facts, Id, node};
+use crate::fact::{Bytes, Fact, Facts, Id, Subject, device, node};
 
-/// Whether the limit of locked memory binds this process.
+/// Whether the limit of locked memory binds this process, and which devices its cgroup forbids it.
 pub fn derive(facts: &mut Facts, node: Id) {
     let fact = match (
         facts.get(node, node::MEMLOCK),
@@ -17,4 +17,60 @@ pub fn derive(facts: &mut Facts, node: Id) {
         (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
     };
     facts.set(node, node::MEMLOCK_BINDS, fact);
+    rdma_cgroup(facts, node);
+}
+
+/// Whether rdma.max allows no handle or no object of a device: then ibv_open_device(3) fails in this process, or nothing can be made with
+/// what it opens.
+fn rdma_cgroup(facts: &mut Facts, node: Id) {
+    let limits = facts.get(node, node::RDMA_LIMITS);
+    for id in facts.below(node, Subject::Device).collect::<Vec<_>>() {
+        // `mlx5_0 hca_handle=0 hca_object=max; mlx5_1 …`, those of groups above too: the strictest binds.
+        let of_device = limits.clone().map(|text| {
+            let lines = text.split("; ");
+            let own = |line: &&str| line.split(' ').next() == Some(facts.name(id));
+            lines.filter(own).map(str::to_owned).collect::<Vec<_>>()
+        });
+        let forbids = |line: &String| {
+            let mut words = line.split(' ');
+            words.any(|word| matches!(word, "hca_handle=0" | "hca_object=0"))
+        };
+        let forbidden = of_device.clone().map(|lines| lines.iter().any(forbids));
+        let limit = of_device.map(|lines| {
+            let strictest = lines.iter().find(|line| forbids(line)).or(lines.first());
+            strictest.map_or("none".into(), |line| line.as_str().into())
+        });
+        facts.set(id, device::CGROUP_FORBIDS, forbidden);
+        facts.set(id, device::CGROUP_LIMIT, limit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{port, stated};
+    use super::*;
+    use crate::fact::port::PortState;
+
+    #[test]
+    fn a_limit_of_zero_forbids_the_device() {
+        let mut facts = Facts::new();
+        let n = super::super::testing::node(&mut facts);
+        for name in ["mlx5_0", "mlx5_1", "mlx5_10"] {
+            port(&mut facts, n, name, PortState::Active, 400);
+        }
+        let limits = "mlx5_1 hca_handle=2 hca_object=max; mlx5_10 hca_handle=max hca_object=2000; mlx5_1 hca_handle=0 hca_object=max";
+        facts.set(n, node::RDMA_LIMITS, stated(limits.into()));
+        derive(&mut facts, n);
+        let of = |name: &str| {
+            let id = facts.find(Subject::Device, n, name).unwrap();
+            let limit = facts.known(id, device::CGROUP_LIMIT).unwrap();
+            (facts.known(id, device::CGROUP_FORBIDS), limit.to_string())
+        };
+        assert_eq!(of("mlx5_0"), (Some(false), "none".into()));
+        assert_eq!(
+            of("mlx5_1"),
+            (Some(true), "mlx5_1 hca_handle=0 hca_object=max".into())
+        );
+        assert_eq!(of("mlx5_10").0, Some(false));
+    }
 }

@@ -74,6 +74,10 @@ subject! {
     FIRMWARE_OF_EQUALS: Arc<str> = "firmware_of_equals" from "derive";
     /// Whether one port of the device is intended for use.
     INTENDED: bool = "intended" from "derive";
+    /// Whether the cgroup of this process, or one above it, allows no handle or no object of the device. Source: rdma.max.
+    CGROUP_FORBIDS: bool = "cgroup_forbids" from "derive";
+    /// What rdma.max of the cgroup has for the device; "none" where nothing is limited.
+    CGROUP_LIMIT: Arc<str> = "cgroup_limit" from "derive";
     /// Whether this process may run on a CPU of the device's NUMA node, or that node has no CPU.
     CPUS_ALLOWED: bool = "cpus_allowed" from "derive";
     /// How many of its interrupt vectors are in use. Source: msi_irqs, /proc/irq/*/effective_affinity_list.

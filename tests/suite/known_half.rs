@@ -341,3 +341,36 @@ fn nodes_of_unknown_kind_with_one_slower_leave_the_comparison_unknown() {
         assert!(open || made, "{check} is open or a finding");
     }
 }
+
+#[test]
+fn a_cgroup_that_allows_no_rdma_handle_is_an_error() {
+    let devices = ["mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3"];
+    let limits: String = devices
+        .iter()
+        .map(|device| format!("{device} hca_handle=0 hca_object=max\n"))
+        .collect();
+    let mut replies = vec![
+        file("/proc/self/cgroup", "0::/job\n"),
+        file("/sys/fs/cgroup/cgroup.controllers", "cpu memory rdma\n"),
+        file("/sys/fs/cgroup/job/rdma.max", &limits),
+    ];
+    // What the doctor's own process meets then.
+    for device in devices {
+        let call = json!({ "call": "ibv_query_port", "device": device, "port": 1 });
+        replies.push((call, json!({ "errno": "EAGAIN" })));
+    }
+    let report = judged(&altered("modelled-ib.jsonl", &replies));
+    assert_eq!(report.exit, 2);
+    let cause = &report.causes[0];
+    assert_eq!(
+        (&*cause.check, cause.severity, cause.subjects.len()),
+        ("host/rdma-cgroup-forbids", "error", 4)
+    );
+    assert!(
+        cause
+            .sentence
+            .contains("cannot be opened, because of the cgroup"),
+        "{}",
+        cause.sentence
+    );
+}
