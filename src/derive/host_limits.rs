@@ -36,6 +36,11 @@ fn rdma_cgroup(facts: &mut Facts, node: Id) {
             words.any(|word| matches!(word, "hca_handle=0" | "hca_object=0"))
         };
         let forbidden = of_device.clone().map(|lines| lines.iter().any(forbids));
+        // A group that could not be read may forbid what the others allow.
+        let forbidden = match (forbidden, facts.get(node, node::RDMA_LIMITS_READ)) {
+            (Fact::Known(false, _), Fact::Unknown(gap)) => Fact::Unknown(gap),
+            (forbidden, _) => forbidden,
+        };
         let limit = of_device.map(|lines| {
             let strictest = lines.iter().find(|line| forbids(line)).or(lines.first());
             strictest.map_or("none".into(), |line| line.as_str().into())
@@ -60,6 +65,7 @@ mod tests {
         }
         let limits = "mlx5_1 hca_handle=2 hca_object=max; mlx5_10 hca_handle=max hca_object=2000; mlx5_1 hca_handle=0 hca_object=max";
         facts.set(n, node::RDMA_LIMITS, stated(limits.into()));
+        facts.set(n, node::RDMA_LIMITS_READ, stated(true));
         derive(&mut facts, n);
         let of = |name: &str| {
             let id = facts.find(Subject::Device, n, name).unwrap();

@@ -40,8 +40,6 @@ pub fn derive(facts: &mut Facts, node: Id) {
         })
         .collect();
     for (&port, fact) in ports.iter().zip(decided) {
-        let known = Fact::derived(fact.known().is_some(), "port.intended");
-        facts.set(port, port::INTENDED_KNOWN, known);
         let equals = match active_equals(facts, node, &ports, port) {
             Ok(Some(how)) => Fact::derived(true, how),
             Ok(None) => Fact::derived(false, "most of its equals are not active"),
@@ -320,7 +318,6 @@ mod tests {
             .collect();
         assert_eq!(intended_of(&mut facts, n, ports[0]), None);
         let of = |key| facts.known(ports[0], key);
-        assert_eq!(of(port::INTENDED_KNOWN), Some(false));
         assert_eq!(of(port::EQUALS_ACTIVE), Some(true));
     }
 

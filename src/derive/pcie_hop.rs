@@ -260,15 +260,13 @@ fn needed(facts: &Facts, nics: &[Id], open: Option<&Gap>) -> Fact<BitRate> {
     }
 }
 
-/// Says whether the need is known, and what it is: a link that trained low is a fault whatever needs it.
+/// Says what the need is, also where it is unknown: a link that trained low is a fault whatever needs it.
 fn state_need(facts: &mut Facts, hop: Id, needed: &Fact<BitRate>) {
     let need: Arc<str> = match needed {
         Fact::Known(BitRate(0), _) => "no port below is in use".into(),
         Fact::Known(rate, _) => format!("the port below needs {rate}").into(),
         Fact::Unknown(_) => "what the port below needs is unknown".into(),
     };
-    let known = needed.known().is_some();
-    facts.set(hop, hop::NEED_KNOWN, Fact::derived(known, "hop.needed"));
     facts.set(hop, hop::NEED, Fact::derived(need, "hop.needed"));
 }
 
@@ -604,7 +602,7 @@ mod tests {
         let gap = Fact::Unknown(Gap::missing("/proc/net/route"));
         let (facts, n) = machine_with(true, gap);
         let nic = facts.find(Subject::Hop, n, "0000:18:00.0").unwrap();
-        assert_eq!(facts.known(nic, hop::NEED_KNOWN), Some(false));
+        assert_eq!(facts.known(nic, hop::NEEDED), None);
         assert_eq!(facts.known(nic, hop::BANDWIDTH), bandwidth(5, 8));
         assert_eq!(
             facts.known(nic, hop::NEED).as_deref(),

@@ -26,8 +26,6 @@ subject! {
     UPPER: Arc<str> = "upper" from "derive";
     /// The rate of the fastest port in use whose adapter is below it; 0 where there is none.
     NEEDED: BitRate = "needed" from "derive";
-    /// Whether it is known what the ports below it need.
-    NEED_KNOWN: bool = "need_known" from "derive";
     /// What the ports below it need, as a sentence says it: "the port below needs 400 Gb/s", "what the port below needs is unknown".
     NEED: Arc<str> = "need" from "derive";
     /// The generation at which it runs.

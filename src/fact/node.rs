@@ -278,6 +278,8 @@ subject! {
     RDMA_LIMITED: bool = "rdma_limited" from "host";
     /// The RDMA limits of the cgroup, as rdma.max has them; "none" where nothing is limited.
     RDMA_LIMITS: Arc<str> = "rdma_limits" from "host";
+    /// Whether the limits of the cgroup and of all above it were read; unknown where one of them could not be.
+    RDMA_LIMITS_READ: bool = "rdma_limits_read" from "host";
     /// Network devices that carry a default IPv4 route, those below a bond, bridge or VLAN too. Source: /proc/net/route,
     /// sysfs upper_*.
     DEFAULT_ROUTE: Arc<[Arc<str>]> = "default_route" from "netdev";

@@ -174,8 +174,6 @@ subject! {
     SUBNET_PREFIX: Arc<str> = "subnet_prefix" from "derive";
     /// Whether the port is meant to be used. Rule: manual page rdma-doctor-check(5), INTENDED.
     INTENDED: bool = "intended" from "derive";
-    /// Whether it is known whether the port is meant to be used.
-    INTENDED_KNOWN: bool = "intended_known" from "derive";
     /// Whether most of the equal ports (same board, same link layer), this one counted, are active.
     EQUALS_ACTIVE: bool = "equals_active" from "derive";
     /// Whether the port once had link since the driver was loaded: link_downed or carrier_changes say so, or it has link now.

@@ -54,6 +54,17 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     shared_memory(ask, facts, node);
 
     let limits = cgroup::rdma_limits(ask, cgroup);
+    let read = match limits.clone() {
+        Fact::Known(
+            cgroup::Limits {
+                open: Some(gap), ..
+            },
+            _,
+        ) => Fact::Unknown(gap),
+        limits => limits.map(|_| true),
+    };
+    facts.set(node, node::RDMA_LIMITS_READ, read);
+    let limits = limits.map(|limits| limits.lines);
     facts.set(
         node,
         node::RDMA_LIMITED,

@@ -135,7 +135,7 @@ fn limits(ask: &Ask<'_>, facts: &mut Facts, id: Id, place: &str) {
     facts.set(id, fact::CGROUP_PIDS, pids.map(|n| n.min(MOST_PROCESSES)));
     facts.set(id, fact::CPU_THROTTLED, throttled);
     facts.set(id, fact::OOM_KILLS, tuning::cgroup::killed(ask, &cgroup));
-    let limits = host::cgroup::rdma_limits(ask, cgroup);
+    let limits = host::cgroup::rdma_limits(ask, cgroup).map(|limits| limits.lines);
     let limited = limits.clone().map(|found| !found.is_empty());
     facts.set(id, fact::RDMA_LIMITED, limited);
     let limits = limits.map(|found| match found.is_empty() {

@@ -9,19 +9,17 @@ const ROOT: &str = "/sys/fs/cgroup";
 /// Deeper than any manager nests groups.
 const LEVELS: usize = 16;
 
-/// The lines that limit something, in this process's group and those above it; none where nothing is limited.
-pub(in crate::probe) fn rdma_limits(
-    ask: &Ask<'_>,
-    cgroup: Presence<Arc<str>>,
-) -> Fact<Vec<Arc<str>>> {
+/// The lines that limit something, in this process's group and those above it; none where nothing is limited. With lines from one group
+/// that of another may be unknown.
+pub(in crate::probe) fn rdma_limits(ask: &Ask<'_>, cgroup: Presence<Arc<str>>) -> Fact<Limits> {
     let (text, origin) = match cgroup {
         Presence::Present(text, origin) => (text, origin),
         // A kernel without control groups.
-        Presence::Absent(origin) => return Fact::Known(Vec::new(), origin),
+        Presence::Absent(origin) => return Fact::Known(Limits::default(), origin),
         Presence::Unknown(gap) => return Fact::Unknown(gap),
     };
     let (mount, path) = match hierarchy(ask, &text) {
-        Ok(Hierarchy::None(origin)) => return Fact::Known(Vec::new(), origin),
+        Ok(Hierarchy::None(origin)) => return Fact::Known(Limits::default(), origin),
         Ok(Hierarchy::At(mount, path)) => (mount, path),
         Err(gap) => return Fact::Unknown(gap),
     };
@@ -57,8 +55,17 @@ pub(in crate::probe) fn rdma_limits(
     }
     match missing {
         Some(gap) if found.is_empty() => Fact::Unknown(gap),
-        _ => Fact::Known(found, last),
+        open => Fact::Known(Limits { lines: found, open }, last),
     }
+}
+
+/// What limits RDMA objects.
+#[derive(Clone, Default)]
+pub(in crate::probe) struct Limits {
+    /// The lines of rdma.max that limit something.
+    pub lines: Vec<Arc<str>>,
+    /// Why there may be more.
+    pub open: Option<Gap>,
 }
 
 enum Hierarchy {
