@@ -64,3 +64,4 @@ mod triage;
 mod trust;
 mod vm;
 mod worker;
+mod xid;
