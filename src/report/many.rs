@@ -406,9 +406,13 @@ impl Fold {
             let severity = catalogue.checks[unit.check].severity;
             let common = unit.nodes.len() >= all;
             let weight = unit.finding.subjects.len() + unit.finding.consequences.len();
+            // A site's check without an impact comes after those that have one.
+            let impact = catalogue.checks[unit.check].impact;
             (
                 severity,
                 common,
+                impact.is_none(),
+                impact,
                 !unit.of_all,
                 std::cmp::Reverse(weight),
                 unit.check,

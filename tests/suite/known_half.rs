@@ -30,7 +30,7 @@ fn altered(base: &str, replies: &[(serde_json::Value, serde_json::Value)]) -> Re
 fn judged(recording: &Recording) -> Report {
     let catalogue = Catalogue::embedded().unwrap();
     let one = std::slice::from_ref(recording);
-    check::judged(&catalogue, one, Policy::default(), true)
+    check::judged(&catalogue, one, &Policy::default(), true)
 }
 
 /// The finding of a check, as a cause, a note or a consequence: its severity and sentence.
@@ -334,7 +334,7 @@ fn nodes_of_unknown_kind_with_one_slower_leave_the_comparison_unknown() {
         })
         .collect();
     let catalogue = Catalogue::embedded().unwrap();
-    let report = many::recordings(&catalogue, &nodes, None, Policy::default(), true);
+    let report = many::recordings(&catalogue, &nodes, None, &Policy::default(), true);
     for check in ["cluster/rate-differs", "cluster/hca-count-differs"] {
         let open = report.open.iter().any(|open| open.check == check);
         let made = report.causes.iter().any(|cause| cause.check == check);
