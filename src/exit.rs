@@ -4,13 +4,13 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Exit {
-    /// Nothing failed, and nothing that blocks is open.
+    /// Nothing failed, and every required area was examined.
     Healthy = 0,
     /// Warnings only.
     Warnings = 1,
     /// At least one error.
     Errors = 2,
-    /// Nothing failed, but a blocking check is unknown, or there was nothing to examine.
+    /// No error, but a required area was not examined, something is damaged, or there was nothing to examine.
     Undecided = 3,
     /// The command line is not understood.
     Usage = 64,
@@ -49,11 +49,11 @@ impl Exit {
     /// The meaning, for the manual page.
     pub fn meaning(self) -> &'static str {
         match self {
-            Exit::Healthy => "nothing failed, and nothing that blocks is open",
+            Exit::Healthy => "nothing failed, and every required area was examined",
             Exit::Warnings => "warnings only",
             Exit::Errors => "at least one error",
             Exit::Undecided => {
-                "nothing failed, but a blocking check is unknown, or there was nothing to examine"
+                "undecided: no error, but a required area was not examined, something did not answer, or there was nothing to examine"
             }
             Exit::Usage => "the command line is not understood",
             Exit::Input => "an input (a recording, a check) is unreadable or invalid",

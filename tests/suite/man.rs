@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap_mangen::Man;
-use rdma_doctor::check::Catalogue;
+use rdma_doctor::check::{Catalogue, FactName, Required};
 use rdma_doctor::cli;
 use rdma_doctor::exit::Exit;
 use rdma_doctor::fact::Subject;
@@ -141,6 +141,70 @@ fn rdma_doctor_checks_7() {
     }
     page.push_str(".SH SEE ALSO\n.BR rdma-doctor (1),\n.BR rdma-doctor-check (5)\n");
     compare("rdma-doctor-checks.7", &page);
+}
+
+#[test]
+fn rdma_doctor_areas_7() {
+    let mut page = title(
+        "rdma-doctor-areas",
+        7,
+        "what a verdict of rdma-doctor is worth",
+    );
+    page.push_str(include_str!("man/rdma-doctor-areas.7.head"));
+    page.push_str(".SH AREAS\n");
+    let list = |items: Vec<String>| roff(&items.join(", "));
+    for area in Catalogue::embedded().unwrap().areas {
+        let required = match &area.required {
+            Required::Always(true) => "required".to_owned(),
+            Required::Always(false) => "not required".to_owned(),
+            Required::If(condition) => {
+                format!("required if {}, or if that is not known", condition.text())
+            }
+        };
+        let _ = writeln!(page, ".SS {}\n{}.", roff(&area.name), roff(&required));
+        let mut line = |name: &str, items: Vec<String>| {
+            if !items.is_empty() {
+                let _ = writeln!(page, ".TP\n.B {name}\n{}", list(items));
+            }
+        };
+        let owned = |names: &[std::sync::Arc<str>]| names.iter().map(|n| n.to_string()).collect();
+        line("checks of", owned(&area.folders));
+        if let Some(exists) = &area.exists {
+            line("exists if", vec![exists.text().to_owned()]);
+        }
+        if let Some((subject, when)) = &area.exists_any {
+            let when = when.as_ref().map(|when| format!(" with {}", when.text()));
+            let when = when.unwrap_or_default();
+            line(
+                "exists if",
+                vec![format!("there is a {}{when}", subject.name())],
+            );
+        }
+        let members = area.members.iter().map(|m| m.name().to_owned());
+        line("members known", members.collect());
+        for each in &area.each {
+            let of = match &each.when {
+                Some(when) => format!(" ({} with {})", each.subject.name(), when.text()),
+                None => String::new(),
+            };
+            let names = |facts: &[FactName]| -> Vec<String> {
+                let mut names: Vec<String> = facts.iter().map(|fact| fact.path()).collect();
+                if let Some(last) = names.last_mut() {
+                    last.push_str(&of);
+                }
+                names
+            };
+            line("known", names(&each.facts));
+            line("known if offered", names(&each.if_offered));
+            if let Some((condition, _)) = &each.examined {
+                line("true", vec![format!("{}{of}", condition.text())]);
+            }
+        }
+        line("decided", owned(&area.decided));
+        line("privileged", owned(&area.privileged));
+    }
+    page.push_str(".SH SEE ALSO\n.BR rdma-doctor (1),\n.BR rdma-doctor-checks (7)\n");
+    compare("rdma-doctor-areas.7", &page);
 }
 
 #[test]

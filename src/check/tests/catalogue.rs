@@ -317,8 +317,8 @@ fn the_built_in_checks_are_asked_for_more() {
         assert!(RATE_DEGRADED.contains(from), "{from}");
         let text = RATE_DEGRADED
             .replace(
-                "\nopen     = \"notes\"",
-                "\nimpact = \"slows\"\nopen = \"notes\"",
+                "\narea     = \"ports\"",
+                "\nimpact = \"slows\"\narea     = \"ports\"",
             )
             .replace("cluster/slow-rail", "link/loses-packets")
             .replace("bench/below-ceiling", "link/l*");
