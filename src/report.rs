@@ -230,6 +230,29 @@ pub struct Counts {
 }
 
 impl Report {
+    /// The report of a recording that cannot be read: why.
+    pub fn of_nothing(why: &str) -> Self {
+        let damage = format!("cannot be read: {why}");
+        Report {
+            schema: SCHEMA,
+            doctor: env!("CARGO_PKG_VERSION"),
+            status: "undecided",
+            exit: Exit::Undecided.code(),
+            headline: format!("undecided: {damage}"),
+            nodes: Vec::new(),
+            areas: Vec::new(),
+            damage: vec![damage],
+            causes: Vec::new(),
+            notes: Vec::new(),
+            open: Vec::new(),
+            probe_failures: Vec::new(),
+            passes: Vec::new(),
+            counts: Counts::default(),
+            unauthenticated: false,
+            seconds: 0.0,
+        }
+    }
+
     /// The exit status as a value.
     pub fn exit(&self) -> Exit {
         Exit::from_code(self.exit.into())

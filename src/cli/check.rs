@@ -120,18 +120,23 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
         )?]
     } else if args.each {
         // One at a time: of ten thousand recordings one is in memory.
-        let one = |path| {
-            Ok(judged(
-                &catalogue,
-                &input::open(&[path])?,
-                policy,
-                args.judge.verbose,
-            ))
+        let mut last = None;
+        let one = |path: &PathBuf| match Recording::open(path) {
+            Ok(one) => judged(&catalogue, &[one], policy, args.judge.verbose),
+            // The others go on.
+            Err(error) => {
+                let why = error.to_string();
+                last = Some(BadInput(why.clone()));
+                Report::of_nothing(&why)
+            }
         };
-        args.recordings
-            .iter()
-            .map(one)
-            .collect::<anyhow::Result<_>>()?
+        let reports: Vec<Report> = args.recordings.iter().map(one).collect();
+        if let Some(error) = last
+            && reports.iter().all(|report| report.nodes.is_empty())
+        {
+            return Err(error.into());
+        }
+        reports
     } else {
         let expected = match &args.expect {
             Some(list) => {

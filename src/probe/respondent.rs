@@ -75,6 +75,18 @@ pub(super) fn state(recording: &Recording, facts: &mut Facts, of: Id, ended: &[(
         let id = instance(facts, of, &part);
         set(facts, id, &origin, part.0, &found);
     }
+    if !recording.header.tree {
+        for (part, asked) in vanished(recording, &places) {
+            let id = instance(facts, of, &part);
+            let found = Found {
+                asked,
+                failed: asked,
+                mostly: true,
+                reason: "no such file or directory (ENOENT), though it had been listed".into(),
+            };
+            set(facts, id, &origin, part.0, &found);
+        }
+    }
     for (probe, how) in ended {
         let id = facts.instance(Subject::Respondent, of, &format!("probe {probe}"));
         let found = Found {
@@ -85,6 +97,48 @@ pub(super) fn state(recording: &Recording, facts: &mut Facts, of: Id, ended: &[(
         };
         set(facts, id, &origin, Kind::Probe, &found);
     }
+}
+
+/// The directories whose entries are devices.
+const CLASSES: [&str; 3] = [
+    "/sys/class/infiniband",
+    "/sys/bus/pci/devices",
+    "/sys/class/net",
+];
+
+/// What was listed and answers nothing any more, of two questions or more: a device that left meanwhile. The number is that of the questions.
+fn vanished(recording: &Recording, places: &Places) -> Vec<(Part, u64)> {
+    let mut asked: BTreeMap<(&str, &str), Option<u64>> = BTreeMap::new();
+    let mut listed: BTreeSet<(&str, &str)> = BTreeSet::new();
+    for (question, reply) in recording.replies() {
+        let Some(path) = question.path() else {
+            continue;
+        };
+        for class in CLASSES {
+            if path == class
+                && let Ok(Answer::Names(names)) = &reply.said
+            {
+                listed.extend(names.iter().map(|name| (class, &**name)));
+            }
+            let below = path
+                .strip_prefix(class)
+                .and_then(|rest| rest.strip_prefix('/'));
+            let Some(name) = below.and_then(|below| below.split('/').next()) else {
+                continue;
+            };
+            let count = asked.entry((class, name)).or_insert(Some(0));
+            *count = match reply.said {
+                Err(Refusal::Errno(Errno::ENOENT)) => count.map(|n| n + 1),
+                _ => None,
+            };
+        }
+    }
+    let gone = |((class, name), count): (&(&str, &str), &Option<u64>)| {
+        let count = (*count).filter(|n| *n > 1 && listed.contains(&(*class, *name)))?;
+        let whole = places.below(&[class, "/", name].concat());
+        Some((whole.into_iter().next()?, count))
+    };
+    asked.iter().filter_map(gone).collect()
 }
 
 /// What is said of a respondent.

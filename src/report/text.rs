@@ -392,11 +392,16 @@ impl Page {
     fn summary(&self, out: &mut dyn Write, report: &Report) -> io::Result<()> {
         let c = &report.counts;
         writeln!(out)?;
+        // Findings as they are listed above: what several subjects share counts once, and what follows from another is beneath it.
+        let of = |severity: &str| {
+            let listed = report.causes.iter().filter(|c| c.severity == severity);
+            listed.count() as u64
+        };
         let line = format!(
             "{}, {}, {} · {} of {}: {} pass, {} fail, {} unknown, {} do not apply · {:.2} s",
-            plural(c.errors as u64, "error"),
-            plural(c.warnings as u64, "warning"),
-            plural(c.notes as u64, "note"),
+            plural(of("error"), "error"),
+            plural(of("warning"), "warning"),
+            plural(report.notes.len() as u64, "note"),
             plural(c.verdicts as u64, "verdict"),
             plural(c.checks as u64, "check"),
             c.passes,

@@ -289,3 +289,43 @@ fn a_choice_of_checks_is_decided_or_undecided() {
     );
     skipped.is(3, &["ports", "skipped"]);
 }
+
+#[test]
+fn a_device_that_vanished_after_it_was_listed_does_not_respond() {
+    let gone = Refusal::Errno(Errno::ENOENT);
+    let text = refused(NODE, &gone, |question| {
+        let below = [
+            "/sys/class/infiniband/mlx5_3/",
+            "/sys/class/infiniband/mlx5_3",
+        ];
+        let path = question.path().unwrap_or_default();
+        below
+            .iter()
+            .any(|dir| path == *dir || path.starts_with(below[0]))
+    });
+    check(&text, &[]).is(2, &["mlx5_3 does not respond", "though it had been listed"]);
+}
+
+#[test]
+fn one_recording_that_cannot_be_read_ends_no_other() {
+    let dir = Scratch::new("trust-each");
+    let (good, bad) = (dir.join("good.jsonl"), dir.join("bad.jsonl.zst"));
+    std::fs::write(&good, changed(NODE, |_, _| true)).unwrap();
+    std::fs::write(&bad, [0x28, 0xb5, 0x2f, 0xfd, 0, 1]).unwrap();
+    let run = |paths: &[&Path]| {
+        let mut command = Command::new(doctor());
+        let ran = command
+            .args(["check", "--each"])
+            .args(paths)
+            .output()
+            .unwrap();
+        (ran.status.code(), String::from_utf8(ran.stdout).unwrap())
+    };
+    let (status, text) = run(&[&bad, &good]);
+    assert_eq!(status, Some(3), "{text}");
+    assert!(
+        text.contains("cannot be read") && text.contains("no fault found"),
+        "{text}"
+    );
+    assert_eq!(run(&[&bad]).0, Some(65));
+}
