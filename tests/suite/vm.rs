@@ -93,7 +93,7 @@ fn doctor_or_skip() -> Option<PathBuf> {
 #[derive(Debug)]
 struct Fault {
     name: String,
-    /// A check's id, or one of the two states without a cause: `healthy`, `undecided`.
+    /// A check's id, or one of the states without a cause: `healthy`, `no-fault-found`, `undecided`.
     expect: String,
     /// The cause's subject; a `*` at its end stands for any rest.
     subject: String,
@@ -241,7 +241,7 @@ fn judge(fault: &Fault, status: i64, report: &Value) -> Vec<String> {
         ));
     }
     match fault.expect.as_str() {
-        state @ ("healthy" | "undecided") => {
+        state @ ("healthy" | "no-fault-found" | "undecided") => {
             if text(report, "status") != state {
                 wrong.push(format!("status {}, not {state}", text(report, "status")));
             }
