@@ -263,11 +263,11 @@ fn firmware(facts: &mut Facts, node: Id) {
     let devices: Vec<Id> = facts.below(node, Subject::Device).collect();
     let incomplete = facts.members(Subject::Device, node).err();
     for &device in &devices {
-        let outcome: Result<Option<Versions>, Gap> = (|| {
+        let outcome: Result<Option<(Versions, bool)>, Gap> = (|| {
             let kind = group::kind(facts, device)?;
             let own = value(facts.get(device, device::FIRMWARE))?;
             let mut members = vec![(facts.name(device).to_owned(), own)];
-            let mut open = incomplete.clone();
+            let mut open: Vec<Gap> = incomplete.clone().into_iter().collect();
             for &other in devices.iter().filter(|d| **d != device) {
                 match (
                     group::kind(facts, other),
@@ -277,14 +277,18 @@ fn firmware(facts: &mut Facts, node: Id) {
                     (Ok(_), Fact::Known(version, _)) => {
                         members.push((facts.name(other).to_owned(), version))
                     }
-                    (Err(gap), _) | (Ok(_), Fact::Unknown(gap)) => open = Some(gap),
+                    (Err(gap), _) | (Ok(_), Fact::Unknown(gap)) => open.push(gap),
                 }
             }
-            let differ = members.iter().any(|(_, v)| *v != members[0].1);
-            match (differ, open) {
-                (false, Some(gap)) => Err(gap),
+            // With most of its equals a device is not the odd one. Those that are not known may be of either side.
+            let same = members.iter().filter(|(_, v)| *v == members[0].1).count();
+            let all = members.len() + open.len();
+            let differ = same < members.len();
+            match open.into_iter().next() {
+                Some(gap) if !differ => Err(gap),
+                Some(gap) if 2 * same <= all && 2 * (same + all - members.len()) > all => Err(gap),
                 _ if members.len() == 1 => Ok(None),
-                _ => Ok(Some(members)),
+                _ => Ok(Some((members, !differ || 2 * same > all))),
             }
         })();
         let (agrees, equals, which) = match outcome {
@@ -301,12 +305,11 @@ fn firmware(facts: &mut Facts, node: Id) {
                     Fact::derived("none".into(), alone),
                 )
             }
-            Ok(Some(members)) => {
+            Ok(Some((members, agrees))) => {
                 let named: Vec<(&str, &str)> = members.iter().map(|(n, v)| (&**n, &**v)).collect();
-                let differ = named.iter().any(|(_, v)| *v != named[0].1);
                 let who = who_has_which(&named);
                 (
-                    Fact::derived(!differ, &who),
+                    Fact::derived(agrees, &who),
                     Fact::derived(true, format!("{} equal devices", members.len())),
                     Fact::derived(who.into(), "firmware of equal devices"),
                 )

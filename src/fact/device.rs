@@ -68,7 +68,7 @@ subject! {
     ROLE: Role = "role" from "derive";
     /// Whether the device is equal to others of the node: same driver, model and board.
     HAS_EQUALS: bool = "has_equals" from "derive";
-    /// Whether the firmware is that of all equal devices of the node.
+    /// Whether the firmware is that of all equal devices of the node, or of more than half of them.
     FIRMWARE_AGREES: bool = "firmware_agrees" from "derive";
     /// The firmware versions of the equal devices that differ, with their devices.
     FIRMWARE_OF_EQUALS: Arc<str> = "firmware_of_equals" from "derive";

@@ -329,3 +329,61 @@ fn one_recording_that_cannot_be_read_ends_no_other() {
     );
     assert_eq!(run(&[&bad]).0, Some(65));
 }
+
+/// The fixture where a function of NVML, in the reply to this call, gave this error.
+fn nvml_says(call_name: &str, index: Option<u64>, function: &str, error: &str) -> String {
+    changed(NODE, |question, said| {
+        if let Question::Call(call) = question
+            && &*call.name == call_name
+            && (index.is_none() || call.number("index") == index)
+            && let Ok(Answer::Value(value)) = said
+        {
+            let mut broken = (**value).clone();
+            broken[function] = serde_json::json!({ "error": error });
+            *said = Ok(Answer::Value(broken.into()));
+        }
+        true
+    })
+}
+
+#[test]
+fn nvml_without_permission_or_without_a_count_leaves_the_gpus_not_examined() {
+    let denied = nvml_says("nvml_system", None, "nvmlInitWithFlags", "NoPermission");
+    let said = check(&denied, &[]);
+    assert!([2, 3].contains(&said.status), "{}", said.text);
+    assert!(
+        said.text.contains("Insufficient Permissions"),
+        "{}",
+        said.text
+    );
+    for error in ["Unknown", "NotSupported"] {
+        let text = nvml_says("nvml_system", None, "nvmlDeviceGetCount_v2", error);
+        let said = check(&text, &[]);
+        assert!([2, 3].contains(&said.status), "{error}: {}", said.text);
+        assert!(said.text.contains("gpus"), "{error}: {}", said.text);
+    }
+}
+
+#[test]
+fn a_gpu_that_is_lost_in_one_call_only_is_an_error() {
+    let text = nvml_says(
+        "nvml_device",
+        Some(2),
+        "nvmlDeviceGetPowerUsage",
+        "GpuIsLost",
+    );
+    check(&text, &[]).is(2, &["lost"]);
+}
+
+#[test]
+fn check_and_triage_of_a_machine_say_the_same_of_it() {
+    let run = |words: &[&str]| {
+        let ran = Command::new(doctor()).args(words).output().unwrap();
+        let text = String::from_utf8(ran.stdout).unwrap();
+        (ran.status.code(), text)
+    };
+    let triage = ["triage", "--backend", "tcp", "--quick", "--size", "1M"];
+    let (status, text) = run(&triage);
+    assert_eq!(run(&["check"]).0, status, "{text}");
+    assert!(!text.contains("healthy"), "{text}");
+}
