@@ -24,6 +24,7 @@ impl Why {
             Why::Refused(refusal) => {
                 refusal.is_absence() || matches!(refusal, Refusal::SymbolMissing(_))
             }
+            Why::NotSaid(_) => true,
             _ => false,
         }
     }

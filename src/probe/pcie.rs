@@ -164,7 +164,15 @@ fn link_of(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str, keys: &LinkKeys)
         (keys.max_generation, "max_link_speed", link::generation),
         (keys.max_width, "max_link_width", link::width),
     ] {
-        facts.set(id, key, ask.parse(inside(dir, file), parser));
+        let mut fact = ask.parse(inside(dir, file), parser);
+        // A function without a link of its own (conventional PCI) has these (pci_speed_string in drivers/pci/probe.c).
+        let is_none = |what: &str| what.starts_with("\"Unknown") || what.starts_with("\"0\"");
+        if let Fact::Unknown(gap) = &mut fact
+            && matches!(&gap.why, Why::NotUnderstood(what) if is_none(what))
+        {
+            gap.why = Why::NotSaid("the kernel shows no link of this function".into());
+        }
+        facts.set(id, key, fact);
     }
     let correctable = ask.text_if_any(inside(dir, "aer_dev_correctable"));
     facts.set(id, keys.counts_errors, correctable.is_present());

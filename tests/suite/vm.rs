@@ -100,6 +100,8 @@ struct Fault {
     exit: i64,
     /// A check that has to be among the notes of a healthy machine.
     note: Option<String>,
+    /// The areas that must be examined, where the emulated machine cannot have the usual ones.
+    require: Option<String>,
     /// Its VM's topology and options: two faults with the same begin on the same machine.
     machine: String,
 }
@@ -129,6 +131,7 @@ impl Fault {
                 .parse()
                 .map_err(|error| format!("{}: exit: {error}", path.display()))?,
             note: head("note").map(str::to_owned),
+            require: head("require").map(str::to_owned),
             machine,
         })
     }
@@ -322,6 +325,7 @@ fn examine(
     read("node.jsonl")?;
     let replayed = Command::new(binary)
         .args(["check", "--format", "json"])
+        .args(fault.require.iter().flat_map(|areas| ["--require", areas]))
         .arg(out.join("node.jsonl"))
         .output()
         .map_err(|error| format!("the replay: {error}"))?;
