@@ -8,6 +8,7 @@
 //! channel  `Channel 00/0 : 1[1] -> 2[2] [send] via NET/IB/0/GDRDMA`
 //! message  the other messages of level INFO that say something
 //! event    messages that say that something failed, or may explain why: a table
+//! sign     lines of the program around NCCL that tell how its work goes
 //! pasted   the output of other tools in the same stream
 //! gather   equal lines become one, with a count
 //! digest   what is left: kept lines, counts, processes
@@ -27,6 +28,7 @@ pub mod grams;
 pub mod message;
 pub mod pasted;
 pub mod prefix;
+pub mod sign;
 pub mod text;
 mod window;
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::cuda_release;
-use crate::fact::event::{self, GidScope, LogClass, Phase, Role, When, Whereabouts};
+use crate::fact::event::{self, EventOutcome, GidScope, LogClass, Phase, Role, When, Whereabouts};
 use crate::fact::host::{self, BootstrapKind};
 use crate::fact::run::{self, RdmaFailure};
 use crate::fact::{Fact, Facts, Gap, Id, Origin, Subject, Typed, env, rank};
@@ -262,11 +262,20 @@ fn lead(facts: &mut Facts, run: Id, events: &[Id]) {
     let of_role = |facts: &Facts, role: Role| -> Vec<Id> {
         let all = events.iter().copied();
         all.filter(|id| facts.known(*id, event::ROLE) == Some(role))
+            .filter(|id| is_open(facts, *id))
             .collect()
     };
     let failures = of_role(facts, Role::Failure);
     let consequences = of_role(facts, Role::Consequence);
-    let (among, heads) = if failures.is_empty() {
+    // A warning that counts as the first is one that unwinding follows.
+    let warned: Vec<Id> = events
+        .iter()
+        .copied()
+        .filter(|id| failures.is_empty() && facts.known(*id, event::FIRST) == Some(true))
+        .collect();
+    let (among, heads) = if !warned.is_empty() {
+        (&warned, warned.clone())
+    } else if failures.is_empty() {
         let first = earliest(facts, &consequences);
         (&consequences, first.into_iter().collect::<Vec<_>>())
     } else {
@@ -299,7 +308,7 @@ fn lead(facts: &mut Facts, run: Id, events: &[Id]) {
         let role = facts.known(id, event::ROLE);
         match (leads, role, facts.known(id, event::CLASS)) {
             (true, ..) => leading.push(id),
-            (false, Some(Role::Failure | Role::Consequence), Some(class)) => {
+            (false, Some(Role::Failure | Role::Consequence), Some(class)) if is_open(facts, id) => {
                 *followed.entry(class.word()).or_default() += 1;
             }
             _ => {}
@@ -311,6 +320,13 @@ fn lead(facts: &mut Facts, run: Id, events: &[Id]) {
     let classes: Arc<[Arc<str>]> = followed.keys().map(|word| Arc::from(*word)).collect();
     facts.set(run, run::FOLLOWED_CLASSES, Fact::derived(classes, how));
     rdma_failure(facts, run, &leading);
+}
+
+/// Whether nothing that follows shows that the run went on after the event.
+fn is_open(facts: &Facts, id: Id) -> bool {
+    facts
+        .known(id, event::OUTCOME)
+        .is_none_or(|outcome| outcome == EventOutcome::Open)
 }
 
 /// The first of these events: by line where one file has all, else by time.

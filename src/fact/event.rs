@@ -149,6 +149,10 @@ words! {
         RcclSetting = "rccl-setting",
         /// An internal error of the library.
         Internal = "internal",
+        /// A message that says that something failed, in words that name no cause known here.
+        Unrecognised = "unrecognised",
+        /// A plugin or a feature that NCCL can do without could not be used: MSCCL++, a tuner, a profiler, NVLS.
+        FeatureFallback = "feature-fallback",
         /// A WARN line of no class above.
         OtherWarning = "other-warning",
         /// A line that only says where an earlier failure passed (`file.cc:12 -> 2`).
@@ -189,6 +193,18 @@ words! {
         Warning = "warning",
         /// It is worth knowing where something else is wrong; alone it is nothing.
         Benign = "benign",
+    }
+}
+
+words! {
+    /// What came of an event.
+    pub enum EventOutcome {
+        /// Nothing that follows shows that the run went on, or it ended with a failure.
+        Open = "open",
+        /// The process, the communicator or the whole run went on after it.
+        Recovered = "recovered",
+        /// It came after the work had ended.
+        Shutdown = "shutdown",
     }
 }
 
@@ -256,10 +272,15 @@ subject! {
     CLASS: LogClass = "class" from "nccl_log";
     /// What it says of the run.
     ROLE: Role = "role" from "nccl_log";
-    /// Whether it is the first failure of the run: by time where lines of several hosts have one, else by the order of the file.
+    /// Whether it is the first failure of the run that was not recovered: by time where lines of several hosts have one, else by the order of the file. Of a run
+    /// without a failure, the warning that unwinding follows.
     FIRST: bool = "first" from "nccl_log";
     /// Whether `first` rests on times, or on the order of lines in one file; unknown where several files have no times.
     ORDERED: bool = "ordered" from "nccl_log";
+    /// What came of it, by the lines that follow: training steps, `Init COMPLETE`, a benchmark's result, a launcher's summary.
+    OUTCOME: EventOutcome = "outcome" from "nccl_log";
+    /// The line that shows the outcome; unknown where the outcome is `open`.
+    SHOWN_BY: Arc<str> = "shown_by" from "nccl_log";
     /// How many lines say so.
     COUNT: u64 = "count" from "nccl_log";
     /// How many ranks say so.

@@ -65,6 +65,20 @@ words! {
     }
 }
 
+words! {
+    /// How a run ended, as far as its log tells.
+    pub enum RunOutcome {
+        /// Its work ended as it should: a benchmark's result, a launcher's summary, `run_stop` with success.
+        Succeeded = "succeeded",
+        /// Steps or results follow all of its failures; its end is not in the log.
+        WentOn = "went-on",
+        /// It ended with a failure, or nothing shows that it went on after one.
+        Failed = "failed",
+        /// The log does not tell.
+        Unknown = "unknown",
+    }
+}
+
 subject! {
     /// A run of NCCL in a log: the processes that share a communicator, directly or through others.
     Run = "run" from "nccl_log";
@@ -151,7 +165,10 @@ subject! {
     INIT_TIME: Seconds = "init_time" from "nccl_log";
     /// The longest time that a rank took in the bootstrap over TCP, which is part of it.
     BOOTSTRAP_TIME: Seconds = "bootstrap_time" from "nccl_log";
-    /// Whether the log holds a failure: an event that is neither benign nor the consequence of another.
+    /// How the run ended.
+    OUTCOME: RunOutcome = "outcome" from "nccl_log";
+    /// Whether the log holds a failure: an event that is neither benign nor the consequence of another, that was not recovered and did not come
+    /// after the end of the work.
     FAILED: bool = "failed" from "nccl_log";
     /// Whether a communicator was aborted: after a failure, and at the end of a healthy run too where the framework ends that way.
     ABORTED: bool = "aborted" from "nccl_log";

@@ -4,13 +4,13 @@ use memchr::memmem::Finder;
 
 use super::grams::Grams;
 use super::pasted;
+use super::sign;
 
 /// What is in every line of NCCL and RCCL, and in what PyTorch says of them.
 const MARK: &[u8] = b"CCL";
 
-/// What else a line can hold to be looked at: what launchers, Python and the system say when a process fails, and what nccl-tests says
-/// of its results.
-const NEEDLES: [&str; 9] = [
+/// What else a line can hold to be looked at: what launchers, Python and the system say when a process fails.
+const NEEDLES: [&str; 8] = [
     "rror",
     "SIGBUS",
     "(SIG",
@@ -18,14 +18,13 @@ const NEEDLES: [&str; 9] = [
     "c10d",
     "TCPStore",
     "libibverbs: ",
-    "bounds values",
     "Got completion",
 ];
 
 /// Finds the lines that can matter.
 pub struct Anchors {
     mark: Finder<'static>,
-    /// The needles, and behind them those of other tools' output.
+    /// The needles, behind them those of signs, and behind these those of other tools' output.
     needles: Grams,
 }
 
@@ -33,7 +32,12 @@ impl Default for Anchors {
     fn default() -> Self {
         Anchors {
             mark: Finder::new(MARK),
-            needles: Grams::new(NEEDLES.into_iter().chain(pasted::NEEDLES)),
+            needles: Grams::new(
+                NEEDLES
+                    .into_iter()
+                    .chain(sign::NEEDLES)
+                    .chain(pasted::NEEDLES),
+            ),
         }
     }
 }
@@ -106,7 +110,7 @@ impl Anchors {
     fn needle(&self, text: &[u8], from: usize, to: usize) -> (Option<usize>, bool) {
         let (mut at, mut other) = (from, false);
         while let Some(hit) = self.needles.find(text, at, to) {
-            if hit.needle < NEEDLES.len() {
+            if hit.needle < NEEDLES.len() + sign::NEEDLES.len() {
                 return (Some(hit.at), other);
             }
             other = true;

@@ -29,6 +29,9 @@ pub struct Digest {
     /// The output of other tools that stands between.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pasted: Vec<super::pasted::Paste>,
+    /// Lines that tell how the work around NCCL goes, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub signs: Vec<super::sign::Sign>,
     /// Why reading ended before the end of the file, where it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken_off: Option<String>,
@@ -62,6 +65,12 @@ impl Digest {
         self.crowd.extend(other.crowd);
         // Ranks write no other tool's output.
         self.pasted.extend(other.pasted);
+        self.signs
+            .extend(other.signs.into_iter().map(|sign| super::sign::Sign {
+                line: sign.line + before,
+                last: sign.last + before,
+                ..sign
+            }));
         self.broken_off = self.broken_off.take().or(other.broken_off);
     }
 }

@@ -13,6 +13,7 @@ use super::event_table;
 use super::message::{self, Fate, Of, Sort};
 use super::pasted::Pasted;
 use super::prefix::{self, Level, Writer};
+use super::sign::Signs;
 use super::text::{from_json, without_colours};
 use super::window::{Lines, Window};
 
@@ -118,6 +119,7 @@ struct Gather {
     limits: Limits,
     anchors: Anchors,
     pasted: Pasted,
+    signs: Signs,
     classes: Classes,
     bytes: u64,
     /// Lines that were passed.
@@ -254,6 +256,9 @@ impl Gather {
             self.perhaps_event(number, Kind::Warning, None, None, message, clipped(line));
             return;
         }
+        if !any && self.signs.line(number, line) {
+            return;
+        }
         if !any && let Is::Event(row) = self.classes.of(Kind::Framework, line) {
             self.event(number, row, None, line, clipped(line));
         }
@@ -272,7 +277,16 @@ impl Gather {
             return;
         };
         let class = event_table::class(usize::from(row));
-        if message.is_empty() || ["internal", "usage", "other-warning"].contains(&class) {
+        if message.is_empty()
+            || [
+                "internal",
+                "unrecognised",
+                "feature-fallback",
+                "usage",
+                "other-warning",
+            ]
+            .contains(&class)
+        {
             return;
         }
         let message = message.get(..message.len().min(TEXT)).unwrap_or(message);
@@ -349,6 +363,7 @@ impl Gather {
                     info: 0,
                     warnings: 0,
                 });
+                self.signs.cut();
                 self.recent.push(Recent::default());
                 self.kept_of.push(0);
                 self.by_process.insert(key, number);
@@ -430,6 +445,7 @@ impl Gather {
         text: &[u8],
     ) {
         self.count(Sort::Event);
+        self.signs.cut();
         let host = writer.map_or(&[][..], |writer| writer.host);
         let identity = hash(&(Sort::Event as u8, host, class, event::identity(message)));
         if self.again(identity, number, process) {
@@ -640,6 +656,7 @@ impl Gather {
             crowd: crowd.collect(),
             left_out: by_sort(&self.left_out),
             pasted: self.pasted.finish(),
+            signs: self.signs.finish(),
             broken_off,
         }
     }

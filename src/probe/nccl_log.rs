@@ -10,6 +10,7 @@ mod events;
 mod fields;
 mod hosts;
 mod line;
+mod outcome;
 mod pasted;
 mod ranks;
 mod runs;
@@ -164,6 +165,8 @@ struct Log<'d> {
     places: Vec<Option<Place<'d>>>,
     /// Files whose lines name no host, which stand for one: what they hold may be of several.
     nameless: Vec<&'d str>,
+    /// For each file its runs, each with the first and the last line of its processes.
+    extents: Vec<Vec<(usize, u64, u64)>>,
     /// Why counts are not known to be whole, where they are not.
     missing: Option<Gap>,
 }
@@ -223,6 +226,22 @@ impl<'d> Log<'d> {
                 begins[span.file].push((span.first, *run, span.process.0));
             }
         }
+        let mut extents: Vec<Vec<(usize, u64, u64)>> = vec![Vec::new(); files.len()];
+        for (file, (_, digest)) in files.iter().enumerate() {
+            let mut of_run: BTreeMap<usize, (u64, u64)> = BTreeMap::new();
+            for process in &digest.processes {
+                let key = (named(process.host.as_str()), process.pid);
+                if let Some(run) = runs.of_process.get(&key) {
+                    let extent = of_run.entry(*run).or_insert((process.first, process.last));
+                    extent.0 = extent.0.min(process.first);
+                    extent.1 = extent.1.max(process.last);
+                }
+            }
+            let of_run = of_run.into_iter();
+            extents[file] = of_run
+                .map(|(run, (first, last))| (run, first, last))
+                .collect();
+        }
         let only_host: Vec<Option<&'d str>> = files
             .iter()
             .map(|(_, digest)| {
@@ -276,6 +295,7 @@ impl<'d> Log<'d> {
             runs,
             places,
             nameless: nameless.into_values().collect(),
+            extents,
             missing,
         }
     }

@@ -649,7 +649,7 @@ fn a_launchers_directory_is_read_with_all_below_it() {
 
 /// Each check of the log has a log of the generator whose headline it is, or is among these, which need what a generator of NCCL's
 /// lines has not.
-const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 10] = [
+const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 13] = [
     ("log/failures-followed", "folded under each failure"),
     ("log/driver-of-older-cuda", "a fixture of its own"),
     ("log/gpudirect-partial", "seen in a log of two adapters"),
@@ -660,6 +660,9 @@ const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 10] = [
     ("log/perftest-request-failed", "perftest in the stream"),
     ("log/test-at-socket-speed", "nccl-tests in the stream"),
     ("log/test-results-wrong", "nccl-tests in the stream"),
+    ("log/failure-recovered", "cases/outcome.md"),
+    ("log/shutdown-noise", "cases/outcome.md"),
+    ("log/warning-before-failure", "cases/outcome.md"),
 ];
 
 #[test]

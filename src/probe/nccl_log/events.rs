@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::fields::{Fields, role};
 use super::line::{LAST_ERROR, Line};
+use super::outcome::{At, Course, Failure, Shown};
 use super::{INFO, View, not_logged};
-use crate::fact::event::{self as fact, LogClass, Phase, Role};
+use crate::fact::event::{self as fact, EventOutcome, LogClass, Phase, Role};
 use crate::fact::{Fact, Facts, Seconds, Subject, host, run};
 use crate::nccl_log::event::{Classes, Is, Kind};
 use crate::nccl_log::event_table;
@@ -21,6 +22,19 @@ struct Event<'l, 'd> {
     host: &'d str,
     rank: Option<u64>,
     phase: Option<Phase>,
+    /// What came of it, where something shows that.
+    shown: Shown,
+}
+
+impl Event<'_, '_> {
+    /// Whether nothing shows that the run went on after it.
+    fn is_open(&self) -> bool {
+        self.shown.is_none()
+    }
+
+    fn is_open_failure(&self) -> bool {
+        self.role == Role::Failure && self.is_open()
+    }
 }
 
 fn class_of(classes: &mut Classes, line: &Line<'_>) -> Option<LogClass> {
@@ -106,24 +120,43 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
             host,
             rank,
             phase,
+            shown: None,
         });
     }
+    let course = Course::of(view);
+    outcomes(view, &course, &mut events);
     // What PyTorch says NCCL returned follows from what NCCL said itself.
     let repeated = |line: &Line<'_>| line.kept.text.contains(LAST_ERROR);
     let own = events
         .iter()
-        .any(|e| e.role == Role::Failure && e.line.level.is_some() && !repeated(e.line));
+        .any(|e| e.is_open_failure() && e.line.level.is_some() && !repeated(e.line));
     let any = own
         || events
             .iter()
-            .any(|e| e.role == Role::Failure && repeated(e.line));
+            .any(|e| e.is_open_failure() && repeated(e.line));
     for event in &mut events {
         if any && matches!(event.class, LogClass::TorchNccl) || own && repeated(event.line) {
             event.role = Role::Consequence;
         }
     }
     let (first, ordered) = first_failure(&events);
-    let failed = first.is_some() || events.iter().any(|e| e.role == Role::Failure);
+    let failed = first.is_some() || events.iter().any(Event::is_open_failure);
+    let warned = match failed {
+        true => None,
+        false => warning_before_unwinding(view, &events),
+    };
+    let open =
+        |e: &Event<'_, '_>| e.is_open() && matches!(e.role, Role::Failure | Role::Consequence);
+    let (outcome, at) = course.of_run(events.iter().any(open), &failures(view, &events));
+    let seen = at.and_then(|at| course.sign(at));
+    facts.set(
+        view.id,
+        run::OUTCOME,
+        match seen {
+            Some(origin) => Fact::Known(outcome, origin),
+            None => Fact::derived(outcome, "the lines that follow the log's failures"),
+        },
+    );
     let how = "the events of the log";
     let origin = first
         .and_then(|at| events.get(at))
@@ -233,7 +266,15 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
         if fields.remote_gid.is_some_and(is_local) || peer.is_some_and(is_local) {
             facts.set(id, fact::PEER_LOCAL, Fact::Known(true, origin.clone()));
         }
-        order(view, facts, id, at, event, first, ordered);
+        let outcome = match &event.shown {
+            None => EventOutcome::Open,
+            Some((outcome, by)) => {
+                set_text(facts, fact::SHOWN_BY, Some(by));
+                *outcome
+            }
+        };
+        facts.set(id, fact::OUTCOME, Fact::Known(outcome, origin.clone()));
+        order(view, facts, id, at, event, first.or(warned), ordered);
     }
 }
 
@@ -256,7 +297,8 @@ fn order(
 ) {
     let origin = event.line.origin().clone();
     facts.set(id, fact::ORDERED, Fact::Known(ordered, origin.clone()));
-    if event.role != Role::Failure {
+    let counts = event.is_open_failure() || event.role != Role::Failure && first == Some(at);
+    if !counts {
         facts.set(id, fact::FIRST, Fact::Known(false, origin));
     } else if ordered {
         facts.set(
@@ -274,7 +316,7 @@ fn first_failure(events: &[Event<'_, '_>]) -> (Option<usize>, bool) {
     let failures: Vec<(usize, &Event<'_, '_>)> = events
         .iter()
         .enumerate()
-        .filter(|(_, e)| e.role == Role::Failure)
+        .filter(|(_, e)| e.is_open_failure())
         .collect();
     let Some((_, earliest)) = failures.first() else {
         return (None, true);
@@ -307,6 +349,73 @@ fn first_failure(events: &[Event<'_, '_>]) -> (Option<usize>, bool) {
         true => (by_line.map(|(at, _)| *at), true),
         false => (None, false),
     }
+}
+
+/// The events, as far as their outcomes depend on them.
+fn failures<'d>(view: &View<'_, 'd>, events: &[Event<'_, 'd>]) -> Vec<Failure<'d>> {
+    // A framework names the rank alone.
+    let members = view.largest().map(|at| &view.log.comms.all[at].members);
+    let of_rank = |rank: u64| {
+        let member = members?.get(&rank)?;
+        Some((member.host, member.pid, None))
+    };
+    let all = events.iter().map(|event| Failure {
+        at: At::of(event.line),
+        class: event.class,
+        thread: event
+            .line
+            .writer
+            .map(|writer| (event.host, writer.pid, writer.device))
+            .or_else(|| of_rank(event.rank?)),
+        processes: event.line.kept.processes,
+    });
+    all.collect()
+}
+
+/// Finds what came of each event.
+fn outcomes<'d>(view: &View<'_, 'd>, course: &Course<'_, 'd>, events: &mut [Event<'_, 'd>]) {
+    let failures = failures(view, events);
+    for (event, failure) in events.iter_mut().zip(&failures) {
+        event.shown = course.outcome(failure, &failures);
+    }
+    // Connections over an adapter that told of an event are retried for a while: what fails in the end may come from it.
+    let fails = events
+        .iter()
+        .any(|e| e.is_open() && matches!(e.role, Role::Failure | Role::Consequence));
+    let of_adapter = |class| matches!(class, LogClass::Async | LogClass::AsyncFatal);
+    for event in events.iter_mut().filter(|e| fails && of_adapter(e.class)) {
+        let recovered = |shown: &(EventOutcome, String)| shown.0 == EventOutcome::Recovered;
+        if event.shown.as_ref().is_some_and(recovered) {
+            event.shown = None;
+        }
+    }
+}
+
+/// The warning right after which a process says that a failure passed: it names what failed, though it is no failure by itself.
+fn warning_before_unwinding(view: &View<'_, '_>, events: &[Event<'_, '_>]) -> Option<usize> {
+    let unwinding = events
+        .iter()
+        .find(|e| e.class == LogClass::Unwinding && e.is_open())?;
+    let process = View::writer_process(unwinding.line)?;
+    let of_process = |line: &Line<'_>| {
+        line.file == unwinding.line.file && View::writer_process(line) == Some(process)
+    };
+    let end = unwinding.line.kept.line;
+    let (at, warning) = events
+        .iter()
+        .enumerate()
+        .rev()
+        .filter(|(_, e)| of_process(e.line) && e.line.kept.line < end)
+        .max_by_key(|(_, e)| e.line.kept.line)?;
+    let between = warning.line.kept.line + 1..end;
+    let goes_on = view
+        .lines()
+        .any(|(line, _)| of_process(line) && between.contains(&line.kept.line));
+    (warning.line.level == Some(Level::Warn)
+        && matches!(warning.role, Role::Warning | Role::Benign)
+        && warning.is_open()
+        && !goes_on)
+        .then_some(at)
 }
 
 /// The first time of the events.

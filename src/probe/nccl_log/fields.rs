@@ -269,6 +269,9 @@ impl<'d> Fields<'d> {
 /// What an event says of the run, seen by itself.
 pub(super) fn role(class: LogClass, fields: &Fields<'_>, message: &str) -> Role {
     use LogClass as C;
+    if is_of_framework(class) && is_retry(message) {
+        return Role::Benign;
+    }
     match class {
         // Flushed: the queue was in error before.
         C::Completion if fields.status == Some(5) => Role::Consequence,
@@ -339,6 +342,7 @@ pub(super) fn role(class: LogClass, fields: &Fields<'_>, message: &str) -> Role 
         | C::NumaBalancing
         | C::RcclSetting
         | C::OtherWarning
+        | C::FeatureFallback
         | C::DeviceOpen
         | C::TopologyInvalid => Role::Warning,
         C::AdapterCountMismatch if message.contains("Ignoring") => Role::Warning,
@@ -355,4 +359,28 @@ pub(super) fn role(class: LogClass, fields: &Fields<'_>, message: &str) -> Role 
         }
         _ => Role::Failure,
     }
+}
+
+/// Whether the class is one of lines that frameworks write.
+fn is_of_framework(class: LogClass) -> bool {
+    use LogClass as C;
+    matches!(
+        class,
+        C::TorchStore | C::TorchNccl | C::TorchTimeout | C::TorchHeartbeat
+    )
+}
+
+/// Whether glog's letter before the line says that it is a warning or less: `[W430 03:57:13.288 socket.cpp:752] [c10d] …`.
+fn is_retry(message: &str) -> bool {
+    ["[W", "[I"].iter().any(|letter| {
+        message.split(letter).skip(1).any(|rest| {
+            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+            let place = rest.get(digits..).unwrap_or("");
+            place.starts_with(' ')
+                && place
+                    .split(']')
+                    .next()
+                    .is_some_and(|at| at.contains(".cpp:"))
+        })
+    })
 }

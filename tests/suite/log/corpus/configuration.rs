@@ -83,6 +83,14 @@ causes! {
         job.warn(Phase::Graph, 0, "graph/connect.cc:131", "Internal error : tree already has 3 children (1 2 3)");
         job.dies_in(Phase::Graph);
     };
+    "log/unrecognised-failure" => |job| {
+        job.warn(Phase::Graph, 0, "misc/strange.cc:17", "Doing the splits failed with outcome 4");
+        job.dies_in(Phase::Graph);
+    };
+    "log/feature-not-used" => |job| {
+        job.warn(Phase::Graph, 0, "src/init.cc:1954", "MSCCL++: Cannot enable MSCCL++; environment is not MSCCL compatible");
+        job.last = Phase::Running;
+    };
     "log/wrong-use" => |job| {
         job.warn(Phase::Init, 0, "init.cc:2607", "Invalid device 9 (totalnDev=8)");
         job.dies_in(Phase::Init);

@@ -1,0 +1,212 @@
+//! Lines of the program around NCCL that tell how its work goes: a training step, the end of a benchmark, a launcher's summary.
+//!
+//! Whether a failure counts depends on what follows it. Signs that follow each other without an event between them are one.
+
+use serde::{Deserialize, Serialize};
+
+use super::grams::Grams;
+use super::text::{contains, run};
+
+/// What a line shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SignKind {
+    /// The work begins.
+    Start,
+    /// A step of a training, which needs collectives on all ranks.
+    Step,
+    /// The work of all ranks ended as it should.
+    Done,
+    /// One process ended with status 0.
+    ProcessExited,
+    /// A launcher or a container ended with status 0.
+    LauncherExited,
+    /// The work ended with a failure.
+    Failed,
+}
+
+/// Lines of one kind without an event between them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sign {
+    /// What they show.
+    pub kind: SignKind,
+    /// The number of the first line.
+    pub line: u64,
+    /// The number of the last line.
+    pub last: u64,
+    /// How many lines there are.
+    pub count: u64,
+    /// How many steps they tell of; ranks that tell of the same step are one.
+    pub steps: u64,
+    /// The first line.
+    pub text: String,
+}
+
+/// What a line must hold to be a sign.
+pub(super) const NEEDLES: [&str; 18] = [
+    "bounds values",
+    ":::MLLOG",
+    "loss",
+    "successfully finished",
+    "Trainer.fit",
+    "Training completed. Do",
+    "after training is done",
+    "State: COMPLETED",
+    "State: FAILED",
+    "JobState=",
+    "' succeeded",
+    "exits successfully",
+    "exits with return",
+    "exited with code 0",
+    "xit code 0",
+    "xit code: 0",
+    "xit status 0",
+    "WorkerState.FAILED",
+];
+
+/// The ends of frameworks and launchers, by what their lines hold.
+const ENDS: &[(SignKind, &[&str])] = &[
+    (SignKind::Done, &["# Out of bounds values", " OK"]),
+    (SignKind::Done, &["worker group successfully finished"]),
+    (
+        SignKind::Done,
+        &["`Trainer.fit` stopped: `max_", "` reached"],
+    ),
+    (SignKind::Done, &["Training completed. Do not forget"]),
+    (SignKind::Done, &["[after training is done]"]),
+    (SignKind::Done, &["State: COMPLETED (exit code 0)"]),
+    (SignKind::Done, &["JobState=COMPLETED"]),
+    (SignKind::Done, &["Job '", "' succeeded"]),
+    (SignKind::Failed, &["State: FAILED"]),
+    (SignKind::Failed, &["JobState=FAILED"]),
+    (SignKind::Failed, &["exits with return code"]),
+    (SignKind::Failed, &["WorkerState.FAILED"]),
+    (SignKind::ProcessExited, &["Process ", "exits successfully"]),
+    (SignKind::LauncherExited, &["exited with code 0"]),
+    (SignKind::LauncherExited, &["xit code 0"]),
+    (SignKind::LauncherExited, &["xit code: 0"]),
+    (SignKind::LauncherExited, &["xit status 0"]),
+];
+
+/// Signs that are kept of a file.
+const SIGNS: usize = 512;
+/// Bytes that are kept of a line.
+const TEXT: usize = 400;
+
+/// The kind of a line, and of a step its number.
+fn read(line: &[u8]) -> Option<(SignKind, &[u8])> {
+    if contains(line, ":::MLLOG") {
+        return benchmark(line);
+    }
+    let fits = |needles: &[&str]| needles.iter().all(|needle| contains(line, needle));
+    if let Some((kind, _)) = ENDS.iter().find(|(_, needles)| fits(needles)) {
+        return Some((*kind, &[]));
+    }
+    step(line).map(|number| (SignKind::Step, number))
+}
+
+/// A line of MLPerf's logging.
+fn benchmark(line: &[u8]) -> Option<(SignKind, &[u8])> {
+    let value = |key: &str| {
+        let at = memchr::memmem::find(line, key.as_bytes())?;
+        let rest = line.get(at + key.len()..)?.trim_ascii_start();
+        let rest = rest.strip_prefix(b"\"").unwrap_or(rest);
+        Some(run(rest, |b| b.is_ascii_alphanumeric() || b == b'_').0)
+    };
+    match value("\"key\":")? {
+        b"run_stop" => match value("\"status\":")? {
+            b"success" => Some((SignKind::Done, &[])),
+            _ => Some((SignKind::Failed, &[])),
+        },
+        b"init_start" | b"run_start" => Some((SignKind::Start, &[])),
+        b"tracked_stats" | b"train_loss" | b"eval_accuracy" | b"epoch_stop" | b"block_stop"
+        | b"eval_stop" => Some((SignKind::Step, value("\"time_ms\":")?)),
+        _ => None,
+    }
+}
+
+/// The number of a step whose line tells a loss.
+fn step(line: &[u8]) -> Option<&[u8]> {
+    let loss = memchr::memmem::find(line, b"loss")?;
+    let between = |b: u8| matches!(b, b' ' | b':' | b'=' | b'\'' | b'"' | b'|');
+    let (gap, value) = run(line.get(loss + 4..)?, between);
+    let value = value.strip_prefix(b"-").unwrap_or(value);
+    if gap.is_empty() || !value.first()?.is_ascii_digit() {
+        return None;
+    }
+    ["teration", "tep", "iter", "poch"].iter().find_map(|word| {
+        let at = memchr::memmem::find(line, word.as_bytes())?;
+        let skip = |b: u8| between(b) || matches!(b, b's' | b'[' | b'#' | b'\t');
+        let (_, rest) = run(line.get(at + word.len()..)?, skip);
+        let (number, _) = run(rest, |b| b.is_ascii_digit() || b == b'.');
+        (!number.is_empty()).then_some(number)
+    })
+}
+
+/// The signs of a log.
+pub(super) struct Signs {
+    needles: Grams,
+    all: Vec<Sign>,
+    /// Whether an event or a new process came since the last sign.
+    cut: bool,
+    /// The number of the last step.
+    step: Vec<u8>,
+}
+
+impl Default for Signs {
+    fn default() -> Self {
+        Signs {
+            needles: Grams::new(NEEDLES),
+            all: Vec::new(),
+            cut: false,
+            step: Vec::new(),
+        }
+    }
+}
+
+impl Signs {
+    /// Whether the line is a sign; then it is counted.
+    pub(super) fn line(&mut self, number: u64, line: &[u8]) -> bool {
+        if self.needles.find(line, 0, line.len()).is_none() {
+            return false;
+        }
+        let Some((kind, step)) = read(line) else {
+            return false;
+        };
+        let same = self.step == step;
+        self.step.clear();
+        self.step.extend_from_slice(step);
+        let full = self.all.len() >= SIGNS;
+        match self.all.last_mut().filter(|sign| sign.kind == kind) {
+            Some(sign) if !self.cut || full => {
+                sign.last = number;
+                sign.count += 1;
+                sign.steps += u64::from(kind == SignKind::Step && !same);
+            }
+            _ if full => {}
+            _ => {
+                let text = line.get(..line.len().min(TEXT)).unwrap_or(line);
+                self.all.push(Sign {
+                    kind,
+                    line: number,
+                    last: number,
+                    count: 1,
+                    steps: u64::from(kind == SignKind::Step),
+                    text: String::from_utf8_lossy(text).trim().to_owned(),
+                });
+                self.cut = false;
+            }
+        }
+        true
+    }
+
+    /// What follows is not of the same time.
+    pub(super) fn cut(&mut self) {
+        self.cut = true;
+    }
+
+    /// All of them, in their order.
+    pub(super) fn finish(self) -> Vec<Sign> {
+        self.all
+    }
+}
