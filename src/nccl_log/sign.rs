@@ -210,3 +210,59 @@ impl Signs {
         self.all
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_programs_and_what_they_show() {
+        let mllog = |key: &str, more: &str| {
+            format!(":::MLLOG {{\"time_ms\": 1760058945213, \"key\": \"{key}\"{more}}}")
+        };
+        let done = mllog("run_stop", ", \"metadata\": {\"status\": \"success\"}");
+        let aborted = mllog("run_stop", ", \"metadata\": {\"status\": \"aborted\"}");
+        let untold = mllog("run_stop", "");
+        let stats = mllog("tracked_stats", "");
+        for (line, shown) in [
+            (done.as_str(), Some(SignKind::Done)),
+            (&aborted, Some(SignKind::Failed)),
+            (&untold, None),
+            (&stats, Some(SignKind::Step)),
+            ("# Out of bounds values : 0 OK", Some(SignKind::Done)),
+            ("# Out of bounds values : 3 FAILED", None),
+            ("step: 12  loss:  8.1", Some(SignKind::Step)),
+            ("{'loss': 2.1, 'epoch': 0.04}", Some(SignKind::Step)),
+            ("iter 4: loss 4.2, time 131ms", Some(SignKind::Step)),
+            ("packet loss on step 3", None),
+            ("the loss is nan at step 3", None),
+            (
+                "Process 12 exits successfully.",
+                Some(SignKind::ProcessExited),
+            ),
+            ("main exits with return code = 1", Some(SignKind::Failed)),
+            (
+                "worker-0 exited with code 0",
+                Some(SignKind::LauncherExited),
+            ),
+            ("srun: error: n1: Exited with exit code 1", None),
+        ] {
+            assert_eq!(read(line.as_bytes()).map(|(kind, _)| kind), shown, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_step_that_ranks_tell_together_is_one() {
+        let mut signs = Signs::default();
+        for (number, line) in ["step 1 loss 9.0", "step 1 loss 9.1", "step 2 loss 8.9"]
+            .iter()
+            .enumerate()
+        {
+            assert!(signs.line(number as u64 + 1, line.as_bytes()));
+        }
+        signs.cut();
+        assert!(signs.line(7, b"step 3 loss 8.0"));
+        let steps: Vec<_> = signs.finish().iter().map(|s| (s.line, s.steps)).collect();
+        assert_eq!(steps, [(1, 2), (7, 1)]);
+    }
+}

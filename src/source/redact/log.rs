@@ -74,6 +74,9 @@ pub(super) fn digest(
             ..kept.clone()
         };
     }
+    for sign in &mut digest.signs {
+        sign.text = line(key, names, hosts, &sign.text);
+    }
     for paste in &mut digest.pasted {
         for (_, text) in &mut paste.lines {
             *text = scan(key, names, &without_hosts(key, hosts, text), Kind::FREE);
