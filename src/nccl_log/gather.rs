@@ -363,7 +363,7 @@ impl Gather {
                     info: 0,
                     warnings: 0,
                 });
-                self.signs.cut();
+                self.signs.begin();
                 self.recent.push(Recent::default());
                 self.kept_of.push(0);
                 self.by_process.insert(key, number);

@@ -149,8 +149,8 @@ pub(super) struct Signs {
     all: Vec<Sign>,
     /// Whether an event or a new process came since the last sign.
     cut: bool,
-    /// The number of the last step.
-    step: Vec<u8>,
+    /// The highest number of a step since the last process began: ranks that are late tell of earlier ones.
+    step: f64,
 }
 
 impl Default for Signs {
@@ -159,7 +159,7 @@ impl Default for Signs {
             needles: Grams::new(NEEDLES),
             all: Vec::new(),
             cut: false,
-            step: Vec::new(),
+            step: f64::MIN,
         }
     }
 }
@@ -173,15 +173,15 @@ impl Signs {
         let Some((kind, step)) = read(line) else {
             return false;
         };
-        let same = self.step == step;
-        self.step.clear();
-        self.step.extend_from_slice(step);
+        let step = std::str::from_utf8(step).ok().and_then(|s| s.parse().ok());
+        let newer = step.is_some_and(|step: f64| step > self.step);
+        self.step = self.step.max(step.unwrap_or(f64::MIN));
         let full = self.all.len() >= SIGNS;
         match self.all.last_mut().filter(|sign| sign.kind == kind) {
             Some(sign) if !self.cut || full => {
                 sign.last = number;
                 sign.count += 1;
-                sign.steps += u64::from(kind == SignKind::Step && !same);
+                sign.steps += u64::from(newer);
             }
             _ if full => {}
             _ => {
@@ -191,7 +191,7 @@ impl Signs {
                     line: number,
                     last: number,
                     count: 1,
-                    steps: u64::from(kind == SignKind::Step),
+                    steps: u64::from(newer),
                     text: String::from_utf8_lossy(text).trim().to_owned(),
                 });
                 self.cut = false;
@@ -203,6 +203,12 @@ impl Signs {
     /// What follows is not of the same time.
     pub(super) fn cut(&mut self) {
         self.cut = true;
+    }
+
+    /// A process begins, and with it another count of steps.
+    pub(super) fn begin(&mut self) {
+        self.cut = true;
+        self.step = f64::MIN;
     }
 
     /// All of them, in their order.
@@ -254,14 +260,15 @@ mod tests {
     #[test]
     fn a_step_that_ranks_tell_together_is_one() {
         let mut signs = Signs::default();
-        for (number, line) in ["step 1 loss 9.0", "step 1 loss 9.1", "step 2 loss 8.9"]
+        for (number, line) in ["step 1 loss 9.0", "step 2 loss 9.1", "step 1 loss 8.9"]
             .iter()
             .enumerate()
         {
             assert!(signs.line(number as u64 + 1, line.as_bytes()));
         }
         signs.cut();
-        assert!(signs.line(7, b"step 3 loss 8.0"));
+        assert!(signs.line(7, b"step 2 loss 9.0"));
+        assert!(signs.line(8, b"step 3 loss 8.0"));
         let steps: Vec<_> = signs.finish().iter().map(|s| (s.line, s.steps)).collect();
         assert_eq!(steps, [(1, 2), (7, 1)]);
     }
