@@ -235,12 +235,14 @@ impl Page {
             self.wrap(out, &label, 11, &absent.join(", "))?;
         }
         match fitting(&report.areas) {
-            Some(fits) if report.exit() == Exit::Undecided => self.wrap(
-                out,
-                "",
-                11,
-                &format!("To accept what was examined: --require {fits}"),
-            ),
+            // Nobody can accept damage.
+            Some(fits) if report.exit() == Exit::Undecided && report.damage.is_empty() => self
+                .wrap(
+                    out,
+                    "",
+                    11,
+                    &format!("To accept what was examined: --require {fits}"),
+                ),
             _ => Ok(()),
         }
     }
