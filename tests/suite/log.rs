@@ -437,7 +437,7 @@ fn the_fixtures_are_those_of_the_generator() {
             "a job whose warnings alone were kept",
             made("log/peer-silent", |job| {
                 let mut other = small(3);
-                let twice = |c: &&corpus::Cause| c.check == "log/gpu-taken-twice-untold";
+                let twice = |c: &&corpus::Cause| c.check == "log/gpu-taken-twice-unnamed";
                 (corpus::all().find(twice).unwrap().make)(&mut other);
                 job.absorb(other);
             }),

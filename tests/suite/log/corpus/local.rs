@@ -75,7 +75,7 @@ causes! {
         job.warn(Phase::Init, 0, "init.cc:974", "Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 1b000");
         job.dies_in(Phase::Init);
     };
-    "log/gpu-taken-twice-untold" => |job| {
+    "log/gpu-taken-twice-unnamed" => |job| {
         job.version = Version(12, 12);
         for host in &mut job.hosts { host.version = Version(12, 12); }
         job.warn(Phase::Init, 0, "init.cc:974", "Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 1b000");
