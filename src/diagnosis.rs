@@ -20,7 +20,7 @@ pub struct Cause {
     pub consequences: Vec<(usize, Id)>,
 }
 
-/// The causes, in the order in which they are to be fixed.
+/// The causes, the one to fix first in front.
 pub fn diagnose(catalogue: &Catalogue, facts: &Facts, verdicts: &[Verdict]) -> Vec<Cause> {
     let failed: Vec<(usize, Id)> = verdicts
         .iter()

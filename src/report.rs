@@ -905,22 +905,14 @@ pub(crate) mod testing {
             consequences: Vec::new(),
         };
         Report {
-            schema: SCHEMA,
             doctor: "0",
             status: "any",
             exit: exit.code(),
             headline: "the headline".into(),
-            nodes: Vec::new(),
-            areas: Vec::new(),
             damage: Vec::new(),
             causes: causes.iter().map(finding).collect(),
-            notes: Vec::new(),
-            open: Vec::new(),
-            probe_failures: Vec::new(),
-            passes: Vec::new(),
-            counts: Counts::default(),
-            unauthenticated: false,
             seconds: 0.25,
+            ..Report::of_nothing("")
         }
     }
 }

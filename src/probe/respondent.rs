@@ -1,4 +1,4 @@
-//! Who did not answer: the replies of a whole recording that say that what was asked failed, attributed to devices, libraries and directories.
+//! Parts of the node that did not answer: replies of the whole recording that say that what was asked failed, by device, library and directory.
 //!
 //! A probe reads the replies that it knows how to read; a sick adapter is the one whose reads hang, whichever probe asked. So this looks at the
 //! replies themselves, and at how the probes ended.
@@ -14,7 +14,7 @@ use crate::fact::respondent::{self, Kind};
 use crate::fact::{Fact, Facts, Id, Membership, Origin, Subject, device, gpu, node};
 use crate::source::question::Call;
 use crate::source::recording::Recording;
-use crate::source::{Answer, Errno, Question, Refusal};
+use crate::source::{Answer, Errno, Question, Refusal, Reply};
 
 /// A part of the node: what it is and how it is called.
 type Part = (Kind, Arc<str>);
@@ -52,31 +52,31 @@ pub(super) fn state(recording: &Recording, facts: &mut Facts, of: Id, ended: &[(
     });
     let withheld = Fact::Known(withheld.count() as u64, origin.clone());
     facts.set(of, node::WITHHELD, withheld);
-    let places = Places::of(facts, of);
-    let failures: Vec<Failure<'_>> = recording
+    let refused: Vec<_> = recording
         .replies()
-        .filter_map(|(question, reply)| {
-            let reason = match &reply.said {
-                Err(refusal) if refusal.is_damage() && !is_ordinary(question, refusal) => {
-                    refusal.to_string()
-                }
-                Ok(Answer::Value(value)) => nvml_failure(question, value)?,
-                _ => return None,
-            };
-            Some(Failure {
-                question,
-                parts: places.parts(question),
-                reason,
-                is_crash: matches!(&reply.said, Err(Refusal::Crash(_))),
-            })
-        })
+        .filter_map(|(question, reply)| Some((question, reply, failure(question, reply)?)))
         .collect();
-    for (part, found) in attribute(recording, &places, failures) {
-        let id = instance(facts, of, &part);
-        set(facts, id, &origin, part.0, &found);
-    }
-    if !recording.header.tree {
-        for (part, asked) in vanished(recording, &places) {
+    let gone = match recording.header.tree {
+        true => Vec::new(),
+        false => vanished(recording),
+    };
+    if !refused.is_empty() || !gone.is_empty() {
+        let places = Places::of(facts, of);
+        let failed = |(question, reply, reason): (_, &Reply, _)| Failure {
+            question,
+            parts: places.parts(question),
+            reason,
+            is_crash: matches!(&reply.said, Err(Refusal::Crash(_))),
+        };
+        let failures = refused.into_iter().map(failed).collect();
+        for (part, found) in attribute(recording, &places, failures) {
+            let id = instance(facts, of, &part);
+            set(facts, id, &origin, part.0, &found);
+        }
+        for (path, asked) in gone {
+            let Some(part) = places.below(&path).into_iter().next() else {
+                continue;
+            };
             let id = instance(facts, of, &part);
             let found = Found {
                 asked,
@@ -99,6 +99,17 @@ pub(super) fn state(recording: &Recording, facts: &mut Facts, of: Id, ended: &[(
     }
 }
 
+/// How a reply says that what was asked failed; `None` where it does not.
+fn failure(question: &Question, reply: &Reply) -> Option<String> {
+    match &reply.said {
+        Err(refusal) if refusal.is_damage() && !is_ordinary(question, refusal) => {
+            Some(refusal.to_string())
+        }
+        Ok(Answer::Value(value)) => nvml_failure(question, value),
+        _ => None,
+    }
+}
+
 /// The directories whose entries are devices.
 const CLASSES: [&str; 3] = [
     "/sys/class/infiniband",
@@ -106,8 +117,8 @@ const CLASSES: [&str; 3] = [
     "/sys/class/net",
 ];
 
-/// What was listed and answers nothing any more, of two questions or more: a device that left meanwhile. The number is that of the questions.
-fn vanished(recording: &Recording, places: &Places) -> Vec<(Part, u64)> {
+/// Devices that were listed and then answered none of two or more questions: they left meanwhile. The path of each, and how many questions it was asked.
+fn vanished(recording: &Recording) -> Vec<(String, u64)> {
     let mut asked: BTreeMap<(&str, &str), Option<u64>> = BTreeMap::new();
     let mut listed: BTreeSet<(&str, &str)> = BTreeSet::new();
     for (question, reply) in recording.replies() {
@@ -135,8 +146,7 @@ fn vanished(recording: &Recording, places: &Places) -> Vec<(Part, u64)> {
     }
     let gone = |((class, name), count): (&(&str, &str), &Option<u64>)| {
         let count = (*count).filter(|n| *n > 1 && listed.contains(&(*class, *name)))?;
-        let whole = places.below(&[class, "/", name].concat());
-        Some((whole.into_iter().next()?, count))
+        Some(([*class, "/", *name].concat(), count))
     };
     asked.iter().filter_map(gone).collect()
 }

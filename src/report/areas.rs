@@ -137,7 +137,7 @@ impl AreaLine {
         }
     }
 
-    /// What was looked at and what was not, in one line.
+    /// What was looked at and what was not, in one line; what would supply it is [`AreaLine::remedy`].
     pub fn sentence(&self) -> String {
         let mut parts = Vec::new();
         match self.nodes {
@@ -158,11 +158,7 @@ impl AreaLine {
             let checks = plural(self.withheld as u64, "check");
             parts.push(format!("{checks} not run: permission is missing"));
         }
-        let said = parts.join("; ");
-        match &self.remedy {
-            Some(remedy) => format!("{said} ({remedy})"),
-            None => said,
-        }
+        parts.join("; ")
     }
 }
 
@@ -210,8 +206,9 @@ pub(super) fn undecided(areas: &[AreaLine]) -> Option<String> {
             said.push(format!("{how}: {}", names.join(", ")));
         }
     }
-    let first = areas.iter().filter(|area| area.wanting);
-    let why = first.max_by_key(|area| area.rank == State::NotExamined)?;
+    // The first of those that are the furthest from being examined.
+    let wanting = areas.iter().filter(|area| area.wanting);
+    let why = wanting.min_by_key(|area| area.rank != State::NotExamined)?;
     let why = why.missing.first().map(|why| format!(" ({why})"));
     Some(format!("{}{}", said.join("; "), why.unwrap_or_default()))
 }

@@ -211,6 +211,7 @@ impl Page {
         };
         writeln!(out)?;
         let mut absent: Vec<&str> = Vec::new();
+        let mut remedies: Vec<&str> = Vec::new();
         for area in &report.areas {
             let label = match area.state {
                 "examined" => format!("{:<11}", area.state).green(),
@@ -229,10 +230,19 @@ impl Page {
             };
             let text = format!("{}{optional}", area.sentence());
             self.wrap(out, &label, 13 + width, &text)?;
+            match area.remedy.as_deref() {
+                Some(remedy) if !remedies.contains(&remedy) => remedies.push(remedy),
+                _ => {}
+            }
         }
         if !absent.is_empty() {
             let label = format!("{:<11}", "none here");
             self.wrap(out, &label, 11, &absent.join(", "))?;
+        }
+        // What supplies several of them is said once.
+        if !remedies.is_empty() {
+            let text = format!("To see what was not examined: {}", remedies.join("; "));
+            self.wrap(out, "", 11, &text)?;
         }
         match fitting(&report.areas) {
             // Nobody can accept damage.

@@ -10,7 +10,8 @@ use crate::process::{PATIENT, Process};
 use crate::stage::Stage;
 use serde_json::Value;
 
-const GPU: [&str; 8] = [
+/// The GPUs of the stand-in machine hgx-h100, by their PCI addresses.
+pub(crate) const GPU: [&str; 8] = [
     "0000:1b:00.0",
     "0000:43:00.0",
     "0000:52:00.0",

@@ -1,6 +1,7 @@
 //! NVML asked over a stand-in at its ABI: the real program loads a library of that name, in mount namespaces where NVIDIA's driver seems to be
 //! loaded. What is asserted is how it asks, reads, and ends; nothing here is a recording of hardware.
 
+use crate::bench_p2p::GPU as GPUS;
 use crate::process::PATIENT;
 use crate::stage::{Seen, Stage};
 use rdma_doctor::fact::gpu::{self, Mode, RecoveryAction};
@@ -39,17 +40,6 @@ impl Seen {
         self.facts.all(subject).count()
     }
 }
-
-const GPUS: [&str; 8] = [
-    "0000:1b:00.0",
-    "0000:43:00.0",
-    "0000:52:00.0",
-    "0000:61:00.0",
-    "0000:9d:00.0",
-    "0000:c3:00.0",
-    "0000:d1:00.0",
-    "0000:df:00.0",
-];
 
 #[test]
 fn eight_gpus_with_switches() {
