@@ -2,7 +2,7 @@
 //!
 //! `INSTA_UPDATE=always` (make bless) writes the verdicts.
 
-mod list;
+pub(crate) mod list;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -3,21 +3,24 @@
 //!
 //! A sample of all answers runs each time, all of them with `RDMA_DOCTOR_CASES=all` (make exhaustive).
 
+use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use rdma_doctor::check::Catalogue;
-use rdma_doctor::cli::{check, record};
+use rdma_doctor::cli::{check, many, record};
+use rdma_doctor::cluster::nodeset;
 use rdma_doctor::exit::Exit;
 use rdma_doctor::report::{Policy, Report};
 use rdma_doctor::source::recording::Recording;
 use rdma_doctor::source::wire::Line;
-use rdma_doctor::source::{Errno, Refusal};
+use rdma_doctor::source::{Errno, Question, Refusal};
 
+use crate::clusters::list;
 use crate::fixtures::{fixtures, own_questions};
 use crate::sample;
 
@@ -63,95 +66,196 @@ fn wrong(report: &Report, loss: Loss) -> Option<String> {
     bad.then(|| format!("{} ({}): {}", report.status, report.exit, report.headline))
 }
 
-/// Tries the fixtures' answers, one in `share` of what each says itself.
-fn try_all(loss: Loss, share: usize) {
-    let catalogue = Catalogue::embedded().unwrap();
-    let (policy, begun) = (Policy::default(), Instant::now());
-    let fixtures = fixtures();
-    let (next, cases) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let failed: Mutex<Vec<String>> = Mutex::default();
-    let one = |path: &Path| {
-        let recording = Recording::open(path).unwrap();
-        if recording.header.log {
-            return;
+/// What is judged together: a fixture's recording, or those of a cluster's nodes.
+struct Evidence {
+    name: String,
+    recordings: Vec<Recording>,
+    /// The nodes that a cluster expects.
+    expected: Option<Vec<String>>,
+    /// What a fixture says itself, where it has a base.
+    own: Option<HashSet<Question>>,
+}
+
+impl Evidence {
+    fn of_fixture(path: &Path) -> Self {
+        Self {
+            name: path.file_name().unwrap().to_string_lossy().into_owned(),
+            recordings: vec![Recording::open(path).unwrap()],
+            expected: None,
+            own: own_questions(path),
         }
-        let own = own_questions(path);
-        let lines = recording.to_lines();
-        for (at, line) in lines.iter().enumerate() {
-            let Line::Reply {
-                question, reply, ..
-            } = line
-            else {
-                continue;
-            };
-            let mut hash = DefaultHasher::new();
-            (path.file_name(), question, at, loss as u8).hash(&mut hash);
-            let share = match &own {
-                Some(own) if !own.contains(question) => share * 16,
-                _ => share,
-            };
-            // What lost nothing of the base's questions the base has had itself.
-            if reply.said.is_err() || !hash.finish().is_multiple_of(share as u64) {
-                continue;
+    }
+
+    fn of_cluster(path: &Path) -> Self {
+        let cluster = list::open(path);
+        let expected = cluster.head.expect.as_ref();
+        Self {
+            name: path.file_name().unwrap().to_string_lossy().into_owned(),
+            expected: expected.map(|nodes| nodeset::expand(nodes).unwrap()),
+            recordings: cluster.recordings,
+            own: None,
+        }
+    }
+
+    fn judged(&self, catalogue: &Catalogue, recordings: &[Recording]) -> Report {
+        let policy = Policy::default();
+        match &self.expected {
+            None => check::judged(catalogue, recordings, &policy, false),
+            Some(_) => {
+                many::recordings(catalogue, recordings, self.expected.clone(), &policy, false)
             }
-            let less = without(&recording, &lines, at, loss);
-            let report = check::judged(&catalogue, &[less], &policy, false);
-            cases.fetch_add(1, Ordering::Relaxed);
-            if let Some(how) = wrong(&report, loss) {
-                let name = path.file_name().unwrap_or_default().to_string_lossy();
-                let mut failed = failed.lock().unwrap();
-                if failed.is_empty() {
-                    let less = without(&recording, &lines, at, loss);
-                    let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lost-evidence.jsonl");
-                    std::fs::write(&kept, record::to_text(&less, None)).unwrap();
+        }
+    }
+
+    /// Of which answers one in how many is tried: what the base of a fixture says is tried with the base too.
+    fn share(&self, question: &Question, share: usize) -> usize {
+        match &self.own {
+            Some(own) if !own.contains(question) => share * 16,
+            _ => share,
+        }
+    }
+}
+
+/// What is tried, and what came of it.
+struct Trial<'a> {
+    catalogue: &'a Catalogue,
+    loss: Loss,
+    share: usize,
+    cases: AtomicUsize,
+    /// What was wrong: the outcome, with the cases that had it.
+    failed: Mutex<BTreeMap<String, Vec<String>>>,
+}
+
+impl Trial<'_> {
+    /// Loses each answer of the evidence, one in `share`. Of nodes that were asked the same the question is tried on one.
+    fn each_answer(&self, evidence: &Evidence) {
+        let mut tried: HashSet<Question> = HashSet::new();
+        let nodes = evidence.recordings.len();
+        for (member, recording) in evidence.recordings.iter().enumerate() {
+            let lines = recording.to_lines();
+            for (at, line) in lines.iter().enumerate() {
+                let Line::Reply {
+                    question, reply, ..
+                } = line
+                else {
+                    continue;
+                };
+                let mut hash = DefaultHasher::new();
+                (&evidence.name, question, self.loss as u8).hash(&mut hash);
+                let hash = hash.finish();
+                // An absence is no evidence. The node is drawn beside the case.
+                let share = evidence.share(question, self.share) as u64;
+                let drawn = hash.is_multiple_of(share)
+                    && (hash / share) % nodes as u64 <= member as u64
+                    && reply.said.is_ok();
+                if !drawn || !tried.insert(question.clone()) {
+                    continue;
                 }
-                failed.push(format!("{name}: {loss:?} of {question}: {how}"));
+                let mut recordings = evidence.recordings.clone();
+                recordings[member] = without(recording, &lines, at, self.loss);
+                let report = evidence.judged(self.catalogue, &recordings);
+                self.cases.fetch_add(1, Ordering::Relaxed);
+                if let Some(how) = wrong(&report, self.loss) {
+                    let case = format!("{} of {}", recording.header.node, evidence.name);
+                    self.note(how, format!("{question} of {case}"), &recordings[member]);
+                }
             }
         }
+    }
+
+    fn note(&self, how: String, case: String, recording: &Recording) {
+        let mut failed = self.failed.lock().unwrap();
+        if failed.is_empty() {
+            let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lost-evidence.jsonl");
+            std::fs::write(&kept, record::to_text(recording, None)).unwrap();
+        }
+        failed.entry(how).or_default().push(case);
+    }
+}
+
+/// Tries one answer in `share` of the evidence, on all processors.
+fn try_all(loss: Loss, share: usize, evidence: &[(PathBuf, fn(&Path) -> Evidence)]) {
+    let catalogue = Catalogue::embedded().unwrap();
+    let trial = Trial {
+        catalogue: &catalogue,
+        loss,
+        share,
+        cases: AtomicUsize::new(0),
+        failed: Mutex::default(),
     };
+    let (next, begun) = (AtomicUsize::new(0), Instant::now());
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                while let Some(path) = fixtures.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    one(path);
+                while let Some((path, open)) = evidence.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    trial.each_answer(&open(path));
                 }
             });
         }
     });
-    let (cases, seconds) = (cases.into_inner(), begun.elapsed().as_secs_f64());
+    let (cases, seconds) = (trial.cases.into_inner(), begun.elapsed().as_secs_f64());
     let rate = cases as f64 / seconds;
     // Around libtest's capture: the figure is to be seen in a passing run too.
     let _ = writeln!(
         std::io::stdout().lock(),
         "{loss:?}: {cases} cases, {rate:.0} a second"
     );
-    let failed = failed.into_inner().unwrap();
-    assert!(cases >= 20, "{cases} cases are too few to tell");
+    let failed = trial.failed.into_inner().unwrap();
+    assert!(cases >= 10, "{cases} cases are too few to tell");
+    let said = failed.iter().map(|(how, cases)| {
+        let count = cases.len();
+        format!("{how}: {count}, the first {}", cases[0])
+    });
+    let said: Vec<String> = said.collect();
     assert!(
-        failed.is_empty(),
-        "{} of {cases} cases (the first is kept as target/tmp/lost-evidence.jsonl):\n{}",
-        failed.len(),
-        failed
-            .iter()
-            .take(40)
-            .cloned()
-            .collect::<Vec<_>>()
-            .join("\n")
+        said.is_empty(),
+        "of {cases} cases, by outcome (the first case is kept as target/tmp/lost-evidence.jsonl):\n{}",
+        said.join("\n")
     );
+}
+
+/// The recordings of nodes and of logs.
+fn recordings() -> Vec<(PathBuf, fn(&Path) -> Evidence)> {
+    let paths = fixtures().into_iter();
+    paths
+        .map(|path| (path, Evidence::of_fixture as fn(&Path) -> Evidence))
+        .collect()
+}
+
+fn clusters() -> Vec<(PathBuf, fn(&Path) -> Evidence)> {
+    let paths = list::all().into_iter();
+    paths
+        .map(|path| (path, Evidence::of_cluster as fn(&Path) -> Evidence))
+        .collect()
 }
 
 #[test]
 fn lost_evidence_damaged_is_never_green() {
-    try_all(Loss::Damage, sample::one_in(64));
+    try_all(Loss::Damage, sample::one_in(64), &recordings());
 }
 
 #[test]
 fn lost_evidence_withheld_is_never_healthy() {
-    try_all(Loss::Withheld, sample::one_in(64));
+    try_all(Loss::Withheld, sample::one_in(64), &recordings());
 }
 
 #[test]
 fn lost_evidence_cut_off_is_never_green() {
-    try_all(Loss::Cut, sample::one_in(256));
+    try_all(Loss::Cut, sample::one_in(256), &recordings());
+}
+
+#[test]
+fn lost_evidence_of_one_node_never_makes_its_cluster_green() {
+    try_all(Loss::Damage, sample::one_in(512), &clusters());
+}
+
+#[test]
+fn lost_evidence_withheld_by_one_node_never_leaves_its_cluster_healthy() {
+    try_all(Loss::Withheld, sample::one_in(512), &clusters());
+}
+
+#[test]
+fn lost_evidence_of_a_node_that_was_cut_off_never_leaves_its_cluster_green() {
+    try_all(Loss::Cut, sample::one_in(512), &clusters());
 }
