@@ -75,7 +75,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     let several = args.recordings.len() > 1 || args.each || args.expect.is_some();
     if role.is_none() && hosts.is_none() && !several {
         let report = one(args, policy)?;
-        let exit = args.judge.exit(report.exit());
+        let exit = args.judge.exit(&report);
         show(args, &[report])?;
         return Ok(exit);
     }
@@ -148,7 +148,11 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
         vec![many::files(&catalogue, paths, expected, policy, verbose)?]
     };
     show(args, &reports)?;
-    let exit = args.judge.exit(worst(&reports));
+    // A format with an exit status of its own is for one report.
+    let exit = match reports.as_slice() {
+        [one] => args.judge.exit(one),
+        _ => worst(&reports),
+    };
     if let (Some(gathered), [one]) = (others, reports.as_slice()) {
         meet::tell(one, exit, gathered);
     }

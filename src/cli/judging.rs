@@ -62,8 +62,12 @@ impl JudgeArgs {
     }
 
     /// The exit status in the format's own convention: node-problem-detector knows 0, 1 and 2 only ([`line::npd_status`]).
-    pub fn exit(&self, exit: Exit) -> Exit {
-        match (self.format, line::npd_status(exit)) {
+    pub fn exit(&self, report: &Report) -> Exit {
+        let exit = report.exit();
+        match (
+            self.format,
+            line::npd_status(exit, !report.damage.is_empty()),
+        ) {
             (Format::Npd, 0) => Exit::Healthy,
             (Format::Npd, 1) => Exit::Warnings,
             (Format::Npd, _) => Exit::Errors,

@@ -75,7 +75,7 @@ pub fn run(args: &LogArgs) -> anyhow::Result<Exit> {
         json: &json,
     };
     args.judge.write(&log.report, shown)?;
-    Ok(args.judge.exit(log.report.exit()))
+    Ok(args.judge.exit(&log.report))
 }
 
 /// Judges logs, and nodes beside them.

@@ -148,7 +148,7 @@ pub fn run(args: &TriageArgs) -> anyhow::Result<Exit> {
         json: &shown_json,
     };
     args.judge.write(&report, shown)?;
-    let exit = args.judge.exit(report.exit());
+    let exit = args.judge.exit(&report);
     verdict.say(exit);
     Ok(exit)
 }

@@ -80,20 +80,23 @@ pub fn nagios(out: &mut dyn Write, report: &Report) -> io::Result<()> {
 ///
 /// The output fails.
 pub fn npd(out: &mut dyn Write, report: &Report) -> io::Result<()> {
-    let message = match report.causes.first() {
-        Some(first) if report.exit() == Exit::Errors => {
+    let message = match (report.causes.first(), report.damage.first()) {
+        (Some(first), _) if report.exit() == Exit::Errors => {
             format!("{}: {}", first.check, first.sentence)
         }
+        (_, Some(damage)) if report.exit() == Exit::Undecided => format!("damage: {damage}"),
         _ => report.headline.clone(),
     };
     writeln!(out, "{}", shortened(&plain(&message), NPD_MESSAGE))
 }
 
-/// node-problem-detector's exit status: 0 no problem, 1 a problem, 2 unknown. Warnings are no problem of the node: it would be tainted for them.
-pub fn npd_status(exit: Exit) -> u8 {
+/// node-problem-detector's exit status: 0 no problem, 1 a problem, 2 unknown. Damage is a problem, as it is to the prolog. Warnings are none: the node
+/// would be tainted for them.
+pub fn npd_status(exit: Exit, is_damaged: bool) -> u8 {
     match exit {
         Exit::Healthy | Exit::Warnings => 0,
         Exit::Errors => 1,
+        Exit::Undecided if is_damaged => 1,
         _ => 2,
     }
 }
@@ -182,7 +185,11 @@ mod tests {
         long.causes[0].sentence = "x".repeat(200);
         assert_eq!(said(npd, &long).chars().count(), NPD_MESSAGE + 1);
         let statuses = [Exit::Healthy, Exit::Warnings, Exit::Errors, Exit::Undecided];
-        assert_eq!(statuses.map(npd_status), [0, 0, 1, 2]);
-        assert_eq!(npd_status(Exit::Deadline), 2);
+        assert_eq!(statuses.map(|exit| npd_status(exit, false)), [0, 0, 1, 2]);
+        assert_eq!(npd_status(Exit::Deadline, false), 2);
+        let mut damaged = report(Exit::Undecided, &[]);
+        damaged.damage.push("mlx5_1 does not respond".into());
+        assert_eq!(said(npd, &damaged), "damage: mlx5_1 does not respond\n");
+        assert_eq!(npd_status(Exit::Undecided, true), 1);
     }
 }

@@ -318,6 +318,15 @@ fn monitors_and_schedulers_get_their_line_and_their_status() {
     );
     let undecided = fixture("vm-without-rdma.jsonl.zst");
     assert_eq!(code(&["check", "--format", "npd", &undecided]), 2);
+    // Damage is a problem of the node, as it is to the prolog.
+    let cut = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("npd-cut.jsonl");
+    let text = std::fs::read_to_string(fixture("rxe-mtu-lowered.jsonl")).unwrap();
+    let kept: Vec<&str> = text.lines().take(text.lines().count() / 2).collect();
+    std::fs::write(&cut, kept.join("\n")).unwrap();
+    assert_eq!(
+        code(&["check", "--format", "npd", &cut.to_string_lossy()]),
+        1
+    );
     // A file is replaced as a whole, and nothing else is left beside it.
     let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("textfile");
     std::fs::create_dir_all(&dir).unwrap();
