@@ -1,5 +1,6 @@
 //! A verdict is believed only where somebody looked: each test loses or damages what a machine said, and none of them may read *OK*.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
@@ -167,28 +168,49 @@ fn a_kernel_log_that_fails_is_undecided_and_one_that_is_withheld_is_not_healthy(
     check(&text, &[]).is(0, &["no fault found in", "kernel-log (root)"]);
 }
 
-#[test]
-fn probes_that_were_killed_are_named() {
+/// The recording of a node whose probes are killed after 2 s, all of which `is_killed` says so.
+fn probes_killed(is_killed: impl Fn(&str) -> bool) -> (BTreeSet<String>, Said) {
     let whole = fixture(NODE);
     let mut killed = Recording::new(whole.header.clone());
     killed.header.base = None;
-    let probes = ["device", "counter", "nvml", "pcie", "pci", "gid", "netdev"];
+    let mut probes: BTreeSet<String> = BTreeSet::new();
     for line in whole.to_lines() {
         match &line {
-            Line::Reply { probe, .. } if probes.contains(&&**probe) => {}
+            Line::Reply { probe, .. } if is_killed(probe) => {
+                probes.insert(probe.to_string());
+            }
             _ => killed.add(line),
         }
     }
-    for probe in probes {
+    for probe in &probes {
         killed.add(Line::Ended(rdma_doctor::source::wire::Ended {
-            probe: probe.into(),
+            probe: probe.as_str().into(),
             how: "killed after 2 s".into(),
             at: 2_000_000,
         }));
     }
     killed.end();
-    let text = record::to_text(&killed, None);
-    check(&text, &[]).is(3, &["ended early", "probe device", "killed after 2 s"]);
+    let said = check(&record::to_text(&killed, None), &[]);
+    (probes, said)
+}
+
+#[test]
+fn probes_that_were_killed_are_named() {
+    let some = ["device", "counter", "nvml", "pcie", "pci", "gid", "netdev"];
+    let (probes, said) = probes_killed(|probe| some.contains(&probe));
+    assert_eq!(probes.len(), some.len());
+    said.is(3, &["ended early", "probe device", "killed after 2 s"]);
+}
+
+#[test]
+fn all_probes_but_one_that_were_killed_are_named() {
+    // (what a model adds has the probe `*`)
+    let (probes, said) = probes_killed(|probe| !["environment", "*"].contains(&probe));
+    assert!(probes.len() > 20, "{probes:?}");
+    said.is(3, &["ended early", "killed after 2 s"]);
+    for probe in &probes {
+        assert!(said.text.contains(probe.as_str()), "{probe}: {}", said.text);
+    }
 }
 
 #[test]
@@ -223,7 +245,16 @@ fn a_recording_that_was_cut_says_so_first() {
 
 #[test]
 fn gpus_without_a_driver_are_not_examined() {
-    check(&changed("modelled-gpu-no-driver.jsonl", |_, _| true), &[]).is(3, &["gpus", "driver"]);
+    // Where nothing of NVIDIA's is installed, nobody meant to compute.
+    let none = changed("modelled-gpu-no-driver.jsonl", |question, said| {
+        if question.to_string().contains("libnvidia-ml") {
+            *said = Err(Refusal::Errno(Errno::ENOENT));
+        }
+        true
+    });
+    check(&none, &[]).is(3, &["gpus", "driver is not loaded"]);
+    let installed = changed("modelled-gpu-no-driver.jsonl", |_, _| true);
+    check(&installed, &[]).is(2, &["0000:19:00.0 has no driver", "partly gpus 8 gpus"]);
     let said = check(
         &changed("modelled-gpu-no-control-device.jsonl", |_, _| true),
         &[],
