@@ -164,6 +164,60 @@ fn each_cause_has_its_headline() {
     );
 }
 
+/// Each failure, crossed with what came of the run: where the run went on or had ended well, the same lines are no error.
+#[test]
+fn each_failure_that_a_run_outlives_is_no_error() {
+    // What a run that goes on has all the same: wrong results, GPUs that it reaches the slow way, a provider that does no RDMA.
+    const STAYS: [&str; 3] = [
+        "log/results-wrong",
+        "log/nvlink-peers-disabled",
+        "log/ofi-provider-not-rdma",
+    ];
+    let mut wrong = Vec::new();
+    let (mut crossed, mut ended) = (0, 0);
+    for (number, cause) in corpus::all().enumerate() {
+        let lead = cause.check.split(" + ").next().unwrap();
+        if STAYS.contains(&lead) {
+            continue;
+        }
+        for round in 0..sample::times(4) {
+            let job = |outcome: fn(&mut Job)| {
+                let mut job = Job::new(seed(number, round));
+                (cause.make)(&mut job);
+                outcome(&mut job);
+                of(&job.text())
+            };
+            let is_error = |log: &LogReport| log.report.exit == 2;
+            // Settings and a network that is not used are errors of a run that works, too.
+            let without = job(Job::without_extras);
+            let is_rdma = without.answers.first().is_some_and(|a| a.rdma == "used");
+            if !is_error(&job(|_| {})) || is_error(&without) || !is_rdma {
+                continue;
+            }
+            ended += 1;
+            for (outcome, change) in [
+                ("went on", Job::recovers as fn(&mut Job)),
+                ("had ended", Job::shuts_down),
+            ] {
+                crossed += 1;
+                let log = job(change);
+                if is_error(&log) {
+                    let headline = &log.report.headline;
+                    wrong.push(format!("{lead}, round {round}, {outcome}: {headline}"));
+                }
+            }
+        }
+    }
+    println!("{ended} failures, {crossed} runs that outlived them");
+    assert!(ended >= 40, "{ended} failures are too few to tell");
+    assert!(
+        wrong.is_empty(),
+        "{} of {crossed}:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}
+
 /// Of causes and healthy jobs, logs that arrive torn, stamped and with other programs' lines between: how many have the right headline,
 /// and how many findings nothing calls for. `RDMA_DOCTOR_SEED=N` takes other seeds, `RDMA_DOCTOR_ROUNDS=N` more of each.
 #[test]

@@ -134,6 +134,8 @@ pub(crate) struct Job {
     pub(crate) tests: bool,
     /// Nothing completes, and nothing runs.
     pub(crate) unfinished: bool,
+    /// The work ends as it should, whatever is written later.
+    pub(crate) ended_well: bool,
     /// Ranks that never write anything.
     pub(crate) silent: Vec<usize>,
     pub(crate) pattern: &'static str,
@@ -187,6 +189,7 @@ impl Job {
             id: 0x840f_1304_d3f4_d41a,
             tests,
             unfinished: false,
+            ended_well: false,
             silent: Vec::new(),
             pattern: "NVL/PIX",
             pci: "24.0",
@@ -319,6 +322,37 @@ impl Job {
     /// The job dies while it is initialised: what comes after `phase` is not written.
     pub(crate) fn dies_in(&mut self, phase: Phase) {
         self.last = phase;
+    }
+
+    /// The same lines of failure, in a run that went on: they come before the communicators are complete, and a benchmark ends well after them.
+    pub(crate) fn recovers(&mut self) {
+        for extra in &mut self.extra {
+            extra.phase = extra.phase.min(Phase::Channels);
+        }
+        self.ends_well(Phase::Running);
+    }
+
+    /// The same lines of failure, after the work has ended well: processes that leave one after the other.
+    pub(crate) fn shuts_down(&mut self) {
+        for extra in &mut self.extra {
+            extra.phase = Phase::After;
+        }
+        self.ends_well(Phase::After);
+    }
+
+    /// The same job without the lines that a cause adds.
+    pub(crate) fn without_extras(&mut self) {
+        self.extra.clear();
+        self.ends_well(Phase::Running);
+    }
+
+    fn ends_well(&mut self, last: Phase) {
+        self.from_launcher.clear();
+        self.silent.clear();
+        self.unfinished = false;
+        self.ended_well = true;
+        self.tests = true;
+        self.last = last;
     }
 
     /// What the other ranks write when one has failed.
@@ -675,7 +709,7 @@ impl Job {
             Phase::Running if self.tests => {
                 if rank == 0 {
                     // A test that fails on the way prints no summary.
-                    let failed = self.last > Phase::Running;
+                    let failed = self.last > Phase::Running && !self.ended_well;
                     let lines = NCCL_TESTS
                         .iter()
                         .filter(|line| !failed || !SUMMARY.contains(line));
