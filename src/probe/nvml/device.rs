@@ -17,7 +17,7 @@ pub(super) fn state(facts: &mut Facts, id: Id, said: &Said, files: Result<&Devic
         Fact::Known("none".into(), said.origin()),
     );
     let mut of = Of { facts, id, said };
-    of.trouble();
+    of.trouble(SERVED.iter().any(|name| is_answered(&said.value, name)));
     of.identity(files);
     of.modes();
     of.errors();
@@ -47,7 +47,24 @@ pub(super) fn refused(facts: &mut Facts, id: Id, said: &Said) {
     let name = said.error("nvmlDeviceGetHandleByIndex_v2");
     let error = words(name.unwrap_or("Unknown"));
     facts.set(id, gpu::NVML_ERROR, Fact::Known(error, said.origin()));
-    Of { facts, id, said }.trouble();
+    // Its error says what it is.
+    Of { facts, id, said }.trouble(true);
+}
+
+/// Functions that the driver answers from the GPU itself, not from what it keeps: one answer shows that the GPU is there and serves.
+const SERVED: [&str; 5] = [
+    "nvmlDeviceGetTemperature/gpu",
+    "nvmlDeviceGetPowerUsage",
+    "nvmlDeviceGetClockInfo/sm",
+    "nvmlDeviceGetMemoryInfo_v2",
+    "nvmlDeviceGetPerformanceState",
+];
+
+/// Whether a function gave a value.
+fn is_answered(value: &Value, function: &str) -> bool {
+    value
+        .get(function)
+        .is_some_and(|value| value.get("error").is_none())
 }
 
 /// Whether any function gave this error.
@@ -108,14 +125,20 @@ impl Of<'_> {
         }
     }
 
-    fn trouble(&mut self) {
-        for (key, error) in [
-            (gpu::LOST, "GpuIsLost"),
-            (gpu::RESET_REQUIRED, "ResetRequired"),
-        ] {
-            let said = anywhere(&self.said.value, error);
-            let origin = self.said.origin();
-            self.set(key, Fact::Known(said, origin));
+    /// `is_served` says whether the driver is known to serve the GPU where no function gave one of these errors.
+    fn trouble(&mut self, is_served: bool) {
+        let is_said = |error| anywhere(&self.said.value, error);
+        let (lost, reset) = (is_said("GpuIsLost"), is_said("ResetRequired"));
+        for (key, is_so) in [(gpu::LOST, lost), (gpu::RESET_REQUIRED, reset)] {
+            // A GPU of which one of the two is said is not open in the other.
+            let fact = match lost || reset || is_served {
+                true => Fact::Known(is_so, self.said.origin()),
+                false => {
+                    let first = SERVED.iter().find_map(|name| self.said.error(name));
+                    Fact::Unknown(self.said.refused(first.unwrap_or("Unknown")))
+                }
+            };
+            self.set(key, fact);
         }
     }
 

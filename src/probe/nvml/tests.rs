@@ -98,8 +98,11 @@ fn what_was_not_answered_is_open_and_says_why() {
     assert_eq!(why(gpu::ECC).remedy(), Some("run as root"));
     assert!(facts.members(Subject::Nvlink, other).is_err());
     assert_eq!(facts.known(other, gpu::NVLINKS), None);
-    // Not in the reply at all.
-    assert_eq!(facts.known(other, gpu::LOST), Some(false));
+    // Nothing in the reply came from the GPU itself.
+    assert_eq!(facts.known(other, gpu::LOST), None);
+    let first = |key| known(&facts, Subject::Gpu, BUS, key);
+    assert_eq!(first(gpu::LOST), Some(false));
+    assert_eq!(first(gpu::RESET_REQUIRED), Some(false));
     assert_eq!(facts.known(other, gpu::SERIAL), None);
     assert_eq!(facts.known(other, gpu::MEMORY_LEAKED), None);
     // One is a child of the named job, one NVIDIA's own.
