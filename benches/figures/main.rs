@@ -20,6 +20,7 @@ mod cluster;
 mod collective;
 mod gather;
 mod log;
+mod logs;
 #[path = "../../tests/standin/machine.rs"]
 mod machine;
 mod many;
