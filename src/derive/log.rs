@@ -1,6 +1,6 @@
 //! What a log's facts amount to: which failure counts, what hosts chose differently, how far an address reaches.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::cuda_release;
@@ -29,8 +29,9 @@ pub fn derive(facts: &mut Facts) {
         }
         choices(facts, run, &hosts);
         met(facts, run);
+        let begins = begins(facts, run);
         for &id in &events {
-            event(facts, run, id);
+            event(facts, run, id, begins);
             // What fails on one host is felt on all of the run.
             facts.relate(id, run);
         }
@@ -79,11 +80,11 @@ fn origin(facts: &Facts, id: Id) -> Origin {
 }
 
 /// An event's own derived facts.
-fn event(facts: &mut Facts, run: Id, id: Id) {
+fn event(facts: &mut Facts, run: Id, id: Id, begins: bool) {
     let at = origin(facts, id);
     let when = match facts.known(id, event::PHASE) {
         // Of an excerpt nobody can say what came before it.
-        Some(Phase::Init) if begins(facts, run) => When::Init,
+        Some(Phase::Init) if begins => When::Init,
         Some(Phase::Init) => When::Untold,
         Some(Phase::Running) => When::Running,
         None => When::Untold,
@@ -298,7 +299,8 @@ fn lead(facts: &mut Facts, run: Id, events: &[Id]) {
             facts.known(id, event::FUNCTION),
         )
     };
-    let kinds: Vec<_> = heads.iter().map(|id| kind(facts, *id)).collect();
+    let kinds: HashSet<_> = heads.iter().map(|id| kind(facts, *id)).collect();
+    let among: HashSet<Id> = among.iter().copied().collect();
     let mut leading = Vec::new();
     let mut followed: BTreeMap<&'static str, u64> = BTreeMap::new();
     for &id in events {
@@ -568,13 +570,12 @@ fn longer(value: &str, devices: &[Arc<str>]) -> Vec<Arc<str>> {
 
 /// Relates hosts of the log, and what the log says of them, with nodes that were examined, by name.
 fn join(facts: &mut Facts, run: Id, hosts: &[Id]) {
-    let nodes: Vec<(Id, String)> = facts
-        .all(Subject::Node)
-        .map(|id| (id, short(facts.name(id))))
-        .collect();
+    let mut nodes: HashMap<String, Id> = HashMap::new();
+    for id in facts.all(Subject::Node) {
+        nodes.entry(short(facts.name(id))).or_insert(id);
+    }
     for &host in hosts {
-        let name = short(facts.name(host));
-        let Some((node, _)) = nodes.iter().find(|(_, node)| *node == name) else {
+        let Some(node) = nodes.get(&short(facts.name(host))) else {
             continue;
         };
         facts.relate(host, *node);

@@ -18,16 +18,19 @@ mod runs;
 mod tests;
 mod variables;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use self::communicator::{Communicators, ProcessKey, Runs, Span};
 use self::line::{Line, Writer};
+use self::outcome::Extents;
 use super::Ask;
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, Typed, Why, cluster};
 use crate::nccl_log::Digest;
 use crate::nccl_log::message::Sort;
+use crate::nccl_log::pasted::Tool;
 use crate::nccl_log::prefix::Level;
+use crate::nccl_log::sign::Sign;
 use crate::source::recording::Recording;
 use crate::source::{Question, Refusal};
 
@@ -163,10 +166,23 @@ struct Log<'d> {
     runs: Runs<'d>,
     /// For each line its run and its host.
     places: Vec<Option<Place<'d>>>,
+    /// For each run the numbers of its lines.
+    of_run: Vec<Vec<usize>>,
+    /// For each run its largest communicator, the first of several of one size.
+    largest: Vec<Option<usize>>,
+    /// For each host its first run.
+    first_run: HashMap<&'d str, usize>,
+    /// What files say of a process: whether it wrote lines of level INFO, and by its device the lines of level WARN.
+    informed: HashSet<ProcessKey<'d>>,
+    warnings: HashMap<(&'d str, u64, Option<u64>), u64>,
+    /// The sorts of which the files have lines.
+    sorts: HashSet<&'d str>,
     /// Files whose lines name no host, which stand for one: what they hold may be of several.
-    nameless: Vec<&'d str>,
-    /// For each file its runs, each with the first and the last line of its processes.
-    extents: Vec<Vec<(usize, u64, u64)>>,
+    nameless: HashSet<&'d str>,
+    /// For each run the signs of how its work goes, each with the number of its file.
+    signs: Vec<Vec<(usize, &'d Sign)>>,
+    /// For each run the lines of nccl-tests' tables: the file, the number there, and whether it is a row or where the table begins.
+    tests: Vec<Vec<(usize, u64, bool)>>,
     /// Why counts are not known to be whole, where they are not.
     missing: Option<Gap>,
 }
@@ -194,11 +210,12 @@ impl<'d> Log<'d> {
         let mut spans: Vec<Span<'d>> = Vec::new();
         // Where no line names a host, somebody cut the names off: the ranks are told apart by their devices.
         let nameless = nameless(files);
+        let mut known = HashSet::new();
         for line in &mut lines {
             if let Some(host) = nameless.get(&line.file) {
                 line.written_on(host);
                 if let Some(process) = View::writer_process(line)
-                    && !spans.iter().any(|span| span.process == process)
+                    && known.insert(process)
                 {
                     let (file, first) = (line.file, line.kept.line);
                     spans.push(Span {
@@ -219,6 +236,7 @@ impl<'d> Log<'d> {
         }
         spans.sort_by_key(|span| (span.file, span.first));
         let runs = Runs::of(&comms, &spans);
+        let largest = largest(&comms, &runs);
         // Lines that name no process are of the run that began last before them.
         let mut begins: Vec<Vec<(u64, usize, &'d str)>> = vec![Vec::new(); files.len()];
         for span in &spans {
@@ -275,7 +293,11 @@ impl<'d> Log<'d> {
                     let host = line
                         .writer
                         .map(|writer| writer.host)
-                        .or_else(|| host_of_rank(&comms, &runs, run, line.tagged_rank?))
+                        .or_else(|| {
+                            let comm = &comms.all[(*largest.get(run)?)?];
+                            let member = comm.members.get(&line.tagged_rank?);
+                            member.map(|member| member.host)
+                        })
                         .or(only_host[line.file])
                         .or_else(|| match line.level {
                             // The version is of the whole job; of a torn line that says no more, nobody knows whose it is.
@@ -288,75 +310,104 @@ impl<'d> Log<'d> {
             };
             places.push(place);
         }
+        let mut of_run: Vec<Vec<usize>> = vec![Vec::new(); runs.count];
+        for (at, place) in places.iter().enumerate() {
+            if let Some(place) = place {
+                let most = of_run.len().max(place.run + 1);
+                of_run.resize_with(most, Vec::new);
+                of_run[place.run].push(at);
+            }
+        }
+        let extents = Extents::new(extents);
+        let count = of_run.len();
+        let (mut signs, mut tests) = (vec![Vec::new(); count], vec![Vec::new(); count]);
+        for (file, (_, digest)) in files.iter().enumerate() {
+            for sign in &digest.signs {
+                let run = extents.run_at(file, sign.line, count);
+                if let Some(signs) = run.and_then(|run| signs.get_mut(run)) {
+                    signs.push((file, sign));
+                }
+            }
+            let tables = digest.pasted.iter().filter(|p| p.tool == Tool::NcclTests);
+            for (place, (line, text)) in tables.flat_map(|p| p.lines.iter().enumerate()) {
+                let is_row = text.trim_start().starts_with(|c: char| c.is_ascii_digit());
+                let run = extents.run_at(file, *line, count);
+                if let Some(tests) = run.and_then(|run| tests.get_mut(run))
+                    && (place == 0 || is_row)
+                {
+                    tests.push((file, *line, place > 0));
+                }
+            }
+        }
+        let mut first_run: HashMap<&str, usize> = HashMap::new();
+        for ((host, _), run) in &runs.of_process {
+            let first = first_run.entry(host).or_insert(*run);
+            *first = (*first).min(*run);
+        }
+        let mut informed = HashSet::new();
+        let mut warnings = HashMap::new();
+        for process in files.iter().flat_map(|(_, digest)| &digest.processes) {
+            let host = process.host.as_str();
+            if process.info > 0 {
+                informed.insert((host, process.pid));
+            }
+            *warnings
+                .entry((host, process.pid, process.device))
+                .or_default() += process.warnings;
+        }
+        let sorts = files.iter().flat_map(|(_, digest)| &digest.sorts);
+        let sorts = sorts.filter(|(_, count)| **count > 0);
+        let sorts = sorts.map(|(sort, _)| sort.as_str()).collect();
         Log {
             files,
             lines,
             comms,
             runs,
             places,
+            of_run,
+            largest,
+            first_run,
+            informed,
+            warnings,
+            sorts,
             nameless: nameless.into_values().collect(),
-            extents,
+            signs,
+            tests,
             missing,
         }
     }
 
-    /// The lines of a run, with the host of each.
-    fn of_run(&self, run: usize) -> impl Iterator<Item = (&Line<'d>, &'d str)> {
-        let placed = self.lines.iter().zip(&self.places);
-        placed.filter_map(move |(line, place)| {
-            let place = (*place)?;
-            (place.run == run).then_some((line, place.host))
-        })
-    }
-
-    /// How many runs there are.
-    fn count(&self) -> usize {
-        let placed = self
-            .places
-            .iter()
-            .flatten()
-            .map(|place| place.run + 1)
-            .max();
-        placed.unwrap_or(0).max(self.runs.count)
-    }
-
-    /// The largest communicator of a run, the first of several of one size.
-    fn largest(&self, run: usize) -> Option<usize> {
-        largest(&self.comms, &self.runs, run)
-    }
-
     /// States all facts; gives the runs.
     fn state(&self, facts: &mut Facts) -> Vec<Id> {
-        let count = self.count();
+        let count = self.of_run.len();
         let mut ids = Vec::new();
-        for run in 0..count {
+        let mut processes: Vec<Vec<ProcessKey<'d>>> = vec![Vec::new(); count];
+        for (process, run) in &self.runs.of_process {
+            if let Some(of_run) = processes.get_mut(*run) {
+                of_run.push(*process);
+            }
+        }
+        for (run, mut processes) in processes.into_iter().enumerate() {
+            processes.sort_unstable();
             let name = match count {
                 1 => "run".to_owned(),
                 _ => format!("run {}", run + 1),
             };
             let id = facts.instance(Subject::Run, Facts::CLUSTER, &name);
-            let mut hosts: BTreeMap<&'d str, Id> = BTreeMap::new();
-            let named = self.of_run(run).map(|(_, host)| host);
-            let wrote = self
-                .runs
-                .of_process
-                .iter()
-                .filter(|(_, of)| **of == run)
-                .map(|((host, _), _)| *host);
-            let mut names: Vec<&str> = named.chain(wrote).collect();
-            names.sort_unstable();
-            names.dedup();
-            for host in names {
-                hosts.insert(host, facts.instance(Subject::Host, id, host));
-            }
             let mut view = View {
                 log: self,
                 run,
                 id,
-                hosts,
+                processes,
+                hosts: BTreeMap::new(),
                 sums: BTreeMap::new(),
                 nodes: None,
             };
+            let named = view.lines().map(|(_, host)| host);
+            let wrote = view.processes.iter().map(|(host, _)| *host);
+            let names: BTreeSet<&str> = named.chain(wrote).collect();
+            let instance = |host| (host, facts.instance(Subject::Host, id, host));
+            view.hosts = names.into_iter().map(instance).collect();
             view.members(facts);
             runs::state(&mut view, facts);
             channels::state(&mut view, facts);
@@ -425,25 +476,18 @@ fn nameless(files: &[File]) -> BTreeMap<usize, &str> {
         .collect()
 }
 
-fn largest(comms: &Communicators<'_>, runs: &Runs<'_>, run: usize) -> Option<usize> {
-    let of_run = |at: &usize| {
-        let member = comms.all[*at].members.values().next();
-        member.is_some_and(|m| runs.of_process.get(&(m.host, m.pid)) == Some(&run))
-    };
-    (0..comms.all.len())
-        .rev()
-        .filter(of_run)
-        .max_by_key(|at| comms.all[*at].ranks)
-}
-
-fn host_of_rank<'d>(
-    comms: &Communicators<'d>,
-    runs: &Runs<'d>,
-    run: usize,
-    rank: u64,
-) -> Option<&'d str> {
-    let comm = &comms.all[largest(comms, runs, run)?];
-    comm.members.get(&rank).map(|member| member.host)
+fn largest(comms: &Communicators<'_>, runs: &Runs<'_>) -> Vec<Option<usize>> {
+    let mut largest: Vec<Option<usize>> = vec![None; runs.count];
+    for (at, comm) in comms.all.iter().enumerate() {
+        let member = comm.members.values().next();
+        let run = member.and_then(|m| runs.of_process.get(&(m.host, m.pid)));
+        if let Some(found) = run.and_then(|run| largest.get_mut(*run))
+            && found.is_none_or(|most| comm.ranks > comms.all[most].ranks)
+        {
+            *found = Some(at);
+        }
+    }
+    largest
 }
 
 /// One run, while its facts are stated.
@@ -451,6 +495,8 @@ struct View<'l, 'd> {
     log: &'l Log<'d>,
     run: usize,
     id: Id,
+    /// The processes of the run, in their order.
+    processes: Vec<ProcessKey<'d>>,
     hosts: BTreeMap<&'d str, Id>,
     /// What channels add up to, for each host.
     sums: BTreeMap<&'d str, channels::Sums>,
@@ -459,14 +505,24 @@ struct View<'l, 'd> {
 }
 
 impl<'l, 'd> View<'l, 'd> {
+    /// The lines of the run, with the host of each.
     fn lines(&self) -> impl Iterator<Item = (&'l Line<'d>, &'d str)> + use<'l, 'd> {
-        self.log.of_run(self.run)
+        let log = self.log;
+        let lines = log.of_run.get(self.run).into_iter().flatten();
+        lines.filter_map(|at| Some((&log.lines[*at], log.places[*at]?.host)))
+    }
+
+    fn by_host(&self) -> BTreeMap<&'d str, Vec<&'l Line<'d>>> {
+        let mut by_host: BTreeMap<&str, Vec<&Line<'_>>> = BTreeMap::new();
+        for (line, host) in self.lines() {
+            by_host.entry(host).or_default().push(line);
+        }
+        by_host
     }
 
     /// The hosts of which a process wrote; a file that stands for one does not count.
     fn hosts_seen(&self) -> u64 {
-        let processes = self.processes();
-        let hosts = processes.iter().map(|(host, _)| *host);
+        let hosts = self.processes.iter().map(|(host, _)| *host);
         let mut hosts: Vec<&str> = hosts.filter(|host| !self.is_nameless(host)).collect();
         hosts.dedup();
         hosts.len() as u64
@@ -474,32 +530,23 @@ impl<'l, 'd> View<'l, 'd> {
 
     /// Whether the host is a file that stands for those whose names it does not tell.
     fn is_nameless(&self, host: &str) -> bool {
-        self.log.nameless.contains(&host)
+        self.log.nameless.contains(host)
     }
 
-    /// The processes of the run.
-    fn processes(&self) -> Vec<ProcessKey<'d>> {
-        let of_process = &self.log.runs.of_process;
-        let mut all: Vec<_> = of_process
-            .iter()
-            .filter(|(_, of)| **of == self.run)
-            .map(|(process, _)| *process)
-            .collect();
-        all.sort_unstable();
-        all
+    /// How many processes of a host there are.
+    fn processes_of(&self, host: &str) -> u64 {
+        let first = self.processes.partition_point(|(of, _)| *of < host);
+        let behind = self.processes.partition_point(|(of, _)| *of <= host);
+        (behind - first) as u64
     }
 
     fn largest(&self) -> Option<usize> {
-        self.log.largest(self.run)
+        *self.log.largest.get(self.run)?
     }
 
     /// Whether lines of this sort are in the files.
     fn has_sort(&self, sort: Sort) -> bool {
-        let files = self.log.files.iter();
-        files
-            .map(|(_, digest)| digest.sorts.get(sort.word()).copied().unwrap_or(0))
-            .sum::<u64>()
-            > 0
+        self.log.sorts.contains(sort.word())
     }
 
     /// What is known to be whole only if all files were read to their ends.
@@ -561,10 +608,13 @@ impl Distinct {
         if self.origin.is_none() {
             self.origin = Some(origin.clone());
         }
-        if !self.texts.iter().any(|t| &**t == text) {
-            self.texts.push(text.into());
+        if let Some(all) = self.counts.get_mut(text) {
+            *all += count;
+            return;
         }
-        *self.counts.entry(text.into()).or_default() += count;
+        let text: Arc<str> = text.into();
+        self.texts.push(Arc::clone(&text));
+        self.counts.insert(text, count);
     }
 
     fn all(&self, setting: &'static str) -> Fact<Arc<[Arc<str>]>> {

@@ -198,12 +198,7 @@ pub(super) fn state(view: &mut View<'_, '_>, facts: &mut Facts) {
                 continue;
             };
             // A crowd is told of a host, and where several runs have one it is the first's.
-            if log
-                .runs
-                .of_process
-                .iter()
-                .any(|((h, _), run)| h == host && *run < view.run)
-            {
+            if log.first_run.get(host).is_some_and(|run| *run < view.run) {
                 continue;
             }
             let transport = match crowd.transport.as_str() {
@@ -486,10 +481,8 @@ fn carried(view: &View<'_, '_>, facts: &mut Facts, sums: &Sums) {
     let mut proof = Proof::Network;
     if named.is_empty() {
         proof = Proof::Adapters;
-        for host in view.hosts.keys() {
-            let of_host = view.lines().filter(|(_, of)| of == host);
-            if let Some((network, origin)) = super::hosts::left_over(of_host.map(|(line, _)| line))
-            {
+        for lines in view.by_host().values() {
+            if let Some((network, origin)) = super::hosts::left_over(lines.iter().copied()) {
                 chosen.add(network, 1, &origin);
             }
         }

@@ -1,6 +1,6 @@
 //! Communicators and their ranks, and which processes make a run.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
@@ -118,6 +118,9 @@ pub(super) struct Member<'d> {
 pub(super) struct Communicators<'d> {
     pub(super) all: Vec<Communicator<'d>>,
     by_id: Map<(&'d str, u64), usize>,
+    /// Those without a name in which ranks are free, by their size, and by a host of theirs and their size.
+    free: Map<u64, BTreeSet<usize>>,
+    free_on: Map<(&'d str, u64), BTreeSet<usize>>,
     /// By process and address; the last one where an address is used again.
     by_address: Map<(ProcessKey<'d>, u64), usize>,
     /// The communicators of each process and the rank that it has there.
@@ -158,16 +161,10 @@ impl<'d> Communicators<'d> {
                 },
                 // Without a name: one of this size where this rank is still free, one of the same host first.
                 None => {
-                    let free = |comm: &Communicator<'_>| {
-                        comm.id.is_none()
-                            && comm.ranks == mention.ranks
-                            && !comm.members.contains_key(&mention.rank)
-                    };
-                    let near = |comm: &Communicator<'_>| {
-                        free(comm) && comm.members.values().any(|m| m.host == writer.host)
-                    };
-                    let of_host = self.all.iter().rposition(near);
-                    match of_host.or_else(|| self.all.iter().rposition(free)) {
+                    let (all, rank) = (&self.all, mention.rank);
+                    let near = self.free_on.get_mut(&(writer.host, mention.ranks));
+                    let any = self.free.get_mut(&mention.ranks);
+                    match last_free(all, near, rank).or_else(|| last_free(all, any, rank)) {
                         Some(at) => at,
                         None => self.push(mention.ranks, None),
                     }
@@ -182,6 +179,10 @@ impl<'d> Communicators<'d> {
         let Some(comm) = self.all.get_mut(at) else {
             return;
         };
+        if comm.id.is_none() {
+            let on = self.free_on.entry((writer.host, mention.ranks));
+            on.or_default().insert(at);
+        }
         if let Some(nodes) = mention.nodes {
             comm.nodes.get_or_insert((nodes, place));
         }
@@ -210,8 +211,13 @@ impl<'d> Communicators<'d> {
             id,
             ..Communicator::default()
         });
-        if let Some(id) = id {
-            self.by_id.insert((id, ranks), at);
+        match id {
+            Some(id) => {
+                self.by_id.insert((id, ranks), at);
+            }
+            None => {
+                self.free.entry(ranks).or_default().insert(at);
+            }
         }
         at
     }
@@ -249,6 +255,28 @@ impl<'d> Communicators<'d> {
             .rev()
             .max_by_key(|(at, _)| self.all[*at].ranks)
     }
+}
+
+/// The last of these communicators in which the rank is free. Those that are full leave the list.
+fn last_free(
+    all: &[Communicator<'_>],
+    list: Option<&mut BTreeSet<usize>>,
+    rank: u64,
+) -> Option<usize> {
+    let list = list?;
+    let mut full = Vec::new();
+    let found = list.iter().rev().copied().find(|at| {
+        let Communicator { members, ranks, .. } = &all[*at];
+        if members.len() as u64 >= *ranks {
+            full.push(*at);
+            return false;
+        }
+        !members.contains_key(&rank)
+    });
+    for at in &full {
+        list.remove(at);
+    }
+    found
 }
 
 fn address(text: &str) -> u64 {

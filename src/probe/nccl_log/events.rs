@@ -1,10 +1,10 @@
 //! The facts of events, and which failure came first.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::fields::{Fields, role};
 use super::line::{LAST_ERROR, Line};
-use super::outcome::{At, Course, Failure, Shown};
+use super::outcome::{At, Course, Failure, Others, Shown};
 use super::{INFO, View, not_logged};
 use crate::fact::event::{self as fact, EventOutcome, LogClass, Phase, Role};
 use crate::fact::{Fact, Facts, Seconds, Subject, host, run};
@@ -81,12 +81,6 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
             }
         }
     }
-    let informed = |host: &str, pid: u64| {
-        let of_files = log.files.iter().flat_map(|(_, digest)| &digest.processes);
-        of_files
-            .filter(|p| p.host == host && p.pid == pid)
-            .any(|p| p.info > 0)
-    };
     let mut events: Vec<Event<'_, '_>> = Vec::new();
     for (line, host) in view.lines() {
         let Some(class) = class_of(&mut classes, line) else {
@@ -110,7 +104,7 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
                 Phase::Init
             }),
             Some(_) => None,
-            None => informed(host, pid).then_some(Phase::Init),
+            None => log.informed.contains(&(host, pid)).then_some(Phase::Init),
         });
         events.push(Event {
             class,
@@ -124,7 +118,9 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
         });
     }
     let course = Course::of(view);
-    outcomes(view, &course, &mut events);
+    let failures = failures(view, &events);
+    let others = Others::of(&failures);
+    outcomes(&course, &failures, &others, &mut events);
     // What PyTorch says NCCL returned follows from what NCCL said itself.
     let repeated = |line: &Line<'_>| line.kept.text.contains(LAST_ERROR);
     let own = events
@@ -147,7 +143,7 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
     };
     let open =
         |e: &Event<'_, '_>| e.is_open() && matches!(e.role, Role::Failure | Role::Consequence);
-    let (outcome, at) = course.of_run(events.iter().any(open), &failures(view, &events));
+    let (outcome, at) = course.of_run(events.iter().any(open), &others);
     let seen = at.and_then(|at| course.sign(at));
     facts.set(
         view.id,
@@ -259,7 +255,7 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
             None => facts.set(id, fact::PHASE, Fact::Unknown(not_logged(INFO))),
         }
         let of_host = local.get(event.host);
-        let is_local = |name: &str| of_host.is_some_and(|names| names.iter().any(|n| n == name));
+        let is_local = |name: &str| of_host.is_some_and(|names| names.contains(name));
         let peer = fields
             .peer
             .map(|peer| peer.split('<').next().unwrap_or(peer));
@@ -373,10 +369,14 @@ fn failures<'d>(view: &View<'_, 'd>, events: &[Event<'_, 'd>]) -> Vec<Failure<'d
 }
 
 /// Finds what came of each event.
-fn outcomes<'d>(view: &View<'_, 'd>, course: &Course<'_, 'd>, events: &mut [Event<'_, 'd>]) {
-    let failures = failures(view, events);
-    for (event, failure) in events.iter_mut().zip(&failures) {
-        event.shown = course.outcome(failure, &failures);
+fn outcomes<'d>(
+    course: &Course<'_, 'd>,
+    failures: &[Failure<'d>],
+    others: &Others<'d>,
+    events: &mut [Event<'_, 'd>],
+) {
+    for (event, failure) in events.iter_mut().zip(failures) {
+        event.shown = course.outcome(failure, others);
     }
     // Connections over an adapter that told of an event are retried for a while: what fails in the end may come from it.
     let fails = events
@@ -429,11 +429,14 @@ fn log_start(events: &[Event<'_, '_>]) -> Option<crate::nccl_log::clock::Time> {
 }
 
 /// Addresses and GIDs that are known to be a host's own.
-fn local_names<'d>(view: &View<'_, 'd>, events: &[Event<'_, 'd>]) -> HashMap<&'d str, Vec<String>> {
-    let mut names: HashMap<&str, Vec<String>> = HashMap::new();
+fn local_names<'d>(
+    view: &View<'_, 'd>,
+    events: &[Event<'_, 'd>],
+) -> HashMap<&'d str, HashSet<&'d str>> {
+    let mut names: HashMap<&str, HashSet<&str>> = HashMap::new();
     for event in events {
         if let Some(gid) = event.fields.local_gid {
-            names.entry(event.host).or_default().push(gid.to_owned());
+            names.entry(event.host).or_default().insert(gid);
         }
     }
     for (line, host) in view.lines() {
@@ -444,7 +447,7 @@ fn local_names<'d>(view: &View<'_, 'd>, events: &[Event<'_, 'd>]) -> HashMap<&'d
                 .and_then(|rest| rest.split_once(':'))
                 .and_then(|(_, rest)| rest.split('<').next())
             {
-                names.entry(host).or_default().push(address.to_owned());
+                names.entry(host).or_default().insert(address);
             }
         }
     }

@@ -223,10 +223,7 @@ fn least<'l, 'd: 'l>(
 }
 
 pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
-    let mut by_host: BTreeMap<&str, Vec<&Line<'_>>> = BTreeMap::new();
-    for (line, host) in view.lines() {
-        by_host.entry(host).or_default().push(line);
-    }
+    let by_host = view.by_host();
     let named = networks_named(view);
     for (host, id) in &view.hosts {
         let none = Vec::new();
@@ -237,15 +234,10 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
 }
 
 fn one(view: &View<'_, '_>, facts: &mut Facts, host: &str, id: Id, lines: &[&Line<'_>]) {
-    let processes = view
-        .processes()
-        .iter()
-        .filter(|(of, _)| *of == host)
-        .count() as u64;
     facts.set(
         id,
         fact::PROCESSES,
-        view.total(processes, "the processes that wrote lines"),
+        view.total(view.processes_of(host), "the processes that wrote lines"),
     );
     adapters(view, facts, id, lines);
     let bootstrap = first(lines, |m| {

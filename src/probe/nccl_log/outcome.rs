@@ -1,15 +1,15 @@
 //! What came of failures: whether the process or the run went on after one, or had ended before it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
 use std::sync::Arc;
 
+use super::View;
 use super::communicator::{Mention, State};
 use super::line::Line;
-use super::{Log, View};
 use crate::fact::event::{EventOutcome, LogClass};
 use crate::fact::run::RunOutcome;
 use crate::fact::{LogLine, Origin};
-use crate::nccl_log::pasted::Tool;
 use crate::nccl_log::prefix::Level;
 use crate::nccl_log::sign::{Sign, SignKind};
 
@@ -47,6 +47,50 @@ pub(super) struct Failure<'d> {
     pub(super) processes: u64,
 }
 
+/// What all events of a run do to the outcome of each.
+pub(super) struct Others<'d> {
+    /// For each file the lines by which a process ends, in their order.
+    ends: HashMap<usize, Vec<u64>>,
+    /// For each process the lines that say that a failure passed.
+    passed: HashMap<(&'d str, u64), Vec<At>>,
+    /// Whether a process was killed, or ended with a failure.
+    killed: bool,
+}
+
+impl<'d> Others<'d> {
+    pub(super) fn of(all: &[Failure<'d>]) -> Self {
+        use LogClass as C;
+        let mut ends: HashMap<usize, Vec<u64>> = HashMap::new();
+        let mut passed: HashMap<(&str, u64), Vec<At>> = HashMap::new();
+        let mut killed = false;
+        for Failure {
+            at, class, thread, ..
+        } in all
+        {
+            if ends_process(*class) {
+                ends.entry(at.file).or_default().push(at.first);
+            }
+            if let (C::Unwinding | C::Abort, Some((host, pid, _))) = (class, thread) {
+                passed.entry((host, *pid)).or_default().push(*at);
+            }
+            killed |= matches!(class, C::ProcessEnded | C::BusError | C::OutOfMemory);
+        }
+        ends.values_mut().for_each(|lines| lines.sort_unstable());
+        Others {
+            ends,
+            passed,
+            killed,
+        }
+    }
+
+    /// The first line after the event by which a process ends.
+    fn end_after(&self, event: At) -> Option<u64> {
+        let lines = self.ends.get(&event.file)?;
+        let after = lines.partition_point(|line| *line <= event.last);
+        lines.get(after).copied()
+    }
+}
+
 /// The outcome of an event, and the line that shows it.
 pub(super) type Shown = Option<(EventOutcome, String)>;
 
@@ -63,10 +107,14 @@ enum Step {
 pub(super) struct Course<'l, 'd> {
     view: &'l View<'l, 'd>,
     signs: Vec<(At, &'l Sign)>,
-    /// Rows of benchmarks: each the work of all ranks.
+    /// For each file its signs.
+    of_file: HashMap<usize, Range<usize>>,
+    /// Signs of the end of the work, after which none begins.
+    ends: Vec<(At, &'l Sign)>,
+    /// Rows of benchmarks, in their order: each the work of all ranks.
     rows: Vec<At>,
-    /// Where the output of a benchmark begins.
-    benchmarks: Vec<At>,
+    /// For each file where work begins: its first line, and the furthest last line up to there.
+    begun: HashMap<usize, Vec<(u64, u64)>>,
     /// What each thread says of its communicators, in the order of the log.
     steps: BTreeMap<Thread<'d>, Vec<(At, &'d str, Step)>>,
     /// Lines of threads that connected all of their channels, and of single channels.
@@ -79,39 +127,40 @@ impl<'l, 'd> Course<'l, 'd> {
         let mut course = Course {
             view,
             signs: Vec::new(),
+            of_file: HashMap::new(),
+            ends: Vec::new(),
             rows: Vec::new(),
-            benchmarks: Vec::new(),
+            begun: HashMap::new(),
             steps: BTreeMap::new(),
             connected: BTreeMap::new(),
             channels: BTreeMap::new(),
         };
-        for (file, (_, digest)) in view.log.files.iter().enumerate() {
-            let of_run = |line: u64| view.log.run_at(file, line) == Some(view.run);
-            for sign in digest.signs.iter().filter(|sign| of_run(sign.line)) {
-                let at = At {
-                    file,
-                    first: sign.line,
-                    last: sign.last,
-                };
-                course.signs.push((at, sign));
+        let mut begins: Vec<At> = Vec::new();
+        for (file, sign) in view.log.signs.get(view.run).into_iter().flatten() {
+            let at = At {
+                file: *file,
+                first: sign.line,
+                last: sign.last,
+            };
+            if sign.kind == SignKind::Start || goes_on(sign) {
+                begins.push(at);
             }
-            let tests = digest.pasted.iter().filter(|p| p.tool == Tool::NcclTests);
-            for (place, (number, text)) in tests.flat_map(|p| p.lines.iter().enumerate()) {
-                let at = At {
-                    file,
-                    first: *number,
-                    last: *number,
-                };
-                if !of_run(*number) {
-                    continue;
-                }
-                if place == 0 {
-                    course.benchmarks.push(at);
-                } else if text.trim_start().starts_with(|c: char| c.is_ascii_digit()) {
-                    course.rows.push(at);
-                }
+            let place = course.signs.len();
+            course.of_file.entry(*file).or_insert(place..place).end = place + 1;
+            course.signs.push((at, sign));
+        }
+        for (file, number, is_row) in view.log.tests.get(view.run).into_iter().flatten() {
+            let at = At {
+                file: *file,
+                first: *number,
+                last: *number,
+            };
+            match is_row {
+                true => course.rows.push(at),
+                false => begins.push(at),
             }
         }
+        course.rows.sort_unstable_by_key(|at| (at.file, at.first));
         for (line, host) in view.lines() {
             let Some(writer) = line.writer.filter(|_| line.level == Some(Level::Info)) else {
                 continue;
@@ -133,13 +182,33 @@ impl<'l, 'd> Course<'l, 'd> {
                 };
                 let steps = course.steps.entry(thread).or_default();
                 steps.push((at, mention.comm, step));
+                if step == Step::Started {
+                    begins.push(at);
+                }
             }
         }
+        begins.sort_unstable_by_key(|at| (at.file, at.first));
+        for at in begins {
+            let begun = course.begun.entry(at.file).or_default();
+            let before = begun.last().map_or(0, |(_, last)| *last);
+            begun.push((at.first, before.max(at.last)));
+        }
+        let done = course
+            .signs
+            .iter()
+            .filter(|(at, sign)| sign.kind == SignKind::Done && !course.begins_after(*at));
+        course.ends = done.copied().collect();
         course
     }
 
-    /// What came of the event. `others` are all events of the run.
-    pub(super) fn outcome(&self, event: &Failure<'d>, others: &[Failure<'d>]) -> Shown {
+    /// The signs of a file, in their order.
+    fn signs_in(&self, file: usize) -> &[(At, &'l Sign)] {
+        let range = self.of_file.get(&file).cloned();
+        range.map_or(&[], |range| &self.signs[range])
+    }
+
+    /// What came of the event.
+    pub(super) fn outcome(&self, event: &Failure<'d>, others: &Others<'d>) -> Shown {
         // A wrong result stays wrong, whatever was computed later.
         if event.class == LogClass::ResultWrong {
             return None;
@@ -152,29 +221,23 @@ impl<'l, 'd> Course<'l, 'd> {
         if let Some(text) = self.left_before(event) {
             return shutdown(text);
         }
-        let done = self.signs.iter().find(|(at, sign)| {
-            sign.kind == SignKind::Done && at.file == event.at.file && at.first > event.at.first
-        });
-        if let Some((at, sign)) = done {
+        let signs = self.signs_in(event.at.file);
+        let done =
+            |(at, sign): &&(At, &Sign)| sign.kind == SignKind::Done && at.first > event.at.first;
+        if let Some((at, sign)) = signs.iter().find(done) {
             return recovered(self.told(*at, &sign.text));
         }
         // What the dying program still prints was computed before.
-        let dying = others
-            .iter()
-            .filter(|other| ends_process(other.class) && other.at.follows(event.at))
-            .map(|other| other.at.first)
-            .min();
+        let dying = others.end_after(event.at);
         let alive = |at: At| at.follows(event.at) && dying.is_none_or(|end| at.last < end);
-        let steps = self
-            .signs
-            .iter()
-            .find(|(at, sign)| goes_on(sign) && alive(*at));
-        if let Some((at, sign)) = steps {
+        let steps = |(at, sign): &&(At, &Sign)| goes_on(sign) && alive(*at);
+        if let Some((at, sign)) = signs.iter().find(steps) {
             return recovered(self.told(*at, &sign.text));
         }
         // The first row after it may have been measured before.
-        let mut rows = self.rows.iter().filter(|at| alive(**at));
-        if let (Some(_), Some(row)) = (rows.next(), rows.next()) {
+        let before = |at: &At| (at.file, at.first) <= (event.at.file, event.at.last);
+        let second = self.rows.get(self.rows.partition_point(before) + 1);
+        if let Some(row) = second.filter(|row| alive(**row)) {
             return recovered(self.told(*row, "a further row of the benchmark"));
         }
         if let Some((at, text)) = self.thread_went_on(event, others) {
@@ -184,7 +247,7 @@ impl<'l, 'd> Course<'l, 'd> {
     }
 
     /// How the run ended. `open` says whether a failure is left of which nothing shows that the run went on.
-    pub(super) fn of_run(&self, open: bool, others: &[Failure<'d>]) -> (RunOutcome, Option<At>) {
+    pub(super) fn of_run(&self, open: bool, others: &Others<'d>) -> (RunOutcome, Option<At>) {
         if open {
             return (RunOutcome::Failed, None);
         }
@@ -239,28 +302,19 @@ impl<'l, 'd> Course<'l, 'd> {
 
     /// The end of the work, where it comes before this and nothing begins between.
     fn ended_before(&self, event: At) -> Option<String> {
-        let mut done = self.signs.iter().rev().filter(|(at, sign)| {
-            sign.kind == SignKind::Done && at.file == event.file && at.last < event.first
-        });
-        let (end, sign) = done.next()?;
-        let between = |at: &At| at.file == end.file && at.last > end.last && at.first < event.first;
-        (!self.begins(between)).then(|| self.told(*end, &sign.text))
+        let done = |(at, sign): &&(At, &Sign)| sign.kind == SignKind::Done && at.last < event.first;
+        let (end, sign) = self.signs_in(event.file).iter().rev().find(done)?;
+        let begun = self.begun.get(&event.file).map_or(&[][..], Vec::as_slice);
+        let before = begun.partition_point(|(first, _)| *first < event.first);
+        let furthest = before.checked_sub(1).and_then(|at| begun.get(at));
+        let between = furthest.is_some_and(|(_, last)| *last > end.last);
+        (!between).then(|| self.told(*end, &sign.text))
     }
 
+    /// Whether work begins after this.
     fn begins_after(&self, end: At) -> bool {
-        self.begins(|at: &At| at.follows(end))
-    }
-
-    /// Whether work begins in a stretch of the log.
-    fn begins(&self, inside: impl Fn(&At) -> bool) -> bool {
-        let work = |sign: &Sign| sign.kind == SignKind::Start || goes_on(sign);
-        self.signs.iter().any(|(at, sign)| work(sign) && inside(at))
-            || self.benchmarks.iter().any(&inside)
-            || self
-                .steps
-                .values()
-                .flatten()
-                .any(|(at, _, step)| *step == Step::Started && inside(at))
+        let begun = self.begun.get(&end.file).and_then(|begun| begun.last());
+        begun.is_some_and(|(first, _)| *first > end.last)
     }
 
     /// The line by which the event's own thread left its last communicator before the event.
@@ -268,9 +322,8 @@ impl<'l, 'd> Course<'l, 'd> {
         let (host, pid, device) = event.thread?;
         let mut open: BTreeSet<&str> = BTreeSet::new();
         let mut left: Option<(At, Step)> = None;
-        let of_process = self.steps.iter().filter(|((of, number, on), _)| {
-            *of == host && *number == pid && (device.is_none() || on.is_none() || *on == device)
-        });
+        let of_process = of_process(&self.steps, host, pid)
+            .filter(|((.., on), _)| device.is_none() || on.is_none() || *on == device);
         let mut all: Vec<_> = of_process.flat_map(|(_, steps)| steps).collect();
         all.sort_by_key(|(at, ..)| (at.file, at.first));
         for (at, comm, step) in all {
@@ -305,14 +358,10 @@ impl<'l, 'd> Course<'l, 'd> {
     fn thread_went_on(
         &self,
         event: &Failure<'d>,
-        others: &[Failure<'d>],
+        others: &Others<'d>,
     ) -> Option<(At, &'static str)> {
         let own = event.thread?;
-        let fits = |thread: &Thread<'d>| {
-            thread.0 == own.0
-                && thread.1 == own.1
-                && (own.2.is_none() || thread.2.is_none() || thread.2 == own.2)
-        };
+        let fits = |thread: &Thread<'d>| own.2.is_none() || thread.2.is_none() || thread.2 == own.2;
         // A rank that was initialised before shows it by a communicator that is new, else by the one at which it failed.
         let complete = |thread: &Thread<'d>| {
             let steps = self.steps.get(thread)?;
@@ -330,12 +379,9 @@ impl<'l, 'd> Course<'l, 'd> {
             })
         };
         // After lines that say that a failure passed, channels that are connected say nothing of it.
-        let passed = others.iter().filter(|other| {
-            matches!(other.class, LogClass::Unwinding | LogClass::Abort)
-                && other.thread.is_some_and(|t| t.0 == own.0 && t.1 == own.1)
-                && !event.at.follows(other.at)
-        });
-        let passed = passed.map(|other| other.at.last).max().unwrap_or(0);
+        let passed = others.passed.get(&(own.0, own.1)).into_iter().flatten();
+        let passed = passed.filter(|other| !event.at.follows(**other));
+        let passed = passed.map(|other| other.last).max().unwrap_or(0);
         let connects = |thread: &Thread<'d>| {
             let told = match event.class {
                 LogClass::Unwinding => &self.channels,
@@ -350,49 +396,49 @@ impl<'l, 'd> Course<'l, 'd> {
             found.map(|at| (*at, "channels were connected"))
         };
         let shows = |thread: &Thread<'d>| complete(thread).or_else(|| connects(thread));
-        let threads = || self.steps.keys().chain(self.channels.keys());
-        let first = threads().filter(|t| fits(t)).find_map(shows)?;
+        let (host, pid, _) = own;
+        let steps = of_process(&self.steps, host, pid).map(|(thread, _)| thread);
+        let channels = of_process(&self.channels, host, pid).map(|(thread, _)| thread);
+        let mut own = steps.chain(channels).filter(|thread| fits(thread));
+        let first = own.find_map(shows)?;
+        if event.processes <= 1 {
+            return Some(first);
+        }
         // Of lines that several processes wrote, each must have gone on.
-        let of_host: BTreeSet<&Thread<'d>> = threads()
-            .filter(|t| t.0 == own.0 && shows(t).is_some())
-            .collect();
-        (of_host.len() as u64 >= event.processes).then_some(first)
+        let steps = of_host(&self.steps, host).map(|(thread, _)| thread);
+        let channels = of_host(&self.channels, host).map(|(thread, _)| thread);
+        let mut on: BTreeSet<&Thread<'d>> = BTreeSet::new();
+        for thread in steps.chain(channels) {
+            if shows(thread).is_some() && on.insert(thread) && on.len() as u64 >= event.processes {
+                return Some(first);
+            }
+        }
+        None
     }
 
     /// The line that shows that all processes of the run ended well after this, or that the run succeeded in another file.
-    fn ended_well(&self, event: At, others: &[Failure<'d>]) -> Option<String> {
-        let failed = self
-            .signs
-            .iter()
-            .any(|(_, sign)| sign.kind == SignKind::Failed)
-            || others.iter().any(|other| {
-                matches!(
-                    other.class,
-                    LogClass::ProcessEnded | LogClass::BusError | LogClass::OutOfMemory
-                )
-            });
-        if failed {
+    fn ended_well(&self, event: At, others: &Others<'d>) -> Option<String> {
+        let of_kind = |kind: SignKind| {
+            let signs = self.signs.iter();
+            signs.filter(move |(_, sign)| sign.kind == kind)
+        };
+        if others.killed || of_kind(SignKind::Failed).next().is_some() {
             return None;
         }
-        let elsewhere = self.signs.iter().rev().find(|(at, sign)| {
-            sign.kind == SignKind::Done && at.file != event.file && !self.begins_after(*at)
-        });
+        let mut ends = self.ends.iter().rev();
+        let elsewhere = ends.find(|(at, _)| at.file != event.file);
         if let Some((at, sign)) = elsewhere {
             return Some(self.told(*at, &sign.text));
         }
-        let mut processes: Vec<_> = self.view.processes();
-        processes.dedup();
+        let processes = self.view.processes.len() as u64;
         let hosts = self.view.hosts.len() as u64;
         let needed = [
-            (SignKind::ProcessExited, processes.len() as u64),
+            (SignKind::ProcessExited, processes),
             (SignKind::LauncherExited, hosts),
         ];
         needed.into_iter().find_map(|(kind, needed)| {
             let after = |at: &At| at.file != event.file || at.first > event.last;
-            let signs = || {
-                let of_kind = self.signs.iter().filter(|(_, sign)| sign.kind == kind);
-                of_kind.filter(|(at, _)| after(at))
-            };
+            let signs = || of_kind(kind).filter(|(at, _)| after(at));
             let count: u64 = signs().map(|(_, sign)| sign.count).sum();
             let (at, sign) = signs().next()?;
             (count >= needed).then(|| self.told(*at, &sign.text))
@@ -420,25 +466,54 @@ fn ends_process(class: LogClass) -> bool {
     )
 }
 
-impl Log<'_> {
-    /// The run of a line that names no process; `None` where several runs write at the same time.
-    fn run_at(&self, file: usize, line: u64) -> Option<usize> {
-        let extents = self.extents.get(file).map_or(&[][..], Vec::as_slice);
-        let mut began: Vec<_> = extents
-            .iter()
-            .filter(|(_, first, _)| *first <= line)
-            .collect();
-        began.sort_by_key(|(_, first, _)| *first);
-        match began.split_last() {
-            Some(((run, first, _), earlier)) => earlier
-                .iter()
-                .all(|(.., last)| last < first)
-                .then_some(*run),
-            None => match extents {
-                [(run, ..)] => Some(*run),
-                [] => (self.count() <= 1).then_some(0),
-                _ => None,
-            },
+/// What is known of the threads of a process.
+fn of_process<'m, 'd, T>(
+    all: &'m BTreeMap<Thread<'d>, T>,
+    host: &'d str,
+    pid: u64,
+) -> impl Iterator<Item = (&'m Thread<'d>, &'m T)> {
+    all.range((host, pid, None)..=(host, pid, Some(u64::MAX)))
+}
+
+/// What is known of the threads of a host.
+fn of_host<'m, 'd, T>(
+    all: &'m BTreeMap<Thread<'d>, T>,
+    host: &'d str,
+) -> impl Iterator<Item = (&'m Thread<'d>, &'m T)> {
+    all.range((host, 0, None)..=(host, u64::MAX, Some(u64::MAX)))
+}
+
+/// For each file its runs, in their order: when each began, the last line of all up to there, and which it is.
+pub(super) struct Extents(Vec<Vec<(u64, u64, usize)>>);
+
+impl Extents {
+    /// Of the runs of each file, each with its first and its last line.
+    pub(super) fn new(mut files: Vec<Vec<(usize, u64, u64)>>) -> Self {
+        let of_file = |runs: &mut Vec<(usize, u64, u64)>| {
+            runs.sort_by_key(|(_, first, _)| *first);
+            let mut furthest = 0;
+            let runs = runs.iter().map(|(run, first, last)| {
+                furthest = furthest.max(*last);
+                (*first, furthest, *run)
+            });
+            runs.collect()
+        };
+        Extents(files.iter_mut().map(of_file).collect())
+    }
+
+    /// The run of a line that names no process, where there are so many; `None` where several runs write at the same time.
+    pub(super) fn run_at(&self, file: usize, line: u64, runs: usize) -> Option<usize> {
+        let began = self.0.get(file).map_or(&[][..], Vec::as_slice);
+        let before = began.partition_point(|(first, ..)| *first <= line);
+        match (before.checked_sub(1), began) {
+            (Some(0), [(.., run), ..]) | (None, [(.., run)]) => Some(*run),
+            (Some(at), _) => {
+                let (first, _, run) = began.get(at)?;
+                let (_, furthest, _) = began.get(at - 1)?;
+                (furthest < first).then_some(*run)
+            }
+            (None, []) => (runs <= 1).then_some(0),
+            (None, _) => None,
         }
     }
 }

@@ -84,8 +84,9 @@ pub(super) fn state(files: &[File], missing: &Option<Gap>, origin: &Origin, fact
                 Tool::NcclTestsRanks => continue,
                 _ => {}
             }
-            let of_node = nodes.iter_mut().rev().find(|(of, before, tools, _)| {
-                *of == file && *before == paste.before && !tools.contains(&paste.tool)
+            let mut of_file = nodes.iter_mut().rev().take_while(|(of, ..)| *of == file);
+            let of_node = of_file.find(|(_, before, tools, _)| {
+                *before == paste.before && !tools.contains(&paste.tool)
             });
             let id = match of_node {
                 Some((.., tools, id)) => {

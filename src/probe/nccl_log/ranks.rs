@@ -69,14 +69,6 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
             about.aborted.get_or_insert((true, origin.clone()));
         }
     }
-    let mut warnings: BTreeMap<(&str, u64, Option<u64>), u64> = BTreeMap::new();
-    for (_, digest) in log.files {
-        for process in &digest.processes {
-            *warnings
-                .entry((&process.host, process.pid, process.device))
-                .or_default() += process.warnings;
-        }
-    }
     for (rank, ranks, member) in members.into_iter().take(TOLD) {
         let Some(host) = view.host(member.host) else {
             continue;
@@ -130,7 +122,7 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
             id,
             fact::WARNINGS,
             view.total(
-                warnings.get(&key).copied().unwrap_or(0),
+                log.warnings.get(&key).copied().unwrap_or(0),
                 "the lines of level WARN",
             ),
         );

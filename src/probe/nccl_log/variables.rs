@@ -1,6 +1,6 @@
 //! The variables that a host's lines show in effect.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::View;
 use crate::fact::env::{self as fact, Mention};
@@ -64,13 +64,10 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
             entry.0 += line.kept.count;
         }
     }
-    let mut values: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut values: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for ((name, value, mention), _) in of_host.values().flatten() {
         if *mention == Mention::Set as u8 {
-            let all = values.entry(name).or_default();
-            if !all.contains(value) {
-                all.push(value);
-            }
+            values.entry(name).or_default().insert(value);
         }
     }
     for (host, said) in &of_host {
