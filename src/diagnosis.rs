@@ -3,6 +3,8 @@
 
 pub mod areas;
 
+use std::collections::{BTreeMap, HashMap};
+
 use crate::check::Catalogue;
 use crate::check::{Check, Severity};
 use crate::check::{Outcome, Verdict};
@@ -28,19 +30,26 @@ pub fn diagnose(catalogue: &Catalogue, facts: &Facts, verdicts: &[Verdict]) -> V
         .map(|v| (v.check, v.subject))
         .collect();
     let check = |i: usize| -> &Check { &catalogue.checks[failed[i].0] };
+    let mut of_check: BTreeMap<usize, Touched> = BTreeMap::new();
+    for (at, (check, subject)) in failed.iter().enumerate() {
+        of_check.entry(*check).or_default().add(facts, *subject, at);
+    }
     // A note explains no error: what is folded must not be graver than what it is folded under.
-    let explains = |a: usize, b: usize| {
-        a != b
-            && (check(a).severity != Severity::Note || check(b).severity == Severity::Note)
-            && check(a).explains(&check(b).id)
-            && facts.touches(failed[a].1, failed[b].1)
+    let explains = |a: &usize, b: &usize| {
+        let (a, b) = (&catalogue.checks[*a], &catalogue.checks[*b]);
+        (a.severity != Severity::Note || b.severity == Severity::Note) && a.explains(&b.id)
     };
-    let all: Vec<Vec<usize>> = (0..failed.len())
-        .map(|a| (0..failed.len()).filter(|b| explains(a, *b)).collect())
-        .collect();
-    let explained: Vec<bool> = (0..failed.len())
-        .map(|b| all.iter().any(|of| of.contains(&b)))
-        .collect();
+    let checks: Vec<usize> = of_check.keys().copied().collect();
+    let explained_by = |a: &usize| checks.iter().copied().filter(|b| explains(a, b)).collect();
+    let of: BTreeMap<usize, Vec<usize>> = checks.iter().map(|a| (*a, explained_by(a))).collect();
+    let mut explained = vec![false; failed.len()];
+    for (a, others) in &of {
+        for b in others {
+            for at in &of_check[b].failures {
+                explained[*at] |= of_check[a].any(facts, failed[*at].1);
+            }
+        }
+    }
 
     // Roots first: those that nothing explains. What is left over explains itself in a circle; its gravest member leads.
     let mut order: Vec<usize> = (0..failed.len()).collect();
@@ -55,14 +64,18 @@ pub fn diagnose(catalogue: &Catalogue, facts: &Facts, verdicts: &[Verdict]) -> V
         let mut consequences = Vec::new();
         let mut open = vec![root];
         while let Some(at) = open.pop() {
-            for &next in &all[at] {
-                let is_root = !explained[next];
-                if !claimed[next] && !is_root {
-                    claimed[next] = true;
-                    consequences.push(failed[next]);
-                    open.push(next);
+            let (check, subject) = failed[at];
+            let mut found = Vec::new();
+            for other in of.get(&check).into_iter().flatten() {
+                if let Some(touched) = of_check.get_mut(other) {
+                    touched.take(facts, subject, &mut found);
                 }
             }
+            // What nothing explains is a root.
+            found.retain(|next| explained[*next] && !std::mem::replace(&mut claimed[*next], true));
+            found.sort_unstable();
+            consequences.extend(found.iter().map(|next| failed[*next]));
+            open.extend(found);
         }
         let (check, subject) = failed[root];
         match causes.iter_mut().find(|c| c.check == check) {
@@ -90,6 +103,74 @@ pub fn diagnose(catalogue: &Catalogue, facts: &Facts, verdicts: &[Verdict]) -> V
         )
     });
     causes
+}
+
+/// The failures of a check by what they touch ([`Facts::touches`]), so that thousands are not held against thousands.
+#[derive(Default)]
+struct Touched {
+    failures: Vec<usize>,
+    /// By the instance for which the check fails.
+    own: Places,
+    /// By those that belong to that one.
+    related: Places,
+}
+
+/// Failures by instances.
+#[derive(Default)]
+struct Places {
+    at: HashMap<Id, Vec<usize>>,
+    /// By the instance and by its ancestors.
+    inside: HashMap<Id, Vec<usize>>,
+}
+
+impl Places {
+    fn add(&mut self, facts: &Facts, id: Id, failure: usize) {
+        self.at.entry(id).or_default().push(failure);
+        for id in facts.lineage(id) {
+            self.inside.entry(id).or_default().push(failure);
+        }
+    }
+
+    /// Whether one is inside the instance, or the instance inside one.
+    fn any(&self, facts: &Facts, id: Id) -> bool {
+        self.inside.contains_key(&id) || facts.lineage(id).any(|id| self.at.contains_key(&id))
+    }
+
+    /// Takes these out.
+    fn take(&mut self, facts: &Facts, id: Id, found: &mut Vec<usize>) {
+        found.extend(self.inside.remove(&id).into_iter().flatten());
+        for id in facts.lineage(id) {
+            found.extend(self.at.remove(&id).into_iter().flatten());
+        }
+    }
+}
+
+impl Touched {
+    fn add(&mut self, facts: &Facts, subject: Id, failure: usize) {
+        self.failures.push(failure);
+        let subject = facts.stands_for(subject);
+        self.own.add(facts, subject, failure);
+        for id in facts.related(subject) {
+            self.related.add(facts, *id, failure);
+        }
+    }
+
+    fn any(&self, facts: &Facts, subject: Id) -> bool {
+        let subject = facts.stands_for(subject);
+        let mut related = facts.related(subject).iter();
+        self.own.any(facts, subject)
+            || self.related.any(facts, subject)
+            || related.any(|id| self.own.any(facts, *id))
+    }
+
+    fn take(&mut self, facts: &Facts, subject: Id, found: &mut Vec<usize>) {
+        let subject = facts.stands_for(subject);
+        self.own.take(facts, subject, found);
+        self.related.take(facts, subject, found);
+        for id in facts.related(subject) {
+            self.own.take(facts, *id, found);
+        }
+    }
 }
 
 /// The largest effect on throughput that was measured of a cause or of what it explains, in percent; zero where nothing was measured.
@@ -137,6 +218,38 @@ mod tests {
         let causes = diagnose(catalogue, &facts, &verdicts);
         let id = |cause: &Cause| catalogue.checks[cause.check].id.to_string();
         causes.iter().map(id).collect()
+    }
+
+    #[test]
+    fn what_touches_a_failure_is_found_without_looking_at_each() {
+        let mut facts = Facts::new();
+        let mut ids = vec![Facts::CLUSTER];
+        for name in ["a", "b"] {
+            let node = facts.new_node(name);
+            let device = facts.instance(Subject::Device, node, "d");
+            let port = facts.instance(Subject::Port, device, "d/1");
+            let netdev = facts.instance(Subject::Netdev, node, "eth0");
+            let gid = facts.instance(Subject::Gid, port, "0");
+            facts.relate(port, netdev);
+            let run = facts.instance(Subject::Run, Facts::CLUSTER, name);
+            let host = facts.instance(Subject::Host, run, name);
+            let event = facts.instance(Subject::Event, host, "cuda");
+            facts.relate(event, run);
+            facts.relate(host, node);
+            ids.extend([node, device, port, netdev, gid, run, host, event]);
+        }
+        for one in &ids {
+            let mut touched = Touched::default();
+            touched.add(&facts, *one, 7);
+            for other in &ids {
+                let touches = facts.touches(*one, *other);
+                let names = || (facts.name(*one), facts.name(*other));
+                assert_eq!(touched.any(&facts, *other), touches, "{:?}", names());
+            }
+            let mut found = Vec::new();
+            touched.take(&facts, *one, &mut found);
+            assert!(found.contains(&7));
+        }
     }
 
     #[test]

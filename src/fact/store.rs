@@ -121,10 +121,14 @@ impl Facts {
         below.named.get(name).copied()
     }
 
-    /// Says that two instances belong together though neither is the other's ancestor: a port and its netdev.
+    /// Says that two instances belong together though neither is the other's ancestor: a port and its netdev; or that what befalls
+    /// an instance befalls all of its ancestor: an event and its run. An ancestor has those in it anyway, and does not name them.
     pub fn relate(&mut self, a: Id, b: Id) {
-        self.instances[a.0 as usize].related.push(b);
-        self.instances[b.0 as usize].related.push(a);
+        for (one, other) in [(a, b), (b, a)] {
+            if !self.lineage(other).any(|id| id == one) {
+                self.instances[one.0 as usize].related.push(other);
+            }
+        }
     }
 
     /// The instances that belong to this one by [`Facts::relate`].
@@ -349,14 +353,18 @@ impl Facts {
         self.lineage(id).find(|id| self.subject(*id) == subject)
     }
 
+    /// What an instance counts as where it is asked what touches it: a port for its counters and GIDs.
+    pub fn stands_for(&self, id: Id) -> Id {
+        match self.subject(id) {
+            Subject::Counter | Subject::Gid => self.parent(id).unwrap_or(id),
+            _ => id,
+        }
+    }
+
     /// Whether two instances are the same, one inside the other, or related (with what is inside the related one).
     /// Counters and GIDs count as their port: what befalls one of them befalls the port.
     pub fn touches(&self, a: Id, b: Id) -> bool {
-        let lift = |id: Id| match self.subject(id) {
-            Subject::Counter | Subject::Gid => self.parent(id).unwrap_or(id),
-            _ => id,
-        };
-        let (a, b) = (lift(a), lift(b));
+        let (a, b) = (self.stands_for(a), self.stands_for(b));
         let inside = |inner: Id, outer: Id| self.lineage(inner).any(|id| id == outer);
         let near = |a: Id, b: Id| inside(a, b) || inside(b, a);
         near(a, b)
