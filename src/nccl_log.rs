@@ -4,6 +4,7 @@
 //! window   bytes in any pieces become whole lines, in bounded memory
 //! anchor   which lines can matter at all: a few needles, searched in the whole window
 //! grams    many needles in one pass
+//! pairs    which needles cannot stand in a message
 //! prefix   what stands before the message: host, process, device, time; whatever a launcher put before that
 //! channel  `Channel 00/0 : 1[1] -> 2[2] [send] via NET/IB/0/GDRDMA`
 //! message  the other messages of level INFO that say something
@@ -26,6 +27,7 @@ pub mod event_table;
 pub mod gather;
 pub mod grams;
 pub mod message;
+mod pairs;
 pub mod pasted;
 pub mod prefix;
 pub mod sign;

@@ -3,6 +3,7 @@
 //! Written after the WARN and INFO formats of NCCL 2.3 to 2.30, RCCL's own, those of plugins, and PyTorch's. Classes are the
 //! words of the fact `event.class`.
 
+use super::pairs::Pairs;
 use super::text::contains;
 
 /// A row: the class, and what a message of it holds.
@@ -44,7 +45,14 @@ pub(super) fn of_framework(line: &[u8]) -> Option<usize> {
 }
 
 fn position(rules: &[Rule], message: &[u8]) -> Option<usize> {
-    rules.iter().position(|rule| rule.fits(message))
+    let pairs = Pairs::of(message);
+    let may_fit = |rule: &Rule| {
+        let mut needles = rule.needles.iter();
+        needles.all(|needle| pairs.may_hold(needle.trim_start_matches('^')))
+    };
+    rules
+        .iter()
+        .position(|rule| may_fit(rule) && rule.fits(message))
 }
 
 const OTHER: usize = BOTH.len() + WARNINGS.len();
