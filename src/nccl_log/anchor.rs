@@ -2,7 +2,7 @@
 
 use memchr::memmem::Finder;
 
-use super::grams::Grams;
+use super::grams::{Grams, Hit, Needles};
 use super::pasted;
 use super::sign;
 
@@ -49,8 +49,32 @@ pub enum Mark {
     Once(usize),
     /// There first, and further on too.
     First(usize),
+    /// Nowhere; these needles are in the line.
+    None(Found),
     /// Nobody looked.
     Unknown,
+}
+
+/// The needles that are in a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found(Needles);
+
+impl Found {
+    /// Whether this one of [`NEEDLES`] is there.
+    pub(super) fn has(self, needle: &str) -> bool {
+        let at = NEEDLES.iter().position(|other| *other == needle);
+        at.is_some_and(|at| self.0 >> at & 1 == 1)
+    }
+
+    /// Those of signs.
+    pub(super) fn signs(self) -> Needles {
+        self.0 >> NEEDLES.len() & ((1 << sign::NEEDLES.len()) - 1)
+    }
+
+    /// Whether one of another tool's output is there.
+    pub(super) fn pasted(self) -> bool {
+        self.0 >> (NEEDLES.len() + sign::NEEDLES.len()) != 0
+    }
 }
 
 /// What is told of lines.
@@ -107,11 +131,11 @@ impl Anchors {
     }
 
     /// The next needle from `from` to `to`, and whether one of another tool's output stands before it.
-    fn needle(&self, text: &[u8], from: usize, to: usize) -> (Option<usize>, bool) {
+    fn needle(&self, text: &[u8], from: usize, to: usize) -> (Option<Hit>, bool) {
         let (mut at, mut other) = (from, false);
         while let Some(hit) = self.needles.find(text, at, to) {
             if hit.needle < NEEDLES.len() + sign::NEEDLES.len() {
-                return (Some(hit.at), other);
+                return (Some(hit), other);
             }
             other = true;
             at = hit.at + 1;
@@ -141,7 +165,7 @@ impl Anchors {
             let Some(hit) = hit else {
                 return pass(number, from, to, other, tell);
             };
-            let passed = lines.get(from..hit).unwrap_or(&[]);
+            let passed = lines.get(from..hit.at).unwrap_or(&[]);
             let begin = match memchr::memrchr(b'\n', passed) {
                 Some(at) => {
                     let begin = from + at + 1;
@@ -150,11 +174,14 @@ impl Anchors {
                 }
                 None => from,
             };
-            let rest = lines.get(hit..).unwrap_or(&[]);
-            let end = hit + memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+            let rest = lines.get(hit.at..).unwrap_or(&[]);
+            let end = hit.at + memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+            // Before the first one stands none, but perhaps some of other tools.
+            let at = if other { begin } else { hit.pair };
+            let found = Found(self.needles.all(lines, begin, at, end));
             tell(
                 number,
-                Part::Line(lines.get(begin..end).unwrap_or(&[]), Mark::Unknown),
+                Part::Line(lines.get(begin..end).unwrap_or(&[]), Mark::None(found)),
             );
             number += 1;
             from = end + 1;

@@ -248,15 +248,27 @@ impl Gather {
             from = end;
             self.message(number, found.level, found.writer, found.message, text);
         }
-        if !any && line.trim_ascii_end().ends_with(prefix::LAST_ERROR) {
+        // Where it is known which needles are there, nothing is looked for that needs another.
+        let has = |needle: &str| match mark {
+            Mark::None(found) => found.has(needle),
+            _ => true,
+        };
+        if !any && has("rror") && line.trim_ascii_end().ends_with(prefix::LAST_ERROR) {
             self.announced = clipped(line).trim_ascii_end().to_vec();
             return;
         }
-        if !any && let Some(message) = prefix::bare_completion(line) {
+        if !any
+            && has("Got completion")
+            && let Some(message) = prefix::bare_completion(line)
+        {
             self.perhaps_event(number, Kind::Warning, None, None, message, clipped(line));
             return;
         }
-        if !any && self.signs.line(number, line) {
+        let found = match mark {
+            Mark::None(found) => Some(found.signs()),
+            _ => None,
+        };
+        if !any && self.signs.line(number, line, found) {
             return;
         }
         if !any && let Is::Event(row) = self.classes.of(Kind::Framework, line) {

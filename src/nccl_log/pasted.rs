@@ -183,8 +183,12 @@ impl Pasted {
         {
             return;
         }
-        if NCCL.find(line).is_none() {
-            self.lines(line, 0, line.len(), number, true);
+        let begins = match mark {
+            Mark::None(found) => found.pasted(),
+            _ => true,
+        };
+        if (begins || !self.open.is_empty()) && NCCL.find(line).is_none() {
+            self.lines(line, 0, line.len(), number, begins);
         }
     }
 

@@ -89,6 +89,7 @@ pub(super) fn messages_at(line: &[u8], mark: Mark) -> impl Iterator<Item = Found
     let mut from = 0;
     let mut next = match mark {
         Mark::Once(at) | Mark::First(at) => level(line, at).or_else(|| anchor(line, at)),
+        Mark::None(_) => None,
         Mark::Unknown => anchor(line, 0),
     };
     std::iter::from_fn(move || {

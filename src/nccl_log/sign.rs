@@ -2,10 +2,13 @@
 //!
 //! Whether a failure counts depends on what follows it. Signs that follow each other without an event between them are one.
 
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
 use serde::{Deserialize, Serialize};
 
-use super::grams::Grams;
-use super::text::{contains, run};
+use super::grams::{Grams, Needles};
+use super::text::{contains, number as whole_number, run};
 
 /// What a line shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -93,14 +96,37 @@ const SIGNS: usize = 512;
 /// Bytes that are kept of a line.
 const TEXT: usize = 400;
 
-/// The kind of a line, and of a step its number.
-fn read(line: &[u8]) -> Option<(SignKind, &[u8])> {
-    if contains(line, ":::MLLOG") {
+/// For each row of [`ENDS`] the needles of which one stands in each of its lines; a training has many lines of which none has one.
+static OF_ENDS: LazyLock<Vec<Needles>> = LazyLock::new(|| {
+    let of_row = |(_, words): &(SignKind, &[&str])| {
+        bits(|needle| words.iter().any(|word| word.contains(needle)))
+    };
+    ENDS.iter().map(of_row).collect()
+});
+
+/// The needles of lines of other kinds.
+static OF_BENCHMARK: LazyLock<Needles> = LazyLock::new(|| bits(|needle| needle == ":::MLLOG"));
+static OF_STEP: LazyLock<Needles> = LazyLock::new(|| bits(|needle| needle == "loss"));
+
+fn bits(is: impl Fn(&str) -> bool) -> Needles {
+    let needles = NEEDLES.iter().enumerate();
+    needles.fold(0, |bits, (at, needle)| {
+        bits | Needles::from(is(needle)) << at
+    })
+}
+
+/// The kind of a line in which these needles were found, and of a step its number.
+fn read(line: &[u8], found: Needles) -> Option<(SignKind, &[u8])> {
+    if found & *OF_BENCHMARK != 0 {
         return benchmark(line);
     }
     let fits = |needles: &[&str]| needles.iter().all(|needle| contains(line, needle));
-    if let Some((kind, _)) = ENDS.iter().find(|(_, needles)| fits(needles)) {
+    let mut ends = ENDS.iter().zip(&*OF_ENDS);
+    if let Some(((kind, _), _)) = ends.find(|((_, words), of)| found & **of != 0 && fits(words)) {
         return Some((*kind, &[]));
+    }
+    if found & *OF_STEP == 0 {
+        return None;
     }
     step(line).map(|number| (SignKind::Step, number))
 }
@@ -125,19 +151,24 @@ fn benchmark(line: &[u8]) -> Option<(SignKind, &[u8])> {
     }
 }
 
+/// Made once: each step of a training is searched for them.
+static LOSS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("loss"));
+static STEPS: LazyLock<[Finder<'static>; 4]> =
+    LazyLock::new(|| ["teration", "tep", "iter", "poch"].map(Finder::new));
+
 /// The number of a step whose line tells a loss.
 fn step(line: &[u8]) -> Option<&[u8]> {
-    let loss = memchr::memmem::find(line, b"loss")?;
+    let loss = LOSS.find(line)?;
     let between = |b: u8| matches!(b, b' ' | b':' | b'=' | b'\'' | b'"' | b'|');
     let (gap, value) = run(line.get(loss + 4..)?, between);
     let value = value.strip_prefix(b"-").unwrap_or(value);
     if gap.is_empty() || !value.first()?.is_ascii_digit() {
         return None;
     }
-    ["teration", "tep", "iter", "poch"].iter().find_map(|word| {
-        let at = memchr::memmem::find(line, word.as_bytes())?;
+    STEPS.iter().find_map(|word| {
+        let at = word.find(line)?;
         let skip = |b: u8| between(b) || matches!(b, b's' | b'[' | b'#' | b'\t');
-        let (_, rest) = run(line.get(at + word.len()..)?, skip);
+        let (_, rest) = run(line.get(at + word.needle().len()..)?, skip);
         let (number, _) = run(rest, |b| b.is_ascii_digit() || b == b'.');
         (!number.is_empty()).then_some(number)
     })
@@ -165,15 +196,20 @@ impl Default for Signs {
 }
 
 impl Signs {
-    /// Whether the line is a sign; then it is counted.
-    pub(super) fn line(&mut self, number: u64, line: &[u8]) -> bool {
-        if self.needles.find(line, 0, line.len()).is_none() {
+    /// Whether the line is a sign; then it is counted. `found` are its needles, where somebody looked for them.
+    pub(super) fn line(&mut self, number: u64, line: &[u8], found: Option<Needles>) -> bool {
+        let found = found.unwrap_or_else(|| self.needles.all(line, 0, 0, line.len()));
+        if found == 0 {
             return false;
         }
-        let Some((kind, step)) = read(line) else {
+        let Some((kind, step)) = read(line, found) else {
             return false;
         };
-        let step = std::str::from_utf8(step).ok().and_then(|s| s.parse().ok());
+        let step = match whole_number(step) {
+            // As exact as a fraction for all that a training counts.
+            Some((whole, [])) => Some(whole as f64),
+            _ => std::str::from_utf8(step).ok().and_then(|s| s.parse().ok()),
+        };
         let newer = step.is_some_and(|step: f64| step > self.step);
         self.step = self.step.max(step.unwrap_or(f64::MIN));
         let full = self.all.len() >= SIGNS;
@@ -253,8 +289,18 @@ mod tests {
             ),
             ("srun: error: n1: Exited with exit code 1", None),
         ] {
-            assert_eq!(read(line.as_bytes()).map(|(kind, _)| kind), shown, "{line}");
+            let line = line.as_bytes();
+            let found = Signs::default().needles.all(line, 0, 0, line.len());
+            assert_eq!(read(line, found).map(|(kind, _)| kind), shown);
         }
+    }
+
+    #[test]
+    fn each_end_has_a_needle() {
+        for ((_, words), needles) in ENDS.iter().zip(&*OF_ENDS) {
+            assert_ne!(*needles, 0, "{words:?}");
+        }
+        assert!(*OF_BENCHMARK != 0 && *OF_STEP != 0);
     }
 
     #[test]
@@ -264,11 +310,11 @@ mod tests {
             .iter()
             .enumerate()
         {
-            assert!(signs.line(number as u64 + 1, line.as_bytes()));
+            assert!(signs.line(number as u64 + 1, line.as_bytes(), None));
         }
         signs.cut();
-        assert!(signs.line(7, b"step 2 loss 9.0"));
-        assert!(signs.line(8, b"step 3 loss 8.0"));
+        assert!(signs.line(7, b"step 2 loss 9.0", None));
+        assert!(signs.line(8, b"step 3 loss 8.0", None));
         let steps: Vec<_> = signs.finish().iter().map(|s| (s.line, s.steps)).collect();
         assert_eq!(steps, [(1, 2), (7, 1)]);
     }
