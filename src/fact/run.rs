@@ -184,6 +184,8 @@ subject! {
     NETWORKS_BY_HOST: Arc<str> = "networks_by_host" from "derive";
     /// How many versions of the library the log names.
     VERSIONS_SEEN: u64 = "versions_seen" from "derive";
+    /// Warnings and failures of the log that are counted, and not told apart: there were too many.
+    LEFT_OUT: u64 = "left_out" from "nccl_log";
     /// When a call or a request of RDMA failed first, and led to what followed.
     RDMA_FAILURE: RdmaFailure = "rdma_failure" from "derive";
     /// How many events followed the failure that counts.

@@ -26,6 +26,9 @@ pub struct Digest {
     /// Lines of each sort that found no place; channels among these are in `crowd`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub left_out: BTreeMap<String, u64>,
+    /// Events that found no place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uncounted: Vec<Uncounted>,
     /// The output of other tools that stands between.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pasted: Vec<super::pasted::Paste>,
@@ -63,6 +66,12 @@ impl Digest {
                 ..process
             }));
         self.crowd.extend(other.crowd);
+        let uncounted = other.uncounted.into_iter().map(|of_class| Uncounted {
+            line: of_class.line + before,
+            last: of_class.last + before,
+            ..of_class
+        });
+        self.uncounted.extend(uncounted);
         // Ranks write no other tool's output.
         self.pasted.extend(other.pasted);
         self.signs
@@ -73,6 +82,22 @@ impl Digest {
             }));
         self.broken_off = self.broken_off.take().or(other.broken_off);
     }
+}
+
+/// Events of one class that found no place among those kept: more than those are alike, or there was no room.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Uncounted {
+    /// Their class.
+    pub class: String,
+    /// The status that all of them tell, of which there are several in a class.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u64>,
+    /// How many there are.
+    pub count: u64,
+    /// The number of the first one's line.
+    pub line: u64,
+    /// The number of the last one's line.
+    pub last: u64,
 }
 
 /// A line that was kept, for itself and for those that say the same. As JSON a list of its members: there are thousands.

@@ -7,24 +7,24 @@ use foldhash::fast::FixedState;
 
 use super::anchor::{Anchors, Mark, Part};
 use super::channel::{self, Channel, Transport};
-use super::digest::{Crowd, Digest, Kept, Process};
+use super::digest::{Crowd, Digest, Kept, Process, Uncounted};
 use super::event::{self, Classes, Is, Kind};
 use super::event_table;
 use super::message::{self, Fate, Of, Sort};
 use super::pasted::Pasted;
 use super::prefix::{self, Level, Writer};
 use super::sign::Signs;
-use super::text::{from_json, without_colours};
+use super::text::{self, from_json, without_colours};
 use super::window::{Lines, Window};
 
 /// How large a digest may become.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Lines that are kept, channels among them; events may be an eighth more, since a failure stands at the end of a log.
+    /// Lines that are kept, channels among them; events may be an eighth more, and what may be the first failure a quarter.
     pub lines: usize,
     /// Bytes of text that are kept.
     pub bytes: usize,
-    /// Events that are kept of one class.
+    /// Events that are kept of one class, beside the first one after each sign of how the work goes.
     pub events: usize,
     /// Processes that are told apart.
     pub processes: usize,
@@ -103,6 +103,31 @@ struct Told {
 
 const NOBODY: u32 = u32::MAX;
 
+/// Statuses of completions that are told apart: `ibv_wc_status` has fewer.
+const STATUSES: u64 = 64;
+
+/// Events of a class, and of a status where they tell one.
+#[derive(Default)]
+struct Class {
+    /// How many differ.
+    count: usize,
+    /// How many signs stood before the last one.
+    signs: Option<u64>,
+    /// Those that found no place: how many, the line of the first and of the last.
+    uncounted: Option<(u64, u64, u64)>,
+}
+
+/// How much more room than other lines a line has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Room {
+    /// None, and of a process that wrote much less.
+    Shared,
+    /// An eighth: a failure stands at the end of a log.
+    Event,
+    /// A quarter: no event of its class stands between it and the last sign of how the work goes, so that it may be the first failure.
+    FirstEvent,
+}
+
 /// The channel that a process told last, and how often it told the same since: of two ranks there are many channels, and most processes
 /// write them in a row.
 #[derive(Clone, Copy, Default)]
@@ -127,7 +152,7 @@ struct Gather {
     kept_bytes: usize,
     rows: Vec<Row>,
     by_identity: HashMap<u64, Told, Hashed>,
-    of_class: HashMap<&'static str, usize, FixedState>,
+    of_class: HashMap<(&'static str, Option<u64>), Class, FixedState>,
     processes: Vec<Process>,
     by_process: HashMap<u64, u32, Hashed>,
     /// For each process.
@@ -412,7 +437,7 @@ impl Gather {
             Of::Host => hash(&(sort as u8, host, same)),
             Of::Process => hash(&(sort as u8, host, process, same)),
         };
-        if !self.row(number, identity, process, text, false) {
+        if !self.row(number, identity, process, text, Room::Shared) {
             self.left_out[sort as usize] += 1;
         }
     }
@@ -463,10 +488,25 @@ impl Gather {
         if self.again(identity, number, process) {
             return;
         }
-        let of_class = self.of_class.entry(class).or_default();
-        *of_class += 1;
-        if *of_class > self.limits.events || !self.row(number, identity, process, text, true) {
-            self.left_out[Sort::Event as usize] += 1;
+        // A flushed request is of the class of the one that failed, and no failure.
+        let status = ["status=", "with error "].iter();
+        let status = status.filter_map(|before| text::number_after(message, before));
+        let key = (class, status.map(|status| status.min(STATUSES)).next());
+        let of_class = self.of_class.entry(key).or_default();
+        of_class.count += 1;
+        let signs = self.signs.count();
+        let room = match of_class.signs.replace(signs) == Some(signs) {
+            false => Room::FirstEvent,
+            true => Room::Event,
+        };
+        let full = of_class.count > self.limits.events && room == Room::Event;
+        if !full && self.row(number, identity, process, text, room) {
+            return;
+        }
+        self.left_out[Sort::Event as usize] += 1;
+        if let Some(of_class) = self.of_class.get_mut(&key) {
+            let (count, first, _) = of_class.uncounted.unwrap_or((0, number, number));
+            of_class.uncounted = Some((count + 1, first, number));
         }
     }
 
@@ -542,7 +582,7 @@ impl Gather {
             (channel.from, channel.to, channel.adapter, channel.comm),
             channel.kind,
         ));
-        if self.row(number, identity, process, text, false) {
+        if self.row(number, identity, process, text, Room::Shared) {
             return Some(identity);
         }
         self.left_out[Sort::Channel as usize] += 1;
@@ -575,15 +615,19 @@ impl Gather {
         identity: u64,
         process: Option<u32>,
         text: &[u8],
-        event: bool,
+        room: Room,
     ) -> bool {
         if self.again(identity, number, process) {
             return true;
         }
         let Limits { lines, bytes, .. } = self.limits;
-        let more = |limit: usize| if event { limit + limit / 8 } else { limit };
+        let more = |limit: usize| match room {
+            Room::Shared => limit,
+            Room::Event => limit + limit / 8,
+            Room::FirstEvent => limit + limit / 4,
+        };
         let mut of_process = process.and_then(|process| self.kept_of.get_mut(process as usize));
-        let crowded = !event && self.rows.len() >= lines / 2;
+        let crowded = room == Room::Shared && self.rows.len() >= lines / 2;
         let share = of_process.as_ref().is_none_or(|kept| **kept < SHARE);
         let room = self.rows.len() < more(lines)
             && self.kept_bytes + text.len() <= more(bytes)
@@ -659,7 +703,21 @@ impl Gather {
             .crowd
             .into_iter()
             .map(|(crowd, count)| Crowd { count, ..crowd });
+        let mut uncounted: Vec<Uncounted> = Vec::new();
+        for ((class, status), of_class) in self.of_class {
+            if let Some((count, line, last)) = of_class.uncounted {
+                uncounted.push(Uncounted {
+                    class: class.to_owned(),
+                    status,
+                    count,
+                    line,
+                    last,
+                });
+            }
+        }
+        uncounted.sort_unstable_by_key(|of_class| of_class.line);
         Digest {
+            uncounted,
             bytes: self.bytes,
             lines: self.lines,
             sorts: by_sort(&self.sorts),

@@ -178,6 +178,8 @@ fn step(line: &[u8]) -> Option<&[u8]> {
 pub(super) struct Signs {
     needles: Grams,
     all: Vec<Sign>,
+    /// How many there were, kept or not.
+    count: u64,
     /// Whether an event or a new process came since the last sign.
     cut: bool,
     /// The highest number of a step since the last process began: ranks that are late tell of earlier ones.
@@ -189,6 +191,7 @@ impl Default for Signs {
         Signs {
             needles: Grams::new(NEEDLES),
             all: Vec::new(),
+            count: 0,
             cut: false,
             step: f64::MIN,
         }
@@ -212,15 +215,19 @@ impl Signs {
         };
         let newer = step.is_some_and(|step: f64| step > self.step);
         self.step = self.step.max(step.unwrap_or(f64::MIN));
-        let full = self.all.len() >= SIGNS;
         match self.all.last_mut().filter(|sign| sign.kind == kind) {
-            Some(sign) if !self.cut || full => {
+            Some(sign) if !self.cut => {
                 sign.last = number;
                 sign.count += 1;
                 sign.steps += u64::from(newer);
             }
-            _ if full => {}
             _ => {
+                // How the work ended shows last: a new one takes the place of the last one like it.
+                if self.all.len() >= SIGNS {
+                    let like = self.all.iter().rposition(|sign| sign.kind == kind);
+                    self.all.remove(like.unwrap_or(SIGNS - 1));
+                }
+                self.count += 1;
                 let text = line.get(..line.len().min(TEXT)).unwrap_or(line);
                 self.all.push(Sign {
                     kind,
@@ -234,6 +241,11 @@ impl Signs {
             }
         }
         true
+    }
+
+    /// How many there were.
+    pub(super) fn count(&self) -> u64 {
+        self.count
     }
 
     /// What follows is not of the same time.
@@ -293,6 +305,22 @@ mod tests {
             let found = Signs::default().needles.all(line, 0, 0, line.len());
             assert_eq!(read(line, found).map(|(kind, _)| kind), shown);
         }
+    }
+
+    #[test]
+    fn the_end_is_kept_however_many_signs_stand_before_it() {
+        let mut signs = Signs::default();
+        for number in 0..2000 {
+            let line = format!("step {number} loss 9.0");
+            assert!(signs.line(2 * number, line.as_bytes(), None));
+            signs.cut();
+        }
+        assert!(signs.line(5000, b"State: COMPLETED (exit code 0)", None));
+        let all = signs.finish();
+        assert_eq!(all.len(), SIGNS);
+        let ends: Vec<_> = all.iter().rev().take(2).map(|s| (s.kind, s.line)).collect();
+        assert_eq!(ends[0], (SignKind::Done, 5000));
+        assert!(all.windows(2).all(|pair| pair[0].last < pair[1].line));
     }
 
     #[test]

@@ -27,6 +27,7 @@ use self::outcome::Extents;
 use super::Ask;
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, Typed, Why, cluster};
 use crate::nccl_log::Digest;
+use crate::nccl_log::digest::Uncounted;
 use crate::nccl_log::message::Sort;
 use crate::nccl_log::pasted::Tool;
 use crate::nccl_log::prefix::Level;
@@ -179,6 +180,7 @@ struct Log<'d> {
     sorts: HashSet<&'d str>,
     /// Files whose lines name no host, which stand for one: what they hold may be of several.
     nameless: HashSet<&'d str>,
+    extents: Extents,
     /// For each run the signs of how its work goes, each with the number of its file.
     signs: Vec<Vec<(usize, &'d Sign)>>,
     /// For each run the lines of nccl-tests' tables: the file, the number there, and whether it is a row or where the table begins.
@@ -371,6 +373,7 @@ impl<'d> Log<'d> {
             warnings,
             sorts,
             nameless: nameless.into_values().collect(),
+            extents,
             signs,
             tests,
             missing,
@@ -575,6 +578,22 @@ impl<'l, 'd> View<'l, 'd> {
             facts.set_members(Subject::Env, *id, members("the variables"));
             facts.set_members(Subject::Hca, *id, members("the adapters"));
         }
+    }
+
+    /// Events of the run that found no place, with the numbers of their files.
+    fn uncounted(&self) -> impl Iterator<Item = (usize, &'l Uncounted)> + use<'l, 'd> {
+        let run = self.run;
+        let log = self.log;
+        let files = log.files.iter().enumerate();
+        let all =
+            files.flat_map(|(file, (_, digest))| digest.uncounted.iter().map(move |of| (file, of)));
+        // Those of several runs are the first's and the last's: they may be of any between.
+        all.filter(move |(file, of)| {
+            let runs =
+                [of.line, of.last].map(|line| log.extents.run_at(*file, line, log.of_run.len()));
+            runs.iter().any(|of| of.is_none_or(|of| of == run))
+                || runs[0] < Some(run) && Some(run) < runs[1]
+        })
     }
 
     /// The host's instance.

@@ -30,7 +30,7 @@ pub struct LogReport {
     /// What benchmarks printed, and what tools printed of nodes: one sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pasted: Vec<String>,
-    /// What lay in the directories and was not read, a sentence for each kind.
+    /// What lay in the directories and was not read, and what is only counted: a sentence for each kind.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_read: Vec<String>,
     /// The report.
@@ -111,6 +111,12 @@ fn not_read(facts: &Facts) -> Vec<String> {
             "recordings (--with judges them with the log)",
         ),
     ];
+    let runs = facts.all(Subject::Run);
+    let left_out = runs.filter_map(|id| facts.known(id, run::LEFT_OUT)).max();
+    let left_out = left_out.filter(|count| *count > 0).map(|count| {
+        let lines = plural(count, "further line");
+        format!("{lines} of warnings and failures are counted, and not told apart")
+    });
     let said = kinds.into_iter().filter_map(|(key, one, many)| {
         let names = facts.known(Facts::CLUSTER, key)?;
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
@@ -121,7 +127,7 @@ fn not_read(facts: &Facts) -> Vec<String> {
         let files = plural(names.len() as u64, "file");
         Some(format!("{files} {what}, and not read: {}", some(&names)))
     });
-    said.collect()
+    said.chain(left_out).collect()
 }
 
 /// Writes the report for people.

@@ -312,6 +312,63 @@ fn a_collective_that_does_not_end_is_not_blamed_on_the_network() {
     assert_eq!(log.answers[0].rdma, "used");
 }
 
+/// A request that failed, with a peer of its own.
+fn request(number: u32) -> String {
+    let [a, b] = [number / 250, number % 250];
+    format!(
+        "n1:1:1 [0] net_ib.cc:1 NCCL WARN NET/IB: Got completion from peer 10.1.{a}.{b}<4791> with status=12 opcode=0 len=0 vendor err 129 (Recv)\n"
+    )
+}
+
+/// More are counted than kept: the first failure, and what followed it, are among those that are kept.
+#[test]
+fn the_first_failure_counts_however_much_stands_before_it() {
+    let healthy = Job::new(7).text();
+    let mut text = healthy.clone();
+    for number in 0..1000 {
+        text += &request(number);
+    }
+    // After this the first thousand are no failures.
+    text += "step 1 loss 9.1\nstep 2 loss 9.0\nstep 3 loss 8.9\n";
+    text += &(1000..3000).map(request).collect::<String>();
+    let log = of(&text);
+    assert_eq!(log.report.causes[0].check, "log/peer-silent");
+    let sentence = &log.report.causes[0].sentence;
+    assert!(sentence.contains("10.1.4.0<4791>"), "{sentence}");
+    assert_eq!(log.report.exit, 2);
+    let left = log
+        .not_read
+        .iter()
+        .any(|said| said.contains("further lines"));
+    assert!(left, "{:?}", log.not_read);
+    // And where the work ended well, none is one.
+    let ended = of(&(text + "State: COMPLETED (exit code 0)\n"));
+    assert_eq!(
+        causes(&ended),
+        causes(&of(&(healthy
+            + &request(1)
+            + "State: COMPLETED (exit code 0)\n")))
+    );
+    assert_ne!(ended.report.exit, 2);
+}
+
+/// Steps and warnings take turns, more often than signs are kept: how the work ended is kept.
+#[test]
+fn the_end_counts_however_many_signs_stand_before_it() {
+    let mut text = Job::new(7).text();
+    for number in 0..2000 {
+        text += &format!("step {number} loss 9.0\n{}", request(number));
+    }
+    assert_eq!(of(&text).report.exit, 2);
+    assert_ne!(
+        of(&(text.clone() + "State: COMPLETED (exit code 0)\n"))
+            .report
+            .exit,
+        2
+    );
+    assert_eq!(of(&(text + "State: FAILED (exit code 1)\n")).report.exit, 2);
+}
+
 #[test]
 fn warnings_alone_leave_the_answer_open() {
     let mut job = Job::new(11);

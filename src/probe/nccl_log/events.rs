@@ -7,7 +7,9 @@ use super::line::{LAST_ERROR, Line};
 use super::outcome::{At, Course, Failure, Others, Shown};
 use super::{INFO, View, not_logged};
 use crate::fact::event::{self as fact, EventOutcome, LogClass, Phase, Role};
-use crate::fact::{Fact, Facts, Seconds, Subject, host, run};
+use crate::fact::run::RunOutcome;
+use crate::fact::{Fact, Facts, Gap, Origin, Seconds, Subject, Why, host, run};
+use crate::nccl_log::digest::Uncounted;
 use crate::nccl_log::event::{Classes, Is, Kind};
 use crate::nccl_log::event_table;
 use crate::nccl_log::message::{Fate, fate};
@@ -137,6 +139,7 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
     }
     let (first, ordered) = first_failure(&events);
     let failed = first.is_some() || events.iter().any(Event::is_open_failure);
+    let hidden = hidden(view, &course, &others, first.and_then(|at| events.get(at)));
     let warned = match failed {
         true => None,
         false => warning_before_unwinding(view, &events),
@@ -148,10 +151,19 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
     facts.set(
         view.id,
         run::OUTCOME,
-        match seen {
-            Some(origin) => Fact::Known(outcome, origin),
-            None => Fact::derived(outcome, "the lines that follow the log's failures"),
+        match (seen, &hidden) {
+            (_, Some(gap)) if outcome != RunOutcome::Failed => Fact::Unknown(gap.clone()),
+            (Some(origin), _) => Fact::Known(outcome, origin),
+            (None, _) => Fact::derived(outcome, "the lines that follow the log's failures"),
         },
+    );
+    facts.set(
+        view.id,
+        run::LEFT_OUT,
+        view.total(
+            view.uncounted().map(|(_, of)| of.count).sum(),
+            "the lines of the log",
+        ),
     );
     let how = "the events of the log";
     let origin = first
@@ -163,10 +175,15 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
         match (failed, origin) {
             (true, Some(origin)) => Fact::Known(true, origin),
             (true, None) => Fact::derived(true, how),
-            (false, _) => view.total(false, how),
+            (false, _) => match &hidden {
+                Some(gap) => Fact::Unknown(gap.clone()),
+                None => view.total(false, how),
+            },
         },
     );
-    if let Some(event) = first.and_then(|at| events.get(at)) {
+    if hidden.is_some() {
+        // Which host failed first nobody knows.
+    } else if let Some(event) = first.and_then(|at| events.get(at)) {
         for (name, id) in &view.hosts {
             facts.set(
                 *id,
@@ -270,7 +287,8 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
             }
         };
         facts.set(id, fact::OUTCOME, Fact::Known(outcome, origin.clone()));
-        order(view, facts, id, at, event, first.or(warned), ordered);
+        let known = (first.or(warned), ordered, hidden.as_ref());
+        order(view, facts, id, at, event, known);
     }
 }
 
@@ -288,14 +306,16 @@ fn order(
     id: crate::fact::Id,
     at: usize,
     event: &Event<'_, '_>,
-    first: Option<usize>,
-    ordered: bool,
+    (first, ordered, hidden): (Option<usize>, bool, Option<&Gap>),
 ) {
     let origin = event.line.origin().clone();
+    let ordered = ordered && hidden.is_none();
     facts.set(id, fact::ORDERED, Fact::Known(ordered, origin.clone()));
     let counts = event.is_open_failure() || event.role != Role::Failure && first == Some(at);
     if !counts {
         facts.set(id, fact::FIRST, Fact::Known(false, origin));
+    } else if let Some(gap) = hidden {
+        facts.set(id, fact::FIRST, Fact::Unknown(gap.clone()));
     } else if ordered {
         facts.set(
             id,
@@ -305,6 +325,44 @@ fn order(
     } else {
         facts.set(id, fact::FIRST, Fact::Unknown(not_logged("log with NCCL_DEBUG_TIMESTAMP_LEVELS=all, or give one file with the lines of all ranks")));
     }
+}
+
+/// Why the first failure may be one that found no place among the lines that are kept, where it may.
+fn hidden(
+    view: &View<'_, '_>,
+    course: &Course<'_, '_>,
+    others: &Others<'_>,
+    first: Option<&Event<'_, '_>>,
+) -> Option<Gap> {
+    let may_be_first = |(file, of): &(usize, &Uncounted)| {
+        let Some(class) = LogClass::from_word(&of.class) else {
+            return false;
+        };
+        let fields = Fields {
+            status: of.status,
+            ..Fields::default()
+        };
+        let at = At {
+            file: *file,
+            first: of.line,
+            last: of.last,
+        };
+        // Nobody knows who wrote them.
+        let failure = Failure {
+            at,
+            class,
+            thread: None,
+            processes: u64::MAX,
+        };
+        let before = first.is_none_or(|e| e.line.file != *file || at.first < e.line.kept.line);
+        role(class, &fields, "") == Role::Failure
+            && before
+            && course.outcome(&failure, others).is_none()
+    };
+    view.uncounted().find(may_be_first).map(|_| Gap {
+        why: Why::NotSaid("the log has more failures than are kept".into()),
+        origin: Origin::derived("the log"),
+    })
 }
 
 /// The first failure, and whether it is known to be the first.

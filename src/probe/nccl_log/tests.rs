@@ -9,6 +9,7 @@ use crate::fact::{
     Fact, Facts, Id, Key, Percent, Seconds, Subject, Type, Typed, Value, channel, env, event, hca,
     host, rank, run,
 };
+use crate::nccl_log::digest::Uncounted;
 use crate::nccl_log::{Limits, Reader};
 use crate::source::recording::Recording;
 use crate::source::redact::{Key as RedactKey, Redactor};
@@ -54,6 +55,43 @@ pub(super) fn facts_of(recording: &Recording) -> Facts {
 
 fn facts(log: &str) -> Facts {
     facts_of(&recording(&[("job.log", log)]))
+}
+
+/// Of failures that found no place nobody knows whether one of them was the first: unless the work went on after them.
+#[test]
+fn a_failure_that_found_no_place_is_not_ruled_out() {
+    let before = "n1:1:1 [0] NCCL INFO Using network IB\n";
+    let failure = "n1:1:1 [0] net_ib.cc:1 NCCL WARN NET/IB: Got completion from peer 10.0.0.2<4791> with status=12 opcode=0 len=0 vendor err 129\n";
+    let done = "State: COMPLETED (exit code 0)\n";
+    let said = |text: &str, uncounted: (&str, u64)| {
+        let mut reader = Reader::new(Limits::default());
+        reader.feed(text.as_bytes());
+        let mut digest = reader.finish(None);
+        let (class, line) = uncounted;
+        digest.uncounted = vec![Uncounted {
+            class: class.into(),
+            status: None,
+            count: 7,
+            line,
+            last: line,
+        }];
+        let mut facts = Facts::new();
+        let run = super::establish_digest("job.log", digest, &mut facts)[0];
+        let mut events = facts.all(Subject::Event);
+        let first = events.next().map(|id| facts.known(id, event::FIRST));
+        assert_eq!(facts.known(run, run::LEFT_OUT), Some(7));
+        (facts.known(run, run::FAILED), first)
+    };
+    let late = format!("{before}{failure}");
+    assert_eq!(said(before, ("completion", 1)), (None, None));
+    assert_eq!(said(before, ("connect-retry", 1)), (Some(false), None));
+    assert_eq!(said(&late, ("completion", 1)), (Some(true), Some(None)));
+    assert_eq!(
+        said(&late, ("completion", 3)),
+        (Some(true), Some(Some(true)))
+    );
+    let ended = format!("{before}{done}");
+    assert_eq!(said(&ended, ("completion", 1)), (Some(false), None));
 }
 
 fn find(facts: &Facts, subject: Subject, name: &str) -> Id {
