@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use clap::Args;
 
@@ -35,6 +36,9 @@ pub struct LogArgs {
     /// In that recording, make pseudonyms from this file's content
     #[arg(long, value_name = "FILE", requires = "record")]
     pub redact_key: Option<PathBuf>,
+    /// Stop reading after this many seconds; what is still unread then is unknown
+    #[arg(long, value_name = "SECONDS", value_parser = super::seconds)]
+    pub deadline: Option<Duration>,
     /// Which checks are judged.
     #[command(flatten)]
     pub select: SelectArgs,
@@ -50,7 +54,7 @@ pub struct LogArgs {
 /// Unreadable input, an output that cannot be written.
 pub fn run(args: &LogArgs) -> anyhow::Result<Exit> {
     let mut catalogue = input::catalogue(&args.select)?;
-    let mut recordings = vec![log(&args.files)?];
+    let mut recordings = vec![log(&args.files, args.deadline)?];
     if let Some(path) = &args.record {
         let key = record::key(args.no_redact, args.redact_key.as_deref())?;
         record::write_out(path, &record::to_text(&recordings[0], key))?;
@@ -130,12 +134,14 @@ fn answers(catalogue: &Catalogue, facts: &Facts, verdict: &Verdict) -> bool {
     }
 }
 
-/// What is kept of these log files; of one that is a recording of a log already, what that holds.
+/// What is kept of these log files, of which none is read after the deadline; of one that is a recording of a log already, what that holds.
 ///
 /// # Errors
 ///
 /// [`BadInput`] for a file that cannot be read, [`BadUsage`] where there is none and standard input is a terminal.
-pub fn log(files: &[PathBuf]) -> anyhow::Result<Recording> {
+#[expect(clippy::disallowed_methods, reason = "the deadline of reading")]
+pub fn log(files: &[PathBuf], deadline: Option<Duration>) -> anyhow::Result<Recording> {
+    let deadline = deadline.map(|after| Instant::now() + after);
     let standard = [PathBuf::from(live::log::STANDARD_INPUT)];
     let files = match files {
         [] if std::io::stdin().is_terminal() => {
@@ -145,7 +151,8 @@ pub fn log(files: &[PathBuf]) -> anyhow::Result<Recording> {
         [one] if live::log::is_recording(one) => return recorded(one),
         files => files,
     };
-    live::log::record(files, nccl_log::NAME, nccl_log::files(), nccl_log::file)
+    let (all, one) = (nccl_log::files(), nccl_log::file);
+    live::log::record(files, nccl_log::NAME, all, one, deadline)
         .map_err(|(path, error)| BadInput(format!("{}: {error}", path.display())).into())
 }
 

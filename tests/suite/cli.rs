@@ -364,6 +364,63 @@ fn a_tree_with_a_pipe_and_a_loop_in_it_does_not_hang() {
     std::fs::remove_dir_all(&dir).unwrap();
 }
 
+/// The writer of a log is silent, or there never is one: what was read is judged, and the rest is unknown.
+#[test]
+fn a_log_that_never_ends_is_read_until_the_deadline() {
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("endless-log");
+    let _ = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(&dir).unwrap();
+    let (fifo, whole) = (dir.join("fifo"), dir.join("whole.log"));
+    let made = Command::new("mkfifo").arg(&fifo).status().unwrap();
+    assert!(made.success());
+    let mut text = String::new();
+    for (host, rank, other) in [("n1", 0, 1), ("n2", 1, 0)] {
+        text += &format!(
+            "{host}:7:7 [0] NCCL INFO comm 0x{rank}1 rank {rank} nRanks 2 nNodes 2 localRanks 1 localRank 0 MNNVL 0\n"
+        );
+        text += &format!(
+            "{host}:7:7 [0] NCCL INFO Channel 00/0 : {rank}[0] -> {other}[0] [send] via NET/IB/0\n"
+        );
+    }
+    std::fs::write(&whole, &text).unwrap();
+    let judged = |args: &[&str], stdin: Stdio| {
+        let mut doctor = Command::new(env!("CARGO_BIN_EXE_rdma-doctor"));
+        let out = doctor.arg("log").args(args).stdin(stdin).output().unwrap();
+        let said = String::from_utf8(out.stdout).unwrap();
+        (out.status.code().unwrap(), said)
+    };
+    let whole = whole.to_str().unwrap();
+    let (status, said) = judged(&[whole], Stdio::null());
+    assert!(status < 2 && said.contains("RDMA: used"), "{said}");
+    // Nobody writes.
+    let (status, said) = judged(
+        &["--deadline", "0.2", fifo.to_str().unwrap()],
+        Stdio::null(),
+    );
+    assert_eq!(status, 3, "{said}");
+    assert!(said.contains("the deadline was reached"), "{said}");
+    // One that wrote all this, and keeps the stream open.
+    let fifo = fifo.to_str().unwrap();
+    let open = || std::fs::File::options().read(true).write(true).open(fifo);
+    let mut writer = open().unwrap();
+    for args in [["--deadline", "1", fifo], ["--deadline", "1", "-"]] {
+        writer.write_all(text.as_bytes()).unwrap();
+        let stdin = open().unwrap();
+        let (status, said) = judged(&args, stdin.into());
+        assert_eq!(status, 3, "{said}");
+        assert!(said.contains("the deadline was reached"), "{said}");
+        assert!(said.contains("2 nodes"), "{said}");
+    }
+    // A failure that was read is one.
+    let failure = "n1:7:7 [0] net_ib.cc:1 NCCL WARN NET/IB: Got completion from peer 10.0.0.2<4791> with status=12 opcode=0 len=0 vendor err 129\n";
+    writer.write_all((text + failure).as_bytes()).unwrap();
+    let (_, said) = judged(&["--deadline", "1", fifo], Stdio::null());
+    assert!(said.contains("10.0.0.2<4791>"), "{said}");
+    // A deadline that is far off costs nothing.
+    let (status, _) = judged(&["--deadline", "600", whole], Stdio::null());
+    assert!(status < 2);
+}
+
 #[test]
 fn facts_of_two_recordings_are_compared() {
     let (healthy, down) = (

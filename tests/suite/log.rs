@@ -681,7 +681,7 @@ fn a_log_in_utf_16_says_what_it_says_in_utf_8() {
     let read = |name: &str, bytes: Vec<u8>| {
         let path = dir.join(name);
         std::fs::write(&path, bytes).unwrap();
-        let digest = rdma_doctor::source::live::log::read(&path, Limits::default()).unwrap();
+        let digest = rdma_doctor::source::live::log::read(&path, Limits::default(), None).unwrap();
         let lines = digest.kept.iter();
         lines.map(|kept| kept.text.clone()).collect::<Vec<_>>()
     };
@@ -714,7 +714,7 @@ fn a_launchers_directory_is_read_with_all_below_it() {
     std::fs::write(dir.join("core.7"), b"\x7fELF\x02\x01\x01\0NCCL WARN x\n").unwrap();
     std::fs::copy("fixtures/modelled-ib.jsonl", dir.join("n1.jsonl")).unwrap();
     let said = || {
-        let recording = log::log(std::slice::from_ref(&dir)).unwrap();
+        let recording = log::log(std::slice::from_ref(&dir), None).unwrap();
         log::judged(catalogue(), &[recording], &Policy::default(), false)
     };
     let log = said();

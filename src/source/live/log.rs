@@ -3,12 +3,15 @@
 //! A file may be compressed by gzip or zstd, or written in UTF-16 (by PowerShell's `>`), which its first bytes say. Nothing is read of a machine.
 
 mod directory;
+mod input;
 mod utf16;
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use self::directory::Found;
+use self::input::Input;
 use self::utf16::Utf16;
 use super::files::open_input;
 use crate::nccl_log::{Digest, Limits, Reader};
@@ -24,22 +27,7 @@ const CHUNK: usize = 256 << 10;
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Where a log is read from.
-enum Input {
-    File(std::fs::File),
-    Standard(io::Stdin),
-}
-
-impl Read for Input {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Input::File(file) => file.read(buffer),
-            Input::Standard(stdin) => stdin.read(buffer),
-        }
-    }
-}
-
-/// Reads log files, in this order; `-` is standard input, and of a directory all in it and below it that can be one.
+/// Reads log files, in this order, until the deadline; `-` is standard input, and of a directory all in it and below it that can be one.
 ///
 /// `ask` names the questions: which files there are, and what is left of one. What a file takes from the limits the next ones do not have.
 ///
@@ -52,6 +40,7 @@ pub fn record(
     probe: &str,
     files: Question,
     file: impl Fn(&str) -> Question,
+    deadline: Option<Instant>,
 ) -> Result<Recording, (PathBuf, io::Error)> {
     let started_ns = super::boottime_ns();
     let mut recording = Recording::new(Header {
@@ -83,7 +72,7 @@ pub fn record(
     recording.add(Line::of(probe, files, &said, at()));
     let mut limits = Limits::default();
     for ((path, is_named), name) in all.iter().zip(&names) {
-        let digest = match read(path, limits) {
+        let digest = match read(path, limits, deadline) {
             Ok(digest) => digest,
             Err(error) if *is_named => return Err((path.clone(), error)),
             Err(error) => {
@@ -109,15 +98,15 @@ pub fn record(
     Ok(recording)
 }
 
-/// What is left of a file.
+/// What is left of a file, of which no more is read when the deadline is reached.
 ///
 /// # Errors
 ///
 /// The file cannot be opened, or not a byte of it be read.
-pub fn read(path: &Path, limits: Limits) -> io::Result<Digest> {
+pub fn read(path: &Path, limits: Limits, deadline: Option<Instant>) -> io::Result<Digest> {
     let mut input = match path.as_os_str() == STANDARD_INPUT {
-        true => Input::Standard(io::stdin()),
-        false => Input::File(open_input(path)?),
+        true => Input::standard(deadline)?,
+        false => Input::open(path, deadline)?,
     };
     let mut first = [0; 4];
     let mut length = 0;
@@ -126,6 +115,8 @@ pub fn read(path: &Path, limits: Limits) -> io::Result<Digest> {
             Ok(0) => break,
             Ok(read) => length += read,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            // It says so again where the rest is read.
+            Err(_) if input.is_late() => break,
             Err(e) => return Err(e),
         }
     }
@@ -167,21 +158,22 @@ fn feed(mut input: impl Read, limits: Limits) -> Digest {
     reader.finish(broken_off)
 }
 
-/// Whether a file begins like a recording of this program.
+/// Whether a file begins like a recording of this program. What is read from a stream to see it would be lost.
+#[expect(clippy::disallowed_methods, reason = "an input named by the user")]
 pub fn is_recording(path: &Path) -> bool {
     const BEGINNING: &[u8] = b"{\"rdma-doctor-recording\"";
     let mut first = [0; BEGINNING.len()];
-    let read = match path.as_os_str() == STANDARD_INPUT {
-        true => return false,
-        false => open_input(path).and_then(|mut file| {
-            file.read_exact(&mut first[..4])?;
-            if first.starts_with(&ZSTD) {
-                let rest = io::Cursor::new(first[..4].to_vec()).chain(file);
-                zstd::stream::read::Decoder::new(rest)?.read_exact(&mut first)
-            } else {
-                file.read_exact(&mut first[4..])
-            }
-        }),
-    };
+    if !path.is_file() {
+        return false;
+    }
+    let read = open_input(path).and_then(|mut file| {
+        file.read_exact(&mut first[..4])?;
+        if first.starts_with(&ZSTD) {
+            let rest = io::Cursor::new(first[..4].to_vec()).chain(file);
+            zstd::stream::read::Decoder::new(rest)?.read_exact(&mut first)
+        } else {
+            file.read_exact(&mut first[4..])
+        }
+    });
     read.is_ok() && first == *BEGINNING
 }
