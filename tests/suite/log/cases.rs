@@ -16,12 +16,15 @@
 //! ```
 //! ````
 //!
+//! A case that its reader does not hold yet is named in `cases/not_yet.txt`, and must leave it when it holds.
+//!
 //! `RDMA_DOCTOR_LOG_CASE=words` runs only the cases whose headings contain these words, and prints their reports.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use rdma_doctor::report::log::LogReport;
+use rdma_doctor::report::text::Detail;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -51,6 +54,9 @@ struct Expected {
     /// Words that stand nowhere in it.
     #[serde(default)]
     never: Vec<String>,
+    /// Words that stand once on the page for people.
+    #[serde(default)]
+    once: Vec<String>,
 }
 
 /// A case of a file.
@@ -172,22 +178,46 @@ fn differences(log: &LogReport, expected: &Expected) -> String {
             let _ = writeln!(wrong, "  never: {words:?} in {text:?}");
         }
     }
+    // A value that is not known is left out of a sentence.
+    for finding in report.causes.iter().chain(&report.notes) {
+        let mut sentences = finding.further.iter().chain([&finding.sentence]);
+        if let Some(text) = sentences.find(|text| text.contains("unknown")) {
+            let _ = writeln!(wrong, "  a placeholder is not filled: {text:?}");
+        }
+    }
+    let page = page(log);
+    for words in &expected.once {
+        let times = page.matches(words.as_str()).count();
+        if times != 1 {
+            let _ = writeln!(wrong, "  once: {words:?} stands {times} times on the page");
+        }
+    }
     if !wrong.is_empty() {
         let _ = writeln!(wrong, "  headline: {}", report.headline);
     }
     wrong
 }
 
+/// The page for people, without its width.
+fn page(log: &LogReport) -> String {
+    let mut page = Vec::new();
+    rdma_doctor::report::log::write(&mut page, log, Detail::Normal, 4000).unwrap();
+    String::from_utf8(page).unwrap()
+}
+
 #[test]
 fn each_case_is_judged_as_it_says() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/log/cases");
+    let not_yet = std::fs::read_to_string(dir.join("not_yet.txt")).unwrap_or_default();
+    let mut not_yet: Vec<&str> = not_yet.lines().collect();
     let mut files: Vec<_> = std::fs::read_dir(dir)
         .unwrap()
         .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == "md"))
         .collect();
     files.sort();
     let words = std::env::var("RDMA_DOCTOR_LOG_CASE").ok();
-    let (mut tried, mut wrong) = (0, String::new());
+    let (mut tried, mut waiting, mut wrong) = (0, 0, String::new());
     for case in files.iter().flat_map(|path| cases(path)) {
         let headings = format!("{}: {}", case.rule, case.title);
         if words
@@ -211,11 +241,27 @@ fn each_case_is_judged_as_it_says() {
             println!("{at}\n{}", serde_json::to_string_pretty(&log).unwrap());
         }
         let differences = differences(&log, &expected);
-        if !differences.is_empty() {
-            let _ = writeln!(wrong, "{at}\n{differences}");
+        let (file, _) = case.at.split_once(':').unwrap();
+        let name = format!("{file}: {}", case.title);
+        let listed = not_yet.iter().position(|other| *other == name);
+        match (differences.is_empty(), listed) {
+            (true, Some(at)) => {
+                let _ = writeln!(wrong, "{name}\n  holds: take it out of not_yet.txt");
+                not_yet.remove(at);
+            }
+            (false, Some(at)) => {
+                not_yet.remove(at);
+                waiting += 1;
+            }
+            (false, None) => {
+                let _ = writeln!(wrong, "{at}\n{differences}");
+            }
+            (true, None) => {}
         }
     }
-    println!("{tried} cases");
+    println!("{tried} cases, of which {waiting} do not hold yet");
+    let gone = words.is_none().then_some(not_yet).unwrap_or_default();
+    assert!(gone.is_empty(), "not_yet.txt names no case: {gone:?}");
     assert!(tried > 0, "no case has such a heading");
     assert!(wrong.is_empty(), "\n{wrong}");
 }
