@@ -71,7 +71,7 @@ fn main() -> io::Result<()> {
 
 /// By what a check is judged, in the order in which `src/check/built.rs` reads it. What is missing or of a wrong type is empty: the tests, which
 /// read the files, say what is wrong with them.
-fn fields(text: &str) -> Result<[String; 10], String> {
+fn fields(text: &str) -> Result<[String; 11], String> {
     let table: toml::Table = text.parse().map_err(|e: toml::de::Error| e.to_string())?;
     let text = |key: &str| {
         let text = table.get(key).and_then(toml::Value::as_str);
@@ -88,6 +88,7 @@ fn fields(text: &str) -> Result<[String; 10], String> {
         text("impact"),
         text("area"),
         text("subject"),
+        text("premise"),
         text("applies"),
         text("fails"),
         text("finding"),

@@ -8,6 +8,7 @@
 //! condition   the tree, three-valued
 //! template    sentences with placeholders
 //! catalogue   all checks: the built-in ones and a site's own
+//! premise     what a check takes for granted, and a finding says as its condition where nobody knows
 //! judge       facts and checks become verdicts
 //! evidence    what a verdict rests on, and what an open one waits for
 //! limits      the limits that a site sets
@@ -30,6 +31,7 @@ mod limits;
 mod literal;
 mod names;
 mod parser;
+mod premise;
 mod sentence;
 mod strict;
 mod template;
@@ -50,6 +52,7 @@ pub(crate) use diagnostic::nearest as nearest_name;
 pub use evidence::{Evidence, Lack};
 pub use example::{Example, Expected, try_example};
 pub use judge::{Missing, Outcome, Pass, Verdict, judge, judge_where};
+pub use premise::Premise;
 pub use template::Template;
 
 use crate::fact::{Subject, Value};
@@ -133,6 +136,8 @@ pub struct Check {
     pub area: Arc<str>,
     /// What it is judged for.
     pub subject: Subject,
+    /// What it takes for granted.
+    pub premise: Option<premise::Presumed>,
     /// To which instances it applies; to all where it is absent.
     pub applies: Option<Condition>,
     /// When the problem is there.
@@ -158,6 +163,17 @@ impl Check {
             Some(impact) => format!("{} that {}", self.severity, impact.phrase()),
             None => self.severity.to_string(),
         }
+    }
+
+    /// Its conditions: those of its premise, of where it applies and of when it fails.
+    pub fn conditions(&self) -> impl Iterator<Item = &Condition> {
+        let premise = self.premise.iter().map(|premise| &premise.condition);
+        premise.chain(&self.applies).chain([&self.fails])
+    }
+
+    /// How much it matters where it is not known whether the premise is met: a warning at most.
+    pub fn presumed_severity(&self) -> Severity {
+        self.severity.max(Severity::Warning)
     }
 
     /// Whether this check's failing explains that the other fails.

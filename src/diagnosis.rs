@@ -20,15 +20,40 @@ pub struct Cause {
     pub subjects: Vec<Id>,
     /// What fails because of it: check and subject.
     pub consequences: Vec<(usize, Id)>,
+    /// Of all these, what fails only if the premise of its check is met, which is not known.
+    pub presumed: Vec<(usize, Id)>,
+}
+
+impl Cause {
+    /// Whether the check fails for this subject only if its premise is met.
+    pub fn presumes(&self, check: usize, id: Id) -> bool {
+        self.presumed.contains(&(check, id))
+    }
+
+    /// How much it matters.
+    pub fn severity(&self, catalogue: &Catalogue) -> Severity {
+        let check = &catalogue.checks[self.check];
+        match self
+            .subjects
+            .iter()
+            .all(|id| self.presumes(self.check, *id))
+        {
+            true => check.presumed_severity(),
+            false => check.severity,
+        }
+    }
 }
 
 /// The causes, the one to fix first in front.
 pub fn diagnose(catalogue: &Catalogue, facts: &Facts, verdicts: &[Verdict]) -> Vec<Cause> {
     let failed: Vec<(usize, Id)> = verdicts
         .iter()
-        .filter(|v| matches!(v.outcome, Outcome::Fails))
+        .filter(|v| matches!(v.outcome, Outcome::Fails | Outcome::FailsIf))
         .map(|v| (v.check, v.subject))
         .collect();
+    let fails = verdicts.iter().map(|v| &v.outcome);
+    let fails = fails.filter(|o| matches!(o, Outcome::Fails | Outcome::FailsIf));
+    let mut presumed: Vec<bool> = fails.map(|o| matches!(o, Outcome::FailsIf)).collect();
     let check = |i: usize| -> &Check { &catalogue.checks[failed[i].0] };
     let mut of_check: BTreeMap<usize, Touched> = BTreeMap::new();
     for (at, (check, subject)) in failed.iter().enumerate() {
@@ -51,9 +76,25 @@ pub fn diagnose(catalogue: &Catalogue, facts: &Facts, verdicts: &[Verdict]) -> V
         }
     }
 
+    // What explains an error that is certain is certain too.
+    let certain = |presumed: &[bool], a: usize| {
+        let is_error = |b: &usize| !presumed[*b] && check(*b).severity == Severity::Error;
+        let touched = |b: &usize| facts.touches(failed[a].1, failed[*b].1);
+        let others = of.get(&failed[a].0).into_iter().flatten();
+        let mut others = others.flat_map(|other| &of_check[other].failures);
+        presumed[a] && others.any(|b| is_error(b) && touched(b))
+    };
+    while let Some(at) = (0..failed.len()).find(|a| certain(&presumed, *a)) {
+        presumed[at] = false;
+    }
+    let severity = |i: usize| match presumed[i] {
+        true => check(i).presumed_severity(),
+        false => check(i).severity,
+    };
+
     // Roots first: those that nothing explains. What is left over explains itself in a circle; its gravest member leads.
     let mut order: Vec<usize> = (0..failed.len()).collect();
-    order::by_key(&mut order, |&i| (explained[i], check(i).severity, i));
+    order::by_key(&mut order, |&i| (explained[i], severity(i), i));
     let mut claimed = vec![false; failed.len()];
     let mut causes: Vec<Cause> = Vec::new();
     for root in order {
@@ -62,8 +103,13 @@ pub fn diagnose(catalogue: &Catalogue, facts: &Facts, verdicts: &[Verdict]) -> V
         }
         claimed[root] = true;
         let mut consequences = Vec::new();
+        let mut further = Vec::new();
+        let mut under = Vec::new();
         let mut open = vec![root];
         while let Some(at) = open.pop() {
+            if presumed[at] {
+                under.push(failed[at]);
+            }
             let (check, subject) = failed[at];
             let mut found = Vec::new();
             for other in of.get(&check).into_iter().flatten() {
@@ -74,26 +120,35 @@ pub fn diagnose(catalogue: &Catalogue, facts: &Facts, verdicts: &[Verdict]) -> V
             // What nothing explains is a root.
             found.retain(|next| explained[*next] && !std::mem::replace(&mut claimed[*next], true));
             found.sort_unstable();
-            consequences.extend(found.iter().map(|next| failed[*next]));
+            for &next in &found {
+                // A cause is not its own consequence: it is the same cause once more.
+                match failed[next].0 == failed[root].0 {
+                    true => further.push(failed[next].1),
+                    false => consequences.push(failed[next]),
+                }
+            }
             open.extend(found);
         }
         let (check, subject) = failed[root];
         match causes.iter_mut().find(|c| c.check == check) {
             Some(cause) => {
                 cause.subjects.push(subject);
+                cause.subjects.extend(further);
                 cause.consequences.extend(consequences);
+                cause.presumed.extend(under);
             }
             None => causes.push(Cause {
                 check,
-                subjects: vec![subject],
+                subjects: [subject].into_iter().chain(further).collect(),
                 consequences,
+                presumed: under,
             }),
         }
     }
     order::by_key(&mut causes, |c| {
         let check = &catalogue.checks[c.check];
         (
-            check.severity,
+            c.severity(catalogue),
             // A check of the site that does not say it comes after those that do.
             check.impact.is_none(),
             check.impact,

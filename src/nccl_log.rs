@@ -9,13 +9,14 @@
 //! channel  `Channel 00/0 : 1[1] -> 2[2] [send] via NET/IB/0/GDRDMA`
 //! message  the other messages of level INFO that say something
 //! event    messages that say that something failed, or may explain why: a table
+//! launch   what launchers say of the number of nodes
 //! sign     lines of the program around NCCL that tell how its work goes
 //! pasted   the output of other tools in the same stream
 //! gather   equal lines become one, with a count
 //! digest   what is left: kept lines, counts, processes
 //! ```
 //!
-//! The grammar is that of NCCL 2.4 to 2.30 (`src/debug.cc` writes the prefix), of RCCL, and of what PyTorch and launchers
+//! The grammar is that of NCCL 2.2 to 2.30 (`src/debug.cc` writes the prefix), of RCCL, and of what PyTorch and launchers
 //! say when a run of NCCL fails. Output of many ranks interleaves and tears lines: nothing relies on a line being whole.
 
 pub mod anchor;
@@ -26,6 +27,7 @@ pub mod event;
 pub mod event_table;
 pub mod gather;
 pub mod grams;
+pub mod launch;
 pub mod message;
 mod pairs;
 pub mod pasted;

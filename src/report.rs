@@ -139,8 +139,11 @@ pub struct Finding {
     /// The nodes that it concerns, where several are judged together: those on which it was found, or that are odd among the others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<String>,
-    /// What was observed and expected, for the first subject.
+    /// What was observed and expected, for the first subject; behind its premise where that is not known to be met.
     pub sentence: String,
+    /// The premise with which the sentence begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub premise: Option<&'static str>,
     /// The sentences for the further subjects.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub further: Vec<String>,
@@ -499,18 +502,41 @@ impl Writer<'_> {
         }
     }
 
+    /// The sentence behind the premise of its check.
+    fn presuming(&self, check: usize, id: Id) -> String {
+        let presumed = self.catalogue.checks[check].premise.as_ref();
+        let premise = presumed.map_or("", |presumed| presumed.premise.said());
+        format!("{premise}{}", self.sentence(check, id))
+    }
+
     fn finding(&self, cause: &Cause) -> Finding {
         let check = &self.catalogue.checks[cause.check];
         // A cause has one subject at least.
         let first = cause.subjects[0];
+        let said = |id: Id| match cause.presumes(cause.check, id) {
+            true => self.presuming(cause.check, id),
+            false => self.sentence(cause.check, id),
+        };
+        let premise = check
+            .premise
+            .as_ref()
+            .map(|presumed| presumed.premise.said());
+        let premise = premise.filter(|_| cause.presumes(cause.check, first));
         let mut consequences: Vec<Consequence> = cause
             .consequences
             .iter()
             .map(|&(check, id)| Consequence {
                 check: self.catalogue.checks[check].id.to_string(),
-                severity: self.catalogue.checks[check].severity.word(),
+                severity: match cause.presumes(check, id) {
+                    true => self.catalogue.checks[check].presumed_severity().word(),
+                    false => self.catalogue.checks[check].severity.word(),
+                },
                 subject: self.name(id),
-                sentence: self.sentence(check, id),
+                // Beneath a cause with the same premise it is said already.
+                sentence: match premise.is_none() && cause.presumes(check, id) {
+                    true => self.presuming(check, id),
+                    false => self.sentence(check, id),
+                },
             })
             .collect();
         order::by(&mut consequences, |a, b| {
@@ -519,15 +545,13 @@ impl Writer<'_> {
         let advice = check.advice();
         Finding {
             check: check.id.to_string(),
-            severity: check.severity.word(),
+            severity: cause.severity(self.catalogue).word(),
             subject: self.name(first),
             subjects: cause.subjects.iter().map(|id| self.name(*id)).collect(),
             nodes: Vec::new(),
-            sentence: self.sentence(cause.check, first),
-            further: cause.subjects[1..]
-                .iter()
-                .map(|id| self.sentence(cause.check, *id))
-                .collect(),
+            sentence: said(first),
+            premise,
+            further: cause.subjects[1..].iter().map(|id| said(*id)).collect(),
             why: advice.why.trim().to_owned(),
             fix: advice
                 .fix
@@ -615,7 +639,8 @@ impl Writer<'_> {
                 (Outcome::Passes(_), _) => counts.passes += 1,
                 (Outcome::Fails, Severity::Error) => counts.errors += 1,
                 (Outcome::Fails, Severity::Warning) => counts.warnings += 1,
-                (Outcome::Fails, Severity::Note) => counts.notes += 1,
+                (Outcome::FailsIf, Severity::Error | Severity::Warning) => counts.warnings += 1,
+                (Outcome::Fails | Outcome::FailsIf, Severity::Note) => counts.notes += 1,
                 (Outcome::DoesNotApply, _) => counts.does_not_apply += 1,
                 (Outcome::Unknown(_), _) => counts.unknown += 1,
             }
@@ -897,6 +922,7 @@ pub(crate) mod testing {
             subjects: vec!["n".into()],
             nodes: Vec::new(),
             sentence: format!("{check} is wrong"),
+            premise: None,
             further: Vec::new(),
             why: String::new(),
             fix: String::new(),

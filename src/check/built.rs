@@ -8,6 +8,7 @@ use super::catalogue::id_of;
 use super::condition::Limit;
 use super::diagnostic::{CheckError, Complaint};
 use super::names::Names;
+use super::premise::{Premise, Presumed};
 use super::sentence::Sentence;
 use super::{Check, Impact, Severity, lexer, typing};
 use crate::fact::{Subject, Value};
@@ -15,8 +16,8 @@ use crate::fact::{Subject, Value};
 /// Of each check, in the order of the files: the path, and the fields; a NUL after each.
 const CHECKS: &str = include_str!(concat!(env!("OUT_DIR"), "/checks.txt"));
 
-/// Title, severity, impact, area, subject, applies, fails, finding, explains, limits.
-type Fields = [&'static str; 10];
+/// Title, severity, impact, area, subject, premise, applies, fails, finding, explains, limits.
+type Fields = [&'static str; 11];
 
 /// Reads all of them.
 pub(super) fn all() -> impl Iterator<Item = Result<Check, CheckError>> {
@@ -43,6 +44,7 @@ fn check(number: usize, path: &'static str, fields: Fields) -> Result<Check, Com
         impact,
         area,
         subject,
+        premise,
         applies,
         fails,
         finding,
@@ -69,6 +71,15 @@ fn check(number: usize, path: &'static str, fields: Fields) -> Result<Check, Com
         },
         area: area.into(),
         subject,
+        premise: match premise {
+            "" => None,
+            word => {
+                let premise = Premise::ALL.into_iter().find(|p| p.word() == word);
+                let premise = premise.ok_or_else(|| no("premise"))?;
+                let condition = typing::condition(premise.condition(), names)?;
+                Some(Presumed { premise, condition })
+            }
+        },
         applies: match applies {
             "" => None,
             applies => Some(typing::condition(applies, names)?),

@@ -29,9 +29,8 @@ impl Check {
     /// All facts and limits that the check's conditions name, in the order in which they appear, each once.
     pub fn evidence(&self, facts: &Facts, id: Id) -> Vec<Evidence> {
         let lineage = Lineage::of(facts, id);
-        let conditions = self.applies.iter().chain([&self.fails]);
         let mut seen: Vec<Named> = Vec::new();
-        for named in conditions.flat_map(|condition| &condition.named) {
+        for named in self.conditions().flat_map(|condition| &condition.named) {
             if !seen.contains(named) {
                 seen.push(*named);
             }
@@ -51,19 +50,18 @@ impl Check {
     }
 
     /// The unknown facts that keep the check from being decided for this instance. Where it is open whether the check
-    /// applies, those are the facts of `applies`.
+    /// applies, those are the facts of its premise and of `applies`.
     pub fn lacks<'f>(&self, facts: &'f Facts, id: Id) -> Vec<Lack<'f>> {
         let lineage = Lineage::of(facts, id);
         let view = self.view(facts, lineage);
         let mut found = Vec::new();
-        let applies = match &self.applies {
-            Some(applies) => {
-                applies.undecided(&view, &mut found);
-                applies.holds(&view)
-            }
-            None => Some(true),
-        };
-        if applies == Some(true) {
+        let before = self.premise.iter().map(|premise| &premise.condition);
+        let mut applies = true;
+        for condition in before.chain(&self.applies) {
+            condition.undecided(&view, &mut found);
+            applies &= condition.holds(&view) == Some(true);
+        }
+        if applies {
             self.fails.undecided(&view, &mut found);
         }
         let lack = |slot: Slot| {

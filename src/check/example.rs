@@ -16,6 +16,8 @@ use crate::fact::{Fact, Facts, Gap, Origin, Subject, Type, Value, Why};
 pub enum Expected {
     /// The check fails.
     Fails,
+    /// It fails if its premise is met, which is not known.
+    FailsIf,
     /// It passes.
     Passes,
     /// It stays unknown.
@@ -26,8 +28,9 @@ pub enum Expected {
 
 impl Expected {
     /// All of them.
-    pub const ALL: [Expected; 4] = [
+    pub const ALL: [Expected; 5] = [
         Expected::Fails,
+        Expected::FailsIf,
         Expected::Passes,
         Expected::Unknown,
         Expected::DoesNotApply,
@@ -37,6 +40,7 @@ impl Expected {
     pub fn word(self) -> &'static str {
         match self {
             Expected::Fails => "fails",
+            Expected::FailsIf => "fails-if",
             Expected::Passes => "passes",
             Expected::Unknown => "unknown",
             Expected::DoesNotApply => "does-not-apply",

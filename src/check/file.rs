@@ -11,6 +11,7 @@ use super::advice::{Advice, Kept};
 use super::condition::{Condition, Limit};
 use super::diagnostic::{CheckError, Complaint, Place, nearest};
 use super::names::Names;
+use super::premise::{Premise, Presumed};
 use super::sentence::Sentence;
 use super::{Check, Impact, Severity, Template, lexer, typing};
 use crate::fact::{Subject, Value};
@@ -19,9 +20,9 @@ use crate::fact::{Subject, Value};
 const LARGEST: usize = 256 << 10;
 
 /// The keys of a check, in the order in which a reader wants them.
-const KEYS: [&str; 14] = [
-    "title", "severity", "impact", "area", "subject", "applies", "fails", "finding", "explains",
-    "see", "why", "fix", "limits", "example",
+const KEYS: [&str; 15] = [
+    "title", "severity", "impact", "area", "subject", "premise", "applies", "fails", "finding",
+    "explains", "see", "why", "fix", "limits", "example",
 ];
 
 /// Those of them that only who reads a finding wants.
@@ -109,6 +110,7 @@ pub(super) fn parse(
         impact: parts.impact,
         area: parts.area,
         subject: parts.subject,
+        premise: parts.premise,
         applies: parts.applies,
         fails: parts.fails,
         finding: Sentence::Read(parts.finding),
@@ -164,6 +166,7 @@ struct Parts {
     impact: Option<Impact>,
     area: Arc<str>,
     subject: Subject,
+    premise: Option<Presumed>,
     applies: Option<Condition>,
     fails: Condition,
     finding: Template,
@@ -218,6 +221,18 @@ impl<'a, 's> Reader<'a, 's> {
             area: match self.table.get("area") {
                 Some(item) => as_text(item)?.into(),
                 None => "".into(),
+            },
+            premise: match self.table.get("premise") {
+                Some(item) => {
+                    let premise = self.word("premise", &Premise::ALL, Premise::word)?;
+                    let condition = typing::condition(premise.condition(), names);
+                    let condition = condition.map_err(|wrong| Complaint {
+                        span: item.span(),
+                        ..wrong
+                    })?;
+                    Some(Presumed { premise, condition })
+                }
+                None => None,
             },
             applies: match self.table.get("applies") {
                 Some(item) => Some(self.placed(item, |text| typing::condition(text, names))?),

@@ -23,6 +23,8 @@ pub enum Outcome {
     Passes(Pass),
     /// The check applies and fails.
     Fails,
+    /// The check fails if its premise is met, which is not known.
+    FailsIf,
     /// Something is missing, and it matters.
     Unknown(Missing),
     /// The check does not apply, or there is nothing to which it could.
@@ -48,6 +50,7 @@ impl Outcome {
         match self {
             Outcome::Passes(_) => "passes",
             Outcome::Fails => "fails",
+            Outcome::FailsIf => "fails-if",
             Outcome::Unknown(_) => "unknown",
             Outcome::DoesNotApply => "does-not-apply",
         }
@@ -130,10 +133,14 @@ impl Check {
 /// What a check says about an instance. The only place where a pass is made.
 fn outcome(check: &Check, facts: &Facts, lineage: Lineage) -> Outcome {
     let view = check.view(facts, lineage);
-    match check.applies.as_ref().map(|applies| applies.holds(&view)) {
-        Some(Some(false)) => return Outcome::DoesNotApply,
-        Some(None) => return Outcome::Unknown(Missing::Facts),
-        Some(Some(true)) | None => {}
+    let premise = check.premise.as_ref();
+    let premise = premise.map_or(Some(true), |premise| premise.condition.holds(&view));
+    let applies = check.applies.as_ref();
+    let applies = applies.map_or(Some(true), |applies| applies.holds(&view));
+    match (premise, applies) {
+        (Some(false), _) | (_, Some(false)) => return Outcome::DoesNotApply,
+        (_, None) => return Outcome::Unknown(Missing::Facts),
+        (_, Some(true)) => {}
     }
     let seen = |condition: &Condition| {
         condition.slots().any(|slot| {
@@ -141,10 +148,11 @@ fn outcome(check: &Check, facts: &Facts, lineage: Lineage) -> Outcome {
                 .is_some_and(|f| f.known().is_some())
         })
     };
-    match check.fails.holds(&view) {
-        Some(true) => Outcome::Fails,
-        Some(false) if seen(&check.fails) => Outcome::Passes(Pass(())),
-        Some(false) | None => Outcome::Unknown(Missing::Facts),
+    match (check.fails.holds(&view), premise) {
+        (Some(true), Some(true)) => Outcome::Fails,
+        (Some(true), _) => Outcome::FailsIf,
+        (Some(false), Some(true)) if seen(&check.fails) => Outcome::Passes(Pass(())),
+        _ => Outcome::Unknown(Missing::Facts),
     }
 }
 

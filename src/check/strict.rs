@@ -112,8 +112,7 @@ fn relations(check: &Check, catalogue: &Catalogue, complain: &mut impl FnMut(Str
             complain(format!("it and `{pattern}` explain each other"));
         }
     }
-    let conditions = check.applies.iter().chain([&check.fails]);
-    let mut facts = conditions.flat_map(|c| c.facts());
+    let mut facts = check.conditions().flat_map(|c| c.facts());
     if !facts.any(|(subject, _)| subject == check.subject) {
         complain(format!(
             "no condition names a fact of subject {}",
@@ -124,7 +123,9 @@ fn relations(check: &Check, catalogue: &Catalogue, complain: &mut impl FnMut(Str
 
 /// Each verdict is shown, each example holds, and none turns into its opposite when a fact is missing.
 fn shown(check: &Check, examples: &[Example], complain: &mut impl FnMut(String)) {
-    for wanted in [Expected::Fails, Expected::Passes, Expected::Unknown] {
+    let premise = check.premise.iter().map(|_| Expected::FailsIf);
+    let always = [Expected::Fails, Expected::Passes, Expected::Unknown];
+    for wanted in always.into_iter().chain(premise) {
         if !examples.iter().any(|e| e.verdict == wanted) {
             complain(format!("no example shows `{}`", wanted.word()));
         }
@@ -138,7 +139,9 @@ fn shown(check: &Check, examples: &[Example], complain: &mut impl FnMut(String))
             let (subject, index, _) = fewer.remove(at);
             let (facts, id) = facts_of(check, &fewer);
             let outcome = check.judge(&facts, id);
-            if outcome.word() != example.verdict.word() && !matches!(outcome, Outcome::Unknown(_)) {
+            if outcome.word() != example.verdict.word()
+                && !matches!(outcome, Outcome::Unknown(_) | Outcome::FailsIf)
+            {
                 let name = subject.schema().facts[index].name;
                 complain(format!(
                     "without `{name}`, line {} says {}",

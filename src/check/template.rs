@@ -1,11 +1,12 @@
-//! Sentences with placeholders: `{port}` is the port's name, `{port.rate}` a fact of it, `{limit.rate}` a limit.
+//! Sentences with placeholders: `{port}` is the port's name, `{port.rate}` a fact of it, `{event.count times}` a number of times,
+//! `{limit.rate}` a limit. A part in `[[` and `]]` is left out where a fact in it is not known.
 
 use std::fmt::Write;
 
 use super::condition::{Limit, Lineage, Slot};
 use super::diagnostic::{Complaint, nearest};
 use super::names::Names;
-use crate::fact::{Fact, Facts, Id, Subject};
+use crate::fact::{Fact, Facts, Id, Subject, Value};
 
 /// A text with placeholders, checked against the schema when it is loaded.
 #[derive(Debug, Default)]
@@ -21,7 +22,11 @@ enum Piece {
     /// The name of the instance so many steps up.
     Name(u8),
     Fact(Slot),
+    /// `once`, `3 times`.
+    Times(Slot),
     Limit(u16),
+    /// So many of the following pieces stand only if their facts are known.
+    Optional(usize),
 }
 
 impl Template {
@@ -33,7 +38,7 @@ impl Template {
     /// The facts that the text names.
     pub fn facts(&self) -> impl Iterator<Item = (Subject, usize)> + '_ {
         self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Fact(slot) => Some((slot.subject, usize::from(slot.index))),
+            Piece::Fact(slot) | Piece::Times(slot) => Some((slot.subject, usize::from(slot.index))),
             _ => None,
         })
     }
@@ -41,13 +46,37 @@ impl Template {
     /// Reads a text.
     pub(super) fn parse(source: &str, names: Names<'_>) -> Result<Self, Complaint> {
         let mut pieces = Vec::with_capacity(8);
-        let mut from = 0;
-        while let Some(at) = source[from..].find(['{', '}']).map(|at| from + at) {
+        let (mut from, mut scanned) = (0, 0);
+        let mut optional = None;
+        while let Some(at) = source[scanned..]
+            .find(['{', '}', '[', ']'])
+            .map(|at| scanned + at)
+        {
             let rest = &source[at..];
+            if rest.starts_with(['[', ']']) {
+                scanned = at + 1;
+                let opens = rest.starts_with("[[") && optional.is_none();
+                if opens || rest.starts_with("]]") && optional.is_some() {
+                    if from < at {
+                        pieces.push(Piece::Text(from..at));
+                    }
+                    match optional.take() {
+                        Some(begin) => pieces[begin] = Piece::Optional(pieces.len() - begin - 1),
+                        None => {
+                            optional = Some(pieces.len());
+                            pieces.push(Piece::Optional(0));
+                        }
+                    }
+                    from = at + 2;
+                    scanned = from;
+                }
+                continue;
+            }
             if rest.starts_with("{{") || rest.starts_with("}}") {
                 // The first of the two stands, the second is skipped.
                 pieces.push(Piece::Text(from..at + 1));
                 from = at + 2;
+                scanned = from;
                 continue;
             }
             if from < at {
@@ -65,6 +94,14 @@ impl Template {
             let name = &rest[1..=length];
             pieces.push(placeholder(name, at + 1..at + 1 + length, names)?);
             from = at + length + 2;
+            scanned = from;
+        }
+        if optional.is_some() {
+            let end = source.len();
+            return Err(Complaint::new(
+                end..end,
+                "a part that may be left out does not end: `]]`",
+            ));
         }
         if from < source.len() {
             pieces.push(Piece::Text(from..source.len()));
@@ -79,15 +116,33 @@ impl Template {
     pub fn render(&self, facts: &Facts, id: Id, limits: &[Limit]) -> String {
         let lineage = Lineage::of(facts, id);
         let mut text = String::with_capacity(self.source.len() + 32);
-        for piece in &self.pieces {
+        let known = |slot: &Slot| slot.look(facts, lineage).and_then(Fact::known);
+        let mut left_out = 0;
+        for (at, piece) in self.pieces.iter().enumerate() {
+            if at < left_out {
+                continue;
+            }
             // Writing to a `String` cannot fail.
             let _ = match piece {
                 Piece::Text(range) => text.write_str(&self.source[range.clone()]),
                 Piece::Name(up) => text.write_str(facts.name(lineage.up(*up))),
-                Piece::Fact(slot) => match slot.look(facts, lineage).and_then(Fact::known) {
+                Piece::Fact(slot) => match known(slot) {
                     Some(value) => write!(text, "{value}"),
                     None => text.write_str("unknown"),
                 },
+                Piece::Times(slot) => match known(slot) {
+                    Some(Value::Count(1)) => text.write_str("once"),
+                    Some(value) => write!(text, "{value} times"),
+                    None => text.write_str("an unknown number of times"),
+                },
+                Piece::Optional(length) => {
+                    let part = at + 1..at + 1 + length;
+                    let is_gap = |piece: &Piece| matches!(piece, Piece::Fact(slot) | Piece::Times(slot) if known(slot).is_none());
+                    if self.pieces[part.clone()].iter().any(is_gap) {
+                        left_out = part.end;
+                    }
+                    Ok(())
+                }
                 Piece::Limit(at) => match limits.get(usize::from(*at)) {
                     Some((_, value)) => write!(text, "{value}"),
                     None => text.write_str("unknown"),
@@ -105,6 +160,9 @@ fn placeholder(
 ) -> Result<Piece, Complaint> {
     if let Some(limit) = name.strip_prefix("limit.") {
         return names.limit(limit, &span).map(Piece::Limit);
+    }
+    if let Some(name) = name.strip_suffix(" times") {
+        return names.fact(name, &span).map(|(slot, _)| Piece::Times(slot));
     }
     if name.contains('.') {
         return names.fact(name, &span).map(|(slot, _)| Piece::Fact(slot));
@@ -129,7 +187,7 @@ fn placeholder(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fact::{BitRate, Origin, PerSecond, Value, device, port};
+    use crate::fact::{BitRate, Origin, PerSecond, device, port};
 
     fn parse(text: &str) -> Result<Template, Complaint> {
         let limits = [("rate".into(), Value::PerSecond(PerSecond(1.0)))];
@@ -162,6 +220,12 @@ mod tests {
             ("mlxlink -d {device.pci}\n2.", "mlxlink -d 81:00.0\n2."),
             ("above {limit.rate}", "above 1 /s"),
             ("{{{port}}} }}{{", "{mlx5_0/1} }{"),
+            (
+                "at {port.rate}[[, not {port.max_rate}]]; [x]",
+                "at 200 Gb/s; [x]",
+            ),
+            ("at[[ {port.rate}]][[ {port}]]", "at 200 Gb/s mlx5_0/1"),
+            ("a[1] b]] c", "a[1] b]] c"),
             ("", ""),
         ] {
             assert_eq!(parse(text).unwrap().render(&facts, p, &limits), expected);
@@ -181,6 +245,7 @@ mod tests {
             ("{a{b}", "a placeholder does not end"),
             ("a }", "`}` closes no placeholder"),
             ("{}", "`{}` names nothing"),
+            ("a [[b", "a part that may be left out does not end: `]]`"),
         ] {
             assert_eq!(parse(text).unwrap_err().message, message, "{text}");
         }

@@ -411,7 +411,7 @@ fn show(recording: &Recording, format: Format, why: Option<String>) -> anyhow::R
             report::text::headline(out, &report)?;
             answer::text::write(out, &ablation, width)?;
             let detail = report::text::Detail::Normal;
-            report::text::body(out, &report, detail, width, true)
+            report::text::body(out, &report, detail, width, Some(Vec::new()))
         }
     })?;
     Ok(match ablation.is_measured() {

@@ -79,6 +79,9 @@ fn one(out: &mut dyn Write, check: &Check) -> io::Result<()> {
         check.subject.name()
     )?;
     writeln!(out)?;
+    if let Some(presumed) = &check.premise {
+        writeln!(out, "premise  {}", presumed.premise.word())?;
+    }
     if let Some(applies) = &check.applies {
         writeln!(out, "applies  {}", applies.text())?;
     }

@@ -134,7 +134,7 @@ pub fn run(args: &TriageArgs) -> anyhow::Result<Exit> {
         if let Some(ablation) = &ablation {
             matrix::text::write(out, ablation, width)?;
         }
-        text::body(out, &report, detail, width, false)
+        text::body(out, &report, detail, width, None)
     };
     let shown_json = |out: &mut dyn Write| {
         let mut value = serde_json::to_value(&report)?;

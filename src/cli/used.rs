@@ -64,8 +64,7 @@ const SHOWN_ONLY: [(&str, &str); 20] = [
 fn named(catalogue: &Catalogue) -> Read {
     let mut all = Read::new();
     for check in &catalogue.checks {
-        let conditions = check.applies.iter().chain([&check.fails]);
-        all.extend(conditions.flat_map(|condition| condition.facts()));
+        all.extend(check.conditions().flat_map(|condition| condition.facts()));
         all.extend(check.finding().facts().chain(check.advice().fix.facts()));
     }
     all

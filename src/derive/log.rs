@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::cuda_release;
-use crate::fact::event::{self, EventOutcome, GidScope, LogClass, Phase, Role, When, Whereabouts};
+use crate::fact::event::{
+    self, EventOutcome, GidScope, LogClass, PciSpeed, Phase, Role, When, Whereabouts,
+};
 use crate::fact::host::{self, BootstrapKind};
 use crate::fact::run::{self, RdmaFailure};
 use crate::fact::{Fact, Facts, Gap, Id, Origin, Subject, Typed, env, rank};
@@ -27,6 +29,7 @@ pub fn derive(facts: &mut Facts) {
         for benchmark in facts.all(Subject::Benchmark).collect::<Vec<_>>() {
             facts.relate(benchmark, run);
         }
+        missing_on(facts, &hosts);
         choices(facts, run, &hosts);
         met(facts, run);
         let begins = begins(facts, run);
@@ -125,6 +128,15 @@ fn event(facts: &mut Facts, run: Id, id: Id, begins: bool) {
         Some(LogClass::DuplicateGpu) => {
             let place = whereabouts(facts, run, &text);
             facts.set(id, event::SAME_HOST, Fact::Known(place, at));
+        }
+        Some(LogClass::PciSpeedUnknown) => {
+            let speed = match facts.known(id, event::DETAIL) {
+                None => PciSpeed::None,
+                Some(value) if value.starts_with("Unknown") => PciSpeed::None,
+                Some(value) if value.contains("GT/s") => PciSpeed::Speed,
+                Some(_) => PciSpeed::Other,
+            };
+            facts.set(id, event::SPEED, Fact::Known(speed, at));
         }
         Some(LogClass::EnvInvalid) => {
             let unknown = text.contains("Unrecognized") || text.contains("nrecognised");
@@ -541,6 +553,37 @@ fn plugin_missing(facts: &mut Facts, host: Id, variable: Id) {
         (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
     };
     facts.set(variable, env::PLUGIN_MISSING, missing);
+}
+
+/// For each variable the hosts that log which variables are set, and not this one.
+fn missing_on(facts: &mut Facts, hosts: &[Id]) {
+    let mut of_name: BTreeMap<Arc<str>, Vec<(Id, Id)>> = BTreeMap::new();
+    let mut telling: BTreeSet<Id> = BTreeSet::new();
+    for &host in hosts {
+        for variable in facts.below(host, Subject::Env) {
+            if let Some(name) = facts.known(variable, env::NAME) {
+                of_name.entry(name).or_default().push((host, variable));
+            }
+            if facts.known(host, host::NETWORK).is_some() {
+                telling.insert(host);
+            }
+        }
+    }
+    for of_name in of_name.into_values() {
+        let having: BTreeSet<Id> = of_name.iter().map(|(host, _)| *host).collect();
+        let without = telling.difference(&having);
+        let names: Vec<String> = without.map(|id| facts.name(*id).to_owned()).collect();
+        let how = "the variables that each host logs";
+        for (host, variable) in of_name {
+            // Where no other host tells of its variables, nobody knows.
+            if telling.iter().any(|other| *other != host) {
+                let count = Fact::derived(names.len() as u64, how);
+                facts.set(variable, env::MISSING_ON_COUNT, count);
+                let names = Fact::derived(Arc::from(several(&names)), how);
+                facts.set(variable, env::MISSING_ON, names);
+            }
+        }
+    }
 }
 
 /// Of these devices, those that an entry takes although it is the name of another: `mlx5_1` takes mlx5_10.

@@ -124,7 +124,7 @@ pub fn survey(
         let check = &catalogue.checks[verdict.check];
         let (open, decided) = of_area.entry(&check.area).or_default();
         match verdict.outcome {
-            Outcome::Unknown(_) => open.push(verdict),
+            Outcome::Unknown(_) | Outcome::FailsIf => open.push(verdict),
             _ if last.replace(verdict.check) != Some(verdict.check) => *decided += 1,
             _ => {}
         }
@@ -381,7 +381,7 @@ impl Surveyor<'_> {
                             self.lack(what, verdict.subject, &gap);
                         }
                     }
-                    Outcome::Unknown(Missing::Facts) => {
+                    Outcome::Unknown(Missing::Facts) | Outcome::FailsIf => {
                         for missing in check.missing(self.facts, verdict.subject) {
                             if let Err(gap) = missing.value {
                                 self.lack(missing.fact, verdict.subject, &gap);

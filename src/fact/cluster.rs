@@ -9,6 +9,8 @@ subject! {
     Cluster = "cluster" from "derive";
     /// How many nodes are judged together.
     NODES: u64 = "nodes" from "derive";
+    /// The files of the log, as they were named.
+    LOGS: Arc<[Arc<str>]> = "logs" from "nccl_log";
     /// Files of the directories of logs that are no text and were not read: core dumps, programs, checkpoints.
     LOGS_NO_TEXT: Arc<[Arc<str>]> = "logs_no_text" from "nccl_log";
     /// Recordings of this program in the directories of logs, which were not read as logs.

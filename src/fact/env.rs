@@ -39,6 +39,10 @@ subject! {
     ALSO_MATCHES: Arc<[Arc<str>]> = "also_matches" from "derive";
     /// How many these are.
     ALSO_MATCHES_COUNT: u64 = "also_matches_count" from "derive";
+    /// Other hosts of the run that log their variables, and not this one.
+    MISSING_ON: Arc<str> = "missing_on" from "derive";
+    /// How many these are.
+    MISSING_ON_COUNT: u64 = "missing_on_count" from "derive";
     /// Whether the plugin that NCCL_NET_PLUGIN names is among the files that this host looked for and did not find.
     PLUGIN_MISSING: bool = "plugin_missing" from "derive";
 }

@@ -264,6 +264,18 @@ words! {
     }
 }
 
+words! {
+    /// What stands where NCCL looks for a PCIe speed.
+    pub enum PciSpeed {
+        /// Nothing, or that it is unknown.
+        None = "none",
+        /// A speed.
+        Speed = "speed",
+        /// A word of another table.
+        Other = "other",
+    }
+}
+
 subject! {
     /// An event of a run: a recognised line that is no ordinary message, together with the lines of the same host that say the same.
     Event = "event" from "nccl_log";
@@ -355,4 +367,6 @@ subject! {
     MISMATCH: bool = "mismatch" from "derive";
     /// Whether the line is about a word that is not understood, and not about a number that cannot be read.
     WORD_UNKNOWN: bool = "word_unknown" from "derive";
+    /// Of a value that NCCL does not know among its PCIe speeds: what it is.
+    SPEED: PciSpeed = "speed" from "derive";
 }

@@ -149,6 +149,8 @@ subject! {
     PROTOCOLS: Arc<[Arc<str>]> = "protocols" from "nccl_log";
     /// Whether SHARP or another CollNet carried collectives.
     COLLNET: bool = "collnet" from "nccl_log";
+    /// Lines of channels over SHARP or another CollNet; `inter` does not count them.
+    COLLNET_CHANNELS: u64 = "collnet_channels" from "nccl_log";
     /// Whether channels over NVLink SHARP were set up.
     NVLS: bool = "nvls" from "nccl_log";
     /// Whether all ranks that began to initialise the largest communicator ended it, and all of its ranks were seen.

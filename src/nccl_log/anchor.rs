@@ -3,6 +3,7 @@
 use memchr::memmem::Finder;
 
 use super::grams::{Grams, Hit, Needles};
+use super::launch;
 use super::pasted;
 use super::sign;
 
@@ -10,7 +11,7 @@ use super::sign;
 const MARK: &[u8] = b"CCL";
 
 /// What else a line can hold to be looked at: what launchers, Python and the system say when a process fails.
-const NEEDLES: [&str; 8] = [
+const NEEDLES: [&str; 10] = [
     "rror",
     "SIGBUS",
     "(SIG",
@@ -19,12 +20,18 @@ const NEEDLES: [&str; 8] = [
     "TCPStore",
     "libibverbs: ",
     "Got completion",
+    // NCCL before 2.3 puts no name before the level.
+    "] INFO ",
+    " WARN ",
 ];
+
+/// Needles of lines that are looked at here; those behind them may begin another tool's output.
+const OWN: usize = NEEDLES.len() + sign::NEEDLES.len() + launch::NEEDLES.len();
 
 /// Finds the lines that can matter.
 pub struct Anchors {
     mark: Finder<'static>,
-    /// The needles, behind them those of signs, and behind these those of other tools' output.
+    /// The needles, behind them those of signs and launchers, and behind these those of other tools' output.
     needles: Grams,
 }
 
@@ -36,6 +43,7 @@ impl Default for Anchors {
                 NEEDLES
                     .into_iter()
                     .chain(sign::NEEDLES)
+                    .chain(launch::NEEDLES)
                     .chain(pasted::NEEDLES),
             ),
         }
@@ -134,7 +142,7 @@ impl Anchors {
     fn needle(&self, text: &[u8], from: usize, to: usize) -> (Option<Hit>, bool) {
         let (mut at, mut other) = (from, false);
         while let Some(hit) = self.needles.find(text, at, to) {
-            if hit.needle < NEEDLES.len() + sign::NEEDLES.len() {
+            if hit.needle < OWN {
                 return (Some(hit), other);
             }
             other = true;

@@ -35,6 +35,9 @@ pub struct Digest {
     /// Lines that tell how the work around NCCL goes, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub signs: Vec<super::sign::Sign>,
+    /// What launchers say of the number of nodes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub launches: Vec<super::launch::Launch>,
     /// Why reading ended before the end of the file, where it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken_off: Option<String>,
@@ -80,6 +83,7 @@ impl Digest {
                 last: sign.last + before,
                 ..sign
             }));
+        self.launches.extend(other.launches);
         self.broken_off = self.broken_off.take().or(other.broken_off);
     }
 }

@@ -310,6 +310,7 @@ const WARNINGS: &[Rule] = &[
     row("collnet-failed", &[":SHARP"]),
     row("collnet-failed", &["SHArP"]),
     row("collnet-failed", &["sharp_"]),
+    row("feature-fallback", &["cuMem support requires"]),
     row("internal", &["^[Rem Allocator] Allocation failed"]),
     row("device-open", &["Unable to open device"]),
     row("device-query", &["Unable to query"]),

@@ -10,6 +10,7 @@ use super::channel::{self, Channel, Transport};
 use super::digest::{Crowd, Digest, Kept, Process, Uncounted};
 use super::event::{self, Classes, Is, Kind};
 use super::event_table;
+use super::launch::Launches;
 use super::message::{self, Fate, Of, Sort};
 use super::pasted::Pasted;
 use super::prefix::{self, Level, Writer};
@@ -145,6 +146,7 @@ struct Gather {
     anchors: Anchors,
     pasted: Pasted,
     signs: Signs,
+    launches: Launches,
     classes: Classes,
     bytes: u64,
     /// Lines that were passed.
@@ -273,6 +275,10 @@ impl Gather {
             from = end;
             self.message(number, found.level, found.writer, found.message, text);
         }
+        if !any && let Some(found) = prefix::without_name(line) {
+            let text = window_of(line, 0, found.begin, line.len());
+            return self.message(number, found.level, found.writer, found.message, text);
+        }
         // Where it is known which needles are there, nothing is looked for that needs another.
         let has = |needle: &str| match mark {
             Mark::None(found) => found.has(needle),
@@ -293,7 +299,7 @@ impl Gather {
             Mark::None(found) => Some(found.signs()),
             _ => None,
         };
-        if !any && self.signs.line(number, line, found) {
+        if !any && (self.signs.line(number, line, found) || self.launches.line(number, line)) {
             return;
         }
         if !any && let Is::Event(row) = self.classes.of(Kind::Framework, line) {
@@ -727,6 +733,7 @@ impl Gather {
             left_out: by_sort(&self.left_out),
             pasted: self.pasted.finish(),
             signs: self.signs.finish(),
+            launches: self.launches.finish(),
             broken_off,
         }
     }

@@ -11,7 +11,7 @@ static SET: LazyLock<[Finder<'static>; 2]> =
     LazyLock::new(|| [" set by environment to ", " set to "].map(Finder::new));
 static MTU: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(" mtu "));
 static ENABLED: LazyLock<Finder<'static>> =
-    LazyLock::new(|| Finder::new(" : GPU Direct RDMA Enabled for HCA"));
+    LazyLock::new(|| Finder::new("GPU Direct RDMA Enabled for "));
 
 /// A group of messages, under which they are counted; NCCL's subsystems as far as a log tells them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -133,7 +133,7 @@ pub fn fate(message: &[u8]) -> Fate<'_> {
         Some(b'S') if starts("Setting affinity for GPU") => own,
         Some(b'S') if starts("Successfully loaded external") => keep(Sort::Init),
         Some(b'D') if starts("DMA-BUF is available") => keep(Sort::Init),
-        Some(b'G') if starts("GPU Direct RDMA Enabled") => Fate::Count(Sort::Net),
+        Some(b'G') if starts("GPU Direct RDMA Enabled") => direct(message, 0),
         Some(b'L') if starts("Loading topology") => keep(Sort::Graph),
         Some(b'W') if starts("Warning: ENV ") => keep(Sort::Env),
         // Until 2.3 without the collective's name.
@@ -182,8 +182,8 @@ fn capital_n(message: &[u8]) -> Fate<'_> {
                 Sort::Init
             });
         }
-        if ENABLED.find(message).is_some() {
-            return keep(Sort::Net);
+        if let Some(at) = ENABLED.find(message) {
+            return direct(message, at);
         }
         if starts("NET/Socket: Using")
             || starts("NET/Plugin: Loaded")
@@ -225,6 +225,18 @@ fn capital_n(message: &[u8]) -> Fate<'_> {
         return Fate::Count(Sort::Init);
     }
     Fate::Unlisted
+}
+
+/// `GPU Direct RDMA Enabled for HCA 0 'mlx5_0'`: each adapter counts. `… for GPU 1b000 / HCA 0 (…)`: that there is one does.
+fn direct(message: &[u8], at: usize) -> Fate<'_> {
+    let end = match message
+        .get(at..)
+        .is_some_and(|said| contains(said, " for HCA"))
+    {
+        true => message.len(),
+        false => at,
+    };
+    Fate::Keep(Sort::Net, Of::Host, message.get(..end).unwrap_or(message))
 }
 
 /// `24 coll channels, …`; `1048576 Bytes -> Algo 1 proto 2 time 12.5`

@@ -84,6 +84,25 @@ pub fn bare_completion(line: &[u8]) -> Option<&[u8]> {
     Some(message.trim_ascii_end())
 }
 
+/// The message of a line of NCCL before 2.3, which puts no name before the level: `host:pid:tid [device] INFO …`.
+pub fn without_name(line: &[u8]) -> Option<Found<'_>> {
+    let levels = [(&b" INFO "[..], Level::Info), (b" WARN ", Level::Warn)];
+    levels.into_iter().find_map(|(word, level)| {
+        let at = memchr::memmem::find(line, word)?;
+        let head = line.get(..=at)?;
+        let (writer, source, begin) = writer(head);
+        let writer = writer.filter(|writer| writer.device.is_some())?;
+        Some(Found {
+            level,
+            writer: Some(writer),
+            before: head.get(..begin)?,
+            source,
+            begin,
+            message: line.get(at + word.len()..)?.trim_ascii_end(),
+        })
+    })
+}
+
 /// The messages of a line of which it is known where `CCL` stands.
 pub(super) fn messages_at(line: &[u8], mark: Mark) -> impl Iterator<Item = Found<'_>> {
     let mut from = 0;
@@ -168,7 +187,9 @@ fn level(line: &[u8], at: usize) -> Option<(usize, Level, usize)> {
 fn is_version(rest: &[u8]) -> bool {
     let rest = rest.strip_prefix(b": ").unwrap_or(rest);
     let (digits, rest) = run(rest, |b| b.is_ascii_digit() || b == b'.');
-    digits.len() >= 3 && matches!(rest.first(), Some(b'+' | b'-' | b'r'))
+    // MSCCL's is `2.12.12.MSCCL.0.7.3+cuda11.7`.
+    digits.len() >= 3
+        && (matches!(rest.first(), Some(b'+' | b'-' | b'r')) || rest.starts_with(b"MSCCL"))
 }
 
 /// Reads backwards from the end of `head`: who wrote, the source file, and where that begins.

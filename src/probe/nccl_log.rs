@@ -3,6 +3,7 @@
 //! Two questions: which files there are, and what is left of each ([`crate::nccl_log`]). The lines that were kept are read again here,
 //! put together to communicators and runs, and stated as facts of runs, hosts, ranks, channels, adapters, variables and events.
 
+mod carrier;
 mod channels;
 mod communicator;
 mod errno;
@@ -10,6 +11,8 @@ mod events;
 mod fields;
 mod hosts;
 mod line;
+mod listed;
+mod nodes;
 mod outcome;
 mod pasted;
 mod ranks;
@@ -120,9 +123,12 @@ fn read(ask: &Ask<'_>, facts: &mut Facts) {
             return;
         }
     };
+    let all = Fact::Known(names.iter().cloned().collect(), origin.clone());
+    facts.set(Facts::CLUSTER, cluster::LOGS, all);
+    let labels = labels(&names);
     let mut files: Vec<File> = Vec::new();
     let mut missing = None;
-    for name in names {
+    for (name, label) in names.into_iter().zip(labels) {
         let digest = ask.value(file(&name)).and_then(|value| {
             <Digest as serde::Deserialize>::deserialize(&*value).map_err(|e| e.to_string())
         });
@@ -134,7 +140,7 @@ fn read(ask: &Ask<'_>, facts: &mut Facts) {
                         origin,
                     });
                 }
-                files.push((name, digest));
+                files.push((label, digest));
             }
             Fact::Unknown(mut gap) => {
                 if let Why::Refused(Refusal::Errno(errno)) = gap.why {
@@ -156,6 +162,32 @@ fn read(ask: &Ask<'_>, facts: &mut Facts) {
             Membership::Unknown(gap.clone()),
         ),
         (None, _) => facts.set_members(Subject::Run, Facts::CLUSTER, Membership::Known(origin)),
+    }
+}
+
+/// What files are called where a line is named: one has no name, of several each has that below their common directory.
+fn labels(names: &[Arc<str>]) -> Vec<Arc<str>> {
+    let (Some(first), true) = (names.first(), names.len() > 1) else {
+        return names.iter().map(|_| Arc::from("")).collect();
+    };
+    let shared = |directory: &&str| names.iter().all(|name| name.starts_with(*directory));
+    let ends = first.match_indices('/').map(|(at, _)| at + 1);
+    let directories = ends.filter_map(|end| first.get(..end));
+    let length = directories.filter(shared).map(str::len).max().unwrap_or(0);
+    let label = |name: &Arc<str>| Arc::from(name.get(length..).unwrap_or(name));
+    names.iter().map(label).collect()
+}
+
+/// A line by its file and its number: `job-1.log:17`, or `:17` where there is one file.
+fn place(label: &str, line: u64) -> String {
+    format!("{label}:{line}")
+}
+
+/// The same in words: `line 17`.
+fn place_in_words(label: &str, line: u64) -> String {
+    match label {
+        "" => format!("line {line}"),
+        label => place(label, line),
     }
 }
 
@@ -390,6 +422,7 @@ impl<'d> Log<'d> {
                 of_run.push(*process);
             }
         }
+        let labels: HashSet<&str> = self.files.iter().map(|(label, _)| &**label).collect();
         for (run, mut processes) in processes.into_iter().enumerate() {
             processes.sort_unstable();
             let name = match count {
@@ -409,7 +442,13 @@ impl<'d> Log<'d> {
             let named = view.lines().map(|(_, host)| host);
             let wrote = view.processes.iter().map(|(host, _)| *host);
             let names: BTreeSet<&str> = named.chain(wrote).collect();
-            let instance = |host| (host, facts.instance(Subject::Host, id, host));
+            // A file stands for a host whose name no line tells.
+            let name = |host: &str| match labels.contains(host) {
+                true if host.is_empty() => "the host of this log".to_owned(),
+                true => format!("the host of {host}"),
+                false => host.to_owned(),
+            };
+            let instance = |host| (host, facts.instance(Subject::Host, id, &name(host)));
             view.hosts = names.into_iter().map(instance).collect();
             view.members(facts);
             runs::state(&mut view, facts);

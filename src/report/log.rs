@@ -10,10 +10,12 @@ use serde::Serialize;
 use super::{EvidenceLine, Finding, Report, plural, some, text};
 use crate::check::Catalogue;
 use crate::exit::Exit;
-use crate::fact::channel::Direction;
-use crate::fact::event::{self, LogClass};
-use crate::fact::run::{Carrier, Library, Proof};
-use crate::fact::{Fact, Facts, Id, Key, Subject, Typed, Why, channel, cluster, hca, host, run};
+use crate::fact::channel::{Direction, Transport};
+use crate::fact::event::{self, LogClass, Role};
+use crate::fact::run::{Carrier, Library, Proof, RunOutcome};
+use crate::fact::{
+    Fact, Facts, Id, Key, Origin, Subject, Typed, Why, channel, cluster, hca, host, run,
+};
 use crate::order;
 
 /// What makes a log tell more, for the question whether RDMA was used.
@@ -25,6 +27,8 @@ const OVER_TCP: &str = "log/inter-node-over-tcp";
 /// The report on a log.
 #[derive(Debug, Serialize)]
 pub struct LogReport {
+    /// The files of the log, as they were named.
+    pub files: Vec<String>,
     /// The answers, one for each run.
     pub answers: Vec<Answer>,
     /// What benchmarks printed, and what tools printed of nodes: one sentence each.
@@ -49,6 +53,9 @@ pub struct Answer {
     pub sentence: String,
     /// The library and its version, machines, ranks.
     pub what: String,
+    /// How the run ended, where its lines show that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<&'static str>,
     /// Lines of channels between nodes, where they are logged.
     pub channels: Option<Channels>,
     /// The facts and lines on which the answer rests.
@@ -82,7 +89,7 @@ impl LogReport {
     pub fn new(catalogue: &Catalogue, facts: &Facts, mut report: Report) -> Self {
         let answers: Vec<Answer> = facts
             .all(Subject::Run)
-            .map(|id| answer(facts, id, &report))
+            .map(|id| answer(catalogue, facts, id, &report))
             .collect();
         let pasted = pasted::said(facts);
         report.headline = headline(catalogue, &answers, &pasted, &report);
@@ -92,7 +99,10 @@ impl LogReport {
             report.exit = Exit::Undecided.code();
             report.status = "undecided";
         }
+        let files = facts.known(Facts::CLUSTER, cluster::LOGS);
+        let files = files.iter().flat_map(|files| files.iter());
         LogReport {
+            files: files.map(ToString::to_string).collect(),
             answers,
             pasted,
             not_read: not_read(facts),
@@ -146,17 +156,28 @@ pub fn write(
         return Ok(());
     }
     let several = log.answers.len() > 1;
+    let files = named(&log.files);
+    if log.answers.len() != 1 {
+        text::aside(out, &files)?;
+    }
+    let mut shown = Vec::new();
     for answer in &log.answers {
+        let outcome = answer
+            .outcome
+            .map_or(String::new(), |how| format!(" · {how}"));
         let name = match several {
-            true => format!("{} · {}", answer.run, answer.what),
-            false => answer.what.clone(),
+            true => format!("{} · {}{outcome}", answer.run, answer.what),
+            false => format!("{}{outcome} · {files}", answer.what),
         };
         text::aside(out, &name)?;
         if several {
             text::paragraph(out, "         ", 9, &answer.sentence, width)?;
         }
         for line in &answer.evidence {
-            text::evidence(out, line)?;
+            if !shown.contains(&line.origin) {
+                text::evidence(out, line)?;
+                shown.push(line.origin.clone());
+            }
         }
         if let Some(settle) = &answer.settle {
             text::paragraph(out, "  settle ", 9, settle, width)?;
@@ -170,7 +191,24 @@ pub fn write(
     for sentence in &log.not_read {
         text::paragraph(out, "  left   ", 9, sentence, width)?;
     }
-    text::body(out, &log.report, detail, width, true)
+    text::body(out, &log.report, detail, width, Some(shown))
+}
+
+/// The files by one name, or by their directory.
+fn named(files: &[String]) -> String {
+    match files {
+        [one] if one == "-" => "standard input".into(),
+        [one] => one.clone(),
+        many => {
+            let directory = |name: &String| name.rsplit_once('/').map(|(to, _)| to.to_owned());
+            let first = many.first().and_then(directory);
+            let count = plural(many.len() as u64, "file");
+            match first.filter(|first| many.iter().all(|name| name.starts_with(first.as_str()))) {
+                Some(directory) => format!("{count} in {directory}"),
+                None => count,
+            }
+        }
+    }
 }
 
 /// The answers, and what failed, in one sentence.
@@ -235,7 +273,7 @@ fn headline(
     said.join("; ")
 }
 
-fn answer(facts: &Facts, id: Id, report: &Report) -> Answer {
+fn answer(catalogue: &Catalogue, facts: &Facts, id: Id, report: &Report) -> Answer {
     let hosts = crate::derive::log::hosts(facts, id);
     let channels = channels(facts, id);
     let mut evidence = Vec::new();
@@ -264,24 +302,43 @@ fn answer(facts: &Facts, id: Id, report: &Report) -> Answer {
                 ),
             )
         }
+        (Fact::Unknown(_), Fact::Known(carrier, _), Some(Proof::Network | Proof::Adapters)) => {
+            let because = match carrier {
+                Carrier::Rdma => String::new(),
+                _ => because(catalogue, report),
+            };
+            let said = by_hosts(facts, &hosts, &mut evidence);
+            let verdict = match carrier {
+                Carrier::Rdma => "used by",
+                Carrier::Mixed => "used by part of",
+                _ => "not used by",
+            };
+            let who = who(facts, &hosts);
+            (word(carrier), format!("{verdict} {who}: {said}{because}; {OTHERS}"))
+        }
         (_, Fact::Known(carrier, _), proof) => {
             show(facts, id, run::CARRIER, &mut evidence);
             show(facts, id, run::INTER_GDR, &mut evidence);
             let how = match (proof, channels) {
                 (Some(Proof::Channels), Some(counted)) => {
-                    by_channels(facts, &hosts, carrier, counted)
+                    let collnet = facts.known(id, run::COLLNET_CHANNELS);
+                    let collnet = collnet.map_or(String::new(), |n| {
+                        format!(". {} over CollNet beside them", plural(n, "channel"))
+                    });
+                    let said = by_channels(facts, &hosts, carrier, counted);
+                    format!("{said}{collnet}")
                 }
                 (proof, _) => by_network(facts, &hosts, carrier, proof),
             };
             let because = match carrier {
                 Carrier::Rdma => String::new(),
-                _ => because(report),
+                _ => because(catalogue, report),
             };
             (word(carrier), format!("{how}{because}"))
         }
         (Fact::Unknown(_), Fact::Unknown(_), _) => {
             let said = by_hosts(facts, &hosts, &mut evidence);
-            ("unknown", format!("cannot be told: {said}"))
+            ("unknown", format!("cannot be told: {said}, and {OTHERS}"))
         }
         (Fact::Known(..), Fact::Unknown(gap), _) => (
             "unknown",
@@ -295,10 +352,11 @@ fn answer(facts: &Facts, id: Id, report: &Report) -> Answer {
         Fact::Unknown(gap) => matches!(gap.why, Why::NotSaid(_)),
         Fact::Known(..) => false,
     };
+    let known = rdma != "unknown" && facts.known(id, run::NODES).is_some();
     let settle = match (rdma, facts.known(id, run::PROOF)) {
         // What its lines are is not known: other variables would not help.
         ("unknown", _) if unread => Some("give the logs of all hosts, whole".into()),
-        ("unknown", _) => Some(format!(
+        ("unknown", _) | (_, Some(Proof::Network | Proof::Adapters)) if !known => Some(format!(
             "run with {LOG_MORE}, and give the logs of all hosts"
         )),
         ("used" | "partly" | "not-used", Some(Proof::Network | Proof::Adapters)) => Some(format!(
@@ -311,6 +369,7 @@ fn answer(facts: &Facts, id: Id, report: &Report) -> Answer {
         rdma,
         sentence: format!("RDMA: {said}"),
         what: what(facts, id),
+        outcome: outcome(facts, id),
         channels,
         evidence,
         settle,
@@ -386,6 +445,9 @@ fn by_network(facts: &Facts, hosts: &[Id], carrier: Carrier, proof: Option<Proof
         (Carrier::Rdma, Some(Proof::Requests)) => "used, until it failed",
         (Carrier::Rdma, Some(Proof::Queues)) => "tried, and it fails",
         (Carrier::Rdma, _) => "chosen, and no line of a channel proves its use",
+        (Carrier::Socket, Some(Proof::Requests)) => {
+            "not used: sockets carried the traffic until they failed"
+        }
         (Carrier::Socket | Carrier::DirectTcp, _) => "not chosen",
         (Carrier::Mixed, _) => "chosen by part of the hosts",
         (Carrier::Plugin, _) => "cannot be told, since the plugin is not known",
@@ -403,16 +465,28 @@ fn by_network(facts: &Facts, hosts: &[Id], carrier: Carrier, proof: Option<Proof
     }
 }
 
+/// What is open where one host's log is all there is.
+const OTHERS: &str = "the log does not tell whether other nodes take part";
+
+/// The hosts that say which network they chose.
+fn choosers(facts: &Facts, hosts: &[Id]) -> Vec<Id> {
+    let chose = |h: &Id| facts.known(*h, host::NETWORK).is_some();
+    hosts.iter().copied().filter(chose).collect()
+}
+
+/// These by name or number.
+fn who(facts: &Facts, hosts: &[Id]) -> String {
+    match choosers(facts, hosts).as_slice() {
+        [one] => facts.name(*one).to_owned(),
+        many => plural(many.len() as u64, "host"),
+    }
+}
+
 /// What hosts chose, where the log does not tell whether there are others.
 fn by_hosts(facts: &Facts, hosts: &[Id], evidence: &mut Vec<EvidenceLine>) -> String {
-    let others = "the log does not tell whether other nodes take part";
-    let chose: Vec<Id> = hosts
-        .iter()
-        .copied()
-        .filter(|h| facts.known(*h, host::NETWORK).is_some())
-        .collect();
+    let chose = choosers(facts, hosts);
     let Some(first) = chose.first() else {
-        return "the log does not tell how many nodes take part".into();
+        return "no line tells which network was chosen".into();
     };
     show(facts, *first, host::NETWORK, evidence);
     let mixed = facts.known(*first, host::CARRIER) == Some(Carrier::Mixed);
@@ -420,57 +494,54 @@ fn by_hosts(facts: &Facts, hosts: &[Id], evidence: &mut Vec<EvidenceLine>) -> St
         Some(all) => all.join(" and "),
         None => networks(facts, hosts),
     };
-    let why = match facts.known(*first, host::CARRIER) {
-        Some(Carrier::Socket) => no_adapter(facts, *first),
-        _ => String::new(),
-    };
-    let who = match chose.len() {
-        1 => facts.name(*first).to_owned(),
-        n => plural(n as u64, "host"),
-    };
     let gdr = match facts.known(*first, host::GDR_HCAS) {
         Some(0) if facts.known(*first, host::CARRIER) == Some(Carrier::Rdma) => {
             ", without GPUDirect RDMA"
         }
         _ => "",
     };
-    format!("{who} chose {networks}{gdr}{why}, and {others}")
+    format!("{} chose {networks}{gdr}", who(facts, hosts))
 }
 
-/// Which line of a host says why it has no RDMA.
-fn no_adapter(facts: &Facts, id: Id) -> String {
-    let why = |class| match class {
-        LogClass::VerbsMissing => Some("libibverbs cannot be loaded"),
-        LogClass::DeviceOpen => Some("an adapter cannot be opened"),
-        LogClass::IbNoInterface => Some("no interface fits"),
-        LogClass::IbNone => Some("no adapter is usable"),
+/// How the run ended, where its lines show that.
+fn outcome(facts: &Facts, id: Id) -> Option<&'static str> {
+    let events = || facts.below(id, Subject::Event);
+    let ended = |event: Id| facts.known(event, event::CLASS) == Some(LogClass::ProcessEnded);
+    let failed = |event: Id| facts.known(event, event::ROLE) == Some(Role::Failure);
+    match facts.get(id, run::OUTCOME) {
+        Fact::Known(RunOutcome::Succeeded, _) => Some("the run ended as it should"),
+        Fact::Known(RunOutcome::WentOn, _) if events().any(failed) => {
+            Some("the run went on after its failures")
+        }
+        Fact::Known(RunOutcome::Failed, Origin::Logged(_)) => Some("the run ended with a failure"),
+        Fact::Known(RunOutcome::Failed, _) if events().any(ended) => {
+            Some("the run ended with a failure")
+        }
         _ => None,
-    };
-    let found = facts.below(id, Subject::Event).filter_map(|event| {
-        let class = facts.known(event, event::CLASS)?;
-        Some((class, why(class)?, facts.known(event, event::PLACE)?))
-    });
-    // That none is usable follows from the others.
-    let found = found.min_by_key(|(class, ..)| *class == LogClass::IbNone);
-    found.map_or(String::new(), |(_, why, place)| {
-        format!(" ({why}; {place})")
-    })
+    }
 }
 
-/// The cause of the traffic over TCP, where a check found one.
-fn because(report: &Report) -> String {
-    let cause = report
-        .causes
-        .iter()
-        .find(|f| f.consequences.iter().any(|c| c.check == OVER_TCP));
-    match cause {
-        Some(cause) if cause.subjects.len() > 1 => format!(
-            ", because {} (and {} more)",
-            cause.sentence,
-            cause.subjects.len() - 1
-        ),
-        Some(cause) => format!(", because {}", cause.sentence),
-        None => String::new(),
+/// The cause of the traffic over TCP, where a check found one: of several a variable, which comes before what it leads to.
+fn because(catalogue: &Catalogue, report: &Report) -> String {
+    let claims = |f: &&Finding| f.consequences.iter().any(|c| c.check == OVER_TCP);
+    if !report.causes.iter().any(|f| claims(&f)) {
+        return String::new();
+    }
+    let check = |f: &Finding| catalogue.get(&f.check);
+    let explains = |f: &&Finding| claims(f) || check(f).is_some_and(|c| c.explains(OVER_TCP));
+    let is_variable = |f: &&Finding| check(f).is_some_and(|c| c.subject == Subject::Env);
+    let causes = report.causes.iter().filter(explains);
+    let Some(cause) = causes.min_by_key(|f| !is_variable(f)) else {
+        return String::new();
+    };
+    let premise = cause.premise.unwrap_or_default();
+    let sentence = cause
+        .sentence
+        .strip_prefix(premise)
+        .unwrap_or(&cause.sentence);
+    match cause.subjects.len() {
+        1 => format!(", because {sentence}"),
+        n => format!(", because {sentence} (and {} more)", n - 1),
     }
 }
 
@@ -485,7 +556,11 @@ fn channels(facts: &Facts, id: Id) -> Option<Channels> {
     for channel in facts.below(id, Subject::Channel) {
         let known = |key| facts.known(channel, key);
         // A rank of which nothing is seen is on another node where the network leads to it.
-        if known(channel::INSIDE_NODE) == Some(true) || known(channel::RDMA) != Some(true) {
+        let collnet = facts.known(channel, channel::TRANSPORT) == Some(Transport::CollNet);
+        if known(channel::INSIDE_NODE) == Some(true)
+            || known(channel::RDMA) != Some(true)
+            || collnet
+        {
             continue;
         }
         let lines = facts.known(channel, channel::COUNT).unwrap_or(1);

@@ -351,6 +351,7 @@ impl Fold {
                         check: cause.check,
                         subjects: vec![*id],
                         consequences: Vec::new(),
+                        presumed: cause.presumed.clone(),
                     };
                     cause.subjects.iter().map(one).collect()
                 }

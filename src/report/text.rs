@@ -1,6 +1,8 @@
 //! The report as text: the answer first, then each cause with its evidence and remedy, then what stays open.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use colored::{ColoredString, Colorize};
@@ -28,7 +30,7 @@ pub fn write(out: &mut dyn Write, report: &Report, detail: Detail, width: usize)
     if detail == Detail::Quiet {
         return Ok(());
     }
-    body(out, report, detail, width, false)
+    body(out, report, detail, width, None)
 }
 
 /// Writes the status and the answer.
@@ -57,16 +59,16 @@ pub fn evidence(out: &mut dyn Write, line: &EvidenceLine) -> io::Result<()> {
     Page::of(0).evidence(out, line)
 }
 
-/// Writes what stands below the answer; of evidence that several facts share, one line `once`.
+/// Writes what stands below the answer. Where `told` is given, a line of evidence is written once on the page, and not if it is among these.
 pub fn body(
     out: &mut dyn Write,
     report: &Report,
     detail: Detail,
     width: usize,
-    once: bool,
+    told: Option<Vec<String>>,
 ) -> io::Result<()> {
     let page = Page {
-        once,
+        told: told.map(|told| RefCell::new(told.into_iter().collect())),
         ..Page::of(width)
     };
     match report.nodes.as_slice() {
@@ -140,15 +142,15 @@ fn severity(word: &str) -> ColoredString {
 
 struct Page {
     width: usize,
-    /// Of facts that one line of a log tells, the line is written once.
-    once: bool,
+    /// Lines of evidence that were written, where each is written once.
+    told: Option<RefCell<BTreeSet<String>>>,
 }
 
 impl Page {
     fn of(width: usize) -> Self {
         Page {
             width: width.clamp(60, 120),
-            once: false,
+            told: None,
         }
     }
 
@@ -272,13 +274,12 @@ impl Page {
                 finding.further.len() - SHOWN
             )?;
         }
-        let mut told: Vec<&str> = Vec::new();
         for line in &finding.evidence {
-            match self.once && told.contains(&line.origin.as_str()) {
+            let told = self.told.as_ref();
+            match told.is_some_and(|told| !told.borrow_mut().insert(line.origin.clone())) {
                 true => writeln!(out, "         {} = {}", line.fact, line.value)?,
                 false => self.evidence(out, line)?,
             }
-            told.push(&line.origin);
         }
         self.wrap(out, "  why    ", 9, &finding.why)?;
         for (i, step) in finding.fix.lines().enumerate() {

@@ -148,7 +148,7 @@ fn left(catalogue: &Catalogue, recording: &Recording) -> Left {
     let any = |wanted: fn(&Outcome) -> bool| verdicts.iter().any(|v| wanted(&v.outcome));
     if any(|outcome| matches!(outcome, Outcome::Fails)) {
         Left::Found
-    } else if any(|outcome| matches!(outcome, Outcome::Unknown(_))) {
+    } else if any(|outcome| matches!(outcome, Outcome::Unknown(_) | Outcome::FailsIf)) {
         Left::Undecided
     } else {
         Left::Green

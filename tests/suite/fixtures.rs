@@ -81,6 +81,7 @@ fn rows(catalogue: &Catalogue, recording: &Recording) -> (Vec<Row>, Facts) {
         let word = match v.outcome {
             Outcome::Passes(_) => "passes",
             Outcome::Fails => "fails",
+            Outcome::FailsIf => "fails if its premise is met",
             Outcome::Unknown(_) => "unknown",
             Outcome::DoesNotApply => "does not apply",
         };

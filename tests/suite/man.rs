@@ -107,6 +107,9 @@ fn rdma_doctor_checks_7() {
             check.gravity(),
             check.subject.name()
         );
+        if let Some(presumed) = &check.premise {
+            let _ = writeln!(page, ".TP\n.B premise\n{}", presumed.premise.word());
+        }
         if let Some(applies) = &check.applies {
             let _ = writeln!(page, ".TP\n.B applies\n{}", roff(applies.text()));
         }

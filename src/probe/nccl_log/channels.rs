@@ -1,14 +1,14 @@
 //! Channels: between which ranks and hosts, over what, and what that adds up to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use super::carrier::{carrier, ofi_provider};
 use super::line::Line;
-use super::{INFO, View, not_logged};
+use super::{INFO, View, nodes, not_logged};
 use crate::fact::channel::{self as fact, Direction};
-use crate::fact::run::{self, Carrier, Proof};
+use crate::fact::run::{self, Carrier};
 use crate::fact::{Fact, Facts, Key, Membership, Origin, Percent, Subject};
 use crate::nccl_log::channel::{Channel, Read, Transport, read};
-use crate::nccl_log::prefix::Level;
 use crate::order;
 
 /// Channels that become instances of their own. A job of thousands of ranks has more: those inside nodes are left out first.
@@ -39,53 +39,6 @@ pub(super) struct Sums {
     pub(super) first_inter: Option<Origin>,
     pub(super) first_intra: Option<Origin>,
     pub(super) first_nvlink: Option<Origin>,
-}
-
-/// What kind of network one of this name is; `None` for a plugin that is not known.
-pub(super) fn carrier(network: &str, ofi_provider: Option<&str>) -> Option<Carrier> {
-    let lower = network.to_ascii_lowercase();
-    let begins = |names: &[&str]| names.iter().any(|name| lower.starts_with(name));
-    if begins(&["socket", "fastsocket"]) {
-        Some(Carrier::Socket)
-    } else if begins(&["gpudirecttcpx", "fastrak", "tcpx"]) {
-        Some(Carrier::DirectTcp)
-    } else if begins(&["aws libfabric", "libfabric", "ofi"]) {
-        match ofi_provider {
-            Some(provider) if provider.contains("tcp") || provider.contains("sockets") => {
-                Some(Carrier::Socket)
-            }
-            _ => Some(Carrier::Rdma),
-        }
-    } else if lower == "ib"
-        || begins(&[
-            "ib_",
-            "ibext",
-            "gib",
-            "spectrum",
-            "spcx",
-            "sharp",
-            "ucx",
-            "rccl-anp",
-            "anp",
-            "ainic",
-            "cxi",
-            "rdma_plugin",
-        ])
-    {
-        Some(Carrier::Rdma)
-    } else {
-        None
-    }
-}
-
-/// The provider that the OFI plugin says it selected.
-pub(super) fn ofi_provider(message: &str) -> Option<&str> {
-    let (_, rest) = message.split_once("rovider is ")?;
-    let word = rest
-        .split([' ', ',', '('])
-        .next()?
-        .trim_matches(['"', '\'', '.']);
-    (!word.is_empty()).then_some(word)
 }
 
 /// A channel's line with what is known of its ends.
@@ -182,6 +135,19 @@ pub(super) fn state(view: &mut View<'_, '_>, facts: &mut Facts) {
         let how = "channels over the network to ranks that are not in the log: at least two nodes";
         facts.set(view.id, run::NODES, Fact::derived(2, how));
     }
+    let apart = |one: &Told<'_, '_>| {
+        let local = matches!(one.channel.transport, Transport::P2p | Transport::Shm);
+        !local || one.channel.kind == b"MNNVL"
+    };
+    let crowd = log.files.iter().any(|(_, digest)| !digest.crowd.is_empty());
+    if view.nodes.is_none() && !crowd && !told.iter().any(apart) {
+        let channels = told.iter().map(|one| (one.channel.from, one.channel.to));
+        if nodes::is_closed(view, &channels.collect::<BTreeSet<_>>()) {
+            view.nodes = Some((1, false));
+            let how = "channels inside the node that lead around all ranks";
+            facts.set(view.id, run::NODES, view.total(1, how));
+        }
+    }
     for one in &told {
         let sums = view.sums.entry(one.host).or_default();
         sums.add(
@@ -250,8 +216,10 @@ impl Sums {
         count: u64,
         origin: &Origin,
     ) {
+        // What switches add up is no channel between two ranks.
         if channel.transport == Transport::CollNet {
             self.collnet += count;
+            return;
         }
         if inside == Some(true) {
             self.intra += count;
@@ -392,6 +360,10 @@ fn totals(view: &View<'_, '_>, facts: &mut Facts, told: &[Told<'_, '_>]) {
     let collnet = told
         .iter()
         .find(|t| t.channel.transport == Transport::CollNet);
+    if let Some(told) = &collnet {
+        let count = Fact::Known(sums.collnet, told.line.origin().clone());
+        facts.set(view.id, run::COLLNET_CHANNELS, view.whole(count));
+    }
     facts.set(
         view.id,
         run::COLLNET,
@@ -401,169 +373,7 @@ fn totals(view: &View<'_, '_>, facts: &mut Facts, told: &[Told<'_, '_>]) {
             (None, false) => Fact::Unknown(not_logged(INFO)),
         },
     );
-    carried(view, facts, &sums);
-}
-
-/// What carried the traffic between nodes: by channels, else by the network that was chosen.
-fn carried(view: &View<'_, '_>, facts: &mut Facts, sums: &Sums) {
-    if sums.inter > 0 {
-        let origin = sums
-            .first_inter
-            .clone()
-            .unwrap_or_else(|| Origin::derived("lines of channels"));
-        let carrier = match (sums.rdma, sums.socket, sums.direct_tcp) {
-            (r, 0, 0) if r == sums.inter => Carrier::Rdma,
-            (0, s, 0) if s == sums.inter => Carrier::Socket,
-            (0, 0, d) if d == sums.inter => Carrier::DirectTcp,
-            (0, 0, 0) => Carrier::Plugin,
-            _ => Carrier::Mixed,
-        };
-        facts.set(
-            view.id,
-            run::CARRIER,
-            view.whole(Fact::Known(carrier, origin.clone())),
-        );
-        facts.set(
-            view.id,
-            run::PROOF,
-            Fact::Known(Proof::Channels, origin.clone()),
-        );
-        let networks = sums
-            .networks
-            .keys()
-            .map(|name| name.as_str().into())
-            .collect();
-        facts.set(
-            view.id,
-            run::NETWORKS,
-            view.whole(Fact::Known(networks, origin)),
-        );
-        return;
-    }
-    if let Some(origin) = &sums.first_nvlink {
-        facts.set(
-            view.id,
-            run::CARRIER,
-            view.whole(Fact::Known(Carrier::Nvlink, origin.clone())),
-        );
-        let proof = Fact::Known(Proof::Channels, origin.clone());
-        facts.set(view.id, run::PROOF, proof);
-        return;
-    }
-    if view.nodes.is_some_and(|(nodes, _)| nodes < 2) {
-        return;
-    }
-    let failed = failed_rdma(view);
-    if view.nodes.is_none() {
-        // Of a few lines about a failure nobody knows how many nodes took part; what failed was RDMA.
-        if let Some((proof, origin)) = failed {
-            facts.set(
-                view.id,
-                run::CARRIER,
-                view.whole(Fact::Known(Carrier::Rdma, origin.clone())),
-            );
-            facts.set(view.id, run::PROOF, Fact::Known(proof, origin));
-        }
-        return;
-    }
-    // The channels are made when they are first used (2.22 and later), and level WARN does not tell of them.
-    let provider = view
-        .lines()
-        .find_map(|(line, _)| ofi_provider(line.message));
-    let mut chosen = super::Distinct::default();
-    let named = super::hosts::networks_named(view);
-    for (line, _) in view.lines() {
-        let network = super::hosts::network(line.message);
-        if let Some(network) = network.filter(|name| named.contains(name)) {
-            chosen.add(network, line.kept.count, line.origin());
-        }
-    }
-    let mut proof = Proof::Network;
-    if named.is_empty() {
-        proof = Proof::Adapters;
-        for lines in view.by_host().values() {
-            if let Some((network, origin)) = super::hosts::left_over(lines.iter().copied()) {
-                chosen.add(network, 1, &origin);
-            }
-        }
-    }
-    let Some(origin) = chosen.origin.clone() else {
-        let (carrier, proof) = match failed {
-            Some((proof, origin)) => (
-                view.whole(Fact::Known(Carrier::Rdma, origin.clone())),
-                Fact::Known(proof, origin),
-            ),
-            None => (
-                Fact::Unknown(not_logged(INFO)),
-                Fact::Unknown(not_logged(INFO)),
-            ),
-        };
-        facts.set(view.id, run::CARRIER, carrier);
-        facts.set(view.id, run::PROOF, proof);
-        return;
-    };
-    let kinds: Vec<Carrier> = chosen
-        .texts
-        .iter()
-        .map(|name| carrier(name, provider).unwrap_or(Carrier::Plugin))
-        .collect();
-    let carrier = match kinds.split_first() {
-        Some((first, rest)) if rest.iter().all(|kind| kind == first) => *first,
-        _ => Carrier::Mixed,
-    };
-    facts.set(
-        view.id,
-        run::CARRIER,
-        view.whole(Fact::Known(carrier, origin.clone())),
-    );
-    let proof = match (carrier, failed) {
-        (Carrier::Rdma, Some((proof, origin))) => Fact::Known(proof, origin),
-        _ => Fact::Known(proof, origin),
-    };
-    facts.set(view.id, run::PROOF, proof);
-    facts.set(view.id, run::NETWORKS, view.whole(chosen.all(INFO)));
-}
-
-/// Whether requests of RDMA failed, or its queues could not be made: nobody makes them who does not use it.
-fn failed_rdma(view: &View<'_, '_>) -> Option<(Proof, Origin)> {
-    let warnings = || {
-        view.lines()
-            .map(|(line, _)| line)
-            .filter(|line| line.level == Some(Level::Warn))
-    };
-    // An event of a queue tells of requests too.
-    let request = |line: &&Line<'_>| {
-        line.message.contains("Got completion")
-            && (line.message.contains("with status=") || line.message.contains("with error"))
-            || line.message.contains("async fatal event on QP")
-            || line.message.contains("work queue error")
-    };
-    if let Some(line) = warnings().find(request) {
-        return Some((Proof::Requests, line.origin().clone()));
-    }
-    const CALLS: [&str; 5] = [
-        "ibv_modify_qp",
-        "ibv_create_qp",
-        "ibv_create_cq",
-        "ibv_reg_mr",
-        "ibv_post_",
-    ];
-    let call = |line: &&Line<'_>| {
-        line.message.contains("failed") && CALLS.iter().any(|call| line.message.contains(call))
-    };
-    if let Some(line) = warnings().find(call) {
-        return Some((Proof::Queues, line.origin().clone()));
-    }
-    // The first warning is lost; where it passed tells that a connection of RDMA failed.
-    let connecting = |line: &&Line<'_>| {
-        line.message.contains("operation Connect") || line.message.contains("operation=Connect")
-    };
-    warnings().find(connecting)?;
-    let passed = |line: &&Line<'_>| {
-        line.message.starts_with("transport/net_ib") && line.message.contains(" -> ")
-    };
-    let (line, _) = view.lines().find(|(line, _)| passed(line))?;
-    Some((Proof::Queues, line.origin().clone()))
+    super::carrier::state(view, facts, &sums);
 }
 
 fn instances(view: &View<'_, '_>, facts: &mut Facts, mut told: Vec<Told<'_, '_>>) {
@@ -616,7 +426,11 @@ fn instances(view: &View<'_, '_>, facts: &mut Facts, mut told: Vec<Told<'_, '_>>
             _ => {
                 let verb = if receives { "receives" } else { "sends" };
                 let suffix = if gdr { "/GDRDMA" } else { "" };
-                format!("{from} to {to} {verb} by NET/{kind}/{adapter}{suffix}")
+                let net = match transport {
+                    fact::Transport::CollNet => "COLLNET",
+                    _ => "NET",
+                };
+                format!("{from} to {to} {verb} by {net}/{kind}/{adapter}{suffix}")
             }
         };
         if let Some(comm) = one.comm.filter(|comm| Some(*comm) != largest) {

@@ -48,8 +48,8 @@ impl<'d> Mention<'d> {
         };
         let mut words = rest.split([' ', ',']).filter(|word| !word.is_empty());
         let comm = words.next()?;
-        let (mut rank, mut ranks, mut device, mut bus_id, mut id, mut nodes) =
-            (None, None, None, None, None, None);
+        let (mut rank, mut ranks, mut device, mut bus_id, mut id) = (None, None, None, None, None);
+        let (mut nodes, mut local): (Option<u64>, Option<u64>) = (None, None);
         while let Some(word) = words.next() {
             match word {
                 "rank" => rank = rank.or(words.next()?.parse().ok()),
@@ -58,6 +58,7 @@ impl<'d> Mention<'d> {
                 "busId" => bus_id = words.next(),
                 "commId" => id = words.next(),
                 "nNodes" => nodes = words.next()?.parse().ok(),
+                "localRanks" => local = words.next()?.parse().ok(),
                 // The ranks of a parent follow none of these.
                 _ => {}
             }
@@ -82,7 +83,9 @@ impl<'d> Mention<'d> {
             device,
             bus_id,
             id,
-            nodes,
+            nodes: nodes.or(local
+                .filter(|local| *local > 0)
+                .and_then(|local| Some(ranks?.div_ceil(local)))),
             state,
         })
     }

@@ -119,6 +119,18 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
             shown: None,
         });
     }
+    // The call that failed names no device: the next line does.
+    let opens = |e: &Event<'_, '_>| e.class == LogClass::DeviceOpen;
+    let named: Vec<&str> = events
+        .iter()
+        .filter(|e| opens(e) && e.fields.device.is_some())
+        .map(|e| e.host)
+        .collect();
+    for event in &mut events {
+        if opens(event) && event.fields.device.is_none() && named.contains(&event.host) {
+            event.role = Role::Benign;
+        }
+    }
     let course = Course::of(view);
     let failures = failures(view, &events);
     let others = Others::of(&failures);
@@ -239,7 +251,7 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
         set_count(facts, fact::GID_INDEX, fields.gid_index);
         set_count(facts, fact::SEQUENCE, fields.sequence);
         set_text(facts, fact::TEXT, Some(&told(event.line)));
-        let place = format!("{}:{}", log.files[event.line.file].0, kept.line);
+        let place = super::place(&log.files[event.line.file].0, kept.line);
         set_text(facts, fact::PLACE, Some(&place));
         set_text(facts, fact::TIME, event.line.clock);
         set_text(facts, fact::FUNCTION, fields.function);

@@ -66,9 +66,11 @@ impl<'d> Fields<'d> {
                 fields.detail = detail.filter(|_| class != C::GidChanged);
             }
             C::DeviceOpen | C::DeviceQuery => {
-                fields.device = ["device ", "port_num ", "port "]
+                // A device's name has a number, and words of the message have none.
+                let named = |word: &&str| word.contains(|c: char| c.is_ascii_digit());
+                fields.device = [" device ", " port_num ", " port "]
                     .iter()
-                    .find_map(|needle| word(message, needle, &[' ']));
+                    .find_map(|needle| word(message, needle, &[' ']).filter(named));
             }
             C::GdrMissing | C::GdrTooFar => {
                 let of_ofi = message.contains("NET/OFI").then_some("the devices of OFI");
@@ -306,8 +308,6 @@ pub(super) fn role(class: LogClass, fields: &Fields<'_>, message: &str) -> Role 
             }
         }
         C::ProviderMissing if message.contains("libibverbs: ") => Role::Warning,
-        // The next line names the device.
-        C::DeviceOpen if fields.device.is_none() => Role::Benign,
         C::ConnectRetry
         | C::PluginMissing
         | C::CompletionHint

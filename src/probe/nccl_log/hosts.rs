@@ -3,8 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::channels::{Sums, carrier, ofi_provider, share};
+use super::carrier::{carrier, in_use, ofi_provider};
+use super::channels::{Sums, share};
 use super::line::Line;
+use super::listed::{
+    Listed, described, interface, listed_alone, using_ib, using_old, using_socket,
+};
 use super::{DRIVER, Distinct, GRAPH, INFO, NET, TIMES, View, not_logged};
 use crate::fact::hca;
 use crate::fact::host::{self as fact, PathType};
@@ -60,7 +64,7 @@ pub(super) fn networks_named<'d>(view: &View<'_, 'd>) -> BTreeSet<&'d str> {
 pub(super) fn left_over<'l, 'd: 'l>(
     lines: impl Iterator<Item = &'l Line<'d>>,
 ) -> Option<(&'d str, Origin)> {
-    let (mut assigned, mut ofi, mut plugin) = (None, None, None);
+    let (mut assigned, mut used, mut plugin) = (None, None, None);
     let (mut adapters, mut none, mut sockets) = (None, None, None);
     for line in lines {
         let message = line.message;
@@ -68,13 +72,12 @@ pub(super) fn left_over<'l, 'd: 'l>(
         if let Some(rest) = message.strip_prefix("Assigned NET plugin ") {
             let name = rest.split(" to comm").next().unwrap_or(rest).trim();
             assigned = Some((name, at()));
-        } else if ofi_provider(message).is_some() {
-            ofi.get_or_insert(("AWS Libfabric", at()));
+        } else if let Some(name) = in_use(message) {
+            used.get_or_insert((name, at()));
         } else if let Some(name) = message.strip_prefix("P2P plugin ") {
             plugin.get_or_insert(name.trim());
-        } else if message.starts_with("NET/Plugin: Loaded net plugin ") {
-            // Whether it found its devices nobody knows.
-            plugin.get_or_insert("");
+        } else if let Some(name) = message.strip_prefix("NET/Plugin: Loaded net plugin ") {
+            plugin.get_or_insert(name.split(' ').next().unwrap_or(name));
         } else if let Some((listed, ..)) = using_ib(message) {
             match listed.is_empty() {
                 true => none.get_or_insert(at()),
@@ -95,102 +98,14 @@ pub(super) fn left_over<'l, 'd: 'l>(
     let listed = adapters.and_then(|origin| match plugin {
         None => Some(("IB", origin)),
         Some(name) if name.starts_with("IBext") => Some((name, origin)),
+        // Whether it found its devices nobody knows.
         Some(_) => None,
     });
     let only_sockets = || none.filter(|_| plugin.is_none() && sockets.is_some());
     assigned
-        .or(ofi)
+        .or(used)
         .or(listed)
         .or_else(|| only_sockets().map(|origin| ("Socket", origin)))
-}
-
-/// An interface and its address: `eth0:10.0.0.1<4711>`.
-fn interface(text: &str) -> Option<(&str, &str)> {
-    let text = text.trim().trim_start_matches("[0]");
-    let (name, rest) = text.split_once(':')?;
-    let end = rest.find('<').unwrap_or(rest.len());
-    Some((name, rest.get(..end)?))
-}
-
-/// A port in `NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>`.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Listed<'m> {
-    pub(super) index: u64,
-    pub(super) device: &'m str,
-    pub(super) port: Option<u64>,
-    pub(super) link_layer: Option<&'m str>,
-    pub(super) merged: bool,
-}
-
-/// The ports, whether relaxed ordering is in use, and the interface and address of the agreement.
-type UsingIb<'m> = (Vec<Listed<'m>>, bool, Option<(&'m str, &'m str)>);
-
-/// The ports that the line lists, whether it says `[RO]`, and the interface behind `OOB`; `None` where it is no such line.
-pub(super) fn using_ib(message: &str) -> Option<UsingIb<'_>> {
-    let rest = message.strip_prefix("NET/IB : Using")?;
-    if rest.starts_with(" interface") {
-        return None;
-    }
-    let (list, oob) = match rest.split_once(';') {
-        Some((list, oob)) => (list, oob.trim().strip_prefix("OOB ").and_then(interface)),
-        None => (rest, None),
-    };
-    let mut listed = Vec::new();
-    let mut relaxed = false;
-    for entry in list.split(" [").map(str::trim) {
-        let entry = entry.trim_start_matches('[');
-        if entry.starts_with("RO]") {
-            relaxed = true;
-            continue;
-        }
-        // The last entry before `[RO]` without a space between.
-        let entry = match entry.strip_suffix("[RO]") {
-            Some(entry) => {
-                relaxed = true;
-                entry.trim()
-            }
-            None => entry,
-        };
-        let Some((index, port)) = entry.split_once(']') else {
-            continue;
-        };
-        let Ok(index) = index.parse() else {
-            continue;
-        };
-        // `={mlx5_0:1/IB,mlx5_1:1/IB}` is a merged device; each of its parts is said by itself too.
-        let merged = port.starts_with("={");
-        let port = port.trim_start_matches('=').trim_matches(['{', '}']);
-        let (device, rest) = port.split_once(':').unwrap_or((port, ""));
-        let (number, layer) = rest.split_once('/').unwrap_or((rest, ""));
-        let number = number
-            .split(':')
-            .next()
-            .and_then(|number| number.parse().ok());
-        let layer = layer
-            .split(['/', ',', ' '])
-            .next()
-            .filter(|layer| !layer.is_empty());
-        listed.push(Listed {
-            index,
-            device,
-            port: number,
-            link_layer: layer,
-            merged: merged || device.contains('+'),
-        });
-    }
-    Some((listed, relaxed, oob))
-}
-
-/// The interfaces in `NET/Socket : Using [0]eth0:10.0.0.1<0> [1]eth1:…`.
-fn using_socket(message: &str) -> Option<Vec<&str>> {
-    let rest = ["NET/Socket : Using ", "NET/FastSocket : Using "]
-        .iter()
-        .find_map(|start| message.strip_prefix(start))?;
-    let names = rest.split_whitespace().filter_map(|entry| {
-        let (_, entry) = entry.split_once(']')?;
-        Some(interface(entry)?.0)
-    });
-    Some(names.collect())
 }
 
 fn first<'l, 'd: 'l, T>(
@@ -243,8 +158,8 @@ fn one(view: &View<'_, '_>, facts: &mut Facts, host: &str, id: Id, lines: &[&Lin
     let bootstrap = first(lines, |m| {
         let rest = ["Bootstrap : Using ", "Bootstrap: Using "]
             .iter()
-            .find_map(|start| m.strip_prefix(start))?;
-        interface(rest)
+            .find_map(|start| m.strip_prefix(start));
+        rest.map_or_else(|| using_old(m), interface)
     });
     let split = bootstrap.map(|((name, address), origin)| {
         (
@@ -258,11 +173,19 @@ fn one(view: &View<'_, '_>, facts: &mut Facts, host: &str, id: Id, lines: &[&Lin
     // Of a torn line less is left.
     let lists = lines
         .iter()
-        .filter_map(|line| Some((using_socket(line.message)?, line)));
+        .filter_map(|line| Some((using_socket(line.message)?, line.origin())));
     let sockets = lists.max_by_key(|(names, _)| names.len());
-    let sockets = sockets.map(|(names, line)| {
+    // Until 2.3 each has a line of its own.
+    let alone = || {
+        let old = lines
+            .iter()
+            .filter_map(|line| Some((using_old(line.message)?.0, line.origin())));
+        let (names, origins): (BTreeSet<&str>, Vec<_>) = old.unzip();
+        Some((names.into_iter().collect(), *origins.first()?))
+    };
+    let sockets = sockets.or_else(alone).map(|(names, origin)| {
         let names: Arc<[Arc<str>]> = names.into_iter().map(Arc::from).collect();
-        (names, line.origin().clone())
+        (names, origin.clone())
     });
     facts.set(id, fact::SOCKET_INTERFACES, fact_of(sockets, INFO));
     let number = |start: &'static str| {
@@ -418,29 +341,6 @@ fn networks(
     facts.set(id, fact::OFI_PROVIDER, fact_of(provider, INFO));
 }
 
-/// A device of NCCL's as the subsystem NET describes it: `[0] mlx5_0:uverbs0:1/IB provider=Mlx5 speed=400000 … ar=1`.
-fn described(message: &str) -> Option<(u64, &str, u64, BitRate, &str, bool)> {
-    let rest = message.strip_prefix("NET/IB: [")?;
-    let (index, rest) = rest.split_once("] ")?;
-    let mut words = rest.split(' ');
-    let mut name = words.next()?.split([':', '/']);
-    let device = name.next()?;
-    let port = name.nth(1)?.parse().ok()?;
-    let field = |key: &str| {
-        rest.split(' ')
-            .find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
-    };
-    let speed: u64 = field("speed")?.parse().ok()?;
-    Some((
-        index.parse().ok()?,
-        device,
-        port,
-        BitRate(speed * 1_000_000),
-        field("provider")?,
-        field("ar") == Some("1"),
-    ))
-}
-
 /// What `Dev 0 Port 1 qpn 74 mtu 5 GID 3 (80FE/8D01A8C0FFFF0000)` says of a connection: the MTU in bytes; for RoCE the index of the
 /// local GID, and whether it is link-local. NCCL prints the halves of the GID in the order of the wire, read by a little-endian CPU.
 pub(super) fn connection(message: &str) -> Option<(u64, Option<(u64, bool)>)> {
@@ -499,6 +399,15 @@ fn adapters(view: &View<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_>])
         .iter()
         .filter_map(|line| Some((using_ib(line.message)?, line.origin())));
     let fullest = lists.max_by_key(|((listed, ..), _)| listed.len());
+    // Until 2.3 each port has a line of its own.
+    let alone = || {
+        let old = lines
+            .iter()
+            .filter_map(|line| Some((listed_alone(line.message)?, line.origin())));
+        let (listed, origins): (Vec<Listed<'_>>, Vec<_>) = old.unzip();
+        Some(((listed, false, None), *origins.first()?))
+    };
+    let fullest = fullest.or_else(alone);
     let (listed, relaxed, oob, origin) = match (&fullest, &none) {
         (Some(((listed, relaxed, oob), origin)), _) => {
             (listed.as_slice(), Some(*relaxed), *oob, (*origin).clone())
@@ -556,7 +465,10 @@ fn adapters(view: &View<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_>])
     }
     let (mut with, mut without) = (Distinct::default(), Distinct::default());
     for line in lines {
-        if line.message.contains("GPU Direct RDMA") && line.message.contains(" for HCA ") {
+        // The socket transport says of its interfaces that they have none.
+        let rdma =
+            in_use(line.message).is_some_and(|name| carrier(name, None) != Some(Carrier::Socket));
+        if rdma && line.message.contains(" for HCA ") {
             let device = line.message.split('\'').nth(1).unwrap_or("?");
             let list = if line.message.contains("RDMA Enabled") {
                 &mut with

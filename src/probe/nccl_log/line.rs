@@ -47,6 +47,7 @@ impl<'d> Line<'d> {
             text.get(begin..begin + part.len()).unwrap_or("")
         };
         let found = prefix::messages(bytes).next();
+        let found = found.or_else(|| prefix::without_name(bytes));
         let before = found.as_ref().map_or(bytes, |found| found.before);
         let clock = clock::last(before);
         let tagged_rank = prefix::tagged_rank(part(before));

@@ -297,7 +297,7 @@ impl<'l, 'd> Course<'l, 'd> {
             .get(at.file)
             .map_or("", |(name, _)| name);
         let text: String = text.chars().take(120).collect();
-        format!("{name}:{}: {text}", at.first)
+        format!("{}: {text}", super::place_in_words(name, at.first))
     }
 
     /// The end of the work, where it comes before this and nothing begins between.

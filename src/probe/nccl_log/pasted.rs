@@ -8,6 +8,8 @@ mod ports;
 #[cfg(test)]
 mod tests;
 
+pub(super) use devices::listed_hosts;
+
 use std::sync::Arc;
 
 use super::File;
@@ -118,7 +120,7 @@ fn new_node(facts: &mut Facts, file: &str, paste: &Paste, count: usize) -> Id {
     let before = paste.before.trim_matches(|c: char| !c.is_alphanumeric());
     let line = paste.lines.first().map_or(0, |(number, _)| *number);
     let mut name = match before {
-        "" => format!("pasted at {file}:{line}"),
+        "" => format!("pasted at {}", super::place_in_words(file, line)),
         host => format!("pasted of {host}"),
     };
     if facts.find(Subject::Node, Facts::CLUSTER, &name).is_some() {
@@ -129,7 +131,10 @@ fn new_node(facts: &mut Facts, file: &str, paste: &Paste, count: usize) -> Id {
     facts.set(
         id,
         node::PASTED,
-        Fact::derived(true, format!("{file}:{place}: output of a tool")),
+        Fact::derived(
+            true,
+            format!("{}: output of a tool", super::place(file, place)),
+        ),
     );
     id
 }

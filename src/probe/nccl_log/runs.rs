@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::communicator::Mention;
-use super::{ALL_HOSTS, Distinct, INFO, TIMES, TUNING, View, not_logged};
+use super::{Distinct, INFO, TIMES, TUNING, View, not_logged};
 use crate::fact::run::{self as fact, Library};
 use crate::fact::{Fact, Facts, Gap, Origin, Seconds, Why};
 use crate::nccl_log::message::Sort;
@@ -129,64 +129,18 @@ fn sizes(view: &mut View<'_, '_>, facts: &mut Facts) {
         .iter()
         .filter_map(|at| log.comms.all[*at].nodes)
         .max_by_key(|(nodes, _)| *nodes);
-    let Some(largest) = view.largest() else {
-        // Without a communicator, more than one host is still more than one node.
-        view.nodes = (hosts > 1).then_some((hosts, false));
-        let nodes = match view.nodes {
-            Some((nodes, _)) => view.total(nodes, "the hosts that wrote lines"),
-            None => Fact::Unknown(not_logged(ALL_HOSTS)),
-        };
-        facts.set(view.id, fact::NODES, nodes);
-        facts.set(
-            view.id,
-            fact::NODES_STATED,
-            Fact::derived(false, "no line says nNodes"),
-        );
-        facts.set(view.id, fact::RANKS, Fact::Unknown(not_logged(INFO)));
-        return;
-    };
-    let comm = &log.comms.all[largest];
-    let origin = first_line(view, largest);
-    facts.set(
-        view.id,
-        fact::RANKS,
-        Fact::Known(comm.ranks, origin.clone()),
-    );
-    facts.set(
-        view.id,
-        fact::RANKS_SEEN,
-        view.total(
-            comm.members.len() as u64,
-            "the ranks that name their communicator",
-        ),
-    );
-    let all_seen = comm.members.len() as u64 >= comm.ranks;
-    match stated {
-        Some((nodes, place)) => {
-            view.nodes = Some((nodes, true));
-            facts.set(
-                view.id,
-                fact::NODES,
-                Fact::Known(nodes, log.lines[place].origin().clone()),
-            );
-            facts.set(
-                view.id,
-                fact::NODES_STATED,
-                Fact::Known(true, log.lines[place].origin().clone()),
-            );
+    match view.largest() {
+        Some(largest) => {
+            let comm = &log.comms.all[largest];
+            let ranks = Fact::Known(comm.ranks, first_line(view, largest));
+            facts.set(view.id, fact::RANKS, ranks);
+            let seen = comm.members.len() as u64;
+            let seen = view.total(seen, "the ranks that name their communicator");
+            facts.set(view.id, fact::RANKS_SEEN, seen);
         }
-        None => {
-            facts.set(view.id, fact::NODES_STATED, Fact::Known(false, origin));
-            // One host of which not all ranks are seen may be one of several; channels settle it, where there are any.
-            let known = hosts > 0 && (all_seen || hosts > 1);
-            view.nodes = known.then_some((hosts, false));
-            let nodes = match view.nodes {
-                Some((nodes, _)) => view.total(nodes, "the hosts that wrote lines"),
-                None => Fact::Unknown(not_logged(ALL_HOSTS)),
-            };
-            facts.set(view.id, fact::NODES, nodes);
-        }
+        None => facts.set(view.id, fact::RANKS, Fact::Unknown(not_logged(INFO))),
     }
+    super::nodes::state(view, facts, stated);
 }
 
 fn first_line(view: &View<'_, '_>, comm: usize) -> Origin {

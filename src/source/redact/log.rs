@@ -77,6 +77,9 @@ pub(super) fn digest(
     for sign in &mut digest.signs {
         sign.text = line(key, names, hosts, &sign.text);
     }
+    for launch in &mut digest.launches {
+        launch.text = line(key, names, hosts, &launch.text);
+    }
     for paste in &mut digest.pasted {
         for (_, text) in &mut paste.lines {
             *text = scan(key, names, &without_hosts(key, hosts, text), Kind::FREE);
@@ -110,7 +113,8 @@ fn without_queue_gid(text: &str) -> Option<String> {
 fn line(key: &Key, names: &Names, hosts: &HashSet<String>, text: &str) -> String {
     let without_gid = without_queue_gid(text);
     let text = without_gid.as_deref().unwrap_or(text);
-    let Some(found) = prefix::messages(text.as_bytes()).next() else {
+    let found = prefix::messages(text.as_bytes()).next();
+    let Some(found) = found.or_else(|| prefix::without_name(text.as_bytes())) else {
         let mut text = without_hosts(key, hosts, text);
         if text.contains("Last error: ") {
             text = peers(key, &text);

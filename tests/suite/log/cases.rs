@@ -16,8 +16,6 @@
 //! ```
 //! ````
 //!
-//! A case that its reader does not hold yet is named in `cases/not_yet.txt`, and must leave it when it holds.
-//!
 //! `RDMA_DOCTOR_LOG_CASE=words` runs only the cases whose headings contain these words, and prints their reports.
 
 use std::fmt::Write as _;
@@ -208,16 +206,13 @@ fn page(log: &LogReport) -> String {
 #[test]
 fn each_case_is_judged_as_it_says() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/log/cases");
-    let not_yet = std::fs::read_to_string(dir.join("not_yet.txt")).unwrap_or_default();
-    let mut not_yet: Vec<&str> = not_yet.lines().collect();
     let mut files: Vec<_> = std::fs::read_dir(dir)
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|end| end == "md"))
         .collect();
     files.sort();
     let words = std::env::var("RDMA_DOCTOR_LOG_CASE").ok();
-    let (mut tried, mut waiting, mut wrong) = (0, 0, String::new());
+    let (mut tried, mut wrong) = (0, String::new());
     for case in files.iter().flat_map(|path| cases(path)) {
         let headings = format!("{}: {}", case.rule, case.title);
         if words
@@ -241,27 +236,11 @@ fn each_case_is_judged_as_it_says() {
             println!("{at}\n{}", serde_json::to_string_pretty(&log).unwrap());
         }
         let differences = differences(&log, &expected);
-        let (file, _) = case.at.split_once(':').unwrap();
-        let name = format!("{file}: {}", case.title);
-        let listed = not_yet.iter().position(|other| *other == name);
-        match (differences.is_empty(), listed) {
-            (true, Some(at)) => {
-                let _ = writeln!(wrong, "{name}\n  holds: take it out of not_yet.txt");
-                not_yet.remove(at);
-            }
-            (false, Some(at)) => {
-                not_yet.remove(at);
-                waiting += 1;
-            }
-            (false, None) => {
-                let _ = writeln!(wrong, "{at}\n{differences}");
-            }
-            (true, None) => {}
+        if !differences.is_empty() {
+            let _ = writeln!(wrong, "{at}\n{differences}");
         }
     }
-    println!("{tried} cases, of which {waiting} do not hold yet");
-    let gone = words.is_none().then_some(not_yet).unwrap_or_default();
-    assert!(gone.is_empty(), "not_yet.txt names no case: {gone:?}");
+    println!("{tried} cases");
     assert!(tried > 0, "no case has such a heading");
     assert!(wrong.is_empty(), "\n{wrong}");
 }

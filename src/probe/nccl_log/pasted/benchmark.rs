@@ -14,8 +14,9 @@ pub(super) fn state(file: &Arc<str>, paste: &Paste, facts: &mut Facts) -> Option
         Tool::AllReduceBench => BenchmarkTool::AllReduceBench,
         _ => BenchmarkTool::Perftest,
     };
-    let place = format!("{file}:{}", first.number);
-    let name = format!("{} at {place}", tool.word());
+    let place = super::super::place(file, first.number);
+    let words = super::super::place_in_words(file, first.number);
+    let name = format!("{} at {words}", tool.word());
     let id = facts.instance(Subject::Benchmark, Facts::CLUSTER, &name);
     facts.set(id, fact::TOOL, first.known(tool));
     facts.set(id, fact::PLACE, first.known(place.into()));

@@ -38,6 +38,12 @@ pub(super) fn state(file: &Arc<str>, all: &[Paste], table: &Paste, facts: &mut F
     facts.set(id, fact::GPUS, first.known(models.join(", ").into()));
 }
 
+/// The hosts of a list of ranks.
+pub(in crate::probe::nccl_log) fn listed_hosts(list: &Paste) -> BTreeSet<&str> {
+    let devices = list.lines.iter().filter_map(|(_, text)| device(text));
+    devices.map(|(host, _)| host).collect()
+}
+
 /// The host and the GPU's model: `#  Rank  0 Group  0 Pid 1240 on node1 device  0 [0000:07:00] NVIDIA A100-SXM4-80GB` (nccl-tests, common.cu).
 fn device(text: &str) -> Option<(&str, &str)> {
     let (_, rest) = text.split_once(" Pid ")?;

@@ -135,10 +135,7 @@ fn a_table_between_lines_of_nccl_with_a_launchers_marks() {
     let id = only(&facts, Subject::Benchmark);
     assert_eq!(facts.known(id, benchmark::ROWS), Some(2));
     assert_eq!(facts.known(id, benchmark::WRONG), Some(0));
-    assert_eq!(
-        facts.known(id, benchmark::PLACE).as_deref(),
-        Some("job.log:4")
-    );
+    assert_eq!(facts.known(id, benchmark::PLACE).as_deref(), Some(":4"));
 }
 
 #[test]
@@ -476,7 +473,7 @@ fn lines_of_the_kernel() {
     let Fact::Known(true, origin) = seen else {
         panic!("the event is seen");
     };
-    assert!(origin.to_string().starts_with("job.log:2: "), "{origin}");
+    assert!(origin.to_string().starts_with(":2: "), "{origin}");
     for (line, fails) in [
         (
             "[Fri Jan 17 15:36:15 2025] NVRM: Xid (PCI:0000:18:00): 79, pid=1, GPU has fallen off the bus.",

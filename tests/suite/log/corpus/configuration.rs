@@ -12,6 +12,11 @@ fn at(job: &mut Job, version: Version) {
 
 causes! {
     "log/algorithm-forced" => |job| job.env("NCCL_ALGO", "Ring");
+    "log/variable-on-part" => |job| {
+        job.env("NCCL_SOCKET_IFNAME", "eth0");
+        let rank = job.first_of(job.hosts.len() - 1);
+        job.info(Phase::Network, rank, "NCCL_IB_TC set by environment to 106.");
+    };
     "log/protocol-forced" => |job| job.env("NCCL_PROTO", "LL");
     "log/entry-not-understood" => |job| {
         at(job, Version(26, 2));
@@ -30,6 +35,10 @@ causes! {
     "log/pcie-speed-misread" => |job| {
         at(job, Version(8, 4));
         job.info_all(Phase::Graph, "KV Convert to int : could not find value of '16.0 GT/s PCIe' in dictionary, falling back to 60");
+    };
+    "log/pcie-speed-missing" => |job| {
+        at(job, Version(8, 4));
+        job.info_all(Phase::Graph, "KV Convert to int : could not find value of '' in dictionary, falling back to 60");
     };
     "log/adapter-not-on-pci" => |job| {
         at(job, Version(20, 5));

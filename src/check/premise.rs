@@ -1,0 +1,44 @@
+//! Premises: what a check takes for granted. Where it is not known to be met, a finding says it as its condition.
+
+use super::Condition;
+
+/// What a check takes for granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Premise {
+    /// The run takes more than one node, and so needs a network.
+    SeveralNodes,
+}
+
+impl Premise {
+    /// All of them.
+    pub const ALL: [Premise; 1] = [Premise::SeveralNodes];
+
+    /// As checks write it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Premise::SeveralNodes => "several-nodes",
+        }
+    }
+
+    /// When it is met.
+    pub(super) fn condition(self) -> &'static str {
+        match self {
+            Premise::SeveralNodes => "run.nodes > 1",
+        }
+    }
+
+    /// As a finding says it.
+    pub fn said(self) -> &'static str {
+        match self {
+            Premise::SeveralNodes => "if more than one node takes part: ",
+        }
+    }
+}
+
+/// The premise of a check, with its condition typed for the check's subject.
+#[derive(Debug)]
+pub struct Presumed {
+    /// Which it is.
+    pub premise: Premise,
+    pub(super) condition: Condition,
+}

@@ -1,0 +1,187 @@
+//! Lines of launchers that tell how many nodes a job has: their options, their variables, their lists of hosts.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+/// What a launcher says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Launch {
+    /// The number of the line.
+    pub line: u64,
+    /// How many nodes.
+    pub nodes: u64,
+    /// The line.
+    pub text: String,
+}
+
+/// What a line must hold to be one.
+pub(super) const NEEDLES: [&str; 9] = [
+    "nnodes",
+    "NNODES",
+    "num_nodes",
+    "NUM_NODES",
+    "num_machines",
+    "number_of_nodes",
+    "NODELIST",
+    "WORLD INFO DICT",
+    "mpirun ",
+];
+
+/// Names of a number of nodes: torchrun's and DeepSpeed's, Slurm's, Lightning's, Accelerate's, MLPerf's.
+const NUMBERS: [&str; 6] = [
+    "nnodes",
+    "NNODES",
+    "num_nodes",
+    "NUM_NODES",
+    "num_machines",
+    "number_of_nodes",
+];
+
+/// Options before a list of hosts, of Open MPI.
+const LISTS: [&str; 3] = [" -H ", " --host ", " -host "];
+
+/// Lines that are kept of a file.
+const KEPT: usize = 32;
+/// Bytes that are kept of a line.
+const TEXT: usize = 400;
+/// More nodes than any job has.
+const MOST: u64 = 1 << 16;
+
+/// How many nodes the line tells of.
+fn nodes(line: &str) -> Option<u64> {
+    let nodes = NUMBERS
+        .iter()
+        .find_map(|name| number(line, name))
+        .or_else(|| {
+            let (_, list) = line.split_once("NODELIST")?;
+            hosts(list.trim_start_matches(['=', ':', ' ', '"', '\'']))
+        })
+        .or_else(|| {
+            let (_, hosts) = line.split_once("WORLD INFO DICT")?;
+            Some(hosts.matches("': [").count() as u64)
+        })
+        .or_else(|| {
+            let (_, options) = line.split_once("mpirun ")?;
+            // A space before the first option.
+            let options = format!(" {options}");
+            let list = LISTS.iter().find_map(|option| options.split_once(option));
+            hosts(list?.1)
+        });
+    nodes.filter(|nodes| (1..=MOST).contains(nodes))
+}
+
+/// The number behind a name: `nnodes=2`, `--nnodes 2`, `"number_of_nodes":"1"`. A range such as `1:4` is none.
+fn number(line: &str, name: &str) -> Option<u64> {
+    let (before, rest) = line.split_once(name)?;
+    let upper = name.starts_with(|c: char| c.is_ascii_uppercase());
+    let is_named = match name {
+        // Graphs and NUMA have such nodes too: it must be an option, or a field of one.
+        "num_nodes" => before.ends_with(['-', '.']),
+        // Slurm's variables have a word before the name.
+        _ => !before.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_' && !upper),
+    };
+    if !is_named {
+        return None;
+    }
+    let value = rest.trim_start_matches(['=', ':', ' ', '\t', '"', '\'']);
+    let end = value.find(|c: char| !c.is_ascii_digit());
+    let (digits, after) = value.split_at(end.unwrap_or(value.len()));
+    let goes_on = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
+    let range = after
+        .strip_prefix([':', '-'])
+        .is_some_and(|after| after.starts_with(|c: char| c.is_ascii_digit()));
+    if rest.len() == value.len() || range || after.starts_with(goes_on) {
+        return None;
+    }
+    digits.parse().ok()
+}
+
+/// How many hosts a list names: `n1:8,n2:8`, `n[1-2,7]`.
+fn hosts(list: &str) -> Option<u64> {
+    let list = list.split([' ', '"', '\'', ';']).next()?;
+    let (mut count, mut names) = (0, BTreeSet::new());
+    let mut rest = list;
+    while !rest.is_empty() {
+        let comma = rest.find(',').unwrap_or(rest.len());
+        match rest.find('[').filter(|open| *open < comma) {
+            Some(open) => {
+                let (ranges, after) = rest.get(open + 1..)?.split_once(']')?;
+                for range in ranges.split(',') {
+                    let (first, last) = range.split_once('-').unwrap_or((range, range));
+                    let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
+                    count += last.checked_sub(first)? + 1;
+                }
+                rest = after.split_once(',').map_or("", |(_, rest)| rest);
+            }
+            None => {
+                names.insert(rest.get(..comma)?.split(':').next()?);
+                rest = rest.get(comma + 1..).unwrap_or("");
+            }
+        }
+    }
+    Some(count + names.len() as u64)
+}
+
+/// The statements of a log.
+#[derive(Default)]
+pub(super) struct Launches(Vec<Launch>);
+
+impl Launches {
+    /// Whether the line is such a statement; then it is kept.
+    pub(super) fn line(&mut self, number: u64, line: &[u8]) -> bool {
+        let line = String::from_utf8_lossy(line.get(..line.len().min(1 << 14)).unwrap_or(line));
+        let Some(nodes) = nodes(&line) else {
+            return false;
+        };
+        // Each rank says the same.
+        if self.0.len() < KEPT && self.0.iter().all(|other| other.nodes != nodes) {
+            let text: String = line.trim().chars().take(TEXT).collect();
+            self.0.push(Launch {
+                line: number,
+                nodes,
+                text,
+            });
+        }
+        true
+    }
+
+    /// All of them, in their order.
+    pub(super) fn finish(self) -> Vec<Launch> {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nodes;
+
+    #[test]
+    fn what_launchers_say() {
+        for (line, expected) in [
+            ("nnodes=1, num_local_procs=2, node_rank=0", Some(1)),
+            ("torchrun --nnodes 2 --nproc_per_node 8 x.py", Some(2)),
+            ("torchrun --nnodes=1:4 x.py", None),
+            ("SLURM_NNODES=4", Some(4)),
+            ("SLURM_JOB_NUM_NODES=16", Some(16)),
+            ("num_machines: 2", Some(2)),
+            ("\"number_of_nodes\":\"1\",", Some(1)),
+            ("num_gpus=3 num_sockets = 1 num_nodes=1", None),
+            ("train.py --num_nodes 2", Some(2)),
+            ("trainer.num_nodes=2", Some(2)),
+            ("max_num_nodes=512", None),
+            ("num_nodes=2708)", None),
+            ("the nnodes option", None),
+            ("nnodes=2x", None),
+            ("SLURM_JOB_NODELIST=n[1-2,7]", Some(3)),
+            ("SLURM_NODELIST=gpu-a,gpu-b[01-04],gpu-c", Some(6)),
+            ("SLURM_JOB_NODELIST=n[1-", None),
+            ("WORLD INFO DICT: {'n1': [0, 1], 'n2': [0, 1]}", Some(2)),
+            ("mpirun -np 4 -H n1:2,n2:2 ./x", Some(2)),
+            ("mpirun --host n1,n1,n2 ./x", Some(2)),
+            ("mpirun -np 4 ./x", None),
+        ] {
+            assert_eq!(nodes(line), expected, "{line}");
+        }
+    }
+}
