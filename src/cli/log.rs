@@ -97,7 +97,7 @@ pub fn judged(
 }
 
 /// Whether a log can answer the check: by its runs and results, or by what tools printed of ports and GPUs.
-fn is_of_log(check: &Check) -> bool {
+pub fn is_of_log(check: &Check) -> bool {
     let pasted = [
         Subject::Device,
         Subject::Port,

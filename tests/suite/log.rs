@@ -2,6 +2,7 @@
 
 mod cases;
 mod corpus;
+mod symptoms;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

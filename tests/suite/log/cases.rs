@@ -58,17 +58,17 @@ struct Expected {
 }
 
 /// A case of a file.
-struct Case {
-    rule: String,
-    title: String,
+pub(super) struct Case {
+    pub(super) rule: String,
+    pub(super) title: String,
     /// Where it begins: `file:line`.
-    at: String,
-    files: Vec<(String, String)>,
-    expected: String,
+    pub(super) at: String,
+    pub(super) files: Vec<(String, String)>,
+    pub(super) expected: String,
 }
 
 /// The cases of a file.
-fn cases(path: &Path) -> Vec<Case> {
+pub(super) fn cases(path: &Path) -> Vec<Case> {
     let text = std::fs::read_to_string(path).unwrap();
     let file = path.file_name().unwrap().to_string_lossy();
     let mut cases: Vec<Case> = Vec::new();
@@ -103,7 +103,7 @@ fn cases(path: &Path) -> Vec<Case> {
 }
 
 /// All texts of a value.
-fn texts(value: &Value, all: &mut Vec<String>) {
+pub(super) fn texts(value: &Value, all: &mut Vec<String>) {
     match value {
         Value::String(text) => all.push(text.clone()),
         Value::Array(items) => items.iter().for_each(|item| texts(item, all)),

@@ -1,0 +1,165 @@
+//! Texts as people paste them, of many programs, with the cause that they prove: `symptoms/*.md`, in the form of [`super::cases`].
+//!
+//! ````text
+//! ### What happens in this one
+//! <!-- the thread from which the form of its lines is -->
+//! ```log
+//! ```
+//! ```toml
+//! first = ["log/no-device"]       # the check that leads: one of these; "none" where nothing leads
+//! errors = 0                      # how many errors there are, where that is part of the truth
+//! lead = "mlx5_0"                 # what the first finding names
+//! ```
+//! ````
+//!
+//! `symptoms/missed.txt` names those that are not held yet: a case that is held and stands there fails the test, so that the list only
+//! gets shorter. `RDMA_DOCTOR_LOG_CASE=words` runs only the cases whose headings contain these words, and prints their reports.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use rdma_doctor::check::Catalogue;
+use rdma_doctor::cli::log;
+use rdma_doctor::report::Policy;
+use rdma_doctor::report::log::LogReport;
+use serde::Deserialize;
+
+use super::cases::{Case, cases, texts};
+
+/// What a symptom proves.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Truth {
+    /// The checks of which one leads.
+    #[serde(default)]
+    first: Vec<String>,
+    /// How many errors there are.
+    errors: Option<usize>,
+    /// What the first finding names.
+    lead: Option<String>,
+    /// Words that stand somewhere in the report.
+    #[serde(default)]
+    says: Vec<String>,
+    /// Words that stand nowhere in it.
+    #[serde(default)]
+    never: Vec<String>,
+}
+
+/// The checks that the command judges of a log.
+fn catalogue() -> &'static Catalogue {
+    static CATALOGUE: OnceLock<Catalogue> = OnceLock::new();
+    CATALOGUE.get_or_init(|| {
+        let mut catalogue = Catalogue::embedded().unwrap();
+        catalogue.checks.retain(log::is_of_log);
+        catalogue
+    })
+}
+
+/// What of a report is not as it should be.
+fn differences(log: &LogReport, truth: &Truth) -> String {
+    let mut wrong = String::new();
+    let causes = &log.report.causes;
+    let found = causes.first().or(log.report.notes.first());
+    let first = found.map_or("none", |cause| cause.check.as_str());
+    if !truth.first.is_empty() && !truth.first.iter().any(|check| check == first) {
+        let _ = writeln!(wrong, "  first: {first}, not {:?}", truth.first);
+    }
+    let errors = causes.iter().filter(|cause| cause.severity == "error");
+    let errors = errors.count();
+    if truth.errors.is_some_and(|wanted| wanted != errors) {
+        let _ = writeln!(wrong, "  errors: {errors}, not {:?}", truth.errors);
+    }
+    if let Some(lead) = &truth.lead
+        && !found.is_some_and(|cause| cause.sentence.contains(lead))
+    {
+        let _ = writeln!(wrong, "  lead: does not name {lead:?}");
+    }
+    let mut said = Vec::new();
+    texts(&serde_json::to_value(log).unwrap(), &mut said);
+    for words in &truth.says {
+        if !said.iter().any(|text| text.contains(words)) {
+            let _ = writeln!(wrong, "  says: nowhere {words:?}");
+        }
+    }
+    for words in &truth.never {
+        if let Some(text) = said.iter().find(|text| text.contains(words)) {
+            let _ = writeln!(wrong, "  never: {words:?} in {text:?}");
+        }
+    }
+    if !wrong.is_empty() {
+        let _ = writeln!(wrong, "  headline: {}", log.report.headline);
+    }
+    wrong
+}
+
+/// The cases of all files.
+fn all() -> Vec<Case> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/log/symptoms");
+    let mut paths: Vec<_> = std::fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "md"))
+        .collect();
+    paths.sort();
+    paths.iter().flat_map(|path| cases(path)).collect()
+}
+
+#[test]
+fn each_symptom_leads_to_its_cause() {
+    let missed = include_str!("symptoms/missed.txt");
+    let missed: BTreeSet<&str> = missed.lines().filter(|line| !line.is_empty()).collect();
+    let words = std::env::var("RDMA_DOCTOR_LOG_CASE").ok();
+    let (mut tried, mut held, mut wrong) = (0, 0, String::new());
+    let mut titles = BTreeSet::new();
+    for case in all() {
+        let name = format!("{}: {}", case.rule, case.title);
+        assert!(titles.insert(name.clone()), "two are called {name:?}");
+        if words.as_ref().is_some_and(|words| !name.contains(words)) {
+            continue;
+        }
+        let truth: Truth =
+            toml::from_str(&case.expected).unwrap_or_else(|error| panic!("{}: {error}", case.at));
+        assert!(
+            !truth.first.is_empty() || truth.errors.is_some(),
+            "{}: no truth",
+            case.at
+        );
+        tried += 1;
+        let files: Vec<(&str, &str)> = case
+            .files
+            .iter()
+            .map(|(name, text)| (name.as_str(), text.as_str()))
+            .collect();
+        let recordings = [super::recording(&files)];
+        let log = log::judged(catalogue(), &recordings, &Policy::default(), false);
+        if words.is_some() {
+            println!(
+                "{}\n{}",
+                case.at,
+                serde_json::to_string_pretty(&log).unwrap()
+            );
+        }
+        let differences = differences(&log, &truth);
+        held += usize::from(differences.is_empty());
+        match (differences.is_empty(), missed.contains(name.as_str())) {
+            (true, false) | (false, true) => {}
+            (true, true) => {
+                let _ = writeln!(wrong, "{name}\n  is held, and stands in missed.txt");
+            }
+            (false, false) => {
+                let _ = writeln!(wrong, "{name}\n  {}\n{differences}", case.at);
+            }
+        }
+    }
+    println!("{held} of {tried} symptoms lead to their causes");
+    if words.is_none() {
+        let unknown: Vec<_> = missed
+            .iter()
+            .filter(|name| !titles.contains(**name))
+            .collect();
+        assert!(unknown.is_empty(), "missed.txt names no case: {unknown:?}");
+    }
+    assert!(wrong.is_empty(), "{held} of {tried}\n{wrong}");
+}
