@@ -1,5 +1,6 @@
-//! From verdicts to causes: what failed because something else failed is folded beneath it. Causes are ordered by severity, then by impact (what stops a
-//! job, what slows it down, what puts it at risk), then by the effect that was measured, then by the number of subjects and consequences, then by id.
+//! From verdicts to causes: what failed because something else failed is folded beneath it. Causes are ordered by the gravest
+//! severity of their own and of what they explain, then by their own, then by impact (what stops a job, what slows it down, what puts it at risk), then
+//! by the effect that was measured, then by the number of subjects and consequences, then by id.
 
 pub mod areas;
 
@@ -147,7 +148,14 @@ pub fn diagnose(catalogue: &Catalogue, facts: &Facts, verdicts: &[Verdict]) -> V
     }
     order::by_key(&mut causes, |c| {
         let check = &catalogue.checks[c.check];
+        let beneath = c.consequences.iter();
+        let gravest = beneath.map(|(of, id)| match c.presumes(*of, *id) {
+            true => catalogue.checks[*of].presumed_severity(),
+            false => catalogue.checks[*of].severity,
+        });
         (
+            // What explains an error comes before what explains none.
+            gravest.chain([c.severity(catalogue)]).min(),
             c.severity(catalogue),
             // A check of the site that does not say it comes after those that do.
             check.impact.is_none(),

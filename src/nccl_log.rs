@@ -10,8 +10,12 @@
 //! message  the other messages of level INFO that say something
 //! event    messages that say that something failed, or may explain why: a table
 //! launch   what launchers say of the number of nodes
+//! event    messages that say that something failed, or may explain why: tables
+//! seldom   what few lines hold that are not of NCCL
+//! setting  settings of NCCL in commands and files
 //! sign     lines of the program around NCCL that tell how its work goes
 //! pasted   the output of other tools in the same stream
+//! unread   the output of tools that nothing here reads
 //! gather   equal lines become one, with a count
 //! digest   what is left: kept lines, counts, processes
 //! ```
@@ -32,8 +36,12 @@ pub mod message;
 mod pairs;
 pub mod pasted;
 pub mod prefix;
+mod seldom;
+pub mod setting;
+mod shape_table;
 pub mod sign;
 pub mod text;
+mod unread;
 mod window;
 
 #[cfg(test)]

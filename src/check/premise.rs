@@ -7,16 +7,19 @@ use super::Condition;
 pub enum Premise {
     /// The run takes more than one node, and so needs a network.
     SeveralNodes,
+    /// The event is what failed, or the run takes more than one node: it needs the network either way.
+    NeedsNetwork,
 }
 
 impl Premise {
     /// All of them.
-    pub const ALL: [Premise; 1] = [Premise::SeveralNodes];
+    pub const ALL: [Premise; 2] = [Premise::SeveralNodes, Premise::NeedsNetwork];
 
     /// As checks write it.
     pub fn word(self) -> &'static str {
         match self {
             Premise::SeveralNodes => "several-nodes",
+            Premise::NeedsNetwork => "needs-network",
         }
     }
 
@@ -24,13 +27,14 @@ impl Premise {
     pub(super) fn condition(self) -> &'static str {
         match self {
             Premise::SeveralNodes => "run.nodes > 1",
+            Premise::NeedsNetwork => "run.nodes > 1 or event.role == \"failure\"",
         }
     }
 
     /// As a finding says it.
     pub fn said(self) -> &'static str {
         match self {
-            Premise::SeveralNodes => "if more than one node takes part: ",
+            Premise::SeveralNodes | Premise::NeedsNetwork => "if more than one node takes part: ",
         }
     }
 }

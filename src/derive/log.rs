@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use super::cuda_release;
 use crate::fact::event::{
-    self, EventOutcome, GidScope, LogClass, PciSpeed, Phase, Role, When, Whereabouts,
+    self, EventOutcome, GidScope, LogClass, PciSpeed, PeerReach, Phase, Role, When, Whereabouts,
 };
 use crate::fact::host::{self, BootstrapKind};
 use crate::fact::run::{self, RdmaFailure};
-use crate::fact::{Fact, Facts, Gap, Id, Origin, Subject, Typed, env, rank};
+use crate::fact::{Fact, Facts, Gap, Id, Origin, Subject, Typed, env, node, rank};
 
 /// Works out the derived facts of all runs, and relates hosts with the nodes that were examined beside the log.
 pub fn derive(facts: &mut Facts) {
@@ -30,6 +30,14 @@ pub fn derive(facts: &mut Facts) {
             facts.relate(benchmark, run);
         }
         missing_on(facts, &hosts);
+        // What the kernel says in the same stream may be the cause.
+        for node in facts.all(Subject::Node).collect::<Vec<_>>() {
+            if facts.known(node, node::PASTED) == Some(true) {
+                for event in facts.below(node, Subject::KernelEvent).collect::<Vec<_>>() {
+                    facts.relate(event, run);
+                }
+            }
+        }
         choices(facts, run, &hosts);
         met(facts, run);
         let begins = begins(facts, run);
@@ -105,6 +113,12 @@ fn event(facts: &mut Facts, run: Id, id: Id, begins: bool) {
         None => "its peer".into(),
     };
     facts.set(id, event::WHOM, Fact::Known(whom, at.clone()));
+    let reach = match facts.known(id, event::PEER) {
+        Some(peer) if peer.starts_with("127.") || &*peer == "::1" => PeerReach::Loopback,
+        Some(_) => PeerReach::Others,
+        None => PeerReach::Untold,
+    };
+    facts.set(id, event::PEER_REACH, Fact::Known(reach, at.clone()));
     let adapter = facts.known(id, event::DEVICE);
     let adapter = adapter.unwrap_or_else(|| "an adapter".into());
     facts.set(id, event::ADAPTER, Fact::Known(adapter, at.clone()));
@@ -195,7 +209,7 @@ fn intruder(text: &str) -> String {
 
 /// CUDA's numbers of the texts that NCCL before 2.19 prints alone (`cudaGetErrorString`).
 fn cuda_code(text: &str) -> Option<u64> {
-    const TEXTS: [(&str, u64); 32] = [
+    const TEXTS: [(&str, u64); 33] = [
         ("invalid argument", 1),
         ("initialization error", 3),
         ("driver shutting down", 4),
@@ -221,6 +235,7 @@ fn cuda_code(text: &str) -> Option<u64> {
         ("driver version is insufficient", 35),
         ("device(s) is/are busy", 46),
         ("no CUDA-capable device", 100),
+        ("no ROCm-capable device", 100),
         ("invalid device ordinal", 101),
         ("uncorrectable ECC", 214),
         ("uncorrectable NVLink", 220),

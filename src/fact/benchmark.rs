@@ -45,6 +45,9 @@ subject! {
     /// Whether the test adds up what ranks have, and its bus bandwidth is that of the slowest link: an all-reduce, a reduce-scatter, a reduce. Source: nccl-tests'
     /// column "redop".
     REDUCES: bool = "reduces" from "nccl_log";
+    /// How many jobs printed their ranks before the table: more than one where processes that were to be one job did not join, 0 where the ranks
+    /// are not in the log. Source: nccl-tests, ranks 0.
+    JOBS: u64 = "jobs" from "nccl_log";
     /// How many ranks took part. Source: nccl-tests, "# Using devices".
     RANKS: u64 = "ranks" from "nccl_log";
     /// How many hosts they were on.

@@ -177,6 +177,22 @@ words! {
         BusError = "bus-error",
         /// A test (nccl-tests) found results that are wrong.
         ResultWrong = "result-wrong",
+        /// An adapter has no more of what it gives: keys, queues, pages of doorbells.
+        AdapterLimit = "adapter-limit",
+        /// A library takes a GPU's memory for the host's: it was built without CUDA or ROCm.
+        GpuMemoryHost = "gpu-memory-host",
+        /// A port that a program is to use is not active.
+        PortNotActive = "port-not-active",
+        /// No module of the kernel gives adapters access to the memory of GPUs.
+        PeerMemoryMissing = "peer-memory-missing",
+        /// The connection manager finds no RDMA device, or no way, for an address.
+        RdmacmUnresolved = "rdmacm-unresolved",
+        /// The other end of a connection of the connection manager rejected it.
+        RdmacmRejected = "rdmacm-rejected",
+        /// A transport of NVSHMEM could not be started.
+        TransportFailed = "transport-failed",
+        /// An engine of inference made no step in its time.
+        EngineStuck = "engine-stuck",
         /// A Python exception that names none of the above.
         Exception = "exception",
     }
@@ -236,6 +252,18 @@ words! {
         /// After it.
         Running = "running",
         /// The log does not tell.
+        Untold = "untold",
+    }
+}
+
+words! {
+    /// What the address of a peer reaches.
+    pub enum PeerReach {
+        /// The host itself.
+        Loopback = "loopback",
+        /// Other hosts.
+        Others = "others",
+        /// The line names none.
         Untold = "untold",
     }
 }
@@ -359,6 +387,8 @@ subject! {
     INTRUDER: Arc<str> = "intruder" from "derive";
     /// The device, or an adapter of which the line does not tell the name.
     ADAPTER: Arc<str> = "adapter" from "derive";
+    /// What the peer's address reaches.
+    PEER_REACH: PeerReach = "peer_reach" from "derive";
     /// What the local GID reaches.
     GID_SCOPE: GidScope = "gid_scope" from "derive";
     /// Whether the two ranks that the line names are on one host.

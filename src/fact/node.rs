@@ -607,6 +607,10 @@ subject! {
     NVML_UNANSWERED_LIST: Arc<[Arc<str>]> = "nvml_unanswered_list" from "nvml";
     /// Whether all that is known of the node is what tools printed, as it was pasted into a log.
     PASTED: bool = "pasted" from "nccl_log";
+    /// How many ports tools printed of it, with their states.
+    PORTS_PASTED: u64 = "ports_pasted" from "nccl_log";
+    /// How many of these are active.
+    PORTS_PASTED_ACTIVE: u64 = "ports_pasted_active" from "nccl_log";
     /// Whether the active RDMA MTU of all used ports of equal boards, with one link layer and one rate, is the same. Source:
     /// ibv_query_port(3), active_mtu.
     MTUS_AGREE: bool = "mtus_agree" from "derive";

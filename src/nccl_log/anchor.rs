@@ -3,49 +3,41 @@
 use memchr::memmem::Finder;
 
 use super::grams::{Grams, Hit, Needles};
-use super::launch;
-use super::pasted;
-use super::sign;
+use super::{launch, pasted, prefix, shape_table, sign, unread};
 
 /// What is in every line of NCCL and RCCL, and in what PyTorch says of them.
 const MARK: &[u8] = b"CCL";
 
 /// What else a line can hold to be looked at: what launchers, Python and the system say when a process fails.
-const NEEDLES: [&str; 10] = [
-    "rror",
-    "SIGBUS",
-    "(SIG",
-    "Killed",
-    "c10d",
-    "TCPStore",
-    "libibverbs: ",
-    "Got completion",
+const NEEDLES: [&str; 8] = [
+    "rror", "SIGBUS", "(SIG", "Killed", "c10d", "TCPStore",
     // NCCL before 2.3 puts no name before the level.
-    "] INFO ",
-    " WARN ",
+    "] INFO ", " WARN ",
 ];
-
-/// Needles of lines that are looked at here; those behind them may begin another tool's output.
-const OWN: usize = NEEDLES.len() + sign::NEEDLES.len() + launch::NEEDLES.len();
 
 /// Finds the lines that can matter.
 pub struct Anchors {
     mark: Finder<'static>,
-    /// The needles, behind them those of signs and launchers, and behind these those of other tools' output.
+    /// The needles, behind them those of signs, launchers and other programs, and behind these those of other tools' output.
     needles: Grams,
+    /// How many there are of the first.
+    own: usize,
 }
 
 impl Default for Anchors {
     fn default() -> Self {
+        let own: Vec<&str> = NEEDLES
+            .into_iter()
+            .chain(sign::NEEDLES)
+            .chain(launch::NEEDLES)
+            .chain(prefix::beginnings())
+            .chain(shape_table::needles())
+            .chain(unread::needles())
+            .collect();
         Anchors {
             mark: Finder::new(MARK),
-            needles: Grams::new(
-                NEEDLES
-                    .into_iter()
-                    .chain(sign::NEEDLES)
-                    .chain(launch::NEEDLES)
-                    .chain(pasted::NEEDLES),
-            ),
+            own: own.len(),
+            needles: Grams::new(own.into_iter().chain(pasted::NEEDLES)),
         }
     }
 }
@@ -79,8 +71,8 @@ impl Found {
         self.0 >> NEEDLES.len() & ((1 << sign::NEEDLES.len()) - 1)
     }
 
-    /// Whether one of another tool's output is there.
-    pub(super) fn pasted(self) -> bool {
+    /// Whether one is there that is neither of these nor of signs: of launchers, of other programs, of another tool's output.
+    pub(super) fn others(self) -> bool {
         self.0 >> (NEEDLES.len() + sign::NEEDLES.len()) != 0
     }
 }
@@ -142,7 +134,7 @@ impl Anchors {
     fn needle(&self, text: &[u8], from: usize, to: usize) -> (Option<Hit>, bool) {
         let (mut at, mut other) = (from, false);
         while let Some(hit) = self.needles.find(text, at, to) {
-            if hit.needle < OWN {
+            if hit.needle < self.own {
                 return (Some(hit), other);
             }
             other = true;

@@ -38,6 +38,9 @@ pub struct Digest {
     /// What launchers say of the number of nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub launches: Vec<super::launch::Launch>,
+    /// Tools of which output stands there that nothing reads.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<String>,
     /// Why reading ended before the end of the file, where it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken_off: Option<String>,
@@ -84,6 +87,9 @@ impl Digest {
                 ..sign
             }));
         self.launches.extend(other.launches);
+        self.unread.extend(other.unread);
+        self.unread.sort_unstable();
+        self.unread.dedup();
         self.broken_off = self.broken_off.take().or(other.broken_off);
     }
 }

@@ -5,7 +5,7 @@ use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
 
-use super::event_table::{of_framework, of_info, of_warning};
+use super::event_table::{class, is_shape, of_framework, of_info, of_warning};
 use super::message::{Sort, is_unwinding, known};
 
 /// Which text an event is looked for in.
@@ -55,6 +55,21 @@ impl Classes {
         self.known.insert(key, is);
         is
     }
+}
+
+/// Whether a line of a program other than NCCL says what went wrong, and not only that something did.
+pub fn names_cause(line: &[u8]) -> bool {
+    of_framework(line).is_some_and(|row| {
+        let general = [
+            "exception",
+            "torch-teardown",
+            "torch-heartbeat",
+            "result-wrong",
+            "bus-error",
+            "process-ended",
+        ];
+        is_shape(row) || !general.contains(&class(row))
+    })
 }
 
 fn classify(kind: Kind, message: &[u8]) -> Is {

@@ -4,11 +4,12 @@
 //! words of the fact `event.class`.
 
 use super::pairs::Pairs;
+use super::shape_table;
 use super::text::contains;
 
 /// A row: the class, and what a message of it holds.
-pub(super) struct Rule {
-    pub(super) class: &'static str,
+struct Rule {
+    class: &'static str,
     needles: &'static [&'static str],
 }
 
@@ -16,15 +17,12 @@ const fn row(class: &'static str, needles: &'static [&'static str]) -> Rule {
     Rule { class, needles }
 }
 
-impl Rule {
-    fn fits(&self, message: &[u8]) -> bool {
-        self.needles
-            .iter()
-            .all(|needle| match needle.strip_prefix('^') {
-                Some(start) => message.starts_with(start.as_bytes()),
-                None => contains(message, needle),
-            })
-    }
+/// Whether all needles stand in the message; one that begins with `^` stands at its start.
+pub(super) fn fits(needles: &[&str], message: &[u8]) -> bool {
+    needles.iter().all(|needle| match needle.strip_prefix('^') {
+        Some(start) => message.starts_with(start.as_bytes()),
+        None => contains(message, needle),
+    })
 }
 
 /// The class of a WARN line: every one has a class.
@@ -39,9 +37,10 @@ pub(super) fn of_info(message: &[u8]) -> Option<usize> {
     position(BOTH, message)
 }
 
-/// The class of a line without NCCL's prefix: PyTorch's, a launcher's.
+/// The class of a line without NCCL's prefix: PyTorch's, a launcher's, another library's.
 pub(super) fn of_framework(line: &[u8]) -> Option<usize> {
-    position(FRAMEWORK, line).map(|at| OTHER + 1 + at)
+    let shape = shape_table::position(line).map(|at| SHAPES + at);
+    shape.or_else(|| position(FRAMEWORK, line).map(|at| OTHER + 1 + at))
 }
 
 fn position(rules: &[Rule], message: &[u8]) -> Option<usize> {
@@ -52,17 +51,30 @@ fn position(rules: &[Rule], message: &[u8]) -> Option<usize> {
     };
     rules
         .iter()
-        .position(|rule| may_fit(rule) && rule.fits(message))
+        .position(|rule| may_fit(rule) && fits(rule.needles, message))
 }
 
 const OTHER: usize = BOTH.len() + WARNINGS.len();
 
-/// How many rows there are.
-#[cfg(test)]
-pub(super) const ROWS: usize = OTHER + 1 + FRAMEWORK.len();
+/// Behind all rows of this file stand those of the shapes.
+const SHAPES: usize = OTHER + 1 + FRAMEWORK.len();
+
+/// Whether a row is one of the shapes, which name what went wrong.
+pub(super) fn is_shape(row: usize) -> bool {
+    row >= SHAPES
+}
+
+/// The call of libibverbs that the words of a row stand for.
+pub fn call(row: usize) -> Option<&'static str> {
+    let shape = shape_table::row(row.checked_sub(SHAPES)?)?;
+    (!shape.call.is_empty()).then_some(shape.call)
+}
 
 /// The class of a row.
 pub fn class(row: usize) -> &'static str {
+    if let Some(shape) = row.checked_sub(SHAPES).and_then(shape_table::row) {
+        return shape.class;
+    }
     let found = match row.checked_sub(BOTH.len()) {
         None => BOTH.get(row),
         Some(row) => match row.checked_sub(WARNINGS.len()) {
@@ -94,6 +106,8 @@ const BOTH: &[Rule] = &[
     ),
     row("bootstrap-no-interface", &["family", "is neither AF_INET"]),
     row("device-open", &["Call to ibv_open_device failed"]),
+    // A call that failed has found nothing, whatever its error says of data.
+    row("ofi-failed", &["NET/OFI", "fi_getinfo() call failed"]),
     row("ofi-failed", &["NET/OFI", "No eligible providers"]),
     row("ofi-failed", &["NET/OFI", "Only EFA provider is supported"]),
     row("gdr-missing", &["NET/OFI", "disabling GDR"]),
@@ -660,13 +674,14 @@ const FRAMEWORK: &[Rule] = &[
     row("torch-store", &["[c10d]", "cannot be retrieved"]),
     row("torch-store", &["[c10d]", "failed to bind"]),
     row("bus-error", &["SIGBUS"]),
-    row("bus-error", &["us error"]),
+    row("bus-error", &["Bus error"]),
+    row("bus-error", &["bus error"]),
     row("out-of-memory", &["OOM", "Killed"]),
     row("out-of-memory", &["oom-kill"]),
     row("out-of-memory", &["oom_kill"]),
     row("out-of-memory", &["Out of memory: Killed"]),
     row("cuda-memory", &["CUDA out of memory"]),
-    row("cuda-memory", &["OutOfMemoryError"]),
+    row("cuda-memory", &["torch", "OutOfMemoryError"]),
     row("cuda", &["CUDA error:"]),
     row("process-ended", &["Signal ", "(SIG", "received by PID"]),
     row("process-ended", &["exited on signal"]),
@@ -680,11 +695,6 @@ const FRAMEWORK: &[Rule] = &[
         &["Detected mismatch between collectives"],
     ),
     row("result-wrong", &["# Out of bounds values", "FAILED"]),
-    row("provider-missing", &["libibverbs: Warning: no userspace"]),
-    row(
-        "provider-missing",
-        &["libibverbs: Warning: couldn't load driver"],
-    ),
     row("exception", &["Traceback (most recent call last)"]),
     row("exception", &["RuntimeError: "]),
     row("exception", &["torch.distributed.DistBackendError"]),
@@ -693,5 +703,8 @@ const FRAMEWORK: &[Rule] = &[
 
 #[cfg(test)]
 pub(super) fn words() -> impl Iterator<Item = &'static str> {
-    (0..ROWS).map(class)
+    (0..)
+        .map(class)
+        .take(SHAPES)
+        .chain((0..).map_while(|at| shape_table::row(at).map(|shape| shape.class)))
 }

@@ -1,6 +1,6 @@
 //! Equal lines become one with a count, in tables that cannot grow without end.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 
 use foldhash::fast::FixedState;
@@ -14,8 +14,10 @@ use super::launch::Launches;
 use super::message::{self, Fate, Of, Sort};
 use super::pasted::Pasted;
 use super::prefix::{self, Level, Writer};
+use super::seldom::{self, Seldom};
 use super::sign::Signs;
 use super::text::{self, from_json, without_colours};
+use super::unread;
 use super::window::{Lines, Window};
 
 /// How large a digest may become.
@@ -168,6 +170,11 @@ struct Gather {
     unwrapped: Vec<u8>,
     /// A line that ends in `Last error:`: the next one is what NCCL said last.
     announced: Vec<u8>,
+    /// The number of the line that such a one announced.
+    repeated: u64,
+    seldom: Seldom,
+    /// Tools whose output is there, and is not read.
+    unread: BTreeSet<&'static str>,
 }
 
 impl Lines for Gather {
@@ -192,11 +199,18 @@ impl Lines for Gather {
                 Part::Between(from, to, other) => {
                     self.pasted.lines(lines, from, to, number, other);
                 }
-                Part::Line(line, mark) => {
+                Part::Line(line, mark) if !seldom::goes_on(line) => {
                     self.pasted.marked(line, mark, number);
                     match plain {
                         true => self.part(number, line, mark),
                         false => self.line(number, line, mark),
+                    }
+                }
+                Part::Line(line, _) => {
+                    let end = offset(lines, line) + line.len();
+                    let behind = lines.get(end..).unwrap_or(&[]);
+                    if let Some(joined) = seldom::joined(line, behind) {
+                        self.line(number, &joined, Mark::Unknown);
                     }
                 }
             }
@@ -288,28 +302,49 @@ impl Gather {
             self.announced = clipped(line).trim_ascii_end().to_vec();
             return;
         }
-        if !any
-            && has("Got completion")
-            && let Some(message) = prefix::bare_completion(line)
+        // What PyTorch repeats was kept with its announcement; between whole lines of NCCL a part of one is torn.
+        let others = match mark {
+            Mark::None(found) => found.others(),
+            _ => true,
+        };
+        let seldom = !any && others && self.seldom.has(line);
+        if seldom
+            && self.repeated != number
+            && let Some((level, message)) = prefix::bare(line)
+            && (level == Level::Warn || self.processes.is_empty())
         {
-            self.perhaps_event(number, Kind::Warning, None, None, message, clipped(line));
+            self.message(number, level, None, message, clipped(line));
             return;
         }
         let found = match mark {
             Mark::None(found) => Some(found.signs()),
             _ => None,
         };
-        if !any && (self.signs.line(number, line, found) || self.launches.line(number, line)) {
+        if !any && self.signs.line(number, line, found) {
             return;
         }
-        if !any && let Is::Event(row) = self.classes.of(Kind::Framework, line) {
+        // What a launcher is called with tells of nodes, and may set variables.
+        let launched = !any && self.launches.line(number, line);
+        if !any
+            && !launched
+            && let Is::Event(row) = self.classes.of(Kind::Framework, line)
+        {
             self.event(number, row, None, line, clipped(line));
+        } else if seldom && seldom::sets(line) {
+            let same = clipped(line);
+            self.keep(number, Sort::Other, Of::Host, None, None, same, same);
+        } else if seldom
+            && !launched
+            && let Some(tool) = unread::tool(line)
+        {
+            self.unread.insert(tool);
         }
     }
 
     /// PyTorch writes `Last error:`, and on the next line what NCCL said last at level WARN: the two become one.
     fn last_error(&mut self, number: u64, next: &[u8]) {
         let mut line = std::mem::take(&mut self.announced);
+        self.repeated = number;
         let before = line.len().saturating_sub(prefix::LAST_ERROR.len());
         let same = line.get(..before).unwrap_or(&[]);
         let Some(message) = next.strip_prefix(same).map(<[u8]>::trim_ascii) else {
@@ -734,6 +769,7 @@ impl Gather {
             pasted: self.pasted.finish(),
             signs: self.signs.finish(),
             launches: self.launches.finish(),
+            unread: self.unread.into_iter().map(str::to_owned).collect(),
             broken_off,
         }
     }

@@ -33,8 +33,10 @@ pub struct Hit {
     pub pair: usize,
 }
 
-/// Needles by their numbers, as bits.
+/// Needles by their numbers, as bits; the last bit stands for its needle and all behind it.
 pub type Needles = u128;
+
+const LAST: usize = Needles::BITS as usize - 1;
 
 impl Grams {
     /// Of these words, each of at least four bytes and without a line's end; a shorter one would not be found.
@@ -108,7 +110,7 @@ impl Grams {
         while let Some([a, b]) = text.get(at..at + 2) {
             if self.may_be(*a, *b) && self.is_in_place(text, at) {
                 let found = self.at_pair(text, from, at);
-                all |= found.fold(0, |all, hit| all | 1 << hit.needle);
+                all |= found.fold(0, |all, hit| all | 1 << hit.needle.min(LAST));
             }
             at += STRIDE;
         }

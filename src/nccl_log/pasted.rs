@@ -57,7 +57,7 @@ pub struct Paste {
 }
 
 /// What a line has to hold to begin a block.
-pub(super) const NEEDLES: [&str; 23] = [
+pub(super) const NEEDLES: [&str; 25] = [
     "busbw",
     "Using devices",
     "Dual-port",
@@ -76,6 +76,8 @@ pub(super) const NEEDLES: [&str; 23] = [
     "amdgpu ",
     "nvidia-nvswitch",
     "peermem",
+    "peer_mem: ",
+    "SXid (",
     "DMAR: ",
     "AMD-Vi: ",
     "blocked for more than",
@@ -184,7 +186,7 @@ impl Pasted {
             return;
         }
         let begins = match mark {
-            Mark::None(found) => found.pasted(),
+            Mark::None(found) => found.others(),
             _ => true,
         };
         if (begins || !self.open.is_empty()) && NCCL.find(line).is_none() {
@@ -671,5 +673,31 @@ pub fn kernel_line(text: &str) -> Option<(Option<f64>, &str)> {
     {
         return Some((None, rest));
     }
-    journal.then_some((None, rest))
+    if journal {
+        return Some((None, rest));
+    }
+    let begins = |driver: &&str| {
+        let (before, rest) = text.split_at_checked(text.find(*driver)?)?;
+        is_tag(before.trim_end()).then_some(rest)
+    };
+    DRIVERS.iter().find_map(begins).map(|rest| (None, rest))
 }
+
+/// Whether this is what a tool puts before a line, a time or a name, and no sentence.
+fn is_tag(before: &str) -> bool {
+    let digit = |word: &str| word.bytes().any(|b| b.is_ascii_digit());
+    before.ends_with([':', ']', '>', '|', '"']) || before.split_whitespace().all(digit)
+}
+
+/// How lines begin that only drivers write: somebody cut off what the kernel's log has before them.
+const DRIVERS: [&str; 9] = [
+    "NVRM: Xid (",
+    "NVRM: GPU ",
+    "NVRM: API mismatch",
+    "nvidia-nvswitch",
+    "nvidia_peermem: ",
+    "nv_peer_mem: ",
+    "mlx5_core 0000:",
+    "infiniband mlx5_",
+    "pcieport 0000:",
+];

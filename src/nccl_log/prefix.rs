@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 
 use super::anchor::Mark;
+use super::grams::Grams;
 use super::text::{number, run};
 
 /// Made once: a line is searched twice for it, and making it takes longer than a search.
@@ -75,13 +76,69 @@ pub(super) fn only_message(line: &[u8], at: usize) -> Option<Found<'_>> {
 /// What PyTorch writes before the message that NCCL's last warning had.
 pub const LAST_ERROR: &[u8] = b"Last error:";
 
-/// A completion error that somebody copied without what stands before it: `NET/IB : Got completion from peer …`.
-pub fn bare_completion(line: &[u8]) -> Option<&[u8]> {
-    let at = memchr::memmem::find(line, b"NET/IB")?;
-    let message = line.get(at..)?;
-    memchr::memmem::find(message, b"Got completion")?;
-    memchr::memmem::find(message, b"opcode")?;
-    Some(message.trim_ascii_end())
+/// How messages begin that only NCCL writes, and what else each holds: somebody copied them without what stands before them.
+const BARE: [(Level, &str, &str); 34] = [
+    (Level::Warn, "NET/IB : Got completion", "opcode"),
+    (Level::Warn, "NET/IB: Got completion", "opcode"),
+    (Level::Info, "NET/IB : No device found", ""),
+    (Level::Info, "NET/IB : Using [", "]"),
+    (Level::Info, "NET/Socket : Using [", "]"),
+    (Level::Warn, "NET/OFI ", "failed: "),
+    (Level::Warn, "Call to ibv_", " failed"),
+    (Level::Warn, "socketProgress", "remote peer"),
+    (Level::Warn, "socketProgress", "failed"),
+    (Level::Warn, "socketPollConnect", " returned "),
+    (Level::Warn, "socketPollConnect", "failed"),
+    (Level::Warn, "socketStartConnect", "failed"),
+    (Level::Warn, "socketStartConnect", "exceeded"),
+    (Level::Warn, "Call to connect returned ", "retr"),
+    (Level::Warn, "Duplicate GPU detected : rank ", ""),
+    (
+        Level::Warn,
+        "Error while creating shared memory segment",
+        "nccl-",
+    ),
+    (
+        Level::Warn,
+        "Error while attaching to shared memory segment",
+        "nccl-",
+    ),
+    (Level::Warn, "[Proxy Service", "Failed to execute operation"),
+    (Level::Warn, "Proxy Call to rank ", "failed"),
+    (Level::Warn, "Cuda failure ", "'"),
+    (Level::Warn, "Failed to bind NVLink SHARP", ""),
+    (Level::Warn, "Bootstrap : no socket interface found", ""),
+    (Level::Info, "Bootstrap : Using ", "<0>"),
+    (Level::Info, "Channel ", " via NET/"),
+    (Level::Info, "Channel ", " via P2P/"),
+    (Level::Info, "Channel ", " via SHM"),
+    (Level::Info, "comm 0x", " nNodes "),
+    (Level::Info, "comm 0x", "Init COMPLETE"),
+    (Level::Info, "ncclCommInit", " comm 0x"),
+    (Level::Info, "Using network ", ""),
+    (Level::Info, "NCCL_", " set by environment to "),
+    (Level::Info, "Connected all rings", ""),
+    (Level::Info, "Connected all trees", ""),
+    (Level::Warn, "Mismatched NCCL version", ""),
+];
+
+/// Of [`BARE`], how a message can begin.
+static BEGINNINGS: LazyLock<Grams> = LazyLock::new(|| Grams::new(beginnings()));
+
+/// How messages can begin that only NCCL writes.
+pub(super) fn beginnings() -> impl Iterator<Item = &'static str> {
+    BARE.iter().map(|(_, begin, _)| *begin)
+}
+
+/// A message that somebody copied without what NCCL writes before it: its level, and the message.
+pub fn bare(line: &[u8]) -> Option<(Level, &[u8])> {
+    BEGINNINGS.find(line, 0, line.len())?;
+    BARE.iter().find_map(|(level, begin, more)| {
+        let at = memchr::memmem::find(line, begin.as_bytes())?;
+        let message = line.get(at..)?;
+        memchr::memmem::find(message, more.as_bytes())?;
+        Some((*level, message.trim_ascii_end()))
+    })
 }
 
 /// The message of a line of NCCL before 2.3, which puts no name before the level: `host:pid:tid [device] INFO …`.

@@ -46,7 +46,10 @@ pub struct Sign {
 }
 
 /// What a line must hold to be a sign.
-pub(super) const NEEDLES: [&str; 18] = [
+pub(super) const NEEDLES: [&str; 21] = [
+    "# OSU MPI",
+    "# Size  ",
+    "Test completed: duration",
     "bounds values",
     ":::MLLOG",
     "loss",
@@ -70,6 +73,7 @@ pub(super) const NEEDLES: [&str; 18] = [
 /// The ends of frameworks and launchers, by what their lines hold.
 const ENDS: &[(SignKind, &[&str])] = &[
     (SignKind::Done, &["# Out of bounds values", " OK"]),
+    (SignKind::Done, &["Test completed: duration", "throughput"]),
     (SignKind::Done, &["worker group successfully finished"]),
     (
         SignKind::Done,
@@ -106,7 +110,9 @@ static OF_ENDS: LazyLock<Vec<Needles>> = LazyLock::new(|| {
 
 /// The needles of lines of other kinds.
 static OF_BENCHMARK: LazyLock<Needles> = LazyLock::new(|| bits(|needle| needle == ":::MLLOG"));
-static OF_STEP: LazyLock<Needles> = LazyLock::new(|| bits(|needle| needle == "loss"));
+static OF_STEP: LazyLock<Needles> = LazyLock::new(|| {
+    bits(|needle| needle == "loss" || MET.iter().any(|(begin, _)| *begin == needle))
+});
 
 fn bits(is: impl Fn(&str) -> bool) -> Needles {
     let needles = NEEDLES.iter().enumerate();
@@ -156,8 +162,17 @@ static LOSS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("loss"));
 static STEPS: LazyLock<[Finder<'static>; 4]> =
     LazyLock::new(|| ["teration", "tep", "iter", "poch"].map(Finder::new));
 
+/// What a benchmark of MPI writes when its ranks have met: of two steps the second shows that it went on.
+const MET: [(&str, &[u8]); 2] = [("# OSU MPI", b"1"), ("# Size  ", b"2")];
+
 /// The number of a step whose line tells a loss.
 fn step(line: &[u8]) -> Option<&[u8]> {
+    if let Some((_, number)) = MET
+        .iter()
+        .find(|(begin, _)| line.starts_with(begin.as_bytes()))
+    {
+        return Some(number);
+    }
     let loss = LOSS.find(line)?;
     let between = |b: u8| matches!(b, b' ' | b':' | b'=' | b'\'' | b'"' | b'|');
     let (gap, value) = run(line.get(loss + 4..)?, between);

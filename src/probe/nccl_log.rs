@@ -6,6 +6,7 @@
 mod carrier;
 mod channels;
 mod communicator;
+mod completion_status;
 mod errno;
 mod events;
 mod fields;
@@ -31,6 +32,7 @@ use super::Ask;
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, Typed, Why, cluster};
 use crate::nccl_log::Digest;
 use crate::nccl_log::digest::Uncounted;
+use crate::nccl_log::event;
 use crate::nccl_log::message::Sort;
 use crate::nccl_log::pasted::Tool;
 use crate::nccl_log::prefix::Level;
@@ -151,6 +153,12 @@ fn read(ask: &Ask<'_>, facts: &mut Facts) {
                 missing = missing.or(Some(gap));
             }
         }
+    }
+    let unread = files.iter().flat_map(|(_, digest)| &digest.unread);
+    let unread: BTreeSet<Arc<str>> = unread.map(|tool| tool.as_str().into()).collect();
+    if !unread.is_empty() {
+        let unread = Fact::Known(unread.into_iter().collect(), origin.clone());
+        facts.set(Facts::CLUSTER, cluster::LOGS_UNREAD, unread);
     }
     let log = Log::of(&files, missing.clone());
     let ids = log.state(facts);
@@ -303,8 +311,11 @@ impl<'d> Log<'d> {
                 hosts.all(|host| host == first).then_some(first)
             })
             .collect();
-        let framework =
-            |line: &Line<'_>| line.message.contains("NCCL") || line.tagged_rank.is_some();
+        let framework = |line: &Line<'_>| {
+            line.message.contains("NCCL")
+                || line.tagged_rank.is_some()
+                || event::names_cause(line.message.as_bytes())
+        };
         let any_run = runs.count > 0
             || lines
                 .iter()

@@ -34,7 +34,7 @@ pub struct LogReport {
     /// What benchmarks printed, and what tools printed of nodes: one sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pasted: Vec<String>,
-    /// What lay in the directories and was not read, and what is only counted: a sentence for each kind.
+    /// What lay in the directories or stood in the logs and was not read, and what is only counted: a sentence for each kind.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_read: Vec<String>,
     /// The report.
@@ -92,7 +92,8 @@ impl LogReport {
             .map(|id| answer(catalogue, facts, id, &report))
             .collect();
         let pasted = pasted::said(facts);
-        report.headline = headline(catalogue, &answers, &pasted, &report);
+        let not_read = not_read(facts);
+        report.headline = headline(catalogue, &answers, &pasted, &not_read, &report);
         // Where the question is asked and has no answer, nothing is healthy.
         let open = catalogue.get(OVER_TCP).is_some() && answers.iter().any(|a| a.rdma == "unknown");
         if open && matches!(report.exit(), Exit::Healthy | Exit::Warnings) {
@@ -105,7 +106,7 @@ impl LogReport {
             files: files.map(ToString::to_string).collect(),
             answers,
             pasted,
-            not_read: not_read(facts),
+            not_read,
             report,
         }
     }
@@ -137,7 +138,10 @@ fn not_read(facts: &Facts) -> Vec<String> {
         let files = plural(names.len() as u64, "file");
         Some(format!("{files} {what}, and not read: {}", some(&names)))
     });
-    said.chain(left_out).collect()
+    let tools = facts.known(Facts::CLUSTER, cluster::LOGS_UNREAD);
+    let tools = tools.iter().flat_map(|names| names.iter());
+    let outputs = tools.map(|tool| format!("output of {tool}: not read"));
+    said.chain(left_out).chain(outputs).collect()
 }
 
 /// Writes the report for people.
@@ -216,12 +220,16 @@ fn headline(
     catalogue: &Catalogue,
     answers: &[Answer],
     pasted: &[String],
+    not_read: &[String],
     report: &Report,
 ) -> String {
     let mut said: Vec<String> = Vec::new();
     match answers {
         [] => match pasted {
-            [] => return "nothing to examine: no line of NCCL in this log".into(),
+            [] if not_read.is_empty() => {
+                return "nothing to examine: no line of NCCL in this log".into();
+            }
+            [] => return format!("nothing to examine: {}", not_read.join("; ")),
             [one] => said.push(one.clone()),
             [first, others @ ..] => {
                 let others = plural(others.len() as u64, "further output");

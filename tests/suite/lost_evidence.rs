@@ -173,8 +173,11 @@ impl Trial<'_> {
     }
 }
 
+/// A file, and how it becomes evidence.
+type Opens = (PathBuf, fn(&Path) -> Evidence);
+
 /// Tries one answer in `share` of the evidence, on all processors.
-fn try_all(loss: Loss, share: usize, evidence: &[(PathBuf, fn(&Path) -> Evidence)]) {
+fn try_all(loss: Loss, share: usize, evidence: &[Opens]) {
     let catalogue = Catalogue::embedded().unwrap();
     let trial = Trial {
         catalogue: &catalogue,
@@ -216,14 +219,14 @@ fn try_all(loss: Loss, share: usize, evidence: &[(PathBuf, fn(&Path) -> Evidence
 }
 
 /// The recordings of nodes and of logs.
-fn recordings() -> Vec<(PathBuf, fn(&Path) -> Evidence)> {
+fn recordings() -> Vec<Opens> {
     let paths = fixtures().into_iter();
     paths
         .map(|path| (path, Evidence::of_fixture as fn(&Path) -> Evidence))
         .collect()
 }
 
-fn clusters() -> Vec<(PathBuf, fn(&Path) -> Evidence)> {
+fn clusters() -> Vec<Opens> {
     let paths = list::all().into_iter();
     paths
         .map(|path| (path, Evidence::of_cluster as fn(&Path) -> Evidence))

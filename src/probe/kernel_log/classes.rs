@@ -261,7 +261,7 @@ pub(super) const RULES: &[Rule] = &[
     ),
     rule(
         SymbolMismatch,
-        &["Unknown symbol", "(err -"],
+        &["Unknown symbol", "(err "],
         &[],
         About::First,
         &[],
@@ -439,6 +439,10 @@ impl Event {
         };
         // Xid 154 is a class of its own.
         if class == Xid && code == Some(154) || class == RecoveryAction && code.is_none() {
+            return None;
+        }
+        // The one before it is the fault.
+        if class == Xid && line.contains("caused by previous Xid") {
             return None;
         }
         // A clean look at the counters says `no` or 0; registers of a GPU that sleeps read as ones, 1048560 errors and more with each look.

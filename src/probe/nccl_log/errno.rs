@@ -1,5 +1,7 @@
 //! Errors by their names: a log has the words of strerror(3), or a number.
 
+use crate::nccl_log::text::number_after;
+
 /// Names, numbers and words, as Linux has them.
 const ERRORS: &[(&str, u64, &str)] = &[
     ("EPERM", 1, "Operation not permitted"),
@@ -20,6 +22,7 @@ const ERRORS: &[(&str, u64, &str)] = &[
     ("ENOSPC", 28, "No space left on device"),
     ("EPIPE", 32, "Broken pipe"),
     ("ENOSYS", 38, "Function not implemented"),
+    ("ENODATA", 61, "No data available"),
     ("EPROTONOSUPPORT", 93, "Protocol not supported"),
     ("EOPNOTSUPP", 95, "Operation not supported"),
     ("EADDRINUSE", 98, "Address already in use"),
@@ -52,4 +55,29 @@ pub(super) fn numbered(number: u64) -> Option<&'static str> {
         .iter()
         .find(|(_, n, _)| *n == number)
         .map(|(name, ..)| *name)
+}
+
+/// What stands before the number of an error, where a program does not print its words.
+const MARKS: [&str; 9] = [
+    "errno: ",
+    "errno=",
+    "non-zero status: ",
+    "code: -",
+    "ret=-",
+    "error -",
+    "err(-",
+    "err -",
+    "failed (-",
+];
+
+/// The error that a line of a program other than NCCL names: by its words, its number, or its symbol.
+pub(super) fn of_program(message: &str) -> Option<&'static str> {
+    let number = |mark: &&str| number_after(message.as_bytes(), mark).and_then(numbered);
+    let symbol = || {
+        let mut words = message.split(|c: char| !c.is_ascii_alphanumeric());
+        words.find_map(|word| ERRORS.iter().find(|(name, ..)| *name == word))
+    };
+    named(message)
+        .or_else(|| MARKS.iter().find_map(number))
+        .or_else(|| symbol().map(|(name, ..)| *name))
 }

@@ -39,7 +39,8 @@ impl Event<'_, '_> {
     }
 }
 
-fn class_of(classes: &mut Classes, line: &Line<'_>) -> Option<LogClass> {
+/// The class of a line, and the call of libibverbs that its words stand for.
+fn class_of(classes: &mut Classes, line: &Line<'_>) -> Option<(LogClass, Option<&'static str>)> {
     let message = line.message.as_bytes();
     let is = match line.level {
         Some(Level::Warn) => classes.of(Kind::Warning, message),
@@ -51,17 +52,21 @@ fn class_of(classes: &mut Classes, line: &Line<'_>) -> Option<LogClass> {
         None => classes.of(Kind::Framework, message),
     };
     match is {
-        Is::Event(row) => match LogClass::from_word(event_table::class(usize::from(row))) {
-            // CUDA says the same of any call: where it was made says what for.
-            Some(LogClass::Cuda)
-                if line.source.is_some_and(|s| s.contains("nvls.cc"))
-                    && !line.message.contains("system not yet initialized") =>
-            {
-                Some(LogClass::NvlsFailed)
-            }
-            class => class,
-        },
-        Is::Unwinding => Some(LogClass::Unwinding),
+        Is::Event(row) => {
+            let row = usize::from(row);
+            let class = match LogClass::from_word(event_table::class(row))? {
+                // CUDA says the same of any call: where it was made says what for.
+                LogClass::Cuda
+                    if line.source.is_some_and(|s| s.contains("nvls.cc"))
+                        && !line.message.contains("system not yet initialized") =>
+                {
+                    LogClass::NvlsFailed
+                }
+                class => class,
+            };
+            Some((class, event_table::call(row)))
+        }
+        Is::Unwinding => Some((LogClass::Unwinding, None)),
         Is::Known(_) | Is::Nothing => None,
     }
 }
@@ -85,11 +90,19 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
     }
     let mut events: Vec<Event<'_, '_>> = Vec::new();
     for (line, host) in view.lines() {
-        let Some(class) = class_of(&mut classes, line) else {
+        let Some((class, call)) = class_of(&mut classes, line) else {
             continue;
         };
-        let fields = Fields::of(class, line.message);
+        let mut fields = Fields::of(class, line.message);
+        if line.level.is_none() {
+            fields.of_program(line.message, call);
+        }
         let mut role = role(class, &fields, line.message);
+        // NCCL goes on without a device; who says it otherwise has nothing else.
+        let sole = matches!(class, LogClass::IbNone | LogClass::DeviceOpen);
+        if line.level.is_none() && sole {
+            role = Role::Failure;
+        }
         if line.level == Some(Level::Info) && role == Role::Failure {
             // What ends a run is said as a warning.
             role = Role::Warning;
@@ -131,6 +144,7 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
             event.role = Role::Benign;
         }
     }
+    share_reasons(&mut events);
     let course = Course::of(view);
     let failures = failures(view, &events);
     let others = Others::of(&failures);
@@ -301,6 +315,23 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
         facts.set(id, fact::OUTCOME, Fact::Known(outcome, origin.clone()));
         let known = (first.or(warned), ordered, hidden.as_ref());
         order(view, facts, id, at, event, known);
+    }
+}
+
+/// The store says at the end that it gave up, and before, with each attempt, why.
+fn share_reasons(events: &mut [Event<'_, '_>]) {
+    let of_store = |event: &&Event<'_, '_>| event.class == LogClass::TorchStore;
+    let mut reasons = events.iter().filter(of_store).map(|e| e.fields.errno);
+    let Some(reason) = reasons.find(|errno| errno.is_some_and(|e| e != "ETIMEDOUT")) else {
+        return;
+    };
+    for event in events
+        .iter_mut()
+        .filter(|e| e.class == LogClass::TorchStore)
+    {
+        if event.fields.errno.is_none_or(|e| e == "ETIMEDOUT") {
+            event.fields.errno = reason;
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::fact::event::{LogClass, Request, Role};
 use crate::nccl_log::text::{after, decimal_after, number, number_after};
 
-use super::errno;
+use super::{completion_status, errno};
 
 /// The fields of an event, as far as its message has them.
 #[derive(Debug, Default, PartialEq)]
@@ -97,7 +97,8 @@ impl<'d> Fields<'d> {
                     .find(|word| word.starts_with("/dev/") || word.starts_with("nccl-"));
             }
             C::Cuda => {
-                fields.status = count(message, "Cuda failure ");
+                let numbers = ["Cuda failure ", "CUDA failure ", "runtime error (", "code="];
+                fields.status = numbers.iter().find_map(|mark| count(message, mark));
                 fields.detail = quoted(message).or(word(message, "CUDA error: ", &['\n']));
             }
             C::NvlsFailed | C::MnnvlFailed => {
@@ -167,13 +168,12 @@ impl<'d> Fields<'d> {
             C::TorchStore => {
                 let inside =
                     word(message, "to [", &[']']).or(word(message, "connect to ", &[' ', ')']));
-                fields.peer = inside;
+                fields.peer = inside.map(|peer| peer.trim_matches(['(', ',', ']', '.']));
                 fields.timeout = decimal_after(message.as_bytes(), "after ")
                     .filter(|_| message.contains("ms"))
                     .map(|ms| ms / 1000.0);
-                if let Some(name) = count(message, "errno: ").and_then(errno::numbered) {
-                    fields.errno = Some(name);
-                }
+                fields.errno = errno::of_program(message)
+                    .or_else(|| message.contains("timed out").then_some("ETIMEDOUT"));
             }
             C::ProcessEnded | C::BusError => {
                 fields.status = count(message, "Signal ")
@@ -189,6 +189,17 @@ impl<'d> Fields<'d> {
             _ => {}
         }
         fields
+    }
+
+    /// What a line of a program other than NCCL says: the call for which its words stand, and the error.
+    pub(super) fn of_program(&mut self, message: &str, call: Option<&'static str>) {
+        self.errno = self.errno.or_else(|| errno::of_program(message));
+        if !self
+            .function
+            .is_some_and(|name| name.starts_with("ibv_reg_"))
+        {
+            self.function = call.or(self.function);
+        }
     }
 
     /// `Call to ibv_modify_qp failed with error Invalid argument errno 22, on dev mlx5_0:1, curr state INIT, …`
@@ -232,10 +243,12 @@ impl<'d> Fields<'d> {
                 let at = field.iter().position(u8::is_ascii_digit)?;
                 number(field.get(at..)?).map(|(status, _)| status)
             });
-        self.status = status;
+        let (told, vendor) = completion_status::of(message);
+        self.status = status.or(told);
         self.vendor_err = ["vendor err ", "vendor_err=", "vendor err="]
             .iter()
-            .find_map(|needle| count(message, needle));
+            .find_map(|needle| count(message, needle))
+            .or(vendor);
         self.request = if message.contains("(Recv") || message.contains("req_type=Recv") {
             Some(Request::Receive)
         } else if message.contains("(Send") || message.contains("req_type=Send") {
@@ -264,14 +277,16 @@ impl<'d> Fields<'d> {
         self.peer = message
             .split([' ', ','])
             .find(|word| word.ends_with('>') && word.contains('<'))
-            .map(|word| word.trim_start_matches('('));
+            .map(|word| word.trim_start_matches('('))
+            .or_else(|| word(message, "remote=[", &[']']))
+            .or_else(|| word(message, "connect [", &[']']));
     }
 }
 
 /// What an event says of the run, seen by itself.
 pub(super) fn role(class: LogClass, fields: &Fields<'_>, message: &str) -> Role {
     use LogClass as C;
-    if is_of_framework(class) && is_retry(message) {
+    if is_retry(message) {
         return Role::Benign;
     }
     match class {
@@ -343,6 +358,9 @@ pub(super) fn role(class: LogClass, fields: &Fields<'_>, message: &str) -> Role 
         | C::RcclSetting
         | C::OtherWarning
         | C::FeatureFallback
+        | C::AdapterLimit
+        | C::PortNotActive
+        | C::PeerMemoryMissing
         | C::DeviceOpen
         | C::TopologyInvalid => Role::Warning,
         C::AdapterCountMismatch if message.contains("Ignoring") => Role::Warning,
@@ -359,15 +377,6 @@ pub(super) fn role(class: LogClass, fields: &Fields<'_>, message: &str) -> Role 
         }
         _ => Role::Failure,
     }
-}
-
-/// Whether the class is one of lines that frameworks write.
-fn is_of_framework(class: LogClass) -> bool {
-    use LogClass as C;
-    matches!(
-        class,
-        C::TorchStore | C::TorchNccl | C::TorchTimeout | C::TorchHeartbeat
-    )
 }
 
 /// Whether glog's letter before the line says that it is a warning or less: `[W430 03:57:13.288 socket.cpp:752] [c10d] …`.

@@ -64,8 +64,8 @@ impl<'d> Line<'d> {
             ),
             None => match text.split_once(LAST_ERROR) {
                 Some((_, message)) => (Some(Level::Warn), None, None, message.trim()),
-                None => match prefix::bare_completion(bytes) {
-                    Some(message) => (Some(Level::Warn), None, None, part(message)),
+                None => match prefix::bare(bytes) {
+                    Some((level, message)) => (Some(level), None, None, part(message)),
                     None => (None, None, None, text.trim()),
                 },
             },

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::View;
 use crate::fact::env::{self as fact, Mention};
 use crate::fact::{Fact, Facts, Origin, Subject};
+use crate::nccl_log::setting::settings;
 
 /// `NCCL_X set by environment to V`, and the other lines about variables: name, value, how it is named.
 pub(super) fn read(message: &str) -> Option<(&str, &str, Mention)> {
@@ -56,7 +57,13 @@ type Mention2 = u8;
 pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
     let mut of_host: BTreeMap<&str, Said<'_>> = BTreeMap::new();
     for (line, host) in view.lines() {
-        if let Some((name, value, mention)) = read(line.message) {
+        let read = match line.level {
+            Some(_) => read(line.message).into_iter().collect::<Vec<_>>(),
+            None => settings(line.message)
+                .map(|(name, value)| (name, value, Mention::Set))
+                .collect(),
+        };
+        for (name, value, mention) in read {
             let said = of_host.entry(host).or_default();
             let entry = said
                 .entry((name, value, mention as u8))

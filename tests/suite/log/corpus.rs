@@ -8,6 +8,7 @@ pub(crate) mod container;
 pub(crate) mod gpudirect;
 pub(crate) mod job;
 pub(crate) mod local;
+mod program;
 pub(crate) mod rng;
 pub(crate) mod transport;
 pub(crate) mod weather;
@@ -40,6 +41,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Cause> {
         adapter::CAUSES,
         local::CAUSES,
         configuration::CAUSES,
+        program::CAUSES,
     ]
     .into_iter()
     .flatten()

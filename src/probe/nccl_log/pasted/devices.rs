@@ -5,20 +5,38 @@ use std::sync::Arc;
 
 use super::places;
 use crate::fact::benchmark as fact;
-use crate::fact::{Facts, Id};
+use crate::fact::{Fact, Facts, Id};
 use crate::nccl_log::pasted::{Paste, Tool};
 
 /// States the ranks of a table: those of the last list before it.
 pub(super) fn state(file: &Arc<str>, all: &[Paste], table: &Paste, facts: &mut Facts, id: Id) {
     let begins = |paste: &Paste| paste.lines.first().map(|(number, _)| *number);
-    let list = all
-        .iter()
-        .filter(|paste| paste.tool == Tool::NcclTestsRanks && paste.before == table.before)
-        .filter(|paste| begins(paste) < begins(table))
-        .max_by_key(|paste| begins(paste));
+    let before = || {
+        let same = all.iter().filter(|paste| paste.before == table.before);
+        same.filter(|paste| begins(paste) < begins(table))
+    };
+    let lists = || before().filter(|paste| paste.tool == Tool::NcclTestsRanks);
+    // Each job has a rank 0: several of them before one table did not join.
+    let last_table = before().filter(|paste| paste.tool == Tool::NcclTests);
+    let last_table = last_table.filter_map(begins).max();
+    let of_table = lists().filter(|list| begins(list) > last_table);
+    let jobs = of_table.flat_map(|list| places(file, list).filter(|line| is_first(line.text)));
+    let jobs: Vec<_> = jobs.collect();
+    if table.tool == Tool::NcclTests {
+        let how = "lines of ranks 0 before the table";
+        let count = jobs.len() as u64;
+        let count = jobs
+            .first()
+            .map_or(Fact::derived(count, how), |line| line.known(count));
+        facts.set(id, fact::JOBS, count);
+    }
+    let list = lists().max_by_key(|paste| begins(paste));
     let Some(list) = list.filter(|list| table.tool == Tool::NcclTests && !list.cut) else {
         return;
     };
+    if jobs.len() > 1 {
+        return;
+    }
     let mut first = None;
     let (mut ranks, mut hosts, mut models) = (0, BTreeSet::new(), BTreeSet::new());
     for line in places(file, list) {
@@ -42,6 +60,15 @@ pub(super) fn state(file: &Arc<str>, all: &[Paste], table: &Paste, facts: &mut F
 pub(in crate::probe::nccl_log) fn listed_hosts(list: &Paste) -> BTreeSet<&str> {
     let devices = list.lines.iter().filter_map(|(_, text)| device(text));
     devices.map(|(host, _)| host).collect()
+}
+
+/// Whether the line is of the first rank of a job, and of its first group.
+fn is_first(text: &str) -> bool {
+    let words: Vec<&str> = text.split_whitespace().take(5).collect();
+    matches!(
+        words.as_slice(),
+        ["#", "Rank", "0", "Group", "0", ..] | ["#", "Rank", "0", "Pid", ..]
+    )
 }
 
 /// The host and the GPU's model: `#  Rank  0 Group  0 Pid 1240 on node1 device  0 [0000:07:00] NVIDIA A100-SXM4-80GB` (nccl-tests, common.cu).

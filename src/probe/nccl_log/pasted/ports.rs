@@ -8,7 +8,7 @@ use super::{Place, places};
 use crate::fact::device::{self, NodeType, Role};
 use crate::fact::gid::{self, GidKind, GidType};
 use crate::fact::port::{self, LinkLayer, PhysState, PortState};
-use crate::fact::{BitRate, Bytes, Fact, Facts, Id, Membership, Origin, Subject};
+use crate::fact::{BitRate, Bytes, Fact, Facts, Id, Membership, Origin, Subject, node as of_node};
 use crate::nccl_log::pasted::Paste;
 
 /// States devices and ports.
@@ -255,6 +255,21 @@ pub(super) fn gids(file: &Arc<str>, paste: &Paste, facts: &mut Facts, node: Id) 
 /// Says of each port whether it is down while most of its type are active.
 pub(super) fn odd(facts: &mut Facts, node: Id) {
     let ports: Vec<Id> = facts.below(node, Subject::Port).collect();
+    let states: Vec<_> = ports
+        .iter()
+        .filter_map(|port| facts.known(*port, port::STATE))
+        .collect();
+    if states.len() == ports.len() && !ports.is_empty() {
+        let active = states.iter().filter(|state| **state == PortState::Active);
+        let (all, active) = (states.len() as u64, active.count() as u64);
+        let how = "the ports that tools printed";
+        facts.set(node, of_node::PORTS_PASTED, Fact::derived(all, how));
+        facts.set(
+            node,
+            of_node::PORTS_PASTED_ACTIVE,
+            Fact::derived(active, how),
+        );
+    }
     let kind = |facts: &Facts, port: Id| {
         let model = facts.known(facts.parent(port)?, device::MODEL)?;
         Some((model, facts.known(port, port::LINK_LAYER)?))

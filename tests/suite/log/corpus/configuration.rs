@@ -80,7 +80,7 @@ causes! {
         job.warn(Phase::Graph, 0, "graph/topo.cc:760", "Add NVLink error : could not find GPU 1b000");
         job.dies_in(Phase::Graph);
     };
-    "log/proxy-thread-failed" => |job| {
+    "log/no-transport" => |job| {
         job.warn(Phase::Channels, 0, "transport.cc:52", "No transport found for rank 0[1b000] -> rank 1[2b000]");
         job.dies_in(Phase::Channels);
     };
