@@ -186,6 +186,8 @@ subject! {
     NETWORKS_BY_HOST: Arc<str> = "networks_by_host" from "derive";
     /// How many versions of the library the log names.
     VERSIONS_SEEN: u64 = "versions_seen" from "derive";
+    /// Whether a line is of NCCL, or of a program that tells of NCCL: other libraries write the same failures.
+    NCCL_LOGGED: bool = "nccl_logged" from "nccl_log";
     /// Warnings and failures of the log that are counted, and not told apart: there were too many.
     LEFT_OUT: u64 = "left_out" from "nccl_log";
     /// When a call or a request of RDMA failed first, and led to what followed.

@@ -360,6 +360,19 @@ fn answer(catalogue: &Catalogue, facts: &Facts, id: Id, report: &Report) -> Answ
         Fact::Unknown(gap) => matches!(gap.why, Why::NotSaid(_)),
         Fact::Known(..) => false,
     };
+    // Variables of NCCL make no other library say more.
+    if rdma == "unknown" && facts.known(id, run::NCCL_LOGGED) == Some(false) {
+        return Answer {
+            run: facts.name(id).to_owned(),
+            rdma,
+            sentence: "no line of NCCL in this log".into(),
+            what: "no line of NCCL".into(),
+            outcome: outcome(facts, id),
+            channels,
+            evidence,
+            settle: None,
+        };
+    }
     let known = rdma != "unknown" && facts.known(id, run::NODES).is_some();
     let settle = match (rdma, facts.known(id, run::PROOF)) {
         // What its lines are is not known: other variables would not help.

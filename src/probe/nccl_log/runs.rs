@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::communicator::Mention;
+use super::line::Line;
 use super::{Distinct, INFO, TIMES, TUNING, View, not_logged};
 use crate::fact::run::{self as fact, Library};
 use crate::fact::{Fact, Facts, Gap, Origin, Seconds, Why};
@@ -93,6 +94,9 @@ fn what_is_logged(view: &View<'_, '_>, facts: &mut Facts) {
             .any(|(_, d)| d.processes.iter().any(|p| p.info > 0));
     let how = "the levels and subsystems of the log's lines";
     facts.set(view.id, fact::INFO, view.total(info, how));
+    let of_nccl = |line: &Line<'_>| line.level.is_some() || line.kept.text.contains("CCL");
+    let nccl = !view.processes.is_empty() || view.lines().any(|(line, _)| of_nccl(line));
+    facts.set(view.id, fact::NCCL_LOGGED, view.total(nccl, how));
     for (key, sort) in [
         (fact::NET_LOGGED, Sort::Net),
         (fact::GRAPH_LOGGED, Sort::Graph),
