@@ -71,6 +71,11 @@ impl Found {
         self.0 >> NEEDLES.len() & ((1 << sign::NEEDLES.len()) - 1)
     }
 
+    /// Whether those of signs are all there are.
+    pub(super) fn only_signs(self) -> bool {
+        self.0 == self.signs() << NEEDLES.len()
+    }
+
     /// Whether one is there that is neither of these nor of signs: of launchers, of other programs, of another tool's output.
     pub(super) fn others(self) -> bool {
         self.0 >> (NEEDLES.len() + sign::NEEDLES.len()) != 0

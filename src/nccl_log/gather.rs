@@ -201,6 +201,13 @@ impl Lines for Gather {
                 }
                 Part::Line(line, mark) if !seldom::goes_on(line) => {
                     self.pasted.marked(line, mark, number);
+                    if let Mark::None(found) = mark
+                        && found.only_signs()
+                        && self.announced.is_empty()
+                        && self.signs.one_more(number, found.signs())
+                    {
+                        return;
+                    }
                     match plain {
                         true => self.part(number, line, mark),
                         false => self.line(number, line, mark),

@@ -108,6 +108,8 @@ static OF_ENDS: LazyLock<Vec<Needles>> = LazyLock::new(|| {
     ENDS.iter().map(of_row).collect()
 });
 
+static OF_LOSS: LazyLock<Needles> = LazyLock::new(|| bits(|needle| needle == "loss"));
+
 /// The needles of lines of other kinds.
 static OF_BENCHMARK: LazyLock<Needles> = LazyLock::new(|| bits(|needle| needle == ":::MLLOG"));
 static OF_STEP: LazyLock<Needles> = LazyLock::new(|| {
@@ -213,7 +215,23 @@ impl Default for Signs {
     }
 }
 
+/// So many steps without an event between them show that the work goes on, whatever the numbers of those behind them.
+const ENOUGH: u64 = 64;
+
 impl Signs {
+    /// Whether the line, of which these are the only needles, is one more of many steps; then it is counted, and its number is not read.
+    pub(super) fn one_more(&mut self, number: u64, found: Needles) -> bool {
+        let last = self.all.last_mut().filter(|sign| {
+            found == *OF_LOSS && sign.kind == SignKind::Step && sign.steps >= ENOUGH && !self.cut
+        });
+        let Some(sign) = last else {
+            return false;
+        };
+        sign.last = number;
+        sign.count += 1;
+        true
+    }
+
     /// Whether the line is a sign; then it is counted. `found` are its needles, where somebody looked for them.
     pub(super) fn line(&mut self, number: u64, line: &[u8], found: Option<Needles>) -> bool {
         let found = found.unwrap_or_else(|| self.needles.all(line, 0, 0, line.len()));
@@ -283,6 +301,33 @@ impl Signs {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_more_of_many_steps_is_counted_without_its_number() {
+        let mut signs = Signs::default();
+        let line = |number: u64| format!("iteration {number}: loss 2.{number}");
+        assert!(!signs.one_more(1, *OF_LOSS), "no step was read");
+        for number in 1..=ENOUGH {
+            assert!(signs.line(number, line(number).as_bytes(), None));
+        }
+        assert!(signs.one_more(ENOUGH + 1, *OF_LOSS));
+        assert!(!signs.one_more(ENOUGH + 2, *OF_LOSS | *OF_BENCHMARK));
+        // What follows an event is read again.
+        signs.cut();
+        assert!(!signs.one_more(ENOUGH + 3, *OF_LOSS));
+        assert!(signs.line(ENOUGH + 3, line(ENOUGH + 3).as_bytes(), None));
+        let all = signs.finish();
+        let told = all
+            .iter()
+            .map(|sign| (sign.line, sign.last, sign.count, sign.steps));
+        assert_eq!(
+            told.collect::<Vec<_>>(),
+            [
+                (1, ENOUGH + 1, ENOUGH + 1, ENOUGH),
+                (ENOUGH + 3, ENOUGH + 3, 1, 1)
+            ]
+        );
+    }
 
     #[test]
     fn lines_of_programs_and_what_they_show() {
