@@ -360,7 +360,7 @@ fn answer(catalogue: &Catalogue, facts: &Facts, id: Id, report: &Report) -> Answ
         Fact::Unknown(gap) => matches!(gap.why, Why::NotSaid(_)),
         Fact::Known(..) => false,
     };
-    // Variables of NCCL make no other library say more.
+    // Variables of NCCL make no other library say more, and this one may have been told to say nothing.
     if rdma == "unknown" && facts.known(id, run::NCCL_LOGGED) == Some(false) {
         return Answer {
             run: facts.name(id).to_owned(),
@@ -370,7 +370,7 @@ fn answer(catalogue: &Catalogue, facts: &Facts, id: Id, report: &Report) -> Answ
             outcome: outcome(facts, id),
             channels,
             evidence,
-            settle: None,
+            settle: Some(format!("if the program uses NCCL, run it with {LOG_MORE}")),
         };
     }
     let known = rdma != "unknown" && facts.known(id, run::NODES).is_some();
