@@ -5,7 +5,7 @@ use crate::fact::{BitRate, Fact, Facts, Gap, Id, Subject, device, function, gpu,
 
 /// Says of each event whether it concerns RDMA or a GPU, and relates it with the devices that it is about.
 pub fn derive(facts: &mut Facts, node: Id) {
-    follows(facts, node);
+    beside_odd(facts, node);
     let mut places: Vec<(std::sync::Arc<str>, Id, Concerned)> = Vec::new();
     let mut paths = Vec::new();
     let mut open = None;
@@ -70,23 +70,24 @@ pub fn derive(facts: &mut Facts, node: Id) {
 
 /// Xids of NVLink: a fault of one GPU makes all that it talks to log one too.
 const NVLINK: std::ops::RangeInclusive<u64> = 144..=150;
-/// So many GPUs with one number are those that follow.
-const FOLLOWERS: usize = 3;
 
-/// Says of each Xid of NVLink whether it follows from the one of a GPU that logs another.
-fn follows(facts: &mut Facts, node: Id) {
+/// Says of each Xid of NVLink how many GPUs have it, where one GPU alone has another.
+fn beside_odd(facts: &mut Facts, node: Id) {
     let events = facts.below(node, Subject::KernelEvent);
     let xids: Vec<(Id, u64)> = events
         .filter(|id| facts.known(*id, kernel_event::CLASS) == Some(EventClass::Xid))
         .filter_map(|id| Some((id, facts.known(id, kernel_event::CODE)?)))
         .collect();
-    let gpus = |code: u64| xids.iter().filter(|(_, of)| *of == code).count();
-    let odd = |code: &&(Id, u64)| NVLINK.contains(&code.1) && gpus(code.1) == 1;
-    let odd = xids.iter().find(odd).map(|(_, code)| *code);
+    let gpus = |code: u64| xids.iter().filter(|(_, of)| *of == code).count() as u64;
+    let is_odd = |code: u64| NVLINK.contains(&code) && gpus(code) == 1;
+    let any_odd = xids.iter().any(|(_, code)| is_odd(*code));
     for (id, code) in &xids {
-        let after = NVLINK.contains(code) && gpus(*code) >= FOLLOWERS && odd.is_some();
+        let count = match any_odd && NVLINK.contains(code) && !is_odd(*code) {
+            true => gpus(*code),
+            false => 0,
+        };
         let how = "the numbers of the Xids of all GPUs";
-        facts.set(*id, kernel_event::FOLLOWS, Fact::derived(after, how));
+        facts.set(*id, kernel_event::BESIDE_ODD, Fact::derived(count, how));
     }
 }
 

@@ -118,8 +118,8 @@ subject! {
     END: Arc<str> = "end" from "kernel_log";
     /// The number that an Xid or an SXid has; the recovery that Xid 154 asks for.
     CODE: u64 = "code" from "kernel_log";
-    /// Whether an Xid of NVLink follows from that of another GPU: three or more GPUs have this number, and one has another.
-    FOLLOWS: bool = "follows" from "derive";
+    /// How many GPUs have this Xid of NVLink while one GPU alone has another; 0 where none is alone.
+    BESIDE_ODD: u64 = "beside_odd" from "derive";
     /// Whether the last line says itself that the error is fatal, or uncorrected where there are corrected ones.
     FATAL: bool = "fatal" from "kernel_log";
     /// What the driver measured that the PCIe path carries.

@@ -77,7 +77,7 @@ fn every_xid_is_judged_by_its_action_in_the_catalogue() {
         facts.set(event, kernel_event::LOGGED, yes(true));
         facts.set(event, kernel_event::ENDED, yes(false));
         facts.set(event, kernel_event::THIS_BOOT, yes(true));
-        facts.set(event, kernel_event::FOLLOWS, yes(false));
+        facts.set(event, kernel_event::BESIDE_ODD, Fact::derived(0, "a test"));
         let class = Fact::Known(EventClass::Xid, Origin::Stated);
         facts.set(event, kernel_event::CLASS, class);
         facts.set(event, kernel_event::CODE, Fact::Known(xid, Origin::Stated));
