@@ -360,21 +360,11 @@ fn answer(catalogue: &Catalogue, facts: &Facts, id: Id, report: &Report) -> Answ
         Fact::Unknown(gap) => matches!(gap.why, Why::NotSaid(_)),
         Fact::Known(..) => false,
     };
-    // Variables of NCCL make no other library say more, and this one may have been told to say nothing.
-    if rdma == "unknown" && facts.known(id, run::NCCL_LOGGED) == Some(false) {
-        return Answer {
-            run: facts.name(id).to_owned(),
-            rdma,
-            sentence: "no line of NCCL in this log".into(),
-            what: "no line of NCCL".into(),
-            outcome: outcome(facts, id),
-            channels,
-            evidence,
-            settle: Some(format!("if the program uses NCCL, run it with {LOG_MORE}")),
-        };
-    }
+    // Variables of NCCL make no other library say more.
+    let is_silent = rdma == "unknown" && facts.known(id, run::NCCL_LOGGED) == Some(false);
     let known = rdma != "unknown" && facts.known(id, run::NODES).is_some();
     let settle = match (rdma, facts.known(id, run::PROOF)) {
+        _ if is_silent => Some(format!("if the program uses NCCL, run it with {LOG_MORE}")),
         // What its lines are is not known: other variables would not help.
         ("unknown", _) if unread => Some("give the logs of all hosts, whole".into()),
         ("unknown", _) | (_, Some(Proof::Network | Proof::Adapters)) if !known => Some(format!(
@@ -388,8 +378,14 @@ fn answer(catalogue: &Catalogue, facts: &Facts, id: Id, report: &Report) -> Answ
     Answer {
         run: facts.name(id).to_owned(),
         rdma,
-        sentence: format!("RDMA: {said}"),
-        what: what(facts, id),
+        sentence: match is_silent {
+            true => "no line of NCCL in this log".into(),
+            false => format!("RDMA: {said}"),
+        },
+        what: match is_silent {
+            true => "no line of NCCL".into(),
+            false => what(facts, id),
+        },
         outcome: outcome(facts, id),
         channels,
         evidence,
