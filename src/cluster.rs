@@ -11,7 +11,6 @@ pub mod held;
 pub mod hostfile;
 pub mod key;
 pub mod launch;
-pub mod nodeset;
 pub mod passing;
 pub mod schedule;
 pub mod seats;

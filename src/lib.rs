@@ -30,6 +30,7 @@ pub mod diagnosis;
 pub mod exit;
 pub mod fact;
 pub mod nccl_log;
+pub mod nodeset;
 pub mod order;
 pub mod probe;
 pub mod quiet;

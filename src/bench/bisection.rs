@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::cluster::nodeset;
+use crate::nodeset;
 
 /// The member of a plan that says that parts of its nodes were measured.
 pub const BISECTED: &str = "bisected";

@@ -13,8 +13,8 @@ use super::together::{self, Role, TogetherArgs};
 use super::{AskArgs, SelectArgs, input, many, output};
 use crate::check::Catalogue;
 use crate::check::judge;
-use crate::cluster::nodeset;
 use crate::exit::Exit;
+use crate::nodeset;
 use crate::report::{self, Policy, Report, json, text};
 use crate::source::recording::Recording;
 

@@ -1,6 +1,6 @@
 //! Files that list hosts, one a line, as MPI's launchers, DeepSpeed and pdsh read them.
 
-use super::nodeset::{self, NodesetError};
+use crate::nodeset::{self, NodesetError};
 
 /// The hosts of a file, in its order, each once. What follows a host's name (`slots=8`, `:8`, a comment) is left out; a line may hold a list as
 /// `n[01-16]`.

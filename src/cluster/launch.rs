@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::nodeset;
+use crate::nodeset;
 
 /// What started the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -29,7 +29,7 @@ impl Default for Anchors {
         let own: Vec<&str> = NEEDLES
             .into_iter()
             .chain(sign::NEEDLES)
-            .chain(launch::NEEDLES)
+            .chain(launch::needles())
             .chain(prefix::beginnings())
             .chain(shape_table::needles())
             .chain(unread::needles())

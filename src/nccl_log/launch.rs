@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use crate::nodeset;
+
 /// What a launcher says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Launch {
@@ -15,19 +17,6 @@ pub struct Launch {
     pub text: String,
 }
 
-/// What a line must hold to be one.
-pub(super) const NEEDLES: [&str; 9] = [
-    "nnodes",
-    "NNODES",
-    "num_nodes",
-    "NUM_NODES",
-    "num_machines",
-    "number_of_nodes",
-    "NODELIST",
-    "WORLD INFO DICT",
-    "mpirun ",
-];
-
 /// Names of a number of nodes: torchrun's and DeepSpeed's, Slurm's, Lightning's, Accelerate's, MLPerf's.
 const NUMBERS: [&str; 6] = [
     "nnodes",
@@ -37,6 +26,13 @@ const NUMBERS: [&str; 6] = [
     "num_machines",
     "number_of_nodes",
 ];
+
+/// What a line must hold to be one.
+pub(super) fn needles() -> impl Iterator<Item = &'static str> {
+    NUMBERS
+        .into_iter()
+        .chain(["NODELIST", "WORLD INFO DICT", "mpirun "])
+}
 
 /// Options before a list of hosts, of Open MPI.
 const LISTS: [&str; 3] = [" -H ", " --host ", " -host "];
@@ -100,27 +96,11 @@ fn number(line: &str, name: &str) -> Option<u64> {
 /// How many hosts a list names: `n1:8,n2:8`, `n[1-2,7]`.
 fn hosts(list: &str) -> Option<u64> {
     let list = list.split([' ', '"', '\'', ';']).next()?;
-    let (mut count, mut names) = (0, BTreeSet::new());
-    let mut rest = list;
-    while !rest.is_empty() {
-        let comma = rest.find(',').unwrap_or(rest.len());
-        match rest.find('[').filter(|open| *open < comma) {
-            Some(open) => {
-                let (ranges, after) = rest.get(open + 1..)?.split_once(']')?;
-                for range in ranges.split(',') {
-                    let (first, last) = range.split_once('-').unwrap_or((range, range));
-                    let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
-                    count += last.checked_sub(first)? + 1;
-                }
-                rest = after.split_once(',').map_or("", |(_, rest)| rest);
-            }
-            None => {
-                names.insert(rest.get(..comma)?.split(':').next()?);
-                rest = rest.get(comma + 1..).unwrap_or("");
-            }
-        }
-    }
-    Some(count + names.len() as u64)
+    let names = nodeset::expand(list).ok()?;
+    // Open MPI has the number of slots behind a name.
+    let host = |name: &String| name.split(':').next().map(str::to_owned);
+    let hosts: BTreeSet<String> = names.iter().filter_map(host).collect();
+    Some(hosts.len() as u64)
 }
 
 /// The statements of a log.
@@ -179,6 +159,7 @@ mod tests {
             ("WORLD INFO DICT: {'n1': [0, 1], 'n2': [0, 1]}", Some(2)),
             ("mpirun -np 4 -H n1:2,n2:2 ./x", Some(2)),
             ("mpirun --host n1,n1,n2 ./x", Some(2)),
+            ("SLURM_NODELIST=rack[1-2]n[1-4]", Some(8)),
             ("mpirun -np 4 ./x", None),
         ] {
             assert_eq!(nodes(line), expected, "{line}");

@@ -8,12 +8,12 @@ use super::{
     SCHEMA, Writer, areas, damage, exit, withheld,
 };
 use crate::check::{Catalogue, Check, Severity, Verdict};
-use crate::cluster::nodeset;
 use crate::derive::comparison::Concerns;
 use crate::diagnosis;
 use crate::diagnosis::areas::Require;
 use crate::exit::Exit;
 use crate::fact::{Facts, Id, Subject};
+use crate::nodeset;
 use crate::source::recording::Recording;
 
 /// What stands for a node's own name where sentences about several nodes are compared.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rdma_doctor::check::Catalogue;
 use rdma_doctor::cli::many;
-use rdma_doctor::cluster::nodeset;
+use rdma_doctor::nodeset;
 use rdma_doctor::report::{Finding, Policy, Report};
 use rdma_doctor::source::recording::Recording;
 

@@ -13,8 +13,8 @@ use std::time::Instant;
 
 use rdma_doctor::check::Catalogue;
 use rdma_doctor::cli::{check, many, record};
-use rdma_doctor::cluster::nodeset;
 use rdma_doctor::exit::Exit;
+use rdma_doctor::nodeset;
 use rdma_doctor::report::{Policy, Report};
 use rdma_doctor::source::recording::Recording;
 use rdma_doctor::source::wire::Line;
@@ -173,11 +173,8 @@ impl Trial<'_> {
     }
 }
 
-/// A file, and how it becomes evidence.
-type Opens = (PathBuf, fn(&Path) -> Evidence);
-
-/// Tries one answer in `share` of the evidence, on all processors.
-fn try_all(loss: Loss, share: usize, evidence: &[Opens]) {
+/// Tries one answer in `share` of what is opened of these files, on all processors.
+fn try_all(loss: Loss, share: usize, paths: &[PathBuf], open: fn(&Path) -> Evidence) {
     let catalogue = Catalogue::embedded().unwrap();
     let trial = Trial {
         catalogue: &catalogue,
@@ -191,7 +188,7 @@ fn try_all(loss: Loss, share: usize, evidence: &[Opens]) {
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                while let Some((path, open)) = evidence.get(next.fetch_add(1, Ordering::Relaxed)) {
+                while let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed)) {
                     trial.each_answer(&open(path));
                 }
             });
@@ -218,47 +215,62 @@ fn try_all(loss: Loss, share: usize, evidence: &[Opens]) {
     );
 }
 
-/// The recordings of nodes and of logs.
-fn recordings() -> Vec<Opens> {
-    let paths = fixtures().into_iter();
-    paths
-        .map(|path| (path, Evidence::of_fixture as fn(&Path) -> Evidence))
-        .collect()
-}
-
-fn clusters() -> Vec<Opens> {
-    let paths = list::all().into_iter();
-    paths
-        .map(|path| (path, Evidence::of_cluster as fn(&Path) -> Evidence))
-        .collect()
-}
-
 #[test]
 fn lost_evidence_damaged_is_never_green() {
-    try_all(Loss::Damage, sample::one_in(64), &recordings());
+    try_all(
+        Loss::Damage,
+        sample::one_in(64),
+        &fixtures(),
+        Evidence::of_fixture,
+    );
 }
 
 #[test]
 fn lost_evidence_withheld_is_never_healthy() {
-    try_all(Loss::Withheld, sample::one_in(64), &recordings());
+    try_all(
+        Loss::Withheld,
+        sample::one_in(64),
+        &fixtures(),
+        Evidence::of_fixture,
+    );
 }
 
 #[test]
 fn lost_evidence_cut_off_is_never_green() {
-    try_all(Loss::Cut, sample::one_in(256), &recordings());
+    try_all(
+        Loss::Cut,
+        sample::one_in(256),
+        &fixtures(),
+        Evidence::of_fixture,
+    );
 }
 
 #[test]
 fn lost_evidence_of_one_node_never_makes_its_cluster_green() {
-    try_all(Loss::Damage, sample::one_in(512), &clusters());
+    try_all(
+        Loss::Damage,
+        sample::one_in(512),
+        &list::all(),
+        Evidence::of_cluster,
+    );
 }
 
 #[test]
 fn lost_evidence_withheld_by_one_node_never_leaves_its_cluster_healthy() {
-    try_all(Loss::Withheld, sample::one_in(512), &clusters());
+    try_all(
+        Loss::Withheld,
+        sample::one_in(512),
+        &list::all(),
+        Evidence::of_cluster,
+    );
 }
 
 #[test]
 fn lost_evidence_of_a_node_that_was_cut_off_never_leaves_its_cluster_green() {
-    try_all(Loss::Cut, sample::one_in(512), &clusters());
+    try_all(
+        Loss::Cut,
+        sample::one_in(512),
+        &list::all(),
+        Evidence::of_cluster,
+    );
 }

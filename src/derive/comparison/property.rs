@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Realm, Said, Sample, group, said, sides};
-use crate::cluster::nodeset;
 use crate::fact::comparison::Of;
 use crate::fact::device::{NodeType, Role};
 use crate::fact::port::{LinkLayer, PortState};
@@ -12,6 +11,7 @@ use crate::fact::{
     Fact, Facts, Gap, Id, Key, Subject, Typed, Value, device, gpu, module, node, port, selection,
     traffic, variable,
 };
+use crate::nodeset;
 
 /// Variables that every process or host has its own of.
 const OWN_VARIABLES: [&str; 5] = [

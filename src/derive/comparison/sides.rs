@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::cluster::nodeset;
+use crate::nodeset;
 
 /// Letters that a list of names may have in a sentence.
 const LONGEST: usize = 60;

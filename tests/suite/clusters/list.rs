@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 
 use rdma_doctor::cli::record;
-use rdma_doctor::cluster::nodeset;
+use rdma_doctor::nodeset;
 use rdma_doctor::source::Question;
 use rdma_doctor::source::recording::Recording;
 use rdma_doctor::source::redact::{Key, Redactor};
