@@ -2,15 +2,15 @@
 //!
 //! Nothing here asks the machine.
 
-pub mod blame;
-pub mod clock;
-pub mod exchange;
+pub mod clock_offset;
 pub mod frame;
+pub mod gather_tree;
 pub mod handshake;
-pub mod held;
 pub mod hostfile;
 pub mod key;
-pub mod launch;
-pub mod passing;
-pub mod schedule;
-pub mod seats;
+pub mod meeting;
+pub mod relay_frames;
+pub mod session;
+pub mod ssh;
+pub mod ssh_child;
+pub mod steps;

@@ -4,6 +4,8 @@
 
 pub mod ablation;
 pub mod agreement;
+pub mod alpha_beta;
+pub mod bandwidth_model;
 pub mod ceiling;
 pub mod comparison;
 pub mod counter_rate;
@@ -40,6 +42,7 @@ pub mod port_state;
 pub mod rail;
 pub mod relations;
 pub mod setting;
+pub mod step_time;
 pub mod storage;
 pub mod tally;
 pub mod topology;

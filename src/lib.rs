@@ -21,7 +21,6 @@
 //! * Counts add up to checks × subjects: nothing is skipped quietly.
 //! * The doctor changes nothing on the machine that it examines.
 
-pub mod bench;
 pub mod check;
 pub mod cli;
 pub mod cluster;
@@ -29,6 +28,9 @@ pub mod derive;
 pub mod diagnosis;
 pub mod exit;
 pub mod fact;
+pub mod launch;
+pub mod live;
+pub mod measure;
 pub mod nccl_log;
 pub mod nodeset;
 pub mod order;

@@ -8,10 +8,11 @@ use rdma_doctor::cli::input::{BadInput, BadUsage};
 use rdma_doctor::cli::record::{self, ProbeArgs};
 use rdma_doctor::cli::{self, Cli};
 use rdma_doctor::exit::Exit;
-use rdma_doctor::source::live::apart;
-use rdma_doctor::source::live::collective::rank;
-use rdma_doctor::source::live::pairs::rdma;
-use rdma_doctor::source::worker::{job, measure};
+use rdma_doctor::live::library_process;
+use rdma_doctor::live::worker::measure;
+use rdma_doctor::measure::run::collective::rank;
+use rdma_doctor::measure::run::job;
+use rdma_doctor::measure::run::pairs::rdma;
 
 /// A replayed recording is made of many small texts: a third of its time is the system's allocator, a tenth this one.
 #[global_allocator]
@@ -20,9 +21,12 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let mut args = std::env::args_os().skip(1);
     let first = args.next();
-    if first.as_ref().is_some_and(|first| first == apart::ARGUMENT) {
+    if first
+        .as_ref()
+        .is_some_and(|first| first == library_process::ARGUMENT)
+    {
         let name = args.next().and_then(|name| name.into_string().ok());
-        return match apart::serve(name.as_deref().unwrap_or("")) {
+        return match library_process::serve(name.as_deref().unwrap_or("")) {
             Ok(()) => Exit::Healthy.into(),
             Err(_) => Exit::Internal.into(),
         };

@@ -3,6 +3,7 @@
 //! The same function runs twice: in a child process over the machine, where its questions are recorded, and in the parent over the
 //! recording, where its facts are kept. So it asks only through [`Ask`], and every time in the same order.
 
+pub mod ablation_table;
 pub mod chardev;
 pub mod clock;
 pub mod collective;

@@ -3,7 +3,6 @@
 //! A reply is kept as it came, before any parsing, so that a better parser improves old recordings.
 
 pub mod errno;
-pub mod live;
 pub mod question;
 pub mod recorder;
 pub mod recording;
@@ -11,7 +10,6 @@ pub mod redact;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod wire;
-pub mod worker;
 
 use std::fmt;
 use std::sync::Arc;

@@ -7,11 +7,11 @@ use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use rdma_doctor::cluster::gather_tree;
 use rdma_doctor::cluster::handshake::Party;
 use rdma_doctor::cluster::key::{Key, Trust};
-use rdma_doctor::cluster::seats;
-use rdma_doctor::source::live::allow_many_files;
-use rdma_doctor::source::live::meeting::{Guest, Host};
+use rdma_doctor::cluster::meeting::{Guest, Host};
+use rdma_doctor::live::allow_many_files;
 
 use super::{Figure, milliseconds};
 
@@ -38,12 +38,12 @@ pub(crate) fn figures() -> anyhow::Result<Vec<Figure>> {
     let nodes = std::env::var("BENCH_JOINING").ok();
     let nodes: u64 = nodes.and_then(|n| n.parse().ok()).unwrap_or(500);
     let star = gather(nodes, None).context("a star")?;
-    let tree = gather(nodes, Some(seats::FANIN)).context("a tree")?;
+    let tree = gather(nodes, Some(gather_tree::FANIN)).context("a tree")?;
     let ratio = |tree: Duration, star: Duration| tree.as_secs_f64() / star.as_secs_f64().max(1e-9);
     Ok(vec![Figure {
         name: format!(
             "{nodes} nodes give to rank 0 through a tree of {}",
-            seats::FANIN
+            gather_tree::FANIN
         ),
         measured: format!("{:.2} x a star", ratio(tree.wall, star.wall)),
         target: String::new(),

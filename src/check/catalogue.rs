@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::diagnostic::{CheckError, nearest};
 use super::{Area, Check, areas, built, file, glob, limits, strict, typing};
 use crate::fact::{Type, Value};
+use crate::live::files;
 use crate::order;
-use crate::source::live::files;
 
 /// The built-in files as they are, each with its path. The program does not name it, so it is not in there.
 const WITH_EXAMPLES: &[(&str, &str)] =

@@ -18,23 +18,25 @@ use super::bench::team::{self, Made, Start, Team, Verdict};
 use super::input::{self, BadInput};
 use super::together::{TogetherArgs, starter};
 use super::{Format, output, seconds};
-use crate::bench::ablation::Set;
-use crate::bench::plan::{Arm, Backend, NAME, Plan, Point, Run};
-use crate::bench::reply::RankReply;
-use crate::bench::results::{Results, RunResult};
-use crate::bench::table::{self, Table};
 use crate::check::{Catalogue, judge};
 use crate::exit::Exit;
 use crate::fact::{self, Facts, Subject};
+use crate::live;
+use crate::live::worker::Progress;
+use crate::measure::plan::ablation::Set;
+use crate::measure::plan::reply::RankReply;
+use crate::measure::plan::results::{Results, RunResult};
+use crate::measure::plan::run::{Arm, Backend, NAME, Plan, Point, Run};
+use crate::measure::run::ranks::{self, Running};
 use crate::nccl_log::Digest;
+use crate::probe::ablation_table;
+use crate::probe::ablation_table::Table;
 use crate::probe::{collective, nccl_log};
 use crate::report::ablation::{self as answer, Ablation};
 use crate::report::{self, Finding, Policy, Report};
 use crate::source::recording::Recording;
 use crate::source::wire::{self, Header, Line};
-use crate::source::worker::Progress;
-use crate::source::worker::ranks::{self, Running};
-use crate::source::{Answer, Refusal, Reply, live};
+use crate::source::{Answer, Refusal, Reply};
 use arms::With;
 use rounds::{Came, Rounds};
 
@@ -365,7 +367,7 @@ fn with_table(
             },
         });
     }
-    recording.replace(probe, table::question(), table.to_value());
+    recording.replace(probe, ablation_table::question(), table.to_value());
     recording.end();
     Ok(recording)
 }

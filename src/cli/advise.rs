@@ -6,8 +6,8 @@ use clap::{Args, ValueEnum};
 
 use super::input::BadUsage;
 use super::{Format, NodeArgs, input, output};
-use crate::bench::model;
-use crate::bench::step_time::{Measured, Parallel, Training};
+use crate::derive::bandwidth_model;
+use crate::derive::step_time::{Measured, Parallel, Training};
 use crate::exit::Exit;
 use crate::fact::measurement::{self, Means};
 use crate::fact::{Fact, Facts, Id, Subject, gpu, path};
@@ -177,7 +177,7 @@ pub fn run(args: &AdviseArgs) -> anyhow::Result<Exit> {
     let network = node
         .and_then(|node| facts.find(Subject::Path, node, "network"))
         .and_then(|network| facts.known(network, path::BANDWIDTH))
-        .map(|rate| model::gigabytes(rate) * 8.0);
+        .map(|rate| bandwidth_model::gigabytes(rate) * 8.0);
     let question = Question {
         training,
         dtype: args.dtype.word(),
@@ -314,7 +314,7 @@ fn recorded(facts: &Facts, node: Id, several: bool) -> Option<(Measured, Source)
         }
         Some(Found {
             size: facts.known(id, measurement::SIZE)?.0,
-            busbw: model::gigabytes(facts.known(id, measurement::BUSBW)?),
+            busbw: bandwidth_model::gigabytes(facts.known(id, measurement::BUSBW)?),
             nodes,
             ranks: facts.known(id, measurement::RANKS)?,
             quiet: facts.known(id, measurement::QUIET)?,
@@ -326,7 +326,7 @@ fn recorded(facts: &Facts, node: Id, several: bool) -> Option<(Measured, Source)
         .filter(|found| found.busbw > 0.0 && found.ranks > 1)
         .collect();
     let largest = found.iter().max_by_key(|found| found.size)?;
-    if !model::judged_by_bandwidth(crate::fact::Bytes(largest.size), 1) {
+    if !bandwidth_model::judged_by_bandwidth(crate::fact::Bytes(largest.size), 1) {
         // A small message says nothing of the bandwidth.
         return None;
     }
@@ -334,7 +334,7 @@ fn recorded(facts: &Facts, node: Id, several: bool) -> Option<(Measured, Source)
     let smallest = alike.min_by_key(|one| one.size)?;
     // Up to here latency is nearly all of it.
     let latency = (smallest.size <= 64 << 10).then(|| {
-        let sent = smallest.size as f64 * model::all_reduce_factor(smallest.ranks);
+        let sent = smallest.size as f64 * bandwidth_model::all_reduce_factor(smallest.ranks);
         sent / (smallest.busbw * 1e9)
     });
     let measured = Measured {
@@ -386,7 +386,7 @@ fn ceiling(facts: &Facts, node: Id, training: &Training) -> anyhow::Result<(Meas
     let at = facts.known(id, path::BOUND_WHERE);
     let at = at.as_deref().unwrap_or("");
     let measured = Measured {
-        busbw: model::gigabytes(rate),
+        busbw: bandwidth_model::gigabytes(rate),
         size: None,
         latency: None,
         nodes: training.nodes,

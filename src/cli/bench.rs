@@ -13,8 +13,8 @@ use clap::{Args, Subcommand};
 use collective::CollectiveArgs;
 
 use super::deferred::Deferred;
-use crate::bench::collective::Collective;
 use crate::exit::Exit;
+use crate::measure::plan::collective::Collective;
 
 /// Measure: collectives between ranks, pairs of nodes, copies between GPUs. Uses GPUs and links, so not beside a job.
 #[derive(Debug, Args)]

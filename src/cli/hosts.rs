@@ -10,10 +10,10 @@ use super::input::{BadInput, BadUsage};
 use super::{AskArgs, many};
 use crate::check::Catalogue;
 use crate::cluster::hostfile;
+use crate::cluster::ssh::Remote;
+use crate::live::{self, files};
 use crate::nodeset;
 use crate::report::{Policy, Report};
-use crate::source::live::remote::Remote;
-use crate::source::live::{self, files};
 
 /// How hosts are reached over ssh.
 #[derive(Clone, Debug, Args)]

@@ -7,8 +7,8 @@ use anyhow::Context;
 use super::{AskArgs, NodeArgs, SelectArgs, output};
 use crate::check::Catalogue;
 use crate::fact::{Facts, Id, Membership, Origin, Subject};
+use crate::live::worker::{self, Plan};
 use crate::source::recording::Recording;
-use crate::source::worker::{self, Plan};
 use crate::{derive, probe};
 
 /// Where a site keeps its own checks.
@@ -32,11 +32,11 @@ pub struct BadUsage(pub String);
 pub fn record(args: &AskArgs) -> anyhow::Result<Recording> {
     let probes = probe::PROBES.iter().map(|p| (p.name, p.budget)).collect();
     if let Some(root) = &args.root {
-        crate::source::live::files::Root::open(root)
+        crate::live::files::Root::open(root)
             .map_err(|e| BadInput(format!("{}: {e}", root.display())))?;
     }
     if let Some(pid) = args.job
-        && !crate::source::live::job::exists(pid)
+        && !crate::live::job_process::exists(pid)
     {
         return Err(BadInput(format!("--as {pid}: there is no such process")).into());
     }
@@ -79,7 +79,7 @@ pub fn catalogue(args: &SelectArgs) -> anyhow::Result<Catalogue> {
     let mut catalogue = Catalogue::embedded().context("a built-in check is invalid")?;
     let bad = |e: crate::check::CheckError| anyhow::Error::from(BadInput(e.to_string()));
     let site = Path::new(SITE_CHECKS);
-    if crate::source::live::files::list_input(site, "toml").is_ok() {
+    if crate::live::files::list_input(site, "toml").is_ok() {
         catalogue.add_dir(site).map_err(bad)?;
     }
     for dir in &args.checks {

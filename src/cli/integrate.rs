@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use super::input::BadUsage;
 use super::output;
 use crate::exit::Exit;
-use crate::source::live::files;
+use crate::live::files;
 
 /// Print a ready configuration for a scheduler or a monitor.
 ///

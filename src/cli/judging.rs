@@ -9,8 +9,8 @@ use clap::{Args, ValueEnum};
 use super::{input::BadUsage, output, require};
 use crate::check::Severity;
 use crate::exit::Exit;
+use crate::live::files;
 use crate::report::{Policy, Report, line, prometheus, text::Detail};
-use crate::source::live::files;
 
 /// How a verdict is shown, and what it takes for an exit status that says so.
 #[derive(Clone, Debug, Args)]

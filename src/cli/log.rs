@@ -12,10 +12,10 @@ use super::{SelectArgs, output, record};
 use crate::check::{Catalogue, Check, Missing, Outcome, Verdict, judge};
 use crate::exit::Exit;
 use crate::fact::{Facts, Subject, node};
+use crate::live;
 use crate::probe::nccl_log;
 use crate::report::log::{self as answer, LogReport};
 use crate::report::{self, Policy};
-use crate::source::live;
 use crate::source::recording::Recording;
 
 /// Read the log of a run of NCCL: was RDMA used, and what went wrong.

@@ -13,15 +13,15 @@ use super::check::judged;
 use super::input::{self, BadInput};
 use super::output;
 use crate::check::{Catalogue, judge_where};
-use crate::cluster::clock::Offset;
+use crate::cluster::clock_offset::Offset;
 use crate::derive::{self, comparison};
 use crate::fact::{Facts, Membership, Origin, Subject};
+use crate::live;
+use crate::live::worker::Progress;
 use crate::probe::{self, together};
 use crate::report::many::{Fold, Part, part};
 use crate::report::{Policy, Report};
-use crate::source::live;
 use crate::source::recording::Recording;
-use crate::source::worker::Progress;
 
 /// How much a shell may print before what it was asked for.
 const NOISE: usize = 64 << 10;

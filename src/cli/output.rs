@@ -4,8 +4,8 @@ use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
 
 use super::Color;
-use crate::source::live::files::is_terminal;
-use crate::source::worker::Progress;
+use crate::live::files::is_terminal;
+use crate::live::worker::Progress;
 
 /// Decides for standard output; `colored`'s own detection is not asked.
 #[expect(

@@ -12,12 +12,12 @@ use super::input::{self, BadInput, BadUsage};
 use super::{AskArgs, output};
 use crate::exit::Exit;
 use crate::fact::Facts;
+use crate::live;
+use crate::live::worker;
 use crate::probe::{Ask, PROBES};
-use crate::source::live;
 use crate::source::recording::Recording;
 use crate::source::redact::{Key, Redactor};
 use crate::source::wire;
-use crate::source::worker;
 
 /// Record this machine, or a copied tree, for a verdict elsewhere.
 #[derive(Debug, Args)]

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::input::{BadInput, BadUsage};
 use crate::check::{Catalogue, nearest_name};
 use crate::diagnosis::areas::Require;
-use crate::source::live::files;
+use crate::live::files;
 
 /// Where a site says which areas its nodes need: `require = ["devices", "ports"]`, `"all"` or `"none"`.
 const SITE: &str = "/etc/rdma-doctor/areas.toml";
@@ -88,9 +88,9 @@ mod tests {
     #[test]
     fn a_sites_file_is_read_or_refused() {
         let dir = std::env::temp_dir().join(format!("require-{}", std::process::id()));
-        crate::source::live::files::replace_output(&dir, b"require = [\"ports\"]\n").unwrap();
+        crate::live::files::replace_output(&dir, b"require = [\"ports\"]\n").unwrap();
         assert_eq!(site(&dir).unwrap(), Require::These(vec!["ports".into()]));
-        crate::source::live::files::replace_output(&dir, b"requires = [\"ports\"]\n").unwrap();
+        crate::live::files::replace_output(&dir, b"requires = [\"ports\"]\n").unwrap();
         assert!(site(&dir).is_err());
         assert_eq!(
             site(Path::new("/nonexistent/areas.toml")).unwrap(),

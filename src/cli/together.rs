@@ -18,9 +18,9 @@ use super::input::{BadInput, BadUsage};
 use super::seconds;
 use crate::cluster::handshake::Party;
 use crate::cluster::key::{Key, Trust};
-use crate::cluster::launch::{self, Launch};
 use crate::exit::Exit;
-use crate::source::live::{self, files};
+use crate::launch::{self, Launch};
+use crate::live::{self, files};
 
 /// How nodes come together.
 #[derive(Clone, Debug, Args)]

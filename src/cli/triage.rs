@@ -15,15 +15,15 @@ use super::judging::{JudgeArgs, Shown};
 use super::many::{self, Gathering};
 use super::together::{TogetherArgs, starter};
 use super::{Format, SelectArgs, input, output, seconds};
-use crate::bench::plan::{Backend, NAME, Plan, Point};
 use crate::check::judge;
 use crate::exit::Exit;
 use crate::fact::port::PortState;
 use crate::fact::{Facts, Id, Subject, port};
+use crate::live::worker::Progress;
+use crate::measure::plan::run::{Backend, NAME, Plan, Point};
 use crate::report::ablation::{self as matrix, Ablation};
 use crate::report::{self, text};
 use crate::source::recording::Recording;
-use crate::source::worker::Progress;
 
 /// Why is multi-node slower than single-node: examine this node, measure, take one path after the other away, and name the cause.
 ///
@@ -270,7 +270,7 @@ fn with_gpus(
         let own = team.map(|team| team.own_of(&chosen));
         let own = own.as_ref().unwrap_or(&chosen);
         let gpus = own.ranks.iter().filter_map(|rank| rank.gpu.as_deref());
-        let plan = crate::bench::p2p::Plan {
+        let plan = crate::measure::plan::p2p::Plan {
             size: args.size.map_or(COPY, |size| size.clamp(COPY_LEAST, COPY)),
             trials: COPIES,
             gpus: gpus.map(Into::into).collect(),

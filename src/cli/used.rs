@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::nccl_env;
-use crate::bench::p2p::{NAME, Results};
 use crate::check::{Catalogue, judge};
 use crate::derive::derive;
 use crate::fact::reads::{Read, during};
 use crate::fact::{Facts, Subject};
+use crate::measure::plan::p2p::{NAME, Results};
 use crate::probe::{self, nccl_log};
 use crate::report::log::LogReport;
 use crate::report::p2p::{Copies, text as copies};

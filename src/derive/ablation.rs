@@ -1,10 +1,10 @@
 //! What a measurement reached of what the hardware carries, and which parts of the node took part in it.
 
-use crate::bench::collective::Collective;
-use crate::bench::model::Shape;
+use crate::derive::bandwidth_model::Shape;
 use crate::fact::arm::{Between, Direct};
 use crate::fact::measurement::{self, Means};
 use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, Typed, gpu};
+use crate::measure::plan::collective::Collective;
 
 use super::ceiling::{Network, Transport, Use, ceiling_of};
 

@@ -1,6 +1,6 @@
 //! What each path of a node can carry, and what binds it: NVLink, PCIe, adapters, the host's memory.
 //!
-//! The hardware's numbers come from facts, the model from [`crate::bench::model`]. A ceiling holds for the node as it is: a link that
+//! The hardware's numbers come from facts, the model from [`crate::derive::bandwidth_model`]. A ceiling holds for the node as it is: a link that
 //! runs low is counted as it runs.
 
 mod inside;
@@ -13,14 +13,15 @@ use self::inside::Inside;
 use self::rail::Via;
 pub use self::term::Term;
 use super::tally;
-use crate::bench::collective::Collective;
-use crate::bench::model::{self, Algorithm, Carries, Protocol, Shape, Side};
+use crate::derive::bandwidth_model;
+use crate::derive::bandwidth_model::{Algorithm, Carries, Protocol, Shape, Side};
 use crate::fact::path::{self, BoundBy, PathKind};
 use crate::fact::variable::Effect;
 use crate::fact::{
     BitRate, Fact, Facts, Gap, Id, Membership, Origin, Percent, Subject, gpu, node, selection,
     variable,
 };
+use crate::measure::plan::collective::Collective;
 
 /// What a run really used, as its log or its counters tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +105,7 @@ impl Ceiling {
 
     fn of(term: Term, terms: &[Term]) -> Self {
         Ceiling {
-            busbw: model::rate(term.carries),
+            busbw: bandwidth_model::rate(term.carries),
             bound_by: term.by,
             bound_where: term.at,
             terms: terms.iter().map(|term| term.to_string().into()).collect(),
@@ -140,7 +141,8 @@ pub fn ceiling_of(facts: &Facts, node: Id, used: Use) -> Fact<Ceiling> {
                 Transport::Shm => inside::shm(facts, node, &gpus)?,
                 Transport::Net => {
                     let network = network()?;
-                    let each = model::loopback(network.carries, used.shape.ranks_per_node);
+                    let each =
+                        bandwidth_model::loopback(network.carries, used.shape.ranks_per_node);
                     Inside::of(Term {
                         carries: each.unwrap_or_default(),
                         ..network
@@ -192,7 +194,7 @@ fn compose(
         nvls: nvls.as_ref().map(|nvls| nvls.carries),
         network: network.as_ref().map_or(0.0, |network| network.carries),
     };
-    let bound = model::ceiling(collective, shape, carries, algorithm, protocol)
+    let bound = bandwidth_model::ceiling(collective, shape, carries, algorithm, protocol)
         .ok_or_else(|| Gap::missing("a model for this algorithm on this many nodes"))?;
     let mut terms: Vec<Term> = Vec::new();
     let ring = inside.map(|inside| inside.ring);

@@ -1,12 +1,12 @@
 //! What copies between GPUs, and with the host, are worth: against equal pairs and GPUs, and against what PCIe carries.
 
 use super::gpu_ends::{Ends, ends};
-use crate::bench::statistics;
 use crate::fact::gpu_pair::{Access, P2p};
 use crate::fact::kleene::Several;
 use crate::fact::{
     BitRate, Fact, Facts, Gap, Id, Key, Percent, Seconds, Subject, Typed, gpu, gpu_pair, node,
 };
+use crate::measure::plan::statistics;
 use crate::order;
 
 /// Works out the facts of a node's GPUs and their pairs.

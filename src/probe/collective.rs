@@ -15,10 +15,10 @@ mod tests;
 use std::sync::Arc;
 
 use super::{Ask, BUDGET, Probe};
-use crate::bench::pairs;
-use crate::bench::plan::Plan;
-use crate::bench::table;
 use crate::fact::{Facts, Gap, Id, Membership, Origin, Subject, Why};
+use crate::measure::plan::pairs;
+use crate::measure::plan::run::Plan;
+use crate::probe::ablation_table;
 use crate::source::{Question, Refusal};
 
 /// The probe. It runs over recordings only; the runs are made by `rdma-doctor bench` and `rdma-doctor ablate`.
@@ -45,7 +45,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         Ok(None) => {}
         Err(found) => gap = Some(found),
     }
-    let otherwise = table::question();
+    let otherwise = ablation_table::question();
     match told(ask, &otherwise) {
         Ok(Some(value)) => {
             let origin = Origin::Asked(otherwise.clone());

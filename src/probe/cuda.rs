@@ -9,9 +9,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{Ask, Probe};
-use crate::bench::p2p::Plan;
 use crate::fact::node::Cuda;
 use crate::fact::{Fact, Facts, Gap, Id, Presence, Seconds, Subject, Why, gpu, gpu_pair, node};
+use crate::measure::plan::p2p::Plan;
 use crate::source::{Question, Refusal};
 
 /// The probe. Without persistence `cuInit` wakes each GPU, which takes seconds.

@@ -14,11 +14,11 @@ use std::time::Duration;
 use serde_json::Value as Json;
 
 use super::{Ask, Probe};
-use crate::bench::plan::Plan;
-use crate::bench::table;
 use crate::fact::nccl_version::{KINDS, Version};
 use crate::fact::variable::{self, Mangled};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, Why, node};
+use crate::measure::plan::run::Plan;
+use crate::probe::ablation_table;
 use crate::source::{Answer, Errno, Question, Refusal};
 use conf::Line;
 
@@ -56,7 +56,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     variables(facts, node, &layers, &version);
     super::topology::file::state(ask, facts, node);
     // A recording says that nothing was measured; `rdma-doctor bench` and `ablate` put what they measured in this place.
-    for question in [Plan::question(), table::question()] {
+    for question in [Plan::question(), ablation_table::question()] {
         let _ = ask.raw(&question);
     }
 }

@@ -9,14 +9,14 @@ use std::sync::Arc;
 
 use super::cuda::pair;
 use super::{Ask, BUDGET, Probe};
-use crate::bench::p2p::{Cell, End, Numbers, Outcome, Plan, Results};
-use crate::bench::statistics::SPREAD_LIMIT;
 use crate::fact::{
     BitRate, Fact, Facts, Gap, Id, Key, Origin, Percent, Seconds, Subject, Why, gpu, gpu_pair, node,
 };
+use crate::measure::plan::p2p::{Cell, End, Numbers, Outcome, Plan, Results};
+use crate::measure::plan::statistics::SPREAD_LIMIT;
 use crate::source::Refusal;
 
-/// The probe. It runs over recordings only; the questions are asked by [`crate::source::worker::measure`].
+/// The probe. It runs over recordings only; the questions are asked by [`crate::live::worker::measure`].
 pub const PROBE: Probe = Probe {
     name: "p2p",
     about: "copies between GPUs and with the host, measured on request",

@@ -4,12 +4,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::{Ask, BUDGET, Probe};
-use crate::bench::pairs::verdict::{self, Problem as Found};
-use crate::bench::pairs::{NAME, Plan, Results, Way};
-use crate::cluster::blame::Blame;
-use crate::cluster::schedule::End;
 use crate::fact::suspect::{self, Problem};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Percent, Subject};
+use crate::measure::plan::pairs::outlier_attribution::Blame;
+use crate::measure::plan::pairs::schedule::End;
+use crate::measure::plan::pairs::verdict::{self, Problem as Found};
+use crate::measure::plan::pairs::{NAME, Plan, Results, Way};
 use crate::source::Refusal;
 
 /// The probe. It runs over recordings only; pairs are measured by `rdma-doctor bench pairs`.
@@ -120,8 +120,8 @@ fn own(results: &Results, ways: &[Way]) -> Arc<[Arc<str>]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::pairs::{Member, Rail, Silent};
-    use crate::bench::plan::Backend;
+    use crate::measure::plan::pairs::{Member, Rail, Silent};
+    use crate::measure::plan::run::Backend;
     use crate::probe::testing::{known, run as run_probe};
     use crate::source::recording::Recording;
     use crate::source::wire::Header;
@@ -146,7 +146,7 @@ mod tests {
             backend: Backend::Tcp,
             why: None,
             across: false,
-            memory: crate::bench::pairs::host_only(),
+            memory: crate::measure::plan::pairs::host_only(),
             nodes: vec![member("n1"), member("n2")],
             silent: vec![Silent {
                 host: "n3".into(),

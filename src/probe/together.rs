@@ -5,7 +5,7 @@
 use serde::Deserialize;
 
 use super::{Ask, BUDGET, Probe};
-use crate::cluster::clock::Offset;
+use crate::cluster::clock_offset::Offset;
 use crate::fact::{Fact, Facts, Gap, Id, Origin, Seconds, Why, node};
 use crate::source::recording::Recording;
 use crate::source::{Answer, Question};

@@ -4,9 +4,11 @@ pub mod text;
 
 use serde::Serialize;
 
-use crate::bench::alpha_beta::AlphaBeta;
-use crate::bench::model;
-use crate::bench::step_time::{Blame, Class, EXPLAINS, Growth, Measured, Parallel, Step, Training};
+use crate::derive::alpha_beta::AlphaBeta;
+use crate::derive::bandwidth_model;
+use crate::derive::step_time::{
+    Blame, Class, EXPLAINS, Growth, Measured, Parallel, Step, Training,
+};
 
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
 pub const SCHEMA: &str = "rdma-doctor-advice/1.0";
@@ -257,7 +259,7 @@ impl Advice {
             schema: SCHEMA,
             training: trained(question),
             bandwidth: Bandwidth {
-                busbw: model::rate(measured.busbw).0,
+                busbw: bandwidth_model::rate(measured.busbw).0,
                 measured: !matches!(question.source, Source::Ceiling(_)),
                 source: match &question.source {
                     Source::Given => "--busbw".to_owned(),
@@ -345,7 +347,7 @@ fn grown(question: &Question, fitted: AlphaBeta) -> Vec<Grown> {
             algorithm: algorithm.word(),
             ranks,
             latency: measured.latency.map(|_| fitted.alpha),
-            busbw: model::rate(fitted.busbw(size)).0,
+            busbw: bandwidth_model::rate(fitted.busbw(size)).0,
             communication: communication(training, fitted),
         }
     };
@@ -359,7 +361,7 @@ fn classed(question: &Question) -> Option<Classed> {
     };
     let class = Class::of(&question.training, network)?;
     Some(Classed {
-        network: model::rate(network / 8.0).0,
+        network: bandwidth_model::rate(network / 8.0).0,
         from,
         class: class.word(),
     })

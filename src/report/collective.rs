@@ -4,12 +4,12 @@ pub mod text;
 
 use serde::Serialize;
 
-use crate::bench::plan::Backend;
-use crate::bench::reply::{Carried, Ended, GpuMemory, RankReply};
-use crate::bench::results::{Results, Row};
-use crate::bench::scope::Scopes;
-use crate::bench::statistics::SPREAD_LIMIT;
 use crate::fact::{Facts, Id};
+use crate::measure::plan::reply::{Carried, Ended, GpuMemory, RankReply};
+use crate::measure::plan::results::{Results, Row};
+use crate::measure::plan::run::Backend;
+use crate::measure::plan::scope::Scopes;
+use crate::measure::plan::statistics::SPREAD_LIMIT;
 
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
 pub const SCHEMA: &str = "rdma-doctor-collective/1.0";

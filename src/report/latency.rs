@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use super::collective::text::{self, digits};
 use super::collective::{Collectives, Measured};
-use crate::bench::flags::Flags;
-use crate::bench::latency::Latency;
-use crate::bench::model;
+use crate::derive::bandwidth_model;
 use crate::fact::{Bytes, Seconds};
+use crate::measure::plan::flags::Flags;
+use crate::measure::plan::latency::Latency;
 
 /// Version of the JSON form of `bench latency`.
 pub const LATENCY: &str = "rdma-doctor-latency/1.0";
@@ -54,7 +54,7 @@ impl LatencyReport {
             operations: latency.operations,
             ratio: latency.ratio,
             start: line.map(|line| line.alpha),
-            busbw: line.map(|line| model::rate(line.beta).0),
+            busbw: line.map(|line| bandwidth_model::rate(line.beta).0),
             knee: line.and_then(|line| Some(line.knee()? as u64)),
             apart: latency.fit.map(|fit| fit.apart),
         }

@@ -4,8 +4,8 @@ pub mod text;
 
 use serde::Serialize;
 
-use crate::bench::p2p::{End, Results};
 use crate::fact::{Facts, Id, Subject, gpu};
+use crate::measure::plan::p2p::{End, Results};
 
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
 pub const SCHEMA: &str = "rdma-doctor-p2p/1.0";

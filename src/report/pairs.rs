@@ -4,9 +4,9 @@ pub mod text;
 
 use serde::Serialize;
 
-use crate::bench::pairs as bench;
-use crate::bench::pairs::verdict::{self, Problem, Range};
-use crate::bench::pairs::{Counted, Flow, Member, Memory, Results, Silent};
+use crate::measure::plan::pairs as bench;
+use crate::measure::plan::pairs::verdict::{self, Problem, Range};
+use crate::measure::plan::pairs::{Counted, Flow, Member, Memory, Results, Silent};
 
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
 pub const SCHEMA: &str = "rdma-doctor-pairs/1.2";

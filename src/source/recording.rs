@@ -134,7 +134,7 @@ impl Recording {
             path: path.to_owned(),
             error,
         };
-        let file = super::live::files::open_input(path).map_err(unreadable)?;
+        let file = crate::live::files::open_input(path).map_err(unreadable)?;
         let size = file.metadata().map_or(0, |about| about.len());
         Self::read_sized(file, path, overlays, size)
     }

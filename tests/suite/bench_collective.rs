@@ -6,12 +6,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::process::{Terminal, lives, ranks_of, signal, wait_until};
-use rdma_doctor::bench::collective::{Collective, DataType, Reduction};
-use rdma_doctor::bench::plan::{Arm, Backend, Plan, Point, RankPlace, Run};
-use rdma_doctor::bench::reply::{Ended, RankReply};
+use rdma_doctor::measure::plan::collective::{Collective, DataType, Reduction};
+use rdma_doctor::measure::plan::reply::{Ended, RankReply};
+use rdma_doctor::measure::plan::run::{Arm, Backend, Plan, Point, RankPlace, Run};
+use rdma_doctor::measure::run::ranks::{Running, run};
 use rdma_doctor::source::Answer;
 use rdma_doctor::source::wire::Line;
-use rdma_doctor::source::worker::ranks::{Running, run};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 

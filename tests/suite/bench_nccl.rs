@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use crate::process::{ranks_of, signal, wait_until};
 use crate::stage::Stage;
-use rdma_doctor::bench::collective::{Collective, Reduction};
-use rdma_doctor::bench::plan::{Arm, Backend, Plan, Point, RankPlace, Run};
-use rdma_doctor::bench::reply::{Ended, RankReply};
+use rdma_doctor::measure::plan::collective::{Collective, Reduction};
+use rdma_doctor::measure::plan::reply::{Ended, RankReply};
+use rdma_doctor::measure::plan::run::{Arm, Backend, Plan, Point, RankPlace, Run};
+use rdma_doctor::measure::run::ranks::{self, Running};
 use rdma_doctor::nccl_log::Digest;
 use rdma_doctor::source::Answer;
 use rdma_doctor::source::wire::Line;
-use rdma_doctor::source::worker::ranks::{self, Running};
 use rustix::process::Signal;
 use serde_json::Value;
 

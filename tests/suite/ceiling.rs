@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use rdma_doctor::bench::collective::Collective;
-use rdma_doctor::bench::model::{Algorithm, Shape};
 use rdma_doctor::cli::input;
+use rdma_doctor::derive::bandwidth_model::{Algorithm, Shape};
 use rdma_doctor::derive::ceiling::{Ceiling, Network, Transport, Use, ceiling_of};
 use rdma_doctor::fact::path::{BANDWIDTH, BOUND_BY, BOUND_WHERE, BoundBy};
 use rdma_doctor::fact::{BitRate, Fact, Facts, Id, Subject};
+use rdma_doctor::measure::plan::collective::Collective;
 use rdma_doctor::source::recording::Recording;
 
 fn fixture(name: &str) -> (Facts, Id) {

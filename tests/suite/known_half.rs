@@ -48,7 +48,7 @@ fn kernel_log(now: serde_json::Value, told: &[(f64, &str)]) -> Recording {
         .collect();
     let value = json!({
         "now": now,
-        "markers": rdma_doctor::source::live::kernel_log::MARKERS,
+        "markers": rdma_doctor::live::kernel_log::MARKERS,
         "lines": 2000,
         "lost": 0,
         "first": 0,

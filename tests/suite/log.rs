@@ -682,7 +682,7 @@ fn a_log_in_utf_16_says_what_it_says_in_utf_8() {
     let read = |name: &str, bytes: Vec<u8>| {
         let path = dir.join(name);
         std::fs::write(&path, bytes).unwrap();
-        let digest = rdma_doctor::source::live::log::read(&path, Limits::default(), None).unwrap();
+        let digest = rdma_doctor::live::log::read(&path, Limits::default(), None).unwrap();
         let lines = digest.kept.iter();
         lines.map(|kept| kept.text.clone()).collect::<Vec<_>>()
     };

@@ -1,6 +1,6 @@
 //! Each collective of each type, for tests that try them all.
 
-use rdma_doctor::bench::collective::{Collective, DataType, Reduction};
+use rdma_doctor::measure::plan::collective::{Collective, DataType, Reduction};
 
 /// What a point is to do.
 pub(crate) struct Wanted {

@@ -18,7 +18,7 @@ use crate::process::{Ended, PATIENT, Running, start, wait_until};
 use rdma_doctor::cluster::frame::Frames;
 use rdma_doctor::cluster::handshake::Party;
 use rdma_doctor::cluster::key::Trust;
-use rdma_doctor::source::live::meeting::{Guest, Host};
+use rdma_doctor::cluster::meeting::{Guest, Host};
 use serde_json::json;
 
 const KEY: &str = "sixteen characters and more";

@@ -7,8 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use rdma_doctor::live::worker::{self, Plan};
 use rdma_doctor::source::recording::Recording;
-use rdma_doctor::source::worker::{self, Plan};
 use rdma_doctor::source::{Question, Refusal, Source};
 
 use crate::process::{PATIENT, Process, wait_until};

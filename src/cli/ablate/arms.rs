@@ -2,8 +2,8 @@
 
 use clap::ValueEnum;
 
-use crate::bench::ablation::{Set, name_of};
-use crate::bench::plan::Arm;
+use crate::measure::plan::ablation::{Set, name_of};
+use crate::measure::plan::run::Arm;
 
 /// The variables each of which takes a path away: all their combinations are arms.
 const SWITCHES: [&str; 3] = ["NCCL_IB_DISABLE", "NCCL_SHM_DISABLE", "NCCL_P2P_DISABLE"];
@@ -117,7 +117,7 @@ pub fn all(switches: bool, with: &[With], own: &[Set]) -> Vec<Arm> {
         if let Some(arm) = rest.first_mut()
             && before.iter().any(|other| other.name == arm.name)
         {
-            arm.name = crate::bench::ablation::variables(&arm.set);
+            arm.name = crate::measure::plan::ablation::variables(&arm.set);
         }
     }
     arms

@@ -9,17 +9,17 @@ use regex_lite::Regex;
 
 use super::rounds::{self, Came, Rounds};
 use super::{AblateArgs, arms};
-use crate::bench::job::JobPlan;
-use crate::bench::plan::Run;
-use crate::bench::table;
 use crate::cli::bench::measuring;
 use crate::cli::input::{BadInput, BadUsage};
 use crate::cli::output;
+use crate::live::worker::Progress;
+use crate::measure::plan::job::JobPlan;
+use crate::measure::plan::run::Run;
+use crate::measure::run::job::{self, Running};
+use crate::probe::ablation_table;
 use crate::probe::collective;
 use crate::source::recording::Recording;
 use crate::source::wire::Line;
-use crate::source::worker::Progress;
-use crate::source::worker::job::{self, Running};
 
 /// How long a run may take.
 const DEADLINE: Duration = Duration::from_secs(3600);
@@ -83,7 +83,7 @@ pub(super) fn measured(args: &AblateArgs) -> anyhow::Result<Recording> {
     })?;
     output::progress(Progress::Done);
     let probe = collective::PROBE.name;
-    recording.replace(probe, table::question(), plan.to_value());
+    recording.replace(probe, ablation_table::question(), plan.to_value());
     for line in all {
         recording.add(line);
     }

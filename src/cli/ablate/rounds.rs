@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use crate::bench::ablation::{Figures, order};
+use crate::measure::plan::ablation::{Figures, order};
 
 /// How close together the rounds of each arm lie where no more are needed, in percent.
 const CLOSE: f64 = 5.0;

@@ -8,12 +8,12 @@ use clap::Args;
 use super::measuring::{self, Chosen, MeasureArgs, NOT_OF_A_RECORDING, bytes};
 use super::memory::Memory;
 use super::team::{self, Made, Parts};
-use crate::bench::collective::{Collective, DataType, Reduction};
-use crate::bench::plan::{Backend, Point, iterations};
 use crate::cli::Format;
 use crate::cli::input::{self, BadUsage};
 use crate::cli::together::{TogetherArgs, starter};
 use crate::exit::Exit;
+use crate::measure::plan::collective::{Collective, DataType, Reduction};
+use crate::measure::plan::run::{Backend, Point, iterations};
 use crate::report::collective::text;
 
 /// The size of the reference benchmark: 500,000 × 2,000 elements of four bytes.

@@ -8,14 +8,14 @@ use clap::Args;
 use super::collective::{IN_HOST_MEMORY, REFERENCE};
 use super::measuring::{self, Chosen, MeasureArgs, NOT_OF_A_RECORDING, bytes};
 use super::team::{self, Made, Parts, Verdict};
-use crate::bench::flags::{self, Flags};
-use crate::bench::latency::{self, Latency};
-use crate::bench::plan::{Backend, Point};
-use crate::bench::results::Results;
 use crate::cli::input;
 use crate::cli::together::{TogetherArgs, starter};
 use crate::cli::{Format, output};
 use crate::exit::Exit;
+use crate::measure::plan::flags::{self, Flags};
+use crate::measure::plan::latency::{self, Latency};
+use crate::measure::plan::results::Results;
+use crate::measure::plan::run::{Backend, Point};
 use crate::report::collective::{Collectives, text};
 use crate::report::latency::{FLAGS, FlagsReport, LATENCY, LatencyReport, is_whole};
 

@@ -11,22 +11,22 @@ use clap::Args;
 
 use super::memory::{self, Memory};
 use super::p2p::chosen;
-use crate::bench::bisection::Bisection;
-use crate::bench::library;
-use crate::bench::plan::{Arm, Backend, NAME, Plan, Point, RankPlace, Run};
-use crate::bench::results::Results;
-use crate::bench::scope::Scopes;
 use crate::check::{Catalogue, Severity, judge};
 use crate::cli::input::{self, BadUsage};
 use crate::cli::{AskArgs, Format, output, record, seconds};
 use crate::exit::Exit;
 use crate::fact::{Bytes, Fact, Facts, Id, Subject, gpu};
+use crate::live;
+use crate::live::worker::Progress;
+use crate::measure::plan::bisection::Bisection;
+use crate::measure::plan::nccl_library;
+use crate::measure::plan::results::Results;
+use crate::measure::plan::run::{Arm, Backend, NAME, Plan, Point, RankPlace, Run};
+use crate::measure::plan::scope::Scopes;
+use crate::measure::run::ranks::{self, Running};
 use crate::report::collective::Collectives;
 use crate::report::{self, Policy, Report};
-use crate::source::live;
 use crate::source::recording::Recording;
-use crate::source::worker::Progress;
-use crate::source::worker::ranks::{self, Running};
 
 /// Who takes part in a measurement, and for how long.
 #[derive(Clone, Debug, Args)]
@@ -218,7 +218,7 @@ pub fn choose(
     args: &MeasureArgs,
 ) -> anyhow::Result<Result<Chosen, String>> {
     let gpus = chosen(facts, node, &args.gpus)?;
-    let library = library::choose(facts, node);
+    let library = nccl_library::choose(facts, node);
     let backend = match args.backend {
         Some(backend) => backend,
         None => {

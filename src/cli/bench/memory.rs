@@ -5,10 +5,10 @@ use std::sync::Arc;
 use clap::ValueEnum;
 
 use super::pairs::rails;
-use crate::bench::collective::Collective;
-use crate::bench::pairs;
-use crate::bench::plan::{Backend, Point};
 use crate::fact::{Facts, Id, Subject, device, gpu};
+use crate::measure::plan::collective::Collective;
+use crate::measure::plan::pairs;
+use crate::measure::plan::run::{Backend, Point};
 
 /// Where the data is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

@@ -10,20 +10,20 @@ use anyhow::Context;
 use clap::Args;
 
 use super::measuring::{self, bytes_within};
-use crate::bench::p2p::{Cell, End, NAME, Outcome, Plan, Results};
 use crate::check::{Catalogue, Severity, judge};
 use crate::cli::input::{self, BadUsage};
 use crate::cli::{AskArgs, Format, output, record, seconds};
 use crate::exit::Exit;
 use crate::fact::node::Cuda;
 use crate::fact::{Fact, Facts, Id, Subject, gpu, node};
+use crate::live::worker::Progress;
+use crate::live::worker::measure::{Measuring, measure};
+use crate::measure::plan::p2p::{Cell, End, NAME, Outcome, Plan, Results};
 use crate::order;
 use crate::report::p2p::{Copies, text};
 use crate::report::{self, Policy, Report};
 use crate::source::recording::Recording;
 use crate::source::wire::Line;
-use crate::source::worker::Progress;
-use crate::source::worker::measure::{Measuring, measure};
 use crate::source::{Question, Refusal, Reply};
 
 /// Copies between every two GPUs, and between each GPU and the host: verified byte by byte, bandwidth and latency.

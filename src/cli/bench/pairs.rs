@@ -14,17 +14,17 @@ use serde_json::json;
 pub use self::backend::Wish;
 use super::measuring;
 use super::memory::Memory;
-use crate::bench::pairs::verdict;
-use crate::bench::pairs::{NAME, Plan, Results};
 use crate::cli::input::{self, BadUsage};
 use crate::cli::together::session::{Part, part};
 use crate::cli::together::{TogetherArgs, starter};
 use crate::cli::{Format, output, record, seconds};
 use crate::exit::Exit;
+use crate::live::worker::Progress;
+use crate::measure::plan::pairs::verdict;
+use crate::measure::plan::pairs::{NAME, Plan, Results};
 use crate::report::pairs::{Pairs, text};
 use crate::source::recording::Recording;
 use crate::source::wire::Line;
-use crate::source::worker::Progress;
 
 /// What is measured between nodes.
 #[derive(Debug, Args)]

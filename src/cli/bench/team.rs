@@ -19,20 +19,20 @@ use serde_json::{Value, json};
 use self::parts::{busbw, ended_well};
 pub use self::verdict::{Made, Verdict};
 use super::measuring::{self, Chosen, MeasureArgs};
-use crate::bench::bisection::BISECTED;
-use crate::bench::plan::{NAME, Plan, Point};
-use crate::bench::results::Results;
-use crate::bench::scope::{Scope, Scopes};
 use crate::cli::together::TogetherArgs;
 use crate::cli::together::session::{self, Joined};
 use crate::cli::{input, output, record};
-use crate::cluster::exchange::Hears;
+use crate::cluster::session::Session;
+use crate::cluster::steps::Hears;
 use crate::exit::Exit;
 use crate::fact::{Facts, Id};
-use crate::source::live::session::Session;
+use crate::live::worker::Progress;
+use crate::measure::plan::bisection::BISECTED;
+use crate::measure::plan::results::Results;
+use crate::measure::plan::run::{NAME, Plan, Point};
+use crate::measure::plan::scope::{Scope, Scopes};
 use crate::source::recording::Recording;
 use crate::source::wire::Line;
-use crate::source::worker::Progress;
 
 /// How long nodes wait for what rank 0 does next: it may measure by itself, or judge. Where it is gone they know at once.
 const NEXT: Duration = Duration::from_secs(3600);

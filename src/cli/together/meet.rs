@@ -11,14 +11,14 @@ use super::super::many::{self, Gathering};
 use super::super::{output, record};
 use super::{Place, TogetherArgs, say, unreached};
 use crate::check::Catalogue;
-use crate::cluster::clock::Offset;
-use crate::cluster::seats;
+use crate::cluster::clock_offset::Offset;
+use crate::cluster::gather_tree;
+use crate::cluster::meeting::{Gathered, Guest, Host};
 use crate::exit::Exit;
+use crate::live::worker::Progress;
 use crate::probe::together;
 use crate::report::{Policy, Report};
-use crate::source::live::meeting::{Gathered, Guest, Host};
 use crate::source::recording::Recording;
-use crate::source::worker::Progress;
 
 /// The longest recording that a node takes of another: the largest real one is 3 MB as text, a tenth of it packed.
 const MOST: u64 = 64 << 20;
@@ -67,7 +67,7 @@ pub fn run(
 ) -> anyhow::Result<Outcome> {
     // The others start when they do, and need their own time to look.
     let wait = deadline + args.wait;
-    let fanin = seats::fanin(place.nodes, fanin);
+    let fanin = gather_tree::fanin(place.nodes, fanin);
     if place.own.rank != 0 {
         return guest(place, args, (wait, fanin), own).map(Outcome::Told);
     }

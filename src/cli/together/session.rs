@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 use super::super::AskArgs;
 use super::super::input::{self, BadInput, BadUsage};
 use super::{Place, Role, TogetherArgs, party, role, say, unreached};
-use crate::bench::pairs::Silent;
-use crate::cluster::held::{Said, Told};
 use crate::cluster::key::{Key, Trust};
-use crate::source::live::held;
-use crate::source::live::meeting::{Guest, Host};
-use crate::source::live::session::Session;
+use crate::cluster::meeting::{Guest, Host};
+use crate::cluster::session::Session;
+use crate::cluster::ssh_child::stdio;
+use crate::cluster::ssh_child::{Said, Told};
+use crate::measure::plan::pairs::Silent;
 
 /// The longest list of names.
 const MOST: u64 = 16 << 20;
@@ -64,7 +64,7 @@ pub fn part(args: &TogetherArgs) -> anyhow::Result<Part> {
 
 /// The part that this process has by the word of who started it from another host.
 fn held(args: &TogetherArgs) -> anyhow::Result<Part> {
-    let told = held::take(env!("CARGO_PKG_VERSION")).context("nobody said who this node is")?;
+    let told = stdio::take(env!("CARGO_PKG_VERSION")).context("nobody said who this node is")?;
     let nodes = told.nodes;
     if nodes < 2 {
         return Ok(Part::Alone);
@@ -102,7 +102,7 @@ fn join(place: &Place, args: &TogetherArgs, told: Option<&Told>) -> anyhow::Resu
     })?;
     if told.is_some() {
         let port = host.port().context("the port")?;
-        held::say(&Said::Listens(port)).context("who started this node is gone")?;
+        stdio::say(&Said::Listens(port)).context("who started this node is gone")?;
     }
     let mut gathered = host.gather(place.nodes, args.wait, MOST, |_| {});
     drop(host);

@@ -20,11 +20,11 @@ use super::super::hosts::{self, quoted};
 use super::super::input::{BadInput, BadUsage};
 use super::super::{definition, output, record};
 use super::{ExitOn, TogetherArgs, left_here, say};
-use crate::cluster::held::Told;
+use crate::cluster::ssh::{Remote, Spoken};
+use crate::cluster::ssh_child::Told;
 use crate::exit::Exit;
-use crate::source::live::remote::{Remote, Spoken};
-use crate::source::live::{self, files};
-use crate::source::worker::Progress;
+use crate::live::worker::Progress;
+use crate::live::{self, files};
 
 /// How long a node may take to end when rank 0 has ended: one that did not reach rank 0 says why, and looks for the reason first.
 const ENDING: Duration = Duration::from_secs(25);

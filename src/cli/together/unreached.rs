@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use super::super::input;
 use super::Place;
+use crate::cluster::meeting::JoinError;
 use crate::derive::firewall;
 use crate::fact::flow::{Direction, Passage};
 use crate::fact::{Facts, Id, Subject, interface};
-use crate::source::live::meeting::JoinError;
-use crate::source::live::source_address::source_of;
+use crate::live::source_address::source_of;
 use crate::source::recording::Recording;
 
 /// Why this node did not reach rank 0.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::term::{Term, least};
 use super::{does, is_nvidia, value};
-use crate::bench::model;
+use crate::derive::bandwidth_model;
 use crate::derive::tally;
 use crate::fact::gpu_pair::{P2p, Way};
 use crate::fact::hop::Rest;
@@ -34,7 +34,7 @@ impl Inside {
             return None;
         }
         Some(Term {
-            carries: model::nvls(self.ring.carries, ranks)?,
+            carries: bandwidth_model::nvls(self.ring.carries, ranks)?,
             by: BoundBy::Nvls,
             at: Arc::clone(&self.ring.at),
         })
@@ -169,8 +169,8 @@ fn links(facts: &Facts, gpu: Id) -> Result<(f64, usize), Gap> {
             continue;
         }
         let version = value(facts, id, nvlink::VERSION)?;
-        let speed = model::gigabytes(value(facts, id, nvlink::SPEED)?);
-        let link = model::nvlink(version, speed)
+        let speed = bandwidth_model::gigabytes(value(facts, id, nvlink::SPEED)?);
+        let link = bandwidth_model::nvlink(version, speed)
             .ok_or_else(|| Gap::missing(format!("what NVLink {version} carries")))?;
         sum += link;
         count += 1;
@@ -213,7 +213,7 @@ pub(super) fn of_hop(facts: &Facts, hop: Id) -> Result<f64, Gap> {
         Rest::Speed | Rest::SpeedAndWidth => hop::POSSIBLE_BANDWIDTH,
     };
     let raw: BitRate = value(facts, hop, key)?;
-    Ok(model::pcie(model::gigabytes(raw)))
+    Ok(bandwidth_model::pcie(bandwidth_model::gigabytes(raw)))
 }
 
 /// The PCIe links of the path of a GPU or an adapter, from the root down.

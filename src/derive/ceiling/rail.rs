@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::inside::{hops, of_hop, redirects};
 use super::term::{Term, least};
 use super::{Ceiling, value};
-use crate::bench::model::{self, Wire};
+use crate::derive::bandwidth_model;
+use crate::derive::bandwidth_model::Wire;
 use crate::derive::pcie_peers::turning_ports;
 use crate::derive::tally;
 use crate::fact::gpu_nic::{self, Distance};
@@ -79,10 +80,10 @@ fn wire(facts: &Facts, node: Id, rail: &Rail) -> Result<Term, Gap> {
         Wire::Srd => 4096,
         _ => value(facts, rail.port, port::MTU)?.0,
     };
-    let part = model::wire_efficiency(wire, mtu)
+    let part = bandwidth_model::wire_efficiency(wire, mtu)
         .ok_or_else(|| Gap::missing("what the MTU leaves for data"))?;
     Ok(Term {
-        carries: model::gigabytes(rate) * part,
+        carries: bandwidth_model::gigabytes(rate) * part,
         by: BoundBy::Nic,
         at: format!("{} ({rate}, MTU {mtu})", rail.name).into(),
     })
@@ -396,8 +397,9 @@ pub(super) fn sockets(facts: &Facts, node: Id) -> Result<Term, Gap> {
             Some(id) => value(facts, id, interface::MTU)?,
             None => return Err(missing("the MTU")),
         };
-        let part = model::wire_efficiency(Wire::Tcp, mtu.0).ok_or_else(|| missing("the MTU"))?;
-        carries += model::gigabytes(speed) * part;
+        let part =
+            bandwidth_model::wire_efficiency(Wire::Tcp, mtu.0).ok_or_else(|| missing("the MTU"))?;
+        carries += bandwidth_model::gigabytes(speed) * part;
     }
     Ok(Term {
         carries,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::bench::model;
+use crate::derive::bandwidth_model;
 use crate::fact::BitRate;
 use crate::fact::path::BoundBy;
 
@@ -20,14 +20,14 @@ pub struct Term {
 
 impl fmt::Display for Term {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rate = both(model::rate(self.carries));
+        let rate = both(bandwidth_model::rate(self.carries));
         write!(f, "{}: {rate} at {}", self.by.word(), self.at)
     }
 }
 
 /// A rate in the units of links and of busbw.
 pub(super) fn both(rate: BitRate) -> String {
-    format!("{rate} ({:.1} GB/s)", model::gigabytes(rate))
+    format!("{rate} ({:.1} GB/s)", bandwidth_model::gigabytes(rate))
 }
 
 /// The least of several; the first of equals.

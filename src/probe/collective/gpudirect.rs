@@ -1,11 +1,11 @@
 //! What became of RDMA writes from GPU to GPU, and what they are worth against the same ones in the host's memory.
 
 use super::measured::{Recorded, rank_name};
-use crate::bench::plan::{Plan, Point};
-use crate::bench::reply::{Ended, GpuMemory, RankReply};
-use crate::bench::statistics::SPREAD_LIMIT;
 use crate::fact::measurement::{self as fact, GpuDirect};
 use crate::fact::{Fact, Facts, Gap, Id, Origin, Percent};
+use crate::measure::plan::reply::{Ended, GpuMemory, RankReply};
+use crate::measure::plan::run::{Plan, Point};
+use crate::measure::plan::statistics::SPREAD_LIMIT;
 
 /// `enum ibv_wc_status`: what a device says that may not read or write the memory itself, or whose other end may not. That an acknowledgement does not come
 /// is no proof of it: a network that loses packets says the same.

@@ -5,10 +5,10 @@ use serde_json::Value;
 use super::matrix::{Matrix, Seen, Unit};
 use super::measured::reply;
 use super::proof::Proof;
-use crate::bench::ablation::Figures;
-use crate::bench::job::{JobEnded, JobPlan, JobReply};
 use crate::fact::measurement::{self as fact, Means, Span};
 use crate::fact::{Fact, Facts, Gap, Id, Origin, Subject};
+use crate::measure::plan::ablation::Figures;
+use crate::measure::plan::job::{JobEnded, JobPlan, JobReply};
 use crate::nccl_log::Digest;
 use crate::probe::Ask;
 

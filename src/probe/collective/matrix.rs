@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::proof::{Kind, Path, Proof, honour};
-use crate::bench::ablation::{
-    self, Effect, Figures, Interaction, Pair, QUIET, Set, contradicts, has, interaction, kind,
-    pairs, size, sizes, variables,
-};
-use crate::bench::statistics::median;
 use crate::fact::arm::{Between, Direct, Honour, Outcome};
 use crate::fact::factor::Change;
 use crate::fact::{
     BitRate, Fact, Facts, Gap, Id, Key, Membership, Origin, Percent, Seconds, Subject, Why, arm,
     effect, factor, kleene, measurement,
 };
+use crate::measure::plan::ablation::{
+    self, Effect, Figures, Interaction, Pair, QUIET, Set, contradicts, has, interaction, kind,
+    pairs, size, sizes, variables,
+};
+use crate::measure::plan::statistics::median;
 
 /// What shows what channels used.
 const SUBSYSTEMS: &str = "run with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,NET,GRAPH,TUNING";

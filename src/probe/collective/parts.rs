@@ -6,9 +6,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::told;
-use crate::bench::bisection::BISECTED;
-use crate::bench::scope::Scopes;
 use crate::fact::{Fact, Facts, Gap, Id, Origin, node};
+use crate::measure::plan::bisection::BISECTED;
+use crate::measure::plan::scope::Scopes;
 use crate::probe::Ask;
 
 /// States what was found by measuring parts, where the plan says that something was measured at all.
@@ -49,7 +49,7 @@ pub(super) fn state(
             origin: origin.clone(),
         }),
     };
-    let count = |of: fn(&crate::bench::bisection::Blame) -> usize| match &blame {
+    let count = |of: fn(&crate::measure::plan::bisection::Blame) -> usize| match &blame {
         Ok(blame) => Fact::Known(of(blame) as u64, origin.clone()),
         Err(gap) => Fact::Unknown(gap.clone()),
     };

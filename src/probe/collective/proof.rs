@@ -6,12 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::bench::ablation::{Set, kind};
 use crate::fact::arm::{Between, Direct, Honour};
 use crate::fact::channel::Transport;
 use crate::fact::factor::Change;
 use crate::fact::run::Carrier;
 use crate::fact::{Facts, Id, Subject, channel, env, run};
+use crate::measure::plan::ablation::{Set, kind};
 use crate::nccl_log::Digest;
 use crate::order;
 use crate::probe::nccl_log;

@@ -1,11 +1,11 @@
 use super::*;
-use crate::bench::ablation::Set;
-use crate::bench::collective::{Collective, DataType, Reduction};
-use crate::bench::plan::{Arm, Backend, Point, RankPlace, Run};
-use crate::bench::reply::{Ended, GpuMemory, PointReply, RankReply, Way};
 use crate::fact::arm::{Between, Direct, Honour, Outcome};
 use crate::fact::measurement::{GpuDirect, Memory, Span};
 use crate::fact::{Fact, arm, factor, measurement};
+use crate::measure::plan::ablation::Set;
+use crate::measure::plan::collective::{Collective, DataType, Reduction};
+use crate::measure::plan::reply::{Ended, GpuMemory, PointReply, RankReply, Way};
+use crate::measure::plan::run::{Arm, Backend, Point, RankPlace, Run};
 use crate::nccl_log::{Limits, Reader};
 use crate::source::recording::Recording;
 use crate::source::wire::{Header, Line};
@@ -66,7 +66,7 @@ fn recorded(made: &[Made]) -> Vec<Line> {
         arms: made
             .iter()
             .map(|made| Arm {
-                name: crate::bench::ablation::name_of(&made.set),
+                name: crate::measure::plan::ablation::name_of(&made.set),
                 set: made.set.clone(),
             })
             .collect(),
@@ -76,7 +76,7 @@ fn recorded(made: &[Made]) -> Vec<Line> {
     let no = Refusal::NotAsked("it was not asked for".into());
     let mut lines = vec![
         line(Plan::question(), Ok(plan.to_value())),
-        line(table::question(), Err(no)),
+        line(ablation_table::question(), Err(no)),
     ];
     for run in &plan.runs {
         let made = &made[run.arm];
@@ -290,7 +290,7 @@ fn a_line_that_is_missing_leaves_open_what_rests_on_it() {
         let Line::Reply { question, .. } = lost else {
             panic!("a reply")
         };
-        if question == Plan::question() || question == table::question() {
+        if question == Plan::question() || question == ablation_table::question() {
             assert!(facts.members(Subject::Measurement, node).is_err());
             continue;
         }
@@ -309,21 +309,21 @@ fn where_nothing_was_measured_there_is_nothing() {
     let no = || Err(Refusal::NotAsked("nobody asked".into()));
     let (facts, node) = facts(vec![
         line(Plan::question(), no()),
-        line(table::question(), no()),
+        line(ablation_table::question(), no()),
     ]);
     assert!(facts.members(Subject::Measurement, node).is_ok());
     assert_eq!(facts.all(Subject::Measurement).count(), 0);
     let broken = serde_json::json!({ "table": { "file": "t", "rows": [{ "line": 1 }] } });
     let (facts, node) = self::facts(vec![
         line(Plan::question(), no()),
-        line(table::question(), Ok(broken)),
+        line(ablation_table::question(), Ok(broken)),
     ]);
     assert!(facts.members(Subject::Measurement, node).is_err());
 }
 
 #[test]
 fn a_job_is_judged_by_its_own_figure() {
-    use crate::bench::job::{JobEnded, JobPlan, JobReply};
+    use crate::measure::plan::job::{JobEnded, JobPlan, JobReply};
     let plan = JobPlan {
         command: vec!["train.sh".into(), "--steps".into(), "50".into()],
         metric: Some("samples/s: ([0-9.]+)".into()),
@@ -340,7 +340,7 @@ fn a_job_is_judged_by_its_own_figure() {
     let no = Refusal::NotAsked("nobody asked".into());
     let mut lines = vec![
         line(Plan::question(), Err(no)),
-        line(table::question(), Ok(plan.to_value())),
+        line(ablation_table::question(), Ok(plan.to_value())),
     ];
     for (run, figure, via) in [
         (plan.runs[0], "1.089", "P2P/IPC"),
@@ -398,7 +398,7 @@ fn writes(
     let no = Refusal::NotAsked("it was not asked for".into());
     let mut lines = vec![
         line(Plan::question(), Ok(plan.to_value())),
-        line(table::question(), Err(no)),
+        line(ablation_table::question(), Err(no)),
     ];
     for (rank, ended) in [Ended::Well, ended].into_iter().enumerate() {
         let measured = points.iter().map(|(on_gpus, ms, wrong)| PointReply {

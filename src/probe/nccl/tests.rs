@@ -183,7 +183,7 @@ fn several_libraries_leave_the_version_open_unless_one_decides() {
 
 #[test]
 fn a_benchmark_loads_the_first_library_and_says_why() {
-    use crate::bench::library::{Choice, choose};
+    use crate::measure::plan::nccl_library::{Choice, choose};
     let chosen = |list: &str| {
         let reply = format!(r#"{{"q":{{"call":"nccl_libraries"}},"value":{list}}}"#);
         let (facts, node) = run_probe(&PROBE, &[&reply]);

@@ -256,7 +256,7 @@ fn no_module_no_bonds_and_a_bond_of_nobodys_is_left_alone() {
 
 #[test]
 fn what_this_machines_kernel_says_is_understood() {
-    let machine = crate::source::live::Live::machine(0, None, None);
+    let machine = crate::live::Live::machine(0, None, None);
     let ask = Ask::new(&machine);
     // Where netlink or policy routing is forbidden or missing, that is said.
     match ask.bytes(Question::netlink("route/getrule", [])) {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::super::Ask;
-use crate::cluster::launch;
 use crate::fact::Fact;
+use crate::launch;
 use crate::source::Question;
 
 /// The launch in words: "Slurm: rank 0 of 6, 3 nodes"; "none" where nothing says that an engine started the process.

@@ -78,7 +78,7 @@ fn garbage_and_gaps_are_unknown() {
 
 #[test]
 fn by_what_it_was_started() {
-    let names: Vec<&str> = crate::cluster::launch::numbers().collect();
+    let names: Vec<&str> = crate::launch::numbers().collect();
     let asked = serde_json::to_string(&names).unwrap();
     let said = |environment: &str| {
         let line = format!(r#"{{"q":{{"env":{asked}}},"value":{environment}}}"#);

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use colored::Colorize;
 
 use super::{Advice, Bandwidth, Classed, Divided, Slowdown};
-use crate::bench::model;
+use crate::derive::bandwidth_model;
 use crate::fact::{BitRate, Bytes, Seconds};
 use crate::report::{plural, text};
 
@@ -178,7 +178,7 @@ fn classed(class: &Classed) -> String {
 }
 
 fn both(bits: u64) -> String {
-    let rate = model::gigabytes(BitRate(bits));
+    let rate = bandwidth_model::gigabytes(BitRate(bits));
     format!("{} GB/s ({} Gb/s)", digits(rate), digits(rate * 8.0))
 }
 

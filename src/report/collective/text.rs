@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use colored::Colorize;
 
 use super::{Collectives, Measured};
-use crate::bench::reply::{Carried, GpuMemory};
-use crate::bench::scope::Scope;
 use crate::fact::Bytes;
+use crate::measure::plan::reply::{Carried, GpuMemory};
+use crate::measure::plan::scope::Scope;
 use crate::report::plural;
 
 /// Writes what was measured, for people.

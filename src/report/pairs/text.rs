@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use colored::Colorize;
 
 use super::{Pairs, Way};
-use crate::bench::pairs::{Member, Rail};
-use crate::bench::plan::Backend;
+use crate::measure::plan::pairs::{Member, Rail};
+use crate::measure::plan::run::Backend;
 
 /// More nodes than these have no matrix that fits on a screen: the ways that stand out are listed.
 const FITS: usize = 16;

@@ -7,7 +7,7 @@ use super::key::Key;
 use super::text::{self, Kind};
 use super::words::is_secret;
 use super::{Names, files, module, scan, settings};
-use crate::cluster::launch;
+use crate::launch;
 
 /// Variables that a recording holds. The question asks for these prefixes; an answer with more of them is cut here.
 ///

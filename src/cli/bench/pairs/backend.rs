@@ -6,12 +6,13 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use super::rails;
-use crate::bench::pairs::{self, Gpu, Memory, Rail, Silent, Why};
-use crate::bench::plan::Backend;
-use crate::cluster::exchange::Hears;
-use crate::source::live::session::Session;
+use crate::cluster::session::Session;
+use crate::cluster::steps::Hears;
+use crate::measure::plan::pairs::{self, Gpu, Memory, Rail, Silent, Why};
+use crate::measure::plan::run::Backend;
+use crate::measure::run::pairs::port_process;
+use crate::measure::run::pairs::port_process::Station;
 use crate::source::recording::Recording;
-use crate::source::worker::station::{self, Station};
 
 /// How long a node may take to record itself, and to open its ports, before it says what it can.
 const ABLE: Duration = Duration::from_secs(90);
@@ -94,7 +95,7 @@ pub(super) fn decide(
     };
     let value = serde_json::to_value(&card)?;
     let taking = match with_gpus {
-        true => station::TAKING,
+        true => port_process::TAKING,
         false => Duration::ZERO,
     };
     let all = session.exchange("backend", &[], Hears::Everyone, ABLE + taking, value)?;

@@ -6,10 +6,10 @@ use std::time::Duration;
 use super::super::measuring;
 use super::super::memory::nearest_gpus;
 use super::super::p2p::chosen;
-use crate::bench::pairs::{Gpu, Rail};
 use crate::cli::{AskArgs, input};
 use crate::fact::port::PortState;
 use crate::fact::{Facts, Id, Subject, interface, node, port};
+use crate::measure::plan::pairs::{Gpu, Rail};
 use crate::source::recording::Recording;
 
 /// How long a node may take to record itself: one that is slow is measured too.

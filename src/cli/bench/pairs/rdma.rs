@@ -8,12 +8,12 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::bench::pairs::{Counted, Flow, Memory, counted};
-use crate::cluster::exchange::Hears;
-use crate::source::live::pairs::rdma::{Greeted, Written};
-use crate::source::live::pairs::risen;
-use crate::source::live::session::Session;
-use crate::source::worker::station::Station;
+use crate::cluster::session::Session;
+use crate::cluster::steps::Hears;
+use crate::measure::plan::pairs::{Counted, Flow, Memory, counted};
+use crate::measure::run::pairs::port_process::Station;
+use crate::measure::run::pairs::rdma::{Greeted, Written};
+use crate::measure::run::pairs::risen;
 
 /// How long the two ends wait for each other, beyond the time in which data flows: until a device has given up.
 pub(super) const PAIR: Duration = Duration::from_secs(150);

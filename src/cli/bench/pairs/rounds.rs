@@ -12,20 +12,20 @@ use serde_json::Value;
 
 use super::backend::Decided;
 use super::rdma::{self, Ends};
-use crate::bench::pairs::verdict::hopeless::{Hopeless, hopeless, hopeless_on_gpus};
-use crate::bench::pairs::verdict::{self, Problem};
-use crate::bench::pairs::{
+use crate::cli::output;
+use crate::cluster::session::Session;
+use crate::cluster::steps::Hears;
+use crate::live::random_bytes;
+use crate::live::worker::Progress;
+use crate::measure::plan::pairs::schedule::{self, End};
+use crate::measure::plan::pairs::verdict::hopeless::{Hopeless, hopeless, hopeless_on_gpus};
+use crate::measure::plan::pairs::verdict::{self, Problem};
+use crate::measure::plan::pairs::{
     Counted, Flow, Member, Memory, Plan, Rail, Reach, Results, Silent, Way, Why, counted,
 };
-use crate::bench::plan::Backend;
-use crate::cli::output;
-use crate::cluster::exchange::Hears;
-use crate::cluster::schedule::{self, End};
-use crate::source::live::pairs::{self, Post, Token};
-use crate::source::live::random_bytes;
-use crate::source::live::session::Session;
-use crate::source::worker::Progress;
-use crate::source::worker::station::Station;
+use crate::measure::plan::run::Backend;
+use crate::measure::run::pairs::port_process::Station;
+use crate::measure::run::pairs::{self, Post, Token};
 
 /// How long a node may take to record itself before it says how it is reached.
 const CARDS: Duration = Duration::from_secs(60);

@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use super::Team;
 use super::parts::busbw;
-use crate::bench::bisection::{self, Bisection, Measured, Step};
-use crate::bench::plan::{Plan, Point, RankPlace};
 use crate::cli::bench::measuring::Chosen;
 use crate::cli::output;
+use crate::live::worker::Progress;
+use crate::measure::plan::bisection::{self, Bisection, Measured, Step};
+use crate::measure::plan::run::{Plan, Point, RankPlace};
 use crate::source::recording::Recording;
-use crate::source::worker::Progress;
 
 impl Team {
     /// Measures parts of the nodes until it is found what makes the whole slow, which reached so much, or until the time is up; at rank 0, which leads.

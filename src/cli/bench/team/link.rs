@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::{SLACK, Team};
-use crate::cluster::exchange::Hears;
-use crate::source::live::session::Session;
-use crate::source::worker::ranks::Abroad;
+use crate::cluster::session::Session;
+use crate::cluster::steps::Hears;
+use crate::measure::run::ranks::Abroad;
 
 /// The way from this node's ranks to those of the others, in one run.
 pub(super) struct Link {

@@ -8,13 +8,13 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
 use super::{Team, Verdict};
-use crate::bench::plan::{Backend, RankPlace};
 use crate::cli::bench::measuring::{self, Chosen, MeasureArgs};
 use crate::cli::bench::pairs::rails;
 use crate::cli::input;
-use crate::cluster::exchange::Hears;
+use crate::cluster::session::Session;
+use crate::cluster::steps::Hears;
 use crate::fact::{Facts, Id};
-use crate::source::live::session::Session;
+use crate::measure::plan::run::{Backend, RankPlace};
 use crate::source::recording::Recording;
 
 /// How long a node may take to record itself before it says what it has.

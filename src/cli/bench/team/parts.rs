@@ -5,16 +5,16 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::{SLACK, Team};
-use crate::bench::plan::{NAME, Plan, Point, RankPlace};
-use crate::bench::reply::{Ended, RankReply};
-use crate::bench::results::Results;
-use crate::bench::scope::{Scope, Scopes};
 use crate::cli::bench::measuring::Chosen;
-use crate::cluster::exchange::Hears;
+use crate::cluster::steps::Hears;
+use crate::measure::plan::reply::{Ended, RankReply};
+use crate::measure::plan::results::Results;
+use crate::measure::plan::run::{NAME, Plan, Point, RankPlace};
+use crate::measure::plan::scope::{Scope, Scopes};
+use crate::measure::run::ranks::{self, Running};
 use crate::source::Answer;
 use crate::source::recording::Recording;
 use crate::source::wire::{self, Line};
-use crate::source::worker::ranks::{self, Running};
 
 impl Team {
     /// The same operation inside each node, and with one rank of each node: what both are worth alone.

@@ -9,17 +9,17 @@ use serde_json::{Value, json};
 
 use super::link::Link;
 use super::{NEXT, SLACK, Team};
-use crate::bench::plan::{NAME, Plan, Run};
-use crate::bench::reply::{Ended, RankReply};
 use crate::cli::output;
-use crate::cluster::exchange::Hears;
+use crate::cluster::steps::Hears;
 use crate::exit::Exit;
+use crate::live::worker::Progress;
+use crate::measure::plan::reply::{Ended, RankReply};
+use crate::measure::plan::run::{NAME, Plan, Run};
+use crate::measure::run::ranks::{self, Abroad, Part, Running};
 use crate::nccl_log::digest::Digest;
 use crate::source::Answer;
 use crate::source::recording::Recording;
 use crate::source::wire::{self, Line};
-use crate::source::worker::Progress;
-use crate::source::worker::ranks::{self, Abroad, Part, Running};
 
 impl Team {
     /// Makes the runs of a plan whose ranks are all nodes' in their order; gives all lines to rank 0, and `None` to the others.

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::{NEXT, SLACK};
 use crate::cli::bench::measuring;
 use crate::cli::together::ExitOn;
-use crate::cluster::exchange::Hears;
+use crate::cluster::session::Session;
+use crate::cluster::steps::Hears;
 use crate::exit::Exit;
-use crate::source::live::session::Session;
 use crate::source::recording::Recording;
 
 /// What came of a measurement.

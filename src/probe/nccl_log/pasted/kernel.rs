@@ -6,11 +6,12 @@ use serde_json::json;
 
 use super::{Place, places};
 use crate::fact::{Fact, Facts, Id, Subject, kernel_event};
+use crate::live;
 use crate::nccl_log::pasted::{Paste, kernel_line};
 use crate::probe::{Ask, kernel_log};
 use crate::source::recording::Recording;
 use crate::source::wire::{Header, Line};
-use crate::source::{Answer, Question, Reply, live};
+use crate::source::{Answer, Question, Reply};
 
 /// States the events. That something is not among these lines says nothing, and when they were copied nobody says.
 pub(super) fn state(file: &Arc<str>, paste: &Paste, facts: &mut Facts, node: Id) {

@@ -1,0 +1,136 @@
+//! Where the interrupts of RDMA devices go: their vectors are many, so that they are counted here and not recorded one by one.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::files::{self, Root};
+use crate::source::{Answer, Errno, Question, Refusal};
+
+const DEVICES: &str = "/sys/class/infiniband";
+/// Vectors of a device that are looked at: no adapter has more (PCI Local Bus Specification 3.0, MSI-X).
+const VECTORS: usize = 2048;
+/// More CPUs than any kernel can be built for.
+const CPUS: u32 = 65536;
+
+/// Answers `{"call":"interrupt_spread"}`: for each RDMA device with MSI vectors how many it has, how many different CPUs serve them, and
+/// how many of the vectors are served by a CPU that is local to the device: `{"mlx5_0":{"vectors":64,"cpus":32,"local":64}}`.
+///
+/// # Errors
+///
+/// The RDMA devices or /proc/irq cannot be listed.
+pub fn spread(root: Option<&Root>) -> Result<Answer, Refusal> {
+    let devices = match list(root, DEVICES) {
+        // A kernel without RDMA has no such class.
+        Err(Refusal::Errno(Errno::ENOENT)) if root.is_none() => Vec::new(),
+        other => other?,
+    };
+    let mut found = Map::new();
+    if !devices.is_empty() {
+        list(root, "/proc/irq")?;
+    }
+    for device in devices {
+        let dir = format!("{DEVICES}/{device}/device");
+        let Ok(vectors) = list(root, &format!("{dir}/msi_irqs")) else {
+            continue;
+        };
+        let local = text(root, &format!("{dir}/local_cpulist"));
+        let Some(local) = local.and_then(|text| cpus(&text)) else {
+            continue;
+        };
+        if let Some(one) = of_device(root, &vectors, &local) {
+            found.insert(device.to_string(), one);
+        }
+    }
+    Ok(Answer::Value(Arc::new(found.into())))
+}
+
+fn of_device(root: Option<&Root>, vectors: &[Arc<str>], local: &BTreeSet<u32>) -> Option<Value> {
+    let (mut count, mut near) = (0u64, 0u64);
+    let mut served: BTreeSet<u32> = BTreeSet::new();
+    for vector in vectors.iter().take(VECTORS) {
+        // Nobody has asked for a vector that has no handler: it goes nowhere.
+        let place = format!("/proc/irq/{vector}/effective_affinity_list");
+        let own = text(root, &place).and_then(|text| cpus(&text))?;
+        if own.is_empty() {
+            continue;
+        }
+        count += 1;
+        near += u64::from(own.iter().any(|cpu| local.contains(cpu)));
+        served.extend(own);
+    }
+    Some(json!({ "vectors": count, "cpus": served.len(), "local": near }))
+}
+
+fn list(root: Option<&Root>, path: &str) -> Result<Vec<Arc<str>>, Refusal> {
+    match files::ask(root, &Question::list(path)) {
+        Some(Ok(Answer::Names(names))) => Ok(names.to_vec()),
+        Some(Err(refusal)) => Err(refusal),
+        _ => Err(Refusal::NotRecorded),
+    }
+}
+
+fn text(root: Option<&Root>, path: &str) -> Option<Arc<str>> {
+    match files::ask(root, &Question::read(path)) {
+        Some(Ok(Answer::Text(text))) => Some(text),
+        _ => None,
+    }
+}
+
+/// `0-15,32-47`
+fn cpus(text: &str) -> Option<BTreeSet<u32>> {
+    let mut found = BTreeSet::new();
+    for range in text.trim().split(',').filter(|range| !range.is_empty()) {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        if first > last || last >= CPUS {
+            return None;
+        }
+        found.extend(first..=last);
+    }
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test makes its own tree")]
+    fn vectors_of_a_tree() {
+        let dir = std::env::temp_dir().join(format!("rdma-doctor-irq-{}", std::process::id()));
+        let file = |path: &str, text: &str| {
+            let path = dir.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        file("sys/class/infiniband/mlx5_0/device/local_cpulist", "0-3\n");
+        file("sys/class/infiniband/rxe0/node_type", "1: CA\n");
+        for (vector, cpus) in [("40", "0\n"), ("41", "2\n"), ("42", "5\n"), ("43", "\n")] {
+            file(
+                &format!("sys/class/infiniband/mlx5_0/device/msi_irqs/{vector}"),
+                "msix\n",
+            );
+            file(&format!("proc/irq/{vector}/effective_affinity_list"), cpus);
+        }
+        let root = Root::open(&dir).unwrap();
+        let Ok(Answer::Value(value)) = spread(Some(&root)) else {
+            panic!("no value")
+        };
+        assert_eq!(
+            *value,
+            json!({ "mlx5_0": { "vectors": 3, "cpus": 3, "local": 2 } })
+        );
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn lists_of_cpus() {
+        assert_eq!(cpus("0-2,8\n").map(|c| c.len()), Some(4));
+        assert_eq!(cpus("\n").map(|c| c.len()), Some(0));
+        for bad in ["x", "3-1", "0-99999999"] {
+            assert_eq!(cpus(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! The kernel's log, as far back as its ring buffer reaches: only the lines that can matter.
+
+mod copied;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno as Sys;
+use rustix::time::{ClockId, clock_gettime};
+use serde_json::{Value, json};
+
+use crate::source::{Answer, Errno, Refusal};
+
+pub use copied::ask as ask_copy;
+
+/// What a line has to contain to be answered. A class of lines that is told apart later contains one of these.
+pub const MARKERS: &[&str] = &[
+    "NVRM: ",
+    "Xid (",
+    "SXid (",
+    "nvidia_peermem",
+    "nvidia-peermem",
+    "nv_peer_mem",
+    "detected invalid context",
+    "disagrees about version of symbol",
+    "Unknown symbol",
+    "Port module event",
+    "health compromised",
+    "ealth issue observed",
+    "Fatal error",
+    "health recovery",
+    "health revovery",
+    "irmware version:",
+    "timeout. Will cause a leak",
+    "ecovered after timeout",
+    "insufficient power on the PCIe slot",
+    "igh temperature",
+    "High Temperature",
+    "Cable error",
+    "available PCIe bandwidth, limited by",
+    "PCIe Bus Error: severity=",
+    "GID add failed",
+    "unable to add gid",
+    "Link down",
+    "Link up",
+    "link becomes ready",
+    "NIC Link is",
+    "multicast join failed",
+    "NETDEV WATCHDOG",
+    "TX timeout",
+    "TX timed out",
+    "irdma",
+    "bnxt_en",
+    "bnxt_re",
+    "probe failed with error",
+    "failed with error -",
+    "Killed process",
+    "[Hardware Error]",
+    " CE ",
+    " UE ",
+    "blocked for more than",
+    "soft lockup",
+    "hard LOCKUP",
+    "self-detected stall",
+    "fault addr",
+    "IO_PAGE_FAULT",
+    "arm-smmu",
+    "not responding",
+    "rpcrdma",
+    "server ",
+    "GPU reset",
+    "GPU Recovery Failed",
+    "device lost from bus",
+    "uncorrectable hardware error",
+    "Initialized amdgpu",
+    "FW STALL Detected",
+    "found at mem",
+    "send any completion for admin cmd",
+    "IB device registered",
+    "Connection to ",
+    "Connection restored to",
+    "nvme nvme",
+    "Requesting a reset",
+];
+
+/// Of the lines with one marker, so many of the first and of the last are told.
+const FIRST: usize = 40;
+const LAST: usize = 80;
+/// Bytes of a line that are told.
+const LENGTH: usize = 400;
+/// Records that are read: a log buffer of the largest size that the kernel takes (2 GiB) is not read to its end.
+const RECORDS: usize = 2_000_000;
+
+/// A line of the log.
+struct Line {
+    /// Microseconds of the kernel's log clock, about `CLOCK_MONOTONIC`.
+    at: u64,
+    text: String,
+    /// Whether it was logged before this boot.
+    earlier: bool,
+}
+
+/// What is told of a log.
+#[derive(Default)]
+struct Log {
+    /// All lines that were read.
+    lines: u64,
+    /// Lines that were overwritten before they could be read; unknown where the log does not count.
+    lost: Option<u64>,
+    /// The time of the first line.
+    first: Option<u64>,
+    /// The time of the last one.
+    last: Option<u64>,
+    /// Whether the first line is the kernel's greeting, with which each boot begins.
+    from_boot: bool,
+    /// Whether the times of lines count from another moment than boot.
+    ageless: bool,
+    kept: Vec<Line>,
+    by_marker: HashMap<&'static str, u64>,
+}
+
+impl Log {
+    fn add(&mut self, line: Line) {
+        self.lines += 1;
+        self.last = Some(line.at);
+        if self.first.is_none() {
+            self.first = Some(line.at);
+            self.from_boot = line.text.contains("Linux version ");
+        }
+        let Some(marker) = MARKERS.iter().find(|marker| line.text.contains(**marker)) else {
+            return;
+        };
+        *self.by_marker.entry(marker).or_default() += 1;
+        self.kept.push(line);
+        // Far above what is told: a log full of one error does not fill the memory.
+        if self.kept.len() > 4096 {
+            self.thin();
+        }
+    }
+
+    /// Leaves the first and the last lines of each marker.
+    fn thin(&mut self) {
+        let marker = |line: &Line| MARKERS.iter().position(|m| line.text.contains(m));
+        let mut left: HashMap<Option<usize>, usize> = HashMap::new();
+        for line in &self.kept {
+            *left.entry(marker(line)).or_default() += 1;
+        }
+        let mut seen: HashMap<Option<usize>, usize> = HashMap::new();
+        self.kept.retain(|line| {
+            let marker = marker(line);
+            let seen = seen.entry(marker).or_default();
+            *seen += 1;
+            *seen <= FIRST || left.get(&marker).is_some_and(|all| all - *seen < LAST)
+        });
+    }
+
+    fn value(mut self, now: Value) -> Value {
+        self.thin();
+        let told: u64 = self.kept.len() as u64;
+        let matching: u64 = self.by_marker.values().sum();
+        let lines: Vec<Value> = self
+            .kept
+            .iter()
+            .map(|line| {
+                let mut told = json!({ "t": line.at, "text": shortened(&line.text) });
+                if line.earlier {
+                    told["earlier"] = true.into();
+                }
+                told
+            })
+            .collect();
+        json!({
+            "now": now,
+            "markers": MARKERS,
+            "lines": self.lines,
+            "lost": self.lost,
+            "first": self.first,
+            "from_boot": self.from_boot,
+            "left_out": matching - told,
+            "told": lines,
+        })
+    }
+}
+
+fn shortened(text: &str) -> &str {
+    let mut end = text.len().min(LENGTH);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or("")
+}
+
+/// Answers `kernel_log`: `{"now","markers","lines","lost","first","from_boot","left_out","told":[{"t","text"}]}`, times in microseconds.
+/// A line that was logged before this boot has `"earlier": true`; only copies of a log daemon's files have such lines.
+///
+/// Reads /dev/kmsg, else what syslog(2) gives. Both are refused with EPERM where the sysctl `kernel.dmesg_restrict` is set and the
+/// process lacks CAP_SYSLOG. Neither takes a line away from another reader.
+pub fn ask() -> Result<Answer, Refusal> {
+    let log = match kmsg() {
+        Ok(log) => log,
+        Err(_) => syslog().map_err(|e| Refusal::Errno(Errno::from(&e)))?,
+    };
+    let now = clock_gettime(ClockId::Monotonic);
+    let now = now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1000;
+    Ok(Answer::Value(Arc::new(log.value(now.into()))))
+}
+
+/// One record a read; a descriptor of its own starts at the oldest record that is left.
+fn kmsg() -> Result<Log, Sys> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let fd = rustix::fs::open("/dev/kmsg", flags, Mode::empty())?;
+    let mut log = Log::default();
+    // Records are counted from 0 at boot.
+    let (mut lost, mut next) = (0, 0);
+    let mut buffer = [0u8; 8192];
+    for _ in 0..RECORDS {
+        match rustix::io::read(&fd, &mut buffer) {
+            Ok(0) | Err(Sys::AGAIN) => break,
+            Ok(length) => {
+                let record = String::from_utf8_lossy(buffer.get(..length).unwrap_or(&[]));
+                if let Some((sequence, line)) = record_of(&record) {
+                    lost += sequence.saturating_sub(next);
+                    next = sequence + 1;
+                    log.add(line);
+                }
+            }
+            // Overwritten while it was read: the next read goes on with the oldest that is left.
+            Err(Sys::PIPE | Sys::INTR) => {}
+            // A record that is longer than any that the kernel makes; the next read goes on behind it.
+            Err(Sys::INVAL) => {}
+            Err(other) => return Err(other),
+        }
+    }
+    log.lost = Some(lost);
+    Ok(log)
+}
+
+/// `6,1234,5678901,-;text`, then lines of properties that begin with a space (`Documentation/ABI/testing/dev-kmsg`).
+fn record_of(record: &str) -> Option<(u64, Line)> {
+    let (head, rest) = record.split_once(';')?;
+    let mut fields = head.split(',').skip(1);
+    let sequence: u64 = fields.next()?.parse().ok()?;
+    let at = fields.next()?.parse().ok()?;
+    let text = rest.lines().next().unwrap_or("").to_owned();
+    let earlier = false;
+    Some((sequence, Line { at, text, earlier }))
+}
+
+/// The whole buffer at once, without the numbers of records.
+#[expect(unsafe_code, reason = "no wrapper of syslog(2) is in the tree")]
+fn syslog() -> std::io::Result<Log> {
+    const READ_ALL: libc::c_int = 3;
+    const SIZE_BUFFER: libc::c_int = 10;
+    // SAFETY: this action reads no buffer, so none is given.
+    let size = unsafe { libc::klogctl(SIZE_BUFFER, std::ptr::null_mut(), 0) };
+    if size < 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    let mut buffer = vec![0u8; (size as usize).clamp(1 << 16, 64 << 20)];
+    // SAFETY: the pointer and the length are those of the buffer, which lives during the call. READ_ALL clears nothing.
+    let read = unsafe {
+        libc::klogctl(
+            READ_ALL,
+            buffer.as_mut_ptr().cast(),
+            buffer.len() as libc::c_int,
+        )
+    };
+    if read < 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    let text = String::from_utf8_lossy(buffer.get(..read as usize).unwrap_or(&[]));
+    let mut log = Log::default();
+    for line in text.lines().filter_map(syslog_line) {
+        log.add(line);
+    }
+    Ok(log)
+}
+
+/// `<6>[   12.345678] text`. Without times (`printk.time=0`) a line is of no use here.
+fn syslog_line(line: &str) -> Option<Line> {
+    let rest = line.split_once('[')?.1;
+    let (time, text) = rest.split_once(']')?;
+    let (seconds, fraction) = time.trim().split_once('.')?;
+    let seconds: u64 = seconds.parse().ok()?;
+    let micros: u64 = fraction.split(['@', ' ']).next()?.parse().ok()?;
+    Some(Line {
+        at: seconds.checked_mul(1_000_000)?.checked_add(micros)?,
+        text: text.trim_start().to_owned(),
+        earlier: false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_as_the_kernel_writes_them() {
+        let record = "4,1201,5140900,-;mlx5_core 0000:1a:00.0: Port module event: module 0, Cable plugged\n SUBSYSTEM=pci\n DEVICE=+pci:0000:1a:00.0\n";
+        let (sequence, line) = record_of(record).unwrap();
+        assert_eq!((sequence, line.at), (1201, 5_140_900));
+        assert!(line.text.ends_with("Cable plugged"));
+        assert!(record_of("no record").is_none());
+        assert!(record_of("4,x,1,-;text").is_none());
+        let line = syslog_line("<6>[   12.345678] eth0: Link up").unwrap();
+        assert_eq!((line.at, &*line.text), (12_345_678, "eth0: Link up"));
+        assert!(syslog_line("<6>no time").is_none());
+    }
+
+    #[test]
+    fn a_flood_keeps_its_beginning_and_its_end() {
+        let mut log = Log::default();
+        let line = |at: u64, text: &str| Line {
+            at,
+            text: text.into(),
+            earlier: false,
+        };
+        log.add(line(0, "Linux version 6.1"));
+        for at in 1..=20_000 {
+            log.add(line(at, "x: Link down"));
+        }
+        log.add(line(20_001, "Out of memory: Killed process 1 (x)"));
+        log.add(line(20_002, "nothing of interest"));
+        let value = log.value(json!(30_000));
+        assert_eq!(value["lines"], 20_003);
+        assert_eq!(value["from_boot"], true);
+        let told = value["told"].as_array().unwrap();
+        assert_eq!(told.len(), FIRST + LAST + 1);
+        assert_eq!(
+            (&told[0]["t"], &told[FIRST + LAST]["t"]),
+            (&json!(1), &json!(20_001))
+        );
+        assert_eq!(value["left_out"], 20_000 - FIRST - LAST);
+    }
+
+    #[test]
+    fn long_lines_are_cut_between_characters() {
+        let long = "ä".repeat(LENGTH);
+        assert_eq!(shortened(&long).len(), LENGTH);
+        assert_eq!(shortened("short"), "short");
+    }
+}

@@ -1,0 +1,142 @@
+//! Who uses a GPU.
+
+use std::ffi::c_uint;
+use std::sync::OnceLock;
+
+use libloading::Library;
+use nvml_wrapper_sys::bindings::{
+    NvmlLib, nvmlDevice_t, nvmlProcessInfo_t, nvmlProcessInfo_v1_t, nvmlReturn_t,
+};
+use serde_json::{Value, json};
+
+use super::super::reply::{Failure, Object, Said, code, symbol};
+use crate::live::files;
+use crate::source::{Answer, Question};
+
+/// How many processes are told.
+const MOST: usize = 256;
+/// How far up ancestors are told: shells, launchers and containers' shims make a dozen.
+const GENERATIONS: usize = 32;
+
+/// A function that gives processes.
+type Gives<T> = unsafe extern "C" fn(nvmlDevice_t, *mut c_uint, *mut T) -> nvmlReturn_t;
+
+pub(super) fn describe(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
+    let compute = match symbol(&lib.nvmlDeviceGetComputeRunningProcesses_v3) {
+        Ok(function) => users(function, device),
+        Err(_) => older(device),
+    };
+    out.put("nvmlDeviceGetComputeRunningProcesses", compute);
+    let graphics = symbol(&lib.nvmlDeviceGetGraphicsRunningProcesses_v3);
+    out.put(
+        "nvmlDeviceGetGraphicsRunningProcesses",
+        graphics.and_then(|function| users(function, device)),
+    );
+    let shared = symbol(&lib.nvmlDeviceGetMPSComputeRunningProcesses_v3);
+    out.put(
+        "nvmlDeviceGetMPSComputeRunningProcesses",
+        shared.and_then(|function| users(function, device)),
+    );
+}
+
+/// The same function before release 510 (`_v2`, whose structure is that of `_v3`) and before 460.
+#[expect(unsafe_code, reason = "the bindings leave out the older functions")]
+fn older(device: nvmlDevice_t) -> Said {
+    static LIBRARY: OnceLock<Option<Library>> = OnceLock::new();
+    // SAFETY: the library is loaded already: this is another handle of it, which is never closed.
+    let library = LIBRARY.get_or_init(|| unsafe { Library::new("libnvidia-ml.so.1") }.ok());
+    let library = library.as_ref().ok_or(Failure::Missing)?;
+    // SAFETY: the types are those of nvml.h.
+    let (second, first) = unsafe {
+        (
+            library.get::<Gives<nvmlProcessInfo_t>>("nvmlDeviceGetComputeRunningProcesses_v2"),
+            library.get::<Gives<nvmlProcessInfo_v1_t>>("nvmlDeviceGetComputeRunningProcesses"),
+        )
+    };
+    match (second, first) {
+        (Ok(function), _) => users(*function, device),
+        (_, Ok(function)) => users(*function, device),
+        _ => Err(Failure::Missing),
+    }
+}
+
+/// A process as NVML has it.
+trait User: Copy {
+    fn empty() -> Self;
+    fn pid(&self) -> u32;
+    fn memory(&self) -> u64;
+}
+
+impl User for nvmlProcessInfo_t {
+    fn empty() -> Self {
+        nvmlProcessInfo_t {
+            pid: 0,
+            usedGpuMemory: 0,
+            gpuInstanceId: 0,
+            computeInstanceId: 0,
+        }
+    }
+    fn pid(&self) -> u32 {
+        self.pid
+    }
+    fn memory(&self) -> u64 {
+        self.usedGpuMemory
+    }
+}
+
+impl User for nvmlProcessInfo_v1_t {
+    fn empty() -> Self {
+        nvmlProcessInfo_v1_t {
+            pid: 0,
+            usedGpuMemory: 0,
+        }
+    }
+    fn pid(&self) -> u32 {
+        self.pid
+    }
+    fn memory(&self) -> u64 {
+        self.usedGpuMemory
+    }
+}
+
+#[expect(unsafe_code, reason = "calls NVML")]
+fn users<T: User>(function: Gives<T>, device: nvmlDevice_t) -> Said {
+    let mut told = vec![T::empty(); MOST];
+    let mut count = MOST as c_uint;
+    // SAFETY: the caller gives a function with the structure that it writes; there is room for `count`.
+    code(unsafe { function(device, &raw mut count, told.as_mut_ptr()) })?;
+    let told = told.iter().take(usize::try_from(count).unwrap_or(0));
+    Ok(told.map(one).collect())
+}
+
+fn one<T: User>(user: &T) -> Value {
+    // NVML_VALUE_NOT_AVAILABLE.
+    let memory = Some(user.memory()).filter(|memory| *memory != u64::MAX);
+    json!({
+        "pid": user.pid(), "memory": memory, "process": name(user.pid()), "ancestors": ancestors(user.pid()),
+    })
+}
+
+fn read(path: String) -> Option<std::sync::Arc<str>> {
+    match files::ask(None, &Question::read(path)) {
+        Some(Ok(Answer::Text(text))) => Some(text),
+        _ => None,
+    }
+}
+
+/// The kernel's name of a process, without arguments; none of one that this process cannot see.
+fn name(pid: u32) -> Option<String> {
+    Some(read(format!("/proc/{pid}/comm"))?.trim_end().to_owned())
+}
+
+/// The parent, its parent, and so on, down to process 1.
+fn ancestors(pid: u32) -> Vec<u64> {
+    let parent = |pid: u64| {
+        let stat = read(format!("/proc/{pid}/stat"))?;
+        // pid (name) state ppid: the name may hold anything, so what follows its last parenthesis counts.
+        let (_, rest) = stat.rsplit_once(')')?;
+        rest.split_whitespace().nth(1)?.parse().ok()
+    };
+    let above = std::iter::successors(parent(pid.into()), |pid| parent(*pid));
+    above.take_while(|pid| *pid > 0).take(GENERATIONS).collect()
+}

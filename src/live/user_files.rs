@@ -1,0 +1,143 @@
+//! Files of the user's that launchers read, found as the launchers find them, so that no question has to name the user's home.
+
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustix::fs::{FileType, Mode, OFlags};
+use serde_json::json;
+
+use crate::source::question::Call;
+use crate::source::{Answer, Errno, Refusal};
+
+/// Bytes of such a file that are read; none comes near it.
+const LIMIT: u64 = 64 << 10;
+
+/// The file's text, or that there is none: `{"text":…}`, `{"absent":true}`.
+pub fn file(call: &Call) -> Result<Answer, Refusal> {
+    let path = path(call.text("name").unwrap_or(""))?;
+    let errno = |e: rustix::io::Errno| Refusal::Errno(Errno(e.raw_os_error()));
+    // A FIFO must not be waited for.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let fd: OwnedFd = match rustix::fs::open(&path, flags, Mode::empty()) {
+        Ok(fd) => fd,
+        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => {
+            return Ok(Answer::Value(Arc::new(json!({ "absent": true }))));
+        }
+        Err(error) => return Err(errno(error)),
+    };
+    if FileType::from_raw_mode(rustix::fs::fstat(&fd).map_err(errno)?.st_mode)
+        != FileType::RegularFile
+    {
+        return Err(Refusal::NotAsked("no regular file".into()));
+    }
+    let mut bytes = Vec::new();
+    std::fs::File::from(fd)
+        .take(LIMIT + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|e| Refusal::Errno(Errno::from(&e)))?;
+    if bytes.len() as u64 > LIMIT {
+        return Err(Refusal::TooLarge);
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    Ok(Answer::Value(Arc::new(json!({ "text": text }))))
+}
+
+/// Where the file's readers look for it.
+fn path(name: &str) -> Result<PathBuf, Refusal> {
+    let home = || {
+        variable("HOME")
+            .map(PathBuf::from)
+            .ok_or_else(|| Refusal::NotAsked("HOME is not set".into()))
+    };
+    Ok(match name {
+        // deepspeed/launcher/runner.py: DS_ENV_FILE replaces the name, and an absolute one the place.
+        ".deepspeed_env" => {
+            let named = variable("DS_ENV_FILE").unwrap_or_else(|| name.to_owned());
+            match named.starts_with('/') {
+                true => named.into(),
+                false => home()?.join(named),
+            }
+        }
+        // accelerate/commands/config/config_args.py, which follows huggingface_hub.
+        "accelerate/default_config.yaml" => match variable("HF_HOME") {
+            Some(hub) => PathBuf::from(hub).join(name),
+            None => match variable("XDG_CACHE_HOME") {
+                Some(cache) => PathBuf::from(cache).join("huggingface").join(name),
+                None => home()?.join(".cache/huggingface").join(name),
+            },
+        },
+        ".openmpi/mca-params.conf" => home()?.join(name),
+        _ => return Err(Refusal::NotAsked(format!("unknown file {name}").into())),
+    })
+}
+
+/// The addresses that /etc/hosts gives to a name, `{"addresses":[…]}`: to the value of a variable, or to this host's own name.
+/// No name server is asked, and the answer names no host.
+pub fn hosts(call: &Call) -> Result<Answer, Refusal> {
+    let name = match call.text("of") {
+        Some("hostname") => super::node_name(),
+        Some(name @ ("MASTER_ADDR" | "PET_MASTER_ADDR")) => {
+            variable(name).ok_or_else(|| Refusal::NotAsked(format!("{name} is not set").into()))?
+        }
+        _ => return Err(Refusal::NotAsked("no such name to look up".into())),
+    };
+    let text = match super::files::ask(None, &super::Question::read("/etc/hosts")) {
+        Some(Ok(Answer::Text(text))) => text,
+        // No file gives no name an address.
+        Some(Err(Refusal::Errno(Errno::ENOENT))) => "".into(),
+        Some(Err(refusal)) => return Err(refusal),
+        _ => return Err(Refusal::NotAsked("/etc/hosts is no text".into())),
+    };
+    Ok(Answer::Value(Arc::new(
+        json!({ "addresses": addresses(&text, &name) }),
+    )))
+}
+
+/// The addresses that a hosts(5) file gives to a name.
+fn addresses<'t>(text: &'t str, name: &str) -> Vec<&'t str> {
+    let mut found = Vec::new();
+    for line in text.lines() {
+        let line = line.split('#').next().unwrap_or("");
+        let mut words = line.split_whitespace();
+        if let Some(address) = words.next()
+            && words.any(|word| word.eq_ignore_ascii_case(name))
+        {
+            found.push(address);
+        }
+    }
+    found
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the environment is part of the machine"
+)]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Question;
+    use super::*;
+
+    #[test]
+    fn a_name_has_the_addresses_of_its_lines() {
+        let text = "127.0.0.1\tlocalhost\n127.0.1.1\tnode1.example node1\n# 10.0.0.1 node1\n\n::1 ip6-localhost # node1\n10.0.0.1 NODE1 x";
+        assert_eq!(addresses(text, "node1"), ["127.0.1.1", "10.0.0.1"]);
+        assert_eq!(addresses(text, "node1.example"), ["127.0.1.1"]);
+        assert!(addresses(text, "node").is_empty());
+    }
+
+    #[test]
+    fn files_that_nobody_knows_are_not_looked_for() {
+        let ask = |name: &str| match Question::call("home_file", [("name", name.into())]) {
+            Question::Call(call) => file(&call),
+            _ => panic!(),
+        };
+        assert!(matches!(ask("../../etc/shadow"), Err(Refusal::NotAsked(_))));
+        assert!(matches!(ask(".ssh/id_ed25519"), Err(Refusal::NotAsked(_))));
+    }
+}

@@ -1,0 +1,21 @@
+//! Why a call of the library failed, as a measurement says it.
+
+use crate::live::failure::Failure;
+use crate::source::Refusal;
+
+/// A refusal in the words of a failure.
+pub(crate) fn refused(function: &str, what: &str, refusal: &Refusal) -> Failure {
+    let code = match refusal {
+        Refusal::Errno(errno) => Some(i64::from(errno.0)),
+        _ => None,
+    };
+    let error = match what {
+        "" => refusal.to_string(),
+        what => format!("{what}: {refusal}"),
+    };
+    Failure {
+        function: function.to_owned(),
+        code,
+        error,
+    }
+}

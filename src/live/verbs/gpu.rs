@@ -1,0 +1,317 @@
+//! Memory of a GPU that adapters read and write: GPUDirect RDMA.
+//!
+//! There are two ways. By DMA-BUF (`cuMemGetHandleForAddressRange`, `ibv_reg_dmabuf_mr`) the GPU's driver hands the memory out as a file, which the adapter's
+//! driver maps: it takes CUDA 11.7, a driver whose kernel modules export it (NVIDIA's open ones), Linux 5.12 and rdma-core 34. By peer memory the RDMA core
+//! asks a module (`nvidia_peermem`) what the addresses are that it is told. NCCL tries them in this order, too (`src/transport/net.cc`, `ncclIbRegMrDmaBuf`).
+
+use std::ops::Range;
+use std::os::fd::AsFd;
+use std::rc::Rc;
+
+use cudarc::driver::sys::CUdevice_attribute_enum as Attribute;
+
+use super::library::domain::{Addressed, Domain, Registered};
+use crate::live::cuda;
+use crate::live::cuda::driver::{self, Context, DeviceMemory, Stream};
+use crate::live::failure::Failure;
+use crate::measure::plan::reply::{GpuMemory, Way};
+use crate::source::{Errno, Refusal};
+
+/// What is handed out are whole pages: the GPU's have 64 KiB, the host's as much at most.
+const PAGE: usize = 64 << 10;
+/// `CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER`: from here on what an adapter wrote is there for the GPU's work without more ado.
+const ORDERED: i32 = 100;
+/// `CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST`: `cuFlushGPUDirectRDMAWrites` can be called.
+const FLUSHES: i32 = 1;
+/// `CUDA_ERROR_INVALID_VALUE`: how a driver says that it does not know an attribute.
+const INVALID_VALUE: u32 = 1;
+
+/// A GPU that is taken.
+pub(crate) struct Gpu {
+    context: Context,
+    stream: Stream,
+    /// Whether what an adapter wrote is to be waited for before it is read.
+    flushes: bool,
+}
+
+impl Gpu {
+    /// Takes the GPU at a PCI address.
+    pub(crate) fn take(pci: &str) -> Result<Self, Failure> {
+        cuda::ready().map_err(driver::Failure::from)?;
+        driver::init()?;
+        let context = Context::of(cuda::device_at(pci)?)?;
+        let said = |of| context.attribute(of).unwrap_or(0);
+        let ordering = said(Attribute::CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING);
+        let options = said(Attribute::CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS);
+        Ok(Gpu {
+            context,
+            stream: Stream::new(context)?,
+            flushes: ordering < ORDERED && options & FLUSHES != 0,
+        })
+    }
+}
+
+/// Pages of a GPU's memory.
+pub(crate) struct Pages {
+    memory: DeviceMemory,
+    /// Where they begin in it.
+    start: usize,
+    length: usize,
+    gpu: Rc<Gpu>,
+}
+
+impl Addressed for Pages {
+    fn address(&self) -> u64 {
+        self.memory.address() + self.start as u64
+    }
+
+    fn length(&self) -> usize {
+        self.length
+    }
+}
+
+impl Pages {
+    /// So many bytes, rounded up to pages; one page at least.
+    fn new(gpu: &Rc<Gpu>, length: usize) -> Result<Self, Failure> {
+        let length = length.max(1).next_multiple_of(PAGE);
+        let memory = DeviceMemory::new(gpu.context, length + PAGE)?;
+        let at = usize::try_from(memory.address()).unwrap_or(0);
+        Ok(Pages {
+            start: at.next_multiple_of(PAGE) - at,
+            length,
+            memory,
+            gpu: Rc::clone(gpu),
+        })
+    }
+
+    /// Copies from ordinary memory of the host.
+    pub(crate) fn put(&self, at: usize, from: &[u8]) -> Result<(), Failure> {
+        let put = self.gpu.stream.put(&self.memory, self.start + at, from);
+        Ok(put?)
+    }
+
+    /// Copies to ordinary memory of the host.
+    pub(crate) fn get(&self, at: usize, into: &mut [u8]) -> Result<(), Failure> {
+        Ok((self.gpu.stream).get(&self.memory, self.start + at, into)?)
+    }
+
+    /// Sets every byte of a range.
+    pub(crate) fn set(&self, range: Range<usize>, byte: u8) -> Result<(), Failure> {
+        let (at, bytes) = (self.start + range.start, range.len());
+        if bytes > 0 {
+            self.gpu.stream.set(&self.memory, at, bytes, byte)?;
+        }
+        Ok(())
+    }
+
+    /// Copies one range over another one of the same length.
+    pub(crate) fn copy(&self, from: Range<usize>, to: Range<usize>) -> Result<(), Failure> {
+        let (source, target) = (self.start + from.start, self.start + to.start);
+        let bytes = from.len().min(to.len());
+        if bytes > 0 {
+            (self.gpu.stream).shift(&self.memory, source, target, bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until what adapters wrote is there for the GPU's copies.
+    pub(crate) fn flush(&self) -> Result<(), Failure> {
+        if self.gpu.flushes {
+            self.gpu.context.flush_writes()?;
+        }
+        Ok(())
+    }
+}
+
+/// Why DMA-BUF was not the way: which function refused, its result, and what that means or what helps.
+struct Obstacle {
+    function: &'static str,
+    code: Option<i64>,
+    words: String,
+}
+
+impl Obstacle {
+    fn text(&self) -> String {
+        format!("{}: {}", self.function, self.words)
+    }
+
+    fn new(function: &'static str, code: Option<i64>, words: impl Into<String>) -> Self {
+        Obstacle {
+            function,
+            code,
+            words: words.into(),
+        }
+    }
+
+    /// The driver does not say that it can, or does not know the question.
+    fn of_attribute(said: Result<i32, driver::Failure>) -> Option<Self> {
+        const FUNCTION: &str = "cuDeviceGetAttribute";
+        const NAME: &str = "CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED";
+        match said {
+            Ok(0) => Some(Self::new(
+                FUNCTION,
+                None,
+                format!(
+                    "{NAME} is 0: NVIDIA's open kernel modules on Linux 5.12 or newer export it"
+                ),
+            )),
+            Ok(_) => None,
+            Err(driver::Failure::Code {
+                code: INVALID_VALUE,
+                ..
+            }) => Some(Self::new(
+                FUNCTION,
+                Some(INVALID_VALUE.into()),
+                format!("this driver does not know {NAME}, those of CUDA 11.7 and newer do"),
+            )),
+            Err(failure) => Some(Self::of_cuda(FUNCTION, failure)),
+        }
+    }
+
+    fn of_cuda(function: &'static str, failure: driver::Failure) -> Self {
+        match failure {
+            driver::Failure::Refused(Refusal::SymbolMissing(name)) => Self::new(
+                function,
+                None,
+                format!("libcuda.so.1 has no {name}, that of CUDA 11.7 and newer has it"),
+            ),
+            driver::Failure::Refused(refusal) => Self::new(function, None, refusal.to_string()),
+            driver::Failure::Code { function, code } => {
+                Self::new(function, Some(code.into()), driver::error_name(code))
+            }
+        }
+    }
+
+    fn of_verbs(refusal: Refusal) -> Self {
+        const FUNCTION: &str = "ibv_reg_dmabuf_mr";
+        match refusal {
+            Refusal::SymbolMissing(_) => Self::new(
+                FUNCTION,
+                None,
+                format!("libibverbs.so.1 has no {FUNCTION}, that of rdma-core 34 and newer has it"),
+            ),
+            Refusal::Errno(errno) => {
+                let mut words = errno.meaning();
+                // libibverbs says one where the adapter's provider lacks it, the kernel the other.
+                if matches!(errno, Errno::EOPNOTSUPP | Errno::ENOSYS) {
+                    words.push_str(", the adapter's driver takes no DMA-BUF");
+                }
+                Self::new(FUNCTION, Some(errno.0.into()), words)
+            }
+            refusal => Self::new(FUNCTION, None, refusal.to_string()),
+        }
+    }
+}
+
+/// Why peer memory was not the way.
+fn no_peer_memory(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::Errno(errno @ Errno::EFAULT) => format!(
+            "ibv_reg_mr: {}, no module of the kernel knows the address as a GPU's (`modprobe nvidia_peermem`)",
+            errno.meaning()
+        ),
+        refusal => format!("ibv_reg_mr: {refusal}"),
+    }
+}
+
+/// Registers so many bytes of the GPU's memory by the first way that leads there. `tried` is told what became of each.
+///
+/// # Errors
+///
+/// Not enough memory, or no way: the function that refused DMA-BUF, and why it was not peer memory.
+pub(crate) fn register(
+    domain: &Rc<Domain>,
+    gpu: &Rc<Gpu>,
+    length: usize,
+    tried: impl FnOnce(GpuMemory),
+) -> Result<Registered<Pages>, Failure> {
+    let pages = Pages::new(gpu, length)?;
+    let (obstacle, pages) = match by_dma_buf(domain, pages) {
+        Ok(registered) => {
+            tried(GpuMemory {
+                way: Some(Way::DmaBuf),
+                ..GpuMemory::default()
+            });
+            return Ok(registered);
+        }
+        Err(refused) => *refused,
+    };
+    let no_dma_buf = Some(obstacle.text());
+    match Registered::new(domain, pages) {
+        Ok(registered) => {
+            tried(GpuMemory {
+                way: Some(Way::PeerMemory),
+                no_dma_buf,
+                no_peer_memory: None,
+            });
+            Ok(registered)
+        }
+        Err((refusal, _)) => {
+            let peer = no_peer_memory(&refusal);
+            let error = format!("{}; nor does it go by peer memory: {peer}", obstacle.words);
+            tried(GpuMemory {
+                way: None,
+                no_dma_buf,
+                no_peer_memory: Some(peer),
+            });
+            Err(Failure {
+                function: obstacle.function.to_owned(),
+                code: obstacle.code,
+                error,
+            })
+        }
+    }
+}
+
+fn by_dma_buf(
+    domain: &Rc<Domain>,
+    pages: Pages,
+) -> Result<Registered<Pages>, Box<(Obstacle, Pages)>> {
+    let supported = Attribute::CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED;
+    if let Some(obstacle) = Obstacle::of_attribute(pages.gpu.context.attribute(supported)) {
+        return Err(Box::new((obstacle, pages)));
+    }
+    let file = match pages.memory.dma_buf(pages.start, pages.length) {
+        Ok(file) => file,
+        Err(failure) => {
+            let obstacle = Obstacle::of_cuda("cuMemGetHandleForAddressRange", failure);
+            return Err(Box::new((obstacle, pages)));
+        }
+    };
+    Registered::by_file(domain, pages, file.as_fd())
+        .map_err(|(refusal, pages)| Box::new((Obstacle::of_verbs(refusal), pages)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_obstacle_says_which_function_and_what_helps() {
+        let of = |said| Obstacle::of_attribute(said).map(|o| (o.function, o.code, o.words));
+        assert!(of(Ok(1)).is_none());
+        let (function, code, words) = of(Ok(0)).unwrap();
+        assert_eq!((function, code), ("cuDeviceGetAttribute", None));
+        assert!(words.contains("DMA_BUF_SUPPORTED is 0") && words.contains("open kernel modules"));
+        let unknown = driver::Failure::Code {
+            function: "cuDeviceGetAttribute",
+            code: INVALID_VALUE,
+        };
+        let (_, code, words) = of(Err(unknown)).unwrap();
+        assert_eq!(code, Some(1));
+        assert!(words.contains("CUDA 11.7"), "{words}");
+        let missing = Refusal::SymbolMissing("cuMemGetHandleForAddressRange".into());
+        let of = Obstacle::of_cuda("cuMemGetHandleForAddressRange", missing.into());
+        assert!(
+            of.words
+                .contains("libcuda.so.1 has no cuMemGetHandleForAddressRange")
+        );
+        let of = Obstacle::of_verbs(Refusal::SymbolMissing("ibv_reg_dmabuf_mr".into()));
+        assert!(of.words.contains("rdma-core 34"), "{}", of.words);
+        let of = Obstacle::of_verbs(Refusal::Errno(Errno::EOPNOTSUPP));
+        assert_eq!((of.function, of.code), ("ibv_reg_dmabuf_mr", Some(95)));
+        assert!(of.words.contains("takes no DMA-BUF"), "{}", of.words);
+        let peer = no_peer_memory(&Refusal::Errno(Errno::EFAULT));
+        assert!(peer.contains("nvidia_peermem"), "{peer}");
+    }
+}

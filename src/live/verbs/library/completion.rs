@@ -1,0 +1,265 @@
+//! What became of work that a device was given.
+
+use std::ffi::{c_int, c_uint};
+use std::mem::MaybeUninit;
+use std::os::fd::BorrowedFd;
+use std::ptr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use rdma_sys::{ibv_comp_channel, ibv_context, ibv_cq, ibv_wc, ibv_wc_opcode};
+
+use super::context::Context;
+use super::{function, last_error, status};
+use crate::source::{Errno, Refusal};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+type CreateQueue = unsafe extern "C" fn(
+    *mut ibv_context,
+    c_int,
+    *mut std::ffi::c_void,
+    *mut ibv_comp_channel,
+    c_int,
+) -> *mut ibv_cq;
+type CreateChannel = unsafe extern "C" fn(*mut ibv_context) -> *mut ibv_comp_channel;
+type DestroyChannel = unsafe extern "C" fn(*mut ibv_comp_channel) -> c_int;
+type GetEvent = unsafe extern "C" fn(
+    *mut ibv_comp_channel,
+    *mut *mut ibv_cq,
+    *mut *mut std::ffi::c_void,
+) -> c_int;
+type AcknowledgeEvents = unsafe extern "C" fn(*mut ibv_cq, c_uint);
+type DestroyQueue = unsafe extern "C" fn(*mut ibv_cq) -> c_int;
+
+/// How many completions are taken at once.
+const AT_ONCE: usize = 32;
+
+/// What arrived, where the work was a receive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrived {
+    /// Nothing: this rank's own work is done.
+    Nothing,
+    /// A message without data, and its number.
+    Message(u32),
+    /// An RDMA write that told of itself, and its number.
+    Write(u32),
+}
+
+/// Work that is done, or failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Completion {
+    /// What the work was called.
+    pub(crate) id: u64,
+    /// `enum ibv_wc_status`: zero where it was done.
+    pub(crate) status: u32,
+    /// What the device's maker says of the status.
+    pub(crate) vendor: u32,
+    /// What arrived.
+    pub(crate) arrived: Arrived,
+}
+
+/// A queue of completions, which can be waited for; destroyed when dropped.
+pub(crate) struct CompletionQueue {
+    queue: *mut ibv_cq,
+    destroy: DestroyQueue,
+    channel: *mut ibv_comp_channel,
+    destroy_channel: DestroyChannel,
+    get_event: GetEvent,
+    acknowledge: AcknowledgeEvents,
+    context: Rc<Context>,
+}
+
+impl CompletionQueue {
+    /// A queue with room for so many.
+    #[expect(unsafe_code, reason = "calls libibverbs")]
+    pub(crate) fn new(context: &Rc<Context>, room: usize) -> Result<Self, Refusal> {
+        let room = c_int::try_from(room).map_err(|_| Refusal::Errno(Errno::EINVAL))?;
+        // SAFETY: the types are those of verbs.h; the context is open, and stays so as long as the queue.
+        unsafe {
+            let create = function::<CreateQueue>("ibv_create_cq")?;
+            let destroy = function::<DestroyQueue>("ibv_destroy_cq")?;
+            let create_channel = function::<CreateChannel>("ibv_create_comp_channel")?;
+            let destroy_channel = function::<DestroyChannel>("ibv_destroy_comp_channel")?;
+            let get_event = function::<GetEvent>("ibv_get_cq_event")?;
+            let acknowledge = function::<AcknowledgeEvents>("ibv_ack_cq_events")?;
+            let channel = create_channel(context.raw());
+            if channel.is_null() {
+                return Err(last_error());
+            }
+            let queue = create(context.raw(), room, ptr::null_mut(), channel, 0);
+            if queue.is_null() {
+                let why = last_error();
+                destroy_channel(channel);
+                return Err(why);
+            }
+            Ok(CompletionQueue {
+                queue,
+                destroy,
+                channel,
+                destroy_channel,
+                get_event,
+                acknowledge,
+                context: Rc::clone(context),
+            })
+        }
+    }
+
+    pub(super) fn raw(&self) -> *mut ibv_cq {
+        self.queue
+    }
+
+    /// Asks to be woken by the next completion. Those that are there already wake nobody: the queue is to be polled once more before the wait.
+    #[expect(
+        unsafe_code,
+        reason = "calls the provider, as ibv_req_notify_cq of verbs.h does"
+    )]
+    pub(crate) fn arm(&self) -> Result<(), Refusal> {
+        // SAFETY: the context is open and its table of functions filled; the queue lives.
+        let code = unsafe {
+            let arm = (*self.context.raw()).ops.req_notify_cq;
+            let arm = arm.ok_or_else(|| Refusal::SymbolMissing("req_notify_cq".into()))?;
+            arm(self.queue, 0)
+        };
+        status(code)
+    }
+
+    /// Waits until the queue, which is armed, wakes this thread, or so long.
+    #[expect(unsafe_code, reason = "calls libibverbs")]
+    pub(crate) fn wait(&self, at_most: Duration) -> Result<(), Refusal> {
+        // SAFETY: the channel lives, and its descriptor is open as long as it does.
+        let descriptor = unsafe { BorrowedFd::borrow_raw((*self.channel).fd) };
+        let mut waits = [PollFd::new(&descriptor, PollFlags::IN)];
+        let limit = Timespec {
+            tv_sec: at_most.as_secs().cast_signed(),
+            tv_nsec: i64::from(at_most.subsec_nanos()),
+        };
+        match poll(&mut waits, Some(&limit)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(()),
+            Ok(_) => {}
+            Err(error) => return Err(Refusal::Errno(Errno(error.raw_os_error()))),
+        }
+        let (mut queue, mut with) = (ptr::null_mut(), ptr::null_mut());
+        // SAFETY: the channel lives and has an event, so that the call does not wait; each event is acknowledged, as the queue's end needs it.
+        unsafe {
+            if (self.get_event)(self.channel, &raw mut queue, &raw mut with) != 0 {
+                return Err(last_error());
+            }
+            (self.acknowledge)(queue, 1);
+        }
+        Ok(())
+    }
+
+    /// Takes what is there; says how many there were. Does not wait.
+    #[expect(
+        unsafe_code,
+        reason = "calls the provider, as ibv_poll_cq of verbs.h does"
+    )]
+    pub(crate) fn poll(&self, mut each: impl FnMut(Completion)) -> Result<usize, Refusal> {
+        let mut taken = [const { MaybeUninit::<ibv_wc>::uninit() }; AT_ONCE];
+        // SAFETY: the context is open and its table of functions filled; the provider fills as many entries as it says it did.
+        let count = unsafe {
+            let poll = (*self.context.raw()).ops.poll_cq;
+            let poll = poll.ok_or_else(|| Refusal::SymbolMissing("poll_cq".into()))?;
+            poll(self.queue, AT_ONCE as c_int, taken.as_mut_ptr().cast())
+        };
+        let count = usize::try_from(count).map_err(|_| last_error())?;
+        for entry in taken.iter().take(count) {
+            // SAFETY: the provider filled the first `count`; all fields are numbers.
+            let entry = unsafe { entry.assume_init_ref() };
+            // SAFETY: the union's members are both numbers of 32 bits.
+            let number = || u32::from_be(unsafe { entry.imm_data_invalidated_rkey_union.imm_data });
+            // Where work failed, only its id, its status and the vendor's number are there.
+            let arrived = match entry.opcode {
+                _ if entry.status != 0 => Arrived::Nothing,
+                ibv_wc_opcode::IBV_WC_RECV => Arrived::Message(number()),
+                ibv_wc_opcode::IBV_WC_RECV_RDMA_WITH_IMM => Arrived::Write(number()),
+                _ => Arrived::Nothing,
+            };
+            each(Completion {
+                id: entry.wr_id,
+                status: entry.status,
+                vendor: entry.vendor_err,
+                arrived,
+            });
+        }
+        Ok(count)
+    }
+}
+
+impl Drop for CompletionQueue {
+    #[expect(unsafe_code, reason = "calls libibverbs")]
+    fn drop(&mut self) {
+        // SAFETY: the queue came from ibv_create_cq and is destroyed once. Where a queue pair still refers to it the call is refused, and
+        // nothing happens.
+        unsafe {
+            (self.destroy)(self.queue);
+            (self.destroy_channel)(self.channel);
+        }
+    }
+}
+
+/// A completion's status, in the words of `ibv_wc_status_str` of rdma-core, and its name in `verbs.h`.
+pub(crate) fn status_words(status: u32) -> (&'static str, &'static str) {
+    const WORDS: [(&str, &str); 24] = [
+        ("success", "IBV_WC_SUCCESS"),
+        ("local length error", "IBV_WC_LOC_LEN_ERR"),
+        ("local QP operation error", "IBV_WC_LOC_QP_OP_ERR"),
+        ("local EE context operation error", "IBV_WC_LOC_EEC_OP_ERR"),
+        ("local protection error", "IBV_WC_LOC_PROT_ERR"),
+        ("work request flushed", "IBV_WC_WR_FLUSH_ERR"),
+        ("memory bind error", "IBV_WC_MW_BIND_ERR"),
+        ("bad response", "IBV_WC_BAD_RESP_ERR"),
+        ("local access error", "IBV_WC_LOC_ACCESS_ERR"),
+        ("remote invalid request", "IBV_WC_REM_INV_REQ_ERR"),
+        ("remote access error", "IBV_WC_REM_ACCESS_ERR"),
+        ("remote operation error", "IBV_WC_REM_OP_ERR"),
+        ("transport retry counter exceeded", "IBV_WC_RETRY_EXC_ERR"),
+        ("RNR retry counter exceeded", "IBV_WC_RNR_RETRY_EXC_ERR"),
+        ("local RDD violation", "IBV_WC_LOC_RDD_VIOL_ERR"),
+        ("remote invalid RD request", "IBV_WC_REM_INV_RD_REQ_ERR"),
+        ("aborted by the remote side", "IBV_WC_REM_ABORT_ERR"),
+        ("invalid EE context number", "IBV_WC_INV_EECN_ERR"),
+        ("invalid EE context state", "IBV_WC_INV_EEC_STATE_ERR"),
+        ("fatal error", "IBV_WC_FATAL_ERR"),
+        ("response timeout", "IBV_WC_RESP_TIMEOUT_ERR"),
+        ("general error", "IBV_WC_GENERAL_ERR"),
+        ("tag matching error", "IBV_WC_TM_ERR"),
+        ("tag matching incomplete", "IBV_WC_TM_RNDV_INCOMPLETE"),
+    ];
+    let words = usize::try_from(status).ok().and_then(|at| WORDS.get(at));
+    words.copied().unwrap_or(("unknown status", "?"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rdma_sys::ibv_wc_status;
+
+    #[test]
+    fn each_status_has_the_name_of_verbs_h() {
+        for (status, name) in [
+            (ibv_wc_status::IBV_WC_SUCCESS, "IBV_WC_SUCCESS"),
+            (ibv_wc_status::IBV_WC_LOC_PROT_ERR, "IBV_WC_LOC_PROT_ERR"),
+            (ibv_wc_status::IBV_WC_WR_FLUSH_ERR, "IBV_WC_WR_FLUSH_ERR"),
+            (
+                ibv_wc_status::IBV_WC_REM_ACCESS_ERR,
+                "IBV_WC_REM_ACCESS_ERR",
+            ),
+            (ibv_wc_status::IBV_WC_RETRY_EXC_ERR, "IBV_WC_RETRY_EXC_ERR"),
+            (
+                ibv_wc_status::IBV_WC_RNR_RETRY_EXC_ERR,
+                "IBV_WC_RNR_RETRY_EXC_ERR",
+            ),
+            (ibv_wc_status::IBV_WC_FATAL_ERR, "IBV_WC_FATAL_ERR"),
+            (ibv_wc_status::IBV_WC_GENERAL_ERR, "IBV_WC_GENERAL_ERR"),
+            (
+                ibv_wc_status::IBV_WC_TM_RNDV_INCOMPLETE,
+                "IBV_WC_TM_RNDV_INCOMPLETE",
+            ),
+        ] {
+            assert_eq!(status_words(status).1, name);
+        }
+        assert_eq!(status_words(12).0, "transport retry counter exceeded");
+        assert_eq!(status_words(99), ("unknown status", "?"));
+    }
+}

@@ -1,0 +1,553 @@
+//! Probes in child processes: only children ask the machine.
+//!
+//! A hung driver, a crashed vendor library or a read stuck in the kernel costs replies; it cannot hang or kill the doctor.
+//! Each child runs in a process group of its own, is killed with it when it was
+//! silent for longer than its budget or when the deadline is reached, and ends by itself when the parent is gone.
+//!
+//! To start a process costs more than most probes do. So a child that only read files, or whose tree holds nothing else, says
+//! [`DONE`] and is told the next probe's name on its standard input; one that called a library or ran a command ends
+//! with its probe, and so leaves nothing behind.
+
+pub mod child;
+pub mod measure;
+
+use std::collections::{HashSet, VecDeque};
+use std::io::{BufRead, BufReader, BufWriter, Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use child::{how_its_process_ended, kill_group, wait_a_moment};
+
+use crate::live::{self, Live};
+use crate::source::recorder::Recorder;
+use crate::source::recording::Recording;
+use crate::source::wire::{self, Ended, Header, Line};
+use crate::source::{Question, Refusal, Reply, Source};
+
+/// What to record, and for how long.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// A directory to examine in place of the machine.
+    pub root: Option<PathBuf>,
+    /// Pause between two readings of the counters.
+    pub sample: Option<Duration>,
+    /// The NCCL library, or its version, that a person named.
+    pub nccl: Option<String>,
+    /// The process of a running job that is asked about too.
+    pub job: Option<u32>,
+    /// When the recording ends, whatever is still open.
+    pub deadline: Duration,
+    /// The probes: name, and for how long each may be silent.
+    pub probes: Vec<(&'static str, Duration)>,
+    /// The program that runs the probes, where it is not this one.
+    pub program: Option<PathBuf>,
+}
+
+/// What happens while a machine is recorded, for a progress line.
+pub enum Progress<'a> {
+    /// These probes have been running for half a second or longer.
+    Waiting(&'a [&'a str]),
+    /// All probes have ended.
+    Done,
+}
+
+/// What a child writes in place of a recording's line when its probe has ended well and it can run another.
+const DONE: &str = "done";
+
+enum Event {
+    Line(usize, Box<Line>),
+    Done(usize),
+    Closed(usize),
+}
+
+struct Running {
+    /// The probe that it runs, or ran last.
+    name: &'static str,
+    child: Option<Child>,
+    budget: Duration,
+    ends: Instant,
+    closed: bool,
+    end_said: bool,
+    /// Whether its probe begins again in another process: what it still says is not kept.
+    given_up: bool,
+}
+
+/// How long a process may take to say its first word: a binary on a network file system is read while it starts.
+const START: Duration = Duration::from_secs(10);
+/// How often the children are looked after.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Records a machine: starts a child for each probe, and keeps what they say.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the parent keeps the children's time"
+)]
+pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording {
+    let started_ns = live::boottime_ns();
+    let begun = Instant::now();
+    let mut recording = Recording::new(Header {
+        version: wire::VERSION.into(),
+        node: if plan.root.is_some() {
+            String::new()
+        } else {
+            live::node_name()
+        },
+        utc: live::utc_now(),
+        boottime_ns: started_ns,
+        redacted: false,
+        pseudonyms: None,
+        doctor: env!("CARGO_PKG_VERSION").into(),
+        tree: plan.root.is_some(),
+        log: false,
+        altered: None,
+        base: None,
+    });
+    let (events, inbox) = mpsc::channel();
+    let mut running: Vec<Running> = Vec::with_capacity(plan.probes.len());
+    let mut waiting: VecDeque<(&'static str, Duration)> = plan.probes.iter().copied().collect();
+    let mut tried: HashSet<&'static str> = HashSet::new();
+    // More at once than there are processors to run them would only make each look hung.
+    let at_once = 2 * std::thread::available_parallelism()
+        .map_or(2, usize::from)
+        .max(2);
+    let last = begun + plan.deadline;
+    let pause = plan.sample.unwrap_or_default();
+    let since = || (live::boottime_ns().saturating_sub(started_ns)) / 1000;
+    let mut shown = false;
+    loop {
+        while running.iter().filter(|r| !r.closed).count() < at_once {
+            let Some((name, budget)) = waiting.pop_front() else {
+                break;
+            };
+            let budget = budget + plan.sample.unwrap_or_default();
+            let started = match Instant::now() < last {
+                true => {
+                    start(plan, name, started_ns, running.len(), &events).map_err(|e| e.to_string())
+                }
+                false => Err("the deadline was reached".into()),
+            };
+            let (child, closed) = match started {
+                Ok(child) => (Some(child), false),
+                Err(why) => {
+                    let how = format!("its process did not start: {why}").into();
+                    recording.add(Line::Ended(Ended {
+                        probe: Arc::from(name),
+                        how,
+                        at: since(),
+                    }));
+                    (None, true)
+                }
+            };
+            let ends = (Instant::now() + budget.max(START)).min(last);
+            running.push(Running {
+                name,
+                child,
+                budget,
+                ends,
+                closed,
+                end_said: closed,
+                given_up: false,
+            });
+        }
+        if running.iter().all(|r| r.closed) && waiting.is_empty() {
+            break;
+        }
+        let now = Instant::now();
+        for r in running.iter_mut().filter(|r| !r.closed && now >= r.ends) {
+            // A node that is busy for a moment looks like one that hangs: each probe has a second try, with twice the time.
+            if !r.end_said && now < last && tried.insert(r.name) {
+                (r.closed, r.end_said, r.given_up) = (true, true, true);
+                if let Some(child) = &mut r.child {
+                    kill_group(child);
+                    if wait_a_moment(child).is_some() {
+                        r.child = None;
+                    }
+                }
+                recording.forget(r.name);
+                waiting.push_back((r.name, r.budget.saturating_sub(pause) * 2));
+                continue;
+            }
+            stop(r, &mut recording, since());
+        }
+        if now.duration_since(begun) >= Duration::from_millis(500) {
+            let names: Vec<&str> = running
+                .iter()
+                .filter(|r| !r.closed && !r.end_said)
+                .map(|r| r.name)
+                .collect();
+            progress(Progress::Waiting(&names));
+            shown = true;
+        }
+        let next = running
+            .iter()
+            .filter(|r| !r.closed)
+            .map(|r| r.ends)
+            .min()
+            .unwrap_or(now);
+        match inbox.recv_timeout(next.saturating_duration_since(now).min(TICK)) {
+            Ok(Event::Line(index, _) | Event::Done(index)) if running[index].given_up => {}
+            Ok(Event::Line(index, line)) => {
+                // A probe that is answered, if slowly, on a busy machine, is not a hung one: the budget is for silence.
+                running[index].ends = (Instant::now() + running[index].budget).min(last);
+                running[index].end_said |= matches!(*line, Line::Ended(_));
+                recording.add(*line);
+            }
+            Ok(Event::Done(index)) => {
+                let now = Instant::now();
+                let next = waiting.pop_front_if(|_| now < last);
+                go_on(&mut running[index], next, &mut waiting, plan.sample);
+                running[index].ends = (now + running[index].budget).min(last);
+            }
+            Ok(Event::Closed(index)) => {
+                running[index].closed = true;
+                reap(&mut running[index], &mut recording, since());
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    if shown {
+        progress(Progress::Done);
+    }
+    recording.end();
+    recording
+}
+
+/// Tells a child that has ended a probe the next one, or that there is none.
+fn go_on(
+    running: &mut Running,
+    next: Option<(&'static str, Duration)>,
+    waiting: &mut VecDeque<(&'static str, Duration)>,
+    sample: Option<Duration>,
+) {
+    running.end_said = true;
+    let stdin = running.child.as_mut().and_then(|child| child.stdin.take());
+    let (Some((name, budget)), Some(mut stdin)) = (next, stdin) else {
+        // Without its lifeline a child that runs nothing ends.
+        waiting.extend(next);
+        return;
+    };
+    match writeln!(stdin, "{name}").and_then(|()| stdin.flush()) {
+        Ok(()) => {
+            running.name = name;
+            running.budget = budget + sample.unwrap_or_default();
+            running.end_said = false;
+            if let Some(child) = &mut running.child {
+                child.stdin = Some(stdin);
+            }
+        }
+        // It is gone: another one runs the probe.
+        Err(_) => waiting.push_front((name, budget)),
+    }
+}
+
+fn start(
+    plan: &Plan,
+    name: &'static str,
+    started_ns: u64,
+    index: usize,
+    events: &Sender<Event>,
+) -> std::io::Result<Child> {
+    let with = |command: &mut Command| {
+        command
+            .arg(name)
+            .arg("--started")
+            .arg(started_ns.to_string());
+        if let Some(root) = &plan.root {
+            command.arg("--root").arg(root);
+        }
+        if let Some(sample) = plan.sample {
+            command
+                .arg("--sample")
+                .arg(sample.as_secs_f64().to_string());
+        }
+        if let Some(nccl) = &plan.nccl {
+            command.arg("--nccl").arg(nccl);
+        }
+        if let Some(job) = plan.job {
+            command.arg("--as").arg(job.to_string());
+        }
+    };
+    let mut child = child::start(plan.program.as_ref(), "__probe", Stdio::null, with)?;
+    let Some(pipe) = child.stdout.take() else {
+        return Ok(child);
+    };
+    let events = events.clone();
+    std::thread::spawn(move || {
+        let mut reader = BufReader::with_capacity(1 << 16, pipe);
+        let mut text = String::new();
+        // A child that writes what is no line of a recording is not read further: what it asked stays unknown.
+        while matches!((&mut reader).take(32 << 20).read_line(&mut text), Ok(n) if n > 0) {
+            let event = match text.trim_end() {
+                DONE => Event::Done(index),
+                text => match wire::parse_line(text) {
+                    Ok(line) => Event::Line(index, Box::new(line)),
+                    Err(_) => break,
+                },
+            };
+            if events.send(event).is_err() {
+                return;
+            }
+            text.clear();
+        }
+        let _ = events.send(Event::Closed(index));
+    });
+    Ok(child)
+}
+
+/// Kills a probe whose time is up. The question at which it hangs gets the reply *timeout*.
+fn stop(running: &mut Running, recording: &mut Recording, at: u64) {
+    running.closed = true;
+    let idle = std::mem::replace(&mut running.end_said, true);
+    if let Some(child) = &mut running.child {
+        kill_group(child);
+        if wait_a_moment(child).is_some() {
+            running.child = None;
+        }
+    }
+    if idle {
+        return;
+    }
+    let how = format!(
+        "killed after {}",
+        crate::fact::Seconds((at as f64 / 1e6 * 10.0).round() / 10.0)
+    );
+    end_badly(recording, running.name, &how, at, |_| Refusal::Timeout);
+}
+
+/// Says how a probe ended, and gives the question at which it did a reply.
+fn end_badly(
+    recording: &mut Recording,
+    probe: &'static str,
+    how: &str,
+    at: u64,
+    refusal: impl FnOnce(&str) -> Refusal,
+) {
+    let mut how = how.to_owned();
+    if let Some(question) = recording.pending(probe).cloned() {
+        how = format!("{how} at {question}");
+        let repeat = recording.times_asked(probe, &question);
+        let said = Err(refusal(&how));
+        recording.add(Line::Reply {
+            probe: probe.into(),
+            question,
+            repeat,
+            reply: Reply { at, said },
+        });
+    }
+    recording.add(Line::Ended(Ended {
+        probe: probe.into(),
+        how: how.into(),
+        at,
+    }));
+}
+
+/// Takes the status of a child that closed its output. Anything but success is said, once.
+fn reap(running: &mut Running, recording: &mut Recording, at: u64) {
+    let Some(mut child) = running.child.take() else {
+        return;
+    };
+    let status = match wait_a_moment(&mut child) {
+        Some(status) => status,
+        None => {
+            kill_group(&child);
+            match wait_a_moment(&mut child) {
+                Some(status) => status,
+                None => return,
+            }
+        }
+    };
+    // What a probe forked and left behind ends with its group.
+    kill_group(&child);
+    if status.success() || running.end_said {
+        return;
+    }
+    let how = how_its_process_ended(status);
+    end_badly(recording, running.name, &how, at, |how| {
+        Refusal::Crash(how.into())
+    });
+}
+
+/// What a child shares between the thread that asks and the one that watches.
+struct Outlet {
+    out: BufWriter<std::io::Stdout>,
+    probe: Arc<str>,
+    /// Whether a probe asked for more than files: foreign code ran in this process, or it has children.
+    called: bool,
+    asking: Option<(Question, Instant)>,
+    announced: bool,
+}
+
+impl Outlet {
+    fn new(probe: Arc<str>, buffered: usize) -> Self {
+        Outlet {
+            out: BufWriter::with_capacity(buffered, std::io::stdout()),
+            probe,
+            called: false,
+            asking: None,
+            announced: false,
+        }
+    }
+
+    fn write(&mut self, line: &Line) {
+        if let Some(text) = wire::write_line(line) {
+            // A parent that is gone needs no lines; the lifeline ends this process.
+            let _ = writeln!(self.out, "{text}");
+        }
+    }
+}
+
+/// Notes which question is being asked, so that the watcher can name one that takes long.
+struct Watched<S> {
+    source: S,
+    probe: Arc<str>,
+    outlet: Arc<Mutex<Outlet>>,
+}
+
+impl<S: Source> Source for Watched<S> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the child times its own questions"
+    )]
+    fn ask(&self, question: &Question) -> Reply {
+        {
+            let mut outlet = self.outlet.lock().unwrap_or_else(PoisonError::into_inner);
+            // Library calls can crash the process: what was said before, and what is asked, is on its way first.
+            let call = matches!(
+                question,
+                Question::Call(_) | Question::Netlink(_) | Question::Run(_) | Question::Bench(_)
+            );
+            if call {
+                let line = Line::Pending {
+                    probe: Arc::clone(&self.probe),
+                    question: question.clone(),
+                };
+                outlet.write(&line);
+                let _ = outlet.out.flush();
+                outlet.called |= !matches!(question, Question::Netlink(_));
+            }
+            outlet.asking = Some((question.clone(), Instant::now()));
+            outlet.announced = call;
+        }
+        let reply = self.source.ask(question);
+        self.outlet
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .asking = None;
+        reply
+    }
+}
+
+/// What a child is told by its parent.
+#[derive(Clone, Debug)]
+pub struct Started {
+    /// When the recording began, in nanoseconds of `CLOCK_BOOTTIME`.
+    pub at_ns: u64,
+    /// A directory to examine in place of the machine.
+    pub root: Option<PathBuf>,
+    /// Pause between two readings.
+    pub sample: Option<Duration>,
+    /// The process of a running job that is asked about too.
+    pub job: Option<u32>,
+    /// The NCCL library, or its version, that a person named.
+    pub nccl: Option<String>,
+}
+
+/// The child's side: runs a probe's questions over the machine and writes the replies to standard output, then those of the
+/// probes that the parent names next.
+///
+/// `run` is the probe of a name: it asks the source that it is given.
+pub fn child(
+    first: &str,
+    started: &Started,
+    run: impl Fn(&str, &dyn Source),
+) -> std::io::Result<()> {
+    let mut name: Arc<str> = first.into();
+    let outlet = Arc::new(Mutex::new(Outlet::new(Arc::clone(&name), 1 << 16)));
+    let busy = Arc::new(AtomicBool::new(true));
+    let (told, next) = mpsc::channel();
+    let of_lifeline = Arc::clone(&busy);
+    std::thread::spawn(move || lifeline(&told, &of_lifeline));
+    let watched = Arc::clone(&outlet);
+    std::thread::spawn(move || watch(&watched));
+    loop {
+        let source = match &started.root {
+            Some(root) => Live::tree(started.at_ns, root)?,
+            None => Live::machine(started.at_ns, started.sample, started.job),
+        }
+        .with_nccl(started.nccl.clone());
+        let sink = Arc::clone(&outlet);
+        let recorder = Recorder::new(
+            Watched {
+                source,
+                probe: Arc::clone(&name),
+                outlet: Arc::clone(&outlet),
+            },
+            &name,
+            move |line| {
+                sink.lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .write(&line);
+            },
+        );
+        run(&name, &recorder);
+        {
+            let mut outlet = outlet.lock().unwrap_or_else(PoisonError::into_inner);
+            // In a copied tree there is no library to call and no command to run.
+            if outlet.called && started.root.is_none() {
+                return outlet.out.flush();
+            }
+            busy.store(false, Ordering::SeqCst);
+            writeln!(outlet.out, "{DONE}")?;
+            outlet.out.flush()?;
+        }
+        let Ok(told) = next.recv() else {
+            return Ok(());
+        };
+        name = told;
+        outlet.lock().unwrap_or_else(PoisonError::into_inner).probe = Arc::clone(&name);
+    }
+}
+
+/// Names a question that takes long, so that the parent knows at what it kills the child.
+fn watch(outlet: &Mutex<Outlet>) {
+    loop {
+        std::thread::sleep(Duration::from_millis(50));
+        let mut outlet = outlet.lock().unwrap_or_else(PoisonError::into_inner);
+        let late = match &outlet.asking {
+            Some((question, since))
+                if !outlet.announced && since.elapsed() > Duration::from_millis(50) =>
+            {
+                Some(question.clone())
+            }
+            _ => None,
+        };
+        if let Some(question) = late {
+            outlet.announced = true;
+            let probe = Arc::clone(&outlet.probe);
+            outlet.write(&Line::Pending { probe, question });
+        }
+        let _ = outlet.out.flush();
+    }
+}
+
+/// Hears the names of further probes, and ends this process, and its group, when the parent's end of the pipe is gone while a
+/// probe runs. Where none runs, the thread that waits for a name ends the process.
+fn lifeline(told: &Sender<Arc<str>>, busy: &AtomicBool) {
+    for name in std::io::stdin().lines() {
+        let Ok(name) = name else { break };
+        // Before the name is passed on: the parent may be gone by then.
+        busy.store(true, Ordering::SeqCst);
+        if told.send(name.into()).is_err() {
+            return;
+        }
+    }
+    if !busy.load(Ordering::SeqCst) {
+        return;
+    }
+    live::end_with_group();
+}

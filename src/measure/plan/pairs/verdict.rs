@@ -1,0 +1,473 @@
+//! What the pairs say: the fewest nodes, adapters, rails or pairs that explain all that is wrong, and one sentence.
+
+mod gpus;
+pub mod hopeless;
+mod rails;
+mod wording;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use self::wording::{rate, suspect};
+use super::{Flow, Memory, Results, Way};
+use crate::measure::plan::pairs::outlier_attribution::{Blame, Tried, blame};
+use crate::measure::plan::pairs::schedule::End;
+use crate::measure::plan::run::Backend;
+
+/// Below this part of what its equals carry a pair is slow, and one whose end has a slow pair already, below the second.
+const SLOW: (f64, f64) = (0.7, 0.8);
+/// Of the segments so many percent sent again are a loss that a link has, and a queue that overflows seldom; and where an end loses already.
+const LOSS: (f64, f64) = (0.5, 0.1);
+/// The same for RDMA, whose packets nothing is to drop: two ports that talk to each other alone congest nothing.
+const LOSS_BY_RDMA: (f64, f64) = (0.0, 0.0);
+/// So many segments at least.
+const SEGMENTS: u64 = 4;
+/// So many times what its equals lose.
+const OF_LOSS: f64 = 4.0;
+/// A way there and back takes so many times what its equals' does, and so many nanoseconds more; and by RDMA, which no processor has a part in.
+const LATE: (f64, f64) = (3.0, 50_000.0);
+const LATE_BY_RDMA: (f64, f64) = (3.0, 10_000.0);
+
+/// What is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Problem {
+    /// The node did not come, or went away.
+    Silent,
+    /// No connection, or nothing passes over it.
+    Unreachable,
+    /// Packets of the interface's own MTU do not get through.
+    PacketShort,
+    /// RDMA writes do not arrive, or are refused.
+    RdmaFails,
+    /// GPUs' memory is there for its adapters by all that the node says, and they do not get it, or do not move it right.
+    GpuFails,
+    /// Its adapters have the memory of no GPU.
+    GpuNone,
+    /// From GPU to GPU it carries much less than in the host's memory.
+    GpuSlow,
+    /// What is sent has to be sent again.
+    Loss,
+    /// It carries much less than its equals.
+    Slow,
+    /// A way there and back takes much longer than its equals'.
+    Late,
+    /// Adapters of different rails do not reach each other, and each rail works: that is how some networks are.
+    RailsApart,
+}
+
+/// Which direction of what is accused is bad.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// What it sends.
+    Out,
+    /// What it receives.
+    In,
+    /// Both.
+    Both,
+}
+
+/// What is accused, and of what.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Suspect {
+    /// What is wrong.
+    pub problem: Problem,
+    /// Who is to blame.
+    pub blame: Option<Blame>,
+    /// Its name.
+    pub name: String,
+    /// Which direction; of a pair from the first to the second.
+    pub direction: Direction,
+    /// What was seen, in a sentence.
+    pub what: String,
+    /// Of a loss: which part of what these ways sent was sent again, in percent.
+    pub loss: Option<f64>,
+    /// Of a loss: whether these ways carry much less than their equals.
+    pub slowed: bool,
+    /// The ways that accuse it.
+    pub ways: Vec<Way>,
+    /// The counters of ports and interfaces that rose meanwhile, at which end and in which direction: `n2/eth1 rx_dropped +77`; empty where none did.
+    pub counted: Vec<String>,
+}
+
+impl Suspect {
+    /// What accuses both directions, and says all in its sentence.
+    fn of(
+        problem: Problem,
+        blame: Option<Blame>,
+        name: String,
+        what: String,
+        ways: Vec<Way>,
+    ) -> Self {
+        Suspect {
+            problem,
+            blame,
+            name,
+            direction: Direction::Both,
+            what,
+            loss: None,
+            slowed: false,
+            ways,
+            counted: Vec::new(),
+        }
+    }
+}
+
+/// What pairs of one kind carry.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Range {
+    /// The least, in bits per second.
+    pub least: f64,
+    /// The middle.
+    pub median: f64,
+    /// The most.
+    pub most: f64,
+}
+
+/// All that is accused; what explains most comes first.
+pub fn suspects(results: &Results) -> Vec<Suspect> {
+    let plan = &results.plan;
+    let mut found: Vec<Suspect> = plan
+        .silent
+        .iter()
+        .map(|silent| {
+            let what = format!("{} is silent: {}", silent.host, silent.why);
+            let name = silent.host.clone();
+            Suspect::of(Problem::Silent, None, name, what, Vec::new())
+        })
+        .collect();
+    let is_silent = |node: usize| {
+        let host = plan.nodes.get(node).map(|node| &node.host);
+        plan.silent.iter().any(|silent| Some(&silent.host) == host)
+    };
+    let mut ways = results.ways();
+    // Of who went away nothing more is said.
+    ways.retain(|way| !is_silent(way.from.0) && !is_silent(way.to.0));
+    let reference = Reference::of(results, &ways);
+    for problem in [
+        Problem::Unreachable,
+        Problem::PacketShort,
+        Problem::RdmaFails,
+        Problem::Loss,
+        Problem::Slow,
+        Problem::Late,
+    ] {
+        let whole = ways.iter().filter(|way| !results.missing.contains(way));
+        let whole: Vec<Way> = whole.copied().collect();
+        let Bad { strong, all: bad } = bad(results, &whole, problem, &reference);
+        let is_known = |way: &&Way| is_known(results, **way, problem);
+        let tried: Vec<Tried> = ways
+            .iter()
+            .filter(|way| way.from < way.to)
+            .filter(is_known)
+            .map(|way| Tried {
+                ends: (way.from, way.to),
+                bad: bad.contains(way) || bad.contains(&way.back()),
+            })
+            .collect();
+        let mut told: BTreeSet<Way> = BTreeSet::new();
+        for blame in accused(results, &tried) {
+            let of_blame = |way: &&Way| covers(blame, **way);
+            // A weak sign tells how far a problem reaches. By itself it is none: a busy processor gives as much.
+            if !strong.iter().any(|way| covers(blame, *way)) {
+                continue;
+            }
+            let accusing: Vec<Way> = bad.iter().filter(of_blame).copied().collect();
+            told.extend(&accusing);
+            found.push(suspect(results, problem, blame, accusing, &reference));
+        }
+        if problem != Problem::PacketShort {
+            // What is wrong is told once: who loses packets is slow by that.
+            ways.retain(|way| !told.contains(way) && !told.contains(&way.back()));
+        }
+    }
+    let silent: BTreeSet<usize> = (0..plan.nodes.len()).filter(|n| is_silent(*n)).collect();
+    found.extend(gpus::suspects(results, &silent));
+    let along = results.ways();
+    let works = |end: End| {
+        let is_own = |way: &Way| way.from == end || way.to == end;
+        let mut own = along.iter().filter(|way| is_own(way));
+        !is_silent(end.0) && own.any(|way| results.flow(*way).is_some_and(|f| f.failed.is_none()))
+    };
+    if results.missing.is_empty()
+        && let Some(apart) = rails::apart(results, works)
+    {
+        found.push(apart);
+    }
+    found
+}
+
+/// The fewest that explain the bad pairs, whatever became of the pairs of which a reply is missing: what is accused only if they are well, or only if
+/// they are bad, is not accused, and its bad pairs are by themselves.
+fn accused(results: &Results, tried: &[Tried]) -> Vec<Blame> {
+    let way = |from, to| Way { from, to };
+    let is_missing = |(from, to): (End, End)| {
+        [way(from, to), way(to, from)]
+            .iter()
+            .any(|way| results.missing.contains(way))
+    };
+    let (known, open): (Vec<Tried>, Vec<Tried>) = tried
+        .iter()
+        .cloned()
+        .partition(|tried| tried.bad || !is_missing(tried.ends));
+    // Ways of which nothing is known were not tried.
+    let of_rail = results.missing.iter().filter(|way| way.from.1 == way.to.1);
+    let pairs = of_rail.map(|way| (way.from.min(way.to), way.from.max(way.to)));
+    let open: BTreeSet<(End, End)> = open.iter().map(|tried| tried.ends).chain(pairs).collect();
+    let open = open
+        .into_iter()
+        .filter(|ends| known.iter().all(|tried| tried.ends != *ends));
+    let open: Vec<(End, End)> = open.collect();
+    if open.is_empty() {
+        return blame(tried);
+    }
+    let among = |bad: bool| {
+        let open = open.iter().map(|ends| Tried { ends: *ends, bad });
+        blame(&known.iter().cloned().chain(open).collect::<Vec<_>>())
+    };
+    let (well, bad) = (among(false), among(true));
+    let mut certain: Vec<Blame> = well.into_iter().filter(|one| bad.contains(one)).collect();
+    let alone = known.iter().filter(|tried| tried.bad).filter(|tried| {
+        let of_pair = way(tried.ends.0, tried.ends.1);
+        !certain.iter().any(|blame| covers(*blame, of_pair))
+    });
+    let alone: Vec<Blame> = alone
+        .map(|tried| Blame::Pair(tried.ends.0, tried.ends.1))
+        .collect();
+    certain.extend(alone);
+    certain
+}
+
+/// Whether a pair says anything of this problem: one that was not tried is none that is well.
+fn is_known(results: &Results, way: Way, problem: Problem) -> bool {
+    let flow = |way: Way| results.flow(way);
+    let both = [way, way.back()];
+    match problem {
+        Problem::RdmaFails => both
+            .into_iter()
+            .filter_map(flow)
+            .any(|flow| flow.failed.is_none() || flow.arrived.is_some()),
+        Problem::Loss | Problem::Slow | Problem::Late => {
+            let mut flows = both.into_iter().filter_map(flow);
+            flows.any(|flow| flow.failed.is_none())
+        }
+        _ => true,
+    }
+}
+
+/// What all ways carry that were measured.
+pub fn range(results: &Results) -> Option<Range> {
+    range_of(results, |way| results.flow(way))
+}
+
+/// The same from GPU to GPU, where both memories were measured.
+pub fn range_on_gpus(results: &Results) -> Option<Range> {
+    range_of(results, |way| results.flow_on_gpus(way))
+}
+
+fn range_of<'r>(results: &Results, flow: impl Fn(Way) -> Option<&'r Flow>) -> Option<Range> {
+    let ways = results.ways();
+    let rates = ways.iter().filter_map(|way| flow(*way)?.rate());
+    let mut rates: Vec<f64> = rates.collect();
+    rates.sort_unstable_by(f64::total_cmp);
+    Some(Range {
+        least: *rates.first()?,
+        median: part(&rates, 0.5)?,
+        most: *rates.last()?,
+    })
+}
+
+/// The one sentence.
+pub fn sentence(results: &Results, suspects: &[Suspect]) -> String {
+    let plan = &results.plan;
+    let (nodes, rails) = (plan.nodes.len(), plan.rails());
+    // How the network is made is no finding that leads.
+    let is_finding = |suspect: &&Suspect| suspect.problem != Problem::RailsApart;
+    let mut findings = suspects.iter().filter(is_finding);
+    if let Some(first) = findings.next() {
+        return match findings.count() {
+            0 => first.what.clone(),
+            1 => format!("{}; and one more finding", first.what),
+            more => format!("{}; and {more} more findings", first.what),
+        };
+    }
+    let over = match rails {
+        1 => String::new(),
+        rails => format!(" over {rails} rails"),
+    };
+    let carried = |range: Range| {
+        format!(
+            "{} one way ({} to {})",
+            rate(range.median),
+            rate(range.least),
+            rate(range.most)
+        )
+    };
+    match range(results) {
+        Some(range) => {
+            let to_gpus = match plan.leading() {
+                Memory::Host => "",
+                Memory::Gpu => " from GPU to GPU",
+            };
+            let beside = range_on_gpus(results).map_or(String::new(), |range| {
+                format!("; from GPU to GPU {}", carried(range))
+            });
+            format!(
+                "each of {nodes} nodes reaches each other{over}{to_gpus}, and none stands out: {}{beside}",
+                carried(range)
+            )
+        }
+        None => format!("nothing was measured between {nodes} nodes{over}"),
+    }
+}
+
+/// What equals reach.
+struct Reference {
+    /// The upper quarter of what ways of a kind carry: one bad node of three is in most pairs.
+    rate: BTreeMap<u64, f64>,
+    /// The lower quarter of what they lose, in percent.
+    loss: f64,
+    /// The lower quarter of the least times there and back, in nanoseconds.
+    round_trip: f64,
+}
+
+impl Reference {
+    fn of(results: &Results, ways: &[Way]) -> Self {
+        let mut rates: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+        let (mut losses, mut trips) = (Vec::new(), Vec::new());
+        for way in ways {
+            if results.missing.contains(way) {
+                // It may be as bad as can be, so that what is bad beside it is no worse than usual.
+                rates.entry(kind(results, *way)).or_default().push(0.0);
+                losses.push(f64::INFINITY);
+                trips.push(f64::INFINITY);
+            }
+            let Some(flow) = results.first.get(way) else {
+                continue;
+            };
+            if let Some(rate) = flow.rate() {
+                rates.entry(kind(results, *way)).or_default().push(rate);
+            }
+            losses.extend(flow.loss());
+            trips.extend(flow.round_trip_ns.map(|ns| ns as f64));
+        }
+        let mut rate = BTreeMap::new();
+        for (kind, mut all) in rates {
+            all.sort_unstable_by(f64::total_cmp);
+            rate.extend(part(&all, 0.75).map(|rate| (kind, rate)));
+        }
+        losses.sort_unstable_by(f64::total_cmp);
+        trips.sort_unstable_by(f64::total_cmp);
+        Reference {
+            rate,
+            loss: part(&losses, 0.25).unwrap_or(0.0),
+            round_trip: part(&trips, 0.25).unwrap_or(f64::INFINITY),
+        }
+    }
+}
+
+/// Ways are equals where the slower of their links has the same speed.
+fn kind(results: &Results, way: Way) -> u64 {
+    let speed = |end: End| results.plan.rail(end).and_then(|rail| rail.speed);
+    match (speed(way.from), speed(way.to)) {
+        (Some(a), Some(b)) => a.min(b),
+        (a, b) => a.or(b).unwrap_or(0),
+    }
+}
+
+/// The value below which this part of all is; of few the upper one.
+fn part(sorted: &[f64], part: f64) -> Option<f64> {
+    // At most the length, which fits.
+    let at = (sorted.len() as f64 * part) as usize;
+    sorted.get(at.min(sorted.len().checked_sub(1)?)).copied()
+}
+
+/// The ways that have a problem.
+struct Bad {
+    /// Those that show it clearly.
+    strong: BTreeSet<Way>,
+    /// These, and those that share an end with one of them and show it less.
+    all: BTreeSet<Way>,
+}
+
+/// The ways that have this problem.
+fn bad(results: &Results, ways: &[Way], problem: Problem, reference: &Reference) -> Bad {
+    let by_rdma = results.plan.backend == Backend::Verbs;
+    let is = |way: &Way, weakly: bool| -> bool {
+        let flow = results.flow(*way);
+        match problem {
+            // Of several ways together, or of a node alone.
+            Problem::Silent
+            | Problem::RailsApart
+            | Problem::GpuFails
+            | Problem::GpuNone
+            | Problem::GpuSlow => false,
+            Problem::RdmaFails => {
+                flow.is_some_and(|flow| flow.failed.is_some() && flow.arrived == Some(false))
+            }
+            Problem::Unreachable => {
+                // A connection that came about later is one.
+                let later = results.second.get(way).is_some_and(|f| f.failed.is_none());
+                let reached = results.reached(*way).map(|reach| reach.tcp.is_ok());
+                match reached {
+                    Some(false) => !later,
+                    Some(true) => !by_rdma && flow.is_some_and(|flow| flow.failed.is_some()),
+                    None => false,
+                }
+            }
+            Problem::PacketShort => short(results, *way).is_some(),
+            Problem::Loss => {
+                let limits = if by_rdma { LOSS_BY_RDMA } else { LOSS };
+                let of = if weakly { limits.1 } else { limits.0 };
+                flow.is_some_and(|flow| {
+                    let enough = flow.again >= Some(if weakly { 1 } else { SEGMENTS });
+                    let loss = flow.loss().unwrap_or(0.0);
+                    enough && loss >= of && (weakly || loss >= OF_LOSS * reference.loss)
+                })
+            }
+            Problem::Slow => {
+                let of = if weakly { SLOW.1 } else { SLOW.0 };
+                let usual = reference.rate.get(&kind(results, *way));
+                let rate = flow.and_then(|flow| flow.rate());
+                matches!((rate, usual), (Some(rate), Some(usual)) if rate < of * usual)
+            }
+            Problem::Late => {
+                let (times, more) = if by_rdma { LATE_BY_RDMA } else { LATE };
+                let limit = (times * reference.round_trip).max(reference.round_trip + more);
+                let trip = flow.and_then(|flow| flow.round_trip_ns);
+                trip.is_some_and(|ns| ns as f64 > limit)
+            }
+        }
+    };
+    let strong: BTreeSet<Way> = ways.iter().filter(|way| is(way, false)).copied().collect();
+    let senders: BTreeSet<End> = strong.iter().map(|way| way.from).collect();
+    let receivers: BTreeSet<End> = strong.iter().map(|way| way.to).collect();
+    // Who has a bad way already, is believed less of the others.
+    let weak = ways
+        .iter()
+        .filter(|way| senders.contains(&way.from) || receivers.contains(&way.to))
+        .filter(|way| is(way, true));
+    let all = strong.iter().chain(weak).copied().collect();
+    Bad { strong, all }
+}
+
+/// The largest packet that gets through, and the sender's MTU, where that is larger.
+fn short(results: &Results, way: Way) -> Option<(u64, u64)> {
+    let packet = results.reached(way)?.packet?;
+    let mtu = results.plan.rail(way.from)?.mtu.min(65_535);
+    (packet < mtu).then_some((packet, mtu))
+}
+
+fn covers(blame: Blame, way: Way) -> bool {
+    let ends = [way.from, way.to];
+    match blame {
+        Blame::Everything => true,
+        Blame::Node(node) => ends.iter().any(|end| end.0 == node),
+        Blame::Rail(rail) => ends.iter().any(|end| end.1 == rail),
+        Blame::Adapter(adapter) => ends.contains(&adapter),
+        Blame::Pair(a, b) => ends == [a, b] || ends == [b, a],
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,178 @@
+//! What is said of GPUs' memory: adapters that do not get it, ways on which it does not go though the host's does, and ways on which it is much slower.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::wording::{self, rate};
+use super::{Direction, Problem, SLOW, Suspect, covers};
+use crate::measure::plan::pairs::outlier_attribution::{Blame, Tried};
+use crate::measure::plan::pairs::schedule::End;
+use crate::measure::plan::pairs::{Flow, Gpu, Memory, Results, Way};
+
+/// All that is accused for GPUs' memory; `silent` nodes are accused of that.
+pub(super) fn suspects(results: &Results, silent: &BTreeSet<usize>) -> Vec<Suspect> {
+    if !results.plan.memory.contains(&Memory::Gpu) {
+        return Vec::new();
+    }
+    let mut found = without(results, silent);
+    let mut ways = results.ways_on_gpus();
+    ways.retain(|way| !silent.contains(&way.from.0) && !silent.contains(&way.to.0));
+    // What fails in the host's memory has nothing to do with GPUs.
+    let host = |way: Way| results.flow(way).filter(|flow| flow.failed.is_none());
+    let on_gpus = |way: Way| results.flow_on_gpus(way);
+    let fails = |way: &Way| {
+        let broken = |flow: &Flow| flow.failed.is_some() && flow.arrived == Some(false);
+        host(*way).is_some() && on_gpus(*way).is_some_and(broken)
+    };
+    let is_tried = |way: &Way| {
+        let is = |flow: &Flow| flow.failed.is_none() || flow.arrived.is_some();
+        host(*way).is_some() && on_gpus(*way).is_some_and(is)
+    };
+    let bad: BTreeSet<Way> = ways.iter().copied().filter(fails).collect();
+    found.extend(accused(results, Problem::GpuFails, &ways, &bad, is_tried));
+    let share = |way: &Way| Some(on_gpus(*way)?.rate()? / host(*way)?.rate()?);
+    let below = |way: &Way, limit: f64| share(way).is_some_and(|share| share < limit);
+    let strong: BTreeSet<Way> = ways.iter().copied().filter(|w| below(w, SLOW.0)).collect();
+    let senders: BTreeSet<End> = strong.iter().map(|way| way.from).collect();
+    let receivers: BTreeSet<End> = strong.iter().map(|way| way.to).collect();
+    // Who has a bad way already, is believed less of the others.
+    let weak = ways
+        .iter()
+        .copied()
+        .filter(|way| senders.contains(&way.from) || receivers.contains(&way.to))
+        .filter(|way| below(way, SLOW.1));
+    let bad: BTreeSet<Way> = weak.chain(strong.iter().copied()).collect();
+    let is_measured = |way: &Way| share(way).is_some();
+    found.extend(accused(results, Problem::GpuSlow, &ways, &bad, is_measured));
+    found
+}
+
+/// The fewest that explain these ways.
+fn accused(
+    results: &Results,
+    problem: Problem,
+    ways: &[Way],
+    bad: &BTreeSet<Way>,
+    is_known: impl Fn(&Way) -> bool,
+) -> Vec<Suspect> {
+    let tried: Vec<Tried> = ways
+        .iter()
+        .filter(|way| way.from < way.to)
+        .filter(|way| is_known(way) || is_known(&way.back()))
+        .map(|way| Tried {
+            ends: (way.from, way.to),
+            bad: bad.contains(way) || bad.contains(&way.back()),
+        })
+        .collect();
+    let one = |blame: Blame| {
+        let accusing = bad.iter().filter(|way| covers(blame, **way));
+        suspect(results, problem, blame, accusing.copied().collect())
+    };
+    super::accused(results, &tried)
+        .into_iter()
+        .map(one)
+        .collect()
+}
+
+fn suspect(results: &Results, problem: Problem, blame: Blame, ways: Vec<Way>) -> Suspect {
+    let direction = wording::direction(blame, &ways);
+    let name = wording::name(results, blame, direction);
+    let others = wording::others(results, blame, &ways);
+    let gpus = match blame {
+        Blame::Adapter(end) => match gpu(results, end).and_then(|gpu| gpu.pci.clone()) {
+            Some(pci) => format!(" (GPU {pci})"),
+            None => String::new(),
+        },
+        _ => String::new(),
+    };
+    let between = match (blame, direction) {
+        (Blame::Pair(..) | Blame::Everything | Blame::Rail(_), _) => String::new(),
+        (_, Direction::Out) => format!(" to {others}"),
+        (_, Direction::In) => format!(" from {others}"),
+        (_, Direction::Both) => format!(" with {others}"),
+    };
+    let flows = || ways.iter().filter_map(|way| results.flow_on_gpus(*way));
+    let what = match problem {
+        Problem::GpuFails => {
+            let why = flows().find_map(|flow| flow.failed.clone());
+            let why = why.unwrap_or_default();
+            format!(
+                "{name}{gpus}: RDMA writes from GPU to GPU{between} fail ({why}), those in the host's memory arrive"
+            )
+        }
+        _ => {
+            let most = |rates: Vec<f64>| rate(rates.into_iter().fold(0.0, f64::max));
+            let own = most(flows().filter_map(Flow::rate).collect());
+            let host = ways.iter().filter_map(|way| results.flow(*way)?.rate());
+            let host = most(host.collect());
+            format!(
+                "{name}{gpus} is slow from GPU to GPU: {own} at most{between}, where the same ports carry {host} in the host's memory"
+            )
+        }
+    };
+    Suspect {
+        direction,
+        ..Suspect::of(problem, Some(blame), name, what, ways)
+    }
+}
+
+fn gpu(results: &Results, end: End) -> Option<&Gpu> {
+    results.plan.rail(end)?.gpu.as_ref()
+}
+
+/// Who has the memory of no GPU: of a node what its adapters have in common is said once.
+fn without(results: &Results, silent: &BTreeSet<usize>) -> Vec<Suspect> {
+    let plan = &results.plan;
+    let mut found = Vec::new();
+    for (node, member) in plan.nodes.iter().enumerate() {
+        if silent.contains(&node) {
+            continue;
+        }
+        // By the obstacle, and by whether the node says that there is none.
+        let mut obstacles: BTreeMap<(String, Option<String>), Vec<usize>> = BTreeMap::new();
+        for (at, rail) in member.rails.iter().enumerate().take(plan.rails()) {
+            let (why, by_facts) = match &rail.gpu {
+                Some(gpu) if gpu.way.is_some() => continue,
+                Some(gpu) => (gpu.why.clone(), gpu.by_facts.clone()),
+                None => (Some("nobody asked for one there".to_owned()), None),
+            };
+            let by_facts = by_facts.filter(|way| way != "none");
+            let key = (why.unwrap_or_default(), by_facts);
+            obstacles.entry(key).or_default().push(at);
+        }
+        let rails = plan.rails();
+        for ((why, by_facts), at) in obstacles {
+            let blame = match at.as_slice() {
+                [rail] if rails > 1 => Blame::Adapter((node, *rail)),
+                _ => Blame::Node(node),
+            };
+            let told = |at: &usize| {
+                let rail = member.rails.get(*at);
+                let label = rail.map_or("?", |rail| rail.label(plan.backend));
+                let pci = rail.and_then(|rail| rail.gpu.as_ref()?.pci.clone());
+                match pci {
+                    Some(pci) => format!("{label} (GPU {pci})"),
+                    None => label.to_owned(),
+                }
+            };
+            let labels: Vec<String> = at.iter().map(told).collect();
+            let host = &member.host;
+            let own = format!("{host}: {} cannot have a GPU's memory", labels.join(", "));
+            let (problem, what) = match by_facts {
+                Some(way) => (
+                    Problem::GpuFails,
+                    format!("{own}, though the node has GPUDirect RDMA by {way}: {why}"),
+                ),
+                None => (Problem::GpuNone, format!("{own}: {why}")),
+            };
+            let name = match blame {
+                Blame::Adapter(end) => plan.name(end),
+                _ => host.clone(),
+            };
+            let is_own = |end: End| end.0 == node && at.contains(&end.1);
+            let mut ways = results.ways();
+            ways.retain(|way| is_own(way.from) || is_own(way.to));
+            found.push(Suspect::of(problem, Some(blame), name, what, ways));
+        }
+    }
+    found
+}

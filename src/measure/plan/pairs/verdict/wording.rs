@@ -1,0 +1,329 @@
+//! What is accused, in words: its name, which direction, and what was seen.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Direction, Problem, Reference, SLOW, Suspect, kind, short};
+use crate::fact::BitRate;
+use crate::measure::plan::pairs::outlier_attribution::Blame;
+use crate::measure::plan::pairs::schedule::End;
+use crate::measure::plan::pairs::{Counted, Results, Way};
+use crate::measure::plan::run::Backend;
+
+pub(super) fn suspect(
+    results: &Results,
+    problem: Problem,
+    blame: Blame,
+    ways: Vec<Way>,
+    reference: &Reference,
+) -> Suspect {
+    let plan = &results.plan;
+    let direction = direction(blame, &ways);
+    let name = name(results, blame, direction);
+    let others = others(results, blame, &ways);
+    let flows = || ways.iter().filter_map(|way| results.flow(*way));
+    let (segments, again) = flows().fold((0, 0), |(s, a), flow| {
+        (s + flow.segments.unwrap_or(0), a + flow.again.unwrap_or(0))
+    });
+    let loss = again as f64 * 100.0 / segments.max(1) as f64;
+    let slowed = ways.iter().any(|way| {
+        let rate = results.flow(*way).and_then(|flow| flow.rate());
+        let usual = reference.rate.get(&kind(results, *way));
+        matches!((rate, usual), (Some(rate), Some(usual)) if rate < SLOW.1 * usual)
+    });
+    let is_pair = matches!(blame, Blame::Pair(..) | Blame::Everything | Blame::Rail(_));
+    let what = match problem {
+        Problem::Silent
+        | Problem::RailsApart
+        | Problem::GpuFails
+        | Problem::GpuNone
+        | Problem::GpuSlow => String::new(),
+        Problem::RdmaFails => {
+            let why = flows().find_map(|flow| flow.failed.clone());
+            let why = why.unwrap_or_default();
+            let over_tcp = ways
+                .iter()
+                .any(|way| results.reached(*way).is_some_and(|reach| reach.tcp.is_ok()));
+            let over_tcp = if over_tcp {
+                "; over TCP they reach each other"
+            } else {
+                ""
+            };
+            let what = match (blame, direction) {
+                (Blame::Pair(..), Direction::Both) => {
+                    format!("{name} do not reach each other by RDMA: {why}")
+                }
+                (Blame::Pair(..), _) => format!(
+                    "{name}: RDMA writes do not arrive ({why}), those the other way round do"
+                ),
+                (Blame::Everything | Blame::Rail(_), _) => {
+                    format!("{name}: no node reaches another by RDMA ({why})")
+                }
+                (_, Direction::In) => format!(
+                    "{name} receives no RDMA writes of {others} ({why}), and its own arrive there"
+                ),
+                (_, Direction::Out) => format!(
+                    "RDMA writes of {name} do not arrive at {others} ({why}), and theirs arrive at it"
+                ),
+                (_, Direction::Both) => {
+                    format!("{name} and {others} do not reach each other by RDMA ({why})")
+                }
+            };
+            format!("{what}{over_tcp}")
+        }
+        Problem::Unreachable => {
+            let why = ways.iter().find_map(|way| match results.reached(*way) {
+                Some(reach) if reach.tcp.is_err() => reach.tcp.clone().err(),
+                _ => results.flow(*way)?.failed.clone(),
+            });
+            let why = why.unwrap_or_default();
+            match (is_pair, direction, blame) {
+                (true, Direction::Both, Blame::Pair(..)) => {
+                    format!("{name} do not reach each other: {why}")
+                }
+                (true, _, Blame::Pair(..)) => {
+                    format!("{name}: no connection ({why}), the other way round there is one")
+                }
+                (true, ..) => format!("{name}: no node reaches another ({why})"),
+                (_, Direction::In, _) => format!(
+                    "{name} is not reached by {others} ({why}), and reaches {} itself",
+                    them(&ways)
+                ),
+                (_, Direction::Out, _) => format!(
+                    "{name} does not reach {others} ({why}), and is reached by {}",
+                    them(&ways)
+                ),
+                (_, Direction::Both, _) => {
+                    format!("{name} is cut off: neither way between it and {others} ({why})")
+                }
+            }
+        }
+        Problem::PacketShort => {
+            let shorts: Vec<(u64, u64)> = ways.iter().filter_map(|w| short(results, *w)).collect();
+            let packet = shorts.iter().map(|(packet, _)| *packet).min().unwrap_or(0);
+            let mtu = shorts.iter().map(|(_, mtu)| *mtu).max().unwrap_or(0);
+            // The kernel takes a few bytes more than its MTU, as a tag may have them.
+            let own = ways
+                .iter()
+                .filter_map(|way| plan.rail(way.to))
+                .map(|rail| rail.mtu);
+            let own = own.min().filter(|own| *own < mtu);
+            let own = own.map_or(String::new(), |own| format!("; its own MTU is {own}"));
+            match (is_pair, direction) {
+                (false, Direction::In) => format!(
+                    "{name} receives packets of {packet} bytes at most, of the {mtu} that {others} send{own}"
+                ),
+                (false, Direction::Out) => format!(
+                    "of what {name} sends to {others}, packets of {packet} bytes at most get through; its MTU is {mtu}"
+                ),
+                _ => format!(
+                    "{name}: packets of {packet} bytes at most get through, and the MTU is {mtu}"
+                ),
+            }
+        }
+        Problem::Loss => {
+            let of = match plan.backend {
+                Backend::Verbs => {
+                    format!("{} % of the packets ({again} of {segments})", part(loss))
+                }
+                _ => format!("{loss:.1} % of the segments ({again} of {segments})"),
+            };
+            match (is_pair, direction) {
+                (false, Direction::Out) => {
+                    format!("{name} loses what it sends: {of} to {others} were sent again")
+                }
+                (false, Direction::In) => {
+                    format!("{name} loses what it receives: {of} from {others} were sent again")
+                }
+                _ => format!("{name}: packets are lost, {of} were sent again"),
+            }
+        }
+        Problem::Slow => {
+            let rates: Vec<f64> = flows().filter_map(|flow| flow.rate()).collect();
+            let most = rates.iter().copied().fold(0.0, f64::max);
+            let usual = ways
+                .iter()
+                .filter_map(|way| reference.rate.get(&kind(results, *way)))
+                .copied()
+                .fold(0.0, f64::max);
+            let (most, usual) = (rate(most), rate(usual));
+            match (is_pair, direction) {
+                (false, Direction::Out) => {
+                    format!("{name} is slow: {most} at most to {others}, where equals send {usual}")
+                }
+                (false, Direction::In) => format!(
+                    "{name} is slow: {most} at most from {others}, where equals receive {usual}"
+                ),
+                _ => format!("{name}: {most} at most, where equals carry {usual}"),
+            }
+        }
+        Problem::Late => {
+            let trips = flows().filter_map(|flow| flow.round_trip_ns);
+            let trip = trips.min().unwrap_or(0) as f64 / 1e3;
+            let usual = reference.round_trip / 1e3;
+            match is_pair {
+                false => format!(
+                    "{name} is far: {trip:.0} µs at least to {others} and back, where equals take {usual:.0} µs"
+                ),
+                true => format!(
+                    "{name}: {trip:.0} µs at least there and back, where equals take {usual:.0} µs"
+                ),
+            }
+        }
+    };
+    Suspect {
+        problem,
+        blame: Some(blame),
+        name,
+        direction,
+        what,
+        loss: (problem == Problem::Loss && segments > 0).then_some(loss),
+        slowed: problem == Problem::Loss && slowed,
+        counted: counted(results, blame, &ways),
+        ways,
+    }
+}
+
+/// Which direction of what is accused these ways are.
+pub(super) fn direction(blame: Blame, ways: &[Way]) -> Direction {
+    let sends = |way: &Way| match blame {
+        Blame::Node(node) => way.from.0 == node,
+        Blame::Adapter(end) => way.from == end,
+        Blame::Pair(a, _) => way.from == a,
+        Blame::Everything | Blame::Rail(_) => way.from < way.to,
+    };
+    match (ways.iter().any(&sends), ways.iter().all(&sends)) {
+        (_, true) => Direction::Out,
+        (false, _) => Direction::In,
+        _ => Direction::Both,
+    }
+}
+
+/// What the accused is called.
+pub(super) fn name(results: &Results, blame: Blame, direction: Direction) -> String {
+    let plan = &results.plan;
+    match blame {
+        Blame::Everything => "every pair".to_owned(),
+        Blame::Node(node) => plan
+            .nodes
+            .get(node)
+            .map_or_else(String::new, |node| node.host.clone()),
+        Blame::Rail(rail) => {
+            let label = plan
+                .rail((0, rail))
+                .map_or("", |rail| rail.label(plan.backend));
+            format!("rail {rail} ({label})")
+        }
+        Blame::Adapter(end) => plan.name(end),
+        Blame::Pair(a, b) => match direction {
+            Direction::Out => format!("{} to {}", plan.name(a), plan.name(b)),
+            Direction::In => format!("{} to {}", plan.name(b), plan.name(a)),
+            Direction::Both => format!("{} and {}", plan.name(a), plan.name(b)),
+        },
+    }
+}
+
+fn them(ways: &[Way]) -> &'static str {
+    match ways.len() {
+        1 => "it",
+        _ => "them",
+    }
+}
+
+/// The nodes with which the accused has bad ways.
+pub(super) fn others(results: &Results, blame: Blame, ways: &[Way]) -> String {
+    const TOLD: usize = 4;
+    let own = match blame {
+        Blame::Node(node) => Some(node),
+        Blame::Adapter(end) => Some(end.0),
+        _ => None,
+    };
+    let nodes: BTreeSet<usize> = ways.iter().flat_map(|way| [way.from.0, way.to.0]).collect();
+    let names: Vec<&str> = nodes
+        .iter()
+        .filter(|node| Some(**node) != own)
+        .filter_map(|node| results.plan.nodes.get(*node))
+        .map(|node| node.host.as_str())
+        .collect();
+    match names.as_slice() {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [some @ .., last] if names.len() <= TOLD => format!("{} and {last}", some.join(", ")),
+        all => {
+            let more = all.len() - (TOLD - 1);
+            let some = all.get(..TOLD - 1).unwrap_or_default();
+            format!("{} and {more} more", some.join(", "))
+        }
+    }
+}
+
+/// The counters that rose at the accused ends, or of a pair at both: first those of the ways that accuse it, with what the end did meanwhile, then those
+/// that rose at any time.
+fn counted(results: &Results, blame: Blame, ways: &[Way]) -> Vec<String> {
+    let plan = &results.plan;
+    let is_own = |end: &End| match blame {
+        Blame::Node(node) => end.0 == node,
+        Blame::Adapter(adapter) => *end == adapter,
+        Blame::Rail(_) | Blame::Everything | Blame::Pair(..) => true,
+    };
+    // Who receives counts what is missing, and who sends what it sends again: both sides of a bad way say something of it.
+    let mut of_ways: BTreeMap<(End, bool, &str), u64> = BTreeMap::new();
+    for way in ways {
+        let Some(flow) = results.flow(*way) else {
+            continue;
+        };
+        for (end, sends, counted) in [
+            (way.from, true, &flow.sender),
+            (way.to, false, &flow.receiver),
+        ] {
+            for (name, by) in counted {
+                *of_ways.entry((end, sends, name)).or_default() += by;
+            }
+        }
+    }
+    let label = |end: End| match (plan.backend, plan.nodes.get(end.0), plan.rail(end)) {
+        // The port that counts is named where the node has no other one, too.
+        (Backend::Verbs, Some(node), Some(rail)) => {
+            format!("{}/{}", node.host, rail.label(plan.backend))
+        }
+        _ => plan.name(end),
+    };
+    let told = |((end, sends, name), by): (&(End, bool, &str), &u64)| {
+        let what = if *sends { "sending" } else { "receiving" };
+        format!("{} {name} +{by} while {what}", label(*end))
+    };
+    let mut all: Vec<String> = of_ways.iter().map(told).collect();
+    let ends: BTreeSet<End> = ways
+        .iter()
+        .flat_map(|way| [way.from, way.to])
+        .filter(is_own)
+        .collect();
+    let nothing = Counted::new();
+    for end in ends {
+        let rails = results.counters.get(&end.0);
+        let rose = rails.and_then(|rails| rails.get(end.1)).unwrap_or(&nothing);
+        for (name, by) in rose {
+            let is_told = |sends| of_ways.contains_key(&(end, sends, name.as_str()));
+            if !is_told(true) && !is_told(false) {
+                all.push(format!("{} {name} +{by}", label(end)));
+            }
+        }
+    }
+    all
+}
+
+/// A percentage that may be small: two digits that count.
+fn part(percent: f64) -> String {
+    let decimals = match percent {
+        all if all >= 1.0 || all <= 0.0 => 1,
+        // Above what 2^64 packets can have.
+        some => (-some.log10()).ceil().min(18.0) as usize + 1,
+    };
+    format!("{percent:.decimals$}")
+}
+
+/// A rate as people read it: three digits.
+pub(super) fn rate(bits: f64) -> String {
+    let unit = 10f64.powf(bits.max(1.0).log10().floor() - 2.0);
+    // Below what any link carries, which fits.
+    BitRate(((bits / unit).round() * unit).round() as u64).to_string()
+}

@@ -1,0 +1,7 @@
+//! What carries a plan out: the ranks of collectives, pairs of nodes, and the user's own job.
+
+pub mod collective;
+pub mod job;
+mod logged;
+pub mod pairs;
+pub mod ranks;

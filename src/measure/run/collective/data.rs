@@ -1,0 +1,458 @@
+//! What the buffers hold, and what each rank must find in them afterwards.
+//!
+//! Every rank can tell every other's data from the seed, so nobody is asked what is right. A rank's elements repeat after [`PERIOD`], a prime number of
+//! them: what arrives at another place than its own is wrong nearly everywhere, since no size of a part or of a chunk is a multiple of it. Where ranks
+//! add up, the elements are whole numbers so small that every sum is exact in every type, in whatever order it is made.
+
+use std::ops::Range;
+
+use crate::live::element;
+use crate::live::failure::Failure;
+use crate::measure::plan::collective::{Collective, Reduction};
+use crate::measure::plan::run::Point;
+use crate::order;
+
+/// After so many elements the data repeats.
+pub const PERIOD: usize = 1_048_573;
+/// The largest sum: bfloat16 has eight bits for it.
+const LARGEST: usize = 120;
+/// Up to so many bytes of a result are compared whole.
+const WHOLE: usize = 64 << 20;
+/// Of a larger one so many blocks are compared, each of so many bytes: the first, the last, and others between.
+const BLOCKS: usize = 64;
+const BLOCK: usize = 1 << 20;
+/// Bytes that are filled, or read back, at once.
+const PIECE: usize = 4 << 20;
+
+/// A word is so many numbers: parts of 16 bits.
+const PARTS: usize = 4;
+
+/// The data of a point.
+#[derive(Clone, Copy, Debug)]
+pub struct Data<'p> {
+    /// The point.
+    pub point: &'p Point,
+    /// This rank.
+    pub rank: usize,
+    /// How many ranks there are.
+    pub ranks: usize,
+    /// The plan's seed.
+    pub seed: u64,
+}
+
+/// What was found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// Elements that were looked at.
+    pub elements: u64,
+    /// Those that are wrong.
+    pub wrong: u64,
+    /// The first wrong one.
+    pub first_wrong: Option<u64>,
+}
+
+/// A stretch of what a rank receives: where it stands, and whose it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Stretch {
+    at: Range<usize>,
+    of: Whose,
+    /// The place of its first element in the data of whose it is.
+    from: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whose {
+    Rank(usize),
+    /// All ranks' together, reduced.
+    All,
+}
+
+/// splitmix64: each input leads to a number that is like no other's.
+fn scatter(mut word: u64) -> u64 {
+    word = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
+}
+
+impl Data<'_> {
+    /// The elements of an operation.
+    fn elements(&self) -> usize {
+        usize::try_from(self.point.bytes).unwrap_or(usize::MAX) / self.point.dtype.size()
+    }
+
+    /// Gives what this rank sends, in pieces: where each stands, and its bytes.
+    ///
+    /// # Errors
+    ///
+    /// What `put` fails with.
+    pub fn send(
+        &self,
+        mut put: impl FnMut(usize, &[u8]) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let shape = self.point.collective.shape(self.elements(), self.ranks);
+        let bytes = shape.send * self.point.dtype.size();
+        let pattern = self.pattern(Whose::Rank(self.rank), shape.send);
+        let mut piece = Vec::with_capacity(PIECE.min(bytes));
+        let mut at = 0;
+        while at < bytes {
+            piece.clear();
+            let end = (at + PIECE).min(bytes);
+            while at + piece.len() < end {
+                let rest = &pattern[(at + piece.len()) % pattern.len()..];
+                piece.extend_from_slice(&rest[..rest.len().min(end - at - piece.len())]);
+            }
+            put(at, &piece)?;
+            at = end;
+        }
+        Ok(())
+    }
+
+    /// Compares what this rank received; `read` gives its bytes from a place on.
+    ///
+    /// # Errors
+    ///
+    /// What `read` fails with.
+    pub fn check(
+        &self,
+        mut read: impl FnMut(usize, &mut [u8]) -> Result<(), Failure>,
+    ) -> Result<Checked, Failure> {
+        let size = self.point.dtype.size();
+        let blocks = self.blocks();
+        let mut checked = Checked::default();
+        let mut piece = Vec::new();
+        for stretch in self.stretches() {
+            let own = |block: &Range<usize>| {
+                block.start.max(stretch.at.start)..block.end.min(stretch.at.end)
+            };
+            let blocks: Vec<_> = blocks.iter().map(own).filter(|b| !b.is_empty()).collect();
+            if blocks.is_empty() {
+                continue;
+            }
+            let length = stretch.at.len();
+            let pattern = self.pattern(stretch.of, stretch.from + length);
+            for block in blocks {
+                piece.resize(block.len() * size, 0);
+                read(block.start * size, &mut piece)?;
+                let from = (stretch.from + block.start - stretch.at.start) * size;
+                checked.elements += block.len() as u64;
+                compare(&piece, &pattern, from, size, |element| {
+                    checked.wrong += 1;
+                    let place = (block.start + element) as u64;
+                    let first = checked.first_wrong.get_or_insert(place);
+                    *first = place.min(*first);
+                });
+            }
+        }
+        Ok(checked)
+    }
+
+    /// The elements of the result that are looked at.
+    fn blocks(&self) -> Vec<Range<usize>> {
+        let size = self.point.dtype.size();
+        let shape = self.point.collective.shape(self.elements(), self.ranks);
+        let all = shape.receive;
+        let cut = |whole: Range<usize>, piece: usize| {
+            let end = whole.end;
+            whole
+                .step_by(piece)
+                .map(move |at| at..(at + piece).min(end))
+        };
+        if all * size <= WHOLE {
+            return cut(0..all, PIECE / size).collect();
+        }
+        let block = BLOCK / size;
+        let mut blocks = vec![0..block, all - block..all];
+        // Each of the others lies somewhere in a section of its own.
+        let section = all / (BLOCKS - 2);
+        for number in 0..BLOCKS - 2 {
+            let word = scatter(self.seed ^ scatter(number as u64 ^ self.point.bytes));
+            let at = number * section + (word % (section - block).max(1) as u64) as usize;
+            let at = at.clamp(block, all - 2 * block);
+            blocks.push(at..at + block);
+        }
+        order::by_key(&mut blocks, |block| block.start);
+        // Where sections are small two may overlap: no element counts twice.
+        let mut end = 0;
+        for block in &mut blocks {
+            block.start = block.start.max(end);
+            end = block.end.max(end);
+        }
+        blocks.retain(|block| !block.is_empty());
+        blocks
+    }
+
+    /// What this rank must have received. Empty where the operation gives it nothing.
+    fn stretches(&self) -> Vec<Stretch> {
+        let (rank, ranks) = (self.rank, self.ranks.max(1));
+        let elements = self.elements();
+        let part = elements / ranks;
+        let one = |length: usize, of: Whose, from: usize| {
+            vec![Stretch {
+                at: 0..length,
+                of,
+                from,
+            }]
+        };
+        let parts = |from: usize| {
+            let of = |other: usize| Stretch {
+                at: other * part..(other + 1) * part,
+                of: Whose::Rank(other),
+                from,
+            };
+            (0..ranks).map(of).collect()
+        };
+        match self.point.collective {
+            Collective::AllReduce => one(elements, Whose::All, 0),
+            Collective::Reduce if rank == 0 => one(elements, Whose::All, 0),
+            Collective::ReduceScatter => one(part, Whose::All, rank * part),
+            Collective::Broadcast => one(elements, Whose::Rank(0), 0),
+            Collective::Scatter => one(part, Whose::Rank(0), rank * part),
+            Collective::SendRecv => one(elements, Whose::Rank((rank + ranks - 1) % ranks), 0),
+            Collective::AllGather => parts(0),
+            Collective::Gather if rank == 0 => parts(0),
+            Collective::AllToAll => parts(rank * part),
+            Collective::Reduce | Collective::Gather => Vec::new(),
+        }
+    }
+
+    /// The bytes of the first elements, as many as there are before they repeat.
+    fn pattern(&self, of: Whose, elements: usize) -> Vec<u8> {
+        let elements = elements.min(PERIOD);
+        let dtype = self.point.dtype;
+        let mut bytes = Vec::with_capacity(elements * dtype.size());
+        match of {
+            Whose::Rank(rank) if self.point.collective.reduces() => {
+                self.numbers(rank, elements, |_, number| {
+                    element::write(dtype, number, &mut bytes);
+                });
+            }
+            // What is only moved may be anything.
+            Whose::Rank(rank) => {
+                for at in 0..elements {
+                    let word = self.word(rank, at).to_ne_bytes();
+                    bytes.extend_from_slice(&word[..dtype.size()]);
+                }
+            }
+            Whose::All => {
+                let mut numbers = vec![0u8; elements];
+                for rank in 0..self.ranks {
+                    self.numbers(rank, elements, |at, other| {
+                        let number = &mut numbers[at];
+                        *number = match self.point.op {
+                            _ if rank == 0 => other,
+                            Reduction::Sum => number.wrapping_add(other),
+                            Reduction::Min => other.min(*number),
+                            Reduction::Max => other.max(*number),
+                        };
+                    });
+                }
+                for number in numbers {
+                    element::write(dtype, number, &mut bytes);
+                }
+            }
+        }
+        bytes
+    }
+
+    fn word(&self, rank: usize, at: usize) -> u64 {
+        let rank = (rank as u64 + 1).wrapping_mul(0xd1b5_4a32_d192_ed03);
+        scatter(self.seed ^ rank ^ (at as u64) << 1)
+    }
+
+    /// Gives the first elements of a rank where ranks add up, each with its place: whole numbers, so small that those of all ranks add up to [`LARGEST`]
+    /// at most.
+    fn numbers(&self, rank: usize, elements: usize, mut give: impl FnMut(usize, u8)) {
+        let ranks = self.ranks.max(1);
+        // Of very many ranks only every so-manyth has anything but zero.
+        let every = ranks.div_ceil(LARGEST);
+        let values = (LARGEST / ranks.div_ceil(every)).clamp(1, 15) as u64 + 1;
+        for at in (0..elements).step_by(PARTS) {
+            let mut word = self.word(rank, at);
+            for at in at..elements.min(at + PARTS) {
+                // A part of the word times the number of values, in units of 2^16.
+                let number = ((word & 0xffff) * values) >> 16;
+                word >>= 16;
+                let is_zero = every > 1 && !(rank + at).is_multiple_of(every);
+                give(at, if is_zero { 0 } else { number as u8 });
+            }
+        }
+    }
+}
+
+/// Calls `wrong` with the number of each element that differs from the pattern, which repeats.
+fn compare(bytes: &[u8], pattern: &[u8], from: usize, size: usize, mut wrong: impl FnMut(usize)) {
+    let mut at = 0;
+    while at < bytes.len() {
+        let rest = &pattern[(from + at) % pattern.len()..];
+        let length = rest.len().min(bytes.len() - at);
+        let (found, expected) = (&bytes[at..at + length], &rest[..length]);
+        if found != expected {
+            let pairs = found.chunks(size).zip(expected.chunks(size));
+            for (number, (a, b)) in pairs.enumerate() {
+                if a != b {
+                    wrong(at / size + number);
+                }
+            }
+        }
+        at += length;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::plan::collective::DataType;
+
+    fn point(collective: Collective, bytes: u64, dtype: DataType) -> Point {
+        Point {
+            collective,
+            bytes,
+            dtype,
+            op: Reduction::Sum,
+            in_place: false,
+            iterations: 1,
+            awaited: false,
+            gpu_memory: false,
+            warmups: 0,
+            trials: 1,
+        }
+    }
+
+    /// What each rank sends, and what a right implementation, the simplest one, gives each.
+    fn reference(point: &Point, ranks: usize, seed: u64) -> Vec<Vec<u8>> {
+        let data = |rank| Data {
+            point,
+            rank,
+            ranks,
+            seed,
+        };
+        let sent: Vec<Vec<u8>> = (0..ranks)
+            .map(|rank| {
+                let mut bytes = Vec::new();
+                data(rank)
+                    .send(|at, piece| {
+                        assert_eq!(at, bytes.len());
+                        bytes.extend_from_slice(piece);
+                        Ok(())
+                    })
+                    .unwrap();
+                bytes
+            })
+            .collect();
+        let mut sum = sent[0].clone();
+        for other in &sent[1..] {
+            element::combine(point.dtype, point.op, &mut sum, None, other);
+        }
+        let part = point.bytes as usize / point.dtype.size() / ranks * point.dtype.size();
+        let own = |from: &[u8], rank: usize| from[rank * part..(rank + 1) * part].to_vec();
+        (0..ranks)
+            .map(|rank| match point.collective {
+                Collective::AllReduce => sum.clone(),
+                Collective::Reduce if rank == 0 => sum.clone(),
+                Collective::ReduceScatter => own(&sum, rank),
+                Collective::Broadcast => sent[0].clone(),
+                Collective::Scatter => own(&sent[0], rank),
+                Collective::SendRecv => sent[(rank + ranks - 1) % ranks].clone(),
+                Collective::AllGather => sent.concat(),
+                Collective::Gather if rank == 0 => sent.concat(),
+                Collective::AllToAll => sent.iter().flat_map(|s| own(s, rank)).collect(),
+                Collective::Reduce | Collective::Gather => Vec::new(),
+            })
+            .collect()
+    }
+
+    fn checked(point: &Point, rank: usize, ranks: usize, result: &[u8]) -> Checked {
+        let data = Data {
+            point,
+            rank,
+            ranks,
+            seed: 7,
+        };
+        data.check(|from, into| {
+            into.copy_from_slice(&result[from..from + into.len()]);
+            Ok(())
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn what_is_right_is_found_right_and_one_wrong_element_is_seen() {
+        for collective in Collective::ALL {
+            for dtype in DataType::ALL {
+                for ranks in [1, 2, 3, 8] {
+                    let point = point(collective, 4099 * 4, dtype);
+                    let results = reference(&point, ranks, 7);
+                    for (rank, result) in results.iter().enumerate() {
+                        let found = checked(&point, rank, ranks, result);
+                        assert_eq!(found.wrong, 0, "{collective:?} {dtype:?} {rank} of {ranks}");
+                        assert_eq!(found.elements, (result.len() / dtype.size()) as u64);
+                        if result.is_empty() {
+                            continue;
+                        }
+                        let mut bad = result.clone();
+                        let at = bad.len() / 2;
+                        bad[at] ^= 0x40;
+                        let found = checked(&point, rank, ranks, &bad);
+                        let place = Some((at / dtype.size()) as u64);
+                        assert_eq!((found.wrong, found.first_wrong), (1, place));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn another_ranks_data_and_shifted_data_are_wrong() {
+        let point = point(Collective::AllReduce, 1 << 20, DataType::Float32);
+        let result = &reference(&point, 4, 7)[0];
+        let mut shifted = result.clone();
+        shifted.rotate_left(64 << 10);
+        assert!(checked(&point, 0, 4, &shifted).wrong > 200_000);
+        // Less one rank's contribution.
+        let three = &reference(&point, 3, 7)[0];
+        assert!(checked(&point, 0, 4, three).wrong > 200_000);
+        let poison = vec![0xa5; result.len()];
+        assert_eq!(checked(&point, 0, 4, &poison).wrong, 1 << 18);
+    }
+
+    #[test]
+    fn sums_of_any_number_of_ranks_stay_small() {
+        let point = point(Collective::AllReduce, 4096, DataType::Bfloat16);
+        for ranks in [1, 2, 8, 64, 120, 121, 512, 4096] {
+            let data = Data {
+                point: &point,
+                rank: 0,
+                ranks,
+                seed: 3,
+            };
+            let mut sums = [0; 50];
+            for rank in 0..ranks {
+                data.numbers(rank, sums.len(), |at, number| {
+                    sums[at] += usize::from(number);
+                });
+            }
+            assert!(sums.iter().all(|sum| *sum <= LARGEST), "{ranks} ranks");
+            assert!(sums.iter().any(|sum| *sum > 0), "{ranks} ranks");
+        }
+    }
+
+    #[test]
+    fn of_a_large_result_a_sample_is_compared_first_and_last_included() {
+        let point = point(Collective::AllReduce, 4_000_000_000, DataType::Float32);
+        let data = Data {
+            point: &point,
+            rank: 0,
+            ranks: 2,
+            seed: 3,
+        };
+        let blocks = data.blocks();
+        assert_eq!(blocks.first().unwrap().start, 0);
+        assert_eq!(blocks.last().unwrap().end, 1_000_000_000);
+        assert!(blocks.windows(2).all(|w| w[0].end <= w[1].start));
+        let looked_at: usize = blocks.iter().map(Range::len).sum();
+        assert!(looked_at > 60 << 18 && looked_at <= 64 << 18);
+        let other = Data { seed: 4, ..data };
+        assert_ne!(other.blocks(), blocks);
+    }
+}

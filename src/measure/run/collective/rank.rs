@@ -1,0 +1,202 @@
+//! A rank's process: the points one after the other, timed and then verified.
+//!
+//! What is said to the process that started it goes over what was the standard output; whatever a library writes there, or to standard error, is the log.
+//! The end of standard input says that the other one is gone, however it went: then this process ends, with its group and with what it has in
+//! shared memory.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::backend::{Backend, Identity, Place};
+use super::data::Data;
+use super::exchange::Exchange;
+use super::message::{Job, Said, Told};
+use super::{leftovers, nccl, tcp, verbs};
+use crate::fact::Bytes;
+use crate::live::failure::Failure;
+use crate::live::lifeline;
+use crate::measure::plan::reply::{Ended, PointReply};
+use crate::measure::plan::run;
+use crate::measure::plan::run::Point;
+
+/// The argument with which this program is a rank.
+pub const ARGUMENT: &str = "__rank";
+
+/// Does what standard input says.
+///
+/// # Errors
+///
+/// Standard output cannot be duplicated, or there is no job.
+pub fn serve() -> io::Result<()> {
+    let (outlet, inbox) = lifeline::take(leftovers::remove_own)?;
+    let Ok(Told::Job(job)) = inbox.recv() else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let mut exchange = Wire {
+        rank: job.rank,
+        ranks: job.ranks,
+        outlet,
+        inbox,
+    };
+    // What is left of a backend after a failure may hang when it is taken down: the failure is said before.
+    let mut backend = None;
+    let ended = match measure(&job, &mut backend, &mut exchange) {
+        Ok(()) => Ended::Well,
+        Err(failure) => Ended::Failed {
+            function: failure.function,
+            code: failure.code,
+            error: failure.error,
+        },
+    };
+    exchange.say(&Said::Ended(ended));
+    Ok(())
+}
+
+/// The way to the other ranks.
+struct Wire {
+    rank: usize,
+    ranks: usize,
+    outlet: File,
+    inbox: Receiver<Told>,
+}
+
+impl Wire {
+    fn say(&mut self, said: &Said) {
+        // One who is gone needs no words; the lifeline ends this process.
+        if let Ok(mut line) = serde_json::to_vec(said) {
+            line.push(b'\n');
+            let _ = self.outlet.write_all(&line);
+        }
+    }
+
+    fn barrier(&mut self) -> Result<(), Failure> {
+        self.all_gather(Value::Null).map(|_| ())
+    }
+}
+
+impl Exchange for Wire {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn ranks(&self) -> usize {
+        self.ranks
+    }
+
+    fn all_gather(&mut self, value: Value) -> Result<Vec<Value>, Failure> {
+        self.say(&Said::Give(value));
+        match self.inbox.recv() {
+            Ok(Told::All(all)) if all.len() == self.ranks => Ok(all),
+            _ => Err(Failure {
+                function: "exchange".into(),
+                code: None,
+                error: "the process that started this rank is gone".into(),
+            }),
+        }
+    }
+
+    fn identify(&mut self, identity: Identity) {
+        self.say(&Said::Identity(identity));
+    }
+
+    fn step(&mut self, what: &str) {
+        self.say(&Said::Step(what.into()));
+    }
+}
+
+fn connect(job: &Job, exchange: &mut dyn Exchange) -> Result<Box<dyn Backend>, Failure> {
+    let place = Place {
+        place: &job.place,
+        library: job.library.as_deref(),
+    };
+    match job.backend {
+        run::Backend::Tcp => tcp::connect(&place, exchange),
+        run::Backend::Nccl => nccl::connect(&place, exchange),
+        run::Backend::Verbs => verbs::connect(&place, exchange),
+    }
+}
+
+fn measure(
+    job: &Job,
+    connected: &mut Option<Box<dyn Backend>>,
+    exchange: &mut Wire,
+) -> Result<(), Failure> {
+    exchange.step("connecting");
+    let backend = connected.insert(connect(job, exchange)?);
+    for point in &job.points {
+        let reply = at_point(job, point, backend.as_mut(), exchange)?;
+        exchange.say(&Said::Point(Box::new(reply)));
+    }
+    if let Some(carried) = backend.carried() {
+        exchange.say(&Said::Carried(carried));
+    }
+    // Who leaves first takes away what another one's last acknowledgement may still need.
+    exchange.step("waiting for the others to end");
+    exchange.barrier()?;
+    exchange.step("closing");
+    *connected = None;
+    Ok(())
+}
+
+fn at_point(
+    job: &Job,
+    point: &Point,
+    backend: &mut dyn Backend,
+    exchange: &mut Wire,
+) -> Result<PointReply, Failure> {
+    let place = if point.gpu_memory {
+        " in GPU memory"
+    } else {
+        ""
+    };
+    let size = Bytes(point.bytes);
+    let name = format!("{} of {size}{place}", point.collective.name());
+    exchange.step(&format!("{name}: preparing"));
+    backend.prepare(exchange, point)?;
+    let data = Data {
+        point,
+        rank: job.rank,
+        ranks: job.ranks,
+        seed: job.seed,
+    };
+    let fresh = |backend: &mut dyn Backend| {
+        backend.poison()?;
+        data.send(|at, piece| backend.fill(at, piece))
+    };
+    fresh(backend)?;
+    for trial in 1..=point.warmups {
+        exchange.step(&format!("{name}: warm-up {trial} of {}", point.warmups));
+        exchange.barrier()?;
+        backend.run(exchange, point)?;
+    }
+    let mut ms = Vec::new();
+    for trial in 1..=point.trials {
+        exchange.step(&format!("{name}: trial {trial} of {}", point.trials));
+        exchange.barrier()?;
+        ms.push(milliseconds(backend.run(exchange, point)?));
+    }
+    exchange.step(&format!("{name}: verifying"));
+    fresh(backend)?;
+    exchange.barrier()?;
+    let once = Point {
+        iterations: 1,
+        ..point.clone()
+    };
+    backend.run(exchange, &once)?;
+    let checked = data.check(|from, into| backend.result(from, into))?;
+    Ok(PointReply {
+        point: point.clone(),
+        ms,
+        checked: checked.elements,
+        wrong: checked.wrong,
+        first_wrong: checked.first_wrong,
+    })
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}

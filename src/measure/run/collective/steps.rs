@@ -1,0 +1,320 @@
+//! Who sends what to whom, of each collective: the steps of one rank, in the order in which they are made.
+//!
+//! A buffer is a list of parts. What is sent and what is received may run in chunks: a step that sends on what an earlier one received may send each byte
+//! as soon as it is there. Reductions go around a ring; what belongs to one rank only goes there directly.
+
+use crate::measure::plan::collective::Collective;
+
+/// A part of a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Of what this rank sends.
+    Own(usize),
+    /// Of what it receives.
+    Held(usize),
+    /// Of memory for what it passes on, and does not keep.
+    Work(usize),
+}
+
+/// A part that is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Send {
+    /// The rank that gets it.
+    pub to: usize,
+    /// The part.
+    pub from: Place,
+    /// The step that receives it, by its place among [`Steps::receives`], where it comes from another rank.
+    pub after: Option<usize>,
+}
+
+/// A part that is received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Receive {
+    /// The rank that sends it.
+    pub from: usize,
+    /// Where it is kept.
+    pub into: Place,
+    /// What it is put together with, before it is kept.
+    pub with: Option<Place>,
+}
+
+/// The steps of a rank.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Steps {
+    /// Parts that only change their buffer: not where the operation is done in place.
+    pub copies: Vec<(Place, Place)>,
+    /// What is sent, in this order.
+    pub sends: Vec<Send>,
+    /// What is received, in this order.
+    pub receives: Vec<Receive>,
+}
+
+/// Into how many parts the buffers that are sent and received are cut.
+pub fn parts(collective: Collective, ranks: usize) -> (usize, usize) {
+    match collective {
+        Collective::AllReduce | Collective::AllToAll => (ranks, ranks),
+        Collective::AllGather | Collective::Gather => (1, ranks),
+        Collective::ReduceScatter | Collective::Scatter => (ranks, 1),
+        Collective::Broadcast | Collective::Reduce | Collective::SendRecv => (1, 1),
+    }
+}
+
+/// Whether steps keep something in memory of their own.
+pub fn works(collective: Collective, ranks: usize) -> bool {
+    collective == Collective::ReduceScatter && ranks > 2
+}
+
+/// The steps of this rank.
+pub fn steps(collective: Collective, rank: usize, ranks: usize) -> Steps {
+    use Place::{Held, Own, Work};
+    let n = ranks.max(1);
+    // The part, or the rank, so many places before this one.
+    let before = |back: usize| (rank + 2 * n - back) % n;
+    let (next, previous) = ((rank + 1) % n, before(1));
+    let mut steps = Steps::default();
+    let send = |to, from, after| Send { to, from, after };
+    let receive = |from, into, with| Receive { from, into, with };
+    let passed_on = |step: usize| step.checked_sub(1);
+    match collective {
+        Collective::AllReduce => {
+            if n == 1 {
+                steps.copies.push((Own(0), Held(0)));
+            }
+            for step in 0..n - 1 {
+                let part = before(step);
+                let from = if step == 0 { Own(part) } else { Held(part) };
+                steps.sends.push(send(next, from, passed_on(step)));
+                let part = before(step + 1);
+                steps
+                    .receives
+                    .push(receive(previous, Held(part), Some(Own(part))));
+            }
+            for step in 0..n - 1 {
+                let after = passed_on(n - 1 + step);
+                steps
+                    .sends
+                    .push(send(next, Held(before(step + n - 1)), after));
+                steps
+                    .receives
+                    .push(receive(previous, Held(before(step)), None));
+            }
+        }
+        Collective::AllGather => {
+            steps.copies.push((Own(0), Held(rank)));
+            for step in 0..n - 1 {
+                let from = match step {
+                    0 => Own(0),
+                    _ => Held(before(step)),
+                };
+                steps.sends.push(send(next, from, passed_on(step)));
+                let into = Held(before(step + 1));
+                steps.receives.push(receive(previous, into, None));
+            }
+        }
+        Collective::ReduceScatter => {
+            if n == 1 {
+                steps.copies.push((Own(0), Held(0)));
+            }
+            for step in 0..n - 1 {
+                let part = before(step + 1);
+                let from = if step == 0 { Own(part) } else { Work(part) };
+                steps.sends.push(send(next, from, passed_on(step)));
+                let part = before(step + 2);
+                let into = if step == n - 2 { Held(0) } else { Work(part) };
+                steps
+                    .receives
+                    .push(receive(previous, into, Some(Own(part))));
+            }
+        }
+        Collective::Broadcast => {
+            if rank == 0 {
+                steps.copies.push((Own(0), Held(0)));
+                if n > 1 {
+                    steps.sends.push(send(next, Own(0), None));
+                }
+            } else {
+                steps.receives.push(receive(previous, Held(0), None));
+                if next != 0 {
+                    steps.sends.push(send(next, Held(0), Some(0)));
+                }
+            }
+        }
+        Collective::Reduce => match rank {
+            0 if n == 1 => steps.copies.push((Own(0), Held(0))),
+            1 => steps.sends.push(send(next, Own(0), None)),
+            _ => {
+                steps
+                    .receives
+                    .push(receive(previous, Held(0), Some(Own(0))));
+                if rank != 0 {
+                    steps.sends.push(send(next, Held(0), Some(0)));
+                }
+            }
+        },
+        Collective::Scatter => {
+            if rank == 0 {
+                steps.copies.push((Own(0), Held(0)));
+                let to = |other| send(other, Own(other), None);
+                steps.sends.extend((1..n).map(to));
+            } else {
+                steps.receives.push(receive(0, Held(0), None));
+            }
+        }
+        Collective::Gather => {
+            if rank == 0 {
+                steps.copies.push((Own(0), Held(0)));
+                let from = |other| receive(other, Held(other), None);
+                steps.receives.extend((1..n).map(from));
+            } else {
+                steps.sends.push(send(0, Own(0), None));
+            }
+        }
+        Collective::AllToAll => {
+            steps.copies.push((Own(rank), Held(rank)));
+            for apart in 1..n {
+                let to = (rank + apart) % n;
+                steps.sends.push(send(to, Own(to), None));
+                let from = before(apart);
+                steps.receives.push(receive(from, Held(from), None));
+            }
+        }
+        Collective::SendRecv => {
+            if n == 1 {
+                steps.copies.push((Own(0), Held(0)));
+            } else {
+                steps.sends.push(send(next, Own(0), None));
+                steps.receives.push(receive(previous, Held(0), None));
+            }
+        }
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::{BTreeMap, VecDeque};
+
+    /// Elements as the ranks whose contribution they have, and the part of whom it was.
+    type Part = Vec<(usize, usize)>;
+
+    struct Rank {
+        own: Vec<Part>,
+        held: Vec<Part>,
+        work: Vec<Part>,
+        sent: usize,
+        received: usize,
+    }
+
+    impl Rank {
+        fn at(&mut self, place: Place) -> &mut Part {
+            match place {
+                Place::Own(part) => &mut self.own[part],
+                Place::Held(part) => &mut self.held[part],
+                Place::Work(part) => &mut self.work[part],
+            }
+        }
+    }
+
+    /// Makes all ranks' steps, in whatever order they can be made, with whole parts for chunks.
+    fn held(collective: Collective, ranks: usize) -> Vec<Vec<Part>> {
+        let (own, held) = parts(collective, ranks);
+        let mut all: Vec<Rank> = (0..ranks)
+            .map(|rank| Rank {
+                own: (0..own).map(|part| vec![(rank, part)]).collect(),
+                held: vec![Vec::new(); held],
+                work: vec![Vec::new(); if works(collective, ranks) { ranks } else { 0 }],
+                sent: 0,
+                received: 0,
+            })
+            .collect();
+        let programs: Vec<Steps> = (0..ranks).map(|r| steps(collective, r, ranks)).collect();
+        let mut wires: BTreeMap<(usize, usize), VecDeque<Part>> = BTreeMap::new();
+        for (rank, steps) in all.iter_mut().zip(&programs) {
+            for (from, to) in &steps.copies {
+                *rank.at(*to) = rank.at(*from).clone();
+            }
+        }
+        loop {
+            let mut moved = false;
+            for (number, steps) in programs.iter().enumerate() {
+                let rank = &mut all[number];
+                if let Some(send) = steps.sends.get(rank.sent)
+                    && send.after.is_none_or(|after| after < rank.received)
+                {
+                    let part = rank.at(send.from).clone();
+                    assert!(!part.is_empty(), "sends what it has not");
+                    wires.entry((number, send.to)).or_default().push_back(part);
+                    rank.sent += 1;
+                    moved = true;
+                }
+                if let Some(receive) = steps.receives.get(rank.received)
+                    && let Some(part) = wires.entry((receive.from, number)).or_default().pop_front()
+                {
+                    let mut sum = receive.with.map_or(Vec::new(), |own| rank.at(own).clone());
+                    sum.extend(part);
+                    sum.sort_unstable();
+                    *rank.at(receive.into) = sum;
+                    rank.received += 1;
+                    moved = true;
+                }
+            }
+            if !moved {
+                break;
+            }
+        }
+        for (rank, steps) in all.iter().zip(&programs) {
+            assert_eq!(rank.sent, steps.sends.len(), "{collective:?} of {ranks}");
+            assert_eq!(rank.received, steps.receives.len());
+        }
+        assert!(wires.values().all(VecDeque::is_empty));
+        all.into_iter().map(|rank| rank.held).collect()
+    }
+
+    #[test]
+    fn each_rank_ends_with_what_the_operation_gives_it() {
+        for ranks in 1..=9 {
+            let of_all = |part: usize| -> Part { (0..ranks).map(|r| (r, part)).collect() };
+            for collective in Collective::ALL {
+                for (rank, held) in held(collective, ranks).into_iter().enumerate() {
+                    let expected: Vec<Part> = match collective {
+                        Collective::AllReduce => (0..ranks).map(of_all).collect(),
+                        Collective::AllGather => (0..ranks).map(|r| vec![(r, 0)]).collect(),
+                        Collective::ReduceScatter => vec![of_all(rank)],
+                        Collective::Broadcast => vec![vec![(0, 0)]],
+                        Collective::Reduce if rank == 0 => vec![of_all(0)],
+                        Collective::Scatter => vec![vec![(0, rank)]],
+                        Collective::Gather if rank == 0 => {
+                            (0..ranks).map(|r| vec![(r, 0)]).collect()
+                        }
+                        Collective::AllToAll => (0..ranks).map(|r| vec![(r, rank)]).collect(),
+                        Collective::SendRecv => vec![vec![((rank + ranks - 1) % ranks, 0)]],
+                        // The others hold nothing that counts.
+                        Collective::Reduce | Collective::Gather => continue,
+                    };
+                    assert_eq!(held, expected, "{collective:?}, rank {rank} of {ranks}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_sent_are_those_of_the_bus_bandwidth() {
+        for ranks in 2..=9usize {
+            for collective in Collective::ALL {
+                let (own, held) = parts(collective, ranks);
+                let parts = own.max(held) as f64;
+                let busiest = (0..ranks)
+                    .map(|rank| steps(collective, rank, ranks))
+                    .map(|steps| steps.sends.len().max(steps.receives.len()))
+                    .max()
+                    .unwrap();
+                let factor = collective.bus_factor(ranks as u64);
+                assert!(
+                    (busiest as f64 / parts - factor).abs() < 1e-9,
+                    "{collective:?}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,750 @@
+//! A backend over sockets, in the host's memory: what there is without RDMA.
+//!
+//! Between two ranks there are several connections, its *lanes*. Each lane carries its own slice of every part, with a thread of its own that sends and
+//! receives in turn, as either can go on: what arrives is sent on while the rest of it is still under way.
+
+use std::cmp::Ordering;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use serde_json::{Value, json};
+
+use super::backend::{Backend, Identity, Place};
+use super::exchange::Exchange;
+use super::steps::{self, Place as Part, Receive, Steps};
+use crate::live::element;
+use crate::live::failure::Failure;
+use crate::live::pages::Memory;
+use crate::measure::plan::collective::{Collective, DataType, Reduction};
+use crate::measure::plan::run::Point;
+use crate::source::Errno;
+
+/// Bytes that are sent or received at once.
+const CHUNK: usize = 128 << 10;
+/// Bytes of a part that all steps are done with before the next ones follow: what was received and reduced is sent on from the processor's cache.
+const PIECE: usize = 256 << 10;
+/// An operation has a lane for each so many bytes at most.
+const OF_A_LANE: usize = 1 << 20;
+/// The most lanes between two ranks.
+const LANES: usize = 8;
+/// How long who connects may take to say who he is.
+const HELLO: Duration = Duration::from_secs(5);
+/// What the receiving buffer holds before an operation.
+const POISON: u8 = 0xa5;
+
+/// Connects this rank with its neighbours.
+///
+/// # Errors
+///
+/// No address to bind to, or another rank that cannot be reached.
+pub(super) fn connect(
+    place: &Place<'_>,
+    exchange: &mut dyn Exchange,
+) -> Result<Box<dyn Backend>, Failure> {
+    let given = exchange.all_gather(json!(place.place.node))?;
+    let alone = given.windows(2).all(|pair| pair[0] == pair[1]);
+    let here = given
+        .iter()
+        .filter(|node| **node == place.place.node)
+        .count();
+    let address = match &place.place.device {
+        Some(text) => text
+            .parse::<IpAddr>()
+            .map_err(|e| failure("bind", None, format!("{text}: {e}")))?,
+        None if alone => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        None => return Err(failure("bind", None, "no address is named")),
+    };
+    let of = |function: &str, e: &std::io::Error| of_io(function, &address.to_string(), e);
+    let listener = TcpListener::bind((address, 0)).map_err(|e| of("bind", &e))?;
+    let bound = listener.local_addr().map_err(|e| of("getsockname", &e))?;
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let lanes = (cpus / here.max(1)).clamp(1, LANES);
+    let token = crate::live::random_bytes().map_err(|e| of("getrandom", &e))?;
+    let token = u128::from_ne_bytes(token).to_string();
+    let given = exchange.all_gather(json!({
+        "address": bound.to_string(), "lanes": lanes, "token": token,
+    }))?;
+    let bad = || failure("exchange", None, "another rank gave no address");
+    let mut peers = Vec::with_capacity(given.len());
+    for value in &given {
+        let text = |name: &str| value.get(name).and_then(Value::as_str);
+        peers.push(Peer {
+            address: text("address")
+                .and_then(|a| a.parse().ok())
+                .ok_or_else(bad)?,
+            token: text("token").and_then(|t| t.parse().ok()).ok_or_else(bad)?,
+        });
+    }
+    let lanes = given
+        .iter()
+        .filter_map(|value| value.get("lanes")?.as_u64())
+        .min()
+        .unwrap_or(1)
+        .clamp(1, LANES as u64) as usize;
+    let s = if lanes == 1 { "" } else { "s" };
+    exchange.identify(Identity {
+        library: None,
+        version: None,
+        device: Some(format!("{address}, {lanes} connection{s} a pair")),
+        gpu_memory: None,
+    });
+    let mut tcp = Tcp {
+        rank: exchange.rank(),
+        listener,
+        peers,
+        lanes: (0..lanes).map(|_| Lane::default()).collect(),
+        own: Buffer::default(),
+        held: Buffer::default(),
+        work: Buffer::default(),
+        result: 0,
+        sent: 0,
+        in_place: false,
+    };
+    for lane in &mut tcp.lanes {
+        lane.connections.resize_with(tcp.peers.len(), || None);
+    }
+    let ranks = tcp.peers.len();
+    let (next, previous) = ((tcp.rank + 1) % ranks, (tcp.rank + ranks - 1) % ranks);
+    tcp.reach(&[next, previous])?;
+    Ok(Box::new(tcp))
+}
+
+fn failure(function: &str, code: Option<i64>, error: impl Into<String>) -> Failure {
+    Failure {
+        function: function.into(),
+        code,
+        error: error.into(),
+    }
+}
+
+fn of_io(function: &str, what: &str, e: &std::io::Error) -> Failure {
+    failure(
+        function,
+        e.raw_os_error().map(i64::from),
+        format!("{what}: {e}"),
+    )
+}
+
+/// Another rank: where it listens, and what it wants to hear.
+struct Peer {
+    address: SocketAddr,
+    token: u128,
+}
+
+#[derive(Default)]
+struct Lane {
+    /// To each other rank, where there is one.
+    connections: Vec<Option<TcpStream>>,
+}
+
+/// Memory of an operation, in large pages where the kernel has them: with small ones a copy waits for their tables as long as for the bytes.
+#[derive(Default)]
+struct Buffer {
+    memory: Option<Memory>,
+    length: usize,
+}
+
+impl Buffer {
+    /// Holds so many bytes; what they were is lost where there are more or less of them than before.
+    fn hold(&mut self, length: usize) -> Result<(), Failure> {
+        if self.length == length {
+            return Ok(());
+        }
+        // What is not needed is given back before more is taken.
+        *self = Buffer::default();
+        if length > 0 {
+            let enomem = |errno: Errno| {
+                let why = format!("no {length} bytes of memory");
+                failure("mmap", Some(errno.0.into()), why)
+            };
+            let mut memory = Memory::new(length).map_err(enomem)?;
+            // Pages come with the first write, which is no part of what is measured.
+            memory.write(0..length).fill(0);
+            (self.memory, self.length) = (Some(memory), length);
+        }
+        Ok(())
+    }
+
+    fn bytes(&self) -> &[u8] {
+        let memory = self.memory.as_ref();
+        memory.map_or(&[], |memory| memory.read(0..self.length))
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        let length = self.length;
+        let memory = self.memory.as_mut();
+        memory.map_or(&mut [], |memory| memory.write(0..length))
+    }
+}
+
+struct Tcp {
+    rank: usize,
+    listener: TcpListener,
+    peers: Vec<Peer>,
+    lanes: Vec<Lane>,
+    /// What is sent; empty where the operation is done in place.
+    own: Buffer,
+    held: Buffer,
+    work: Buffer,
+    /// Where in `held` the result begins, and what is sent where that is in place.
+    result: usize,
+    sent: usize,
+    in_place: bool,
+}
+
+impl Tcp {
+    /// Connects with these ranks, as far as it is not yet. All ranks do it at the same time, each naming the other.
+    #[expect(clippy::disallowed_methods, reason = "who connects is waited for")]
+    fn reach(&mut self, others: &[usize]) -> Result<(), Failure> {
+        let mut missing: Vec<usize> = others.to_vec();
+        missing.sort_unstable();
+        missing.dedup();
+        let connected = |other: &usize| self.lanes[0].connections[*other].is_some();
+        missing.retain(|other| *other != self.rank && !connected(other));
+        for other in missing.iter().filter(|other| **other > self.rank) {
+            let peer = &self.peers[*other];
+            let of = |function: &str, e: &std::io::Error| {
+                of_io(function, &format!("rank {other} at {}", peer.address), e)
+            };
+            for (number, lane) in self.lanes.iter_mut().enumerate() {
+                let mut stream = TcpStream::connect(peer.address).map_err(|e| of("connect", &e))?;
+                let hello = hello(peer.token, self.rank, number);
+                stream.write_all(&hello).map_err(|e| of("send", &e))?;
+                ready(&stream).map_err(|e| of("setsockopt", &e))?;
+                lane.connections[*other] = Some(stream);
+            }
+        }
+        let lower = missing.iter().filter(|other| **other < self.rank).count();
+        let mut wanted = lower * self.lanes.len();
+        while wanted > 0 {
+            let of = |function: &str, e: &std::io::Error| of_io(function, "listening", e);
+            let (mut stream, _) = self.listener.accept().map_err(|e| of("accept", &e))?;
+            // Who does not know the token is no rank.
+            stream
+                .set_read_timeout(Some(HELLO))
+                .map_err(|e| of("setsockopt", &e))?;
+            let mut said = [0; 32];
+            let begun = Instant::now();
+            if stream.read_exact(&mut said).is_err() || begun.elapsed() > 2 * HELLO {
+                continue;
+            }
+            let Some((rank, number)) = heard(&said, self.peers[self.rank].token) else {
+                continue;
+            };
+            let lane = self.lanes.get_mut(number);
+            let place = lane.and_then(|lane| lane.connections.get_mut(rank));
+            if let Some(place) = place.filter(|place| place.is_none()) {
+                ready(&stream).map_err(|e| of("setsockopt", &e))?;
+                *place = Some(stream);
+                wanted -= 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until all ranks are here: a byte goes around the ring, and another one tells that it came back.
+    fn meet(&mut self) -> Result<(), Failure> {
+        let ranks = self.peers.len();
+        if ranks < 2 {
+            return Ok(());
+        }
+        let (next, previous) = ((self.rank + 1) % ranks, (self.rank + ranks - 1) % ranks);
+        for _ in 0..2 {
+            if self.rank != 0 {
+                self.lanes[0].receive_byte(previous)?;
+            }
+            self.lanes[0].send_byte(next)?;
+            if self.rank == 0 {
+                self.lanes[0].receive_byte(previous)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn hello(token: u128, rank: usize, lane: usize) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    bytes[..16].copy_from_slice(&token.to_be_bytes());
+    bytes[16..24].copy_from_slice(&(rank as u64).to_be_bytes());
+    bytes[24..].copy_from_slice(&(lane as u64).to_be_bytes());
+    bytes
+}
+
+/// The rank and the lane of who said hello with this token.
+fn heard(bytes: &[u8; 32], token: u128) -> Option<(usize, usize)> {
+    let (said, rest) = bytes.split_first_chunk::<16>()?;
+    let (rank, lane) = rest.split_first_chunk::<8>()?;
+    let number = |bytes: &[u8; 8]| usize::try_from(u64::from_be_bytes(*bytes)).ok();
+    (u128::from_be_bytes(*said) == token)
+        .then_some((number(rank)?, number(lane.first_chunk::<8>()?)?))
+}
+
+fn ready(stream: &TcpStream) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    stream.set_nonblocking(true)
+}
+
+impl Backend for Tcp {
+    fn prepare(&mut self, _: &mut dyn Exchange, point: &Point) -> Result<(), Failure> {
+        let (rank, ranks) = (self.rank, self.peers.len());
+        let size = point.dtype.size();
+        let elements = usize::try_from(point.bytes).unwrap_or(usize::MAX) / size;
+        let shape = point.collective.shape(elements, ranks);
+        if point.in_place
+            && matches!(
+                point.collective,
+                Collective::AllToAll | Collective::SendRecv
+            )
+        {
+            let name = point.collective.name();
+            return Err(failure(name, None, "not done in place"));
+        }
+        let steps = steps::steps(point.collective, rank, ranks);
+        let others: Vec<usize> = steps
+            .sends
+            .iter()
+            .map(|send| send.to)
+            .chain(steps.receives.iter().map(|receive| receive.from))
+            .collect();
+        self.reach(&others)?;
+        let whole = elements / ranks * ranks * size;
+        let work = if steps::works(point.collective, ranks) {
+            whole
+        } else {
+            0
+        };
+        self.in_place = point.in_place;
+        let (own, held) = match point.in_place {
+            true => (0, shape.send.max(shape.receive) * size),
+            false => (shape.send * size, shape.receive * size),
+        };
+        // Of a part and the whole the part stands at its place in the whole.
+        let part = |part: usize, whole: usize| match point.in_place && part < whole {
+            true => rank * part * size,
+            false => 0,
+        };
+        self.result = part(shape.receive, shape.send);
+        self.sent = part(shape.send, shape.receive);
+        for (buffer, length) in [
+            (&mut self.own, own),
+            (&mut self.held, held),
+            (&mut self.work, work),
+        ] {
+            buffer.hold(length)?;
+        }
+        Ok(())
+    }
+
+    fn fill(&mut self, at: usize, send: &[u8]) -> Result<(), Failure> {
+        let (buffer, at) = match self.in_place {
+            false => (&mut self.own, at),
+            true => (&mut self.held, self.sent + at),
+        };
+        buffer.bytes_mut()[at..at + send.len()].copy_from_slice(send);
+        Ok(())
+    }
+
+    fn poison(&mut self) -> Result<(), Failure> {
+        self.held.bytes_mut().fill(POISON);
+        Ok(())
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "what is measured is time")]
+    fn run(&mut self, _: &mut dyn Exchange, point: &Point) -> Result<Duration, Failure> {
+        let ranks = self.peers.len();
+        let steps = steps::steps(point.collective, self.rank, ranks);
+        let (own_parts, held_parts) = steps::parts(point.collective, ranks);
+        let bytes = usize::try_from(point.bytes).unwrap_or(usize::MAX);
+        let lanes = (bytes / OF_A_LANE).clamp(1, self.lanes.len());
+        let pieces = (bytes / ranks.max(1) / lanes / PIECE).max(1);
+        let held_parts = match self.in_place {
+            true => own_parts.max(held_parts),
+            false => held_parts,
+        };
+        self.meet()?;
+        let size = point.dtype.size();
+        let mut own = cut(self.own.bytes(), own_parts, lanes, size);
+        let mut held = cut_mut(self.held.bytes_mut(), held_parts, lanes, size);
+        let mut work = cut_mut(self.work.bytes_mut(), ranks, lanes, size);
+        let mut slices: Vec<Slices<'_>> = Vec::with_capacity(lanes);
+        for _ in 0..lanes {
+            slices.push(Slices {
+                own: own.pop().unwrap_or_default(),
+                held: held.pop().unwrap_or_default(),
+                work: work.pop().unwrap_or_default(),
+                own_is_held: self.in_place.then_some(InPlace {
+                    rank: self.rank,
+                    own_parts,
+                    held_parts: steps::parts(point.collective, ranks).1,
+                }),
+            });
+        }
+        // From the last lane to the first.
+        slices.reverse();
+        let steps = &steps;
+        let drive = |lane: &Lane, slices: &mut Slices<'_>| -> Result<(), Failure> {
+            let mut scratch = vec![0; CHUNK];
+            for _ in 0..point.iterations {
+                Drive {
+                    lane,
+                    steps,
+                    pieces,
+                    dtype: point.dtype,
+                    op: point.op,
+                    scratch: &mut scratch,
+                    kept: 0,
+                }
+                .operation(slices)?;
+            }
+            Ok(())
+        };
+        let begun = Instant::now();
+        let mut pairs = self.lanes.iter().zip(&mut slices);
+        let first = pairs.next();
+        let done = std::thread::scope(|scope| {
+            let others: Vec<_> = pairs
+                .map(|(lane, slices)| scope.spawn(move || drive(lane, slices)))
+                .collect();
+            let mut done = first.map_or(Ok(()), |(lane, slices)| drive(lane, slices));
+            for other in others {
+                let other = other
+                    .join()
+                    .unwrap_or_else(|_| Err(failure("thread", None, "it ended with a bug")));
+                done = done.and(other);
+            }
+            done
+        });
+        done.map(|()| begun.elapsed())
+    }
+
+    fn result(&mut self, from: usize, into: &mut [u8]) -> Result<(), Failure> {
+        let from = self.result + from;
+        into.copy_from_slice(&self.held.bytes()[from..from + into.len()]);
+        Ok(())
+    }
+}
+
+/// The bounds of a slice of a part: part `part` of `parts`, lane `lane` of `lanes`, of so many elements.
+fn bound(elements: usize, part: usize, parts: usize, lane: usize, lanes: usize) -> usize {
+    let (begin, end) = (elements * part / parts, elements * (part + 1) / parts);
+    begin + (end - begin) * lane / lanes
+}
+
+/// A lane's slices of each part, for each lane.
+fn cut(buffer: &[u8], parts: usize, lanes: usize, size: usize) -> Vec<Vec<&[u8]>> {
+    let elements = buffer.len() / size;
+    (0..lanes)
+        .map(|lane| {
+            (0..parts)
+                .map(|part| {
+                    let at = |lane| bound(elements, part, parts, lane, lanes) * size;
+                    &buffer[at(lane)..at(lane + 1)]
+                })
+                .collect()
+        })
+        .collect()
+}
+
+fn cut_mut(buffer: &mut [u8], parts: usize, lanes: usize, size: usize) -> Vec<Vec<&mut [u8]>> {
+    let elements = buffer.len() / size;
+    let mut cut: Vec<Vec<&mut [u8]>> = (0..lanes).map(|_| Vec::with_capacity(parts)).collect();
+    let mut rest = buffer;
+    for part in 0..parts {
+        for (lane, slices) in cut.iter_mut().enumerate() {
+            let at = |lane| bound(elements, part, parts, lane, lanes);
+            let (slice, after) = rest.split_at_mut((at(lane + 1) - at(lane)) * size);
+            slices.push(slice);
+            rest = after;
+        }
+    }
+    cut
+}
+
+/// How parts of what is sent and received lie in one buffer.
+#[derive(Clone, Copy)]
+struct InPlace {
+    rank: usize,
+    own_parts: usize,
+    held_parts: usize,
+}
+
+/// What a lane has of each part.
+struct Slices<'b> {
+    own: Vec<&'b [u8]>,
+    held: Vec<&'b mut [u8]>,
+    work: Vec<&'b mut [u8]>,
+    own_is_held: Option<InPlace>,
+}
+
+impl Slices<'_> {
+    /// Where a part is, in the end.
+    fn of(&self, part: Part) -> Part {
+        let Some(place) = self.own_is_held else {
+            return part;
+        };
+        match part {
+            Part::Own(_) if place.own_parts < place.held_parts => Part::Held(place.rank),
+            Part::Own(part) => Part::Held(part),
+            Part::Held(_) if place.held_parts < place.own_parts => Part::Held(place.rank),
+            other => other,
+        }
+    }
+
+    fn read(&self, part: Part) -> &[u8] {
+        match self.of(part) {
+            Part::Own(part) => self.own[part],
+            Part::Held(part) => self.held[part],
+            Part::Work(part) => self.work[part],
+        }
+    }
+
+    /// The slice to write, and the one that it is put together with where that is another.
+    fn write(&mut self, part: Part, with: Option<Part>) -> (&mut [u8], Option<&[u8]>) {
+        let (part, with) = (self.of(part), with.map(|with| self.of(with)));
+        let other = |at: Part| Some(at).filter(|at| *at != part);
+        match (part, with.and_then(other)) {
+            (Part::Held(part), Some(Part::Own(with))) => {
+                (&mut *self.held[part], Some(self.own[with]))
+            }
+            (Part::Work(part), Some(Part::Own(with))) => {
+                (&mut *self.work[part], Some(self.own[with]))
+            }
+            (Part::Work(part), Some(Part::Held(with))) => {
+                (&mut *self.work[part], Some(&*self.held[with]))
+            }
+            (Part::Work(part), _) => (&mut *self.work[part], None),
+            (Part::Held(part) | Part::Own(part), _) => (&mut *self.held[part], None),
+        }
+    }
+}
+
+impl Lane {
+    fn to(&self, rank: usize) -> Result<&TcpStream, Failure> {
+        let connection = self.connections.get(rank).and_then(Option::as_ref);
+        connection.ok_or_else(|| failure("connect", None, format!("no connection to rank {rank}")))
+    }
+
+    fn send_byte(&self, to: usize) -> Result<(), Failure> {
+        let mut stream = self.to(to)?;
+        loop {
+            match stream.write(&[1]) {
+                Ok(1) => return Ok(()),
+                Ok(_) => {}
+                Err(e) => self.wait(&e, "send", to, PollFlags::OUT)?,
+            }
+        }
+    }
+
+    fn receive_byte(&self, from: usize) -> Result<(), Failure> {
+        let mut stream = self.to(from)?;
+        let mut byte = [0];
+        loop {
+            match stream.read(&mut byte) {
+                Ok(0) => return Err(closed(from)),
+                Ok(_) => return Ok(()),
+                Err(e) => self.wait(&e, "recv", from, PollFlags::IN)?,
+            }
+        }
+    }
+
+    /// Waits where there is something to wait for.
+    fn wait(
+        &self,
+        e: &std::io::Error,
+        function: &str,
+        peer: usize,
+        flags: PollFlags,
+    ) -> Result<(), Failure> {
+        match e.kind() {
+            ErrorKind::WouldBlock => {
+                let mut fds = [PollFd::new(self.to(peer)?, flags)];
+                pause(&mut fds)
+            }
+            ErrorKind::Interrupted => Ok(()),
+            _ => Err(of_io(function, &format!("rank {peer}"), e)),
+        }
+    }
+}
+
+fn pause(fds: &mut [PollFd<'_>]) -> Result<(), Failure> {
+    match poll(fds, None) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(e) => Err(of_io("poll", "connections", &e.into())),
+    }
+}
+
+fn closed(rank: usize) -> Failure {
+    failure("recv", None, format!("rank {rank} closed the connection"))
+}
+
+/// A step of a piece.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Turn {
+    piece: usize,
+    step: usize,
+}
+
+impl Turn {
+    /// On to the next one, of so many in each piece.
+    fn pass(&mut self, steps: usize) {
+        self.step += 1;
+        if self.step >= steps {
+            (self.piece, self.step) = (self.piece + 1, 0);
+        }
+    }
+}
+
+/// One operation, of one lane.
+struct Drive<'d> {
+    lane: &'d Lane,
+    steps: &'d Steps,
+    /// In how many pieces each part is sent and received: as many on all ranks.
+    pieces: usize,
+    dtype: DataType,
+    op: Reduction,
+    scratch: &'d mut [u8],
+    /// Bytes in `scratch` that are no whole element yet.
+    kept: usize,
+}
+
+impl Drive<'_> {
+    fn operation(mut self, slices: &mut Slices<'_>) -> Result<(), Failure> {
+        for (from, to) in &self.steps.copies {
+            // The same place where the operation is done in place.
+            if let (to, Some(from)) = slices.write(*to, Some(*from)) {
+                to.copy_from_slice(from);
+            }
+        }
+        // The steps that are being made, of one piece after the other, and how many bytes of them are done.
+        let steps = self.steps;
+        let (mut send, mut sent) = (Turn::default(), 0);
+        let (mut receive, mut received) = (Turn::default(), 0);
+        loop {
+            let mut moved = false;
+            let mut waits_for = None;
+            while let Some(step) = self.at(&steps.receives, receive) {
+                let bounds = self.bounds(slices.read(step.into), receive.piece);
+                if received == bounds.len() {
+                    receive.pass(steps.receives.len());
+                    received = 0;
+                    continue;
+                }
+                match self.receive(slices, step, bounds.start + received, bounds.end)? {
+                    Some(bytes) => {
+                        received += bytes;
+                        moved = true;
+                    }
+                    None => waits_for = Some(step.from),
+                }
+                break;
+            }
+            let mut may_send = None;
+            while let Some(step) = self.at(&steps.sends, send) {
+                let part = slices.read(step.from);
+                let part = &part[self.bounds(part, send.piece)];
+                if sent == part.len() {
+                    send.pass(steps.sends.len());
+                    sent = 0;
+                    continue;
+                }
+                let there = match step.after.map(|step| receive.cmp(&Turn { step, ..send })) {
+                    Some(Ordering::Less) => 0,
+                    Some(Ordering::Equal) => received,
+                    Some(Ordering::Greater) | None => part.len(),
+                };
+                if there == sent {
+                    break;
+                }
+                let end = there.min(sent + CHUNK);
+                let mut stream = self.lane.to(step.to)?;
+                match stream.write(&part[sent..end]) {
+                    Ok(bytes) => {
+                        sent += bytes;
+                        moved = true;
+                    }
+                    Err(e) if e.kind() == ErrorKind::WouldBlock => may_send = Some(step.to),
+                    Err(e) if e.kind() == ErrorKind::Interrupted => moved = true,
+                    Err(e) => return Err(of_io("send", &format!("rank {}", step.to), &e)),
+                }
+                break;
+            }
+            let done = self.at(&steps.sends, send).is_none();
+            if done && self.at(&steps.receives, receive).is_none() {
+                return Ok(());
+            }
+            if !moved {
+                let mut fds = Vec::with_capacity(2);
+                if let Some(from) = waits_for {
+                    fds.push(PollFd::new(self.lane.to(from)?, PollFlags::IN));
+                }
+                if let Some(to) = may_send {
+                    fds.push(PollFd::new(self.lane.to(to)?, PollFlags::OUT));
+                }
+                // Without either only the bounds of steps were passed.
+                if !fds.is_empty() {
+                    pause(&mut fds)?;
+                }
+            }
+        }
+    }
+
+    /// The step whose turn it is.
+    fn at<'s, S>(&self, steps: &'s [S], turn: Turn) -> Option<&'s S> {
+        match turn.piece < self.pieces {
+            true => steps.get(turn.step),
+            false => None,
+        }
+    }
+
+    /// Where a piece of a part is.
+    fn bounds(&self, part: &[u8], piece: usize) -> Range<usize> {
+        let size = self.dtype.size();
+        let at = |piece: usize| part.len() / size * piece / self.pieces * size;
+        at(piece)..at(piece + 1)
+    }
+
+    /// Receives bytes of a step, from this one on and none of another piece: how many, `None` where none came.
+    fn receive(
+        &mut self,
+        slices: &mut Slices<'_>,
+        step: &Receive,
+        at: usize,
+        end: usize,
+    ) -> Result<Option<usize>, Failure> {
+        let (into, own) = slices.write(step.into, step.with);
+        let mut stream = self.lane.to(step.from)?;
+        let end = end.min(at + CHUNK);
+        let read = match step.with {
+            None => stream.read(&mut into[at..end]),
+            Some(_) => {
+                let room = (end - at).min(self.scratch.len());
+                stream.read(&mut self.scratch[self.kept..room])
+            }
+        };
+        let bytes = match read {
+            Ok(0) => return Err(closed(step.from)),
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(None),
+            Err(e) if e.kind() == ErrorKind::Interrupted => return Ok(Some(0)),
+            Err(e) => return Err(of_io("recv", &format!("rank {}", step.from), &e)),
+        };
+        if step.with.is_none() {
+            return Ok(Some(bytes));
+        }
+        let there = self.kept + bytes;
+        let whole = there / self.dtype.size() * self.dtype.size();
+        element::combine(
+            self.dtype,
+            self.op,
+            &mut into[at..at + whole],
+            own.map(|own| &own[at..at + whole]),
+            &self.scratch[..whole],
+        );
+        self.scratch.copy_within(whole..there, 0);
+        self.kept = there - whole;
+        Ok(Some(whole))
+    }
+}

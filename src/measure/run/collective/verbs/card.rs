@@ -1,0 +1,150 @@
+//! What ranks tell each other: once of their ports, and for each point of their memory and their connections.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::live::failure::Failure;
+use crate::live::verbs::address::Address;
+
+/// A rank's port.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Card {
+    /// How it is reached.
+    #[serde(flatten)]
+    pub(super) address: Address,
+    /// Connections to each other rank.
+    pub(super) pairs: usize,
+    /// Bytes of a write at most.
+    pub(super) piece: usize,
+}
+
+/// A rank's memory, and its new connections.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Opened {
+    /// Where the memory begins.
+    pub(super) address: u64,
+    /// The key to it.
+    pub(super) key: u32,
+    /// The numbers of the queue pairs that are new, for each rank that they lead to.
+    pub(super) pairs: BTreeMap<usize, Vec<u32>>,
+}
+
+/// Reads what each rank gave.
+pub(super) fn read<T: for<'v> Deserialize<'v>>(given: &[Value]) -> Result<Vec<T>, Failure> {
+    let one = |(rank, value): (usize, &Value)| {
+        T::deserialize(value).map_err(|e| Failure {
+            function: "exchange".to_owned(),
+            code: None,
+            error: format!("rank {rank} gave something else than its address: {e}"),
+        })
+    };
+    given.iter().enumerate().map(one).collect()
+}
+
+/// What all ranks can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Common {
+    pub(super) pairs: usize,
+    pub(super) piece: usize,
+}
+
+/// What this rank and all others can do.
+///
+/// # Errors
+///
+/// A port of another kind than this rank's.
+pub(super) fn common(cards: &[Card], rank: usize) -> Result<Common, Failure> {
+    let refused = |error: String| Failure {
+        function: "verbs".to_owned(),
+        code: None,
+        error,
+    };
+    let own = cards
+        .get(rank)
+        .ok_or_else(|| refused("no card".to_owned()))?;
+    let is_other = |card: &Card| card.address.ethernet != own.address.ethernet;
+    if let Some(other) = cards.iter().position(is_other) {
+        let (theirs, ours) = (cards[other].address.kind(), own.address.kind());
+        return Err(refused(format!(
+            "rank {other}'s port is {theirs}, this rank's is {ours}"
+        )));
+    }
+    Ok(Common {
+        pairs: cards
+            .iter()
+            .map(|card| card.pairs)
+            .min()
+            .unwrap_or(1)
+            .max(1),
+        piece: cards
+            .iter()
+            .map(|card| card.piece)
+            .min()
+            .unwrap_or(0)
+            .max(64),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn card() -> Card {
+        Card {
+            address: Address {
+                ethernet: true,
+                lid: 0,
+                gid: "::ffff:10.77.0.2".parse().unwrap(),
+                mtu: 3,
+                first_packet: 77,
+            },
+            pairs: 4,
+            piece: 1 << 19,
+        }
+    }
+
+    #[test]
+    fn cards_are_json() {
+        let value = serde_json::to_value(card()).unwrap();
+        assert_eq!(value["gid"], "::ffff:10.77.0.2");
+        assert_eq!(read::<Card>(&[value]).unwrap(), [card()]);
+        let opened = Opened {
+            address: u64::MAX,
+            key: 5,
+            pairs: [(1, vec![17, 18])].into(),
+        };
+        let value = serde_json::to_value(&opened).unwrap();
+        assert_eq!(read::<Opened>(&[value]).unwrap(), [opened]);
+        let bad = read::<Card>(&[
+            serde_json::to_value(card()).unwrap(),
+            json!({"lid": 70_000}),
+        ]);
+        let bad = bad.unwrap_err();
+        assert_eq!(bad.function, "exchange");
+        assert!(bad.error.starts_with("rank 1 gave something else"), "{bad}");
+    }
+
+    #[test]
+    fn what_all_can_do() {
+        let less = Card {
+            pairs: 1,
+            piece: 4096,
+            ..card()
+        };
+        let all = Common {
+            pairs: 1,
+            piece: 4096,
+        };
+        assert_eq!(common(&[card(), less.clone()], 0), Ok(all));
+        let mut other = less;
+        other.address.ethernet = false;
+        let refused = common(&[card(), other], 0).unwrap_err();
+        assert_eq!(
+            refused.error,
+            "rank 1's port is InfiniBand, this rank's is Ethernet"
+        );
+    }
+}

@@ -1,0 +1,250 @@
+//! Where things lie in a rank's memory: what it sends, what it receives, what it passes on, and slots for pieces that are put together.
+//!
+//! All of it follows from the point, the rank and the number of ranks, so that every rank knows where its writes belong in another one's memory.
+
+use std::ops::Range;
+
+use super::super::steps::{self, Place, Steps};
+use crate::live::failure::Failure;
+use crate::measure::plan::collective::Collective;
+use crate::measure::plan::run::Point;
+
+/// How many pieces may be on their way from one rank to another.
+pub(super) const WINDOW: usize = 16;
+/// How many pieces that go straight to their place a rank allows ahead of what it has: no slot holds them back, and one that is busy sending its own
+/// does not keep the other one waiting.
+pub(super) const AHEAD: usize = 4 * WINDOW;
+/// Parts up to so many bytes go through slots even where nothing is put together: those are free before the operation begins, so that nobody waits
+/// for leave.
+const SMALL: usize = 4096;
+/// Where things begin.
+const PAGE: usize = 4096;
+/// What lies between what is sent and what is received: buffers a power of two apart, through which a rank goes at the same pace, contend for the same
+/// places of the processor's caches.
+const APART: usize = 5 * PAGE;
+
+/// A message that this rank receives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Incoming {
+    pub(super) from: usize,
+    pub(super) into: Range<usize>,
+    /// What it is put together with.
+    pub(super) own: Option<Range<usize>>,
+    /// Where its slots begin, where it goes through slots.
+    pub(super) slots: Option<usize>,
+}
+
+/// A rank's memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    pub(super) length: usize,
+    /// Bytes of a piece at most, and of a slot.
+    pub(super) piece: usize,
+    pub(super) send: Range<usize>,
+    pub(super) receive: Range<usize>,
+    own: (Range<usize>, usize),
+    held: (Range<usize>, usize),
+    work: (Range<usize>, usize),
+    size: usize,
+    pub(super) incoming: Vec<Incoming>,
+}
+
+/// A part of a buffer: parts differ by one element at most.
+fn part((buffer, parts): &(Range<usize>, usize), size: usize, number: usize) -> Range<usize> {
+    let elements = (buffer.len() / size) as u128;
+    let parts = (*parts).max(1) as u128;
+    let at = |number: usize| buffer.start + (elements * number as u128 / parts) as usize * size;
+    at(number)..at(number + 1)
+}
+
+impl Layout {
+    /// The memory of this rank, whose pieces have so many bytes at most.
+    pub(super) fn new(
+        point: &Point,
+        steps: &Steps,
+        rank: usize,
+        ranks: usize,
+        piece: usize,
+    ) -> Result<Self, Failure> {
+        let collective = point.collective;
+        let refused = |error: &str| Failure {
+            function: collective.name().to_owned(),
+            code: None,
+            error: error.to_owned(),
+        };
+        if point.in_place && matches!(collective, Collective::AllToAll | Collective::SendRecv) {
+            return Err(refused("it is not done in place"));
+        }
+        if point.gpu_memory && collective.reduces() {
+            return Err(refused(
+                "what arrives is put together by the processor, in the host's memory",
+            ));
+        }
+        let size = point.dtype.size();
+        let elements = usize::try_from(point.bytes).unwrap_or(usize::MAX) / size;
+        let shape = collective.shape(elements, ranks);
+        let (send, receive) = (shape.send * size, shape.receive * size);
+        let parts = steps::parts(collective, ranks);
+        let (send, receive) = if point.in_place {
+            // A part lies where it belongs in the whole.
+            let within = |length: usize| match length < send.max(receive) {
+                true => rank * length..(rank + 1) * length,
+                false => 0..length,
+            };
+            (within(send), within(receive))
+        } else {
+            let second = send.next_multiple_of(PAGE) + APART;
+            (0..send, second..second + receive)
+        };
+        let mut end = send.end.max(receive.end).next_multiple_of(PAGE);
+        let longest = |buffer: &Range<usize>, parts: usize| {
+            (buffer.len() / size).div_ceil(parts.max(1)) * size
+        };
+        let longest = longest(&send, parts.0).max(longest(&receive, parts.1));
+        // A slot begins where a cache line does.
+        let piece = piece.min(longest).max(1).next_multiple_of(64);
+        let work = match steps::works(collective, ranks) {
+            true => end..end + send.len(),
+            false => end..end,
+        };
+        end = work.end.next_multiple_of(PAGE);
+        let mut layout = Layout {
+            length: 0,
+            piece,
+            own: (send.clone(), parts.0),
+            held: (receive.clone(), parts.1),
+            work: (work, parts.0),
+            send,
+            receive,
+            size,
+            incoming: Vec::new(),
+        };
+        let mut slots: Vec<(usize, usize)> = Vec::new();
+        for receive in &steps.receives {
+            let (into, own) = (layout.place(receive.into), receive.with);
+            let own = own.map(|own| layout.place(own));
+            // From a slot the processor copies: in a GPU's memory pieces go where they belong.
+            let small = longest <= SMALL && !point.gpu_memory;
+            let base = (own.is_some() || small).then(|| {
+                let known = slots.iter().find(|(from, _)| *from == receive.from);
+                if let Some((_, base)) = known {
+                    return *base;
+                }
+                let base = end;
+                slots.push((receive.from, base));
+                end = (base + WINDOW * piece).next_multiple_of(PAGE);
+                base
+            });
+            layout.incoming.push(Incoming {
+                from: receive.from,
+                into,
+                own,
+                slots: base,
+            });
+        }
+        layout.length = end;
+        Ok(layout)
+    }
+
+    /// Where a part lies.
+    pub(super) fn place(&self, place: Place) -> Range<usize> {
+        match place {
+            Place::Own(number) => part(&self.own, self.size, number),
+            Place::Held(number) => part(&self.held, self.size, number),
+            Place::Work(number) => part(&self.work, self.size, number),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::plan::collective::{DataType, Reduction};
+
+    fn point(elements: u64) -> Point {
+        Point {
+            collective: Collective::AllReduce,
+            bytes: elements * 4,
+            dtype: DataType::Float32,
+            op: Reduction::Sum,
+            in_place: false,
+            iterations: 1,
+            warmups: 0,
+            trials: 1,
+            awaited: false,
+            gpu_memory: false,
+        }
+    }
+
+    fn layout(collective: Collective, elements: u64, rank: usize, ranks: usize) -> Layout {
+        let point = Point {
+            collective,
+            ..point(elements)
+        };
+        let steps = steps::steps(collective, rank, ranks);
+        Layout::new(&point, &steps, rank, ranks, 1 << 16).unwrap()
+    }
+
+    #[test]
+    fn parts_of_any_size_make_up_the_whole() {
+        let layout = layout(Collective::AllReduce, 10, 0, 3);
+        let parts: Vec<_> = (0..3).map(|n| layout.place(Place::Own(n))).collect();
+        assert_eq!(parts, [0..12, 12..24, 24..40]);
+        let second = 6 * 4096;
+        assert_eq!(layout.place(Place::Held(2)), second + 24..second + 40);
+        assert_eq!(layout.piece, 64);
+    }
+
+    #[test]
+    fn large_parts_go_straight_to_their_place() {
+        let sum = layout(Collective::AllReduce, 1 << 20, 1, 2);
+        let slots: Vec<_> = sum.incoming.iter().map(|i| i.slots.is_some()).collect();
+        assert_eq!(slots, [true, false]);
+        assert_eq!(sum.piece, 1 << 16);
+        assert_eq!(sum.length, (8 << 20) + APART + WINDOW * (1 << 16));
+        let small = layout(Collective::AllGather, 64, 1, 4);
+        assert!(
+            small
+                .incoming
+                .iter()
+                .all(|incoming| incoming.slots.is_some())
+        );
+        let moved = layout(Collective::AllToAll, 1 << 20, 1, 4);
+        assert!(
+            moved
+                .incoming
+                .iter()
+                .all(|incoming| incoming.slots.is_none())
+        );
+        assert_eq!(moved.length, (8 << 20) + APART);
+    }
+
+    /// In a GPU's memory the processor neither copies out of slots nor puts anything together.
+    #[test]
+    fn on_gpus_every_piece_goes_straight_to_its_place() {
+        for collective in Collective::ALL {
+            let mut point = point(64);
+            point.collective = collective;
+            point.gpu_memory = true;
+            let steps = steps::steps(collective, 1, 4);
+            match Layout::new(&point, &steps, 1, 4, 1 << 16) {
+                Ok(layout) => assert!(layout.incoming.iter().all(|i| i.slots.is_none())),
+                Err(refused) => {
+                    assert!(collective.reduces(), "{refused}");
+                    assert!(refused.error.contains("host's memory"), "{refused}");
+                }
+            }
+        }
+    }
+
+    /// The piece, which sender and receiver have to agree on, is the same for all ranks.
+    #[test]
+    fn pieces_are_alike() {
+        for collective in Collective::ALL {
+            for elements in [0, 1, 7, 100, 9001, 1 << 20] {
+                let of = |rank| layout(collective, elements, rank, 5).piece;
+                assert!((1..5).all(|rank| of(rank) == of(0)), "{collective:?}");
+            }
+        }
+    }
+}

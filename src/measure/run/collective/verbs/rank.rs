@@ -1,0 +1,282 @@
+//! A rank of the backend.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use super::super::backend::{Backend, Identity, Place};
+use super::super::exchange::Exchange;
+use super::super::steps;
+use super::card::{self, Card, Opened};
+use super::layout::Layout;
+use super::transfer::Transfer;
+use super::wire::{Connections, unprepared};
+use crate::fact::Bytes;
+use crate::live::failure::Failure;
+use crate::live::verbs::address::Address;
+use crate::live::verbs::gpu::Gpu;
+use crate::live::verbs::library::pair::{Far, Target};
+use crate::live::verbs::port::Port;
+use crate::live::verbs::port_request::Wish;
+use crate::measure::plan::reply::Carried;
+use crate::measure::plan::run::Point;
+
+/// What the receiving buffer holds before an operation.
+const POISON: u8 = 0xa5;
+/// So many looks at the queue of completions come before one at the clock.
+const LOOKS: u32 = 8;
+/// How long nothing happens before others may have the processor: soft-RoCE works on it, too.
+const SPINNING: Duration = Duration::from_micros(20);
+/// How long nothing happens before the rank sleeps until something does.
+const YIELDING: Duration = Duration::from_millis(1);
+/// How long nothing happens before the other ranks' devices are asked for a sign of life.
+const SILENCE: Duration = Duration::from_millis(500);
+
+/// An environment variable.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a rank is run with the variables of its arm"
+)]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// A connected rank.
+pub(super) struct Rank {
+    rank: usize,
+    ranks: usize,
+    port: Port,
+    cards: Vec<Card>,
+    common: card::Common,
+    connections: Connections,
+    point: Option<(Layout, Transfer)>,
+    epoch: u8,
+    identity: Identity,
+    /// The PCI address of its GPU, and the GPU once it was needed.
+    gpu: (Option<String>, Option<Rc<Gpu>>),
+    /// What the port had counted when the rank was connected.
+    counted: Carried,
+}
+
+impl Rank {
+    /// Opens the port, and tells the others of it.
+    pub(super) fn connect(place: &Place<'_>, exchange: &mut dyn Exchange) -> Result<Self, Failure> {
+        let wish = Wish::new(place.place, variable)?;
+        let port = Port::open(place.place.device.as_deref(), &wish, variable)?;
+        let identity = Identity {
+            library: Some("libibverbs.so.1".to_owned()),
+            version: None,
+            device: Some(port.words()),
+            gpu_memory: None,
+        };
+        exchange.identify(identity.clone());
+        let own = Card {
+            address: Address::of(&port)?,
+            pairs: wish.pairs,
+            piece: wish
+                .piece
+                .min(usize::try_from(port.longest).unwrap_or(usize::MAX)),
+        };
+        let first_packet = own.address.first_packet;
+        let own = serde_json::to_value(&own).unwrap_or_default();
+        let cards: Vec<Card> = card::read(&exchange.all_gather(own)?)?;
+        let common = card::common(&cards, exchange.rank())?;
+        let near = port.near(&wish, first_packet);
+        let ranks = exchange.ranks();
+        let connections = Connections::new(&port.context, near, ranks, common.pairs)?;
+        let counted = port.counted();
+        Ok(Rank {
+            rank: exchange.rank(),
+            ranks,
+            port,
+            cards,
+            common,
+            connections,
+            point: None,
+            epoch: 0,
+            identity,
+            gpu: (place.place.gpu.clone(), None),
+            counted,
+        })
+    }
+
+    /// The rank's GPU.
+    fn gpu(&mut self, exchange: &mut dyn Exchange) -> Result<Rc<Gpu>, Failure> {
+        if let Some(gpu) = &self.gpu.1 {
+            return Ok(Rc::clone(gpu));
+        }
+        let pci = self.gpu.0.as_deref().ok_or_else(|| Failure {
+            function: "cuDeviceGet".to_owned(),
+            code: None,
+            error: "the rank was given no GPU".to_owned(),
+        })?;
+        exchange.step("taking the GPU");
+        let gpu = Rc::new(Gpu::take(pci)?);
+        Ok(Rc::clone(self.gpu.1.insert(gpu)))
+    }
+
+    /// Has memory for the point, registered.
+    fn have_memory(
+        &mut self,
+        exchange: &mut dyn Exchange,
+        point: &Point,
+        length: usize,
+    ) -> Result<(), Failure> {
+        if !point.gpu_memory {
+            return self.connections.have_memory(length);
+        }
+        let gpu = self.gpu(exchange)?;
+        exchange.step("registering GPU memory");
+        let (connections, identity) = (&mut self.connections, &mut self.identity);
+        connections.have_gpu_memory(&gpu, length, |tried| {
+            identity.gpu_memory = Some(tried);
+            exchange.identify(identity.clone());
+        })
+    }
+
+    fn layout(&self, point: &Point, rank: usize) -> Result<Layout, Failure> {
+        let steps = steps::steps(point.collective, rank, self.ranks);
+        Layout::new(point, &steps, rank, self.ranks, self.common.piece)
+    }
+
+    /// The other end of a connection.
+    fn far(&self, other: usize, pair: u32) -> Far {
+        let (own, theirs) = (&self.cards[self.rank], &self.cards[other]);
+        own.address.far(&theirs.address, pair)
+    }
+
+    /// Connects with all that the operation needs and that are not connected yet. All ranks do it at the same time.
+    fn reach(&mut self, exchange: &mut dyn Exchange, others: &[usize]) -> Result<(), Failure> {
+        let mut pairs = BTreeMap::new();
+        for other in others {
+            if let Some(numbers) = self.connections.open(*other)? {
+                pairs.insert(*other, numbers);
+            }
+        }
+        let target = self.connections.memory_target();
+        let own = Opened {
+            address: target.address,
+            key: target.key,
+            pairs,
+        };
+        let value = serde_json::to_value(&own).unwrap_or_default();
+        let opened: Vec<Opened> = card::read(&exchange.all_gather(value)?)?;
+        for (other, theirs) in opened.iter().enumerate() {
+            let memory = Target {
+                address: theirs.address,
+                key: theirs.key,
+            };
+            self.connections.remember(other, memory);
+            let numbers = match own.pairs.get(&other) {
+                None => continue,
+                Some(_) => theirs.pairs.get(&self.rank),
+            };
+            let numbers = numbers.filter(|numbers| numbers.len() == self.common.pairs);
+            let numbers = numbers.ok_or_else(|| Failure {
+                function: "exchange".to_owned(),
+                code: None,
+                error: format!("rank {other} has no connection for this one"),
+            })?;
+            for (number, pair) in numbers.iter().enumerate() {
+                let far = self.far(other, *pair);
+                self.connections.connect(other, number, &far)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Backend for Rank {
+    fn prepare(&mut self, exchange: &mut dyn Exchange, point: &Point) -> Result<(), Failure> {
+        let layout = self.layout(point, self.rank)?;
+        let steps = steps::steps(point.collective, self.rank, self.ranks);
+        self.epoch = self.epoch.wrapping_add(1);
+        let place = (self.rank, self.ranks);
+        let ids = (self.epoch, self.common.pairs);
+        let of = |rank| self.layout(point, rank);
+        let transfer = Transfer::new(point, &steps, &layout, place, ids, of)?;
+        self.have_memory(exchange, point, layout.length)?;
+        self.reach(exchange, &transfer.others())?;
+        self.point = Some((layout, transfer));
+        Ok(())
+    }
+
+    fn fill(&mut self, at: usize, send: &[u8]) -> Result<(), Failure> {
+        let (layout, _) = self.point.as_ref().ok_or_else(unprepared)?;
+        let start = layout.send.start + at;
+        let end = (start + send.len()).min(layout.send.end);
+        self.connections.put(start.min(end)..end, send)
+    }
+
+    fn poison(&mut self) -> Result<(), Failure> {
+        let (layout, _) = self.point.as_ref().ok_or_else(unprepared)?;
+        let receive = layout.receive.clone();
+        self.connections.set(receive, POISON)
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the host's clock is this backend's device's"
+    )]
+    fn run(&mut self, exchange: &mut dyn Exchange, point: &Point) -> Result<Duration, Failure> {
+        let (_, transfer) = self.point.as_mut().ok_or_else(unprepared)?;
+        let others = transfer.others();
+        let begun = Instant::now();
+        for _ in 0..point.iterations.max(1) {
+            transfer.begin();
+            let mut idle: Option<Instant> = None;
+            let (mut polls, mut armed) = (0u32, false);
+            loop {
+                let (done, moved) = transfer.turn(&mut self.connections)?;
+                if done {
+                    break;
+                }
+                if moved {
+                    (idle, polls, armed) = (None, 0, false);
+                    continue;
+                }
+                polls = polls.wrapping_add(1);
+                if polls % LOOKS != 0 {
+                    std::hint::spin_loop();
+                    continue;
+                }
+                let silence = idle.get_or_insert_with(Instant::now).elapsed();
+                if silence < SPINNING {
+                    continue;
+                }
+                if silence < YIELDING {
+                    rustix::thread::sched_yield();
+                    continue;
+                }
+                if !armed {
+                    // What came before is seen by the next turns; what comes after wakes.
+                    self.connections.arm()?;
+                    (armed, polls) = (true, 0);
+                    continue;
+                }
+                self.connections.wait(SILENCE)?;
+                armed = false;
+                if silence > SILENCE {
+                    // The last step is what is known of a rank that hangs.
+                    let (name, bytes) = (point.collective.name(), Bytes(point.bytes));
+                    let what = transfer.waits_for();
+                    exchange.step(&format!("{name} of {bytes}: waits for {what}"));
+                    self.connections.knock(&others)?;
+                    idle = None;
+                }
+            }
+        }
+        Ok(begun.elapsed())
+    }
+
+    fn result(&mut self, from: usize, into: &mut [u8]) -> Result<(), Failure> {
+        let (layout, _) = self.point.as_ref().ok_or_else(unprepared)?;
+        let start = layout.receive.start + from;
+        let end = (start + into.len()).min(layout.receive.end);
+        self.connections.get(start.min(end)..end, into)
+    }
+
+    fn carried(&self) -> Option<Carried> {
+        Some(self.port.counted().since(self.counted))
+    }
+}

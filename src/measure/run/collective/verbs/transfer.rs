@@ -1,0 +1,417 @@
+//! An operation, one turn after the other: which piece goes when.
+//!
+//! To each other rank goes a flow of pieces, numbered from the point's beginning; piece n goes over connection n modulo their number. The receiver tells
+//! how many pieces it allows in all; the sender stays below that. Pieces of a connection arrive in order, those of different ones need not.
+
+use std::ops::Range;
+
+use super::super::steps::Steps;
+use super::layout::{AHEAD, Incoming, Layout, WINDOW};
+use crate::live::failure::Failure;
+use crate::measure::plan::collective::{DataType, Reduction};
+use crate::measure::plan::run::Point;
+
+/// Bytes of the rank's own part that are copied at once, between two looks at the wire.
+const COPY: usize = 256 << 10;
+/// The same in a GPU's memory, where a copy is awaited: so many take less than a message's way.
+const COPY_ON_GPU: usize = 16 << 20;
+/// Of what a rank tells: the number of pieces, and in the bits above which point it is about.
+const NUMBER: u32 = 0x00ff_ffff;
+
+/// What the wire says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    /// A piece of this rank has arrived at the other one, and its memory is free.
+    Sent {
+        /// The other rank.
+        to: usize,
+    },
+    /// A piece from the other rank has arrived.
+    Arrived {
+        /// The other rank.
+        from: usize,
+        /// Over which connection.
+        pair: usize,
+    },
+    /// The other rank told a number.
+    Told {
+        /// The other rank.
+        from: usize,
+        /// The number.
+        number: u32,
+    },
+}
+
+/// The connections of a rank, and its memory. No method waits.
+pub(super) trait Wire {
+    /// Writes a piece to a place in the other rank's memory; false where there is no room for it now.
+    fn write(
+        &mut self,
+        to: usize,
+        pair: usize,
+        from: Range<usize>,
+        place: usize,
+    ) -> Result<bool, Failure>;
+
+    /// Tells the other rank a number; false where there is no room for it now.
+    fn tell(&mut self, to: usize, number: u32) -> Result<bool, Failure>;
+
+    /// Says what has happened.
+    fn poll(&mut self, each: &mut dyn FnMut(Event)) -> Result<(), Failure>;
+
+    /// Copies within this rank's memory.
+    fn copy(&mut self, from: Range<usize>, to: Range<usize>) -> Result<(), Failure>;
+
+    /// Puts what came together with the rank's own; where that is the result's place already, `own` is absent.
+    fn combine(
+        &mut self,
+        kind: (DataType, Reduction),
+        into: Range<usize>,
+        own: Option<Range<usize>>,
+        came: Range<usize>,
+    );
+}
+
+/// Where a message's pieces go in the other rank's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Goes {
+    /// One after the other, from here.
+    Straight(usize),
+    /// To the slots that begin here.
+    Slots(usize),
+}
+
+/// A message that this rank sends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Outgoing {
+    to: usize,
+    from: Range<usize>,
+    /// The message that has to be there first, as far as this one goes.
+    after: Option<usize>,
+    goes: Goes,
+}
+
+/// The pieces between this rank and another one.
+#[derive(Clone, Debug, Default)]
+struct Flow {
+    /// Pieces that the other rank allows, counted from the point's beginning, as all of these.
+    granted: u64,
+    /// Pieces that were given to the wire.
+    posted: u64,
+    /// Pieces of these that have not arrived yet.
+    under_way: u64,
+    /// Pieces that arrived over each connection.
+    arrived: Vec<u64>,
+    /// Pieces that are where they belong.
+    done: u64,
+    /// Pieces that this rank allows.
+    allowed: u64,
+    /// The messages that an operation brings: the number of the piece after each one's last, and whether it goes through slots.
+    messages: Vec<(u64, bool)>,
+}
+
+impl Flow {
+    /// Pieces that an operation brings.
+    fn of_an_operation(&self) -> u64 {
+        self.messages.last().map_or(0, |(end, _)| *end)
+    }
+
+    /// How many pieces may come in all, in the operation after so many: a piece through a slot where that is free, one that goes straight to its place
+    /// where the operation has begun.
+    fn limit(&self, operations: u64) -> u64 {
+        let free = self.done + WINDOW as u64;
+        if self.messages.iter().all(|(_, slots)| *slots) {
+            return free;
+        }
+        // Beyond the operation's end places are not free before the next one.
+        let begun = operations * self.of_an_operation();
+        let mut limit = free.min(begun + self.of_an_operation());
+        for (end, slots) in &self.messages {
+            let end = begun + end;
+            if limit >= end {
+                continue;
+            }
+            if *slots {
+                break;
+            }
+            limit = end.min(self.done + AHEAD as u64);
+        }
+        limit
+    }
+}
+
+/// The operations of a point.
+#[derive(Clone, Debug)]
+pub(super) struct Transfer {
+    epoch: u8,
+    pairs: usize,
+    piece: usize,
+    kind: (DataType, Reduction),
+    outgoing: Vec<Outgoing>,
+    incoming: Vec<Incoming>,
+    copies: Vec<(Range<usize>, Range<usize>)>,
+    copied_at_once: usize,
+    flows: Vec<Flow>,
+    operations: u64,
+    /// The message that is being sent, received, copied, and how much of it is done.
+    sending: (usize, usize),
+    receiving: (usize, usize),
+    copying: (usize, usize),
+    /// Whether nothing goes on until the wire says something.
+    waits: bool,
+}
+
+impl Transfer {
+    /// The operations of a point for this rank. `layout_of` tells the other ranks' memory; points are numbered, so that what is late is not
+    /// taken for the next one's.
+    pub(super) fn new(
+        point: &Point,
+        steps: &Steps,
+        layout: &Layout,
+        (rank, ranks): (usize, usize),
+        (epoch, pairs): (u8, usize),
+        layout_of: impl Fn(usize) -> Result<Layout, Failure>,
+    ) -> Result<Self, Failure> {
+        let mut flows = vec![Flow::default(); ranks];
+        for flow in &mut flows {
+            flow.arrived = vec![0; pairs];
+        }
+        for incoming in &layout.incoming {
+            let flow = &mut flows[incoming.from];
+            let pieces = incoming.into.len().div_ceil(layout.piece) as u64;
+            let end = flow.of_an_operation() + pieces;
+            flow.messages.push((end, incoming.slots.is_some()));
+        }
+        let mut outgoing = Vec::with_capacity(steps.sends.len());
+        let mut others: Vec<Option<std::vec::IntoIter<Incoming>>> = Vec::new();
+        others.resize_with(ranks, || None);
+        for send in &steps.sends {
+            if others[send.to].is_none() {
+                let from_here = layout_of(send.to)?.incoming.into_iter();
+                let from_here: Vec<_> = from_here.filter(|i| i.from == rank).collect();
+                others[send.to] = Some(from_here.into_iter());
+            }
+            let theirs = others[send.to].as_mut().and_then(Iterator::next);
+            let theirs = theirs.ok_or_else(|| Failure {
+                function: "schedule".to_owned(),
+                code: None,
+                error: format!("rank {} does not expect what is sent", send.to),
+            })?;
+            outgoing.push(Outgoing {
+                to: send.to,
+                from: layout.place(send.from),
+                after: send.after,
+                goes: match theirs.slots {
+                    Some(base) => Goes::Slots(base),
+                    None => Goes::Straight(theirs.into.start),
+                },
+            });
+        }
+        let copies = steps
+            .copies
+            .iter()
+            .map(|(from, to)| (layout.place(*from), layout.place(*to)));
+        Ok(Transfer {
+            epoch,
+            pairs,
+            piece: layout.piece,
+            kind: (point.dtype, point.op),
+            outgoing,
+            incoming: layout.incoming.clone(),
+            copies: copies.filter(|(from, to)| from != to).collect(),
+            copied_at_once: match point.gpu_memory {
+                true => COPY_ON_GPU,
+                false => COPY,
+            },
+            flows,
+            operations: 0,
+            sending: (0, 0),
+            receiving: (0, 0),
+            copying: (0, 0),
+            waits: false,
+        })
+    }
+
+    /// The ranks that pieces go to, or come from.
+    pub(super) fn others(&self) -> Vec<usize> {
+        let mut others: Vec<usize> = self.outgoing.iter().map(|out| out.to).collect();
+        others.extend(self.incoming.iter().map(|incoming| incoming.from));
+        others.sort_unstable();
+        others.dedup();
+        others
+    }
+
+    /// Begins an operation; the one before is done.
+    pub(super) fn begin(&mut self) {
+        (self.sending, self.receiving, self.copying) = ((0, 0), (0, 0), (0, 0));
+        self.waits = false;
+    }
+
+    /// Goes as far as it can; true where the operation is done. The flag says whether anything went on.
+    pub(super) fn turn(&mut self, wire: &mut dyn Wire) -> Result<(bool, bool), Failure> {
+        let mut moved = false;
+        let (epoch, flows) = (self.epoch, &mut self.flows);
+        wire.poll(&mut |event| {
+            moved = true;
+            match event {
+                Event::Sent { to } => flows[to].under_way = flows[to].under_way.saturating_sub(1),
+                Event::Arrived { from, pair } => flows[from].arrived[pair] += 1,
+                Event::Told { from, number } if number >> 24 == u32::from(epoch) => {
+                    let flow = &mut flows[from];
+                    let more = number.wrapping_sub(flow.granted as u32) & NUMBER;
+                    flow.granted += u64::from(more);
+                }
+                Event::Told { .. } => {}
+            }
+        })?;
+        // A look for nothing is short: the processor may be needed, by soft-RoCE for one.
+        if self.waits && !moved {
+            return Ok((false, false));
+        }
+        self.waits = true;
+        moved |= self.take(wire)?;
+        self.allow(wire)?;
+        moved |= self.give(wire)?;
+        moved |= self.copy(wire)?;
+        let done = self.sending.0 == self.outgoing.len()
+            && self.receiving.0 == self.incoming.len()
+            && self.copying.0 == self.copies.len()
+            && self.flows.iter().all(|flow| flow.under_way == 0);
+        if done {
+            self.operations += 1;
+        }
+        self.waits &= !moved;
+        Ok((done, moved))
+    }
+
+    /// Takes the pieces that are there, in their order.
+    fn take(&mut self, wire: &mut dyn Wire) -> Result<bool, Failure> {
+        let mut moved = false;
+        while let Some(incoming) = self.incoming.get(self.receiving.0) {
+            let at = self.receiving.1;
+            let left = incoming.into.len() - at;
+            if left == 0 {
+                self.receiving = (self.receiving.0 + 1, 0);
+                continue;
+            }
+            let flow = &mut self.flows[incoming.from];
+            let pair = (flow.done % self.pairs as u64) as usize;
+            if flow.arrived[pair] <= flow.done / self.pairs as u64 {
+                break;
+            }
+            let length = left.min(self.piece);
+            if let Some(base) = incoming.slots {
+                let slot = base + (flow.done % WINDOW as u64) as usize * self.piece;
+                let came = slot..slot + length;
+                let place = |range: &Range<usize>| {
+                    let start = range.start + at;
+                    start..start + length
+                };
+                let into = place(&incoming.into);
+                match incoming.own.as_ref().map(place) {
+                    None => wire.copy(came, into)?,
+                    Some(own) if own == into => wire.combine(self.kind, into, None, came),
+                    Some(own) => wire.combine(self.kind, into, Some(own), came),
+                }
+            }
+            flow.done += 1;
+            self.receiving.1 += length;
+            moved = true;
+        }
+        Ok(moved)
+    }
+
+    /// Allows the other ranks more pieces, not one by one.
+    fn allow(&mut self, wire: &mut dyn Wire) -> Result<(), Failure> {
+        for (other, flow) in self.flows.iter_mut().enumerate() {
+            if flow.of_an_operation() == 0 {
+                continue;
+            }
+            let limit = flow.limit(self.operations);
+            let more = limit.saturating_sub(flow.allowed);
+            let waits = flow.arrived.iter().sum::<u64>() >= flow.allowed;
+            let end = (self.operations + 1) * flow.of_an_operation();
+            if more == 0 || !(waits || more >= (limit - flow.done) / 4 || limit == end) {
+                continue;
+            }
+            let number = u32::from(self.epoch) << 24 | limit as u32 & NUMBER;
+            match wire.tell(other, number)? {
+                true => flow.allowed = limit,
+                // Room comes without a word.
+                false => self.waits = false,
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends the next piece, where it may go. One at a time: soft-RoCE carries it within the call, and the other rank waits for what this one allows.
+    fn give(&mut self, wire: &mut dyn Wire) -> Result<bool, Failure> {
+        while let Some(out) = self.outgoing.get(self.sending.0) {
+            let at = self.sending.1;
+            let left = out.from.len() - at;
+            if left == 0 {
+                self.sending = (self.sending.0 + 1, 0);
+                continue;
+            }
+            let length = left.min(self.piece);
+            let there = match out.after {
+                Some(before) if before > self.receiving.0 => 0,
+                Some(before) if before == self.receiving.0 => self.receiving.1,
+                _ => usize::MAX,
+            };
+            let flow = &mut self.flows[out.to];
+            if there < at + length || flow.posted >= flow.granted || flow.under_way >= WINDOW as u64
+            {
+                break;
+            }
+            let place = match out.goes {
+                Goes::Straight(start) => start + at,
+                Goes::Slots(base) => base + (flow.posted % WINDOW as u64) as usize * self.piece,
+            };
+            let pair = (flow.posted % self.pairs as u64) as usize;
+            let start = out.from.start + at;
+            if !wire.write(out.to, pair, start..start + length, place)? {
+                self.waits = false;
+                break;
+            }
+            flow.posted += 1;
+            flow.under_way += 1;
+            self.sending.1 += length;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// Copies some of the rank's own part.
+    fn copy(&mut self, wire: &mut dyn Wire) -> Result<bool, Failure> {
+        let Some((from, to)) = self.copies.get(self.copying.0) else {
+            return Ok(false);
+        };
+        let at = self.copying.1;
+        let length = (from.len() - at).min(self.copied_at_once);
+        let place = |range: &Range<usize>| range.start + at..range.start + at + length;
+        wire.copy(place(from), place(to))?;
+        self.copying.1 += length;
+        if self.copying.1 == from.len() {
+            self.copying = (self.copying.0 + 1, 0);
+        }
+        Ok(true)
+    }
+
+    /// What the operation waits for, in words.
+    pub(super) fn waits_for(&self) -> String {
+        let receives = self
+            .incoming
+            .get(self.receiving.0)
+            .map(|incoming| incoming.from);
+        let sends = self.outgoing.get(self.sending.0).map(|out| out.to);
+        match (receives, sends) {
+            (Some(from), _) => format!("data from rank {from}"),
+            (None, Some(to)) => format!("leave to send to rank {to}"),
+            (None, None) => "its own data to arrive".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

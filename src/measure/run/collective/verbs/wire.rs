@@ -1,0 +1,408 @@
+//! The connections of a rank: queue pairs to the others, one queue of completions, and its memory.
+
+use std::ops::Range;
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::layout::{AHEAD, WINDOW};
+use super::transfer::{Event, Wire};
+use crate::live::element;
+use crate::live::failure::Failure;
+use crate::live::verbs::failure::refused;
+use crate::live::verbs::gpu::Gpu;
+use crate::live::verbs::library::completion::{Arrived, CompletionQueue, status_words};
+use crate::live::verbs::library::context::Context;
+use crate::live::verbs::library::domain::Domain;
+use crate::live::verbs::library::pair::{Far, Near, Pair, Target};
+use crate::live::verbs::registered_memory::Held;
+use crate::measure::plan::collective::{DataType, Reduction};
+use crate::measure::plan::reply::GpuMemory;
+
+/// Work that a queue pair has room for: pieces of a window that have arrived and were not acknowledged, those of the next one, and what is told.
+const SENDS: u32 = 4 * WINDOW as u32;
+/// Arrivals that it has room for: all pieces that are allowed, and as many numbers as can be told before they are heard.
+const RECEIVES: u32 = (AHEAD + 2 * WINDOW) as u32;
+
+/// What a piece of work was: it is in its id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    Write,
+    Tell,
+    Knock,
+    Receive,
+}
+
+/// The name of a piece of work: what, with whom, over which connection.
+fn id(work: Work, other: usize, pair: usize) -> u64 {
+    let work = match work {
+        Work::Write => 0,
+        Work::Tell => 1,
+        Work::Knock => 2,
+        Work::Receive => 3,
+    };
+    work | (pair as u64) << 8 | (other as u64) << 32
+}
+
+fn of_id(id: u64) -> (Work, usize, usize) {
+    let work = match id & 0xff {
+        0 => Work::Write,
+        1 => Work::Tell,
+        2 => Work::Knock,
+        _ => Work::Receive,
+    };
+    (work, (id >> 32) as usize, (id >> 8 & 0x00ff_ffff) as usize)
+}
+
+/// The connections to another rank.
+struct Way {
+    pairs: Vec<Pair>,
+    /// Work of each that is not done yet.
+    busy: Vec<u32>,
+    memory: Target,
+    knocked: bool,
+}
+
+/// There is no memory: nothing was prepared.
+pub(super) fn unprepared() -> Failure {
+    Failure {
+        function: "verbs".to_owned(),
+        code: None,
+        error: "no operation was prepared".to_owned(),
+    }
+}
+
+/// The connections of a rank, and its memory.
+pub(super) struct Connections {
+    ways: Vec<Option<Way>>,
+    held: Option<Held>,
+    queue: Rc<CompletionQueue>,
+    domain: Rc<Domain>,
+    near: Near,
+    pairs: usize,
+}
+
+impl Connections {
+    /// None yet, with room for so many connections to each other rank.
+    pub(super) fn new(
+        context: &Rc<Context>,
+        near: Near,
+        ranks: usize,
+        pairs: usize,
+    ) -> Result<Self, Failure> {
+        let domain = Domain::new(context).map_err(|e| refused("ibv_alloc_pd", "", &e))?;
+        let room = ranks.saturating_sub(1).max(1) * pairs * (SENDS + RECEIVES) as usize;
+        let queue = CompletionQueue::new(context, room);
+        let queue = queue.map_err(|e| refused("ibv_create_cq", &format!("{room} entries"), &e))?;
+        let mut ways = Vec::new();
+        ways.resize_with(ranks, || None);
+        Ok(Connections {
+            ways,
+            held: None,
+            queue: Rc::new(queue),
+            domain: Rc::new(domain),
+            near,
+            pairs,
+        })
+    }
+
+    /// Has so many bytes of the host's memory, registered; what is there already is used again.
+    pub(super) fn have_memory(&mut self, length: usize) -> Result<(), Failure> {
+        if matches!(&self.held, Some(held @ Held::Host(_)) if held.length() >= length) {
+            return Ok(());
+        }
+        // The old one first: both together may be more than there is.
+        self.held = None;
+        self.held = Some(Held::of_host(&self.domain, length)?);
+        Ok(())
+    }
+
+    /// The same of a GPU's memory. `tried` is told how it was registered, or why not.
+    pub(super) fn have_gpu_memory(
+        &mut self,
+        gpu: &Rc<Gpu>,
+        length: usize,
+        tried: impl FnOnce(GpuMemory),
+    ) -> Result<(), Failure> {
+        if matches!(&self.held, Some(held @ Held::Gpu(_)) if held.length() >= length) {
+            return Ok(());
+        }
+        self.held = None;
+        self.held = Some(Held::of_gpu(&self.domain, gpu, length, tried)?);
+        Ok(())
+    }
+
+    /// The memory's address and key.
+    pub(super) fn memory_target(&self) -> Target {
+        let none = Target { address: 0, key: 0 };
+        self.held.as_ref().map_or(none, Held::far)
+    }
+
+    /// Puts bytes into the memory.
+    pub(super) fn put(&mut self, range: Range<usize>, bytes: &[u8]) -> Result<(), Failure> {
+        (self.held.as_mut().ok_or_else(unprepared)?).put(range, bytes)
+    }
+
+    /// Sets every byte of a range.
+    pub(super) fn set(&mut self, range: Range<usize>, byte: u8) -> Result<(), Failure> {
+        (self.held.as_mut().ok_or_else(unprepared)?).set(range, byte)
+    }
+
+    /// Reads a range, after all that arrived.
+    pub(super) fn get(&self, range: Range<usize>, into: &mut [u8]) -> Result<(), Failure> {
+        (self.held.as_ref().ok_or_else(unprepared)?).get(range, into)
+    }
+
+    /// Makes queue pairs for another rank, where there are none; gives their numbers.
+    pub(super) fn open(&mut self, other: usize) -> Result<Option<Vec<u32>>, Failure> {
+        let at = format!("for rank {other}");
+        if self.ways.get(other).is_none_or(Option::is_some) {
+            return Ok(None);
+        }
+        let mut pairs = Vec::with_capacity(self.pairs);
+        for number in 0..self.pairs {
+            let pair = Pair::new(&self.domain, &self.queue, SENDS, RECEIVES);
+            let pair = pair.map_err(|e| refused("ibv_create_qp", &at, &e))?;
+            let init = pair.initialise(&self.near);
+            init.map_err(|e| refused("ibv_modify_qp", &format!("INIT, {at}"), &e))?;
+            for _ in 0..RECEIVES {
+                let posted = pair.receive(id(Work::Receive, other, number));
+                posted.map_err(|e| refused("ibv_post_recv", &at, &e))?;
+            }
+            pairs.push(pair);
+        }
+        let numbers = pairs.iter().map(Pair::number).collect();
+        self.ways[other] = Some(Way {
+            busy: vec![0; pairs.len()],
+            pairs,
+            memory: Target { address: 0, key: 0 },
+            knocked: false,
+        });
+        Ok(Some(numbers))
+    }
+
+    /// Connects one of the queue pairs with the other rank's.
+    pub(super) fn connect(
+        &mut self,
+        other: usize,
+        number: usize,
+        far: &Far,
+    ) -> Result<(), Failure> {
+        let way = self.ways.get(other).and_then(Option::as_ref);
+        let Some(pair) = way.and_then(|way| way.pairs.get(number)) else {
+            return Ok(());
+        };
+        let to = match far.gid {
+            Some(gid) => format!("rank {other}, {gid}"),
+            None => format!("rank {other}, LID {}", far.lid),
+        };
+        let ready = pair.ready_to_receive(&self.near, far);
+        ready.map_err(|e| refused("ibv_modify_qp", &format!("RTR, to {to}"), &e))?;
+        let ready = pair.ready_to_send(&self.near);
+        ready.map_err(|e| refused("ibv_modify_qp", &format!("RTS, to {to}"), &e))
+    }
+
+    /// Keeps where the other rank's memory is.
+    pub(super) fn remember(&mut self, other: usize, memory: Target) {
+        if let Some(Some(way)) = self.ways.get_mut(other) {
+            way.memory = memory;
+        }
+    }
+
+    /// Asks to be woken by what comes next: what is there already is to be looked at once more before the wait.
+    pub(super) fn arm(&self) -> Result<(), Failure> {
+        let armed = self.queue.arm();
+        armed.map_err(|e| refused("ibv_req_notify_cq", "", &e))
+    }
+
+    /// Waits for what comes next, or so long.
+    pub(super) fn wait(&self, at_most: Duration) -> Result<(), Failure> {
+        let waited = self.queue.wait(at_most);
+        waited.map_err(|e| refused("ibv_get_cq_event", "", &e))
+    }
+
+    /// Asks the devices of these ranks for a sign of life. Where none comes, a completion says so.
+    pub(super) fn knock(&mut self, others: &[usize]) -> Result<(), Failure> {
+        for other in others {
+            let Some(Some(way)) = self.ways.get_mut(*other) else {
+                continue;
+            };
+            if way.knocked || way.busy[0] >= SENDS {
+                continue;
+            }
+            let posted = way.pairs[0].knock(id(Work::Knock, *other, 0), way.memory);
+            posted.map_err(|e| refused("ibv_post_send", &format!("to rank {other}"), &e))?;
+            way.knocked = true;
+            way.busy[0] += 1;
+        }
+        Ok(())
+    }
+}
+
+/// Why work was not done.
+fn failed(work: Work, other: usize, status: u32, vendor: u32) -> Failure {
+    let (words, name) = status_words(status);
+    let what = match work {
+        Work::Write => "RDMA write to",
+        Work::Tell => "message to",
+        Work::Knock => "sign of life from",
+        Work::Receive => "receive from",
+    };
+    Failure {
+        function: "ibv_poll_cq".to_owned(),
+        code: Some(i64::from(status)),
+        error: format!("{words} ({name}, vendor error {vendor}): {what} rank {other}"),
+    }
+}
+
+impl Wire for Connections {
+    fn write(
+        &mut self,
+        to: usize,
+        pair: usize,
+        from: Range<usize>,
+        place: usize,
+    ) -> Result<bool, Failure> {
+        let (Some(Some(way)), Some(held)) = (self.ways.get_mut(to), &self.held) else {
+            return Ok(false);
+        };
+        if way.busy[pair] >= SENDS {
+            return Ok(false);
+        }
+        let target = Target {
+            address: way.memory.address + place as u64,
+            key: way.memory.key,
+        };
+        let posted = way.pairs[pair].write(id(Work::Write, to, pair), held.near(), from, target, 0);
+        posted.map_err(|e| refused("ibv_post_send", &format!("to rank {to}"), &e))?;
+        way.busy[pair] += 1;
+        Ok(true)
+    }
+
+    fn tell(&mut self, to: usize, number: u32) -> Result<bool, Failure> {
+        let Some(Some(way)) = self.ways.get_mut(to) else {
+            return Ok(false);
+        };
+        if way.busy[0] >= SENDS {
+            return Ok(false);
+        }
+        let posted = way.pairs[0].tell(id(Work::Tell, to, 0), number);
+        posted.map_err(|e| refused("ibv_post_send", &format!("to rank {to}"), &e))?;
+        way.busy[0] += 1;
+        Ok(true)
+    }
+
+    fn poll(&mut self, each: &mut dyn FnMut(Event)) -> Result<(), Failure> {
+        // Flushed work is a consequence: the failure is the first other one.
+        let mut failure: Option<(bool, Failure)> = None;
+        let mut again: Vec<(usize, usize)> = Vec::new();
+        let ways = &mut self.ways;
+        let taken = self.queue.poll(|completion| {
+            let (work, other, pair) = of_id(completion.id);
+            if completion.status != 0 {
+                let flushed = completion.status == 5;
+                if failure.as_ref().is_none_or(|(was, _)| *was && !flushed) {
+                    let said = failed(work, other, completion.status, completion.vendor);
+                    failure = Some((flushed, said));
+                }
+                return;
+            }
+            let Some(Some(way)) = ways.get_mut(other) else {
+                return;
+            };
+            match work {
+                Work::Receive => {
+                    again.push((other, pair));
+                    match completion.arrived {
+                        Arrived::Write(_) => each(Event::Arrived { from: other, pair }),
+                        Arrived::Message(number) => each(Event::Told {
+                            from: other,
+                            number,
+                        }),
+                        Arrived::Nothing => {}
+                    }
+                }
+                _ => {
+                    way.busy[pair] = way.busy[pair].saturating_sub(1);
+                    match work {
+                        Work::Write => each(Event::Sent { to: other }),
+                        Work::Knock => way.knocked = false,
+                        _ => {}
+                    }
+                }
+            }
+        });
+        taken.map_err(|e| refused("ibv_poll_cq", "", &e))?;
+        if let Some((_, failure)) = failure {
+            return Err(failure);
+        }
+        for (other, pair) in again {
+            if let Some(Some(way)) = self.ways.get(other) {
+                let posted = way.pairs[pair].receive(id(Work::Receive, other, pair));
+                posted.map_err(|e| refused("ibv_post_recv", &format!("for rank {other}"), &e))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn copy(&mut self, from: Range<usize>, to: Range<usize>) -> Result<(), Failure> {
+        match &mut self.held {
+            Some(Held::Host(registered)) => {
+                registered.memory_mut().copy(from, to);
+                Ok(())
+            }
+            Some(Held::Gpu(registered)) => registered.memory().copy(from, to),
+            None => Ok(()),
+        }
+    }
+
+    fn combine(
+        &mut self,
+        (dtype, op): (DataType, Reduction),
+        into: Range<usize>,
+        own: Option<Range<usize>>,
+        came: Range<usize>,
+    ) {
+        // The processor puts elements together, which does not reach into a GPU's memory: no layout has it there.
+        if let Some(Held::Host(registered)) = &mut self.held {
+            let memory = registered.memory_mut();
+            memory.three(into, own, came, &mut |into, own, came| {
+                element::combine(dtype, op, into, own, came);
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::Refusal;
+
+    #[test]
+    fn work_is_known_by_its_id() {
+        for (work, other, pair) in [
+            (Work::Write, 0, 0),
+            (Work::Tell, 4095, 0),
+            (Work::Knock, 1, 0),
+            (Work::Receive, 70_000, 127),
+        ] {
+            assert_eq!(of_id(id(work, other, pair)), (work, other, pair));
+        }
+    }
+
+    #[test]
+    fn failures_name_the_status_and_the_rank() {
+        let failure = failed(Work::Write, 3, 12, 129);
+        assert_eq!(failure.code, Some(12));
+        assert_eq!(
+            failure.to_string(),
+            "ibv_poll_cq: transport retry counter exceeded (IBV_WC_RETRY_EXC_ERR, vendor error 129): RDMA write to rank 3"
+        );
+        let failure = refused(
+            "ibv_reg_mr",
+            "4096 bytes",
+            &Refusal::Errno(crate::source::Errno::ENOMEM),
+        );
+        assert_eq!(failure.code, Some(12));
+        assert!(failure.error.starts_with("4096 bytes: "), "{failure}");
+    }
+}

@@ -1,0 +1,165 @@
+//! The user's own job as a child that can be killed: a process between watches the parent, so that nothing of the job outlives it.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
+use std::time::{Duration, Instant};
+
+use super::logged::{LIMITS, LOGGING, since};
+use crate::live;
+use crate::live::worker::child::{self, as_a_shell_has_it, kill_group, wait_a_moment, wait_until};
+use crate::measure::plan::job::{JobEnded, JobPlan, JobReply};
+use crate::measure::plan::run::{NAME, Run};
+use crate::nccl_log::Reader;
+use crate::source::wire::Line;
+
+/// The argument by which this program is the process between.
+pub const ARGUMENT: &str = "__job";
+
+/// The longest line of output that is read at once.
+const LONGEST: u64 = 1 << 20;
+/// How a job is run.
+pub struct Running<'r> {
+    /// When the recording began, in nanoseconds of `CLOCK_BOOTTIME`.
+    pub started_ns: u64,
+    /// How long a run may take.
+    pub deadline: Duration,
+    /// Finds the figure of merit in a line.
+    pub figure: &'r dyn Fn(&str) -> Option<String>,
+}
+
+/// Runs the job once; gives what became of it and what NCCL wrote. `shown` is told each line of output.
+#[expect(clippy::disallowed_methods, reason = "the parent keeps the job's time")]
+pub fn run(
+    how: &Running<'_>,
+    plan: &JobPlan,
+    run: Run,
+    mut shown: impl FnMut(&[u8]),
+) -> (JobReply, Vec<Line>) {
+    let begun = Instant::now();
+    let (events, inbox) = mpsc::sync_channel(256);
+    let mut log = Reader::new(LIMITS);
+    let mut figure = None;
+    let mut hear = |bytes: Vec<u8>| {
+        shown(&bytes);
+        if let Some(found) = (how.figure)(&String::from_utf8_lossy(&bytes)) {
+            figure = Some(found);
+        }
+        log.feed(&bytes);
+    };
+    let ended = match start(plan, run, events) {
+        Err(error) => JobEnded::NotStarted(error.to_string()),
+        Ok(mut child) => {
+            let ends = begun + how.deadline;
+            let hung = loop {
+                match inbox.recv_timeout(ends.saturating_duration_since(Instant::now())) {
+                    Ok(bytes) => hear(bytes),
+                    Err(RecvTimeoutError::Timeout) => break true,
+                    // Both pipes are closed.
+                    Err(RecvTimeoutError::Disconnected) => break false,
+                }
+            };
+            let status = match hung {
+                true => None,
+                false => wait_until(&mut child, ends),
+            };
+            // What it left running in its group goes too.
+            kill_group(&child);
+            let _ = wait_a_moment(&mut child);
+            match status {
+                Some(status) => JobEnded::Status(as_a_shell_has_it(status)),
+                None => JobEnded::Hung,
+            }
+        }
+    };
+    let reply = JobReply {
+        ended,
+        figure,
+        seconds: begun.elapsed().as_secs_f64(),
+    };
+    let log = log.finish(None);
+    let at = since(how.started_ns);
+    let lines = vec![
+        Line::of(NAME, plan.question_of(run), &reply, at),
+        Line::of(NAME, plan.log_of(run), &log, at),
+    ];
+    (reply, lines)
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the user's job is started, and what the user set is left"
+)]
+fn start(plan: &JobPlan, run: Run, events: SyncSender<Vec<u8>>) -> std::io::Result<Child> {
+    let with = |command: &mut Command| {
+        command.args(&plan.command);
+        for (name, value) in LOGGING {
+            if std::env::var_os(name).is_none() {
+                command.env(name, value);
+            }
+        }
+        if let Some(arm) = plan.arms.get(run.arm) {
+            command.envs(&arm.set);
+        }
+    };
+    let mut child = child::start(None, ARGUMENT, Stdio::piped, with)?;
+    if let Some(pipe) = child.stdout.take() {
+        let events = events.clone();
+        std::thread::spawn(move || listen(pipe, &events));
+    }
+    if let Some(pipe) = child.stderr.take() {
+        std::thread::spawn(move || listen(pipe, &events));
+    }
+    Ok(child)
+}
+
+fn listen(pipe: impl Read, events: &SyncSender<Vec<u8>>) {
+    let mut reader = BufReader::new(pipe);
+    loop {
+        let mut line = Vec::new();
+        match (&mut reader).take(LONGEST).read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {
+                if events.send(line).is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// The process between: starts the command, ends as it does, and takes it along where the parent is gone.
+///
+/// # Errors
+///
+/// The command cannot be started.
+#[expect(clippy::disallowed_methods, reason = "the user's job is started")]
+pub fn serve(mut command: impl Iterator<Item = OsString>) -> std::io::Result<i32> {
+    let program = command.next().unwrap_or_default();
+    let started = Command::new(&program)
+        .args(command)
+        .stdin(Stdio::null())
+        .spawn();
+    let mut child = match started {
+        Ok(child) => child,
+        Err(error) => {
+            let _ = writeln!(
+                std::io::stderr(),
+                "rdma-doctor: {}: {error}",
+                program.to_string_lossy()
+            );
+            return Ok(127);
+        }
+    };
+    std::thread::spawn(|| {
+        // The parent's end of standard input is the lifeline: it says nothing, and closes when the parent is gone, however it went.
+        let mut nothing = [0];
+        while std::io::stdin()
+            .read(&mut nothing)
+            .is_ok_and(|read| read > 0)
+        {}
+        live::end_with_group();
+    });
+    Ok(as_a_shell_has_it(child.wait()?))
+}

@@ -1,0 +1,438 @@
+//! What is measured between two nodes over sockets: whether one reaches the other, which packets get through, what a connection carries. What RDMA writes
+//! carry is in [`rdma`].
+//!
+//! Each adapter has a *post*: a listener that answers knocks, takes data and echoes bytes, and a UDP socket that says how large a packet arrived. Who
+//! does not know the post's token is not answered.
+
+mod dial;
+mod packet;
+pub mod port_process;
+pub mod rdma;
+
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+pub use packet::largest;
+
+use crate::measure::plan::pairs::{Counted, Flow};
+
+/// Proves that a question comes from who takes part.
+pub type Token = [u8; 16];
+
+/// How long who connects may take to say what he wants.
+const HELLO: Duration = Duration::from_secs(5);
+/// How often a post looks whether it is to end.
+const TICK: Duration = Duration::from_millis(20);
+/// Bytes that are sent or received at once.
+const CHUNK: usize = 256 << 10;
+/// How long data may take beyond the time for which it is sent.
+const LATE: Duration = Duration::from_secs(3);
+/// How many visitors a post has at once: one that measures, and those that knock.
+const VISITORS: usize = 1024;
+
+/// What is asked of a post.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wish {
+    /// To answer.
+    Knock,
+    /// To take data for so many milliseconds, and to say how much came.
+    Take(u32),
+    /// To send each byte back.
+    Echo,
+}
+
+impl Wish {
+    fn bytes(self, token: &Token) -> [u8; 24] {
+        let (kind, number) = match self {
+            Wish::Knock => (1, 0),
+            Wish::Take(ms) => (2, ms),
+            Wish::Echo => (3, 0),
+        };
+        let mut bytes = [0; 24];
+        bytes[..16].copy_from_slice(token);
+        bytes[16] = kind;
+        bytes[20..].copy_from_slice(&u32::to_be_bytes(number));
+        bytes
+    }
+
+    fn read(bytes: &[u8; 24], token: &Token) -> Option<Self> {
+        let (said, rest) = bytes.split_first_chunk::<16>()?;
+        if said != token {
+            return None;
+        }
+        let number = u32::from_be_bytes(*rest.last_chunk()?);
+        match rest.first()? {
+            1 => Some(Wish::Knock),
+            2 => Some(Wish::Take(number)),
+            3 => Some(Wish::Echo),
+            _ => None,
+        }
+    }
+}
+
+/// An adapter's post. It ends when it is dropped.
+pub struct Post {
+    /// Where it answers connections.
+    pub tcp: u16,
+    /// Where it answers packets.
+    pub udp: u16,
+    stop: Arc<AtomicBool>,
+}
+
+impl Post {
+    /// Listens at an address.
+    ///
+    /// # Errors
+    ///
+    /// It is none of this node's, or no port is free.
+    pub fn open(address: IpAddr, token: Token) -> io::Result<Self> {
+        let listener = TcpListener::bind(SocketAddr::new(address, 0))?;
+        listener.set_nonblocking(true)?;
+        let packets = UdpSocket::bind(SocketAddr::new(address, 0))?;
+        packets.set_read_timeout(Some(TICK))?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let post = Post {
+            tcp: listener.local_addr()?.port(),
+            udp: packets.local_addr()?.port(),
+            stop: Arc::clone(&stop),
+        };
+        let stopped = Arc::clone(&stop);
+        std::thread::spawn(move || receive(&listener, token, &stopped));
+        std::thread::spawn(move || packet::answer(&packets, token, &stop));
+        Ok(post)
+    }
+}
+
+impl Drop for Post {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Receives visitors until it is told to stop.
+fn receive(listener: &TcpListener, token: Token, stop: &AtomicBool) {
+    let visitors = Arc::new(());
+    while !stop.load(Ordering::Relaxed) {
+        let full = Arc::strong_count(&visitors) > VISITORS;
+        match listener.accept() {
+            Ok((stream, _)) if !full => {
+                let visitor = Arc::clone(&visitors);
+                std::thread::spawn(move || {
+                    // One that goes away in the middle says so at its own end.
+                    let _ = serve(stream, &token);
+                    drop(visitor);
+                });
+            }
+            // Who is one too many finds his connection closed.
+            Ok(_) => {}
+            Err(_) => {
+                let _ = wait_readable(listener);
+            }
+        }
+    }
+}
+
+fn wait_readable(listener: &TcpListener) -> io::Result<()> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let tick = Timespec::try_from(TICK).map_err(io::Error::other)?;
+    poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&tick))?;
+    Ok(())
+}
+
+#[expect(clippy::disallowed_methods, reason = "what is measured is time")]
+fn serve(mut stream: TcpStream, token: &Token) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(HELLO))?;
+    stream.set_write_timeout(Some(HELLO))?;
+    let mut said = [0; 24];
+    stream.read_exact(&mut said)?;
+    match Wish::read(&said, token) {
+        None => Ok(()),
+        Some(Wish::Knock) => stream.write_all(b"k"),
+        Some(Wish::Echo) => {
+            let mut byte = [0];
+            while stream.read(&mut byte)? > 0 {
+                stream.write_all(&byte)?;
+            }
+            Ok(())
+        }
+        Some(Wish::Take(ms)) => {
+            let mut chunk = vec![0; CHUNK];
+            let window = Duration::from_millis(ms.into());
+            let mut taken = stream.read(&mut chunk)? as u64;
+            let began = Instant::now();
+            let mut last = began;
+            loop {
+                let left = window.saturating_sub(began.elapsed());
+                if left.is_zero() {
+                    break;
+                }
+                stream.set_read_timeout(Some(left))?;
+                match stream.read(&mut chunk) {
+                    Ok(0) => break,
+                    Ok(bytes) => {
+                        taken += bytes as u64;
+                        last = Instant::now();
+                    }
+                    Err(error) if is_late(&error) => break,
+                    Err(error) => return Err(error),
+                }
+            }
+            // A window in which nothing more came counts whole: that is what it carried.
+            let end = match began.elapsed() >= window {
+                true => window,
+                false => last - began,
+            };
+            let mut report = [0; 16];
+            report[..8].copy_from_slice(&taken.to_be_bytes());
+            let micros = u64::try_from(end.as_micros()).unwrap_or(u64::MAX);
+            report[8..].copy_from_slice(&micros.to_be_bytes());
+            stream.write_all(&report)?;
+            // What is still under way is taken, so that the sender is not told that it was refused.
+            stream.set_read_timeout(Some(LATE))?;
+            while began.elapsed() < window + 2 * LATE && stream.read(&mut chunk)? > 0 {}
+            Ok(())
+        }
+    }
+}
+
+fn is_late(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+}
+
+/// Knocks at a post: how long it took, until it answered.
+///
+/// # Errors
+///
+/// It did not, and why.
+#[expect(clippy::disallowed_methods, reason = "what is measured is time")]
+pub fn knock(
+    from: IpAddr,
+    to: SocketAddr,
+    token: &Token,
+    wait: Duration,
+) -> Result<Duration, String> {
+    let began = Instant::now();
+    let mut stream = dial::connect(from, to, wait).map_err(|e| told(&e))?;
+    let mut answer = [0];
+    let mut ask = || -> io::Result<()> {
+        stream.set_read_timeout(Some(wait))?;
+        stream.set_write_timeout(Some(wait))?;
+        stream.write_all(&Wish::Knock.bytes(token))?;
+        stream.read_exact(&mut answer)
+    };
+    match ask() {
+        Ok(()) => Ok(began.elapsed()),
+        Err(error) if is_late(&error) => Err("connected, and not answered".into()),
+        Err(error) => Err(told(&error)),
+    }
+}
+
+/// Why a connection failed, in few words.
+fn told(error: &io::Error) -> String {
+    match error.kind() {
+        ErrorKind::TimedOut | ErrorKind::WouldBlock => "no answer".into(),
+        ErrorKind::ConnectionRefused => "refused".into(),
+        ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof => "closed by the other end".into(),
+        ErrorKind::HostUnreachable => "no route to the host".into(),
+        ErrorKind::NetworkUnreachable => "no route to the network".into(),
+        _ => error.to_string(),
+    }
+}
+
+/// What a connection from here carries to a post in this time, and how long a byte takes there and back at least.
+pub fn flow(from: IpAddr, to: SocketAddr, token: &Token, window: Duration) -> Flow {
+    let round_trip = match round_trip(from, to, token, window / 5) {
+        Ok(least) => least,
+        Err(error) => return Flow::failed(told(&error)),
+    };
+    match carried(from, to, token, window) {
+        Ok(flow) => Flow {
+            round_trip_ns: u64::try_from(round_trip.as_nanos()).ok(),
+            ..flow
+        },
+        Err(error) => Flow::failed(told(&error)),
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "what is measured is time")]
+fn round_trip(
+    from: IpAddr,
+    to: SocketAddr,
+    token: &Token,
+    window: Duration,
+) -> io::Result<Duration> {
+    let mut stream = dial::connect(from, to, LATE)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(LATE))?;
+    stream.set_write_timeout(Some(LATE))?;
+    stream.write_all(&Wish::Echo.bytes(token))?;
+    let began = Instant::now();
+    let mut least = Duration::MAX;
+    while began.elapsed() < window || least == Duration::MAX {
+        let sent = Instant::now();
+        stream.write_all(b"e")?;
+        stream.read_exact(&mut [0])?;
+        least = least.min(sent.elapsed());
+    }
+    Ok(least)
+}
+
+#[expect(clippy::disallowed_methods, reason = "what is measured is time")]
+fn carried(from: IpAddr, to: SocketAddr, token: &Token, window: Duration) -> io::Result<Flow> {
+    let mut stream = dial::connect(from, to, LATE)?;
+    stream.set_read_timeout(Some(window + LATE))?;
+    // A write that cannot go on in this time finds that the time is up.
+    stream.set_write_timeout(Some(TICK))?;
+    let ms = u32::try_from(window.as_millis()).unwrap_or(u32::MAX);
+    stream.write_all(&Wish::Take(ms).bytes(token))?;
+    let chunk = vec![0x5a; CHUNK];
+    let began = Instant::now();
+    while began.elapsed() < window {
+        match stream.write(&chunk) {
+            Ok(_) => {}
+            Err(error) if is_late(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let counted = crate::live::tcp_info::read(&stream);
+    let mut report = [0; 16];
+    stream.read_exact(&mut report)?;
+    // What waits to be sent is of no use any more.
+    let _ = rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO));
+    let number = |bytes: &[u8]| bytes.iter().fold(0, |n, byte| n << 8 | u64::from(*byte));
+    Ok(Flow {
+        bytes: number(&report[..8]),
+        micros: number(&report[8..]),
+        segments: counted.map(|c| c.segments),
+        again: counted.map(|c| c.again),
+        ..Flow::default()
+    })
+}
+
+/// The counters of an interface that say that packets were lost: drops and errors of each direction.
+const LOSSES: [&str; 9] = [
+    "rx_crc_errors",
+    "rx_dropped",
+    "rx_errors",
+    "rx_fifo_errors",
+    "rx_missed_errors",
+    "tx_carrier_errors",
+    "tx_dropped",
+    "tx_errors",
+    "tx_fifo_errors",
+];
+
+/// What an interface has counted until now (Documentation/ABI/testing/sysfs-class-net-statistics).
+#[expect(clippy::disallowed_methods, reason = "the counters are read")]
+pub fn counters(interface: &str) -> Counted {
+    let mut counted = BTreeMap::new();
+    // Names of interfaces have no slash, and are none of a way up.
+    if interface.contains('/') || interface == ".." {
+        return counted;
+    }
+    for name in LOSSES {
+        let path = format!("/sys/class/net/{interface}/statistics/{name}");
+        let text = std::fs::read_to_string(path).ok();
+        if let Some(number) = text.and_then(|text| text.trim().parse().ok()) {
+            counted.insert(name.to_owned(), number);
+        }
+    }
+    counted
+}
+
+/// What a port (`mlx5_0/1`) has counted until now, of the counters that are `wanted` (Documentation/ABI/stable/sysfs-class-infiniband: `counters` and
+/// `hw_counters`; some drivers, mlx4 and bnxt_re among them, have the latter at the device).
+#[expect(clippy::disallowed_methods, reason = "the counters are read")]
+pub fn port_counters(port: &str, wanted: impl Fn(&str) -> bool) -> Counted {
+    let mut counted = BTreeMap::new();
+    let Some((device, number)) = port.split_once('/') else {
+        return counted;
+    };
+    if device.is_empty() || device.starts_with('.') || number.parse::<u8>().is_err() {
+        return counted;
+    }
+    let device = format!("/sys/class/infiniband/{device}");
+    for folder in [
+        format!("{device}/ports/{number}/counters"),
+        format!("{device}/ports/{number}/hw_counters"),
+        format!("{device}/hw_counters"),
+    ] {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let name = entry.file_name().into_string().ok();
+            let Some(name) = name.filter(|name| wanted(name) && !counted.contains_key(name)) else {
+                continue;
+            };
+            let text = std::fs::read_to_string(entry.path()).ok();
+            if let Some(number) = text.and_then(|text| text.trim().parse().ok()) {
+                counted.insert(name, number);
+            }
+        }
+    }
+    counted
+}
+
+/// What rose between two readings.
+pub fn risen(before: &Counted, after: &Counted) -> Counted {
+    let rise = |(name, now): (&String, &u64)| {
+        let by = now.checked_sub(*before.get(name)?)?;
+        (by > 0).then(|| (name.clone(), by))
+    };
+    after.iter().filter_map(rise).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOKEN: Token = [7; 16];
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    #[test]
+    fn wishes_are_for_who_knows_the_token() {
+        for wish in [Wish::Knock, Wish::Take(250), Wish::Echo] {
+            let bytes = wish.bytes(&TOKEN);
+            assert_eq!(Wish::read(&bytes, &TOKEN), Some(wish));
+            assert_eq!(Wish::read(&bytes, &[8; 16]), None);
+        }
+    }
+
+    #[test]
+    fn a_post_answers_takes_and_echoes() {
+        let post = Post::open(HERE, TOKEN).unwrap();
+        let at = SocketAddr::new(HERE, post.tcp);
+        let wait = Duration::from_secs(5);
+        assert!(knock(HERE, at, &TOKEN, wait).is_ok());
+        let strange = knock(HERE, at, &[8; 16], wait);
+        assert_eq!(strange, Err("closed by the other end".into()));
+        let flow = flow(HERE, at, &TOKEN, Duration::from_millis(100));
+        assert_eq!(flow.failed, None);
+        assert!(flow.rate().unwrap() > 1e6, "{flow:?}");
+        assert!(flow.round_trip_ns.unwrap() > 0 && flow.segments.unwrap() > 0);
+        let packets = SocketAddr::new(HERE, post.udp);
+        assert_eq!(largest(HERE, packets, &TOKEN, 65_000), Ok(Some(65_000)));
+        drop(post);
+        std::thread::sleep(5 * TICK);
+        assert_eq!(knock(HERE, at, &TOKEN, wait), Err("refused".into()));
+    }
+
+    #[test]
+    fn counters_are_differences() {
+        let of = |n: u64, m: u64| -> Counted {
+            [("rx_dropped".to_owned(), n), ("tx_errors".to_owned(), m)].into()
+        };
+        assert_eq!(
+            risen(&of(3, 5), &of(10, 5)),
+            [("rx_dropped".to_owned(), 7)].into()
+        );
+        assert!(counters("lo").contains_key("rx_dropped"));
+        assert!(counters("../lo").is_empty());
+        assert!(port_counters("../net/lo/1", |_| true).is_empty());
+        assert!(port_counters("mlx5_99/1", |_| true).is_empty());
+    }
+}

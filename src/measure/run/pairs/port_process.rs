@@ -1,0 +1,221 @@
+//! A process that measures over a port with RDMA writes: it is asked, and answers within its time, or is replaced.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::live::worker::child::{self, how_its_process_ended, kill_group, wait_a_moment};
+use crate::measure::plan::pairs::Memory;
+use crate::measure::plan::reply::GpuMemory;
+use crate::measure::run::pairs::rdma::{ARGUMENT, Greeted, Opened, Said, Told, Written};
+
+/// How long a library may take to open a device, or to make or connect a queue pair.
+const SETTING_UP: Duration = Duration::from_secs(20);
+/// How long CUDA may take to start, and the adapter to have a GPU's memory: a driver that nobody keeps awake begins with all of its GPUs.
+pub const TAKING: Duration = Duration::from_secs(60);
+/// How long a measurement may take beyond its time: until a device has given up, and a little more.
+const MEASURING: Duration = Duration::from_secs(75);
+
+/// A port, and the process that has it.
+pub struct Station {
+    device: String,
+    gid_index: Option<u64>,
+    /// The GPU whose memory the adapter has, too.
+    gpu: Option<String>,
+    running: Option<Running>,
+}
+
+struct Running {
+    child: Child,
+    told: ChildStdin,
+    said: Receiver<Said>,
+}
+
+impl Station {
+    /// Opens a device and port (`mlx5_0/1`), with this row of its GID table where one is named; says what is used of it.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be used, in words.
+    pub fn open(device: &str, gid_index: Option<u64>) -> Result<(Self, Opened), String> {
+        let mut station = Station {
+            device: device.to_owned(),
+            gid_index,
+            gpu: None,
+            running: None,
+        };
+        let opened = station.start()?;
+        Ok((station, opened))
+    }
+
+    fn start(&mut self) -> Result<Opened, String> {
+        let started = child::start(None, ARGUMENT, Stdio::null, |_| {});
+        let mut child = started.map_err(|error| format!("its process did not start: {error}"))?;
+        let (Some(told), Some(pipe)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err("its process has no pipes".to_owned());
+        };
+        let (sender, said) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(pipe).lines() {
+                let said = line.ok().and_then(|line| serde_json::from_str(&line).ok());
+                let Some(said) = said else { break };
+                if sender.send(said).is_err() {
+                    break;
+                }
+            }
+        });
+        self.running = Some(Running { child, told, said });
+        let open = Told::Open {
+            device: self.device.clone(),
+            gid_index: self.gid_index,
+        };
+        let said = self.ask(&open, SETTING_UP)?;
+        let Said::Opened(opened) = said else {
+            return Err(strange());
+        };
+        if let Some(pci) = self.gpu.clone() {
+            self.ask(&Told::Gpu(pci), TAKING)?;
+        }
+        Ok(opened)
+    }
+
+    /// Takes a GPU, whose memory the adapter is to read and write; says how it comes to it, or why it does not.
+    ///
+    /// # Errors
+    ///
+    /// CUDA does not start, or has no memory, in words.
+    pub fn take_gpu(&mut self, pci: &str) -> Result<GpuMemory, String> {
+        match self.ask(&Told::Gpu(pci.to_owned()), TAKING)? {
+            Said::Gpu(tried) => {
+                self.gpu = tried.way.map(|_| pci.to_owned());
+                Ok(tried)
+            }
+            _ => Err(strange()),
+        }
+    }
+
+    /// Puts a wish to the process. One that dies or stays silent is ended; the next pair begins with a fresh one.
+    fn ask(&mut self, told: &Told, patience: Duration) -> Result<Said, String> {
+        let running = self.running.as_mut().ok_or("its process is gone")?;
+        let mut line = serde_json::to_vec(told).map_err(|error| error.to_string())?;
+        line.push(b'\n');
+        let said = match running.told.write_all(&line) {
+            Ok(()) => running.said.recv_timeout(patience),
+            Err(_) => Err(RecvTimeoutError::Disconnected),
+        };
+        match said {
+            Ok(Said::Failed(why)) => Err(why),
+            Ok(said) => Ok(said),
+            Err(lost) => {
+                let died = match lost {
+                    RecvTimeoutError::Disconnected => wait_a_moment(&mut running.child),
+                    RecvTimeoutError::Timeout => None,
+                };
+                self.running = None;
+                Err(match died {
+                    Some(status) => how_its_process_ended(status),
+                    None => format!("the library did not return in {} s", patience.as_secs()),
+                })
+            }
+        }
+    }
+
+    /// Has a new queue pair, for data in this memory; what the other end has to know of it.
+    ///
+    /// # Errors
+    ///
+    /// What failed, in words.
+    pub fn pair(&mut self, of: Memory) -> Result<Value, String> {
+        if self.running.is_none() {
+            self.start()?;
+        }
+        match self.ask(&Told::Pair(of), SETTING_UP)? {
+            Said::Paired(end) => Ok(end),
+            _ => Err(strange()),
+        }
+    }
+
+    /// Connects it with the other end's.
+    ///
+    /// # Errors
+    ///
+    /// What failed, in words.
+    pub fn connect(&mut self, far: Value) -> Result<(), String> {
+        self.ask(&Told::Connect(far), SETTING_UP).map(|_| ())
+    }
+
+    /// A word each way.
+    pub fn greet(&mut self) -> Greeted {
+        match self.ask(&Told::Greet, MEASURING) {
+            Ok(Said::Greeted(greeted)) => greeted,
+            Ok(_) => Greeted {
+                own: Err(strange()),
+                heard: false,
+            },
+            Err(why) => Greeted {
+                own: Err(why),
+                heard: false,
+            },
+        }
+    }
+
+    /// Writes data for this time.
+    ///
+    /// # Errors
+    ///
+    /// What failed, in words.
+    pub fn write(&mut self, window: Duration) -> Result<Written, String> {
+        match self.ask(&Told::Write(milliseconds(window)), window + MEASURING)? {
+            Said::Written(written) => Ok(written),
+            _ => Err(strange()),
+        }
+    }
+
+    /// Whether so many bytes that the other end wrote have come, and are right.
+    ///
+    /// # Errors
+    ///
+    /// How many are not, in words.
+    pub fn check(&mut self, bytes: u64) -> Result<(), String> {
+        self.ask(&Told::Check(bytes), SETTING_UP).map(|_| ())
+    }
+
+    /// The least time of a word there and back, in nanoseconds, of those of this time.
+    ///
+    /// # Errors
+    ///
+    /// What failed, in words.
+    pub fn ask_words(&mut self, window: Duration) -> Result<u64, String> {
+        match self.ask(&Told::Ask(milliseconds(window)), window + MEASURING)? {
+            Said::Asked(least) => Ok(least),
+            _ => Err(strange()),
+        }
+    }
+
+    /// Answers words, for as long as the other end asks: this time, and a little more.
+    ///
+    /// # Errors
+    ///
+    /// What failed, in words.
+    pub fn answer_words(&mut self, window: Duration) -> Result<(), String> {
+        self.ask(&Told::Answer, window + MEASURING).map(|_| ())
+    }
+}
+
+fn milliseconds(window: Duration) -> u64 {
+    u64::try_from(window.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn strange() -> String {
+    "its process said something else".to_owned()
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        kill_group(&self.child);
+        wait_a_moment(&mut self.child);
+    }
+}

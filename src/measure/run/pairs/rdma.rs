@@ -1,0 +1,161 @@
+//! What is measured between two nodes with RDMA writes: one process for each port, which a crash or a hang of the library ends and nothing else.
+//!
+//! ```text
+//! open      the device, its port and the row of its GID table; memory
+//! gpu       memory of a GPU, too
+//! pair      a queue pair, which the other end is told of
+//! connect   it knows the other end's
+//! greet     a word each way: who heard the other one, and whose write was acknowledged
+//! write     data to the other end's memory, for a time; check: whether it is there
+//! ask       a word there, and its answer back; answer: the other end's part of it
+//! ```
+//!
+//! Both ends go through these together; the processes that started them see to that.
+
+#[cfg(feature = "verbs")]
+mod connection;
+#[cfg(feature = "verbs")]
+mod station;
+
+use std::io::{self, Write};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::live::lifeline;
+use crate::measure::plan::pairs::Memory;
+use crate::measure::plan::reply::GpuMemory;
+
+/// The argument with which this program measures over a port.
+pub const ARGUMENT: &str = "__rdma";
+
+/// What the process is told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Told {
+    /// To open a port.
+    Open {
+        /// Its device and number (`mlx5_0/1`).
+        device: String,
+        /// The row of its GID table; the one that NCCL would choose where none is named.
+        gid_index: Option<u64>,
+    },
+    /// To take the GPU at this PCI address, and to let the adapter have memory of it.
+    Gpu(String),
+    /// To have a new queue pair, in place of an earlier one, for data in this memory.
+    Pair(Memory),
+    /// To connect it with the other end's, of which this was said.
+    Connect(Value),
+    /// To write a word to the other end, and to wait for its.
+    Greet,
+    /// To write data for so many milliseconds.
+    Write(u64),
+    /// To look whether so many bytes of the other end's have come, and are right.
+    Check(u64),
+    /// To write words for so many milliseconds, each when the last one was answered.
+    Ask(u64),
+    /// To answer words until the other end asks no more.
+    Answer,
+}
+
+/// What the process says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Said {
+    /// The port is open.
+    Opened(Opened),
+    /// How the adapter comes to the GPU's memory, or why it does not.
+    Gpu(GpuMemory),
+    /// What the other end has to know of the queue pair.
+    Paired(Value),
+    /// It is done.
+    Done,
+    /// Who heard whom.
+    Greeted(Greeted),
+    /// What was written and acknowledged.
+    Written(Written),
+    /// The least time of a word there and back, in nanoseconds.
+    Asked(u64),
+    /// Why it was not done.
+    Failed(String),
+}
+
+/// A port that is open.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Opened {
+    /// What is used of it: `mlx5_0/1 GID 3 MTU 4096`.
+    pub port: String,
+    /// Its global address.
+    pub gid: String,
+}
+
+/// Who heard whom, as one end knows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Greeted {
+    /// Whether this end's word was acknowledged; the status of its failure where it was not.
+    pub own: Result<(), String>,
+    /// Whether the other end's word came.
+    pub heard: bool,
+}
+
+/// What was written and acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Written {
+    /// Bytes.
+    pub bytes: u64,
+    /// Until the last acknowledgement, in microseconds.
+    pub micros: u64,
+    /// Packets that carried it, none counted twice.
+    pub packets: u64,
+}
+
+/// Does what standard input says, until its end.
+///
+/// # Errors
+///
+/// Standard output cannot be duplicated.
+pub fn serve() -> io::Result<()> {
+    let (mut outlet, inbox) = lifeline::take::<Told>(|| {})?;
+    #[cfg(feature = "verbs")]
+    let mut station = station::Station::default();
+    for told in inbox {
+        #[cfg(feature = "verbs")]
+        let said = station.answer(&told);
+        #[cfg(not(feature = "verbs"))]
+        let said = {
+            let _ = told;
+            Said::Failed("this binary was built without the verbs feature".to_owned())
+        };
+        let mut line = serde_json::to_vec(&said)?;
+        line.push(b'\n');
+        outlet.write_all(&line)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_is_one_line() {
+        let greeted = Said::Greeted(Greeted {
+            own: Err("transport retry counter exceeded".into()),
+            heard: true,
+        });
+        let line = serde_json::to_string(&greeted).unwrap();
+        assert_eq!(
+            line,
+            r#"{"greeted":{"own":{"Err":"transport retry counter exceeded"},"heard":true}}"#
+        );
+        assert_eq!(serde_json::from_str::<Said>(&line).unwrap(), greeted);
+        let open = Told::Open {
+            device: "rxe0/1".into(),
+            gid_index: Some(3),
+        };
+        for told in [Told::Pair(Memory::Gpu), Told::Write(300), open] {
+            let line = serde_json::to_string(&told).unwrap();
+            assert_eq!(serde_json::from_str::<Told>(&line).unwrap(), told);
+        }
+    }
+}

@@ -1,0 +1,466 @@
+//! A reliable connection to another node's port, and what is measured over it.
+
+use std::net::Ipv6Addr;
+use std::ops::Range;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Greeted, Written};
+use crate::live::failure::Failure;
+use crate::live::verbs::address::{Address, mtu_bytes};
+use crate::live::verbs::failure::refused;
+use crate::live::verbs::library::completion::{Arrived, CompletionQueue, status_words};
+use crate::live::verbs::library::context::Context;
+use crate::live::verbs::library::domain::Domain;
+use crate::live::verbs::library::pair::{Near, Pair, Target};
+
+/// Bytes of a write: what perftest's `ib_write_bw` has, and enough for any link.
+const PIECE: usize = 64 << 10;
+/// Writes that are under way at most.
+const DEPTH: usize = 64;
+/// As much is under way as was carried in this time: what loses every second packet is not to be waited for when the time is up.
+const AHEAD: Duration = Duration::from_millis(20);
+/// Writes that are under way at least.
+const LEAST: usize = 2;
+/// Bytes of a word.
+const WORD: usize = 8;
+/// Words that may have come and were not looked at.
+const RECEIVES: u32 = 16;
+/// How long the device may take to acknowledge, or to give up: seven times a timeout that may be four times as long as it was asked for (IBTA, vol. 1, 9.7.6.1.3).
+const GIVING_UP: Duration = Duration::from_secs(60);
+/// How long a word may be on its way once the other direction is known to work, and where it is known not to.
+const ON_ITS_WAY: Duration = Duration::from_secs(5);
+const A_MOMENT: Duration = Duration::from_millis(500);
+/// How long nothing happens before others may have the processor, and before this process sleeps: soft-RoCE works on it, too.
+const SPINNING: Duration = Duration::from_micros(20);
+const YIELDING: Duration = Duration::from_millis(1);
+/// How long it sleeps at once.
+const ASLEEP: Duration = Duration::from_millis(20);
+/// The number of a word.
+const GREETING: u32 = 1;
+const QUESTION: u32 = 2;
+const ANSWER: u32 = 3;
+const ENOUGH: u32 = 4;
+/// `IBV_WC_WR_FLUSH_ERR`: work that was taken from the queue since an earlier piece failed.
+const FLUSHED: u32 = 5;
+
+/// What the other end has to know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct End {
+    address: Address,
+    /// The queue pair's number.
+    pair: u32,
+    memory: u64,
+    key: u32,
+}
+
+/// Work, by its id.
+const WRITE: u64 = 0;
+const SAY: u64 = 1;
+const RECEIVE: u64 = 2;
+
+/// Registered memory, whatever it is: where writes come from, and as the other end's device is told it. It outlives the connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Region {
+    pub(super) near: Target,
+    pub(super) far: Target,
+}
+
+/// A queue pair, and what it writes from and to.
+pub(super) struct Connection {
+    pair: Pair,
+    queue: Rc<CompletionQueue>,
+    region: Region,
+    near: Near,
+    end: End,
+    /// The other end, once it is known.
+    far: Option<End>,
+}
+
+/// What came of the work since the last look.
+#[derive(Default)]
+struct Look {
+    written: usize,
+    said: usize,
+    heard: Vec<u32>,
+    failed: Option<String>,
+}
+
+impl Connection {
+    /// Bytes of the region: the pieces that are under way, and the words.
+    pub(super) const MEMORY: usize = DEPTH * PIECE + 4096;
+    /// The pieces.
+    pub(super) const DATA: Range<usize> = 0..DEPTH * PIECE;
+    const WORDS: Range<usize> = DEPTH * PIECE..DEPTH * PIECE + WORD;
+
+    /// A new one, which is not connected.
+    pub(super) fn new(
+        context: &Rc<Context>,
+        domain: &Rc<Domain>,
+        region: Region,
+        near: Near,
+        address: Address,
+    ) -> Result<Self, Failure> {
+        let sends = DEPTH as u32 + 8;
+        let room = (sends + RECEIVES) as usize;
+        let queue = CompletionQueue::new(context, room);
+        let queue = queue.map_err(|e| refused("ibv_create_cq", &format!("{room} entries"), &e))?;
+        let queue = Rc::new(queue);
+        let pair = Pair::new(domain, &queue, sends, RECEIVES);
+        let pair = pair.map_err(|e| refused("ibv_create_qp", "", &e))?;
+        let init = pair.initialise(&near);
+        init.map_err(|e| refused("ibv_modify_qp", "INIT", &e))?;
+        for _ in 0..RECEIVES {
+            let posted = pair.receive(RECEIVE);
+            posted.map_err(|e| refused("ibv_post_recv", "", &e))?;
+        }
+        let end = End {
+            address,
+            pair: pair.number(),
+            memory: region.far.address,
+            key: region.far.key,
+        };
+        Ok(Connection {
+            pair,
+            queue,
+            region,
+            near,
+            end,
+            far: None,
+        })
+    }
+
+    /// What the other end has to know.
+    pub(super) fn end(&self) -> &End {
+        &self.end
+    }
+
+    /// What this end writes, and what the other one does, byte by byte: no two ends of a connection have the same.
+    pub(super) fn marks(&self) -> (u8, u8) {
+        const MARKS: (u8, u8) = (0x5a, 0xa5);
+        let place = |end: &End| (end.address.gid, end.address.lid, end.pair, end.key);
+        match &self.far {
+            Some(far) if place(far) < place(&self.end) => (MARKS.1, MARKS.0),
+            _ => MARKS,
+        }
+    }
+
+    /// What is wrong with data that came, and between whom.
+    pub(super) fn wrong(&self, wrong: usize, of: usize) -> Failure {
+        let from = self.far.as_ref().map(|far| far.address.gid);
+        let from = from.map_or("?".to_owned(), |from| from.to_string());
+        failed(format!(
+            "{wrong} of {of} bytes came wrong: RDMA write from GID {from} to GID {}",
+            self.end.address.gid
+        ))
+    }
+
+    /// Connects it.
+    pub(super) fn connect(&mut self, far: End) -> Result<(), Failure> {
+        let (own, theirs) = (&self.end.address, &far.address);
+        if own.ethernet != theirs.ethernet {
+            return Err(Failure {
+                function: "connect".to_owned(),
+                code: None,
+                error: format!(
+                    "this port is {}, the other one {}",
+                    own.kind(),
+                    theirs.kind()
+                ),
+            });
+        }
+        let to = format!("from GID {} to GID {}", own.gid, theirs.gid);
+        let way = own.far(theirs, far.pair);
+        let ready = self.pair.ready_to_receive(&self.near, &way);
+        ready.map_err(|e| refused("ibv_modify_qp", &format!("RTR, {to}"), &e))?;
+        let ready = self.pair.ready_to_send(&self.near);
+        ready.map_err(|e| refused("ibv_modify_qp", &format!("RTS, {to}"), &e))?;
+        self.far = Some(far);
+        Ok(())
+    }
+
+    /// A word each way.
+    pub(super) fn greet(&mut self) -> Greeted {
+        let (mut own, mut heard) = (None, false);
+        if let Err(failure) = self.say(GREETING) {
+            own = Some(Err(failure.to_string()));
+        }
+        let begun = now();
+        let mut rest = Rest::default();
+        loop {
+            let look = match self.look() {
+                Ok(look) => look,
+                Err(failure) => {
+                    own.get_or_insert(Err(failure.to_string()));
+                    break;
+                }
+            };
+            heard |= look.heard.contains(&GREETING);
+            if look.said > 0 {
+                own.get_or_insert(Ok(()));
+            }
+            if let Some(why) = look.failed {
+                own.get_or_insert(Err(why));
+            }
+            let late = begun.elapsed() > GIVING_UP;
+            match (&own, heard) {
+                (Some(_), true) => break,
+                (Some(Err(_)), false) if begun.elapsed() > A_MOMENT => break,
+                (Some(Ok(())), false) if begun.elapsed() > ON_ITS_WAY => break,
+                _ if late => break,
+                _ => {}
+            }
+            rest.take(&self.queue);
+        }
+        let silent = || Err(format!("no completion in {} s", GIVING_UP.as_secs()));
+        Greeted {
+            own: own.unwrap_or_else(silent),
+            heard,
+        }
+    }
+
+    /// Writes data to the other end for a time.
+    pub(super) fn write_for(&mut self, window: Duration) -> Result<Written, Failure> {
+        let begun = now();
+        let (mut under_way, mut done, mut next) = (0, 0usize, 0);
+        let mut last = begun;
+        let mut rest = Rest::default();
+        loop {
+            let passed = begun.elapsed();
+            let is_over = passed >= window;
+            let allowed = (done as u128 * AHEAD.as_nanos()) / passed.as_nanos().max(1);
+            let allowed = usize::try_from(allowed)
+                .unwrap_or(DEPTH)
+                .clamp(LEAST, DEPTH);
+            while !is_over && under_way < allowed {
+                let from = next * PIECE..(next + 1) * PIECE;
+                let to = self.target(from.start);
+                let posted = self.pair.put(WRITE, self.region.near, from, to);
+                posted.map_err(|e| refused("ibv_post_send", "", &e))?;
+                next = (next + 1) % DEPTH;
+                under_way += 1;
+            }
+            let look = self.look()?;
+            if let Some(why) = look.failed {
+                return Err(failed(why));
+            }
+            if look.written > 0 {
+                done += look.written;
+                under_way -= look.written.min(under_way);
+                last = now();
+                rest = Rest::default();
+            }
+            if is_over && under_way == 0 {
+                break;
+            }
+            if begun.elapsed() > window + GIVING_UP {
+                let seconds = GIVING_UP.as_secs();
+                return Err(failed(format!(
+                    "{under_way} writes were not acknowledged in {seconds} s"
+                )));
+            }
+            if look.written == 0 {
+                rest.take(&self.queue);
+            }
+        }
+        let bytes = (done * PIECE) as u64;
+        let mtu = match &self.far {
+            Some(far) => mtu_bytes(self.end.address.mtu.min(far.address.mtu)),
+            None => 0,
+        };
+        Ok(Written {
+            bytes,
+            micros: u64::try_from((last - begun).as_micros()).unwrap_or(u64::MAX),
+            packets: bytes.div_ceil(u64::from(mtu.max(256))),
+        })
+    }
+
+    /// Writes words, each when the last one was answered: the least time that took, in nanoseconds.
+    pub(super) fn ask_for(&mut self, window: Duration) -> Result<u64, Failure> {
+        let begun = now();
+        let mut least = Duration::MAX;
+        while begun.elapsed() < window || least == Duration::MAX {
+            let asked = now();
+            self.say(QUESTION)?;
+            self.wait_for(&[ANSWER])?;
+            least = least.min(asked.elapsed());
+        }
+        self.say(ENOUGH)?;
+        self.wait_for(&[])?;
+        Ok(u64::try_from(least.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Answers words until the other end has enough.
+    pub(super) fn answer(&mut self) -> Result<(), Failure> {
+        while self.wait_for_word(&[QUESTION, ENOUGH])? == QUESTION {
+            self.say(ANSWER)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until this end's word is acknowledged and one of these has come; where there are none, only for the former.
+    fn wait_for(&mut self, words: &[u32]) -> Result<(), Failure> {
+        self.wait(1, words).map(|_| ())
+    }
+
+    fn wait_for_word(&mut self, words: &[u32]) -> Result<u32, Failure> {
+        let came = self.wait(0, words)?;
+        came.ok_or_else(|| failed("no word came".to_owned()))
+    }
+
+    fn wait(&mut self, acknowledged: usize, words: &[u32]) -> Result<Option<u32>, Failure> {
+        let begun = now();
+        let (mut said, mut came) = (0, None);
+        let mut rest = Rest::default();
+        loop {
+            let look = self.look()?;
+            if let Some(why) = look.failed {
+                return Err(failed(why));
+            }
+            said += look.said;
+            came = came.or_else(|| look.heard.into_iter().find(|word| words.contains(word)));
+            if said >= acknowledged && (came.is_some() || words.is_empty()) {
+                return Ok(came);
+            }
+            if begun.elapsed() > GIVING_UP {
+                let seconds = GIVING_UP.as_secs();
+                return Err(failed(format!("no answer in {seconds} s")));
+            }
+            rest.take(&self.queue);
+        }
+    }
+
+    fn target(&self, at: usize) -> Target {
+        let far = self.far.as_ref();
+        far.map_or(Target { address: 0, key: 0 }, |far| Target {
+            address: far.memory + at as u64,
+            key: far.key,
+        })
+    }
+
+    /// Writes a word to the other end, and tells it so.
+    fn say(&self, word: u32) -> Result<(), Failure> {
+        let to = self.target(Self::WORDS.start);
+        let posted = (self.pair).write(SAY, self.region.near, Self::WORDS, to, word);
+        posted.map_err(|e| refused("ibv_post_send", "", &e))
+    }
+
+    /// What is done by now.
+    fn look(&self) -> Result<Look, Failure> {
+        let mut look = Look::default();
+        let mut again = 0;
+        // Flushed work is a consequence: the failure is the first other one.
+        let mut flushed = None;
+        let taken = self.queue.poll(|completion| {
+            if completion.status != 0 {
+                // Receives fail only since something else did.
+                let words = self.words(completion.status, completion.vendor);
+                match completion.status {
+                    FLUSHED if completion.id == RECEIVE => {}
+                    FLUSHED => flushed = flushed.take().or(Some(words)),
+                    _ => look.failed = look.failed.take().or(Some(words)),
+                }
+                return;
+            }
+            match (completion.id, completion.arrived) {
+                (WRITE, _) => look.written += 1,
+                (SAY, _) => look.said += 1,
+                (_, Arrived::Write(word)) => {
+                    again += 1;
+                    look.heard.push(word);
+                }
+                _ => again += 1,
+            }
+        });
+        taken.map_err(|e| refused("ibv_poll_cq", "", &e))?;
+        if look.failed.is_none() {
+            look.failed = flushed;
+        }
+        for _ in 0..again {
+            let posted = self.pair.receive(RECEIVE);
+            posted.map_err(|e| refused("ibv_post_recv", "", &e))?;
+        }
+        Ok(look)
+    }
+
+    /// A failed completion in the field's words, and between whom.
+    fn words(&self, status: u32, vendor: u32) -> String {
+        let far = self.far.as_ref().map(|far| far.address.gid);
+        failure_words(status, vendor, self.end.address.gid, far)
+    }
+}
+
+fn failure_words(status: u32, vendor: u32, from: Ipv6Addr, to: Option<Ipv6Addr>) -> String {
+    let (words, name) = status_words(status);
+    let to = to.map_or("?".to_owned(), |to| to.to_string());
+    format!("{words} ({name}, vendor error {vendor}): RDMA write from GID {from} to GID {to}")
+}
+
+fn failed(error: String) -> Failure {
+    Failure {
+        function: "ibv_poll_cq".to_owned(),
+        code: None,
+        error,
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "what is measured is time")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// What to do while nothing happens.
+#[derive(Default)]
+struct Rest {
+    since: Option<Instant>,
+    looks: u32,
+    armed: bool,
+}
+
+impl Rest {
+    fn take(&mut self, queue: &CompletionQueue) {
+        self.looks = self.looks.wrapping_add(1);
+        if !self.looks.is_multiple_of(8) {
+            std::hint::spin_loop();
+            return;
+        }
+        let since = self.since.get_or_insert_with(now).elapsed();
+        if since < SPINNING {
+            return;
+        }
+        if since < YIELDING {
+            rustix::thread::sched_yield();
+            return;
+        }
+        // What came before is seen by the next look; what comes after wakes. Where neither can be had, the clock does.
+        match self.armed {
+            false => self.armed = queue.arm().is_ok(),
+            true => {
+                self.armed = false;
+                let _ = queue.wait(ASLEEP);
+            }
+        }
+        self.looks = 7;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_names_the_status_and_both_ends() {
+        let from = "::ffff:10.0.0.1".parse().unwrap();
+        let to = "::ffff:10.0.0.2".parse().unwrap();
+        assert_eq!(
+            failure_words(12, 129, from, Some(to)),
+            "transport retry counter exceeded (IBV_WC_RETRY_EXC_ERR, vendor error 129): RDMA write from GID ::ffff:10.0.0.1 to GID ::ffff:10.0.0.2"
+        );
+        assert!(
+            failure_words(13, 0, from, None)
+                .starts_with("RNR retry counter exceeded (IBV_WC_RNR_RETRY_EXC_ERR")
+        );
+    }
+}

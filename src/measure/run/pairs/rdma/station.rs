@@ -1,0 +1,213 @@
+//! An open port, its memory, and the connection that is measured.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::connection::{Connection, End, Region};
+use super::{Opened, Said, Told};
+use crate::live::failure::Failure;
+use crate::live::verbs::address::Address;
+use crate::live::verbs::failure::refused;
+use crate::live::verbs::gpu::Gpu;
+use crate::live::verbs::library::domain::Domain;
+use crate::live::verbs::library::pair::Near;
+use crate::live::verbs::port::Port;
+use crate::live::verbs::port_request::Wish;
+use crate::live::verbs::registered_memory::Held;
+use crate::measure::plan::pairs::Memory;
+use crate::measure::plan::reply::GpuMemory;
+use crate::measure::plan::run::RankPlace;
+
+/// So much of what came is looked at.
+const LOOKED_AT: u64 = 128 << 10;
+/// How often, and how long after each other: what is acknowledged may be on its way to the memory still.
+const LOOKS: u32 = 50;
+const APART: Duration = Duration::from_millis(4);
+
+/// What the process has. The connection goes before what it stands on.
+#[derive(Default)]
+pub(super) struct Station {
+    connection: Option<Connection>,
+    open: Option<Open>,
+}
+
+/// An open port, and the memory that writes come from and go to.
+struct Open {
+    port: Port,
+    near: Near,
+    address: Address,
+    domain: Rc<Domain>,
+    host: Held,
+    /// Of a GPU, where one was taken.
+    gpu: Option<Held>,
+    /// Which of both the connection has.
+    of: Memory,
+}
+
+impl Open {
+    fn memory(&mut self) -> Result<&mut Held, Failure> {
+        match self.of {
+            Memory::Host => Ok(&mut self.host),
+            Memory::Gpu => self.gpu.as_mut().ok_or_else(|| Failure {
+                function: "verbs".to_owned(),
+                code: None,
+                error: "no GPU was taken".to_owned(),
+            }),
+        }
+    }
+}
+
+fn unopened() -> Failure {
+    Failure {
+        function: "verbs".to_owned(),
+        code: None,
+        error: "nothing is open".to_owned(),
+    }
+}
+
+/// An environment variable.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the port is chosen by the variables that NCCL has"
+)]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+impl Station {
+    /// Does what it is told.
+    pub(super) fn answer(&mut self, told: &Told) -> Said {
+        let said = match told {
+            Told::Open { device, gid_index } => self.open(device, *gid_index),
+            Told::Gpu(pci) => self.take(pci),
+            Told::Pair(of) => self.pair(*of),
+            Told::Connect(far) => self.connect(far).map(|()| Said::Done),
+            Told::Greet => self.connected().map(|c| Said::Greeted(c.greet())),
+            Told::Write(ms) => self.write(Duration::from_millis(*ms)),
+            Told::Check(bytes) => self.check(*bytes).map(|()| Said::Done),
+            Told::Ask(ms) => self
+                .connected()
+                .and_then(|c| c.ask_for(Duration::from_millis(*ms)))
+                .map(Said::Asked),
+            Told::Answer => self
+                .connected()
+                .and_then(Connection::answer)
+                .map(|()| Said::Done),
+        };
+        said.unwrap_or_else(|failure| Said::Failed(failure.to_string()))
+    }
+
+    fn open(&mut self, device: &str, gid_index: Option<u64>) -> Result<Said, Failure> {
+        self.connection = None;
+        let place = RankPlace {
+            gid_index,
+            ..RankPlace::default()
+        };
+        let wish = Wish::new(&place, variable)?;
+        let port = Port::open(Some(device), &wish, variable)?;
+        let domain = Domain::new(&port.context).map_err(|e| refused("ibv_alloc_pd", "", &e))?;
+        let domain = Rc::new(domain);
+        let host = Held::of_host(&domain, Connection::MEMORY)?;
+        let address = Address::of(&port)?;
+        let near = port.near(&wish, address.first_packet);
+        let opened = Opened {
+            port: port.words(),
+            gid: port.gid.to_string(),
+        };
+        self.open = Some(Open {
+            port,
+            near,
+            address,
+            domain,
+            host,
+            gpu: None,
+            of: Memory::Host,
+        });
+        // A device that has no queue pair for this user says so before anybody waits for it.
+        self.pair(Memory::Host)?;
+        self.connection = None;
+        Ok(Said::Opened(opened))
+    }
+
+    /// Takes a GPU, and lets the adapter have memory of it. That it may not is an answer.
+    fn take(&mut self, pci: &str) -> Result<Said, Failure> {
+        self.connection = None;
+        let open = self.open.as_mut().ok_or_else(unopened)?;
+        let gpu = Rc::new(Gpu::take(pci)?);
+        let mut tried = GpuMemory::default();
+        let held = Held::of_gpu(&open.domain, &gpu, Connection::MEMORY, |what| tried = what);
+        match (held, &tried.no_dma_buf) {
+            (Ok(held), _) => open.gpu = Some(held),
+            // Not even memory that could be registered.
+            (Err(failure), None) => return Err(failure),
+            (Err(_), Some(_)) => {}
+        }
+        Ok(Said::Gpu(tried))
+    }
+
+    fn pair(&mut self, of: Memory) -> Result<Said, Failure> {
+        self.connection = None;
+        let open = self.open.as_mut().ok_or_else(unopened)?;
+        open.of = of;
+        let memory = open.memory()?;
+        let region = Region {
+            near: memory.near(),
+            far: memory.far(),
+        };
+        let connection = Connection::new(
+            &open.port.context,
+            &open.domain,
+            region,
+            open.near,
+            open.address.clone(),
+        )?;
+        let end = serde_json::to_value(connection.end()).unwrap_or_default();
+        self.connection = Some(connection);
+        Ok(Said::Paired(end))
+    }
+
+    fn connect(&mut self, far: &serde_json::Value) -> Result<(), Failure> {
+        let far = End::deserialize(far).map_err(|e| Failure {
+            function: "connect".to_owned(),
+            code: None,
+            error: format!("the other end gave something else than its address: {e}"),
+        })?;
+        self.connected()?.connect(far)?;
+        self.mark()
+    }
+
+    /// Has what this end writes in all of the memory: what comes from the other end is something else.
+    fn mark(&mut self) -> Result<(), Failure> {
+        let (own, _) = self.connected()?.marks();
+        let memory = self.open.as_mut().ok_or_else(unopened)?.memory()?;
+        memory.set(Connection::DATA, own)
+    }
+
+    fn write(&mut self, window: Duration) -> Result<Said, Failure> {
+        self.mark()?;
+        self.connected()?.write_for(window).map(Said::Written)
+    }
+
+    /// Looks whether so many bytes that the other end wrote are in the memory: of many at the first ones.
+    fn check(&mut self, bytes: u64) -> Result<(), Failure> {
+        let (_, theirs) = self.connected()?.marks();
+        let memory = self.open.as_mut().ok_or_else(unopened)?.memory()?;
+        let mut came = vec![0; usize::try_from(bytes.min(LOOKED_AT)).unwrap_or(0)];
+        let mut wrong = 0;
+        for _ in 0..LOOKS {
+            memory.get(0..came.len(), &mut came)?;
+            wrong = came.iter().filter(|byte| **byte != theirs).count();
+            if wrong == 0 {
+                return Ok(());
+            }
+            std::thread::sleep(APART);
+        }
+        Err(self.connected()?.wrong(wrong, came.len()))
+    }
+
+    fn connected(&mut self) -> Result<&mut Connection, Failure> {
+        self.connection.as_mut().ok_or_else(unopened)
+    }
+}
