@@ -45,7 +45,7 @@ use std::sync::Arc;
 
 pub use advice::Advice;
 pub use areas::{Area, Each, FactName, Required};
-pub use catalogue::{Catalogue, SelectionError};
+pub use catalogue::{Catalogue, SelectionError, SiteFile};
 pub use condition::Condition;
 pub use diagnostic::CheckError;
 pub(crate) use diagnostic::nearest as nearest_name;

@@ -17,6 +17,7 @@ pub mod nccl_env;
 pub mod output;
 pub mod record;
 mod require;
+mod site_checks;
 pub mod together;
 pub mod topo;
 pub mod triage;

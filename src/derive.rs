@@ -4,7 +4,6 @@
 
 pub mod ablation;
 pub mod agreement;
-pub mod alpha_beta;
 pub mod bandwidth_model;
 pub mod ceiling;
 pub mod comparison;

@@ -10,7 +10,7 @@ use crate::check::Catalogue;
 use crate::check::{Check, Severity};
 use crate::check::{Outcome, Verdict};
 use crate::fact::{Facts, Id, Subject, factor};
-use crate::order;
+use crate::small_sort;
 
 /// A failing check, for one or several subjects, and what it explains.
 #[derive(Clone, Debug)]
@@ -95,7 +95,7 @@ pub fn diagnose(catalogue: &Catalogue, facts: &Facts, verdicts: &[Verdict]) -> V
 
     // Roots first: those that nothing explains. What is left over explains itself in a circle; its gravest member leads.
     let mut order: Vec<usize> = (0..failed.len()).collect();
-    order::by_key(&mut order, |&i| (explained[i], severity(i), i));
+    small_sort::by_key(&mut order, |&i| (explained[i], severity(i), i));
     let mut claimed = vec![false; failed.len()];
     let mut causes: Vec<Cause> = Vec::new();
     for root in order {
@@ -146,7 +146,7 @@ pub fn diagnose(catalogue: &Catalogue, facts: &Facts, verdicts: &[Verdict]) -> V
             }),
         }
     }
-    order::by_key(&mut causes, |c| {
+    small_sort::by_key(&mut causes, |c| {
         let check = &catalogue.checks[c.check];
         let beneath = c.consequences.iter();
         let gravest = beneath.map(|(of, id)| match c.presumes(*of, *id) {

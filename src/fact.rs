@@ -12,6 +12,7 @@ pub mod channel;
 pub mod cluster;
 pub mod comparison;
 pub mod counter;
+pub mod counter_table;
 pub mod device;
 pub mod effect;
 pub mod env;
@@ -71,7 +72,8 @@ pub use store::{Facts, Id, Membership};
 pub use unit::{BitRate, Bytes, PerSecond, Percent, Seconds};
 pub use value::{Type, Typed, Value};
 
-use crate::source::{Question, Refusal};
+use crate::source::question::Question;
+use crate::source::refusal::Refusal;
 
 /// Where a fact comes from: what a finding prints as its evidence.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,7 +3,6 @@
 //! The same function runs twice: in a child process over the machine, where its questions are recorded, and in the parent over the
 //! recording, where its facts are kept. So it asks only through [`Ask`], and every time in the same order.
 
-pub mod ablation_table;
 pub mod chardev;
 pub mod clock;
 pub mod collective;
@@ -140,7 +139,7 @@ pub fn establish(recording: &Recording, facts: &mut Facts) -> Id {
     for probe in PROBES.iter().chain(BENCHES) {
         let source = recording.of(probe.name);
         let ask = Ask::new(&source);
-        if let Err(panic) = crate::quiet::catch(std::panic::AssertUnwindSafe(|| {
+        if let Err(panic) = crate::catch_panic::catch(std::panic::AssertUnwindSafe(|| {
             (probe.run)(&ask, facts, node)
         })) {
             let how = format!("a bug in probe {}: {panic}", probe.name);

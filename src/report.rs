@@ -27,8 +27,7 @@ use crate::diagnosis::areas::{Require, State, survey};
 use crate::diagnosis::{self, Cause};
 use crate::exit::Exit;
 use crate::fact::{Fact, Facts, Gap, Id, Subject, node, respondent};
-use crate::order;
-use crate::source::recording::Recording;
+use crate::small_sort;
 
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
 pub const SCHEMA: &str = "rdma-doctor-report/2.0";
@@ -92,6 +91,23 @@ pub struct Report {
     pub unauthenticated: bool,
     /// How long the machine was asked, in seconds.
     pub seconds: f64,
+}
+
+/// What a report says of a recording beyond its facts.
+#[derive(Clone, Debug)]
+pub struct RecordedNode {
+    /// The node.
+    pub id: Id,
+    /// When the recording was made, RFC 3339 in UTC.
+    pub utc: String,
+    /// How a person altered it, if it lies over another recording.
+    pub altered: Option<String>,
+    /// Whether a copied tree was examined.
+    pub tree: bool,
+    /// Whether its last line is there.
+    pub is_complete: bool,
+    /// How long it took, in microseconds.
+    pub micros: u64,
 }
 
 /// A node that was examined.
@@ -267,7 +283,7 @@ pub fn report(
     catalogue: &Catalogue,
     facts: &Facts,
     verdicts: &[Verdict],
-    recordings: &[(&Recording, Id)],
+    recordings: &[RecordedNode],
     policy: &Policy,
     with_passes: bool,
 ) -> Report {
@@ -297,7 +313,7 @@ pub fn report(
     let (exit, status) = exit(&grounds, policy);
     let nodes: Vec<NodeHead> = recordings
         .iter()
-        .map(|(r, id)| writer.node(r, *id))
+        .map(|recorded| writer.node(recorded))
         .collect();
     let headline = headline(exit, status, &causes, &notes, &open, &nodes, &grounds);
     let passes = if with_passes {
@@ -332,7 +348,7 @@ pub fn report(
         unauthenticated: false,
         seconds: recordings
             .iter()
-            .map(|(r, _)| r.duration())
+            .map(|recorded| recorded.micros)
             .max()
             .unwrap_or(0) as f64
             / 1e6,
@@ -446,9 +462,9 @@ fn withheld(facts: &Facts) -> u64 {
 }
 
 /// What is damaged, in sentences: recordings that were cut, and what did not answer. A choice of checks that has no areas is judged by its checks alone.
-fn damage(catalogue: &Catalogue, facts: &Facts, recordings: &[(&Recording, Id)]) -> Vec<String> {
-    let cut = recordings.iter().filter(|(one, _)| !one.is_complete());
-    let cut = cut.map(|(_, id)| format!("the recording of {} was cut short", facts.name(*id)));
+fn damage(catalogue: &Catalogue, facts: &Facts, recordings: &[RecordedNode]) -> Vec<String> {
+    let cut = recordings.iter().filter(|one| !one.is_complete);
+    let cut = cut.map(|one| format!("the recording of {} was cut short", facts.name(one.id)));
     let mut damage: Vec<String> = match catalogue.areas.is_empty() && !catalogue.is_chosen {
         true => Vec::new(),
         false => cut.collect(),
@@ -539,7 +555,7 @@ impl Writer<'_> {
                 },
             })
             .collect();
-        order::by(&mut consequences, |a, b| {
+        small_sort::by(&mut consequences, |a, b| {
             (&a.check, &a.subject).cmp(&(&b.check, &b.subject))
         });
         let advice = check.advice();
@@ -652,17 +668,17 @@ impl Writer<'_> {
     fn areas(
         &self,
         verdicts: &[Verdict],
-        recordings: &[(&Recording, Id)],
+        recordings: &[RecordedNode],
         require: &Require,
     ) -> Vec<AreaLine> {
         let mut lines: Vec<AreaLine> = match recordings {
             [] => Vec::new(),
-            [(_, node)] => self.areas_of(verdicts, *node, require),
+            [one] => self.areas_of(verdicts, one.id, require),
             several => {
                 let mut fold = areas::Fold::default();
-                for (_, node) in several {
-                    let lines = self.areas_of(verdicts, *node, require);
-                    fold.add(lines, self.facts.name(*node));
+                for one in several {
+                    let lines = self.areas_of(verdicts, one.id, require);
+                    fold.add(lines, self.facts.name(one.id));
                 }
                 fold.lines()
             }
@@ -690,8 +706,8 @@ impl Writer<'_> {
         surveys.into_iter().map(line).collect()
     }
 
-    fn node(&self, recording: &Recording, id: Id) -> NodeHead {
-        let facts = self.facts;
+    fn node(&self, recorded: &RecordedNode) -> NodeHead {
+        let (facts, id) = (self.facts, recorded.id);
         NodeHead {
             name: facts.name(id).to_owned(),
             kernel: facts.known(id, node::KERNEL).map(|t| t.to_string()),
@@ -703,10 +719,10 @@ impl Writer<'_> {
                 .known(id, node::LAUNCH)
                 .filter(|launch| &**launch != "none")
                 .map(|launch| launch.to_string()),
-            recorded: recording.header.utc.clone(),
-            altered: recording.header.altered.clone(),
-            tree: recording.header.tree,
-            truncated: !recording.is_complete(),
+            recorded: recorded.utc.clone(),
+            altered: recorded.altered.clone(),
+            tree: recorded.tree,
+            truncated: !recorded.is_complete,
         }
     }
 }

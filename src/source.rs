@@ -2,126 +2,23 @@
 //!
 //! A reply is kept as it came, before any parsing, so that a better parser improves old recordings.
 
+pub mod answer;
 pub mod errno;
+pub mod failed_call;
+pub mod kernel_log_markers;
 pub mod question;
 pub mod recorder;
 pub mod recording;
 pub mod redact;
+pub mod refusal;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod wire;
 
-use std::fmt;
-use std::sync::Arc;
-
+pub use answer::{Answer, Micros, Reply};
 pub use errno::Errno;
 pub use question::Question;
-
-/// Microseconds since the recording began.
-pub type Micros = u64;
-
-/// What a machine said to a question, as it came.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
-    /// The bytes of a file or of a command's output that are valid UTF-8.
-    Text(Arc<str>),
-    /// Bytes that are not valid UTF-8, and netlink messages.
-    Bytes(Arc<[u8]>),
-    /// The entries of a directory, sorted.
-    Names(Arc<[Arc<str>]>),
-    /// The reply of a library call, as a JSON value.
-    Value(Arc<serde_json::Value>),
-}
-
-/// Why there is no answer. A refusal is a reply: it is recorded like one.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Refusal {
-    /// The kernel, or a library that speaks in errno, refused.
-    Errno(Errno),
-    /// The shared library is not installed; its loader's words.
-    LibraryMissing(Arc<str>),
-    /// The library lacks the symbol.
-    SymbolMissing(Arc<str>),
-    /// The command is not installed.
-    CommandMissing,
-    /// The command ended with this exit status; its standard error, first line.
-    CommandFailed(i32, Arc<str>),
-    /// The reply did not come within the budget.
-    Timeout,
-    /// The process that asked died of this.
-    Crash(Arc<str>),
-    /// More bytes than a reply may have.
-    TooLarge,
-    /// The question was not put to the machine, on purpose: why.
-    NotAsked(Arc<str>),
-    /// The question is not in the recording, or not in the examined directory: neither present nor absent.
-    NotRecorded,
-}
-
-impl Refusal {
-    /// True where root would have got an answer.
-    pub fn is_permission(&self) -> bool {
-        matches!(self, Refusal::Errno(Errno::EACCES | Errno::EPERM))
-    }
-
-    /// True where what was asked, or the process that asked it, failed: neither an answer nor an absence.
-    pub fn is_damage(&self) -> bool {
-        matches!(
-            self,
-            Refusal::Timeout
-                | Refusal::Crash(_)
-                | Refusal::Errno(
-                    Errno::EIO
-                        | Errno::ENXIO
-                        | Errno::ENODEV
-                        | Errno::EREMOTEIO
-                        | Errno::ESTALE
-                        | Errno::EISDIR
-                )
-        )
-    }
-
-    /// True where the refusal itself says that the thing is not there (`ENOENT` needs its parent's listing besides:
-    /// see [`crate::probe::Ask::exists`]).
-    pub fn is_absence(&self) -> bool {
-        matches!(
-            self,
-            Refusal::Errno(Errno::ENOENT | Errno::EOPNOTSUPP | Errno::ENOTDIR)
-                | Refusal::LibraryMissing(_)
-        )
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Refusal::Errno(e) => write!(f, "{}", e.meaning()),
-            Refusal::LibraryMissing(which) => write!(f, "library missing: {which}"),
-            Refusal::SymbolMissing(which) => write!(f, "the library lacks {which}"),
-            Refusal::CommandMissing => f.write_str("command not installed"),
-            Refusal::CommandFailed(status, said) if said.is_empty() => {
-                write!(f, "command ended with status {status}")
-            }
-            Refusal::CommandFailed(status, said) => {
-                write!(f, "command ended with status {status}: {said}")
-            }
-            Refusal::Timeout => f.write_str("no reply within the budget"),
-            Refusal::Crash(how) => write!(f, "the asking process died: {how}"),
-            Refusal::TooLarge => f.write_str("reply too large"),
-            Refusal::NotAsked(why) => write!(f, "not asked: {why}"),
-            Refusal::NotRecorded => f.write_str("not recorded"),
-        }
-    }
-}
-
-/// A reply and the time at which it came.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Reply {
-    /// When the reply came, since the recording began.
-    pub at: Micros,
-    /// What was said.
-    pub said: Result<Answer, Refusal>,
-}
+pub use refusal::Refusal;
 
 /// Something that answers questions about a machine: the machine, or a recording of it.
 pub trait Source {

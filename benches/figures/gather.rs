@@ -1,6 +1,7 @@
 //! Many nodes that give their recordings to rank 0: all to rank 0 itself, or through a tree. The nodes are threads of another process on the same machine, so
 //! that what rank 0 has to do by itself, its processor time, is told apart from what all nodes have to.
 
+use rdma_doctor::live::own_process;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Barrier};
@@ -11,7 +12,6 @@ use rdma_doctor::cluster::gather_tree;
 use rdma_doctor::cluster::handshake::Party;
 use rdma_doctor::cluster::key::{Key, Trust};
 use rdma_doctor::cluster::meeting::{Guest, Host};
-use rdma_doctor::live::allow_many_files;
 
 use super::{Figure, milliseconds};
 
@@ -34,7 +34,7 @@ struct Gathering {
 
 /// As many nodes as `BENCH_JOINING` says, else 500, as a star and as a tree.
 pub(crate) fn figures() -> anyhow::Result<Vec<Figure>> {
-    allow_many_files();
+    own_process::allow_many_files();
     let nodes = std::env::var("BENCH_JOINING").ok();
     let nodes: u64 = nodes.and_then(|n| n.parse().ok()).unwrap_or(500);
     let star = gather(nodes, None).context("a star")?;
@@ -152,7 +152,7 @@ pub(crate) fn was_guests() -> anyhow::Result<bool> {
     };
     let (port, nodes): (u16, u64) = (port.parse()?, nodes.parse()?);
     let in_tree = *in_tree == "true";
-    allow_many_files();
+    own_process::allow_many_files();
     let all = usize::try_from(nodes)?;
     let gate = Arc::new(Barrier::new(all));
     let guests: Vec<_> = (1..nodes)

@@ -1,14 +1,12 @@
 //! All checks: the built-in ones, and a site's own.
 
 use std::borrow::Cow;
-use std::path::Path;
 use std::sync::Arc;
 
 use super::diagnostic::{CheckError, nearest};
 use super::{Area, Check, areas, built, file, glob, limits, strict, typing};
 use crate::fact::{Type, Value};
-use crate::live::files;
-use crate::order;
+use crate::small_sort;
 
 /// The built-in files as they are, each with its path. The program does not name it, so it is not in there.
 const WITH_EXAMPLES: &[(&str, &str)] =
@@ -16,6 +14,17 @@ const WITH_EXAMPLES: &[(&str, &str)] =
 
 /// Ids that once were checks: `checks/RETIRED`, an id and the reason a line.
 const RETIRED: &str = include_str!(concat!(env!("OUT_DIR"), "/RETIRED"));
+
+/// A file of a site's checks.
+#[derive(Clone, Debug)]
+pub struct SiteFile {
+    /// Its path below the site's directory.
+    pub inside: String,
+    /// Its name in messages.
+    pub name: String,
+    /// What it holds.
+    pub text: String,
+}
 
 /// Checks, sorted by id.
 #[derive(Debug, Default)]
@@ -116,21 +125,22 @@ impl Catalogue {
         }
     }
 
-    /// Adds a site's checks: every TOML file below a directory. The file `limits.toml` of the directory is none: it sets
-    /// limits of the checks that there are.
-    pub fn add_dir(&mut self, dir: &Path) -> Result<(), CheckError> {
-        let named = dir.display().to_string();
-        let paths = files::list_input(dir, "toml").map_err(|e| CheckError::whole(&named, e))?;
+    /// Adds a site's checks: files with their paths inside of the site's directory. The file `limits.toml` is none: it sets limits of the checks that
+    /// there are.
+    ///
+    /// # Errors
+    ///
+    /// A file is invalid, or defines a check that there is already.
+    pub fn add_site(
+        &mut self,
+        files: impl IntoIterator<Item = SiteFile>,
+    ) -> Result<(), CheckError> {
         let mut set = None;
-        for path in paths {
-            let inside = path.strip_prefix(dir).unwrap_or(&path);
-            let inside = inside.to_string_lossy();
+        for SiteFile { inside, name, text } in files {
             // Kubernetes keeps a ConfigMap's files twice, once below a name that begins so.
             if inside.split('/').any(|part| part.starts_with('.')) {
                 continue;
             }
-            let name = path.display().to_string();
-            let text = files::read_input(&path).map_err(|e| CheckError::whole(&name, e))?;
             match &*inside {
                 limits::FILE => set = Some((name, text)),
                 _ => self.add(id_of(&inside), name, text)?,
@@ -174,7 +184,7 @@ impl Catalogue {
                 check.area = Arc::clone(&area.name);
             }
         }
-        order::by(&mut self.checks, |a, b| a.id.cmp(&b.id));
+        small_sort::by(&mut self.checks, |a, b| a.id.cmp(&b.id));
         for pair in self.checks.windows(2) {
             if let [first, second] = pair
                 && first.id == second.id

@@ -4,6 +4,7 @@ pub mod arms;
 mod job;
 pub mod rounds;
 
+use crate::live::clock;
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
@@ -24,13 +25,13 @@ use crate::fact::{self, Facts, Subject};
 use crate::live;
 use crate::live::worker::Progress;
 use crate::measure::plan::ablation::Set;
+use crate::measure::plan::ablation_table;
+use crate::measure::plan::ablation_table::Table;
 use crate::measure::plan::reply::RankReply;
 use crate::measure::plan::results::{Results, RunResult};
 use crate::measure::plan::run::{Arm, Backend, NAME, Plan, Point, Run};
 use crate::measure::run::ranks::{self, Running};
 use crate::nccl_log::Digest;
-use crate::probe::ablation_table;
-use crate::probe::ablation_table::Table;
 use crate::probe::{collective, nccl_log};
 use crate::report::ablation::{self as answer, Ablation};
 use crate::report::{self, Finding, Policy, Report};
@@ -332,8 +333,8 @@ fn gdr_between_nodes(plan: &Plan, run: Run, lines: &[Line]) -> bool {
 fn nothing_but() -> Recording {
     Recording::new(Header {
         version: wire::VERSION.into(),
-        utc: live::utc_now(),
-        boottime_ns: live::boottime_ns(),
+        utc: clock::utc_now(),
+        boottime_ns: clock::boottime_ns(),
         doctor: env!("CARGO_PKG_VERSION").into(),
         ..Header::default()
     })
@@ -383,17 +384,16 @@ fn show(recording: &Recording, format: Format, why: Option<String>) -> anyhow::R
     // The question is what the paths are worth, not whether the node is fit.
     catalogue.areas.retain(|area| &*area.name == "measurement");
     let (facts, nodes) = input::facts(std::slice::from_ref(recording));
-    let Some(&(_, node)) = nodes.first() else {
+    let Some(node) = nodes.first().map(|node| node.id) else {
         return Ok(Exit::Undecided);
     };
     let ablation = Ablation::of(&facts, node);
     let verdicts = answer::relevant(&catalogue, &facts, judge(&catalogue, &facts));
-    let pairs = [(recording, node)];
     let mut report = report::report(
         &catalogue,
         &facts,
         &verdicts,
-        &pairs,
+        &nodes,
         &Policy::default(),
         false,
     );

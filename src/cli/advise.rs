@@ -11,6 +11,7 @@ use crate::derive::step_time::{Measured, Parallel, Training};
 use crate::exit::Exit;
 use crate::fact::measurement::{self, Means};
 use crate::fact::{Fact, Facts, Id, Subject, gpu, path};
+use crate::measure::plan::collective::Collective;
 use crate::report::advice::{Advice, Question, Source, text};
 
 /// Say whether the network is enough for a training: what a step sends, how long that takes, and what has to hide behind computation.
@@ -334,7 +335,7 @@ fn recorded(facts: &Facts, node: Id, several: bool) -> Option<(Measured, Source)
     let smallest = alike.min_by_key(|one| one.size)?;
     // Up to here latency is nearly all of it.
     let latency = (smallest.size <= 64 << 10).then(|| {
-        let sent = smallest.size as f64 * bandwidth_model::all_reduce_factor(smallest.ranks);
+        let sent = smallest.size as f64 * Collective::AllReduce.bus_factor(smallest.ranks);
         sent / (smallest.busbw * 1e9)
     });
     let measured = Measured {

@@ -1,6 +1,7 @@
 //! Hosts that are reached over ssh: who they are, and how. For `rdma-doctor check` each records itself, and all are judged here; what measures is started on
 //! them ([`super::together::starter`]).
 
+use crate::live::{clock, environment};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use super::{AskArgs, many};
 use crate::check::Catalogue;
 use crate::cluster::hostfile;
 use crate::cluster::ssh::Remote;
-use crate::live::{self, files};
+use crate::live::files;
 use crate::nodeset;
 use crate::report::{Policy, Report};
 
@@ -84,7 +85,7 @@ pub fn remote(args: &HostsArgs, command: String, deadline: Duration) -> anyhow::
     let said = args
         .ssh
         .clone()
-        .or_else(|| live::variable("RDMA_DOCTOR_SSH"));
+        .or_else(|| environment::variable("RDMA_DOCTOR_SSH"));
     let ssh = said.as_deref().unwrap_or("ssh").split_whitespace();
     let ssh: Vec<String> = ssh.map(str::to_owned).collect();
     if ssh.is_empty() || args.remote.trim().is_empty() {
@@ -114,9 +115,9 @@ pub fn run(
 ) -> anyhow::Result<Report> {
     let remote = remote(args, command(&args.remote, ask), ask.deadline + wait)?;
     let give = |host: &str| {
-        let asked = live::wall_clock();
+        let asked = clock::wall_clock();
         let bytes = remote.run(host).map_err(|error| error.to_string())?;
-        let between = (asked, live::wall_clock());
+        let between = (asked, clock::wall_clock());
         Ok(many::Given { bytes, between })
     };
     many::hosts(

@@ -4,15 +4,13 @@ use std::path::Path;
 
 use anyhow::Context;
 
-use super::{AskArgs, NodeArgs, SelectArgs, output};
+use super::{AskArgs, NodeArgs, SelectArgs, output, site_checks};
 use crate::check::Catalogue;
 use crate::fact::{Facts, Id, Membership, Origin, Subject};
 use crate::live::worker::{self, Plan};
+use crate::report::RecordedNode;
 use crate::source::recording::Recording;
 use crate::{derive, probe};
-
-/// Where a site keeps its own checks.
-const SITE_CHECKS: &str = "/etc/rdma-doctor/checks.d";
 
 /// Marks a failure as one of the input: exit status 65.
 #[derive(Debug, thiserror::Error)]
@@ -77,14 +75,7 @@ pub fn open(paths: &[impl AsRef<Path>]) -> anyhow::Result<Vec<Recording>> {
 /// [`BadInput`] where a check file is invalid, [`BadUsage`] where a selection matches nothing.
 pub fn catalogue(args: &SelectArgs) -> anyhow::Result<Catalogue> {
     let mut catalogue = Catalogue::embedded().context("a built-in check is invalid")?;
-    let bad = |e: crate::check::CheckError| anyhow::Error::from(BadInput(e.to_string()));
-    let site = Path::new(SITE_CHECKS);
-    if crate::live::files::list_input(site, "toml").is_ok() {
-        catalogue.add_dir(site).map_err(bad)?;
-    }
-    for dir in &args.checks {
-        catalogue.add_dir(dir).map_err(bad)?;
-    }
+    site_checks::add(&mut catalogue, &args.checks)?;
     catalogue
         .select(&args.only, &args.skip)
         .map_err(|e| BadUsage(e.to_string()))?;
@@ -100,7 +91,7 @@ pub fn catalogue(args: &SelectArgs) -> anyhow::Result<Catalogue> {
 pub fn node(args: &NodeArgs) -> anyhow::Result<(Facts, Vec<Id>)> {
     let recordings = recordings(args)?;
     let (facts, nodes) = facts(&recordings);
-    Ok((facts, nodes.into_iter().map(|(_, id)| id).collect()))
+    Ok((facts, nodes.into_iter().map(|node| node.id).collect()))
 }
 
 /// The recording that the arguments name, or one of this machine.
@@ -115,10 +106,22 @@ pub fn recordings(args: &NodeArgs) -> anyhow::Result<Vec<Recording>> {
     }
 }
 
+/// What a report says of a node's recording.
+pub fn recorded(recording: &Recording, id: Id) -> RecordedNode {
+    RecordedNode {
+        id,
+        utc: recording.header.utc.clone(),
+        altered: recording.header.altered.clone(),
+        tree: recording.header.tree,
+        is_complete: recording.is_complete(),
+        micros: recording.duration(),
+    }
+}
+
 /// The facts of these recordings, judged together.
 ///
 /// Each node comes with its recording; a recording of a log is of none.
-pub fn facts(recordings: &[Recording]) -> (Facts, Vec<(&Recording, Id)>) {
+pub fn facts(recordings: &[Recording]) -> (Facts, Vec<RecordedNode>) {
     let mut facts = Facts::new();
     let (logs, machines): (Vec<_>, Vec<_>) = recordings.iter().partition(|r| r.header.log);
     for log in &logs {
@@ -130,7 +133,7 @@ pub fn facts(recordings: &[Recording]) -> (Facts, Vec<(&Recording, Id)>) {
     }
     let nodes = machines
         .into_iter()
-        .map(|r| (r, probe::establish(r, &mut facts)))
+        .map(|r| recorded(r, probe::establish(r, &mut facts)))
         .collect();
     derive::derive(&mut facts);
     (facts, nodes)

@@ -3,6 +3,7 @@
 //! Each is read, judged by itself and reduced to its findings and to a small sample by which nodes are compared. What is kept
 //! of a node is some kilobytes; the order on the command line decides over the order in the report, whoever is done first.
 
+use crate::live::random;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +17,6 @@ use crate::check::{Catalogue, judge_where};
 use crate::cluster::clock_offset::Offset;
 use crate::derive::{self, comparison};
 use crate::fact::{Facts, Membership, Origin, Subject};
-use crate::live;
 use crate::live::worker::Progress;
 use crate::probe::{self, together};
 use crate::report::many::{Fold, Part, part};
@@ -85,7 +85,7 @@ pub fn gathered(
         |one: &Recording| Read::Node(Box::new(node(catalogue, one, count, policy, with_passes)));
     let read = |at: usize| match at.checked_sub(1).map(|at| &given[at]) {
         None => judged(gathering.own),
-        Some((name, bytes)) => match Recording::read(bytes.as_slice(), Path::new(name), 0) {
+        Some((name, bytes)) => match Recording::read(bytes.as_slice(), Path::new(name)) {
             Ok(one) if !one.header.log => judged(&one),
             Ok(_) => Read::Not("it gave the recording of a log, and not of a machine".into()),
             Err(error) => Read::Not(format!("what it gave is no recording: {error}")),
@@ -130,7 +130,7 @@ impl Given {
         offset.within_ns = offset.within_ns.saturating_add(cut.unsigned_abs() / 2);
         // A recording that lasted longer than it was waited for: one of both clocks was set meanwhile, or runs at another pace.
         if offset.within_ns < u64::MAX && !recording.header.tree {
-            together::note(recording, offset, run);
+            together::note(recording, offset.ns, offset.within_ns, run);
         }
     }
 }
@@ -149,13 +149,13 @@ pub fn hosts(
     with_passes: bool,
 ) -> anyhow::Result<Report> {
     let count = AtomicUsize::new(0);
-    let run = live::number_of_run();
+    let run = random::number_of_run();
     let recording = |name: &str| {
         let given = give(name);
         let ended = count.fetch_add(1, Ordering::Relaxed) + 1;
         output::counted(ended as u64, names.len() as u64, "hosts done");
         let given = given?;
-        let mut recording = Recording::read(packed_part(&given.bytes), Path::new(name), 0)
+        let mut recording = Recording::read(packed_part(&given.bytes), Path::new(name))
             .map_err(|error| format!("what it gave is no recording: {error}"))?;
         given.note_clock(&mut recording, run);
         Ok::<_, String>(recording)
@@ -245,12 +245,11 @@ fn node(
     let id = probe::establish(recording, &mut facts);
     derive::of_nodes(&mut facts, among as u64);
     let verdicts = judge_where(catalogue, &facts, is_of_node);
-    let node = (recording, id);
     let part = part(
         catalogue,
         &facts,
         &verdicts,
-        node,
+        &input::recorded(recording, id),
         &policy.require,
         with_passes,
     );

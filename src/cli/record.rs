@@ -1,5 +1,6 @@
 //! `rdma-doctor record`: a machine's replies, for a verdict elsewhere.
 
+use crate::live::{environment, random};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -92,7 +93,7 @@ pub fn key(no_redact: bool, redact_key: Option<&Path>) -> anyhow::Result<Option<
             Some(Key::from_text(text.trim()))
         }
         (None, _) => Some(Key::from_bytes(
-            live::random_bytes().context("no random key")?,
+            random::random_bytes().context("no random key")?,
         )),
     })
 }
@@ -104,7 +105,7 @@ pub fn to_text(recording: &Recording, key: Option<Key>) -> String {
     header.base = None;
     let mut lines = recording.to_lines();
     if let Some(key) = key {
-        let users = live::user_names();
+        let users = environment::user_names();
         let users: Vec<&str> = users.iter().map(String::as_str).collect();
         let mut redactor = Redactor::new(key, &header.node, &users);
         redactor.learn(&lines);

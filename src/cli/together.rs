@@ -6,6 +6,7 @@ pub mod session;
 pub mod starter;
 mod unreached;
 
+use crate::live::environment;
 use std::io::{Read, Write};
 use std::net::{IpAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ use crate::cluster::handshake::Party;
 use crate::cluster::key::{Key, Trust};
 use crate::exit::Exit;
 use crate::launch::{self, Launch};
-use crate::live::{self, files};
+use crate::live::files;
 
 /// How nodes come together.
 #[derive(Clone, Debug, Args)]
@@ -169,7 +170,7 @@ pub fn role(args: &TogetherArgs, of_this_machine: bool) -> anyhow::Result<Option
     if args.rank.is_some() {
         return Err(bad("--rank: give --nodes and --rendezvous too".into()));
     }
-    let launch = match launch::read(live::variable) {
+    let launch = match launch::read(environment::variable) {
         Ok(launch) => launch,
         // Who did not ask for others is not held up by variables that are none of his.
         Err(_) if !args.cluster => return Ok(None),
@@ -242,7 +243,7 @@ fn party(rank: u64, ranks: u64, job: String) -> Party {
         job,
         rank,
         ranks,
-        name: live::node_name(),
+        name: environment::node_name(),
     }
 }
 
@@ -255,7 +256,7 @@ fn place(
     understood: String,
 ) -> anyhow::Result<Role> {
     let bad = |text: String| anyhow::Error::from(BadUsage(text));
-    let stores = live::variable("MASTER_PORT").and_then(|port| port.trim().parse().ok());
+    let stores = environment::variable("MASTER_PORT").and_then(|port| port.trim().parse().ok());
     if stores == Some(port) {
         return Err(bad(format!(
             "port {port} is MASTER_PORT, which the job's own store holds: give --rendezvous another one"
@@ -319,7 +320,7 @@ fn key(args: &TogetherArgs) -> anyhow::Result<Option<Key>> {
             "the key on standard input".to_owned(),
         ),
         Some(path) => (private(path)?, path.display().to_string()),
-        None => match live::variable("RDMA_DOCTOR_KEY") {
+        None => match environment::variable("RDMA_DOCTOR_KEY") {
             Some(text) => (text, "RDMA_DOCTOR_KEY".to_owned()),
             None => return Ok(None),
         },

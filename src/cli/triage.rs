@@ -115,7 +115,7 @@ pub fn run(args: &TriageArgs) -> anyhow::Result<Exit> {
             many::gathered(&catalogue, gathering, policy, verbose)
         }
     };
-    let ablation = nodes.first().map(|(_, node)| Ablation::of(&facts, *node));
+    let ablation = nodes.first().map(|node| Ablation::of(&facts, node.id));
     let ablation = ablation.filter(Ablation::is_measured);
     let said = match (&ablation, &why) {
         (Some(ablation), _) => ablation.sentence().map(|said| format!("measured: {said}")),
@@ -217,7 +217,7 @@ fn measured(args: &TriageArgs) -> anyhow::Result<Result<Measured, Exit>> {
 fn alone(args: &TriageArgs) -> anyhow::Result<(Recording, Option<String>)> {
     let mut recording = measuring::node_recording(&args.who)?;
     let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
-    let Some(&(_, node)) = nodes.first() else {
+    let Some(node) = nodes.first().map(|node| node.id) else {
         return Ok((recording, Some("the node says nothing of itself".into())));
     };
     let who = match without_gpus(&facts, node, args) {

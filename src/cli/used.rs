@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use super::input;
 use super::nccl_env;
 use crate::check::{Catalogue, judge};
 use crate::derive::derive;
@@ -84,7 +85,10 @@ fn read(recording: &Recording) -> Read {
         // Checks have been counted; without them a report reads what it shows of its own.
         let none = Catalogue::default();
         let verdicts = judge(&none, &facts);
-        let nodes: Vec<_> = node.map(|node| (recording, node)).into_iter().collect();
+        let nodes: Vec<_> = node
+            .map(|node| input::recorded(recording, node))
+            .into_iter()
+            .collect();
         let report = report::report(&none, &facts, &verdicts, &nodes, &Policy::default(), true);
         let Some(node) = node else {
             LogReport::new(&none, &facts, report);

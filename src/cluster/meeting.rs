@@ -8,6 +8,7 @@ mod guest;
 mod relay;
 mod visit;
 
+use crate::live::{own_process, random};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -128,10 +129,10 @@ impl Host {
         mut progress: impl FnMut(usize),
     ) -> Gathered {
         if nodes > MANY {
-            crate::live::allow_many_files();
+            own_process::allow_many_files();
         }
         let ends = Instant::now() + deadline;
-        let run = crate::live::number_of_run();
+        let run = random::number_of_run();
         let mut gathered = Gathered {
             run,
             ..Gathered::default()
@@ -140,8 +141,8 @@ impl Host {
         // Who has no key of its own gets one; a kernel that has no random numbers gives none, and then nobody is sent to another.
         let of_run = || {
             Some(hex(&[
-                crate::live::random_bytes().ok()?,
-                crate::live::random_bytes().ok()?,
+                random::random_bytes().ok()?,
+                random::random_bytes().ok()?,
             ]))
         };
         let (key, fanin) = match (&self.trust, self.fanin) {

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use crate::fact::device::NodeType;
 use crate::fact::port::{LinkLayer, PortState};
 use crate::fact::{Fact, Facts, Gap, Id, Subject, Typed, device, node, port};
-use crate::order;
+use crate::small_sort;
 
 use super::{group, tally};
 
@@ -152,7 +152,7 @@ fn who_has_which<V: PartialEq + Display>(members: &[(&str, V)]) -> String {
             None => values.push((value, vec![name])),
         }
     }
-    order::by_key(&mut values, |(_, names)| std::cmp::Reverse(names.len()));
+    small_sort::by_key(&mut values, |(_, names)| std::cmp::Reverse(names.len()));
     let parts: Vec<String> = values
         .iter()
         .map(|(v, names)| format!("{v}: {}", names.join(", ")))

@@ -242,17 +242,7 @@ fn all_reduce(algorithm: Algorithm, shape: Shape, carries: Carries) -> Option<(f
 
 /// 2(n-1)/n: what busbw counts of an all-reduce's buffer.
 fn double(shape: Shape) -> f64 {
-    all_reduce_factor(shape.ranks())
-}
-
-/// 2(n-1)/n: how much of an all-reduce's buffer each rank sends.
-pub fn all_reduce_factor(ranks: u64) -> f64 {
-    Collective::AllReduce.bus_factor(ranks)
-}
-
-/// (n-1)/n: how much of the whole each rank sends in an all-gather or a reduce-scatter.
-pub fn gather_factor(ranks: u64) -> f64 {
-    Collective::AllGather.bus_factor(ranks)
+    Collective::AllReduce.bus_factor(shape.ranks())
 }
 
 /// What two binary trees make of the network, as busbw.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::gpu_purpose::listed;
 use crate::fact::gpu::FabricState;
 use crate::fact::{Fact, Facts, Gap, Id, gpu, node};
-use crate::order;
+use crate::small_sort;
 
 /// Compares the cliques of the GPUs that are registered.
 pub fn derive(facts: &mut Facts, node: Id) {
@@ -106,7 +106,7 @@ fn written(cliques: &BTreeMap<Clique, Vec<String>>) -> String {
     let clusters: std::collections::BTreeSet<&Arc<str>> =
         cliques.keys().map(|(cluster, _)| cluster).collect();
     let mut parts: Vec<(&Clique, &Vec<String>)> = cliques.iter().collect();
-    order::by_key(&mut parts, |(_, gpus)| std::cmp::Reverse(gpus.len()));
+    small_sort::by_key(&mut parts, |(_, gpus)| std::cmp::Reverse(gpus.len()));
     let named = parts.iter().map(|((cluster, clique), gpus)| {
         let of = match clusters.len() {
             1 => String::new(),

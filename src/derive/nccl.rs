@@ -3,12 +3,10 @@
 //! Where the version is unknown, what all versions agree on is known, and the rest says which fact is missing.
 
 mod dictionary;
-pub(crate) mod gid;
 mod hca;
 mod interface;
 mod list;
 mod meaning;
-mod number;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +20,7 @@ use crate::fact::port::{LinkLayer, NcclGid};
 use crate::fact::{
     Fact, Facts, Gap, Id, Phrase, Subject, device, node, port, selection, selector, variable,
 };
+use crate::nccl_rules::{gid, number};
 use dictionary::Kind;
 use hca::Port;
 use list::List;

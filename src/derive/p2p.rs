@@ -7,7 +7,7 @@ use crate::fact::{
     BitRate, Fact, Facts, Gap, Id, Key, Percent, Seconds, Subject, Typed, gpu, gpu_pair, node,
 };
 use crate::measure::plan::statistics;
-use crate::order;
+use crate::small_sort;
 
 /// Works out the facts of a node's GPUs and their pairs.
 pub fn derive(facts: &mut Facts, node: Id) {
@@ -117,7 +117,7 @@ fn kind(facts: &Facts, pair: Id, ends: &Ends) -> Fact<Kind> {
         let [a, b] = *ends.as_ref().map_err(Gap::clone)?;
         let id = |gpu| facts.get(gpu, gpu::ID).into_result();
         let mut models = [id(a)?, id(b)?];
-        order::by(&mut models, Ord::cmp);
+        small_sort::by(&mut models, Ord::cmp);
         let way = match facts.get(pair, gpu_pair::NVLINK).into_result()? {
             true => {
                 let links = facts.get(pair, gpu_pair::NVLINKS).into_result()?;

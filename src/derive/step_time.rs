@@ -2,8 +2,8 @@
 //!
 //! Plain numbers in, plain numbers out. What it leaves out is said by [`Training::assumptions`].
 
-use super::alpha_beta::AlphaBeta;
-use crate::derive::bandwidth_model;
+use crate::measure::plan::alpha_beta::AlphaBeta;
+use crate::measure::plan::collective::Collective;
 
 /// How a training divides its state over the ranks that hold the same part of the data's model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl Training {
     /// What each GPU sends in a step, in bytes: its part of the model, as often as it passes.
     pub fn sent_by_each(&self) -> f64 {
         let part = self.model_bytes() / self.tensor_parallel.max(1) as f64;
-        part * self.parallel.passes() as f64 * bandwidth_model::gather_factor(self.data_ranks())
+        part * self.parallel.passes() as f64 * Collective::AllGather.bus_factor(self.data_ranks())
     }
 
     /// How many collectives a step has.
@@ -110,7 +110,7 @@ impl Training {
             _ => 1.0,
         };
         let passes =
-            self.parallel.passes() as f64 * bandwidth_model::gather_factor(self.data_ranks());
+            self.parallel.passes() as f64 * Collective::AllGather.bus_factor(self.data_ranks());
         let bytes = self.model_bytes() / shares * passes;
         if bytes == 0.0 {
             return 0.0;
@@ -210,7 +210,7 @@ impl AlphaBeta {
         let alpha = measured.latency.unwrap_or(0.0);
         let beta = match (measured.size, measured.latency) {
             (Some(size), Some(latency)) => {
-                let sent = size * bandwidth_model::all_reduce_factor(measured.ranks);
+                let sent = size * Collective::AllReduce.bus_factor(measured.ranks);
                 let took = sent / (measured.busbw * 1e9);
                 if took <= latency {
                     return None;

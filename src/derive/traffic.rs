@@ -19,7 +19,7 @@ use crate::fact::{
     Bytes, Fact, Facts, Gap, Id, Key, Membership, Percent, Subject, Typed, device, gid, netdev,
     node, port, variable,
 };
-use crate::order;
+use crate::small_sort;
 
 /// Makes the traffic of each Ethernet port, and follows it.
 pub fn derive(facts: &mut Facts, node: Id) {
@@ -478,7 +478,7 @@ fn agreement(facts: &mut Facts, node: Id) {
     let differ = boards.values_mut().find(|treated| treated.len() > 1);
     let (agree, which) = match (differ, open) {
         (Some(treated), _) => {
-            order::by_key(treated, |(_, names)| std::cmp::Reverse(names.len()));
+            small_sort::by_key(treated, |(_, names)| std::cmp::Reverse(names.len()));
             let said: Vec<String> = treated
                 .iter()
                 .map(|(text, names)| format!("{text}: {}", names.join(", ")))

@@ -1,7 +1,7 @@
 //! What a gap means for a verdict: whether something is damaged, was withheld, or is not available here.
 
 use super::{Facts, Gap, Id, Subject, Why};
-use crate::source::Refusal;
+use crate::source::refusal::Refusal;
 
 /// A kind of gap, the gravest last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,6 +7,7 @@ mod affinity;
 mod copy;
 pub(crate) mod driver;
 
+use crate::live::clock;
 use std::sync::Arc;
 
 use cudarc::driver::sys::{
@@ -135,9 +136,9 @@ fn told(call: &Call) -> Result<Value, Failure> {
     match &*call.name {
         "cuDriverGetVersion" => Ok(json!({ "version": driver::version()? })),
         "cuInit" => {
-            let began = super::boottime_ns();
+            let began = clock::boottime_ns();
             driver::init()?;
-            let took = super::boottime_ns().saturating_sub(began);
+            let took = clock::boottime_ns().saturating_sub(began);
             Ok(json!({ "ms": took / 1_000_000 }))
         }
         "cuDeviceGetCount" => Ok(json!({ "count": driver::count()? })),

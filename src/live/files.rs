@@ -9,7 +9,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatVfsMoun
 use rustix::io::Errno as Sys;
 use serde_json::json;
 
-use crate::order;
+use crate::small_sort;
 use crate::source::{Answer, Errno, Question, Refusal};
 
 /// Bytes that an answer may have. Nothing that a probe asks for comes near it.
@@ -280,7 +280,7 @@ pub fn list_input(dir: &Path, extension: &str) -> std::io::Result<Vec<std::path:
             }
         }
     }
-    order::by(&mut found, Ord::cmp);
+    small_sort::by(&mut found, Ord::cmp);
     Ok(found)
 }
 

@@ -3,6 +3,7 @@
 //! The process that asks starts a helper, which is this program again, loads the library there, and answers one line with another. A helper
 //! that dies or stays silent is replaced for the next question; a library that does so twice is not asked again.
 
+use crate::live::own_process;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -97,7 +98,7 @@ impl Helper {
                 .spawn()
         };
         let failed = |e: std::io::Error| Refusal::Errno(Errno::from(&e));
-        let mut process = spawn(&super::own_executable())
+        let mut process = spawn(&own_process::own_executable())
             .or_else(|_| spawn(&std::env::current_exe()?))
             .map_err(failed)?;
         let (Some(questions), Some(pipe)) = (process.stdin.take(), process.stdout.take()) else {

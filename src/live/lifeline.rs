@@ -1,6 +1,7 @@
 //! The lifeline of a child: its standard input, over which it is told what to do. Its end says that who started the process is gone, however that went, or
 //! needs it no more.
 
+use crate::live::own_process;
 use std::fs::File;
 use std::io::{self, BufRead};
 use std::sync::mpsc::{self, Receiver};
@@ -32,7 +33,7 @@ pub fn inbox<T: DeserializeOwned + Send + 'static>(at_end: fn()) -> Receiver<T> 
             }
         }
         at_end();
-        super::end_with_group();
+        own_process::end_with_group();
     });
     inbox
 }

@@ -6,6 +6,7 @@ mod directory;
 mod input;
 mod utf16;
 
+use crate::live::clock;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -42,10 +43,10 @@ pub fn record(
     file: impl Fn(&str) -> Question,
     deadline: Option<Instant>,
 ) -> Result<Recording, (PathBuf, io::Error)> {
-    let started_ns = super::boottime_ns();
+    let started_ns = clock::boottime_ns();
     let mut recording = Recording::new(Header {
         version: wire::VERSION.into(),
-        utc: super::utc_now(),
+        utc: clock::utc_now(),
         boottime_ns: started_ns,
         doctor: env!("CARGO_PKG_VERSION").into(),
         log: true,
@@ -67,7 +68,7 @@ pub fn record(
     let names: Vec<String> = all.iter().map(|(path, _)| name(path)).collect();
     let no_text: Vec<String> = apart.no_text.iter().map(name).collect();
     let recordings: Vec<String> = apart.recordings.iter().map(name).collect();
-    let at = || super::boottime_ns().saturating_sub(started_ns) / 1000;
+    let at = || clock::boottime_ns().saturating_sub(started_ns) / 1000;
     let said = serde_json::json!({ "files": names, "no_text": no_text, "recordings": recordings });
     recording.add(Line::of(probe, files, &said, at()));
     let mut limits = Limits::default();

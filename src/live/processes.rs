@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sysinfo::{Process, ProcessRefreshKind, ProcessStatus, ProcessesToUpdate, System};
 
 use super::files;
-use crate::order;
+use crate::small_sort;
 use crate::source::{Answer, Question, Refusal};
 
 /// How many of those that use most are told, of each kind.
@@ -35,15 +35,15 @@ pub fn ask() -> Result<Answer, Refusal> {
     let first = all.iter().any(|process| process.pid().as_u32() == 1);
     let count = all.len();
     let mut told: Vec<&Process> = Vec::with_capacity(2 * MOST + WAITING);
-    order::by_key(&mut all, |process| {
+    small_sort::by_key(&mut all, |process| {
         std::cmp::Reverse(process.accumulated_cpu_time())
     });
     told.extend(all.iter().take(MOST));
-    order::by_key(&mut all, |process| std::cmp::Reverse(process.memory()));
+    small_sort::by_key(&mut all, |process| std::cmp::Reverse(process.memory()));
     told.extend(all.iter().take(MOST));
-    order::by_key(&mut all, |process| process.pid());
+    small_sort::by_key(&mut all, |process| process.pid());
     told.extend(all.iter().filter(|process| waits(process)).take(WAITING));
-    order::by_key(&mut told, |process| process.pid());
+    small_sort::by_key(&mut told, |process| process.pid());
     told.dedup_by_key(|process| process.pid());
     let processes: Vec<Value> = told.into_iter().map(describe).collect();
     Ok(Answer::Value(Arc::new(json!({

@@ -77,7 +77,7 @@ fn path(name: &str) -> Result<PathBuf, Refusal> {
 /// No name server is asked, and the answer names no host.
 pub fn hosts(call: &Call) -> Result<Answer, Refusal> {
     let name = match call.text("of") {
-        Some("hostname") => super::node_name(),
+        Some("hostname") => super::environment::node_name(),
         Some(name @ ("MASTER_ADDR" | "PET_MASTER_ADDR")) => {
             variable(name).ok_or_else(|| Refusal::NotAsked(format!("{name} is not set").into()))?
         }

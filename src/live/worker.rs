@@ -11,6 +11,7 @@
 pub mod child;
 pub mod measure;
 
+use crate::live::{clock, environment, own_process};
 use std::collections::{HashSet, VecDeque};
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::path::PathBuf;
@@ -22,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use child::{how_its_process_ended, kill_group, wait_a_moment};
 
-use crate::live::{self, Live};
+use crate::live::Live;
 use crate::source::recorder::Recorder;
 use crate::source::recording::Recording;
 use crate::source::wire::{self, Ended, Header, Line};
@@ -87,16 +88,16 @@ const TICK: Duration = Duration::from_millis(100);
     reason = "the parent keeps the children's time"
 )]
 pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording {
-    let started_ns = live::boottime_ns();
+    let started_ns = clock::boottime_ns();
     let begun = Instant::now();
     let mut recording = Recording::new(Header {
         version: wire::VERSION.into(),
         node: if plan.root.is_some() {
             String::new()
         } else {
-            live::node_name()
+            environment::node_name()
         },
-        utc: live::utc_now(),
+        utc: clock::utc_now(),
         boottime_ns: started_ns,
         redacted: false,
         pseudonyms: None,
@@ -116,7 +117,7 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
         .max(2);
     let last = begun + plan.deadline;
     let pause = plan.sample.unwrap_or_default();
-    let since = || (live::boottime_ns().saturating_sub(started_ns)) / 1000;
+    let since = || (clock::boottime_ns().saturating_sub(started_ns)) / 1000;
     let mut shown = false;
     loop {
         while running.iter().filter(|r| !r.closed).count() < at_once {
@@ -549,5 +550,5 @@ fn lifeline(told: &Sender<Arc<str>>, busy: &AtomicBool) {
     if !busy.load(Ordering::SeqCst) {
         return;
     }
-    live::end_with_group();
+    own_process::end_with_group();
 }

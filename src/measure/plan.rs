@@ -1,8 +1,10 @@
-//! Measurements that a person asks for, because they disturb: which there are, in which order, and what their numbers are worth.
+//! Measurements as plain values: what is measured in which order, what was replied, and the statistics of it.
 //!
-//! Nothing here asks the machine: [`crate::live`] measures, in a child process for each measurement that may hang.
+//! Nothing here asks the machine. A plan makes the questions that its runs are, and reads their replies from any source.
 
 pub mod ablation;
+pub mod ablation_table;
+pub mod alpha_beta;
 pub mod bisection;
 pub mod collective;
 pub mod flags;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::anchor::Mark;
 use super::grams::Grams;
 use super::text::without_colours;
-use crate::order;
+use crate::small_sort;
 
 /// A tool whose output is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -352,7 +352,7 @@ impl Pasted {
         for block in std::mem::take(&mut self.open) {
             self.close(block);
         }
-        order::by_key(&mut self.done, |paste| {
+        small_sort::by_key(&mut self.done, |paste| {
             paste.lines.first().map(|(number, _)| *number)
         });
         self.done

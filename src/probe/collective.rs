@@ -16,9 +16,9 @@ use std::sync::Arc;
 
 use super::{Ask, BUDGET, Probe};
 use crate::fact::{Facts, Gap, Id, Membership, Origin, Subject, Why};
+use crate::measure::plan::ablation_table;
 use crate::measure::plan::pairs;
 use crate::measure::plan::run::Plan;
-use crate::probe::ablation_table;
 use crate::source::{Question, Refusal};
 
 /// The probe. It runs over recordings only; the runs are made by `rdma-doctor bench` and `rdma-doctor ablate`.

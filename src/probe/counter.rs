@@ -3,8 +3,6 @@
 //! Only counters of the table are read, each directory once a reading: on a restricted physical function each read can make
 //! the driver log an error, and reading what nobody judges is no use.
 
-mod table;
-
 use super::device::{self, PortAt};
 use super::{Ask, BUDGET, Probe, inside};
 use crate::fact::counter;
@@ -13,7 +11,7 @@ use crate::fact::{
 };
 use crate::source::{Answer, Micros, Question, Refusal};
 
-pub use table::{COUNTERS, CounterMeaning, meaning};
+use crate::fact::counter_table::meaning;
 
 /// The probe.
 pub const PROBE: Probe = Probe {

@@ -12,6 +12,7 @@ use super::{Ask, Probe};
 use crate::fact::node::Cuda;
 use crate::fact::{Fact, Facts, Gap, Id, Presence, Seconds, Subject, Why, gpu, gpu_pair, node};
 use crate::measure::plan::p2p::Plan;
+use crate::source::failed_call::failed_call;
 use crate::source::{Question, Refusal};
 
 /// The probe. Without persistence `cuInit` wakes each GPU, which takes seconds.
@@ -78,7 +79,7 @@ fn begin(ask: &Ask<'_>, facts: &mut Facts, node: Id) -> Fact<Cuda> {
     facts.set(node, node::CUDA_DRIVER, version);
     let question = Question::call("cuInit", []);
     let said = ask.value(question.clone());
-    let error = said.clone().map(|said| match failure(&said) {
+    let error = said.clone().map(|said| match failed_call(&said) {
         Some(failure) => failure.error().into(),
         None => Arc::from("none"),
     });
@@ -91,7 +92,7 @@ fn begin(ask: &Ask<'_>, facts: &mut Facts, node: Id) -> Fact<Cuda> {
     );
     match said {
         Fact::Known(said, origin) => {
-            let state = failure(&said).map_or(Cuda::Works, |failure| match failure.code {
+            let state = failed_call(&said).map_or(Cuda::Works, |failure| match failure.code {
                 34 => Cuda::Stub,
                 100 => Cuda::NoDevice,
                 802 => Cuda::NotReady,
@@ -114,37 +115,9 @@ fn begin(ask: &Ask<'_>, facts: &mut Facts, node: Id) -> Fact<Cuda> {
     }
 }
 
-/// A function of CUDA that said no.
-pub(crate) struct Failure<'v> {
-    /// The function.
-    pub(crate) function: &'v str,
-    /// Its result.
-    pub(crate) code: u64,
-    name: &'v str,
-}
-
-impl Failure<'_> {
-    /// The result by name and number, as `CUDA_ERROR_SYSTEM_NOT_READY (802)`.
-    pub(crate) fn error(&self) -> String {
-        match self.name {
-            "" => format!("error {}", self.code),
-            name => format!("{name} ({})", self.code),
-        }
-    }
-}
-
-/// What failed, where a reply says so.
-pub(crate) fn failure(said: &Value) -> Option<Failure<'_>> {
-    Some(Failure {
-        function: said.get("failed")?.as_str()?,
-        code: said.get("code")?.as_u64()?,
-        name: said.get("error").and_then(Value::as_str).unwrap_or(""),
-    })
-}
-
 /// A number of a reply; of one that says what failed, that.
 fn number(said: &Value, member: &str) -> Result<u64, String> {
-    if let Some(failure) = failure(said) {
+    if let Some(failure) = failed_call(said) {
         return Err(format!("{} says {}", failure.function, failure.error()));
     }
     let number = said.get(member).and_then(Value::as_u64);
@@ -278,7 +251,7 @@ fn reaches(access: &[Fact<Arc<Value>>], from: u64, to: u64) -> Fact<bool> {
         return Fact::Unknown(Gap::missing("cuDeviceCanAccessPeer"));
     };
     row.clone().and_then(|said| {
-        if let Some(failure) = failure(&said) {
+        if let Some(failure) = failed_call(&said) {
             return Err(format!("{} says {}", failure.function, failure.error()));
         }
         let peers = said

@@ -17,8 +17,8 @@ use super::{Ask, Probe};
 use crate::fact::nccl_version::{KINDS, Version};
 use crate::fact::variable::{self, Mangled};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, Why, node};
+use crate::measure::plan::ablation_table;
 use crate::measure::plan::run::Plan;
-use crate::probe::ablation_table;
 use crate::source::{Answer, Errno, Question, Refusal};
 use conf::Line;
 

@@ -73,7 +73,9 @@ pub fn file(name: &str) -> Question {
 pub fn establish(recording: &Recording, facts: &mut Facts) {
     let source = recording.of(NAME);
     let ask = Ask::new(&source);
-    if let Err(panic) = crate::quiet::catch(std::panic::AssertUnwindSafe(|| read(&ask, facts))) {
+    if let Err(panic) =
+        crate::catch_panic::catch(std::panic::AssertUnwindSafe(|| read(&ask, facts)))
+    {
         let gap = Gap {
             why: Why::ProbeFailed(format!("a bug in probe {NAME}: {panic}").into()),
             origin: Origin::Probe(NAME),

@@ -11,7 +11,7 @@ use crate::fact::{
     Bytes, Fact, Facts, Gap, Id, Membership, Origin, Percent, Presence, Seconds, Subject, Why,
     node, process as fact,
 };
-use crate::order;
+use crate::small_sort;
 use crate::source::{Answer, Errno, Question, Refusal};
 
 /// The probe.
@@ -96,7 +96,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     };
     facts.set_members(Subject::Process, node, members);
     let mut processes: Vec<&One> = first.processes.values().collect();
-    order::by_key(&mut processes, |one| one.pid);
+    small_sort::by_key(&mut processes, |one| one.pid);
     for one in processes {
         let again = second
             .as_ref()

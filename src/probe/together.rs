@@ -5,7 +5,6 @@
 use serde::Deserialize;
 
 use super::{Ask, BUDGET, Probe};
-use crate::cluster::clock_offset::Offset;
 use crate::fact::{Fact, Facts, Gap, Id, Origin, Seconds, Why, node};
 use crate::source::recording::Recording;
 use crate::source::{Answer, Question};
@@ -21,8 +20,10 @@ pub const PROBE: Probe = Probe {
 /// The reply: how far the clock is ahead, and in which run that was measured.
 #[derive(serde::Serialize, Deserialize)]
 struct Measured {
-    #[serde(flatten)]
-    offset: Offset,
+    /// Nanoseconds; negative where it is behind.
+    ns: i64,
+    /// By how many nanoseconds that may be wrong.
+    within_ns: u64,
     run: u64,
 }
 
@@ -31,9 +32,9 @@ fn question() -> Question {
 }
 
 /// Adds to a machine's recording how far its clock is ahead of that of who gathers, in a run of this number.
-pub fn note(recording: &mut Recording, offset: Offset, run: u64) {
+pub fn note(recording: &mut Recording, ns: i64, within_ns: u64, run: u64) {
     let whole = recording.is_complete();
-    let measured = Measured { offset, run };
+    let measured = Measured { ns, within_ns, run };
     // Three numbers: there is nothing that JSON cannot hold.
     let value = serde_json::to_value(measured).unwrap_or_default();
     recording.replace(PROBE.name, question(), value);
@@ -57,9 +58,9 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     };
     let seconds = |nanoseconds: f64| Seconds(nanoseconds / 1e9);
     let (offset, within, number) = match measured {
-        Ok(Measured { offset, run }) => (
-            Fact::Known(seconds(offset.ns as f64), origin.clone()),
-            Fact::Known(seconds(offset.within_ns as f64), origin.clone()),
+        Ok(Measured { ns, within_ns, run }) => (
+            Fact::Known(seconds(ns as f64), origin.clone()),
+            Fact::Known(seconds(within_ns as f64), origin.clone()),
             Fact::Known(run, origin),
         ),
         Err(gap) => (
@@ -85,11 +86,7 @@ mod tests {
         let mut facts = Facts::new();
         let alone = crate::probe::establish(&recording, &mut facts);
         assert_eq!(facts.known(alone, node::CLOCK_OFFSET), None);
-        let offset = Offset {
-            ns: -3_250_000_000,
-            within_ns: 200_000,
-        };
-        note(&mut recording, offset, 77);
+        note(&mut recording, -3_250_000_000, 200_000, 77);
         assert!(recording.is_complete());
         let node = crate::probe::establish(&recording, &mut facts);
         assert_eq!(facts.known(node, node::CLOCK_OFFSET), Some(Seconds(-3.25)));

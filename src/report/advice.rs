@@ -4,11 +4,11 @@ pub mod text;
 
 use serde::Serialize;
 
-use crate::derive::alpha_beta::AlphaBeta;
 use crate::derive::bandwidth_model;
 use crate::derive::step_time::{
     Blame, Class, EXPLAINS, Growth, Measured, Parallel, Step, Training,
 };
+use crate::measure::plan::alpha_beta::AlphaBeta;
 
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
 pub const SCHEMA: &str = "rdma-doctor-advice/1.0";

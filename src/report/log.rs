@@ -16,7 +16,7 @@ use crate::fact::run::{Carrier, Library, Proof, RunOutcome};
 use crate::fact::{
     Fact, Facts, Id, Key, Origin, Subject, Typed, Why, channel, cluster, hca, host, run,
 };
-use crate::order;
+use crate::small_sort;
 
 /// What makes a log tell more, for the question whether RDMA was used.
 const LOG_MORE: &str = "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,NET,GRAPH";
@@ -630,7 +630,7 @@ fn adapters(facts: &Facts, hosts: &[Id]) -> Vec<String> {
     let chosen = if used.is_empty() { listed } else { used };
     let mut names: Vec<String> = chosen.into_iter().collect();
     // mlx5_2 before mlx5_10.
-    order::by_key(&mut names, |name| {
+    small_sort::by_key(&mut names, |name| {
         let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
         let number = name.get(stem.len()..).and_then(|n| n.parse::<u64>().ok());
         (stem.to_owned(), number)

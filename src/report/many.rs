@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::{
-    AreaLine, Consequence, Counts, Finding, Grounds, NodeHead, OpenQuestion, Pass, Policy, Report,
-    SCHEMA, Writer, areas, damage, exit, withheld,
+    AreaLine, Consequence, Counts, Finding, Grounds, NodeHead, OpenQuestion, Pass, Policy,
+    RecordedNode, Report, SCHEMA, Writer, areas, damage, exit, withheld,
 };
 use crate::check::{Catalogue, Check, Severity, Verdict};
 use crate::derive::comparison::Concerns;
@@ -14,7 +14,6 @@ use crate::diagnosis::areas::Require;
 use crate::exit::Exit;
 use crate::fact::{Facts, Id, Subject};
 use crate::nodeset;
-use crate::source::recording::Recording;
 
 /// What stands for a node's own name where sentences about several nodes are compared.
 const NODE: &str = "\u{0}";
@@ -43,7 +42,7 @@ pub fn part(
     catalogue: &Catalogue,
     facts: &Facts,
     verdicts: &[Verdict],
-    node: (&Recording, Id),
+    node: &RecordedNode,
     require: &Require,
     with_passes: bool,
 ) -> Part {
@@ -54,7 +53,7 @@ pub fn part(
     };
     let causes = diagnosis::diagnose(catalogue, facts, verdicts);
     Part {
-        head: writer.node(node.0, node.1),
+        head: writer.node(node),
         causes: causes
             .iter()
             .map(|c| (c.check, writer.finding(c)))
@@ -66,10 +65,10 @@ pub fn part(
             false => Vec::new(),
         },
         counts: writer.count(verdicts),
-        micros: node.0.duration(),
+        micros: node.micros,
         empty: facts.all(Subject::Device).next().is_none(),
-        areas: writer.areas_of(verdicts, node.1, require),
-        damage: damage(catalogue, facts, &[node]),
+        areas: writer.areas_of(verdicts, node.id, require),
+        damage: damage(catalogue, facts, std::slice::from_ref(node)),
         withheld: withheld(facts),
     }
 }

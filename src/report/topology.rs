@@ -14,7 +14,7 @@ use crate::fact::node::TopoFile;
 use crate::fact::{
     Fact, Facts, Id, Key, Subject, Typed, device, function, gpu, gpu_nic, gpu_pair, hop, node, port,
 };
-use crate::order;
+use crate::small_sort;
 
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
 pub const SCHEMA: &str = "rdma-doctor-topology/1.0";
@@ -250,7 +250,7 @@ fn gpus(reader: &mut Reader<'_>, node: Id) -> Vec<Gpu> {
         .below(node, Subject::Gpu)
         .filter(|id| facts.known(*id, gpu::VIRTUAL_FUNCTION) != Some(true))
         .collect();
-    order::by_key(&mut ids, |id| facts.name(*id));
+    small_sort::by_key(&mut ids, |id| facts.name(*id));
     ids.into_iter()
         .enumerate()
         .map(|(index, id)| {
@@ -303,7 +303,7 @@ fn nics(reader: &mut Reader<'_>, node: Id) -> Vec<Nic> {
         }
     }
     // What is on PCI first, in its order.
-    order::by(&mut nics, |a, b| {
+    small_sort::by(&mut nics, |a, b| {
         let key = |nic: &Nic| (nic.pci.is_none(), nic.pci.clone(), nic.name.clone());
         key(a).cmp(&key(b))
     });

@@ -108,6 +108,12 @@ pub struct Recording {
     last: u64,
 }
 
+/// Opens a file by its path; its size in bytes, or zero if nobody knows.
+pub type OpenFile<'f, R> = dyn Fn(&Path) -> std::io::Result<(R, u64)> + 'f;
+
+/// The recording over which an overlay lies, by its path; `None` if no more may lie below.
+type OpenBase<'b> = dyn Fn(&Path) -> Option<Result<Recording, RecordingError>> + 'b;
+
 /// For how many questions a file of so many bytes gets room.
 fn expected(bytes: u64) -> usize {
     let lines = usize::try_from(bytes / LINE).unwrap_or(EXPECTED_AT_MOST);
@@ -123,33 +129,63 @@ impl Recording {
         }
     }
 
-    /// Reads a file, `.zst` or plain, and the base over which it lies where it is an overlay.
-    pub fn open(path: &Path) -> Result<Self, RecordingError> {
-        Self::open_below(path, DEPTH_LIMIT)
+    /// Reads a file, `.zst` or plain, and the base over which it lies if it is an overlay.
+    ///
+    /// # Errors
+    ///
+    /// The file or a base of it cannot be opened or read, or is not a recording.
+    pub fn open_with<R: Read>(
+        path: &Path,
+        files: &OpenFile<'_, R>,
+    ) -> Result<Self, RecordingError> {
+        Self::open_below(path, DEPTH_LIMIT, files)
     }
 
     /// Reads a file that may lie over so many others.
-    fn open_below(path: &Path, overlays: u8) -> Result<Self, RecordingError> {
-        let unreadable = |error| RecordingError::Unreadable {
+    fn open_below<R: Read>(
+        path: &Path,
+        overlays: u8,
+        files: &OpenFile<'_, R>,
+    ) -> Result<Self, RecordingError> {
+        let (file, size) = files(path).map_err(|error| RecordingError::Unreadable {
             path: path.to_owned(),
             error,
+        })?;
+        let base = |base: &Path| match overlays {
+            0 => None,
+            _ => Some(Self::open_below(base, overlays - 1, files)),
         };
-        let file = crate::live::files::open_input(path).map_err(unreadable)?;
-        let size = file.metadata().map_or(0, |about| about.len());
-        Self::read_sized(file, path, overlays, size)
+        Self::read_sized(file, path, &base, size)
     }
 
-    /// Reads a recording from any reader; `path` names it in errors, and is where an
-    /// overlay's base is looked for, as many times as `overlays` allows.
-    pub fn read(input: impl Read, path: &Path, overlays: u8) -> Result<Self, RecordingError> {
-        Self::read_sized(input, path, overlays, 0)
+    /// Reads what a file at this path would hold: a base over which it lies is looked for there.
+    ///
+    /// # Errors
+    ///
+    /// It or a base of it cannot be read, or is not a recording.
+    pub fn read_beside<R: Read>(
+        input: impl Read,
+        path: &Path,
+        files: &OpenFile<'_, R>,
+    ) -> Result<Self, RecordingError> {
+        let base = |base: &Path| Some(Self::open_below(base, DEPTH_LIMIT - 1, files));
+        Self::read_sized(input, path, &base, 0)
+    }
+
+    /// Reads a recording that is not an overlay from any reader; `path` names it in errors.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read, is not a recording, or is an overlay.
+    pub fn read(input: impl Read, path: &Path) -> Result<Self, RecordingError> {
+        Self::read_sized(input, path, &|_| None, 0)
     }
 
     /// The same, where the file has so many bytes, or zero where nobody knows.
     fn read_sized(
         input: impl Read,
         path: &Path,
-        overlays: u8,
+        base: &OpenBase<'_>,
         size: u64,
     ) -> Result<Self, RecordingError> {
         let unreadable = |error| RecordingError::Unreadable {
@@ -167,21 +203,16 @@ impl Recording {
             // 128 MiB is zstd's own default bound on a frame's window: a frame that asks for more is refused.
             decoder.window_log_max(27).map_err(unreadable)?;
             let unpacked = BufReader::with_capacity(1 << 16, decoder);
-            Self::read_lines(
-                unpacked,
-                path,
-                overlays,
-                expected(size.saturating_mul(PACKED)),
-            )
+            Self::read_lines(unpacked, path, base, expected(size.saturating_mul(PACKED)))
         } else {
-            Self::read_lines(input, path, overlays, expected(size))
+            Self::read_lines(input, path, base, expected(size))
         }
     }
 
     fn read_lines(
         mut input: impl BufRead,
         path: &Path,
-        overlays: u8,
+        base: &OpenBase<'_>,
         expected: usize,
     ) -> Result<Self, RecordingError> {
         let mut buffer = Vec::with_capacity(4096);
@@ -237,7 +268,7 @@ impl Recording {
                     let text = text
                         .map_err(|_| bad("not a recording: its first line is not UTF-8".into()))?;
                     let header = wire::parse_header(text).map_err(bad)?;
-                    recording = Some(Self::begin(header, path, overlays, expected)?);
+                    recording = Some(Self::begin(header, path, base, expected)?);
                 }
                 // The last line of a truncated recording is torn anywhere, inside a character too.
                 Some(recording) if !whole => {
@@ -263,10 +294,10 @@ impl Recording {
     fn begin(
         header: Header,
         path: &Path,
-        overlays: u8,
+        base: &OpenBase<'_>,
         expected: usize,
     ) -> Result<Self, RecordingError> {
-        let Some(base) = header.base.clone() else {
+        let Some(name) = header.base.clone() else {
             return Ok(Recording {
                 header,
                 path: path.to_owned(),
@@ -279,19 +310,18 @@ impl Recording {
             path: path.to_owned(),
             why,
         };
-        if overlays == 0 {
+        if name.contains('/') || name.starts_with('.') {
+            return Err(wrong(format!(
+                "the base {name:?} is not the name of a file beside the overlay"
+            )));
+        }
+        let Some(recording) = base(&path.with_file_name(name)) else {
             return Err(wrong(
                 "it lies over another recording, too deep or where there is no file to look for"
                     .into(),
             ));
-        }
-        if base.contains('/') || base.starts_with('.') {
-            return Err(wrong(format!(
-                "the base {base:?} is not the name of a file beside the overlay"
-            )));
-        }
-        let base = path.with_file_name(base);
-        let mut recording = Self::open_below(&base, overlays - 1)?;
+        };
+        let mut recording = recording?;
         recording.path = path.to_owned();
         recording.header = Header {
             node: if header.node.is_empty() {
@@ -537,7 +567,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Recording, RecordingError> {
-        Recording::read(text.as_bytes(), Path::new("x.jsonl"), 0)
+        Recording::read(text.as_bytes(), Path::new("x.jsonl"))
     }
 
     fn text(reply: Reply) -> String {
@@ -582,7 +612,7 @@ mod tests {
             r#"{"probe":"a","q":{"read":"/c"},"n":0,"t":1,"text":"5ä"}"#
         );
         for cut in HEAD.len()..full.len() {
-            let r = Recording::read(&full.as_bytes()[..cut], Path::new("x"), 0).unwrap();
+            let r = Recording::read(&full.as_bytes()[..cut], Path::new("x")).unwrap();
             assert!(!r.is_complete());
             assert_eq!(r.lines(), 0, "cut at {cut}");
         }
@@ -603,14 +633,14 @@ mod tests {
         }
         let not_utf8 = [HEAD.as_bytes(), b"\xff\xfe\n"].concat();
         assert!(
-            Recording::read(&not_utf8[..], Path::new("x"), 0)
+            Recording::read(&not_utf8[..], Path::new("x"))
                 .unwrap_err()
                 .to_string()
                 .contains("UTF-8")
         );
         let endless = std::io::repeat(b'x');
         assert!(
-            Recording::read(endless, Path::new("x"), 0)
+            Recording::read(endless, Path::new("x"))
                 .unwrap_err()
                 .to_string()
                 .contains("longer than")

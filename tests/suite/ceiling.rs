@@ -14,7 +14,7 @@ fn fixture(name: &str) -> (Facts, Id) {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
     let recordings = vec![Recording::open(&dir.join(name)).unwrap()];
     let (facts, nodes) = input::facts(&recordings);
-    let node = nodes[0].1;
+    let node = nodes[0].id;
     (facts, node)
 }
 

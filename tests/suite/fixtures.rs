@@ -169,7 +169,7 @@ fn redaction_keeps_judgement() {
     for path in fixtures().into_iter().step_by(sample::one_in(1)) {
         let raw = Recording::open(&path).unwrap();
         let text = record::to_text(&raw, Some(Key::from_bytes([7; 16])));
-        let mut redacted = Recording::read(text.as_bytes(), &path, 0).unwrap();
+        let mut redacted = Recording::read(text.as_bytes(), &path).unwrap();
         redacted.header.altered = raw.header.altered.clone();
         assert!(redacted.header.redacted);
         let before = without_hosts(&verdicts(&catalogue, &raw));

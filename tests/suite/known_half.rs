@@ -24,7 +24,10 @@ fn altered(base: &str, replies: &[(serde_json::Value, serde_json::Value)]) -> Re
     }
     text.push('\n');
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/planted.jsonl");
-    Recording::read(text.as_bytes(), &beside, 4).unwrap()
+    {
+        let files = |path: &std::path::Path| Ok((std::fs::File::open(path)?, 0));
+        Recording::read_beside(text.as_bytes(), &beside, &files).unwrap()
+    }
 }
 
 fn judged(recording: &Recording) -> Report {
@@ -48,7 +51,7 @@ fn kernel_log(now: serde_json::Value, told: &[(f64, &str)]) -> Recording {
         .collect();
     let value = json!({
         "now": now,
-        "markers": rdma_doctor::live::kernel_log::MARKERS,
+        "markers": rdma_doctor::source::kernel_log_markers::MARKERS,
         "lines": 2000,
         "lost": 0,
         "first": 0,

@@ -49,6 +49,7 @@ mod engines;
 mod evidence;
 mod firewall;
 mod fixtures;
+mod imports;
 mod integrate;
 mod known_half;
 mod log;

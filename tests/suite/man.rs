@@ -134,7 +134,7 @@ fn rdma_doctor_checks_7() {
         }
     }
     page.push_str(".SH COUNTERS\nCounters whose meaning is known, by class.\n");
-    for meaning in rdma_doctor::probe::counter::COUNTERS {
+    for meaning in rdma_doctor::fact::counter_table::COUNTERS {
         let _ = writeln!(
             page,
             ".TP\n.B {}\n{}",

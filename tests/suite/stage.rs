@@ -313,7 +313,7 @@ impl Stage {
         let took = begun.elapsed();
         let text = String::from_utf8(out.stdout).unwrap();
         assert!(!text.is_empty(), "{}", String::from_utf8_lossy(&out.stderr));
-        let recording = Recording::read(text.as_bytes(), Path::new("stage"), 0).unwrap();
+        let recording = Recording::read(text.as_bytes(), Path::new("stage")).unwrap();
         let mut facts = Facts::new();
         let node = establish(&recording, &mut facts);
         derive(&mut facts);

@@ -19,7 +19,7 @@ fn topology(name: &str) -> Topology {
     let recording = Recording::open(&fixture(name)).unwrap();
     let recordings = [recording];
     let (facts, nodes) = input::facts(&recordings);
-    Topology::of(&facts, nodes[0].1)
+    Topology::of(&facts, nodes[0].id)
 }
 
 fn drawn(topology: &Topology, width: usize) -> String {

@@ -1,6 +1,7 @@
 use super::{LOSES_PACKETS, RATE_DEGRADED, load};
 use crate::check::{
-    Advice, Catalogue, Check, Impact, Severity, catalogue::read, limits, strict, try_example,
+    Advice, Catalogue, Check, Impact, Severity, SiteFile, catalogue::read, limits, strict,
+    try_example,
 };
 use crate::fact::{Fact, Facts, Subject, kernel_event};
 
@@ -257,25 +258,24 @@ fn ids_are_plain_and_unique() {
     }
 }
 
-#[test]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the test makes a site's directory"
-)]
-fn a_site_adds_checks_and_cannot_replace_one() {
-    let dir = std::env::temp_dir().join(format!("rdma-doctor-checks-{}", std::process::id()));
-    std::fs::create_dir_all(dir.join("site")).unwrap();
-    std::fs::create_dir_all(dir.join("..data/site")).unwrap();
-    for name in ["site/own.toml", "flat.toml", "..data/site/own.toml"] {
-        std::fs::write(dir.join(name), RATE_DEGRADED).unwrap();
+fn site_file(inside: &str, text: &str) -> SiteFile {
+    SiteFile {
+        inside: inside.into(),
+        name: format!("/site/{inside}"),
+        text: text.into(),
     }
-    std::fs::write(
-        dir.join("limits.toml"),
-        "[\"link/loses-packets\"]\nrate = \"3 /s\"\n",
-    )
-    .unwrap();
+}
+
+#[test]
+fn a_site_adds_checks_and_cannot_replace_one() {
+    let limits = "[\"link/loses-packets\"]\nrate = \"3 /s\"\n";
+    let site = || {
+        let checks = ["site/own.toml", "flat.toml", "..data/site/own.toml"];
+        let checks = checks.map(|inside| site_file(inside, RATE_DEGRADED));
+        checks.into_iter().chain([site_file("limits.toml", limits)])
+    };
     let mut catalogue = two();
-    catalogue.add_dir(&dir).unwrap();
+    catalogue.add_site(site()).unwrap();
     let set = &catalogue.get("link/loses-packets").unwrap().limits[0].1;
     assert_eq!(set.to_string(), "3 /s");
     let ids: Vec<&str> = catalogue.checks.iter().map(|c| &*c.id).collect();
@@ -288,27 +288,20 @@ fn a_site_adds_checks_and_cannot_replace_one() {
             "site/own"
         ]
     );
-    let error = catalogue.add_dir(&dir).unwrap_err().to_string();
-    assert!(
-        error.contains("check `flat` is already defined in"),
-        "{error}"
-    );
+    let error = catalogue.add_site(site()).unwrap_err().to_string();
+    assert!(error.contains("is already defined in"), "{error}");
     // A site's examples are read by `explain`, not by every check of a node.
-    std::fs::write(
-        dir.join("flat.toml"),
-        RATE_DEGRADED.replace("\"fails\"", "\"fail\""),
-    )
-    .unwrap();
+    let wrong = RATE_DEGRADED.replace("\"fails\"", "\"fail\"");
     let mut with_site = two();
-    with_site.add_dir(&dir).unwrap();
+    with_site
+        .add_site([site_file("flat.toml", &wrong)])
+        .unwrap();
     let error = with_site.get("flat").unwrap().examples().unwrap_err();
     let error = error.to_string();
     assert!(
         error.contains("there is no verdict `fail`") && error.contains("flat.toml:18:11"),
         "{error}"
     );
-    assert!(two().add_dir(&dir.join("missing")).is_err());
-    std::fs::remove_dir_all(&dir).unwrap();
 }
 
 #[test]

@@ -119,7 +119,7 @@ pub fn run(collective: Collective, args: &CollectiveArgs) -> anyhow::Result<Exit
     };
     measuring::keep(&recording, &args.who)?;
     let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
-    let Some(&(_, node)) = nodes.first() else {
+    let Some(node) = nodes.first().map(|node| node.id) else {
         return Ok(Exit::Undecided);
     };
     let (collectives, _) = measuring::collectives(&facts, node, &recording, why);

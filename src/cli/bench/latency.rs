@@ -195,7 +195,7 @@ impl Asked<'_> {
         let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
         let node = nodes
             .first()
-            .map(|(_, node)| *node)
+            .map(|node| node.id)
             .ok_or_else(|| input::BadInput("the recording is of no node".into()))?;
         let (collectives, rows) = measuring::collectives(&facts, node, &recording, why);
         Ok(Ok((collectives, rows, verdict)))

@@ -1,5 +1,6 @@
 //! What all measurements of collectives share: who takes part, the runs, and what becomes of the recording.
 
+use crate::live::clock;
 use std::io::Write;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -106,7 +107,7 @@ impl Chosen {
             arms: vec![Arm::baseline()],
             runs: (0..rounds).map(|round| Run { arm: 0, round }).collect(),
             // What the buffers hold differs from one measurement to the next: what an earlier one left is wrong.
-            seed: live::boottime_ns(),
+            seed: clock::boottime_ns(),
         }
     }
 }
@@ -170,7 +171,7 @@ pub fn measured(
 ) -> anyhow::Result<(Recording, Option<String>)> {
     let mut recording = node_recording(args)?;
     let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
-    let Some(&(_, node)) = nodes.first() else {
+    let Some(node) = nodes.first().map(|node| node.id) else {
         return Ok((recording, Some("the node says nothing of itself".into())));
     };
     let chosen = match choose(&facts, node, args)? {
@@ -456,7 +457,7 @@ pub fn judged(
         return Ok(None);
     }
     let verdicts = judge(&catalogue, facts);
-    let pairs = [(recording, node)];
+    let pairs = [input::recorded(recording, node)];
     let policy = Policy::default();
     Ok(Some(report::report(
         &catalogue, facts, &verdicts, &pairs, &policy, false,

@@ -19,9 +19,9 @@ use crate::fact::{Fact, Facts, Id, Subject, gpu, node};
 use crate::live::worker::Progress;
 use crate::live::worker::measure::{Measuring, measure};
 use crate::measure::plan::p2p::{Cell, End, NAME, Outcome, Plan, Results};
-use crate::order;
 use crate::report::p2p::{Copies, text};
 use crate::report::{self, Policy, Report};
+use crate::small_sort;
 use crate::source::recording::Recording;
 use crate::source::wire::Line;
 use crate::source::{Question, Refusal, Reply};
@@ -73,7 +73,7 @@ pub fn run(args: &P2pArgs) -> anyhow::Result<Exit> {
     };
     record::keep(&recording, args.record.as_deref(), args.no_redact)?;
     let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
-    let Some(&(_, node)) = nodes.first() else {
+    let Some(node) = nodes.first().map(|node| node.id) else {
         return Ok(Exit::Undecided);
     };
     let copies = match Results::read(&recording.of(NAME)) {
@@ -85,12 +85,11 @@ pub fn run(args: &P2pArgs) -> anyhow::Result<Exit> {
         .select(&[CHECKS.to_owned()], &[])
         .context("no checks of copies")?;
     let verdicts = judge(&catalogue, &facts);
-    let pairs = [(&recording, node)];
     let report = report::report(
         &catalogue,
         &facts,
         &verdicts,
-        &pairs,
+        &nodes,
         &Policy::default(),
         false,
     );
@@ -146,7 +145,7 @@ fn measured(args: &P2pArgs) -> anyhow::Result<Recording> {
     };
     let mut recording = input::record(&ask)?;
     let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
-    let Some(&(_, node)) = nodes.first() else {
+    let Some(node) = nodes.first().map(|node| node.id) else {
         return Ok(recording);
     };
     let gpus = chosen(&facts, node, &args.gpus)?;
@@ -180,7 +179,7 @@ pub(super) fn chosen(facts: &Facts, node: Id, named: &[String]) -> anyhow::Resul
         .filter(|id| facts.known(*id, gpu::IN_CUDA) == Some(true))
         .filter_map(|id| Some((facts.known(id, gpu::CUDA_INDEX)?, facts.name(id).into())))
         .collect();
-    order::by(&mut shown, Ord::cmp);
+    small_sort::by(&mut shown, Ord::cmp);
     if named.is_empty() {
         return Ok(shown.into_iter().map(|(_, pci)| pci).collect());
     }

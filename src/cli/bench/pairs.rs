@@ -159,7 +159,7 @@ fn put(recording: &mut Recording, results: &Results) {
 /// Shows what a recording has, and what checks say of it.
 fn show(recording: &Recording, format: Format) -> anyhow::Result<Exit> {
     let (facts, nodes) = input::facts(std::slice::from_ref(recording));
-    let Some(&(_, node)) = nodes.first() else {
+    let Some(node) = nodes.first().map(|node| node.id) else {
         return Ok(Exit::Undecided);
     };
     let pairs = match Results::read(&recording.of(NAME)) {

@@ -137,7 +137,7 @@ pub fn run(
 /// Adds to a recording of this machine how far its clock is from rank 0's. One that stands for the machine says nothing of its clock.
 fn note(recording: &mut Recording, offset: Offset, run: u64) {
     if recording.path.as_os_str().is_empty() && !recording.header.tree {
-        together::note(recording, offset, run);
+        together::note(recording, offset.ns, offset.within_ns, run);
     }
 }
 

@@ -3,6 +3,7 @@
 //!
 //! The key of the run is made here and said over ssh's standard input: no command line and no environment holds it.
 
+use crate::live::{clock, environment, own_process, random};
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::IpAddr;
@@ -23,8 +24,8 @@ use super::{ExitOn, TogetherArgs, left_here, say};
 use crate::cluster::ssh::{Remote, Spoken};
 use crate::cluster::ssh_child::Told;
 use crate::exit::Exit;
+use crate::live::files;
 use crate::live::worker::Progress;
-use crate::live::{self, files};
 
 /// How long a node may take to end when rank 0 has ended: one that did not reach rank 0 says why, and looks for the reason first.
 const ENDING: Duration = Duration::from_secs(25);
@@ -81,12 +82,12 @@ pub fn over_hosts(args: &TogetherArgs) -> anyhow::Result<Option<Exit>> {
         words.collect::<Vec<_>>().join(" ")
     );
     let remote = hosts::remote(&args.hosts, command, args.wait)?;
-    if let Some(words) = left_here::said(&live::variables_of_nccl(), &args.hosts.remote) {
+    if let Some(words) = left_here::said(&environment::variables_of_nccl(), &args.hosts.remote) {
         say(&words);
     }
     // Three pipes each.
     if names.len() > MANY {
-        live::allow_many_files();
+        own_process::allow_many_files();
     }
     let (here, absent) = all(&remote, &names, args.hosts.fanout.into());
     output::progress(Progress::Done);
@@ -243,7 +244,7 @@ fn is_loopback(host: &str) -> bool {
 
 /// A key that nobody can guess.
 fn key() -> anyhow::Result<String> {
-    let random = || live::random_bytes().context("no random key");
+    let random = || random::random_bytes().context("no random key");
     let bytes = [random()?, random()?];
     let bytes = bytes.iter().flatten();
     Ok(bytes.map(|byte| format!("{byte:02x}")).collect())
@@ -343,10 +344,10 @@ fn end(mut others: Vec<Spoken>, exit_on: ExitOn) -> bool {
     let mut all_well = true;
     let mut ended: Vec<Option<ExitStatus>> = Vec::with_capacity(others.len());
     for other in &mut others {
-        let begun = live::boottime_ns();
+        let begun = clock::boottime_ns();
         ended.push(other.ends(left));
         left = left.saturating_sub(Duration::from_nanos(
-            live::boottime_ns().saturating_sub(begun),
+            clock::boottime_ns().saturating_sub(begun),
         ));
     }
     for (other, _) in others

@@ -18,7 +18,7 @@ pub(super) fn outward(error: &JoinError, recording: &Recording, place: &Place) -
         return error.to_string();
     };
     let (facts, nodes) = input::facts(std::slice::from_ref(recording));
-    let node = nodes.first().map(|(_, node)| *node);
+    let node = nodes.first().map(|node| node.id);
     let over = source_of(*at).map(|source| {
         let name = node.and_then(|node| interface_of(&facts, node, source));
         (source, name)
@@ -46,7 +46,7 @@ pub(super) fn outward(error: &JoinError, recording: &Recording, place: &Place) -
 /// The rule of rank 0's own packet filter by which nobody reaches its port, where one decides.
 pub(super) fn inward(own: &Recording, port: u16) -> Option<String> {
     let (facts, nodes) = input::facts(std::slice::from_ref(own));
-    let node = nodes.first().map(|(_, node)| *node)?;
+    let node = nodes.first().map(|node| node.id)?;
     let outer = |id: &Id| {
         let has_address = facts.known(*id, interface::ADDRESSES);
         facts.known(*id, interface::LOOPBACK) == Some(false)

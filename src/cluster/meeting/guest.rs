@@ -1,5 +1,6 @@
 //! A node that joins: it gives what it has to rank 0 or to the node that rank 0 names, and hears what rank 0 says the same way.
 
+use crate::live::{clock, random};
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -201,7 +202,7 @@ impl Guest {
     ) -> Result<Self, JoinError> {
         let upward = Arc::new(Upward::default());
         // Without random numbers there is no greeting either, which says so.
-        let life = crate::live::random_bytes().unwrap_or_default();
+        let life = random::random_bytes().unwrap_or_default();
         // The same port as rank 0's, which a packet filter lets through; another process of this host may hold it.
         let listener = || {
             super::listen(port, trust)
@@ -535,7 +536,7 @@ impl Door {
             match ask {
                 Ask::Seat(seat) => break *seat,
                 Ask::Clock => {
-                    let now = crate::live::wall_clock();
+                    let now = clock::wall_clock();
                     let answer = Answer {
                         heard: now,
                         said: now,
@@ -560,6 +561,6 @@ fn greet(
     stream.set_nodelay(true).map_err(io)?;
     stream.set_read_timeout(Some(within)).map_err(io)?;
     stream.set_write_timeout(Some(within)).map_err(io)?;
-    let nonce = crate::live::random_bytes().map_err(io)?;
+    let nonce = random::random_bytes().map_err(io)?;
     handshake::join(stream, own, key, (nonce, life))
 }

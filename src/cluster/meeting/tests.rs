@@ -1,3 +1,4 @@
+use crate::live::own_process;
 use std::io::Write;
 use std::net::TcpStream;
 
@@ -181,7 +182,7 @@ fn of(rank: u64) -> Vec<u8> {
 
 #[test]
 fn many_nodes_give_through_a_tree_and_each_silent_one_is_named() {
-    crate::live::allow_many_files();
+    own_process::allow_many_files();
     let nodes = 260;
     let (killed, silent, other_key) = (1, 200, 201);
     let host = Host::open(0, party(0, nodes), key(SECRET)).unwrap();

@@ -1,5 +1,6 @@
 //! Rank 0 speaks with one that connected: whether it is a node of the run, where it sits, and what it gives.
 
+use crate::live::{clock, random};
 use std::collections::BTreeSet;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -17,7 +18,6 @@ use crate::cluster::handshake::{self, HandshakeError, Known, Party, Refused};
 use crate::cluster::key::Trust;
 use crate::cluster::relay_frames;
 use crate::cluster::relay_frames::{Assembly, Passed, What};
-use crate::live::{random_bytes, wall_clock};
 
 /// How often a node is asked for its time: the answer that was under way for the shortest time counts.
 const CLOCK_ASKED: usize = 4;
@@ -71,7 +71,7 @@ pub(super) fn admit(
     stream.set_nodelay(true).map_err(io)?;
     stream.set_read_timeout(Some(GREETING)).map_err(io)?;
     stream.set_write_timeout(Some(GREETING)).map_err(io)?;
-    let nonce = random_bytes().map_err(io)?;
+    let nonce = random::random_bytes().map_err(io)?;
     handshake::admit(stream, own, trust, at.ip(), nonce, wrong_with)
 }
 
@@ -85,10 +85,10 @@ fn seat(
     let card: Card = handshake::hear(stream, &mut known.from)?;
     let mut clock: Option<Offset> = None;
     for _ in 0..CLOCK_ASKED {
-        let asked = wall_clock();
+        let asked = clock::wall_clock();
         handshake::say(stream, &mut known.to, &Ask::Clock)?;
         let answer: Answer = handshake::hear(stream, &mut known.from)?;
-        clock = Some(Offset::of(asked, answer, wall_clock()).or(clock));
+        clock = Some(Offset::of(asked, answer, clock::wall_clock()).or(clock));
     }
     let guest = gather_tree::Guest {
         rank: known.rank,

@@ -9,7 +9,7 @@ use super::packet::{Doubt, Marks, Packet, Sight, Version, Way};
 use crate::fact::ruleset::{
     Base, Chain, Family, Field, Hook, Match, Rule, Ruleset, Step, Table, Values, Verdict,
 };
-use crate::order;
+use crate::small_sort;
 
 /// Rules looked at for one packet, beyond which nobody knows.
 const STEPS: u32 = 200_000;
@@ -129,7 +129,7 @@ pub(super) fn evaluate(ruleset: &Ruleset, packet: &Packet) -> Ways {
                 }
             }
         }
-        order::by_key(&mut chains, |(_, _, base)| base.priority);
+        small_sort::by_key(&mut chains, |(_, _, base)| base.priority);
         for (table, chain, base) in chains {
             let mut walk = Walk {
                 table,

@@ -7,7 +7,7 @@ use super::packet::{Doubt, Packet};
 use crate::fact::flow::{self, Condition, Passage};
 use crate::fact::ruleset::{Field, Ruleset, Step, Values};
 use crate::fact::{Fact, Facts, Gap, Id, Origin, Percent, Why};
-use crate::order;
+use crate::small_sort;
 
 /// Parts of a range of ports that are judged one by one, beyond which nobody knows.
 const PARTS: usize = 1000;
@@ -43,7 +43,7 @@ pub(super) fn by_chance(
 ) -> Result<Fate, Gap> {
     let size = |(low, high): &(u16, u16)| u32::from(*high) - u32::from(*low) + 1;
     let mut parts = segments(range, cuts)?;
-    order::by_key(&mut parts, |part| std::cmp::Reverse(size(part)));
+    small_sort::by_key(&mut parts, |part| std::cmp::Reverse(size(part)));
     parts.truncate(PICKED);
     let all: u32 = parts.iter().map(size).sum();
     let mut kinds: Vec<(Fate, f64)> = Vec::new();
@@ -56,7 +56,7 @@ pub(super) fn by_chance(
         }
     }
     kinds.retain(|(_, share)| *share >= HOLE);
-    order::by(&mut kinds, |a, b| b.1.total_cmp(&a.1));
+    small_sort::by(&mut kinds, |a, b| b.1.total_cmp(&a.1));
     let open = kinds
         .iter()
         .find(|(fate, _)| matches!(fate, Fate::Unknown(_)));

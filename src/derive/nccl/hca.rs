@@ -7,7 +7,7 @@ use crate::fact::nccl_version::Version;
 use crate::fact::node::CharDevice;
 use crate::fact::port::{LinkLayer, PortState};
 use crate::fact::{Fact, Facts, Gap, Id, Subject, device, function, port};
-use crate::order;
+use crate::small_sort;
 
 /// A port, with what NCCL asks of it.
 pub(super) struct Port {
@@ -123,7 +123,7 @@ pub(super) fn choose(
     let ports = ports.listed(&list)?;
     let mut order: Vec<usize> = (0..ports.len()).collect();
     if version.sorts_by_pci() {
-        order::by_key(&mut order, |at| {
+        small_sort::by_key(&mut order, |at| {
             ports.get(*at).map(|p| (p.place.clone(), p.number))
         });
     }

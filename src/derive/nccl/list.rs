@@ -31,7 +31,7 @@ impl List {
                 let name = parts.next().filter(|name| !name.is_empty())?;
                 let port = parts.next().map(|port| {
                     // atoi(3)
-                    super::number::decimal(port)
+                    crate::nccl_rules::number::decimal(port)
                 });
                 Some(Entry {
                     name: name.to_owned(),

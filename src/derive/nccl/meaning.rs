@@ -1,8 +1,8 @@
 //! What NCCL makes of a variable's value, and what that does to a job.
 
 use super::dictionary::{Entry, Kind};
-use super::number::number;
 use crate::fact::variable::Effect;
+use crate::nccl_rules::number::number;
 
 /// The bandwidth of a node with eight adapters takes some ten channels.
 const FEW_CHANNELS: i64 = 4;

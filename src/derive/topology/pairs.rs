@@ -9,7 +9,7 @@ use crate::fact::gpu_nic::Distance;
 use crate::fact::{
     Fact, Facts, Gap, Id, Membership, Origin, Subject, Why, gpu, gpu_nic, gpu_pair, node,
 };
-use crate::order;
+use crate::small_sort;
 
 /// Whether the kernel states a NUMA node: its -1 is an answer.
 pub(super) fn numa_known(numa_node: Fact<u64>) -> Fact<bool> {
@@ -134,7 +134,7 @@ pub(super) fn gpu_pairs(facts: &mut Facts, node: Id, gpus: &[Id]) {
         .map(|gpu| (*gpu, place_of_gpu(facts, *gpu)))
         .collect();
     // Libraries find GPUs in another order than the bus, and a pair has one name.
-    order::by(&mut physical, |(a, _), (b, _)| {
+    small_sort::by(&mut physical, |(a, _), (b, _)| {
         facts.name(*a).cmp(facts.name(*b))
     });
     for (at, (first, here)) in physical.iter().enumerate() {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::{GZIP, ZSTD, is_recording, utf16};
 use crate::live::files::open_input;
-use crate::order;
+use crate::small_sort;
 
 /// How deep directories are looked into.
 const DEPTH: usize = 16;
@@ -38,7 +38,7 @@ impl Found {
         let mut found = Found::default();
         found.look(path, DEPTH)?;
         for list in [&mut found.logs, &mut found.no_text, &mut found.recordings] {
-            order::by(list, Ord::cmp);
+            small_sort::by(list, Ord::cmp);
         }
         Ok(Some(found))
     }

@@ -1,5 +1,6 @@
 //! The library: loaded once, begun once, never ended.
 
+use crate::live::clock;
 use std::ffi::{c_char, c_int, c_uint};
 use std::sync::OnceLock;
 
@@ -67,7 +68,7 @@ fn begun() -> Result<&'static Begun, Refusal> {
     // First, so that a library that cannot be loaded is told as such, and so that it stays loaded where it cannot begin.
     functions()?;
     Ok(BEGUN.get_or_init(|| {
-        let began = crate::live::boottime_ns();
+        let began = clock::boottime_ns();
         let nvml = match Nvml::init_with_flags(InitFlags::NO_GPUS) {
             // Before release 384.
             Err(NvmlError::FailedToLoadSymbol(_)) => Nvml::init(),
@@ -75,7 +76,7 @@ fn begun() -> Result<&'static Begun, Refusal> {
         };
         Begun {
             nvml: nvml.map_err(failure),
-            took_us: crate::live::boottime_ns().saturating_sub(began) / 1000,
+            took_us: clock::boottime_ns().saturating_sub(began) / 1000,
         }
     }))
 }

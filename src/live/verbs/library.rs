@@ -12,7 +12,7 @@ use libloading::Library;
 use rdma_sys::ibv_device;
 use serde_json::{Value, json};
 
-use crate::order;
+use crate::small_sort;
 use crate::source::question::Call;
 use crate::source::{Answer, Errno, Refusal};
 use context::Context;
@@ -182,7 +182,7 @@ impl DeviceList {
             })
             .collect();
         // The library's order is that of its hash of names, and differs between versions.
-        order::by(&mut devices, |a, b| a.0.cmp(&b.0));
+        small_sort::by(&mut devices, |a, b| a.0.cmp(&b.0));
         let devices: Vec<Value> = devices.into_iter().map(|(_, value)| value).collect();
         Ok(json!({ "devices": devices }))
     }

@@ -9,11 +9,11 @@ use super::address::mtu_bytes;
 use super::failure::refused;
 use super::library::context::Context;
 use super::library::pair::Near;
-use crate::derive::nccl::gid;
 use crate::fact::gid::GidType;
 use crate::live::failure::Failure;
 use crate::live::verbs::port_request::Wish;
 use crate::measure::plan::reply::Carried;
+use crate::nccl_rules::gid;
 
 /// Where the kernel lists RDMA devices.
 const DEVICES: &str = "/sys/class/infiniband";

@@ -1,13 +1,12 @@
 //! Children of this process: this same program, each in a process group of its own, with a lifeline.
 
+use crate::live::own_process;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
-
-use crate::live;
 
 /// How long a killed child may take to go. One in uninterruptible sleep is left, never waited for.
 const GRACE: Duration = Duration::from_millis(100);
@@ -39,7 +38,7 @@ pub fn start(
     };
     match program {
         Some(program) => spawn(program),
-        None => spawn(&live::own_executable()).or_else(|_| spawn(&std::env::current_exe()?)),
+        None => spawn(&own_process::own_executable()).or_else(|_| spawn(&std::env::current_exe()?)),
     }
 }
 

@@ -3,6 +3,7 @@
 //! A measurement that hangs costs itself alone: its child is killed with its process group, and what it was asked gets the reply *timeout*. One that
 //! fails ends its child too, since a context after an error is in no state to measure.
 
+use crate::live::clock;
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use super::child::{self, how_its_process_ended, kill_group, wait_a_moment};
 use super::{Outlet, Recorder, Watched, lifeline, watch};
-use crate::live::{self, Live};
+use crate::live::Live;
 use crate::source::wire::{self, Line};
 use crate::source::{Answer, Question, Refusal, Reply, Source};
 
@@ -40,7 +41,7 @@ pub fn measure(
 ) -> Vec<Line> {
     let mut lines = Vec::with_capacity(questions.len());
     let mut open: VecDeque<Question> = questions.into();
-    let at = || live::boottime_ns().saturating_sub(how.started_ns) / 1000;
+    let at = || clock::boottime_ns().saturating_sub(how.started_ns) / 1000;
     let mut put = |question: Question, reply: Reply| {
         said(&question, &reply);
         let probe = how.probe.into();

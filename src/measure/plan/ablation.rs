@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use super::statistics::{median, range_of_median};
 use crate::fact::arm::Outcome;
 use crate::fact::factor::Change;
-use crate::order;
+use crate::small_sort;
 
 /// What is no change: a difference of less than this, in percent.
 pub const SAME: f64 = 5.0;
@@ -352,7 +352,7 @@ pub fn name_of(set: &Set) -> String {
         .iter()
         .map(|pair| (kind(pair.0, pair.1) == Change::P2pOff, of(pair)))
         .collect();
-    order::by_key(&mut names, |(last, _)| *last);
+    small_sort::by_key(&mut names, |(last, _)| *last);
     let names: Vec<String> = names.into_iter().map(|(_, name)| name).collect();
     names.join("+")
 }

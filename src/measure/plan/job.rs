@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::measure::plan::ablation_table;
+use crate::measure::plan::ablation_table::NAME;
 use crate::measure::plan::run::{Arm, Run};
-use crate::probe::ablation_table;
-use crate::probe::ablation_table::NAME;
 use crate::source::Question;
 
 /// A job and its arms.

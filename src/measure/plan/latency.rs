@@ -3,7 +3,7 @@
 //! The large one is the last point of the plan, the small ones the one before: so a recording tells them again.
 
 use super::results::Row;
-use crate::derive::alpha_beta::{self, Fit};
+use crate::measure::plan::alpha_beta::{self, Fit};
 use crate::measure::plan::run::{Point, iterations};
 
 /// How many small operations have the bytes of the large one.

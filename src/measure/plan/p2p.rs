@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::statistics;
 use crate::fact::{BitRate, Percent, Seconds};
-use crate::probe::cuda;
+use crate::source::failed_call::failed_call;
 use crate::source::{Answer, Question, Refusal, Reply, Source};
 
 /// The name of the benchmark: `{"bench":"p2p"}`.
@@ -198,7 +198,7 @@ impl Outcome {
             Err(Refusal::NotRecorded) => return Outcome::NotRecorded,
             Err(refusal) => return Outcome::Failed(refusal.to_string()),
         };
-        if let Some(failure) = cuda::failure(value) {
+        if let Some(failure) = failed_call(value) {
             let said = format!("{}: {}", failure.function, failure.error());
             return match DENIED.contains(&failure.code) {
                 true => Outcome::Denied(said),

@@ -24,9 +24,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::reply;
+use crate::measure::plan::ablation_table;
 use crate::measure::plan::pairs::schedule::End;
 use crate::measure::plan::run::Backend;
-use crate::probe::ablation_table;
 use crate::source::wire::Line;
 use crate::source::{Answer, Question, Refusal, Source};
 

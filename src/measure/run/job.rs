@@ -1,5 +1,6 @@
 //! The user's own job as a child that can be killed: a process between watches the parent, so that nothing of the job outlives it.
 
+use crate::live::own_process;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -7,7 +8,6 @@ use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
 use super::logged::{LIMITS, LOGGING, since};
-use crate::live;
 use crate::live::worker::child::{self, as_a_shell_has_it, kill_group, wait_a_moment, wait_until};
 use crate::measure::plan::job::{JobEnded, JobPlan, JobReply};
 use crate::measure::plan::run::{NAME, Run};
@@ -159,7 +159,7 @@ pub fn serve(mut command: impl Iterator<Item = OsString>) -> std::io::Result<i32
             .read(&mut nothing)
             .is_ok_and(|read| read > 0)
         {}
-        live::end_with_group();
+        own_process::end_with_group();
     });
     Ok(as_a_shell_has_it(child.wait()?))
 }

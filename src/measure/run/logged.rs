@@ -1,6 +1,6 @@
 //! A run whose log is read: what NCCL is to write of itself and how much of it is kept.
 
-use crate::live;
+use crate::live::clock;
 use crate::nccl_log::Limits;
 use crate::source::Micros;
 
@@ -20,5 +20,5 @@ pub(super) const LOGGING: [(&str, &str); 2] = [
 
 /// The time since a recording began (in nanoseconds of `CLOCK_BOOTTIME`).
 pub(super) fn since(started_ns: u64) -> Micros {
-    live::boottime_ns().saturating_sub(started_ns) / 1000
+    clock::boottime_ns().saturating_sub(started_ns) / 1000
 }

@@ -5,6 +5,7 @@
 //! process groups. One that does not end by the deadline is hung, and the last step that it reached is known. Where this process goes, however it does,
 //! the children read the end of their standard input and end too.
 
+use crate::live::environment;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::ops::Range;
@@ -17,7 +18,6 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::logged::{LIMITS, LOGGING, since};
-use crate::live;
 use crate::live::worker::child::{self, how_it_ended, kill_group, wait_a_moment, wait_until};
 use crate::measure::plan::reply::{Carried, Ended, PointReply, RankReply};
 use crate::measure::plan::run::{Arm, Backend, NAME, Plan, Run};
@@ -367,7 +367,7 @@ impl Rank {
             library: self.identity.library,
             version: self.identity.version,
             device: self.identity.device,
-            host: Some(live::node_name()),
+            host: Some(environment::node_name()),
             removed: self.removed,
             carried: self.carried,
             gpu_memory: self.identity.gpu_memory,

@@ -13,8 +13,8 @@ use crate::fact::run::Carrier;
 use crate::fact::{Facts, Id, Subject, channel, env, run};
 use crate::measure::plan::ablation::{Set, kind};
 use crate::nccl_log::Digest;
-use crate::order;
 use crate::probe::nccl_log;
+use crate::small_sort;
 
 /// What the runs of an arm used.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -188,7 +188,7 @@ impl Proof {
             }
         }
         let mut counts: Vec<(&str, u64)> = counts.into_iter().collect();
-        order::by_key(&mut counts, |(_, count)| std::cmp::Reverse(*count));
+        small_sort::by_key(&mut counts, |(_, count)| std::cmp::Reverse(*count));
         let texts: Vec<String> = counts
             .iter()
             .map(|(word, count)| match count {
@@ -278,7 +278,7 @@ pub(super) fn honour(change: &Set, before: &Proof, after: &Proof) -> (Honour, St
         Honour::NotSeen => 4,
         Honour::Nothing => 5,
     };
-    order::by_key(&mut all, |(honour, _)| rank(*honour));
+    small_sort::by_key(&mut all, |(honour, _)| rank(*honour));
     let mut all = all.into_iter();
     match all.next() {
         Some(first) => first,

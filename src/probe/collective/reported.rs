@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::matrix::{Matrix, Unit};
 use crate::fact::measurement::{self as fact, Means, Span};
 use crate::fact::{Fact, Facts, Id, Origin, Subject};
-use crate::probe::ablation_table::Table;
+use crate::measure::plan::ablation_table::Table;
 
 /// States the measurement that a table is.
 ///

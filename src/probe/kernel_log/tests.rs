@@ -4,7 +4,7 @@ use super::super::testing::{known, run};
 use super::classes::{ALL, RULES, pci_address};
 use super::*;
 use crate::fact::BitRate;
-use crate::live::kernel_log::MARKERS;
+use crate::source::kernel_log_markers::MARKERS;
 
 /// A log of a machine that booted 10000 s ago.
 fn log(lost: &str, lines: &[(u64, &str)]) -> String {

@@ -9,7 +9,7 @@ use crate::fact::channel::{self as fact, Direction};
 use crate::fact::run::{self, Carrier};
 use crate::fact::{Fact, Facts, Key, Membership, Origin, Percent, Subject};
 use crate::nccl_log::channel::{Channel, Read, Transport, read};
-use crate::order;
+use crate::small_sort;
 
 /// Channels that become instances of their own. A job of thousands of ranks has more: those inside nodes are left out first.
 const TOLD: usize = 2048;
@@ -377,7 +377,7 @@ fn totals(view: &View<'_, '_>, facts: &mut Facts, told: &[Told<'_, '_>]) {
 }
 
 fn instances(view: &View<'_, '_>, facts: &mut Facts, mut told: Vec<Told<'_, '_>>) {
-    order::by_key(&mut told, |t| match t.channel.transport {
+    small_sort::by_key(&mut told, |t| match t.channel.transport {
         Transport::Net | Transport::CollNet => 0,
         Transport::Shm => 1,
         Transport::P2p => 2,

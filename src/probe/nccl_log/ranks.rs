@@ -6,7 +6,7 @@ use super::{INFO, View, not_logged};
 use crate::fact::host;
 use crate::fact::rank as fact;
 use crate::fact::{Fact, Facts, Origin, Seconds, Subject};
-use crate::order;
+use crate::small_sort;
 
 /// Ranks that become instances of their own.
 const TOLD: usize = 4096;
@@ -22,7 +22,7 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
                 .iter()
                 .map(|(rank, member)| (*rank, comm.ranks, *member)),
         );
-        order::by_key(&mut members, |(rank, ..)| *rank);
+        small_sort::by_key(&mut members, |(rank, ..)| *rank);
     }
     for (.., member) in &members {
         *of_host.entry(member.host).or_default() += 1;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::reply::{Said, is_unsupported};
 use crate::fact::gpu::Mode;
 use crate::fact::{Bytes, Fact, Facts, Gap, Id, gpu};
-use crate::order;
+use crate::small_sort;
 
 /// NVIDIA's own services, by the beginnings of the names that the kernel keeps fifteen letters of: MPS's server, DCGM's engine.
 const SERVICES: [&str; 2] = ["nvidia-cuda-mps", "nv-hostengine"];
@@ -80,7 +80,7 @@ pub(super) fn state(
             Err(_) if is_unsupported(said.error(SHARED)) => {}
             Err(gap) => return Err(gap),
         }
-        order::by_key(&mut compute, |user| user.pid);
+        small_sort::by_key(&mut compute, |user| user.pid);
         compute.dedup_by_key(|user| user.pid);
         Ok(compute)
     });

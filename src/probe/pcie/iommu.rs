@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::super::Ask;
 use crate::fact::node::{CpuVendor, Iommu};
 use crate::fact::{Fact, Gap, Origin, Presence, Why};
-use crate::order;
+use crate::small_sort;
 
 const GROUPS: &str = "/sys/kernel/iommu_groups";
 
@@ -94,7 +94,7 @@ impl Groups {
             return together(functions, &origin);
         }
         let mut names = names.to_vec();
-        order::by_key(&mut names, |name| (name.len(), Arc::clone(name)));
+        small_sort::by_key(&mut names, |name| (name.len(), Arc::clone(name)));
         let first: Vec<Fact<Iommu>> = names
             .into_iter()
             .take(SAMPLE)

@@ -2,8 +2,8 @@
 
 use std::net::Ipv4Addr;
 
-use crate::order;
 use crate::probe::rtnetlink::{Attributes, messages, u16_at, u32_at};
+use crate::small_sort;
 
 const RTM_NEWROUTE: u16 = 24;
 const RTM_NEWRULE: u16 = 32;
@@ -182,7 +182,7 @@ pub(super) fn rules(bytes: &[u8]) -> Result<Vec<Rule>, String> {
             },
         });
     }
-    order::by_key(&mut all, |rule| rule.priority);
+    small_sort::by_key(&mut all, |rule| rule.priority);
     Ok(all)
 }
 

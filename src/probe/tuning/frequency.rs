@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::{CPU, all, distinct, number_if_any};
 use crate::fact::node::Turbo;
 use crate::fact::{Fact, Facts, Id, Origin, Percent, Presence, node};
-use crate::order;
 use crate::probe::{Ask, whole_number};
+use crate::small_sort;
 
 /// How many policies are asked for their governor: a large machine has one a CPU, hundreds of them.
 const SAMPLE: usize = 16;
@@ -99,7 +99,7 @@ pub(super) fn establish(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 fn sample(names: &[Arc<str>]) -> Vec<&Arc<str>> {
     let number = |name: &Arc<str>| -> Option<u64> { name.strip_prefix("policy")?.parse().ok() };
     let mut policies: Vec<&Arc<str>> = names.iter().filter(|n| number(n).is_some()).collect();
-    order::by_key(&mut policies, |name| number(name));
+    small_sort::by_key(&mut policies, |name| number(name));
     let last = policies.len().saturating_sub(1);
     if policies.len() <= SAMPLE {
         return policies;

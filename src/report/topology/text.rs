@@ -7,8 +7,8 @@ use colored::{ColoredString, Colorize};
 use super::tree::{self, End, Part, Placed};
 use super::{Gpu, Link, Nic, Port, Topology, matrix};
 use crate::fact::BitRate;
-use crate::order;
 use crate::report::plural;
+use crate::small_sort;
 
 /// Writes the topology for people, in lines of at most `width` columns where names allow it.
 pub fn write(out: &mut dyn Write, topology: &Topology, width: usize) -> io::Result<()> {
@@ -83,7 +83,7 @@ impl Page<'_> {
                 None => unplaced.push(end),
             }
         }
-        order::by_key(&mut numa, |at| (at.is_none(), *at));
+        small_sort::by_key(&mut numa, |at| (at.is_none(), *at));
         for at in numa {
             writeln!(out)?;
             self.numa(out, at)?;

@@ -1,6 +1,6 @@
 //! The tree: NUMA node, host bridge, switches, and what hangs below them. Ports on which nothing branches are left out.
 
-use crate::order;
+use crate::small_sort;
 use std::collections::BTreeMap;
 
 /// What the tree has at its ends: a GPU or an adapter, by its place in the topology's lists.
@@ -36,7 +36,7 @@ pub(super) fn host_bridges(placed: &[Placed<'_>]) -> Vec<Part> {
     bridges
         .into_iter()
         .map(|(bridge, mut below)| {
-            order::by_key(&mut below, |one| one.path.last());
+            small_sort::by_key(&mut below, |one| one.path.last());
             Part::Fork(format!("host bridge {bridge}"), parts(&below, 1))
         })
         .collect()

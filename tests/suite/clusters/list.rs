@@ -142,7 +142,7 @@ fn node(path: &Path, member: &Member, name: &str, number: u8) -> Recording {
                 key => Key::from_text(key),
             };
             let text = record::to_text(&made, Some(key));
-            Recording::read(text.as_bytes(), path, 0).unwrap()
+            Recording::read(text.as_bytes(), path).unwrap()
         }
     }
 }

@@ -37,7 +37,7 @@ pub(in crate::cli::bench) fn choose(
     to_rank_0: Option<IpAddr>,
 ) -> Result<Vec<Rail>, String> {
     let (facts, nodes) = input::facts(std::slice::from_ref(recording));
-    let node = nodes.first().map(|(_, node)| *node);
+    let node = nodes.first().map(|node| node.id);
     let node = node.ok_or("the node says nothing of itself")?;
     if !wanted.is_empty() {
         return wanted
@@ -65,7 +65,7 @@ pub(in crate::cli::bench) fn choose(
 /// none.
 pub(super) fn with_rdma(recording: &Recording, wanted: &[String]) -> Result<Vec<Rail>, String> {
     let (facts, nodes) = input::facts(std::slice::from_ref(recording));
-    let node = nodes.first().map(|(_, node)| *node);
+    let node = nodes.first().map(|node| node.id);
     let node = node.ok_or("the node says nothing of itself")?;
     let ports = match wanted {
         [] => in_use(&facts, node),
@@ -95,7 +95,7 @@ pub(super) fn with_rdma(recording: &Recording, wanted: &[String]) -> Result<Vec<
 /// The GPU nearest to each rail's port, or why there is none for it.
 pub(super) fn give_gpus(recording: &Recording, rails: &mut [Rail], force: bool) {
     let (facts, nodes) = input::facts(std::slice::from_ref(recording));
-    let Some(node) = nodes.first().map(|(_, node)| *node) else {
+    let Some(node) = nodes.first().map(|node| node.id) else {
         return;
     };
     let shown = chosen(&facts, node, &[]).unwrap_or_default();

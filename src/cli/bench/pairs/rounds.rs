@@ -1,5 +1,6 @@
 //! The rounds of `rdma-doctor bench pairs`: who measures with whom, and when.
 
+use crate::live::random;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +16,6 @@ use super::rdma::{self, Ends};
 use crate::cli::output;
 use crate::cluster::session::Session;
 use crate::cluster::steps::Hears;
-use crate::live::random_bytes;
 use crate::live::worker::Progress;
 use crate::measure::plan::pairs::schedule::{self, End};
 use crate::measure::plan::pairs::verdict::hopeless::{Hopeless, hopeless, hopeless_on_gpus};
@@ -100,7 +100,7 @@ pub(super) fn measure(
     silent: &[Silent],
     wish: &Measure,
 ) -> anyhow::Result<Option<Results>> {
-    let token: Token = random_bytes().context("no random token")?;
+    let token: Token = random::random_bytes().context("no random token")?;
     let (rails, mut unable) = match decided.rails {
         Ok(rails) => (rails, None),
         Err(why) => (Vec::new(), Some(why)),

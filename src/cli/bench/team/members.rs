@@ -39,7 +39,7 @@ pub(super) fn own(
     session: &Session,
 ) -> anyhow::Result<Result<Chosen, String>> {
     let (facts, nodes) = input::facts(std::slice::from_ref(recording));
-    let Some(&(_, node)) = nodes.first() else {
+    let Some(node) = nodes.first().map(|node| node.id) else {
         return Ok(Err("the node says nothing of itself".into()));
     };
     let who = match wishes(&facts, node) {

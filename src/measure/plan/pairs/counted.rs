@@ -26,9 +26,9 @@ pub fn again(sender: &Counted) -> u64 {
     risen.sum()
 }
 
-/// Whether a port's counter is no traffic: what it means is known ([`crate::probe::counter::meaning`]), and it is a fault, a loss or a wait.
+/// Whether a port's counter is no traffic: what it means is known ([`crate::fact::counter_table::meaning`]), and it is a fault, a loss or a wait.
 pub fn is_wanted(name: &str) -> bool {
-    let meaning = crate::probe::counter::meaning(name);
+    let meaning = crate::fact::counter_table::meaning(name);
     meaning.is_some_and(|meaning| meaning.class != crate::fact::counter::CounterClass::Traffic)
 }
 
@@ -36,7 +36,7 @@ pub fn is_wanted(name: &str) -> bool {
 mod tests {
     use super::*;
     use crate::fact::counter::CounterClass;
-    use crate::probe::counter::meaning;
+    use crate::fact::counter_table::meaning;
 
     #[test]
     fn what_had_to_be_sent_again_is_a_loss_by_the_table_of_counters() {

@@ -10,7 +10,7 @@ use crate::live::element;
 use crate::live::failure::Failure;
 use crate::measure::plan::collective::{Collective, Reduction};
 use crate::measure::plan::run::Point;
-use crate::order;
+use crate::small_sort;
 
 /// After so many elements the data repeats.
 pub const PERIOD: usize = 1_048_573;
@@ -171,7 +171,7 @@ impl Data<'_> {
             let at = at.clamp(block, all - 2 * block);
             blocks.push(at..at + block);
         }
-        order::by_key(&mut blocks, |block| block.start);
+        small_sort::by_key(&mut blocks, |block| block.start);
         // Where sections are small two may overlap: no element counts twice.
         let mut end = 0;
         for block in &mut blocks {

@@ -3,6 +3,7 @@
 //! Between two ranks there are several connections, its *lanes*. Each lane carries its own slice of every part, with a thread of its own that sends and
 //! receives in turn, as either can go on: what arrives is sent on while the rest of it is still under way.
 
+use crate::live::random;
 use std::cmp::Ordering;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -62,7 +63,7 @@ pub(super) fn connect(
     let bound = listener.local_addr().map_err(|e| of("getsockname", &e))?;
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let lanes = (cpus / here.max(1)).clamp(1, LANES);
-    let token = crate::live::random_bytes().map_err(|e| of("getrandom", &e))?;
+    let token = random::random_bytes().map_err(|e| of("getrandom", &e))?;
     let token = u128::from_ne_bytes(token).to_string();
     let given = exchange.all_gather(json!({
         "address": bound.to_string(), "lanes": lanes, "token": token,

@@ -6,9 +6,9 @@ use serde_json::json;
 
 use super::{Place, places};
 use crate::fact::{Fact, Facts, Id, Subject, kernel_event};
-use crate::live;
 use crate::nccl_log::pasted::{Paste, kernel_line};
 use crate::probe::{Ask, kernel_log};
+use crate::source::kernel_log_markers::MARKERS;
 use crate::source::recording::Recording;
 use crate::source::wire::{Header, Line};
 use crate::source::{Answer, Question, Reply};
@@ -25,7 +25,7 @@ pub(super) fn state(file: &Arc<str>, paste: &Paste, facts: &mut Facts, node: Id)
         .collect();
     let value = json!({
         "now": null,
-        "markers": live::kernel_log::MARKERS,
+        "markers": MARKERS,
         "lines": told.len(),
         "lost": null,
         "first": told.first().and_then(|line| line.get("t")),

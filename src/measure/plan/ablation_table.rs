@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::measure::plan::ablation::{Figures, Set, name_of};
-use crate::order;
+use crate::small_sort;
 use crate::source::Question;
 
 /// The name of the question: `{"bench":"ablation"}`, to which arms that were measured otherwise are the answer.
@@ -164,7 +164,7 @@ impl Table {
             arm.resolution = arm.resolution.max(resolution);
             arm.rounds.insert(arm.rounds.len() as u64, figure);
         }
-        order::by_key(&mut arms, |arm| arm.set.len());
+        small_sort::by_key(&mut arms, |arm| arm.set.len());
         Ok(arms)
     }
 

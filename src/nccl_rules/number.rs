@@ -2,17 +2,17 @@
 
 /// A number, and what of the text follows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Number<'t> {
+pub(crate) struct Number<'t> {
     /// The number; `None` where it is out of range, for which NCCL takes the default.
-    pub(super) value: Option<i64>,
+    pub(crate) value: Option<i64>,
     /// Whether there is a digit at all; without one it is 0.
-    pub(super) digits: bool,
+    pub(crate) digits: bool,
     /// What follows.
-    pub(super) rest: &'t str,
+    pub(crate) rest: &'t str,
 }
 
 /// Reads a number.
-pub(super) fn number(text: &str) -> Number<'_> {
+pub(crate) fn number(text: &str) -> Number<'_> {
     let start = text.trim_start_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
     let (negative, body) = match start.strip_prefix('-') {
         Some(body) => (true, body),
@@ -46,7 +46,7 @@ pub(super) fn number(text: &str) -> Number<'_> {
 }
 
 /// Reads a decimal number as atoi(3) does.
-pub(super) fn decimal(text: &str) -> i64 {
+pub(crate) fn decimal(text: &str) -> i64 {
     let text = text.trim_start();
     let (sign, text) = match text.strip_prefix('-') {
         Some(text) => (-1, text),

@@ -1,6 +1,6 @@
 //! The time of an all-reduce as a latency and a bandwidth (the postal model of Hockney): `t = α + S * 2(n-1)/n / β`.
 
-use crate::derive::bandwidth_model::all_reduce_factor;
+use crate::measure::plan::collective::Collective;
 
 /// What an all-reduce over so many ranks costs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,17 +16,17 @@ pub struct AlphaBeta {
 impl AlphaBeta {
     /// How long one of this many bytes takes, in seconds.
     pub fn time(self, size: f64) -> f64 {
-        self.alpha + size * all_reduce_factor(self.ranks) / (self.beta * 1e9)
+        self.alpha + size * Collective::AllReduce.bus_factor(self.ranks) / (self.beta * 1e9)
     }
 
     /// Its busbw, in GB/s.
     pub fn busbw(self, size: f64) -> f64 {
-        size * all_reduce_factor(self.ranks) / self.time(size) / 1e9
+        size * Collective::AllReduce.bus_factor(self.ranks) / self.time(size) / 1e9
     }
 
     /// The size, in bytes, at which latency and bandwidth take as long: half of β is reached there. `None` without a latency.
     pub fn knee(self) -> Option<f64> {
-        let factor = all_reduce_factor(self.ranks);
+        let factor = Collective::AllReduce.bus_factor(self.ranks);
         (self.alpha > 0.0 && factor > 0.0).then(|| self.alpha * self.beta * 1e9 / factor)
     }
 }
@@ -69,7 +69,7 @@ pub fn fit(measured: &[(f64, f64)], ranks: u64) -> Option<Fit> {
     }
     let line = AlphaBeta {
         alpha,
-        beta: all_reduce_factor(ranks) / each / 1e9,
+        beta: Collective::AllReduce.bus_factor(ranks) / each / 1e9,
         ranks,
     };
     let apart = |(bytes, time): &(f64, f64)| 100.0 * ((line.time(*bytes) - time) / time).abs();

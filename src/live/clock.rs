@@ -1,0 +1,30 @@
+//! Clocks of this machine.
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Reads `CLOCK_BOOTTIME`, in nanoseconds: it counts suspended time, as uptime does.
+pub fn boottime_ns() -> u64 {
+    let now = clock_gettime(ClockId::Boottime);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// The time now, RFC 3339 in UTC, for a recording's header.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a recording says when it was made"
+)]
+pub fn utc_now() -> String {
+    humantime::format_rfc3339_millis(std::time::SystemTime::now()).to_string()
+}
+
+/// The time now, in nanoseconds since 1970; 0 where the clock is before that.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "two nodes compare what time it is"
+)]
+pub fn wall_clock() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| {
+        i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+    })
+}

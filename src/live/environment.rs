@@ -1,0 +1,65 @@
+//! The environment of this process, and the names by which it runs.
+
+use std::sync::Arc;
+
+use crate::source::Answer;
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the environment is part of the machine"
+)]
+fn variables(is_wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| {
+            Some((
+                name.into_string().ok()?,
+                value.to_string_lossy().into_owned(),
+            ))
+        })
+        .filter(move |(name, _)| is_wanted(name))
+}
+
+/// The variables whose names begin so, as a reply.
+pub(super) fn with_prefixes(prefixes: &[Arc<str>]) -> Answer {
+    let vars: serde_json::Map<String, serde_json::Value> =
+        variables(|name| prefixes.iter().any(|p| name.starts_with(&**p)))
+            .map(|(name, value)| (name, value.into()))
+            .collect();
+    Answer::Value(Arc::new(vars.into()))
+}
+
+/// The variables of NCCL's in this process's environment, by their names.
+pub fn variables_of_nccl() -> Vec<(String, String)> {
+    let mut found: Vec<_> = variables(|name| name.starts_with("NCCL_")).collect();
+    found.sort_unstable();
+    found
+}
+
+/// A variable of the environment that tells this process what to do: who launched it, which key it has. What a machine's environment holds for jobs is
+/// asked by a question instead.
+#[expect(clippy::disallowed_methods, reason = "its own environment")]
+pub fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// The name of this node, for a recording's header.
+pub fn node_name() -> String {
+    rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// The names of the user who runs the doctor, which a recording must not tell.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what is looked for in order to be redacted"
+)]
+pub fn user_names() -> Vec<String> {
+    let names = ["USER", "LOGNAME", "SUDO_USER"]
+        .into_iter()
+        .filter_map(|v| std::env::var(v).ok());
+    let mut names: Vec<String> = names.filter(|n| n.len() > 1 && n != "root").collect();
+    names.dedup();
+    names
+}

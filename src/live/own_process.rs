@@ -1,0 +1,28 @@
+//! This process: its program, its limits, its end.
+
+use std::path::PathBuf;
+
+/// Lets this process have as many files open as it may be allowed.
+pub fn allow_many_files() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Where it fails, fewer nodes are heard, which are named.
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
+/// A bare copy of this process's own executable path, to start probes with.
+pub fn own_executable() -> PathBuf {
+    // The link names the file even after it was replaced by a newer one, and works in a chroot with /proc.
+    PathBuf::from("/proc/self/exe")
+}
+
+/// Ends this process, and what it started: the process that started it is gone.
+pub fn end_with_group() -> ! {
+    // Started by hand, the process may not lead its group: then it ends alone.
+    let group = rustix::process::getpgrp();
+    if group == rustix::process::getpid() {
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    }
+    std::process::exit(i32::from(crate::exit::Exit::Internal.code()));
+}

@@ -1,0 +1,22 @@
+//! Random numbers of the kernel.
+
+/// Sixteen bytes that nobody can guess, for the key of a recording's pseudonyms.
+///
+/// # Errors
+///
+/// The kernel has no generator (before Linux 3.17), or it gave fewer bytes.
+pub fn random_bytes() -> std::io::Result<[u8; 16]> {
+    let mut bytes = [0; 16];
+    let got = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    if got < bytes.len() {
+        Err(std::io::ErrorKind::UnexpectedEof.into())
+    } else {
+        Ok(bytes)
+    }
+}
+
+/// A number that no other run has, below 2^53, which JSON's readers keep whole; 0 where the kernel gives no random numbers.
+pub fn number_of_run() -> u64 {
+    let bytes = random_bytes().unwrap_or_default();
+    u64::from_be_bytes([0, 0, 0, bytes[0], bytes[1], bytes[2], bytes[3], bytes[4]])
+}

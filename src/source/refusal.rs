@@ -1,0 +1,87 @@
+//! Why a machine gave no answer.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::Errno;
+
+/// Why there is no answer. A refusal is a reply: it is recorded like one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Refusal {
+    /// The kernel, or a library that speaks in errno, refused.
+    Errno(Errno),
+    /// The shared library is not installed; its loader's words.
+    LibraryMissing(Arc<str>),
+    /// The library lacks the symbol.
+    SymbolMissing(Arc<str>),
+    /// The command is not installed.
+    CommandMissing,
+    /// The command ended with this exit status; its standard error, first line.
+    CommandFailed(i32, Arc<str>),
+    /// The reply did not come within the budget.
+    Timeout,
+    /// The process that asked died of this.
+    Crash(Arc<str>),
+    /// More bytes than a reply may have.
+    TooLarge,
+    /// The question was not put to the machine, on purpose: why.
+    NotAsked(Arc<str>),
+    /// The question is not in the recording, or not in the examined directory: neither present nor absent.
+    NotRecorded,
+}
+
+impl Refusal {
+    /// True where root would have got an answer.
+    pub fn is_permission(&self) -> bool {
+        matches!(self, Refusal::Errno(Errno::EACCES | Errno::EPERM))
+    }
+
+    /// True where what was asked, or the process that asked it, failed: neither an answer nor an absence.
+    pub fn is_damage(&self) -> bool {
+        matches!(
+            self,
+            Refusal::Timeout
+                | Refusal::Crash(_)
+                | Refusal::Errno(
+                    Errno::EIO
+                        | Errno::ENXIO
+                        | Errno::ENODEV
+                        | Errno::EREMOTEIO
+                        | Errno::ESTALE
+                        | Errno::EISDIR
+                )
+        )
+    }
+
+    /// True where the refusal itself says that the thing is not there (`ENOENT` needs its parent's listing besides:
+    /// see [`crate::probe::Ask::exists`]).
+    pub fn is_absence(&self) -> bool {
+        matches!(
+            self,
+            Refusal::Errno(Errno::ENOENT | Errno::EOPNOTSUPP | Errno::ENOTDIR)
+                | Refusal::LibraryMissing(_)
+        )
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Errno(e) => write!(f, "{}", e.meaning()),
+            Refusal::LibraryMissing(which) => write!(f, "library missing: {which}"),
+            Refusal::SymbolMissing(which) => write!(f, "the library lacks {which}"),
+            Refusal::CommandMissing => f.write_str("command not installed"),
+            Refusal::CommandFailed(status, said) if said.is_empty() => {
+                write!(f, "command ended with status {status}")
+            }
+            Refusal::CommandFailed(status, said) => {
+                write!(f, "command ended with status {status}: {said}")
+            }
+            Refusal::Timeout => f.write_str("no reply within the budget"),
+            Refusal::Crash(how) => write!(f, "the asking process died: {how}"),
+            Refusal::TooLarge => f.write_str("reply too large"),
+            Refusal::NotAsked(why) => write!(f, "not asked: {why}"),
+            Refusal::NotRecorded => f.write_str("not recorded"),
+        }
+    }
+}
