@@ -59,7 +59,7 @@ exhaustive: deps
 
 bench:
 	@tests/install-deps build || true
-	@$(FEATURES) $(CARGO) bench --quiet --bench figures $$features
+	@$(FEATURES) $(CARGO) bench --quiet --profile dist --bench figures $$features
 
 bless:
 	@$(FEATURES) RDMA_DOCTOR_BLESS=1 INSTA_UPDATE=always $(NEXTEST) --profile snapshots
