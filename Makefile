@@ -4,7 +4,7 @@
 # make test        lint, and all tests but those in virtual machines
 # make vm          faults made for real in virtual machines
 # make exhaustive  the tests with many cases, with all of them; under 45 minutes
-# make lint        formatting and clippy
+# make lint        formatting, clippy, the documentation's links, and what the dependencies are (deny.toml)
 # make bench       the benchmarks
 # make bless       write the expected reports and manual pages as the code says them now; look at the difference
 # make clean
@@ -20,6 +20,8 @@ FEATURES := source <(tests/install-deps features);
 NEXTEST = $(CARGO) nextest run --cargo-quiet --hide-progress-bar $$features
 # Where the release build is. (In quotes: a folder may have any name.)
 DOCTOR = "$${CARGO_TARGET_DIR:-target}/release/rdma-doctor"
+# From the path, or where tests/install-deps put it.
+DENY = PATH="$$PATH:$${CARGO_TARGET_DIR:-target}/cargo-deny" cargo-deny
 # Any verdict is an answer; what is none fails.
 EXAMINE = status=0; $(DOCTOR) check $(1) || status=$$?; [ $$status -le 3 ] || { echo "rdma-doctor ended with status $$status" >&2; exit $$status; }
 
@@ -43,6 +45,8 @@ deps:
 lint: deps
 	@$(CARGO) fmt --check
 	@$(FEATURES) $(CARGO) clippy --quiet --all-targets $$features -- -D warnings
+	@$(FEATURES) RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" $(CARGO) doc --quiet --no-deps --document-private-items $$features
+	@$(DENY) --log-level error check bans licenses sources >/dev/null || $(DENY) check bans licenses sources
 
 quick:
 	@$(FEATURES) RDMA_DOCTOR_CASES=quick $(NEXTEST) --profile quick
