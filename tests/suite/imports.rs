@@ -7,7 +7,7 @@ use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::Visit;
 
 /// A room, and the rooms or modules that its code may import besides itself and the leaves. Tests may import more.
-const ROOMS: [(&str, &[&str]); 13] = [
+pub(crate) const ROOMS: [(&str, &[&str]); 13] = [
     // An origin is a question, and a gap is a refusal: the words of `source` in which a fact says where it comes from.
     ("fact", &["source::question", "source::refusal"]),
     // Host names in the lines of a log are found by the reader of these lines, so that they are redacted.

@@ -45,6 +45,7 @@ mod cli;
 mod clusters;
 mod collectives_of_nodes;
 mod cuda;
+mod documents;
 mod engines;
 mod evidence;
 mod firewall;
