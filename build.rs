@@ -28,6 +28,7 @@ fn main() -> io::Result<()> {
     let mut with_examples = String::from("&[\n");
     let mut judged = String::new();
     let mut packed = String::new();
+    let mut constants = String::new();
     for path in &found {
         let inside = path.strip_prefix(&root).map_err(io::Error::other)?;
         let inside = inside
@@ -43,7 +44,17 @@ fn main() -> io::Result<()> {
         };
         packed.push_str(&advice(head));
         packed.push('\0');
-        let fields = fields(head).map_err(|why| io::Error::other(format!("{inside}: {why}")))?;
+        let wrong = |why: String| io::Error::other(format!("{inside}: {why}"));
+        let table: toml::Table =
+            (head.parse()).map_err(|e: toml::de::Error| wrong(e.to_string()))?;
+        let fields = fields(&table).map_err(wrong)?;
+        let id = inside
+            .trim_start_matches("checks/")
+            .trim_end_matches(".toml");
+        let limits = table.get("limits").and_then(toml::Value::as_table);
+        for (name, value) in limits.into_iter().flatten() {
+            constants.push_str(&constant(id, name, value).map_err(wrong)?);
+        }
         for field in [inside]
             .into_iter()
             .chain(fields.iter().map(String::as_str))
@@ -56,6 +67,7 @@ fn main() -> io::Result<()> {
     }
     with_examples.push_str("]\n");
     fs::write(out.join("checks.txt"), judged)?;
+    fs::write(out.join("limits.rs"), constants)?;
     let best = flate2::Compression::best();
     let mut pack = flate2::write::ZlibEncoder::new(Vec::new(), best);
     pack.write_all(packed.as_bytes())?;
@@ -71,8 +83,7 @@ fn main() -> io::Result<()> {
 
 /// By what a check is judged, in the order in which `src/check/built.rs` reads it. What is missing or of a wrong type is empty: the tests, which
 /// read the files, say what is wrong with them.
-fn fields(text: &str) -> Result<[String; 11], String> {
-    let table: toml::Table = text.parse().map_err(|e: toml::de::Error| e.to_string())?;
+fn fields(table: &toml::Table) -> Result<[String; 11], String> {
     let text = |key: &str| {
         let text = table.get(key).and_then(toml::Value::as_str);
         text.unwrap_or_default().to_owned()
@@ -115,6 +126,52 @@ fn limit((name, value): (&String, &toml::Value)) -> String {
         toml::Value::Array(items) if items.iter().all(toml::Value::is_str) => list("texts", items),
         toml::Value::Array(items) => list("counts", items),
         other => format!("{name}\tquantity\t{}", other.as_str().unwrap_or_default()),
+    }
+}
+
+/// A limit that is one number, as a constant for `src/fact/limit.rs`: code that reads it names it, so that one that is not there does not compile.
+fn constant(id: &str, name: &str, value: &toml::Value) -> Result<String, String> {
+    let (kind, number) = match value {
+        toml::Value::Integer(number) => ("u64", format!("{number}")),
+        toml::Value::String(text) => quantity(text)?,
+        _ => return Ok(String::new()),
+    };
+    let constant = format!("{id}_{name}")
+        .to_uppercase()
+        .replace(['/', '-'], "_");
+    Ok(format!(
+        "pub(super) const {constant}: Limit<{kind}> = Limit {{ check: {id:?}, name: {name:?}, built_in: {number} }};\n"
+    ))
+}
+
+/// The type and the value of a quantity, in Rust. A test compares each with what the loader of checks reads.
+fn quantity(text: &str) -> Result<(&'static str, String), String> {
+    let unknown = || format!("`{text}` is no quantity of a limit");
+    let (number, unit) = text.split_once(' ').ok_or_else(unknown)?;
+    let number: f64 = number.parse().map_err(|_| unknown())?;
+    let (kind, factor) = match unit {
+        "%" => ("Percent", 1.0),
+        "us" => ("Seconds", 1e-6),
+        "ms" => ("Seconds", 1e-3),
+        "s" => ("Seconds", 1.0),
+        "min" => ("Seconds", 60.0),
+        "h" => ("Seconds", 3600.0),
+        "d" => ("Seconds", 86400.0),
+        "/s" => ("PerSecond", 1.0),
+        "/min" => ("PerSecond", 1.0 / 60.0),
+        "/h" => ("PerSecond", 1.0 / 3600.0),
+        "Mb/s" => ("BitRate", 1e6),
+        "Gb/s" => ("BitRate", 1e9),
+        "B" => ("Bytes", 1.0),
+        "KiB" => ("Bytes", 1024.0),
+        "MiB" => ("Bytes", 1048576.0),
+        "GiB" => ("Bytes", 1073741824.0),
+        _ => return Err(unknown()),
+    };
+    let value = number * factor;
+    match kind {
+        "BitRate" | "Bytes" => Ok((kind, format!("{kind}({value:.0})"))),
+        _ => Ok((kind, format!("{kind}({value:?})"))),
     }
 }
 

@@ -32,6 +32,7 @@ pub mod interface;
 pub mod job;
 pub mod kernel_event;
 pub mod kleene;
+pub mod limit;
 pub mod measurement;
 pub mod module;
 pub mod mount;
@@ -66,6 +67,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use gap_kind::GapKind;
+pub use limit::{Limit, Limits};
 pub use phrase::Phrase;
 pub use schema::{FactSchema, Key, Subject, SubjectSchema};
 pub use store::{Facts, Id, Membership};

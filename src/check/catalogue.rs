@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::diagnostic::{CheckError, nearest};
 use super::{Area, Check, areas, built, file, glob, limits, strict, typing};
-use crate::fact::{Type, Value};
+use crate::fact::{Limits, Type, Value};
 use crate::small_sort;
 
 /// The built-in files as they are, each with its path. The program does not name it, so it is not in there.
@@ -35,6 +35,8 @@ pub struct Catalogue {
     pub areas: Vec<Area>,
     /// Whether a person chose checks: then each of them must be decided.
     pub is_chosen: bool,
+    /// The limits that the site sets, also of checks that were not chosen.
+    pub limits: Limits,
 }
 
 /// A choice of checks, or of a limit, that names nothing.
@@ -106,6 +108,7 @@ impl Catalogue {
             checks: Vec::with_capacity(WITH_EXAMPLES.len()),
             areas: areas::embedded()?,
             is_chosen: false,
+            limits: Limits::default(),
         };
         for check in checks {
             catalogue.checks.push(check?);
@@ -256,6 +259,7 @@ impl Catalogue {
             (_, value) if typing::type_of(&value) == ty => value,
             (_, value) => return Err(wrong(format!("`{value}` is not {ty}"))),
         };
+        self.limits.set(id, name, current.clone());
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use super::diagnostic::nearest;
 use crate::fact::{BitRate, Bytes, PerSecond, Percent, Seconds, Value};
 
 /// The units, with what one of each is in the base unit.
-const UNITS: [(&str, Kind, f64); 19] = [
+const UNITS: [(&str, Kind, f64); 20] = [
     ("b/s", Kind::BitRate, 1.0),
     ("kb/s", Kind::BitRate, 1e3),
     ("Mb/s", Kind::BitRate, 1e6),
@@ -15,6 +15,7 @@ const UNITS: [(&str, Kind, f64); 19] = [
     ("MiB", Kind::Bytes, 1048576.0),
     ("GiB", Kind::Bytes, 1073741824.0),
     ("TiB", Kind::Bytes, 1099511627776.0),
+    ("us", Kind::Seconds, 1e-6),
     ("ms", Kind::Seconds, 1e-3),
     ("s", Kind::Seconds, 1.0),
     ("min", Kind::Seconds, 60.0),
@@ -50,6 +51,7 @@ pub(super) fn unit_help(written: &str) -> String {
         "mb" | "m" | "mbyte" => Some("MiB"),
         "gbyte" => Some("GiB"),
         "bytes" | "byte" => Some("B"),
+        "µs" | "usec" => Some("us"),
         "sec" | "seconds" | "second" => Some("s"),
         "m/s" | "hz" => Some("/s"),
         "minutes" | "minute" => Some("min"),

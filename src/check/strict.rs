@@ -2,6 +2,7 @@
 
 use super::example::{Expected, facts_of, try_example};
 use super::{Catalogue, Check, Example, Outcome, Severity, glob};
+use crate::fact::limit;
 
 /// Letters that an explanation has at least.
 const SHORTEST_WHY: usize = 40;
@@ -110,6 +111,12 @@ fn relations(check: &Check, catalogue: &Catalogue, complain: &mut impl FnMut(Str
                 .is_some_and(|c| c.explains(&check.id))
         {
             complain(format!("it and `{pattern}` explain each other"));
+        }
+    }
+    for (name, _) in &check.limits {
+        let is_named = check.source.contains(&format!("limit.{name}"));
+        if !is_named && !limit::READ.contains(&(&*check.id, &**name)) {
+            complain(format!("nothing reads its limit `{name}`"));
         }
     }
     let mut facts = check.conditions().flat_map(|c| c.facts());

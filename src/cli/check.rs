@@ -177,11 +177,6 @@ fn one(args: &CheckArgs, policy: &Policy) -> anyhow::Result<Report> {
             [] => input::record(&args.ask).map(|recording| vec![recording]),
             paths => input::open(paths),
         };
-        let known = recording.map(|recordings| {
-            // The process ends when the report is out: to take apart what it was drawn from would be for nothing.
-            let recordings: &'static [Recording] = recordings.leak();
-            input::facts(recordings)
-        });
         let catalogue = match reading {
             Err(catalogue) => catalogue,
             Ok(reading) => match reading.join() {
@@ -189,7 +184,9 @@ fn one(args: &CheckArgs, policy: &Policy) -> anyhow::Result<Report> {
                 Err(panic) => std::panic::resume_unwind(panic),
             },
         };
-        let (facts, nodes) = known?;
+        // The process ends when the report is out: to take apart what it was drawn from would be for nothing.
+        let recordings: &'static [Recording] = recording?.leak();
+        let (facts, nodes) = input::facts_within(catalogue.limits.clone(), recordings);
         let verdicts = judge(&catalogue, &facts);
         let with_passes = args.judge.verbose;
         let report = report::report(&catalogue, &facts, &verdicts, &nodes, policy, with_passes);
@@ -240,7 +237,7 @@ pub fn judged(
     if recordings.iter().filter(|r| !r.header.log).count() > 1 {
         return many::recordings(catalogue, recordings, None, policy, with_passes);
     }
-    let (facts, nodes) = input::facts(recordings);
+    let (facts, nodes) = input::facts_within(catalogue.limits.clone(), recordings);
     let verdicts = judge(catalogue, &facts);
     report::report(catalogue, &facts, &verdicts, &nodes, policy, with_passes)
 }

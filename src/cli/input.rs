@@ -6,7 +6,7 @@ use anyhow::Context;
 
 use super::{AskArgs, NodeArgs, SelectArgs, output, site_checks};
 use crate::check::Catalogue;
-use crate::fact::{Facts, Id, Membership, Origin, Subject};
+use crate::fact::{Facts, Id, Limits, Membership, Origin, Subject};
 use crate::live::worker::{self, Plan};
 use crate::report::RecordedNode;
 use crate::source::recording::Recording;
@@ -74,12 +74,26 @@ pub fn open(paths: &[impl AsRef<Path>]) -> anyhow::Result<Vec<Recording>> {
 ///
 /// [`BadInput`] where a check file is invalid, [`BadUsage`] where a selection matches nothing.
 pub fn catalogue(args: &SelectArgs) -> anyhow::Result<Catalogue> {
-    let mut catalogue = Catalogue::embedded().context("a built-in check is invalid")?;
-    site_checks::add(&mut catalogue, &args.checks)?;
+    let mut catalogue = with_site(&args.checks)?;
     catalogue
         .select(&args.only, &args.skip)
         .map_err(|e| BadUsage(e.to_string()))?;
     catalogue.is_chosen = !args.only.is_empty();
+    Ok(catalogue)
+}
+
+/// The built-in checks and the site's, for a subcommand that takes no others.
+///
+/// # Errors
+///
+/// [`BadInput`] where a check file is invalid.
+pub fn site_catalogue() -> anyhow::Result<Catalogue> {
+    with_site(&[] as &[&Path])
+}
+
+fn with_site(further: &[impl AsRef<Path>]) -> anyhow::Result<Catalogue> {
+    let mut catalogue = Catalogue::embedded().context("a built-in check is invalid")?;
+    site_checks::add(&mut catalogue, further)?;
     Ok(catalogue)
 }
 
@@ -118,11 +132,25 @@ pub fn recorded(recording: &Recording, id: Id) -> RecordedNode {
     }
 }
 
-/// The facts of these recordings, judged together.
+/// The facts of these recordings, judged together by the built-in limits.
+pub fn facts(recordings: &[Recording]) -> (Facts, Vec<RecordedNode>) {
+    facts_within(Limits::default(), recordings)
+}
+
+/// The facts of these recordings, judged together by the site's limits.
+///
+/// # Errors
+///
+/// [`BadInput`] where a check file is invalid.
+pub fn facts_of_site(recordings: &[Recording]) -> anyhow::Result<(Facts, Vec<RecordedNode>)> {
+    Ok(facts_within(site_catalogue()?.limits, recordings))
+}
+
+/// The facts of these recordings, judged together by these limits.
 ///
 /// Each node comes with its recording; a recording of a log is of none.
-pub fn facts(recordings: &[Recording]) -> (Facts, Vec<RecordedNode>) {
-    let mut facts = Facts::new();
+pub fn facts_within(limits: Limits, recordings: &[Recording]) -> (Facts, Vec<RecordedNode>) {
+    let mut facts = Facts::within(limits);
     let (logs, machines): (Vec<_>, Vec<_>) = recordings.iter().partition(|r| r.header.log);
     for log in &logs {
         probe::nccl_log::establish(log, &mut facts);

@@ -89,7 +89,7 @@ pub fn judged(
     policy: &Policy,
     with_passes: bool,
 ) -> LogReport {
-    let (facts, nodes) = input::facts(recordings);
+    let (facts, nodes) = input::facts_within(catalogue.limits.clone(), recordings);
     let mut verdicts = judge(catalogue, &facts);
     verdicts.retain(|verdict| answers(catalogue, &facts, verdict));
     let report = report::report(catalogue, &facts, &verdicts, &nodes, policy, with_passes);

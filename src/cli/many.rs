@@ -241,7 +241,7 @@ fn node(
     policy: &Policy,
     with_passes: bool,
 ) -> (Part, comparison::Sample) {
-    let mut facts = Facts::new();
+    let mut facts = Facts::within(catalogue.limits.clone());
     let id = probe::establish(recording, &mut facts);
     derive::of_nodes(&mut facts, among as u64);
     let verdicts = judge_where(catalogue, &facts, is_of_node);
@@ -344,7 +344,7 @@ impl Cluster {
     }
 
     fn report(self, catalogue: &Catalogue, policy: &Policy, with_passes: bool) -> Report {
-        let mut facts = Facts::new();
+        let mut facts = Facts::within(catalogue.limits.clone());
         for log in &self.logs {
             probe::nccl_log::establish(log, &mut facts);
         }

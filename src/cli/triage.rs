@@ -98,7 +98,8 @@ pub fn run(args: &TriageArgs) -> anyhow::Result<Exit> {
         },
     };
     measuring::keep(&recording, &args.who)?;
-    let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
+    let limits = catalogue.limits.clone();
+    let (facts, nodes) = input::facts_within(limits, std::slice::from_ref(&recording));
     let (policy, verbose) = (&args.judge.policy()?, args.judge.verbose);
     let report = match others {
         None => {

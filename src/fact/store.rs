@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::ruleset::Ruleset;
-use super::{Fact, Gap, Key, Origin, Subject, Typed, Value, Why};
+use super::{Fact, Gap, Key, Limit, Limits, Origin, Subject, Typed, Value, Why};
 
 /// An instance of a subject: this port, that counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -55,14 +55,20 @@ pub struct Facts {
     members: HashMap<(Subject, Id), Membership, Hasher>,
     failures: Vec<Failure>,
     rulesets: HashMap<Id, Fact<Arc<Ruleset>>>,
+    limits: Limits,
 }
 
 impl Facts {
     /// The cluster: the one instance that is always there.
     pub const CLUSTER: Id = Id(0);
 
-    /// No facts yet.
+    /// No facts yet, and the limits of the built-in checks.
     pub fn new() -> Self {
+        Facts::within(Limits::default())
+    }
+
+    /// No facts yet, and these limits.
+    pub fn within(limits: Limits) -> Self {
         let mut facts = Facts {
             instances: Vec::with_capacity(256),
             by_subject: std::array::from_fn(|_| Vec::new()),
@@ -70,9 +76,20 @@ impl Facts {
             members: HashMap::default(),
             failures: Vec::new(),
             rulesets: HashMap::new(),
+            limits,
         };
         facts.push(Subject::Cluster, None, "cluster".into());
         facts
+    }
+
+    /// The value of a limit that is read before its check is judged.
+    pub fn limit<T: Typed>(&self, limit: Limit<T>) -> T {
+        self.limits.get(limit)
+    }
+
+    /// The limits.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     fn push(&mut self, subject: Subject, parent: Option<Id>, name: Arc<str>) -> Id {

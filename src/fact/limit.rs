@@ -1,0 +1,173 @@
+//! Limits of checks that are read before a check is judged: by a derivation that has to tell outliers before it knows whom they accuse, and by a
+//! measurement that decides what it measures again. They stand in `[limits]` of the check that they serve, and a site sets them as any other.
+
+use std::sync::Arc;
+
+use super::{BitRate, Bytes, PerSecond, Percent, Seconds, Typed, Value};
+
+/// A limit of a check, with the value of its file.
+#[derive(Clone, Copy, Debug)]
+pub struct Limit<T> {
+    check: &'static str,
+    name: &'static str,
+    built_in: T,
+}
+
+#[expect(
+    dead_code,
+    reason = "all limits that are one number: most are read by their check only"
+)]
+mod built_in {
+    use super::{BitRate, Bytes, Limit, PerSecond, Percent, Seconds};
+
+    include!(concat!(env!("OUT_DIR"), "/limits.rs"));
+}
+
+/// Declares the limits, and the list of all of them.
+macro_rules! limits {
+    ($($(#[$doc:meta])* $name:ident: $kind:ty = $built_in:ident;)*) => {
+        $($(#[$doc])* pub const $name: Limit<$kind> = built_in::$built_in;)*
+
+        /// Check and name of each limit that is read outside of its check.
+        pub const READ: &[(&str, &str)] = &[$(($name.check, $name.name)),*];
+
+        #[cfg(test)]
+        fn values() -> Vec<(&'static str, &'static str, Value)> {
+            vec![$(($name.check, $name.name, $name.built_in.into_value())),*]
+        }
+    };
+}
+
+limits! {
+    /// How far rounds of a baseline may lie apart for arms to be compared.
+    BASELINE_SPREAD: Percent = ABLATION_BASELINE_NOISY_SPREAD;
+    /// How far a baseline may drift for arms to be compared.
+    BASELINE_DRIFT: Percent = ABLATION_BASELINE_DRIFTS_DRIFT;
+    /// A smaller difference between arms is no change.
+    CHANGE: Percent = ABLATION_NOT_BOUND_BY_NETWORK_CHANGE;
+    /// The least difference between arms that one run alone proves.
+    CHANGE_OF_ONE_RUN: Percent = ABLATION_ONE_ROUND_ONLY_CHANGE;
+    /// How far the trials of a collective may lie apart for their median to count.
+    COLLECTIVE_SPREAD: Percent = BENCH_TRIALS_UNSTEADY_SPREAD;
+    /// Below this size latency decides what a collective reaches.
+    SMALL: Bytes = BENCH_BELOW_CEILING_SIZE;
+    /// The same of many nodes.
+    SMALL_OF_MANY: Bytes = BENCH_BELOW_CEILING_SIZE_OF_MANY;
+    /// How many nodes are many.
+    MANY_NODES: u64 = BENCH_BELOW_CEILING_MANY;
+    /// The share of what a part of the nodes reaches below which all nodes together are slow.
+    SLOW_BESIDE_PART: Percent = BENCH_NODE_SLOWS_JOB_SHARE;
+    /// How far the trials of copies between GPUs may lie apart for their median to count.
+    COPY_SPREAD: Percent = P2P_MEASUREMENT_UNSTEADY_SPREAD;
+    /// The same of copies with the host.
+    HOST_COPY_SPREAD: Percent = P2P_HOST_MEASUREMENT_UNSTEADY_SPREAD;
+    /// How far from the middle the clock of a node has to be to be named.
+    CLOCK_ODD: Seconds = CLUSTER_CLOCKS_LOOSE_ODD;
+    /// How exactly a distance of clocks has to be known to be judged as a number.
+    CLOCK_EXACT: Seconds = CLUSTER_CLOCKS_APART_EXACT;
+    /// A smaller part of the ports that a client picks from is met too seldom to block a job.
+    PORT_HOLE: Percent = FIREWALL_BOOTSTRAP_PARTLY_BLOCKED_HOLE;
+    /// How long after boot links come and go while a machine is configured.
+    LINKS_SETTLED: Seconds = KERNEL_LINK_FLAPPED_SETTLED;
+    /// The least rate of a port that carries GPUs' traffic.
+    RATE_FOR_GPUS: BitRate = GPUDIRECT_NONE_RATE;
+    /// So many channels of NCCL's, or fewer, do not fill fast links.
+    FEW_CHANNELS: u64 = NCCL_CHANNELS_CAPPED_CHANNELS;
+    /// NCCL's buffers are smaller than usual below this size.
+    SMALL_BUFFER: u64 = NCCL_BUFFER_SMALL_BYTES;
+    /// The least `NCCL_IB_TIMEOUT` that rides out congestion.
+    TIMEOUT_LEAST: u64 = NCCL_RETRY_ODD_TIMEOUT_LEAST;
+    /// The largest `NCCL_IB_TIMEOUT` that notices a dead peer in time.
+    TIMEOUT_MOST: u64 = NCCL_RETRY_ODD_TIMEOUT_MOST;
+    /// The fewest retries.
+    RETRIES: u64 = NCCL_RETRY_ODD_RETRIES;
+    /// The share of the machine from which a process is looked at, whatever it does.
+    PROCESS_LISTED: Percent = PROCESS_MEMORY_HOG_LISTED;
+    /// The share of the processors from which a process takes them from others.
+    CPU_HOG: Percent = PROCESS_CPU_HOG_SHARE;
+    /// The share of the memory from which a process takes it from others.
+    MEMORY_HOG: Percent = PROCESS_MEMORY_HOG_SHARE;
+    /// Below this share of what equal pairs carry, a pair is slow.
+    PAIR_SLOW: Percent = PAIRS_SLOW_SHARE;
+    /// The same of a pair with an end that has a slow pair already.
+    PAIR_SLOW_BESIDE: Percent = PAIRS_SLOW_SHARE_BESIDE;
+    /// Below this share of what it carries in the host's memory, a pair is slow from GPU to GPU.
+    PAIR_SLOW_ON_GPUS: Percent = PAIRS_GPU_MEMORY_SLOW_SHARE;
+    /// The same of a pair with an end that has such a pair already.
+    PAIR_SLOW_ON_GPUS_BESIDE: Percent = PAIRS_GPU_MEMORY_SLOW_SHARE_BESIDE;
+    /// The share of the segments that TCP sends again from which a pair loses packets.
+    PAIR_LOSS_TCP: Percent = PAIRS_LOSES_PACKETS_TCP;
+    /// The same of a pair with an end that has such a pair already.
+    PAIR_LOSS_TCP_BESIDE: Percent = PAIRS_LOSES_PACKETS_TCP_BESIDE;
+    /// The share of RDMA's packets that are sent again from which a pair loses packets.
+    PAIR_LOSS_RDMA: Percent = PAIRS_LOSES_FEW_PACKETS_RDMA;
+    /// How many packets have to be sent again for a loss.
+    PAIR_LOSS_PACKETS: u64 = PAIRS_LOSES_FEW_PACKETS_PACKETS;
+    /// How many times what equal pairs lose is a loss.
+    PAIR_LOSS_TIMES: u64 = PAIRS_LOSES_FEW_PACKETS_TIMES;
+    /// How many times the round trip of equal pairs is late.
+    PAIR_LATE_TIMES: u64 = PAIRS_LATE_TIMES;
+    /// How much longer than that of equal pairs a round trip has to be over TCP.
+    PAIR_LATE_TCP: Seconds = PAIRS_LATE_TCP;
+    /// The same by RDMA.
+    PAIR_LATE_RDMA: Seconds = PAIRS_LATE_RDMA;
+}
+
+/// The limits that a site sets. Those that it does not set have the values of the built-in files.
+#[derive(Clone, Debug, Default)]
+pub struct Limits(Vec<(Arc<str>, Arc<str>, Value)>);
+
+impl Limits {
+    /// Sets a limit of a check.
+    pub fn set(&mut self, check: &str, name: &str, value: Value) {
+        self.0
+            .retain(|(own, of, _)| (&**own, &**of) != (check, name));
+        self.0.push((check.into(), name.into(), value));
+    }
+
+    /// The value of a limit.
+    pub fn get<T: Typed>(&self, limit: Limit<T>) -> T {
+        let is_wanted = |(check, name, _): &&(Arc<str>, Arc<str>, Value)| {
+            (&**check, &**name) == (limit.check, limit.name)
+        };
+        // The loader of checks refuses a value of another type.
+        let set = self.0.iter().find(is_wanted);
+        set.and_then(|(.., value)| T::from_value(value))
+            .unwrap_or(limit.built_in)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::Catalogue;
+
+    #[test]
+    fn a_limit_has_the_value_of_its_file() {
+        let catalogue = Catalogue::embedded().unwrap();
+        for (check, name, value) in values() {
+            let limits = &catalogue.get(check).unwrap().limits;
+            let of_file = limits.iter().find(|(own, _)| **own == *name).unwrap();
+            assert_eq!(of_file.1, value, "{check} {name}");
+        }
+    }
+
+    #[test]
+    fn a_limit_that_a_site_sets_counts() {
+        let mut limits = Limits::default();
+        let spread = limits.get(BASELINE_SPREAD);
+        limits.set(
+            "ablation/baseline-noisy",
+            "spread",
+            Value::Percent(Percent(3.0)),
+        );
+        assert_ne!(limits.get(BASELINE_SPREAD), spread);
+        assert_eq!(limits.get(BASELINE_SPREAD), Percent(3.0));
+        limits.set(
+            "ablation/baseline-noisy",
+            "spread",
+            Value::Percent(Percent(4.0)),
+        );
+        assert_eq!(limits.get(BASELINE_SPREAD), Percent(4.0));
+    }
+}
