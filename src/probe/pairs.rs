@@ -42,7 +42,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 fn state(facts: &mut Facts, node: Id, results: &Results) {
     let mut names: HashMap<String, u64> = HashMap::new();
     let mut seen: Vec<(Id, BTreeSet<Way>)> = Vec::new();
-    for found in verdict::suspects(results) {
+    for found in verdict::suspects(results, facts.limits()) {
         let (problem, word) = match found.problem {
             Found::Silent => (Problem::Silent, "silent"),
             Found::Unreachable => (Problem::Unreachable, "unreachable"),

@@ -4,6 +4,7 @@ pub mod text;
 
 use serde::Serialize;
 
+use crate::fact::Limits;
 use crate::measure::plan::pairs as bench;
 use crate::measure::plan::pairs::verdict::{self, Problem, Range};
 use crate::measure::plan::pairs::{Counted, Flow, Member, Memory, Results, Silent};
@@ -92,9 +93,9 @@ pub struct Way {
 }
 
 impl Pairs {
-    /// What the results say.
-    pub fn of(results: &Results) -> Self {
-        let suspects = verdict::suspects(results);
+    /// What the results say by these limits.
+    pub fn of(results: &Results, limits: &Limits) -> Self {
+        let suspects = verdict::suspects(results, limits);
         let sentence = verdict::sentence(results, &suspects);
         let accused = suspects.into_iter().map(|one| Accused {
             name: one.name,

@@ -119,7 +119,9 @@ pub fn run(args: &PairsArgs) -> anyhow::Result<Exit> {
         force: args.force,
     };
     let decided = backend::decide(session, &recording, &asked)?;
+    let limits = input::site_catalogue()?.limits;
     let wish = rounds::Measure {
+        limits: &limits,
         flow: args.flow,
         across: args.across,
     };
@@ -135,7 +137,7 @@ pub fn run(args: &PairsArgs) -> anyhow::Result<Exit> {
     put(&mut recording, &results);
     record::keep(&recording, args.record.as_deref(), args.no_redact)?;
     let exit = show(&recording, args.format)?;
-    let suspects = verdict::suspects(&results);
+    let suspects = verdict::suspects(&results, &limits);
     let sentence = verdict::sentence(&results, &suspects);
     rounds::verdict(
         session,
@@ -158,12 +160,12 @@ fn put(recording: &mut Recording, results: &Results) {
 
 /// Shows what a recording has, and what checks say of it.
 fn show(recording: &Recording, format: Format) -> anyhow::Result<Exit> {
-    let (facts, nodes) = input::facts(std::slice::from_ref(recording));
+    let (facts, nodes) = input::facts_of_site(std::slice::from_ref(recording))?;
     let Some(node) = nodes.first().map(|node| node.id) else {
         return Ok(Exit::Undecided);
     };
     let pairs = match Results::read(&recording.of(NAME)) {
-        Ok(results) => Pairs::of(&results),
+        Ok(results) => Pairs::of(&results, facts.limits()),
         Err(refusal) => Pairs::nothing(refusal.to_string()),
     };
     let report = measuring::judged(&facts, recording, node, CHECKS)?;

@@ -16,6 +16,7 @@ use super::rdma::{self, Ends};
 use crate::cli::output;
 use crate::cluster::session::Session;
 use crate::cluster::steps::Hears;
+use crate::fact::Limits;
 use crate::live::worker::Progress;
 use crate::measure::plan::pairs::schedule::{self, End};
 use crate::measure::plan::pairs::verdict::hopeless::{Hopeless, hopeless, hopeless_on_gpus};
@@ -68,7 +69,7 @@ struct Field<'s> {
     nodes: Vec<Other>,
     /// This node's place among them.
     own: usize,
-    wish: &'s Measure,
+    wish: &'s Measure<'s>,
     backend: Backend,
     why: Why,
     /// Where the data is, in turn.
@@ -79,7 +80,9 @@ struct Field<'s> {
 }
 
 /// What is asked for.
-pub(super) struct Measure {
+pub(super) struct Measure<'l> {
+    /// By which pairs are bad, and measured again.
+    pub(super) limits: &'l Limits,
     /// For how long data flows each way.
     pub(super) flow: Duration,
     /// Whether adapters of different rails are measured too.
@@ -98,7 +101,7 @@ pub(super) fn measure(
     session: &Session,
     decided: Decided,
     silent: &[Silent],
-    wish: &Measure,
+    wish: &Measure<'_>,
 ) -> anyhow::Result<Option<Results>> {
     let token: Token = random::random_bytes().context("no random token")?;
     let (rails, mut unable) = match decided.rails {
@@ -270,7 +273,7 @@ impl Field<'_> {
         gathering.note_gone(self);
         let mut again = Vec::new();
         if gathering.hears {
-            again = bad_pairs(&gathering.results);
+            again = bad_pairs(&gathering.results, self.wish.limits);
         }
         let value = serde_json::to_value(&again)?;
         let told = (self.session).exchange("again", &[], Hears::Host, JUDGING, value)?;
@@ -639,8 +642,8 @@ impl Gathering {
 }
 
 /// The pairs that were bad, in rounds in which no node has two: alone, as far as that is possible.
-fn bad_pairs(results: &Results) -> Vec<Vec<(End, End)>> {
-    let suspects = verdict::suspects(results);
+fn bad_pairs(results: &Results, limits: &Limits) -> Vec<Vec<(End, End)>> {
+    let suspects = verdict::suspects(results, limits);
     let bad: BTreeSet<(End, End)> = suspects
         .iter()
         .filter(|suspect| {

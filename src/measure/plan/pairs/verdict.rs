@@ -3,31 +3,20 @@
 mod gpus;
 pub mod hopeless;
 mod rails;
+mod thresholds;
 mod wording;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+pub use self::thresholds::Thresholds;
 use self::wording::{rate, suspect};
 use super::{Flow, Memory, Results, Way};
+use crate::fact::Limits;
 use crate::measure::plan::pairs::outlier_attribution::{Blame, Tried, blame};
 use crate::measure::plan::pairs::schedule::End;
 use crate::measure::plan::run::Backend;
-
-/// Below this part of what its equals carry a pair is slow, and one whose end has a slow pair already, below the second.
-const SLOW: (f64, f64) = (0.7, 0.8);
-/// Of the segments so many percent sent again are a loss that a link has, and a queue that overflows seldom; and where an end loses already.
-const LOSS: (f64, f64) = (0.5, 0.1);
-/// The same for RDMA, whose packets nothing is to drop: two ports that talk to each other alone congest nothing.
-const LOSS_BY_RDMA: (f64, f64) = (0.0, 0.0);
-/// So many segments at least.
-const SEGMENTS: u64 = 4;
-/// So many times what its equals lose.
-const OF_LOSS: f64 = 4.0;
-/// A way there and back takes so many times what its equals' does, and so many nanoseconds more; and by RDMA, which no processor has a part in.
-const LATE: (f64, f64) = (3.0, 50_000.0);
-const LATE_BY_RDMA: (f64, f64) = (3.0, 10_000.0);
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -124,9 +113,10 @@ pub struct Range {
     pub most: f64,
 }
 
-/// All that is accused; what explains most comes first.
-pub fn suspects(results: &Results) -> Vec<Suspect> {
+/// All that is accused; what explains most comes first. Which pairs are outliers is a matter of limits.
+pub fn suspects(results: &Results, limits: &Limits) -> Vec<Suspect> {
     let plan = &results.plan;
+    let thresholds = &Thresholds::new(limits, plan.backend);
     let mut found: Vec<Suspect> = plan
         .silent
         .iter()
@@ -154,7 +144,7 @@ pub fn suspects(results: &Results) -> Vec<Suspect> {
     ] {
         let whole = ways.iter().filter(|way| !results.missing.contains(way));
         let whole: Vec<Way> = whole.copied().collect();
-        let Bad { strong, all: bad } = bad(results, &whole, problem, &reference);
+        let Bad { strong, all: bad } = bad(results, &whole, problem, &reference, thresholds);
         let is_known = |way: &&Way| is_known(results, **way, problem);
         let tried: Vec<Tried> = ways
             .iter()
@@ -174,7 +164,8 @@ pub fn suspects(results: &Results) -> Vec<Suspect> {
             }
             let accusing: Vec<Way> = bad.iter().filter(of_blame).copied().collect();
             told.extend(&accusing);
-            found.push(suspect(results, problem, blame, accusing, &reference));
+            let measure = (&reference, thresholds);
+            found.push(suspect(results, problem, blame, accusing, measure));
         }
         if problem != Problem::PacketShort {
             // What is wrong is told once: who loses packets is slow by that.
@@ -182,7 +173,7 @@ pub fn suspects(results: &Results) -> Vec<Suspect> {
         }
     }
     let silent: BTreeSet<usize> = (0..plan.nodes.len()).filter(|n| is_silent(*n)).collect();
-    found.extend(gpus::suspects(results, &silent));
+    found.extend(gpus::suspects(results, &silent, thresholds));
     let along = results.ways();
     let works = |end: End| {
         let is_own = |way: &Way| way.from == end || way.to == end;
@@ -391,7 +382,13 @@ struct Bad {
 }
 
 /// The ways that have this problem.
-fn bad(results: &Results, ways: &[Way], problem: Problem, reference: &Reference) -> Bad {
+fn bad(
+    results: &Results,
+    ways: &[Way],
+    problem: Problem,
+    reference: &Reference,
+    thresholds: &Thresholds,
+) -> Bad {
     let by_rdma = results.plan.backend == Backend::Verbs;
     let is = |way: &Way, weakly: bool| -> bool {
         let flow = results.flow(*way);
@@ -417,23 +414,24 @@ fn bad(results: &Results, ways: &[Way], problem: Problem, reference: &Reference)
             }
             Problem::PacketShort => short(results, *way).is_some(),
             Problem::Loss => {
-                let limits = if by_rdma { LOSS_BY_RDMA } else { LOSS };
-                let of = if weakly { limits.1 } else { limits.0 };
+                let least = thresholds.loss.value(weakly);
                 flow.is_some_and(|flow| {
-                    let enough = flow.again >= Some(if weakly { 1 } else { SEGMENTS });
+                    let enough =
+                        flow.again >= Some(if weakly { 1 } else { thresholds.lost_packets });
                     let loss = flow.loss().unwrap_or(0.0);
-                    enough && loss >= of && (weakly || loss >= OF_LOSS * reference.loss)
+                    let is_unusual = weakly || loss >= thresholds.loss_times * reference.loss;
+                    enough && loss >= least && is_unusual
                 })
             }
             Problem::Slow => {
-                let of = if weakly { SLOW.1 } else { SLOW.0 };
+                let part = thresholds.slow.value(weakly);
                 let usual = reference.rate.get(&kind(results, *way));
                 let rate = flow.and_then(|flow| flow.rate());
-                matches!((rate, usual), (Some(rate), Some(usual)) if rate < of * usual)
+                matches!((rate, usual), (Some(rate), Some(usual)) if rate < part * usual)
             }
             Problem::Late => {
-                let (times, more) = if by_rdma { LATE_BY_RDMA } else { LATE };
-                let limit = (times * reference.round_trip).max(reference.round_trip + more);
+                let usual = reference.round_trip;
+                let limit = (thresholds.late_times * usual).max(usual + thresholds.late_by_ns);
                 let trip = flow.and_then(|flow| flow.round_trip_ns);
                 trip.is_some_and(|ns| ns as f64 > limit)
             }

@@ -3,13 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::wording::{self, rate};
-use super::{Direction, Problem, SLOW, Suspect, covers};
+use super::{Direction, Problem, Suspect, Thresholds, covers};
 use crate::measure::plan::pairs::outlier_attribution::{Blame, Tried};
 use crate::measure::plan::pairs::schedule::End;
 use crate::measure::plan::pairs::{Flow, Gpu, Memory, Results, Way};
 
 /// All that is accused for GPUs' memory; `silent` nodes are accused of that.
-pub(super) fn suspects(results: &Results, silent: &BTreeSet<usize>) -> Vec<Suspect> {
+pub(super) fn suspects(
+    results: &Results,
+    silent: &BTreeSet<usize>,
+    thresholds: &Thresholds,
+) -> Vec<Suspect> {
     if !results.plan.memory.contains(&Memory::Gpu) {
         return Vec::new();
     }
@@ -30,8 +34,12 @@ pub(super) fn suspects(results: &Results, silent: &BTreeSet<usize>) -> Vec<Suspe
     let bad: BTreeSet<Way> = ways.iter().copied().filter(fails).collect();
     found.extend(accused(results, Problem::GpuFails, &ways, &bad, is_tried));
     let share = |way: &Way| Some(on_gpus(*way)?.rate()? / host(*way)?.rate()?);
-    let below = |way: &Way, limit: f64| share(way).is_some_and(|share| share < limit);
-    let strong: BTreeSet<Way> = ways.iter().copied().filter(|w| below(w, SLOW.0)).collect();
+    let is_slow = |way: &Way, is_beside: bool| {
+        share(way).is_some_and(|share| share < thresholds.slow_on_gpus.value(is_beside))
+    };
+    let strong: BTreeSet<Way> = (ways.iter().copied())
+        .filter(|way| is_slow(way, false))
+        .collect();
     let senders: BTreeSet<End> = strong.iter().map(|way| way.from).collect();
     let receivers: BTreeSet<End> = strong.iter().map(|way| way.to).collect();
     // Who has a bad way already, is believed less of the others.
@@ -39,7 +47,7 @@ pub(super) fn suspects(results: &Results, silent: &BTreeSet<usize>) -> Vec<Suspe
         .iter()
         .copied()
         .filter(|way| senders.contains(&way.from) || receivers.contains(&way.to))
-        .filter(|way| below(way, SLOW.1));
+        .filter(|way| is_slow(way, true));
     let bad: BTreeSet<Way> = weak.chain(strong.iter().copied()).collect();
     let is_measured = |way: &Way| share(way).is_some();
     found.extend(accused(results, Problem::GpuSlow, &ways, &bad, is_measured));

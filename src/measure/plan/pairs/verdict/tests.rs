@@ -1,5 +1,6 @@
 use super::super::{Flow, Gpu, Member, Memory, NAME, Plan, Rail, Reach, Silent, Why};
 use super::*;
+use crate::fact::Limits;
 use crate::measure::plan::reply;
 use crate::measure::plan::run::Backend;
 use crate::source::recording::Recording;
@@ -62,7 +63,10 @@ fn reach(results: &mut Results, way: Way) -> &mut Reach {
 }
 
 fn said(results: &Results) -> Vec<String> {
-    suspects(results).into_iter().map(|s| s.what).collect()
+    suspects(results, &Limits::default())
+        .into_iter()
+        .map(|s| s.what)
+        .collect()
 }
 
 #[test]
@@ -86,7 +90,7 @@ fn an_adapter_that_loses_what_it_sends_is_named_with_its_direction() {
     }
     let counters = results.counters.get_mut(&1).unwrap();
     counters[1].insert("tx_dropped".into(), 480);
-    let found = suspects(&results);
+    let found = suspects(&results, &Limits::default());
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(
         found[0].what,
@@ -140,7 +144,7 @@ fn a_weak_sign_alone_accuses_nobody() {
     results.first.get_mut(&ends(2, 3)).unwrap().again = Some(20);
     let slower = results.first.get_mut(&ends(0, 3)).unwrap();
     slower.bytes = slower.bytes / 4 * 3;
-    let found = suspects(&results);
+    let found = suspects(&results, &Limits::default());
     let accused: Vec<_> = found.iter().map(|one| (one.problem, one.blame)).collect();
     let sender = Some(Blame::Adapter((1, 1)));
     assert_eq!(accused, [(Problem::Loss, sender)], "{found:?}");
@@ -189,9 +193,9 @@ fn the_second_measurement_counts_and_who_went_away_is_named() {
     };
     let good = results.first[&way].clone();
     results.first.get_mut(&way).unwrap().bytes /= 10;
-    assert_eq!(suspects(&results).len(), 1);
+    assert_eq!(suspects(&results, &Limits::default()).len(), 1);
     results.second.insert(way, good);
-    assert_eq!(suspects(&results), []);
+    assert_eq!(suspects(&results, &Limits::default()), []);
     results.plan.silent.push(Silent {
         host: "n3".into(),
         why: "its connection closed".into(),
@@ -258,7 +262,7 @@ fn loss_that_rdma_hides_is_named_by_what_both_ports_counted() {
     }
     let counters = results.counters.get_mut(&1).unwrap();
     counters[1] = [("packet_seq_err".into(), 9), ("symbol_error".into(), 2)].into();
-    let found = suspects(&results);
+    let found = suspects(&results, &Limits::default());
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(
         found[0].what,
@@ -339,7 +343,10 @@ fn where_rdma_fails_its_direction_and_the_status_are_named() {
             .first
             .insert(way.back(), Flow::failed("not reached"));
     }
-    let problems: Vec<_> = suspects(&results).iter().map(|s| s.problem).collect();
+    let problems: Vec<_> = suspects(&results, &Limits::default())
+        .iter()
+        .map(|s| s.problem)
+        .collect();
     assert_eq!(problems, [Problem::Unreachable]);
 }
 
@@ -352,7 +359,7 @@ fn rails_that_do_not_reach_each_other_are_worth_a_note() {
         let back = way.back();
         cut(&mut results, back);
     }
-    let found = suspects(&results);
+    let found = suspects(&results, &Limits::default());
     let problems: Vec<_> = found.iter().map(|s| s.problem).collect();
     assert_eq!(problems, [Problem::RailsApart]);
     assert_eq!(
@@ -373,7 +380,10 @@ fn rails_that_do_not_reach_each_other_are_worth_a_note() {
             cut(&mut results, way);
         }
     }
-    let problems: Vec<_> = suspects(&results).iter().map(|s| s.problem).collect();
+    let problems: Vec<_> = suspects(&results, &Limits::default())
+        .iter()
+        .map(|s| s.problem)
+        .collect();
     assert_eq!(problems, [Problem::RdmaFails]);
     // Two of three rails.
     let mut results = by_rdma(2, 3);
@@ -453,7 +463,7 @@ fn gpus_that_are_as_fast_as_the_host_accuse_nobody() {
             flows.get_mut(&way).unwrap().bytes /= 10;
         }
     }
-    let all = suspects(&results);
+    let all = suspects(&results, &Limits::default());
     let problems: Vec<Problem> = all.iter().map(|one| one.problem).collect();
     assert_eq!(problems, [Problem::Slow]);
 }
@@ -470,7 +480,10 @@ fn an_adapter_far_from_its_gpu_is_named_with_the_gpu() {
             "n3/mlx5_1/1 (GPU 0000:1a:00.0) is slow from GPU to GPU: 25.3 Gb/s at most from n1, n2 and n4, where the same ports carry 101 Gb/s in the host's memory"
         ]
     );
-    assert_eq!(suspects(&results)[0].problem, Problem::GpuSlow);
+    assert_eq!(
+        suspects(&results, &Limits::default())[0].problem,
+        Problem::GpuSlow
+    );
     // Alone it was as fast as the host.
     results.on_gpus_again = results.first.clone();
     assert_eq!(said(&results), [""; 0]);
@@ -491,7 +504,7 @@ fn memory_that_is_refused_names_node_rail_and_obstacle() {
             results.on_gpus.insert(way, flow);
         }
     }
-    let all = suspects(&results);
+    let all = suspects(&results, &Limits::default());
     let told: Vec<_> = all
         .iter()
         .map(|one| (one.problem, one.name.as_str(), one.what.as_str()))
@@ -533,7 +546,7 @@ fn writes_that_come_wrong_in_gpus_accuse_the_one_they_have_in_common() {
     for way in results.ways().into_iter().filter(|w| w.to == (0, 0)) {
         results.first.insert(way, broken());
     }
-    let all = suspects(&results);
+    let all = suspects(&results, &Limits::default());
     assert_eq!(all.len(), 1);
     assert_eq!(all[0].problem, Problem::RdmaFails);
 }
@@ -546,7 +559,10 @@ fn from_gpu_to_gpu_alone_pairs_are_compared_with_each_other() {
     for way in results.ways().into_iter().filter(|w| w.from.0 == 2) {
         results.first.get_mut(&way).unwrap().bytes /= 10;
     }
-    assert_eq!(suspects(&results)[0].problem, Problem::Slow);
+    assert_eq!(
+        suspects(&results, &Limits::default())[0].problem,
+        Problem::Slow
+    );
     assert!(sentence(&results, &[]).contains("over 2 rails from GPU to GPU, and none"));
     // The recording has it by its memory.
     let mut recording = Recording::new(Header::default());
@@ -575,7 +591,7 @@ fn without_each(results: &Results, problem: Problem, check: impl Fn(&Results, Ve
         let (left, refused) = Results::read_known(&recording.of(NAME)).unwrap();
         assert!(refused.is_some());
         assert!(Results::read(&recording.of(NAME)).is_err());
-        let found = suspects(&left);
+        let found = suspects(&left, &Limits::default());
         check(
             &left,
             found.into_iter().filter(|s| s.problem == problem).collect(),
@@ -595,7 +611,7 @@ fn a_missing_reply_erases_no_accusation_that_others_prove_and_accuses_nobody_els
             },
         );
     }
-    let whole = suspects(&results);
+    let whole = suspects(&results, &Limits::default());
     assert_eq!(whole.len(), 1);
     without_each(&results, Problem::RdmaFails, |_, found| {
         assert!(!found.is_empty());
@@ -624,6 +640,6 @@ fn a_missing_reply_erases_no_accusation_that_others_prove_and_accuses_nobody_els
 fn a_missing_reply_of_a_network_that_is_well_accuses_nobody() {
     without_each(&by_rdma(4, 2), Problem::RdmaFails, |left, found| {
         assert!(found.is_empty());
-        assert_eq!(suspects(left), []);
+        assert_eq!(suspects(left, &Limits::default()), []);
     });
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Direction, Problem, Reference, SLOW, Suspect, kind, short};
+use super::{Direction, Problem, Reference, Suspect, Thresholds, kind, short};
 use crate::fact::BitRate;
 use crate::measure::plan::pairs::outlier_attribution::Blame;
 use crate::measure::plan::pairs::schedule::End;
@@ -14,7 +14,7 @@ pub(super) fn suspect(
     problem: Problem,
     blame: Blame,
     ways: Vec<Way>,
-    reference: &Reference,
+    (reference, thresholds): (&Reference, &Thresholds),
 ) -> Suspect {
     let plan = &results.plan;
     let direction = direction(blame, &ways);
@@ -28,7 +28,7 @@ pub(super) fn suspect(
     let slowed = ways.iter().any(|way| {
         let rate = results.flow(*way).and_then(|flow| flow.rate());
         let usual = reference.rate.get(&kind(results, *way));
-        matches!((rate, usual), (Some(rate), Some(usual)) if rate < SLOW.1 * usual)
+        matches!((rate, usual), (Some(rate), Some(usual)) if rate < thresholds.slow.value(true) * usual)
     });
     let is_pair = matches!(blame, Blame::Pair(..) | Blame::Everything | Blame::Rail(_));
     let what = match problem {
