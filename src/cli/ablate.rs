@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 
 use std::time::Duration;
 
-use anyhow::Context;
 use clap::Args;
 use serde::Deserialize;
 
@@ -375,7 +374,7 @@ fn with_table(
 
 /// Judges what a recording holds of measurements, and shows it.
 fn show(recording: &Recording, format: Format, why: Option<String>) -> anyhow::Result<Exit> {
-    let mut catalogue = Catalogue::embedded().context("a built-in check is invalid")?;
+    let mut catalogue = input::site_catalogue()?;
     // Of a machine that was not recorded nothing is asked.
     let machine = !recording.header.node.is_empty();
     if !machine {
@@ -383,7 +382,8 @@ fn show(recording: &Recording, format: Format, why: Option<String>) -> anyhow::R
     }
     // The question is what the paths are worth, not whether the node is fit.
     catalogue.areas.retain(|area| &*area.name == "measurement");
-    let (facts, nodes) = input::facts(std::slice::from_ref(recording));
+    let limits = catalogue.limits.clone();
+    let (facts, nodes) = input::facts_within(limits, std::slice::from_ref(recording));
     let Some(node) = nodes.first().map(|node| node.id) else {
         return Ok(Exit::Undecided);
     };

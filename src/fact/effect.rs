@@ -30,8 +30,8 @@ subject! {
     OUTCOME: Outcome = "outcome" from "collective";
     /// How many rounds both arms have.
     ROUNDS: u64 = "rounds" from "collective";
-    /// Whether time and throughput contradict each other: slower by one, faster by the other.
-    CONTRADICTORY: bool = "contradictory" from "collective";
+    /// By how much time and throughput contradict each other: slower by one, faster by the other. 0 % where they agree.
+    CONTRADICTION: Percent = "contradiction" from "collective";
     /// How long the reference took, where somebody wrote it down.
     TIME_BEFORE: Seconds = "time_before" from "collective";
     /// How long the arm took.

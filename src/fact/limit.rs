@@ -47,6 +47,8 @@ limits! {
     CHANGE: Percent = ABLATION_NOT_BOUND_BY_NETWORK_CHANGE;
     /// The least difference between arms that one run alone proves.
     CHANGE_OF_ONE_RUN: Percent = ABLATION_ONE_ROUND_ONLY_CHANGE;
+    /// By how much time and throughput may contradict each other.
+    CONTRADICTION: Percent = ABLATION_TABLE_CONTRADICTS_ITSELF_APART;
     /// How far the trials of a collective may lie apart for their median to count.
     COLLECTIVE_SPREAD: Percent = BENCH_TRIALS_UNSTEADY_SPREAD;
     /// Below this size latency decides what a collective reaches.

@@ -8,7 +8,7 @@ use crate::check::{Catalogue, Check, Outcome, Verdict};
 use crate::diagnosis;
 use crate::fact::arm::{Honour, Outcome as Did};
 use crate::fact::measurement::{Means, Span};
-use crate::fact::{Facts, Id, Subject, arm, effect, factor, measurement};
+use crate::fact::{Facts, Id, Subject, arm, effect, factor, limit, measurement};
 
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
 pub const SCHEMA: &str = "rdma-doctor-ablation/1.0";
@@ -312,7 +312,9 @@ impl Effect {
                 .zip(percent(effect::UPPER))
                 .map(|(a, b)| [a, b]),
             outcome: facts.known(id, effect::OUTCOME).map(Did::word),
-            contradictory: facts.known(id, effect::CONTRADICTORY) == Some(true),
+            contradictory: facts
+                .known(id, effect::CONTRADICTION)
+                .is_some_and(|by| by > facts.limit(limit::CONTRADICTION)),
         }
     }
 }

@@ -9,19 +9,27 @@ use std::collections::BTreeMap;
 use super::statistics::{median, range_of_median};
 use crate::fact::arm::Outcome;
 use crate::fact::factor::Change;
+use crate::fact::{Limits, limit};
 use crate::small_sort;
 
-/// What is no change: a difference of less than this, in percent.
-pub const SAME: f64 = 5.0;
+/// From where on a difference between arms is a change, in percent: limits of checks, as plain numbers.
+#[derive(Clone, Copy, Debug)]
+pub struct Thresholds {
+    /// A smaller difference is none.
+    pub change: f64,
+    /// The least difference that one run alone proves.
+    pub change_of_one_run: f64,
+}
 
-/// What one run alone is believed: a difference of at least this, in percent.
-pub const ONE_RUN: f64 = 10.0;
-
-/// How far the rounds of a baseline may lie apart, or drift, for arms to be compared, in percent of their median.
-pub const QUIET: f64 = 10.0;
-
-/// By how much time and throughput may disagree before they contradict each other, in percent.
-const CONTRADICTION: f64 = 3.0;
+impl Thresholds {
+    /// The thresholds that these limits set.
+    pub fn new(limits: &Limits) -> Self {
+        Thresholds {
+            change: limits.get(limit::CHANGE).0,
+            change_of_one_run: limits.get(limit::CHANGE_OF_ONE_RUN).0,
+        }
+    }
+}
 
 /// The variables that a run sets, with their values.
 pub type Set = BTreeMap<String, String>;
@@ -143,14 +151,17 @@ impl Effect {
     }
 
     /// What the change did. A measurement that is not quiet tells nothing.
-    pub fn outcome(&self, quiet: bool) -> Outcome {
+    pub fn outcome(&self, quiet: bool, thresholds: &Thresholds) -> Outcome {
         if !quiet {
             return Outcome::Undecided;
         }
-        if self.lower > -SAME && self.upper < SAME {
+        if self.lower > -thresholds.change && self.upper < thresholds.change {
             return Outcome::Unchanged;
         }
-        let enough = if self.rounds < 2 { ONE_RUN } else { SAME };
+        let enough = match self.rounds {
+            0 | 1 => thresholds.change_of_one_run,
+            _ => thresholds.change,
+        };
         if self.upper < 0.0 && self.effect <= -enough {
             Outcome::Slower
         } else if self.lower > 0.0 && self.effect >= enough {
@@ -225,23 +236,31 @@ fn pair(arms: &[Figures], reference: usize, arm: usize) -> Pair {
     }
 }
 
-/// Whether time and throughput of two arms contradict each other: the arm is slower by one, and faster by the other.
-pub fn contradicts(reference: &Figures, arm: &Figures) -> bool {
-    let (Some(before), Some(after)) = (reference.seconds, arm.seconds) else {
-        return false;
+/// By how much time and throughput of two arms contradict each other, in percent: the arm is slower by one, and faster by the other. Zero where both
+/// agree, or one of them is not known.
+pub fn contradiction(reference: &Figures, arm: &Figures) -> f64 {
+    let figures = [
+        reference.seconds,
+        arm.seconds,
+        reference.figure(),
+        arm.figure(),
+    ];
+    let [Some(before), Some(after), Some(low), Some(high)] = figures else {
+        return 0.0;
     };
-    let (Some(low), Some(high)) = (reference.figure(), arm.figure()) else {
-        return false;
-    };
-    if before <= 0.0 || after <= 0.0 || low <= 0.0 || high <= 0.0 {
-        return false;
+    if [before, after, low, high]
+        .iter()
+        .any(|figure| *figure <= 0.0)
+    {
+        return 0.0;
     }
     let by_time = before / after - 1.0;
     let by_figure = high / low - 1.0;
     let exact = (reference.resolution + arm.resolution) / low;
-    by_time * by_figure < 0.0
-        && by_figure.abs() > exact
-        && 100.0 * (by_time - by_figure).abs() > CONTRADICTION
+    match by_time * by_figure < 0.0 && by_figure.abs() > exact {
+        true => 100.0 * (by_time - by_figure).abs(),
+        false => 0.0,
+    }
 }
 
 /// A change beside which another has another effect.
@@ -255,8 +274,8 @@ pub struct Interaction {
     pub without: (f64, f64),
 }
 
-/// Beside which other change this one's effects differ most: the effects lie apart from each other, by more than [`SAME`].
-pub fn interaction(pairs: &[(&Pair, Effect)]) -> Option<Interaction> {
+/// Beside which other change this one's effects differ most: the effects lie apart from each other, by more than `change` percent.
+pub fn interaction(pairs: &[(&Pair, Effect)], change: f64) -> Option<Interaction> {
     let mut held: Vec<(&String, &String)> = pairs.iter().flat_map(|(p, _)| &p.held).collect();
     held.sort_unstable();
     held.dedup();
@@ -270,7 +289,7 @@ pub fn interaction(pairs: &[(&Pair, Effect)]) -> Option<Interaction> {
         };
         let apart = (without.0 - beside.1).max(beside.0 - without.1);
         let means = ((beside.0 + beside.1) - (without.0 + without.1)).abs() / 2.0;
-        if apart > 0.0 && means > SAME && found.as_ref().is_none_or(|(most, _)| means > *most) {
+        if apart > 0.0 && means > change && found.as_ref().is_none_or(|(most, _)| means > *most) {
             let with = (name.clone(), value.clone());
             found = Some((
                 means,
@@ -404,6 +423,10 @@ pub fn order(arms: usize, round: u64) -> Vec<usize> {
 mod tests {
     use super::*;
 
+    fn thresholds() -> Thresholds {
+        Thresholds::new(&Limits::default())
+    }
+
     fn set(names: &[&str]) -> Set {
         names
             .iter()
@@ -429,14 +452,14 @@ mod tests {
         let effect = Effect::of(&reference, &other, 0.0).unwrap();
         assert!((effect.effect + 20.0).abs() < 1e-9 && effect.rounds == 3);
         assert!((effect.upper - effect.lower).abs() < 1e-9);
-        assert_eq!(effect.outcome(true), Outcome::Slower);
+        assert_eq!(effect.outcome(true, &thresholds()), Outcome::Slower);
         // But such a baseline drifts, and then nobody can tell.
-        assert!(reference.drift().unwrap() > QUIET);
-        assert_eq!(effect.outcome(false), Outcome::Undecided);
+        assert!(reference.drift().unwrap() > 10.0);
+        assert_eq!(effect.outcome(false, &thresholds()), Outcome::Undecided);
         assert_eq!(arm(&[], &[100.0, 60.0, 90.0]).drift(), Some(0.0));
         assert_eq!(arm(&[], &[100.0, 60.0]).drift(), None);
         let back = Effect::of(&other, &reference, 0.0).unwrap();
-        assert_eq!(back.outcome(true), Outcome::Faster);
+        assert_eq!(back.outcome(true, &thresholds()), Outcome::Faster);
     }
 
     #[test]
@@ -446,12 +469,12 @@ mod tests {
             arm(&["IB"], &[97.0, 98.0, 96.0]),
         );
         let quiet = Effect::of(&a, &b, 0.5).unwrap();
-        assert_eq!(quiet.outcome(true), Outcome::Unchanged);
+        assert_eq!(quiet.outcome(true, &thresholds()), Outcome::Unchanged);
         let noisy = Effect::of(&a, &b, 8.0).unwrap();
-        assert_eq!(noisy.outcome(true), Outcome::Undecided);
+        assert_eq!(noisy.outcome(true, &thresholds()), Outcome::Undecided);
         // An effect that is larger than the noise stays one.
         let large = Effect::of(&a, &arm(&["P2P"], &[50.0, 51.0, 49.0]), 8.0).unwrap();
-        assert_eq!(large.outcome(true), Outcome::Slower);
+        assert_eq!(large.outcome(true, &thresholds()), Outcome::Slower);
     }
 
     #[test]
@@ -465,7 +488,7 @@ mod tests {
             (107.0, Outcome::Undecided),
             (112.0, Outcome::Faster),
         ] {
-            assert_eq!(one(value).outcome(true), outcome, "{value}");
+            assert_eq!(one(value).outcome(true, &thresholds()), outcome, "{value}");
         }
         assert_eq!(Effect::of(&arm(&[], &[]), &arm(&["IB"], &[1.0]), 0.0), None);
         assert_eq!(
@@ -520,11 +543,11 @@ mod tests {
             })
             .collect()
         };
-        let found = interaction(&of("SHM")).unwrap();
+        let found = interaction(&of("SHM"), 5.0).unwrap();
         assert_eq!(found.with.0, "NCCL_P2P_DISABLE");
         assert_eq!(sizes(found.beside.0, found.beside.1), "12 %");
-        assert_eq!(interaction(&[]), None);
-        assert_eq!(interaction(&of("SHM")[..1]), None);
+        assert_eq!(interaction(&[], 5.0), None);
+        assert_eq!(interaction(&of("SHM")[..1], 5.0), None);
     }
 
     #[test]
@@ -535,13 +558,13 @@ mod tests {
             seconds: Some(seconds),
             ..Figures::default()
         };
-        assert!(contradicts(&with(6258.0, 1.075), &with(6612.0, 1.087)));
-        assert!(!contradicts(&with(6233.0, 1.089), &with(6220.0, 1.089)));
-        assert!(!contradicts(&with(9382.0, 0.698), &with(9434.0, 0.697)));
-        assert!(!contradicts(&with(6612.0, 1.087), &with(9434.0, 0.697)));
+        assert!(contradiction(&with(6258.0, 1.075), &with(6612.0, 1.087)) > 3.0);
+        assert!(contradiction(&with(6233.0, 1.089), &with(6220.0, 1.089)) < 3.0);
+        assert!(contradiction(&with(9382.0, 0.698), &with(9434.0, 0.697)) < 3.0);
+        assert!(contradiction(&with(6612.0, 1.087), &with(9434.0, 0.697)) < 3.0);
         // Half a percent either way is what a clock that counts the start-up too makes.
-        assert!(!contradicts(&with(1000.0, 1.0), &with(1005.0, 1.002)));
-        assert!(!contradicts(&with(1000.0, 1.0), &arm(&[], &[2.0])));
+        assert!(contradiction(&with(1000.0, 1.0), &with(1005.0, 1.002)) < 3.0);
+        assert!(contradiction(&with(1000.0, 1.0), &arm(&[], &[2.0])) < 3.0);
     }
 
     #[test]

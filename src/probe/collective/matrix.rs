@@ -8,11 +8,11 @@ use crate::fact::arm::{Between, Direct, Honour, Outcome};
 use crate::fact::factor::Change;
 use crate::fact::{
     BitRate, Fact, Facts, Gap, Id, Key, Membership, Origin, Percent, Seconds, Subject, Why, arm,
-    effect, factor, kleene, measurement,
+    effect, factor, kleene, limit, measurement,
 };
 use crate::measure::plan::ablation::{
-    self, Effect, Figures, Interaction, Pair, QUIET, Set, contradicts, has, interaction, kind,
-    pairs, size, sizes, variables,
+    self, Effect, Figures, Interaction, Pair, Set, Thresholds, contradiction, has, interaction,
+    kind, pairs, size, sizes, variables,
 };
 use crate::measure::plan::statistics::median;
 
@@ -229,7 +229,12 @@ impl Matrix {
             measurement::DRIFT,
             self.some(drift.map(Percent), "a third round"),
         );
-        let quiet = apart.map(|apart| apart <= QUIET && drift.is_none_or(|drift| drift <= QUIET));
+        let (most, most_drift) = (
+            facts.limit(limit::BASELINE_SPREAD).0,
+            facts.limit(limit::BASELINE_DRIFT).0,
+        );
+        let quiet =
+            apart.map(|apart| apart <= most && drift.is_none_or(|drift| drift <= most_drift));
         facts.set(
             id,
             measurement::QUIET,
@@ -256,6 +261,7 @@ impl Matrix {
             percent: apart.or(median(&others)).unwrap_or(0.0),
             quiet: quiet.unwrap_or(gap.is_none()),
             gap: open.cloned(),
+            thresholds: Thresholds::new(facts.limits()),
         }
     }
 
@@ -394,7 +400,7 @@ impl Matrix {
         facts.set(id, arm::EFFECT, percent(|e| e.effect, None));
         facts.set(id, arm::EFFECT_LOWER, percent(|e| e.lower, open));
         facts.set(id, arm::EFFECT_UPPER, percent(|e| e.upper, open));
-        let outcome = effect.as_ref().map(|e| e.outcome(noise.quiet));
+        let outcome = effect.as_ref().map(|e| noise.outcome(e));
         facts.set(id, arm::OUTCOME, self.unless_open(open, outcome, what));
         let words = effect.as_ref().map(|e| size(e.effect).into());
         facts.set(id, arm::CHANGE, self.some(words, what));
@@ -599,9 +605,7 @@ impl Matrix {
         facts.set(id, factor::PAIRS, self.know(measured.len() as u64));
         let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
         for (_, effect) in &measured {
-            *counts
-                .entry(effect.outcome(noise.quiet).word())
-                .or_default() += 1;
+            *counts.entry(noise.outcome(effect).word()).or_default() += 1;
         }
         for (key, outcome) in [
             (factor::UNCHANGED, Outcome::Unchanged),
@@ -616,7 +620,7 @@ impl Matrix {
         let all_off = |(pair, effect): &(&Pair, Effect)| {
             has(&pair.held, Change::P2pOff)
                 && has(&pair.held, Change::ShmOff)
-                && effect.outcome(noise.quiet) == Outcome::Unchanged
+                && noise.outcome(effect) == Outcome::Unchanged
         };
         let all_off = measured.iter().any(all_off);
         let even = match all_off {
@@ -632,17 +636,14 @@ impl Matrix {
         });
         facts.set(id, factor::EACH, self.know(each.collect()));
         self.cures(facts, id, pairs);
-        measured.iter().any(|(_, effect)| {
-            matches!(
-                effect.outcome(noise.quiet),
-                Outcome::Slower | Outcome::Faster
-            )
-        })
+        measured
+            .iter()
+            .any(|(_, effect)| matches!(noise.outcome(effect), Outcome::Slower | Outcome::Faster))
     }
 
     fn sizes(&self, facts: &mut Facts, id: Id, measured: &[(&Pair, Effect)], noise: &Noise) {
         let alone = measured.iter().find(|(pair, _)| pair.held.is_empty());
-        let outcome = alone.map(|(_, effect)| effect.outcome(noise.quiet));
+        let outcome = alone.map(|(_, effect)| noise.outcome(effect));
         facts.set(
             id,
             factor::OUTCOME,
@@ -659,7 +660,8 @@ impl Matrix {
         facts.set(id, factor::MOST, self.some(most.map(Percent), what));
         let range = least.zip(most).map(|(a, b)| sizes(a, b).into());
         facts.set(id, factor::RANGE, self.some(range, what));
-        let found = interaction(measured);
+        let change = noise.thresholds.change;
+        let found = interaction(measured, change);
         facts.set(id, factor::INTERACTS, self.know(found.is_some()));
         let Some(found) = found else { return };
         let Interaction {
@@ -673,7 +675,7 @@ impl Matrix {
         facts.set(id, factor::COST_WITH, self.know(beside_words.into()));
         let without_words = sizes(without.0, without.1);
         facts.set(id, factor::COST_WITHOUT, self.know(without_words.into()));
-        let only = beside.1 <= -ablation::SAME && without.0 > -ablation::SAME;
+        let only = beside.1 <= -change && without.0 > -change;
         facts.set(id, factor::ONLY_WITH, self.know(only));
     }
 
@@ -697,11 +699,11 @@ impl Matrix {
         let open = noise.gap.as_ref();
         facts.set(id, effect::LOWER, self.unless(open, Percent(found.lower)));
         facts.set(id, effect::UPPER, self.unless(open, Percent(found.upper)));
-        let outcome = self.unless(open, found.outcome(noise.quiet));
+        let outcome = self.unless(open, noise.outcome(found));
         facts.set(id, effect::OUTCOME, outcome);
         facts.set(id, effect::ROUNDS, self.know(found.rounds as u64));
-        let odd = contradicts(before, after);
-        facts.set(id, effect::CONTRADICTORY, self.know(odd));
+        let contradiction = Percent(contradiction(before, after));
+        facts.set(id, effect::CONTRADICTION, self.know(contradiction));
         for (key, of) in [(effect::TIME_BEFORE, before), (effect::TIME_AFTER, after)] {
             let time = of.seconds.map(Seconds);
             facts.set(id, key, self.some(time, "a time that somebody wrote down"));
@@ -818,4 +820,13 @@ struct Noise {
     quiet: bool,
     /// Which run is missing that may have shown more of it.
     gap: Option<Gap>,
+    /// From where on a difference is a change.
+    thresholds: Thresholds,
+}
+
+impl Noise {
+    /// What a change did.
+    fn outcome(&self, effect: &Effect) -> Outcome {
+        effect.outcome(self.quiet, &self.thresholds)
+    }
 }
