@@ -4,7 +4,8 @@ use super::gpu_ends::{Ends, ends};
 use crate::fact::gpu_pair::{Access, P2p};
 use crate::fact::kleene::Several;
 use crate::fact::{
-    BitRate, Fact, Facts, Gap, Id, Key, Percent, Seconds, Subject, Typed, gpu, gpu_pair, node,
+    BitRate, Fact, Facts, Gap, Id, Key, Percent, Seconds, Subject, Typed, gpu, gpu_pair, limit,
+    node,
 };
 use crate::measure::plan::statistics;
 use crate::small_sort;
@@ -222,23 +223,22 @@ impl Equals<'_> {
 /// Whether it is known that a pair's, or a GPU's, copies have no number that counts: not measured, not right, or not steady.
 fn has_none(facts: &Facts, id: Id) -> bool {
     let is = |key: Key<bool>, value: bool| facts.known(id, key) == Some(value);
-    let unsteady = |key| {
-        facts
-            .known::<Percent>(id, key)
-            .is_some_and(|spread| spread.0 > statistics::SPREAD_LIMIT)
+    let unsteady = |key, most| {
+        let spread = facts.known::<Percent>(id, key);
+        spread.is_some_and(|spread| spread > facts.limit(most))
     };
     match facts.subject(id) {
         Subject::GpuPair => {
             is(gpu_pair::COPY_MEASURED, false)
                 || is(gpu_pair::COPY_VERIFIED, false)
-                || unsteady(gpu_pair::COPY_SPREAD)
+                || unsteady(gpu_pair::COPY_SPREAD, limit::COPY_SPREAD)
         }
         _ => {
             is(gpu::HOST_COPY_MEASURED, false)
                 || is(gpu::HOST_COPY_CORRUPT, true)
                 || is(gpu::HOST_COPY_FAILED, true)
                 || is(gpu::HOST_COPY_HUNG, true)
-                || unsteady(gpu::HOST_COPY_SPREAD)
+                || unsteady(gpu::HOST_COPY_SPREAD, limit::HOST_COPY_SPREAD)
         }
     }
 }

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use super::cuda::pair;
 use super::{Ask, BUDGET, Probe};
 use crate::fact::{
-    BitRate, Fact, Facts, Gap, Id, Key, Origin, Percent, Seconds, Subject, Why, gpu, gpu_pair, node,
+    BitRate, Fact, Facts, Gap, Id, Key, Origin, Percent, Seconds, Subject, Why, gpu, gpu_pair,
+    limit, node,
 };
 use crate::measure::plan::p2p::{Cell, End, Numbers, Outcome, Plan, Results};
-use crate::measure::plan::statistics::SPREAD_LIMIT;
 use crate::source::Refusal;
 
 /// The probe. It runs over recordings only; the questions are asked by [`crate::live::worker::measure`].
@@ -42,8 +42,17 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         .iter()
         .map(|pci| (Arc::clone(pci), facts.instance(Subject::Gpu, node, pci)))
         .collect();
+    let (spread, host_spread) = (
+        facts.limit(limit::COPY_SPREAD),
+        facts.limit(limit::HOST_COPY_SPREAD),
+    );
     for (pci, id) in &gpus {
-        let ways = Ways::of(&results, &End::Host, &End::Gpu(Arc::clone(pci)));
+        let ways = Ways::of(
+            &results,
+            &End::Host,
+            &End::Gpu(Arc::clone(pci)),
+            host_spread,
+        );
         host_copies(facts, *id, &ways);
     }
     for (at, (first, a)) in gpus.iter().enumerate() {
@@ -57,7 +66,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
                 (first, second)
             };
             let end = |pci: &Arc<str>| End::Gpu(Arc::clone(pci));
-            let ways = Ways::of(&results, &end(first), &end(second));
+            let ways = Ways::of(&results, &end(first), &end(second), spread);
             pair_copies(facts, id, &ways, [*a, *b]);
         }
     }
@@ -69,10 +78,12 @@ struct Ways<'r> {
     back: (&'r Cell, &'r Outcome),
     both: (&'r Cell, &'r Outcome),
     plan: &'r Plan,
+    /// How far trials may lie apart for their median to count.
+    spread: Percent,
 }
 
 impl<'r> Ways<'r> {
-    fn of(results: &'r Results, a: &End, b: &End) -> Option<Self> {
+    fn of(results: &'r Results, a: &End, b: &End, spread: Percent) -> Option<Self> {
         let find = |from: &End, to: &End, both: bool| {
             let same = |cell: &Cell| {
                 cell.both == both
@@ -87,6 +98,7 @@ impl<'r> Ways<'r> {
             back: find(b, a, false)?,
             both: find(a, b, true)?,
             plan: &results.plan,
+            spread,
         })
     }
 
@@ -184,12 +196,12 @@ impl<'r> Ways<'r> {
         };
         match (way.1, foreign) {
             (Outcome::Verified(_), Some(gap)) => Fact::Unknown(gap.clone()),
-            (Outcome::Verified(numbers), None) if numbers.is_steady() => {
+            (Outcome::Verified(numbers), None) if numbers.is_steady(self.spread) => {
                 Fact::Known(numbers, Origin::Asked(question))
             }
             (Outcome::Verified(numbers), None) => missing(format!(
-                "a steady number (trials lie {} apart, more than {SPREAD_LIMIT} %)",
-                numbers.spread
+                "a steady number (trials lie {} apart, more than {})",
+                numbers.spread, self.spread
             )),
             (outcome, _) => {
                 let (word, how) = outcome.trouble().unwrap_or(("not measured", ""));

@@ -4,12 +4,11 @@ pub mod text;
 
 use serde::Serialize;
 
-use crate::fact::{Facts, Id};
+use crate::fact::{Facts, Id, Percent, limit};
 use crate::measure::plan::reply::{Carried, Ended, GpuMemory, RankReply};
 use crate::measure::plan::results::{Results, Row};
 use crate::measure::plan::run::Backend;
 use crate::measure::plan::scope::Scopes;
-use crate::measure::plan::statistics::SPREAD_LIMIT;
 
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
 pub const SCHEMA: &str = "rdma-doctor-collective/1.0";
@@ -143,7 +142,7 @@ impl Trouble {
 }
 
 impl Measured {
-    fn of(row: &Row, ranks: u64, backend: Backend) -> Self {
+    fn of(row: &Row, ranks: u64, backend: Backend, most: Percent) -> Self {
         let point = &row.point;
         let time = row.time();
         let elements = point.bytes / point.dtype.size() as u64;
@@ -169,7 +168,7 @@ impl Measured {
             trials: row.seconds.len() as u64,
             time,
             spread: row.spread(),
-            steady: row.spread().map(|spread| spread <= SPREAD_LIMIT),
+            steady: row.spread().map(|spread| spread <= most.0),
             algbw: time.and_then(|t| Some(collective.algbw(point.bytes, t)?.0)),
             busbw: time.and_then(|t| Some(collective.busbw(point.bytes, t, ranks)?.0)),
             checked: row.checked,
@@ -221,6 +220,7 @@ impl Collectives {
         });
         let library = |of: fn(&RankReply) -> Option<String>| replies().flatten().find_map(of);
         let count = plan.ranks.len() as u64;
+        let most = facts.limit(limit::COLLECTIVE_SPREAD);
         let rows = results.rows(0);
         let of_runs = || results.of(0).flat_map(|run| run.troubles());
         let removed = results
@@ -229,7 +229,7 @@ impl Collectives {
             .flat_map(|reply| reply.removed.iter().cloned());
         let rows: Vec<Measured> = rows
             .iter()
-            .map(|row| Measured::of(row, count, plan.backend))
+            .map(|row| Measured::of(row, count, plan.backend, most))
             .collect();
         Collectives {
             schema: SCHEMA,

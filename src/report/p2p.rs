@@ -4,7 +4,7 @@ pub mod text;
 
 use serde::Serialize;
 
-use crate::fact::{Facts, Id, Subject, gpu};
+use crate::fact::{Facts, Id, Subject, gpu, limit};
 use crate::measure::plan::p2p::{End, Results};
 
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
@@ -82,6 +82,10 @@ impl Copies {
         let copies = results.cells.iter().map(|(cell, outcome)| {
             let numbers = outcome.numbers();
             let trouble = outcome.trouble();
+            let limit = match (&cell.from, &cell.to) {
+                (End::Gpu(_), End::Gpu(_)) => facts.limit(limit::COPY_SPREAD),
+                _ => facts.limit(limit::HOST_COPY_SPREAD),
+            };
             Copy {
                 from: cell.from.to_string(),
                 to: cell.to.to_string(),
@@ -90,7 +94,7 @@ impl Copies {
                 why: trouble.map(|(_, why)| why.to_owned()),
                 bandwidth: numbers.map(|numbers| numbers.bandwidth.0),
                 spread: numbers.map(|numbers| numbers.spread.0),
-                steady: numbers.map(|numbers| numbers.is_steady()),
+                steady: numbers.map(|numbers| numbers.is_steady(limit)),
                 latency: numbers
                     .and_then(|numbers| numbers.latency)
                     .map(|time| time.0),

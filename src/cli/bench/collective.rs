@@ -118,7 +118,7 @@ pub fn run(collective: Collective, args: &CollectiveArgs) -> anyhow::Result<Exit
         Made::Elsewhere(exit) => return Ok(exit),
     };
     measuring::keep(&recording, &args.who)?;
-    let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
+    let (facts, nodes) = input::facts_of_site(std::slice::from_ref(&recording))?;
     let Some(node) = nodes.first().map(|node| node.id) else {
         return Ok(Exit::Undecided);
     };

@@ -192,7 +192,7 @@ impl Asked<'_> {
             Made::Elsewhere(exit) => return Ok(Err(exit)),
         };
         measuring::keep(&recording, who)?;
-        let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
+        let (facts, nodes) = input::facts_of_site(std::slice::from_ref(&recording))?;
         let node = nodes
             .first()
             .map(|node| node.id)

@@ -7,19 +7,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
 use clap::Args;
 
 use super::memory::{self, Memory};
 use super::p2p::chosen;
-use crate::check::{Catalogue, Severity, judge};
+use crate::check::{Severity, judge};
 use crate::cli::input::{self, BadUsage};
 use crate::cli::{AskArgs, Format, output, record, seconds};
 use crate::exit::Exit;
-use crate::fact::{Bytes, Fact, Facts, Id, Subject, gpu};
+use crate::fact::{Bytes, Fact, Facts, Id, Subject, gpu, limit};
 use crate::live;
 use crate::live::worker::Progress;
-use crate::measure::plan::bisection::Bisection;
 use crate::measure::plan::nccl_library;
 use crate::measure::plan::results::Results;
 use crate::measure::plan::run::{Arm, Backend, NAME, Plan, Point, RankPlace, Run};
@@ -198,7 +196,8 @@ pub fn collectives(
             let scopes = collectives.scopes.as_ref();
             collectives.against_one_node = scopes.and_then(Scopes::sentence);
             let bisection = scopes.and_then(|scopes| scopes.bisection.as_ref());
-            collectives.what_is_slow = bisection.map(Bisection::sentence);
+            collectives.what_is_slow =
+                bisection.map(|bisection| bisection.sentence(facts.limit(limit::SLOW_BESIDE_PART)));
             (collectives, Some(results))
         }
         (None, Err(refusal)) => {
@@ -452,7 +451,7 @@ pub fn judged(
     node: Id,
     ids: &str,
 ) -> anyhow::Result<Option<Report>> {
-    let mut catalogue = Catalogue::embedded().context("a built-in check is invalid")?;
+    let mut catalogue = input::site_catalogue()?;
     if catalogue.select(&[ids.to_owned()], &[]).is_err() {
         return Ok(None);
     }

@@ -10,7 +10,7 @@ use anyhow::Context;
 use clap::Args;
 
 use super::measuring::{self, bytes_within};
-use crate::check::{Catalogue, Severity, judge};
+use crate::check::{Severity, judge};
 use crate::cli::input::{self, BadUsage};
 use crate::cli::{AskArgs, Format, output, record, seconds};
 use crate::exit::Exit;
@@ -72,7 +72,7 @@ pub fn run(args: &P2pArgs) -> anyhow::Result<Exit> {
         None => measured(args)?,
     };
     record::keep(&recording, args.record.as_deref(), args.no_redact)?;
-    let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
+    let (facts, nodes) = input::facts_of_site(std::slice::from_ref(&recording))?;
     let Some(node) = nodes.first().map(|node| node.id) else {
         return Ok(Exit::Undecided);
     };
@@ -80,7 +80,7 @@ pub fn run(args: &P2pArgs) -> anyhow::Result<Exit> {
         Ok(results) => Copies::of(&facts, node, &results),
         Err(refusal) => Copies::nothing(&facts, node, nothing(&facts, node, &refusal)),
     };
-    let mut catalogue = Catalogue::embedded().context("a built-in check is invalid")?;
+    let mut catalogue = input::site_catalogue()?;
     catalogue
         .select(&[CHECKS.to_owned()], &[])
         .context("no checks of copies")?;

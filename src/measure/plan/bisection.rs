@@ -11,12 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::fact::Percent;
 use crate::nodeset;
 
 /// The member of a plan that says that parts of its nodes were measured.
 pub const BISECTED: &str = "bisected";
-/// A part is faster than the whole where the whole has at most so much of what it reaches.
-const SLOWER: f64 = 0.8;
 /// After so many parts none of which is faster than the whole, no few nodes are to blame: halves, quarters and eighths.
 const ALL_SLOW: usize = 14;
 
@@ -82,19 +81,22 @@ enum Found {
 /// What is worked out of what was measured.
 struct Search<'m> {
     nodes: usize,
+    slow_below: Percent,
     measured: BTreeMap<&'m [usize], Option<u64>>,
     good: BTreeSet<usize>,
     wanted: Vec<Part>,
     blame: Blame,
 }
 
-/// What to measure next of so many nodes, of which all together reached so much; or what came out.
-pub fn next(nodes: usize, whole: u64, measured: &[Measured]) -> Step {
+/// What to measure next of so many nodes, of which all together reached so much; or what came out. A part is slow where it reaches less than this share
+/// of what a half of it does.
+pub fn next(nodes: usize, whole: u64, measured: &[Measured], slow_below: Percent) -> Step {
     if nodes < 3 || whole == 0 {
         return Step::Done(Blame::default());
     }
     let mut search = Search {
         nodes,
+        slow_below,
         measured: measured
             .iter()
             .map(|one| (one.nodes.as_slice(), one.busbw))
@@ -139,7 +141,7 @@ impl Search<'_> {
                 Found::Open
             }
             Some(None) => Found::Invalid,
-            Some(Some(busbw)) if (above as f64) < SLOWER * *busbw as f64 => {
+            Some(Some(busbw)) if (above as f64) < self.slow_below.0 / 100.0 * *busbw as f64 => {
                 self.good.extend(part);
                 Found::Fast
             }
@@ -253,8 +255,8 @@ impl Search<'_> {
 
 impl Bisection {
     /// What came out: `None` where more was to be measured.
-    pub fn blame(&self) -> Option<Blame> {
-        match next(self.host.len(), self.whole, &self.parts) {
+    pub fn blame(&self, slow_below: Percent) -> Option<Blame> {
+        match next(self.host.len(), self.whole, &self.parts, slow_below) {
             Step::Done(blame) => Some(blame),
             Step::Measure(_) => None,
         }
@@ -274,22 +276,24 @@ impl Bisection {
     }
 
     /// What came out in a sentence.
-    pub fn sentence(&self) -> String {
+    pub fn sentence(&self, slow_below: Percent) -> String {
         let count = self.parts.len();
         let measured = match count {
             1 => "1 part measured".to_owned(),
             n => format!("{n} parts measured, one after the other"),
         };
         if let Some(why) = &self.ended {
-            let smallest = self.smallest_slow().map_or(String::new(), |part| {
-                format!(
-                    ", of what is slow the smallest part is {}",
-                    self.names(&part)
-                )
-            });
+            let smallest = self
+                .smallest_slow(slow_below)
+                .map_or(String::new(), |part| {
+                    format!(
+                        ", of what is slow the smallest part is {}",
+                        self.names(&part)
+                    )
+                });
             return format!("not found what makes it slow: {why} ({measured}{smallest})");
         }
-        let Some(blame) = self.blame() else {
+        let Some(blame) = self.blame(slow_below) else {
             return format!("not found what makes it slow: parts are missing ({measured})");
         };
         let mut said = Vec::new();
@@ -347,10 +351,10 @@ impl Bisection {
     }
 
     /// The smallest part that is no faster than the whole.
-    fn smallest_slow(&self) -> Option<Part> {
+    fn smallest_slow(&self, slow_below: Percent) -> Option<Part> {
         let slow = self.parts.iter().filter(|part| {
             let busbw = part.busbw;
-            busbw.is_some_and(|busbw| (self.whole as f64) >= SLOWER * busbw as f64)
+            busbw.is_some_and(|busbw| (self.whole as f64) >= slow_below.0 / 100.0 * busbw as f64)
         });
         let smallest = slow.min_by_key(|part| part.nodes.len());
         smallest.map(|part| part.nodes.clone())
@@ -368,7 +372,7 @@ mod tests {
         let whole = bits(&all).unwrap();
         let (mut measured, mut rounds) = (Vec::new(), 0);
         loop {
-            match next(nodes, whole, &measured) {
+            match next(nodes, whole, &measured, Percent(80.0)) {
                 Step::Done(blame) => return (blame, measured.len(), rounds),
                 Step::Measure(parts) => {
                     rounds += 1;
@@ -510,22 +514,22 @@ mod tests {
             ..Bisection::default()
         };
         assert_eq!(
-            bisection.sentence(),
+            bisection.sentence(Percent(80.0)),
             "not found what makes it slow: parts are missing (0 parts measured, one after the other)"
         );
-        while let Step::Measure(parts) = next(4, bisection.whole, &bisection.parts) {
+        while let Step::Measure(parts) = next(4, bisection.whole, &bisection.parts, Percent(80.0)) {
             for nodes in parts {
                 let busbw = reach(&nodes).map(|gigabits| (gigabits * 1e9) as u64);
                 bisection.parts.push(Measured { nodes, busbw });
             }
         }
         assert_eq!(
-            bisection.sentence(),
+            bisection.sentence(Percent(80.0)),
             "n3 makes it slow: parts with it reach at most 12.5 GB/s, those without it at least 48.8 GB/s (4 parts measured, one after the other)"
         );
         bisection.ended = Some("its time was up".into());
         assert_eq!(
-            bisection.sentence(),
+            bisection.sentence(Percent(80.0)),
             "not found what makes it slow: its time was up (4 parts measured, one after the other, of what is slow the smallest part is n[3-4])"
         );
     }

@@ -177,9 +177,9 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// Whether the trials agree enough for their median to count.
-    pub fn is_steady(&self) -> bool {
-        self.spread.0 <= statistics::SPREAD_LIMIT
+    /// Whether the trials agree enough for their median to count: the middle half of them lies no further apart than this.
+    pub fn is_steady(&self, most: Percent) -> bool {
+        self.spread <= most
     }
 }
 
@@ -391,7 +391,7 @@ mod tests {
         assert_eq!(numbers.bandwidth, BitRate(320_000_000_000));
         assert_eq!(numbers.latency, Some(Seconds(0.25e-3 / 100.0)));
         assert_eq!(numbers.spread, Percent(10.0));
-        assert!(numbers.is_steady() && numbers.direct == Some(true));
+        assert!(numbers.is_steady(Percent(10.0)) && numbers.direct == Some(true));
         let Outcome::Verified(numbers) = outcome(value.clone(), true) else {
             panic!()
         };

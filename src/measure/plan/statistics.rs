@@ -1,8 +1,5 @@
 //! The statistics of a few trials: their median, and how far they lie apart.
 
-/// How far trials may lie apart, of their median, for the median to count: the middle half of them, in percent.
-pub const SPREAD_LIMIT: f64 = 10.0;
-
 /// The median; of an even number of values the mean of the middle two. `None` without values.
 pub fn median(values: &[f64]) -> Option<f64> {
     quantile(&sorted(values), 0.5)

@@ -2,10 +2,9 @@
 
 use super::measured::{Recorded, rank_name};
 use crate::fact::measurement::{self as fact, GpuDirect};
-use crate::fact::{Fact, Facts, Gap, Id, Origin, Percent};
+use crate::fact::{Fact, Facts, Gap, Id, Origin, Percent, limit};
 use crate::measure::plan::reply::{Ended, GpuMemory, RankReply};
 use crate::measure::plan::run::{Plan, Point};
-use crate::measure::plan::statistics::SPREAD_LIMIT;
 
 /// `enum ibv_wc_status`: what a device says that may not read or write the memory itself, or whose other end may not. That an acknowledgement does not come
 /// is no proof of it: a network that loses packets says the same.
@@ -61,7 +60,7 @@ pub(super) fn state(
 fn share(facts: &Facts, id: Id, host: Id) -> Fact<Percent> {
     for one in [id, host] {
         match facts.get(one, fact::SPREAD) {
-            Fact::Known(spread, _) if spread.0 > SPREAD_LIMIT => {
+            Fact::Known(spread, _) if spread > facts.limit(limit::COLLECTIVE_SPREAD) => {
                 return Fact::Unknown(Gap::missing("steady trials"));
             }
             Fact::Known(..) => {}

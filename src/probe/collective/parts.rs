@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::told;
-use crate::fact::{Fact, Facts, Gap, Id, Origin, node};
+use crate::fact::{Fact, Facts, Gap, Id, Origin, limit, node};
 use crate::measure::plan::bisection::BISECTED;
 use crate::measure::plan::scope::Scopes;
 use crate::probe::Ask;
@@ -42,10 +42,11 @@ pub(super) fn state(
     let Some(bisection) = bisection else {
         return;
     };
-    let blame = match (&bisection.ended, bisection.blame()) {
+    let slow_below = facts.limit(limit::SLOW_BESIDE_PART);
+    let blame = match (&bisection.ended, bisection.blame(slow_below)) {
         (None, Some(blame)) => Ok(blame),
         _ => Err(Gap {
-            why: crate::fact::Why::Missing(bisection.sentence().into()),
+            why: crate::fact::Why::Missing(bisection.sentence(slow_below).into()),
             origin: origin.clone(),
         }),
     };
@@ -56,6 +57,6 @@ pub(super) fn state(
     facts.set(node, node::BISECTED_NODES, count(|blame| blame.nodes.len()));
     let between = count(|blame| blame.between.len() + blame.together.len());
     facts.set(node, node::BISECTED_BETWEEN, between);
-    let summary = Fact::Known(bisection.sentence().into(), origin);
+    let summary = Fact::Known(bisection.sentence(slow_below).into(), origin);
     facts.set(node, node::BISECTED_SUMMARY, summary);
 }

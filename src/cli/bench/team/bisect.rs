@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use super::Team;
 use super::parts::busbw;
 use crate::cli::bench::measuring::Chosen;
-use crate::cli::output;
+use crate::cli::{input, output};
+use crate::fact::{Percent, limit};
 use crate::live::worker::Progress;
 use crate::measure::plan::bisection::{self, Bisection, Measured, Step};
 use crate::measure::plan::run::{Plan, Point, RankPlace};
@@ -36,7 +37,8 @@ impl Team {
             Some(whole) => {
                 let part =
                     |nodes: &[usize]| self.part(recording, (plan, chosen), point, nodes, deadline);
-                measure(&mut bisection, whole, within, part)
+                let slow_below = input::site_catalogue()?.limits.get(limit::SLOW_BESIDE_PART);
+                measure(&mut bisection, whole, (within, slow_below), part)
             }
         };
         self.over()?;
@@ -78,11 +80,12 @@ impl Team {
 fn measure(
     bisection: &mut Bisection,
     whole: u64,
-    within: Duration,
+    (within, slow_below): (Duration, Percent),
     part: impl Fn(&[usize]) -> anyhow::Result<Option<u64>>,
 ) -> Option<String> {
     let begun = Instant::now();
-    while let Step::Measure(parts) = bisection::next(bisection.host.len(), whole, &bisection.parts)
+    while let Step::Measure(parts) =
+        bisection::next(bisection.host.len(), whole, &bisection.parts, slow_below)
     {
         for nodes in parts {
             if begun.elapsed() >= within {
