@@ -17,8 +17,8 @@ use crate::fact::gid::GidKind;
 use crate::fact::port::LinkLayer;
 use crate::fact::ruleset::{Ruleset, state};
 use crate::fact::{
-    Fact, Facts, Gap, Id, Membership, Origin, Subject, Value, device, flow, gid, interface, node,
-    port, setting,
+    Fact, Facts, Gap, Id, Membership, Origin, Percent, Subject, Value, device, flow, gid,
+    interface, limit, node, port, setting,
 };
 
 /// What is sent to a port of this number is RoCE v2 (IANA).
@@ -40,6 +40,7 @@ pub fn derive(facts: &mut Facts, node: Id) {
             Fact::Unknown(_) => Vec::new(),
         },
         picked: EPHEMERAL,
+        hole: facts.limit(limit::PORT_HOLE),
         ruleset,
         node,
     };
@@ -67,6 +68,7 @@ pub fn tcp(
     let flows = Flows {
         cuts: passage::cuts(&known),
         picked: EPHEMERAL,
+        hole: facts.limit(limit::PORT_HOLE),
         ruleset,
         node,
     };
@@ -176,6 +178,8 @@ struct Flows {
     cuts: Vec<u32>,
     /// Ports from which connections are opened.
     picked: (u16, u16),
+    /// The part of these ports that counts.
+    hole: Percent,
     node: Id,
 }
 
@@ -409,7 +413,7 @@ impl Flows {
         for (version, at) in versions {
             let mut segments = Vec::new();
             for ports in passage::segments(range, &self.cuts)? {
-                let fate = passage::by_chance(picked, &self.cuts, |own| {
+                let fate = passage::by_chance(picked, &self.cuts, self.hole, |own| {
                     one.legs(version, at, ports, own).fate(ruleset)
                 })?;
                 segments.push(Segment { ports, fate });

@@ -9,7 +9,7 @@ use super::tally;
 use crate::fact::node::{DmaBuf, Gpudirect};
 use crate::fact::port::PortState;
 use crate::fact::{
-    BitRate, Fact, Facts, Gap, Id, Subject, device, gpu, module, node, port, variable,
+    Fact, Facts, Gap, Id, Subject, device, gpu, limit, module, node, port, variable,
 };
 
 /// The peer memory modules: the driver's own, and the one before it, which was built apart.
@@ -267,9 +267,6 @@ fn way(facts: &Facts, node: Id) -> Fact<Gpudirect> {
     }
 }
 
-/// Adapters below this rate carry storage and management, not the traffic of GPUs.
-const FAST: BitRate = BitRate(100_000_000_000);
-
 /// Compute GPUs, and a fast port in use of an adapter whose driver takes GPU memory on these ways. Others, as EFA, have their own.
 fn wanted(facts: &Facts, node: Id) -> Fact<bool> {
     match facts.get(node, node::COMPUTE_GPUS) {
@@ -304,7 +301,9 @@ fn is_for_gpus(facts: &Facts, port: Id) -> Fact<bool> {
             .map(|d| &*d == "mlx5_core"),
         facts.get(port, port::INTENDED),
         facts.get(port, port::STATE).map(|s| s == PortState::Active),
-        facts.get(port, port::RATE).map(|rate| rate >= FAST),
+        facts
+            .get(port, port::RATE)
+            .map(|rate| rate >= facts.limit(limit::RATE_FOR_GPUS)),
     ];
     let mut open = None;
     for need in needs {
@@ -329,6 +328,7 @@ fn gdrcopy_wanted(facts: &Facts, node: Id) -> Fact<bool> {
 mod tests {
     use super::super::testing::*;
     use super::*;
+    use crate::fact::BitRate;
     use crate::fact::node::RdmaStack;
     use crate::fact::{Membership, Origin};
 

@@ -170,7 +170,7 @@ fn meaning_of(facts: &mut Facts, id: Id, version: &Fact<Version>) {
     facts.set(id, variable::MISREAD, Fact::derived(misread, &origin));
     let refused = meaning::refused(&name, value);
     facts.set(id, variable::REFUSED, Fact::derived(refused, &origin));
-    let effect = meaning::effect(&name, value);
+    let effect = meaning::effect(&name, value, facts.limits());
     facts.set(id, variable::EFFECT, Fact::derived(effect, &origin));
 }
 

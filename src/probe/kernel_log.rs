@@ -15,7 +15,7 @@ use serde_json::Value;
 use self::classes::{ALL, Event, RULES};
 use super::{Ask, Probe};
 use crate::fact::kernel_event::{self as fact, EventClass};
-use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Seconds, Subject, Why};
+use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Seconds, Subject, Why, limit};
 use crate::source::Question;
 
 /// The probe.
@@ -26,9 +26,6 @@ pub const PROBE: Probe = Probe {
     budget: Duration::from_secs(10),
     run,
 };
-
-/// Links come and go while a machine boots and is configured.
-const SETTLED: f64 = 600.0;
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let question = Question::call("kernel_log", []);
@@ -50,8 +47,9 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
             return;
         }
     };
+    let settled = facts.limit(limit::LINKS_SETTLED);
     for class in ALL {
-        let groups = log.groups(class);
+        let groups = log.groups(class, settled);
         for (place, group) in groups.iter().enumerate() {
             let name = match (&*group.event.about, group.event.code) {
                 // A server's name is not to be part of one that reports and waivers go by.
@@ -244,7 +242,7 @@ impl Log {
         })
     }
 
-    fn groups(&self, class: EventClass) -> Vec<Group<'_>> {
+    fn groups(&self, class: EventClass, settled: Seconds) -> Vec<Group<'_>> {
         let mut groups: Vec<Group<'_>> = Vec::new();
         let mut places: HashMap<(Arc<str>, Option<u64>), usize> = HashMap::new();
         for Line { at, text, earlier } in &self.lines {
@@ -253,7 +251,7 @@ impl Log {
                 continue;
             }
             if let Some(event) = Event::of(class, text) {
-                if class == EventClass::LinkDown && *at < SETTLED {
+                if class == EventClass::LinkDown && *at < settled.0 {
                     continue;
                 }
                 // The last line says what is to be done now: one for each GPU.

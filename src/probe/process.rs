@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{Ask, Probe, cpu_list};
 use crate::fact::{
     Bytes, Fact, Facts, Gap, Id, Membership, Origin, Percent, Presence, Seconds, Subject, Why,
-    node, process as fact,
+    limit, node, process as fact,
 };
 use crate::small_sort;
 use crate::source::{Answer, Errno, Question, Refusal};
@@ -28,9 +28,6 @@ const DRIVERS: [&str; 14] = [
     "nvidia", "nv_", "nvswitch", "uvm_", "mlx4", "mlx5", "ib_", "ibv_", "uverbs", "rdma", "irdma",
     "bnxt_", "mlnx", "amdgpu",
 ];
-
-/// The least part of the machine that makes a process worth telling of.
-const MUCH: Percent = Percent(25.0);
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let cpus = ask
@@ -106,9 +103,12 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
             .clone()
             .and_then(|total| share(one.memory as f64, total.0 as f64));
         // A process that waits in a single look waits as all do: it is looked at only where there are two.
-        let much = |share: &Fact<Percent>| share.known().is_some_and(|share| *share >= MUCH);
+        let much = |share: &Fact<Percent>, limit| {
+            let least = [facts.limit(limit), facts.limit(limit::PROCESS_LISTED)];
+            (share.known()).is_some_and(|share| least.iter().any(|least| share >= least))
+        };
         let waits = one.waits && second.is_ok();
-        if !(waits || much(&cpu) || much(&memory)) {
+        if !(waits || much(&cpu, limit::CPU_HOG) || much(&memory, limit::MEMORY_HOG)) {
             continue;
         }
         let name = format!("{} ({})", one.name, one.pid);

@@ -4,12 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Sample, sides};
-use crate::fact::{Facts, Id, Seconds, node};
-
-/// A clock that is further than this from the one in the middle is named.
-const ODD: f64 = 0.05;
-/// How exactly a distance is known that is told as a number.
-const EXACT: f64 = 0.01;
+use crate::fact::{Facts, Id, Limits, Seconds, limit, node};
 
 /// A node's clock, against that of who gathered it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -65,7 +60,7 @@ pub(super) struct Apart {
 }
 
 /// Compares clocks; `None` where fewer than two were compared with one and the same.
-pub(super) fn compare(clocks: &[(Arc<str>, Option<Clock>)]) -> Option<Apart> {
+pub(super) fn compare(clocks: &[(Arc<str>, Option<Clock>)], limits: &Limits) -> Option<Apart> {
     let mut runs: BTreeMap<u64, Vec<(&Arc<str>, Clock)>> = BTreeMap::new();
     for (name, clock) in clocks {
         if let Some(clock) = clock {
@@ -91,9 +86,10 @@ pub(super) fn compare(clocks: &[(Arc<str>, Option<Clock>)]) -> Option<Apart> {
     let middle = sorted.get((sorted.len() - 1) / 2).copied()?;
     let beyond = |clock: &Clock| (clock.least() - middle).max(middle - clock.most());
     let two = of_run.len() == 2;
-    let is_odd = |(_, clock): &&(&Arc<str>, Clock)| two || beyond(clock) > ODD;
+    let is_odd =
+        |(_, clock): &&(&Arc<str>, Clock)| two || beyond(clock) > limits.get(limit::CLOCK_ODD).0;
     let odd: Vec<_> = of_run.iter().filter(is_odd).collect();
-    let exactly = match most - least <= EXACT {
+    let exactly = match most - least <= limits.get(limit::CLOCK_EXACT).0 {
         true => Ok((most + least) / 2.0),
         false => Err(Arc::from(format!(
             "it is between {} and {}",
@@ -172,7 +168,7 @@ mod tests {
     fn one_that_is_off_is_named() {
         let mut all = vec![(0.0, 0.0); 15];
         all.insert(6, (-3.25, 0.0002));
-        let apart = compare(&clocks(&all)).unwrap();
+        let apart = compare(&clocks(&all), &Limits::default()).unwrap();
         assert_eq!(apart.odd, ["n7".into()]);
         assert_eq!(
             apart.summary,
@@ -182,7 +178,7 @@ mod tests {
         // The one to which all were compared may be the odd one.
         let mut all = vec![(86_400.0, 0.001); 15];
         all.insert(0, (0.0, 0.0));
-        let apart = compare(&clocks(&all)).unwrap();
+        let apart = compare(&clocks(&all), &Limits::default()).unwrap();
         assert_eq!(apart.odd, ["n1".into()]);
         assert!(
             apart.summary.ends_with("n1 is 24 h behind most others"),
@@ -193,10 +189,14 @@ mod tests {
 
     #[test]
     fn two_that_differ_are_both_named_and_several_too() {
-        let apart = compare(&clocks(&[(0.0, 0.0), (5.0, 0.001)])).unwrap();
+        let apart = compare(&clocks(&[(0.0, 0.0), (5.0, 0.001)]), &Limits::default()).unwrap();
         assert_eq!(apart.summary, "the clocks of n[1-2] are 5 s apart");
         assert_eq!(apart.odd.len(), 2);
-        let apart = compare(&clocks(&[(0.0, 0.0), (2.0, 0.0), (0.0, 0.0), (-4.0, 0.0)])).unwrap();
+        let apart = compare(
+            &clocks(&[(0.0, 0.0), (2.0, 0.0), (0.0, 0.0), (-4.0, 0.0)]),
+            &Limits::default(),
+        )
+        .unwrap();
         assert_eq!(
             apart.summary,
             "the clocks of 4 nodes are 6 s apart: 2 of them are off, n[2,4]"
@@ -205,12 +205,12 @@ mod tests {
 
     #[test]
     fn what_is_within_its_uncertainty_is_not_judged() {
-        let apart = compare(&clocks(&[(0.0, 0.6), (0.8, 0.6)])).unwrap();
+        let apart = compare(&clocks(&[(0.0, 0.6), (0.8, 0.6)]), &Limits::default()).unwrap();
         assert_eq!(apart.least, 0.0);
         assert_eq!(apart.most, Ok(2.0));
         assert_eq!(apart.exactly, Err("it is between 0 s and 2 s".into()));
         assert_eq!(apart.summary, "the clocks of n[1-2] are at most 2 s apart");
-        let apart = compare(&clocks(&[(0.0, 0.5), (60.0, 0.5)])).unwrap();
+        let apart = compare(&clocks(&[(0.0, 0.5), (60.0, 0.5)]), &Limits::default()).unwrap();
         assert_eq!((apart.least, apart.most), (59.0, Ok(61.0)));
         assert_eq!(
             apart.summary,
@@ -224,17 +224,23 @@ mod tests {
         if let Some((_, Some(clock))) = all.get_mut(1) {
             clock.run = 8;
         }
-        assert_eq!(compare(&all), None);
+        assert_eq!(compare(&all, &Limits::default()), None);
         all.extend(clocks(&[(9.0, 0.0)]));
-        let apart = compare(&all).unwrap();
+        let apart = compare(&all, &Limits::default()).unwrap();
         assert_eq!(apart.least, 9.0);
         assert!(apart.most.is_err());
         let mut all = clocks(&[(0.0, 0.0), (0.0, 0.0)]);
         all.push(("n3".into(), None));
         assert_eq!(
-            compare(&all).unwrap().most,
+            compare(&all, &Limits::default()).unwrap().most,
             Err("the clock of one node was not compared".into())
         );
-        assert_eq!(compare(&[("n1".into(), None), ("n2".into(), None)]), None);
+        assert_eq!(
+            compare(
+                &[("n1".into(), None), ("n2".into(), None)],
+                &Limits::default()
+            ),
+            None
+        );
     }
 }

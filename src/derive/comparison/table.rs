@@ -698,7 +698,7 @@ impl Table {
         let clocks: Vec<_> = clocks
             .map(|node| (Arc::clone(&node.name), node.clock))
             .collect();
-        let Some(apart) = clocks::compare(&clocks) else {
+        let Some(apart) = clocks::compare(&clocks, facts.limits()) else {
             return;
         };
         let how = "what the clocks showed as the nodes were gathered";

@@ -32,13 +32,13 @@ pub(super) struct Legs(pub(super) Vec<Packet>);
 
 /// Parts of the range of ports that the side which opens a connection picks its own from.
 const PICKED: usize = 12;
-/// Less of that range than this is a hole that a connection in a hundred meets, which TCP's next try avoids.
-const HOLE: f64 = 0.01;
 
-/// What becomes of a flow whose opener picks its own port by chance: judged for each part of the range that no rule tells apart.
+/// What becomes of a flow whose opener picks its own port by chance: judged for each part of the range that no rule tells apart. A part that has less of
+/// the range than `hole` does not count.
 pub(super) fn by_chance(
     range: (u16, u16),
     cuts: &[u32],
+    hole: Percent,
     fate: impl Fn((u16, u16)) -> Fate,
 ) -> Result<Fate, Gap> {
     let size = |(low, high): &(u16, u16)| u32::from(*high) - u32::from(*low) + 1;
@@ -55,7 +55,7 @@ pub(super) fn by_chance(
             None => kinds.push((fate, share)),
         }
     }
-    kinds.retain(|(_, share)| *share >= HOLE);
+    kinds.retain(|(_, share)| *share >= hole.0 / 100.0);
     small_sort::by(&mut kinds, |a, b| b.1.total_cmp(&a.1));
     let open = kinds
         .iter()

@@ -5,6 +5,7 @@ use super::packet::{Packet, Transport, Version, Way};
 use super::passage::{Fate, Legs, Segment, cuts, segments, sum};
 use super::*;
 use crate::derive::testing::{node, stated};
+use crate::fact::Percent;
 use crate::fact::flow::Condition;
 use crate::fact::ruleset::{
     Backend, Base, Chain, Family, Field, Hook, Match, Rule, Step, Table, Values, Verdict,
@@ -370,7 +371,7 @@ fn the_port_that_a_client_picks_by_chance() {
             };
             fate(rules, answer)
         };
-        super::passage::by_chance((32768, 60999), &cuts(rules), one).unwrap()
+        super::passage::by_chance((32768, 60999), &cuts(rules), Percent(1.0), one).unwrap()
     };
     // A hole of one port is none; half of the range is.
     assert_eq!(

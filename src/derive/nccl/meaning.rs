@@ -2,15 +2,8 @@
 
 use super::dictionary::{Entry, Kind};
 use crate::fact::variable::Effect;
+use crate::fact::{Limits, limit};
 use crate::nccl_rules::number::number;
-
-/// The bandwidth of a node with eight adapters takes some ten channels.
-const FEW_CHANNELS: i64 = 4;
-/// `NCCL_BUFFSIZE`
-const BUFFER: i64 = 4 << 20;
-/// `NCCL_IB_TIMEOUT` of 4.096 µs × 2^n, seven times: below 0.5 s, above four minutes.
-const TIMEOUTS: std::ops::RangeInclusive<i64> = 14..=22;
-const RETRIES: i64 = 7;
 
 /// The levels of `NCCL_P2P_LEVEL` and `NCCL_NET_GDR_LEVEL`, nearest first (`src/graph/topo.cc`).
 const LEVELS: [&str; 10] = [
@@ -108,12 +101,14 @@ fn level(value: &str) -> Option<usize> {
 }
 
 /// What a value does to a job.
-pub(super) fn effect(name: &str, value: &str) -> Effect {
+pub(super) fn effect(name: &str, value: &str, limits: &Limits) -> Effect {
     if value.is_empty() {
         return Effect::None;
     }
     let n = number(value).value;
     let when = |holds: bool, effect: Effect| if holds { effect } else { Effect::None };
+    // NCCL reads numbers with a sign, none of which a limit has.
+    let limit = |limit| i64::try_from(limits.get(limit)).unwrap_or(i64::MAX);
     match name {
         "NCCL_IB_DISABLE" => when(n.is_some_and(|n| n != 0), Effect::IbDisabled),
         "NCCL_NET" => when(value.eq_ignore_ascii_case("socket"), Effect::SocketForced),
@@ -130,17 +125,23 @@ pub(super) fn effect(name: &str, value: &str) -> Effect {
         "NCCL_NVLS_ENABLE" => when(n == Some(0), Effect::NvlsDisabled),
         "NCCL_ALGO" | "NCCL_PROTO" => Effect::AlgorithmForced,
         "NCCL_MAX_NCHANNELS" | "NCCL_MAX_NRINGS" | "NCCL_MAX_CTAS" => when(
-            n.is_some_and(|n| (1..=FEW_CHANNELS).contains(&n)),
+            n.is_some_and(|n| (1..=limit(limit::FEW_CHANNELS)).contains(&n)),
             Effect::ChannelsCapped,
         ),
         "NCCL_BUFFSIZE" => when(
-            n.is_some_and(|n| (1..BUFFER).contains(&n)),
+            n.is_some_and(|n| (1..limit(limit::SMALL_BUFFER)).contains(&n)),
             Effect::BufferChanged,
         ),
         "NCCL_DEBUG" => when(value.eq_ignore_ascii_case("trace"), Effect::DebugLeft),
         "NCCL_CHECK_POINTERS" => when(n.is_some_and(|n| n != 0), Effect::DebugLeft),
-        "NCCL_IB_TIMEOUT" => when(n.is_some_and(|n| !TIMEOUTS.contains(&n)), Effect::RetryOdd),
-        "NCCL_IB_RETRY_CNT" => when(n.is_some_and(|n| n < RETRIES), Effect::RetryOdd),
+        "NCCL_IB_TIMEOUT" => {
+            let usual = limit(limit::TIMEOUT_LEAST)..=limit(limit::TIMEOUT_MOST);
+            when(n.is_some_and(|n| !usual.contains(&n)), Effect::RetryOdd)
+        }
+        "NCCL_IB_RETRY_CNT" => when(
+            n.is_some_and(|n| n < limit(limit::RETRIES)),
+            Effect::RetryOdd,
+        ),
         _ => Effect::None,
     }
 }
@@ -195,7 +196,11 @@ mod tests {
             ("NCCL_IB_TIMEOUT", "5", Effect::RetryOdd),
             ("NCCL_ALGO", "", Effect::None),
         ] {
-            assert_eq!(effect(name, value), expected, "{name}={value}");
+            assert_eq!(
+                effect(name, value, &Limits::default()),
+                expected,
+                "{name}={value}"
+            );
         }
     }
 

@@ -8,7 +8,7 @@ use super::proof::Proof;
 use crate::fact::arm::Between;
 use crate::fact::kleene::Several;
 use crate::fact::measurement::{self as fact, Means, Memory, Span};
-use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, Subject, Why};
+use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, Subject, Why, limit};
 use crate::measure::plan::ablation::Figures;
 use crate::measure::plan::collective::DataType;
 use crate::measure::plan::reply::{Ended, RankReply};
@@ -17,11 +17,6 @@ use crate::measure::plan::statistics::{median, spread};
 use crate::nccl_log::Digest;
 use crate::probe::Ask;
 use crate::source::{Question, Refusal};
-
-/// Messages below this size are not judged by the bandwidth that they reach: latency decides.
-const SMALL: u64 = 256 << 20;
-/// The same of many nodes, four or more.
-const SMALL_OF_MANY: u64 = 1 << 30;
 
 /// A run as it was recorded.
 pub(super) struct Recorded {
@@ -147,8 +142,11 @@ fn whole(
     for rank in &plan.ranks {
         *of_node.entry(rank.node).or_default() += 1;
     }
-    let least = if nodes >= 4 { SMALL_OF_MANY } else { SMALL };
-    let small = Fact::Known(point.bytes < least, origin.clone());
+    let least = match nodes >= facts.limit(limit::MANY_NODES) {
+        true => facts.limit(limit::SMALL_OF_MANY),
+        false => facts.limit(limit::SMALL),
+    };
+    let small = Fact::Known(Bytes(point.bytes) < least, origin.clone());
     facts.set(id, fact::SMALL, small);
     let most = match plan.nodes() == nodes {
         true => of_node.values().copied().max().unwrap_or(0),
