@@ -67,7 +67,7 @@ const LEAVES: [(&str, &[&str]); 6] = [
 ];
 
 /// A module by the names of its path, without `crate`.
-type Module = Vec<String>;
+pub(crate) type Module = Vec<String>;
 
 /// The import of one module by another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -153,7 +153,7 @@ impl Paths {
     }
 }
 
-fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
+pub(crate) fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let is_test = |tokens: &syn::MetaList| tokens.tokens.to_string() == "test";
         attribute.path().is_ident("cfg") && attribute.meta.require_list().is_ok_and(is_test)
@@ -202,7 +202,7 @@ impl<'ast> Visit<'ast> for Paths {
 }
 
 /// The files of `src/` with the modules that they are; those of tests are left out.
-fn files() -> BTreeMap<Module, PathBuf> {
+pub(crate) fn files() -> BTreeMap<Module, PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut open = vec![root.clone()];
     let mut files = BTreeMap::new();
@@ -269,7 +269,7 @@ fn imports(files: &BTreeMap<Module, PathBuf>) -> BTreeSet<Import> {
 }
 
 /// Whether a module is this one, or below it.
-fn is_within(module: &[String], room: &str) -> bool {
+pub(crate) fn is_within(module: &[String], room: &str) -> bool {
     let mut room = room.split("::");
     let mut parts = module.iter();
     room.all(|part| parts.next().is_some_and(|own| own == part))

@@ -60,6 +60,7 @@ mod many;
 mod nccl_of_nodes;
 mod nvml;
 mod pairs;
+mod thresholds;
 mod together;
 mod topo;
 mod triage;
