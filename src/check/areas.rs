@@ -295,8 +295,8 @@ fn subject(item: &Spanned<DeValue<'_>>) -> Result<Subject, Complaint> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Catalogue;
     use super::*;
+    use crate::check::Catalogue;
 
     /// Each check has one area, and what an area names exists.
     #[test]

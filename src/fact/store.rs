@@ -398,8 +398,8 @@ impl Default for Facts {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{netdev, port};
     use super::*;
+    use crate::fact::{netdev, port};
 
     /// A node with many GPUs has tens of thousands of facts, most of them gaps: what they take is what reading them costs.
     #[test]

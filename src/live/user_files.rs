@@ -120,8 +120,8 @@ fn variable(name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Question;
     use super::*;
+    use crate::source::Question;
 
     #[test]
     fn a_name_has_the_addresses_of_its_lines() {

@@ -112,8 +112,8 @@ fn open(ask: &Ask<'_>, path: &str) -> Fact<CharDevice> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{known, run};
     use super::*;
+    use crate::probe::testing::{known, run};
 
     const DEVICES: &str =
         r#"{"q":{"list":"/sys/class/infiniband"},"names":["mlx5_0","mlx5_1","rxe0"]}"#;

@@ -77,8 +77,8 @@ fn has_rtcsync(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::run;
     use super::*;
+    use crate::probe::testing::run;
 
     const SET: &str = r#"{"q":{"call":"adjtimex"},"value":{"state":5,"status":64,"offset":0,"maxerror":16000000,"esterror":16000000}}"#;
     const CLEAR: &str = r#"{"q":{"call":"adjtimex"},"value":{"state":0,"status":8193,"offset":0,"maxerror":25000,"esterror":100}}"#;

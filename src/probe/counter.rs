@@ -192,9 +192,9 @@ fn read_again(ask: &Ask<'_>, facts: &mut Facts, first: &[First], all: &[Id], pau
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{known, run};
     use super::*;
     use crate::fact::counter::CounterClass;
+    use crate::probe::testing::{known, run};
 
     const CLASS: &str = r#"{"q":{"list":"/sys/class/infiniband"},"names":["d"]}"#;
     const PORTS: &str = r#"{"q":{"list":"/sys/class/infiniband/d/ports"},"names":["1"]}"#;

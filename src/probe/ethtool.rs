@@ -144,9 +144,9 @@ fn hex_field(reply: &Value, name: &str) -> Result<Vec<u8>, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{known, run};
     use super::*;
     use crate::fact::Subject;
+    use crate::probe::testing::{known, run};
 
     /// A ConnectX-6 Dx, one port, supported link modes as mlx5 gives them up to 100 Gb/s; a DAC of 100GBASE-CR4.
     fn mlx5() -> Vec<String> {

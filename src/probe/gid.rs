@@ -115,8 +115,8 @@ fn gid_type(text: &str) -> Result<GidType, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{known, run};
     use super::*;
+    use crate::probe::testing::{known, run};
 
     const CLASS: &str = r#"{"q":{"list":"/sys/class/infiniband"},"names":["mlx5_0"]}"#;
     const PORTS: &str = r#"{"q":{"list":"/sys/class/infiniband/mlx5_0/ports"},"names":["1"]}"#;

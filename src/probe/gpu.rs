@@ -86,8 +86,8 @@ pub(super) fn on_bus(ask: &Ask<'_>, dir: &str) -> Fact<bool> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{known, run};
     use super::*;
+    use crate::probe::testing::{known, run};
 
     fn function(name: &str, class: &str, vendor: &str, more: &[&str]) -> Vec<String> {
         let dir = inside(DEVICES, name);

@@ -39,8 +39,8 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Ask;
     use super::*;
+    use crate::probe::Ask;
     use crate::source::recording::Recording;
     use crate::source::wire::{self, Header};
 

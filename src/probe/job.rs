@@ -295,8 +295,8 @@ fn environment(ask: &Ask<'_>, facts: &mut Facts, id: Id, pid: u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{known, run};
     use super::*;
+    use crate::probe::testing::{known, run};
 
     const NAMED: &str = r#"{"q":{"call":"job_process"},"value":42}"#;
     const COMM: &str = r#"{"q":{"read":"/proc/42/comm"},"text":"python3\n"}"#;

@@ -139,8 +139,8 @@ impl Sum {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::run;
     use super::*;
+    use crate::probe::testing::run;
 
     const TWO: &str =
         r#"{"q":{"list":"/sys/devices/system/edac/mc"},"names":["mc0","mc1","power","uevent"]}"#;

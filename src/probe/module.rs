@@ -176,8 +176,8 @@ fn builtin_modules(text: &str) -> HashSet<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{known, run};
     use super::*;
+    use crate::probe::testing::{known, run};
     use crate::source::{Question, Refusal};
 
     const RELEASE: &str =

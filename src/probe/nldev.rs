@@ -126,10 +126,10 @@ fn port_states(bytes: &[u8]) -> Result<HashMap<u32, u8>, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{known, run};
     use super::*;
     use crate::fact::Subject;
     use crate::fact::port::PortState;
+    use crate::probe::testing::{known, run};
     use crate::source::wire::from_hex;
 
     /// soft-RoCE on Debian 12, Linux 6.1.

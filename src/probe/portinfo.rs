@@ -136,9 +136,9 @@ fn list(value: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{known, run};
     use super::*;
     use crate::fact::Subject;
+    use crate::probe::testing::{known, run};
 
     /// smpquery of rdma-core 44 asking ibsim 0.10, a fabric of 4xHDR.
     const IBSIM: &str = "\

@@ -312,8 +312,8 @@ impl Look {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{known, run};
     use super::*;
+    use crate::probe::testing::{known, run};
 
     const CPUS: &str = r#"{"q":{"read":"/sys/devices/system/cpu/online"},"text":"0-3\n"}"#;
     const MEMORY: &str = r#"{"q":{"read":"/proc/meminfo"},"text":"MemTotal:        1024 kB\n"}"#;

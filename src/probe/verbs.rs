@@ -251,8 +251,8 @@ pub(super) fn port_state(number: u64) -> Result<PortState, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{known, run};
     use super::*;
+    use crate::probe::testing::{known, run};
 
     /// soft-RoCE on Debian 12, rdma-core 44, as root.
     const RXE: &[&str] = &[

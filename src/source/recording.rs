@@ -563,8 +563,8 @@ impl Source for Replay<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Answer;
     use super::*;
+    use crate::source::Answer;
 
     fn read(text: &str) -> Result<Recording, RecordingError> {
         Recording::read(text.as_bytes(), Path::new("x.jsonl"))

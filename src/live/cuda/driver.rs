@@ -10,7 +10,7 @@ use cudarc::driver::sys::{
 };
 use libloading::Library;
 
-use super::super::confine;
+use crate::live::confine;
 use crate::source::{Errno, Refusal};
 
 /// The library's name on every distribution: what the CUDA runtime and NCCL load.

@@ -6,8 +6,8 @@ use std::os::fd::AsRawFd;
 use netlink_sys::protocols::NETLINK_GENERIC;
 use serde_json::{Value, json};
 
-use super::super::netlink::Connection;
 use super::Netdev;
+use crate::live::netlink::Connection;
 use crate::source::{Errno, Refusal};
 
 const GLINKSETTINGS: u32 = 0x4c;

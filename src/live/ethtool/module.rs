@@ -4,8 +4,8 @@
 use netlink_sys::protocols::NETLINK_GENERIC;
 use serde_json::{Value, json};
 
-use super::super::netlink::{Connection, NLM_F_DUMP, attribute};
 use super::{Netdev, ioctl};
+use crate::live::netlink::{Connection, NLM_F_DUMP, attribute};
 use crate::source::wire::to_hex;
 use crate::source::{Errno, Refusal};
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::super::files::{self, Root};
 use super::{Line, Log, syslog_line};
+use crate::live::files::{self, Root};
 use crate::source::{Answer, Question, Refusal};
 
 /// What dmesg printed: an sosreport's, and one beside the tree's directories. It ends when the copy was made.

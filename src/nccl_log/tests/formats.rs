@@ -1,7 +1,7 @@
 //! Formats of NCCL's messages, and what becomes of each.
 
-use super::super::prefix::Level;
 use super::fate;
+use crate::nccl_log::prefix::Level;
 
 /// Formats that nothing here classifies.
 const UNCLASSIFIED: usize = 18;

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::{Digest, Limits, Reader};
+use crate::nccl_log::{Digest, Limits, Reader};
 
 fn read(bytes: &[u8], cuts: &[usize]) -> Digest {
     let mut reader = Reader::new(Limits::default());

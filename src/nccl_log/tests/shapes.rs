@@ -1,7 +1,7 @@
 //! The shapes of lines that say something, one by one, as the releases of NCCL write them.
 
-use super::super::prefix::Level;
 use super::fate;
+use crate::nccl_log::prefix::Level;
 
 /// Shape, releases, level, message, what becomes of it.
 type Shape = (

@@ -1,6 +1,6 @@
-use super::super::testing::{known, run};
 use super::*;
 use crate::fact::Membership;
+use crate::probe::testing::{known, run};
 
 const VERSION: &str = r#"{"q":{"read":"/proc/driver/nvidia/version"},"text":"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15\n"}"#;
 const DEV: &str = r#"{"q":{"list":"/dev"},"names":["null","nvidia-uvm","nvidia0","nvidiactl"]}"#;

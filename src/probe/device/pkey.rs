@@ -1,7 +1,7 @@
 //! A port's table of P_Keys.
 
-use super::super::Ask;
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, port};
+use crate::probe::Ask;
 use crate::source::Question;
 
 /// A table up to this length is read whole.
@@ -59,7 +59,7 @@ pub(super) fn table(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str) {
             break;
         }
         read += 1;
-        match ask.parse(format!("{dir}/{number}"), super::super::whole_number) {
+        match ask.parse(format!("{dir}/{number}"), crate::probe::whole_number) {
             Fact::Known(0, _) => empty_run += 1,
             Fact::Known(key, origin) => {
                 empty_run = 0;

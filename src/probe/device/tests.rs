@@ -1,7 +1,7 @@
-use super::super::testing::{known, run};
 use super::*;
 use crate::fact::BitRate;
 use crate::fact::port::{LinkLayer, PhysState, PortState};
+use crate::probe::testing::{known, run};
 
 fn read(path: &str, text: &str) -> String {
     format!(r#"{{"q":{{"read":"/sys/class/infiniband/{path}"}},"text":"{text}\n"}}"#)

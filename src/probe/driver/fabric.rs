@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::super::Ask;
 use crate::fact::{Fact, Facts, Gap, Id, Origin, Presence, node};
+use crate::probe::Ask;
 use crate::source::{Answer, Question, Refusal};
 
 /// The driver's parameters, one a line, as `NvLinkDisable: 0` and `RegistryDwords: ""`.
@@ -84,9 +84,9 @@ fn manager_version(text: &str) -> Result<Arc<str>, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::testing::run;
-    use super::super::PROBE;
     use super::*;
+    use crate::probe::driver::PROBE;
+    use crate::probe::testing::run;
 
     const LOADED: &str = r#"{"q":{"read":"/proc/driver/nvidia/version"},"text":"NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 22:23:56 UTC 2024\n"}"#;
 

@@ -1,6 +1,6 @@
-use super::super::testing::run;
 use super::*;
 use crate::fact::{Key, Typed};
+use crate::probe::testing::run;
 
 fn of<T: Typed>(lines: &[&str], key: Key<T>) -> Option<T> {
     let (facts, node) = run(&PROBE, lines);

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::super::Ask;
 use crate::fact::{Fact, Gap, Origin, Presence};
+use crate::probe::Ask;
 
 const ROOT: &str = "/sys/fs/cgroup";
 /// Deeper than any manager nests groups.

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::super::Ask;
 use super::{odd, parse};
 use crate::fact::{Fact, Gap, Presence, Why};
+use crate::probe::Ask;
 
 const DMI: &str = "/sys/class/dmi/id";
 const DEVICE_TREE: &str = "/proc/device-tree";
@@ -84,9 +84,9 @@ fn is_emulated(vendor: &str, product: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::testing::run;
-    use super::super::PROBE;
     use crate::fact::node;
+    use crate::probe::host::PROBE;
+    use crate::probe::testing::run;
 
     const ARM: &str = r#"{"q":{"read":"/sys/devices/system/cpu/modalias"},"text":"cpu:type:aarch64:feature:,0000,0001\n"}"#;
 

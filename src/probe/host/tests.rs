@@ -1,6 +1,6 @@
-use super::super::testing::run;
 use super::*;
 use crate::fact::Seconds;
+use crate::probe::testing::run;
 
 const LIMITS: &str = r#"{"q":{"read":"/proc/self/limits"},"text":"Limit                     Soft Limit           Hard Limit           Units     \nMax locked memory         65536                unlimited            bytes     \nMax open files            unlimited            524288               files     \n"}"#;
 const PRIVATE_PID: &str = r#"{"q":{"link":"/proc/self/ns/pid"},"text":"pid:[4026532341]"}"#;

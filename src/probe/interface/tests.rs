@@ -1,5 +1,5 @@
-use super::super::testing::{known, run as run_probe};
 use super::*;
+use crate::probe::testing::{known, run as run_probe};
 use crate::source::testing::{attribute, message};
 use crate::source::wire;
 

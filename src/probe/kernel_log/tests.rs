@@ -1,9 +1,9 @@
 //! Lines in the forms of the kernel's and the drivers' own format strings.
 
-use super::super::testing::{known, run};
 use super::classes::{ALL, RULES, pci_address};
 use super::*;
 use crate::fact::BitRate;
+use crate::probe::testing::{known, run};
 use crate::source::kernel_log_markers::MARKERS;
 
 /// A log of a machine that booted 10000 s ago.

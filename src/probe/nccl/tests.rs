@@ -1,6 +1,6 @@
-use super::super::testing::{known, run as run_probe};
 use super::*;
 use crate::fact::Key;
+use crate::probe::testing::{known, run as run_probe};
 
 const ONE: &str = r#"{"q":{"call":"nccl_libraries"},"value":[{"from":"Python","path":"/usr/lib/python3/dist-packages/nvidia/nccl/lib/libnccl.so.2","version":"2.27.5"}]}"#;
 const HOMES: &str = r#"{"q":{"call":"nccl_files"},"value":{"home":"/home/a","passwd_home":"/home/a","conf_file":null}}"#;

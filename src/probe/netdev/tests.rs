@@ -1,7 +1,7 @@
-use super::super::testing::{known, run};
 use super::*;
 use crate::fact::port::OperState;
 use crate::fact::{BitRate, Bytes};
+use crate::probe::testing::{known, run};
 
 const DEVICES: &str = r#"{"q":{"list":"/sys/class/infiniband"},"names":["d"]}"#;
 const NO_DEVICES: &str = r#"{"q":{"list":"/sys/class/infiniband"},"names":[]}"#;

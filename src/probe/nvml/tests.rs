@@ -1,8 +1,8 @@
-use super::super::testing::{known, run};
 use super::*;
 use crate::fact::gpu::Mode;
 use crate::fact::gpu_pair::{self, P2p};
 use crate::fact::nvlink;
+use crate::probe::testing::{known, run};
 
 const BUS: &str = "0000:1b:00.0";
 const OTHER: &str = "0000:43:00.0";

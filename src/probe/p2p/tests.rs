@@ -1,5 +1,5 @@
-use super::super::testing::{known, run};
 use super::*;
+use crate::probe::testing::{known, run};
 
 const A: &str = "0000:1b:00.0";
 const B: &str = "0000:43:00.0";

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::super::Ask;
 use crate::fact::{Fact, Gap, Presence, Why};
+use crate::probe::Ask;
 use crate::source::Question;
 
 /// The functions from the host bridge down to the function in `dir`, as the link in /sys/bus/pci/devices has them.
@@ -70,7 +70,7 @@ pub fn numa_node(ask: &Ask<'_>, dir: &str) -> Fact<u64> {
         Presence::Present(text, origin) => {
             Fact::Known(text, origin).and_then(|text| match text.trim() {
                 "-1" => Err("-1: not known".to_owned()),
-                number => super::super::whole_number(number),
+                number => crate::probe::whole_number(number),
             })
         }
         // A kernel without CONFIG_NUMA has no such file.

@@ -1,5 +1,5 @@
-use super::super::testing::{known, run};
 use super::*;
+use crate::probe::testing::{known, run};
 
 struct Function<'a> {
     name: &'a str,

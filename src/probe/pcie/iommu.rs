@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::super::Ask;
 use crate::fact::node::{CpuVendor, Iommu};
 use crate::fact::{Fact, Gap, Origin, Presence, Why};
+use crate::probe::Ask;
 use crate::small_sort;
 
 const GROUPS: &str = "/sys/kernel/iommu_groups";

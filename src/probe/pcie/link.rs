@@ -23,7 +23,7 @@ pub(super) fn generation(text: &str) -> Result<u64, String> {
 
 /// The lanes of a link. 0 and 255 are what the kernel shows for a link that it does not know or that is down.
 pub(super) fn width(text: &str) -> Result<u64, String> {
-    match super::super::whole_number(text)? {
+    match crate::probe::whole_number(text)? {
         lanes @ (1 | 2 | 4 | 8 | 12 | 16 | 32) => Ok(lanes),
         _ => Err(odd(text, "number of lanes")),
     }
@@ -36,7 +36,7 @@ fn sum(text: &str, counts: impl Fn(&str) -> bool) -> Result<u64, String> {
         let Some((name, number)) = line.trim().rsplit_once(' ') else {
             return Err(odd(line, "counter of errors"));
         };
-        let number = super::super::whole_number(number)?;
+        let number = crate::probe::whole_number(number)?;
         if counts(name.trim()) {
             seen = true;
             total = total.saturating_add(number);

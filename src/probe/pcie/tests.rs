@@ -1,6 +1,6 @@
-use super::super::testing::{known, run};
 use super::config::{Acs, Config, Express, Hidden};
 use super::*;
+use crate::probe::testing::{known, run};
 
 /// Bytes of a configuration space, written at places.
 struct Space(Vec<u8>);

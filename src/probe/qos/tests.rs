@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
-use super::super::testing::{known, run};
 use super::*;
+use crate::probe::testing::{known, run};
 use crate::source::wire::to_hex;
 
 const NODE: [&str; 6] = [

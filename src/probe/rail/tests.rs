@@ -1,6 +1,6 @@
-use super::super::testing::{known, run};
 use super::routing::testing::{route, rule};
 use super::*;
+use crate::probe::testing::{known, run};
 use crate::source::wire::to_hex;
 
 /// Two soft-RoCE devices on eth2 (index 3) and eth3 (index 4).

@@ -1,6 +1,6 @@
-use super::super::testing::{known, run};
 use super::*;
 use crate::fact::Facts;
+use crate::probe::testing::{known, run};
 
 /// What systemd 252 of Debian 12 says, in a machine whose nvidia-persistenced was made to fail.
 const SHOWN: &str = r"Id=openibd.service\nLoadState=not-found\nActiveState=inactive\nSubState=dead\nUnitFileState=\n\nId=opensm.service\nLoadState=not-found\nActiveState=inactive\nSubState=dead\nUnitFileState=\n\nId=opensmd.service\nLoadState=not-found\nActiveState=inactive\nSubState=dead\nUnitFileState=\n\nId=ibacm.service\nLoadState=loaded\nActiveState=inactive\nSubState=dead\nUnitFileState=enabled\n\nId=ibacm.socket\nLoadState=loaded\nActiveState=active\nSubState=listening\nUnitFileState=enabled\n\nId=rdma-ndd.service\nLoadState=loaded\nActiveState=inactive\nSubState=dead\nUnitFileState=static\n\nId=nvidia-fabricmanager.service\nLoadState=not-found\nActiveState=inactive\nSubState=dead\nUnitFileState=\n\nId=nvidia-persistenced.service\nLoadState=loaded\nActiveState=failed\nSubState=failed\nUnitFileState=static\n\nId=nvidia-imex.service\nLoadState=not-found\nActiveState=inactive\nSubState=dead\nUnitFileState=\n\nId=irqbalance.service\nLoadState=loaded\nActiveState=inactive\nSubState=dead\nUnitFileState=enabled\n\nId=numad.service\nLoadState=not-found\nActiveState=inactive\nSubState=dead\nUnitFileState=\n\nId=tuned.service\nLoadState=not-found\nActiveState=inactive\nSubState=dead\nUnitFileState=\n";

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::super::Ask;
 use crate::fact::setting::{self, SettingRole};
 use crate::fact::{Fact, Facts, Gap, Id, Presence, Subject};
+use crate::probe::Ask;
 
 /// Hosts that a finding names at most.
 const NAMED: usize = 4;

@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::super::{Ask, whole_number};
 use super::at;
 use super::beegfs_log::{self, Failure, Log};
 use super::parse::{self, Connections, Mount, Network};
 use crate::fact::mount;
 use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, Presence, Why};
+use crate::probe::{Ask, whole_number};
 
 const CLIENTS: &str = "/proc/fs/beegfs";
 /// Where a list may stand to be read: what a configuration names elsewhere may be on a file system that hangs.

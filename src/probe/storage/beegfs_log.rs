@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::super::Ask;
 use super::parse;
 use crate::fact::{Fact, Gap, Origin, Presence, Seconds, Why};
+use crate::probe::Ask;
 use crate::source::Question;
 
 const HELPER: &str = "/etc/beegfs/beegfs-helperd.conf";

@@ -1,8 +1,8 @@
 //! Disks that are reached over the network: NVMe over fabrics, iSCSI.
 
-use super::super::Ask;
 use crate::fact::mount::{self, MountTransport};
 use crate::fact::{Fact, Facts, Gap, Id, Presence, Subject, Why};
+use crate::probe::Ask;
 
 const NVME: &str = "/sys/class/nvme";
 const ISCSI_HOSTS: &str = "/sys/class/iscsi_host";

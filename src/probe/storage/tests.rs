@@ -1,7 +1,7 @@
-use super::super::testing::{known, run};
 use super::parse::*;
 use super::*;
 use crate::fact::mount::MountTransport;
+use crate::probe::testing::{known, run};
 
 /// As NFS, Lustre and BeeGFS clients have them; the second NFS line is a bind mount of the first.
 const MOUNTINFO: &str = "29 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n\

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::super::Ask;
 use super::xml::{self, Topology};
 use crate::fact::node::{self, TopoFile};
 use crate::fact::{Fact, Facts, Gap, Id, Origin, Subject, Why, variable};
+use crate::probe::Ask;
 use crate::source::{Errno, Question, Refusal};
 
 /// The variable that names the file.

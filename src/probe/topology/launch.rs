@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::super::Ask;
 use crate::fact::Fact;
 use crate::launch;
+use crate::probe::Ask;
 use crate::source::Question;
 
 /// The launch in words: "Slurm: rank 0 of 6, 3 nodes"; "none" where nothing says that an engine started the process.

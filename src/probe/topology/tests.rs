@@ -1,6 +1,6 @@
-use super::super::testing;
 use super::*;
 use crate::fact::Key;
+use crate::probe::testing;
 
 /// The questions of a machine with two NUMA nodes, with these answers in place of the usual ones.
 fn lines(status: &str, environment: &str) -> Vec<String> {

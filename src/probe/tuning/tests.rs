@@ -1,7 +1,7 @@
-use super::super::testing::run;
 use super::*;
 use crate::fact::node::Turbo;
 use crate::fact::{Key, Percent, Seconds, Typed};
+use crate::probe::testing::run;
 
 fn of<T: Typed>(lines: &[&str], key: Key<T>) -> Option<T> {
     let (facts, node) = run(&PROBE, lines);

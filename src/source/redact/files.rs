@@ -145,7 +145,7 @@ pub(super) fn node_description(key: &Key, names: &Names, content: &str) -> Strin
 /// `phys_switch_id`: a GUID or a MAC address in bare digits, or a name of the driver's own making.
 fn identifier(key: &Key, content: &str) -> String {
     let digits = content.trim_end();
-    let mapped = super::super::wire::from_hex(digits).and_then(|bytes| key.hardware(&bytes));
+    let mapped = crate::source::wire::from_hex(digits).and_then(|bytes| key.hardware(&bytes));
     match mapped {
         Some(bytes) => {
             let blank = content.get(digits.len()..).unwrap_or("");

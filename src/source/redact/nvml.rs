@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::super::wire;
 use super::key::{Domain, Key};
 use super::text::Kind;
 use super::{Names, scan};
+use crate::source::wire;
 
 /// Members whose texts the driver makes and that are alike on every machine: models, versions, PCI addresses, names of errors.
 const PLAIN: [&str; 9] = [

@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value};
 
-use super::super::wire;
 use super::key::Key;
 use super::text::{self, Kind};
 use super::words::is_secret;
 use super::{Names, files, module, scan, settings};
 use crate::launch;
+use crate::source::wire;
 
 /// Variables that a recording holds. The question asks for these prefixes; an answer with more of them is cut here.
 ///

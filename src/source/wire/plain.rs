@@ -152,8 +152,8 @@ impl<'l> Rest<'l> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{parse_json, write_line};
     use super::*;
+    use crate::source::wire::{parse_json, write_line};
     use proptest::prelude::*;
 
     #[test]

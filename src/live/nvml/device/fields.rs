@@ -6,11 +6,11 @@ use nvml_wrapper::{FieldIdScheme, Nvml};
 use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlFieldValue_t, nvmlValue_t};
 use serde_json::Value;
 
-use super::super::library;
-use super::super::reply::{Failure, Object, Said, code, symbol};
+use crate::live::nvml::library;
+use crate::live::nvml::reply::{Failure, Object, Said, code, symbol};
 
 /// A field: its name in nvml.h without NVML_FI_DEV_, its number, and what of the GPU it is asked for (a link).
-pub(in super::super) type Field = (&'static str, c_uint, c_uint);
+pub(in crate::live::nvml) type Field = (&'static str, c_uint, c_uint);
 
 /// Those of a GPU.
 pub(super) const DEVICE: [Field; 6] = [
@@ -32,7 +32,7 @@ fn number(scheme: FieldIdScheme, id: c_uint) -> c_uint {
 
 /// The values of fields, by their names.
 #[expect(unsafe_code, reason = "calls NVML")]
-pub(in super::super) fn values(nvml: &Nvml, device: nvmlDevice_t, fields: &[Field]) -> Said {
+pub(in crate::live::nvml) fn values(nvml: &Nvml, device: nvmlDevice_t, fields: &[Field]) -> Said {
     let lib = library::functions().map_err(|_| Failure::Missing)?;
     let function = symbol(&lib.nvmlDeviceGetFieldValues)?;
     let mut values: Vec<nvmlFieldValue_t> = fields

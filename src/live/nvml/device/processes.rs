@@ -9,8 +9,8 @@ use nvml_wrapper_sys::bindings::{
 };
 use serde_json::{Value, json};
 
-use super::super::reply::{Failure, Object, Said, code, symbol};
 use crate::live::files;
+use crate::live::nvml::reply::{Failure, Object, Said, code, symbol};
 use crate::source::{Answer, Question};
 
 /// How many processes are told.

@@ -9,7 +9,7 @@ use nvml_wrapper_sys::bindings::{
 };
 use serde_json::{Map, Value, json};
 
-use super::super::reply::{Failure, OTHER_VERSION, Said, code, symbol};
+use crate::live::nvml::reply::{Failure, OTHER_VERSION, Said, code, symbol};
 
 /// `NVML_STRUCT_VERSION` of nvml.h.
 const fn version<T>(version: u32) -> c_uint {

@@ -14,8 +14,8 @@ pub(super) fn state(file: &Arc<str>, paste: &Paste, facts: &mut Facts) -> Option
         Tool::AllReduceBench => BenchmarkTool::AllReduceBench,
         _ => BenchmarkTool::Perftest,
     };
-    let place = super::super::place(file, first.number);
-    let words = super::super::place_in_words(file, first.number);
+    let place = crate::probe::nccl_log::place(file, first.number);
+    let words = crate::probe::nccl_log::place_in_words(file, first.number);
     let name = format!("{} at {words}", tool.word());
     let id = facts.instance(Subject::Benchmark, Facts::CLUSTER, &name);
     facts.set(id, fact::TOOL, first.known(tool));

@@ -1,6 +1,5 @@
 //! Output of tools as people paste it.
 
-use super::super::tests::{facts_of, recording};
 use crate::check::{Catalogue, Outcome, judge};
 use crate::fact::benchmark::{self, BenchmarkFailure};
 use crate::fact::gid::{self, GidType};
@@ -8,6 +7,7 @@ use crate::fact::gpu_nic::{self, Distance};
 use crate::fact::gpu_pair::{self, P2p};
 use crate::fact::port::{self, PhysState, PortState};
 use crate::fact::*;
+use crate::probe::nccl_log::tests::{facts_of, recording};
 use crate::source::recording::Recording;
 
 fn facts(log: &str) -> Facts {

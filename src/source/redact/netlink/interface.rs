@@ -4,9 +4,9 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::super::key::Key;
-use super::super::{Names, scan, text::Kind};
 use super::{HEADER, NLA_TYPE_MASK, aligned, u16_at, u32_at};
+use crate::source::redact::key::Key;
+use crate::source::redact::{Names, scan, text::Kind};
 
 const RTM_NEWLINK: u16 = 16;
 const RTM_NEWADDR: u16 = 20;

@@ -4,9 +4,9 @@
 
 use std::net::Ipv4Addr;
 
-use super::super::Names;
-use super::super::key::Key;
 use super::{HEADER, NLA_TYPE_MASK, aligned, name, u16_at, u32_at};
+use crate::source::redact::Names;
+use crate::source::redact::key::Key;
 
 const RTM_NEWROUTE: u16 = 24;
 const RTM_NEWRULE: u16 = 32;

@@ -4,10 +4,10 @@
 
 use std::ops::Range;
 
-use super::super::steps::{self, Place, Steps};
 use crate::live::failure::Failure;
 use crate::measure::plan::collective::Collective;
 use crate::measure::plan::run::Point;
+use crate::measure::run::collective::steps::{self, Place, Steps};
 
 /// How many pieces may be on their way from one rank to another.
 pub(super) const WINDOW: usize = 16;

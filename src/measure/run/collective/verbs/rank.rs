@@ -4,9 +4,6 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use super::super::backend::{Backend, Identity, Place};
-use super::super::exchange::Exchange;
-use super::super::steps;
 use super::card::{self, Card, Opened};
 use super::layout::Layout;
 use super::transfer::Transfer;
@@ -20,6 +17,9 @@ use crate::live::verbs::port::Port;
 use crate::live::verbs::port_request::Wish;
 use crate::measure::plan::reply::Carried;
 use crate::measure::plan::run::Point;
+use crate::measure::run::collective::backend::{Backend, Identity, Place};
+use crate::measure::run::collective::exchange::Exchange;
+use crate::measure::run::collective::steps;
 
 /// What the receiving buffer holds before an operation.
 const POISON: u8 = 0xa5;

@@ -5,11 +5,11 @@
 
 use std::ops::Range;
 
-use super::super::steps::Steps;
 use super::layout::{AHEAD, Incoming, Layout, WINDOW};
 use crate::live::failure::Failure;
 use crate::measure::plan::collective::{DataType, Reduction};
 use crate::measure::plan::run::Point;
+use crate::measure::run::collective::steps::Steps;
 
 /// Bytes of the rank's own part that are copied at once, between two looks at the wire.
 const COPY: usize = 256 << 10;

@@ -3,11 +3,11 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-use super::super::super::steps;
 use super::*;
 use crate::live::element;
 use crate::live::pages::Memory;
 use crate::measure::plan::collective::Collective;
+use crate::measure::run::collective::steps;
 
 /// Something on its way.
 enum Packet {
