@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use rdma_doctor::cluster::gather_tree;
-use rdma_doctor::cluster::handshake::Party;
+use rdma_doctor::cluster::handshake::NodeIdentity;
 use rdma_doctor::cluster::key::{Key, Trust};
-use rdma_doctor::cluster::meeting::{Guest, Host};
+use rdma_doctor::cluster::rendezvous::{JoinedNode, Rendezvous};
 
 use super::{Figure, milliseconds};
 
@@ -66,8 +66,8 @@ fn trust() -> anyhow::Result<Trust> {
     Ok(Trust::Key(key))
 }
 
-fn party(rank: u64, ranks: u64) -> Party {
-    Party {
+fn party(rank: u64, ranks: u64) -> NodeIdentity {
+    NodeIdentity {
         version: "1".into(),
         job: "1".into(),
         rank,
@@ -77,21 +77,21 @@ fn party(rank: u64, ranks: u64) -> Party {
 }
 
 fn gather(nodes: u64, fanin: Option<u64>) -> anyhow::Result<Gathering> {
-    let host = Host::open(0, party(0, nodes), trust()?)?.with_fanin(fanin);
+    let host = Rendezvous::open(0, party(0, nodes), trust()?)?.with_fanin(fanin);
     let mut guests = Guests::start(host.port()?, nodes, fanin.is_some())?;
     let (begun, before) = (Instant::now(), processor());
     guests.go()?;
     let mut gathered = host.gather(nodes, PATIENCE, 1 << 20, |_| {});
     let (wall, after) = (begun.elapsed(), processor());
-    let came = gathered.came.len() as u64 + 1;
+    let came = gathered.nodes.len() as u64 + 1;
     if came < nodes {
         bail!(
             "{came} of {nodes} nodes came: {:?}",
-            gathered.turned_away.first()
+            gathered.refused.first()
         );
     }
     let connections = gathered.connections;
-    let untold = gathered.tell(b"healthy", PATIENCE);
+    let untold = gathered.broadcast(b"healthy", PATIENCE);
     if let Some((rank, why)) = untold.first() {
         bail!("{} nodes were not told, rank {rank}: {why}", untold.len());
     }
@@ -161,10 +161,11 @@ pub(crate) fn was_guests() -> anyhow::Result<bool> {
             let node = move || -> anyhow::Result<()> {
                 gate.wait();
                 let (own, trust) = (party(rank, nodes), trust()?);
-                let mut guest = Guest::join("127.0.0.1", port, &own, &trust, PATIENCE, in_tree)?;
+                let mut guest =
+                    JoinedNode::join("127.0.0.1", port, &own, &trust, PATIENCE, in_tree)?;
                 let byte = rank.to_le_bytes()[0];
-                guest.give(&vec![byte; RECORDING])?;
-                guest.wait(PATIENCE, 99)?;
+                guest.send(&vec![byte; RECORDING])?;
+                guest.receive(PATIENCE, 99)?;
                 Ok(())
             };
             std::thread::Builder::new().stack_size(STACK).spawn(node)

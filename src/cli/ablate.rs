@@ -29,7 +29,7 @@ use crate::measure::plan::ablation_table::Table;
 use crate::measure::plan::reply::RankReply;
 use crate::measure::plan::results::{Results, RunResult};
 use crate::measure::plan::run::{Arm, Backend, NAME, Plan, Point, Run};
-use crate::measure::run::ranks::{self, Running};
+use crate::measure::run::ranks::{self, RankProcess};
 use crate::nccl_log::Digest;
 use crate::probe::{collective, nccl_log};
 use crate::report::ablation::{self as answer, Ablation};
@@ -210,7 +210,7 @@ fn make(
     args: &AblateArgs,
     team: Option<&Team>,
 ) -> anyhow::Result<()> {
-    let how = Running {
+    let how = RankProcess {
         started_ns: recording.header.boottime_ns,
         deadline: args.deadline.unwrap_or(DEADLINE),
         base: &[],

@@ -11,7 +11,7 @@ use super::input::{BadInput, BadUsage};
 use super::{AskArgs, many};
 use crate::check::Catalogue;
 use crate::cluster::hostfile;
-use crate::cluster::ssh::Remote;
+use crate::cluster::ssh::RemoteCommand;
 use crate::live::files;
 use crate::nodeset;
 use crate::report::{Policy, Report};
@@ -81,7 +81,11 @@ pub fn named(args: &HostsArgs) -> anyhow::Result<Option<Vec<String>>> {
 /// # Errors
 ///
 /// What reaches a host, or is there, is no command.
-pub fn remote(args: &HostsArgs, command: String, deadline: Duration) -> anyhow::Result<Remote> {
+pub fn remote(
+    args: &HostsArgs,
+    command: String,
+    deadline: Duration,
+) -> anyhow::Result<RemoteCommand> {
     let said = args
         .ssh
         .clone()
@@ -91,11 +95,11 @@ pub fn remote(args: &HostsArgs, command: String, deadline: Duration) -> anyhow::
     if ssh.is_empty() || args.remote.trim().is_empty() {
         return Err(BadUsage("--ssh and --remote are commands, and not empty".into()).into());
     }
-    Ok(Remote {
+    Ok(RemoteCommand {
         ssh,
         command,
         deadline,
-        most: MOST,
+        max_output: MOST,
     })
 }
 

@@ -14,7 +14,7 @@ use super::check::judged;
 use super::input::{self, BadInput};
 use super::output;
 use crate::check::{Catalogue, judge_where};
-use crate::cluster::clock_offset::Offset;
+use crate::cluster::clock_offset::ClockOffset;
 use crate::derive::{self, comparison};
 use crate::fact::{Facts, Membership, Origin, Subject};
 use crate::live::worker::Progress;
@@ -126,7 +126,8 @@ impl Given {
         };
         let lasted = i64::try_from(recording.duration() * 1000).unwrap_or(i64::MAX);
         let (from, to) = self.between;
-        let mut offset = Offset::between(from, stamped + cut / 2, to.saturating_sub(lasted));
+        let mut offset =
+            ClockOffset::from_timestamp(from, stamped + cut / 2, to.saturating_sub(lasted));
         offset.within_ns = offset.within_ns.saturating_add(cut.unsigned_abs() / 2);
         // A recording that lasted longer than it was waited for: one of both clocks was set meanwhile, or runs at another pace.
         if offset.within_ns < u64::MAX && !recording.header.tree {

@@ -17,7 +17,7 @@ use clap::{Args, ValueEnum};
 use super::hosts::HostsArgs;
 use super::input::{BadInput, BadUsage};
 use super::seconds;
-use crate::cluster::handshake::Party;
+use crate::cluster::handshake::NodeIdentity;
 use crate::cluster::key::{Key, Trust};
 use crate::exit::Exit;
 use crate::launch::{self, Launch};
@@ -112,7 +112,7 @@ pub enum Role {
 #[derive(Clone, Debug)]
 pub struct Place {
     /// What it says of itself.
-    pub own: Party,
+    pub own: NodeIdentity,
     /// How many nodes take part.
     pub nodes: u64,
     /// Their names, where the engine says them.
@@ -237,8 +237,8 @@ fn of_launch(args: &TogetherArgs, launch: &Launch) -> anyhow::Result<Option<Role
     place(args, own, nodes, launch.names.clone(), at, understood).map(Some)
 }
 
-fn party(rank: u64, ranks: u64, job: String) -> Party {
-    Party {
+fn party(rank: u64, ranks: u64, job: String) -> NodeIdentity {
+    NodeIdentity {
         version: env!("CARGO_PKG_VERSION").into(),
         job,
         rank,
@@ -249,7 +249,7 @@ fn party(rank: u64, ranks: u64, job: String) -> Party {
 
 fn place(
     args: &TogetherArgs,
-    own: Party,
+    own: NodeIdentity,
     nodes: u64,
     names: Vec<String>,
     (host, port): (String, u16),

@@ -1,49 +1,51 @@
-//! How far two clocks are apart, from questions and answers between them.
+//! The offset between the clocks of two nodes, measured by exchanged timestamps.
 
 use serde::{Deserialize, Serialize};
 
-/// What the other side says of one question: when it heard it and when it answered, in nanoseconds since 1970 by its own clock.
+/// The other node's timestamps of one exchange, in nanoseconds since 1970 by its own clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
-    /// When the question came.
-    pub heard: i64,
-    /// When the answer went.
-    pub said: i64,
+pub struct ClockReply {
+    /// When it received the question.
+    #[serde(rename = "heard")]
+    pub received: i64,
+    /// When it sent the answer.
+    #[serde(rename = "said")]
+    pub sent: i64,
 }
 
-/// How far the other clock is ahead of this one, and how well that is known.
+/// How far the other clock is ahead of this one, with its error bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Offset {
-    /// Nanoseconds; negative where it is behind.
+pub struct ClockOffset {
+    /// Nanoseconds; negative if it is behind.
     pub ns: i64,
-    /// By how many nanoseconds that may be wrong: half of what question and answer were under way.
+    /// The error bound in nanoseconds: half of the round trip.
     pub within_ns: u64,
 }
 
-impl Offset {
-    /// The offset of one question, asked and answered at these times of this clock, as NTP has it (RFC 5905, section 8): right where both ways take the
-    /// same time, and never wrong by more than half of both.
-    pub fn of(asked: i64, answer: Answer, answered: i64) -> Self {
-        let there = answer.heard.saturating_sub(asked);
-        let back = answer.said.saturating_sub(answered);
+impl ClockOffset {
+    /// The offset by one exchange that this clock saw begin and end at these times, after NTP (RFC 5905, section 8): exact if both directions take
+    /// the same time, and never wrong by more than half of the round trip.
+    pub fn from_exchange(asked: i64, answer: ClockReply, answered: i64) -> Self {
+        let there = answer.received.saturating_sub(asked);
+        let back = answer.sent.saturating_sub(answered);
         let ns = i64::midpoint(there, back);
         let under_way = there.saturating_sub(back);
-        // A clock that was set between the two is no clock.
+        // A negative round trip means that a clock was set meanwhile.
         let within_ns = u64::try_from(under_way).map_or(u64::MAX, |ns| ns.div_ceil(2));
-        Offset { ns, within_ns }
+        ClockOffset { ns, within_ns }
     }
 
-    /// The offset of a moment that the other clock stamped, between two of this clock.
-    pub fn between(from: i64, stamped: i64, to: i64) -> Self {
-        let answer = Answer {
-            heard: stamped,
-            said: stamped,
+    /// The offset by one timestamp of the other clock, taken between two of this one.
+    pub fn from_timestamp(from: i64, stamped: i64, to: i64) -> Self {
+        let answer = ClockReply {
+            received: stamped,
+            sent: stamped,
         };
-        Offset::of(from, answer, to)
+        ClockOffset::from_exchange(from, answer, to)
     }
 
-    /// The better known one of two.
-    pub fn or(self, other: Option<Offset>) -> Self {
+    /// The offset with the smaller error bound.
+    pub fn better_of(self, other: Option<ClockOffset>) -> Self {
         other.map_or(self, |other| match other.within_ns < self.within_ns {
             true => other,
             false => self,
@@ -56,18 +58,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_offset_is_what_is_left_of_both_ways() {
+    fn the_offset_is_exact_for_equal_directions() {
         let ahead = |by: i64, there: i64, back: i64| {
             let heard = 1000 + there + by;
-            let answer = Answer {
-                heard,
-                said: heard + 50,
+            let answer = ClockReply {
+                received: heard,
+                sent: heard + 50,
             };
-            Offset::of(1000, answer, 1000 + there + 50 + back)
+            ClockOffset::from_exchange(1000, answer, 1000 + there + 50 + back)
         };
         assert_eq!(
             ahead(700, 20, 20),
-            Offset {
+            ClockOffset {
                 ns: 700,
                 within_ns: 20
             }
@@ -81,34 +83,34 @@ mod tests {
 
     #[test]
     fn a_stamp_lies_between_two_moments() {
-        let offset = Offset::between(1000, 9000, 2000);
+        let offset = ClockOffset::from_timestamp(1000, 9000, 2000);
         assert_eq!(
             offset,
-            Offset {
+            ClockOffset {
                 ns: 7500,
                 within_ns: 500
             }
         );
         assert_eq!(
             offset
-                .or(Some(Offset {
+                .better_of(Some(ClockOffset {
                     ns: 1,
                     within_ns: 2
                 }))
                 .ns,
             1
         );
-        assert_eq!(offset.or(None), offset);
+        assert_eq!(offset.better_of(None), offset);
     }
 
     #[test]
-    fn a_clock_that_was_set_meanwhile_says_nothing() {
+    fn a_clock_set_meanwhile_gives_no_bound() {
         assert_eq!(
-            Offset::of(
+            ClockOffset::from_exchange(
                 10,
-                Answer {
-                    heard: 10,
-                    said: 90
+                ClockReply {
+                    received: 10,
+                    sent: 90
                 },
                 20
             )

@@ -1,38 +1,38 @@
-//! Messages on a stream: a length, an authentication code where there is a key, and that many bytes.
+//! Messages on a stream: a length, an authentication code if there is a key, and the bytes.
 
 use std::io::{self, Read, Write};
 
-use super::key::{Key, TAG};
+use super::key::{Key, TAG_BYTES};
 
-/// What a message begins with: who is no doctor does not write this.
+/// The first bytes of every message, which no other protocol sends.
 pub const MAGIC: [u8; 4] = *b"rdd1";
 
-/// Messages in one direction: each has a number, so that none can be left out, repeated or turned around.
+/// The messages of one direction. Each is numbered, so that none can be dropped, repeated or reflected.
 pub struct Frames {
     key: Option<Key>,
     direction: &'static [u8],
     next: u64,
 }
 
-/// Why a message was not read.
+/// Why reading a message failed.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
-    /// The stream ended, failed, or was silent for too long.
+    /// The stream ended, failed, or timed out.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// What came is no message of the doctor's.
-    #[error("what it sends is no message of rdma-doctor")]
+    /// The bytes are no message of rdma-doctor.
+    #[error("it does not speak rdma-doctor's protocol")]
     Foreign,
-    /// The message is longer than may be.
-    #[error("a message of {0} bytes, of which {1} are allowed")]
+    /// The message is longer than allowed.
+    #[error("a message of {0} bytes exceeds the limit of {1} bytes")]
     TooLong(u64, u64),
-    /// The message's code is not that of the key.
-    #[error("a message that was not made with the key")]
+    /// The message's authentication code does not match the key.
+    #[error("a message whose authentication code does not match the key")]
     Forged,
 }
 
 impl Frames {
-    /// Messages from who joins to who was joined.
+    /// Messages from the joining node to the node that it joins.
     pub fn upward(key: Option<Key>) -> Self {
         Frames {
             key,
@@ -41,7 +41,7 @@ impl Frames {
         }
     }
 
-    /// Messages from who was joined to who joins.
+    /// Messages to the joining node.
     pub fn downward(key: Option<Key>) -> Self {
         Frames {
             key,
@@ -56,7 +56,7 @@ impl Frames {
     ///
     /// The stream fails.
     pub fn write(&mut self, out: &mut impl Write, message: &[u8]) -> io::Result<()> {
-        let mut head = Vec::with_capacity(12 + TAG);
+        let mut head = Vec::with_capacity(12 + TAG_BYTES);
         head.extend(MAGIC);
         head.extend((message.len() as u64).to_be_bytes());
         if let Some(key) = &self.key {
@@ -68,11 +68,11 @@ impl Frames {
         out.flush()
     }
 
-    /// Reads a message of at most so many bytes.
+    /// Reads a message of at most `most` bytes.
     ///
     /// # Errors
     ///
-    /// The stream fails, or the message is none.
+    /// The stream fails, or the message is not valid.
     pub fn read(&mut self, from: &mut impl Read, most: u64) -> Result<Vec<u8>, FrameError> {
         let mut head = [0; 12];
         from.read_exact(&mut head[..4])?;
@@ -86,11 +86,11 @@ impl Frames {
         if length > most {
             return Err(FrameError::TooLong(length, most));
         }
-        let mut tag = [0; TAG];
+        let mut tag = [0; TAG_BYTES];
         if self.key.is_some() {
             from.read_exact(&mut tag)?;
         }
-        // Memory is taken as bytes come, not as a stranger says.
+        // Memory grows with the bytes that arrive: the announced length is not authenticated.
         let mut message = Vec::new();
         let got = from.take(length).read_to_end(&mut message)?;
         if got as u64 != length {

@@ -1,8 +1,8 @@
-//! To whom each node gives its recording: to rank 0, or, of many nodes, through a tree in which rank 0 holds few connections.
+//! The tree through which rank 0 gathers recordings: in a large run most nodes send theirs to another node, so that rank 0 holds few connections.
 //!
-//! Each node comes to rank 0 first, proves what it is, and is told its *seat*: at rank 0, or below a node that came before it. So nobody is sent to
-//! a node that never comes. Who loses the node above it lets go of those below, who come again too: whatever was under way is given again. Each gets
-//! another seat once, below a node that lost nobody; who does not reach the node above it, or loses a second one, sits at rank 0 itself.
+//! Each node connects to rank 0 first, authenticates, and gets its position: below rank 0, or below a node that joined earlier, so that no node waits
+//! for one that never comes. A node that loses its parent disconnects its own children, which join again and send again. Each gets another parent
+//! once, one that lost none; a node that cannot reach its parent, or loses a second one, is connected to rank 0 itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -10,285 +10,295 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 
 use super::handshake::Nonce;
-use crate::cluster::clock_offset::Offset;
+use crate::cluster::clock_offset::ClockOffset;
 
-/// Up to so many nodes all give their recordings to rank 0 itself: that is faster, and more connections need more files than a process is given at first.
+/// Up to this many nodes all connect to rank 0 itself: that is faster, and more connections need more open files than a process starts with.
 pub const STAR: u64 = 500;
-/// How many nodes sit below one, where nobody says another number. 10,000 nodes are three deep in it.
+/// How many children a node has by default. The tree of 10,000 nodes is three levels deep.
 pub const FANIN: u64 = 32;
 
-/// How many sit below one: `None` where all sit at rank 0.
+/// How many children a node has; `None` if all nodes connect to rank 0.
 pub fn fanin(nodes: u64, wished: Option<u64>) -> Option<u64> {
     wished.or_else(|| (nodes > STAR).then_some(FANIN))
 }
 
-/// What a node says once rank 0 knows it.
+/// What a node tells rank 0 after the handshake.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Card {
-    /// The port at which others can give it their recordings.
-    pub listens: Option<u16>,
-    /// The node above it, which it lost.
-    pub lost: Option<Lost>,
+pub struct JoinRequest {
+    /// The port on which it can relay for others.
+    #[serde(rename = "listens")]
+    pub relay_port: Option<u16>,
+    /// The parent that it lost.
+    pub lost: Option<LostParent>,
 }
 
-/// A node that one below it lost.
+/// A parent that its child lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lost {
+pub struct LostParent {
     /// Its rank.
     pub rank: u64,
-    /// Whether it was reached before.
+    /// Whether the child had reached it.
     pub reached: bool,
 }
 
-/// What rank 0 says to a node that gave its card.
+/// What rank 0 sends to a joining node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Ask {
-    /// What time is it there?
+pub enum JoinReply {
+    /// Asks for the node's time.
     Clock,
-    /// Its seat.
-    Seat(Box<Seat>),
+    /// Assigns its position.
+    #[serde(rename = "seat")]
+    Position(Box<TreePosition>),
 }
 
-/// Where a node sits.
+/// A node's position in the tree.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Seat {
-    /// The seat's number: no other one of the run has it.
-    pub number: u64,
-    /// The node above it, where that is not rank 0.
-    pub above: Option<Above>,
+pub struct TreePosition {
+    /// The position's id, unique in the run.
+    #[serde(rename = "number")]
+    pub id: u64,
+    /// Its parent, unless that is rank 0.
+    #[serde(rename = "above")]
+    pub parent: Option<ParentAddress>,
     /// Whether rank 0 has its recording already.
-    pub have: bool,
-    /// The text of the key by which nodes know each other that have none of their own: made for this run, and told to those that rank 0 knows.
+    #[serde(rename = "have")]
+    pub has_recording: bool,
+    /// The text of a key that rank 0 made for this run, for connections between nodes that have none of their own.
     pub key: Option<String>,
-    /// How far its clock is from rank 0's.
-    pub clock: Option<Offset>,
-    /// The run in which that was measured.
+    /// The offset of its clock to rank 0's.
+    pub clock: Option<ClockOffset>,
+    /// The run in which the offset was measured.
     pub run: u64,
 }
 
-/// A node above another one.
+/// Where a parent listens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Above {
+pub struct ParentAddress {
     /// Its rank.
     pub rank: u64,
     /// Its name.
     pub name: String,
-    /// Where it listens.
+    /// The address on which it listens.
     pub at: SocketAddr,
 }
 
-/// What a node says to the one above it: its seat there.
+/// What a node tells its parent: its position there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sits {
-    /// The seat's number.
-    pub seat: u64,
+pub struct ChildHello {
+    /// The position's id.
+    #[serde(rename = "seat")]
+    pub position: u64,
 }
 
-/// A node that has a seat.
+/// A node in the tree.
 #[derive(Clone, Debug)]
-struct Sitting {
+struct TreeNode {
     name: String,
     at: SocketAddr,
-    life: Nonce,
+    process: Nonce,
     number: u64,
-    above: u64,
-    /// How many there are between it and rank 0.
+    parent: u64,
+    /// How many nodes are between it and rank 0.
     depth: u64,
-    /// How many nodes above it were lost.
+    /// How many parents it lost.
     losses: u64,
-    /// Where others reach it, as long as they do.
+    /// Where it relays, while other nodes may be sent to it.
     listens: Option<SocketAddr>,
 }
 
-/// Who sits where.
+/// All nodes of a run with their positions.
 #[derive(Debug)]
-pub struct Seats {
+pub struct GatherTree {
     fanin: Option<u64>,
-    sitting: BTreeMap<u64, Sitting>,
-    /// Who has room below.
-    room: BTreeSet<Room>,
+    nodes: BTreeMap<u64, TreeNode>,
+    /// The places that are free below relays.
+    free_slots: BTreeSet<FreeSlot>,
     at_rank_0: u64,
-    last: u64,
-    unreached: u64,
+    last_id: u64,
+    unreached_parents: u64,
 }
 
-/// Room below a node: the least deep first, and of these where the fewest sit, so that one node that is lost costs few others their seats.
+/// A relay with free places, ordered by depth, then by its number of children, so that losing one relay costs few nodes their position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Room {
+struct FreeSlot {
     depth: u64,
     below: u64,
     number: u64,
     rank: u64,
 }
 
-/// Who asks for a seat.
+/// A node that asks for a position.
 #[derive(Clone, Debug)]
-pub struct Guest {
+pub struct JoiningNode {
     /// Its rank.
     pub rank: u64,
     /// Its name.
     pub name: String,
-    /// From where it came.
+    /// The address from which it connected.
     pub at: SocketAddr,
-    /// Its process, which may come again.
-    pub life: Nonce,
+    /// Its process, which may join again.
+    pub process: Nonce,
 }
 
-impl Seats {
-    /// No seat is taken. So many sit below each, or all at rank 0.
+impl GatherTree {
+    /// An empty tree. Each node has at most `fanin` children; `None` connects all nodes to rank 0.
     pub fn new(fanin: Option<u64>) -> Self {
-        Seats {
+        GatherTree {
             fanin,
-            sitting: BTreeMap::new(),
-            room: BTreeSet::new(),
+            nodes: BTreeMap::new(),
+            free_slots: BTreeSet::new(),
             at_rank_0: 0,
-            last: 0,
-            unreached: 0,
+            last_id: 0,
+            unreached_parents: 0,
         }
     }
 
-    /// Who has this rank, where it is another process than this one.
-    pub fn taken(&self, rank: u64, life: &Nonce) -> Option<&str> {
-        let sitting = self.sitting.get(&rank)?;
-        (sitting.life != *life).then_some(sitting.name.as_str())
+    /// The name of the node with this rank, if it is another process than this one.
+    pub fn holder_of_rank(&self, rank: u64, life: &Nonce) -> Option<&str> {
+        let node = self.nodes.get(&rank)?;
+        (node.process != *life).then_some(node.name.as_str())
     }
 
-    /// Whether this process sat before.
-    pub fn knows(&self, rank: u64, life: &Nonce) -> bool {
-        let sitting = self.sitting.get(&rank);
-        sitting.is_some_and(|sitting| sitting.life == *life)
+    /// Whether this process had a position before.
+    pub fn has_placed(&self, rank: u64, life: &Nonce) -> bool {
+        let node = self.nodes.get(&rank);
+        node.is_some_and(|node| node.process == *life)
     }
 
-    /// Gives a node a seat: its number, and who is above it where that is not rank 0.
-    pub fn sit(&mut self, guest: Guest, card: &Card) -> (u64, Option<Above>) {
-        let mut losses = self.sitting.get(&guest.rank).map_or(0, |one| one.losses);
+    /// Assigns a position: its id, and the parent unless that is rank 0.
+    pub fn place(
+        &mut self,
+        node: JoiningNode,
+        request: &JoinRequest,
+    ) -> (u64, Option<ParentAddress>) {
+        let mut losses = self.nodes.get(&node.rank).map_or(0, |one| one.losses);
         let mut reaches = true;
-        if let Some(lost) = card.lost {
+        if let Some(lost) = request.lost {
             losses += 1;
             reaches = lost.reached;
-            self.unreached += u64::from(!lost.reached);
-            // Those below it are let go, and come again.
-            self.close_below(lost.rank);
-            self.close_below(guest.rank);
+            self.unreached_parents += u64::from(!lost.reached);
+            // Its children are disconnected, and join again.
+            self.close_subtree(lost.rank);
+            self.close_subtree(node.rank);
         }
-        self.last += 1;
-        let number = self.last;
-        let tree = self.fanin.filter(|fanin| self.unreached < *fanin);
-        let above = match tree {
+        self.last_id += 1;
+        let number = self.last_id;
+        let tree = self.fanin.filter(|fanin| self.unreached_parents < *fanin);
+        let parent = match tree {
             Some(fanin) if self.at_rank_0 >= fanin && reaches && losses < 2 => {
-                self.above(guest.at, guest.rank, fanin)
+                self.pick_parent(node.at, node.rank, fanin)
             }
             _ => None,
         };
-        let depth = match &above {
-            Some(above) => self.sitting.get(&above.rank).map_or(0, |one| one.depth + 1),
+        let depth = match &parent {
+            Some(parent) => self.nodes.get(&parent.rank).map_or(0, |one| one.depth + 1),
             None => 0,
         };
-        self.at_rank_0 += u64::from(above.is_none());
-        let listens = card
-            .listens
-            .map(|port| SocketAddr::new(guest.at.ip(), port));
-        let rank = guest.rank;
+        self.at_rank_0 += u64::from(parent.is_none());
+        let listens = request
+            .relay_port
+            .map(|port| SocketAddr::new(node.at.ip(), port));
+        let rank = node.rank;
         if listens.is_some_and(others_reach) {
-            self.room.insert(Room {
+            self.free_slots.insert(FreeSlot {
                 depth,
                 below: 0,
                 number,
                 rank,
             });
         }
-        let sitting = Sitting {
-            name: guest.name,
-            at: guest.at,
-            life: guest.life,
+        let node = TreeNode {
+            name: node.name,
+            at: node.at,
+            process: node.process,
             number,
-            above: above.as_ref().map_or(0, |above| above.rank),
+            parent: parent.as_ref().map_or(0, |parent| parent.rank),
             depth,
             losses,
             listens,
         };
-        self.sitting.insert(rank, sitting);
-        (number, above)
+        self.nodes.insert(rank, node);
+        (number, parent)
     }
 
-    /// Nobody is sent to a node any more, nor to those that sit below it.
-    fn close_below(&mut self, rank: u64) {
+    /// Assigns no more children to a node, nor to its descendants.
+    fn close_subtree(&mut self, rank: u64) {
         let is_below = |mut at: u64| {
-            // As deep as it is, and no deeper.
-            for _ in 0..=self.sitting.len() {
-                match self.sitting.get(&at) {
+            // Bounded, because a cycle would be a bug that hangs rank 0.
+            for _ in 0..=self.nodes.len() {
+                match self.nodes.get(&at) {
                     _ if at == rank => return true,
-                    Some(one) if one.above != 0 => at = one.above,
+                    Some(one) if one.parent != 0 => at = one.parent,
                     _ => return false,
                 }
             }
             false
         };
         let closed: Vec<u64> = self
-            .sitting
+            .nodes
             .keys()
             .copied()
             .filter(|at| is_below(*at))
             .collect();
         for rank in closed {
-            if let Some(sitting) = self.sitting.get_mut(&rank) {
-                sitting.listens = None;
+            if let Some(node) = self.nodes.get_mut(&rank) {
+                node.listens = None;
             }
         }
     }
 
-    /// The best that has room.
-    fn above(&mut self, from: SocketAddr, own: u64, fanin: u64) -> Option<Above> {
+    /// The best relay with a free place.
+    fn pick_parent(&mut self, from: SocketAddr, own: u64, fanin: u64) -> Option<ParentAddress> {
         let local = |at: SocketAddr| at.ip().to_canonical().is_loopback();
         loop {
-            let room = *self.room.first()?;
-            let sitting = self.sitting.get(&room.rank);
-            let sitting = sitting.filter(|one| one.number == room.number && room.rank != own);
-            let Some((sitting, at)) = sitting.and_then(|one| Some((one, one.listens?))) else {
-                self.room.remove(&room);
+            let room = *self.free_slots.first()?;
+            let node = self.nodes.get(&room.rank);
+            let node = node.filter(|one| one.number == room.number && room.rank != own);
+            let Some((node, at)) = node.and_then(|one| Some((one, one.listens?))) else {
+                self.free_slots.remove(&room);
                 continue;
             };
-            // On rank 0's own host; nobody else reaches it there.
+            // A loopback address of rank 0's own host is unreachable for others.
             if local(at) && !local(from) {
                 return None;
             }
-            let above = Above {
+            let parent = ParentAddress {
                 rank: room.rank,
-                name: sitting.name.clone(),
+                name: node.name.clone(),
                 at,
             };
-            self.room.remove(&room);
+            self.free_slots.remove(&room);
             let below = room.below + 1;
             if below < fanin {
-                self.room.insert(Room { below, ..room });
+                self.free_slots.insert(FreeSlot { below, ..room });
             }
-            return Some(above);
+            return Some(parent);
         }
     }
 
-    /// Whether a node sits on this seat, and on no later one.
-    pub fn holds(&self, rank: u64, number: u64) -> bool {
-        self.sitting
+    /// Whether this is the node's latest position.
+    pub fn is_current(&self, rank: u64, number: u64) -> bool {
+        self.nodes
             .get(&rank)
-            .is_some_and(|sitting| sitting.number == number)
+            .is_some_and(|node| node.number == number)
     }
 
-    /// A node left this seat; another process may take its rank. Its name and from where it came, unless it sits elsewhere by now.
-    pub fn leave(&mut self, rank: u64, number: u64) -> Option<(String, SocketAddr)> {
-        if !self.holds(rank, number) {
+    /// Removes the node from this position, so that another process may take its rank. Returns its name and address, unless it has a later position.
+    pub fn remove(&mut self, rank: u64, number: u64) -> Option<(String, SocketAddr)> {
+        if !self.is_current(rank, number) {
             return None;
         }
-        self.sitting.remove(&rank).map(|one| (one.name, one.at))
+        self.nodes.remove(&rank).map(|one| (one.name, one.at))
     }
 
-    /// The name of who has this rank.
+    /// The name of the node with this rank.
     pub fn name(&self, rank: u64) -> Option<&str> {
-        self.sitting.get(&rank).map(|one| one.name.as_str())
+        self.nodes.get(&rank).map(|one| one.name.as_str())
     }
 }
 
-/// An address of a link means another link on another host.
+/// A link-local address means nothing on another host.
 fn others_reach(at: SocketAddr) -> bool {
     match at.ip().to_canonical() {
         std::net::IpAddr::V6(ip) => !ip.is_unicast_link_local(),
@@ -300,47 +310,47 @@ fn others_reach(at: SocketAddr) -> bool {
 mod tests {
     use super::*;
 
-    fn guest(rank: u64) -> Guest {
+    fn node(rank: u64) -> JoiningNode {
         let [.., high, low] = rank.to_be_bytes();
-        Guest {
+        JoiningNode {
             rank,
             name: format!("n{rank}"),
             at: SocketAddr::from(([10, 1, high, low], 40000)),
-            life: [low; 16],
+            process: [low; 16],
         }
     }
 
-    fn relay() -> Card {
-        Card {
-            listens: Some(20000),
+    fn relay() -> JoinRequest {
+        JoinRequest {
+            relay_port: Some(20000),
             lost: None,
         }
     }
 
-    fn above(seats: &mut Seats, rank: u64, card: &Card) -> Option<u64> {
-        seats.sit(guest(rank), card).1.map(|above| above.rank)
+    fn parent_of(tree: &mut GatherTree, rank: u64, request: &JoinRequest) -> Option<u64> {
+        tree.place(node(rank), request).1.map(|parent| parent.rank)
     }
 
     #[test]
-    fn few_nodes_sit_at_rank_0() {
+    fn few_nodes_connect_to_rank_0_directly() {
         assert_eq!(fanin(500, None), None);
         assert_eq!(fanin(501, None), Some(32));
         assert_eq!(fanin(9, Some(2)), Some(2));
-        let mut seats = Seats::new(None);
+        let mut tree = GatherTree::new(None);
         for rank in 1..200 {
-            assert_eq!(above(&mut seats, rank, &relay()), None);
+            assert_eq!(parent_of(&mut tree, rank, &relay()), None);
         }
     }
 
     #[test]
     fn no_node_holds_more_than_its_share_and_the_tree_is_flat() {
         let fanin = 8;
-        let mut seats = Seats::new(Some(fanin));
+        let mut tree = GatherTree::new(Some(fanin));
         let mut depth: BTreeMap<u64, u64> = [(0, 0)].into();
         let mut below: BTreeMap<u64, u64> = BTreeMap::new();
-        // They come in any order.
+        // They join in any order.
         for rank in (1..1000).map(|n| n * 7 % 1000).filter(|rank| *rank > 0) {
-            let parent = above(&mut seats, rank, &relay()).unwrap_or(0);
+            let parent = parent_of(&mut tree, rank, &relay()).unwrap_or(0);
             *below.entry(parent).or_default() += 1;
             depth.insert(rank, depth[&parent] + 1);
         }
@@ -349,71 +359,71 @@ mod tests {
         assert_eq!(depth.values().max(), Some(&4));
     }
 
-    fn lost(rank: u64) -> Card {
-        let lost = Some(Lost {
+    fn lost(rank: u64) -> JoinRequest {
+        let lost = Some(LostParent {
             rank,
             reached: true,
         });
-        Card { lost, ..relay() }
+        JoinRequest { lost, ..relay() }
     }
 
     #[test]
-    fn who_loses_the_one_above_sits_elsewhere_and_then_at_rank_0() {
-        let mut seats = Seats::new(Some(2));
-        let parents: Vec<_> = (1..=7).map(|n| above(&mut seats, n, &relay())).collect();
+    fn a_node_gets_another_parent_once_and_then_rank_0() {
+        let mut tree = GatherTree::new(Some(2));
+        let parents: Vec<_> = (1..=7).map(|n| parent_of(&mut tree, n, &relay())).collect();
         let expected = [None, None, Some(1), Some(2), Some(1), Some(2), Some(3)];
         assert_eq!(parents, expected);
-        // 1 dies. Nobody is sent to 5, which loses it too, nor to 7, which 3 let go: all of them may still be below each other.
-        let (number, parent) = seats.sit(guest(3), &lost(1));
-        assert_eq!(parent.map(|above| above.rank), Some(4));
-        assert!(seats.holds(3, number) && !seats.holds(3, 3));
-        assert_eq!(seats.leave(3, 3), None, "it sits elsewhere by now");
-        assert_eq!(above(&mut seats, 7, &lost(3)), Some(6));
-        assert_eq!(above(&mut seats, 5, &lost(1)), Some(4));
-        // 4 dies: whom it held for the second time comes to rank 0.
-        assert_eq!(above(&mut seats, 3, &lost(4)), None);
-        assert_eq!(above(&mut seats, 8, &relay()), Some(3));
+        // 1 dies. No node is sent to 5, which loses it too, nor to 7, which 3 disconnected: they may still be below each other.
+        let (number, parent) = tree.place(node(3), &lost(1));
+        assert_eq!(parent.map(|parent| parent.rank), Some(4));
+        assert!(tree.is_current(3, number) && !tree.is_current(3, 3));
+        assert_eq!(tree.remove(3, 3), None, "it has a later position");
+        assert_eq!(parent_of(&mut tree, 7, &lost(3)), Some(6));
+        assert_eq!(parent_of(&mut tree, 5, &lost(1)), Some(4));
+        // 4 dies: its child lost a second parent, and connects to rank 0.
+        assert_eq!(parent_of(&mut tree, 3, &lost(4)), None);
+        assert_eq!(parent_of(&mut tree, 8, &relay()), Some(3));
     }
 
     #[test]
-    fn where_nodes_do_not_reach_each_other_all_sit_at_rank_0() {
-        let mut seats = Seats::new(Some(2));
+    fn unreachable_relays_leave_all_nodes_at_rank_0() {
+        let mut tree = GatherTree::new(Some(2));
         for rank in 1..=6 {
-            above(&mut seats, rank, &relay());
+            parent_of(&mut tree, rank, &relay());
         }
         for rank in [3, 4] {
-            let lost = Some(Lost {
+            let lost = Some(LostParent {
                 rank: 1,
                 reached: false,
             });
-            let card = Card { lost, ..relay() };
-            assert_eq!(above(&mut seats, rank, &card), None);
+            let request = JoinRequest { lost, ..relay() };
+            assert_eq!(parent_of(&mut tree, rank, &request), None);
         }
         for rank in 7..20 {
-            assert_eq!(above(&mut seats, rank, &relay()), None);
+            assert_eq!(parent_of(&mut tree, rank, &relay()), None);
         }
     }
 
     #[test]
     fn a_rank_belongs_to_one_process() {
-        let mut seats = Seats::new(None);
-        let (number, _) = seats.sit(guest(1), &Card::default());
-        assert_eq!(seats.taken(1, &[1; 16]), None, "it may come again");
-        assert_eq!(seats.taken(1, &[9; 16]), Some("n1"));
-        assert_eq!(seats.leave(1, number), Some(("n1".into(), guest(1).at)));
-        assert_eq!(seats.taken(1, &[9; 16]), None);
+        let mut tree = GatherTree::new(None);
+        let (number, _) = tree.place(node(1), &JoinRequest::default());
+        assert_eq!(tree.holder_of_rank(1, &[1; 16]), None, "it may join again");
+        assert_eq!(tree.holder_of_rank(1, &[9; 16]), Some("n1"));
+        assert_eq!(tree.remove(1, number), Some(("n1".into(), node(1).at)));
+        assert_eq!(tree.holder_of_rank(1, &[9; 16]), None);
     }
 
     #[test]
-    fn nobody_is_sent_where_it_cannot_go() {
-        let mut seats = Seats::new(Some(1));
-        let mut own_host = guest(1);
+    fn unreachable_nodes_get_no_children() {
+        let mut tree = GatherTree::new(Some(1));
+        let mut own_host = node(1);
         own_host.at = SocketAddr::from(([127, 0, 0, 1], 40000));
-        seats.sit(own_host, &relay());
-        assert_eq!(above(&mut seats, 2, &relay()), None);
-        // Nor to who does not listen.
-        let mut seats = Seats::new(Some(1));
-        above(&mut seats, 1, &Card::default());
-        assert_eq!(above(&mut seats, 2, &relay()), None);
+        tree.place(own_host, &relay());
+        assert_eq!(parent_of(&mut tree, 2, &relay()), None);
+        // Nor below a node that does not relay.
+        let mut tree = GatherTree::new(Some(1));
+        parent_of(&mut tree, 1, &JoinRequest::default());
+        assert_eq!(parent_of(&mut tree, 2, &relay()), None);
     }
 }

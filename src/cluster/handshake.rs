@@ -1,14 +1,14 @@
-//! How two nodes of a run find out that they belong together: the same doctor, the same job, the same key.
+//! The handshake in which two nodes of a run verify that they belong together: same version, same job, same key.
 //!
 //! ```text
-//! guest  hello    version, job, rank, ranks, name, nonce
-//! host   welcome  nonce, code over both nonces        or: refused, why
-//! guest  proof    code over both nonces and its rank
-//! host   come in                                      or: refused, why
+//! node   hello    version, job, rank, ranks, name, nonce
+//! rank 0 welcome  nonce, code over both nonces        or: refused, why
+//! node   proof    code over both nonces and its rank
+//! rank 0 come in                                      or: refused, why
 //! ```
 //!
-//! Each proves that it has the key without saying it, and neither's proof can be sent back to it. What follows is coded with a key of this
-//! connection ([`Key::of_session`]).
+//! Each side proves that it has the key without sending it, and neither proof can be replayed to its sender. Everything after the handshake is
+//! authenticated with a key of this connection ([`Key::derive_session`]).
 
 use std::io::{Read, Write};
 use std::net::IpAddr;
@@ -18,20 +18,20 @@ use serde::{Deserialize, Serialize};
 use super::frame::{FrameError, Frames};
 use super::key::{Key, Trust};
 
-/// The longest message before both know each other.
-const MOST: u64 = 4096;
+/// The longest message of the handshake, in bytes.
+const MAX_MESSAGE: u64 = 4096;
 
-/// Bytes that are used once.
+/// Random bytes that are used once.
 pub type Nonce = [u8; 16];
 
-/// What both ends have to agree about.
+/// What a node says about itself; both sides must agree on version, job and number of nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Party {
-    /// The doctor's version: another one may mean another thing by the same words.
+pub struct NodeIdentity {
+    /// The doctor's version: messages may differ between versions.
     pub version: String,
-    /// The job, in its engine's words; empty where there is none.
+    /// The job's id as its scheduler prints it; empty without a scheduler.
     pub job: String,
-    /// Which of the nodes it is.
+    /// The node's rank.
     pub rank: u64,
     /// How many nodes there are.
     pub ranks: u64,
@@ -39,18 +39,19 @@ pub struct Party {
     pub name: String,
 }
 
-/// What a guest says first.
+/// The joining node's first message.
 #[derive(Debug, Serialize, Deserialize)]
 struct Hello {
-    party: Party,
+    party: NodeIdentity,
     nonce: Nonce,
     key: bool,
-    /// The process: it may come again, and another one of its rank not. Who has none is of another version, which is said first.
-    #[serde(default)]
-    life: Nonce,
+    /// Identifies the process: the same process may reconnect, another one with its rank may not. Absent only in other versions, which are refused
+    /// first.
+    #[serde(default, rename = "life")]
+    process: Nonce,
 }
 
-/// What a host answers.
+/// What the admitting side answers.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Welcome {
@@ -60,199 +61,205 @@ enum Welcome {
         name: String,
     },
     ComeIn,
-    Refused(Refused),
+    Refused(JoinRefusal),
 }
 
-/// Why a host refuses a guest.
+/// Why a node was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case")]
-pub enum Refused {
-    /// Another version of the doctor.
+pub enum JoinRefusal {
+    /// The versions differ.
     #[error("{name} runs rdma-doctor {host}, this node {guest}: install one version everywhere")]
     Version {
         /// Rank 0's node.
         name: String,
         /// Its version.
         host: String,
-        /// The version of who asks.
+        /// The joining node's version.
         guest: String,
     },
-    /// Another job.
+    /// The jobs differ.
     #[error(
         "job {host:?} listens there, and not {guest:?}: give each job a port of its own (--rendezvous HOST:PORT)"
     )]
     Job {
-        /// Whose port it is.
+        /// The job of the listening side.
         host: String,
-        /// Who asks.
+        /// The job of the joining node.
         guest: String,
     },
-    /// Another number of nodes.
-    #[error("it expects {host} nodes, and this one is of {guest}")]
+    /// The numbers of nodes differ.
+    #[error("rank 0 expects {host} nodes, this node expects {guest}")]
     Ranks {
-        /// How many are expected.
+        /// How many nodes the listening side expects.
         host: u64,
-        /// How many the one who asks believes there are.
+        /// How many nodes the joining node expects.
         guest: u64,
     },
-    /// Somebody has this rank already.
-    #[error("rank {rank} is there already: {name}")]
+    /// Another process has this rank.
+    #[error("rank {rank} has already joined: {name}")]
     Taken {
         /// The rank.
         rank: u64,
-        /// Who has it.
+        /// The node that has it.
         name: String,
     },
-    /// Only one of both has a key.
-    #[error("{}", match .host { true => "it wants a key, and this node has none (RDMA_DOCTOR_KEY, --key-file)", false => "this node has a key, and it has none (RDMA_DOCTOR_KEY, --key-file)" })]
-    OneKey {
-        /// Whether it is the host that has one.
+    /// Only one side has a key.
+    #[error("{}", match .host { true => "rank 0 requires a key, and this node has none (RDMA_DOCTOR_KEY, --key-file)", false => "this node has a key, and rank 0 has none (RDMA_DOCTOR_KEY, --key-file)" })]
+    #[serde(rename = "one-key")]
+    KeyOnOneSide {
+        /// Whether it is the listening side.
         host: bool,
     },
     /// The keys differ.
-    #[error("this node's key is another one")]
+    #[error("this node's key differs from rank 0's")]
     WrongKey,
-    /// It did not come in time.
-    #[error("it waits for nobody any more, and judges without this node (--wait is longer)")]
-    Over,
+    /// It joined after the deadline.
+    #[error("rank 0 no longer waits and judges without this node (raise --wait)")]
+    #[serde(rename = "over")]
+    TooLate,
 }
 
-/// Why two nodes did not come together.
+/// Why a handshake failed.
 #[derive(Debug, thiserror::Error)]
 pub enum HandshakeError {
-    /// The stream failed, or brought what is no message.
+    /// The stream failed, or carried no valid message.
     #[error(transparent)]
     Frame(#[from] FrameError),
-    /// The message is not understood.
-    #[error("what it says is not understood: {0}")]
-    Words(String),
-    /// The host refused.
+    /// The message has another meaning than expected.
+    #[error("its message cannot be parsed: {0}")]
+    Unparsable(String),
+    /// The listening side refused this node.
     #[error("{0}")]
-    Refused(Refused),
-    /// This host refused a guest, and told it why.
-    #[error("it was told: {why}")]
-    TurnedAway {
-        /// The rank that the guest said; proved by nothing.
+    Refused(JoinRefusal),
+    /// This side refused the joining node.
+    #[error("refused: {why}")]
+    RefusedPeer {
+        /// The rank that the node claimed, without proof.
         rank: u64,
-        /// The name that it said, as little proved.
+        /// The name that it claimed, without proof.
         name: String,
-        /// What it was told.
-        why: Box<Refused>,
+        /// Why it was refused.
+        why: Box<JoinRefusal>,
     },
-    /// The host has not proved that it has the key.
-    #[error("what listens there does not have this node's key")]
+    /// The listening side did not prove that it has the key.
+    #[error("the listening process does not have this node's key")]
     Impostor,
-    /// Nobody at this address takes part.
-    #[error("{0} is no address of this job")]
+    /// The address is not one of the job's nodes.
+    #[error("{0} is not an address of this job")]
     Stranger(IpAddr),
 }
 
-/// Both directions of a connection whose ends know each other.
-pub struct Known {
-    /// Who is at the other end.
+/// The other end of an authenticated connection, and both directions of it.
+pub struct AuthenticatedPeer {
+    /// The other node's name.
     pub name: String,
-    /// Its rank; 0 for the host.
+    /// The other node's rank; 0 for the listening side.
     pub rank: u64,
-    /// Its process; of a host this one.
-    pub life: Nonce,
-    /// Messages to it.
+    /// The joining process.
+    pub process: Nonce,
+    /// Messages to the other node.
     pub to: Frames,
-    /// Messages from it.
+    /// Messages from the other node.
     pub from: Frames,
 }
 
-/// The guest's side. `life` is the same as often as this process comes.
+/// The joining node's side. `process` stays the same for all connections of this process.
 ///
 /// # Errors
 ///
-/// The host refuses, or is none.
+/// The other side refuses, or does not speak the protocol.
 pub fn join<S: Read + Write>(
     stream: &mut S,
-    own: &Party,
+    own: &NodeIdentity,
     key: Option<&Key>,
     (nonce, life): (Nonce, Nonce),
-) -> Result<Known, HandshakeError> {
+) -> Result<AuthenticatedPeer, HandshakeError> {
     let (mut up, mut down) = (Frames::upward(None), Frames::downward(None));
     let hello = Hello {
         party: own.clone(),
         nonce,
         key: key.is_some(),
-        life,
+        process: life,
     };
-    say(stream, &mut up, &hello)?;
-    let (theirs, code, name) = match hear(stream, &mut down)? {
+    send(stream, &mut up, &hello)?;
+    let (theirs, code, name) = match receive(stream, &mut down)? {
         Welcome::Nonce { nonce, code, name } => (nonce, code, name),
         Welcome::Refused(why) => return Err(HandshakeError::Refused(why)),
-        Welcome::ComeIn => return Err(HandshakeError::Words("it says a step too early".into())),
+        Welcome::ComeIn => {
+            return Err(HandshakeError::Unparsable("out of sequence".into()));
+        }
     };
     let mut proof = Vec::new();
     if let Some(key) = key {
         if !key.verifies(&[b"host", &nonce, &theirs], &code) {
-            // No proof at all: it tells nothing, and the host learns who has another key.
-            say(stream, &mut up, &proof)?;
+            // An empty proof reveals nothing, and lets the other side log a wrong key.
+            send(stream, &mut up, &proof)?;
             return Err(HandshakeError::Impostor);
         }
         proof = key
             .tag(&[b"guest", &theirs, &nonce, &own.rank.to_be_bytes(), &life])
             .to_vec();
     }
-    say(stream, &mut up, &proof)?;
-    match hear(stream, &mut down)? {
+    send(stream, &mut up, &proof)?;
+    match receive(stream, &mut down)? {
         Welcome::ComeIn => {}
         Welcome::Refused(why) => return Err(HandshakeError::Refused(why)),
-        Welcome::Nonce { .. } => return Err(HandshakeError::Words("it says a step twice".into())),
+        Welcome::Nonce { .. } => {
+            return Err(HandshakeError::Unparsable("repeated step".into()));
+        }
     }
-    let session = key.map(|key| key.of_session(&nonce, &theirs));
-    Ok(Known {
+    let session = key.map(|key| key.derive_session(&nonce, &theirs));
+    Ok(AuthenticatedPeer {
         name,
         rank: 0,
-        life,
+        process: life,
         to: Frames::upward(session.clone()),
         from: Frames::downward(session),
     })
 }
 
-/// The host's side. `wrong_with` says why a rank cannot come in this process.
+/// The listening side. `wrong_with` returns why this process may not have a rank.
 ///
 /// # Errors
 ///
-/// Who is there is no guest, or not this run's; a guest is told why.
+/// The other side does not speak the protocol, or is refused and told why.
 pub fn admit<S: Read + Write>(
     stream: &mut S,
-    own: &Party,
+    own: &NodeIdentity,
     trust: &Trust,
     at: IpAddr,
     nonce: Nonce,
-    wrong_with: impl Fn(u64, &Nonce) -> Option<Refused>,
-) -> Result<Known, HandshakeError> {
+    wrong_with: impl Fn(u64, &Nonce) -> Option<JoinRefusal>,
+) -> Result<AuthenticatedPeer, HandshakeError> {
     if !trust.admits(at) {
         return Err(HandshakeError::Stranger(at));
     }
     let (mut up, mut down) = (Frames::upward(None), Frames::downward(None));
-    let hello: Hello = hear(stream, &mut up)?;
+    let hello: Hello = receive(stream, &mut up)?;
     let guest = &hello.party;
-    let mut refuse = |stream: &mut S, why: Refused| {
-        // Whether it hears why is its own affair.
-        let _ = say(stream, &mut down, &Welcome::Refused(why.clone()));
+    let mut refuse = |stream: &mut S, why: JoinRefusal| {
+        // The node may be gone; then nothing is lost.
+        let _ = send(stream, &mut down, &Welcome::Refused(why.clone()));
         refused(guest, why)
     };
     let wrong = if guest.version != own.version {
-        Some(Refused::Version {
+        Some(JoinRefusal::Version {
             name: own.name.clone(),
             host: own.version.clone(),
             guest: guest.version.clone(),
         })
     } else if guest.job != own.job {
-        Some(Refused::Job {
+        Some(JoinRefusal::Job {
             host: own.job.clone(),
             guest: guest.job.clone(),
         })
     } else if hello.key != trust.is_authenticated() {
-        Some(Refused::OneKey {
+        Some(JoinRefusal::KeyOnOneSide {
             host: trust.is_authenticated(),
         })
     } else if guest.ranks != own.ranks || guest.rank >= own.ranks {
-        Some(Refused::Ranks {
+        Some(JoinRefusal::Ranks {
             host: own.ranks,
             guest: guest.ranks,
         })
@@ -269,70 +276,71 @@ pub fn admit<S: Read + Write>(
         code: code.unwrap_or_default(),
         name: own.name.clone(),
     };
-    say(stream, &mut down, &welcome)?;
-    let proof: Vec<u8> = hear(stream, &mut up)?;
-    let mut refuse = |stream: &mut S, why: Refused| {
-        let _ = say(stream, &mut down, &Welcome::Refused(why.clone()));
+    send(stream, &mut down, &welcome)?;
+    let proof: Vec<u8> = receive(stream, &mut up)?;
+    let mut refuse = |stream: &mut S, why: JoinRefusal| {
+        let _ = send(stream, &mut down, &Welcome::Refused(why.clone()));
         refused(guest, why)
     };
     let rank = guest.rank.to_be_bytes();
-    let parts: [&[u8]; 5] = [b"guest", &nonce, &hello.nonce, &rank, &hello.life];
+    let parts: [&[u8]; 5] = [b"guest", &nonce, &hello.nonce, &rank, &hello.process];
     if key.is_some_and(|key| !key.verifies(&parts, &proof)) {
-        return Err(refuse(stream, Refused::WrongKey));
+        return Err(refuse(stream, JoinRefusal::WrongKey));
     }
-    // Only now: who has no key does not learn who is there.
-    if let Some(why) = wrong_with(guest.rank, &hello.life) {
+    // Checked last: a process without the key must not learn which nodes joined.
+    if let Some(why) = wrong_with(guest.rank, &hello.process) {
         return Err(refuse(stream, why));
     }
-    say(stream, &mut down, &Welcome::ComeIn)?;
-    let session = key.map(|key| key.of_session(&hello.nonce, &nonce));
-    Ok(Known {
-        name: shown(&hello.party.name),
+    send(stream, &mut down, &Welcome::ComeIn)?;
+    let session = key.map(|key| key.derive_session(&hello.nonce, &nonce));
+    Ok(AuthenticatedPeer {
+        name: sanitized_name(&hello.party.name),
         rank: hello.party.rank,
-        life: hello.life,
+        process: hello.process,
         to: Frames::downward(session.clone()),
         from: Frames::upward(session),
     })
 }
 
-/// A guest's own words are shown to people: no longer than a host's name, and without what moves a cursor.
-fn shown(name: &str) -> String {
+/// The name is not authenticated and will be printed: limited in length, without control characters.
+fn sanitized_name(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(64).collect()
 }
 
-fn refused(guest: &Party, why: Refused) -> HandshakeError {
-    HandshakeError::TurnedAway {
+fn refused(guest: &NodeIdentity, why: JoinRefusal) -> HandshakeError {
+    HandshakeError::RefusedPeer {
         rank: guest.rank,
-        name: shown(&guest.name),
+        name: sanitized_name(&guest.name),
         why: Box::new(why),
     }
 }
 
-/// Says something in the doctor's words.
+/// Sends a message as JSON.
 ///
 /// # Errors
 ///
 /// The stream fails.
-pub fn say<S: Write>(
+pub fn send<S: Write>(
     stream: &mut S,
     frames: &mut Frames,
     message: &impl Serialize,
 ) -> Result<(), HandshakeError> {
-    let text = serde_json::to_vec(message).map_err(|e| HandshakeError::Words(e.to_string()))?;
+    let text =
+        serde_json::to_vec(message).map_err(|e| HandshakeError::Unparsable(e.to_string()))?;
     Ok(frames.write(stream, &text).map_err(FrameError::from)?)
 }
 
-/// Hears something in the doctor's words.
+/// Receives a message as JSON.
 ///
 /// # Errors
 ///
-/// The stream fails, or what comes is not understood.
-pub fn hear<S: Read, T: for<'d> Deserialize<'d>>(
+/// The stream fails, or the message cannot be parsed.
+pub fn receive<S: Read, T: for<'d> Deserialize<'d>>(
     stream: &mut S,
     frames: &mut Frames,
 ) -> Result<T, HandshakeError> {
-    let text = frames.read(stream, MOST)?;
-    serde_json::from_slice(&text).map_err(|e| HandshakeError::Words(e.to_string()))
+    let text = frames.read(stream, MAX_MESSAGE)?;
+    serde_json::from_slice(&text).map_err(|e| HandshakeError::Unparsable(e.to_string()))
 }
 
 #[cfg(test)]
@@ -342,8 +350,8 @@ mod tests {
 
     use super::*;
 
-    fn party(rank: u64) -> Party {
-        Party {
+    fn party(rank: u64) -> NodeIdentity {
+        NodeIdentity {
             version: "1".into(),
             job: "77".into(),
             rank,
@@ -356,19 +364,22 @@ mod tests {
         Key::from_text(text).unwrap()
     }
 
-    /// What both ends say of a guest, at a host that trusts so.
+    /// Runs a handshake, and returns the result of each side.
     fn meet(
-        guest: Party,
+        guest: NodeIdentity,
         guest_key: Option<Key>,
         trust: Trust,
-    ) -> (Result<Known, HandshakeError>, Result<Known, HandshakeError>) {
+    ) -> (
+        Result<AuthenticatedPeer, HandshakeError>,
+        Result<AuthenticatedPeer, HandshakeError>,
+    ) {
         let (mut here, mut there) = UnixStream::pair().unwrap();
         let joining = std::thread::spawn(move || {
             join(&mut there, &guest, guest_key.as_ref(), ([1; 16], [3; 16]))
         });
         let taken = |rank, _: &Nonce| {
             let name = "n3".to_owned();
-            (rank == 3).then_some(Refused::Taken { rank, name })
+            (rank == 3).then_some(JoinRefusal::Taken { rank, name })
         };
         let at = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let admitted = admit(&mut here, &party(0), &trust, at, [2; 16], taken);
@@ -376,13 +387,13 @@ mod tests {
         (joining.join().unwrap(), admitted)
     }
 
-    fn refusal(guest: Party, guest_key: Option<Key>, trust: Trust) -> Refused {
+    fn refusal(guest: NodeIdentity, guest_key: Option<Key>, trust: Trust) -> JoinRefusal {
         match meet(guest, guest_key, trust) {
             (
                 Err(HandshakeError::Refused(one)),
-                Err(HandshakeError::TurnedAway { why: other, .. }),
+                Err(HandshakeError::RefusedPeer { why: other, .. }),
             ) => {
-                assert_eq!(one, *other, "both ends say the same");
+                assert_eq!(one, *other, "both sides report the same");
                 one
             }
             (guest, host) => panic!("{:?} {:?}", guest.err(), host.err()),
@@ -390,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn who_belongs_together_comes_together() {
+    fn nodes_of_one_run_authenticate() {
         let secret = "a secret of sixteen";
         for (own, trust) in [
             (Some(key(secret)), Trust::Key(key(secret))),
@@ -399,7 +410,7 @@ mod tests {
             let (guest, host) = meet(party(2), own, trust);
             let (mut guest, mut host) = (guest.unwrap(), host.unwrap());
             assert_eq!((host.rank, host.name.as_str()), (2, "n2"));
-            assert_eq!(host.life, [3; 16]);
+            assert_eq!(host.process, [3; 16]);
             assert_eq!((guest.rank, guest.name.as_str()), (0, "n0"));
             let mut stream = Vec::new();
             guest.to.write(&mut stream, b"up").unwrap();
@@ -411,40 +422,40 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_is_told_why() {
+    fn a_refused_node_is_told_why() {
         let secret = || Some(key("a secret of sixteen"));
         let trust = || Trust::Key(key("a secret of sixteen"));
-        let other = Party {
+        let other = NodeIdentity {
             version: "2".into(),
             ..party(1)
         };
         assert!(matches!(
             refusal(other, secret(), trust()),
-            Refused::Version { .. }
+            JoinRefusal::Version { .. }
         ));
-        let other = Party {
+        let other = NodeIdentity {
             job: "78".into(),
             ..party(1)
         };
         assert!(matches!(
             refusal(other, secret(), trust()),
-            Refused::Job { .. }
+            JoinRefusal::Job { .. }
         ));
-        let other = Party {
+        let other = NodeIdentity {
             ranks: 5,
             ..party(1)
         };
         assert!(matches!(
             refusal(other, secret(), trust()),
-            Refused::Ranks { .. }
+            JoinRefusal::Ranks { .. }
         ));
         assert_eq!(
             refusal(party(1), None, trust()),
-            Refused::OneKey { host: true }
+            JoinRefusal::KeyOnOneSide { host: true }
         );
         assert_eq!(
             refusal(party(1), secret(), Trust::Loopback),
-            Refused::OneKey { host: false }
+            JoinRefusal::KeyOnOneSide { host: false }
         );
         let taken = refusal(party(3), secret(), trust());
         assert_eq!(taken.to_string(), "rank 3 is there already: n3");
@@ -456,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_are_not_spoken_to() {
+    fn strangers_get_no_answer() {
         let (mut here, there) = UnixStream::pair().unwrap();
         let far = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
         let refused = admit(

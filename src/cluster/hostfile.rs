@@ -2,14 +2,14 @@
 
 use crate::nodeset::{self, NodesetError};
 
-/// The hosts of a file, in its order, each once. What follows a host's name (`slots=8`, `:8`, a comment) is left out; a line may hold a list as
-/// `n[01-16]`.
+/// The hosts of a file in its order, without duplicates. Anything after a host's name (`slots=8`, `:8`, a comment) is ignored; a line may hold a list
+/// such as `n[01-16]`.
 ///
 /// Source: Open MPI's `mpirun(1)`, "HOSTFILES"; MPICH's `hydra`, `host:slots`; DeepSpeed's resource configuration.
 ///
 /// # Errors
 ///
-/// A line holds no name of a host.
+/// A line does not start with a host's name.
 pub fn read(text: &str) -> Result<Vec<String>, NodesetError> {
     let mut all = Vec::new();
     for line in text.lines() {

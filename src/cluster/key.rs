@@ -1,4 +1,4 @@
-//! The key by which the nodes of a run know each other, and what is trusted without one.
+//! The key that authenticates the nodes of a run, and what is trusted without one.
 
 use std::net::IpAddr;
 
@@ -6,17 +6,17 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
 /// Bytes of a message's authentication code.
-pub const TAG: usize = 32;
+pub const TAG_BYTES: usize = 32;
 
-/// A secret that all nodes of a run have. Never printed.
+/// A secret that all nodes of a run share. Never printed.
 #[derive(Clone)]
 pub struct Key([u8; 32]);
 
-/// Why a text is no key.
+/// Why a text cannot be a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// Nothing can be guessed sooner than a short one.
-    #[error("a key has at least {} characters", Key::LEAST)]
+    /// Short keys can be guessed.
+    #[error("a key must have at least {} characters", Key::MIN_CHARACTERS)]
     Short,
 }
 
@@ -28,28 +28,28 @@ impl std::fmt::Debug for Key {
 
 impl Key {
     /// The fewest characters of a key: 16 of an alphabet of 64 are 96 bits.
-    pub const LEAST: usize = 16;
+    pub const MIN_CHARACTERS: usize = 16;
 
-    /// The key of this text; white space around it, as the end of a file's line, does not count.
+    /// Hashes the text to a key; surrounding white space, such as the end of a file's line, does not count.
     ///
     /// # Errors
     ///
-    /// It is too short.
+    /// The text is too short.
     pub fn from_text(text: &str) -> Result<Self, KeyError> {
         let text = text.trim();
-        if text.chars().count() < Self::LEAST {
+        if text.chars().count() < Self::MIN_CHARACTERS {
             return Err(KeyError::Short);
         }
         Ok(Key(Sha256::digest(text).into()))
     }
 
-    /// A key that belongs to one connection: whoever has neither the key nor both nonces cannot make it.
-    pub fn of_session(&self, first: &[u8], second: &[u8]) -> Self {
+    /// The key of one connection, derived from the shared key and both nonces.
+    pub fn derive_session(&self, first: &[u8], second: &[u8]) -> Self {
         Key(self.tag(&[b"session", first, second]))
     }
 
     /// The code of a message that consists of these parts, in this order.
-    pub fn tag(&self, parts: &[&[u8]]) -> [u8; TAG] {
+    pub fn tag(&self, parts: &[&[u8]]) -> [u8; TAG_BYTES] {
         self.mac(parts).finalize().into_bytes().into()
     }
 
@@ -61,7 +61,7 @@ impl Key {
     fn mac(&self, parts: &[&[u8]]) -> Hmac<Sha256> {
         let mut mac = Hmac::<Sha256>::new(&self.0.into_block());
         for part in parts {
-            // With its length, so that no two lists of parts are one message.
+            // Length-prefixed, so that no two lists of parts give the same input.
             mac.update(&(part.len() as u64).to_be_bytes());
             mac.update(part);
         }
@@ -82,20 +82,20 @@ impl IntoBlock for [u8; 32] {
     }
 }
 
-/// Whom a run trusts.
+/// Which nodes a run trusts.
 #[derive(Clone, Debug)]
 pub enum Trust {
-    /// Who has the key.
+    /// Nodes that have the key.
     Key(Key),
-    /// Who speaks from one of these addresses, those of the job's allocation. The job's id is public and no key: what is exchanged in this way is
-    /// *unauthenticated*, and recordings only.
+    /// Nodes with one of these addresses, those of the job's allocation. The job's id is public and no key: such an exchange is *unauthenticated*,
+    /// and restricted to recordings.
     Allocation(Vec<IpAddr>),
-    /// Who speaks from this machine.
+    /// Processes of this machine.
     Loopback,
 }
 
 impl Trust {
-    /// Whether somebody at this address may say anything at all.
+    /// Whether a connection from this address is accepted at all.
     pub fn admits(&self, from: IpAddr) -> bool {
         let from = from.to_canonical();
         match self {
@@ -107,7 +107,7 @@ impl Trust {
         }
     }
 
-    /// The key, where there is one.
+    /// The key, if there is one.
     pub fn key(&self) -> Option<&Key> {
         match self {
             Trust::Key(key) => Some(key),
@@ -115,7 +115,7 @@ impl Trust {
         }
     }
 
-    /// Whether who takes part is proved.
+    /// Whether nodes prove their identity.
     pub fn is_authenticated(&self) -> bool {
         self.key().is_some()
     }
@@ -153,8 +153,8 @@ mod tests {
         let other = Key::from_text("correct horse battery stapler").unwrap();
         assert!(!other.verifies(&[b"ab", b"c"], &tag));
         assert_ne!(
-            key.of_session(b"1", b"2").tag(&[]),
-            key.of_session(b"2", b"1").tag(&[])
+            key.derive_session(b"1", b"2").tag(&[]),
+            key.derive_session(b"2", b"1").tag(&[])
         );
         assert_eq!(Key::from_text("  short  ").unwrap_err(), KeyError::Short);
         assert_eq!(format!("{key:?}"), "Key(…)");

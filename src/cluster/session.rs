@@ -1,7 +1,8 @@
-//! The nodes of a run talk with each other after they have met: over the connections to rank 0, in the steps of [`crate::cluster::steps`].
+//! Exchange of values between the nodes of a run after the rendezvous: over their connections to rank 0, in the steps of
+//! [`crate::cluster::session_steps`].
 //!
-//! Each connection has a thread that reads and one that writes, so that a node that is stuck holds up nobody. A node whose connection closes is gone,
-//! and is not waited for; where rank 0 is gone, all are told.
+//! Each connection has a reader and a writer thread, so that a stuck node delays no other. A node whose connection closes is gone and is no longer
+//! waited for; if rank 0 is gone, every step fails.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -13,95 +14,97 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::meeting::{Gathered, Guest};
+use super::rendezvous::{Gathered, JoinedNode};
 use crate::cluster::frame::Frames;
-use crate::cluster::steps::{All, Ends, Give, Hears, Hub, MOST};
+use crate::cluster::session_steps::{
+    MAX_MESSAGE, StepAudience, StepCoordinator, StepEnd, StepInput, StepResult,
+};
 
-/// How long a message to a node may take to go.
-const SENDING: Duration = Duration::from_secs(10);
-/// How long what rank 0 says may be on its way, after a step's time is up.
-const UNDERWAY: Duration = Duration::from_secs(5);
-/// How often rank 0 looks at the time where no step is open.
+/// How long sending a message may take.
+const SEND_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a result of rank 0 may be under way after the step's deadline.
+const DELIVERY_MARGIN: Duration = Duration::from_secs(5);
+/// How often rank 0 checks deadlines if no step is open.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// A node's part in a run.
+/// A node's side of the session.
 pub struct Session {
     own: u64,
     /// The nodes that take part, by rank.
     names: BTreeMap<u64, String>,
-    /// This node's address on its way to rank 0; of rank 0 to the first other node.
+    /// This node's address on its connection to rank 0; on rank 0, that of the first connection.
     address: Option<IpAddr>,
-    out: Out,
-    waiting: Arc<Waiting>,
-    /// What is to be waited for at the end.
+    outbound: Outbound,
+    pending: Arc<PendingSteps>,
+    /// Joined when the session ends.
     threads: Vec<JoinHandle<()>>,
     streams: Vec<TcpStream>,
 }
 
-/// Where what this node gives goes.
+/// Where this node's inputs go.
 #[derive(Clone)]
-enum Out {
-    /// Rank 0: to the one who passes it on.
-    Hub(Sender<Event>),
-    /// To rank 0.
+enum Outbound {
+    /// On rank 0: to the coordinating thread.
+    Hub(Sender<SessionEvent>),
+    /// On other nodes: to rank 0.
     Host(Sender<Vec<u8>>),
 }
 
-enum Event {
-    Given(u64, Give),
+enum SessionEvent {
+    Given(u64, StepInput),
     Gone(u64, String),
     End,
 }
 
-/// Who in this process waits for which step.
+/// The steps for which threads of this process wait.
 #[derive(Default)]
-struct Waiting {
-    steps: Mutex<HashMap<String, Sender<All>>>,
-    /// Why nothing more can come.
+struct PendingSteps {
+    steps: Mutex<HashMap<String, Sender<StepResult>>>,
+    /// Why no result can arrive any more.
     lost: Mutex<Option<String>>,
 }
 
-/// Why a step was not made.
+/// Why a step failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SessionError {
-    /// The connection to rank 0 is gone.
+    /// The connection to rank 0 is lost.
     #[error("rank 0 is gone: {0}")]
     Lost(String),
-    /// Rank 0 says nothing.
-    #[error("rank 0 did not answer in {0:.0} s (step {1})")]
-    Silent(u64, String),
+    /// Rank 0 did not respond.
+    #[error("rank 0 did not respond within {0:.0} s (step {1})")]
+    NoReply(u64, String),
 }
 
-impl Waiting {
-    fn told(&self, all: All) {
+impl PendingSteps {
+    fn deliver(&self, all: StepResult) {
         let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(waits) = steps.remove(&all.step) {
             let _ = waits.send(all);
         }
     }
 
-    fn lose(&self, why: &str) {
+    fn fail_all(&self, why: &str) {
         let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
         lost.get_or_insert_with(|| why.to_owned());
         drop(lost);
-        // Who waits sees that its sender is gone.
+        // Waiting threads notice that their sender is dropped.
         let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
         steps.clear();
     }
 
-    fn why(&self) -> Option<String> {
+    fn failure(&self) -> Option<String> {
         let lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
         lost.clone()
     }
 }
 
 impl Session {
-    /// Rank 0's part, with those that came.
+    /// Rank 0's side, with the nodes that joined.
     ///
     /// # Errors
     ///
-    /// A connection cannot be set up.
-    pub fn of_host(own: &str, gathered: Gathered) -> io::Result<Self> {
+    /// A connection cannot be configured.
+    pub fn for_rank_0(own: &str, gathered: Gathered) -> io::Result<Self> {
         let mut names: BTreeMap<u64, String> = [(0, own.to_owned())].into();
         let (events, inbox) = mpsc::channel();
         let mut tell: BTreeMap<u64, Sender<Vec<u8>>> = BTreeMap::new();
@@ -111,60 +114,64 @@ impl Session {
         for (rank, name, stream, mut from, to) in gathered.into_connections() {
             names.insert(rank, name);
             address = address.or_else(|| stream.local_addr().ok());
-            let (reading, writing) = both(&stream)?;
+            let (reading, writing) = duplicate_stream(&stream)?;
             streams.push(stream);
             let sender = events.clone();
             std::thread::spawn(move || {
                 let why = read(reading, &mut from, |message| {
                     let give = serde_json::from_slice(&message);
-                    let given = give.map_err(|e| format!("what it says is not understood: {e}"))?;
-                    let sent = sender.send(Event::Given(rank, given));
+                    let given = give.map_err(|e| format!("its message cannot be parsed: {e}"))?;
+                    let sent = sender.send(SessionEvent::Given(rank, given));
                     sent.map_err(|_| "the run is over".to_owned())
                 });
-                let _ = sender.send(Event::Gone(rank, why));
+                let _ = sender.send(SessionEvent::Gone(rank, why));
             });
             let (lines, messages) = mpsc::channel();
             threads.push(std::thread::spawn(move || write(writing, to, &messages)));
             tell.insert(rank, lines);
         }
-        let waiting = Arc::new(Waiting::default());
+        let waiting = Arc::new(PendingSteps::default());
         let own_waiting = Arc::clone(&waiting);
-        let hub = Hub::new(names.keys().copied());
-        // The first, so that it ends before the writers, whose messages it holds.
+        let hub = StepCoordinator::new(names.keys().copied());
+        // First in the list, so that it is joined before the writers whose channels it holds.
         threads.insert(
             0,
-            std::thread::spawn(move || pass_on(hub, &inbox, &tell, &own_waiting)),
+            std::thread::spawn(move || coordinate(hub, &inbox, &tell, &own_waiting)),
         );
         Ok(Session {
             own: 0,
             names,
             address: address.map(|at| at.ip().to_canonical()),
-            out: Out::Hub(events),
-            waiting,
+            outbound: Outbound::Hub(events),
+            pending: waiting,
             threads,
             streams,
         })
     }
 
-    /// A node's part, which joined rank 0. `names` are those that take part.
+    /// The side of a node that joined rank 0. `names` are the nodes that take part.
     ///
     /// # Errors
     ///
-    /// The connection cannot be set up.
-    pub fn of_guest(own: u64, names: BTreeMap<u64, String>, guest: Guest) -> io::Result<Self> {
+    /// The connection cannot be configured.
+    pub fn for_joined_node(
+        own: u64,
+        names: BTreeMap<u64, String>,
+        guest: JoinedNode,
+    ) -> io::Result<Self> {
         let (stream, mut from, to) = guest.into_connection()?;
         let address = stream.local_addr().ok();
-        let (reading, writing) = both(&stream)?;
-        let waiting = Arc::new(Waiting::default());
+        let (reading, writing) = duplicate_stream(&stream)?;
+        let waiting = Arc::new(PendingSteps::default());
         let own_waiting = Arc::clone(&waiting);
         std::thread::spawn(move || {
             let why = read(reading, &mut from, |message| {
-                let all: All = serde_json::from_slice(&message)
-                    .map_err(|e| format!("what it says is not understood: {e}"))?;
-                own_waiting.told(all);
+                let all: StepResult = serde_json::from_slice(&message)
+                    .map_err(|e| format!("its message cannot be parsed: {e}"))?;
+                own_waiting.deliver(all);
                 Ok(())
             });
-            own_waiting.lose(&why);
+            own_waiting.fail_all(&why);
         });
         let (lines, messages) = mpsc::channel();
         let writer = std::thread::spawn(move || write(writing, to, &messages));
@@ -172,8 +179,8 @@ impl Session {
             own,
             names,
             address: address.map(|at| at.ip().to_canonical()),
-            out: Out::Host(lines),
-            waiting,
+            outbound: Outbound::Host(lines),
+            pending: waiting,
             threads: vec![writer],
             streams: vec![stream],
         })
@@ -189,94 +196,96 @@ impl Session {
         &self.names
     }
 
-    /// This node's address on its way to rank 0; of rank 0 to the first other node.
+    /// This node's address on its connection to rank 0; on rank 0, that of the first connection.
     pub fn address(&self) -> Option<IpAddr> {
         self.address
     }
 
-    /// Gives a value to a step, and returns what each member gave: no later than `wait`, and who is missing is named. Members are all where none is
-    /// named. Several threads may be in steps of their own at the same time.
+    /// Contributes a value to a step, and returns what each member contributed, after `wait` at the latest; members that did not are listed as
+    /// missing. An empty `members` means all nodes. Several threads may run steps at the same time.
     ///
     /// # Errors
     ///
-    /// Rank 0 is gone, or says nothing.
+    /// Rank 0 is gone or does not respond.
     pub fn exchange(
         &self,
         step: &str,
         members: &[u64],
-        hears: Hears,
+        hears: StepAudience,
         wait: Duration,
         value: Value,
-    ) -> Result<All, SessionError> {
-        self.step(Give {
+    ) -> Result<StepResult, SessionError> {
+        self.step(StepInput {
             step: step.to_owned(),
             members: members.to_vec(),
-            hears,
+            audience: hears,
             wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
-            ends: Ends::WhenAllGave,
+            end: StepEnd::AllGiven,
             value,
         })
     }
 
-    /// Waits until a member ends this step, or is gone, or until the time is up; what was said then.
+    /// Waits until a member ends this step or is lost, or until the deadline; returns the values by then.
     ///
     /// # Errors
     ///
-    /// Rank 0 is gone, or says nothing.
-    pub fn watch(&self, step: &str, wait: Duration) -> Result<All, SessionError> {
-        self.step(Give {
+    /// Rank 0 is gone or does not respond.
+    pub fn watch(&self, step: &str, wait: Duration) -> Result<StepResult, SessionError> {
+        self.step(StepInput {
             step: step.to_owned(),
             members: Vec::new(),
-            hears: Hears::Everyone,
+            audience: StepAudience::Everyone,
             wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
-            ends: Ends::WhenToldTo,
+            end: StepEnd::OnSignal,
             value: Value::Null,
         })
     }
 
-    /// Ends a step that is watched, with this word to those that watch it.
+    /// Ends a watched step, and passes this value to those that watch it.
     pub fn end(&self, step: &str, value: Value) {
-        let give = Give {
+        let give = StepInput {
             step: step.to_owned(),
             members: Vec::new(),
-            hears: Hears::Everyone,
+            audience: StepAudience::Everyone,
             wait_ms: 0,
-            ends: Ends::Now,
+            end: StepEnd::Now,
             value,
         };
-        // Where rank 0 is gone, all know it.
+        // If rank 0 is gone, all nodes notice.
         let _ = self.send(give);
     }
 
-    fn send(&self, give: Give) -> Result<(), ()> {
-        match &self.out {
-            Out::Hub(events) => events.send(Event::Given(self.own, give)).map_err(|_| ()),
-            Out::Host(lines) => {
-                // Names, numbers and JSON only: there is nothing that JSON cannot hold.
+    fn send(&self, give: StepInput) -> Result<(), ()> {
+        match &self.outbound {
+            Outbound::Hub(events) => events
+                .send(SessionEvent::Given(self.own, give))
+                .map_err(|_| ()),
+            Outbound::Host(lines) => {
+                // Serialising plain data cannot fail.
                 let text = serde_json::to_vec(&give).unwrap_or_default();
                 lines.send(text).map_err(|_| ())
             }
         }
     }
 
-    fn step(&self, give: Give) -> Result<All, SessionError> {
+    fn step(&self, give: StepInput) -> Result<StepResult, SessionError> {
         let (step, wait) = (give.step.clone(), Duration::from_millis(give.wait_ms));
-        let lost = || SessionError::Lost(self.waiting.why().unwrap_or_else(|| "closed".into()));
+        let lost = || SessionError::Lost(self.pending.failure().unwrap_or_else(|| "closed".into()));
         let (sender, told) = mpsc::channel();
         {
-            let mut steps = (self.waiting.steps.lock()).unwrap_or_else(PoisonError::into_inner);
+            let mut steps = (self.pending.steps.lock()).unwrap_or_else(PoisonError::into_inner);
             steps.insert(step.clone(), sender);
         }
-        // Looked at after the step was noted: what is lost later takes the note away.
-        if self.waiting.why().is_some() {
+        // Checked after the step was registered: a later failure drops its sender.
+        if self.pending.failure().is_some() {
             return Err(lost());
         }
         self.send(give).map_err(|()| lost())?;
-        // The others may come as late as `wait` after this one, and then wait as long.
-        let limit = 2 * wait + UNDERWAY;
+        // Another member may start its step `wait` later, and then waits as long.
+        let limit = 2 * wait + DELIVERY_MARGIN;
         match told.recv_timeout(limit) {
             Ok(all) => Ok(all),
-            Err(RecvTimeoutError::Timeout) => Err(SessionError::Silent(limit.as_secs(), step)),
+            Err(RecvTimeoutError::Timeout) => Err(SessionError::NoReply(limit.as_secs(), step)),
             Err(RecvTimeoutError::Disconnected) => Err(lost()),
         }
     }
@@ -284,38 +293,38 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        if let Out::Hub(events) = &self.out {
-            let _ = events.send(Event::End);
+        if let Outbound::Hub(events) = &self.outbound {
+            let _ = events.send(SessionEvent::End);
         }
-        // The writers end with what they have to write when nobody can give them more.
+        // The writers flush and end once all senders are dropped.
         let (nowhere, _) = mpsc::channel();
-        self.out = Out::Host(nowhere);
+        self.outbound = Outbound::Host(nowhere);
         for thread in self.threads.drain(..) {
-            // It ended with a bug, which its panic told.
+            // A panic was already reported.
             let _ = thread.join();
         }
         for stream in &self.streams {
-            // One that is closed already needs no more.
+            // It may be closed already.
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
 }
 
-fn both(stream: &TcpStream) -> io::Result<(TcpStream, TcpStream)> {
+fn duplicate_stream(stream: &TcpStream) -> io::Result<(TcpStream, TcpStream)> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(None)?;
-    stream.set_write_timeout(Some(SENDING))?;
+    stream.set_write_timeout(Some(SEND_TIMEOUT))?;
     Ok((stream.try_clone()?, stream.try_clone()?))
 }
 
-/// Reads messages until the stream ends; says why it did.
+/// Reads messages until the stream ends; returns why it did.
 fn read(
     mut stream: TcpStream,
     from: &mut Frames,
     mut hear: impl FnMut(Vec<u8>) -> Result<(), String>,
 ) -> String {
     loop {
-        let message = match from.read(&mut stream, MOST) {
+        let message = match from.read(&mut stream, MAX_MESSAGE) {
             Ok(message) => message,
             Err(crate::cluster::frame::FrameError::Io(error))
                 if error.kind() == io::ErrorKind::UnexpectedEof =>
@@ -330,42 +339,42 @@ fn read(
     }
 }
 
-/// Writes messages until nobody gives any more.
+/// Writes messages until all senders are dropped.
 fn write(mut stream: TcpStream, mut to: Frames, messages: &Receiver<Vec<u8>>) {
     for message in messages {
         if to.write(&mut stream, &message).is_err() {
-            // Its reader sees the end too.
+            // The reader notices that it is closed.
             let _ = stream.shutdown(Shutdown::Both);
             return;
         }
     }
 }
 
-/// Rank 0 passes on what is given.
+/// Runs the steps on rank 0: applies inputs, losses and deadlines, and sends the results.
 #[expect(clippy::disallowed_methods, reason = "keeps the nodes' time")]
-fn pass_on(
-    mut hub: Hub,
-    inbox: &Receiver<Event>,
+fn coordinate(
+    mut hub: StepCoordinator,
+    inbox: &Receiver<SessionEvent>,
     tell: &BTreeMap<u64, Sender<Vec<u8>>>,
-    own: &Waiting,
+    own: &PendingSteps,
 ) {
     let began = Instant::now();
     loop {
         let until = hub
-            .next()
+            .next_deadline()
             .map_or(IDLE, |at| at.saturating_sub(began.elapsed()));
         let told = match inbox.recv_timeout(until) {
-            Ok(Event::Given(rank, give)) => hub.give(rank, give, began.elapsed()),
-            Ok(Event::Gone(rank, why)) => hub.gone(rank, &why),
-            Ok(Event::End) | Err(RecvTimeoutError::Disconnected) => return,
-            Err(RecvTimeoutError::Timeout) => hub.late(began.elapsed()),
+            Ok(SessionEvent::Given(rank, give)) => hub.give(rank, give, began.elapsed()),
+            Ok(SessionEvent::Gone(rank, why)) => hub.mark_gone(rank, &why),
+            Ok(SessionEvent::End) | Err(RecvTimeoutError::Disconnected) => return,
+            Err(RecvTimeoutError::Timeout) => hub.expire(began.elapsed()),
         };
         for (rank, all) in told {
             match tell.get(&rank) {
-                None => own.told(all),
+                None => own.deliver(all),
                 Some(lines) => {
                     let text = serde_json::to_vec(&all).unwrap_or_default();
-                    // One that is gone misses nothing.
+                    // The writer of a lost node may have ended.
                     let _ = lines.send(text);
                 }
             }
@@ -378,14 +387,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cluster::handshake::Party;
+    use crate::cluster::handshake::NodeIdentity;
     use crate::cluster::key::{Key, Trust};
-    use crate::cluster::meeting::Host;
+    use crate::cluster::rendezvous::Rendezvous;
 
     const SOON: Duration = Duration::from_secs(20);
 
-    fn party(rank: u64, ranks: u64) -> Party {
-        Party {
+    fn party(rank: u64, ranks: u64) -> NodeIdentity {
+        NodeIdentity {
             version: "1".into(),
             job: "7".into(),
             rank,
@@ -400,7 +409,7 @@ mod tests {
 
     /// Sessions of so many nodes, the host's first.
     fn sessions(count: u64) -> Vec<Session> {
-        let host = Host::open(0, party(0, count), trust()).unwrap();
+        let host = Rendezvous::open(0, party(0, count), trust()).unwrap();
         let port = host.port().unwrap();
         let names: BTreeMap<u64, String> = (0..count).map(|n| (n, format!("n{n}"))).collect();
         let guests: Vec<_> = (1..count)
@@ -409,16 +418,16 @@ mod tests {
                 std::thread::spawn(move || {
                     let own = party(rank, count);
                     let mut guest =
-                        Guest::join("127.0.0.1", port, &own, &trust(), SOON, false).unwrap();
-                    guest.give(b"card").unwrap();
-                    guest.wait(SOON, 99).unwrap();
-                    Session::of_guest(rank, names, guest).unwrap()
+                        JoinedNode::join("127.0.0.1", port, &own, &trust(), SOON, false).unwrap();
+                    guest.send(b"card").unwrap();
+                    guest.receive(SOON, 99).unwrap();
+                    Session::for_joined_node(rank, names, guest).unwrap()
                 })
             })
             .collect();
         let mut gathered = host.gather(count, SOON, 99, |_| {});
-        assert_eq!(gathered.tell(b"go", SOON), []);
-        let mut all = vec![Session::of_host("n0", gathered).unwrap()];
+        assert_eq!(gathered.broadcast(b"go", SOON), []);
+        let mut all = vec![Session::for_rank_0("n0", gathered).unwrap()];
         all.extend(guests.into_iter().map(|guest| guest.join().unwrap()));
         all
     }
@@ -435,19 +444,19 @@ mod tests {
                         let pair = [own / 2 * 2, own / 2 * 2 + 1];
                         let step = format!("{round}:{pair:?}");
                         let all = session
-                            .exchange(&step, &pair, Hears::Everyone, SOON, json!(own))
+                            .exchange(&step, &pair, StepAudience::Everyone, SOON, json!(own))
                             .unwrap();
-                        assert_eq!(all.came.len(), 2);
+                        assert_eq!(all.values.len(), 2);
                     }
                     let all = session
-                        .exchange("all", &[], Hears::Everyone, SOON, json!(own))
+                        .exchange("all", &[], StepAudience::Everyone, SOON, json!(own))
                         .unwrap();
-                    let gave: Vec<u64> = all.came.values().filter_map(Value::as_u64).collect();
+                    let gave: Vec<u64> = all.values.values().filter_map(Value::as_u64).collect();
                     assert_eq!(gave, [0, 1, 2, 3]);
                     let all = session
-                        .exchange("end", &[], Hears::Host, SOON, json!("bye"))
+                        .exchange("end", &[], StepAudience::Rank0, SOON, json!("bye"))
                         .unwrap();
-                    assert_eq!(all.came.len(), if own == 0 { 4 } else { 1 });
+                    assert_eq!(all.values.len(), if own == 0 { 4 } else { 1 });
                 });
             }
         });
@@ -462,7 +471,7 @@ mod tests {
             for session in &sessions {
                 scope.spawn(move || {
                     let all = session
-                        .exchange("a", &[], Hears::Everyone, wait, Value::Null)
+                        .exchange("a", &[], StepAudience::Everyone, wait, Value::Null)
                         .unwrap();
                     assert_eq!(all.missing.keys().collect::<Vec<_>>(), [&2]);
                     assert!(all.missing[&2].starts_with("nothing came of it"));
@@ -474,7 +483,7 @@ mod tests {
             for session in &sessions {
                 scope.spawn(move || {
                     let all = session
-                        .exchange("b", &[], Hears::Everyone, SOON, Value::Null)
+                        .exchange("b", &[], StepAudience::Everyone, SOON, Value::Null)
                         .unwrap();
                     assert!(all.missing.contains_key(&2), "{all:?}");
                 });
@@ -482,7 +491,7 @@ mod tests {
         });
         let guest = sessions.pop().unwrap();
         drop(sessions);
-        let lost = guest.exchange("c", &[], Hears::Everyone, SOON, Value::Null);
+        let lost = guest.exchange("c", &[], StepAudience::Everyone, SOON, Value::Null);
         assert_eq!(
             lost,
             Err(SessionError::Lost("its connection closed".into()))

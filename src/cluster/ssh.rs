@@ -1,4 +1,4 @@
-//! A command on another host, over the system's ssh: who may log in there, by which key and over which way, is the user's own configuration.
+//! Runs a command on another host with the system's ssh: login, keys and routes follow the user's own ssh configuration.
 
 mod dialogue;
 
@@ -12,74 +12,74 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
-pub use crate::cluster::ssh::dialogue::Spoken;
+pub use crate::cluster::ssh::dialogue::SshDialogue;
 
-/// What ssh ends with where it fails itself (`ssh(1)`, "EXIT STATUS").
-const OF_SSH: i32 = 255;
-/// How long the last words may take that follow the end.
-const LAST_WORDS: Duration = Duration::from_secs(2);
-/// How much is kept of what a host says beside its answer.
-const SAID: usize = 4096;
+/// ssh's exit status if ssh itself fails (`ssh(1)`, "EXIT STATUS").
+const SSH_FAILED: i32 = 255;
+/// How long reading the rest of stderr may take after the command ended.
+const STDERR_DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
+/// How many bytes of a host's stderr are kept.
+const STDERR_KEPT: usize = 4096;
 
-/// How a command is run on hosts.
+/// A command, and how it is run on hosts.
 #[derive(Clone, Debug)]
-pub struct Remote {
-    /// The program that reaches a host, with its first arguments: `ssh -F file`.
+pub struct RemoteCommand {
+    /// The program that connects to a host, with its first arguments: `ssh -F file`.
     pub ssh: Vec<String>,
-    /// The command, as the shell of the other side reads it.
+    /// The command line for the remote shell.
     pub command: String,
-    /// How long it may take, the way included.
+    /// How long it may take, including the connection.
     pub deadline: Duration,
-    /// How many bytes it may say.
-    pub most: u64,
+    /// How many bytes it may print.
+    pub max_output: u64,
 }
 
-/// Why a host gave no answer.
+/// Why a command on a host failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
-    /// The program that reaches hosts was not started.
+    /// The ssh program could not be started.
     #[error("{program}: {error}")]
     NotStarted {
         /// The program.
         program: String,
-        /// What the system says.
+        /// The system's error.
         error: std::io::Error,
     },
-    /// The host was not reached, or did not let the user in.
+    /// ssh could not connect or log in.
     #[error("ssh: {0}")]
     Ssh(String),
-    /// It did not end in time.
-    #[error("no answer in {seconds:.0} s{}", after(.said))]
+    /// It did not end before the deadline.
+    #[error("no answer within {seconds:.0} s{}", after(.said))]
     TimedOut {
-        /// How long it was waited for.
+        /// How long it ran.
         seconds: f64,
-        /// What it had said by then.
+        /// The last line of its stderr by then.
         said: String,
     },
-    /// The command is not there, or no program.
-    #[error("the command is not there ({0}): install it, or name it with --remote")]
+    /// The command does not exist on the host, or cannot be executed.
+    #[error("command not found ({0}): install it, or set its path with --remote")]
     Missing(String),
     /// The command failed.
-    #[error("it ended with status {status}{}", after(.said))]
+    #[error("exited with status {status}{}", after(.said))]
     Failed {
         /// Its exit status.
         status: i32,
-        /// What it said last.
+        /// The last line of its stderr.
         said: String,
     },
-    /// A signal ended ssh.
-    #[error("ssh was ended by a signal")]
+    /// A signal terminated ssh.
+    #[error("ssh was terminated by a signal")]
     Killed,
-    /// It said more than allowed.
-    #[error("it said more than {0} bytes")]
+    /// It printed more than allowed.
+    #[error("it printed more than {0} bytes")]
     TooLong(u64),
 }
 
 impl RemoteError {
-    /// Why a command ended with this status, which said this last.
-    fn of(status: ExitStatus, said: String) -> Self {
+    /// The error for this exit status and last line of stderr.
+    fn from_status(status: ExitStatus, said: String) -> Self {
         match status.code() {
-            Some(OF_SSH) => RemoteError::Ssh(said),
+            Some(SSH_FAILED) => RemoteError::Ssh(said),
             Some(126 | 127) => RemoteError::Missing(said),
             Some(status) => RemoteError::Failed { status, said },
             None => RemoteError::Killed,
@@ -94,12 +94,12 @@ fn after(said: &str) -> String {
     }
 }
 
-impl Remote {
-    /// Runs it on a host and gives what it wrote. Nobody is asked for a password: a host that wants one refuses.
+impl RemoteCommand {
+    /// Runs the command on a host and returns its output. ssh never asks for a password: a host that requires one refuses.
     ///
     /// # Errors
     ///
-    /// The host is not reached, the command is missing or fails, or takes too long; it is ended then.
+    /// The host is unreachable, or the command is missing, fails, or takes too long; it is killed then.
     #[expect(
         clippy::disallowed_methods,
         reason = "starts the user's ssh, and keeps its time"
@@ -108,18 +108,18 @@ impl Remote {
         let begun = Instant::now();
         let ends = begun + self.deadline;
         let mut child = self.start(host, Stdio::null(), &["-o", "BatchMode=yes"])?;
-        let errors = Errors::of(&mut child);
-        let answer = read_all(&mut child, self.most + 1);
+        let errors = StderrTail::capture(&mut child);
+        let answer = read_all(&mut child, self.max_output + 1);
         let said = || errors.last_line();
         let answer = match answer.recv_timeout(ends.saturating_duration_since(Instant::now())) {
-            Ok(answer) if answer.len() as u64 > self.most => {
-                end(&mut child);
-                return Err(RemoteError::TooLong(self.most));
+            Ok(answer) if answer.len() as u64 > self.max_output => {
+                kill_group(&mut child);
+                return Err(RemoteError::TooLong(self.max_output));
             }
             Ok(answer) => answer,
             Err(RecvTimeoutError::Disconnected) => Vec::new(),
             Err(RecvTimeoutError::Timeout) => {
-                end(&mut child);
+                kill_group(&mut child);
                 let seconds = begun.elapsed().as_secs_f64();
                 return Err(RemoteError::TimedOut {
                     seconds,
@@ -132,7 +132,7 @@ impl Remote {
                 Ok(Some(status)) => break status,
                 Ok(None) if Instant::now() < ends => std::thread::sleep(Duration::from_millis(5)),
                 _ => {
-                    end(&mut child);
+                    kill_group(&mut child);
                     let seconds = begun.elapsed().as_secs_f64();
                     return Err(RemoteError::TimedOut {
                         seconds,
@@ -143,11 +143,11 @@ impl Remote {
         };
         match status.code() {
             Some(0) => Ok(answer),
-            _ => Err(RemoteError::of(status, said())),
+            _ => Err(RemoteError::from_status(status, said())),
         }
     }
 
-    /// Starts it on a host; `options` are ssh's, where that is what reaches the host.
+    /// Starts the command on a host; `options` apply only if the program is ssh.
     #[expect(clippy::disallowed_methods, reason = "starts the user's ssh")]
     fn start(&self, host: &str, input: Stdio, options: &[&str]) -> Result<Child, RemoteError> {
         let program = self.ssh.first().map_or("ssh", String::as_str);
@@ -156,7 +156,7 @@ impl Remote {
         if program.rsplit('/').next() == Some("ssh") {
             command.args(options);
         }
-        // A group of its own: it is ended with what it started, a proxy.
+        // Its own process group, so that it can be killed together with what it started, such as a proxy.
         let child = command
             .args([host, &self.command])
             .stdin(input)
@@ -171,16 +171,16 @@ impl Remote {
     }
 }
 
-/// What a child says beside its answer.
-struct Errors {
+/// The end of a child's stderr.
+struct StderrTail {
     last: Arc<Mutex<Vec<u8>>>,
     is_shown: Arc<AtomicBool>,
     ended: mpsc::Receiver<()>,
 }
 
-impl Errors {
-    /// Keeps the last of what a child says, and sees when that ends.
-    fn of(child: &mut Child) -> Self {
+impl StderrTail {
+    /// Reads a child's stderr in a thread, and keeps its end.
+    fn capture(child: &mut Child) -> Self {
         let last: Arc<Mutex<Vec<u8>>> = Arc::default();
         let is_shown: Arc<AtomicBool> = Arc::default();
         let (sender, ended) = mpsc::channel();
@@ -191,29 +191,29 @@ impl Errors {
                 while let Ok(count @ 1..) = pipe.read(&mut part) {
                     let part = &part[..count];
                     if is_shown.load(Ordering::Relaxed) {
-                        // A terminal that is gone misses nothing of the report.
+                        // Failing to show it must not stop the report.
                         let _ = std::io::stderr().write_all(part);
                     }
                     let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
                     last.extend_from_slice(part);
-                    let old = last.len().saturating_sub(SAID);
+                    let old = last.len().saturating_sub(STDERR_KEPT);
                     last.drain(..old);
                 }
-                // Whoever waited may have given up.
+                // The receiver may be gone.
                 let _ = sender.send(());
             });
         }
-        Errors {
+        StderrTail {
             last,
             is_shown,
             ended,
         }
     }
 
-    /// What it said last, when that has come.
+    /// The kept end of stderr, once the pipe is closed.
     fn last(&self) -> Vec<u8> {
-        // A connection that is shared and stays (ControlPersist) keeps the pipe open.
-        let _ = self.ended.recv_timeout(LAST_WORDS);
+        // A shared connection (ControlPersist) keeps the pipe open.
+        let _ = self.ended.recv_timeout(STDERR_DRAIN_TIMEOUT);
         let last = self.last.lock();
         last.unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -223,13 +223,13 @@ impl Errors {
     }
 }
 
-/// Reads a child's answer beside whoever waits for it.
+/// Reads a child's stdout in a thread.
 fn read_all(child: &mut Child, most: u64) -> mpsc::Receiver<Vec<u8>> {
     let (give, answer) = mpsc::channel();
     if let Some(pipe) = child.stdout.take() {
         std::thread::spawn(move || {
             let mut all = Vec::new();
-            // What came before a failure is judged as it is: cut short.
+            // After a read error the truncated output is used.
             let _ = pipe.take(most).read_to_end(&mut all);
             let _ = give.send(all);
         });
@@ -237,22 +237,22 @@ fn read_all(child: &mut Child, most: u64) -> mpsc::Receiver<Vec<u8>> {
     answer
 }
 
-/// Ends a child and what it started.
-fn end(child: &mut Child) {
+/// Kills a child and its process group.
+fn kill_group(child: &mut Child) {
     if let Some(pid) = Pid::from_raw(child.id().cast_signed()) {
-        // It may have ended by itself.
+        // It may have exited already.
         let _ = rustix::process::kill_process_group(pid, Signal::KILL);
     }
     let _ = child.wait();
 }
 
-/// The last line with a word in it, since banners come before what is wrong; where the doctor of the other side said what is wrong, that.
+/// The last line that is not empty, because banners come first; an error line of the remote doctor is preferred.
 fn last_line(said: &[u8]) -> String {
     let text = String::from_utf8_lossy(said);
     let lines = || text.lines().rev().map(str::trim);
     let of_doctor = |line: &&str| line.starts_with("error: ") || line.starts_with("rdma-doctor: ");
     let last = lines().find(of_doctor);
-    // ssh warns of a host that it did not know before.
+    // ssh warns when it adds an unknown host.
     let is_reason = |line: &&str| !line.is_empty() && !line.starts_with("Warning: ");
     let last = last
         .or_else(|| lines().find(is_reason))
@@ -267,12 +267,12 @@ mod tests {
     use super::*;
 
     /// A shell in place of ssh: its first argument is the host.
-    fn remote(command: &str, seconds: f64) -> Remote {
-        Remote {
+    fn remote(command: &str, seconds: f64) -> RemoteCommand {
+        RemoteCommand {
             ssh: vec!["sh".into(), "-c".into(), "eval \"$1\"".into()],
             command: command.into(),
             deadline: Duration::from_secs_f64(seconds),
-            most: 20,
+            max_output: 20,
         }
     }
 
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_and_what_is_none() {
+    fn outputs_and_errors() {
         assert_eq!(
             remote("echo here; echo noise >&2", 9.0).run("n1").unwrap(),
             b"here\n"
@@ -295,15 +295,15 @@ mod tests {
         );
         assert_eq!(
             refused("no-such-program-here", 9.0).split(" (").next(),
-            Some("the command is not there")
+            Some("command not found")
         );
         assert_eq!(
             refused("echo bad >&2; exit 65", 9.0),
-            "it ended with status 65: bad"
+            "exited with status 65: bad"
         );
-        assert_eq!(refused("seq 100", 9.0), "it said more than 20 bytes");
+        assert_eq!(refused("seq 100", 9.0), "it printed more than 20 bytes");
         assert_eq!(
-            Remote {
+            RemoteCommand {
                 ssh: vec!["/no/such/ssh".into()],
                 ..remote("true", 9.0)
             }
@@ -316,23 +316,23 @@ mod tests {
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "keeps its own time")]
-    fn who_does_not_answer_is_ended_in_time() {
+    fn an_unresponsive_host_is_killed_in_time() {
         let begun = Instant::now();
         let said = refused("echo waiting >&2; sleep 600 & wait", 3.0);
         assert!(
-            said.starts_with("no answer in ") && said.ends_with(" s: waiting"),
+            said.starts_with("no answer within ") && said.ends_with(" s: waiting"),
             "{said}"
         );
-        // One that closed its answer, and stays.
+        // A command that closes its stdout but keeps running.
         let said = refused("exec >&-; sleep 600", 0.3);
         assert!(
-            said.starts_with("no answer in ") && said.ends_with(" s"),
+            said.starts_with("no answer within ") && said.ends_with(" s"),
             "{said}"
         );
-        // One that ended, and left something behind that holds its pipe.
+        // A command that exits, but leaves a process that holds its pipe.
         assert_eq!(
             refused("sleep 600 >/dev/null & echo gone >&2; exit 3", 99.0),
-            "it ended with status 3: gone"
+            "exited with status 3: gone"
         );
         assert!(begun.elapsed() < Duration::from_secs(90));
     }

@@ -1,61 +1,62 @@
-//! What a doctor that was started on another host, and the one that started it there, say to each other: a line of JSON each, over its standard input and
-//! output. The end of its standard input is its own end.
+//! The messages between a doctor started over ssh and the one that started it: JSON lines over its stdin and stdout. It exits when its stdin closes.
 //!
 //! ```text
-//! here      the doctor is there, of this version
-//! told      who it is among the nodes, their key, and where rank 0 is
-//! listens   rank 0 does, at this port; then the others are told too
+//! here      the doctor runs, with this version
+//! told      its assignment: rank, key, and where rank 0 is
+//! listens   rank 0 listens on this port; then the others get their assignment
 //! ```
 //!
-//! What rank 0 writes after that is its answer: the recording, packed, where one is wanted, and the report.
+//! After that rank 0 prints its result: the packed recording if requested, and the report.
 
 pub mod stdio;
 
 use serde::{Deserialize, Serialize};
 
-/// What stands before what the doctor says: a shell may say something before it.
+/// Marks the doctor's lines: a login shell may print others before.
 const MARK: &str = "rdma-doctor-held ";
 
-/// What the doctor says.
+/// A message of the doctor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Said {
-    /// It is there, and has this version.
-    Here(String),
-    /// Rank 0 listens at this port.
-    Listens(u16),
+pub enum ChildMessage {
+    /// It runs, with this version.
+    #[serde(rename = "here")]
+    Ready(String),
+    /// Rank 0 listens on this port.
+    #[serde(rename = "listens")]
+    Listening(u16),
 }
 
-impl Said {
-    /// The line that says it, with its end.
+impl ChildMessage {
+    /// The message as a line.
     pub fn line(&self) -> String {
-        // Words and numbers only: there is nothing that JSON cannot hold.
+        // Serialising plain data cannot fail.
         let text = serde_json::to_string(self).unwrap_or_default();
         format!("{MARK}{text}\n")
     }
 
-    /// What a line says; `None` where the line is none of the doctor's.
-    pub fn of(line: &str) -> Option<Self> {
+    /// Parses a line; `None` if it is not a message of the doctor.
+    pub fn parse(line: &str) -> Option<Self> {
         serde_json::from_str(line.strip_prefix(MARK)?.trim_end()).ok()
     }
 }
 
-/// What the doctor is told. It holds the key, and is therefore not to be printed.
+/// What the doctor needs to take part in the run. It contains the key and must not be printed.
 #[derive(Serialize, Deserialize)]
-pub struct Told {
+pub struct RunAssignment {
     /// The text of the key.
     pub key: String,
-    /// Which of the nodes it is.
+    /// Its rank.
     pub rank: u64,
-    /// How many there are.
+    /// How many nodes there are.
     pub nodes: u64,
-    /// To rank 0: what the nodes are called by who started them.
+    /// For rank 0: the nodes' names as the user gave them.
     pub names: Vec<String>,
-    /// Where rank 0 is.
+    /// The host of rank 0.
     pub host: String,
-    /// The port at which it listens; 0 to rank 0 itself, where it has the choice.
+    /// The port of rank 0; for rank 0 itself 0 means any.
     pub port: u16,
-    /// To rank 0: the hosts that take no part, and why.
+    /// For rank 0: the hosts that do not take part, and why.
     pub absent: Vec<(String, String)>,
 }
 
@@ -64,11 +65,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_is_heard_and_nothing_else() {
-        for said in [Said::Here("1.2.3".into()), Said::Listens(20600)] {
+    fn only_messages_of_the_doctor_are_parsed() {
+        for said in [
+            ChildMessage::Ready("1.2.3".into()),
+            ChildMessage::Listening(20600),
+        ] {
             let line = said.line();
             assert!(line.ends_with('\n'));
-            assert_eq!(Said::of(&line), Some(said));
+            assert_eq!(ChildMessage::parse(&line), Some(said));
         }
         for line in [
             "",
@@ -76,7 +80,7 @@ mod tests {
             "rdma-doctor-held ",
             "rdma-doctor-held {\"here\":",
         ] {
-            assert_eq!(Said::of(line), None, "{line}");
+            assert_eq!(ChildMessage::parse(line), None, "{line}");
         }
     }
 }

@@ -2,6 +2,6 @@
 
 pub mod collective;
 pub mod job;
-mod logged;
+mod nccl_logging;
 pub mod pairs;
 pub mod ranks;

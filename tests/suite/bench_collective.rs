@@ -9,7 +9,7 @@ use crate::process::{Terminal, lives, ranks_of, signal, wait_until};
 use rdma_doctor::measure::plan::collective::{Collective, DataType, Reduction};
 use rdma_doctor::measure::plan::reply::{Ended, RankReply};
 use rdma_doctor::measure::plan::run::{Arm, Backend, Plan, Point, RankPlace, Run};
-use rdma_doctor::measure::run::ranks::{Running, run};
+use rdma_doctor::measure::run::ranks::{RankProcess, run};
 use rdma_doctor::source::Answer;
 use rdma_doctor::source::wire::Line;
 use rustix::process::Signal;
@@ -43,8 +43,8 @@ fn plan(ranks: usize, points: Vec<Point>) -> Plan {
     }
 }
 
-fn running(deadline: f64) -> Running<'static> {
-    Running {
+fn running(deadline: f64) -> RankProcess<'static> {
+    RankProcess {
         started_ns: 0,
         deadline: Duration::from_secs_f64(deadline),
         base: &[],

@@ -11,7 +11,7 @@ use crate::stage::Stage;
 use rdma_doctor::measure::plan::collective::{Collective, Reduction};
 use rdma_doctor::measure::plan::reply::{Ended, RankReply};
 use rdma_doctor::measure::plan::run::{Arm, Backend, Plan, Point, RankPlace, Run};
-use rdma_doctor::measure::run::ranks::{self, Running};
+use rdma_doctor::measure::run::ranks::{self, RankProcess};
 use rdma_doctor::nccl_log::Digest;
 use rdma_doctor::source::Answer;
 use rdma_doctor::source::wire::Line;
@@ -122,7 +122,7 @@ fn each_collective_of_each_type_gives_each_rank_what_is_right() {
         runs: vec![Run { arm: 0, round: 0 }],
         seed: 7,
     };
-    let running = Running {
+    let running = RankProcess {
         started_ns: 0,
         deadline: Duration::from_secs(120),
         base: &[],

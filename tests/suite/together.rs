@@ -16,9 +16,9 @@ use crate::namespaces::say;
 use crate::place::{Scratch, doctor, free_port};
 use crate::process::{Ended, PATIENT, Running, start, wait_until};
 use rdma_doctor::cluster::frame::Frames;
-use rdma_doctor::cluster::handshake::Party;
+use rdma_doctor::cluster::handshake::NodeIdentity;
 use rdma_doctor::cluster::key::Trust;
-use rdma_doctor::cluster::meeting::{Guest, Host};
+use rdma_doctor::cluster::rendezvous::{JoinedNode, Rendezvous};
 use serde_json::json;
 
 const KEY: &str = "sixteen characters and more";
@@ -192,11 +192,11 @@ fn a_node_that_is_killed_in_the_middle_is_named() {
 #[test]
 fn who_waits_for_a_rank_0_that_is_killed_ends_soon() {
     let port = free_port();
-    let host = Host::open(port, party(0, 3), Trust::Loopback).unwrap();
+    let host = Rendezvous::open(port, party(0, 3), Trust::Loopback).unwrap();
     let guest = start(&mut replaying(1, 3, port, ROCE));
     // It has given its recording, waits for the verdict, and is left alone.
     let gathered = host.gather(2, PATIENT, 1 << 24, |_| {});
-    assert_eq!(gathered.came.len(), 1);
+    assert_eq!(gathered.nodes.len(), 1);
     drop((host, gathered));
     let guest = guest.ends();
     assert_eq!(guest.status, 65, "{guest:?}");
@@ -245,8 +245,8 @@ fn a_wrong_key_is_named_on_both_sides() {
     assert!(!all[0].err.contains(KEY) && !all[0].out.contains(KEY));
 }
 
-fn party(rank: u64, ranks: u64) -> Party {
-    Party {
+fn party(rank: u64, ranks: u64) -> NodeIdentity {
+    NodeIdentity {
         version: env!("CARGO_PKG_VERSION").into(),
         job: String::new(),
         rank,
@@ -256,9 +256,9 @@ fn party(rank: u64, ranks: u64) -> Party {
 }
 
 /// A node that has joined rank 0.
-fn joined(port: u16, rank: u64, ranks: u64) -> Guest {
+fn joined(port: u16, rank: u64, ranks: u64) -> JoinedNode {
     let own = party(rank, ranks);
-    Guest::join("127.0.0.1", port, &own, &Trust::Loopback, PATIENT, false).unwrap()
+    JoinedNode::join("127.0.0.1", port, &own, &Trust::Loopback, PATIENT, false).unwrap()
 }
 
 /// A client that speaks the doctor's language without being one.

@@ -16,7 +16,7 @@ use crate::live::worker::Progress;
 use crate::measure::plan::ablation_table;
 use crate::measure::plan::job::JobPlan;
 use crate::measure::plan::run::Run;
-use crate::measure::run::job::{self, Running};
+use crate::measure::run::job::{self, JobOptions};
 use crate::probe::collective;
 use crate::source::recording::Recording;
 use crate::source::wire::Line;
@@ -52,7 +52,7 @@ pub(super) fn measured(args: &AblateArgs) -> anyhow::Result<Recording> {
         runs: Vec::new(),
     };
     let figure = |line: &str| last_match(metric.as_ref()?, line);
-    let how = Running {
+    let how = JobOptions {
         started_ns: recording.header.boottime_ns,
         deadline: args.deadline.unwrap_or(DEADLINE),
         figure: &figure,

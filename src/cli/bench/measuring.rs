@@ -22,7 +22,7 @@ use crate::measure::plan::nccl_library;
 use crate::measure::plan::results::Results;
 use crate::measure::plan::run::{Arm, Backend, NAME, Plan, Point, RankPlace, Run};
 use crate::measure::plan::scope::Scopes;
-use crate::measure::run::ranks::{self, Running};
+use crate::measure::run::ranks::{self, RankProcess};
 use crate::report::collective::Collectives;
 use crate::report::{self, Policy, Report};
 use crate::source::recording::Recording;
@@ -402,7 +402,7 @@ pub fn fits(needed: u64) -> Result<(), String> {
 
 /// Makes the plan's runs, and puts them into the recording.
 pub fn make(recording: &mut Recording, plan: &Plan, deadline: Duration) {
-    let how = Running {
+    let how = RankProcess {
         started_ns: recording.header.boottime_ns,
         deadline,
         base: &[],

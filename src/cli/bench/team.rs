@@ -23,7 +23,7 @@ use crate::cli::together::TogetherArgs;
 use crate::cli::together::session::{self, Joined};
 use crate::cli::{input, output, record};
 use crate::cluster::session::Session;
-use crate::cluster::steps::Hears;
+use crate::cluster::session_steps::StepAudience;
 use crate::exit::Exit;
 use crate::fact::{Facts, Id};
 use crate::live::worker::Progress;
@@ -190,8 +190,14 @@ pub fn measured(
     let mut scopes = Scopes::default();
     // What did not end well in the whole has no parts to compare.
     let well = lines.as_ref().is_some_and(|lines| ended_well(lines));
-    let all = session.exchange("well", &[], Hears::Host, SLACK, json!(well && parts.inside))?;
-    let well = all.came.get(&0) == Some(&Value::Bool(true));
+    let all = session.exchange(
+        "well",
+        &[],
+        StepAudience::Rank0,
+        SLACK,
+        json!(well && parts.inside),
+    )?;
+    let well = all.values.get(&0) == Some(&Value::Bool(true));
     if let Some(point) = last.filter(|_| well) {
         let point = Point {
             trials: point.trials.min(3),
@@ -233,11 +239,11 @@ impl Team {
 
     /// Whether one of the nodes cannot go on, and why.
     pub(super) fn unable(&self, step: &str, own: Option<String>) -> anyhow::Result<Option<String>> {
-        let all = (self.session).exchange(step, &[], Hears::Everyone, SLACK, json!(own))?;
+        let all = (self.session).exchange(step, &[], StepAudience::Everyone, SLACK, json!(own))?;
         let name = |rank: &u64| self.session.names().get(rank).cloned().unwrap_or_default();
         let gone = all.missing.iter().next();
         let unable = all
-            .came
+            .values
             .iter()
             .find_map(|(rank, why)| Some((rank, why.as_str()?)));
         Ok(match (gone, unable) {
@@ -249,8 +255,9 @@ impl Team {
 
     /// The plan of rank 0: what the buffers hold follows from its seed.
     pub(super) fn same(&self, step: &str, plan: &Plan) -> anyhow::Result<Plan> {
-        let all = (self.session).exchange(step, &[], Hears::Host, SLACK, plan.to_value())?;
-        let value = all.came.get(&0).context("rank 0's plan")?;
+        let all =
+            (self.session).exchange(step, &[], StepAudience::Rank0, SLACK, plan.to_value())?;
+        let value = all.values.get(&0).context("rank 0's plan")?;
         Plan::from_value(value).map_err(|what| anyhow::anyhow!("rank 0's plan: {what}"))
     }
 
@@ -285,9 +292,10 @@ impl Team {
             true => String::new(),
             false => record::to_text(own, None),
         };
-        let all = (self.session).exchange("recordings", &[], Hears::Host, NEXT, json!(text))?;
+        let all =
+            (self.session).exchange("recordings", &[], StepAudience::Rank0, NEXT, json!(text))?;
         let mut given = Vec::new();
-        for (rank, value) in all.came.into_iter().filter(|(rank, _)| *rank != 0) {
+        for (rank, value) in all.values.into_iter().filter(|(rank, _)| *rank != 0) {
             if let (Some(name), Value::String(text)) = (self.session.names().get(&rank), value) {
                 given.push((name.clone(), text.into_bytes()));
             }

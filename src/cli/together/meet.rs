@@ -11,9 +11,9 @@ use super::super::many::{self, Gathering};
 use super::super::{output, record};
 use super::{Place, TogetherArgs, say, unreached};
 use crate::check::Catalogue;
-use crate::cluster::clock_offset::Offset;
+use crate::cluster::clock_offset::ClockOffset;
 use crate::cluster::gather_tree;
-use crate::cluster::meeting::{Gathered, Guest, Host};
+use crate::cluster::rendezvous::{Gathered, JoinedNode, Rendezvous};
 use crate::exit::Exit;
 use crate::live::worker::Progress;
 use crate::probe::together;
@@ -77,7 +77,7 @@ pub fn run(
             "unauthenticated: no key was given (RDMA_DOCTOR_KEY, --key-file); what others say is believed by their addresses",
         );
     }
-    let host = Host::open(place.port, place.own.clone(), place.trust.clone()).map_err(|error| {
+    let host = Rendezvous::open(place.port, place.own.clone(), place.trust.clone()).map_err(|error| {
         let port = place.port;
         BadInput(format!(
             "rank 0 cannot listen at port {port}: {error}; give another one to all (--rendezvous HOST:PORT)"
@@ -99,21 +99,21 @@ pub fn run(
     drop(host);
     let mut own = own?;
     // It is its own measure.
-    let same = Offset {
+    let same = ClockOffset {
         ns: 0,
         within_ns: 0,
     };
     note(&mut own, same, gathered.run);
-    for who in &gathered.turned_away {
+    for who in &gathered.refused {
         say(&format!("turned away: {who}"));
     }
-    let untold = gathered.turned_away_count - gathered.turned_away.len() as u64;
+    let untold = gathered.refused_count - gathered.refused.len() as u64;
     if untold > 0 {
         say(&format!("turned away: {untold} more"));
     }
     let silent = silent(place, &own, &gathered, wait);
     let given: Vec<(String, Vec<u8>)> = gathered
-        .came
+        .nodes
         .values_mut()
         .map(|came| (came.name.clone(), std::mem::take(&mut came.message)))
         .collect();
@@ -135,7 +135,7 @@ pub fn run(
 }
 
 /// Adds to a recording of this machine how far its clock is from rank 0's. One that stands for the machine says nothing of its clock.
-fn note(recording: &mut Recording, offset: Offset, run: u64) {
+fn note(recording: &mut Recording, offset: ClockOffset, run: u64) {
     if recording.path.as_os_str().is_empty() && !recording.header.tree {
         together::note(recording, offset.ns, offset.within_ns, run);
     }
@@ -148,7 +148,7 @@ fn silent(
     gathered: &Gathered,
     wait: Duration,
 ) -> Vec<(String, String)> {
-    let missing = place.nodes.saturating_sub(gathered.came.len() as u64 + 1);
+    let missing = place.nodes.saturating_sub(gathered.nodes.len() as u64 + 1);
     if missing == 0 {
         return Vec::new();
     }
@@ -156,10 +156,10 @@ fn silent(
     let seconds = wait.as_secs_f64();
     let why = |is_it: &dyn Fn(u64, &str) -> bool| {
         let there = gathered
-            .present
+            .without_message
             .iter()
             .find(|(rank, name)| is_it(**rank, name));
-        let turned = gathered.turned_away.iter().rev().find(|who| {
+        let turned = gathered.refused.iter().rev().find(|who| {
             let claims = who.claims.as_ref();
             claims.is_some_and(|(rank, name)| is_it(*rank, name))
         });
@@ -180,7 +180,7 @@ fn silent(
     let short = |name: &str| name.split('.').next().unwrap_or(name).to_owned();
     if place.names.len() as u64 == place.nodes {
         let here: BTreeSet<String> = gathered
-            .came
+            .nodes
             .values()
             .map(|came| short(&came.name))
             .chain([short(&place.own.name)])
@@ -194,7 +194,7 @@ fn silent(
             .collect();
     }
     if place.own.ranks == place.nodes {
-        let away = (1..place.nodes).filter(|rank| !gathered.came.contains_key(rank));
+        let away = (1..place.nodes).filter(|rank| !gathered.nodes.contains_key(rank));
         return away
             .map(|rank| (format!("rank {rank}"), why(&|said, _| said == rank)))
             .collect();
@@ -213,7 +213,7 @@ pub fn tell(report: &Report, exit: Exit, mut gathered: Gathered) {
     };
     // Two plain members: there is nothing that JSON cannot hold.
     let text = serde_json::to_vec(&said).unwrap_or_default();
-    for (_, deaf) in gathered.tell(&text, TELLING) {
+    for (_, deaf) in gathered.broadcast(&text, TELLING) {
         say(&format!("the verdict did not reach {deaf}"));
     }
 }
@@ -228,7 +228,7 @@ fn guest(
     let (joined, recording) = std::thread::scope(|scope| {
         let joining = scope.spawn(|| {
             let (own, trust) = (&place.own, &place.trust);
-            Guest::join(
+            JoinedNode::join(
                 &place.host,
                 place.port,
                 own,
@@ -254,15 +254,15 @@ fn guest(
     }
     let text = record::to_text(&recording, None);
     let packed = zstd::encode_all(text.as_bytes(), 3).context("the recording cannot be packed")?;
-    guest.give(&packed).map_err(|error| {
+    guest.send(&packed).map_err(|error| {
         BadInput(format!(
             "rank 0 ended before it took the recording: {error}"
         ))
     })?;
     let said = guest
-        .wait(2 * wait, MOST_SAID)
+        .receive(2 * wait, MOST_SAID)
         .map_err(|error| BadInput(format!("rank 0 ended before it said its verdict: {error}")))?;
-    for deaf in guest.deaf() {
+    for deaf in guest.unreached_children() {
         say(&format!("the verdict did not reach {deaf}"));
     }
     let said: Said = serde_json::from_slice(&said).context("rank 0's verdict")?;

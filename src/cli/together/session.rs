@@ -10,10 +10,10 @@ use super::super::AskArgs;
 use super::super::input::{self, BadInput, BadUsage};
 use super::{Place, Role, TogetherArgs, party, role, say, unreached};
 use crate::cluster::key::{Key, Trust};
-use crate::cluster::meeting::{Guest, Host};
+use crate::cluster::rendezvous::{JoinedNode, Rendezvous};
 use crate::cluster::session::Session;
 use crate::cluster::ssh_child::stdio;
-use crate::cluster::ssh_child::{Said, Told};
+use crate::cluster::ssh_child::{ChildMessage, RunAssignment};
 use crate::measure::plan::pairs::Silent;
 
 /// The longest list of names.
@@ -64,7 +64,8 @@ pub fn part(args: &TogetherArgs) -> anyhow::Result<Part> {
 
 /// The part that this process has by the word of who started it from another host.
 fn held(args: &TogetherArgs) -> anyhow::Result<Part> {
-    let told = stdio::take(env!("CARGO_PKG_VERSION")).context("nobody said who this node is")?;
+    let told = stdio::receive_assignment(env!("CARGO_PKG_VERSION"))
+        .context("nobody said who this node is")?;
     let nodes = told.nodes;
     if nodes < 2 {
         return Ok(Part::Alone);
@@ -83,7 +84,11 @@ fn held(args: &TogetherArgs) -> anyhow::Result<Part> {
 }
 
 /// Joins the others. `told` is what who started this process from another host said, where somebody did.
-fn join(place: &Place, args: &TogetherArgs, told: Option<&Told>) -> anyhow::Result<Joined> {
+fn join(
+    place: &Place,
+    args: &TogetherArgs,
+    told: Option<&RunAssignment>,
+) -> anyhow::Result<Joined> {
     if matches!(place.trust, Trust::Allocation(_)) {
         return Err(BadUsage(
             "measuring between nodes needs a key that all of them have (RDMA_DOCTOR_KEY, --key-file): a job's id is public; --alone measures each node by itself".into(),
@@ -94,7 +99,7 @@ fn join(place: &Place, args: &TogetherArgs, told: Option<&Told>) -> anyhow::Resu
         return guest(place, args);
     }
     say(&place.understood);
-    let host = Host::open(place.port, place.own.clone(), place.trust.clone()).map_err(|error| {
+    let host = Rendezvous::open(place.port, place.own.clone(), place.trust.clone()).map_err(|error| {
         let port = place.port;
         BadInput(format!(
             "rank 0 cannot listen at port {port}: {error}; give another one to all (--rendezvous HOST:PORT)"
@@ -102,11 +107,11 @@ fn join(place: &Place, args: &TogetherArgs, told: Option<&Told>) -> anyhow::Resu
     })?;
     if told.is_some() {
         let port = host.port().context("the port")?;
-        stdio::say(&Said::Listens(port)).context("who started this node is gone")?;
+        stdio::send(&ChildMessage::Listening(port)).context("who started this node is gone")?;
     }
     let mut gathered = host.gather(place.nodes, args.wait, MOST, |_| {});
     drop(host);
-    for who in &gathered.turned_away {
+    for who in &gathered.refused {
         say(&format!("turned away: {who}"));
     }
     let seconds = args.wait.as_secs_f64();
@@ -114,22 +119,22 @@ fn join(place: &Place, args: &TogetherArgs, told: Option<&Told>) -> anyhow::Resu
     let all_named = place.names.len() as u64 == place.nodes;
     let short = |name: &str| name.split('.').next().unwrap_or(name).to_owned();
     let mut silent = Vec::new();
-    let missing = place.nodes.saturating_sub(gathered.came.len() as u64 + 1);
+    let missing = place.nodes.saturating_sub(gathered.nodes.len() as u64 + 1);
     if let Some(told) = told {
         silent.extend(told.absent.iter().cloned());
         let names = (1..).zip(told.names.iter().skip(1));
-        let away = names.filter(|(rank, _)| !gathered.came.contains_key(rank));
+        let away = names.filter(|(rank, _)| !gathered.nodes.contains_key(rank));
         silent.extend(away.map(|(_, name)| (name.clone(), why())));
     } else if missing > 0 && all_named {
         let mut here: Vec<String> = vec![short(&place.own.name)];
-        here.extend(gathered.came.values().map(|came| short(&came.name)));
+        here.extend(gathered.nodes.values().map(|came| short(&came.name)));
         let away = place
             .names
             .iter()
             .filter(|name| !here.contains(&short(name)));
         silent.extend(away.map(|name| (name.clone(), why())));
     } else if missing > 0 && place.own.ranks == place.nodes {
-        let away = (1..place.nodes).filter(|rank| !gathered.came.contains_key(rank));
+        let away = (1..place.nodes).filter(|rank| !gathered.nodes.contains_key(rank));
         silent.extend(away.map(|rank| (format!("rank {rank}"), why())));
     } else {
         silent.extend((1..=missing).map(|n| (format!("unnamed node {n} of {missing}"), why())));
@@ -141,17 +146,17 @@ fn join(place: &Place, args: &TogetherArgs, told: Option<&Told>) -> anyhow::Resu
     let mut names: BTreeMap<u64, String> = [(0, place.own.name.clone())].into();
     names.extend(
         gathered
-            .came
+            .nodes
             .iter()
             .map(|(rank, came)| (*rank, came.name.clone())),
     );
     let there = There { names, silent };
     // Names and reasons only: there is nothing that JSON cannot hold.
     let text = serde_json::to_vec(&there).unwrap_or_default();
-    for (_, deaf) in gathered.tell(&text, TELLING) {
+    for (_, deaf) in gathered.broadcast(&text, TELLING) {
         say(&format!("not told who is there: {deaf}"));
     }
-    let session = Session::of_host(&place.own.name, gathered).context("the session")?;
+    let session = Session::for_rank_0(&place.own.name, gathered).context("the session")?;
     Ok(Joined {
         session,
         silent: there.silent,
@@ -159,7 +164,7 @@ fn join(place: &Place, args: &TogetherArgs, told: Option<&Told>) -> anyhow::Resu
 }
 
 fn guest(place: &Place, args: &TogetherArgs) -> anyhow::Result<Joined> {
-    let joined = Guest::join(
+    let joined = JoinedNode::join(
         &place.host,
         place.port,
         &place.own,
@@ -182,13 +187,14 @@ fn guest(place: &Place, args: &TogetherArgs) -> anyhow::Result<Joined> {
         }
     };
     guest
-        .give(b"")
+        .send(b"")
         .map_err(|error| BadInput(format!("rank 0 did not take this node's card: {error}")))?;
     let text = guest
-        .wait(args.wait + TELLING, MOST)
+        .receive(args.wait + TELLING, MOST)
         .map_err(|error| BadInput(format!("rank 0 ended before it said who is there: {error}")))?;
     let there: There = serde_json::from_slice(&text).context("who is there")?;
-    let session = Session::of_guest(place.own.rank, there.names, guest).context("the session")?;
+    let session =
+        Session::for_joined_node(place.own.rank, there.names, guest).context("the session")?;
     Ok(Joined {
         session,
         silent: there.silent,

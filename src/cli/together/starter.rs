@@ -21,8 +21,8 @@ use super::super::hosts::{self, quoted};
 use super::super::input::{BadInput, BadUsage};
 use super::super::{definition, output, record};
 use super::{ExitOn, TogetherArgs, left_here, say};
-use crate::cluster::ssh::{Remote, Spoken};
-use crate::cluster::ssh_child::Told;
+use crate::cluster::ssh::{RemoteCommand, SshDialogue};
+use crate::cluster::ssh_child::RunAssignment;
 use crate::exit::Exit;
 use crate::live::files;
 use crate::live::worker::Progress;
@@ -140,7 +140,11 @@ fn path(command: &clap::Command, matches: &ArgMatches, id: &str) -> Option<PathB
 }
 
 /// Starts the doctor on all hosts, so many at once: those that are there, in order, and why the others are not.
-fn all(remote: &Remote, names: &[String], at_once: usize) -> (Vec<Spoken>, Vec<(String, String)>) {
+fn all(
+    remote: &RemoteCommand,
+    names: &[String],
+    at_once: usize,
+) -> (Vec<SshDialogue>, Vec<(String, String)>) {
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let started = Mutex::new(Vec::with_capacity(names.len()));
     std::thread::scope(|scope| {
@@ -172,8 +176,10 @@ fn all(remote: &Remote, names: &[String], at_once: usize) -> (Vec<Spoken>, Vec<(
     (here, absent)
 }
 
-fn one(remote: &Remote, name: &str) -> Result<Spoken, String> {
-    let spoken = remote.speak(name).map_err(|error| error.to_string())?;
+fn one(remote: &RemoteCommand, name: &str) -> Result<SshDialogue, String> {
+    let spoken = remote
+        .open_dialogue(name)
+        .map_err(|error| error.to_string())?;
     let own = env!("CARGO_PKG_VERSION");
     match spoken.version == own {
         true => Ok(spoken),
@@ -188,7 +194,7 @@ fn one(remote: &Remote, name: &str) -> Result<Spoken, String> {
 fn run(
     args: &TogetherArgs,
     names: &[String],
-    here: Vec<Spoken>,
+    here: Vec<SshDialogue>,
     absent: Vec<(String, String)>,
     said: &Said,
 ) -> anyhow::Result<Exit> {
@@ -224,7 +230,7 @@ fn run(
             )));
         }
     };
-    let told = Told {
+    let told = RunAssignment {
         key: key()?,
         rank: 0,
         nodes: nodes.len() as u64,
@@ -253,26 +259,26 @@ fn key() -> anyhow::Result<String> {
 /// Begins with rank 0, at whose port the others come, and ends with it.
 fn follow(
     args: &TogetherArgs,
-    mut leader: Spoken,
-    mut others: Vec<Spoken>,
-    told: Told,
+    mut leader: SshDialogue,
+    mut others: Vec<SshDialogue>,
+    told: RunAssignment,
     said: &Said,
 ) -> anyhow::Result<Exit> {
     let name = leader.host.clone();
     let lost =
         |why: String| anyhow::Error::from(BadInput(format!("{name}, which is rank 0: {why}")));
     leader.show_errors();
-    leader.tell(&told);
+    leader.send(&told);
     if !others.is_empty() {
         let port = leader
-            .listens(args.wait)
+            .wait_for_port(args.wait)
             .map_err(|why| lost(why.to_string()))?;
         let port = port.ok_or_else(|| {
             let seconds = args.wait.as_secs_f64();
             lost(format!("it said no port in {seconds:.0} s"))
         })?;
         for (rank, other) in (1..).zip(&mut others) {
-            other.tell(&Told {
+            other.send(&RunAssignment {
                 rank,
                 port,
                 key: told.key.clone(),
@@ -281,19 +287,19 @@ fn follow(
                 names: Vec::new(),
                 absent: Vec::new(),
             });
-            other.ignore_answer();
+            other.discard_output();
         }
     }
-    let answer = leader.answer().context("rank 0 has no output")?;
+    let answer = leader.output().context("rank 0 has no output")?;
     pass_on(answer, said)?;
-    let status = leader.ends(ENDING);
+    let status = leader.wait_for_exit(ENDING);
     let well = end(others, args.exit_on);
     let status = status.ok_or_else(|| lost("it closed its output, and goes on".into()))?;
     let exit = match status.code().and_then(|code| u8::try_from(code).ok()) {
         Some(code) if Exit::ALL.iter().any(|exit| exit.code() == code) => {
             Exit::from_code(code.into())
         }
-        _ => return Err(lost(leader.why(status).to_string())),
+        _ => return Err(lost(leader.exit_error(status).to_string())),
     };
     Ok(match (exit, args.exit_on, well) {
         (Exit::Healthy, ExitOn::All, false) => Exit::Internal,
@@ -339,13 +345,13 @@ fn begins_packed(answer: &mut impl BufRead) -> bool {
 }
 
 /// Waits until all other nodes ended, and says of those that ended badly what they said; whether all ended well.
-fn end(mut others: Vec<Spoken>, exit_on: ExitOn) -> bool {
+fn end(mut others: Vec<SshDialogue>, exit_on: ExitOn) -> bool {
     let mut left = ENDING;
     let mut all_well = true;
     let mut ended: Vec<Option<ExitStatus>> = Vec::with_capacity(others.len());
     for other in &mut others {
         let begun = clock::boottime_ns();
-        ended.push(other.ends(left));
+        ended.push(other.wait_for_exit(left));
         left = left.saturating_sub(Duration::from_nanos(
             clock::boottime_ns().saturating_sub(begun),
         ));
@@ -355,7 +361,7 @@ fn end(mut others: Vec<Spoken>, exit_on: ExitOn) -> bool {
         .zip(&ended)
         .filter(|(_, ended)| ended.is_none())
     {
-        other.let_go();
+        other.close_stdin();
     }
     let mut err = io::stderr();
     for (other, ended) in others.iter_mut().zip(ended) {
@@ -367,13 +373,13 @@ fn end(mut others: Vec<Spoken>, exit_on: ExitOn) -> bool {
         match ended {
             // It says itself why it ended, or ssh does.
             Some(status) if !lines.is_empty() && status.code().is_some() => {}
-            Some(status) => lines.push(other.why(status).to_string()),
+            Some(status) => lines.push(other.exit_error(status).to_string()),
             None => {
                 let seconds = ENDING.as_secs();
                 lines.push(format!(
                     "it did not end in {seconds} s after rank 0, and was ended"
                 ));
-                other.ends(CLOSING);
+                other.wait_for_exit(CLOSING);
             }
         }
         all_well = false;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::input;
 use super::Place;
-use crate::cluster::meeting::JoinError;
+use crate::cluster::rendezvous::JoinError;
 use crate::derive::firewall;
 use crate::fact::flow::{Direction, Passage};
 use crate::fact::{Facts, Id, Subject, interface};

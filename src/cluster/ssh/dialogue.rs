@@ -1,4 +1,4 @@
-//! A doctor on another host that is spoken with while it runs ([`crate::cluster::ssh_child`]).
+//! A dialogue with a doctor that runs on another host ([`crate::cluster::ssh_child`]).
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
@@ -6,13 +6,13 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use super::{Errors, LAST_WORDS, Remote, RemoteError, end};
-use crate::cluster::ssh_child::{Said, Told};
+use super::{RemoteCommand, RemoteError, STDERR_DRAIN_TIMEOUT, StderrTail, kill_group};
+use crate::cluster::ssh_child::{ChildMessage, RunAssignment};
 
-/// How much a host may say before the doctor says that it is there: a shell's greeting.
-const GREETING: u64 = 64 << 10;
-/// How ssh is called: it asks for no password, makes no terminal, which would show what is typed, and notices within a minute that a host is gone.
-const OPTIONS: [&str; 7] = [
+/// How many bytes a login shell may print before the doctor's first line.
+const MAX_BANNER: u64 = 64 << 10;
+/// ssh's options: no password prompt, no terminal (it would echo the key), and a lost host is noticed within a minute.
+const SSH_OPTIONS: [&str; 7] = [
     "-T",
     "-o",
     "BatchMode=yes",
@@ -22,8 +22,8 @@ const OPTIONS: [&str; 7] = [
     "ServerAliveCountMax=4",
 ];
 
-/// A doctor on another host. It ends where this is dropped.
-pub struct Spoken {
+/// A doctor on another host. It exits when this is dropped.
+pub struct SshDialogue {
     /// The host.
     pub host: String,
     /// The doctor's version.
@@ -31,36 +31,36 @@ pub struct Spoken {
     child: Child,
     tell: Option<ChildStdin>,
     from: Option<BufReader<ChildStdout>>,
-    errors: Errors,
+    errors: StderrTail,
 }
 
-/// What the doctor said, and where it says more.
-type Word = (Said, BufReader<ChildStdout>);
+/// A message of the doctor, and the reader for the next one.
+type ChildLine = (ChildMessage, BufReader<ChildStdout>);
 
-impl Remote {
-    /// Starts the doctor on a host, and waits until it is there, no longer than the deadline.
+impl RemoteCommand {
+    /// Starts the doctor on a host, and waits until it reports that it is ready, until the deadline at most.
     ///
     /// # Errors
     ///
-    /// The host is not reached, the doctor is missing, fails, or says nothing in time; it is ended then.
+    /// The host is unreachable, or the doctor is missing, fails, or does not respond in time; it is killed then.
     #[expect(clippy::disallowed_methods, reason = "keeps the other side's time")]
-    pub fn speak(&self, host: &str) -> Result<Spoken, RemoteError> {
+    pub fn open_dialogue(&self, host: &str) -> Result<SshDialogue, RemoteError> {
         let begun = Instant::now();
-        // Where this process is killed meanwhile, ssh gives up by itself.
+        // If this process is killed meanwhile, ssh gives up by itself.
         let seconds = self.deadline.as_secs().max(1);
         let patience = format!("ConnectTimeout={seconds}");
-        let options = [&OPTIONS[..], &["-o", &patience]].concat();
+        let options = [&SSH_OPTIONS[..], &["-o", &patience]].concat();
         let mut child = self.start(host, Stdio::piped(), &options)?;
-        let mut spoken = Spoken {
+        let mut spoken = SshDialogue {
             host: host.to_owned(),
             version: String::new(),
             tell: child.stdin.take(),
             from: child.stdout.take().map(BufReader::new),
-            errors: Errors::of(&mut child),
+            errors: StderrTail::capture(&mut child),
             child,
         };
-        match spoken.hear(self.deadline)? {
-            Some(Said::Here(version)) => spoken.version = version,
+        match spoken.receive(self.deadline)? {
+            Some(ChildMessage::Ready(version)) => spoken.version = version,
             _ => {
                 return Err(RemoteError::TimedOut {
                     seconds: begun.elapsed().as_secs_f64(),
@@ -72,10 +72,10 @@ impl Remote {
     }
 }
 
-impl Spoken {
-    /// Tells it who it is. Where it ended meanwhile, it says nothing any more.
-    pub fn tell(&mut self, told: &Told) {
-        // A key, names and numbers only: there is nothing that JSON cannot hold.
+impl SshDialogue {
+    /// Sends its assignment. If it exited, the next read reports that.
+    pub fn send(&mut self, told: &RunAssignment) {
+        // Serialising plain data cannot fail.
         let mut line = serde_json::to_vec(told).unwrap_or_default();
         line.push(b'\n');
         if let Some(tell) = &mut self.tell {
@@ -83,63 +83,65 @@ impl Spoken {
         }
     }
 
-    /// The port at which it listens; `None` where it says none in this time.
+    /// The port on which it listens; `None` if it reports none in time.
     ///
     /// # Errors
     ///
-    /// It ended.
-    pub fn listens(&mut self, within: Duration) -> Result<Option<u16>, RemoteError> {
-        Ok(match self.hear(within)? {
-            Some(Said::Listens(port)) => Some(port),
+    /// It exited.
+    pub fn wait_for_port(&mut self, within: Duration) -> Result<Option<u16>, RemoteError> {
+        Ok(match self.receive(within)? {
+            Some(ChildMessage::Listening(port)) => Some(port),
             _ => None,
         })
     }
 
-    /// What it says next; `None` where that takes longer.
-    fn hear(&mut self, within: Duration) -> Result<Option<Said>, RemoteError> {
+    /// Its next message; `None` on timeout.
+    fn receive(&mut self, within: Duration) -> Result<Option<ChildMessage>, RemoteError> {
         let Some(from) = self.from.take() else {
             return Ok(None);
         };
-        match next(from).recv_timeout(within) {
+        match read_message(from).recv_timeout(within) {
             Ok((said, from)) => {
                 self.from = Some(from);
                 Ok(Some(said))
             }
             Err(RecvTimeoutError::Timeout) => Ok(None),
             Err(RecvTimeoutError::Disconnected) => {
-                self.let_go();
-                let status = self.ends(2 * LAST_WORDS);
+                self.close_stdin();
+                let status = self.wait_for_exit(2 * STDERR_DRAIN_TIMEOUT);
                 let said = self.errors.last_line();
-                Err(status.map_or(RemoteError::Killed, |status| RemoteError::of(status, said)))
+                Err(status.map_or(RemoteError::Killed, |status| {
+                    RemoteError::from_status(status, said)
+                }))
             }
         }
     }
 
-    /// Shows on standard error from now on what it says there.
+    /// Copies its stderr to this process's stderr from now on.
     pub fn show_errors(&self) {
         self.errors.is_shown.store(true, Ordering::Relaxed);
     }
 
-    /// Where it writes from now on.
-    pub fn answer(&mut self) -> Option<BufReader<ChildStdout>> {
+    /// Its stdout.
+    pub fn output(&mut self) -> Option<BufReader<ChildStdout>> {
         self.from.take()
     }
 
-    /// Reads what it writes, so that it never waits, and throws that away.
-    pub fn ignore_answer(&mut self) {
+    /// Reads and discards its stdout, so that it never blocks.
+    pub fn discard_output(&mut self) {
         if let Some(mut from) = self.from.take() {
             std::thread::spawn(move || io::copy(&mut from, &mut io::sink()));
         }
     }
 
-    /// Closes its standard input, by which it ends, where it did not by itself.
-    pub fn let_go(&mut self) {
+    /// Closes its stdin, upon which it exits.
+    pub fn close_stdin(&mut self) {
         self.tell = None;
     }
 
-    /// How it ended, where it does in this time.
+    /// Its exit status, if it exits in time.
     #[expect(clippy::disallowed_methods, reason = "keeps the other side's time")]
-    pub fn ends(&mut self, within: Duration) -> Option<ExitStatus> {
+    pub fn wait_for_exit(&mut self, within: Duration) -> Option<ExitStatus> {
         let ends = Instant::now() + within;
         loop {
             match self.child.try_wait() {
@@ -150,12 +152,12 @@ impl Spoken {
         }
     }
 
-    /// Why it ended with this status, as far as it told.
-    pub fn why(&self, status: ExitStatus) -> RemoteError {
-        RemoteError::of(status, self.errors.last_line())
+    /// The error for its exit status, with its last line of stderr.
+    pub fn exit_error(&self, status: ExitStatus) -> RemoteError {
+        RemoteError::from_status(status, self.errors.last_line())
     }
 
-    /// What it said last beside its answer, a line each.
+    /// The last lines of its stderr.
     pub fn last_lines(&self) -> Vec<String> {
         let text = self.errors.last();
         let text = String::from_utf8_lossy(&text);
@@ -165,28 +167,28 @@ impl Spoken {
     }
 }
 
-impl Drop for Spoken {
+impl Drop for SshDialogue {
     fn drop(&mut self) {
-        self.let_go();
-        if self.ends(Duration::ZERO).is_none() {
-            // With the connection the other side's standard input ends.
-            end(&mut self.child);
+        self.close_stdin();
+        if self.wait_for_exit(Duration::ZERO).is_none() {
+            // Ending ssh closes the remote stdin.
+            kill_group(&mut self.child);
         }
     }
 }
 
-/// Waits for what the doctor says next, whatever else stands before it.
-fn next(mut from: BufReader<ChildStdout>) -> Receiver<Word> {
+/// Reads the doctor's next message in a thread, skipping other lines.
+fn read_message(mut from: BufReader<ChildStdout>) -> Receiver<ChildLine> {
     let (sender, word) = mpsc::channel();
     std::thread::spawn(move || {
-        let mut left = GREETING;
+        let mut left = MAX_BANNER;
         loop {
             let mut line = Vec::new();
             let Ok(count @ 1..) = (&mut from).take(left).read_until(b'\n', &mut line) else {
                 return;
             };
             left = left.saturating_sub(count as u64);
-            if let Some(said) = Said::of(&String::from_utf8_lossy(&line)) {
+            if let Some(said) = ChildMessage::parse(&String::from_utf8_lossy(&line)) {
                 // Whoever waited may have given up.
                 let _ = sender.send((said, from));
                 return;

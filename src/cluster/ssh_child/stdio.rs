@@ -1,30 +1,30 @@
-//! This process, where another doctor started it from another host: that one says over standard input who it is, and ends it by the end of standard input.
+//! The side of a doctor that another one started over ssh: it gets its assignment over stdin, and exits when stdin closes.
 
 use std::io::{self, Write};
 
-use crate::cluster::ssh_child::{Said, Told};
+use crate::cluster::ssh_child::{ChildMessage, RunAssignment};
 use crate::live::lifeline;
 
-/// Says that it is there, and waits to be told who it is. From now on the end of standard input ends this process and what it started: ssh without a
-/// terminal passes on no signal.
+/// Reports that it runs, and waits for its assignment. From now on the end of stdin kills this process group: ssh without a terminal forwards no
+/// signal.
 ///
 /// # Errors
 ///
-/// Nobody hears it, or says anything.
-pub fn take(version: &str) -> io::Result<Told> {
-    let inbox = lifeline::inbox::<Told>(|| {});
-    say(&Said::Here(version.to_owned()))?;
+/// stdout or stdin is closed.
+pub fn receive_assignment(version: &str) -> io::Result<RunAssignment> {
+    let inbox = lifeline::inbox::<RunAssignment>(|| {});
+    send(&ChildMessage::Ready(version.to_owned()))?;
     inbox
         .recv()
         .map_err(|_| io::ErrorKind::UnexpectedEof.into())
 }
 
-/// Says something to who started this process.
+/// Sends a message to the doctor that started this process.
 ///
 /// # Errors
 ///
-/// Nobody hears it.
-pub fn say(said: &Said) -> io::Result<()> {
+/// stdout is closed.
+pub fn send(said: &ChildMessage) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(said.line().as_bytes())?;
     out.flush()

@@ -4,7 +4,7 @@ use std::net::Ipv6Addr;
 
 use serde::{Deserialize, Serialize};
 
-use super::library::pair::Far;
+use super::library::pair::RemoteEndpoint;
 use super::port::Port;
 use crate::live::failure::Failure;
 
@@ -40,10 +40,10 @@ impl Address {
     }
 
     /// Another port's queue pair, as a connection from this one needs to know it.
-    pub(crate) fn far(&self, theirs: &Self, pair: u32) -> Far {
+    pub(crate) fn far(&self, theirs: &Self, pair: u32) -> RemoteEndpoint {
         // The upper half is the subnet's prefix.
         let same = self.gid.segments()[..4] == theirs.gid.segments()[..4];
-        Far {
+        RemoteEndpoint {
             pair,
             first_packet: theirs.first_packet,
             mtu: self.mtu.min(theirs.mtu),

@@ -8,10 +8,10 @@ use serde_json::Value;
 use super::address::mtu_bytes;
 use super::failure::refused;
 use super::library::context::Context;
-use super::library::pair::Near;
+use super::library::pair::LocalEndpoint;
 use crate::fact::gid::GidType;
 use crate::live::failure::Failure;
-use crate::live::verbs::port_request::Wish;
+use crate::live::verbs::port_request::PortRequest;
 use crate::measure::plan::reply::Carried;
 use crate::nccl_rules::gid;
 
@@ -103,7 +103,11 @@ fn gid_rows(device: &str, port: u8) -> Vec<gid::Row> {
 }
 
 /// The row that is used, and its address.
-fn choose_gid(rows: &[gid::Row], wish: &Wish, like: &gid::Wish) -> Result<(u8, Ipv6Addr), String> {
+fn choose_gid(
+    rows: &[gid::Row],
+    wish: &PortRequest,
+    like: &gid::Wish,
+) -> Result<(u8, Ipv6Addr), String> {
     let index = match wish.gid_index {
         Some(index) => u64::from(index),
         None => gid::search(rows, like, true)?,
@@ -125,8 +129,8 @@ fn named(what: &str, error: impl Into<String>) -> Failure {
 
 impl Port {
     /// This end of a connection over the port.
-    pub(crate) fn near(&self, wish: &Wish, first_packet: u32) -> Near {
-        Near {
+    pub(crate) fn near(&self, wish: &PortRequest, first_packet: u32) -> LocalEndpoint {
+        LocalEndpoint {
             port: self.number,
             gid_index: self.gid_index,
             pkey_index: wish.pkey_index,
@@ -143,7 +147,7 @@ impl Port {
     /// None is active, or the device, the port or its address cannot be had.
     pub(crate) fn open(
         device: Option<&str>,
-        wish: &Wish,
+        wish: &PortRequest,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, Failure> {
         let (device, number) = match device {
@@ -250,7 +254,7 @@ mod tests {
             row(3, "::ffff:10.0.0.1", GidType::V2),
         ];
         let like = gid::Wish::new(None, None, None);
-        let mut wish = Wish::new(&Default::default(), |_| None).unwrap();
+        let mut wish = PortRequest::new(&Default::default(), |_| None).unwrap();
         assert_eq!(choose_gid(&rows, &wish, &like).unwrap().0, 3);
         wish.gid_index = Some(1);
         let (index, address) = choose_gid(&rows, &wish, &like).unwrap();

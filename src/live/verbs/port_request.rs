@@ -10,7 +10,7 @@ const PAIRS: u64 = 128;
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Wish {
+pub(crate) struct PortRequest {
     /// Connections to each other rank.
     pub(crate) pairs: usize,
     /// Bytes of a write.
@@ -22,7 +22,7 @@ pub(crate) struct Wish {
     pub(crate) traffic_class: u8,
 }
 
-impl Wish {
+impl PortRequest {
     /// Reads it; `variable` gives a variable's text.
     ///
     /// # Errors
@@ -52,7 +52,7 @@ impl Wish {
             Some(pairs) => pairs,
             None => number("NCCL_IB_QPS_PER_CONNECTION")?.unwrap_or(1),
         };
-        Ok(Wish {
+        Ok(PortRequest {
             pairs: pairs.clamp(1, PAIRS) as usize,
             piece: place.message.unwrap_or(PIECE).clamp(64, 1 << 30) as usize,
             gid_index: gid_index
@@ -86,7 +86,7 @@ mod tests {
             _ => None,
         };
         let mut place = RankPlace::default();
-        let wish = Wish::new(&place, set).unwrap();
+        let wish = PortRequest::new(&place, set).unwrap();
         assert_eq!((wish.gid_index, wish.traffic_class), (Some(3), 106));
         assert_eq!(
             (wish.service_level, wish.pairs, wish.piece),
@@ -95,18 +95,18 @@ mod tests {
         place.gid_index = Some(1);
         place.queue_pairs = Some(4);
         place.message = Some(65536);
-        let wish = Wish::new(&place, set).unwrap();
+        let wish = PortRequest::new(&place, set).unwrap();
         assert_eq!(
             (wish.gid_index, wish.pairs, wish.piece),
             (Some(1), 4, 65536)
         );
         place.gid_index = Some(256);
         assert_eq!(
-            Wish::new(&place, set).unwrap_err().error,
+            PortRequest::new(&place, set).unwrap_err().error,
             "256 is too large"
         );
         let bad = |name: &str| (name == "NCCL_IB_TC").then(|| "x".to_owned());
-        let refused = Wish::new(&RankPlace::default(), bad).unwrap_err();
+        let refused = PortRequest::new(&RankPlace::default(), bad).unwrap_err();
         assert_eq!(refused.to_string(), "NCCL_IB_TC: x is no number");
     }
 }

@@ -13,12 +13,12 @@ use crate::measure::plan::reply::GpuMemory;
 use crate::source::Refusal;
 
 /// Memory that is registered, and where it is.
-pub(crate) enum Held {
+pub(crate) enum RegisteredMemory {
     Host(Registered),
     Gpu(Registered<Pages>),
 }
 
-impl Held {
+impl RegisteredMemory {
     /// So many bytes of this process.
     pub(crate) fn of_host(domain: &Rc<Domain>, length: usize) -> Result<Self, Failure> {
         let what = format!("{length} bytes");
@@ -26,7 +26,7 @@ impl Held {
         let memory = memory.map_err(|e| refused("mmap", &what, &Refusal::Errno(e)))?;
         let registered = Registered::new(domain, memory);
         let registered = registered.map_err(|(e, _)| refused("ibv_reg_mr", &what, &e))?;
-        Ok(Held::Host(registered))
+        Ok(RegisteredMemory::Host(registered))
     }
 
     /// So many bytes of a GPU. `tried` is told how they were registered, or why not.
@@ -36,43 +36,43 @@ impl Held {
         length: usize,
         tried: impl FnOnce(GpuMemory),
     ) -> Result<Self, Failure> {
-        gpu::register(domain, gpu, length, tried).map(Held::Gpu)
+        gpu::register(domain, gpu, length, tried).map(RegisteredMemory::Gpu)
     }
 
     /// How many bytes there are.
     pub(crate) fn length(&self) -> usize {
         match self {
-            Held::Host(registered) => registered.memory().length(),
-            Held::Gpu(registered) => registered.memory().length(),
+            RegisteredMemory::Host(registered) => registered.memory().length(),
+            RegisteredMemory::Gpu(registered) => registered.memory().length(),
         }
     }
 
     /// As this device knows it.
     pub(crate) fn near(&self) -> Target {
         match self {
-            Held::Host(registered) => registered.near(),
-            Held::Gpu(registered) => registered.near(),
+            RegisteredMemory::Host(registered) => registered.near(),
+            RegisteredMemory::Gpu(registered) => registered.near(),
         }
     }
 
     /// As another end's device is told it.
     pub(crate) fn far(&self) -> Target {
         match self {
-            Held::Host(registered) => registered.far(),
-            Held::Gpu(registered) => registered.far(),
+            RegisteredMemory::Host(registered) => registered.far(),
+            RegisteredMemory::Gpu(registered) => registered.far(),
         }
     }
 
     /// Puts bytes into it.
     pub(crate) fn put(&mut self, range: Range<usize>, bytes: &[u8]) -> Result<(), Failure> {
         match self {
-            Held::Host(registered) => {
+            RegisteredMemory::Host(registered) => {
                 let place = registered.memory_mut().write(range);
                 let length = place.len().min(bytes.len());
                 place[..length].copy_from_slice(&bytes[..length]);
                 Ok(())
             }
-            Held::Gpu(registered) => {
+            RegisteredMemory::Gpu(registered) => {
                 let length = range.len().min(bytes.len());
                 registered.memory().put(range.start, &bytes[..length])
             }
@@ -82,23 +82,23 @@ impl Held {
     /// Sets every byte of a range.
     pub(crate) fn set(&mut self, range: Range<usize>, byte: u8) -> Result<(), Failure> {
         match self {
-            Held::Host(registered) => {
+            RegisteredMemory::Host(registered) => {
                 registered.memory_mut().write(range).fill(byte);
                 Ok(())
             }
-            Held::Gpu(registered) => registered.memory().set(range, byte),
+            RegisteredMemory::Gpu(registered) => registered.memory().set(range, byte),
         }
     }
 
     /// Reads a range, after all that arrived.
     pub(crate) fn get(&self, range: Range<usize>, into: &mut [u8]) -> Result<(), Failure> {
         match self {
-            Held::Host(registered) => {
+            RegisteredMemory::Host(registered) => {
                 let bytes = registered.memory().read(range);
                 into[..bytes.len()].copy_from_slice(bytes);
                 Ok(())
             }
-            Held::Gpu(registered) => {
+            RegisteredMemory::Gpu(registered) => {
                 let memory = registered.memory();
                 memory.flush()?;
                 let length = range.len().min(into.len());

@@ -15,12 +15,12 @@
 //! ```
 
 pub mod backend;
-pub mod data;
-pub mod exchange;
-pub mod leftovers;
-pub mod message;
 mod nccl;
 pub mod rank;
-pub mod steps;
+pub mod rank_cleanup;
+pub mod rank_exchange;
+pub mod rank_messages;
+pub mod rank_steps;
 mod tcp;
+pub mod test_data;
 mod verbs;

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
-use super::logged::{LIMITS, LOGGING, since};
+use super::nccl_logging::{LOG_LIMITS, NCCL_LOG_VARIABLES, micros_since};
 use crate::live::worker::child::{self, as_a_shell_has_it, kill_group, wait_a_moment, wait_until};
 use crate::measure::plan::job::{JobEnded, JobPlan, JobReply};
 use crate::measure::plan::run::{NAME, Run};
@@ -18,9 +18,9 @@ use crate::source::wire::Line;
 pub const ARGUMENT: &str = "__job";
 
 /// The longest line of output that is read at once.
-const LONGEST: u64 = 1 << 20;
+const MAX_LINE: u64 = 1 << 20;
 /// How a job is run.
-pub struct Running<'r> {
+pub struct JobOptions<'r> {
     /// When the recording began, in nanoseconds of `CLOCK_BOOTTIME`.
     pub started_ns: u64,
     /// How long a run may take.
@@ -32,14 +32,14 @@ pub struct Running<'r> {
 /// Runs the job once; gives what became of it and what NCCL wrote. `shown` is told each line of output.
 #[expect(clippy::disallowed_methods, reason = "the parent keeps the job's time")]
 pub fn run(
-    how: &Running<'_>,
+    how: &JobOptions<'_>,
     plan: &JobPlan,
     run: Run,
     mut shown: impl FnMut(&[u8]),
 ) -> (JobReply, Vec<Line>) {
     let begun = Instant::now();
     let (events, inbox) = mpsc::sync_channel(256);
-    let mut log = Reader::new(LIMITS);
+    let mut log = Reader::new(LOG_LIMITS);
     let mut figure = None;
     let mut hear = |bytes: Vec<u8>| {
         shown(&bytes);
@@ -79,7 +79,7 @@ pub fn run(
         seconds: begun.elapsed().as_secs_f64(),
     };
     let log = log.finish(None);
-    let at = since(how.started_ns);
+    let at = micros_since(how.started_ns);
     let lines = vec![
         Line::of(NAME, plan.question_of(run), &reply, at),
         Line::of(NAME, plan.log_of(run), &log, at),
@@ -94,7 +94,7 @@ pub fn run(
 fn start(plan: &JobPlan, run: Run, events: SyncSender<Vec<u8>>) -> std::io::Result<Child> {
     let with = |command: &mut Command| {
         command.args(&plan.command);
-        for (name, value) in LOGGING {
+        for (name, value) in NCCL_LOG_VARIABLES {
             if std::env::var_os(name).is_none() {
                 command.env(name, value);
             }
@@ -106,19 +106,19 @@ fn start(plan: &JobPlan, run: Run, events: SyncSender<Vec<u8>>) -> std::io::Resu
     let mut child = child::start(None, ARGUMENT, Stdio::piped, with)?;
     if let Some(pipe) = child.stdout.take() {
         let events = events.clone();
-        std::thread::spawn(move || listen(pipe, &events));
+        std::thread::spawn(move || read_lines(pipe, &events));
     }
     if let Some(pipe) = child.stderr.take() {
-        std::thread::spawn(move || listen(pipe, &events));
+        std::thread::spawn(move || read_lines(pipe, &events));
     }
     Ok(child)
 }
 
-fn listen(pipe: impl Read, events: &SyncSender<Vec<u8>>) {
+fn read_lines(pipe: impl Read, events: &SyncSender<Vec<u8>>) {
     let mut reader = BufReader::new(pipe);
     loop {
         let mut line = Vec::new();
-        match (&mut reader).take(LONGEST).read_until(b'\n', &mut line) {
+        match (&mut reader).take(MAX_LINE).read_until(b'\n', &mut line) {
             Ok(0) | Err(_) => return,
             Ok(_) => {
                 if events.send(line).is_err() {

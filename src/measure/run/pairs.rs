@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-pub use packet::largest;
+pub use packet::largest_packet;
 
 use crate::measure::plan::pairs::{Counted, Flow};
 
@@ -26,31 +26,31 @@ pub type Token = [u8; 16];
 /// How long who connects may take to say what he wants.
 const HELLO: Duration = Duration::from_secs(5);
 /// How often a post looks whether it is to end.
-const TICK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Bytes that are sent or received at once.
 const CHUNK: usize = 256 << 10;
 /// How long data may take beyond the time for which it is sent.
 const LATE: Duration = Duration::from_secs(3);
 /// How many visitors a post has at once: one that measures, and those that knock.
-const VISITORS: usize = 1024;
+const MAX_CONNECTIONS: usize = 1024;
 
 /// What is asked of a post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wish {
+enum ProbeRequest {
     /// To answer.
-    Knock,
+    Ping,
     /// To take data for so many milliseconds, and to say how much came.
-    Take(u32),
+    Receive(u32),
     /// To send each byte back.
     Echo,
 }
 
-impl Wish {
+impl ProbeRequest {
     fn bytes(self, token: &Token) -> [u8; 24] {
         let (kind, number) = match self {
-            Wish::Knock => (1, 0),
-            Wish::Take(ms) => (2, ms),
-            Wish::Echo => (3, 0),
+            ProbeRequest::Ping => (1, 0),
+            ProbeRequest::Receive(ms) => (2, ms),
+            ProbeRequest::Echo => (3, 0),
         };
         let mut bytes = [0; 24];
         bytes[..16].copy_from_slice(token);
@@ -66,16 +66,16 @@ impl Wish {
         }
         let number = u32::from_be_bytes(*rest.last_chunk()?);
         match rest.first()? {
-            1 => Some(Wish::Knock),
-            2 => Some(Wish::Take(number)),
-            3 => Some(Wish::Echo),
+            1 => Some(ProbeRequest::Ping),
+            2 => Some(ProbeRequest::Receive(number)),
+            3 => Some(ProbeRequest::Echo),
             _ => None,
         }
     }
 }
 
 /// An adapter's post. It ends when it is dropped.
-pub struct Post {
+pub struct Responder {
     /// Where it answers connections.
     pub tcp: u16,
     /// Where it answers packets.
@@ -83,7 +83,7 @@ pub struct Post {
     stop: Arc<AtomicBool>,
 }
 
-impl Post {
+impl Responder {
     /// Listens at an address.
     ///
     /// # Errors
@@ -93,31 +93,31 @@ impl Post {
         let listener = TcpListener::bind(SocketAddr::new(address, 0))?;
         listener.set_nonblocking(true)?;
         let packets = UdpSocket::bind(SocketAddr::new(address, 0))?;
-        packets.set_read_timeout(Some(TICK))?;
+        packets.set_read_timeout(Some(POLL_INTERVAL))?;
         let stop = Arc::new(AtomicBool::new(false));
-        let post = Post {
+        let post = Responder {
             tcp: listener.local_addr()?.port(),
             udp: packets.local_addr()?.port(),
             stop: Arc::clone(&stop),
         };
         let stopped = Arc::clone(&stop);
-        std::thread::spawn(move || receive(&listener, token, &stopped));
+        std::thread::spawn(move || accept_requests(&listener, token, &stopped));
         std::thread::spawn(move || packet::answer(&packets, token, &stop));
         Ok(post)
     }
 }
 
-impl Drop for Post {
+impl Drop for Responder {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 }
 
 /// Receives visitors until it is told to stop.
-fn receive(listener: &TcpListener, token: Token, stop: &AtomicBool) {
+fn accept_requests(listener: &TcpListener, token: Token, stop: &AtomicBool) {
     let visitors = Arc::new(());
     while !stop.load(Ordering::Relaxed) {
-        let full = Arc::strong_count(&visitors) > VISITORS;
+        let full = Arc::strong_count(&visitors) > MAX_CONNECTIONS;
         match listener.accept() {
             Ok((stream, _)) if !full => {
                 let visitor = Arc::clone(&visitors);
@@ -138,7 +138,7 @@ fn receive(listener: &TcpListener, token: Token, stop: &AtomicBool) {
 
 fn wait_readable(listener: &TcpListener) -> io::Result<()> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let tick = Timespec::try_from(TICK).map_err(io::Error::other)?;
+    let tick = Timespec::try_from(POLL_INTERVAL).map_err(io::Error::other)?;
     poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&tick))?;
     Ok(())
 }
@@ -151,17 +151,17 @@ fn serve(mut stream: TcpStream, token: &Token) -> io::Result<()> {
     stream.set_write_timeout(Some(HELLO))?;
     let mut said = [0; 24];
     stream.read_exact(&mut said)?;
-    match Wish::read(&said, token) {
+    match ProbeRequest::read(&said, token) {
         None => Ok(()),
-        Some(Wish::Knock) => stream.write_all(b"k"),
-        Some(Wish::Echo) => {
+        Some(ProbeRequest::Ping) => stream.write_all(b"k"),
+        Some(ProbeRequest::Echo) => {
             let mut byte = [0];
             while stream.read(&mut byte)? > 0 {
                 stream.write_all(&byte)?;
             }
             Ok(())
         }
-        Some(Wish::Take(ms)) => {
+        Some(ProbeRequest::Receive(ms)) => {
             let mut chunk = vec![0; CHUNK];
             let window = Duration::from_millis(ms.into());
             let mut taken = stream.read(&mut chunk)? as u64;
@@ -211,30 +211,30 @@ fn is_late(error: &io::Error) -> bool {
 ///
 /// It did not, and why.
 #[expect(clippy::disallowed_methods, reason = "what is measured is time")]
-pub fn knock(
+pub fn ping(
     from: IpAddr,
     to: SocketAddr,
     token: &Token,
     wait: Duration,
 ) -> Result<Duration, String> {
     let began = Instant::now();
-    let mut stream = dial::connect(from, to, wait).map_err(|e| told(&e))?;
+    let mut stream = dial::connect(from, to, wait).map_err(|e| describe_error(&e))?;
     let mut answer = [0];
     let mut ask = || -> io::Result<()> {
         stream.set_read_timeout(Some(wait))?;
         stream.set_write_timeout(Some(wait))?;
-        stream.write_all(&Wish::Knock.bytes(token))?;
+        stream.write_all(&ProbeRequest::Ping.bytes(token))?;
         stream.read_exact(&mut answer)
     };
     match ask() {
         Ok(()) => Ok(began.elapsed()),
         Err(error) if is_late(&error) => Err("connected, and not answered".into()),
-        Err(error) => Err(told(&error)),
+        Err(error) => Err(describe_error(&error)),
     }
 }
 
 /// Why a connection failed, in few words.
-fn told(error: &io::Error) -> String {
+fn describe_error(error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::TimedOut | ErrorKind::WouldBlock => "no answer".into(),
         ErrorKind::ConnectionRefused => "refused".into(),
@@ -246,22 +246,22 @@ fn told(error: &io::Error) -> String {
 }
 
 /// What a connection from here carries to a post in this time, and how long a byte takes there and back at least.
-pub fn flow(from: IpAddr, to: SocketAddr, token: &Token, window: Duration) -> Flow {
-    let round_trip = match round_trip(from, to, token, window / 5) {
+pub fn measure_flow(from: IpAddr, to: SocketAddr, token: &Token, window: Duration) -> Flow {
+    let round_trip = match measure_round_trip(from, to, token, window / 5) {
         Ok(least) => least,
-        Err(error) => return Flow::failed(told(&error)),
+        Err(error) => return Flow::failed(describe_error(&error)),
     };
-    match carried(from, to, token, window) {
+    match send_data(from, to, token, window) {
         Ok(flow) => Flow {
             round_trip_ns: u64::try_from(round_trip.as_nanos()).ok(),
             ..flow
         },
-        Err(error) => Flow::failed(told(&error)),
+        Err(error) => Flow::failed(describe_error(&error)),
     }
 }
 
 #[expect(clippy::disallowed_methods, reason = "what is measured is time")]
-fn round_trip(
+fn measure_round_trip(
     from: IpAddr,
     to: SocketAddr,
     token: &Token,
@@ -271,7 +271,7 @@ fn round_trip(
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(LATE))?;
     stream.set_write_timeout(Some(LATE))?;
-    stream.write_all(&Wish::Echo.bytes(token))?;
+    stream.write_all(&ProbeRequest::Echo.bytes(token))?;
     let began = Instant::now();
     let mut least = Duration::MAX;
     while began.elapsed() < window || least == Duration::MAX {
@@ -284,13 +284,13 @@ fn round_trip(
 }
 
 #[expect(clippy::disallowed_methods, reason = "what is measured is time")]
-fn carried(from: IpAddr, to: SocketAddr, token: &Token, window: Duration) -> io::Result<Flow> {
+fn send_data(from: IpAddr, to: SocketAddr, token: &Token, window: Duration) -> io::Result<Flow> {
     let mut stream = dial::connect(from, to, LATE)?;
     stream.set_read_timeout(Some(window + LATE))?;
     // A write that cannot go on in this time finds that the time is up.
-    stream.set_write_timeout(Some(TICK))?;
+    stream.set_write_timeout(Some(POLL_INTERVAL))?;
     let ms = u32::try_from(window.as_millis()).unwrap_or(u32::MAX);
-    stream.write_all(&Wish::Take(ms).bytes(token))?;
+    stream.write_all(&ProbeRequest::Receive(ms).bytes(token))?;
     let chunk = vec![0x5a; CHUNK];
     let began = Instant::now();
     while began.elapsed() < window {
@@ -395,30 +395,37 @@ mod tests {
 
     #[test]
     fn wishes_are_for_who_knows_the_token() {
-        for wish in [Wish::Knock, Wish::Take(250), Wish::Echo] {
+        for wish in [
+            ProbeRequest::Ping,
+            ProbeRequest::Receive(250),
+            ProbeRequest::Echo,
+        ] {
             let bytes = wish.bytes(&TOKEN);
-            assert_eq!(Wish::read(&bytes, &TOKEN), Some(wish));
-            assert_eq!(Wish::read(&bytes, &[8; 16]), None);
+            assert_eq!(ProbeRequest::read(&bytes, &TOKEN), Some(wish));
+            assert_eq!(ProbeRequest::read(&bytes, &[8; 16]), None);
         }
     }
 
     #[test]
     fn a_post_answers_takes_and_echoes() {
-        let post = Post::open(HERE, TOKEN).unwrap();
+        let post = Responder::open(HERE, TOKEN).unwrap();
         let at = SocketAddr::new(HERE, post.tcp);
         let wait = Duration::from_secs(5);
-        assert!(knock(HERE, at, &TOKEN, wait).is_ok());
-        let strange = knock(HERE, at, &[8; 16], wait);
+        assert!(ping(HERE, at, &TOKEN, wait).is_ok());
+        let strange = ping(HERE, at, &[8; 16], wait);
         assert_eq!(strange, Err("closed by the other end".into()));
-        let flow = flow(HERE, at, &TOKEN, Duration::from_millis(100));
+        let flow = measure_flow(HERE, at, &TOKEN, Duration::from_millis(100));
         assert_eq!(flow.failed, None);
         assert!(flow.rate().unwrap() > 1e6, "{flow:?}");
         assert!(flow.round_trip_ns.unwrap() > 0 && flow.segments.unwrap() > 0);
         let packets = SocketAddr::new(HERE, post.udp);
-        assert_eq!(largest(HERE, packets, &TOKEN, 65_000), Ok(Some(65_000)));
+        assert_eq!(
+            largest_packet(HERE, packets, &TOKEN, 65_000),
+            Ok(Some(65_000))
+        );
         drop(post);
-        std::thread::sleep(5 * TICK);
-        assert_eq!(knock(HERE, at, &TOKEN, wait), Err("refused".into()));
+        std::thread::sleep(5 * POLL_INTERVAL);
+        assert_eq!(ping(HERE, at, &TOKEN, wait), Err("refused".into()));
     }
 
     #[test]

@@ -17,21 +17,21 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::logged::{LIMITS, LOGGING, since};
+use super::nccl_logging::{LOG_LIMITS, NCCL_LOG_VARIABLES, micros_since};
 use crate::live::worker::child::{self, how_it_ended, kill_group, wait_a_moment, wait_until};
 use crate::measure::plan::reply::{Carried, Ended, PointReply, RankReply};
 use crate::measure::plan::run::{Arm, Backend, NAME, Plan, Run};
 use crate::measure::run::collective::backend::Identity;
-use crate::measure::run::collective::leftovers::{self, Standing};
-use crate::measure::run::collective::message::{Job, Said, Told};
 use crate::measure::run::collective::rank::ARGUMENT;
+use crate::measure::run::collective::rank_cleanup::{self, ProcessState};
+use crate::measure::run::collective::rank_messages::{RankCommand, RankJob, RankMessage};
 use crate::nccl_log::Reader;
 use crate::source::Micros;
 use crate::source::wire::Line;
 
 /// How the ranks of a run are started.
 #[derive(Clone, Debug)]
-pub struct Running<'r> {
+pub struct RankProcess<'r> {
     /// When the recording began, in nanoseconds of `CLOCK_BOOTTIME`.
     pub started_ns: u64,
     /// How long a whole run may take.
@@ -43,46 +43,46 @@ pub struct Running<'r> {
 }
 
 /// The ranks of other nodes: how they are reached.
-pub trait Abroad: Send + Sync {
+pub trait RemoteRanks: Send + Sync {
     /// Gives what all ranks of this node give, for the time of this number, and returns what all ranks of all nodes gave, in their order.
     ///
     /// # Errors
     ///
     /// Why they do not come together any more.
-    fn give(&self, number: u64, own: Vec<Value>) -> Result<Vec<Value>, String>;
+    fn all_gather(&self, number: u64, own: Vec<Value>) -> Result<Vec<Value>, String>;
 
     /// Waits until the run is over on another node that did not end well; why it did not. `None` where it ended well everywhere.
-    fn watch(&self) -> Option<String>;
+    fn wait_for_failure(&self) -> Option<String>;
 
     /// Tells the other nodes that the run is over here, which did not end well.
-    fn tell(&self, why: &str);
+    fn report_failure(&self, why: &str);
 }
 
 /// Which ranks of a run are on this node, and the way to the others.
 #[derive(Clone)]
-pub struct Part {
+pub struct LocalRanks {
     /// The numbers of this node's ranks.
-    pub own: Range<usize>,
+    pub numbers: Range<usize>,
     /// The way to the others.
-    pub abroad: Arc<dyn Abroad>,
+    pub remote: Arc<dyn RemoteRanks>,
 }
 
 /// How long the others may take to say what they saw of a rank that ended badly.
 const GRACE: Duration = Duration::from_secs(2);
 /// How long killed processes may take to go: the driver gives the memory of a GPU back first. One that takes longer is left.
-const GOING: Duration = Duration::from_secs(5);
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the last words of a log may take, once its process has ended.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+const LOG_DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 /// The longest line that a rank may say.
-const LONGEST: u64 = 16 << 20;
+const MAX_LINE: u64 = 16 << 20;
 /// Where NCCL would write it, in place of standard output.
-const ELSEWHERE: &str = "NCCL_DEBUG_FILE";
+const NCCL_DEBUG_FILE: &str = "NCCL_DEBUG_FILE";
 
 /// Starts the ranks of a run, and waits for them. `progress` is told each step: of which rank, and what.
 ///
 /// One line for each rank, whatever became of it, and one for the log.
 pub fn run(
-    how: &Running<'_>,
+    how: &RankProcess<'_>,
     plan: &Plan,
     run: Run,
     progress: impl FnMut(usize, &str),
@@ -96,18 +96,18 @@ pub fn run(
     reason = "the parent keeps the children's time"
 )]
 pub fn run_part(
-    how: &Running<'_>,
+    how: &RankProcess<'_>,
     plan: &Plan,
     run: Run,
-    part: Option<&Part>,
+    part: Option<&LocalRanks>,
     mut progress: impl FnMut(usize, &str),
 ) -> Vec<Line> {
-    let own = part.map_or(0..plan.ranks.len(), |part| part.own.clone());
+    let own = part.map_or(0..plan.ranks.len(), |part| part.numbers.clone());
     let ends = Instant::now() + how.deadline;
-    let before = leftovers::shared_files();
+    let before = rank_cleanup::shared_files();
     let (events, inbox) = mpsc::sync_channel(256);
     let mut ranks: Vec<Rank> = Vec::with_capacity(own.len());
-    let mut away = part.map(|part| Away::new(part, &events));
+    let mut away = part.map(|part| RemoteExchange::new(part, &events));
     for number in own.clone() {
         ranks.push(
             match start(how, plan, run, (number, number - own.start), &events) {
@@ -122,69 +122,69 @@ pub fn run_part(
         );
     }
     drop(events);
-    let mut log = Reader::new(LIMITS);
+    let mut log = Reader::new(LOG_LIMITS);
     // Until when the others may speak, once one has ended badly.
     let mut grace: Option<Instant> = None;
     while ranks.iter().any(Rank::runs) {
         let mut bad = ranks.iter().any(Rank::ended_badly);
         if let (true, Some(away)) = (bad, &mut away) {
-            away.tell(&ranks, own.start);
+            away.report_failure(&ranks, own.start);
         }
-        bad |= away.as_ref().is_some_and(|away| away.why.is_some());
+        bad |= away.as_ref().is_some_and(|away| away.failure.is_some());
         let moment = Instant::now();
         if bad && grace.is_none() {
             grace = Some((moment + GRACE).min(ends));
         }
         // Who waits for others waits for ever, where one of them is gone.
-        let waiting = bad && ranks.iter().filter(|r| r.runs()).all(|r| r.gave.is_some());
+        let waiting = bad && ranks.iter().filter(|r| r.runs()).all(|r| r.given.is_some());
         let limit = grace.unwrap_or(ends);
         if waiting || moment >= limit {
-            let why = away.as_ref().and_then(|away| away.why.as_deref());
-            stop(&mut ranks, own.start, bad, why, now(how));
+            let why = away.as_ref().and_then(|away| away.failure.as_deref());
+            end_running(&mut ranks, own.start, bad, why, now(how));
             if let Some(away) = &mut away {
-                away.tell(&ranks, own.start);
+                away.report_failure(&ranks, own.start);
             }
             break;
         }
         match inbox.recv_timeout(limit - moment) {
-            Ok(Event::Said(number, said)) => {
+            Ok(RankEvent::Message(number, said)) => {
                 if let Some(rank) = ranks.get_mut(number) {
-                    if let Said::Step(step) = &said {
+                    if let RankMessage::Step(step) = &said {
                         progress(number, step);
                     }
-                    rank.hear(said, now(how));
+                    rank.handle_message(said, now(how));
                 }
                 match &mut away {
-                    None => exchange(&mut ranks, None),
-                    Some(away) => away.give(&ranks),
+                    None => all_gather(&mut ranks, None),
+                    Some(away) => away.send_gathered(&ranks),
                 }
             }
-            Ok(Event::All(all)) => {
+            Ok(RankEvent::Remote(all)) => {
                 if let Some(away) = &mut away {
-                    away.open = false;
+                    away.gathering = false;
                 }
-                exchange(&mut ranks, Some(all));
+                all_gather(&mut ranks, Some(all));
             }
-            Ok(Event::Away(why)) => {
+            Ok(RankEvent::RemoteFailure(why)) => {
                 if let Some(away) = &mut away {
-                    away.why.get_or_insert(why);
+                    away.failure.get_or_insert(why);
                 }
             }
-            Ok(Event::Closed(number)) => {
+            Ok(RankEvent::Closed(number)) => {
                 if let Some(rank) = ranks.get_mut(number) {
-                    rank.closed(now(how));
+                    rank.handle_eof(now(how));
                 }
             }
-            Ok(Event::Log(bytes)) => log.feed(&bytes),
+            Ok(RankEvent::Log(bytes)) => log.feed(&bytes),
             Err(RecvTimeoutError::Timeout) => {}
             // All pipes are closed; each was told before.
             Err(RecvTimeoutError::Disconnected) => break,
         }
     }
-    go(&mut ranks);
-    let until = Instant::now() + LAST_WORDS;
+    reap(&mut ranks);
+    let until = Instant::now() + LOG_DRAIN_TIMEOUT;
     while let Ok(event) = inbox.recv_timeout(until.saturating_duration_since(Instant::now())) {
-        if let Event::Log(bytes) = event {
+        if let RankEvent::Log(bytes) = event {
             log.feed(&bytes);
         }
     }
@@ -205,82 +205,82 @@ pub fn run_part(
     lines
 }
 
-fn now(how: &Running<'_>) -> Micros {
-    since(how.started_ns)
+fn now(how: &RankProcess<'_>) -> Micros {
+    micros_since(how.started_ns)
 }
 
-enum Event {
-    Said(usize, Said),
+enum RankEvent {
+    Message(usize, RankMessage),
     /// A rank's protocol came to its end.
     Closed(usize),
     /// Whole lines of a log.
     Log(Vec<u8>),
     /// What all ranks of all nodes gave.
-    All(Vec<Value>),
+    Remote(Vec<Value>),
     /// The run did not end well on another node.
-    Away(String),
+    RemoteFailure(String),
 }
 
 /// What passes between this node and the others.
-struct Away {
-    abroad: Arc<dyn Abroad>,
+struct RemoteExchange {
+    abroad: Arc<dyn RemoteRanks>,
     /// What this node's ranks give, for the one who passes it on.
     outlet: Sender<Vec<Value>>,
     /// Whether what they gave is under way.
-    open: bool,
+    gathering: bool,
     /// Why the run is over elsewhere.
-    why: Option<String>,
-    told: bool,
+    failure: Option<String>,
+    reported: bool,
 }
 
-impl Away {
-    fn new(part: &Part, events: &SyncSender<Event>) -> Self {
+impl RemoteExchange {
+    fn new(part: &LocalRanks, events: &SyncSender<RankEvent>) -> Self {
         let (outlet, given) = mpsc::channel::<Vec<Value>>();
-        let (abroad, sender) = (Arc::clone(&part.abroad), events.clone());
+        let (abroad, sender) = (Arc::clone(&part.remote), events.clone());
         std::thread::spawn(move || {
             for (number, own) in given.into_iter().enumerate() {
-                let event = match abroad.give(number as u64, own) {
-                    Ok(all) => Event::All(all),
-                    Err(why) => Event::Away(why),
+                let event = match abroad.all_gather(number as u64, own) {
+                    Ok(all) => RankEvent::Remote(all),
+                    Err(why) => RankEvent::RemoteFailure(why),
                 };
                 if sender.send(event).is_err() {
                     return;
                 }
             }
         });
-        let (abroad, sender) = (Arc::clone(&part.abroad), events.clone());
+        let (abroad, sender) = (Arc::clone(&part.remote), events.clone());
         std::thread::spawn(move || {
-            if let Some(why) = abroad.watch() {
-                let _ = sender.send(Event::Away(why));
+            if let Some(why) = abroad.wait_for_failure() {
+                let _ = sender.send(RankEvent::RemoteFailure(why));
             }
         });
-        Away {
-            abroad: Arc::clone(&part.abroad),
+        RemoteExchange {
+            abroad: Arc::clone(&part.remote),
             outlet,
-            open: false,
-            why: None,
-            told: false,
+            gathering: false,
+            failure: None,
+            reported: false,
         }
     }
 
     /// Gives what this node's ranks gave, once all of them did.
-    fn give(&mut self, ranks: &[Rank]) {
-        if self.open || ranks.iter().any(|rank| rank.gave.is_none()) {
+    fn send_gathered(&mut self, ranks: &[Rank]) {
+        if self.gathering || ranks.iter().any(|rank| rank.given.is_none()) {
             return;
         }
-        self.open = true;
-        let own = ranks.iter().filter_map(|rank| rank.gave.clone());
+        self.gathering = true;
+        let own = ranks.iter().filter_map(|rank| rank.given.clone());
         let _ = self.outlet.send(own.collect());
     }
 
     /// Tells the other nodes, once, that a rank of this one did not end well.
-    fn tell(&mut self, ranks: &[Rank], first: usize) {
-        if !self.told
-            && self.why.is_none()
-            && let Some(why) = trouble(ranks, first)
+    fn report_failure(&mut self, ranks: &[Rank], first: usize) {
+        if !self.reported
+            && self.failure.is_none()
+            && let Some(why) = first_failure(ranks, first)
         {
-            self.told = true;
-            self.abroad.tell(&why);
+            self.reported = true;
+            self.abroad.report_failure(&why);
         }
     }
 }
@@ -290,8 +290,8 @@ impl Away {
 struct Rank {
     child: Option<Child>,
     /// What is written to it, by a thread of its own: a process that is stopped reads nothing.
-    told: Option<Sender<Vec<u8>>>,
-    gave: Option<Value>,
+    commands: Option<Sender<Vec<u8>>>,
+    given: Option<Value>,
     step: String,
     points: Vec<PointReply>,
     identity: Identity,
@@ -318,22 +318,22 @@ impl Rank {
     fn end(&mut self, ended: Ended, at: Micros) {
         self.ended = Some(ended);
         self.at = at;
-        self.gave = None;
+        self.given = None;
     }
 
-    fn hear(&mut self, said: Said, at: Micros) {
+    fn handle_message(&mut self, said: RankMessage, at: Micros) {
         match said {
-            Said::Step(step) => self.step = step,
-            Said::Give(value) => self.gave = Some(value),
-            Said::Identity(identity) => self.identity = identity,
-            Said::Point(point) => self.points.push(*point),
-            Said::Carried(carried) => self.carried = Some(carried),
-            Said::Ended(ended) => self.end(ended, at),
+            RankMessage::Step(step) => self.step = step,
+            RankMessage::Give(value) => self.given = Some(value),
+            RankMessage::Identity(identity) => self.identity = identity,
+            RankMessage::Point(point) => self.points.push(*point),
+            RankMessage::Carried(carried) => self.carried = Some(carried),
+            RankMessage::Ended(ended) => self.end(ended, at),
         }
     }
 
     /// The rank says no more. Where it did not say how it ended, its process does.
-    fn closed(&mut self, at: Micros) {
+    fn handle_eof(&mut self, at: Micros) {
         if !self.runs() {
             return;
         }
@@ -351,8 +351,8 @@ impl Rank {
         self.end(Ended::Died { how }, at);
     }
 
-    fn tell(&self, told: &Told) {
-        if let (Some(sender), Ok(mut line)) = (&self.told, serde_json::to_vec(told)) {
+    fn send(&self, told: &RankCommand) {
+        if let (Some(sender), Ok(mut line)) = (&self.commands, serde_json::to_vec(told)) {
             line.push(b'\n');
             // One who is gone is noticed by the end of what he says.
             let _ = sender.send(line);
@@ -376,22 +376,22 @@ impl Rank {
 }
 
 /// Where all ranks have given, each is told what all gave, those of other nodes too where there are some.
-fn exchange(ranks: &mut [Rank], all: Option<Vec<Value>>) {
-    if !ranks.iter().all(|rank| rank.gave.is_some()) {
+fn all_gather(ranks: &mut [Rank], all: Option<Vec<Value>>) {
+    if !ranks.iter().all(|rank| rank.given.is_some()) {
         return;
     }
     let own: Vec<Value> = ranks
         .iter_mut()
-        .filter_map(|rank| rank.gave.take())
+        .filter_map(|rank| rank.given.take())
         .collect();
-    let told = Told::All(all.unwrap_or(own));
+    let told = RankCommand::All(all.unwrap_or(own));
     for rank in ranks {
-        rank.tell(&told);
+        rank.send(&told);
     }
 }
 
 /// The first rank that did not end well, and how it ended.
-fn trouble(ranks: &[Rank], first: usize) -> Option<String> {
+fn first_failure(ranks: &[Rank], first: usize) -> Option<String> {
     ranks.iter().zip(first..).find_map(|(rank, number)| {
         let ended = rank.ended.as_ref()?;
         let how = match ended {
@@ -408,13 +408,13 @@ fn trouble(ranks: &[Rank], first: usize) -> Option<String> {
 }
 
 /// Ends the ranks that run: they hang, or wait for one that ended badly, which may be on another node.
-fn stop(ranks: &mut [Rank], first: usize, bad: bool, away: Option<&str>, at: Micros) {
-    let why = trouble(ranks, first).or_else(|| away.map(str::to_owned));
+fn end_running(ranks: &mut [Rank], first: usize, bad: bool, away: Option<&str>, at: Micros) {
+    let why = first_failure(ranks, first).or_else(|| away.map(str::to_owned));
     // Who waits for all to come hangs because of those that do not.
     let missing: Vec<String> = ranks
         .iter()
         .zip(first..)
-        .filter(|(rank, _)| rank.runs() && rank.gave.is_none())
+        .filter(|(rank, _)| rank.runs() && rank.given.is_none())
         .map(|(_, number)| number.to_string())
         .collect();
     let missing = match missing.as_slice() {
@@ -427,21 +427,21 @@ fn stop(ranks: &mut [Rank], first: usize, bad: bool, away: Option<&str>, at: Mic
     };
     for rank in ranks.iter_mut().filter(|rank| rank.runs()) {
         let pid = rank.child.as_ref().map(Child::id);
-        match pid.and_then(leftovers::standing) {
-            Some(Standing::Stopped) => rank.step.push_str(" (its process is stopped)"),
-            Some(Standing::Uninterruptible) => {
+        match pid.and_then(rank_cleanup::process_state) {
+            Some(ProcessState::Stopped) => rank.step.push_str(" (its process is stopped)"),
+            Some(ProcessState::Uninterruptible) => {
                 rank.step.push_str(" (its process waits in the kernel)")
             }
-            Some(Standing::Gone) | None => {}
+            Some(ProcessState::Gone) | None => {}
         }
         let ended = match (&why, bad, &missing) {
             (Some(why), true, _) => Ended::Stopped { why: why.clone() },
-            (_, false, Some(why)) if rank.gave.is_some() => Ended::Stopped { why: why.clone() },
+            (_, false, Some(why)) if rank.given.is_some() => Ended::Stopped { why: why.clone() },
             _ => Ended::Hung,
         };
         rank.end(ended, at);
         rank.killed = true;
-        rank.files = pid.map(leftovers::used_by).unwrap_or_default();
+        rank.files = pid.map(rank_cleanup::files_used_by).unwrap_or_default();
     }
 }
 
@@ -450,7 +450,7 @@ fn stop(ranks: &mut [Rank], first: usize, bad: bool, away: Option<&str>, at: Mic
     clippy::disallowed_methods,
     reason = "the parent keeps the children's time"
 )]
-fn go(ranks: &mut [Rank]) {
+fn reap(ranks: &mut [Rank]) {
     // Those that said how they ended close by themselves.
     let closed = Instant::now() + GRACE;
     for rank in ranks.iter_mut() {
@@ -459,13 +459,13 @@ fn go(ranks: &mut [Rank]) {
         };
         if rank.killed || wait_until(child, closed).is_none() {
             rank.killed = true;
-            rank.files.extend(leftovers::used_by(child.id()));
+            rank.files.extend(rank_cleanup::files_used_by(child.id()));
             kill_group(child);
         }
     }
-    let until = Instant::now() + GOING;
+    let until = Instant::now() + KILL_TIMEOUT;
     for rank in ranks.iter_mut() {
-        rank.told = None;
+        rank.commands = None;
         let Some(child) = &mut rank.child else {
             continue;
         };
@@ -485,12 +485,12 @@ fn remove_leftovers(ranks: &mut [Rank], before: &BTreeSet<String>) {
     if !ranks.iter().any(|rank| rank.killed || rank.ended_badly()) {
         return;
     }
-    let mut files: BTreeSet<String> = leftovers::shared_files()
+    let mut files: BTreeSet<String> = rank_cleanup::shared_files()
         .difference(before)
         .cloned()
         .collect();
     files.extend(ranks.iter().flat_map(|rank| rank.files.iter().cloned()));
-    let mut removed = leftovers::remove(files);
+    let mut removed = rank_cleanup::remove_unused(files);
     for rank in ranks.iter_mut() {
         let own = |file: &mut String| rank.files.contains(file);
         rank.removed = removed.extract_if(.., own).collect();
@@ -502,11 +502,11 @@ fn remove_leftovers(ranks: &mut [Rank], before: &BTreeSet<String>) {
 }
 
 fn start(
-    how: &Running<'_>,
+    how: &RankProcess<'_>,
     plan: &Plan,
     run: Run,
     (number, local): (usize, usize),
-    events: &SyncSender<Event>,
+    events: &SyncSender<RankEvent>,
 ) -> std::io::Result<Rank> {
     let nothing = Arm::baseline();
     let arm = plan.arms.get(run.arm).unwrap_or(&nothing);
@@ -522,7 +522,7 @@ fn start(
     let mut child = child::start(how.program.as_ref(), ARGUMENT, Stdio::piped, with)?;
     if let Some(pipe) = child.stdout.take() {
         let events = events.clone();
-        std::thread::spawn(move || listen(local, pipe, &events));
+        std::thread::spawn(move || read_messages(local, pipe, &events));
     }
     if let Some(pipe) = child.stderr.take() {
         let events = events.clone();
@@ -532,7 +532,7 @@ fn start(
     if arm.name == Arm::BASELINE {
         points.extend_from_slice(&plan.baseline_points);
     }
-    let job = Job {
+    let job = RankJob {
         rank: number,
         ranks: plan.ranks.len(),
         place: plan.ranks.get(number).cloned().unwrap_or_default(),
@@ -547,11 +547,11 @@ fn start(
     };
     if let Some(pipe) = child.stdin.take() {
         let (sender, lines) = mpsc::channel();
-        std::thread::spawn(move || write(pipe, &lines));
-        rank.told = Some(sender);
+        std::thread::spawn(move || write_commands(pipe, &lines));
+        rank.commands = Some(sender);
     }
     rank.child = Some(child);
-    rank.tell(&Told::Job(Box::new(job)));
+    rank.send(&RankCommand::Job(Box::new(job)));
     Ok(rank)
 }
 
@@ -564,15 +564,15 @@ fn environment<'e>(
     let mut all: BTreeMap<&str, Option<&str>> = BTreeMap::new();
     all.extend(base.iter().map(|(n, v)| (n.as_str(), v.as_deref())));
     if backend == Backend::Nccl {
-        all.extend(LOGGING.map(|(name, value)| (name, Some(value))));
-        all.insert(ELSEWHERE, None);
+        all.extend(NCCL_LOG_VARIABLES.map(|(name, value)| (name, Some(value))));
+        all.insert(NCCL_DEBUG_FILE, None);
     }
     all.extend(arm.iter().map(|(n, v)| (n.as_str(), Some(v.as_str()))));
     all
 }
 
 /// Writes what a rank is told. The pipe closes when no more can come.
-fn write(mut pipe: ChildStdin, lines: &mpsc::Receiver<Vec<u8>>) {
+fn write_commands(mut pipe: ChildStdin, lines: &mpsc::Receiver<Vec<u8>>) {
     for line in lines {
         if pipe.write_all(&line).is_err() {
             return;
@@ -581,24 +581,24 @@ fn write(mut pipe: ChildStdin, lines: &mpsc::Receiver<Vec<u8>>) {
 }
 
 /// Reads what a rank says.
-fn listen(number: usize, pipe: impl Read, events: &SyncSender<Event>) {
+fn read_messages(number: usize, pipe: impl Read, events: &SyncSender<RankEvent>) {
     let mut reader = BufReader::with_capacity(1 << 16, pipe);
     let mut text = String::new();
-    while matches!((&mut reader).take(LONGEST).read_line(&mut text), Ok(n) if n > 0) {
+    while matches!((&mut reader).take(MAX_LINE).read_line(&mut text), Ok(n) if n > 0) {
         // One that says what is no word of the protocol is not heard further.
         let Ok(said) = serde_json::from_str(&text) else {
             break;
         };
-        if events.send(Event::Said(number, said)).is_err() {
+        if events.send(RankEvent::Message(number, said)).is_err() {
             return;
         }
         text.clear();
     }
-    let _ = events.send(Event::Closed(number));
+    let _ = events.send(RankEvent::Closed(number));
 }
 
 /// Reads a rank's log, and passes on whole lines: those of several ranks are put together.
-fn read_log(mut pipe: impl Read, events: &SyncSender<Event>) {
+fn read_log(mut pipe: impl Read, events: &SyncSender<RankEvent>) {
     const ROOM: usize = 64 << 10;
     let mut buffer = vec![0; ROOM];
     let mut open: Vec<u8> = Vec::new();
@@ -618,13 +618,13 @@ fn read_log(mut pipe: impl Read, events: &SyncSender<Event>) {
         };
         let rest = open.split_off(end);
         let lines = std::mem::replace(&mut open, rest);
-        if events.send(Event::Log(lines)).is_err() {
+        if events.send(RankEvent::Log(lines)).is_err() {
             return;
         }
     }
     if !open.is_empty() {
         open.push(b'\n');
-        let _ = events.send(Event::Log(open));
+        let _ = events.send(RankEvent::Log(open));
     }
 }
 
@@ -676,7 +676,7 @@ mod tests {
         let pieces: Vec<Vec<u8>> = inbox
             .iter()
             .map(|event| match event {
-                Event::Log(bytes) => bytes,
+                RankEvent::Log(bytes) => bytes,
                 _ => panic!(),
             })
             .collect();

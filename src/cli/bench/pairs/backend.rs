@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use super::rails;
 use crate::cluster::session::Session;
-use crate::cluster::steps::Hears;
+use crate::cluster::session_steps::StepAudience;
 use crate::measure::plan::pairs::{self, Gpu, Memory, Rail, Silent, Why};
 use crate::measure::plan::run::Backend;
 use crate::measure::run::pairs::port_process;
-use crate::measure::run::pairs::port_process::Station;
+use crate::measure::run::pairs::port_process::PortProcess;
 use crate::source::recording::Recording;
 
 /// How long a node may take to record itself, and to open its ports, before it says what it can.
@@ -65,7 +65,7 @@ pub(super) struct Decided {
     /// This node's rails; why it has none, where it has none.
     pub(super) rails: Result<Vec<Rail>, String>,
     /// The processes that have their ports, one for each rail; none where sockets are used.
-    pub(super) stations: Vec<Station>,
+    pub(super) stations: Vec<PortProcess>,
 }
 
 /// Decides with all other nodes. `gid_index` is the row of its GID table that each port uses, where one is named.
@@ -98,9 +98,9 @@ pub(super) fn decide(
         true => port_process::TAKING,
         false => Duration::ZERO,
     };
-    let all = session.exchange("backend", &[], Hears::Everyone, ABLE + taking, value)?;
+    let all = session.exchange("backend", &[], StepAudience::Everyone, ABLE + taking, value)?;
     let cards: Vec<(String, Card)> = all
-        .came
+        .values
         .into_iter()
         .filter_map(|(rank, value)| {
             let name = session.names().get(&rank).cloned();
@@ -131,10 +131,10 @@ pub(super) fn decide(
 }
 
 /// Opens the ports, all at once: whether they work is seen by using them.
-fn open(rails: Vec<Rail>, gid_index: Option<u64>) -> Result<(Vec<Rail>, Vec<Station>), String> {
+fn open(rails: Vec<Rail>, gid_index: Option<u64>) -> Result<(Vec<Rail>, Vec<PortProcess>), String> {
     let one = |rail: &Rail| {
         let (mut station, opened) =
-            Station::open(rail.device.as_deref().unwrap_or_default(), gid_index)?;
+            PortProcess::open(rail.device.as_deref().unwrap_or_default(), gid_index)?;
         let gpu = rail.gpu.clone().map(|gpu| taken(&mut station, gpu));
         Ok((station, opened, gpu))
     };
@@ -162,7 +162,7 @@ fn open(rails: Vec<Rail>, gid_index: Option<u64>) -> Result<(Vec<Rail>, Vec<Stat
 }
 
 /// The GPU, and how the adapter comes to its memory.
-fn taken(station: &mut Station, gpu: Gpu) -> Gpu {
+fn taken(station: &mut PortProcess, gpu: Gpu) -> Gpu {
     let Some(pci) = gpu.pci.as_deref().filter(|_| gpu.why.is_none()) else {
         return gpu;
     };

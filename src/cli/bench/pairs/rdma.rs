@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::cluster::session::Session;
-use crate::cluster::steps::Hears;
+use crate::cluster::session_steps::StepAudience;
 use crate::measure::plan::pairs::{Counted, Flow, Memory, counted};
-use crate::measure::run::pairs::port_process::Station;
-use crate::measure::run::pairs::rdma::{Greeted, Written};
+use crate::measure::run::pairs::port_process::PortProcess;
+use crate::measure::run::pairs::rdma::{GreetingResult, WriteResult};
 use crate::measure::run::pairs::risen;
 
 /// How long the two ends wait for each other, beyond the time in which data flows: until a device has given up.
@@ -57,11 +57,12 @@ impl Ends<'_> {
         let step = format!("{} {step}", self.name);
         let wait = 2 * self.flow + PAIR;
         let value = serde_json::to_value(own).unwrap_or_default();
-        let all = (self.session).exchange(&step, &self.members, Hears::Everyone, wait, value);
+        let all =
+            (self.session).exchange(&step, &self.members, StepAudience::Everyone, wait, value);
         let gone = |why: String| Box::new(Flow::failed(format!("the other end is gone: {why}")));
         let all = all.map_err(|error| gone(error.to_string()))?;
         let missing = all.missing.values().next().cloned();
-        match (missing, all.came.get(&self.other)) {
+        match (missing, all.values.get(&self.other)) {
             (None, Some(theirs)) => {
                 T::deserialize(theirs).map_err(|error| gone(format!("not understood: {error}")))
             }
@@ -72,7 +73,7 @@ impl Ends<'_> {
     /// Measures. `may` says why this end does not try, where it does not; `count` reads what its port and interface have counted.
     pub(super) fn measure(
         &self,
-        station: Option<&mut Station>,
+        station: Option<&mut PortProcess>,
         may: Result<(), String>,
         count: &dyn Fn() -> Counted,
     ) -> Flow {
@@ -82,7 +83,7 @@ impl Ends<'_> {
 
     fn try_to(
         &self,
-        station: Option<&mut Station>,
+        station: Option<&mut PortProcess>,
         may: Result<(), String>,
         count: &dyn Fn() -> Counted,
     ) -> Result<Flow, Box<Flow>> {
@@ -140,10 +141,10 @@ impl Ends<'_> {
         }
         let mut round_trip_ns = None;
         if is_well && self.is_first {
-            round_trip_ns = station.ask_words(self.flow / 5).ok();
+            round_trip_ns = station.measure_latency(self.flow / 5).ok();
         } else if is_well {
             // Where that fails, the first end has no answer.
-            let _ = station.answer_words(self.flow / 5);
+            let _ = station.answer_latency(self.flow / 5);
         }
         let theirs = self.both(
             "end",
@@ -162,7 +163,7 @@ impl Ends<'_> {
 }
 
 /// Why nothing is written where not both ends heard each other.
-fn unheard(own: &Greeted, theirs: &Greeted) -> Option<Flow> {
+fn unheard(own: &GreetingResult, theirs: &GreetingResult) -> Option<Flow> {
     let why = match (&own.own, &theirs.own) {
         (Ok(()), Ok(())) => return None,
         (Err(why), _) => why.clone(),
@@ -177,7 +178,7 @@ fn unheard(own: &Greeted, theirs: &Greeted) -> Option<Flow> {
 }
 
 /// What a way carried, by its sender and by what both ends counted.
-fn flow(written: Result<Written, String>, sender: Counted, receiver: Counted) -> Flow {
+fn flow(written: Result<WriteResult, String>, sender: Counted, receiver: Counted) -> Flow {
     match written {
         Ok(written) => Flow {
             bytes: written.bytes,
@@ -204,7 +205,7 @@ mod tests {
 
     #[test]
     fn the_way_whose_words_do_not_arrive_is_the_one_that_is_broken() {
-        let said = |own: Result<(), &str>, heard| Greeted {
+        let said = |own: Result<(), &str>, heard| GreetingResult {
             own: own.map_err(str::to_owned),
             heard,
         };
@@ -230,7 +231,7 @@ mod tests {
 
     #[test]
     fn what_had_to_be_sent_again_is_what_the_sender_counted() {
-        let written = Written {
+        let written = WriteResult {
             bytes: 4_096_000,
             micros: 1000,
             packets: 1000,

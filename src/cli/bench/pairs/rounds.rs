@@ -15,7 +15,7 @@ use super::backend::Decided;
 use super::rdma::{self, Ends};
 use crate::cli::output;
 use crate::cluster::session::Session;
-use crate::cluster::steps::Hears;
+use crate::cluster::session_steps::StepAudience;
 use crate::fact::Limits;
 use crate::live::worker::Progress;
 use crate::measure::plan::pairs::schedule::{self, End};
@@ -25,8 +25,8 @@ use crate::measure::plan::pairs::{
     Counted, Flow, Member, Memory, Plan, Rail, Reach, Results, Silent, Way, Why, counted,
 };
 use crate::measure::plan::run::Backend;
-use crate::measure::run::pairs::port_process::Station;
-use crate::measure::run::pairs::{self, Post, Token};
+use crate::measure::run::pairs::port_process::PortProcess;
+use crate::measure::run::pairs::{self, Responder, Token};
 
 /// How long a node may take to record itself before it says how it is reached.
 const CARDS: Duration = Duration::from_secs(60);
@@ -76,7 +76,7 @@ struct Field<'s> {
     memory: Vec<Memory>,
     rails: usize,
     /// The processes that have this node's ports, one for each rail, where RDMA writes are measured. A rail is in one pair at a time.
-    stations: Vec<Mutex<Station>>,
+    stations: Vec<Mutex<PortProcess>>,
 }
 
 /// What is asked for.
@@ -115,12 +115,12 @@ pub(super) fn measure(
             posts.push(None);
             continue;
         };
-        match Post::open(address, token) {
+        match Responder::open(address, token) {
             Ok(post) => posts.push(Some(post)),
             Err(error) => unable = Some(format!("{address}: {error}")),
         }
     }
-    let port = |post: &Option<Post>| post.as_ref().map_or((0, 0), |post| (post.tcp, post.udp));
+    let port = |post: &Option<Responder>| post.as_ref().map_or((0, 0), |post| (post.tcp, post.udp));
     let card = Card {
         rails,
         ports: posts.iter().map(port).collect(),
@@ -128,10 +128,10 @@ pub(super) fn measure(
         unable,
     };
     let value = serde_json::to_value(&card)?;
-    let all = session.exchange("cards", &[], Hears::Everyone, CARDS, value)?;
+    let all = session.exchange("cards", &[], StepAudience::Everyone, CARDS, value)?;
     let mut gone: BTreeMap<u64, String> = all.missing;
     let mut nodes = Vec::new();
-    for (rank, value) in all.came {
+    for (rank, value) in all.values {
         match serde_json::from_value::<Card>(value) {
             Ok(Card {
                 unable: Some(why), ..
@@ -170,8 +170,8 @@ pub(super) fn measure(
 /// Rank 0 is gone.
 pub(super) fn verdict(session: &Session, own: Option<Value>) -> anyhow::Result<Value> {
     let value = own.unwrap_or(Value::Null);
-    let all = session.exchange("verdict", &[], Hears::Host, JUDGING, value)?;
-    Ok(all.came.get(&0).cloned().unwrap_or(Value::Null))
+    let all = session.exchange("verdict", &[], StepAudience::Rank0, JUDGING, value)?;
+    Ok(all.values.get(&0).cloned().unwrap_or(Value::Null))
 }
 
 /// Keeps the flow in which a way carried most, with the segments of all: chance spares the fastest its losses. One that failed is kept where no other
@@ -276,8 +276,8 @@ impl Field<'_> {
             again = bad_pairs(&gathering.results, self.wish.limits);
         }
         let value = serde_json::to_value(&again)?;
-        let told = (self.session).exchange("again", &[], Hears::Host, JUDGING, value)?;
-        let told = told.came.get(&0).cloned().unwrap_or_default();
+        let told = (self.session).exchange("again", &[], StepAudience::Rank0, JUDGING, value)?;
+        let told = told.values.get(&0).cloned().unwrap_or_default();
         let again: Vec<Vec<(End, End)>> =
             serde_json::from_value(told).context("what is measured again")?;
         let all = again.len();
@@ -365,8 +365,8 @@ impl Field<'_> {
         };
         let step = format!("hopeless {name}");
         let value = serde_json::to_value(&own)?;
-        let told = (self.session).exchange(&step, &[], Hears::Host, JUDGING, value)?;
-        let told = told.came.get(&0).cloned().unwrap_or_default();
+        let told = (self.session).exchange(&step, &[], StepAudience::Rank0, JUDGING, value)?;
+        let told = told.values.get(&0).cloned().unwrap_or_default();
         serde_json::from_value(told).context("what is not tried any more")
     }
 
@@ -418,7 +418,9 @@ impl Field<'_> {
         gathering: &mut Gathering,
     ) -> anyhow::Result<Vec<(usize, T)>> {
         let value = serde_json::to_value(value)?;
-        let all = self.session.exchange(step, &[], Hears::Host, wait, value)?;
+        let all = self
+            .session
+            .exchange(step, &[], StepAudience::Rank0, wait, value)?;
         for (rank, why) in all.missing {
             gathering.gone.entry(rank).or_insert(why);
         }
@@ -426,7 +428,7 @@ impl Field<'_> {
             return Ok(Vec::new());
         }
         let mut came = Vec::new();
-        for (rank, value) in all.came {
+        for (rank, value) in all.values {
             let Some(node) = self.nodes.iter().position(|node| node.rank == rank) else {
                 continue;
             };
@@ -494,7 +496,7 @@ impl Field<'_> {
         let Some((from, tcp, _)) = self.post((self.own, end.1), end) else {
             return Err("it has no address".into());
         };
-        let time = pairs::knock(from, tcp, &self.nodes[end.0].card.token, KNOCK)?;
+        let time = pairs::ping(from, tcp, &self.nodes[end.0].card.token, KNOCK)?;
         Ok(u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
     }
 
@@ -506,7 +508,7 @@ impl Field<'_> {
             .get(end.1)
             .map(|rail| rail.mtu);
         let packet = match (self.post((self.own, end.1), end), mtu) {
-            (Some((from, _, udp)), Some(mtu)) => pairs::largest(from, udp, token, mtu).ok(),
+            (Some((from, _, udp)), Some(mtu)) => pairs::largest_packet(from, udp, token, mtu).ok(),
             _ => None,
         };
         Reach {
@@ -587,7 +589,8 @@ impl Field<'_> {
         let meet = |half: &str| {
             let step = format!("{name} {half}");
             let wait = 2 * self.wish.flow + PAIR;
-            let _ = (self.session).exchange(&step, &members, Hears::Everyone, wait, Value::Null);
+            let _ =
+                (self.session).exchange(&step, &members, StepAudience::Everyone, wait, Value::Null);
         };
         meet("begin");
         if !is_first {
@@ -596,7 +599,7 @@ impl Field<'_> {
         let flow = match (self.post(way.from, way.to), may) {
             (Some((from, tcp, _)), Ok(())) => {
                 let token = &self.nodes[way.to.0].card.token;
-                pairs::flow(from, tcp, token, self.wish.flow)
+                pairs::measure_flow(from, tcp, token, self.wish.flow)
             }
             (Some(_), Err(why)) => Flow::failed(why),
             (None, _) => Flow::failed("it has no address"),

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::{SLACK, Team};
 use crate::cluster::session::Session;
-use crate::cluster::steps::Hears;
-use crate::measure::run::ranks::Abroad;
+use crate::cluster::session_steps::StepAudience;
+use crate::measure::run::ranks::RemoteRanks;
 
 /// The way from this node's ranks to those of the others, in one run.
 pub(super) struct Link {
@@ -50,20 +50,21 @@ impl Link {
     }
 }
 
-impl Abroad for Link {
-    fn give(&self, number: u64, own: Vec<Value>) -> Result<Vec<Value>, String> {
+impl RemoteRanks for Link {
+    fn all_gather(&self, number: u64, own: Vec<Value>) -> Result<Vec<Value>, String> {
         let step = format!("{} {number}", self.name);
         let value = Value::Array(own);
         // Nodes without a rank in this run have nothing to give.
         let members: Vec<u64> = self.counts.iter().map(|(rank, _)| *rank).collect();
-        let all = (self.session).exchange(&step, &members, Hears::Everyone, self.left(), value);
+        let all =
+            (self.session).exchange(&step, &members, StepAudience::Everyone, self.left(), value);
         let mut all = all.map_err(|error| error.to_string())?;
         if let Some((rank, why)) = all.missing.iter().next() {
             return Err(format!("{}: {why}", self.node(*rank)));
         }
         let mut values = Vec::new();
         for (rank, count) in &self.counts {
-            match all.came.remove(rank) {
+            match all.values.remove(rank) {
                 Some(Value::Array(of_node)) if of_node.len() == *count => values.extend(of_node),
                 _ => return Err(format!("{}: it gave something else", self.node(*rank))),
             }
@@ -71,19 +72,19 @@ impl Abroad for Link {
         Ok(values)
     }
 
-    fn watch(&self) -> Option<String> {
+    fn wait_for_failure(&self) -> Option<String> {
         match self.session.watch(&self.watched(), self.left()) {
             Err(error) => Some(error.to_string()),
             Ok(all) => {
                 let gone = all.missing.iter().next();
-                let told = all.came.values().find_map(Value::as_str);
+                let told = all.values.values().find_map(Value::as_str);
                 gone.map(|(rank, why)| format!("{}: {why}", self.node(*rank)))
                     .or_else(|| told.map(str::to_owned))
             }
         }
     }
 
-    fn tell(&self, why: &str) {
+    fn report_failure(&self, why: &str) {
         let own = self.node(self.session.rank());
         self.session
             .end(&self.watched(), json!(format!("{why} (on {own})")));

@@ -12,7 +12,7 @@ use crate::cli::bench::measuring::{self, Chosen, MeasureArgs};
 use crate::cli::bench::pairs::rails;
 use crate::cli::input;
 use crate::cluster::session::Session;
-use crate::cluster::steps::Hears;
+use crate::cluster::session_steps::StepAudience;
 use crate::fact::{Facts, Id};
 use crate::measure::plan::run::{Backend, RankPlace};
 use crate::source::recording::Recording;
@@ -90,7 +90,7 @@ impl Team {
             },
         };
         let value = serde_json::to_value(&card)?;
-        let all = session.exchange("chosen", &[], Hears::Everyone, CARDS, value)?;
+        let all = session.exchange("chosen", &[], StepAudience::Everyone, CARDS, value)?;
         let name = |rank: u64| {
             let name = session.names().get(&rank).cloned();
             name.unwrap_or_else(|| format!("rank {rank}"))
@@ -108,7 +108,7 @@ impl Team {
         };
         let mut whole: Option<Chosen> = None;
         let mut mine = None;
-        for (node, (rank, value)) in all.came.into_iter().enumerate() {
+        for (node, (rank, value)) in all.values.into_iter().enumerate() {
             let card: Card = serde_json::from_value(value).context("what a node has")?;
             if let Some(why) = card.unable {
                 return Ok(Err(format!("{}: {why}", name(rank))));

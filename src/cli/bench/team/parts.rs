@@ -6,12 +6,12 @@ use serde::Deserialize;
 
 use super::{SLACK, Team};
 use crate::cli::bench::measuring::Chosen;
-use crate::cluster::steps::Hears;
+use crate::cluster::session_steps::StepAudience;
 use crate::measure::plan::reply::{Ended, RankReply};
 use crate::measure::plan::results::Results;
 use crate::measure::plan::run::{NAME, Plan, Point, RankPlace};
 use crate::measure::plan::scope::{Scope, Scopes};
-use crate::measure::run::ranks::{self, Running};
+use crate::measure::run::ranks::{self, RankProcess};
 use crate::source::Answer;
 use crate::source::recording::Recording;
 use crate::source::wire::{self, Line};
@@ -47,8 +47,8 @@ impl Team {
             let scope = self.inside(recording, &inside, deadline);
             let value = serde_json::to_value(&scope)?;
             let wait = deadline + SLACK;
-            let all = (self.session).exchange("inside", &[], Hears::Host, wait, value)?;
-            for value in all.came.into_values() {
+            let all = (self.session).exchange("inside", &[], StepAudience::Rank0, wait, value)?;
+            for value in all.values.into_values() {
                 scopes.inside.extend(
                     serde_json::from_value::<Option<Scope>>(value)
                         .ok()
@@ -86,7 +86,7 @@ impl Team {
         if plan.ranks.len() < 2 {
             return None;
         }
-        let how = Running {
+        let how = RankProcess {
             started_ns: recording.header.boottime_ns,
             deadline,
             base: &[],

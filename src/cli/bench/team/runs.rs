@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use super::link::Link;
 use super::{NEXT, SLACK, Team};
 use crate::cli::output;
-use crate::cluster::steps::Hears;
+use crate::cluster::session_steps::StepAudience;
 use crate::exit::Exit;
 use crate::live::worker::Progress;
 use crate::measure::plan::reply::{Ended, RankReply};
 use crate::measure::plan::run::{NAME, Plan, Run};
-use crate::measure::run::ranks::{self, Abroad, Part, Running};
+use crate::measure::run::ranks::{self, LocalRanks, RankProcess, RemoteRanks};
 use crate::nccl_log::digest::Digest;
 use crate::source::Answer;
 use crate::source::recording::Recording;
@@ -58,7 +58,7 @@ impl Team {
                 *count += 1;
             }
         }
-        let how = Running {
+        let how = RankProcess {
             started_ns: recording.header.boottime_ns,
             deadline,
             base: &[],
@@ -67,11 +67,11 @@ impl Team {
         // All begin together: the time of a run is counted from here.
         self.unable(&format!("{name} begin"), None)?;
         let link = Arc::new(Link::new(self, name, &counts, deadline));
-        let part = Part {
-            own: self.range(&counts),
-            abroad: Arc::clone(&link) as Arc<dyn Abroad>,
+        let part = LocalRanks {
+            numbers: self.range(&counts),
+            remote: Arc::clone(&link) as Arc<dyn RemoteRanks>,
         };
-        let lines = match part.own.is_empty() {
+        let lines = match part.numbers.is_empty() {
             // The run is of others.
             true => Vec::new(),
             false => ranks::run_part(&how, plan, run, Some(&part), |rank, step| {
@@ -156,8 +156,8 @@ impl Team {
 
     fn next(&self, number: u64, value: Value) -> anyhow::Result<Value> {
         let step = format!("next {number}");
-        let mut all = (self.session).exchange(&step, &[], Hears::Host, NEXT, value)?;
-        Ok(all.came.remove(&0).unwrap_or(Value::Null))
+        let mut all = (self.session).exchange(&step, &[], StepAudience::Rank0, NEXT, value)?;
+        Ok(all.values.remove(&0).unwrap_or(Value::Null))
     }
 
     /// The lines of a run of all nodes, at rank 0.
@@ -173,7 +173,7 @@ impl Team {
         let own: Vec<String> = lines.iter().filter_map(wire::write_line).collect();
         let step = format!("{name} replies");
         let wait = deadline + SLACK;
-        let all = (self.session).exchange(&step, &[], Hears::Host, wait, json!(own))?;
+        let all = (self.session).exchange(&step, &[], StepAudience::Rank0, wait, json!(own))?;
         if self.session.rank() != 0 {
             return Ok(None);
         }
@@ -183,7 +183,7 @@ impl Team {
         let mut first = 0;
         for (node, rank) in self.members.iter().enumerate() {
             let count = counts.get(node).copied().unwrap_or(0);
-            let texts = all.came.get(rank).and_then(Value::as_array);
+            let texts = all.values.get(rank).and_then(Value::as_array);
             let texts = texts.into_iter().flatten().filter_map(Value::as_str);
             let came: Vec<Line> = texts
                 .filter_map(|text| wire::parse_line(text).ok())

@@ -8,7 +8,7 @@ use super::{NEXT, SLACK};
 use crate::cli::bench::measuring;
 use crate::cli::together::ExitOn;
 use crate::cluster::session::Session;
-use crate::cluster::steps::Hears;
+use crate::cluster::session_steps::StepAudience;
 use crate::exit::Exit;
 use crate::source::recording::Recording;
 
@@ -42,7 +42,7 @@ impl Verdict {
         if let Some(session) = &self.session {
             let code = json!(exit.code());
             // Who is gone does not hear it, and rank 0 has said it to who started it.
-            let _ = session.exchange("verdict", &[], Hears::Host, SLACK, code);
+            let _ = session.exchange("verdict", &[], StepAudience::Rank0, SLACK, code);
         }
     }
 
@@ -51,8 +51,8 @@ impl Verdict {
         let Some(session) = &self.session else {
             return Exit::Healthy;
         };
-        let heard = session.exchange("verdict", &[], Hears::Host, NEXT, Value::Null);
-        let code = heard.ok().and_then(|all| all.came.get(&0)?.as_u64());
+        let heard = session.exchange("verdict", &[], StepAudience::Rank0, NEXT, Value::Null);
+        let code = heard.ok().and_then(|all| all.values.get(&0)?.as_u64());
         self.exit_on.elsewhere(code)
     }
 

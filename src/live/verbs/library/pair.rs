@@ -30,7 +30,7 @@ const RECEIVER_WAIT: u8 = 12;
 
 /// The port of this side, and what its packets carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Near {
+pub(crate) struct LocalEndpoint {
     pub(crate) port: u8,
     pub(crate) gid_index: u8,
     pub(crate) pkey_index: u16,
@@ -42,7 +42,7 @@ pub(crate) struct Near {
 
 /// The other side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Far {
+pub(crate) struct RemoteEndpoint {
     /// The queue pair's number.
     pub(crate) pair: u32,
     /// The number of its first packet.
@@ -63,7 +63,7 @@ pub(crate) struct Target {
 }
 
 /// A queue pair of a reliable connection; destroyed when dropped.
-pub(crate) struct Pair {
+pub(crate) struct QueuePair {
     pair: *mut ibv_qp,
     destroy: DestroyPair,
     modify: ModifyPair,
@@ -79,7 +79,7 @@ macro_rules! zeroed {
     }};
 }
 
-impl Pair {
+impl QueuePair {
     /// A queue pair with room for so many sends and receives that are not done yet.
     #[expect(unsafe_code, reason = "calls libibverbs")]
     pub(crate) fn new(
@@ -105,7 +105,7 @@ impl Pair {
             if pair.is_null() {
                 return Err(last_error());
             }
-            Ok(Pair {
+            Ok(QueuePair {
                 pair,
                 destroy,
                 modify,
@@ -131,7 +131,7 @@ impl Pair {
 
     /// Takes it to INIT: receives may be posted.
     #[expect(unsafe_code, reason = "a structure of verbs.h")]
-    pub(crate) fn initialise(&self, near: &Near) -> Result<(), Refusal> {
+    pub(crate) fn initialise(&self, near: &LocalEndpoint) -> Result<(), Refusal> {
         let mut to = zeroed!(ibv_qp_attr);
         to.qp_state = ibv_qp_state::IBV_QPS_INIT;
         to.pkey_index = near.pkey_index;
@@ -148,7 +148,11 @@ impl Pair {
 
     /// Takes it to RTR: it knows the other side, and receives.
     #[expect(unsafe_code, reason = "a structure of verbs.h")]
-    pub(crate) fn ready_to_receive(&self, near: &Near, far: &Far) -> Result<(), Refusal> {
+    pub(crate) fn ready_to_receive(
+        &self,
+        near: &LocalEndpoint,
+        far: &RemoteEndpoint,
+    ) -> Result<(), Refusal> {
         let mut way = zeroed!(ibv_ah_attr);
         way.port_num = near.port;
         way.sl = near.service_level;
@@ -182,7 +186,7 @@ impl Pair {
 
     /// Takes it to RTS: it sends, too.
     #[expect(unsafe_code, reason = "a structure of verbs.h")]
-    pub(crate) fn ready_to_send(&self, near: &Near) -> Result<(), Refusal> {
+    pub(crate) fn ready_to_send(&self, near: &LocalEndpoint) -> Result<(), Refusal> {
         let mut to = zeroed!(ibv_qp_attr);
         to.qp_state = ibv_qp_state::IBV_QPS_RTS;
         to.timeout = TIMEOUT;
@@ -312,7 +316,7 @@ impl Pair {
     }
 }
 
-impl Drop for Pair {
+impl Drop for QueuePair {
     #[expect(unsafe_code, reason = "calls libibverbs")]
     fn drop(&mut self) {
         // SAFETY: the pair came from ibv_create_qp and is destroyed once.

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::exchange::Exchange;
+use super::rank_exchange::RankExchange;
 use crate::live::failure::Failure;
 use crate::measure::plan::reply::{Carried, GpuMemory};
 use crate::measure::plan::run::{Point, RankPlace};
 
 /// What a rank is told.
 #[derive(Clone, Debug)]
-pub struct Place<'p> {
+pub struct RankSetup<'p> {
     /// Where it runs and what it uses.
     pub place: &'p RankPlace,
     /// The library that was named.
@@ -48,7 +48,7 @@ pub trait Backend {
     /// # Errors
     ///
     /// Not enough memory; a datatype or an operation that the backend does not have.
-    fn prepare(&mut self, exchange: &mut dyn Exchange, point: &Point) -> Result<(), Failure>;
+    fn prepare(&mut self, exchange: &mut dyn RankExchange, point: &Point) -> Result<(), Failure>;
 
     /// Puts these bytes into the buffer that is sent, from byte `at` on: a piece of the point's shape.
     ///
@@ -70,7 +70,7 @@ pub trait Backend {
     /// # Errors
     ///
     /// An operation failed.
-    fn run(&mut self, exchange: &mut dyn Exchange, point: &Point) -> Result<Duration, Failure>;
+    fn run(&mut self, exchange: &mut dyn RankExchange, point: &Point) -> Result<Duration, Failure>;
 
     /// Reads what this rank received, from this byte on, into `into`.
     ///

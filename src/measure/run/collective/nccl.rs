@@ -10,8 +10,8 @@ use std::time::Duration;
 use cudarc::nccl::sys::{ncclDataType_t, ncclRedOp_t};
 use serde_json::Value;
 
-use super::backend::{Backend, Identity, Place};
-use super::exchange::Exchange;
+use super::backend::{Backend, Identity, RankSetup};
+use super::rank_exchange::RankExchange;
 use crate::live::cuda::{self, driver};
 use crate::live::failure::Failure;
 use crate::live::nccl::{self, Communicator, Native, Operation, Part};
@@ -51,8 +51,8 @@ impl From<driver::Failure> for Failure {
 ///
 /// No driver, no such GPU, no library, or what CUDA and NCCL say.
 pub(super) fn connect(
-    place: &Place<'_>,
-    exchange: &mut dyn Exchange,
+    place: &RankSetup<'_>,
+    exchange: &mut dyn RankExchange,
 ) -> Result<Box<dyn Backend>, Failure> {
     let refused = |what: &str, error: &str| Failure {
         function: what.to_owned(),
@@ -67,16 +67,16 @@ pub(super) fn connect(
         .gpu
         .as_deref()
         .ok_or_else(|| refused("cuDeviceGet", "the rank was given no GPU"))?;
-    exchange.step("taking the GPU");
+    exchange.report_step("taking the GPU");
     cuda::ready().map_err(driver::Failure::from)?;
     driver::init()?;
     let context = Context::of(cuda::device_at(gpu)?)?;
     let stream = Stream::new(context)?;
     let (begin, end) = (Event::new(context)?, Event::new(context)?);
-    exchange.step("loading NCCL");
+    exchange.report_step("loading NCCL");
     nccl::load(path)?;
     let version = nccl::version();
-    exchange.identify(Identity {
+    exchange.report_identity(Identity {
         library: Some(path.to_owned()),
         version: version.as_ref().ok().cloned(),
         device: None,
@@ -84,14 +84,14 @@ pub(super) fn connect(
     });
     version?;
     // All ranks have the library before any waits for the others inside of it.
-    exchange.step("sharing the communicator's id");
+    exchange.report_step("sharing the communicator's id");
     let own = match exchange.rank() {
         0 => Value::from(nccl::unique_id()?),
         _ => Value::Null,
     };
     let all = exchange.all_gather(own)?;
     let id = all.first().and_then(Value::as_str).unwrap_or("");
-    exchange.step("ncclCommInitRank");
+    exchange.report_step("ncclCommInitRank");
     // NCCL takes the device of the current context.
     context.enter()?;
     let communicator = Communicator::join(id, exchange.rank(), exchange.ranks())?;
@@ -218,7 +218,7 @@ impl Nccl {
 }
 
 impl Backend for Nccl {
-    fn prepare(&mut self, _exchange: &mut dyn Exchange, point: &Point) -> Result<(), Failure> {
+    fn prepare(&mut self, _exchange: &mut dyn RankExchange, point: &Point) -> Result<(), Failure> {
         let layout = Layout::of(point, self.rank, self.ranks).map_err(|error| Failure {
             function: function(point.collective).to_owned(),
             code: None,
@@ -261,7 +261,11 @@ impl Backend for Nccl {
         Ok(())
     }
 
-    fn run(&mut self, _exchange: &mut dyn Exchange, point: &Point) -> Result<Duration, Failure> {
+    fn run(
+        &mut self,
+        _exchange: &mut dyn RankExchange,
+        point: &Point,
+    ) -> Result<Duration, Failure> {
         let timed = self.timed(point);
         if timed.is_err() {
             // What is queued may wait for other ranks for ever.

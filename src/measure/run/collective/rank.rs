@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::backend::{Backend, Identity, Place};
-use super::data::Data;
-use super::exchange::Exchange;
-use super::message::{Job, Said, Told};
-use super::{leftovers, nccl, tcp, verbs};
+use super::backend::{Backend, Identity, RankSetup};
+use super::rank_exchange::RankExchange;
+use super::rank_messages::{RankCommand, RankJob, RankMessage};
+use super::test_data::TestData;
+use super::{nccl, rank_cleanup, tcp, verbs};
 use crate::fact::Bytes;
 use crate::live::failure::Failure;
 use crate::live::lifeline;
@@ -32,11 +32,11 @@ pub const ARGUMENT: &str = "__rank";
 ///
 /// Standard output cannot be duplicated, or there is no job.
 pub fn serve() -> io::Result<()> {
-    let (outlet, inbox) = lifeline::take(leftovers::remove_own)?;
-    let Ok(Told::Job(job)) = inbox.recv() else {
+    let (outlet, inbox) = lifeline::take(rank_cleanup::remove_own)?;
+    let Ok(RankCommand::Job(job)) = inbox.recv() else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
-    let mut exchange = Wire {
+    let mut exchange = ParentLink {
         rank: job.rank,
         ranks: job.ranks,
         outlet,
@@ -52,20 +52,20 @@ pub fn serve() -> io::Result<()> {
             error: failure.error,
         },
     };
-    exchange.say(&Said::Ended(ended));
+    exchange.send(&RankMessage::Ended(ended));
     Ok(())
 }
 
 /// The way to the other ranks.
-struct Wire {
+struct ParentLink {
     rank: usize,
     ranks: usize,
     outlet: File,
-    inbox: Receiver<Told>,
+    inbox: Receiver<RankCommand>,
 }
 
-impl Wire {
-    fn say(&mut self, said: &Said) {
+impl ParentLink {
+    fn send(&mut self, said: &RankMessage) {
         // One who is gone needs no words; the lifeline ends this process.
         if let Ok(mut line) = serde_json::to_vec(said) {
             line.push(b'\n');
@@ -78,7 +78,7 @@ impl Wire {
     }
 }
 
-impl Exchange for Wire {
+impl RankExchange for ParentLink {
     fn rank(&self) -> usize {
         self.rank
     }
@@ -88,9 +88,9 @@ impl Exchange for Wire {
     }
 
     fn all_gather(&mut self, value: Value) -> Result<Vec<Value>, Failure> {
-        self.say(&Said::Give(value));
+        self.send(&RankMessage::Give(value));
         match self.inbox.recv() {
-            Ok(Told::All(all)) if all.len() == self.ranks => Ok(all),
+            Ok(RankCommand::All(all)) if all.len() == self.ranks => Ok(all),
             _ => Err(Failure {
                 function: "exchange".into(),
                 code: None,
@@ -99,17 +99,17 @@ impl Exchange for Wire {
         }
     }
 
-    fn identify(&mut self, identity: Identity) {
-        self.say(&Said::Identity(identity));
+    fn report_identity(&mut self, identity: Identity) {
+        self.send(&RankMessage::Identity(identity));
     }
 
-    fn step(&mut self, what: &str) {
-        self.say(&Said::Step(what.into()));
+    fn report_step(&mut self, what: &str) {
+        self.send(&RankMessage::Step(what.into()));
     }
 }
 
-fn connect(job: &Job, exchange: &mut dyn Exchange) -> Result<Box<dyn Backend>, Failure> {
-    let place = Place {
+fn connect(job: &RankJob, exchange: &mut dyn RankExchange) -> Result<Box<dyn Backend>, Failure> {
+    let place = RankSetup {
         place: &job.place,
         library: job.library.as_deref(),
     };
@@ -121,32 +121,32 @@ fn connect(job: &Job, exchange: &mut dyn Exchange) -> Result<Box<dyn Backend>, F
 }
 
 fn measure(
-    job: &Job,
+    job: &RankJob,
     connected: &mut Option<Box<dyn Backend>>,
-    exchange: &mut Wire,
+    exchange: &mut ParentLink,
 ) -> Result<(), Failure> {
-    exchange.step("connecting");
+    exchange.report_step("connecting");
     let backend = connected.insert(connect(job, exchange)?);
     for point in &job.points {
         let reply = at_point(job, point, backend.as_mut(), exchange)?;
-        exchange.say(&Said::Point(Box::new(reply)));
+        exchange.send(&RankMessage::Point(Box::new(reply)));
     }
     if let Some(carried) = backend.carried() {
-        exchange.say(&Said::Carried(carried));
+        exchange.send(&RankMessage::Carried(carried));
     }
     // Who leaves first takes away what another one's last acknowledgement may still need.
-    exchange.step("waiting for the others to end");
+    exchange.report_step("waiting for the others to end");
     exchange.barrier()?;
-    exchange.step("closing");
+    exchange.report_step("closing");
     *connected = None;
     Ok(())
 }
 
 fn at_point(
-    job: &Job,
+    job: &RankJob,
     point: &Point,
     backend: &mut dyn Backend,
-    exchange: &mut Wire,
+    exchange: &mut ParentLink,
 ) -> Result<PointReply, Failure> {
     let place = if point.gpu_memory {
         " in GPU memory"
@@ -155,9 +155,9 @@ fn at_point(
     };
     let size = Bytes(point.bytes);
     let name = format!("{} of {size}{place}", point.collective.name());
-    exchange.step(&format!("{name}: preparing"));
+    exchange.report_step(&format!("{name}: preparing"));
     backend.prepare(exchange, point)?;
-    let data = Data {
+    let data = TestData {
         point,
         rank: job.rank,
         ranks: job.ranks,
@@ -165,21 +165,21 @@ fn at_point(
     };
     let fresh = |backend: &mut dyn Backend| {
         backend.poison()?;
-        data.send(|at, piece| backend.fill(at, piece))
+        data.fill(|at, piece| backend.fill(at, piece))
     };
     fresh(backend)?;
     for trial in 1..=point.warmups {
-        exchange.step(&format!("{name}: warm-up {trial} of {}", point.warmups));
+        exchange.report_step(&format!("{name}: warm-up {trial} of {}", point.warmups));
         exchange.barrier()?;
         backend.run(exchange, point)?;
     }
     let mut ms = Vec::new();
     for trial in 1..=point.trials {
-        exchange.step(&format!("{name}: trial {trial} of {}", point.trials));
+        exchange.report_step(&format!("{name}: trial {trial} of {}", point.trials));
         exchange.barrier()?;
         ms.push(milliseconds(backend.run(exchange, point)?));
     }
-    exchange.step(&format!("{name}: verifying"));
+    exchange.report_step(&format!("{name}: verifying"));
     fresh(backend)?;
     exchange.barrier()?;
     let once = Point {

@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::{Value, json};
 
-use super::backend::{Backend, Identity, Place};
-use super::exchange::Exchange;
-use super::steps::{self, Place as Part, Receive, Steps};
+use super::backend::{Backend, Identity, RankSetup};
+use super::rank_exchange::RankExchange;
+use super::rank_steps::{self, BufferPart as Part, RankSteps, ReceiveStep};
 use crate::live::element;
 use crate::live::failure::Failure;
 use crate::live::pages::Memory;
@@ -42,8 +42,8 @@ const POISON: u8 = 0xa5;
 ///
 /// No address to bind to, or another rank that cannot be reached.
 pub(super) fn connect(
-    place: &Place<'_>,
-    exchange: &mut dyn Exchange,
+    place: &RankSetup<'_>,
+    exchange: &mut dyn RankExchange,
 ) -> Result<Box<dyn Backend>, Failure> {
     let given = exchange.all_gather(json!(place.place.node))?;
     let alone = given.windows(2).all(|pair| pair[0] == pair[1]);
@@ -86,7 +86,7 @@ pub(super) fn connect(
         .unwrap_or(1)
         .clamp(1, LANES as u64) as usize;
     let s = if lanes == 1 { "" } else { "s" };
-    exchange.identify(Identity {
+    exchange.report_identity(Identity {
         library: None,
         version: None,
         device: Some(format!("{address}, {lanes} connection{s} a pair")),
@@ -289,7 +289,7 @@ fn ready(stream: &TcpStream) -> std::io::Result<()> {
 }
 
 impl Backend for Tcp {
-    fn prepare(&mut self, _: &mut dyn Exchange, point: &Point) -> Result<(), Failure> {
+    fn prepare(&mut self, _: &mut dyn RankExchange, point: &Point) -> Result<(), Failure> {
         let (rank, ranks) = (self.rank, self.peers.len());
         let size = point.dtype.size();
         let elements = usize::try_from(point.bytes).unwrap_or(usize::MAX) / size;
@@ -303,7 +303,7 @@ impl Backend for Tcp {
             let name = point.collective.name();
             return Err(failure(name, None, "not done in place"));
         }
-        let steps = steps::steps(point.collective, rank, ranks);
+        let steps = rank_steps::plan_steps(point.collective, rank, ranks);
         let others: Vec<usize> = steps
             .sends
             .iter()
@@ -312,7 +312,7 @@ impl Backend for Tcp {
             .collect();
         self.reach(&others)?;
         let whole = elements / ranks * ranks * size;
-        let work = if steps::works(point.collective, ranks) {
+        let work = if rank_steps::needs_scratch(point.collective, ranks) {
             whole
         } else {
             0
@@ -354,10 +354,10 @@ impl Backend for Tcp {
     }
 
     #[expect(clippy::disallowed_methods, reason = "what is measured is time")]
-    fn run(&mut self, _: &mut dyn Exchange, point: &Point) -> Result<Duration, Failure> {
+    fn run(&mut self, _: &mut dyn RankExchange, point: &Point) -> Result<Duration, Failure> {
         let ranks = self.peers.len();
-        let steps = steps::steps(point.collective, self.rank, ranks);
-        let (own_parts, held_parts) = steps::parts(point.collective, ranks);
+        let steps = rank_steps::plan_steps(point.collective, self.rank, ranks);
+        let (own_parts, held_parts) = rank_steps::parts(point.collective, ranks);
         let bytes = usize::try_from(point.bytes).unwrap_or(usize::MAX);
         let lanes = (bytes / OF_A_LANE).clamp(1, self.lanes.len());
         let pieces = (bytes / ranks.max(1) / lanes / PIECE).max(1);
@@ -379,7 +379,7 @@ impl Backend for Tcp {
                 own_is_held: self.in_place.then_some(InPlace {
                     rank: self.rank,
                     own_parts,
-                    held_parts: steps::parts(point.collective, ranks).1,
+                    held_parts: rank_steps::parts(point.collective, ranks).1,
                 }),
             });
         }
@@ -487,18 +487,18 @@ impl Slices<'_> {
             return part;
         };
         match part {
-            Part::Own(_) if place.own_parts < place.held_parts => Part::Held(place.rank),
-            Part::Own(part) => Part::Held(part),
-            Part::Held(_) if place.held_parts < place.own_parts => Part::Held(place.rank),
+            Part::Input(_) if place.own_parts < place.held_parts => Part::Output(place.rank),
+            Part::Input(part) => Part::Output(part),
+            Part::Output(_) if place.held_parts < place.own_parts => Part::Output(place.rank),
             other => other,
         }
     }
 
     fn read(&self, part: Part) -> &[u8] {
         match self.of(part) {
-            Part::Own(part) => self.own[part],
-            Part::Held(part) => self.held[part],
-            Part::Work(part) => self.work[part],
+            Part::Input(part) => self.own[part],
+            Part::Output(part) => self.held[part],
+            Part::Scratch(part) => self.work[part],
         }
     }
 
@@ -507,17 +507,17 @@ impl Slices<'_> {
         let (part, with) = (self.of(part), with.map(|with| self.of(with)));
         let other = |at: Part| Some(at).filter(|at| *at != part);
         match (part, with.and_then(other)) {
-            (Part::Held(part), Some(Part::Own(with))) => {
+            (Part::Output(part), Some(Part::Input(with))) => {
                 (&mut *self.held[part], Some(self.own[with]))
             }
-            (Part::Work(part), Some(Part::Own(with))) => {
+            (Part::Scratch(part), Some(Part::Input(with))) => {
                 (&mut *self.work[part], Some(self.own[with]))
             }
-            (Part::Work(part), Some(Part::Held(with))) => {
+            (Part::Scratch(part), Some(Part::Output(with))) => {
                 (&mut *self.work[part], Some(&*self.held[with]))
             }
-            (Part::Work(part), _) => (&mut *self.work[part], None),
-            (Part::Held(part) | Part::Own(part), _) => (&mut *self.held[part], None),
+            (Part::Scratch(part), _) => (&mut *self.work[part], None),
+            (Part::Output(part) | Part::Input(part), _) => (&mut *self.held[part], None),
         }
     }
 }
@@ -601,7 +601,7 @@ impl Turn {
 /// One operation, of one lane.
 struct Drive<'d> {
     lane: &'d Lane,
-    steps: &'d Steps,
+    steps: &'d RankSteps,
     /// In how many pieces each part is sent and received: as many on all ranks.
     pieces: usize,
     dtype: DataType,
@@ -711,7 +711,7 @@ impl Drive<'_> {
     fn receive(
         &mut self,
         slices: &mut Slices<'_>,
-        step: &Receive,
+        step: &ReceiveStep,
         at: usize,
         end: usize,
     ) -> Result<Option<usize>, Failure> {

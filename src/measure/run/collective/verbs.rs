@@ -13,18 +13,18 @@
 //! sent before the receiver has allowed it, so that nothing is written over what is still wanted.
 
 #[cfg(feature = "verbs")]
-mod card;
+mod connections;
 #[cfg(feature = "verbs")]
 mod layout;
 #[cfg(feature = "verbs")]
 mod rank;
 #[cfg(feature = "verbs")]
-mod transfer;
+mod rank_ports;
 #[cfg(feature = "verbs")]
-mod wire;
+mod transfer;
 
-use super::backend::{Backend, Place};
-use super::exchange::Exchange;
+use super::backend::{Backend, RankSetup};
+use super::rank_exchange::RankExchange;
 use crate::live::failure::Failure;
 
 /// Opens the device, and tells the other ranks of it.
@@ -33,12 +33,12 @@ use crate::live::failure::Failure;
 ///
 /// No library, no device, no active port, or a rank whose port is of another kind.
 pub(super) fn connect(
-    place: &Place<'_>,
-    exchange: &mut dyn Exchange,
+    place: &RankSetup<'_>,
+    exchange: &mut dyn RankExchange,
 ) -> Result<Box<dyn Backend>, Failure> {
     #[cfg(feature = "verbs")]
     {
-        Ok(Box::new(rank::Rank::connect(place, exchange)?))
+        Ok(Box::new(rank::VerbsRank::connect(place, exchange)?))
     }
     #[cfg(not(feature = "verbs"))]
     {

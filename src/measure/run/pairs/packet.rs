@@ -40,7 +40,7 @@ pub(super) fn answer(socket: &UdpSocket, token: Token, stop: &AtomicBool) {
 /// # Errors
 ///
 /// No socket, or no route.
-pub fn largest(
+pub fn largest_packet(
     from: IpAddr,
     to: SocketAddr,
     token: &Token,

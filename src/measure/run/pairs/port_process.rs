@@ -10,7 +10,9 @@ use serde_json::Value;
 use crate::live::worker::child::{self, how_its_process_ended, kill_group, wait_a_moment};
 use crate::measure::plan::pairs::Memory;
 use crate::measure::plan::reply::GpuMemory;
-use crate::measure::run::pairs::rdma::{ARGUMENT, Greeted, Opened, Said, Told, Written};
+use crate::measure::run::pairs::rdma::{
+    ARGUMENT, GreetingResult, OpenedPort, PortCommand, PortReply, WriteResult,
+};
 
 /// How long a library may take to open a device, or to make or connect a queue pair.
 const SETTING_UP: Duration = Duration::from_secs(20);
@@ -20,28 +22,28 @@ pub const TAKING: Duration = Duration::from_secs(60);
 const MEASURING: Duration = Duration::from_secs(75);
 
 /// A port, and the process that has it.
-pub struct Station {
+pub struct PortProcess {
     device: String,
     gid_index: Option<u64>,
     /// The GPU whose memory the adapter has, too.
     gpu: Option<String>,
-    running: Option<Running>,
+    running: Option<RunningProcess>,
 }
 
-struct Running {
+struct RunningProcess {
     child: Child,
     told: ChildStdin,
-    said: Receiver<Said>,
+    said: Receiver<PortReply>,
 }
 
-impl Station {
+impl PortProcess {
     /// Opens a device and port (`mlx5_0/1`), with this row of its GID table where one is named; says what is used of it.
     ///
     /// # Errors
     ///
     /// Why it cannot be used, in words.
-    pub fn open(device: &str, gid_index: Option<u64>) -> Result<(Self, Opened), String> {
-        let mut station = Station {
+    pub fn open(device: &str, gid_index: Option<u64>) -> Result<(Self, OpenedPort), String> {
+        let mut station = PortProcess {
             device: device.to_owned(),
             gid_index,
             gpu: None,
@@ -51,7 +53,7 @@ impl Station {
         Ok((station, opened))
     }
 
-    fn start(&mut self) -> Result<Opened, String> {
+    fn start(&mut self) -> Result<OpenedPort, String> {
         let started = child::start(None, ARGUMENT, Stdio::null, |_| {});
         let mut child = started.map_err(|error| format!("its process did not start: {error}"))?;
         let (Some(told), Some(pipe)) = (child.stdin.take(), child.stdout.take()) else {
@@ -67,17 +69,17 @@ impl Station {
                 }
             }
         });
-        self.running = Some(Running { child, told, said });
-        let open = Told::Open {
+        self.running = Some(RunningProcess { child, told, said });
+        let open = PortCommand::Open {
             device: self.device.clone(),
             gid_index: self.gid_index,
         };
-        let said = self.ask(&open, SETTING_UP)?;
-        let Said::Opened(opened) = said else {
-            return Err(strange());
+        let said = self.request(&open, SETTING_UP)?;
+        let PortReply::Opened(opened) = said else {
+            return Err(unexpected_reply());
         };
         if let Some(pci) = self.gpu.clone() {
-            self.ask(&Told::Gpu(pci), TAKING)?;
+            self.request(&PortCommand::Gpu(pci), TAKING)?;
         }
         Ok(opened)
     }
@@ -88,17 +90,17 @@ impl Station {
     ///
     /// CUDA does not start, or has no memory, in words.
     pub fn take_gpu(&mut self, pci: &str) -> Result<GpuMemory, String> {
-        match self.ask(&Told::Gpu(pci.to_owned()), TAKING)? {
-            Said::Gpu(tried) => {
+        match self.request(&PortCommand::Gpu(pci.to_owned()), TAKING)? {
+            PortReply::Gpu(tried) => {
                 self.gpu = tried.way.map(|_| pci.to_owned());
                 Ok(tried)
             }
-            _ => Err(strange()),
+            _ => Err(unexpected_reply()),
         }
     }
 
     /// Puts a wish to the process. One that dies or stays silent is ended; the next pair begins with a fresh one.
-    fn ask(&mut self, told: &Told, patience: Duration) -> Result<Said, String> {
+    fn request(&mut self, told: &PortCommand, patience: Duration) -> Result<PortReply, String> {
         let running = self.running.as_mut().ok_or("its process is gone")?;
         let mut line = serde_json::to_vec(told).map_err(|error| error.to_string())?;
         line.push(b'\n');
@@ -107,7 +109,7 @@ impl Station {
             Err(_) => Err(RecvTimeoutError::Disconnected),
         };
         match said {
-            Ok(Said::Failed(why)) => Err(why),
+            Ok(PortReply::Failed(why)) => Err(why),
             Ok(said) => Ok(said),
             Err(lost) => {
                 let died = match lost {
@@ -132,9 +134,9 @@ impl Station {
         if self.running.is_none() {
             self.start()?;
         }
-        match self.ask(&Told::Pair(of), SETTING_UP)? {
-            Said::Paired(end) => Ok(end),
-            _ => Err(strange()),
+        match self.request(&PortCommand::Pair(of), SETTING_UP)? {
+            PortReply::Paired(end) => Ok(end),
+            _ => Err(unexpected_reply()),
         }
     }
 
@@ -144,18 +146,19 @@ impl Station {
     ///
     /// What failed, in words.
     pub fn connect(&mut self, far: Value) -> Result<(), String> {
-        self.ask(&Told::Connect(far), SETTING_UP).map(|_| ())
+        self.request(&PortCommand::Connect(far), SETTING_UP)
+            .map(|_| ())
     }
 
     /// A word each way.
-    pub fn greet(&mut self) -> Greeted {
-        match self.ask(&Told::Greet, MEASURING) {
-            Ok(Said::Greeted(greeted)) => greeted,
-            Ok(_) => Greeted {
-                own: Err(strange()),
+    pub fn greet(&mut self) -> GreetingResult {
+        match self.request(&PortCommand::Greet, MEASURING) {
+            Ok(PortReply::Greeted(greeted)) => greeted,
+            Ok(_) => GreetingResult {
+                own: Err(unexpected_reply()),
                 heard: false,
             },
-            Err(why) => Greeted {
+            Err(why) => GreetingResult {
                 own: Err(why),
                 heard: false,
             },
@@ -167,10 +170,13 @@ impl Station {
     /// # Errors
     ///
     /// What failed, in words.
-    pub fn write(&mut self, window: Duration) -> Result<Written, String> {
-        match self.ask(&Told::Write(milliseconds(window)), window + MEASURING)? {
-            Said::Written(written) => Ok(written),
-            _ => Err(strange()),
+    pub fn write(&mut self, window: Duration) -> Result<WriteResult, String> {
+        match self.request(
+            &PortCommand::Write(milliseconds(window)),
+            window + MEASURING,
+        )? {
+            PortReply::Written(written) => Ok(written),
+            _ => Err(unexpected_reply()),
         }
     }
 
@@ -180,7 +186,8 @@ impl Station {
     ///
     /// How many are not, in words.
     pub fn check(&mut self, bytes: u64) -> Result<(), String> {
-        self.ask(&Told::Check(bytes), SETTING_UP).map(|_| ())
+        self.request(&PortCommand::Check(bytes), SETTING_UP)
+            .map(|_| ())
     }
 
     /// The least time of a word there and back, in nanoseconds, of those of this time.
@@ -188,10 +195,10 @@ impl Station {
     /// # Errors
     ///
     /// What failed, in words.
-    pub fn ask_words(&mut self, window: Duration) -> Result<u64, String> {
-        match self.ask(&Told::Ask(milliseconds(window)), window + MEASURING)? {
-            Said::Asked(least) => Ok(least),
-            _ => Err(strange()),
+    pub fn measure_latency(&mut self, window: Duration) -> Result<u64, String> {
+        match self.request(&PortCommand::Ask(milliseconds(window)), window + MEASURING)? {
+            PortReply::Asked(least) => Ok(least),
+            _ => Err(unexpected_reply()),
         }
     }
 
@@ -200,8 +207,9 @@ impl Station {
     /// # Errors
     ///
     /// What failed, in words.
-    pub fn answer_words(&mut self, window: Duration) -> Result<(), String> {
-        self.ask(&Told::Answer, window + MEASURING).map(|_| ())
+    pub fn answer_latency(&mut self, window: Duration) -> Result<(), String> {
+        self.request(&PortCommand::Answer, window + MEASURING)
+            .map(|_| ())
     }
 }
 
@@ -209,11 +217,11 @@ fn milliseconds(window: Duration) -> u64 {
     u64::try_from(window.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn strange() -> String {
+fn unexpected_reply() -> String {
     "its process said something else".to_owned()
 }
 
-impl Drop for Running {
+impl Drop for RunningProcess {
     fn drop(&mut self) {
         kill_group(&self.child);
         wait_a_moment(&mut self.child);

@@ -15,7 +15,7 @@
 #[cfg(feature = "verbs")]
 mod connection;
 #[cfg(feature = "verbs")]
-mod station;
+mod port_server;
 
 use std::io::{self, Write};
 
@@ -32,7 +32,7 @@ pub const ARGUMENT: &str = "__rdma";
 /// What the process is told.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Told {
+pub enum PortCommand {
     /// To open a port.
     Open {
         /// Its device and number (`mlx5_0/1`).
@@ -61,9 +61,9 @@ pub enum Told {
 /// What the process says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Said {
+pub enum PortReply {
     /// The port is open.
-    Opened(Opened),
+    Opened(OpenedPort),
     /// How the adapter comes to the GPU's memory, or why it does not.
     Gpu(GpuMemory),
     /// What the other end has to know of the queue pair.
@@ -71,9 +71,9 @@ pub enum Said {
     /// It is done.
     Done,
     /// Who heard whom.
-    Greeted(Greeted),
+    Greeted(GreetingResult),
     /// What was written and acknowledged.
-    Written(Written),
+    Written(WriteResult),
     /// The least time of a word there and back, in nanoseconds.
     Asked(u64),
     /// Why it was not done.
@@ -82,7 +82,7 @@ pub enum Said {
 
 /// A port that is open.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Opened {
+pub struct OpenedPort {
     /// What is used of it: `mlx5_0/1 GID 3 MTU 4096`.
     pub port: String,
     /// Its global address.
@@ -91,7 +91,7 @@ pub struct Opened {
 
 /// Who heard whom, as one end knows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Greeted {
+pub struct GreetingResult {
     /// Whether this end's word was acknowledged; the status of its failure where it was not.
     pub own: Result<(), String>,
     /// Whether the other end's word came.
@@ -100,7 +100,7 @@ pub struct Greeted {
 
 /// What was written and acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Written {
+pub struct WriteResult {
     /// Bytes.
     pub bytes: u64,
     /// Until the last acknowledgement, in microseconds.
@@ -115,16 +115,16 @@ pub struct Written {
 ///
 /// Standard output cannot be duplicated.
 pub fn serve() -> io::Result<()> {
-    let (mut outlet, inbox) = lifeline::take::<Told>(|| {})?;
+    let (mut outlet, inbox) = lifeline::take::<PortCommand>(|| {})?;
     #[cfg(feature = "verbs")]
-    let mut station = station::Station::default();
+    let mut station = port_server::PortServer::default();
     for told in inbox {
         #[cfg(feature = "verbs")]
         let said = station.answer(&told);
         #[cfg(not(feature = "verbs"))]
         let said = {
             let _ = told;
-            Said::Failed("this binary was built without the verbs feature".to_owned())
+            PortReply::Failed("this binary was built without the verbs feature".to_owned())
         };
         let mut line = serde_json::to_vec(&said)?;
         line.push(b'\n');
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn what_is_said_is_one_line() {
-        let greeted = Said::Greeted(Greeted {
+        let greeted = PortReply::Greeted(GreetingResult {
             own: Err("transport retry counter exceeded".into()),
             heard: true,
         });
@@ -148,14 +148,18 @@ mod tests {
             line,
             r#"{"greeted":{"own":{"Err":"transport retry counter exceeded"},"heard":true}}"#
         );
-        assert_eq!(serde_json::from_str::<Said>(&line).unwrap(), greeted);
-        let open = Told::Open {
+        assert_eq!(serde_json::from_str::<PortReply>(&line).unwrap(), greeted);
+        let open = PortCommand::Open {
             device: "rxe0/1".into(),
             gid_index: Some(3),
         };
-        for told in [Told::Pair(Memory::Gpu), Told::Write(300), open] {
+        for told in [
+            PortCommand::Pair(Memory::Gpu),
+            PortCommand::Write(300),
+            open,
+        ] {
             let line = serde_json::to_string(&told).unwrap();
-            assert_eq!(serde_json::from_str::<Told>(&line).unwrap(), told);
+            assert_eq!(serde_json::from_str::<PortCommand>(&line).unwrap(), told);
         }
     }
 }

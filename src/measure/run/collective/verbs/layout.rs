@@ -7,7 +7,7 @@ use std::ops::Range;
 use crate::live::failure::Failure;
 use crate::measure::plan::collective::Collective;
 use crate::measure::plan::run::Point;
-use crate::measure::run::collective::steps::{self, Place, Steps};
+use crate::measure::run::collective::rank_steps::{self, BufferPart, RankSteps};
 
 /// How many pieces may be on their way from one rank to another.
 pub(super) const WINDOW: usize = 16;
@@ -61,7 +61,7 @@ impl Layout {
     /// The memory of this rank, whose pieces have so many bytes at most.
     pub(super) fn new(
         point: &Point,
-        steps: &Steps,
+        steps: &RankSteps,
         rank: usize,
         ranks: usize,
         piece: usize,
@@ -84,7 +84,7 @@ impl Layout {
         let elements = usize::try_from(point.bytes).unwrap_or(usize::MAX) / size;
         let shape = collective.shape(elements, ranks);
         let (send, receive) = (shape.send * size, shape.receive * size);
-        let parts = steps::parts(collective, ranks);
+        let parts = rank_steps::parts(collective, ranks);
         let (send, receive) = if point.in_place {
             // A part lies where it belongs in the whole.
             let within = |length: usize| match length < send.max(receive) {
@@ -103,7 +103,7 @@ impl Layout {
         let longest = longest(&send, parts.0).max(longest(&receive, parts.1));
         // A slot begins where a cache line does.
         let piece = piece.min(longest).max(1).next_multiple_of(64);
-        let work = match steps::works(collective, ranks) {
+        let work = match rank_steps::needs_scratch(collective, ranks) {
             true => end..end + send.len(),
             false => end..end,
         };
@@ -147,11 +147,11 @@ impl Layout {
     }
 
     /// Where a part lies.
-    pub(super) fn place(&self, place: Place) -> Range<usize> {
+    pub(super) fn place(&self, place: BufferPart) -> Range<usize> {
         match place {
-            Place::Own(number) => part(&self.own, self.size, number),
-            Place::Held(number) => part(&self.held, self.size, number),
-            Place::Work(number) => part(&self.work, self.size, number),
+            BufferPart::Input(number) => part(&self.own, self.size, number),
+            BufferPart::Output(number) => part(&self.held, self.size, number),
+            BufferPart::Scratch(number) => part(&self.work, self.size, number),
         }
     }
 }
@@ -181,17 +181,20 @@ mod tests {
             collective,
             ..point(elements)
         };
-        let steps = steps::steps(collective, rank, ranks);
+        let steps = rank_steps::plan_steps(collective, rank, ranks);
         Layout::new(&point, &steps, rank, ranks, 1 << 16).unwrap()
     }
 
     #[test]
     fn parts_of_any_size_make_up_the_whole() {
         let layout = layout(Collective::AllReduce, 10, 0, 3);
-        let parts: Vec<_> = (0..3).map(|n| layout.place(Place::Own(n))).collect();
+        let parts: Vec<_> = (0..3).map(|n| layout.place(BufferPart::Input(n))).collect();
         assert_eq!(parts, [0..12, 12..24, 24..40]);
         let second = 6 * 4096;
-        assert_eq!(layout.place(Place::Held(2)), second + 24..second + 40);
+        assert_eq!(
+            layout.place(BufferPart::Output(2)),
+            second + 24..second + 40
+        );
         assert_eq!(layout.piece, 64);
     }
 
@@ -226,7 +229,7 @@ mod tests {
             let mut point = point(64);
             point.collective = collective;
             point.gpu_memory = true;
-            let steps = steps::steps(collective, 1, 4);
+            let steps = rank_steps::plan_steps(collective, 1, 4);
             match Layout::new(&point, &steps, 1, 4, 1 << 16) {
                 Ok(layout) => assert!(layout.incoming.iter().all(|i| i.slots.is_none())),
                 Err(refused) => {

@@ -4,22 +4,22 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use super::card::{self, Card, Opened};
+use super::connections::{Connections, unprepared};
 use super::layout::Layout;
+use super::rank_ports::{self, RankMemory, RankPort};
 use super::transfer::Transfer;
-use super::wire::{Connections, unprepared};
 use crate::fact::Bytes;
 use crate::live::failure::Failure;
 use crate::live::verbs::address::Address;
 use crate::live::verbs::gpu::Gpu;
-use crate::live::verbs::library::pair::{Far, Target};
+use crate::live::verbs::library::pair::{RemoteEndpoint, Target};
 use crate::live::verbs::port::Port;
-use crate::live::verbs::port_request::Wish;
+use crate::live::verbs::port_request::PortRequest;
 use crate::measure::plan::reply::Carried;
 use crate::measure::plan::run::Point;
-use crate::measure::run::collective::backend::{Backend, Identity, Place};
-use crate::measure::run::collective::exchange::Exchange;
-use crate::measure::run::collective::steps;
+use crate::measure::run::collective::backend::{Backend, Identity, RankSetup};
+use crate::measure::run::collective::rank_exchange::RankExchange;
+use crate::measure::run::collective::rank_steps;
 
 /// What the receiving buffer holds before an operation.
 const POISON: u8 = 0xa5;
@@ -42,12 +42,12 @@ fn variable(name: &str) -> Option<String> {
 }
 
 /// A connected rank.
-pub(super) struct Rank {
+pub(super) struct VerbsRank {
     rank: usize,
     ranks: usize,
     port: Port,
-    cards: Vec<Card>,
-    common: card::Common,
+    ports: Vec<RankPort>,
+    common: rank_ports::CommonLimits,
     connections: Connections,
     point: Option<(Layout, Transfer)>,
     epoch: u8,
@@ -58,10 +58,13 @@ pub(super) struct Rank {
     counted: Carried,
 }
 
-impl Rank {
+impl VerbsRank {
     /// Opens the port, and tells the others of it.
-    pub(super) fn connect(place: &Place<'_>, exchange: &mut dyn Exchange) -> Result<Self, Failure> {
-        let wish = Wish::new(place.place, variable)?;
+    pub(super) fn connect(
+        place: &RankSetup<'_>,
+        exchange: &mut dyn RankExchange,
+    ) -> Result<Self, Failure> {
+        let wish = PortRequest::new(place.place, variable)?;
         let port = Port::open(place.place.device.as_deref(), &wish, variable)?;
         let identity = Identity {
             library: Some("libibverbs.so.1".to_owned()),
@@ -69,8 +72,8 @@ impl Rank {
             device: Some(port.words()),
             gpu_memory: None,
         };
-        exchange.identify(identity.clone());
-        let own = Card {
+        exchange.report_identity(identity.clone());
+        let own = RankPort {
             address: Address::of(&port)?,
             pairs: wish.pairs,
             piece: wish
@@ -79,17 +82,17 @@ impl Rank {
         };
         let first_packet = own.address.first_packet;
         let own = serde_json::to_value(&own).unwrap_or_default();
-        let cards: Vec<Card> = card::read(&exchange.all_gather(own)?)?;
-        let common = card::common(&cards, exchange.rank())?;
+        let cards: Vec<RankPort> = rank_ports::parse_all(&exchange.all_gather(own)?)?;
+        let common = rank_ports::common_limits(&cards, exchange.rank())?;
         let near = port.near(&wish, first_packet);
         let ranks = exchange.ranks();
         let connections = Connections::new(&port.context, near, ranks, common.pairs)?;
         let counted = port.counted();
-        Ok(Rank {
+        Ok(VerbsRank {
             rank: exchange.rank(),
             ranks,
             port,
-            cards,
+            ports: cards,
             common,
             connections,
             point: None,
@@ -101,7 +104,7 @@ impl Rank {
     }
 
     /// The rank's GPU.
-    fn gpu(&mut self, exchange: &mut dyn Exchange) -> Result<Rc<Gpu>, Failure> {
+    fn gpu(&mut self, exchange: &mut dyn RankExchange) -> Result<Rc<Gpu>, Failure> {
         if let Some(gpu) = &self.gpu.1 {
             return Ok(Rc::clone(gpu));
         }
@@ -110,7 +113,7 @@ impl Rank {
             code: None,
             error: "the rank was given no GPU".to_owned(),
         })?;
-        exchange.step("taking the GPU");
+        exchange.report_step("taking the GPU");
         let gpu = Rc::new(Gpu::take(pci)?);
         Ok(Rc::clone(self.gpu.1.insert(gpu)))
     }
@@ -118,35 +121,35 @@ impl Rank {
     /// Has memory for the point, registered.
     fn have_memory(
         &mut self,
-        exchange: &mut dyn Exchange,
+        exchange: &mut dyn RankExchange,
         point: &Point,
         length: usize,
     ) -> Result<(), Failure> {
         if !point.gpu_memory {
-            return self.connections.have_memory(length);
+            return self.connections.ensure_memory(length);
         }
         let gpu = self.gpu(exchange)?;
-        exchange.step("registering GPU memory");
+        exchange.report_step("registering GPU memory");
         let (connections, identity) = (&mut self.connections, &mut self.identity);
-        connections.have_gpu_memory(&gpu, length, |tried| {
+        connections.ensure_gpu_memory(&gpu, length, |tried| {
             identity.gpu_memory = Some(tried);
-            exchange.identify(identity.clone());
+            exchange.report_identity(identity.clone());
         })
     }
 
     fn layout(&self, point: &Point, rank: usize) -> Result<Layout, Failure> {
-        let steps = steps::steps(point.collective, rank, self.ranks);
+        let steps = rank_steps::plan_steps(point.collective, rank, self.ranks);
         Layout::new(point, &steps, rank, self.ranks, self.common.piece)
     }
 
     /// The other end of a connection.
-    fn far(&self, other: usize, pair: u32) -> Far {
-        let (own, theirs) = (&self.cards[self.rank], &self.cards[other]);
+    fn far(&self, other: usize, pair: u32) -> RemoteEndpoint {
+        let (own, theirs) = (&self.ports[self.rank], &self.ports[other]);
         own.address.far(&theirs.address, pair)
     }
 
     /// Connects with all that the operation needs and that are not connected yet. All ranks do it at the same time.
-    fn reach(&mut self, exchange: &mut dyn Exchange, others: &[usize]) -> Result<(), Failure> {
+    fn reach(&mut self, exchange: &mut dyn RankExchange, others: &[usize]) -> Result<(), Failure> {
         let mut pairs = BTreeMap::new();
         for other in others {
             if let Some(numbers) = self.connections.open(*other)? {
@@ -154,19 +157,19 @@ impl Rank {
             }
         }
         let target = self.connections.memory_target();
-        let own = Opened {
+        let own = RankMemory {
             address: target.address,
             key: target.key,
             pairs,
         };
         let value = serde_json::to_value(&own).unwrap_or_default();
-        let opened: Vec<Opened> = card::read(&exchange.all_gather(value)?)?;
+        let opened: Vec<RankMemory> = rank_ports::parse_all(&exchange.all_gather(value)?)?;
         for (other, theirs) in opened.iter().enumerate() {
             let memory = Target {
                 address: theirs.address,
                 key: theirs.key,
             };
-            self.connections.remember(other, memory);
+            self.connections.set_remote_memory(other, memory);
             let numbers = match own.pairs.get(&other) {
                 None => continue,
                 Some(_) => theirs.pairs.get(&self.rank),
@@ -186,10 +189,10 @@ impl Rank {
     }
 }
 
-impl Backend for Rank {
-    fn prepare(&mut self, exchange: &mut dyn Exchange, point: &Point) -> Result<(), Failure> {
+impl Backend for VerbsRank {
+    fn prepare(&mut self, exchange: &mut dyn RankExchange, point: &Point) -> Result<(), Failure> {
         let layout = self.layout(point, self.rank)?;
-        let steps = steps::steps(point.collective, self.rank, self.ranks);
+        let steps = rank_steps::plan_steps(point.collective, self.rank, self.ranks);
         self.epoch = self.epoch.wrapping_add(1);
         let place = (self.rank, self.ranks);
         let ids = (self.epoch, self.common.pairs);
@@ -218,7 +221,7 @@ impl Backend for Rank {
         clippy::disallowed_methods,
         reason = "the host's clock is this backend's device's"
     )]
-    fn run(&mut self, exchange: &mut dyn Exchange, point: &Point) -> Result<Duration, Failure> {
+    fn run(&mut self, exchange: &mut dyn RankExchange, point: &Point) -> Result<Duration, Failure> {
         let (_, transfer) = self.point.as_mut().ok_or_else(unprepared)?;
         let others = transfer.others();
         let begun = Instant::now();
@@ -260,8 +263,8 @@ impl Backend for Rank {
                     // The last step is what is known of a rank that hangs.
                     let (name, bytes) = (point.collective.name(), Bytes(point.bytes));
                     let what = transfer.waits_for();
-                    exchange.step(&format!("{name} of {bytes}: waits for {what}"));
-                    self.connections.knock(&others)?;
+                    exchange.report_step(&format!("{name} of {bytes}: waits for {what}"));
+                    self.connections.probe_liveness(&others)?;
                     idle = None;
                 }
             }

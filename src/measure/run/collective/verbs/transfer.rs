@@ -9,7 +9,7 @@ use super::layout::{AHEAD, Incoming, Layout, WINDOW};
 use crate::live::failure::Failure;
 use crate::measure::plan::collective::{DataType, Reduction};
 use crate::measure::plan::run::Point;
-use crate::measure::run::collective::steps::Steps;
+use crate::measure::run::collective::rank_steps::RankSteps;
 
 /// Bytes of the rank's own part that are copied at once, between two looks at the wire.
 const COPY: usize = 256 << 10;
@@ -20,7 +20,7 @@ const NUMBER: u32 = 0x00ff_ffff;
 
 /// What the wire says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Event {
+pub(super) enum TransportEvent {
     /// A piece of this rank has arrived at the other one, and its memory is free.
     Sent {
         /// The other rank.
@@ -34,7 +34,7 @@ pub(super) enum Event {
         pair: usize,
     },
     /// The other rank told a number.
-    Told {
+    Credit {
         /// The other rank.
         from: usize,
         /// The number.
@@ -43,7 +43,7 @@ pub(super) enum Event {
 }
 
 /// The connections of a rank, and its memory. No method waits.
-pub(super) trait Wire {
+pub(super) trait PieceTransport {
     /// Writes a piece to a place in the other rank's memory; false where there is no room for it now.
     fn write(
         &mut self,
@@ -54,10 +54,10 @@ pub(super) trait Wire {
     ) -> Result<bool, Failure>;
 
     /// Tells the other rank a number; false where there is no room for it now.
-    fn tell(&mut self, to: usize, number: u32) -> Result<bool, Failure>;
+    fn send_credit(&mut self, to: usize, number: u32) -> Result<bool, Failure>;
 
     /// Says what has happened.
-    fn poll(&mut self, each: &mut dyn FnMut(Event)) -> Result<(), Failure>;
+    fn poll(&mut self, each: &mut dyn FnMut(TransportEvent)) -> Result<(), Failure>;
 
     /// Copies within this rank's memory.
     fn copy(&mut self, from: Range<usize>, to: Range<usize>) -> Result<(), Failure>;
@@ -74,7 +74,7 @@ pub(super) trait Wire {
 
 /// Where a message's pieces go in the other rank's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Goes {
+enum Destination {
     /// One after the other, from here.
     Straight(usize),
     /// To the slots that begin here.
@@ -88,12 +88,12 @@ struct Outgoing {
     from: Range<usize>,
     /// The message that has to be there first, as far as this one goes.
     after: Option<usize>,
-    goes: Goes,
+    goes: Destination,
 }
 
 /// The pieces between this rank and another one.
 #[derive(Clone, Debug, Default)]
-struct Flow {
+struct PieceFlow {
     /// Pieces that the other rank allows, counted from the point's beginning, as all of these.
     granted: u64,
     /// Pieces that were given to the wire.
@@ -110,7 +110,7 @@ struct Flow {
     messages: Vec<(u64, bool)>,
 }
 
-impl Flow {
+impl PieceFlow {
     /// Pieces that an operation brings.
     fn of_an_operation(&self) -> u64 {
         self.messages.last().map_or(0, |(end, _)| *end)
@@ -151,7 +151,7 @@ pub(super) struct Transfer {
     incoming: Vec<Incoming>,
     copies: Vec<(Range<usize>, Range<usize>)>,
     copied_at_once: usize,
-    flows: Vec<Flow>,
+    flows: Vec<PieceFlow>,
     operations: u64,
     /// The message that is being sent, received, copied, and how much of it is done.
     sending: (usize, usize),
@@ -166,13 +166,13 @@ impl Transfer {
     /// taken for the next one's.
     pub(super) fn new(
         point: &Point,
-        steps: &Steps,
+        steps: &RankSteps,
         layout: &Layout,
         (rank, ranks): (usize, usize),
         (epoch, pairs): (u8, usize),
         layout_of: impl Fn(usize) -> Result<Layout, Failure>,
     ) -> Result<Self, Failure> {
-        let mut flows = vec![Flow::default(); ranks];
+        let mut flows = vec![PieceFlow::default(); ranks];
         for flow in &mut flows {
             flow.arrived = vec![0; pairs];
         }
@@ -202,8 +202,8 @@ impl Transfer {
                 from: layout.place(send.from),
                 after: send.after,
                 goes: match theirs.slots {
-                    Some(base) => Goes::Slots(base),
-                    None => Goes::Straight(theirs.into.start),
+                    Some(base) => Destination::Slots(base),
+                    None => Destination::Straight(theirs.into.start),
                 },
             });
         }
@@ -248,20 +248,22 @@ impl Transfer {
     }
 
     /// Goes as far as it can; true where the operation is done. The flag says whether anything went on.
-    pub(super) fn turn(&mut self, wire: &mut dyn Wire) -> Result<(bool, bool), Failure> {
+    pub(super) fn turn(&mut self, wire: &mut dyn PieceTransport) -> Result<(bool, bool), Failure> {
         let mut moved = false;
         let (epoch, flows) = (self.epoch, &mut self.flows);
         wire.poll(&mut |event| {
             moved = true;
             match event {
-                Event::Sent { to } => flows[to].under_way = flows[to].under_way.saturating_sub(1),
-                Event::Arrived { from, pair } => flows[from].arrived[pair] += 1,
-                Event::Told { from, number } if number >> 24 == u32::from(epoch) => {
+                TransportEvent::Sent { to } => {
+                    flows[to].under_way = flows[to].under_way.saturating_sub(1)
+                }
+                TransportEvent::Arrived { from, pair } => flows[from].arrived[pair] += 1,
+                TransportEvent::Credit { from, number } if number >> 24 == u32::from(epoch) => {
                     let flow = &mut flows[from];
                     let more = number.wrapping_sub(flow.granted as u32) & NUMBER;
                     flow.granted += u64::from(more);
                 }
-                Event::Told { .. } => {}
+                TransportEvent::Credit { .. } => {}
             }
         })?;
         // A look for nothing is short: the processor may be needed, by soft-RoCE for one.
@@ -285,7 +287,7 @@ impl Transfer {
     }
 
     /// Takes the pieces that are there, in their order.
-    fn take(&mut self, wire: &mut dyn Wire) -> Result<bool, Failure> {
+    fn take(&mut self, wire: &mut dyn PieceTransport) -> Result<bool, Failure> {
         let mut moved = false;
         while let Some(incoming) = self.incoming.get(self.receiving.0) {
             let at = self.receiving.1;
@@ -322,7 +324,7 @@ impl Transfer {
     }
 
     /// Allows the other ranks more pieces, not one by one.
-    fn allow(&mut self, wire: &mut dyn Wire) -> Result<(), Failure> {
+    fn allow(&mut self, wire: &mut dyn PieceTransport) -> Result<(), Failure> {
         for (other, flow) in self.flows.iter_mut().enumerate() {
             if flow.of_an_operation() == 0 {
                 continue;
@@ -335,7 +337,7 @@ impl Transfer {
                 continue;
             }
             let number = u32::from(self.epoch) << 24 | limit as u32 & NUMBER;
-            match wire.tell(other, number)? {
+            match wire.send_credit(other, number)? {
                 true => flow.allowed = limit,
                 // Room comes without a word.
                 false => self.waits = false,
@@ -345,7 +347,7 @@ impl Transfer {
     }
 
     /// Sends the next piece, where it may go. One at a time: soft-RoCE carries it within the call, and the other rank waits for what this one allows.
-    fn give(&mut self, wire: &mut dyn Wire) -> Result<bool, Failure> {
+    fn give(&mut self, wire: &mut dyn PieceTransport) -> Result<bool, Failure> {
         while let Some(out) = self.outgoing.get(self.sending.0) {
             let at = self.sending.1;
             let left = out.from.len() - at;
@@ -365,8 +367,10 @@ impl Transfer {
                 break;
             }
             let place = match out.goes {
-                Goes::Straight(start) => start + at,
-                Goes::Slots(base) => base + (flow.posted % WINDOW as u64) as usize * self.piece,
+                Destination::Straight(start) => start + at,
+                Destination::Slots(base) => {
+                    base + (flow.posted % WINDOW as u64) as usize * self.piece
+                }
             };
             let pair = (flow.posted % self.pairs as u64) as usize;
             let start = out.from.start + at;
@@ -383,7 +387,7 @@ impl Transfer {
     }
 
     /// Copies some of the rank's own part.
-    fn copy(&mut self, wire: &mut dyn Wire) -> Result<bool, Failure> {
+    fn copy(&mut self, wire: &mut dyn PieceTransport) -> Result<bool, Failure> {
         let Some((from, to)) = self.copies.get(self.copying.0) else {
             return Ok(false);
         };

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Greeted, Written};
+use super::{GreetingResult, WriteResult};
 use crate::live::failure::Failure;
 use crate::live::verbs::address::{Address, mtu_bytes};
 use crate::live::verbs::failure::refused;
 use crate::live::verbs::library::completion::{Arrived, CompletionQueue, status_words};
 use crate::live::verbs::library::context::Context;
 use crate::live::verbs::library::domain::Domain;
-use crate::live::verbs::library::pair::{Near, Pair, Target};
+use crate::live::verbs::library::pair::{LocalEndpoint, QueuePair, Target};
 
 /// Bytes of a write: what perftest's `ib_write_bw` has, and enough for any link.
 const PIECE: usize = 64 << 10;
@@ -48,7 +48,7 @@ const FLUSHED: u32 = 5;
 
 /// What the other end has to know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct End {
+pub(super) struct ConnectionEnd {
     address: Address,
     /// The queue pair's number.
     pair: u32,
@@ -63,25 +63,25 @@ const RECEIVE: u64 = 2;
 
 /// Registered memory, whatever it is: where writes come from, and as the other end's device is told it. It outlives the connection.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Region {
+pub(super) struct MemoryRegion {
     pub(super) near: Target,
     pub(super) far: Target,
 }
 
 /// A queue pair, and what it writes from and to.
 pub(super) struct Connection {
-    pair: Pair,
+    pair: QueuePair,
     queue: Rc<CompletionQueue>,
-    region: Region,
-    near: Near,
-    end: End,
+    region: MemoryRegion,
+    near: LocalEndpoint,
+    end: ConnectionEnd,
     /// The other end, once it is known.
-    far: Option<End>,
+    far: Option<ConnectionEnd>,
 }
 
 /// What came of the work since the last look.
 #[derive(Default)]
-struct Look {
+struct CompletedWork {
     written: usize,
     said: usize,
     heard: Vec<u32>,
@@ -99,8 +99,8 @@ impl Connection {
     pub(super) fn new(
         context: &Rc<Context>,
         domain: &Rc<Domain>,
-        region: Region,
-        near: Near,
+        region: MemoryRegion,
+        near: LocalEndpoint,
         address: Address,
     ) -> Result<Self, Failure> {
         let sends = DEPTH as u32 + 8;
@@ -108,7 +108,7 @@ impl Connection {
         let queue = CompletionQueue::new(context, room);
         let queue = queue.map_err(|e| refused("ibv_create_cq", &format!("{room} entries"), &e))?;
         let queue = Rc::new(queue);
-        let pair = Pair::new(domain, &queue, sends, RECEIVES);
+        let pair = QueuePair::new(domain, &queue, sends, RECEIVES);
         let pair = pair.map_err(|e| refused("ibv_create_qp", "", &e))?;
         let init = pair.initialise(&near);
         init.map_err(|e| refused("ibv_modify_qp", "INIT", &e))?;
@@ -116,7 +116,7 @@ impl Connection {
             let posted = pair.receive(RECEIVE);
             posted.map_err(|e| refused("ibv_post_recv", "", &e))?;
         }
-        let end = End {
+        let end = ConnectionEnd {
             address,
             pair: pair.number(),
             memory: region.far.address,
@@ -133,14 +133,14 @@ impl Connection {
     }
 
     /// What the other end has to know.
-    pub(super) fn end(&self) -> &End {
+    pub(super) fn end(&self) -> &ConnectionEnd {
         &self.end
     }
 
     /// What this end writes, and what the other one does, byte by byte: no two ends of a connection have the same.
     pub(super) fn marks(&self) -> (u8, u8) {
         const MARKS: (u8, u8) = (0x5a, 0xa5);
-        let place = |end: &End| (end.address.gid, end.address.lid, end.pair, end.key);
+        let place = |end: &ConnectionEnd| (end.address.gid, end.address.lid, end.pair, end.key);
         match &self.far {
             Some(far) if place(far) < place(&self.end) => (MARKS.1, MARKS.0),
             _ => MARKS,
@@ -148,7 +148,7 @@ impl Connection {
     }
 
     /// What is wrong with data that came, and between whom.
-    pub(super) fn wrong(&self, wrong: usize, of: usize) -> Failure {
+    pub(super) fn mismatch_failure(&self, wrong: usize, of: usize) -> Failure {
         let from = self.far.as_ref().map(|far| far.address.gid);
         let from = from.map_or("?".to_owned(), |from| from.to_string());
         failed(format!(
@@ -158,7 +158,7 @@ impl Connection {
     }
 
     /// Connects it.
-    pub(super) fn connect(&mut self, far: End) -> Result<(), Failure> {
+    pub(super) fn connect(&mut self, far: ConnectionEnd) -> Result<(), Failure> {
         let (own, theirs) = (&self.end.address, &far.address);
         if own.ethernet != theirs.ethernet {
             return Err(Failure {
@@ -182,15 +182,15 @@ impl Connection {
     }
 
     /// A word each way.
-    pub(super) fn greet(&mut self) -> Greeted {
+    pub(super) fn greet(&mut self) -> GreetingResult {
         let (mut own, mut heard) = (None, false);
-        if let Err(failure) = self.say(GREETING) {
+        if let Err(failure) = self.send_word(GREETING) {
             own = Some(Err(failure.to_string()));
         }
         let begun = now();
-        let mut rest = Rest::default();
+        let mut rest = IdleWait::default();
         loop {
-            let look = match self.look() {
+            let look = match self.poll_completions() {
                 Ok(look) => look,
                 Err(failure) => {
                     own.get_or_insert(Err(failure.to_string()));
@@ -215,18 +215,18 @@ impl Connection {
             rest.take(&self.queue);
         }
         let silent = || Err(format!("no completion in {} s", GIVING_UP.as_secs()));
-        Greeted {
+        GreetingResult {
             own: own.unwrap_or_else(silent),
             heard,
         }
     }
 
     /// Writes data to the other end for a time.
-    pub(super) fn write_for(&mut self, window: Duration) -> Result<Written, Failure> {
+    pub(super) fn write_for(&mut self, window: Duration) -> Result<WriteResult, Failure> {
         let begun = now();
         let (mut under_way, mut done, mut next) = (0, 0usize, 0);
         let mut last = begun;
-        let mut rest = Rest::default();
+        let mut rest = IdleWait::default();
         loop {
             let passed = begun.elapsed();
             let is_over = passed >= window;
@@ -242,7 +242,7 @@ impl Connection {
                 next = (next + 1) % DEPTH;
                 under_way += 1;
             }
-            let look = self.look()?;
+            let look = self.poll_completions()?;
             if let Some(why) = look.failed {
                 return Err(failed(why));
             }
@@ -250,7 +250,7 @@ impl Connection {
                 done += look.written;
                 under_way -= look.written.min(under_way);
                 last = now();
-                rest = Rest::default();
+                rest = IdleWait::default();
             }
             if is_over && under_way == 0 {
                 break;
@@ -270,7 +270,7 @@ impl Connection {
             Some(far) => mtu_bytes(self.end.address.mtu.min(far.address.mtu)),
             None => 0,
         };
-        Ok(Written {
+        Ok(WriteResult {
             bytes,
             micros: u64::try_from((last - begun).as_micros()).unwrap_or(u64::MAX),
             packets: bytes.div_ceil(u64::from(mtu.max(256))),
@@ -278,16 +278,16 @@ impl Connection {
     }
 
     /// Writes words, each when the last one was answered: the least time that took, in nanoseconds.
-    pub(super) fn ask_for(&mut self, window: Duration) -> Result<u64, Failure> {
+    pub(super) fn measure_latency(&mut self, window: Duration) -> Result<u64, Failure> {
         let begun = now();
         let mut least = Duration::MAX;
         while begun.elapsed() < window || least == Duration::MAX {
             let asked = now();
-            self.say(QUESTION)?;
+            self.send_word(QUESTION)?;
             self.wait_for(&[ANSWER])?;
             least = least.min(asked.elapsed());
         }
-        self.say(ENOUGH)?;
+        self.send_word(ENOUGH)?;
         self.wait_for(&[])?;
         Ok(u64::try_from(least.as_nanos()).unwrap_or(u64::MAX))
     }
@@ -295,7 +295,7 @@ impl Connection {
     /// Answers words until the other end has enough.
     pub(super) fn answer(&mut self) -> Result<(), Failure> {
         while self.wait_for_word(&[QUESTION, ENOUGH])? == QUESTION {
-            self.say(ANSWER)?;
+            self.send_word(ANSWER)?;
         }
         Ok(())
     }
@@ -313,9 +313,9 @@ impl Connection {
     fn wait(&mut self, acknowledged: usize, words: &[u32]) -> Result<Option<u32>, Failure> {
         let begun = now();
         let (mut said, mut came) = (0, None);
-        let mut rest = Rest::default();
+        let mut rest = IdleWait::default();
         loop {
-            let look = self.look()?;
+            let look = self.poll_completions()?;
             if let Some(why) = look.failed {
                 return Err(failed(why));
             }
@@ -341,22 +341,22 @@ impl Connection {
     }
 
     /// Writes a word to the other end, and tells it so.
-    fn say(&self, word: u32) -> Result<(), Failure> {
+    fn send_word(&self, word: u32) -> Result<(), Failure> {
         let to = self.target(Self::WORDS.start);
         let posted = (self.pair).write(SAY, self.region.near, Self::WORDS, to, word);
         posted.map_err(|e| refused("ibv_post_send", "", &e))
     }
 
     /// What is done by now.
-    fn look(&self) -> Result<Look, Failure> {
-        let mut look = Look::default();
+    fn poll_completions(&self) -> Result<CompletedWork, Failure> {
+        let mut look = CompletedWork::default();
         let mut again = 0;
         // Flushed work is a consequence: the failure is the first other one.
         let mut flushed = None;
         let taken = self.queue.poll(|completion| {
             if completion.status != 0 {
                 // Receives fail only since something else did.
-                let words = self.words(completion.status, completion.vendor);
+                let words = self.describe_failure(completion.status, completion.vendor);
                 match completion.status {
                     FLUSHED if completion.id == RECEIVE => {}
                     FLUSHED => flushed = flushed.take().or(Some(words)),
@@ -386,7 +386,7 @@ impl Connection {
     }
 
     /// A failed completion in the field's words, and between whom.
-    fn words(&self, status: u32, vendor: u32) -> String {
+    fn describe_failure(&self, status: u32, vendor: u32) -> String {
         let far = self.far.as_ref().map(|far| far.address.gid);
         failure_words(status, vendor, self.end.address.gid, far)
     }
@@ -413,13 +413,13 @@ fn now() -> Instant {
 
 /// What to do while nothing happens.
 #[derive(Default)]
-struct Rest {
+struct IdleWait {
     since: Option<Instant>,
     looks: u32,
     armed: bool,
 }
 
-impl Rest {
+impl IdleWait {
     fn take(&mut self, queue: &CompletionQueue) {
         self.looks = self.looks.wrapping_add(1);
         if !self.looks.is_multiple_of(8) {

@@ -7,7 +7,7 @@ use super::*;
 use crate::live::element;
 use crate::live::pages::Memory;
 use crate::measure::plan::collective::Collective;
-use crate::measure::run::collective::steps;
+use crate::measure::run::collective::rank_steps;
 
 /// Something on its way.
 enum Packet {
@@ -19,7 +19,7 @@ struct Fabric {
     memories: Vec<Memory>,
     /// Of each rank to each other one, over each connection.
     ways: Vec<Vec<Vec<VecDeque<Packet>>>>,
-    events: Vec<VecDeque<Event>>,
+    events: Vec<VecDeque<TransportEvent>>,
     chance: u64,
 }
 
@@ -43,11 +43,11 @@ impl Fabric {
                 let target = self.memories[to].write(place..place + bytes.len());
                 assert_eq!(target.len(), bytes.len(), "a write outside of the memory");
                 target.copy_from_slice(&bytes);
-                self.events[to].push_back(Event::Arrived { from, pair });
-                self.events[from].push_back(Event::Sent { to });
+                self.events[to].push_back(TransportEvent::Arrived { from, pair });
+                self.events[from].push_back(TransportEvent::Sent { to });
             }
             Some(Packet::Number(number)) => {
-                self.events[to].push_back(Event::Told { from, number });
+                self.events[to].push_back(TransportEvent::Credit { from, number });
             }
             None => {}
         }
@@ -59,7 +59,7 @@ struct End<'f> {
     fabric: &'f RefCell<Fabric>,
 }
 
-impl Wire for End<'_> {
+impl PieceTransport for End<'_> {
     fn write(
         &mut self,
         to: usize,
@@ -83,7 +83,7 @@ impl Wire for End<'_> {
         Ok(true)
     }
 
-    fn tell(&mut self, to: usize, number: u32) -> Result<bool, Failure> {
+    fn send_credit(&mut self, to: usize, number: u32) -> Result<bool, Failure> {
         let mut fabric = self.fabric.borrow_mut();
         if fabric.chance(8) == 0 {
             return Ok(false);
@@ -92,7 +92,7 @@ impl Wire for End<'_> {
         Ok(true)
     }
 
-    fn poll(&mut self, each: &mut dyn FnMut(Event)) -> Result<(), Failure> {
+    fn poll(&mut self, each: &mut dyn FnMut(TransportEvent)) -> Result<(), Failure> {
         let events = std::mem::take(&mut self.fabric.borrow_mut().events[self.rank]);
         events.into_iter().for_each(each);
         Ok(())
@@ -167,7 +167,7 @@ fn point(collective: Collective, elements: usize) -> Point {
 /// Does the operation three times, with all ranks as far apart as they get.
 fn together(point: &Point, ranks: usize, pairs: usize, piece: usize, seed: u64) {
     let layout = |rank: usize| {
-        let steps = steps::steps(point.collective, rank, ranks);
+        let steps = rank_steps::plan_steps(point.collective, rank, ranks);
         Layout::new(point, &steps, rank, ranks, piece)
     };
     if layout(0).is_err() {
@@ -186,7 +186,7 @@ fn together(point: &Point, ranks: usize, pairs: usize, piece: usize, seed: u64) 
     });
     let mut all: Vec<(Transfer, Layout, u32)> = (0..ranks)
         .map(|rank| {
-            let steps = steps::steps(point.collective, rank, ranks);
+            let steps = rank_steps::plan_steps(point.collective, rank, ranks);
             let own = layout(rank).unwrap();
             let ids = (7, pairs);
             let transfer = Transfer::new(point, &steps, &own, (rank, ranks), ids, layout).unwrap();
@@ -274,10 +274,10 @@ fn large_parts_arrive_in_their_places() {
 fn what_is_late_from_another_point_is_not_counted() {
     let point = point(Collective::SendRecv, 5000);
     let layout = |rank: usize| {
-        let steps = steps::steps(point.collective, rank, 2);
+        let steps = rank_steps::plan_steps(point.collective, rank, 2);
         Layout::new(&point, &steps, rank, 2, 1 << 16)
     };
-    let steps = steps::steps(point.collective, 0, 2);
+    let steps = rank_steps::plan_steps(point.collective, 0, 2);
     let own = layout(0).unwrap();
     let mut transfer = Transfer::new(&point, &steps, &own, (0, 2), (3, 1), layout).unwrap();
     let fabric = RefCell::new(Fabric {
@@ -295,7 +295,7 @@ fn what_is_late_from_another_point_is_not_counted() {
     };
     transfer.begin();
     let told = |number: u32| {
-        let event = Event::Told { from: 1, number };
+        let event = TransportEvent::Credit { from: 1, number };
         fabric.borrow_mut().events[0].push_back(event);
     };
     let pieces = || {

@@ -8,13 +8,13 @@ use std::path::Path;
 use rustix::process::geteuid;
 
 /// Where NCCL has its files: `nccl-XXXXXX` (NCCL 2.30, `src/misc/shmutils.cc`).
-const SHARED: &str = "/dev/shm";
-const PREFIX: &str = "nccl-";
+const SHARED_MEMORY: &str = "/dev/shm";
+const NCCL_PREFIX: &str = "nccl-";
 
 /// NCCL's files in shared memory that are of this user.
 #[expect(clippy::disallowed_methods, reason = "what ranks leave is looked for")]
 pub fn shared_files() -> BTreeSet<String> {
-    let Ok(entries) = std::fs::read_dir(SHARED) else {
+    let Ok(entries) = std::fs::read_dir(SHARED_MEMORY) else {
         return BTreeSet::new();
     };
     let own = geteuid().as_raw();
@@ -24,7 +24,7 @@ pub fn shared_files() -> BTreeSet<String> {
             entry
                 .file_name()
                 .as_encoded_bytes()
-                .starts_with(PREFIX.as_bytes())
+                .starts_with(NCCL_PREFIX.as_bytes())
         })
         .filter(|entry| {
             entry
@@ -37,8 +37,8 @@ pub fn shared_files() -> BTreeSet<String> {
 
 /// NCCL's files in shared memory that this process has mapped, or open.
 #[expect(clippy::disallowed_methods, reason = "what ranks leave is looked for")]
-pub fn used_by(pid: u32) -> BTreeSet<String> {
-    let wanted = format!("{SHARED}/{PREFIX}");
+pub fn files_used_by(pid: u32) -> BTreeSet<String> {
+    let wanted = format!("{SHARED_MEMORY}/{NCCL_PREFIX}");
     let mut files = BTreeSet::new();
     let maps = std::fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
     for line in String::from_utf8_lossy(&maps).lines() {
@@ -62,14 +62,14 @@ pub fn used_by(pid: u32) -> BTreeSet<String> {
     clippy::disallowed_methods,
     reason = "what ranks of this program left goes with them"
 )]
-pub fn remove(mut files: BTreeSet<String>) -> Vec<String> {
+pub fn remove_unused(mut files: BTreeSet<String>) -> Vec<String> {
     if files.is_empty() {
         return Vec::new();
     }
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     for pid in pids {
-        let used = used_by(pid);
+        let used = files_used_by(pid);
         files.retain(|file| !used.contains(file));
     }
     let own = shared_files();
@@ -84,7 +84,7 @@ pub fn remove(mut files: BTreeSet<String>) -> Vec<String> {
 )]
 pub fn remove_own() {
     let own = shared_files();
-    for file in used_by(std::process::id()).intersection(&own) {
+    for file in files_used_by(std::process::id()).intersection(&own) {
         // Another rank may have been faster.
         let _ = std::fs::remove_file(Path::new(file));
     }
@@ -92,7 +92,7 @@ pub fn remove_own() {
 
 /// Why a process does not go on, where the kernel says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum ProcessState {
     /// A signal or a debugger stopped it.
     Stopped,
     /// It waits in the kernel, and no signal wakes it.
@@ -103,22 +103,22 @@ pub enum Standing {
 
 /// Reads the state of a process (proc_pid_stat(5)); `None` where it runs, or sleeps as processes do.
 #[expect(clippy::disallowed_methods, reason = "a rank that hangs is looked at")]
-pub fn standing(pid: u32) -> Option<Standing> {
+pub fn process_state(pid: u32) -> Option<ProcessState> {
     let stat = match std::fs::read(format!("/proc/{pid}/stat")) {
         Ok(stat) => stat,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Some(Standing::Gone),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Some(ProcessState::Gone),
         Err(_) => return None,
     };
-    of_stat(&stat)
+    parse_stat(&stat)
 }
 
 /// The name may hold anything: the state stands behind its last parenthesis.
-fn of_stat(stat: &[u8]) -> Option<Standing> {
+fn parse_stat(stat: &[u8]) -> Option<ProcessState> {
     let end = memchr::memrchr(b')', stat)?;
     match stat.get(end + 2)? {
-        b'T' | b't' => Some(Standing::Stopped),
-        b'D' => Some(Standing::Uninterruptible),
-        b'Z' | b'X' => Some(Standing::Gone),
+        b'T' | b't' => Some(ProcessState::Stopped),
+        b'D' => Some(ProcessState::Uninterruptible),
+        b'Z' | b'X' => Some(ProcessState::Gone),
         _ => None,
     }
 }
@@ -129,27 +129,34 @@ mod tests {
 
     #[test]
     fn files_that_nobody_uses_are_removed_and_others_stay() {
-        let path = format!("{SHARED}/{PREFIX}test-{}", std::process::id());
+        let path = format!("{SHARED_MEMORY}/{NCCL_PREFIX}test-{}", std::process::id());
         let Ok(file) = std::fs::File::create_new(&path) else {
             // No shared memory here.
             return;
         };
-        let all: BTreeSet<String> = [path.clone(), format!("{SHARED}/{PREFIX}none")].into();
+        let all: BTreeSet<String> =
+            [path.clone(), format!("{SHARED_MEMORY}/{NCCL_PREFIX}none")].into();
         assert!(shared_files().contains(&path));
-        assert!(used_by(std::process::id()).contains(&path));
-        assert_eq!(remove(all.clone()), [""; 0]);
+        assert!(files_used_by(std::process::id()).contains(&path));
+        assert_eq!(remove_unused(all.clone()), [""; 0]);
         drop(file);
-        assert_eq!(remove(all), std::slice::from_ref(&path));
+        assert_eq!(remove_unused(all), std::slice::from_ref(&path));
         assert!(!shared_files().contains(&path));
     }
 
     #[test]
     fn states_are_read_behind_the_name() {
-        assert_eq!(of_stat(b"12 (a) D (b) T 1 2"), Some(Standing::Stopped));
-        assert_eq!(of_stat(b"12 (a) D 1"), Some(Standing::Uninterruptible));
-        assert_eq!(of_stat(b"12 (a) Z 1"), Some(Standing::Gone));
-        assert_eq!(of_stat(b"12 (a) S 1"), None);
-        assert_eq!(of_stat(b"12"), None);
-        assert_eq!(standing(std::process::id()), None);
+        assert_eq!(
+            parse_stat(b"12 (a) D (b) T 1 2"),
+            Some(ProcessState::Stopped)
+        );
+        assert_eq!(
+            parse_stat(b"12 (a) D 1"),
+            Some(ProcessState::Uninterruptible)
+        );
+        assert_eq!(parse_stat(b"12 (a) Z 1"), Some(ProcessState::Gone));
+        assert_eq!(parse_stat(b"12 (a) S 1"), None);
+        assert_eq!(parse_stat(b"12"), None);
+        assert_eq!(process_state(std::process::id()), None);
     }
 }

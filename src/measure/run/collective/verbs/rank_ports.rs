@@ -10,7 +10,7 @@ use crate::live::verbs::address::Address;
 
 /// A rank's port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Card {
+pub(super) struct RankPort {
     /// How it is reached.
     #[serde(flatten)]
     pub(super) address: Address,
@@ -22,7 +22,7 @@ pub(super) struct Card {
 
 /// A rank's memory, and its new connections.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Opened {
+pub(super) struct RankMemory {
     /// Where the memory begins.
     pub(super) address: u64,
     /// The key to it.
@@ -32,7 +32,7 @@ pub(super) struct Opened {
 }
 
 /// Reads what each rank gave.
-pub(super) fn read<T: for<'v> Deserialize<'v>>(given: &[Value]) -> Result<Vec<T>, Failure> {
+pub(super) fn parse_all<T: for<'v> Deserialize<'v>>(given: &[Value]) -> Result<Vec<T>, Failure> {
     let one = |(rank, value): (usize, &Value)| {
         T::deserialize(value).map_err(|e| Failure {
             function: "exchange".to_owned(),
@@ -45,7 +45,7 @@ pub(super) fn read<T: for<'v> Deserialize<'v>>(given: &[Value]) -> Result<Vec<T>
 
 /// What all ranks can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Common {
+pub(super) struct CommonLimits {
     pub(super) pairs: usize,
     pub(super) piece: usize,
 }
@@ -55,7 +55,7 @@ pub(super) struct Common {
 /// # Errors
 ///
 /// A port of another kind than this rank's.
-pub(super) fn common(cards: &[Card], rank: usize) -> Result<Common, Failure> {
+pub(super) fn common_limits(cards: &[RankPort], rank: usize) -> Result<CommonLimits, Failure> {
     let refused = |error: String| Failure {
         function: "verbs".to_owned(),
         code: None,
@@ -64,14 +64,14 @@ pub(super) fn common(cards: &[Card], rank: usize) -> Result<Common, Failure> {
     let own = cards
         .get(rank)
         .ok_or_else(|| refused("no card".to_owned()))?;
-    let is_other = |card: &Card| card.address.ethernet != own.address.ethernet;
+    let is_other = |card: &RankPort| card.address.ethernet != own.address.ethernet;
     if let Some(other) = cards.iter().position(is_other) {
         let (theirs, ours) = (cards[other].address.kind(), own.address.kind());
         return Err(refused(format!(
             "rank {other}'s port is {theirs}, this rank's is {ours}"
         )));
     }
-    Ok(Common {
+    Ok(CommonLimits {
         pairs: cards
             .iter()
             .map(|card| card.pairs)
@@ -92,8 +92,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn card() -> Card {
-        Card {
+    fn card() -> RankPort {
+        RankPort {
             address: Address {
                 ethernet: true,
                 lid: 0,
@@ -110,15 +110,15 @@ mod tests {
     fn cards_are_json() {
         let value = serde_json::to_value(card()).unwrap();
         assert_eq!(value["gid"], "::ffff:10.77.0.2");
-        assert_eq!(read::<Card>(&[value]).unwrap(), [card()]);
-        let opened = Opened {
+        assert_eq!(parse_all::<RankPort>(&[value]).unwrap(), [card()]);
+        let opened = RankMemory {
             address: u64::MAX,
             key: 5,
             pairs: [(1, vec![17, 18])].into(),
         };
         let value = serde_json::to_value(&opened).unwrap();
-        assert_eq!(read::<Opened>(&[value]).unwrap(), [opened]);
-        let bad = read::<Card>(&[
+        assert_eq!(parse_all::<RankMemory>(&[value]).unwrap(), [opened]);
+        let bad = parse_all::<RankPort>(&[
             serde_json::to_value(card()).unwrap(),
             json!({"lid": 70_000}),
         ]);
@@ -129,19 +129,19 @@ mod tests {
 
     #[test]
     fn what_all_can_do() {
-        let less = Card {
+        let less = RankPort {
             pairs: 1,
             piece: 4096,
             ..card()
         };
-        let all = Common {
+        let all = CommonLimits {
             pairs: 1,
             piece: 4096,
         };
-        assert_eq!(common(&[card(), less.clone()], 0), Ok(all));
+        assert_eq!(common_limits(&[card(), less.clone()], 0), Ok(all));
         let mut other = less;
         other.address.ethernet = false;
-        let refused = common(&[card(), other], 0).unwrap_err();
+        let refused = common_limits(&[card(), other], 0).unwrap_err();
         assert_eq!(
             refused.error,
             "rank 1's port is InfiniBand, this rank's is Ethernet"

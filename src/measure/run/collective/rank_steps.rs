@@ -7,46 +7,46 @@ use crate::measure::plan::collective::Collective;
 
 /// A part of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum BufferPart {
     /// Of what this rank sends.
-    Own(usize),
+    Input(usize),
     /// Of what it receives.
-    Held(usize),
+    Output(usize),
     /// Of memory for what it passes on, and does not keep.
-    Work(usize),
+    Scratch(usize),
 }
 
 /// A part that is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Send {
+pub struct SendStep {
     /// The rank that gets it.
     pub to: usize,
     /// The part.
-    pub from: Place,
+    pub from: BufferPart,
     /// The step that receives it, by its place among [`Steps::receives`], where it comes from another rank.
     pub after: Option<usize>,
 }
 
 /// A part that is received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Receive {
+pub struct ReceiveStep {
     /// The rank that sends it.
     pub from: usize,
     /// Where it is kept.
-    pub into: Place,
+    pub into: BufferPart,
     /// What it is put together with, before it is kept.
-    pub with: Option<Place>,
+    pub with: Option<BufferPart>,
 }
 
 /// The steps of a rank.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Steps {
+pub struct RankSteps {
     /// Parts that only change their buffer: not where the operation is done in place.
-    pub copies: Vec<(Place, Place)>,
+    pub copies: Vec<(BufferPart, BufferPart)>,
     /// What is sent, in this order.
-    pub sends: Vec<Send>,
+    pub sends: Vec<SendStep>,
     /// What is received, in this order.
-    pub receives: Vec<Receive>,
+    pub receives: Vec<ReceiveStep>,
 }
 
 /// Into how many parts the buffers that are sent and received are cut.
@@ -60,130 +60,138 @@ pub fn parts(collective: Collective, ranks: usize) -> (usize, usize) {
 }
 
 /// Whether steps keep something in memory of their own.
-pub fn works(collective: Collective, ranks: usize) -> bool {
+pub fn needs_scratch(collective: Collective, ranks: usize) -> bool {
     collective == Collective::ReduceScatter && ranks > 2
 }
 
 /// The steps of this rank.
-pub fn steps(collective: Collective, rank: usize, ranks: usize) -> Steps {
-    use Place::{Held, Own, Work};
+pub fn plan_steps(collective: Collective, rank: usize, ranks: usize) -> RankSteps {
+    use BufferPart::{Input, Output, Scratch};
     let n = ranks.max(1);
     // The part, or the rank, so many places before this one.
     let before = |back: usize| (rank + 2 * n - back) % n;
     let (next, previous) = ((rank + 1) % n, before(1));
-    let mut steps = Steps::default();
-    let send = |to, from, after| Send { to, from, after };
-    let receive = |from, into, with| Receive { from, into, with };
+    let mut steps = RankSteps::default();
+    let send = |to, from, after| SendStep { to, from, after };
+    let receive = |from, into, with| ReceiveStep { from, into, with };
     let passed_on = |step: usize| step.checked_sub(1);
     match collective {
         Collective::AllReduce => {
             if n == 1 {
-                steps.copies.push((Own(0), Held(0)));
+                steps.copies.push((Input(0), Output(0)));
             }
             for step in 0..n - 1 {
                 let part = before(step);
-                let from = if step == 0 { Own(part) } else { Held(part) };
+                let from = if step == 0 { Input(part) } else { Output(part) };
                 steps.sends.push(send(next, from, passed_on(step)));
                 let part = before(step + 1);
                 steps
                     .receives
-                    .push(receive(previous, Held(part), Some(Own(part))));
+                    .push(receive(previous, Output(part), Some(Input(part))));
             }
             for step in 0..n - 1 {
                 let after = passed_on(n - 1 + step);
                 steps
                     .sends
-                    .push(send(next, Held(before(step + n - 1)), after));
+                    .push(send(next, Output(before(step + n - 1)), after));
                 steps
                     .receives
-                    .push(receive(previous, Held(before(step)), None));
+                    .push(receive(previous, Output(before(step)), None));
             }
         }
         Collective::AllGather => {
-            steps.copies.push((Own(0), Held(rank)));
+            steps.copies.push((Input(0), Output(rank)));
             for step in 0..n - 1 {
                 let from = match step {
-                    0 => Own(0),
-                    _ => Held(before(step)),
+                    0 => Input(0),
+                    _ => Output(before(step)),
                 };
                 steps.sends.push(send(next, from, passed_on(step)));
-                let into = Held(before(step + 1));
+                let into = Output(before(step + 1));
                 steps.receives.push(receive(previous, into, None));
             }
         }
         Collective::ReduceScatter => {
             if n == 1 {
-                steps.copies.push((Own(0), Held(0)));
+                steps.copies.push((Input(0), Output(0)));
             }
             for step in 0..n - 1 {
                 let part = before(step + 1);
-                let from = if step == 0 { Own(part) } else { Work(part) };
+                let from = if step == 0 {
+                    Input(part)
+                } else {
+                    Scratch(part)
+                };
                 steps.sends.push(send(next, from, passed_on(step)));
                 let part = before(step + 2);
-                let into = if step == n - 2 { Held(0) } else { Work(part) };
+                let into = if step == n - 2 {
+                    Output(0)
+                } else {
+                    Scratch(part)
+                };
                 steps
                     .receives
-                    .push(receive(previous, into, Some(Own(part))));
+                    .push(receive(previous, into, Some(Input(part))));
             }
         }
         Collective::Broadcast => {
             if rank == 0 {
-                steps.copies.push((Own(0), Held(0)));
+                steps.copies.push((Input(0), Output(0)));
                 if n > 1 {
-                    steps.sends.push(send(next, Own(0), None));
+                    steps.sends.push(send(next, Input(0), None));
                 }
             } else {
-                steps.receives.push(receive(previous, Held(0), None));
+                steps.receives.push(receive(previous, Output(0), None));
                 if next != 0 {
-                    steps.sends.push(send(next, Held(0), Some(0)));
+                    steps.sends.push(send(next, Output(0), Some(0)));
                 }
             }
         }
         Collective::Reduce => match rank {
-            0 if n == 1 => steps.copies.push((Own(0), Held(0))),
-            1 => steps.sends.push(send(next, Own(0), None)),
+            0 if n == 1 => steps.copies.push((Input(0), Output(0))),
+            1 => steps.sends.push(send(next, Input(0), None)),
             _ => {
                 steps
                     .receives
-                    .push(receive(previous, Held(0), Some(Own(0))));
+                    .push(receive(previous, Output(0), Some(Input(0))));
                 if rank != 0 {
-                    steps.sends.push(send(next, Held(0), Some(0)));
+                    steps.sends.push(send(next, Output(0), Some(0)));
                 }
             }
         },
         Collective::Scatter => {
             if rank == 0 {
-                steps.copies.push((Own(0), Held(0)));
-                let to = |other| send(other, Own(other), None);
+                steps.copies.push((Input(0), Output(0)));
+                let to = |other| send(other, Input(other), None);
                 steps.sends.extend((1..n).map(to));
             } else {
-                steps.receives.push(receive(0, Held(0), None));
+                steps.receives.push(receive(0, Output(0), None));
             }
         }
         Collective::Gather => {
             if rank == 0 {
-                steps.copies.push((Own(0), Held(0)));
-                let from = |other| receive(other, Held(other), None);
+                steps.copies.push((Input(0), Output(0)));
+                let from = |other| receive(other, Output(other), None);
                 steps.receives.extend((1..n).map(from));
             } else {
-                steps.sends.push(send(0, Own(0), None));
+                steps.sends.push(send(0, Input(0), None));
             }
         }
         Collective::AllToAll => {
-            steps.copies.push((Own(rank), Held(rank)));
+            steps.copies.push((Input(rank), Output(rank)));
             for apart in 1..n {
                 let to = (rank + apart) % n;
-                steps.sends.push(send(to, Own(to), None));
+                steps.sends.push(send(to, Input(to), None));
                 let from = before(apart);
-                steps.receives.push(receive(from, Held(from), None));
+                steps.receives.push(receive(from, Output(from), None));
             }
         }
         Collective::SendRecv => {
             if n == 1 {
-                steps.copies.push((Own(0), Held(0)));
+                steps.copies.push((Input(0), Output(0)));
             } else {
-                steps.sends.push(send(next, Own(0), None));
-                steps.receives.push(receive(previous, Held(0), None));
+                steps.sends.push(send(next, Input(0), None));
+                steps.receives.push(receive(previous, Output(0), None));
             }
         }
     }
@@ -207,11 +215,11 @@ mod tests {
     }
 
     impl Rank {
-        fn at(&mut self, place: Place) -> &mut Part {
+        fn at(&mut self, place: BufferPart) -> &mut Part {
             match place {
-                Place::Own(part) => &mut self.own[part],
-                Place::Held(part) => &mut self.held[part],
-                Place::Work(part) => &mut self.work[part],
+                BufferPart::Input(part) => &mut self.own[part],
+                BufferPart::Output(part) => &mut self.held[part],
+                BufferPart::Scratch(part) => &mut self.work[part],
             }
         }
     }
@@ -223,12 +231,21 @@ mod tests {
             .map(|rank| Rank {
                 own: (0..own).map(|part| vec![(rank, part)]).collect(),
                 held: vec![Vec::new(); held],
-                work: vec![Vec::new(); if works(collective, ranks) { ranks } else { 0 }],
+                work: vec![
+                    Vec::new();
+                    if needs_scratch(collective, ranks) {
+                        ranks
+                    } else {
+                        0
+                    }
+                ],
                 sent: 0,
                 received: 0,
             })
             .collect();
-        let programs: Vec<Steps> = (0..ranks).map(|r| steps(collective, r, ranks)).collect();
+        let programs: Vec<RankSteps> = (0..ranks)
+            .map(|r| plan_steps(collective, r, ranks))
+            .collect();
         let mut wires: BTreeMap<(usize, usize), VecDeque<Part>> = BTreeMap::new();
         for (rank, steps) in all.iter_mut().zip(&programs) {
             for (from, to) in &steps.copies {
@@ -305,7 +322,7 @@ mod tests {
                 let (own, held) = parts(collective, ranks);
                 let parts = own.max(held) as f64;
                 let busiest = (0..ranks)
-                    .map(|rank| steps(collective, rank, ranks))
+                    .map(|rank| plan_steps(collective, rank, ranks))
                     .map(|steps| steps.sends.len().max(steps.receives.len()))
                     .max()
                     .unwrap();

@@ -10,16 +10,16 @@ use crate::measure::plan::run::{Backend, Point, RankPlace};
 /// What a rank is told.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Told {
+pub enum RankCommand {
     /// What it does: the first line.
-    Job(Box<Job>),
+    Job(Box<RankJob>),
     /// What all ranks gave, in their order.
     All(Vec<Value>),
 }
 
 /// What a rank does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Job {
+pub struct RankJob {
     /// Its number.
     pub rank: usize,
     /// How many there are.
@@ -40,7 +40,7 @@ pub struct Job {
 /// What a rank says.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Said {
+pub enum RankMessage {
     /// What it is about to do.
     Step(String),
     /// What it gives to all ranks: it waits until all have given.

@@ -15,9 +15,9 @@ use crate::small_sort;
 /// After so many elements the data repeats.
 pub const PERIOD: usize = 1_048_573;
 /// The largest sum: bfloat16 has eight bits for it.
-const LARGEST: usize = 120;
+const MAX_SUM: usize = 120;
 /// Up to so many bytes of a result are compared whole.
-const WHOLE: usize = 64 << 20;
+const MAX_CHECKED_WHOLE: usize = 64 << 20;
 /// Of a larger one so many blocks are compared, each of so many bytes: the first, the last, and others between.
 const BLOCKS: usize = 64;
 const BLOCK: usize = 1 << 20;
@@ -29,7 +29,7 @@ const PARTS: usize = 4;
 
 /// The data of a point.
 #[derive(Clone, Copy, Debug)]
-pub struct Data<'p> {
+pub struct TestData<'p> {
     /// The point.
     pub point: &'p Point,
     /// This rank.
@@ -42,7 +42,7 @@ pub struct Data<'p> {
 
 /// What was found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Checked {
+pub struct CheckResult {
     /// Elements that were looked at.
     pub elements: u64,
     /// Those that are wrong.
@@ -53,15 +53,15 @@ pub struct Checked {
 
 /// A stretch of what a rank receives: where it stands, and whose it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Stretch {
+struct ExpectedRange {
     at: Range<usize>,
-    of: Whose,
+    of: PatternSource,
     /// The place of its first element in the data of whose it is.
     from: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Whose {
+enum PatternSource {
     Rank(usize),
     /// All ranks' together, reduced.
     All,
@@ -75,7 +75,7 @@ fn scatter(mut word: u64) -> u64 {
     word ^ (word >> 31)
 }
 
-impl Data<'_> {
+impl TestData<'_> {
     /// The elements of an operation.
     fn elements(&self) -> usize {
         usize::try_from(self.point.bytes).unwrap_or(usize::MAX) / self.point.dtype.size()
@@ -86,13 +86,13 @@ impl Data<'_> {
     /// # Errors
     ///
     /// What `put` fails with.
-    pub fn send(
+    pub fn fill(
         &self,
         mut put: impl FnMut(usize, &[u8]) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let shape = self.point.collective.shape(self.elements(), self.ranks);
         let bytes = shape.send * self.point.dtype.size();
-        let pattern = self.pattern(Whose::Rank(self.rank), shape.send);
+        let pattern = self.pattern(PatternSource::Rank(self.rank), shape.send);
         let mut piece = Vec::with_capacity(PIECE.min(bytes));
         let mut at = 0;
         while at < bytes {
@@ -116,12 +116,12 @@ impl Data<'_> {
     pub fn check(
         &self,
         mut read: impl FnMut(usize, &mut [u8]) -> Result<(), Failure>,
-    ) -> Result<Checked, Failure> {
+    ) -> Result<CheckResult, Failure> {
         let size = self.point.dtype.size();
-        let blocks = self.blocks();
-        let mut checked = Checked::default();
+        let blocks = self.checked_blocks();
+        let mut checked = CheckResult::default();
         let mut piece = Vec::new();
-        for stretch in self.stretches() {
+        for stretch in self.expected_ranges() {
             let own = |block: &Range<usize>| {
                 block.start.max(stretch.at.start)..block.end.min(stretch.at.end)
             };
@@ -148,7 +148,7 @@ impl Data<'_> {
     }
 
     /// The elements of the result that are looked at.
-    fn blocks(&self) -> Vec<Range<usize>> {
+    fn checked_blocks(&self) -> Vec<Range<usize>> {
         let size = self.point.dtype.size();
         let shape = self.point.collective.shape(self.elements(), self.ranks);
         let all = shape.receive;
@@ -158,7 +158,7 @@ impl Data<'_> {
                 .step_by(piece)
                 .map(move |at| at..(at + piece).min(end))
         };
-        if all * size <= WHOLE {
+        if all * size <= MAX_CHECKED_WHOLE {
             return cut(0..all, PIECE / size).collect();
         }
         let block = BLOCK / size;
@@ -183,32 +183,34 @@ impl Data<'_> {
     }
 
     /// What this rank must have received. Empty where the operation gives it nothing.
-    fn stretches(&self) -> Vec<Stretch> {
+    fn expected_ranges(&self) -> Vec<ExpectedRange> {
         let (rank, ranks) = (self.rank, self.ranks.max(1));
         let elements = self.elements();
         let part = elements / ranks;
-        let one = |length: usize, of: Whose, from: usize| {
-            vec![Stretch {
+        let one = |length: usize, of: PatternSource, from: usize| {
+            vec![ExpectedRange {
                 at: 0..length,
                 of,
                 from,
             }]
         };
         let parts = |from: usize| {
-            let of = |other: usize| Stretch {
+            let of = |other: usize| ExpectedRange {
                 at: other * part..(other + 1) * part,
-                of: Whose::Rank(other),
+                of: PatternSource::Rank(other),
                 from,
             };
             (0..ranks).map(of).collect()
         };
         match self.point.collective {
-            Collective::AllReduce => one(elements, Whose::All, 0),
-            Collective::Reduce if rank == 0 => one(elements, Whose::All, 0),
-            Collective::ReduceScatter => one(part, Whose::All, rank * part),
-            Collective::Broadcast => one(elements, Whose::Rank(0), 0),
-            Collective::Scatter => one(part, Whose::Rank(0), rank * part),
-            Collective::SendRecv => one(elements, Whose::Rank((rank + ranks - 1) % ranks), 0),
+            Collective::AllReduce => one(elements, PatternSource::All, 0),
+            Collective::Reduce if rank == 0 => one(elements, PatternSource::All, 0),
+            Collective::ReduceScatter => one(part, PatternSource::All, rank * part),
+            Collective::Broadcast => one(elements, PatternSource::Rank(0), 0),
+            Collective::Scatter => one(part, PatternSource::Rank(0), rank * part),
+            Collective::SendRecv => {
+                one(elements, PatternSource::Rank((rank + ranks - 1) % ranks), 0)
+            }
             Collective::AllGather => parts(0),
             Collective::Gather if rank == 0 => parts(0),
             Collective::AllToAll => parts(rank * part),
@@ -217,24 +219,24 @@ impl Data<'_> {
     }
 
     /// The bytes of the first elements, as many as there are before they repeat.
-    fn pattern(&self, of: Whose, elements: usize) -> Vec<u8> {
+    fn pattern(&self, of: PatternSource, elements: usize) -> Vec<u8> {
         let elements = elements.min(PERIOD);
         let dtype = self.point.dtype;
         let mut bytes = Vec::with_capacity(elements * dtype.size());
         match of {
-            Whose::Rank(rank) if self.point.collective.reduces() => {
+            PatternSource::Rank(rank) if self.point.collective.reduces() => {
                 self.numbers(rank, elements, |_, number| {
                     element::write(dtype, number, &mut bytes);
                 });
             }
             // What is only moved may be anything.
-            Whose::Rank(rank) => {
+            PatternSource::Rank(rank) => {
                 for at in 0..elements {
                     let word = self.word(rank, at).to_ne_bytes();
                     bytes.extend_from_slice(&word[..dtype.size()]);
                 }
             }
-            Whose::All => {
+            PatternSource::All => {
                 let mut numbers = vec![0u8; elements];
                 for rank in 0..self.ranks {
                     self.numbers(rank, elements, |at, other| {
@@ -265,8 +267,8 @@ impl Data<'_> {
     fn numbers(&self, rank: usize, elements: usize, mut give: impl FnMut(usize, u8)) {
         let ranks = self.ranks.max(1);
         // Of very many ranks only every so-manyth has anything but zero.
-        let every = ranks.div_ceil(LARGEST);
-        let values = (LARGEST / ranks.div_ceil(every)).clamp(1, 15) as u64 + 1;
+        let every = ranks.div_ceil(MAX_SUM);
+        let values = (MAX_SUM / ranks.div_ceil(every)).clamp(1, 15) as u64 + 1;
         for at in (0..elements).step_by(PARTS) {
             let mut word = self.word(rank, at);
             for at in at..elements.min(at + PARTS) {
@@ -321,7 +323,7 @@ mod tests {
 
     /// What each rank sends, and what a right implementation, the simplest one, gives each.
     fn reference(point: &Point, ranks: usize, seed: u64) -> Vec<Vec<u8>> {
-        let data = |rank| Data {
+        let data = |rank| TestData {
             point,
             rank,
             ranks,
@@ -331,7 +333,7 @@ mod tests {
             .map(|rank| {
                 let mut bytes = Vec::new();
                 data(rank)
-                    .send(|at, piece| {
+                    .fill(|at, piece| {
                         assert_eq!(at, bytes.len());
                         bytes.extend_from_slice(piece);
                         Ok(())
@@ -362,8 +364,8 @@ mod tests {
             .collect()
     }
 
-    fn checked(point: &Point, rank: usize, ranks: usize, result: &[u8]) -> Checked {
-        let data = Data {
+    fn checked(point: &Point, rank: usize, ranks: usize, result: &[u8]) -> CheckResult {
+        let data = TestData {
             point,
             rank,
             ranks,
@@ -420,7 +422,7 @@ mod tests {
     fn sums_of_any_number_of_ranks_stay_small() {
         let point = point(Collective::AllReduce, 4096, DataType::Bfloat16);
         for ranks in [1, 2, 8, 64, 120, 121, 512, 4096] {
-            let data = Data {
+            let data = TestData {
                 point: &point,
                 rank: 0,
                 ranks,
@@ -432,7 +434,7 @@ mod tests {
                     sums[at] += usize::from(number);
                 });
             }
-            assert!(sums.iter().all(|sum| *sum <= LARGEST), "{ranks} ranks");
+            assert!(sums.iter().all(|sum| *sum <= MAX_SUM), "{ranks} ranks");
             assert!(sums.iter().any(|sum| *sum > 0), "{ranks} ranks");
         }
     }
@@ -440,19 +442,19 @@ mod tests {
     #[test]
     fn of_a_large_result_a_sample_is_compared_first_and_last_included() {
         let point = point(Collective::AllReduce, 4_000_000_000, DataType::Float32);
-        let data = Data {
+        let data = TestData {
             point: &point,
             rank: 0,
             ranks: 2,
             seed: 3,
         };
-        let blocks = data.blocks();
+        let blocks = data.checked_blocks();
         assert_eq!(blocks.first().unwrap().start, 0);
         assert_eq!(blocks.last().unwrap().end, 1_000_000_000);
         assert!(blocks.windows(2).all(|w| w[0].end <= w[1].start));
         let looked_at: usize = blocks.iter().map(Range::len).sum();
         assert!(looked_at > 60 << 18 && looked_at <= 64 << 18);
-        let other = Data { seed: 4, ..data };
-        assert_ne!(other.blocks(), blocks);
+        let other = TestData { seed: 4, ..data };
+        assert_ne!(other.checked_blocks(), blocks);
     }
 }

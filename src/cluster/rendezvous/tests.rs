@@ -3,11 +3,11 @@ use std::io::Write;
 use std::net::TcpStream;
 
 use super::*;
-use crate::cluster::handshake::{HandshakeError, Refused};
+use crate::cluster::handshake::{HandshakeError, JoinRefusal};
 use crate::cluster::key::Key;
 
-fn party(rank: u64, ranks: u64) -> Party {
-    Party {
+fn party(rank: u64, ranks: u64) -> NodeIdentity {
+    NodeIdentity {
         version: "1".into(),
         job: "7".into(),
         rank,
@@ -20,89 +20,89 @@ fn key(text: &str) -> Trust {
     Trust::Key(Key::from_text(text).unwrap())
 }
 
-/// Joins on loopback, without a key.
-fn joined(port: u16, rank: u64, ranks: u64) -> Result<Guest, JoinError> {
+/// Joins on loopback without a key.
+fn joined(port: u16, rank: u64, ranks: u64) -> Result<JoinedNode, JoinError> {
     let (own, trust) = (party(rank, ranks), Trust::Loopback);
-    Guest::join("127.0.0.1", port, &own, &trust, SOON, false)
+    JoinedNode::join("127.0.0.1", port, &own, &trust, SOON, false)
 }
 
 const SECRET: &str = "a secret of sixteen";
-/// What is waited for to the end, because somebody never comes: as long as the others may take on a busy machine.
+/// A deadline that the test waits out because a node never joins: long enough for the others on a busy machine.
 const LATE: Duration = Duration::from_secs(8);
-/// What comes is not waited for any longer.
+/// A deadline that is not reached, because all nodes join.
 const SOON: Duration = Duration::from_secs(60);
 
 #[test]
-fn all_come_give_and_hear() {
-    let host = Host::open(0, party(0, 4), key(SECRET)).unwrap();
+fn all_nodes_join_send_and_get_the_result() {
+    let host = Rendezvous::open(0, party(0, 4), key(SECRET)).unwrap();
     let port = host.port().unwrap();
     let guests: Vec<_> = (1..4)
         .map(|rank| {
             std::thread::spawn(move || {
                 let own = party(rank, 4);
                 let mut guest =
-                    Guest::join("127.0.0.1", port, &own, &key(SECRET), SOON, false).unwrap();
-                guest.give(format!("of {rank}").as_bytes()).unwrap();
-                guest.wait(SOON, 99).unwrap()
+                    JoinedNode::join("127.0.0.1", port, &own, &key(SECRET), SOON, false).unwrap();
+                guest.send(format!("of {rank}").as_bytes()).unwrap();
+                guest.receive(SOON, 99).unwrap()
             })
         })
         .collect();
-    // A scanner between them costs nothing.
+    // A port scanner in between does not disturb.
     let mut scanner = TcpStream::connect(("127.0.0.1", port)).unwrap();
     scanner.write_all(b"\x16\x03\x01\x02\x00").unwrap();
     let mut gathered = host.gather(4, SOON, 99, |_| {});
-    let of = |rank| gathered.came[&rank].message.clone();
+    let of = |rank| gathered.nodes[&rank].message.clone();
     assert_eq!((of(1), of(3)), (b"of 1".to_vec(), b"of 3".to_vec()));
-    assert_eq!(gathered.tell(b"healthy", SOON), []);
+    assert_eq!(gathered.broadcast(b"healthy", SOON), []);
     for guest in guests {
         assert_eq!(guest.join().unwrap(), b"healthy");
     }
 }
 
 #[test]
-fn who_does_not_come_is_missing_when_the_time_is_up() {
-    let host = Host::open(0, party(0, 3), Trust::Loopback).unwrap();
+fn a_node_that_does_not_join_is_missing_at_the_deadline() {
+    let host = Rendezvous::open(0, party(0, 3), Trust::Loopback).unwrap();
     let port = host.port().unwrap();
     let came = std::thread::spawn(move || {
         let mut guest = joined(port, 2, 3).unwrap();
-        guest.give(b"x").unwrap();
+        guest.send(b"x").unwrap();
         guest
     });
     let gathered = host.gather(3, LATE, 99, |_| {});
-    assert_eq!(gathered.came.keys().collect::<Vec<_>>(), [&2]);
+    assert_eq!(gathered.nodes.keys().collect::<Vec<_>>(), [&2]);
     drop(came.join());
 }
 
 #[test]
 fn a_node_that_is_not_of_the_run_is_told_why() {
-    let host = Host::open(0, party(0, 2), key(SECRET)).unwrap();
+    let host = Rendezvous::open(0, party(0, 2), key(SECRET)).unwrap();
     let port = host.port().unwrap();
     let joining = std::thread::spawn(move || {
-        let own = Party {
+        let own = NodeIdentity {
             job: "8".into(),
             ..party(1, 2)
         };
-        Guest::join("127.0.0.1", port, &own, &key(SECRET), SOON, false).err()
+        JoinedNode::join("127.0.0.1", port, &own, &key(SECRET), SOON, false).err()
     });
     let gathered = host.gather(2, LATE, 99, |_| {});
-    assert!(gathered.came.is_empty());
+    assert!(gathered.nodes.is_empty());
     assert!(matches!(
         joining.join().unwrap(),
         Some(JoinError::Answered {
-            error: HandshakeError::Refused(Refused::Job { .. }),
+            error: HandshakeError::Refused(JoinRefusal::Job { .. }),
             ..
         })
     ));
-    assert_eq!(gathered.turned_away_count, 1);
+    assert_eq!(gathered.refused_count, 1);
 }
 
 #[test]
 fn an_unreachable_host_is_named_with_its_port() {
-    let free = Host::open(0, party(0, 2), Trust::Loopback).unwrap();
+    let free = Rendezvous::open(0, party(0, 2), Trust::Loopback).unwrap();
     let port = free.port().unwrap();
     drop(free);
     let wait = Duration::from_millis(100);
-    let error = Guest::join(
+    let error = JoinedNode::join(
         "127.0.0.1",
         port,
         &party(1, 2),
@@ -124,21 +124,21 @@ fn an_unreachable_host_is_named_with_its_port() {
 
 #[test]
 fn a_node_whose_first_connection_broke_is_taken_once_it_is_gone() {
-    let host = Host::open(0, party(0, 2), Trust::Loopback).unwrap();
+    let host = Rendezvous::open(0, party(0, 2), Trust::Loopback).unwrap();
     let port = host.port().unwrap();
     let join = move || joined(port, 1, 2);
     let joining = std::thread::spawn(move || {
-        // The second comes while rank 0 still waits for what the first gives.
+        // The second one joins while rank 0 still waits for the first one's message.
         let first = join().unwrap();
         let second = std::thread::spawn(move || join().unwrap());
         std::thread::sleep(Duration::from_millis(100));
         drop(first);
         let mut second = second.join().unwrap();
-        second.give(b"again").unwrap();
+        second.send(b"again").unwrap();
         second
     });
     let gathered = host.gather(2, SOON, 99, |_| {});
-    assert_eq!(gathered.came[&1].message, b"again");
+    assert_eq!(gathered.nodes[&1].message, b"again");
     drop(joining.join());
 }
 
@@ -146,21 +146,21 @@ fn a_node_whose_first_connection_broke_is_taken_once_it_is_gone() {
 fn a_host_without_an_address_is_asked_for_until_the_time_is_up() {
     let wait = Duration::from_millis(300);
     let host = "no-such-host.invalid";
-    let error = Guest::join(host, 9, &party(1, 2), &Trust::Loopback, wait, false).err();
+    let error = JoinedNode::join(host, 9, &party(1, 2), &Trust::Loopback, wait, false).err();
     assert!(matches!(error, Some(JoinError::NoAddress { .. })));
 }
 
 #[test]
 fn a_message_that_is_too_long_is_not_taken() {
-    let host = Host::open(0, party(0, 2), Trust::Loopback).unwrap();
+    let host = Rendezvous::open(0, party(0, 2), Trust::Loopback).unwrap();
     let port = host.port().unwrap();
     let joining = std::thread::spawn(move || {
         let mut guest = joined(port, 1, 2).unwrap();
-        let _ = guest.give(&[0; 100]);
-        guest.wait(SOON, 9).is_err()
+        let _ = guest.send(&[0; 100]);
+        guest.receive(SOON, 9).is_err()
     });
     let gathered = host.gather(2, LATE, 99, |_| {});
-    let why = &gathered.turned_away[0].why;
+    let why = &gathered.refused[0].why;
     assert_eq!(
         why,
         "it came, and gave no recording: a message of 100 bytes, of which 99 are allowed"
@@ -168,31 +168,31 @@ fn a_message_that_is_too_long_is_not_taken() {
     assert!(joining.join().unwrap());
 }
 
-/// Joins as a node that takes what others have.
-fn in_tree(port: u16, rank: u64, ranks: u64) -> Guest {
+/// Joins as a node that relays for others.
+fn in_tree(port: u16, rank: u64, ranks: u64) -> JoinedNode {
     let (own, trust) = (party(rank, ranks), key(SECRET));
-    Guest::join("127.0.0.1", port, &own, &trust, SOON, true).unwrap()
+    JoinedNode::join("127.0.0.1", port, &own, &trust, SOON, true).unwrap()
 }
 
-/// What a node gives: longer than a part.
+/// A node's message: longer than one part.
 fn of(rank: u64) -> Vec<u8> {
     let length = usize::try_from(rank * 997 % 150_000).unwrap();
     vec![rank.to_le_bytes()[0]; length]
 }
 
 #[test]
-fn many_nodes_give_through_a_tree_and_each_silent_one_is_named() {
+fn many_nodes_send_through_a_tree_and_each_unresponsive_one_is_named() {
     own_process::allow_many_files();
     let nodes = 260;
     let (killed, silent, other_key) = (1, 200, 201);
-    let host = Host::open(0, party(0, nodes), key(SECRET)).unwrap();
+    let host = Rendezvous::open(0, party(0, nodes), key(SECRET)).unwrap();
     let host = host.with_fanin(Some(8));
     let port = host.port().unwrap();
     let (all_in, in_seats) = mpsc::channel();
     let (go, going) = mpsc::channel::<()>();
     let wait = Duration::from_secs(30);
     let gathering = std::thread::spawn(move || host.gather(nodes, wait, 1 << 20, |_| {}));
-    // The first to come is the first to which others are sent.
+    // The first node to join is the first to relay.
     let first = in_tree(port, killed, nodes);
     let going = Arc::new(Mutex::new(going));
     let guests: Vec<_> = (1..nodes)
@@ -204,21 +204,21 @@ fn many_nodes_give_through_a_tree_and_each_silent_one_is_named() {
                 let mut guest = in_tree(port, rank, nodes);
                 all_in.send(rank).unwrap();
                 if rank == silent {
-                    return guest.wait(SOON, 99).map_err(|e| e.to_string());
+                    return guest.receive(SOON, 99).map_err(|e| e.to_string());
                 }
-                // Half of them give before the first is killed, and half after it.
+                // Half of them send before the first is killed, and half after it.
                 if rank % 2 == 1 {
                     let _ = going.lock().unwrap().recv();
                 }
-                guest.give(&of(rank)).unwrap();
-                guest.wait(SOON, 99).map_err(|e| e.to_string())
+                guest.send(&of(rank)).unwrap();
+                guest.receive(SOON, 99).map_err(|e| e.to_string())
             })
         })
         .collect();
     let stranger = std::thread::spawn(move || {
         let own = party(other_key, nodes);
         let trust = key("another secret of sixteen");
-        Guest::join("127.0.0.1", port, &own, &trust, SOON, true).err()
+        JoinedNode::join("127.0.0.1", port, &own, &trust, SOON, true).err()
     });
     for _ in 0..nodes - 3 {
         in_seats.recv().unwrap();
@@ -227,19 +227,18 @@ fn many_nodes_give_through_a_tree_and_each_silent_one_is_named() {
     drop(go);
     let mut gathered = gathering.join().unwrap();
     let missing: Vec<u64> = (1..nodes)
-        .filter(|rank| !gathered.came.contains_key(rank))
+        .filter(|rank| !gathered.nodes.contains_key(rank))
         .collect();
     assert_eq!(missing, [killed, silent, other_key]);
-    for (rank, came) in &gathered.came {
+    for (rank, came) in &gathered.nodes {
         assert_eq!(came.name, format!("n{rank}"));
         assert!(came.message == of(*rank), "of {rank}");
     }
-    assert_eq!(gathered.present, [(silent, "n200".to_owned())].into());
-    let why: Vec<String> = gathered
-        .turned_away
-        .iter()
-        .map(ToString::to_string)
-        .collect();
+    assert_eq!(
+        gathered.without_message,
+        [(silent, "n200".to_owned())].into()
+    );
+    let why: Vec<String> = gathered.refused.iter().map(ToString::to_string).collect();
     assert_eq!(why.len(), 2, "{why:?}");
     let said = |who: &str, what: &str| {
         let is = |text: &&String| text.contains(who) && text.ends_with(what);
@@ -260,45 +259,45 @@ fn many_nodes_give_through_a_tree_and_each_silent_one_is_named() {
             ..
         })
     ));
-    // Those that sat below the first found room below others, or nearly all did.
+    // Nearly all children of the killed node found another relay.
     assert!(gathered.connections <= 8 + 8, "{}", gathered.connections);
-    assert_eq!(gathered.tell(b"healthy", SOON), []);
+    assert_eq!(gathered.broadcast(b"healthy", SOON), []);
     for guest in guests {
         assert_eq!(guest.join().unwrap(), Ok(b"healthy".to_vec()));
     }
 }
 
 #[test]
-fn who_loses_the_node_above_while_rank_0_judges_hears_its_verdict() {
-    let host = Host::open(0, party(0, 4), key(SECRET)).unwrap();
+fn a_node_that_loses_its_relay_while_rank_0_judges_gets_the_result() {
+    let host = Rendezvous::open(0, party(0, 4), key(SECRET)).unwrap();
     let host = host.with_fanin(Some(1));
     let port = host.port().unwrap();
     let gathering = std::thread::spawn(move || host.gather(4, SOON, 99, |_| {}));
-    // Each sits below the one before it.
-    let mut chain: Vec<Guest> = (1..4).map(|rank| in_tree(port, rank, 4)).collect();
+    // Each is the child of the one before it.
+    let mut chain: Vec<JoinedNode> = (1..4).map(|rank| in_tree(port, rank, 4)).collect();
     for (guest, text) in chain.iter_mut().zip([b"one", b"two", b"six"]) {
-        guest.give(text).unwrap();
+        guest.send(text).unwrap();
     }
     let mut gathered = gathering.join().unwrap();
     assert_eq!(gathered.connections, 1);
-    assert_eq!(gathered.came[&3].message, b"six");
+    assert_eq!(gathered.nodes[&3].message, b"six");
     drop(chain.remove(1));
-    // Another process of a rank that came is still refused.
+    // Another process of a rank that joined is still refused.
     let (other, trust, soon) = (party(1, 4), key(SECRET), LATE);
-    let other = Guest::join("127.0.0.1", port, &other, &trust, soon, true).err();
+    let other = JoinedNode::join("127.0.0.1", port, &other, &trust, soon, true).err();
     let other = other.map(|error| error.to_string()).unwrap();
     assert!(other.contains("rank 1 is there already: n1"), "{other}");
     std::thread::sleep(Duration::from_millis(500));
-    assert_eq!(gathered.tell(b"healthy", SOON), []);
+    assert_eq!(gathered.broadcast(b"healthy", SOON), []);
     for guest in &mut chain {
-        assert_eq!(guest.wait(SOON, 99).unwrap(), b"healthy");
+        assert_eq!(guest.receive(SOON, 99).unwrap(), b"healthy");
     }
 }
 
 #[test]
-fn who_has_no_key_gets_one_for_the_nodes_among_themselves() {
+fn nodes_without_a_key_get_one_for_relaying() {
     let trust = || Trust::Allocation(vec![Ipv4Addr::LOCALHOST.into()]);
-    let host = Host::open(0, party(0, 6), trust()).unwrap();
+    let host = Rendezvous::open(0, party(0, 6), trust()).unwrap();
     let host = host.with_fanin(Some(2));
     let port = host.port().unwrap();
     let guests: Vec<_> = (1..6)
@@ -306,11 +305,12 @@ fn who_has_no_key_gets_one_for_the_nodes_among_themselves() {
             std::thread::spawn(move || {
                 let trust = Trust::Allocation(Vec::new());
                 let own = party(rank, 6);
-                let mut guest = Guest::join("127.0.0.1", port, &own, &trust, SOON, true).unwrap();
+                let mut guest =
+                    JoinedNode::join("127.0.0.1", port, &own, &trust, SOON, true).unwrap();
                 let clock = guest.clock().unwrap();
                 assert!(clock.ns.unsigned_abs() <= clock.within_ns, "{clock:?}");
-                guest.give(&of(rank)).unwrap();
-                guest.wait(SOON, 99).unwrap()
+                guest.send(&of(rank)).unwrap();
+                guest.receive(SOON, 99).unwrap()
             })
         })
         .collect();
@@ -318,11 +318,11 @@ fn who_has_no_key_gets_one_for_the_nodes_among_themselves() {
     assert_eq!(gathered.connections, 2);
     assert!(
         gathered
-            .came
+            .nodes
             .iter()
             .all(|(rank, came)| came.message == of(*rank))
     );
-    assert_eq!(gathered.tell(b"healthy", SOON), []);
+    assert_eq!(gathered.broadcast(b"healthy", SOON), []);
     for guest in guests {
         assert_eq!(guest.join().unwrap(), b"healthy");
     }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::layout::{AHEAD, WINDOW};
-use super::transfer::{Event, Wire};
+use super::transfer::{PieceTransport, TransportEvent};
 use crate::live::element;
 use crate::live::failure::Failure;
 use crate::live::verbs::failure::refused;
@@ -13,8 +13,8 @@ use crate::live::verbs::gpu::Gpu;
 use crate::live::verbs::library::completion::{Arrived, CompletionQueue, status_words};
 use crate::live::verbs::library::context::Context;
 use crate::live::verbs::library::domain::Domain;
-use crate::live::verbs::library::pair::{Far, Near, Pair, Target};
-use crate::live::verbs::registered_memory::Held;
+use crate::live::verbs::library::pair::{LocalEndpoint, QueuePair, RemoteEndpoint, Target};
+use crate::live::verbs::registered_memory::RegisteredMemory;
 use crate::measure::plan::collective::{DataType, Reduction};
 use crate::measure::plan::reply::GpuMemory;
 
@@ -25,41 +25,41 @@ const RECEIVES: u32 = (AHEAD + 2 * WINDOW) as u32;
 
 /// What a piece of work was: it is in its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Work {
+enum WorkKind {
     Write,
-    Tell,
-    Knock,
+    Credit,
+    LivenessProbe,
     Receive,
 }
 
 /// The name of a piece of work: what, with whom, over which connection.
-fn id(work: Work, other: usize, pair: usize) -> u64 {
+fn work_id(work: WorkKind, other: usize, pair: usize) -> u64 {
     let work = match work {
-        Work::Write => 0,
-        Work::Tell => 1,
-        Work::Knock => 2,
-        Work::Receive => 3,
+        WorkKind::Write => 0,
+        WorkKind::Credit => 1,
+        WorkKind::LivenessProbe => 2,
+        WorkKind::Receive => 3,
     };
     work | (pair as u64) << 8 | (other as u64) << 32
 }
 
-fn of_id(id: u64) -> (Work, usize, usize) {
+fn parse_work_id(id: u64) -> (WorkKind, usize, usize) {
     let work = match id & 0xff {
-        0 => Work::Write,
-        1 => Work::Tell,
-        2 => Work::Knock,
-        _ => Work::Receive,
+        0 => WorkKind::Write,
+        1 => WorkKind::Credit,
+        2 => WorkKind::LivenessProbe,
+        _ => WorkKind::Receive,
     };
     (work, (id >> 32) as usize, (id >> 8 & 0x00ff_ffff) as usize)
 }
 
 /// The connections to another rank.
-struct Way {
-    pairs: Vec<Pair>,
+struct PeerConnections {
+    pairs: Vec<QueuePair>,
     /// Work of each that is not done yet.
     busy: Vec<u32>,
     memory: Target,
-    knocked: bool,
+    probing: bool,
 }
 
 /// There is no memory: nothing was prepared.
@@ -73,11 +73,11 @@ pub(super) fn unprepared() -> Failure {
 
 /// The connections of a rank, and its memory.
 pub(super) struct Connections {
-    ways: Vec<Option<Way>>,
-    held: Option<Held>,
+    peers: Vec<Option<PeerConnections>>,
+    memory: Option<RegisteredMemory>,
     queue: Rc<CompletionQueue>,
     domain: Rc<Domain>,
-    near: Near,
+    near: LocalEndpoint,
     pairs: usize,
 }
 
@@ -85,7 +85,7 @@ impl Connections {
     /// None yet, with room for so many connections to each other rank.
     pub(super) fn new(
         context: &Rc<Context>,
-        near: Near,
+        near: LocalEndpoint,
         ranks: usize,
         pairs: usize,
     ) -> Result<Self, Failure> {
@@ -96,8 +96,8 @@ impl Connections {
         let mut ways = Vec::new();
         ways.resize_with(ranks, || None);
         Ok(Connections {
-            ways,
-            held: None,
+            peers: ways,
+            memory: None,
             queue: Rc::new(queue),
             domain: Rc::new(domain),
             near,
@@ -106,76 +106,78 @@ impl Connections {
     }
 
     /// Has so many bytes of the host's memory, registered; what is there already is used again.
-    pub(super) fn have_memory(&mut self, length: usize) -> Result<(), Failure> {
-        if matches!(&self.held, Some(held @ Held::Host(_)) if held.length() >= length) {
+    pub(super) fn ensure_memory(&mut self, length: usize) -> Result<(), Failure> {
+        if matches!(&self.memory, Some(held @ RegisteredMemory::Host(_)) if held.length() >= length)
+        {
             return Ok(());
         }
         // The old one first: both together may be more than there is.
-        self.held = None;
-        self.held = Some(Held::of_host(&self.domain, length)?);
+        self.memory = None;
+        self.memory = Some(RegisteredMemory::of_host(&self.domain, length)?);
         Ok(())
     }
 
     /// The same of a GPU's memory. `tried` is told how it was registered, or why not.
-    pub(super) fn have_gpu_memory(
+    pub(super) fn ensure_gpu_memory(
         &mut self,
         gpu: &Rc<Gpu>,
         length: usize,
         tried: impl FnOnce(GpuMemory),
     ) -> Result<(), Failure> {
-        if matches!(&self.held, Some(held @ Held::Gpu(_)) if held.length() >= length) {
+        if matches!(&self.memory, Some(held @ RegisteredMemory::Gpu(_)) if held.length() >= length)
+        {
             return Ok(());
         }
-        self.held = None;
-        self.held = Some(Held::of_gpu(&self.domain, gpu, length, tried)?);
+        self.memory = None;
+        self.memory = Some(RegisteredMemory::of_gpu(&self.domain, gpu, length, tried)?);
         Ok(())
     }
 
     /// The memory's address and key.
     pub(super) fn memory_target(&self) -> Target {
         let none = Target { address: 0, key: 0 };
-        self.held.as_ref().map_or(none, Held::far)
+        self.memory.as_ref().map_or(none, RegisteredMemory::far)
     }
 
     /// Puts bytes into the memory.
     pub(super) fn put(&mut self, range: Range<usize>, bytes: &[u8]) -> Result<(), Failure> {
-        (self.held.as_mut().ok_or_else(unprepared)?).put(range, bytes)
+        (self.memory.as_mut().ok_or_else(unprepared)?).put(range, bytes)
     }
 
     /// Sets every byte of a range.
     pub(super) fn set(&mut self, range: Range<usize>, byte: u8) -> Result<(), Failure> {
-        (self.held.as_mut().ok_or_else(unprepared)?).set(range, byte)
+        (self.memory.as_mut().ok_or_else(unprepared)?).set(range, byte)
     }
 
     /// Reads a range, after all that arrived.
     pub(super) fn get(&self, range: Range<usize>, into: &mut [u8]) -> Result<(), Failure> {
-        (self.held.as_ref().ok_or_else(unprepared)?).get(range, into)
+        (self.memory.as_ref().ok_or_else(unprepared)?).get(range, into)
     }
 
     /// Makes queue pairs for another rank, where there are none; gives their numbers.
     pub(super) fn open(&mut self, other: usize) -> Result<Option<Vec<u32>>, Failure> {
         let at = format!("for rank {other}");
-        if self.ways.get(other).is_none_or(Option::is_some) {
+        if self.peers.get(other).is_none_or(Option::is_some) {
             return Ok(None);
         }
         let mut pairs = Vec::with_capacity(self.pairs);
         for number in 0..self.pairs {
-            let pair = Pair::new(&self.domain, &self.queue, SENDS, RECEIVES);
+            let pair = QueuePair::new(&self.domain, &self.queue, SENDS, RECEIVES);
             let pair = pair.map_err(|e| refused("ibv_create_qp", &at, &e))?;
             let init = pair.initialise(&self.near);
             init.map_err(|e| refused("ibv_modify_qp", &format!("INIT, {at}"), &e))?;
             for _ in 0..RECEIVES {
-                let posted = pair.receive(id(Work::Receive, other, number));
+                let posted = pair.receive(work_id(WorkKind::Receive, other, number));
                 posted.map_err(|e| refused("ibv_post_recv", &at, &e))?;
             }
             pairs.push(pair);
         }
-        let numbers = pairs.iter().map(Pair::number).collect();
-        self.ways[other] = Some(Way {
+        let numbers = pairs.iter().map(QueuePair::number).collect();
+        self.peers[other] = Some(PeerConnections {
             busy: vec![0; pairs.len()],
             pairs,
             memory: Target { address: 0, key: 0 },
-            knocked: false,
+            probing: false,
         });
         Ok(Some(numbers))
     }
@@ -185,9 +187,9 @@ impl Connections {
         &mut self,
         other: usize,
         number: usize,
-        far: &Far,
+        far: &RemoteEndpoint,
     ) -> Result<(), Failure> {
-        let way = self.ways.get(other).and_then(Option::as_ref);
+        let way = self.peers.get(other).and_then(Option::as_ref);
         let Some(pair) = way.and_then(|way| way.pairs.get(number)) else {
             return Ok(());
         };
@@ -202,8 +204,8 @@ impl Connections {
     }
 
     /// Keeps where the other rank's memory is.
-    pub(super) fn remember(&mut self, other: usize, memory: Target) {
-        if let Some(Some(way)) = self.ways.get_mut(other) {
+    pub(super) fn set_remote_memory(&mut self, other: usize, memory: Target) {
+        if let Some(Some(way)) = self.peers.get_mut(other) {
             way.memory = memory;
         }
     }
@@ -221,17 +223,18 @@ impl Connections {
     }
 
     /// Asks the devices of these ranks for a sign of life. Where none comes, a completion says so.
-    pub(super) fn knock(&mut self, others: &[usize]) -> Result<(), Failure> {
+    pub(super) fn probe_liveness(&mut self, others: &[usize]) -> Result<(), Failure> {
         for other in others {
-            let Some(Some(way)) = self.ways.get_mut(*other) else {
+            let Some(Some(way)) = self.peers.get_mut(*other) else {
                 continue;
             };
-            if way.knocked || way.busy[0] >= SENDS {
+            if way.probing || way.busy[0] >= SENDS {
                 continue;
             }
-            let posted = way.pairs[0].knock(id(Work::Knock, *other, 0), way.memory);
+            let posted =
+                way.pairs[0].knock(work_id(WorkKind::LivenessProbe, *other, 0), way.memory);
             posted.map_err(|e| refused("ibv_post_send", &format!("to rank {other}"), &e))?;
-            way.knocked = true;
+            way.probing = true;
             way.busy[0] += 1;
         }
         Ok(())
@@ -239,13 +242,13 @@ impl Connections {
 }
 
 /// Why work was not done.
-fn failed(work: Work, other: usize, status: u32, vendor: u32) -> Failure {
+fn completion_failure(work: WorkKind, other: usize, status: u32, vendor: u32) -> Failure {
     let (words, name) = status_words(status);
     let what = match work {
-        Work::Write => "RDMA write to",
-        Work::Tell => "message to",
-        Work::Knock => "sign of life from",
-        Work::Receive => "receive from",
+        WorkKind::Write => "RDMA write to",
+        WorkKind::Credit => "message to",
+        WorkKind::LivenessProbe => "sign of life from",
+        WorkKind::Receive => "receive from",
     };
     Failure {
         function: "ibv_poll_cq".to_owned(),
@@ -254,7 +257,7 @@ fn failed(work: Work, other: usize, status: u32, vendor: u32) -> Failure {
     }
 }
 
-impl Wire for Connections {
+impl PieceTransport for Connections {
     fn write(
         &mut self,
         to: usize,
@@ -262,7 +265,7 @@ impl Wire for Connections {
         from: Range<usize>,
         place: usize,
     ) -> Result<bool, Failure> {
-        let (Some(Some(way)), Some(held)) = (self.ways.get_mut(to), &self.held) else {
+        let (Some(Some(way)), Some(held)) = (self.peers.get_mut(to), &self.memory) else {
             return Ok(false);
         };
         if way.busy[pair] >= SENDS {
@@ -272,36 +275,43 @@ impl Wire for Connections {
             address: way.memory.address + place as u64,
             key: way.memory.key,
         };
-        let posted = way.pairs[pair].write(id(Work::Write, to, pair), held.near(), from, target, 0);
+        let posted = way.pairs[pair].write(
+            work_id(WorkKind::Write, to, pair),
+            held.near(),
+            from,
+            target,
+            0,
+        );
         posted.map_err(|e| refused("ibv_post_send", &format!("to rank {to}"), &e))?;
         way.busy[pair] += 1;
         Ok(true)
     }
 
-    fn tell(&mut self, to: usize, number: u32) -> Result<bool, Failure> {
-        let Some(Some(way)) = self.ways.get_mut(to) else {
+    fn send_credit(&mut self, to: usize, number: u32) -> Result<bool, Failure> {
+        let Some(Some(way)) = self.peers.get_mut(to) else {
             return Ok(false);
         };
         if way.busy[0] >= SENDS {
             return Ok(false);
         }
-        let posted = way.pairs[0].tell(id(Work::Tell, to, 0), number);
+        let posted = way.pairs[0].tell(work_id(WorkKind::Credit, to, 0), number);
         posted.map_err(|e| refused("ibv_post_send", &format!("to rank {to}"), &e))?;
         way.busy[0] += 1;
         Ok(true)
     }
 
-    fn poll(&mut self, each: &mut dyn FnMut(Event)) -> Result<(), Failure> {
+    fn poll(&mut self, each: &mut dyn FnMut(TransportEvent)) -> Result<(), Failure> {
         // Flushed work is a consequence: the failure is the first other one.
         let mut failure: Option<(bool, Failure)> = None;
         let mut again: Vec<(usize, usize)> = Vec::new();
-        let ways = &mut self.ways;
+        let ways = &mut self.peers;
         let taken = self.queue.poll(|completion| {
-            let (work, other, pair) = of_id(completion.id);
+            let (work, other, pair) = parse_work_id(completion.id);
             if completion.status != 0 {
                 let flushed = completion.status == 5;
                 if failure.as_ref().is_none_or(|(was, _)| *was && !flushed) {
-                    let said = failed(work, other, completion.status, completion.vendor);
+                    let said =
+                        completion_failure(work, other, completion.status, completion.vendor);
                     failure = Some((flushed, said));
                 }
                 return;
@@ -310,11 +320,11 @@ impl Wire for Connections {
                 return;
             };
             match work {
-                Work::Receive => {
+                WorkKind::Receive => {
                     again.push((other, pair));
                     match completion.arrived {
-                        Arrived::Write(_) => each(Event::Arrived { from: other, pair }),
-                        Arrived::Message(number) => each(Event::Told {
+                        Arrived::Write(_) => each(TransportEvent::Arrived { from: other, pair }),
+                        Arrived::Message(number) => each(TransportEvent::Credit {
                             from: other,
                             number,
                         }),
@@ -324,8 +334,8 @@ impl Wire for Connections {
                 _ => {
                     way.busy[pair] = way.busy[pair].saturating_sub(1);
                     match work {
-                        Work::Write => each(Event::Sent { to: other }),
-                        Work::Knock => way.knocked = false,
+                        WorkKind::Write => each(TransportEvent::Sent { to: other }),
+                        WorkKind::LivenessProbe => way.probing = false,
                         _ => {}
                     }
                 }
@@ -336,8 +346,8 @@ impl Wire for Connections {
             return Err(failure);
         }
         for (other, pair) in again {
-            if let Some(Some(way)) = self.ways.get(other) {
-                let posted = way.pairs[pair].receive(id(Work::Receive, other, pair));
+            if let Some(Some(way)) = self.peers.get(other) {
+                let posted = way.pairs[pair].receive(work_id(WorkKind::Receive, other, pair));
                 posted.map_err(|e| refused("ibv_post_recv", &format!("for rank {other}"), &e))?;
             }
         }
@@ -345,12 +355,12 @@ impl Wire for Connections {
     }
 
     fn copy(&mut self, from: Range<usize>, to: Range<usize>) -> Result<(), Failure> {
-        match &mut self.held {
-            Some(Held::Host(registered)) => {
+        match &mut self.memory {
+            Some(RegisteredMemory::Host(registered)) => {
                 registered.memory_mut().copy(from, to);
                 Ok(())
             }
-            Some(Held::Gpu(registered)) => registered.memory().copy(from, to),
+            Some(RegisteredMemory::Gpu(registered)) => registered.memory().copy(from, to),
             None => Ok(()),
         }
     }
@@ -363,7 +373,7 @@ impl Wire for Connections {
         came: Range<usize>,
     ) {
         // The processor puts elements together, which does not reach into a GPU's memory: no layout has it there.
-        if let Some(Held::Host(registered)) = &mut self.held {
+        if let Some(RegisteredMemory::Host(registered)) = &mut self.memory {
             let memory = registered.memory_mut();
             memory.three(into, own, came, &mut |into, own, came| {
                 element::combine(dtype, op, into, own, came);
@@ -380,18 +390,21 @@ mod tests {
     #[test]
     fn work_is_known_by_its_id() {
         for (work, other, pair) in [
-            (Work::Write, 0, 0),
-            (Work::Tell, 4095, 0),
-            (Work::Knock, 1, 0),
-            (Work::Receive, 70_000, 127),
+            (WorkKind::Write, 0, 0),
+            (WorkKind::Credit, 4095, 0),
+            (WorkKind::LivenessProbe, 1, 0),
+            (WorkKind::Receive, 70_000, 127),
         ] {
-            assert_eq!(of_id(id(work, other, pair)), (work, other, pair));
+            assert_eq!(
+                parse_work_id(work_id(work, other, pair)),
+                (work, other, pair)
+            );
         }
     }
 
     #[test]
     fn failures_name_the_status_and_the_rank() {
-        let failure = failed(Work::Write, 3, 12, 129);
+        let failure = completion_failure(WorkKind::Write, 3, 12, 129);
         assert_eq!(failure.code, Some(12));
         assert_eq!(
             failure.to_string(),

@@ -6,7 +6,7 @@ use super::backend::Identity;
 use crate::live::failure::Failure;
 
 /// The way from a rank to all others, through the processes that started them. Small and slow: for addresses and for barriers, not for data.
-pub trait Exchange {
+pub trait RankExchange {
     /// This rank's number.
     fn rank(&self) -> usize;
 
@@ -21,8 +21,8 @@ pub trait Exchange {
     fn all_gather(&mut self, value: Value) -> Result<Vec<Value>, Failure>;
 
     /// Says which library moves the data, and over what: what fails afterwards is a failure of that.
-    fn identify(&mut self, identity: Identity);
+    fn report_identity(&mut self, identity: Identity);
 
     /// Says what this rank is about to do: the last step is what is known of a rank that hangs.
-    fn step(&mut self, what: &str);
+    fn report_step(&mut self, what: &str);
 }

@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::connection::{Connection, End, Region};
-use super::{Opened, Said, Told};
+use super::connection::{Connection, ConnectionEnd, MemoryRegion};
+use super::{OpenedPort, PortCommand, PortReply};
 use crate::live::failure::Failure;
 use crate::live::verbs::address::Address;
 use crate::live::verbs::failure::refused;
 use crate::live::verbs::gpu::Gpu;
 use crate::live::verbs::library::domain::Domain;
-use crate::live::verbs::library::pair::Near;
+use crate::live::verbs::library::pair::LocalEndpoint;
 use crate::live::verbs::port::Port;
-use crate::live::verbs::port_request::Wish;
-use crate::live::verbs::registered_memory::Held;
+use crate::live::verbs::port_request::PortRequest;
+use crate::live::verbs::registered_memory::RegisteredMemory;
 use crate::measure::plan::pairs::Memory;
 use crate::measure::plan::reply::GpuMemory;
 use crate::measure::plan::run::RankPlace;
@@ -28,26 +28,26 @@ const APART: Duration = Duration::from_millis(4);
 
 /// What the process has. The connection goes before what it stands on.
 #[derive(Default)]
-pub(super) struct Station {
+pub(super) struct PortServer {
     connection: Option<Connection>,
-    open: Option<Open>,
+    open: Option<OpenPort>,
 }
 
 /// An open port, and the memory that writes come from and go to.
-struct Open {
+struct OpenPort {
     port: Port,
-    near: Near,
+    near: LocalEndpoint,
     address: Address,
     domain: Rc<Domain>,
-    host: Held,
+    host: RegisteredMemory,
     /// Of a GPU, where one was taken.
-    gpu: Option<Held>,
+    gpu: Option<RegisteredMemory>,
     /// Which of both the connection has.
     of: Memory,
 }
 
-impl Open {
-    fn memory(&mut self) -> Result<&mut Held, Failure> {
+impl OpenPort {
+    fn memory(&mut self) -> Result<&mut RegisteredMemory, Failure> {
         match self.of {
             Memory::Host => Ok(&mut self.host),
             Memory::Gpu => self.gpu.as_mut().ok_or_else(|| Failure {
@@ -76,47 +76,47 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-impl Station {
+impl PortServer {
     /// Does what it is told.
-    pub(super) fn answer(&mut self, told: &Told) -> Said {
+    pub(super) fn answer(&mut self, told: &PortCommand) -> PortReply {
         let said = match told {
-            Told::Open { device, gid_index } => self.open(device, *gid_index),
-            Told::Gpu(pci) => self.take(pci),
-            Told::Pair(of) => self.pair(*of),
-            Told::Connect(far) => self.connect(far).map(|()| Said::Done),
-            Told::Greet => self.connected().map(|c| Said::Greeted(c.greet())),
-            Told::Write(ms) => self.write(Duration::from_millis(*ms)),
-            Told::Check(bytes) => self.check(*bytes).map(|()| Said::Done),
-            Told::Ask(ms) => self
+            PortCommand::Open { device, gid_index } => self.open(device, *gid_index),
+            PortCommand::Gpu(pci) => self.take(pci),
+            PortCommand::Pair(of) => self.pair(*of),
+            PortCommand::Connect(far) => self.connect(far).map(|()| PortReply::Done),
+            PortCommand::Greet => self.connected().map(|c| PortReply::Greeted(c.greet())),
+            PortCommand::Write(ms) => self.write(Duration::from_millis(*ms)),
+            PortCommand::Check(bytes) => self.check(*bytes).map(|()| PortReply::Done),
+            PortCommand::Ask(ms) => self
                 .connected()
-                .and_then(|c| c.ask_for(Duration::from_millis(*ms)))
-                .map(Said::Asked),
-            Told::Answer => self
+                .and_then(|c| c.measure_latency(Duration::from_millis(*ms)))
+                .map(PortReply::Asked),
+            PortCommand::Answer => self
                 .connected()
                 .and_then(Connection::answer)
-                .map(|()| Said::Done),
+                .map(|()| PortReply::Done),
         };
-        said.unwrap_or_else(|failure| Said::Failed(failure.to_string()))
+        said.unwrap_or_else(|failure| PortReply::Failed(failure.to_string()))
     }
 
-    fn open(&mut self, device: &str, gid_index: Option<u64>) -> Result<Said, Failure> {
+    fn open(&mut self, device: &str, gid_index: Option<u64>) -> Result<PortReply, Failure> {
         self.connection = None;
         let place = RankPlace {
             gid_index,
             ..RankPlace::default()
         };
-        let wish = Wish::new(&place, variable)?;
+        let wish = PortRequest::new(&place, variable)?;
         let port = Port::open(Some(device), &wish, variable)?;
         let domain = Domain::new(&port.context).map_err(|e| refused("ibv_alloc_pd", "", &e))?;
         let domain = Rc::new(domain);
-        let host = Held::of_host(&domain, Connection::MEMORY)?;
+        let host = RegisteredMemory::of_host(&domain, Connection::MEMORY)?;
         let address = Address::of(&port)?;
         let near = port.near(&wish, address.first_packet);
-        let opened = Opened {
+        let opened = OpenedPort {
             port: port.words(),
             gid: port.gid.to_string(),
         };
-        self.open = Some(Open {
+        self.open = Some(OpenPort {
             port,
             near,
             address,
@@ -128,31 +128,32 @@ impl Station {
         // A device that has no queue pair for this user says so before anybody waits for it.
         self.pair(Memory::Host)?;
         self.connection = None;
-        Ok(Said::Opened(opened))
+        Ok(PortReply::Opened(opened))
     }
 
     /// Takes a GPU, and lets the adapter have memory of it. That it may not is an answer.
-    fn take(&mut self, pci: &str) -> Result<Said, Failure> {
+    fn take(&mut self, pci: &str) -> Result<PortReply, Failure> {
         self.connection = None;
         let open = self.open.as_mut().ok_or_else(unopened)?;
         let gpu = Rc::new(Gpu::take(pci)?);
         let mut tried = GpuMemory::default();
-        let held = Held::of_gpu(&open.domain, &gpu, Connection::MEMORY, |what| tried = what);
+        let held =
+            RegisteredMemory::of_gpu(&open.domain, &gpu, Connection::MEMORY, |what| tried = what);
         match (held, &tried.no_dma_buf) {
             (Ok(held), _) => open.gpu = Some(held),
             // Not even memory that could be registered.
             (Err(failure), None) => return Err(failure),
             (Err(_), Some(_)) => {}
         }
-        Ok(Said::Gpu(tried))
+        Ok(PortReply::Gpu(tried))
     }
 
-    fn pair(&mut self, of: Memory) -> Result<Said, Failure> {
+    fn pair(&mut self, of: Memory) -> Result<PortReply, Failure> {
         self.connection = None;
         let open = self.open.as_mut().ok_or_else(unopened)?;
         open.of = of;
         let memory = open.memory()?;
-        let region = Region {
+        let region = MemoryRegion {
             near: memory.near(),
             far: memory.far(),
         };
@@ -165,11 +166,11 @@ impl Station {
         )?;
         let end = serde_json::to_value(connection.end()).unwrap_or_default();
         self.connection = Some(connection);
-        Ok(Said::Paired(end))
+        Ok(PortReply::Paired(end))
     }
 
     fn connect(&mut self, far: &serde_json::Value) -> Result<(), Failure> {
-        let far = End::deserialize(far).map_err(|e| Failure {
+        let far = ConnectionEnd::deserialize(far).map_err(|e| Failure {
             function: "connect".to_owned(),
             code: None,
             error: format!("the other end gave something else than its address: {e}"),
@@ -185,9 +186,9 @@ impl Station {
         memory.set(Connection::DATA, own)
     }
 
-    fn write(&mut self, window: Duration) -> Result<Said, Failure> {
+    fn write(&mut self, window: Duration) -> Result<PortReply, Failure> {
         self.mark()?;
-        self.connected()?.write_for(window).map(Said::Written)
+        self.connected()?.write_for(window).map(PortReply::Written)
     }
 
     /// Looks whether so many bytes that the other end wrote are in the memory: of many at the first ones.
@@ -204,7 +205,7 @@ impl Station {
             }
             std::thread::sleep(APART);
         }
-        Err(self.connected()?.wrong(wrong, came.len()))
+        Err(self.connected()?.mismatch_failure(wrong, came.len()))
     }
 
     fn connected(&mut self) -> Result<&mut Connection, Failure> {

@@ -1,0 +1,223 @@
+//! Rendezvous over TCP: rank 0 listens; every other node joins, sends its recording, and waits for rank 0's result.
+//!
+//! Rank 0 listens only while the run lasts, and answers only nodes that pass the handshake ([`crate::cluster::handshake`]). In a large run most nodes
+//! send their recordings through other nodes ([`crate::cluster::gather_tree`]).
+
+mod admission;
+mod gather_result;
+mod joined_node;
+mod relay;
+
+use crate::live::{own_process, random};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex};
+use std::thread::Builder;
+use std::time::{Duration, Instant};
+
+use self::admission::{AdmissionEvent, AdmissionState, serve_connection};
+use self::gather_result::LateJoins;
+use crate::cluster::gather_tree::GatherTree;
+use crate::cluster::handshake::NodeIdentity;
+use crate::cluster::key::Trust;
+
+pub use gather_result::{GatherResult, Gathered, RefusedConnection};
+pub use joined_node::{JoinError, JoinedNode};
+
+/// How long the handshake of two nodes may take.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often rank 0 polls for connections, and the first pause of a node that tries again to reach it.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// How many unauthenticated connections are served at once; more wait in the kernel's queue.
+const MAX_HANDSHAKES: usize = 512;
+/// The length of the kernel's queue of connections. All nodes of a job connect at the same moment, and a node that finds the queue full tries again
+/// after one second, then after three. The kernel has its own limit (`net.core.somaxconn`, 4096 since Linux 5.4).
+const LISTEN_BACKLOG: i32 = 16_384;
+/// From this many nodes on, the limit on open files is raised: a process starts with 1024.
+const MANY_NODES: u64 = 500;
+
+/// The first byte of a frame to a node that only shows that the sender is alive.
+const FRAME_HEARTBEAT: u8 = 0;
+/// The first byte of a frame to a node that carries rank 0's result.
+const FRAME_RESULT: u8 = 1;
+
+/// Rank 0's listening socket, and the identity with which it admits nodes.
+pub struct Rendezvous {
+    listener: Arc<TcpListener>,
+    own: NodeIdentity,
+    trust: Trust,
+    fanin: Option<u64>,
+}
+
+/// Accepts connections on rank 0, serves each in a thread, and collects their events.
+struct Acceptor {
+    listener: Arc<TcpListener>,
+    desk: Arc<AdmissionState>,
+    sender: Sender<AdmissionEvent>,
+    visits: Receiver<AdmissionEvent>,
+    open: usize,
+}
+
+impl Acceptor {
+    /// Accepts waiting connections, then applies one event to `gathered`; false if none came in time.
+    fn accept_and_receive(&mut self, gathered: &mut Gathered) -> bool {
+        while self.open < MAX_HANDSHAKES
+            && let Ok((stream, at)) = self.listener.accept()
+        {
+            self.open += 1;
+            let (desk, sender) = (Arc::clone(&self.desk), self.sender.clone());
+            let speak = move || {
+                // The receiver is gone once the gathering is over.
+                let tell = |visit| drop(sender.send(visit));
+                serve_connection(stream, at, &desk, tell);
+            };
+            if Builder::new().spawn(speak).is_err() {
+                // No thread left: the connection closes, and the node connects again.
+                self.open -= 1;
+                break;
+            }
+        }
+        let Ok(visit) = self.visits.recv_timeout(POLL_INTERVAL) else {
+            return false;
+        };
+        let ends_greeting = matches!(
+            visit,
+            AdmissionEvent::Joined(..) | AdmissionEvent::Refused(None, _)
+        );
+        self.open -= usize::from(ends_greeting);
+        gathered.apply(visit);
+        true
+    }
+}
+
+impl Rendezvous {
+    /// Listens on a port, 0 for any. Without a key or an allocation only this machine can connect.
+    ///
+    /// # Errors
+    ///
+    /// The port is in use, or binding to it is not permitted.
+    pub fn open(port: u16, own: NodeIdentity, trust: Trust) -> io::Result<Self> {
+        Ok(Rendezvous {
+            listener: Arc::new(listen(port, &trust)?),
+            own,
+            trust,
+            fanin: None,
+        })
+    }
+
+    /// Gathers through a tree in which each node relays for this many others; `None` connects all nodes to rank 0.
+    pub fn with_fanin(self, fanin: Option<u64>) -> Self {
+        Rendezvous { fanin, ..self }
+    }
+
+    /// The port on which it listens.
+    ///
+    /// # Errors
+    ///
+    /// The kernel does not return the address.
+    pub fn port(&self) -> io::Result<u16> {
+        Ok(self.listener.local_addr()?.port())
+    }
+
+    /// Waits until all nodes (`nodes` counts this one) have sent a message of at most `most` bytes, or until the deadline. `progress` gets the number
+    /// of nodes that did.
+    #[expect(clippy::disallowed_methods, reason = "keeps the nodes' time")]
+    pub fn gather(
+        &self,
+        nodes: u64,
+        deadline: Duration,
+        most: u64,
+        mut progress: impl FnMut(usize),
+    ) -> Gathered {
+        if nodes > MANY_NODES {
+            own_process::allow_many_files();
+        }
+        let ends = Instant::now() + deadline;
+        let run = random::number_of_run();
+        let mut gathered = Gathered {
+            run,
+            ..Gathered::default()
+        };
+        let (sender, visits) = mpsc::channel();
+        // Nodes without a key of their own get one for this run. Without random numbers there is no key, and then no node relays for another.
+        let of_run = || {
+            Some(hex(&[
+                random::random_bytes().ok()?,
+                random::random_bytes().ok()?,
+            ]))
+        };
+        let (key, fanin) = match (&self.trust, self.fanin) {
+            (Trust::Allocation(_), Some(fanin)) => {
+                let key = of_run();
+                let fanin = key.is_some().then_some(fanin);
+                (key, fanin)
+            }
+            (_, fanin) => (None, fanin),
+        };
+        let desk = Arc::new(AdmissionState {
+            own: self.own.clone(),
+            trust: self.trust.clone(),
+            key,
+            tree: Mutex::new(GatherTree::new(fanin)),
+            in_tree: fanin.is_some(),
+            run,
+            most,
+            ends,
+            late: AtomicBool::new(false),
+            received: Mutex::default(),
+        });
+        let mut table = Acceptor {
+            listener: Arc::clone(&self.listener),
+            desk: Arc::clone(&desk),
+            sender,
+            visits,
+            open: 0,
+        };
+        while gathered.nodes.len() as u64 + 1 < nodes && Instant::now() < ends {
+            if table.accept_and_receive(&mut gathered) {
+                progress(gathered.nodes.len());
+            }
+        }
+        if desk.in_tree {
+            desk.late.store(true, Ordering::Relaxed);
+            let over = Arc::new(AtomicBool::new(false));
+            let is_over = Arc::clone(&over);
+            let thread = std::thread::spawn(move || {
+                let mut late = Gathered::default();
+                while !is_over.load(Ordering::Relaxed) {
+                    table.accept_and_receive(&mut late);
+                }
+                late
+            });
+            gathered.late = Some(LateJoins { over, thread });
+        }
+        gathered
+    }
+}
+
+/// Listens on a port, 0 for any; without a key or an allocation on the loopback interface only.
+fn listen(port: u16, trust: &Trust) -> io::Result<TcpListener> {
+    let bind = |ip: IpAddr| TcpListener::bind(SocketAddr::new(ip, port));
+    let listener = match trust {
+        Trust::Loopback => bind(Ipv4Addr::LOCALHOST.into())?,
+        // The kernel may be built without IPv6.
+        _ => bind(Ipv6Addr::UNSPECIFIED.into()).or_else(|error| match error.kind() {
+            io::ErrorKind::AddrInUse => Err(error),
+            _ => bind(Ipv4Addr::UNSPECIFIED.into()),
+        })?,
+    };
+    // The standard library asks for 128. If the kernel refuses more, those remain.
+    let _ = rustix::net::listen(&listener, LISTEN_BACKLOG);
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+fn hex(bytes: &[[u8; 16]]) -> String {
+    let bytes = bytes.iter().flatten();
+    bytes.map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests;
