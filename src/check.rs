@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! areas       the areas of a node and their essentials
-//! advice      why a finding matters and what to do: read where it is wanted
+//! advice      why a finding matters and what to do: read if it is wanted
 //! file        a TOML file becomes a `Check`: keys, types, limits; `example` its examples
 //! lexer, parser, names, typing    a condition's text becomes a typed tree, or an error with its place
 //! condition   the tree, three-valued
 //! template    sentences with placeholders
 //! catalogue   all checks: the built-in ones and a site's own
-//! premise     what a check takes for granted, and a finding says as its condition where nobody knows
+//! premise     what a check takes for granted, and a finding says as its condition if unknown
 //! judge       facts and checks become verdicts
 //! evidence    what a verdict rests on, and what an open one waits for
 //! limits      the limits that a site sets
@@ -44,12 +44,12 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use advice::Advice;
-pub use areas::{Area, Each, FactName, Required};
+pub use areas::{Area, FactName, Required, SubjectEssentials};
 pub use catalogue::{Catalogue, SelectionError, SiteFile};
 pub use condition::Condition;
 pub use diagnostic::CheckError;
 pub(crate) use diagnostic::nearest as nearest_name;
-pub use evidence::{Evidence, Lack};
+pub use evidence::{Evidence, MissingFact};
 pub use example::{Example, Expected, try_example};
 pub use judge::{Missing, Outcome, Pass, Verdict, judge, judge_where};
 pub use premise::Premise;
@@ -137,8 +137,8 @@ pub struct Check {
     /// What it is judged for.
     pub subject: Subject,
     /// What it takes for granted.
-    pub premise: Option<premise::Presumed>,
-    /// To which instances it applies; to all where it is absent.
+    pub premise: Option<premise::CheckPremise>,
+    /// To which instances it applies; to all if it is absent.
     pub applies: Option<Condition>,
     /// When the problem is there.
     pub fails: Condition,
@@ -151,8 +151,8 @@ pub struct Check {
     pub source: Cow<'static, str>,
     /// The file, as errors name it.
     pub path: Cow<'static, str>,
-    advice: advice::Kept,
-    /// Where the examples begin in the source, where they stand at its end.
+    advice: advice::AdviceSource,
+    /// Where the examples begin in the source, if they are at its end.
     examples_at: Option<usize>,
 }
 
@@ -171,7 +171,7 @@ impl Check {
         premise.chain(&self.applies).chain([&self.fails])
     }
 
-    /// How much it matters where it is not known whether the premise is met: a warning at most.
+    /// How much it matters if it is not known whether the premise is met: a warning at most.
     pub fn presumed_severity(&self) -> Severity {
         self.severity.max(Severity::Warning)
     }

@@ -56,7 +56,7 @@ pub fn diagnose(catalogue: &Catalogue, facts: &Facts, verdicts: &[Verdict]) -> V
     let fails = fails.filter(|o| matches!(o, Outcome::Fails | Outcome::FailsIf));
     let mut presumed: Vec<bool> = fails.map(|o| matches!(o, Outcome::FailsIf)).collect();
     let check = |i: usize| -> &Check { &catalogue.checks[failed[i].0] };
-    let mut of_check: BTreeMap<usize, Touched> = BTreeMap::new();
+    let mut of_check: BTreeMap<usize, FailureIndex> = BTreeMap::new();
     for (at, (check, subject)) in failed.iter().enumerate() {
         of_check.entry(*check).or_default().add(facts, *subject, at);
     }
@@ -170,23 +170,23 @@ pub fn diagnose(catalogue: &Catalogue, facts: &Facts, verdicts: &[Verdict]) -> V
 
 /// The failures of a check by what they touch ([`Facts::touches`]), so that thousands are not held against thousands.
 #[derive(Default)]
-struct Touched {
+struct FailureIndex {
     failures: Vec<usize>,
     /// By the instance for which the check fails.
-    own: Places,
+    own: FailuresByInstance,
     /// By those that belong to that one.
-    related: Places,
+    related: FailuresByInstance,
 }
 
 /// Failures by instances.
 #[derive(Default)]
-struct Places {
+struct FailuresByInstance {
     at: HashMap<Id, Vec<usize>>,
     /// By the instance and by its ancestors.
     inside: HashMap<Id, Vec<usize>>,
 }
 
-impl Places {
+impl FailuresByInstance {
     fn add(&mut self, facts: &Facts, id: Id, failure: usize) {
         self.at.entry(id).or_default().push(failure);
         for id in facts.lineage(id) {
@@ -208,7 +208,7 @@ impl Places {
     }
 }
 
-impl Touched {
+impl FailureIndex {
     fn add(&mut self, facts: &Facts, subject: Id, failure: usize) {
         self.failures.push(failure);
         let subject = facts.stands_for(subject);
@@ -236,7 +236,7 @@ impl Touched {
     }
 }
 
-/// The largest effect on throughput that was measured of a cause or of what it explains, in percent; zero where nothing was measured.
+/// The largest effect on throughput that was measured of a cause or of what it explains, in percent; zero if nothing was measured.
 fn effect(facts: &Facts, cause: &Cause) -> u64 {
     let explained = cause.consequences.iter().map(|(_, id)| *id);
     let factors = cause.subjects.iter().copied().chain(explained);
@@ -302,7 +302,7 @@ mod tests {
             ids.extend([node, device, port, netdev, gid, run, host, event]);
         }
         for one in &ids {
-            let mut touched = Touched::default();
+            let mut touched = FailureIndex::default();
             touched.add(&facts, *one, 7);
             for other in &ids {
                 let touches = facts.touches(*one, *other);

@@ -151,7 +151,7 @@ pub enum Why {
 }
 
 impl Why {
-    /// What would supply the fact, where that is known.
+    /// What would supply the fact, if that is known.
     pub fn remedy(&self) -> Option<&'static str> {
         match self {
             Why::Refused(refusal) if refusal.is_permission() => Some("run as root"),
@@ -219,7 +219,7 @@ impl Gap {
 }
 
 impl Gap {
-    /// What would supply the fact, where that is known.
+    /// What would supply the fact, if that is known.
     pub fn remedy(&self) -> Option<&'static str> {
         if let (Why::Refused(Refusal::CommandMissing), Origin::Asked(Question::Run(argv))) =
             (&self.why, &self.origin)
@@ -256,7 +256,7 @@ pub enum Fact<T> {
 }
 
 impl<T> Fact<T> {
-    /// The value, where it is known.
+    /// The value, if it is known.
     pub fn known(&self) -> Option<&T> {
         match self {
             Fact::Known(value, _) => Some(value),
@@ -285,7 +285,7 @@ impl<T> Fact<T> {
         }
     }
 
-    /// This where it is known, else the other where that is known; else why this one is not.
+    /// This if it is known, else the other if that is known; else why this one is not.
     pub fn or_else(self, other: impl FnOnce() -> Self) -> Self {
         match self {
             Fact::Known(..) => self,

@@ -66,7 +66,7 @@ pub struct Launch {
     pub node: Option<u64>,
     /// The names of the nodes, in the engine's order.
     pub names: Vec<String>,
-    /// Where the processes meet: the first one's host, where the engine says it.
+    /// Where the processes meet: the first one's host, if the engine says it.
     pub master: Option<String>,
     /// The job's own port on that host. The doctor never binds it: the job's store may hold it.
     pub master_port: Option<u16>,
@@ -77,7 +77,7 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// Whether this process acts for its node: the lowest of those on it. `None` where the engine does not tell.
+    /// Whether this process acts for its node: the lowest of those on it. `None` if the engine does not tell.
     pub fn acts(&self) -> Option<bool> {
         match (self.local_rank, self.engine) {
             (Some(local), _) => Some(local == 0),
@@ -150,7 +150,7 @@ pub enum LaunchError {
 }
 
 /// How an engine names what it tells.
-struct Names {
+struct EngineVariables {
     engine: Engine,
     /// The variable that shows that this engine started the process.
     by: &'static str,
@@ -167,8 +167,8 @@ struct Names {
 ///
 /// Sources: PyTorch `torch/distributed/run.py`; Open MPI's `mpirun(1)`; MPICH `src/pm/hydra`; Intel MPI's reference; HPE PALS' `mpiexec(1)`; IBM's
 /// `jsrun` reference; Slurm's `srun(1)`, "OUTPUT ENVIRONMENT VARIABLES".
-static ENGINES: [Names; 6] = [
-    Names {
+static ENGINES: [EngineVariables; 6] = [
+    EngineVariables {
         engine: Engine::Torchrun,
         by: "RANK",
         rank: "RANK",
@@ -179,7 +179,7 @@ static ENGINES: [Names; 6] = [
         node: &["GROUP_RANK"],
         job: &["TORCHELASTIC_RUN_ID"],
     },
-    Names {
+    EngineVariables {
         engine: Engine::OpenMpi,
         by: "OMPI_COMM_WORLD_RANK",
         rank: "OMPI_COMM_WORLD_RANK",
@@ -190,7 +190,7 @@ static ENGINES: [Names; 6] = [
         node: &[],
         job: &["PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"],
     },
-    Names {
+    EngineVariables {
         engine: Engine::Jsrun,
         by: "JSM_NAMESPACE_RANK",
         rank: "JSM_NAMESPACE_RANK",
@@ -201,7 +201,7 @@ static ENGINES: [Names; 6] = [
         node: &[],
         job: &["LSB_JOBID"],
     },
-    Names {
+    EngineVariables {
         engine: Engine::Pals,
         by: "PALS_RANKID",
         rank: "PALS_RANKID",
@@ -213,7 +213,7 @@ static ENGINES: [Names; 6] = [
         job: &["PALS_APID"],
     },
     // Slurm gives PMI_RANK too, with --mpi=pmi2; Hydra alone says the local rank in this way.
-    Names {
+    EngineVariables {
         engine: Engine::Hydra,
         by: "MPI_LOCALRANKID",
         rank: "PMI_RANK",
@@ -224,7 +224,7 @@ static ENGINES: [Names; 6] = [
         node: &[],
         job: &[],
     },
-    Names {
+    EngineVariables {
         engine: Engine::Slurm,
         by: "SLURM_STEP_NUM_NODES",
         rank: "SLURM_PROCID",
@@ -239,7 +239,7 @@ static ENGINES: [Names; 6] = [
 
 /// The variables that hold numbers: with them alone a launch is understood but for its hosts' names, which are nobody else's affair.
 pub fn numbers() -> impl Iterator<Item = &'static str> {
-    let of_engine = |names: &'static Names| {
+    let of_engine = |names: &'static EngineVariables| {
         let lists = [names.local_rank, names.local_ranks, names.nodes, names.node];
         [names.by, names.rank, names.ranks]
             .into_iter()
@@ -258,7 +258,7 @@ const INDEX: &str = "JOB_COMPLETION_INDEX";
 /// Ids that Slurm gives to steps that are none of `srun`'s: batch, extern, interactive, pending. Source: Slurm `slurm/slurm.h`, `SLURM_BATCH_SCRIPT`.
 const FIRST_SPECIAL_STEP: u64 = 0xffff_fff0;
 
-/// Reads the launch from the environment; `None` where no engine started this process, or one that starts a single one.
+/// Reads the launch from the environment; `None` if no engine started this process, or one that starts a single one.
 ///
 /// # Errors
 ///
@@ -307,7 +307,7 @@ fn number(variable: &'static str, value: String) -> Result<u64, LaunchError> {
 }
 
 fn one(
-    names: &Names,
+    names: &EngineVariables,
     get: &impl Fn(&str) -> Option<String>,
     from: &mut Vec<(&'static str, String)>,
 ) -> Result<Launch, LaunchError> {

@@ -5,7 +5,7 @@
 //! anchor   which lines can matter at all: a few needles, searched in the whole window
 //! grams    many needles in one pass
 //! pairs    which needles cannot stand in a message
-//! prefix   what stands before the message: host, process, device, time; whatever a launcher put before that
+//! prefix   what is before the message: host, process, device, time; whatever a launcher put before that
 //! channel  `Channel 00/0 : 1[1] -> 2[2] [send] via NET/IB/0/GDRDMA`
 //! message  the other messages of level INFO that say something
 //! event    messages that say that something failed, or may explain why: a table
@@ -36,7 +36,7 @@ pub mod message;
 mod pairs;
 pub mod pasted;
 pub mod prefix;
-mod seldom;
+mod rare_grams;
 pub mod setting;
 mod shape_table;
 pub mod sign;

@@ -12,7 +12,7 @@ pub enum NodesetError {
     /// A bracket is not closed, or closed without being opened.
     #[error("{0:?}: a bracket has no partner")]
     Bracket(String),
-    /// What stands between brackets is no number and no range.
+    /// What is between brackets is no number and no range.
     #[error("{0:?} is no number and no range of numbers")]
     Range(String),
     /// A range ends before it begins.
@@ -133,7 +133,7 @@ fn numbers(ranges: &str) -> Result<Vec<String>, NodesetError> {
 
 /// The shortest list that stands for these names: those that differ in their last number only are put together.
 pub fn fold<S: AsRef<str>>(names: &[S]) -> String {
-    // By what stands before and after the last number, and by how wide the number is where it is padded.
+    // By what is before and after the last number, and by how wide the number is where it is padded.
     let mut groups: BTreeMap<(&str, &str, usize), Vec<u64>> = BTreeMap::new();
     let mut order: Vec<(&str, &str, usize)> = Vec::new();
     let mut plain: Vec<&str> = Vec::new();

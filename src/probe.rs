@@ -1,7 +1,7 @@
 //! Probes: what to ask, and how to read the replies. One file a subject.
 //!
-//! The same function runs twice: in a child process over the machine, where its questions are recorded, and in the parent over the
-//! recording, where its facts are kept. So it asks only through [`Ask`], and every time in the same order.
+//! The same function runs twice: in a child process over the machine, if its questions are recorded, and in the parent over the
+//! recording, if its facts are kept. So it asks only through [`Ask`], and every time in the same order.
 
 pub mod chardev;
 pub mod clock;
@@ -110,7 +110,7 @@ pub static PROBES: &[Probe] = &[
 /// and measured by itself.
 pub static BENCHES: &[Probe] = &[p2p::PROBE, collective::PROBE, pairs::PROBE, together::PROBE];
 
-/// States what a recording says of its node, in `facts`. The probes are asked again, of the recording.
+/// States what a recording reports about its node, in `facts`. The probes are asked again, of the recording.
 ///
 /// A probe that panics while it reads the replies makes its facts unknown and names the bug; it does not end the run.
 pub fn establish(recording: &Recording, facts: &mut Facts) -> Id {
@@ -120,7 +120,7 @@ pub fn establish(recording: &Recording, facts: &mut Facts) -> Id {
         &recording.header.node
     };
     let node = facts.new_node(name);
-    // A recording of a machine is none of a log; where one is given beside it, its runs are stated all the same.
+    // A recording of a machine is none of a log; if one is given beside it, its runs are stated all the same.
     let origin = Origin::derived("no log was given");
     facts.set_members(
         Subject::Benchmark,
@@ -388,7 +388,7 @@ pub fn whole_number(text: &str) -> Result<u64, String> {
 
 #[cfg(test)]
 pub(crate) mod testing {
-    //! A source for the tests of probes: recorded lines, as they stand in a recording.
+    //! A source for the tests of probes: recorded lines, as they are in a recording.
 
     use super::*;
     use crate::fact::{Key, Typed};

@@ -21,9 +21,9 @@ use serde::Serialize;
 pub use areas::AreaLine;
 
 use crate::check::Severity;
-use crate::check::{Catalogue, Lack};
+use crate::check::{Catalogue, MissingFact};
 use crate::check::{Missing, Outcome, Verdict};
-use crate::diagnosis::areas::{Require, State, survey};
+use crate::diagnosis::areas::{AreaState, RequiredAreas, survey};
 use crate::diagnosis::{self, Cause};
 use crate::exit::Exit;
 use crate::fact::{Fact, Facts, Gap, Id, Subject, node, respondent};
@@ -40,7 +40,7 @@ pub struct Policy {
     /// Every open question makes status 3.
     pub strict: bool,
     /// The areas that must be examined.
-    pub require: Require,
+    pub require: RequiredAreas,
 }
 
 impl Default for Policy {
@@ -48,7 +48,7 @@ impl Default for Policy {
         Policy {
             fail_on: Severity::Error,
             strict: false,
-            require: Require::Own,
+            require: RequiredAreas::Own,
         }
     }
 }
@@ -93,7 +93,7 @@ pub struct Report {
     pub seconds: f64,
 }
 
-/// What a report says of a recording beyond its facts.
+/// What a report contains about a recording beyond its facts.
 #[derive(Clone, Debug)]
 pub struct RecordedNode {
     /// The node.
@@ -148,14 +148,14 @@ pub struct Finding {
     pub check: String,
     /// `error`, `warning` or `note`.
     pub severity: &'static str,
-    /// For what the check fails; the first where there are several.
+    /// For what the check fails; the first if there are several.
     pub subject: String,
     /// All for which it fails.
     pub subjects: Vec<String>,
-    /// The nodes that it concerns, where several are judged together: those on which it was found, or that are odd among the others.
+    /// The nodes that it concerns, if several are judged together: those on which it was found, or that are odd among the others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<String>,
-    /// What was observed and expected, for the first subject; behind its premise where that is not known to be met.
+    /// What was observed and expected, for the first subject; behind its premise if that is not known to be met.
     pub sentence: String,
     /// The premise with which the sentence begins.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -212,7 +212,7 @@ pub struct OpenQuestion {
     pub area: String,
     /// The facts that are missing, and why.
     pub missing: Vec<EvidenceLine>,
-    /// What would supply them, where that is known.
+    /// What would supply them, if that is known.
     pub remedy: Option<String>,
 }
 
@@ -301,7 +301,7 @@ pub fn report(
     let counts = writer.count(verdicts);
     let areas = writer.areas(verdicts, recordings, &policy.require);
     let damage = damage(catalogue, facts, recordings);
-    let grounds = Grounds {
+    let grounds = StatusInputs {
         counts: &counts,
         areas: &areas,
         damage: &damage,
@@ -357,20 +357,20 @@ pub fn report(
 
 /// What an open verdict waits for.
 #[derive(Clone)]
-enum Waits<'f> {
+enum OpenReason<'f> {
     /// Which members there are; why that is unknown.
     Members(Subject, Option<Gap>),
-    Facts(Vec<Lack<'f>>),
+    Facts(Vec<MissingFact<'f>>),
 }
 
-impl Waits<'_> {
+impl OpenReason<'_> {
     fn are_like(&self, other: &Self) -> bool {
         match (self, other) {
-            (Waits::Members(a, gap_a), Waits::Members(b, gap_b)) => {
+            (OpenReason::Members(a, gap_a), OpenReason::Members(b, gap_b)) => {
                 let why = |gap: &Option<Gap>| gap.as_ref().map(|gap| gap.why.clone());
                 a == b && why(gap_a) == why(gap_b)
             }
-            (Waits::Facts(a), Waits::Facts(b)) => {
+            (OpenReason::Facts(a), OpenReason::Facts(b)) => {
                 a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.is_like(b))
             }
             _ => false,
@@ -379,14 +379,14 @@ impl Waits<'_> {
 
     fn remedy(&self) -> Option<&'static str> {
         match self {
-            Waits::Members(_, gap) => gap.as_ref().and_then(Gap::remedy),
-            Waits::Facts(lacks) => lacks.iter().find_map(Lack::remedy),
+            OpenReason::Members(_, gap) => gap.as_ref().and_then(Gap::remedy),
+            OpenReason::Facts(lacks) => lacks.iter().find_map(MissingFact::remedy),
         }
     }
 
     fn into_lines(self) -> Vec<EvidenceLine> {
         match self {
-            Waits::Members(subject, gap) => {
+            OpenReason::Members(subject, gap) => {
                 let (value, origin) = match gap {
                     Some(gap) => (gap.why.to_string(), gap.origin.to_string()),
                     None => ("unknown".into(), String::new()),
@@ -397,7 +397,7 @@ impl Waits<'_> {
                     origin,
                 }]
             }
-            Waits::Facts(lacks) => lacks
+            OpenReason::Facts(lacks) => lacks
                 .into_iter()
                 .map(|lack| evidence_line(lack.into_evidence()))
                 .collect(),
@@ -406,7 +406,7 @@ impl Waits<'_> {
 }
 
 /// By what a status is found.
-struct Grounds<'r> {
+struct StatusInputs<'r> {
     counts: &'r Counts,
     areas: &'r [AreaLine],
     /// What is damaged, the gravest first.
@@ -420,7 +420,7 @@ struct Grounds<'r> {
 }
 
 /// Precedence 2 > 3 > 1 > 0. Zero devices, zero checks, zero verdicts never pass.
-fn exit(grounds: &Grounds<'_>, policy: &Policy) -> (Exit, &'static str) {
+fn exit(grounds: &StatusInputs<'_>, policy: &Policy) -> (Exit, &'static str) {
     let counts = grounds.counts;
     let failing = match policy.fail_on {
         Severity::Error => counts.errors,
@@ -472,7 +472,8 @@ fn damage(catalogue: &Catalogue, facts: &Facts, recordings: &[RecordedNode]) -> 
     if !catalogue.areas.is_empty() {
         let mut all: Vec<Id> = facts.all(Subject::Respondent).collect();
         all.sort_by_key(|id| {
-            let is_probe = facts.known(*id, respondent::KIND) == Some(respondent::Kind::Probe);
+            let is_probe =
+                facts.known(*id, respondent::KIND) == Some(respondent::RespondentKind::Probe);
             let mostly = facts.known(*id, respondent::MOSTLY_FAILED) == Some(true);
             (is_probe, !mostly)
         });
@@ -483,7 +484,9 @@ fn damage(catalogue: &Catalogue, facts: &Facts, recordings: &[RecordedNode]) -> 
                 .map(|reason| format!(" ({reason})"))
                 .unwrap_or_default();
             damage.push(match facts.known(*first, respondent::KIND) {
-                Some(respondent::Kind::Probe) => format!("ended early: {}{reason}", some(&names)),
+                Some(respondent::RespondentKind::Probe) => {
+                    format!("ended early: {}{reason}", some(&names))
+                }
                 _ => format!("did not answer: {}{reason}", some(&names)),
             });
         }
@@ -587,7 +590,7 @@ impl Writer<'_> {
     fn open(&self, verdicts: &[Verdict]) -> Vec<OpenQuestion> {
         let mut open: Vec<OpenQuestion> = Vec::new();
         // Of the check whose verdicts are at hand (they stand together): what each of its questions waits for, and which it is.
-        let mut asked: Vec<(Waits<'_>, usize)> = Vec::new();
+        let mut asked: Vec<(OpenReason<'_>, usize)> = Vec::new();
         let mut of_check = None;
         for verdict in verdicts {
             let Outcome::Unknown(missing) = &verdict.outcome else {
@@ -600,9 +603,9 @@ impl Writer<'_> {
             let waits = match missing {
                 Missing::Members(subject) => {
                     let gap = self.facts.members(*subject, verdict.subject).err();
-                    Waits::Members(*subject, gap)
+                    OpenReason::Members(*subject, gap)
                 }
-                Missing::Facts => Waits::Facts(check.lacks(self.facts, verdict.subject)),
+                Missing::Facts => OpenReason::Facts(check.lacks(self.facts, verdict.subject)),
             };
             let name = self.name(verdict.subject);
             // Most instances wait for the same: nothing is put into words for them.
@@ -669,13 +672,13 @@ impl Writer<'_> {
         &self,
         verdicts: &[Verdict],
         recordings: &[RecordedNode],
-        require: &Require,
+        require: &RequiredAreas,
     ) -> Vec<AreaLine> {
         let mut lines: Vec<AreaLine> = match recordings {
             [] => Vec::new(),
             [one] => self.areas_of(verdicts, one.id, require),
             several => {
-                let mut fold = areas::Fold::default();
+                let mut fold = areas::FoldedAreas::default();
                 for one in several {
                     let lines = self.areas_of(verdicts, one.id, require);
                     fold.add(lines, self.facts.name(one.id));
@@ -687,19 +690,19 @@ impl Writer<'_> {
         lines
     }
 
-    /// The areas of all nodes together, where they are there.
-    fn areas_of_all(&self, verdicts: &[Verdict], require: &Require) -> Vec<AreaLine> {
+    /// The areas of all nodes together, if they are there.
+    fn areas_of_all(&self, verdicts: &[Verdict], require: &RequiredAreas) -> Vec<AreaLine> {
         let (catalogue, facts) = (self.catalogue, self.facts);
         let surveys = survey(catalogue, facts, verdicts, Facts::CLUSTER, require);
         let line = |survey| AreaLine::of(catalogue, facts, &survey, Facts::CLUSTER);
         let lines = surveys.into_iter().map(line);
         lines
-            .filter(|line| line.rank != State::NothingThere)
+            .filter(|line| line.rank != AreaState::NothingThere)
             .collect()
     }
 
     /// The areas of one node.
-    fn areas_of(&self, verdicts: &[Verdict], node: Id, require: &Require) -> Vec<AreaLine> {
+    fn areas_of(&self, verdicts: &[Verdict], node: Id, require: &RequiredAreas) -> Vec<AreaLine> {
         let (catalogue, facts) = (self.catalogue, self.facts);
         let surveys = survey(catalogue, facts, verdicts, node, require);
         let line = |survey| AreaLine::of(catalogue, facts, &survey, node);
@@ -735,7 +738,7 @@ fn headline(
     notes: &[Finding],
     open: &[OpenQuestion],
     nodes: &[NodeHead],
-    grounds: &Grounds<'_>,
+    grounds: &StatusInputs<'_>,
 ) -> String {
     if exit == Exit::Undecided {
         let why = why_undecided(open, nodes, grounds);
@@ -792,7 +795,7 @@ fn other_causes(causes: usize, on: &str) -> String {
 }
 
 /// Why nobody can say whether the node is healthy.
-fn why_undecided(open: &[OpenQuestion], nodes: &[NodeHead], grounds: &Grounds<'_>) -> String {
+fn why_undecided(open: &[OpenQuestion], nodes: &[NodeHead], grounds: &StatusInputs<'_>) -> String {
     if let Some(damage) = grounds.damage.first() {
         let more = match grounds.damage.len() - 1 {
             0 => String::new(),
@@ -802,7 +805,7 @@ fn why_undecided(open: &[OpenQuestion], nodes: &[NodeHead], grounds: &Grounds<'_
     }
     let no_devices = !nodes.is_empty() && nodes.iter().all(|n| n.devices == Some(0));
     let wants_devices = grounds.areas.iter().any(|area| {
-        area.is_wanting() && area.area == "devices" && area.rank == State::NothingThere
+        area.is_wanting() && area.area == "devices" && area.rank == AreaState::NothingThere
     });
     if no_devices && (wants_devices || grounds.areas.is_empty()) {
         let gpus: u64 = nodes.iter().filter_map(|n| n.gpus).sum();
@@ -827,13 +830,13 @@ fn why_undecided(open: &[OpenQuestion], nodes: &[NodeHead], grounds: &Grounds<'_
     }
 }
 
-/// The answer where no finding leads.
+/// The answer if no finding leads.
 fn without_cause(
     status: &str,
     notes: &[Finding],
     open: &[OpenQuestion],
     nodes: &[NodeHead],
-    grounds: &Grounds<'_>,
+    grounds: &StatusInputs<'_>,
 ) -> String {
     let devices: u64 = nodes.iter().filter_map(|n| n.devices).sum();
     let ports: u64 = nodes.iter().filter_map(|n| n.active_ports).sum();

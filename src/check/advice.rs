@@ -1,5 +1,5 @@
 //! What a check says to who reads its finding: why it matters, what to do, where to read on. The built-in checks' is more than half of their
-//! text and is wanted where one has failed, so the program has it packed, and reads it then.
+//! text and is wanted if one has failed, so the program has it packed, and reads it then.
 
 use std::io::Read as _;
 use std::sync::OnceLock;
@@ -24,7 +24,7 @@ pub struct Advice {
 
 /// Where a check's advice is.
 #[derive(Debug)]
-pub(super) enum Kept {
+pub(super) enum AdviceSource {
     /// It was read with the rest of the file.
     Read(Advice),
     /// It is that of this built-in file, by its number, once it is read.
@@ -35,8 +35,8 @@ impl Check {
     /// What it says to who reads its finding.
     pub fn advice(&self) -> &Advice {
         match &self.advice {
-            Kept::Read(advice) => advice,
-            Kept::Packed(number, read) => read.get_or_init(|| self.unpacked(*number)),
+            AdviceSource::Read(advice) => advice,
+            AdviceSource::Packed(number, read) => read.get_or_init(|| self.unpacked(*number)),
         }
     }
 

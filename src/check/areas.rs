@@ -5,7 +5,7 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::condition::{Condition, Lineage, Slot, View};
+use super::condition::{Condition, JudgeContext, Lineage, Slot};
 use super::diagnostic::{CheckError, Complaint};
 use super::file::{Document, as_text, known_keys, no_choice, placed, wrong_type};
 use super::names::Names;
@@ -52,9 +52,9 @@ pub struct Area {
     pub folders: Vec<Arc<str>>,
     /// Whether a node needs it.
     pub required: Required,
-    /// Whether a node without it is undecided where it is required.
+    /// Whether a node without it is undecided if it is required.
     pub must_exist: bool,
-    /// When it exists; always where both are absent.
+    /// When it exists; always if both are absent.
     pub exists: Option<Condition>,
     /// Below what has the area, an instance of which must be there, and satisfy the condition.
     pub exists_any: Option<(Subject, Option<Condition>)>,
@@ -65,7 +65,7 @@ pub struct Area {
     /// The ids of error checks that may stay open for lack of permission.
     pub privileged: Vec<Arc<str>>,
     /// What each instance is held to.
-    pub each: Vec<Each>,
+    pub each: Vec<SubjectEssentials>,
 }
 
 /// Whether a node needs an area.
@@ -79,16 +79,16 @@ pub enum Required {
 
 /// The essentials of each instance of a subject.
 #[derive(Debug)]
-pub struct Each {
+pub struct SubjectEssentials {
     /// The subject.
     pub subject: Subject,
-    /// Of which instances; of all where it is absent.
+    /// Of which instances; of all if it is absent.
     pub when: Option<Condition>,
     /// Facts that must be known.
     pub facts: Vec<FactName>,
     /// Facts that must be known, or known not to be offered.
     pub if_offered: Vec<FactName>,
-    /// What must be true, and what is said where it is false.
+    /// What must be true, and what is said if it is false.
     pub examined: Option<(Condition, Template)>,
 }
 
@@ -124,7 +124,7 @@ impl Condition {
     ///
     /// The unknown facts that leave it open.
     pub fn of(&self, facts: &Facts, id: Id) -> Result<bool, Vec<FactName>> {
-        let view = View {
+        let view = JudgeContext {
             facts,
             lineage: Lineage::of(facts, id),
             limits: &[],
@@ -162,7 +162,7 @@ pub(super) fn parse(path: &str, text: &str) -> Result<Vec<Area>, CheckError> {
 
 type Tables<'t, 's> = Box<dyn Iterator<Item = Result<&'t DeTable<'s>, Complaint>> + 't>;
 
-/// The tables of an array; none where the key is absent.
+/// The tables of an array; none if the key is absent.
 fn tables<'t, 's>(table: &'t DeTable<'s>, key: &str) -> Result<Tables<'t, 's>, Complaint> {
     let Some(item) = table.get(key) else {
         return Ok(Box::new(std::iter::empty()));
@@ -218,7 +218,7 @@ fn area(document: &Document<'_>, table: &DeTable<'_>) -> Result<Area, Complaint>
     })
 }
 
-fn one_each(document: &Document<'_>, table: &DeTable<'_>) -> Result<Each, Complaint> {
+fn one_each(document: &Document<'_>, table: &DeTable<'_>) -> Result<SubjectEssentials, Complaint> {
     known_keys(table, &EACH)?;
     let of = subject(need(table, "subject")?)?;
     let names = names(of);
@@ -238,7 +238,7 @@ fn one_each(document: &Document<'_>, table: &DeTable<'_>) -> Result<Each, Compla
             Some((condition, otherwise))
         }
     };
-    Ok(Each {
+    Ok(SubjectEssentials {
         subject: of,
         when: condition(document, table, "when", of)?,
         facts: facts("facts")?,

@@ -3,12 +3,12 @@
 
 use std::sync::OnceLock;
 
-use super::advice::Kept;
+use super::advice::AdviceSource;
 use super::catalogue::id_of;
 use super::condition::Limit;
 use super::diagnostic::{CheckError, Complaint};
 use super::names::Names;
-use super::premise::{Premise, Presumed};
+use super::premise::{CheckPremise, Premise};
 use super::sentence::Sentence;
 use super::{Check, Impact, Severity, lexer, typing};
 use crate::fact::{Subject, Value};
@@ -77,7 +77,7 @@ fn check(number: usize, path: &'static str, fields: Fields) -> Result<Check, Com
                 let premise = Premise::ALL.into_iter().find(|p| p.word() == word);
                 let premise = premise.ok_or_else(|| no("premise"))?;
                 let condition = typing::condition(premise.condition(), names)?;
-                Some(Presumed { premise, condition })
+                Some(CheckPremise { premise, condition })
             }
         },
         applies: match applies {
@@ -87,7 +87,7 @@ fn check(number: usize, path: &'static str, fields: Fields) -> Result<Check, Com
         fails: typing::condition(fails, names)?,
         finding: Sentence::Text(finding, OnceLock::new()),
         explains: explains.lines().map(Into::into).collect(),
-        advice: Kept::Packed(number, OnceLock::new()),
+        advice: AdviceSource::Packed(number, OnceLock::new()),
         limits,
         source: "".into(),
         path: path.into(),

@@ -31,7 +31,7 @@ pub struct SiteFile {
 pub struct Catalogue {
     /// The checks.
     pub checks: Vec<Check>,
-    /// The areas to which they belong; none where a choice of checks is judged for itself.
+    /// The areas to which they belong; none if a choice of checks is judged for itself.
     pub areas: Vec<Area>,
     /// Whether a person chose checks: then each of them must be decided.
     pub is_chosen: bool,
@@ -199,7 +199,7 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Keeps the checks that fit one of `only` (all, where it is empty) and none of `skip`: ids, or patterns with `*`
+    /// Keeps the checks that fit one of `only` (all, if it is empty) and none of `skip`: ids, or patterns with `*`
     /// and `?`. A pattern that fits nothing is an error. A choice by `only` has no areas.
     pub fn select(&mut self, only: &[String], skip: &[String]) -> Result<(), SelectionError> {
         for pattern in only.iter().chain(skip) {

@@ -27,7 +27,7 @@ impl Lineage {
         Lineage(lineage)
     }
 
-    /// The instance or its ancestor so many steps up.
+    /// The instance or its ancestor this many steps up.
     pub(super) fn up(&self, steps: u8) -> Id {
         self.0[usize::from(steps).min(LINEAGE - 1)]
     }
@@ -61,7 +61,7 @@ impl Slot {
 
 /// What a condition names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Named {
+pub(super) enum NamedOperand {
     Fact(Slot),
     /// A limit, by its place among the check's limits.
     Limit(u16),
@@ -72,7 +72,7 @@ pub(super) type Limit = (Arc<str>, Value);
 
 /// What a condition is judged on.
 #[derive(Clone, Copy)]
-pub(super) struct View<'a> {
+pub(super) struct JudgeContext<'a> {
     pub(super) facts: &'a Facts,
     pub(super) lineage: Lineage,
     pub(super) limits: &'a [Limit],
@@ -83,7 +83,7 @@ pub(super) struct View<'a> {
 pub struct Condition {
     pub(super) node: Node,
     /// The facts and limits in the order in which they appear, each once.
-    pub(super) named: Box<[Named]>,
+    pub(super) named: Box<[NamedOperand]>,
     pub(super) text: Box<str>,
 }
 
@@ -123,24 +123,24 @@ impl Condition {
 
     pub(super) fn slots(&self) -> impl Iterator<Item = Slot> + '_ {
         self.named.iter().filter_map(|named| match named {
-            Named::Fact(slot) => Some(*slot),
-            Named::Limit(_) => None,
+            NamedOperand::Fact(slot) => Some(*slot),
+            NamedOperand::Limit(_) => None,
         })
     }
 
-    /// Whether the condition holds; `None` where nobody knows.
-    pub(super) fn holds(&self, view: &View<'_>) -> Option<bool> {
+    /// Whether the condition holds; `None` if unknown.
+    pub(super) fn holds(&self, view: &JudgeContext<'_>) -> Option<bool> {
         self.node.holds(view)
     }
 
     /// The unknown facts that keep the condition from being decided.
-    pub(super) fn undecided(&self, view: &View<'_>, found: &mut Vec<Slot>) {
+    pub(super) fn undecided(&self, view: &JudgeContext<'_>, found: &mut Vec<Slot>) {
         self.node.undecided(view, found);
     }
 }
 
 impl Node {
-    fn holds(&self, view: &View<'_>) -> Option<bool> {
+    fn holds(&self, view: &JudgeContext<'_>) -> Option<bool> {
         match self {
             Node::Holds(operand) => match operand.value(view)? {
                 Value::Bool(holds) => Some(*holds),
@@ -167,7 +167,7 @@ impl Node {
         }
     }
 
-    fn undecided(&self, view: &View<'_>, found: &mut Vec<Slot>) {
+    fn undecided(&self, view: &JudgeContext<'_>, found: &mut Vec<Slot>) {
         if self.holds(view).is_some() {
             return;
         }
@@ -189,7 +189,7 @@ impl Node {
 /// `and` is decided by a part that is false, `or` by one that is true. Stopping there changes no answer, only time:
 /// the evidence of a finding looks at all facts.
 #[inline]
-fn decided_by(parts: &[Node], decider: bool, view: &View<'_>) -> Option<bool> {
+fn decided_by(parts: &[Node], decider: bool, view: &JudgeContext<'_>) -> Option<bool> {
     let mut whole = Some(!decider);
     for part in parts {
         match part.holds(view) {
@@ -203,7 +203,7 @@ fn decided_by(parts: &[Node], decider: bool, view: &View<'_>) -> Option<bool> {
 
 impl Operand {
     #[inline(always)]
-    fn value<'a>(&'a self, view: &View<'a>) -> Option<&'a Value> {
+    fn value<'a>(&'a self, view: &JudgeContext<'a>) -> Option<&'a Value> {
         match self {
             Operand::Fact(slot) => slot.look(view.facts, view.lineage)?.known(),
             Operand::Literal(value) => Some(value),
@@ -213,7 +213,7 @@ impl Operand {
         }
     }
 
-    fn unknown(&self, view: &View<'_>, found: &mut Vec<Slot>) {
+    fn unknown(&self, view: &JudgeContext<'_>, found: &mut Vec<Slot>) {
         match self {
             Operand::Fact(slot) => {
                 if self.value(view).is_none() && !found.contains(slot) {
@@ -230,7 +230,11 @@ impl Operand {
 
 /// Rare, and kept apart so that the common operands are read without a call.
 #[inline(never)]
-fn extreme<'a>(sides: &'a [Operand; 2], view: &View<'a>, wanted: Ordering) -> Option<&'a Value> {
+fn extreme<'a>(
+    sides: &'a [Operand; 2],
+    view: &JudgeContext<'a>,
+    wanted: Ordering,
+) -> Option<&'a Value> {
     let (first, second) = (sides[0].value(view)?, sides[1].value(view)?);
     Some(if second.order(first)? == wanted {
         second

@@ -34,28 +34,28 @@ impl Complaint {
         self
     }
 
-    /// The same with a suggestion, where there is one.
+    /// The same with a suggestion, if there is one.
     pub(crate) fn help(mut self, help: impl Into<Option<String>>) -> Self {
         self.help = help.into().or(self.help);
         self
     }
 
     /// The same complaint in the terms of the file in which the text stands.
-    pub(crate) fn within(mut self, place: &Place) -> Self {
+    pub(crate) fn within(mut self, place: &SourceString) -> Self {
         self.span = place.map(&self.span);
         self
     }
 }
 
-/// Where a TOML string stands in its file.
+/// Where a TOML string is in its file.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct SourceString {
     whole: Range<usize>,
     /// Where the text itself begins; `None` where escapes make its places differ from the file's.
     content: Option<usize>,
 }
 
-impl Place {
+impl SourceString {
     /// The place of a string of this value at this span of the source.
     pub(crate) fn of(source: &str, span: Range<usize>, value: &str) -> Self {
         let raw = source.get(span.clone()).unwrap_or_default();
@@ -75,7 +75,7 @@ impl Place {
             .get(skipped..)
             .is_some_and(|text| text.starts_with(value))
             .then_some(span.start + quotes + skipped);
-        Place {
+        SourceString {
             whole: span,
             content,
         }
@@ -148,7 +148,7 @@ impl CheckError {
     }
 }
 
-/// The candidate that is most like what was written, where one is near.
+/// The candidate that is most like what was written, if one is near.
 pub(crate) fn nearest<'a>(
     written: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -176,7 +176,7 @@ mod tests {
             // Escapes: the start of the string.
             (r#"a = "port\u002Ex""#, "port.x", 4..5),
         ] {
-            let place = Place::of(source, 4..source.len(), value);
+            let place = SourceString::of(source, 4..source.len(), value);
             assert_eq!(place.map(&(0..4)), expected, "{source}");
         }
     }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::Check;
-use super::condition::{Lineage, Named, Slot, View};
+use super::condition::{JudgeContext, Lineage, NamedOperand, Slot};
 use crate::fact::{Fact, Facts, Gap, Id, Origin, Value};
 
 /// One fact that a verdict rests on, or would.
@@ -13,13 +13,13 @@ pub struct Evidence {
     pub fact: String,
     /// Its value, or why there is none.
     pub value: Result<Value, Gap>,
-    /// Where it comes from, where it is known.
+    /// Its origin, if it is known.
     pub origin: Option<Origin>,
 }
 
 impl Check {
-    pub(super) fn view<'a>(&'a self, facts: &'a Facts, lineage: Lineage) -> View<'a> {
-        View {
+    pub(super) fn view<'a>(&'a self, facts: &'a Facts, lineage: Lineage) -> JudgeContext<'a> {
+        JudgeContext {
             facts,
             lineage,
             limits: &self.limits,
@@ -29,15 +29,15 @@ impl Check {
     /// All facts and limits that the check's conditions name, in the order in which they appear, each once.
     pub fn evidence(&self, facts: &Facts, id: Id) -> Vec<Evidence> {
         let lineage = Lineage::of(facts, id);
-        let mut seen: Vec<Named> = Vec::new();
+        let mut seen: Vec<NamedOperand> = Vec::new();
         for named in self.conditions().flat_map(|condition| &condition.named) {
             if !seen.contains(named) {
                 seen.push(*named);
             }
         }
         let one = |named| match named {
-            Named::Fact(slot) => Some(state(slot, facts, lineage)),
-            Named::Limit(at) => {
+            NamedOperand::Fact(slot) => Some(state(slot, facts, lineage)),
+            NamedOperand::Limit(at) => {
                 let (name, value) = self.limits.get(usize::from(at))?;
                 Some(Evidence {
                     fact: format!("limit.{name}"),
@@ -51,7 +51,7 @@ impl Check {
 
     /// The unknown facts that keep the check from being decided for this instance. Where it is open whether the check
     /// applies, those are the facts of its premise and of `applies`.
-    pub fn lacks<'f>(&self, facts: &'f Facts, id: Id) -> Vec<Lack<'f>> {
+    pub fn lacks<'f>(&self, facts: &'f Facts, id: Id) -> Vec<MissingFact<'f>> {
         let lineage = Lineage::of(facts, id);
         let view = self.view(facts, lineage);
         let mut found = Vec::new();
@@ -70,7 +70,7 @@ impl Check {
                 Some(Fact::Unknown(gap)) => Cow::Borrowed(gap),
                 None => Cow::Owned(facts.unset(lineage.up(slot.up), usize::from(slot.index))),
             };
-            Some(Lack { slot, gap })
+            Some(MissingFact { slot, gap })
         };
         found.into_iter().filter_map(lack).collect()
     }
@@ -78,25 +78,25 @@ impl Check {
     /// [`Check::lacks`] as evidence.
     pub fn missing(&self, facts: &Facts, id: Id) -> Vec<Evidence> {
         let lacks = self.lacks(facts, id);
-        lacks.into_iter().map(Lack::into_evidence).collect()
+        lacks.into_iter().map(MissingFact::into_evidence).collect()
     }
 }
 
 /// An unknown fact that keeps a check open, and why it is unknown.
 #[derive(Clone, Debug)]
-pub struct Lack<'f> {
+pub struct MissingFact<'f> {
     slot: Slot,
     gap: Cow<'f, Gap>,
 }
 
-impl Lack<'_> {
-    /// What would supply the fact, where that is known.
+impl MissingFact<'_> {
+    /// What would supply the fact, if that is known.
     pub fn remedy(&self) -> Option<&'static str> {
         self.gap.remedy()
     }
 
     /// Whether the same fact is unknown for the same reason, of whatever instance.
-    pub fn is_like(&self, other: &Lack<'_>) -> bool {
+    pub fn is_like(&self, other: &MissingFact<'_>) -> bool {
         self.slot == other.slot && self.gap.why == other.gap.why
     }
 

@@ -48,7 +48,7 @@ impl Expected {
     }
 }
 
-/// An example: what is known, and what the check says of it. What it does not mention is unknown.
+/// An example: what is known, and what the check reports about it. What it does not mention is unknown.
 #[derive(Clone, Debug)]
 pub struct Example {
     /// What it shows.

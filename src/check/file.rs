@@ -7,11 +7,11 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::advice::{Advice, Kept};
+use super::advice::{Advice, AdviceSource};
 use super::condition::{Condition, Limit};
-use super::diagnostic::{CheckError, Complaint, Place, nearest};
+use super::diagnostic::{CheckError, Complaint, SourceString, nearest};
 use super::names::Names;
-use super::premise::{Premise, Presumed};
+use super::premise::{CheckPremise, Premise};
 use super::sentence::Sentence;
 use super::{Check, Impact, Severity, Template, lexer, typing};
 use crate::fact::{Subject, Value};
@@ -66,9 +66,9 @@ impl<'s> Document<'s> {
     }
 
     /// Where a string of the document stands.
-    pub(super) fn place(&self, value: &Spanned<DeValue<'_>>) -> Place {
+    pub(super) fn place(&self, value: &Spanned<DeValue<'_>>) -> SourceString {
         let text = value.get_ref().as_str().unwrap_or_default();
-        Place::of(self.text(), value.span(), text)
+        SourceString::of(self.text(), value.span(), text)
     }
 }
 
@@ -88,7 +88,7 @@ pub(super) fn parse(
     let table = match head.table() {
         Ok(table) if examples_at.is_none() || !table.contains_key("example") => table,
         Err(error) if examples_at.is_none() => return Err(error),
-        // What looks like the first example stands inside a long string, or is not the first: the file is read whole.
+        // What looks like the first example is inside a long string, or is not the first: the file is read whole.
         _ => {
             examples_at = None;
             whole.table()?
@@ -101,7 +101,7 @@ pub(super) fn parse(
     let parts = reader.read();
     let parts = parts.map_err(|complaint| whole.error(&complaint))?;
     let advice = reader.advice(parts.names());
-    let advice = Kept::Read(advice.map_err(|complaint| whole.error(&complaint))?);
+    let advice = AdviceSource::Read(advice.map_err(|complaint| whole.error(&complaint))?);
     drop(table);
     Ok(Check {
         id: id.into(),
@@ -160,13 +160,13 @@ pub(super) fn placed<T>(
 }
 
 /// What a file says, before it is tied to its text.
-struct Parts {
+struct CheckParts {
     title: String,
     severity: Severity,
     impact: Option<Impact>,
     area: Arc<str>,
     subject: Subject,
-    premise: Option<Presumed>,
+    premise: Option<CheckPremise>,
     applies: Option<Condition>,
     fails: Condition,
     finding: Template,
@@ -174,7 +174,7 @@ struct Parts {
     limits: Vec<Limit>,
 }
 
-impl Parts {
+impl CheckParts {
     fn names(&self) -> Names<'_> {
         Names {
             subject: self.subject,
@@ -202,7 +202,7 @@ struct Reader<'a, 's> {
 type Item<'a, 's> = &'a Spanned<DeValue<'s>>;
 
 impl<'a, 's> Reader<'a, 's> {
-    fn read(&self) -> Result<Parts, Complaint> {
+    fn read(&self) -> Result<CheckParts, Complaint> {
         known_keys(self.table, &KEYS)?;
         let subjects = || Subject::ALL.into_iter().map(Subject::name);
         let subject = self.choice("subject", subjects(), Subject::from_name)?;
@@ -211,7 +211,7 @@ impl<'a, 's> Reader<'a, 's> {
             subject,
             limits: &limits,
         };
-        Ok(Parts {
+        Ok(CheckParts {
             title: self.string("title")?.to_owned(),
             severity: self.word("severity", &Severity::ALL, Severity::word)?,
             impact: match self.table.get("impact") {
@@ -230,7 +230,7 @@ impl<'a, 's> Reader<'a, 's> {
                         span: item.span(),
                         ..wrong
                     })?;
-                    Some(Presumed { premise, condition })
+                    Some(CheckPremise { premise, condition })
                 }
                 None => None,
             },

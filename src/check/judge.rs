@@ -72,7 +72,7 @@ pub fn judge_where(
     facts: &Facts,
     wanted: impl Fn(Subject) -> bool,
 ) -> Vec<Verdict> {
-    let mut grounds: Vec<Ground> = Vec::with_capacity(Subject::ALL.len());
+    let mut grounds: Vec<SubjectGroup> = Vec::with_capacity(Subject::ALL.len());
     let mut judged: Vec<(usize, usize)> = Vec::with_capacity(catalogue.checks.len());
     let mut count = 0;
     let checks = catalogue.checks.iter().enumerate();
@@ -80,7 +80,7 @@ pub fn judge_where(
         let at = match grounds.iter().position(|g| g.subject == check.subject) {
             Some(at) => at,
             None => {
-                grounds.push(Ground::of(facts, check.subject));
+                grounds.push(SubjectGroup::of(facts, check.subject));
                 grounds.len() - 1
             }
         };
@@ -157,7 +157,7 @@ fn outcome(check: &Check, facts: &Facts, lineage: Lineage) -> Outcome {
 }
 
 /// Where the checks of a subject are judged.
-struct Ground {
+struct SubjectGroup {
     subject: Subject,
     /// The checks of the subject: their place in the catalogue, and that of their first verdict.
     checks: Vec<(usize, usize)>,
@@ -167,7 +167,7 @@ struct Ground {
     holes: Vec<(Id, Outcome)>,
 }
 
-impl Ground {
+impl SubjectGroup {
     fn of(facts: &Facts, subject: Subject) -> Self {
         let instances = facts
             .all(subject)
@@ -181,7 +181,7 @@ impl Ground {
                 holes_between(facts, parents, members, &mut holes);
             }
         }
-        Ground {
+        SubjectGroup {
             subject,
             checks: Vec::new(),
             instances,

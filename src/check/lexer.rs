@@ -218,7 +218,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// What stands where a unit can stand, and whether it can be nothing else.
+    /// What stands if a unit can stand, and whether it can be nothing else.
     fn unit(&self) -> Option<(&'a str, bool)> {
         let rest = self.rest();
         let part = |b: &u8| b.is_ascii_alphabetic() || matches!(b, b'/' | b'%');

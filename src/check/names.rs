@@ -1,4 +1,4 @@
-//! What a name in a condition or a template stands for, and what was meant where it stands for nothing.
+//! What a name in a condition or a template stands for, and what was meant if it stands for nothing.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ pub(super) struct Names<'a> {
 }
 
 impl Names<'_> {
-    /// The subject of this name, where it is the check's or above it, and the steps up to it.
+    /// The subject of this name, if it is the check's or above it, and the steps up to it.
     pub(super) fn above(self, name: &str) -> Option<(u8, Subject)> {
         (0..)
             .zip(self.subject.scope())

@@ -245,7 +245,7 @@ impl<'a> Parser<'a> {
         ))
     }
 
-    /// Something stands behind a condition that is whole.
+    /// Something is behind a condition that is whole.
     fn behind(&self, tree: &Tree<'_>) -> Complaint {
         let help = match (&self.token, &tree.node) {
             (Token::Not, _) => Some("write `not` before the whole comparison".to_owned()),

@@ -1,4 +1,4 @@
-//! Premises: what a check takes for granted. Where it is not known to be met, a finding says it as its condition.
+//! Premises: what a check takes for granted. If it is not known to be met, a finding says it as its condition.
 
 use super::Condition;
 
@@ -41,7 +41,7 @@ impl Premise {
 
 /// The premise of a check, with its condition typed for the check's subject.
 #[derive(Debug)]
-pub struct Presumed {
+pub struct CheckPremise {
     /// Which it is.
     pub premise: Premise,
     pub(super) condition: Condition,

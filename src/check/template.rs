@@ -1,5 +1,5 @@
 //! Sentences with placeholders: `{port}` is the port's name, `{port.rate}` a fact of it, `{event.count times}` a number of times,
-//! `{limit.rate}` a limit. A part in `[[` and `]]` is left out where a fact in it is not known.
+//! `{limit.rate}` a limit. A part in `[[` and `]]` is left out if a fact in it is not known.
 
 use std::fmt::Write;
 
@@ -19,7 +19,7 @@ pub struct Template {
 enum Piece {
     /// A part of the source that stands as it is.
     Text(std::ops::Range<usize>),
-    /// The name of the instance so many steps up.
+    /// The name of the instance this many steps up.
     Name(u8),
     Fact(Slot),
     /// `once`, `3 times`.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::condition::{Condition, Named, Node, Operand};
+use super::condition::{Condition, NamedOperand, Node, Operand};
 use super::diagnostic::{Complaint, nearest};
 use super::lexer::Comparison;
 use super::names::Names;
@@ -28,11 +28,11 @@ pub(super) fn condition(text: &str, names: Names<'_>) -> Result<Condition, Compl
 struct Typer<'a> {
     names: Names<'a>,
     text: &'a str,
-    named: Vec<Named>,
+    named: Vec<NamedOperand>,
 }
 
 /// An operand with its type.
-struct Typed {
+struct TypedOperand {
     operand: Operand,
     ty: Type,
     /// Whether it is the same for every instance.
@@ -92,14 +92,14 @@ impl Typer<'_> {
             .help(format!("compare it with {example}"))
     }
 
-    fn name(&mut self, named: Named) {
+    fn name(&mut self, named: NamedOperand) {
         if !self.named.contains(&named) {
             self.named.push(named);
         }
     }
 
-    fn operand(&mut self, tree: &Tree<'_>) -> Result<Typed, Complaint> {
-        let constant = |value: Value, ty| Typed {
+    fn operand(&mut self, tree: &Tree<'_>) -> Result<TypedOperand, Complaint> {
+        let constant = |value: Value, ty| TypedOperand {
             operand: Operand::Literal(value),
             ty,
             constant: true,
@@ -108,8 +108,8 @@ impl Typer<'_> {
             TreeNode::Name(name) => match name.strip_prefix("limit.") {
                 Some(limit) => {
                     let index = self.names.limit(limit, &tree.span)?;
-                    self.name(Named::Limit(index));
-                    Ok(Typed {
+                    self.name(NamedOperand::Limit(index));
+                    Ok(TypedOperand {
                         operand: Operand::Limit(index),
                         ty: type_of(&self.names.limits[usize::from(index)].1),
                         constant: true,
@@ -117,8 +117,8 @@ impl Typer<'_> {
                 }
                 None => {
                     let (slot, schema) = self.names.fact(name, &tree.span)?;
-                    self.name(Named::Fact(slot));
-                    Ok(Typed {
+                    self.name(NamedOperand::Fact(slot));
+                    Ok(TypedOperand {
                         operand: Operand::Fact(slot),
                         ty: schema.ty,
                         constant: false,
@@ -145,14 +145,14 @@ impl Typer<'_> {
         tree: &Tree<'_>,
         sides: &[Tree<'_>; 2],
         make: fn(Box<[Operand; 2]>) -> Operand,
-    ) -> Result<Typed, Complaint> {
+    ) -> Result<TypedOperand, Complaint> {
         let first = self.operand(&sides[0])?;
         let second = self.operand(&sides[1])?;
         if first.ty != second.ty {
             return Err(self.unlike(tree.span.clone(), (&sides[0], &first), (&sides[1], &second)));
         }
         self.ordered(&sides[0], first.ty)?;
-        Ok(Typed {
+        Ok(TypedOperand {
             operand: make(Box::new([first.operand, second.operand])),
             ty: first.ty,
             constant: first.constant && second.constant,
@@ -198,7 +198,12 @@ impl Typer<'_> {
     }
 
     /// A text that is compared with a word becomes one of its words.
-    fn as_word(&self, tree: &Tree<'_>, typed: &mut Typed, other: Type) -> Result<(), Complaint> {
+    fn as_word(
+        &self,
+        tree: &Tree<'_>,
+        typed: &mut TypedOperand,
+        other: Type,
+    ) -> Result<(), Complaint> {
         if let (Type::Word(words), Operand::Literal(Value::Text(text))) = (other, &typed.operand) {
             typed.operand = Operand::Literal(word(text, words, &tree.span)?);
             typed.ty = other;
@@ -254,8 +259,8 @@ impl Typer<'_> {
         Ok(Node::OneOf(item.operand, values.into()))
     }
 
-    /// `text in fact`, where the fact is a list of texts.
-    fn among(&mut self, sides: &[Tree<'_>; 2], item: Typed) -> Result<Node, Complaint> {
+    /// `text in fact`, if the fact is a list of texts.
+    fn among(&mut self, sides: &[Tree<'_>; 2], item: TypedOperand) -> Result<Node, Complaint> {
         let list = self.operand(&sides[1])?;
         let element = match list.ty {
             Type::Texts => Type::Text,
@@ -294,8 +299,8 @@ impl Typer<'_> {
     fn unlike(
         &self,
         span: Range<usize>,
-        (left, a): (&Tree<'_>, &Typed),
-        (right, b): (&Tree<'_>, &Typed),
+        (left, a): (&Tree<'_>, &TypedOperand),
+        (right, b): (&Tree<'_>, &TypedOperand),
     ) -> Complaint {
         let number = |tree: &Tree<'_>, ty, other: Type| match (&tree.node, ty) {
             (TreeNode::Literal(Value::Count(n)), Type::Count) if other.is_ordered() => {

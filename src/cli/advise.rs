@@ -9,7 +9,7 @@ use super::{Format, NodeArgs, input, output};
 use crate::derive::bandwidth_model;
 use crate::derive::step_time::{Measured, Parallel, Training};
 use crate::exit::Exit;
-use crate::fact::measurement::{self, Means};
+use crate::fact::measurement::{self, MeasurementBackend};
 use crate::fact::{Fact, Facts, Id, Subject, gpu, path};
 use crate::measure::plan::collective::Collective;
 use crate::report::advice::{Advice, Question, Source, text};
@@ -304,7 +304,7 @@ fn recorded(facts: &Facts, node: Id, several: bool) -> Option<(Measured, Source)
     }
     let one = |id: Id| {
         let operation = facts.known(id, measurement::OPERATION)?;
-        let is_nccl = facts.known(id, measurement::MEANS)? == Means::Nccl;
+        let is_nccl = facts.known(id, measurement::MEANS)? == MeasurementBackend::Nccl;
         let nodes = facts.known(id, measurement::NODES)?;
         if &*operation != "all-reduce" || !is_nccl || (nodes > 1) != several {
             return None;
@@ -415,7 +415,7 @@ mod tests {
         }
         let id = facts.instance(Subject::Measurement, node, name);
         facts.set(id, measurement::OPERATION, stated("all-reduce".into()));
-        facts.set(id, measurement::MEANS, stated(Means::Nccl));
+        facts.set(id, measurement::MEANS, stated(MeasurementBackend::Nccl));
         facts.set(id, measurement::SIZE, stated(Bytes(size)));
         let rate = BitRate((gigabytes * 8e9) as u64);
         facts.set(id, measurement::BUSBW, stated(rate));

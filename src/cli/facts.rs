@@ -11,7 +11,7 @@ use super::{NodeArgs, input, output};
 use crate::exit::Exit;
 use crate::fact::{Fact, Facts, Subject, Type};
 use crate::report::all_facts;
-use crate::report::difference::{Difference, Side, differences};
+use crate::report::difference::{Difference, FactSide, differences};
 
 /// Show the facts of this machine or of a recording, or the schema of all facts.
 #[derive(Debug, Args)]
@@ -163,12 +163,12 @@ fn show_differences(
     Ok(())
 }
 
-fn shown(side: &Side) -> String {
+fn shown(side: &FactSide) -> String {
     match side {
-        Side::Known(value) => value.to_string(),
-        Side::Unknown(why) => format!("{} ({why})", "unknown".magenta()),
-        Side::Present => "there is one".into(),
-        Side::Absent => "there is none".into(),
+        FactSide::Known(value) => value.to_string(),
+        FactSide::Unknown(why) => format!("{} ({why})", "unknown".magenta()),
+        FactSide::Present => "there is one".into(),
+        FactSide::Absent => "there is none".into(),
     }
 }
 

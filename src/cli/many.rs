@@ -19,7 +19,7 @@ use crate::derive::{self, comparison};
 use crate::fact::{Facts, Membership, Origin, Subject};
 use crate::live::worker::Progress;
 use crate::probe::{self, together};
-use crate::report::many::{Fold, Part, part};
+use crate::report::many::{ManyNodesReport, NodePart, part};
 use crate::report::{Policy, Report};
 use crate::source::recording::Recording;
 
@@ -33,7 +33,7 @@ const WAITING: usize = 64;
 
 /// What became of one recording.
 enum Read {
-    Node(Box<(Part, comparison::Sample)>),
+    Node(Box<(NodePart, comparison::Sample)>),
     Log(Box<Recording>),
     /// It cannot be read: why.
     Not(String),
@@ -241,7 +241,7 @@ fn node(
     among: usize,
     policy: &Policy,
     with_passes: bool,
-) -> (Part, comparison::Sample) {
+) -> (NodePart, comparison::Sample) {
     let mut facts = Facts::within(catalogue.limits.clone());
     let id = probe::establish(recording, &mut facts);
     derive::of_nodes(&mut facts, among as u64);
@@ -310,7 +310,7 @@ fn each_of<T: Send>(
 /// What is kept of all recordings.
 #[derive(Default)]
 struct Cluster {
-    fold: Fold,
+    fold: ManyNodesReport,
     table: comparison::Table,
     logs: Vec<Recording>,
     unread: Vec<String>,

@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 
 use super::{Format, NodeArgs, input, output};
 use crate::exit::Exit;
-use crate::fact::variable::{Effect, Mangled};
+use crate::fact::variable::{ValueDefect, VariableEffect};
 use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, Typed, node, selection, variable};
 
 /// Show NCCL's variables as NCCL reads them, and what it will choose.
@@ -167,7 +167,7 @@ fn remarks(facts: &Facts, id: Id) -> Vec<String> {
         ));
     }
     match facts.known(id, variable::MANGLED) {
-        None | Some(Mangled::No) => {}
+        None | Some(ValueDefect::No) => {}
         Some(what) => remarks.push(format!(
             "the value has {} around it, which NCCL takes as part of it",
             what.word()
@@ -180,7 +180,7 @@ fn remarks(facts: &Facts, id: Id) -> Vec<String> {
         remarks.push("NCCL does not know this value".into());
     }
     match facts.known(id, variable::EFFECT) {
-        None | Some(Effect::None) => {}
+        None | Some(VariableEffect::None) => {}
         Some(effect) => remarks.push(format!("effect: {}", effect.word())),
     }
     if is(variable::OVERRIDES) {

@@ -199,7 +199,7 @@ pub fn probe(args: &ProbeArgs) -> anyhow::Result<Exit> {
     if find(&args.name).is_none() {
         return Err(BadUsage(format!("no probe {}", args.name)).into());
     }
-    let started = worker::Started {
+    let started = worker::ChildSettings {
         at_ns: args.started,
         root: args.root.clone(),
         sample: args.sample.map(Duration::from_secs_f64),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::input::{BadInput, BadUsage};
 use crate::check::{Catalogue, nearest_name};
-use crate::diagnosis::areas::Require;
+use crate::diagnosis::areas::RequiredAreas;
 use crate::live::files;
 
 /// Where a site says which areas its nodes need: `require = ["devices", "ports"]`, `"all"` or `"none"`.
@@ -28,17 +28,19 @@ enum Words {
 /// # Errors
 ///
 /// [`BadUsage`] and [`BadInput`] where a name is none of an area, or the site's file cannot be read as one.
-pub(super) fn require(argument: &[String]) -> anyhow::Result<Require> {
+pub(super) fn require(argument: &[String]) -> anyhow::Result<RequiredAreas> {
     if !argument.is_empty() {
         return named(argument).map_err(|why| BadUsage(format!("--require: {why}")).into());
     }
     site(Path::new(SITE))
 }
 
-fn site(path: &Path) -> anyhow::Result<Require> {
+fn site(path: &Path) -> anyhow::Result<RequiredAreas> {
     let bad = |why: String| BadInput(format!("{}: {why}", path.display()));
     let text = match files::read_input(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Require::Own),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(RequiredAreas::Own);
+        }
         read => read.map_err(|error| bad(error.to_string()))?,
     };
     let site: Site = toml::from_str(&text).map_err(|error| bad(error.to_string()))?;
@@ -50,10 +52,10 @@ fn site(path: &Path) -> anyhow::Result<Require> {
 }
 
 /// The areas of these names.
-fn named(words: &[String]) -> Result<Require, String> {
+fn named(words: &[String]) -> Result<RequiredAreas, String> {
     match words {
-        [one] if one == "all" => return Ok(Require::All),
-        [one] if one == "none" => return Ok(Require::These(Vec::new())),
+        [one] if one == "all" => return Ok(RequiredAreas::All),
+        [one] if one == "none" => return Ok(RequiredAreas::These(Vec::new())),
         _ => {}
     }
     let areas = Catalogue::area_names().map_err(|error| error.to_string())?;
@@ -67,7 +69,7 @@ fn named(words: &[String]) -> Result<Require, String> {
             return Err(format!("no area is named `{word}`{help}"));
         }
     }
-    Ok(Require::These(words.to_vec()))
+    Ok(RequiredAreas::These(words.to_vec()))
 }
 
 #[cfg(test)]
@@ -77,10 +79,13 @@ mod tests {
     #[test]
     fn areas_are_named_or_refused() {
         let of = |words: &[&str]| named(&words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>());
-        assert_eq!(of(&["all"]), Ok(Require::All));
-        assert_eq!(of(&["none"]), Ok(Require::These(Vec::new())));
+        assert_eq!(of(&["all"]), Ok(RequiredAreas::All));
+        assert_eq!(of(&["none"]), Ok(RequiredAreas::These(Vec::new())));
         let two = of(&["ports", "gpus"]).unwrap();
-        assert_eq!(two, Require::These(vec!["ports".into(), "gpus".into()]));
+        assert_eq!(
+            two,
+            RequiredAreas::These(vec!["ports".into(), "gpus".into()])
+        );
         assert!(of(&["port"]).unwrap_err().contains("`ports`"));
         assert!(of(&["ports", "none"]).is_err());
     }
@@ -89,12 +94,15 @@ mod tests {
     fn a_sites_file_is_read_or_refused() {
         let dir = std::env::temp_dir().join(format!("require-{}", std::process::id()));
         crate::live::files::replace_output(&dir, b"require = [\"ports\"]\n").unwrap();
-        assert_eq!(site(&dir).unwrap(), Require::These(vec!["ports".into()]));
+        assert_eq!(
+            site(&dir).unwrap(),
+            RequiredAreas::These(vec!["ports".into()])
+        );
         crate::live::files::replace_output(&dir, b"requires = [\"ports\"]\n").unwrap();
         assert!(site(&dir).is_err());
         assert_eq!(
             site(Path::new("/nonexistent/areas.toml")).unwrap(),
-            Require::Own
+            RequiredAreas::Own
         );
     }
 }

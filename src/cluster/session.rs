@@ -407,7 +407,7 @@ mod tests {
         Trust::Key(Key::from_text("a secret of sixteen").unwrap())
     }
 
-    /// Sessions of so many nodes, the host's first.
+    /// Sessions of this many nodes, the host's first.
     fn sessions(count: u64) -> Vec<Session> {
         let host = Rendezvous::open(0, party(0, count), trust()).unwrap();
         let port = host.port().unwrap();

@@ -1,8 +1,8 @@
 //! What a measurement reached of what the hardware carries, and which parts of the node took part in it.
 
 use crate::derive::bandwidth_model::Shape;
-use crate::fact::arm::{Between, Direct};
-use crate::fact::measurement::{self, Means};
+use crate::fact::arm::{GpuDirectUse, InterNodeTransport};
+use crate::fact::measurement::{self, MeasurementBackend};
 use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, Typed, gpu};
 use crate::measure::plan::collective::Collective;
 
@@ -40,7 +40,7 @@ fn ceiling(facts: &mut Facts, node: Id, id: Id) {
 
 /// What the baseline of a measurement used, by NCCL's log.
 fn used(facts: &Facts, id: Id) -> Result<Use, Gap> {
-    if value(facts, id, measurement::MEANS)? != Means::Nccl {
+    if value(facts, id, measurement::MEANS)? != MeasurementBackend::Nccl {
         return Err(Gap::missing("a measurement by NCCL"));
     }
     let operation = value(facts, id, measurement::OPERATION)?;
@@ -59,15 +59,15 @@ fn used(facts: &Facts, id: Id) -> Result<Use, Gap> {
         Transport::P2p
     };
     let between = match value(facts, id, measurement::BETWEEN)? {
-        Between::Rdma => Some(Network::Rdma {
+        InterNodeTransport::Rdma => Some(Network::Rdma {
             gdr: matches!(
                 value(facts, id, measurement::DIRECT)?,
-                Direct::All | Direct::Some
+                GpuDirectUse::All | GpuDirectUse::Some
             ),
         }),
-        Between::Socket => Some(Network::Socket),
-        Between::None => None,
-        Between::Other | Between::NotLogged => {
+        InterNodeTransport::Socket => Some(Network::Socket),
+        InterNodeTransport::None => None,
+        InterNodeTransport::Other | InterNodeTransport::NotLogged => {
             return Err(Gap::missing("what carried the traffic between nodes"));
         }
     };
@@ -162,11 +162,15 @@ mod tests {
         let mut facts = Facts::new();
         let n = node(&mut facts);
         let id = facts.instance(Subject::Measurement, n, "all-reduce 1 GiB");
-        facts.set(id, measurement::MEANS, stated(Means::Nccl));
+        facts.set(id, measurement::MEANS, stated(MeasurementBackend::Nccl));
         facts.set(id, measurement::OPERATION, stated("all-reduce".into()));
         facts.set(id, measurement::NODES, stated(2));
         facts.set(id, measurement::RANKS_PER_NODE, stated(8));
-        facts.set(id, measurement::BETWEEN, stated(Between::NotLogged));
+        facts.set(
+            id,
+            measurement::BETWEEN,
+            stated(InterNodeTransport::NotLogged),
+        );
         derive(&mut facts, n);
         assert_eq!(facts.known(id, measurement::CEILING), None);
         assert_eq!(facts.known(id, measurement::OF_CEILING), None);

@@ -16,7 +16,7 @@ use super::tally;
 use crate::derive::bandwidth_model;
 use crate::derive::bandwidth_model::{Algorithm, Carries, Protocol, Shape, Side};
 use crate::fact::path::{self, BoundBy, PathKind};
-use crate::fact::variable::Effect;
+use crate::fact::variable::VariableEffect;
 use crate::fact::{
     BitRate, Fact, Facts, Gap, Id, Membership, Origin, Percent, Subject, gpu, node, selection,
     variable,
@@ -423,7 +423,7 @@ fn state(
 }
 
 /// Whether a variable in effect does this; a gap where not all variables are known and none is seen to.
-fn does(facts: &Facts, node: Id, effect: Effect) -> Result<bool, Gap> {
+fn does(facts: &Facts, node: Id, effect: VariableEffect) -> Result<bool, Gap> {
     let mut open = tally::incomplete(facts, node, Subject::Variable);
     for id in facts.below(node, Subject::Variable) {
         match facts.get(id, variable::EFFECT) {

@@ -15,7 +15,7 @@ pub use table::{Concerns, Table};
 
 use std::sync::Arc;
 
-use crate::fact::comparison::Of;
+use crate::fact::comparison::ComparedProperty;
 use crate::fact::{Fact, Facts, Gap, Id, Subject, node};
 
 /// A text, or why there is none.
@@ -36,10 +36,10 @@ pub struct Sample {
     whole: bool,
     properties: Vec<Property>,
     /// What is unknown of the node, whatever group it would be in.
-    open: Vec<(Of, Arc<str>)>,
+    open: Vec<(ComparedProperty, Arc<str>)>,
     /// What is to be this machine's own: of what kind, the value, and what has it.
-    own: Vec<(Of, Arc<str>, Arc<str>)>,
-    own_open: Vec<(Of, Arc<str>)>,
+    own: Vec<(ComparedProperty, Arc<str>, Arc<str>)>,
+    own_open: Vec<(ComparedProperty, Arc<str>)>,
     /// Its clock, where it was compared with another one.
     clock: Option<clocks::Clock>,
     /// NCCL's variables; `Err` where they are not all known.
@@ -49,7 +49,7 @@ pub struct Sample {
 /// A property of a node, or of its ports of one group.
 #[derive(Clone, Debug)]
 struct Property {
-    of: Of,
+    of: ComparedProperty,
     group: Arc<str>,
     value: Said,
 }
@@ -101,7 +101,7 @@ pub fn derive(facts: &mut Facts) {
 }
 
 impl Sample {
-    fn has(&mut self, of: Of, group: impl Into<Arc<str>>, value: Said) {
+    fn has(&mut self, of: ComparedProperty, group: impl Into<Arc<str>>, value: Said) {
         self.properties.push(Property {
             of,
             group: group.into(),
@@ -109,7 +109,7 @@ impl Sample {
         });
     }
 
-    fn lacks(&mut self, of: Of, why: &Gap) {
+    fn lacks(&mut self, of: ComparedProperty, why: &Gap) {
         self.open.push((of, why.to_string().into()));
     }
 }

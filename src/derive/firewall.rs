@@ -12,7 +12,7 @@ use std::sync::Arc;
 use self::packet::{Addresses, Packet, Transport, Version, Way};
 use self::passage::{Judged, Legs, Segment};
 use crate::fact::device::NodeType;
-use crate::fact::flow::{Direction, Passage, Purpose};
+use crate::fact::flow::{Direction, FlowPassage, Purpose};
 use crate::fact::gid::GidKind;
 use crate::fact::port::LinkLayer;
 use crate::fact::ruleset::{Ruleset, state};
@@ -62,7 +62,7 @@ pub fn tcp(
     interface: &Arc<str>,
     direction: Direction,
     port: u16,
-) -> Option<(Passage, Arc<str>)> {
+) -> Option<(FlowPassage, Arc<str>)> {
     let ruleset = facts.ruleset(node);
     let known = Arc::clone(ruleset.known()?);
     let flows = Flows {
@@ -113,7 +113,7 @@ fn whichever(facts: &mut Facts, node: Id) {
         };
         let blocked = |id: &Id| {
             let verdict = facts.known(*id, flow::VERDICT);
-            matches!(verdict, Some(Passage::Dropped | Passage::Rejected))
+            matches!(verdict, Some(FlowPassage::Dropped | FlowPassage::Rejected))
         };
         if usable.iter().all(judged) && same.iter().all(blocked) {
             for id in same {

@@ -145,7 +145,7 @@ fn together(parts: &[Fact<String>]) -> (Fact<bool>, Fact<Arc<str>>) {
 mod tests {
     use super::*;
     use crate::derive::testing::{node, stated};
-    use crate::fact::gpu::{ComputeMode, Mode};
+    use crate::fact::gpu::{ComputeMode, GpuMode};
     use crate::fact::{Membership, Origin};
 
     fn gpus(count: usize) -> (Facts, Id, Vec<Id>) {
@@ -161,9 +161,9 @@ mod tests {
     fn plain(facts: &mut Facts, id: Id) {
         facts.set(id, gpu::MODEL, stated("NVIDIA H100 80GB HBM3".into()));
         facts.set(id, gpu::IN_NVML, stated(true));
-        facts.set(id, gpu::ECC, stated(Mode::On));
-        facts.set(id, gpu::MIG, stated(Mode::Off));
-        facts.set(id, gpu::PERSISTENCE, stated(Mode::On));
+        facts.set(id, gpu::ECC, stated(GpuMode::On));
+        facts.set(id, gpu::MIG, stated(GpuMode::Off));
+        facts.set(id, gpu::PERSISTENCE, stated(GpuMode::On));
         facts.set(id, gpu::COMPUTE_MODE, stated(ComputeMode::Default));
         facts.set(id, gpu::POWER_LIMIT, stated(700));
         facts.set(id, gpu::VBIOS, stated("96.00.74.00.01".into()));
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn the_odd_one_says_in_what() {
         let (mut facts, n, ids) = gpus(4);
-        facts.set(ids[2], gpu::ECC, stated(Mode::Off));
+        facts.set(ids[2], gpu::ECC, stated(GpuMode::Off));
         facts.set(ids[2], gpu::POWER_LIMIT, stated(500));
         facts.set(ids[3], gpu::VBIOS, stated("96.00.61.00.01".into()));
         facts.set(ids[3], gpu::NVLINKS_ACTIVE, stated(17));
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(facts.known(ids[0], gpu::SETTINGS_DIFFER), Some(false));
         let (mut facts, n, ids) = gpus(1);
         facts.set(ids[0], gpu::MODEL, stated("NVIDIA L4".into()));
-        facts.set(ids[0], gpu::MIG, stated(Mode::Unsupported));
+        facts.set(ids[0], gpu::MIG, stated(GpuMode::Unsupported));
         derive(&mut facts, n);
         assert_eq!(facts.known(ids[0], gpu::SETTINGS_DIFFER), None);
     }

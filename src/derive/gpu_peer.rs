@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::gpu_ends::{Ends, ends};
 use super::tally;
-use crate::fact::bridge::Between;
-use crate::fact::gpu::{FabricState, Mode, Purpose};
-use crate::fact::gpu_pair::{Barred, P2p, Way};
+use crate::fact::bridge::BypassedPeers;
+use crate::fact::gpu::{FabricState, GpuMode, GpuSegment};
+use crate::fact::gpu_pair::{P2p, P2pExclusion, P2pPath};
 use crate::fact::node::Iommu;
 use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, bridge, gpu, gpu_pair, node};
 
@@ -59,7 +59,7 @@ impl Machine {
             facts.known(*id, bridge::ACS_REDIRECT) == Some(true)
                 && matches!(
                     facts.known(*id, bridge::BETWEEN),
-                    Some(Between::GpuGpu | Between::GpuNic)
+                    Some(BypassedPeers::GpuGpu | BypassedPeers::GpuNic)
                 )
         };
         Machine {
@@ -86,16 +86,16 @@ fn both_are(facts: &Facts, gpus: &Ends, key: Key<bool>) -> Fact<bool> {
     }
 }
 
-fn way(facts: &Facts, pair: Id, gpus: &Ends) -> Fact<Way> {
+fn way(facts: &Facts, pair: Id, gpus: &Ends) -> Fact<P2pPath> {
     let direct = facts.get(pair, gpu_pair::NVLINKS);
     if let Fact::Known(links, origin) = &direct
         && *links > 0
     {
-        return Fact::Known(Way::Nvlink, origin.clone());
+        return Fact::Known(P2pPath::Nvlink, origin.clone());
     }
     // A virtual machine can hide what is at the other end of a link; NVML still says that the two are joined.
     if let Fact::Known(P2p::Ok, origin) = facts.get(pair, gpu_pair::P2P_NVLINK) {
-        return Fact::Known(Way::Nvswitch, origin);
+        return Fact::Known(P2pPath::Nvswitch, origin);
     }
     let mut open = direct.as_result().err().cloned();
     match gpus {
@@ -116,7 +116,7 @@ fn way(facts: &Facts, pair: Id, gpus: &Ends) -> Fact<Way> {
                 }
             }
             if to_switch && open.is_none() {
-                return Fact::derived(Way::Nvswitch, "both have NVLinks to switches");
+                return Fact::derived(P2pPath::Nvswitch, "both have NVLinks to switches");
             }
             if !to_switch && direct.known().is_some() {
                 open = None;
@@ -128,9 +128,9 @@ fn way(facts: &Facts, pair: Id, gpus: &Ends) -> Fact<Way> {
         (Some(gap), _) => Fact::Unknown(gap),
         (None, Fact::Known(distance, origin)) => {
             let way = if distance.is_near() {
-                Way::PcieSwitch
+                P2pPath::PcieSwitch
             } else {
-                Way::Host
+                P2pPath::Host
             };
             Fact::Known(way, origin)
         }
@@ -141,21 +141,21 @@ fn way(facts: &Facts, pair: Id, gpus: &Ends) -> Fact<Way> {
 /// The first of what speaks against it: known as soon as one does, "not" only where all is known.
 fn barred(
     facts: &Facts,
-    way: &Fact<Way>,
+    way: &Fact<P2pPath>,
     gpus: &Ends,
     statuses: &[Fact<P2p>; 4],
     machine: &Machine,
-) -> Fact<Barred> {
+) -> Fact<P2pExclusion> {
     let gpus = match gpus {
         Ok(gpus) => *gpus,
         Err(gap) => return Fact::Unknown(gap.clone()),
     };
     let over_nvlink = way
         .clone()
-        .map(|way| matches!(way, Way::Nvlink | Way::Nvswitch));
+        .map(|way| matches!(way, P2pPath::Nvlink | P2pPath::Nvswitch));
     let mut open = None;
     let mut found = None;
-    let mut look = |fact: Fact<bool>, reason: Barred| match fact {
+    let mut look = |fact: Fact<bool>, reason: P2pExclusion| match fact {
         Fact::Known(true, origin) => {
             found.get_or_insert((reason, origin));
         }
@@ -166,33 +166,38 @@ fn barred(
     };
     for id in gpus {
         look(
-            facts.get(id, gpu::MIG).map(|mode| mode == Mode::On),
-            Barred::Mig,
+            facts.get(id, gpu::MIG).map(|mode| mode == GpuMode::On),
+            P2pExclusion::Mig,
         );
     }
-    look(machine.confidential.clone(), Barred::Confidential);
+    look(machine.confidential.clone(), P2pExclusion::Confidential);
     for id in gpus {
         look(
             facts.get(id, gpu::VIRTUAL_FUNCTION),
-            Barred::VirtualFunction,
+            P2pExclusion::VirtualFunction,
         );
         look(
             and_not(
-                facts.get(id, gpu::PURPOSE).map(|p| p == Purpose::Consumer),
+                facts
+                    .get(id, gpu::PURPOSE)
+                    .map(|p| p == GpuSegment::Consumer),
                 &over_nvlink,
             ),
-            Barred::Consumer,
+            P2pExclusion::Consumer,
         );
     }
-    look(unlike(facts, gpus), Barred::Unlike);
+    look(unlike(facts, gpus), P2pExclusion::Unlike);
     let never = statuses
         .clone()
         .map(|fact| fact.map(|status| matches!(status, P2p::GpuNotSupported | P2p::NotSupported)));
-    look(and_not(all(&never), &over_nvlink), Barred::Unsupported);
+    look(
+        and_not(all(&never), &over_nvlink),
+        P2pExclusion::Unsupported,
+    );
     match (found, open) {
         (Some((reason, origin)), _) => Fact::Known(reason, origin),
         (None, Some(gap)) => Fact::Unknown(gap),
-        (None, None) => Fact::derived(Barred::Not, "nothing speaks against it"),
+        (None, None) => Fact::derived(P2pExclusion::Not, "nothing speaks against it"),
     }
 }
 
@@ -228,7 +233,7 @@ fn unlike(facts: &Facts, [a, b]: [Id; 2]) -> Fact<bool> {
 /// What NVML says, and what of the machine is known to keep two GPUs apart on their way.
 fn obstacle(
     facts: &Facts,
-    way: &Fact<Way>,
+    way: &Fact<P2pPath>,
     gpus: &Ends,
     statuses: &[Fact<P2p>; 4],
     machine: &Machine,
@@ -250,7 +255,7 @@ fn obstacle(
         Some(keys) if &**keys != "none" => parts.push(format!("the driver was told {keys}")),
         _ => {}
     }
-    let over_pcie = matches!(way.known(), Some(Way::PcieSwitch | Way::Host));
+    let over_pcie = matches!(way.known(), Some(P2pPath::PcieSwitch | P2pPath::Host));
     match gpus {
         Ok(gpus) if over_pcie => {
             if let Some(bridge) = redirecting(facts, gpus, &machine.redirecting) {
@@ -310,7 +315,7 @@ fn together(
     let mut meant = Vec::new();
     for &pair in pairs {
         match facts.get(pair, gpu_pair::BARRED) {
-            Fact::Known(Barred::Not, _) => meant.push(pair),
+            Fact::Known(P2pExclusion::Not, _) => meant.push(pair),
             Fact::Known(..) => {}
             Fact::Unknown(gap) => open = open.or(Some(gap)),
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::fact::gpu::{Mode, Purpose};
+use crate::fact::gpu::{GpuMode, GpuSegment};
 use crate::fact::{Fact, Facts, Gap, Id, Subject, gpu, node};
 
 /// Says of each GPU whose it is and for what; counts the models of the node.
@@ -31,17 +31,17 @@ pub fn derive(facts: &mut Facts, node: Id) {
 }
 
 /// What a model was made for, by its name.
-fn purpose(model: &str) -> Result<Purpose, String> {
+fn purpose(model: &str) -> Result<GpuSegment, String> {
     let has = |word: &str| model.split([' ', '-']).any(|part| part == word);
     if has("GeForce") || has("TITAN") || has("Titan") {
-        Ok(Purpose::Consumer)
+        Ok(GpuSegment::Consumer)
     } else if has("Graphics") {
         // The driver does not know the GPU's name.
         Err(format!("{model:?} tells nothing"))
     } else if has("Quadro") || has("RTX") {
-        Ok(Purpose::Workstation)
+        Ok(GpuSegment::Workstation)
     } else {
-        Ok(Purpose::Compute)
+        Ok(GpuSegment::Compute)
     }
 }
 
@@ -93,7 +93,7 @@ fn persistent(facts: &Facts, listed: &Result<Vec<Id>, Gap>) -> Fact<bool> {
     let mut open = None;
     for id in gpus {
         match facts.get(*id, gpu::PERSISTENCE) {
-            Fact::Known(Mode::Off, origin) => return Fact::Known(false, origin),
+            Fact::Known(GpuMode::Off, origin) => return Fact::Known(false, origin),
             Fact::Known(..) => {}
             Fact::Unknown(gap) => open = Some(gap),
         }
@@ -121,7 +121,7 @@ mod tests {
                 let id = facts.instance(Subject::Gpu, n, &format!("0000:0{at}:00.0"));
                 facts.set(id, gpu::ID, stated("10de:2330".into()));
                 facts.set(id, gpu::IN_NVML, stated(true));
-                facts.set(id, gpu::PERSISTENCE, stated(Mode::On));
+                facts.set(id, gpu::PERSISTENCE, stated(GpuMode::On));
                 if let Some(model) = model {
                     facts.set(id, gpu::MODEL, stated((*model).into()));
                 }
@@ -134,19 +134,19 @@ mod tests {
     #[test]
     fn names_of_models_say_what_they_are_for() {
         for (model, expected) in [
-            ("NVIDIA H100 80GB HBM3", Some(Purpose::Compute)),
-            ("NVIDIA A100-SXM4-80GB", Some(Purpose::Compute)),
-            ("NVIDIA L40S", Some(Purpose::Compute)),
-            ("Tesla V100-SXM2-32GB", Some(Purpose::Compute)),
-            ("NVIDIA GH200 480GB", Some(Purpose::Compute)),
-            ("NVIDIA RTX A6000", Some(Purpose::Workstation)),
+            ("NVIDIA H100 80GB HBM3", Some(GpuSegment::Compute)),
+            ("NVIDIA A100-SXM4-80GB", Some(GpuSegment::Compute)),
+            ("NVIDIA L40S", Some(GpuSegment::Compute)),
+            ("Tesla V100-SXM2-32GB", Some(GpuSegment::Compute)),
+            ("NVIDIA GH200 480GB", Some(GpuSegment::Compute)),
+            ("NVIDIA RTX A6000", Some(GpuSegment::Workstation)),
             (
                 "NVIDIA RTX PRO 6000 Blackwell Server Edition",
-                Some(Purpose::Workstation),
+                Some(GpuSegment::Workstation),
             ),
-            ("Quadro RTX 8000", Some(Purpose::Workstation)),
-            ("NVIDIA GeForce RTX 4090", Some(Purpose::Consumer)),
-            ("NVIDIA TITAN RTX", Some(Purpose::Consumer)),
+            ("Quadro RTX 8000", Some(GpuSegment::Workstation)),
+            ("NVIDIA GeForce RTX 4090", Some(GpuSegment::Consumer)),
+            ("NVIDIA TITAN RTX", Some(GpuSegment::Consumer)),
             ("NVIDIA Graphics Device", None),
         ] {
             assert_eq!(purpose(model).ok(), expected, "{model}");
@@ -197,7 +197,7 @@ mod tests {
         let (mut facts, n, _) = gpus(&[Some("NVIDIA L4")]);
         let other = facts.instance(Subject::Gpu, n, "0000:09:00.0");
         facts.set(other, gpu::IN_NVML, stated(true));
-        facts.set(other, gpu::PERSISTENCE, stated(Mode::Off));
+        facts.set(other, gpu::PERSISTENCE, stated(GpuMode::Off));
         derive(&mut facts, n);
         assert_eq!(facts.known(n, node::GPUS_PERSISTENT), Some(false));
     }

@@ -1,31 +1,31 @@
 //! What the devices are that the kernel's log speaks of.
 
-use crate::fact::kernel_event::{self, Concerned, EventClass};
+use crate::fact::kernel_event::{self, AffectedDevice, EventClass};
 use crate::fact::{BitRate, Fact, Facts, Gap, Id, Subject, device, function, gpu, port};
 
 /// Says of each event whether it concerns RDMA or a GPU, and relates it with the devices that it is about.
 pub fn derive(facts: &mut Facts, node: Id) {
     beside_odd(facts, node);
-    let mut places: Vec<(std::sync::Arc<str>, Id, Concerned)> = Vec::new();
+    let mut places: Vec<(std::sync::Arc<str>, Id, AffectedDevice)> = Vec::new();
     let mut paths = Vec::new();
     let mut open = None;
     for id in facts.below(node, Subject::Device) {
-        places.push((facts.name(id).into(), id, Concerned::Rdma));
+        places.push((facts.name(id).into(), id, AffectedDevice::Rdma));
         if let Some(pci) = facts.known(id, device::PCI) {
-            places.push((pci, id, Concerned::Rdma));
+            places.push((pci, id, AffectedDevice::Rdma));
         }
     }
     for id in facts.below(node, Subject::Function) {
-        places.push((facts.name(id).into(), id, Concerned::Rdma));
+        places.push((facts.name(id).into(), id, AffectedDevice::Rdma));
         match facts.get(id, function::PATH) {
             Fact::Known(path, _) => paths.push(path),
             Fact::Unknown(gap) => open = Some(gap),
         }
     }
     for id in facts.below(node, Subject::Gpu) {
-        places.push((facts.name(id).into(), id, Concerned::Gpu));
+        places.push((facts.name(id).into(), id, AffectedDevice::Gpu));
         if let Some(pci) = facts.known(id, gpu::PCI) {
-            places.push((pci, id, Concerned::Gpu));
+            places.push((pci, id, AffectedDevice::Gpu));
         }
         match facts.get(id, gpu::PATH) {
             Fact::Known(path, _) => paths.push(path),
@@ -33,7 +33,7 @@ pub fn derive(facts: &mut Facts, node: Id) {
         }
     }
     for id in facts.below(node, Subject::Netdev) {
-        places.push((facts.name(id).into(), id, Concerned::Rdma));
+        places.push((facts.name(id).into(), id, AffectedDevice::Rdma));
     }
     for subject in [Subject::Device, Subject::Function, Subject::Gpu] {
         if let Err(gap) = facts.members(subject, node) {
@@ -44,7 +44,7 @@ pub fn derive(facts: &mut Facts, node: Id) {
         let Some(about) = facts.known(event, kernel_event::ABOUT) else {
             continue;
         };
-        let met: Vec<(Id, Concerned)> = places
+        let met: Vec<(Id, AffectedDevice)> = places
             .iter()
             .filter(|(name, ..)| *name == about)
             .map(|(_, id, what)| (*id, *what))
@@ -52,10 +52,10 @@ pub fn derive(facts: &mut Facts, node: Id) {
         let concerns = match (met.first(), &open) {
             (Some((_, what)), _) => Fact::derived(*what, format!("{about} is one")),
             _ if paths.iter().any(|path| path.contains(&about)) => {
-                Fact::derived(Concerned::Path, format!("{about} is above one"))
+                Fact::derived(AffectedDevice::Path, format!("{about} is above one"))
             }
             (None, Some(gap)) if &*about != "none" => Fact::Unknown(gap.clone()),
-            (None, _) => Fact::derived(Concerned::Other, format!("{about} is neither")),
+            (None, _) => Fact::derived(AffectedDevice::Other, format!("{about} is neither")),
         };
         facts.set(event, kernel_event::CONCERNS, concerns);
         facts.set(event, kernel_event::PORT_RATE, port_rate(facts, &met));
@@ -92,7 +92,7 @@ fn beside_odd(facts: &mut Facts, node: Id) {
 }
 
 /// What the ports can carry at most, where that is known of each: the rate of the line, not of its encoding.
-fn port_rate(facts: &Facts, met: &[(Id, Concerned)]) -> Fact<BitRate> {
+fn port_rate(facts: &Facts, met: &[(Id, AffectedDevice)]) -> Fact<BitRate> {
     let devices = met
         .iter()
         .filter(|(id, _)| facts.subject(*id) == Subject::Device);
@@ -164,12 +164,12 @@ mod tests {
         assert_eq!(
             concerns,
             [
-                Some(Concerned::Rdma),
-                Some(Concerned::Rdma),
-                Some(Concerned::Gpu),
-                Some(Concerned::Path),
-                Some(Concerned::Other),
-                Some(Concerned::Other)
+                Some(AffectedDevice::Rdma),
+                Some(AffectedDevice::Rdma),
+                Some(AffectedDevice::Gpu),
+                Some(AffectedDevice::Path),
+                Some(AffectedDevice::Other),
+                Some(AffectedDevice::Other)
             ]
         );
         assert!(facts.touches(events[0], p));

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::cuda_release;
 use crate::fact::event::{
-    self, EventOutcome, GidScope, LogClass, PciSpeed, PeerReach, Phase, Role, When, Whereabouts,
+    self, EventOutcome, GidScope, LogClass, PciSpeed, PeerHost, PeerReach, Phase, ReportedPhase,
+    Role,
 };
 use crate::fact::host::{self, BootstrapKind};
 use crate::fact::run::{self, RdmaFailure};
@@ -95,10 +96,10 @@ fn event(facts: &mut Facts, run: Id, id: Id, begins: bool) {
     let at = origin(facts, id);
     let when = match facts.known(id, event::PHASE) {
         // Of an excerpt nobody can say what came before it.
-        Some(Phase::Init) if begins => When::Init,
-        Some(Phase::Init) => When::Untold,
-        Some(Phase::Running) => When::Running,
-        None => When::Untold,
+        Some(Phase::Init) if begins => ReportedPhase::Init,
+        Some(Phase::Init) => ReportedPhase::Untold,
+        Some(Phase::Running) => ReportedPhase::Running,
+        None => ReportedPhase::Untold,
     };
     facts.set(id, event::WHEN, Fact::Known(when, at.clone()));
     let fault = facts.known(id, event::ERRNO);
@@ -252,13 +253,13 @@ fn cuda_code(text: &str) -> Option<u64> {
 }
 
 /// Whether the two ranks that a line about one GPU names are on one host.
-fn whereabouts(facts: &Facts, run: Id, text: &str) -> Whereabouts {
+fn whereabouts(facts: &Facts, run: Id, text: &str) -> PeerHost {
     let mut numbers = text.split("rank ").skip(1).filter_map(|rest| {
         let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
         digits.parse::<u64>().ok()
     });
     let (Some(a), Some(b)) = (numbers.next(), numbers.next()) else {
-        return Whereabouts::Untold;
+        return PeerHost::Untold;
     };
     let host_of = |number: u64| {
         let mut all = facts.below(run, Subject::Rank);
@@ -279,9 +280,9 @@ fn whereabouts(facts: &Facts, run: Id, text: &str) -> Whereabouts {
         facts.parent(event)
     };
     match (host_of(a), host_of(b)) {
-        (Some(a), Some(b)) if a == b => Whereabouts::Same,
-        (Some(_), Some(_)) => Whereabouts::Other,
-        _ => Whereabouts::Untold,
+        (Some(a), Some(b)) if a == b => PeerHost::Same,
+        (Some(_), Some(_)) => PeerHost::Other,
+        _ => PeerHost::Untold,
     }
 }
 
@@ -386,10 +387,10 @@ fn rdma_failure(facts: &mut Facts, run: Id, leading: &[Id]) {
         let class = facts.known(id, event::CLASS);
         let at = origin(facts, id);
         let when = match (class, facts.known(id, event::WHEN)) {
-            (Some(LogClass::Completion | LogClass::VerbsCall), Some(When::Init)) => {
+            (Some(LogClass::Completion | LogClass::VerbsCall), Some(ReportedPhase::Init)) => {
                 RdmaFailure::Start
             }
-            (Some(LogClass::Completion), Some(When::Running)) => RdmaFailure::Later,
+            (Some(LogClass::Completion), Some(ReportedPhase::Running)) => RdmaFailure::Later,
             (Some(LogClass::Completion), _) => RdmaFailure::Untold,
             // A connection is made when it is first used: that is its start.
             (Some(LogClass::VerbsCall), _) => RdmaFailure::Start,
@@ -787,9 +788,9 @@ mod tests {
                 format!("Duplicate GPU detected : rank {a} and rank {b} both on CUDA device 1b000");
             whereabouts(&facts, run, &text)
         };
-        assert_eq!(place(0, 1), Whereabouts::Same);
-        assert_eq!(place(0, 8), Whereabouts::Other);
-        assert_eq!(place(0, 9), Whereabouts::Untold);
+        assert_eq!(place(0, 1), PeerHost::Same);
+        assert_eq!(place(0, 8), PeerHost::Other);
+        assert_eq!(place(0, 9), PeerHost::Untold);
     }
 
     #[test]

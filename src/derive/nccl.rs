@@ -532,18 +532,18 @@ fn choose_gid(facts: &mut Facts, node: Id, id: Id, versions: &Versions) {
         let family = setting(facts, node, "NCCL_IB_ADDR_FAMILY")?;
         let number = numeric(facts, node, "NCCL_IB_ROCE_VERSION_NUM")?;
         let range = setting(facts, node, "NCCL_IB_ADDR_RANGE")?;
-        let wish = gid::Wish::new(family.as_deref(), number, range.as_deref());
+        let wish = gid::GidRequest::new(family.as_deref(), number, range.as_deref());
         let rows = rows.as_ref().map_err(Gap::clone)?;
         versions.agree(|v| {
             if !v.searches_gid() {
                 return Ok((0, "NCCL before 2.21 takes 0"));
             }
-            let kind = |row: &Raw| gid::Row {
+            let kind = |row: &Raw| gid::GidRow {
                 index: row.index,
                 address: row.address,
                 kind: row.kind.known().copied(),
             };
-            let table: Vec<gid::Row> = rows.iter().map(kind).collect();
+            let table: Vec<gid::GidRow> = rows.iter().map(kind).collect();
             match gid::search(&table, &wish, v.skips_unreadable_gid()) {
                 Ok(index) => Ok((index, "NCCL finds it")),
                 Err(what) => Err(Gap::missing(what)),

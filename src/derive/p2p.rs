@@ -1,7 +1,7 @@
 //! What copies between GPUs, and with the host, are worth: against equal pairs and GPUs, and against what PCIe carries.
 
 use super::gpu_ends::{Ends, ends};
-use crate::fact::gpu_pair::{Access, P2p};
+use crate::fact::gpu_pair::{P2p, P2pAccess};
 use crate::fact::kleene::Several;
 use crate::fact::{
     BitRate, Fact, Facts, Gap, Id, Key, Percent, Seconds, Subject, Typed, gpu, gpu_pair, limit,
@@ -81,16 +81,16 @@ fn not_in_the_plan(facts: &mut Facts, planned: &Fact<bool>, id: Id, key: Key<boo
     facts.set(id, key, planned.clone().map(|_| false));
 }
 
-fn access(facts: &Facts, pair: Id) -> Fact<Access> {
+fn access(facts: &Facts, pair: Id) -> Fact<P2pAccess> {
     match (
         facts.get(pair, gpu_pair::CUDA_ACCESS),
         facts.get(pair, gpu_pair::CUDA_ACCESS_BACK),
     ) {
         (Fact::Known(forth, origin), Fact::Known(back, _)) => {
             let access = match (forth, back) {
-                (true, true) => Access::Both,
-                (false, false) => Access::None,
-                _ => Access::OneWay,
+                (true, true) => P2pAccess::Both,
+                (false, false) => P2pAccess::None,
+                _ => P2pAccess::OneWay,
             };
             Fact::Known(access, origin)
         }
@@ -168,14 +168,16 @@ impl Equals<'_> {
         };
         // One of which it is not known what it is, or what it reaches, counts as one that may have access.
         let pairs = self.all.iter().zip(self.kinds);
-        let equals: Several<Access> = pairs
+        let equals: Several<P2pAccess> = pairs
             .filter_map(|(id, kind)| match kind {
                 Fact::Known(kind, _) if kind != own => None,
                 Fact::Known(..) => Some(self.facts.get(*id, gpu_pair::ACCESS)),
                 Fact::Unknown(gap) => Some(Fact::Unknown(gap.clone())),
             })
             .collect();
-        let (all, both) = (equals.members(), |access: &Access| *access == Access::Both);
+        let (all, both) = (equals.members(), |access: &P2pAccess| {
+            *access == P2pAccess::Both
+        });
         let with = equals
             .answered()
             .iter()
@@ -365,7 +367,7 @@ mod tests {
         assert_eq!(of(0, gpu_pair::LATENCY_OF_PEERS), Some(Percent(100.0)));
         assert_eq!(
             facts.known(pair(&facts, 4), gpu_pair::ACCESS),
-            Some(Access::OneWay)
+            Some(P2pAccess::OneWay)
         );
         assert_eq!(
             facts.known(pair(&facts, 4), gpu_pair::PEERS_ACCESS),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::fact::bridge::PortType;
-use crate::fact::hop::Rest;
+use crate::fact::hop::IdleReduction;
 use crate::fact::pcie::LinkKeys;
 use crate::fact::{
     BitRate, Bytes, Fact, Facts, Gap, Id, Key, Membership, Origin, PerSecond, Phrase, Subject,
@@ -271,9 +271,9 @@ fn state_need(facts: &mut Facts, hop: Id, needed: &Fact<BitRate>) {
 }
 
 /// A GPU lowers its link while it has nothing to do, and so does the bridge on an AMD GPU's own board.
-fn rest(facts: &Facts, node: Id, link: &Link) -> Fact<Rest> {
+fn rest(facts: &Facts, node: Id, link: &Link) -> Fact<IdleReduction> {
     if !link.nics.is_empty() {
-        return Fact::derived(Rest::Nothing, "an RDMA function is below it");
+        return Fact::derived(IdleReduction::Nothing, "an RDMA function is below it");
     }
     let id = match facts.find(Subject::Gpu, node, &link.lower) {
         Some(gpu) => facts.get(gpu, gpu::ID),
@@ -283,9 +283,9 @@ fn rest(facts: &Facts, node: Id, link: &Link) -> Fact<Rest> {
         },
     };
     id.map(|id| match id.split(':').next() {
-        Some("10de") => Rest::Speed,
-        Some("1002") => Rest::SpeedAndWidth,
-        _ => Rest::Nothing,
+        Some("10de") => IdleReduction::Speed,
+        Some("1002") => IdleReduction::SpeedAndWidth,
+        _ => IdleReduction::Nothing,
     })
 }
 
@@ -362,7 +362,7 @@ fn least<T: Typed + Clone + Ord>(
 fn summarise(facts: &mut Facts, node: Id, endpoint: &Endpoint, hops: &[Id]) {
     let narrowest = least(hops.iter().map(|hop| {
         let key = match facts.get(*hop, hop::REST) {
-            Fact::Known(Rest::Nothing, _) => hop::BANDWIDTH,
+            Fact::Known(IdleReduction::Nothing, _) => hop::BANDWIDTH,
             Fact::Known(..) => hop::POSSIBLE_BANDWIDTH,
             Fact::Unknown(gap) => return (Fact::Unknown(gap), "".into()),
         };
@@ -562,7 +562,7 @@ mod tests {
         );
         assert_eq!(facts.known(nic, hop::BANDWIDTH), bandwidth(5, 8));
         assert_eq!(facts.known(nic, hop::POSSIBLE_BANDWIDTH), bandwidth(5, 16));
-        assert_eq!(facts.known(nic, hop::REST), Some(Rest::Nothing));
+        assert_eq!(facts.known(nic, hop::REST), Some(IdleReduction::Nothing));
         assert_eq!(
             facts.known(nic, hop::NEEDED),
             Some(BitRate(200_000_000_000))
@@ -573,7 +573,7 @@ mod tests {
         );
         assert_eq!(
             facts.known(of("0000:19:00.0"), hop::REST),
-            Some(Rest::Speed)
+            Some(IdleReduction::Speed)
         );
         assert_eq!(
             facts.known(of("0000:19:00.0"), hop::NEEDED),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::pcie_hop::{Endpoint, endpoints};
-use crate::fact::bridge::{self, Between};
+use crate::fact::bridge::{self, BypassedPeers};
 use crate::fact::{Fact, Facts, Id, Subject};
 
 /// The two ports at which the paths of two functions part, below the last function that both have; `None` where they part at the
@@ -23,7 +23,7 @@ pub fn turning_ports(a: &[Arc<str>], b: &[Arc<str>]) -> Option<(Arc<str>, Arc<st
 /// Works out what each bridge is between.
 pub fn derive(facts: &mut Facts, node: Id) {
     let (endpoints, open) = endpoints(facts, node);
-    let mut found: BTreeMap<Arc<str>, (Between, String)> = BTreeMap::new();
+    let mut found: BTreeMap<Arc<str>, (BypassedPeers, String)> = BTreeMap::new();
     let gpus: Vec<&Endpoint> = endpoints.iter().filter(|e| e.is_gpu).collect();
     for (at, gpu) in gpus.iter().enumerate() {
         let others = endpoints.iter().filter(|e| !e.is_gpu);
@@ -32,15 +32,16 @@ pub fn derive(facts: &mut Facts, node: Id) {
                 continue;
             };
             let between = match peer.is_gpu {
-                true => Between::GpuGpu,
-                false => Between::GpuNic,
+                true => BypassedPeers::GpuGpu,
+                false => BypassedPeers::GpuNic,
             };
             let names = || format!("{} and {}", facts.name(gpu.id), facts.name(peer.id));
             for port in [here, there] {
                 let old = found.get(&port);
                 // An adapter counts for more than another GPU: NVLink may spare the latter the bus.
-                if old.is_none_or(|(old, _)| *old == Between::GpuGpu && between == Between::GpuNic)
-                {
+                if old.is_none_or(|(old, _)| {
+                    *old == BypassedPeers::GpuGpu && between == BypassedPeers::GpuNic
+                }) {
                     found.insert(port, (between, names()));
                 }
             }
@@ -59,7 +60,7 @@ pub fn derive(facts: &mut Facts, node: Id) {
             (None, None) => {
                 let how = "no two paths of GPUs and RDMA functions part here";
                 (
-                    Fact::derived(Between::None, how),
+                    Fact::derived(BypassedPeers::None, how),
                     Fact::derived("none".into(), how),
                 )
             }
@@ -150,14 +151,14 @@ mod tests {
         let of = |facts: &Facts, i: usize| facts.known(ports[i], bridge::BETWEEN);
         assert_eq!(
             of(&facts, 0),
-            Some(Between::None),
+            Some(BypassedPeers::None),
             "the root port is above both"
         );
-        assert_eq!(of(&facts, 1), Some(Between::None));
-        assert_eq!(of(&facts, 2), Some(Between::GpuNic));
+        assert_eq!(of(&facts, 1), Some(BypassedPeers::None));
+        assert_eq!(of(&facts, 2), Some(BypassedPeers::GpuNic));
         assert_eq!(
             of(&facts, 3),
-            Some(Between::GpuNic),
+            Some(BypassedPeers::GpuNic),
             "though a GPU is its neighbour too"
         );
         assert_eq!(

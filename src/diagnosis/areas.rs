@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 
 use crate::check::Verdict;
-use crate::check::{Area, Catalogue, Check, Each, FactName, Missing, Outcome, Required, Severity};
+use crate::check::{
+    Area, Catalogue, Check, FactName, Missing, Outcome, Required, Severity, SubjectEssentials,
+};
 use crate::fact::{Facts, Gap, GapKind, Id, Subject};
 
 /// How far an area was examined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum State {
+pub enum AreaState {
     /// It is known that there is nothing of it.
     NothingThere,
     /// All essentials are known.
@@ -19,29 +21,29 @@ pub enum State {
     NotExamined,
 }
 
-impl State {
+impl AreaState {
     /// All of them.
-    pub const ALL: [State; 4] = [
-        State::NothingThere,
-        State::Examined,
-        State::Partly,
-        State::NotExamined,
+    pub const ALL: [AreaState; 4] = [
+        AreaState::NothingThere,
+        AreaState::Examined,
+        AreaState::Partly,
+        AreaState::NotExamined,
     ];
 
     /// As reports and metrics write it.
     pub fn word(self) -> &'static str {
         match self {
-            State::NothingThere => "nothing-there",
-            State::Examined => "examined",
-            State::Partly => "partly",
-            State::NotExamined => "not-examined",
+            AreaState::NothingThere => "nothing-there",
+            AreaState::Examined => "examined",
+            AreaState::Partly => "partly",
+            AreaState::NotExamined => "not-examined",
         }
     }
 }
 
 /// Something that an area lacks.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Lack {
+pub struct AreaGap {
     /// What: a fact, members, a check.
     pub what: String,
     /// Of which instances.
@@ -50,17 +52,17 @@ pub struct Lack {
     pub why: String,
     /// The kind of the gap.
     pub kind: GapKind,
-    /// What would supply it, where that is known.
+    /// What would supply it, if that is known.
     pub remedy: Option<&'static str>,
 }
 
 /// An area on a node, or of all nodes together.
 #[derive(Clone, Debug)]
-pub struct Survey {
+pub struct AreaSurvey {
     /// Its place among the catalogue's areas.
     pub area: usize,
     /// How far it was examined.
-    pub state: State,
+    pub state: AreaState,
     /// Whether it is required; an area that does not exist is where it must.
     pub required: bool,
     /// What was looked at: subjects and how many of each.
@@ -68,30 +70,30 @@ pub struct Survey {
     /// How many checks of it were decided.
     pub decided: usize,
     /// What is missing of its essentials.
-    pub lacks: Vec<Lack>,
+    pub lacks: Vec<AreaGap>,
     /// Checks that stay open for lack of permission, though the area counts as examined: how many.
     pub withheld: usize,
 }
 
-impl Survey {
+impl AreaSurvey {
     /// Whether the area keeps the verdict undecided.
     pub fn is_wanting(&self) -> bool {
-        self.required && self.state != State::Examined
+        self.required && self.state != AreaState::Examined
     }
 
     /// Whether nothing more could have been seen of it.
     pub fn is_whole(&self) -> bool {
         match self.state {
-            State::NothingThere => !self.required,
-            State::Examined => self.withheld == 0,
-            State::Partly | State::NotExamined => false,
+            AreaState::NothingThere => !self.required,
+            AreaState::Examined => self.withheld == 0,
+            AreaState::Partly | AreaState::NotExamined => false,
         }
     }
 }
 
 /// What is required in place of what the areas say themselves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Require {
+pub enum RequiredAreas {
     /// What the areas say.
     #[default]
     Own,
@@ -107,8 +109,8 @@ pub fn survey(
     facts: &Facts,
     verdicts: &[Verdict],
     of: Id,
-    require: &Require,
-) -> Vec<Survey> {
+    require: &RequiredAreas,
+) -> Vec<AreaSurvey> {
     let on = facts.subject(of);
     let areas = catalogue.areas.iter().enumerate();
     let areas = areas.filter(|(_, area)| area.on == on);
@@ -149,7 +151,7 @@ struct Surveyor<'a> {
     catalogue: &'a Catalogue,
     facts: &'a Facts,
     of: Id,
-    lacks: Vec<Lack>,
+    lacks: Vec<AreaGap>,
 }
 
 impl Surveyor<'_> {
@@ -159,18 +161,18 @@ impl Surveyor<'_> {
         area: &Area,
         (open, decided): (&[&Verdict], usize),
         verdicts: &[Verdict],
-        require: &Require,
-    ) -> Survey {
+        require: &RequiredAreas,
+    ) -> AreaSurvey {
         let named = match require {
-            Require::These(names) => Some(names.iter().any(|name| **name == *area.name)),
-            Require::Own | Require::All => None,
+            RequiredAreas::These(names) => Some(names.iter().any(|name| **name == *area.name)),
+            RequiredAreas::Own | RequiredAreas::All => None,
         };
         let is_there = self.exists(area);
-        let mut survey = Survey {
+        let mut survey = AreaSurvey {
             area: index,
-            state: State::NothingThere,
+            state: AreaState::NothingThere,
             required: named.unwrap_or_else(|| match require {
-                Require::All => true,
+                RequiredAreas::All => true,
                 _ => self.is_required(area),
             }),
             seen: Vec::new(),
@@ -181,12 +183,12 @@ impl Surveyor<'_> {
         match is_there {
             Ok(true) => {}
             Ok(false) => {
-                // What is not there is wanting only where it must be.
+                // What is not there is wanting only if it must be.
                 survey.required &= named == Some(true) || (area.must_exist && named.is_none());
                 return survey;
             }
             Err(()) => {
-                survey.state = State::NotExamined;
+                survey.state = AreaState::NotExamined;
                 survey.lacks = std::mem::take(&mut self.lacks);
                 return survey;
             }
@@ -202,7 +204,7 @@ impl Surveyor<'_> {
             && survey.seen.iter().all(|(_, n)| *n == 0)
         {
             let (subject, _) = survey.seen[0];
-            self.add(Lack {
+            self.add(AreaGap {
                 what: String::new(),
                 of: Vec::new(),
                 why: format!("no {} is known", subject.name().replace('_', " ")),
@@ -225,9 +227,9 @@ impl Surveyor<'_> {
         }
         survey.lacks = std::mem::take(&mut self.lacks);
         survey.state = match survey.lacks.is_empty() {
-            true => State::Examined,
-            false if essentials > 0 && looked == 0 => State::NotExamined,
-            false => State::Partly,
+            true => AreaState::Examined,
+            false if essentials > 0 && looked == 0 => AreaState::NotExamined,
+            false => AreaState::Partly,
         };
         survey
     }
@@ -239,7 +241,7 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Whether the area is there; `Err` where nobody knows, and the lacks say why.
+    /// Whether the area is there; `Err` if unknown, and the lacks say why.
     fn exists(&mut self, area: &Area) -> Result<bool, ()> {
         if let Some(condition) = &area.exists {
             return condition.of(self.facts, self.of).map_err(|open| {
@@ -298,7 +300,7 @@ impl Surveyor<'_> {
     }
 
     /// How many instances satisfied all of it.
-    fn each(&mut self, each: &Each, seen: &mut Vec<(Subject, usize)>) -> usize {
+    fn each(&mut self, each: &SubjectEssentials, seen: &mut Vec<(Subject, usize)>) -> usize {
         let facts = self.facts;
         let own = facts.subject(self.of) == each.subject;
         let instances: Vec<Id> = match own {
@@ -329,13 +331,13 @@ impl Surveyor<'_> {
         self.lacks.iter().map(|lack| lack.of.len()).sum()
     }
 
-    fn one(&mut self, each: &Each, id: Id) {
+    fn one(&mut self, each: &SubjectEssentials, id: Id) {
         if let Some((condition, otherwise)) = &each.examined {
             match condition.of(self.facts, id) {
                 Ok(true) => {}
                 Ok(false) => {
                     let why = otherwise.render(self.facts, id, &[]);
-                    self.add(Lack {
+                    self.add(AreaGap {
                         what: String::new(),
                         of: vec![id],
                         why,
@@ -364,7 +366,7 @@ impl Surveyor<'_> {
             };
             let of_check: Vec<&Verdict> = verdicts.iter().filter(is).collect();
             if of_check.is_empty() {
-                self.add(Lack {
+                self.add(AreaGap {
                     what: format!("check {id}"),
                     of: vec![self.of],
                     why: "skipped".into(),
@@ -395,7 +397,7 @@ impl Surveyor<'_> {
     }
 
     /// What an open check lacks, where permission is what it lacks.
-    fn withheld(&self, check: &Check, verdict: &Verdict) -> Option<Lack> {
+    fn withheld(&self, check: &Check, verdict: &Verdict) -> Option<AreaGap> {
         let is = |gap: &Gap, id: Id| self.facts.gap_kind(id, gap) == GapKind::Withheld;
         let gap = match verdict.outcome {
             Outcome::Unknown(Missing::Members(subject)) => {
@@ -408,7 +410,7 @@ impl Surveyor<'_> {
             }
         };
         let gap = gap.filter(|gap| is(gap, verdict.subject))?;
-        Some(Lack {
+        Some(AreaGap {
             what: format!("check {}", check.id),
             of: vec![verdict.subject],
             why: gap.to_string(),
@@ -426,7 +428,7 @@ impl Surveyor<'_> {
     }
 
     fn lack(&mut self, what: String, id: Id, gap: &Gap) {
-        self.add(Lack {
+        self.add(AreaGap {
             what,
             of: vec![id],
             why: gap.why.to_string(),
@@ -435,8 +437,8 @@ impl Surveyor<'_> {
         });
     }
 
-    fn add(&mut self, lack: Lack) {
-        let like = |other: &&mut Lack| {
+    fn add(&mut self, lack: AreaGap) {
+        let like = |other: &&mut AreaGap| {
             (&other.what, &other.why, other.kind) == (&lack.what, &lack.why, lack.kind)
         };
         match self.lacks.iter_mut().find(like) {

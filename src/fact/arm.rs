@@ -22,7 +22,7 @@ words! {
 
 words! {
     /// What carried the traffic between nodes.
-    pub enum Between {
+    pub enum InterNodeTransport {
         /// RDMA, and nothing else.
         Rdma = "rdma",
         /// TCP sockets, and nothing else.
@@ -38,7 +38,7 @@ words! {
 
 words! {
     /// Whether data went between GPUs and adapters without a stop in the host's memory.
-    pub enum Direct {
+    pub enum GpuDirectUse {
         /// All channels of the network did.
         All = "all",
         /// Some did.
@@ -54,7 +54,7 @@ words! {
 
 words! {
     /// Whether the arm took away what it says.
-    pub enum Honour {
+    pub enum ArmApplied {
         /// NCCL read the variables, and what they forbid was there before and is gone.
         Honoured = "honoured",
         /// What a variable forbids is still used.
@@ -117,8 +117,8 @@ subject! {
     /// The effect's size in words, without its sign: `28 %`.
     CHANGE: Arc<str> = "change" from "collective";
     /// What carried the traffic between nodes.
-    BETWEEN: Between = "between" from "collective";
-    /// What carried the traffic inside nodes, in NCCL's words: `P2P/CUMEM`, `SHM`, `NET/IB`; empty where there was none.
+    BETWEEN: InterNodeTransport = "between" from "collective";
+    /// What carried the traffic inside nodes, in NCCL's words: `P2P/CUMEM`, `SHM`, `NET/IB`; empty if there was none.
     INSIDE: Arc<[Arc<str>]> = "inside" from "collective";
     /// Pairs of ranks on one node whose channels go from GPU to GPU.
     PAIRS_P2P: u64 = "pairs_p2p" from "collective";
@@ -131,16 +131,16 @@ subject! {
     /// The first pair of ranks that uses shared memory.
     SHM_PAIR: Arc<str> = "shm_pair" from "collective";
     /// Whether GPUDirect RDMA was used.
-    DIRECT: Direct = "direct" from "collective";
+    DIRECT: GpuDirectUse = "direct" from "collective";
     /// Whether channels over NVLink SHARP were set up.
     NVLS: bool = "nvls" from "collective";
     /// Whether the arm took away what it says.
-    HONOURED: Honour = "honoured" from "collective";
+    HONOURED: ArmApplied = "honoured" from "collective";
     /// What that rests on: which variable NCCL read, which path is there or gone.
     HONOURED_WHY: Arc<str> = "honoured_why" from "collective";
     /// Whether its figure counts: a run ended well with right results.
     VALID: bool = "valid" from "collective";
-    /// Why it does not; "none" where it does.
+    /// Why it does not; "none" if it does.
     INVALID_WHY: Arc<str> = "invalid_why" from "collective";
     /// Whether a run did not end by its deadline.
     HUNG: bool = "hung" from "collective";
@@ -150,7 +150,7 @@ subject! {
     LAST_STEP: Arc<str> = "last_step" from "collective";
     /// Whether a function failed in a run, or a process died.
     FAILED: bool = "failed" from "collective";
-    /// Which rank, which function, and what it said; "none" where none did.
+    /// Which rank, which function, and what it said; "none" if none did.
     FAILURE: Arc<str> = "failure" from "collective";
     /// How many elements had a wrong value.
     WRONG: u64 = "wrong" from "collective";

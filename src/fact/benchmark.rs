@@ -35,17 +35,17 @@ words! {
 }
 
 subject! {
-    /// Results of a benchmark that stand in a log: a table of nccl-tests or `all_reduce_bench.py`, or what perftest printed.
+    /// Results of a benchmark that are in a log: a table of nccl-tests or `all_reduce_bench.py`, or what perftest printed.
     Benchmark = "benchmark" from "nccl_log";
 
     /// What printed them.
     TOOL: BenchmarkTool = "tool" from "nccl_log";
-    /// The test, as `all_reduce_perf` or `RDMA_Write BW Test`; unknown where the log does not name it.
+    /// The test, as `all_reduce_perf` or `RDMA_Write BW Test`; unknown if the log does not name it.
     TEST: Arc<str> = "test" from "nccl_log";
     /// Whether the test adds up what ranks have, and its bus bandwidth is that of the slowest link: an all-reduce, a reduce-scatter, a reduce. Source: nccl-tests'
     /// column "redop".
     REDUCES: bool = "reduces" from "nccl_log";
-    /// How many jobs printed their ranks before the table: more than one where processes that were to be one job did not join, 0 where the ranks
+    /// How many jobs printed their ranks before the table: more than one where processes that were to be one job did not join, 0 if the ranks
     /// are not in the log. Source: nccl-tests, ranks 0.
     JOBS: u64 = "jobs" from "nccl_log";
     /// How many ranks took part. Source: nccl-tests, "# Using devices".
@@ -66,10 +66,10 @@ subject! {
     MEAN_BANDWIDTH: BitRate = "mean_bandwidth" from "nccl_log";
     /// The time of the smallest message: perftest's average latency.
     LATENCY: Seconds = "latency" from "nccl_log";
-    /// How many wrong values all rows together have. Source: nccl-tests, columns "#wrong" and "# Out of bounds values"; unknown where the
+    /// How many wrong values all rows together have. Source: nccl-tests, columns "#wrong" and "# Out of bounds values"; unknown if the
     /// test did not look (N/A), or the table ends early.
     WRONG: u64 = "wrong" from "nccl_log";
-    /// Which rows have wrong values; "none" where no row has.
+    /// Which rows have wrong values; "none" if no row has.
     WRONG_ROWS: Arc<str> = "wrong_rows" from "nccl_log";
     /// Whether the results end as the tool ends them.
     COMPLETE: bool = "complete" from "nccl_log";
@@ -79,9 +79,9 @@ subject! {
     LINK_LAYER: Arc<str> = "link_layer" from "nccl_log";
     /// The GID index that perftest used.
     GID_INDEX: u64 = "gid_index" from "nccl_log";
-    /// How it failed; none where it printed results, unknown where it printed neither.
+    /// How it failed; none if it printed results, unknown if it printed neither.
     FAILURE: BenchmarkFailure = "failure" from "nccl_log";
-    /// What it said of that.
+    /// What it said about that.
     FAILURE_TEXT: Arc<str> = "failure_text" from "nccl_log";
     /// The completion's status. Source: enum ibv_wc_status, as perftest prints it: "Failed status 12".
     STATUS: u64 = "status" from "nccl_log";

@@ -8,7 +8,7 @@ use super::value::words;
 
 words! {
     /// Whose traffic with each other passes a bridge without going up to the root complex.
-    pub enum Between {
+    pub enum BypassedPeers {
         /// A GPU and an RDMA function.
         GpuNic = "gpu-nic",
         /// Two GPUs.
@@ -43,10 +43,10 @@ subject! {
     /// Whether Access Control Services send what one device writes to its neighbour up to the root complex instead: one of P2P Request
     /// Redirect, P2P Completion Redirect, Upstream Forwarding is on. Source: configuration space, capability 0x000d.
     ACS_REDIRECT: bool = "acs_redirect" from "pcie";
-    /// What Access Control Services have on, in the words of lspci(8); "none" where nothing is, or where the bridge has none.
+    /// What Access Control Services have on, in the words of lspci(8); "none" if nothing is, or where the bridge has none.
     ACS: Arc<str> = "acs" from "pcie";
     /// Whose traffic with each other turns round in the switch of this port, and passes this port.
-    BETWEEN: Between = "between" from "derive";
+    BETWEEN: BypassedPeers = "between" from "derive";
     /// Two of those whose traffic with each other passes it, as "0000:19:00.0 and 0000:18:00.0".
     PEERS: Arc<str> = "peers" from "derive";
     /// The generation of its link now: 1 for 2.5 GT/s, 2 for 5, 3 for 8, 4 for 16, 5 for 32, 6 for 64. Source: sysfs current_link_speed.

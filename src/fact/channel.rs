@@ -51,7 +51,7 @@ subject! {
     GDR: bool = "gdr" from "nccl_log";
     /// Whether the data goes through another GPU of the node on its way to the adapter (PXN).
     PXN: bool = "pxn" from "nccl_log";
-    /// Whether both ranks are on one node; unknown where the other rank wrote nothing, except that shared memory and GPU to GPU are of one node.
+    /// Whether both ranks are on one node; unknown if the other rank wrote nothing, except that shared memory and GPU to GPU are of one node.
     INSIDE_NODE: bool = "inside_node" from "nccl_log";
     /// The host of the other rank.
     PEER_HOST: Arc<str> = "peer_host" from "nccl_log";

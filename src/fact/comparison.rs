@@ -9,7 +9,7 @@ use super::value::words;
 words! {
     /// What nodes are compared by. The first ones are meant to be equal, the next ones to differ, the last ones are of the recordings.
     #[derive(PartialOrd, Ord)]
-    pub enum Of {
+    pub enum ComparedProperty {
         /// The kernel's release.
         Kernel = "kernel",
         /// The distribution.
@@ -109,47 +109,47 @@ words! {
     }
 }
 
-impl Of {
+impl ComparedProperty {
     /// The properties that are meant to be equal on nodes of one kind.
-    pub const ALIKE: [Of; 38] = [
-        Of::Kernel,
-        Of::Os,
-        Of::RdmaStack,
-        Of::Ofed,
-        Of::RdmaDriver,
-        Of::Firmware,
-        Of::HcaCount,
-        Of::HcaNames,
-        Of::ActivePorts,
-        Of::LinkLayer,
-        Of::Rate,
-        Of::RdmaMtu,
-        Of::NetdevMtu,
-        Of::RoceVersion,
-        Of::GidIndex,
-        Of::Pkeys,
-        Of::SubnetPrefix,
-        Of::Trust,
-        Of::TrafficClass,
-        Of::Priority,
-        Of::Pfc,
-        Of::Ecn,
-        Of::GpuCount,
-        Of::GpuModel,
-        Of::GpuDriver,
-        Of::Gpudirect,
-        Of::GpuNicDistance,
-        Of::NcclVersion,
-        Of::NcclVariable,
-        Of::NcclPorts,
-        Of::NcclInterface,
-        Of::Governor,
-        Of::IdleLatency,
-        Of::NumaBalancing,
-        Of::ThpDefrag,
-        Of::Iommu,
-        Of::Turbo,
-        Of::Memlock,
+    pub const ALIKE: [ComparedProperty; 38] = [
+        ComparedProperty::Kernel,
+        ComparedProperty::Os,
+        ComparedProperty::RdmaStack,
+        ComparedProperty::Ofed,
+        ComparedProperty::RdmaDriver,
+        ComparedProperty::Firmware,
+        ComparedProperty::HcaCount,
+        ComparedProperty::HcaNames,
+        ComparedProperty::ActivePorts,
+        ComparedProperty::LinkLayer,
+        ComparedProperty::Rate,
+        ComparedProperty::RdmaMtu,
+        ComparedProperty::NetdevMtu,
+        ComparedProperty::RoceVersion,
+        ComparedProperty::GidIndex,
+        ComparedProperty::Pkeys,
+        ComparedProperty::SubnetPrefix,
+        ComparedProperty::Trust,
+        ComparedProperty::TrafficClass,
+        ComparedProperty::Priority,
+        ComparedProperty::Pfc,
+        ComparedProperty::Ecn,
+        ComparedProperty::GpuCount,
+        ComparedProperty::GpuModel,
+        ComparedProperty::GpuDriver,
+        ComparedProperty::Gpudirect,
+        ComparedProperty::GpuNicDistance,
+        ComparedProperty::NcclVersion,
+        ComparedProperty::NcclVariable,
+        ComparedProperty::NcclPorts,
+        ComparedProperty::NcclInterface,
+        ComparedProperty::Governor,
+        ComparedProperty::IdleLatency,
+        ComparedProperty::NumaBalancing,
+        ComparedProperty::ThpDefrag,
+        ComparedProperty::Iommu,
+        ComparedProperty::Turbo,
+        ComparedProperty::Memlock,
     ];
 }
 
@@ -158,8 +158,8 @@ subject! {
     Comparison = "comparison" from "derive";
 
     /// What the nodes are compared by.
-    OF: Of = "of" from "derive";
-    /// The variable of NCCL, where they are compared by one.
+    OF: ComparedProperty = "of" from "derive";
+    /// The variable of NCCL, if they are compared by one.
     VARIABLE: Arc<str> = "variable" from "derive";
     /// Which nodes, or ports, are compared: those of one role and kind of hardware.
     GROUP: Arc<str> = "group" from "derive";
@@ -171,11 +171,11 @@ subject! {
     AGREE: bool = "agree" from "derive";
     /// Whether more than half of all, those who are silent counted, have one value. Silence can cost a majority and never turns it.
     MAJORITY: bool = "majority" from "derive";
-    /// What the majority has; "none" where there is no majority.
+    /// What the majority has; "none" if there is no majority.
     VALUE: Arc<str> = "value" from "derive";
     /// The nodes that have something else than the majority; without a majority all of which something is known.
     ODD: Arc<str> = "odd" from "derive";
-    /// Who has what, in one sentence: the odd nodes first, where there is a majority.
+    /// Who has what, in one sentence: the odd nodes first, if there is a majority.
     SUMMARY: Arc<str> = "summary" from "derive";
     /// Whether no two machines share what is to be one machine's own.
     DISTINCT: bool = "distinct" from "derive";
@@ -185,6 +185,6 @@ subject! {
     APART_LEAST: Seconds = "apart_least" from "derive";
     /// How far they are apart at most; unknown where not all were compared in one run.
     APART_MOST: Seconds = "apart_most" from "derive";
-    /// How far they are apart, where that is known to a hundredth of a second.
+    /// How far they are apart, if that is known to a hundredth of a second.
     APART: Seconds = "apart" from "derive";
 }

@@ -36,7 +36,7 @@ subject! {
     CLASS: CounterClass = "class" from "counter";
     /// Its value. Source: sysfs.
     VALUE: u64 = "value" from "counter";
-    /// Whether the counter stands at the largest value that it can hold (InfiniBand's classic counters do not wrap).
+    /// Whether the counter is at the largest value that it can hold (InfiniBand's classic counters do not wrap).
     SATURATED: bool = "saturated" from "counter";
     /// Whether the counter was read twice.
     SAMPLED: bool = "sampled" from "counter";

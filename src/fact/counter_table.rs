@@ -12,7 +12,7 @@ pub struct CounterMeaning {
     pub name: &'static str,
     /// What its rise means.
     pub class: CounterClass,
-    /// The bits that it has where it stops at its largest value; `None` where it is no classic one and does not stop.
+    /// The bits that it has where it stops at its largest value; `None` if it is no classic one and does not stop.
     pub stops_at: Option<u32>,
     /// What it counts.
     pub counts: &'static str,

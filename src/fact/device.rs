@@ -50,7 +50,7 @@ subject! {
     BOARD: Arc<str> = "board" from "device";
     /// Firmware version. Source: sysfs fw_ver.
     FIRMWARE: Arc<str> = "firmware" from "device";
-    /// PCI address; "none" where the device is not on PCI. Source: the sysfs link `device`.
+    /// PCI address; "none" if the device is not on PCI. Source: the sysfs link `device`.
     PCI: Arc<str> = "pci" from "device";
     /// Whether the kernel knows the NUMA node of the device. Source: sysfs device/numa_node, -1 where not.
     NUMA_KNOWN: bool = "numa_known" from "device";
@@ -58,7 +58,7 @@ subject! {
     NUMA_NODE: u64 = "numa_node" from "device";
     /// Whether the device is a virtual function. Source: the sysfs link device/physfn.
     VIRTUAL_FUNCTION: bool = "virtual_function" from "device";
-    /// The name of the device's verbs character device, as uverbs0; "none" where it has none.
+    /// The name of the device's verbs character device, as uverbs0; "none" if it has none.
     UVERBS: Arc<str> = "uverbs" from "chardev";
     /// What opening the device's verbs character device says. Source: open(2) of /dev/infiniband/uverbsN.
     CHAR_DEVICE: CharDevice = "char_device" from "chardev";
@@ -76,7 +76,7 @@ subject! {
     INTENDED: bool = "intended" from "derive";
     /// Whether the cgroup of this process, or one above it, allows no handle or no object of the device. Source: rdma.max.
     CGROUP_FORBIDS: bool = "cgroup_forbids" from "derive";
-    /// What rdma.max of the cgroup has for the device; "none" where nothing is limited.
+    /// What rdma.max of the cgroup has for the device; "none" if nothing is limited.
     CGROUP_LIMIT: Arc<str> = "cgroup_limit" from "derive";
     /// Whether this process may run on a CPU of the device's NUMA node, or that node has no CPU.
     CPUS_ALLOWED: bool = "cpus_allowed" from "derive";

@@ -14,7 +14,7 @@ subject! {
     REFERENCE: Arc<str> = "reference" from "collective";
     /// The arm with it.
     ARM: Arc<str> = "arm" from "collective";
-    /// What both have set besides; "nothing" where that is none.
+    /// What both have set besides; "nothing" if that is none.
     HELD: Arc<str> = "held" from "collective";
     /// What the reference reached.
     BEFORE: Arc<str> = "before" from "collective";

@@ -7,7 +7,7 @@ use super::value::words;
 
 words! {
     /// How the line names the variable.
-    pub enum Mention {
+    pub enum VariableMention {
         /// It is set to this value.
         Set = "set",
         /// Its value could not be read, and the default is used.
@@ -27,10 +27,10 @@ subject! {
     NAME: Arc<str> = "name" from "nccl_log";
     /// Its value, as printed.
     VALUE: Arc<str> = "value" from "nccl_log";
-    /// Its value as a number, where it is one.
+    /// Its value as a number, if it is one.
     NUMBER: u64 = "number" from "nccl_log";
     /// How the line names it.
-    MENTION: Mention = "mention" from "nccl_log";
+    MENTION: VariableMention = "mention" from "nccl_log";
     /// How many lines of this host say so.
     COUNT: u64 = "count" from "nccl_log";
     /// Whether the other hosts of the run that print the variable print the same value.

@@ -31,7 +31,7 @@ words! {
         NetworkMissing = "network-missing",
         /// One plugin or network could not be initialised; another may have been.
         PluginInit = "plugin-init",
-        /// A plugin's file was not found: usual, except where the platform needs it.
+        /// A plugin's file was not found: usual, except if the platform needs it.
         PluginMissing = "plugin-missing",
         /// A plugin's file is there and cannot be loaded.
         PluginLoad = "plugin-load",
@@ -199,7 +199,7 @@ words! {
 }
 
 words! {
-    /// What an event says of the run.
+    /// What an event reports about the run.
     pub enum Role {
         /// Something failed here.
         Failure = "failure",
@@ -246,7 +246,7 @@ words! {
 
 words! {
     /// When an event happened, seen from its process, as far as the log tells.
-    pub enum When {
+    pub enum ReportedPhase {
         /// Before the process ended its initialisation.
         Init = "init",
         /// After it.
@@ -282,7 +282,7 @@ words! {
 
 words! {
     /// Where two ranks are.
-    pub enum Whereabouts {
+    pub enum PeerHost {
         /// On one host.
         Same = "same",
         /// On two hosts.
@@ -310,16 +310,16 @@ subject! {
 
     /// What the event is.
     CLASS: LogClass = "class" from "nccl_log";
-    /// What it says of the run.
+    /// What it reports about the run.
     ROLE: Role = "role" from "nccl_log";
     /// Whether it is the first failure of the run that was not recovered: by time where lines of several hosts have one, else by the order of the file. Of a run
     /// without a failure, the warning that unwinding follows.
     FIRST: bool = "first" from "nccl_log";
-    /// Whether `first` rests on times, or on the order of lines in one file; unknown where several files have no times.
+    /// Whether `first` rests on times, or on the order of lines in one file; unknown if several files have no times.
     ORDERED: bool = "ordered" from "nccl_log";
     /// What came of it, by the lines that follow: training steps, `Init COMPLETE`, a benchmark's result, a launcher's summary.
     OUTCOME: EventOutcome = "outcome" from "nccl_log";
-    /// The line that shows the outcome; unknown where the outcome is `open`.
+    /// The line that shows the outcome; unknown if the outcome is `open`.
     SHOWN_BY: Arc<str> = "shown_by" from "nccl_log";
     /// How many lines say so.
     COUNT: u64 = "count" from "nccl_log";
@@ -329,11 +329,11 @@ subject! {
     TEXT: Arc<str> = "text" from "nccl_log";
     /// The file and line number of the first line.
     PLACE: Arc<str> = "place" from "nccl_log";
-    /// The time that stands before the first line, as it stands there.
+    /// The time that is before the first line, as it is there.
     TIME: Arc<str> = "time" from "nccl_log";
     /// How long after the run's first time it came.
     AFTER: Seconds = "after" from "nccl_log";
-    /// Whether the process had ended its initialisation; unknown where that is not logged.
+    /// Whether the process had ended its initialisation; unknown if that is not logged.
     PHASE: Phase = "phase" from "nccl_log";
     /// The rank that says so first.
     RANK: u64 = "rank" from "nccl_log";
@@ -369,15 +369,15 @@ subject! {
     TIMEOUT: Seconds = "timeout" from "nccl_log";
     /// The file that the line is about.
     PATH: Arc<str> = "path" from "nccl_log";
-    /// What the line says of the kind of event: `port error`, `client reregistration`; the entry that is not understood.
+    /// What the line reports about the kind of event: `port error`, `client reregistration`; the entry that is not understood.
     DETAIL: Arc<str> = "detail" from "nccl_log";
     /// Whether it is the failure that counts: the first of the run, or one of the same kind; where only consequences are logged, the first of these.
     LEADS: bool = "leads" from "derive";
     /// When it happened, with a word for what is not logged.
-    WHEN: When = "when" from "derive";
-    /// The error by its name, `untold` where the line gives none.
+    WHEN: ReportedPhase = "when" from "derive";
+    /// The error by its name, `untold` if the line gives none.
     FAULT: Arc<str> = "fault" from "derive";
-    /// The number of an error of CUDA, found by its text where an older release gives no number; 0 where neither is known.
+    /// The number of an error of CUDA, found by its text where an older release gives no number; 0 if neither is known.
     CODE: u64 = "code" from "derive";
     /// The error by its name, or that the line gives none: for what a finding says.
     REASON: Arc<str> = "reason" from "derive";
@@ -392,7 +392,7 @@ subject! {
     /// What the local GID reaches.
     GID_SCOPE: GidScope = "gid_scope" from "derive";
     /// Whether the two ranks that the line names are on one host.
-    SAME_HOST: Whereabouts = "same_host" from "derive";
+    SAME_HOST: PeerHost = "same_host" from "derive";
     /// Whether the line says that versions do not fit each other.
     MISMATCH: bool = "mismatch" from "derive";
     /// Whether the line is about a word that is not understood, and not about a number that cannot be read.

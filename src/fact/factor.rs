@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::Percent;
-use super::arm::{Honour, Outcome};
+use super::arm::{ArmApplied, Outcome};
 use super::schema::subject;
 use super::value::words;
 
 words! {
     /// What a change takes away, or turns.
-    pub enum Change {
+    pub enum FactorChange {
         /// `NCCL_IB_DISABLE=1`, or another variable that does the same.
         IbOff = "ib-off",
         /// `NCCL_SHM_DISABLE=1`.
@@ -45,10 +45,10 @@ subject! {
     /// A change of the environment, over all pairs of arms that differ by it alone.
     Factor = "factor" from "collective";
 
-    /// The variable with its value: `NCCL_IB_DISABLE=1`; several where none was measured alone.
+    /// The variable with its value: `NCCL_IB_DISABLE=1`; several if none was measured alone.
     CHANGE: Arc<str> = "change" from "collective";
     /// What it takes away, or turns.
-    KIND: Change = "kind" from "collective";
+    KIND: FactorChange = "kind" from "collective";
     /// How many pairs of arms differ by it alone, and have figures.
     PAIRS: u64 = "pairs" from "collective";
     /// In how many of them the throughput is the same within a few percent.
@@ -81,10 +81,10 @@ subject! {
     COST_WITHOUT: Arc<str> = "cost_without" from "collective";
     /// Whether it costs anything, beyond doubt, only beside that other change.
     ONLY_WITH: bool = "only_with" from "collective";
-    /// Where it changes nothing even with P2P and shared memory off, so that all traffic takes the network, the words for that; else empty.
+    /// If it changes nothing even with P2P and shared memory off, so that all traffic takes the network, the words for that; else empty.
     EVEN: Arc<str> = "even" from "collective";
     /// Whether the arms took away what they say, all pairs together: one that did not counts.
-    HONOURED: Honour = "honoured" from "collective";
+    HONOURED: ArmApplied = "honoured" from "collective";
     /// What each pair says: reference, arm, effect.
     EACH: Arc<[Arc<str>]> = "each" from "collective";
     /// Whether an arm with it ended well where its reference hung, failed or had wrong results.

@@ -36,7 +36,7 @@ words! {
 
 words! {
     /// What becomes of a flow.
-    pub enum Passage {
+    pub enum FlowPassage {
         /// It gets through.
         Accepted = "accepted",
         /// Its packets vanish: who opens it waits for a timeout.
@@ -52,7 +52,7 @@ words! {
 
 words! {
     /// What it depends on whether a flow gets through.
-    pub enum Condition {
+    pub enum FlowCondition {
         /// The peer's address.
         Source = "source",
         /// How many packets or connections there are, or chance.
@@ -76,21 +76,21 @@ subject! {
     DIRECTION: Direction = "direction" from "derive";
     /// The network interface.
     INTERFACE: Arc<str> = "interface" from "derive";
-    /// Whether jobs of several nodes send it over this interface: by NCCL's own choice, else where there is but one.
+    /// Whether jobs of several nodes send it over this interface: by NCCL's own choice, else if there is but one.
     USED: bool = "used" from "derive";
     /// Whether the packet filter sees it: hardware sends and receives RoCE by itself.
     FILTERED: bool = "filtered" from "derive";
     /// What becomes of it by the rules in force: of its first packet, and of the reply. For a peer in the interface's own subnet,
     /// where that is known.
-    VERDICT: Passage = "verdict" from "derive";
+    VERDICT: FlowPassage = "verdict" from "derive";
     /// The rule that drops or rejects it, or on which it depends; "none" where it gets through.
     RULE: Arc<str> = "rule" from "derive";
     /// Whether that rule names the port, the protocol's own: "none of my business" policies do not.
     EXPLICIT: bool = "explicit" from "derive";
-    /// The ports that are dropped or rejected, for certain; "none" where there is none.
+    /// The ports that are dropped or rejected, for certain; "none" if there is none.
     BLOCKED_PORTS: Arc<str> = "blocked_ports" from "derive";
     /// How many of its ports are dropped or rejected, for certain.
     BLOCKED_SHARE: Percent = "blocked_share" from "derive";
     /// What it depends on; of a flow that is partly blocked, the rest of its ports.
-    CONDITION: Condition = "condition" from "derive";
+    CONDITION: FlowCondition = "condition" from "derive";
 }

@@ -40,7 +40,7 @@ subject! {
     ID: Arc<str> = "id" from "pci";
     /// Whether a driver is bound. Source: the sysfs link `driver`.
     BOUND: bool = "bound" from "pci";
-    /// The bound driver's name; "none" where none is bound.
+    /// The bound driver's name; "none" if none is bound.
     DRIVER: Arc<str> = "driver" from "pci";
     /// Whether the function has an RDMA device. Source: the sysfs directory `infiniband`.
     RDMA: bool = "rdma" from "pci";
@@ -54,7 +54,7 @@ subject! {
     RDMA_EXPECTED: bool = "rdma_expected" from "pci";
     /// The PCI addresses from the root port down to the function itself, the host bridge (pci0000:00) first. Source: the sysfs link.
     PATH: Arc<[Arc<str>]> = "path" from "pci";
-    /// The NUMA node; unknown where the kernel says -1. Source: sysfs numa_node.
+    /// The NUMA node; unknown if the kernel says -1. Source: sysfs numa_node.
     NUMA_NODE: u64 = "numa_node" from "pci";
     /// The generation of its link now: 1 for 2.5 GT/s, 2 for 5, 3 for 8, 4 for 16, 5 for 32, 6 for 64. Source: sysfs current_link_speed.
     LINK_GENERATION: u64 = "link_generation" from "pcie";
@@ -96,7 +96,7 @@ subject! {
     ATS: Feature = "ats" from "pcie";
     /// Whether its link may fall asleep between packets (ASPM L1). Source: configuration space, Link Control.
     ASPM_L1: bool = "aspm_l1" from "pcie";
-    /// The rate of its fastest intended, active port; 0 where it has none.
+    /// The rate of its fastest intended, active port; 0 if it has none.
     PORT_RATE: BitRate = "port_rate" from "derive";
 }
 

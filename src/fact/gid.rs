@@ -39,6 +39,6 @@ subject! {
     KIND: GidKind = "kind" from "gid";
     /// The GID itself, as an IPv6 address is written. Source: sysfs gids/N.
     ADDRESS: Arc<str> = "address" from "gid";
-    /// Its network device; "none" where it has none. Source: sysfs gid_attrs/ndevs/N.
+    /// Its network device; "none" if it has none. Source: sysfs gid_attrs/ndevs/N.
     NETDEV: Arc<str> = "netdev" from "gid";
 }

@@ -1,4 +1,4 @@
-//! The facts of a GPU: as the PCI bus has it, and what NVML says of it.
+//! The facts of a GPU: as the PCI bus has it, and what NVML reports about it.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::{BitRate, Bytes, PerSecond, Percent, Seconds};
 
 words! {
     /// A mode that not every GPU has.
-    pub enum Mode {
+    pub enum GpuMode {
         /// On.
         On = "on",
         /// Off.
@@ -81,7 +81,7 @@ words! {
 
 words! {
     /// What a GPU was made for, by the name of its model: what its driver offers depends on it.
-    pub enum Purpose {
+    pub enum GpuSegment {
         /// Servers: H100, A100, L40S, T4.
         Compute = "compute",
         /// Workstations: RTX A6000, RTX PRO 6000, Quadro.
@@ -92,16 +92,16 @@ words! {
 }
 
 subject! {
-    /// A GPU, as the PCI bus has it, or NVML where the bus does not show it.
+    /// A GPU, as the PCI bus has it, or NVML if the bus does not show it.
     Gpu = "gpu" from "gpu";
 
     /// Its PCI address, as 0000:1b:00.0.
     PCI: Arc<str> = "pci" from "gpu";
     /// Vendor and device id, as "10de:2330". Source: sysfs vendor, device.
     ID: Arc<str> = "id" from "gpu";
-    /// The bound driver's name; "none" where none is bound. Source: the sysfs link `driver`.
+    /// The bound driver's name; "none" if none is bound. Source: the sysfs link `driver`.
     DRIVER: Arc<str> = "driver" from "gpu";
-    /// The NUMA node; unknown where the kernel says -1. Source: sysfs numa_node.
+    /// The NUMA node; unknown if the kernel says -1. Source: sysfs numa_node.
     NUMA_NODE: u64 = "numa_node" from "gpu";
     /// The PCI addresses from the root port down to the function itself, the host bridge (pci0000:00) first. Source: the sysfs link.
     PATH: Arc<[Arc<str>]> = "path" from "gpu";
@@ -118,7 +118,7 @@ subject! {
     NEAR_DISTANCE: Distance = "near_distance" from "derive";
     /// Whether most GPUs of the same model, this one counted, have an adapter on their own PCIe switches (PIX or PXB).
     SIBLINGS_NEAR: bool = "siblings_near" from "derive";
-    /// An equal adapter that is the nearest of no GPU, where this GPU has to share its own with another; "none" where there is none.
+    /// An equal adapter that is the nearest of no GPU, where this GPU has to share its own with another; "none" if there is none.
     IDLE_NIC: Arc<str> = "idle_nic" from "derive";
     /// Whether this process may run on a CPU of the GPU's NUMA node, or that node has no CPU.
     CPUS_ALLOWED: bool = "cpus_allowed" from "derive";
@@ -152,21 +152,21 @@ subject! {
     PATH_BANDWIDTH: BitRate = "path_bandwidth" from "derive";
     /// What the link of the slot can carry, both of its ends at their best.
     SLOT_BANDWIDTH: BitRate = "slot_bandwidth" from "derive";
-    /// What the links of most GPUs of its kind can carry; its own, where no value has a majority.
+    /// What the links of most GPUs of its kind can carry; its own, if no value has a majority.
     SIBLINGS_SLOT_BANDWIDTH: BitRate = "siblings_slot_bandwidth" from "derive";
     /// Whether it is NVIDIA's. Source: its vendor id, else NVML.
     NVIDIA: bool = "nvidia" from "derive";
     /// What it was made for: compute, workstation or consumer. Source: the name of its model.
-    PURPOSE: Purpose = "purpose" from "derive";
-    /// How many active NVLinks most GPUs of its model have; its own number, where none has a majority.
+    PURPOSE: GpuSegment = "purpose" from "derive";
+    /// How many active NVLinks most GPUs of its model have; its own number, if none has a majority.
     SIBLINGS_NVLINKS_ACTIVE: u64 = "siblings_nvlinks_active" from "derive";
     /// Whether a setting of it differs from that of most GPUs of its model: ECC, MIG, persistence, compute mode, power limit, clocks.
     SETTINGS_DIFFER: bool = "settings_differ" from "derive";
-    /// The settings in which it differs from most GPUs of its model, as "ECC off (most: on)"; "none" where it differs in none.
+    /// The settings in which it differs from most GPUs of its model, as "ECC off (most: on)"; "none" if it differs in none.
     ODD_SETTINGS: Arc<str> = "odd_settings" from "derive";
     /// Whether its VBIOS or firmware is of another version than that of most GPUs of its model.
     FIRMWARE_DIFFERS: bool = "firmware_differs" from "derive";
-    /// The firmware in which it differs from most GPUs of its model, as "VBIOS 96.00.61 (most: 96.00.74)"; "none" where it differs in none.
+    /// The firmware in which it differs from most GPUs of its model, as "VBIOS 96.00.61 (most: 96.00.74)"; "none" if it differs in none.
     ODD_FIRMWARE: Arc<str> = "odd_firmware" from "derive";
     /// What it may draw, of what it may by default.
     POWER_LIMIT_SHARE: Percent = "power_limit_share" from "derive";
@@ -190,7 +190,7 @@ subject! {
     LOST: bool = "lost" from "nvml";
     /// Whether the driver says that it needs a reset before it can be used, to any question about it. Source: NVML_ERROR_RESET_REQUIRED.
     RESET_REQUIRED: bool = "reset_required" from "nvml";
-    /// What NVML says instead of giving the GPU, as "GPU is lost"; "none" where it gives it. Source: nvmlDeviceGetHandleByIndex.
+    /// What NVML says instead of giving the GPU, as "GPU is lost"; "none" if it gives it. Source: nvmlDeviceGetHandleByIndex.
     NVML_ERROR: Arc<str> = "nvml_error" from "nvml";
     /// Its number, as nvidia-smi shows it: GPUs in the order of their PCI addresses. Source: nvmlDeviceGetIndex.
     INDEX: u64 = "index" from "nvml";
@@ -208,22 +208,22 @@ subject! {
     UUID: Arc<str> = "uuid" from "nvml";
     /// The version of its VBIOS. Source: nvmlDeviceGetVbiosVersion.
     VBIOS: Arc<str> = "vbios" from "nvml";
-    /// The version of its firmware (GSP); "none" where the driver runs without. Source: nvmlDeviceGetGspFirmwareVersion.
+    /// The version of its firmware (GSP); "none" if the driver runs without. Source: nvmlDeviceGetGspFirmwareVersion.
     GSP_FIRMWARE: Arc<str> = "gsp_firmware" from "nvml";
     /// Whether it stays initialised while nobody uses it. Source: nvmlDeviceGetPersistenceMode.
-    PERSISTENCE: Mode = "persistence" from "nvml";
+    PERSISTENCE: GpuMode = "persistence" from "nvml";
     /// Whether it is divided into instances (MIG). Source: nvmlDeviceGetMigMode, current.
-    MIG: Mode = "mig" from "nvml";
+    MIG: GpuMode = "mig" from "nvml";
     /// Whether it will be divided after the next reset. Source: nvmlDeviceGetMigMode, pending.
-    MIG_PENDING: Mode = "mig_pending" from "nvml";
-    /// How many MIG devices it has; 0 where it is not divided. Source: nvmlDeviceGetMigDeviceHandleByIndex.
+    MIG_PENDING: GpuMode = "mig_pending" from "nvml";
+    /// How many MIG devices it has; 0 if it is not divided. Source: nvmlDeviceGetMigDeviceHandleByIndex.
     MIG_DEVICES: u64 = "mig_devices" from "nvml";
     /// Who may use it at one time. Source: nvmlDeviceGetComputeMode.
     COMPUTE_MODE: ComputeMode = "compute_mode" from "nvml";
     /// Whether it corrects errors of its memory (ECC). Source: nvmlDeviceGetEccMode, current.
-    ECC: Mode = "ecc" from "nvml";
+    ECC: GpuMode = "ecc" from "nvml";
     /// Whether it will after the next reset. Source: nvmlDeviceGetEccMode, pending.
-    ECC_PENDING: Mode = "ecc_pending" from "nvml";
+    ECC_PENDING: GpuMode = "ecc_pending" from "nvml";
     /// Memory errors corrected since the driver was loaded or the GPU reset. Source: nvmlDeviceGetTotalEccErrors, corrected, volatile.
     ECC_CORRECTED: u64 = "ecc_corrected" from "nvml";
     /// Memory errors not corrected since the driver was loaded or the GPU reset. Source: nvmlDeviceGetTotalEccErrors, uncorrected, volatile.
@@ -240,7 +240,7 @@ subject! {
     SRAM_UNCORRECTED: u64 = "sram_uncorrected" from "nvml";
     /// Errors of its SRAM not corrected in all of its life. Source: nvmlDeviceGetSramEccErrorStatus, else nvmlDeviceGetMemoryErrorCounter.
     SRAM_UNCORRECTED_EVER: u64 = "sram_uncorrected_ever" from "nvml";
-    /// Whether its SRAM has had more errors than its vendor allows; unknown where the driver does not say (before release 535).
+    /// Whether its SRAM has had more errors than its vendor allows; unknown if the driver does not say (before release 535).
     /// Source: nvmlDeviceGetSramEccErrorStatus, bThresholdExceeded.
     SRAM_THRESHOLD_EXCEEDED: bool = "sram_threshold_exceeded" from "nvml";
     /// Whether it takes pages of memory out of use (before the A100). Source: nvmlDeviceGetRetiredPagesPendingStatus.
@@ -275,9 +275,9 @@ subject! {
     MEMORY_CLOCK: u64 = "memory_clock" from "nvml";
     /// The highest clock of its memory, in MHz. Source: nvmlDeviceGetMaxClockInfo, MEM.
     MAX_MEMORY_CLOCK: u64 = "max_memory_clock" from "nvml";
-    /// The clock that programs get, in MHz, where it was set. Source: nvmlDeviceGetApplicationsClock, graphics.
+    /// The clock that programs get, in MHz, if it was set. Source: nvmlDeviceGetApplicationsClock, graphics.
     APPLICATION_CLOCK: u64 = "application_clock" from "nvml";
-    /// The clock that programs get where none was set, in MHz. Source: nvmlDeviceGetDefaultApplicationsClock, graphics.
+    /// The clock that programs get if none was set, in MHz. Source: nvmlDeviceGetDefaultApplicationsClock, graphics.
     DEFAULT_APPLICATION_CLOCK: u64 = "default_application_clock" from "nvml";
     /// Why its clocks are lower now than they can be, by NVML's names: "idle", "application-clocks", "power-cap", "hw-slowdown",
     /// "sync-boost", "sw-thermal", "hw-thermal", "power-brake", "display-clocks". Source: nvmlDeviceGetCurrentClocksEventReasons.
@@ -304,7 +304,7 @@ subject! {
     SLOWDOWN_TEMPERATURE: u64 = "slowdown_temperature" from "nvml";
     /// The temperature at which it switches off, in degrees Celsius. Source: nvmlDeviceGetTemperatureThreshold, shutdown.
     SHUTDOWN_TEMPERATURE: u64 = "shutdown_temperature" from "nvml";
-    /// How many degrees are left until its clocks go down, by its own sensors; 0 where none are. Source: nvmlDeviceGetMarginTemperature, else
+    /// How many degrees are left until its clocks go down, by its own sensors; 0 if none are. Source: nvmlDeviceGetMarginTemperature, else
     /// slowdown threshold less temperature.
     THERMAL_MARGIN: u64 = "thermal_margin" from "nvml";
     /// The temperature of its memory, in degrees Celsius. Source: NVML's field MEMORY_TEMP.
@@ -321,7 +321,7 @@ subject! {
     PCIE_REPLAYS: u64 = "pcie_replays" from "nvml";
     /// Its memory. Source: nvmlDeviceGetMemoryInfo, total.
     MEMORY: Bytes = "memory" from "nvml";
-    /// The memory in use by programs, what the driver keeps for itself left out; unknown where the driver does not tell them apart.
+    /// The memory in use by programs, what the driver keeps for itself left out; unknown if the driver does not tell them apart.
     /// Source: nvmlDeviceGetMemoryInfo_v2, used.
     MEMORY_USED: Bytes = "memory_used" from "nvml";
     /// The window through which others reach its memory over PCIe. Source: nvmlDeviceGetBAR1MemoryInfo, total.
@@ -353,7 +353,7 @@ subject! {
     /// How healthy its fabric is, in one word. Source: nvmlDeviceGetGpuFabricInfoV, healthSummary.
     FABRIC_HEALTH: FabricHealth = "fabric_health" from "nvml";
     /// What is wrong with its fabric: "degraded-bandwidth", "route-recovery", "route-unhealthy", "access-timeout-recovery",
-    /// "incorrect-sysguid", "incorrect-chassis", "no-partition", "insufficient-nvlinks"; none where nothing is, or the driver does not say.
+    /// "incorrect-sysguid", "incorrect-chassis", "no-partition", "insufficient-nvlinks"; none if nothing is, or the driver does not say.
     /// Source: nvmlDeviceGetGpuFabricInfoV, healthMask.
     FABRIC_PROBLEMS: Arc<[Arc<str>]> = "fabric_problems" from "nvml";
 
@@ -375,7 +375,7 @@ subject! {
     /// Whether adapters may reach memory that is mapped piece by piece, as NCCL takes it since 2.19. Source:
     /// CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED.
     GPUDIRECT_RDMA_MAPPED: bool = "gpudirect_rdma_mapped" from "cuda";
-    /// Whether its memory can be handed out as a DMA-BUF; false where the driver does not know of it (before release 515).
+    /// Whether its memory can be handed out as a DMA-BUF; false if the driver does not know of it (before release 515).
     /// Source: CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED.
     DMA_BUF: bool = "dma_buf" from "cuda";
     /// Whether NVSwitches add and spread its data by themselves (NVLink SHARP, multicast). Source: CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED.
@@ -384,7 +384,7 @@ subject! {
     HOST_COPY_MEASURED: bool = "host_copy_measured" from "p2p";
     /// Whether a copy between it and the host came with wrong bytes, each byte compared.
     HOST_COPY_CORRUPT: bool = "host_copy_corrupt" from "p2p";
-    /// Which copies with the host failed, hung or were corrupt, and how; "none" where all are right.
+    /// Which copies with the host failed, hung or were corrupt, and how; "none" if all are right.
     HOST_COPY_PROBLEM: Arc<str> = "host_copy_problem" from "p2p";
     /// Whether a copy between it and the host was refused, or ended with an error or a crash.
     HOST_COPY_FAILED: bool = "host_copy_failed" from "p2p";

@@ -40,6 +40,6 @@ subject! {
     DISTANCE: Distance = "distance" from "derive";
     /// Whether the kernel has both in one NUMA node, or does not say of one of them.
     NUMA_AGREES: bool = "numa_agrees" from "derive";
-    /// The NUMA nodes of both, where the kernel says them.
+    /// The NUMA nodes of both, if the kernel says them.
     NUMA_NODES: Arc<str> = "numa_nodes" from "derive";
 }

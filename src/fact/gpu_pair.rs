@@ -29,7 +29,7 @@ words! {
 
 words! {
     /// What two GPUs have in common, in NVML's terms, nearest first. Source: nvmlDeviceGetTopologyCommonAncestor.
-    pub enum Level {
+    pub enum TopologyLevel {
         /// A board.
         Internal = "internal",
         /// One PCIe switch.
@@ -47,7 +47,7 @@ words! {
 
 words! {
     /// On which way two GPUs reach each other's memory, the best that is there.
-    pub enum Way {
+    pub enum P2pPath {
         /// NVLinks from the one to the other.
         Nvlink = "nvlink",
         /// NVLinks to switches.
@@ -61,7 +61,7 @@ words! {
 
 words! {
     /// Why two GPUs are not to reach each other's memory: by their design, or because somebody wanted it so.
-    pub enum Barred {
+    pub enum P2pExclusion {
         /// Nothing speaks against it.
         Not = "not",
         /// One of them is divided (MIG).
@@ -81,7 +81,7 @@ words! {
 
 words! {
     /// In how many directions the driver lets one GPU reach the memory of another.
-    pub enum Access {
+    pub enum P2pAccess {
         /// In both.
         Both = "both",
         /// In one only.
@@ -106,9 +106,9 @@ subject! {
     /// Whether CUDA shows both to this process.
     IN_CUDA: bool = "in_cuda" from "derive";
     /// On which way they reach each other's memory, the best that is there: nvlink, nvswitch, pcie-switch or host.
-    WAY: Way = "way" from "derive";
+    WAY: P2pPath = "way" from "derive";
     /// Why they are not to reach each other's memory; "not" where nothing speaks against it.
-    BARRED: Barred = "barred" from "derive";
+    BARRED: P2pExclusion = "barred" from "derive";
     /// What may keep them from reaching each other's memory: what NVML says, and what of the machine is known to do so.
     OBSTACLE: Arc<str> = "obstacle" from "derive";
     /// Whether the first can read the second's memory. Source: nvmlDeviceGetP2PStatus, read.
@@ -124,8 +124,8 @@ subject! {
     /// Whether NVLink connects them, directly or by switches: what `nvidia-smi topo -p2p n` shows. Source: nvmlDeviceGetP2PStatus, NVLink.
     P2P_NVLINK: P2p = "p2p_nvlink" from "nvml";
     /// What they have in common. Source: nvmlDeviceGetTopologyCommonAncestor.
-    LEVEL: Level = "level" from "nvml";
-    /// How many active NVLinks lead from the first straight to the second; 0 where only switches connect them. Source:
+    LEVEL: TopologyLevel = "level" from "nvml";
+    /// How many active NVLinks lead from the first straight to the second; 0 if only switches connect them. Source:
     /// nvmlDeviceGetNvLinkRemotePciInfo of each link.
     NVLINKS: u64 = "nvlinks" from "nvml";
 
@@ -134,11 +134,11 @@ subject! {
     /// Whether the second can reach the first's memory, by the driver's word. Source: cuDeviceCanAccessPeer.
     CUDA_ACCESS_BACK: bool = "cuda_access_back" from "cuda";
     /// In how many directions the driver lets one reach the other's memory: both, one-way, none.
-    ACCESS: Access = "access" from "derive";
+    ACCESS: P2pAccess = "access" from "derive";
     /// Whether most pairs of the node that are equal (the same models at the same distance, NVLink or not), this one counted, have access in
     /// both directions.
     PEERS_ACCESS: bool = "peers_access" from "derive";
-    /// Whether NVLink connects the two, directly or by switches; false where NVML says that nothing of it is there.
+    /// Whether NVLink connects the two, directly or by switches; false if NVML says that nothing of it is there.
     NVLINK: bool = "nvlink" from "derive";
     /// Whether copies between the two were measured. Source: `rdma-doctor bench p2p`.
     COPY_MEASURED: bool = "copy_measured" from "p2p";
@@ -150,7 +150,7 @@ subject! {
     COPY_FAILED: bool = "copy_failed" from "p2p";
     /// Whether a copy between the two did not end by its deadline.
     COPY_HUNG: bool = "copy_hung" from "p2p";
-    /// Which copies failed, hung or were corrupt, and how; "none" where all are right.
+    /// Which copies failed, hung or were corrupt, and how; "none" if all are right.
     COPY_PROBLEM: Arc<str> = "copy_problem" from "p2p";
     /// Whether copies in both directions go from GPU to GPU, and not through memory of the host.
     COPY_DIRECT: bool = "copy_direct" from "p2p";

@@ -8,7 +8,7 @@ use super::{BitRate, PerSecond};
 
 words! {
     /// What of a link is lowered at rest.
-    pub enum Rest {
+    pub enum IdleReduction {
         /// Nothing: no GPU is at its lower end.
         Nothing = "nothing",
         /// The generation: a GPU of NVIDIA.
@@ -24,7 +24,7 @@ subject! {
 
     /// The PCI address of the port at the upper end.
     UPPER: Arc<str> = "upper" from "derive";
-    /// The rate of the fastest port in use whose adapter is below it; 0 where there is none.
+    /// The rate of the fastest port in use whose adapter is below it; 0 if there is none.
     NEEDED: BitRate = "needed" from "derive";
     /// What the ports below it need, as a sentence says it: "the port below needs 400 Gb/s", "what the port below needs is unknown".
     NEED: Arc<str> = "need" from "derive";
@@ -41,7 +41,7 @@ subject! {
     /// What it carries with both ends at their best.
     POSSIBLE_BANDWIDTH: BitRate = "possible_bandwidth" from "derive";
     /// What of the link the function at its lower end lowers while it has nothing to do, so that less than possible is no fault.
-    REST: Rest = "rest" from "derive";
+    REST: IdleReduction = "rest" from "derive";
     /// Whether one end at least counts errors.
     COUNTS_ERRORS: bool = "counts_errors" from "derive";
     /// Errors of both ends since boot that a repetition mended.

@@ -54,7 +54,7 @@ words! {
 }
 
 subject! {
-    /// A host of a run: the machine as the log names it. Where the lines name none, the file stands for it.
+    /// A host of a run: the machine as the log names it. If the lines name none, the file stands for it.
     Host = "host" from "nccl_log";
 
     /// How many ranks of the run wrote lines on this host.
@@ -98,7 +98,7 @@ subject! {
     BOOTSTRAP_ADDRESS: Arc<str> = "bootstrap_address" from "nccl_log";
     /// The interfaces that the socket transport would use, or uses.
     SOCKET_INTERFACES: Arc<[Arc<str>]> = "socket_interfaces" from "nccl_log";
-    /// Those of them that are bridges or ends of a network inside the host, where there are others too.
+    /// Those of them that are bridges or ends of a network inside the host, if there are others too.
     SOCKETS_INSIDE_NAMES: Arc<[Arc<str>]> = "sockets_inside_names" from "derive";
     /// How many these are.
     SOCKETS_INSIDE: u64 = "sockets_inside" from "derive";
@@ -132,7 +132,7 @@ subject! {
     NO_GDR_HCAS: u64 = "no_gdr_hcas" from "nccl_log";
     /// The least MTU of the RDMA connections that this host made, in bytes of payload of a packet: logged by the subsystem NET only.
     QUEUE_MTU: u64 = "queue_mtu" from "nccl_log";
-    /// The index of the GID from which this host's RoCE connections are made, where all are made from one.
+    /// The index of the GID from which this host's RoCE connections are made, if all are made from one.
     QUEUE_GID_INDEX: u64 = "queue_gid_index" from "nccl_log";
     /// Whether RoCE connections of this host are made from a link-local GID.
     QUEUE_LINK_LOCAL: bool = "queue_link_local" from "nccl_log";
@@ -160,7 +160,7 @@ subject! {
     AFFINITY_CPUS: u64 = "affinity_cpus" from "nccl_log";
     /// Files of the PCI topology that NCCL could not read.
     TOPOLOGY_UNREAD: u64 = "topology_unread" from "nccl_log";
-    /// The file from which NCCL took its picture of the node, where it was given one.
+    /// The file from which NCCL took its picture of the node, if it was given one.
     TOPOLOGY_FILE: Arc<str> = "topology_file" from "nccl_log";
     /// The longest time that a rank of this host took to initialise a communicator.
     INIT_TIME: Seconds = "init_time" from "nccl_log";

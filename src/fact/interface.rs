@@ -21,7 +21,7 @@ subject! {
     KIND: Arc<str> = "kind" from "interface";
     /// Whether it belongs to a device: /sys/class/net/NAME/device is there.
     PHYSICAL: bool = "physical" from "interface";
-    /// The bond or bridge that it is a member of; "none" where it is of none. Source: IFLA_MASTER.
+    /// The bond or bridge that it is a member of; "none" if it is of none. Source: IFLA_MASTER.
     MASTER: Arc<str> = "master" from "interface";
     /// Its addresses with their prefix lengths, as "10.0.0.1/24", in the kernel's order: IPv4, then IPv6. Source: netlink RTM_GETADDR.
     ADDRESSES: Arc<[Arc<str>]> = "addresses" from "interface";

@@ -31,7 +31,7 @@ subject! {
     RDMA_NUMA_NODES: Arc<[Arc<str>]> = "rdma_numa_nodes" from "derive";
     /// Whether its control group, or one above it, limits RDMA handles or objects. Source: rdma.max.
     RDMA_LIMITED: bool = "rdma_limited" from "job";
-    /// The RDMA limits of its control group, as rdma.max has them; "none" where nothing is limited.
+    /// The RDMA limits of its control group, as rdma.max has them; "none" if nothing is limited.
     RDMA_LIMITS: Arc<str> = "rdma_limits" from "job";
     /// Its soft limit of processes and threads of its user; 4194304, the most that a kernel has, where nothing limits it, as for root.
     /// Source: /proc/PID/limits, /proc/PID/status.
@@ -67,7 +67,7 @@ subject! {
     NCCL: Arc<[Arc<str>]> = "nccl" from "job";
     /// How many files of NCCL's library it has mapped.
     NCCL_COPIES: u64 = "nccl_copies" from "job";
-    /// How many ranks the job has, as its launcher says (WORLD_SIZE, OMPI_COMM_WORLD_SIZE, PMI_SIZE, SLURM_NTASKS); 1 where none does.
+    /// How many ranks the job has, as its launcher says (WORLD_SIZE, OMPI_COMM_WORLD_SIZE, PMI_SIZE, SLURM_NTASKS); 1 if none does.
     RANKS: u64 = "ranks" from "job";
     /// The variables of NCCL, UCX and libfabric that this shell has and the process lacks, or has with another value.
     LOST_VARIABLES: Arc<[Arc<str>]> = "lost_variables" from "job";

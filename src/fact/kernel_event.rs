@@ -69,14 +69,14 @@ words! {
         AdapterStalled = "adapter-stalled",
         /// Lustre: the connection to a target was lost.
         LustreLost = "lustre-lost",
-        /// NVMe over fabrics, NFS over RDMA: a connection broke and is made anew.
+        /// NVMe over fabrics, NFS over RDMA: a connection broke and is made again.
         StorageReconnects = "storage-reconnects",
     }
 }
 
 words! {
     /// What the device is to which a line of the log belongs.
-    pub enum Concerned {
+    pub enum AffectedDevice {
         /// An RDMA device, its PCI function or its network device.
         Rdma = "rdma",
         /// A GPU.
@@ -89,18 +89,18 @@ words! {
 }
 
 subject! {
-    /// A class of lines in the kernel's log that matters: one for each device that such a line was seen of, and one where none was seen.
+    /// A class of lines in the kernel's log that matters: one for each device that such a line was seen of, and one if none was seen.
     KernelEvent = "kernel_event" from "kernel_log";
 
     /// What the lines speak of.
     CLASS: EventClass = "class" from "kernel_log";
-    /// Whether the log holds such a line; unknown where it holds none and has lost its beginning.
+    /// Whether the log holds such a line; unknown if it holds none and has lost its beginning.
     SEEN: bool = "seen" from "kernel_log";
     /// Whether what is left of the log holds such a line.
     LOGGED: bool = "logged" from "kernel_log";
     /// How many such lines the log holds, of those that were recorded.
     COUNT: u64 = "count" from "kernel_log";
-    /// For how long no such line was logged; where there is none, how far back the log reaches.
+    /// For how long no such line was logged; if there is none, how far back the log reaches.
     QUIET: Seconds = "quiet" from "kernel_log";
     /// Whether it is known how long ago the last such line was logged: not so in a copy of a log beside which no clock was copied.
     AGED: bool = "aged" from "kernel_log";
@@ -108,7 +108,7 @@ subject! {
     AGE: Arc<str> = "age" from "kernel_log";
     /// Whether the last such line is of this boot. The files of log daemons hold earlier boots too.
     THIS_BOOT: bool = "this_boot" from "kernel_log";
-    /// What the lines are about: a PCI address, a device, a task; "none" where they name nothing.
+    /// What the lines are about: a PCI address, a device, a task; "none" if they name nothing.
     ABOUT: Arc<str> = "about" from "kernel_log";
     /// The last such line.
     LINE: Arc<str> = "line" from "kernel_log";
@@ -118,14 +118,14 @@ subject! {
     END: Arc<str> = "end" from "kernel_log";
     /// The number that an Xid or an SXid has; the recovery that Xid 154 asks for.
     CODE: u64 = "code" from "kernel_log";
-    /// How many GPUs have this Xid of NVLink while one GPU alone has another; 0 where none is alone.
+    /// How many GPUs have this Xid of NVLink while one GPU alone has another; 0 if none is alone.
     BESIDE_ODD: u64 = "beside_odd" from "derive";
-    /// Whether the last line says itself that the error is fatal, or uncorrected where there are corrected ones.
+    /// Whether the last line says itself that the error is fatal, or uncorrected if there are corrected ones.
     FATAL: bool = "fatal" from "kernel_log";
     /// What the driver measured that the PCIe path carries.
     PCIE_BANDWIDTH: BitRate = "pcie_bandwidth" from "kernel_log";
     /// What the device is that the lines are about.
-    CONCERNS: Concerned = "concerns" from "derive";
+    CONCERNS: AffectedDevice = "concerns" from "derive";
     /// The rates of all ports of the RDMA devices that the lines are about, together.
     PORT_RATE: BitRate = "port_rate" from "derive";
 }

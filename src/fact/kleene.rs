@@ -1,4 +1,4 @@
-//! Three-valued knowledge of several things (Kleene): what is known of one of them decides where it can, whatever is missing of the others.
+//! Three-valued knowledge of several things (Kleene): what is known of one of them decides if it can, whatever is missing of the others.
 //!
 //! A probe or a derived fact that looks at ports, ranks, replies or rows does not match gaps by hand: it collects them here and asks. A question
 //! that a known value decides has its answer; any other has the first gap. So one missing reply erases no fault that another reply proves, and
@@ -54,7 +54,7 @@ impl<T> FromIterator<Fact<T>> for Several<T> {
 }
 
 impl<T: Typed> Several<(Id, T)> {
-    /// A fact of each instance of a subject below an ancestor, with the instance. Where not all instances are known, there may be others.
+    /// A fact of each instance of a subject below an ancestor, with the instance. If not all instances are known, there may be others.
     pub fn of(facts: &Facts, ancestor: Id, subject: Subject, key: Key<T>) -> Self {
         let with = |id: Id| facts.get(id, key).map(|value| (id, value));
         let members: Self = facts.below(ancestor, subject).map(with).collect();
@@ -63,7 +63,7 @@ impl<T: Typed> Several<(Id, T)> {
 }
 
 impl<T> Several<T> {
-    /// The same, where there may be further members.
+    /// The same, if there may be further members.
     pub fn or_others(mut self, why: Option<Gap>) -> Self {
         self.others = self.others.or(why);
         self
@@ -79,7 +79,7 @@ impl<T> Several<T> {
         self.known.len() + self.gaps
     }
 
-    /// Why not all is known, where it is not: the first gap of a member, else why there may be others.
+    /// Why not all is known, if it is not: the first gap of a member, else why there may be others.
     pub fn open(&self) -> Option<&Gap> {
         self.gap.as_ref().or(self.others.as_ref())
     }
@@ -188,7 +188,7 @@ pub fn proven(is: bool, open: Option<&Gap>) -> Result<bool, Gap> {
     }
 }
 
-/// Both, where both are known; else the first gap.
+/// Both, if both are known; else the first gap.
 ///
 /// # Errors
 ///

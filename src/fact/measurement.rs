@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::arm::{Between, Direct};
+use super::arm::{GpuDirectUse, InterNodeTransport};
 use super::schema::subject;
 use super::value::words;
 use super::{BitRate, Bytes, Percent, Seconds};
 
 words! {
     /// Who moved the data, or who says what was measured.
-    pub enum Means {
+    pub enum MeasurementBackend {
         /// NCCL, between GPUs.
         Nccl = "nccl",
         /// RDMA writes in a ring, without NCCL.
@@ -25,7 +25,7 @@ words! {
 
 words! {
     /// Whether more than one node takes part.
-    pub enum Span {
+    pub enum NodeSpan {
         /// One node: nothing crosses the network unless it is forced to.
         One = "one-node",
         /// Several nodes.
@@ -46,7 +46,7 @@ words! {
 }
 
 words! {
-    /// What became of GPUDirect RDMA where it was asked for.
+    /// What became of GPUDirect RDMA if it was asked for.
     pub enum GpuDirect {
         /// Every value that was looked at came right from GPU to GPU.
         Works = "works",
@@ -64,7 +64,7 @@ subject! {
     Measurement = "measurement" from "collective";
 
     /// Who moved the data, or who says so.
-    MEANS: Means = "means" from "collective";
+    MEANS: MeasurementBackend = "means" from "collective";
     /// Whether the figures are what somebody wrote down: nothing of them was seen.
     USER_REPORTED: bool = "user_reported" from "collective";
     /// The operation: `all-reduce`; of a job its command, of a table its file.
@@ -82,14 +82,14 @@ subject! {
     /// How many ranks the node with most of them has.
     RANKS_PER_NODE: u64 = "ranks_per_node" from "collective";
     /// Whether more than one node takes part.
-    SPAN: Span = "span" from "collective";
+    SPAN: NodeSpan = "span" from "collective";
     /// The library that the ranks loaded: its path.
     LIBRARY: Arc<str> = "library" from "collective";
     /// Its version, as it says itself.
     LIBRARY_VERSION: Arc<str> = "library_version" from "collective";
-    /// How many arms were measured; 1 where nothing was taken away.
+    /// How many arms were measured; 1 if nothing was taken away.
     ARMS: u64 = "arms" from "collective";
-    /// How often the arms were started anew.
+    /// How often the arms were started again.
     ROUNDS: u64 = "rounds" from "collective";
     /// Whether arms are compared by this one: of several sizes the last.
     COMPARED: bool = "compared" from "collective";
@@ -109,9 +109,9 @@ subject! {
     /// Whether rounds of the baseline lie close enough together for arms to be compared. A network that others use is not quiet.
     QUIET: bool = "quiet" from "collective";
     /// What carried the traffic between nodes, in the baseline.
-    BETWEEN: Between = "between" from "collective";
+    BETWEEN: InterNodeTransport = "between" from "collective";
     /// Whether GPUDirect RDMA was used, in the baseline.
-    DIRECT: Direct = "direct" from "collective";
+    DIRECT: GpuDirectUse = "direct" from "collective";
     /// Whether channels over NVLink SHARP were set up, in the baseline.
     NVLS: bool = "nvls" from "collective";
     /// Pairs of ranks on one node whose channels go from GPU to GPU, in the baseline.
@@ -132,7 +132,7 @@ subject! {
     FACTORS: u64 = "factors" from "collective";
     /// How many of them make a difference either way, beyond doubt.
     FACTORS_THAT_MATTER: u64 = "factors_that_matter" from "collective";
-    /// Where the data is: NCCL's on GPUs, that of sockets in the host's memory, that of RDMA writes where it was asked for.
+    /// Where the data is: NCCL's on GPUs, that of sockets in the host's memory, that of RDMA writes if it was asked for.
     MEMORY: Memory = "memory" from "collective";
     /// What became of GPUDirect RDMA: of RDMA writes whose data is on GPUs.
     GPUDIRECT: GpuDirect = "gpudirect" from "collective";

@@ -55,16 +55,16 @@ subject! {
     /// BeeGFS: the memory that an RDMA connection's buffers take on either side: twice connRDMABufSize x connRDMABufNum.
     CONNECTION_MEMORY: Bytes = "connection_memory" from "storage";
     /// BeeGFS: the largest piece of memory that a buffer needs at once. Source: connRDMAFragmentSize in /proc/fs/beegfs/*/config; the whole
-    /// buffer where it is 0, or the client older than it.
+    /// buffer if it is 0, or the client older than it.
     BUFFER_PIECE: Bytes = "buffer_piece" from "storage";
     /// BeeGFS: whether all files are there that the client's configuration names: connInterfacesFile, connRDMAInterfacesFile,
     /// connNetFilterFile, connTcpOnlyFilterFile.
     LISTS_THERE: bool = "lists_there" from "storage";
     /// BeeGFS: the files that the client's configuration names and that are not there.
     LISTS_ABSENT: Arc<[Arc<str>]> = "lists_absent" from "storage";
-    /// BeeGFS: the interfaces that connInterfacesFile names, the preferred one first; none where it limits nothing.
+    /// BeeGFS: the interfaces that connInterfacesFile names, the preferred one first; none if it limits nothing.
     INTERFACES: Arc<[Arc<str>]> = "interfaces" from "storage";
-    /// BeeGFS: the interfaces that connRDMAInterfacesFile names; none where it limits nothing.
+    /// BeeGFS: the interfaces that connRDMAInterfacesFile names; none if it limits nothing.
     RDMA_INTERFACES: Arc<[Arc<str>]> = "rdma_interfaces" from "storage";
     /// BeeGFS: whether connInterfacesFile names interfaces at all.
     INTERFACES_NAMED: bool = "interfaces_named" from "derive";
@@ -79,7 +79,7 @@ subject! {
     /// BeeGFS: whether one of the interfaces that connRDMAInterfacesFile names belongs to an RDMA device.
     RDMA_INTERFACE_USABLE: bool = "rdma_interface_usable" from "derive";
     /// BeeGFS: to how many addresses of servers the last attempt over RDMA failed. Source: the client's log, as beegfs-helperd writes it;
-    /// unknown where several clients write one, or logLevel is below 3.
+    /// unknown if several clients write one, or logLevel is below 3.
     LOG_RDMA_FAILURES: u64 = "log_rdma_failures" from "storage";
     /// BeeGFS: these addresses, with the kind of the server. Source: the client's log.
     LOG_RDMA_FAILED: Arc<[Arc<str>]> = "log_rdma_failed" from "storage";

@@ -67,7 +67,7 @@ impl Version {
     }
 }
 
-/// One version of each kind, where the rules differ: what holds for all of them holds for whichever it is.
+/// One version of each kind, if the rules differ: what holds for all of them holds for whichever it is.
 pub const KINDS: [Version; 8] = [
     Version(2, 18, 3),
     Version(2, 20, 5),

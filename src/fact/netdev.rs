@@ -37,7 +37,7 @@ subject! {
     DEFAULT_ROUTE: bool = "default_route" from "netdev";
     /// Whether a port that runs on it is intended for use.
     INTENDED: bool = "intended" from "derive";
-    /// Whether its driver has data centre bridging. Source: netlink DCB_CMD_IEEE_GET, of the members where it is a bond.
+    /// Whether its driver has data centre bridging. Source: netlink DCB_CMD_IEEE_GET, of the members if it is a bond.
     DCB: bool = "dcb" from "qos";
     /// The priorities with PFC. Source: DCB_ATTR_IEEE_PFC.
     PFC: Arc<[Arc<str>]> = "pfc" from "qos";
@@ -91,7 +91,7 @@ subject! {
     ARP_IGNORE: u64 = "arp_ignore" from "rail";
     /// Which source address ARP requests have: 0 any, 2 its own best. Source: /proc/sys/net/ipv4/conf, the larger of all's and its own.
     ARP_ANNOUNCE: u64 = "arp_announce" from "rail";
-    /// Whether ARP requests are answered only where the answer would leave by it. Source: /proc/sys/net/ipv4/conf, all's or its own.
+    /// Whether ARP requests are answered only if the answer would leave by it. Source: /proc/sys/net/ipv4/conf, all's or its own.
     ARP_FILTER: bool = "arp_filter" from "rail";
     /// The IPv4 networks that it is connected to, as "10.0.0.0/24". Source: netlink RTM_GETROUTE, routes without a gateway.
     NETWORKS: Arc<[Arc<str>]> = "networks" from "rail";
@@ -105,7 +105,7 @@ subject! {
     SAME_ADDRESS: Arc<[Arc<str>]> = "same_address" from "derive";
     /// Whether another intended netdev of a RoCE port has one of its addresses.
     ADDRESS_SHARED: bool = "address_shared" from "derive";
-    /// The netdev by which the kernel answers peers of its own network; "none" where there is no route. Rules and tables are followed.
+    /// The netdev by which the kernel answers peers of its own network; "none" if there is no route. Rules and tables are followed.
     ANSWERS_BY: Arc<str> = "answers_by" from "rail";
     /// Whether the kernel answers peers of its own network by it, and not by another netdev.
     ANSWERS_ITSELF: bool = "answers_itself" from "rail";

@@ -276,9 +276,9 @@ subject! {
     SHM_FREE: Bytes = "shm_free" from "host";
     /// Whether the cgroup of this process, or one above it, limits RDMA handles or objects. Source: rdma.max.
     RDMA_LIMITED: bool = "rdma_limited" from "host";
-    /// The RDMA limits of the cgroup, as rdma.max has them; "none" where nothing is limited.
+    /// The RDMA limits of the cgroup, as rdma.max has them; "none" if nothing is limited.
     RDMA_LIMITS: Arc<str> = "rdma_limits" from "host";
-    /// Whether the limits of the cgroup and of all above it were read; unknown where one of them could not be.
+    /// Whether the limits of the cgroup and of all above it were read; unknown if one of them could not be.
     RDMA_LIMITS_READ: bool = "rdma_limits_read" from "host";
     /// Network devices that carry a default IPv4 route, those below a bond, bridge or VLAN too. Source: /proc/net/route,
     /// sysfs upper_*.
@@ -303,15 +303,15 @@ subject! {
     HAS_ACTIVE_PORT: bool = "has_active_port" from "derive";
     /// Whether the intended, active ports of equal devices run at one rate.
     RATES_AGREE: bool = "rates_agree" from "derive";
-    /// The rates of equal devices' ports, where they differ: which port runs at which.
+    /// The rates of equal devices' ports, if they differ: which port runs at which.
     RATES: Arc<str> = "rates" from "derive";
     /// Whether the intended, active ports of one board have one link layer.
     LINK_LAYERS_AGREE: bool = "link_layers_agree" from "derive";
-    /// The link layers of the intended, active ports, where they differ: which port has which.
+    /// The link layers of the intended, active ports, if they differ: which port has which.
     LINK_LAYERS: Arc<str> = "link_layers" from "derive";
     /// Whether the intended, active Ethernet ports have their first routable RoCE v2 GID at one index.
     GID_INDEXES_AGREE: bool = "gid_indexes_agree" from "derive";
-    /// The indexes of the first routable RoCE v2 GID, where they differ: which port has which.
+    /// The indexes of the first routable RoCE v2 GID, if they differ: which port has which.
     GID_INDEXES: Arc<str> = "gid_indexes" from "derive";
     /// Whether no two active ports of the node have one LID in one subnet; virtual functions share that of their adapter.
     LIDS_DISTINCT: bool = "lids_distinct" from "derive";
@@ -322,14 +322,14 @@ subject! {
     /// How many PCI functions are bound to NVIDIA's driver that are compute GPUs: of class 0x0302, which has no display.
     /// Source: /sys/bus/pci/drivers/nvidia.
     COMPUTE_GPUS: u64 = "compute_gpus" from "driver";
-    /// The version of NVIDIA's kernel driver, as "550.54.15"; "none" where it is not loaded. Source: /proc/driver/nvidia/version.
+    /// The version of NVIDIA's kernel driver, as "550.54.15"; "none" if it is not loaded. Source: /proc/driver/nvidia/version.
     NVIDIA_DRIVER: Arc<str> = "nvidia_driver" from "driver";
     /// Whether NVIDIA's kernel driver is the open one. Source: /proc/driver/nvidia/version.
     NVIDIA_OPEN: bool = "nvidia_open" from "driver";
-    /// The version of NVIDIA's library (NVML) that programs load; "none" where it is not in the system's directories.
+    /// The version of NVIDIA's library (NVML) that programs load; "none" if it is not in the system's directories.
     /// Source: the link libnvidia-ml.so.1.
     NVIDIA_LIBRARY: Arc<str> = "nvidia_library" from "driver";
-    /// The NVIDIA OFED that is installed, as "24.10-3.2.5.0"; "none" where none is. Source: `ofed_info -s`.
+    /// The NVIDIA OFED that is installed, as "24.10-3.2.5.0"; "none" if none is. Source: `ofed_info -s`.
     OFED: Arc<str> = "ofed" from "driver";
     /// Whether the installed OFED brings kernel modules, and not libraries alone. Source: /etc/infiniband/openib.conf, which belongs to
     /// the script that loads them.
@@ -349,7 +349,7 @@ subject! {
     PEERMEM_SEEN: bool = "peermem_seen" from "derive";
     /// Whether GPU memory can be handed to an RDMA device as a DMA-BUF, as far as files tell; what speaks against it.
     DMA_BUF: DmaBuf = "dma_buf" from "derive";
-    /// The way on which adapters reach GPU memory; unknown where only CUDA can tell and was not asked.
+    /// The way on which adapters reach GPU memory; unknown if only CUDA can tell and was not asked.
     GPUDIRECT: Gpudirect = "gpudirect" from "derive";
     /// Whether GPUDirect RDMA is to be expected: compute GPUs, and an intended, active port of 100 Gb/s or more of an adapter of
     /// driver mlx5_core.
@@ -361,20 +361,20 @@ subject! {
     /// How many NVSwitches are bound to their driver: those of Ampere and Hopper machines; later ones are not on the PCI bus.
     /// Source: /sys/bus/pci/drivers/nvidia-nvswitch.
     NVSWITCHES: u64 = "nvswitches" from "service";
-    /// The cpufreq driver, as intel_pstate; "none" where the kernel does not steer the frequency. Source: scaling_driver.
+    /// The cpufreq driver, as intel_pstate; "none" if the kernel does not steer the frequency. Source: scaling_driver.
     FREQUENCY_DRIVER: Arc<str> = "frequency_driver" from "tuning";
     /// The cpufreq governors in use, of a sample of the CPUs. Source: scaling_governor.
     GOVERNORS: Arc<[Arc<str>]> = "governors" from "tuning";
     /// Whether all sampled CPUs have one governor.
     GOVERNORS_AGREE: bool = "governors_agree" from "tuning";
-    /// The energy preferences in use; empty where the driver has none. Source: energy_performance_preference.
+    /// The energy preferences in use; empty if the driver has none. Source: energy_performance_preference.
     ENERGY_PREFERENCES: Arc<[Arc<str>]> = "energy_preferences" from "tuning";
     /// The highest frequency allowed, of what the CPU can do: the lowest of the sampled CPUs. Source: scaling_max_freq, cpuinfo_max_freq.
     FREQUENCY_CEILING: Percent = "frequency_ceiling" from "tuning";
     /// Whether the CPU may run above its nominal frequency. Source: intel_pstate/no_turbo, cpufreq/boost.
     TURBO: Turbo = "turbo" from "tuning";
     /// How long waking from the deepest idle state takes that is enabled for the first CPU and that no request for a lower latency
-    /// rules out; 0 where the kernel does not choose idle states. Source: cpuidle, /dev/cpu_dma_latency.
+    /// rules out; 0 if the kernel does not choose idle states. Source: cpuidle, /dev/cpu_dma_latency.
     IDLE_LATENCY: Seconds = "idle_latency" from "tuning";
     /// Automatic NUMA balancing: 0 off, 1 on, 2 memory tiering. Source: /proc/sys/kernel/numa_balancing.
     NUMA_BALANCING: u64 = "numa_balancing" from "tuning";
@@ -388,7 +388,7 @@ subject! {
     THP_DEFRAG: Arc<str> = "thp_defrag" from "tuning";
     /// How the kernel promises memory; 2: never more than there is. Source: /proc/sys/vm/overcommit_memory.
     OVERCOMMIT_MEMORY: u64 = "overcommit_memory" from "tuning";
-    /// Who may read the memory of another process of the same user; 0 where the kernel does not restrict it.
+    /// Who may read the memory of another process of the same user; 0 if the kernel does not restrict it.
     /// Source: /proc/sys/kernel/yama/ptrace_scope.
     PTRACE_SCOPE: u64 = "ptrace_scope" from "tuning";
     /// Whether the kernel looks for pages of like content (KSM). Source: /sys/kernel/mm/ksm/run.
@@ -414,7 +414,7 @@ subject! {
     /// The highest process number. Source: /proc/sys/kernel/pid_max.
     PID_MAX: u64 = "pid_max" from "tuning";
     /// Kernel parameters that take CPUs, memory or interrupts away: mem=, maxcpus=, nr_cpus=, nosmp, noapic, nolapic, pci=nomsi;
-    /// "none" where there is none. Source: /proc/cmdline.
+    /// "none" if there is none. Source: /proc/cmdline.
     LIMITING_PARAMETERS: Arc<str> = "limiting_parameters" from "tuning";
     /// How many GPUs the PCI bus has.
     GPUS: u64 = "gpus" from "derive";
@@ -424,24 +424,24 @@ subject! {
     CPU_NODES_FORBIDDEN: Arc<[Arc<str>]> = "cpu_nodes_forbidden" from "topology";
     /// The NUMA nodes that have memory, none of which this process may use. Source: Mems_allowed_list, sysfs node/has_memory.
     MEMORY_NODES_FORBIDDEN: Arc<[Arc<str>]> = "memory_nodes_forbidden" from "topology";
-    /// How many tasks a launcher started on the node beside this one, itself counted; 1 where no launcher says. Source: the environment
+    /// How many tasks a launcher started on the node beside this one, itself counted; 1 if no launcher says. Source: the environment
     /// (LOCAL_WORLD_SIZE, OMPI_COMM_WORLD_LOCAL_SIZE, MPI_LOCALNRANKS, SLURM_STEP_TASKS_PER_NODE).
     LAUNCHED_TASKS: u64 = "launched_tasks" from "topology";
     /// How many NVIDIA GPUs this process is to use: the entries of CUDA_VISIBLE_DEVICES, else the device files /dev/nvidiaN.
     GPUS_VISIBLE: u64 = "gpus_visible" from "topology";
-    /// The file from which NCCL takes the machine's topology; "none" where it asks the kernel. Source: NCCL_TOPO_FILE, else
-    /// /var/run/nvidia-topologyd/virtualTopology.xml where it is there (NCCL 2.30, src/graph/topo.cc).
+    /// The file from which NCCL takes the machine's topology; "none" if it asks the kernel. Source: NCCL_TOPO_FILE, else
+    /// /var/run/nvidia-topologyd/virtualTopology.xml if it is there (NCCL 2.30, src/graph/topo.cc).
     TOPO_FILE: Arc<str> = "topo_file" from "nccl";
     /// What became of NCCL's topology file.
     TOPO_FILE_STATE: TopoFile = "topo_file_state" from "nccl";
-    /// What NCCL cannot read in its topology file; "none" where it reads all.
+    /// What NCCL cannot read in its topology file; "none" if it reads all.
     TOPO_FILE_PROBLEM: Arc<str> = "topo_file_problem" from "nccl";
     /// The PCI addresses and the network devices that NCCL's topology file names.
     TOPO_FILE_NAMES: Arc<[Arc<str>]> = "topo_file_names" from "nccl";
     /// Links between GPUs and adapters that NCCL's topology file gives no speed or that of PCIe's first generation,
-    /// with what it says; "none" where there is none.
+    /// with what it says; "none" if there is none.
     TOPO_FILE_SLOW_LINKS: Arc<str> = "topo_file_slow_links" from "nccl";
-    /// The GPUs and adapters of the machine that are not in NCCL's topology file; "none" where all are.
+    /// The GPUs and adapters of the machine that are not in NCCL's topology file; "none" if all are.
     TOPO_FILE_MISSES: Arc<str> = "topo_file_misses" from "derive";
     /// How many adapters have an RDMA port that is meant for use; ports and functions of one card count once.
     COMPUTE_NICS: u64 = "compute_nics" from "derive";
@@ -451,9 +451,9 @@ subject! {
     NEAREST_PAIR: Distance = "nearest_pair" from "derive";
     /// Whether one of the adapters is an Elastic Fabric Adapter, whose NCCL plugin brings the topology itself.
     EFA: bool = "efa" from "derive";
-    /// The NUMA nodes of GPUs and adapters whose memory this process may not use; "none" where it may use all.
+    /// The NUMA nodes of GPUs and adapters whose memory this process may not use; "none" if it may use all.
     MEMORY_LEFT_OUT: Arc<str> = "memory_left_out" from "derive";
-    /// What the IOMMU does to the addresses of GPUs and RDMA functions; where there are none, to those of the first devices.
+    /// What the IOMMU does to the addresses of GPUs and RDMA functions; if there are none, to those of the first devices.
     /// Source: /sys/kernel/iommu_groups/*/type.
     IOMMU: Iommu = "iommu" from "pcie";
     /// The GPUs and RDMA functions whose addresses the IOMMU translates. Source: /sys/kernel/iommu_groups/*/type.
@@ -464,7 +464,7 @@ subject! {
     CPU_VENDOR: CpuVendor = "cpu_vendor" from "pcie";
     /// Whether all ports that RoCE traffic uses treat it alike: class, trust, PFC, priority.
     QOS_AGREES: bool = "qos_agrees" from "derive";
-    /// How ports treat RoCE traffic, where they differ: which port does what.
+    /// How ports treat RoCE traffic, if they differ: which port does what.
     QOS: Arc<str> = "qos" from "derive";
     /// The NCCL library whose version that is; "none" where only a version was named.
     NCCL_PATH: Arc<str> = "nccl_path" from "nccl";
@@ -498,7 +498,7 @@ subject! {
     FIREWALLS_COMPETE: bool = "firewalls_compete" from "derive";
     /// Whether no rule of ufw is in force.
     UFW_MISSING: bool = "ufw_missing" from "derive";
-    /// How many nodes the job has that the environment describes; 0 where it describes none. Source: WORLD_SIZE with LOCAL_WORLD_SIZE,
+    /// How many nodes the job has that the environment describes; 0 if it describes none. Source: WORLD_SIZE with LOCAL_WORLD_SIZE,
     /// GROUP_WORLD_SIZE, OMPI_COMM_WORLD_SIZE with OMPI_COMM_WORLD_LOCAL_SIZE, SLURM_STEP_NUM_NODES, SLURM_JOB_NUM_NODES, PET_NNODES, NNODES.
     JOB_NODES: u64 = "job_nodes" from "setting";
     /// Whether /etc/hosts gives this host's own name an address of this host alone, as Debian does with 127.0.1.1.
@@ -534,7 +534,7 @@ subject! {
     MUNGE: bool = "munge" from "clock";
     /// How many models of GPUs NVML lists.
     GPU_MODELS: u64 = "gpu_models" from "derive";
-    /// The models of the GPUs, and how many of each, where there are several; "none" where there is one.
+    /// The models of the GPUs, and how many of each, if there are several; "none" if there is one.
     GPU_MODEL_MIX: Arc<str> = "gpu_model_mix" from "derive";
     /// Whether all GPUs that NVML lists stay initialised while nobody uses them (persistence mode).
     GPUS_PERSISTENT: bool = "gpus_persistent" from "derive";
@@ -542,17 +542,17 @@ subject! {
     PEER_PAIRS: u64 = "peer_pairs" from "derive";
     /// Whether one of them does at least, as NVML says.
     PEER_PAIR_WORKS: bool = "peer_pair_works" from "derive";
-    /// What may keep them all from it: what NVML says of the first, and what of the machine is known to do so.
+    /// What may keep them all from it: what NVML reports about the first, and what of the machine is known to do so.
     PEER_OBSTACLE: Arc<str> = "peer_obstacle" from "derive";
     /// How many GPUs are registered with an NVLink fabric.
     FABRIC_GPUS: u64 = "fabric_gpus" from "derive";
     /// Whether all GPUs that are registered with an NVLink fabric are in one clique of one fabric.
     FABRIC_AGREES: bool = "fabric_agrees" from "derive";
-    /// The cliques of the GPUs, where they differ: which GPU is in which; "none" where they are in one.
+    /// The cliques of the GPUs, if they differ: which GPU is in which; "none" if they are in one.
     FABRIC_CLIQUES: Arc<str> = "fabric_cliques" from "derive";
     /// Whether the NVLink fabric joins GPUs of several nodes: it has a UUID.
     FABRIC_OF_NODES: bool = "fabric_of_nodes" from "derive";
-    /// The version of the fabric manager that is installed; "none" where it is not. Source: `nv-fabricmanager --version`.
+    /// The version of the fabric manager that is installed; "none" if it is not. Source: `nv-fabricmanager --version`.
     FABRIC_MANAGER: Arc<str> = "fabric_manager" from "driver";
     /// Whether the driver was told to leave NVLinks alone. Source: /proc/driver/nvidia/params, NvLinkDisable.
     NVLINK_DISABLED: bool = "nvlink_disabled" from "driver";
@@ -618,29 +618,29 @@ subject! {
     MTUS: Arc<str> = "mtus" from "derive";
     /// What the kernel made up when it booted: another on each machine and after each boot. Source: /proc/sys/kernel/random/boot_id.
     BOOT_ID: Arc<str> = "boot_id" from "host";
-    /// What names and addresses of the recording are: "none" where they are the machine's own, else the mark of the key (record
-    /// --redact-key) under which they are pseudonyms; unknown where they are pseudonyms of this recording alone.
+    /// What names and addresses of the recording are: "none" if they are the machine's own, else the mark of the key (record
+    /// --redact-key) under which they are pseudonyms; unknown if they are pseudonyms of this recording alone.
     PSEUDONYMS: Arc<str> = "pseudonyms" from "derive";
-    /// Whether the recording of the node is whole; false where it was cut short.
+    /// Whether the recording of the node is whole; false if it was cut short.
     WHOLE: bool = "whole" from "derive";
     /// How many questions were refused for lack of permission.
     WITHHELD: u64 = "withheld" from "derive";
     /// Whether a copied tree was examined, in which a file that is missing is neither present nor absent on the machine.
     TREE: bool = "tree" from "derive";
-    /// The major release of CUDA for which the NCCL library was built; 0 where it is of no wheel, whose name says it. Source: the wheel's
+    /// The major release of CUDA for which the NCCL library was built; 0 if it is of no wheel, whose name says it. Source: the wheel's
     /// name, nvidia_nccl_cu12.
     NCCL_CUDA: u64 = "nccl_cuda" from "nccl";
     /// Whether NCCL was built for a newer major release of CUDA than the driver that programs on this node get.
     CUDA_TOO_OLD: bool = "cuda_too_old" from "derive";
-    /// The NCCL library that a benchmark loads: the one that jobs load where that is known, else the first that is found. Source: the library files
+    /// The NCCL library that a benchmark loads: the one that jobs load if that is known, else the first that is found. Source: the library files
     /// that are found, manual page rdma-doctor-nccl-env(1).
     NCCL_BENCH_PATH: Arc<str> = "nccl_bench_path" from "nccl";
-    /// Why it is this library: how it was found, and that there are others, where they are of other versions.
+    /// Why it is this library: how it was found, and that there are others, if they are of other versions.
     NCCL_BENCH_WHY: Arc<str> = "nccl_bench_why" from "nccl";
-    /// By which engine the process was started, and which of its processes it is: "Slurm: rank 0 of 6, 3 nodes"; "none" where none says so. Source:
+    /// By which engine the process was started, and which of its processes it is: "Slurm: rank 0 of 6, 3 nodes"; "none" if none says so. Source:
     /// the engine's variables, SLURM_PROCID, OMPI_COMM_WORLD_RANK, RANK, JOB_COMPLETION_INDEX and those beside them.
     LAUNCH: Arc<str> = "launch" from "topology";
-    /// How far the clock was ahead of that of who gathered the recording; negative where it was behind. Source: questions and answers between both,
+    /// How far the clock was ahead of that of who gathered the recording; negative if it was behind. Source: questions and answers between both,
     /// as NTP has it; over ssh the moment at which the recording began, between its being asked for and its being there.
     CLOCK_OFFSET: Seconds = "clock_offset" from "together";
     /// By how much that may be wrong: half of what question and answer were under way.

@@ -53,9 +53,9 @@ subject! {
     EFFECTIVE_ERRORS: u64 = "effective_errors" from "nvml";
     /// Whether the link of this number is up at most GPUs of the same model.
     SIBLINGS_ACTIVE: bool = "siblings_active" from "derive";
-    /// What most active links of GPUs of the same model carry; its own, where no speed has a majority.
+    /// What most active links of GPUs of the same model carry; its own, if no speed has a majority.
     SIBLINGS_SPEED: BitRate = "siblings_speed" from "derive";
-    /// What is at the other end of this link at most GPUs of the same model; its own, where nothing has a majority.
+    /// What is at the other end of this link at most GPUs of the same model; its own, if nothing has a majority.
     SIBLINGS_REMOTE: Remote = "siblings_remote" from "derive";
     /// How often at least it sent a packet again: what it has counted, over the time since boot.
     REPLAY_RATE: PerSecond = "replay_rate" from "derive";

@@ -4,8 +4,8 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Words that stand in the program, mostly, or that were made of what was found. A machine with many GPUs has thousands of facts that say the
-/// same: what stands in the program is not copied for each.
+/// Words that are in the program, mostly, or that were made of what was found. A machine with many GPUs has thousands of facts that say the
+/// same: what is in the program is not copied for each.
 #[derive(Clone)]
 pub enum Phrase {
     /// Written in the program.

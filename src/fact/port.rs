@@ -81,7 +81,7 @@ words! {
 words! {
     /// The kind of RoCE that rdma_cm begins with.
     pub enum CmaMode {
-        /// Nobody set it: the kernel takes RoCE v2 where the port can.
+        /// Nobody set it: the kernel takes RoCE v2 if the port can.
         Default = "default",
         /// RoCE v1, which no router passes.
         V1 = "v1",
@@ -91,7 +91,7 @@ words! {
 }
 
 words! {
-    /// What stands at the GID index that NCCL uses on a RoCE port.
+    /// What is at the GID index that NCCL uses on a RoCE port.
     pub enum NcclGid {
         /// A RoCE v2 GID of an address that can be routed.
         Routable = "routable-v2",
@@ -124,9 +124,9 @@ subject! {
     MAX_WIDTH: u64 = "max_width" from "portinfo";
     /// The highest rate that the cable or transceiver supports. Source: its EEPROM (SFF-8636, CMIS).
     CABLE_RATE: BitRate = "cable_rate" from "ethtool";
-    /// Local identifier; 0 where none was assigned. Source: sysfs ports/N/lid.
+    /// Local identifier; 0 if none was assigned. Source: sysfs ports/N/lid.
     LID: u64 = "lid" from "device";
-    /// The subnet manager's local identifier; 0 where there is none. Source: sysfs ports/N/sm_lid.
+    /// The subnet manager's local identifier; 0 if there is none. Source: sysfs ports/N/sm_lid.
     SM_LID: u64 = "sm_lid" from "device";
     /// Active RDMA MTU. Source: ibv_query_port(3), active_mtu.
     MTU: Bytes = "mtu" from "verbs";
@@ -138,7 +138,7 @@ subject! {
     NETLINK_STATE: PortState = "netlink_state" from "nldev";
     /// Whether sysfs, libibverbs and netlink agree on the logical state.
     SOURCES_AGREE: bool = "sources_agree" from "derive";
-    /// The logical state by source, where they differ.
+    /// The logical state by source, if they differ.
     STATE_BY_SOURCE: Arc<str> = "state_by_source" from "derive";
     /// Whether the port has a network device. Source: sysfs gid_attrs/ndevs, parent, device/net.
     HAS_NETDEV: bool = "has_netdev" from "netdev";
@@ -179,7 +179,7 @@ subject! {
     /// Whether the port once had link since the driver was loaded: link_downed or carrier_changes say so, or it has link now.
     HAD_LINK: bool = "had_link" from "derive";
     /// The rate at which a strict majority of the equal ports runs (same driver,
-    /// model, board and link layer, intended and active); the port's own where no rate has a majority.
+    /// model, board and link layer, intended and active); the port's own if no rate has a majority.
     SIBLINGS_RATE: BitRate = "siblings_rate" from "derive";
     /// Whether the driver forces a traffic class on all connections. Source: sysfs tc/N/traffic_class, which the vendor's mlx5 has.
     CLASS_FORCED: bool = "class_forced" from "qos";
@@ -197,7 +197,7 @@ subject! {
     NCCL_GID_INDEX: u64 = "nccl_gid_index" from "derive";
     /// Whether NCCL_IB_GID_INDEX says it; NCCL does not check what it says.
     NCCL_GID_FORCED: bool = "nccl_gid_forced" from "derive";
-    /// What stands at that index.
+    /// What is at that index.
     NCCL_GID: NcclGid = "nccl_gid" from "derive";
     /// Whether the port is down while more than half of the ports of the same type and link layer that `ibstat` printed are active; false where
     /// its board is known too, since that decides. Only of what was pasted into a log.

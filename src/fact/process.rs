@@ -26,7 +26,7 @@ subject! {
     STUCK: bool = "stuck" from "process";
     /// For how long it waited at least: the time between the two looks.
     STUCK_FOR: Seconds = "stuck_for" from "process";
-    /// The function of the kernel in which it waits; "unknown" where the kernel does not tell this user. Source: /proc/PID/wchan.
+    /// The function of the kernel in which it waits; "unknown" if the kernel does not tell this user. Source: /proc/PID/wchan.
     WAITS_IN: Arc<str> = "waits_in" from "process";
     /// Whether it belongs to a driver of GPUs or RDMA, or waits in one, by its name and by the function in which it waits.
     OF_DRIVER: bool = "of_driver" from "process";

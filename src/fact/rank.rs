@@ -6,7 +6,7 @@ use super::Seconds;
 use super::schema::subject;
 
 subject! {
-    /// A rank of the largest communicator of a run, or, where no line says which rank it is, a process.
+    /// A rank of the largest communicator of a run, or, if no line says which rank it is, a process.
     Rank = "rank" from "nccl_log";
 
     /// The rank's number in the largest communicator that it belongs to.
@@ -19,7 +19,7 @@ subject! {
     BUS_ID: Arc<str> = "bus_id" from "nccl_log";
     /// Whether the rank began to initialise the communicator (logged from 2.16).
     STARTED: bool = "started" from "nccl_log";
-    /// Whether the rank ended its initialisation; unknown where no INFO line of the rank is in the log.
+    /// Whether the rank ended its initialisation; unknown if no INFO line of the rank is in the log.
     INITIALISED: bool = "initialised" from "nccl_log";
     /// How long the initialisation took.
     INIT_TIME: Seconds = "init_time" from "nccl_log";

@@ -8,7 +8,7 @@ use super::value::words;
 words! {
     /// What a respondent is.
     #[derive(PartialOrd, Ord)]
-    pub enum Kind {
+    pub enum RespondentKind {
         /// An RDMA device.
         Device = "device",
         /// A port of an RDMA device.
@@ -41,7 +41,7 @@ subject! {
     Respondent = "respondent" from "derive";
 
     /// What kind of part of the node it is.
-    KIND: Kind = "kind" from "derive";
+    KIND: RespondentKind = "kind" from "derive";
     /// How many questions it was asked.
     ASKED: u64 = "asked" from "derive";
     /// How many of them have a damaged reply.

@@ -52,7 +52,7 @@ pub struct Table {
     pub backend: Backend,
     /// Its chains.
     pub chains: Vec<Chain>,
-    /// Why its rules are not known, where they are not.
+    /// Why its rules are not known, if they are not.
     pub gap: Option<Arc<str>>,
 }
 
@@ -107,7 +107,7 @@ pub struct Base {
     pub priority: i64,
     /// Whether a packet that meets its end is dropped.
     pub drops: bool,
-    /// The devices of an ingress or egress chain; `None` where they are not known.
+    /// The devices of an ingress or egress chain; `None` if they are not known.
     pub devices: Option<Vec<Arc<str>>>,
 }
 
@@ -189,7 +189,7 @@ pub enum Verdict {
 pub struct Match {
     /// What is looked at; several make a tuple.
     pub fields: Vec<Field>,
-    /// Whether the packet fits where the fields are *not* among the values.
+    /// Whether the packet fits if the fields are *not* among the values.
     pub negate: bool,
     /// Alternatives: values, one for each field.
     pub any: Vec<Vec<Values>>,

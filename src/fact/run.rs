@@ -37,7 +37,7 @@ words! {
 
 words! {
     /// On which lines of the log it rests what carried the traffic between nodes; the stronger first.
-    pub enum Proof {
+    pub enum TransportProof {
         /// The lines of connected channels: what was really used.
         Channels = "channels",
         /// Work requests of RDMA that completed with an error: it was in use when it failed.
@@ -118,7 +118,7 @@ subject! {
     /// What carried the traffic between nodes; unknown for a run on one node, which has none.
     CARRIER: Carrier = "carrier" from "nccl_log";
     /// On which lines the carrier rests.
-    PROOF: Proof = "proof" from "nccl_log";
+    PROOF: TransportProof = "proof" from "nccl_log";
     /// The networks that carried the traffic between nodes, in NCCL's names: `IB`, `Socket`, `AWS Libfabric`.
     NETWORKS: Arc<[Arc<str>]> = "networks" from "nccl_log";
     /// Lines of connected channels between nodes over a network; each channel is told by its sender and by its receiver.
@@ -161,7 +161,7 @@ subject! {
     STUCK: u64 = "stuck" from "nccl_log";
     /// Ranks of the largest communicator of which no line says that they began.
     SILENT_RANKS: Arc<[Arc<str>]> = "silent_ranks" from "nccl_log";
-    /// How many these are; unknown where the log is of a few ranks only, which is usual.
+    /// How many these are; unknown if the log is of a few ranks only, which is usual.
     SILENT: u64 = "silent" from "nccl_log";
     /// The longest time that a rank took to initialise a communicator.
     INIT_TIME: Seconds = "init_time" from "nccl_log";
@@ -172,7 +172,7 @@ subject! {
     /// Whether the log holds a failure: an event that is neither benign nor the consequence of another, that was not recovered and did not come
     /// after the end of the work.
     FAILED: bool = "failed" from "nccl_log";
-    /// Whether a communicator was aborted: after a failure, and at the end of a healthy run too where the framework ends that way.
+    /// Whether a communicator was aborted: after a failure, and at the end of a healthy run too if the framework ends that way.
     ABORTED: bool = "aborted" from "nccl_log";
     /// Whether the log ends orderly: communicators were destroyed, and none aborted.
     ENDED_ORDERLY: bool = "ended_orderly" from "nccl_log";
@@ -188,7 +188,7 @@ subject! {
     VERSIONS_SEEN: u64 = "versions_seen" from "derive";
     /// Whether a line is of NCCL, or of a program that tells of NCCL: other libraries write the same failures.
     NCCL_LOGGED: bool = "nccl_logged" from "nccl_log";
-    /// Warnings and failures of the log that are counted, and not told apart: there were too many.
+    /// Warnings and failures of the log that are counted, and not distinguished: there were too many.
     LEFT_OUT: u64 = "left_out" from "nccl_log";
     /// When a call or a request of RDMA failed first, and led to what followed.
     RDMA_FAILURE: RdmaFailure = "rdma_failure" from "derive";

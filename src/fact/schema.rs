@@ -81,7 +81,7 @@ pub enum Subject {
     Suspect,
     /// A run of NCCL in a log.
     Run,
-    /// Results of a benchmark that stand in a log.
+    /// Results of a benchmark that are in a log.
     Benchmark,
     /// A host of a run, as the log names it.
     Host,

@@ -7,7 +7,7 @@ use super::value::words;
 
 words! {
     /// What an interface is good for between nodes.
-    pub enum Reach {
+    pub enum InterfaceReach {
         /// It is a network's.
         Network = "network",
         /// It is made for containers, virtual machines or tunnels of this node.
@@ -46,8 +46,8 @@ subject! {
     /// Whether NCCL_SOCKET_IFNAME or NCCL_COMM_ID says which interface.
     INTERFACE_FORCED: bool = "interface_forced" from "derive";
     /// What that interface is good for between nodes.
-    INTERFACE_REACH: Reach = "interface_reach" from "derive";
-    /// Why no interface fits, where none does: the interfaces that there are.
+    INTERFACE_REACH: InterfaceReach = "interface_reach" from "derive";
+    /// Why no interface fits, if none does: the interfaces that there are.
     INTERFACE_CHOICE: Arc<[Arc<str>]> = "interface_choice" from "derive";
     /// All interfaces over which the Socket transport sends data.
     INTERFACES: Arc<[Arc<str>]> = "interfaces" from "derive";

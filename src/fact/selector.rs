@@ -8,7 +8,7 @@ subject! {
     /// An entry of NCCL_IB_HCA or NCCL_SOCKET_IFNAME.
     Selector = "selector" from "derive";
 
-    /// The variable that it stands in.
+    /// The variable that it is in.
     VARIABLE: Arc<str> = "variable" from "derive";
     /// What it says: a name, or the beginning of names, with the port where one is named.
     TOKEN: Arc<str> = "token" from "derive";
@@ -20,7 +20,7 @@ subject! {
     NAMED: Arc<[Arc<str>]> = "named" from "derive";
     /// The RDMA ports or interfaces that it names.
     MATCHED: Arc<[Arc<str>]> = "matched" from "derive";
-    /// The name of this node that is nearest to it; "none" where none is near.
+    /// The name of this node that is nearest to it; "none" if none is near.
     NEAREST: Arc<str> = "nearest" from "derive";
     /// Whether it is a whole name, and the beginning of longer ones too: mlx5_1 also names mlx5_10.
     ALSO_LONGER: bool = "also_longer" from "derive";

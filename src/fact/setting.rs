@@ -59,7 +59,7 @@ subject! {
     ROLE: SettingRole = "role" from "setting";
     /// Whether the value switches something on: 1, y, yes, t, true, on.
     ON: bool = "on" from "setting";
-    /// How many nodes the job has that the setting is for; 0 where nothing describes a job. Source: as node.job_nodes; Accelerate's num_machines.
+    /// How many nodes the job has that the setting is for; 0 if nothing describes a job. Source: as node.job_nodes; Accelerate's num_machines.
     JOB_NODES: u64 = "job_nodes" from "setting";
     /// Whether the address is one of this host alone: 127.0.0.0/8, ::1, localhost.
     LOOPBACK: bool = "loopback" from "setting";
@@ -70,7 +70,7 @@ subject! {
     PORT: PortFitness = "port" from "setting";
     /// The ports that the kernel gives to outgoing connections, as "32768-60999". Source: /proc/sys/net/ipv4/ip_local_port_range.
     PORT_RANGE: Arc<str> = "port_range" from "setting";
-    /// What a variable that DeepSpeed passes on to every rank takes away: "InfiniBand", "GPUDirect RDMA"; "none" where it takes nothing.
+    /// What a variable that DeepSpeed passes on to every rank takes away: "InfiniBand", "GPUDirect RDMA"; "none" if it takes nothing.
     DISABLES: Arc<str> = "disables" from "setting";
     /// How many hosts the hostfile names more than once.
     DUPLICATES: u64 = "duplicates" from "setting";
@@ -78,11 +78,11 @@ subject! {
     DUPLICATE_HOSTS: Arc<str> = "duplicate_hosts" from "setting";
     /// Whether all hosts of the hostfile have as many slots.
     SLOTS_AGREE: bool = "slots_agree" from "setting";
-    /// The slots of the hosts, where they differ: how many hosts have how many.
+    /// The slots of the hosts, if they differ: how many hosts have how many.
     SLOTS: Arc<str> = "slots" from "setting";
     /// How many lines of the hostfile DeepSpeed does not read.
     BAD_LINES: u64 = "bad_lines" from "setting";
-    /// The number of the first line of the hostfile that DeepSpeed does not read; 0 where it reads all.
+    /// The number of the first line of the hostfile that DeepSpeed does not read; 0 if it reads all.
     BAD_LINE: u64 = "bad_line" from "setting";
     /// How many of the interfaces or devices that it names are there.
     MATCHING: u64 = "matching" from "derive";
@@ -90,7 +90,7 @@ subject! {
     MISSING: u64 = "missing" from "derive";
     /// The interfaces or devices that it names and that are not there.
     MISSING_ENTRIES: Arc<str> = "missing_entries" from "derive";
-    /// What is there and reads most like what is not; "none" where nothing does.
+    /// What is there and reads most like what is not; "none" if nothing does.
     NEAREST: Arc<str> = "nearest" from "derive";
     /// How many of the interfaces or devices that it names are there and cannot be used: down, without address, port not active.
     UNUSABLE: u64 = "unusable" from "derive";

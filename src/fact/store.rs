@@ -23,7 +23,7 @@ struct Instance {
     subject: Subject,
     parent: Option<Id>,
     name: Arc<str>,
-    /// For each fact of the schema its place among `facts`, counted from 1; 0 where nobody stated it. Most instances lack most facts.
+    /// For each fact of the schema its place among `facts`, counted from 1; 0 if nobody stated it. Most instances lack most facts.
     places: Box<[u16]>,
     facts: Vec<Fact<Value>>,
     related: Vec<Id>,
@@ -114,7 +114,7 @@ impl Facts {
         id
     }
 
-    /// The instance of this name below this parent, made where it is not yet there.
+    /// The instance of this name below this parent, made if it is not yet there.
     pub fn instance(&mut self, subject: Subject, parent: Id, name: &str) -> Id {
         debug_assert_eq!(subject.parent(), Some(self.subject(parent)));
         if let Some(id) = self.find(subject, parent, name) {
@@ -192,7 +192,7 @@ impl Facts {
         }
     }
 
-    /// The value of a fact, where it is known.
+    /// The value of a fact, if it is known.
     pub fn known<T: Typed>(&self, id: Id, key: Key<T>) -> Option<T> {
         match self.look(id, key.index) {
             Some(Fact::Known(value, _)) => T::from_value(value),
@@ -200,7 +200,7 @@ impl Facts {
         }
     }
 
-    /// The fact as it was stated; `None` where nobody stated it.
+    /// The fact as it was stated; `None` if nobody stated it.
     pub fn look(&self, id: Id, index: usize) -> Option<&Fact<Value>> {
         #[cfg(test)]
         super::reads::note(self.subject(id), index);
@@ -292,7 +292,7 @@ impl Facts {
         }
     }
 
-    /// Why not all instances of a subject below an ancestor are known, where they are not.
+    /// Why not all instances of a subject below an ancestor are known, if they are not.
     pub fn incomplete(&self, ancestor: Id, subject: Subject) -> Option<Gap> {
         let parent = subject.parent()?;
         if self.subject(ancestor) == parent {
@@ -370,7 +370,7 @@ impl Facts {
         self.lineage(id).find(|id| self.subject(*id) == subject)
     }
 
-    /// What an instance counts as where it is asked what touches it: a port for its counters and GIDs.
+    /// What an instance counts as if it is asked what touches it: a port for its counters and GIDs.
     pub fn stands_for(&self, id: Id) -> Id {
         match self.subject(id) {
             Subject::Counter | Subject::Gid => self.parent(id).unwrap_or(id),

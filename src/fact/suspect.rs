@@ -8,7 +8,7 @@ use super::value::words;
 
 words! {
     /// What is wrong with it.
-    pub enum Problem {
+    pub enum SuspectProblem {
         /// The node did not come, or went away.
         Silent = "silent",
         /// No connection to it opens, or nothing passes over one.
@@ -39,7 +39,7 @@ subject! {
     Suspect = "suspect" from "pairs";
 
     /// What is wrong with it.
-    PROBLEM: Problem = "problem" from "pairs";
+    PROBLEM: SuspectProblem = "problem" from "pairs";
     /// What is accused: a node, its adapter as `n2/eth1`, a rail, or two ends.
     NAME: Arc<str> = "name" from "pairs";
     /// What was seen, in a sentence that names who saw it.
@@ -48,6 +48,6 @@ subject! {
     LOSS: Percent = "loss" from "pairs";
     /// Of a loss: whether what loses carries much less than its equals.
     SLOWED: bool = "slowed" from "pairs";
-    /// The interfaces and RDMA ports of the node that recorded it, over which it was seen; none where only other nodes saw it.
+    /// The interfaces and RDMA ports of the node that recorded it, over which it was seen; none if only other nodes saw it.
     OWN: Arc<[Arc<str>]> = "own" from "pairs";
 }

@@ -47,7 +47,7 @@ subject! {
     CLASS: u64 = "class" from "derive";
     /// What sets the traffic class.
     CLASS_SOURCE: ClassSource = "class_source" from "derive";
-    /// The traffic class that NCCL_IB_TC asks for; unknown where it is not set.
+    /// The traffic class that NCCL_IB_TC asks for; unknown if it is not set.
     CLASS_WANTED: u64 = "class_wanted" from "derive";
     /// Whether NCCL_IB_TC is set, and to another class than the driver forces.
     CLASS_OVERRIDDEN: bool = "class_overridden" from "derive";

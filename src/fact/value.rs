@@ -96,7 +96,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// The order of two values of one type; `None` where they have none.
+    /// The order of two values of one type; `None` if they have none.
     pub fn order(&self, other: &Value) -> Option<std::cmp::Ordering> {
         match (self, other) {
             (Value::Count(a), Value::Count(b)) => Some(a.cmp(b)),
@@ -167,7 +167,7 @@ pub trait Typed: Sized {
     const TYPE: Type;
     /// The value with its Rust type forgotten.
     fn into_value(self) -> Value;
-    /// The value back; `None` where the value is of another type.
+    /// The value back; `None` if the value is of another type.
     fn from_value(value: &Value) -> Option<Self>;
 }
 

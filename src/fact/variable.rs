@@ -7,7 +7,7 @@ use super::value::words;
 
 words! {
     /// What stands around a value that NCCL takes as part of it.
-    pub enum Mangled {
+    pub enum ValueDefect {
         /// Nothing.
         No = "no",
         /// Quotation marks, which only a shell takes away.
@@ -21,7 +21,7 @@ words! {
 
 words! {
     /// What a variable's value does to a job.
-    pub enum Effect {
+    pub enum VariableEffect {
         /// Nothing that is known to cost.
         None = "none",
         /// InfiniBand and RoCE are off.
@@ -65,13 +65,13 @@ subject! {
     ORIGIN: Arc<str> = "origin" from "nccl";
     /// Whether a file that NCCL reads later sets it to another value.
     OVERRIDES: bool = "overrides" from "nccl";
-    /// The values that are not in effect, and where they stand; "none" where there are none.
+    /// The values that are not in effect, and where they stand; "none" if there are none.
     OVERRIDDEN: Arc<str> = "overridden" from "nccl";
     /// What stands around the value that NCCL takes as part of it.
-    MANGLED: Mangled = "mangled" from "nccl";
+    MANGLED: ValueDefect = "mangled" from "nccl";
     /// Whether NCCL, a plugin of it, a framework or an image is known to read it.
     KNOWN: bool = "known" from "derive";
-    /// The known name that is nearest to it; "none" where none is near, or it is known itself.
+    /// The known name that is nearest to it; "none" if none is near, or it is known itself.
     NEAREST: Arc<str> = "nearest" from "derive";
     /// Whether the NCCL version found reads it; names that others read than NCCL count as read.
     READ: bool = "read" from "derive";
@@ -84,5 +84,5 @@ subject! {
     /// Whether NCCL refuses or ignores the value: it is no word that the variable can have.
     REFUSED: bool = "refused" from "derive";
     /// What the value does to a job.
-    EFFECT: Effect = "effect" from "derive";
+    EFFECT: VariableEffect = "effect" from "derive";
 }

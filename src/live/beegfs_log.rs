@@ -1,4 +1,4 @@
-//! What the log of BeeGFS's client says of connections: the last of these lines, from the end of a file that may be huge.
+//! The last lines about connections in the log of BeeGFS's client, read from the end of a file that may be huge.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use crate::source::{Answer, Errno, Refusal};
 
 /// Bytes that are read from the end.
 const TAIL: u64 = 1 << 20;
-/// Lines that are told, the last ones.
+/// How many lines are reported, the last ones.
 const LINES: usize = 256;
-/// Characters of a line that are told.
+/// The most characters of a reported line.
 const LENGTH: usize = 200;
-/// What a line has to say to be told (client_module/source/common/nodes/NodeConnPool.c).
+/// Texts of the reported lines (client_module/source/common/nodes/NodeConnPool.c).
 const MARKS: [&str; 2] = ["Connected: beegfs-", "Connect failed"];
 
 /// `{"call":"beegfs_log","file":PATH}` → `{"whole":true,"age":12,"last":"May24 11:56:05","lines":[{"at":"May24 11:56:05","said":"Connected: …"}]}`;

@@ -17,7 +17,7 @@ pub fn utc_now() -> String {
     humantime::format_rfc3339_millis(std::time::SystemTime::now()).to_string()
 }
 
-/// The time now, in nanoseconds since 1970; 0 where the clock is before that.
+/// The time now, in nanoseconds since 1970; 0 if the clock is before that.
 #[expect(
     clippy::disallowed_methods,
     reason = "two nodes compare what time it is"

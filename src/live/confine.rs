@@ -1,6 +1,6 @@
 //! A process that may ask, and change nothing: what NVIDIA's libraries would do for a program that is in earnest, they cannot here.
 //!
-//! Where a module is not loaded or a device file is missing, these libraries run nvidia-modprobe, which is root's, to load and to make it.
+//! If a module is not loaded or a device file is missing, these libraries run nvidia-modprobe, which is root's, to load and to make it.
 //! The kernel refuses that to a process that has given it up.
 
 use std::io;
@@ -13,7 +13,7 @@ const ARCHITECTURE: Option<u32> = Some(0xC000_00B7);
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const ARCHITECTURE: Option<u32> = None;
 
-/// Running programs, loading modules, making device files, and changing who may use a file.
+/// Running programs, loading modules, creating device files, changing a file's owner or mode.
 const FORBIDDEN: &[libc::c_long] = &[
     libc::SYS_execve,
     libc::SYS_execveat,

@@ -1,7 +1,7 @@
-//! CUDA's driver API: what it says of the GPUs without a context, and copies between them.
+//! CUDA's driver API: what it reports about the GPUs without a context, and copies between them.
 //!
 //! The functions, types and constants are cudarc's. The result codes are not: cudarc has them as an enum, in which a code of a newer driver is
-//! no value. Nor is its loader: it takes `libcuda.so` first, which is a stub where a toolkit is installed, and programs load `libcuda.so.1`.
+//! no value. Nor is its loader: it takes `libcuda.so` first, which is a stub if a toolkit is installed, and programs load `libcuda.so.1`.
 
 mod affinity;
 mod copy;
@@ -98,7 +98,7 @@ const PAIRS: [(&str, Pair); 4] = [
 /// Answers `cuDriverGetVersion`, `cuInit`, `cuDeviceGetCount`, and for one device `cuDeviceGetAttribute`, `cuDeviceCanAccessPeer` and
 /// `cuDeviceGetP2PAttribute` (all of them, towards every other device). None makes a context.
 ///
-/// `cuInit` starts what is missing of the driver (modules, device nodes) where it may: here it may not, and is asked only where nothing is missing.
+/// `cuInit` starts what is missing of the driver (modules, device nodes) if it may: here it may not, and is asked only if nothing is missing.
 ///
 /// A function that fails is an answer too: `{"failed":"cuInit","code":802,"error":"CUDA_ERROR_SYSTEM_NOT_READY"}`.
 pub fn ask(call: &Call) -> Result<Answer, Refusal> {
@@ -106,7 +106,7 @@ pub fn ask(call: &Call) -> Result<Answer, Refusal> {
     answer(told(call))
 }
 
-/// Refuses where the driver is not there as a whole.
+/// Refuses if the driver is not there as a whole.
 pub(crate) fn ready() -> Result<(), Refusal> {
     for path in [
         "/proc/driver/nvidia/version",

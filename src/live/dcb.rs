@@ -1,4 +1,4 @@
-//! Data centre bridging of a network device: PFC, ETS, application priorities, buffers, who negotiates.
+//! Data centre bridging of a network device: PFC, ETS, application priorities, buffers, and what negotiates them.
 
 use netlink_sys::protocols::NETLINK_ROUTE;
 

@@ -158,7 +158,7 @@ fn each<const N: usize>(
 }
 
 /// Adds numbers of 32 bits, single-precision ones or whole ones, as [`combine`] does, as far as whole vectors reach; gives how many bytes that was: none
-/// where the processor has no such vectors. The program is built for size, and so its loops have none of their own: without these a ring would wait for its
+/// if the processor has no such vectors. The program is built for size, and so its loops have none of their own: without these a ring would wait for its
 /// additions.
 fn add_vectors<const REAL: bool>(into: &mut [u8], own: Option<&[u8]>, with: &[u8]) -> usize {
     if !vector::is_there() {
@@ -186,7 +186,7 @@ mod vector {
         std::arch::is_x86_feature_detected!("avx2")
     }
 
-    /// Adds so many vectors that begin at these addresses.
+    /// Adds this many vectors that begin at these addresses.
     ///
     /// # Safety
     ///
@@ -230,7 +230,7 @@ mod vector {
         true
     }
 
-    /// Adds so many vectors that begin at these addresses.
+    /// Adds this many vectors that begin at these addresses.
     ///
     /// # Safety
     ///

@@ -35,7 +35,7 @@ pub fn variables_of_nccl() -> Vec<(String, String)> {
     found
 }
 
-/// A variable of the environment that tells this process what to do: who launched it, which key it has. What a machine's environment holds for jobs is
+/// A variable of this process's own environment that configures the doctor: its launcher, its key. The environment of jobs on a machine is
 /// asked by a question instead.
 #[expect(clippy::disallowed_methods, reason = "its own environment")]
 pub fn variable(name: &str) -> Option<String> {
@@ -50,7 +50,7 @@ pub fn node_name() -> String {
         .into_owned()
 }
 
-/// The names of the user who runs the doctor, which a recording must not tell.
+/// The names of the user that runs the doctor, which a recording must not contain.
 #[expect(
     clippy::disallowed_methods,
     reason = "what is looked for in order to be redacted"

@@ -1,4 +1,4 @@
-//! Why what is measured could not go on.
+//! Why a measurement failed.
 
 /// A call that failed while something was measured.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -6,8 +6,8 @@
 pub struct Failure {
     /// The function that failed.
     pub function: String,
-    /// Its result, where it has one.
+    /// Its result, if it has one.
     pub code: Option<i64>,
-    /// What the library, or the kernel, says of it.
+    /// The error text of the library or the kernel.
     pub error: String,
 }

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::small_sort;
 use crate::source::{Answer, Errno, Question, Refusal};
 
-/// Bytes that an answer may have. Nothing that a probe asks for comes near it.
+/// The most bytes of an answer. No file that a probe reads comes near it.
 const LIMIT: usize = 4 << 20;
 /// Bytes that are read at once: more than any line of the kernel's has, and a page of sysfs.
 const PIECE: usize = 8 << 10;
@@ -28,7 +28,7 @@ impl Root {
     }
 }
 
-/// Answers a question about files; `None` where it is about something else.
+/// Answers a question about files; `None` if it is about something else.
 pub fn ask(root: Option<&Root>, question: &Question) -> Option<Result<Answer, Refusal>> {
     let errno = |e: Sys| Refusal::Errno(Errno(e.raw_os_error()));
     Some(match question {
@@ -45,7 +45,7 @@ pub fn ask(root: Option<&Root>, question: &Question) -> Option<Result<Answer, Re
 
 /// Opens below the root: absolute links and `..` stay inside it, and nothing waits (a FIFO in a copied tree).
 pub(super) fn open(root: Option<&Root>, path: &str, flags: OFlags) -> Result<OwnedFd, Sys> {
-    // openat2(2) refuses a flag that has no meaning beside O_PATH.
+    // openat2(2) refuses flags that have no meaning with O_PATH.
     let waits_not = if flags.contains(OFlags::PATH) {
         OFlags::empty()
     } else {
@@ -92,7 +92,7 @@ fn read(root: Option<&Root>, path: &str) -> Result<Answer, Refusal> {
     })
 }
 
-/// All of a file; `None` where it is too large. Read in large pieces: LNet's files in debugfs give a line at a time, and refuse
+/// The content of a file; `None` if it is too large. Read in large pieces: LNet's files in debugfs return a line at a time, and refuse
 /// (EINVAL) a buffer that is shorter than the line.
 fn content(mut file: impl Read) -> std::io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
@@ -243,12 +243,12 @@ pub fn replace_output(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     std::fs::write(&beside, bytes)
         .and_then(|()| std::fs::rename(&beside, &path))
         .inspect_err(|_| {
-            // What was not renamed is of no use; where it was not made there is nothing to remove.
+            // What was not renamed is of no use; if it was not made there is nothing to remove.
             let _ = std::fs::remove_file(&beside);
         })
 }
 
-/// Writes a file below a directory that the user named, whose directories are made where they are not there; `runs` makes it a program.
+/// Writes a file below a directory that the user named, whose directories are made if they are not there; `runs` makes it a program.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Where the interrupts of RDMA devices go: their vectors are many, so that they are counted here and not recorded one by one.
+//! The CPUs that handle the interrupts of RDMA devices: there are many vectors, so that they are counted here instead of recorded one by one.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ fn of_device(root: Option<&Root>, vectors: &[Arc<str>], local: &BTreeSet<u32>) -
     let (mut count, mut near) = (0u64, 0u64);
     let mut served: BTreeSet<u32> = BTreeSet::new();
     for vector in vectors.iter().take(VECTORS) {
-        // Nobody has asked for a vector that has no handler: it goes nowhere.
+        // A vector without a handler is unused.
         let place = format!("/proc/irq/{vector}/effective_affinity_list");
         let own = text(root, &place).and_then(|text| cpus(&text))?;
         if own.is_empty() {

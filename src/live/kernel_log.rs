@@ -15,10 +15,10 @@ use crate::source::{Answer, Errno, Refusal};
 
 pub use copied::ask as ask_copy;
 
-/// Of the lines with one marker, so many of the first and of the last are told.
+/// How many of the first and of the last lines with one marker are reported.
 const FIRST: usize = 40;
 const LAST: usize = 80;
-/// Bytes of a line that are told.
+/// The most bytes of a reported line.
 const LENGTH: usize = 400;
 /// Records that are read: a log buffer of the largest size that the kernel takes (2 GiB) is not read to its end.
 const RECORDS: usize = 2_000_000;
@@ -32,12 +32,12 @@ struct Line {
     earlier: bool,
 }
 
-/// What is told of a log.
+/// The reported part of a log.
 #[derive(Default)]
 struct Log {
     /// All lines that were read.
     lines: u64,
-    /// Lines that were overwritten before they could be read; unknown where the log does not count.
+    /// Lines that were overwritten before they could be read; unknown if the log does not count.
     lost: Option<u64>,
     /// The time of the first line.
     first: Option<u64>,
@@ -64,7 +64,7 @@ impl Log {
         };
         *self.by_marker.entry(marker).or_default() += 1;
         self.kept.push(line);
-        // Far above what is told: a log full of one error does not fill the memory.
+        // Far above the reported part: a log full of one error does not fill the memory.
         if self.kept.len() > 4096 {
             self.thin();
         }

@@ -1,7 +1,7 @@
-//! A library in a process of its own, so that a call that crashes or never returns costs the answer to one question.
+//! Calls a library in a separate process, so that a call that crashes or hangs costs the answer to one question.
 //!
-//! The process that asks starts a helper, which is this program again, loads the library there, and answers one line with another. A helper
-//! that dies or stays silent is replaced for the next question; a library that does so twice is not asked again.
+//! The asking process starts a helper, which is this program again. The helper loads the library and answers each line with another. A helper that
+//! dies or does not respond is replaced for the next question; after two of these the library is not asked again.
 
 use crate::live::own_process;
 use std::io::{BufRead, BufReader, Write};
@@ -18,11 +18,11 @@ use crate::source::{Answer, Errno, Question, Refusal, Reply};
 /// The argument that makes this program a helper.
 pub const ARGUMENT: &str = "__library";
 
-/// After how many questions without an answer the library is left alone: each costs its patience, and the probe has a budget.
-const ENOUGH: u32 = 2;
+/// After this many unanswered questions the library is not asked any more: each costs its timeout, and the probe has a budget.
+const MAX_UNANSWERED: u32 = 2;
 
-/// A library that is asked apart.
-pub struct Apart {
+/// A library that is called in a separate process.
+pub struct LibraryProcess {
     name: &'static str,
     state: Mutex<State>,
 }
@@ -38,10 +38,10 @@ struct Helper {
     replies: Receiver<String>,
 }
 
-impl Apart {
+impl LibraryProcess {
     /// The library of this name; nothing is started yet.
     pub const fn new(name: &'static str) -> Self {
-        Apart {
+        LibraryProcess {
             name,
             state: Mutex::new(State {
                 helper: None,
@@ -57,9 +57,9 @@ impl Apart {
     /// The library's refusal; a crash with the signal; a timeout; *not asked* after too many of these.
     pub fn ask(&self, call: &Call, patience: Duration) -> Result<Answer, Refusal> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.unanswered >= ENOUGH {
+        if state.unanswered >= MAX_UNANSWERED {
             return Err(Refusal::NotAsked(
-                format!("{} left {ENOUGH} questions unanswered", self.name).into(),
+                format!("{} left {MAX_UNANSWERED} questions unanswered", self.name).into(),
             ));
         }
         let mut helper = match state.helper.take() {
@@ -80,9 +80,9 @@ impl Apart {
 }
 
 /// Why a helper did not answer.
-enum Lost {
-    Silent,
-    Gone,
+enum HelperFailure {
+    Unresponsive,
+    Exited,
 }
 
 impl Helper {
@@ -125,44 +125,46 @@ impl Helper {
         name: &str,
         call: &Call,
         patience: Duration,
-    ) -> Result<Result<Answer, Refusal>, Lost> {
+    ) -> Result<Result<Answer, Refusal>, HelperFailure> {
         let question = Line::Pending {
             probe: name.into(),
             question: Question::Call(call.clone().into()),
         };
-        let line = wire::write_line(&question).ok_or(Lost::Gone)?;
-        writeln!(self.questions, "{line}").map_err(|_| Lost::Gone)?;
+        let line = wire::write_line(&question).ok_or(HelperFailure::Exited)?;
+        writeln!(self.questions, "{line}").map_err(|_| HelperFailure::Exited)?;
         let line = match self.replies.recv_timeout(patience) {
             Ok(line) => line,
-            Err(RecvTimeoutError::Timeout) => return Err(Lost::Silent),
-            Err(RecvTimeoutError::Disconnected) => return Err(Lost::Gone),
+            Err(RecvTimeoutError::Timeout) => return Err(HelperFailure::Unresponsive),
+            Err(RecvTimeoutError::Disconnected) => return Err(HelperFailure::Exited),
         };
         match wire::parse_line(&line) {
             Ok(Line::Reply { reply, .. }) => Ok(reply.said),
-            // A library that writes to the helper's output: what it says is no answer, and the next line may be none either.
-            _ => Err(Lost::Gone),
+            // The library wrote to the helper's stdout: neither this line nor the next can be trusted.
+            _ => Err(HelperFailure::Exited),
         }
     }
 
-    /// Ends a helper that did not answer. One that waits in the kernel cannot be ended and is left, with its group to end it later.
-    fn end(mut self, lost: Lost) -> Refusal {
+    /// Ends a helper that did not answer. One in uninterruptible sleep cannot be killed and is abandoned; it dies with its process group later.
+    fn end(mut self, lost: HelperFailure) -> Refusal {
         use std::os::unix::process::ExitStatusExt;
-        // One that is about to die of its crash is let die of it.
+        // A helper that is crashing gets time to crash, so that its signal is reported.
         let died = match lost {
-            Lost::Gone => wait_a_moment(&mut self.process),
-            Lost::Silent => None,
+            HelperFailure::Exited => wait_a_moment(&mut self.process),
+            HelperFailure::Unresponsive => None,
         };
         let _ = self.process.kill();
         if died.is_none() {
             wait_a_moment(&mut self.process);
         }
         match (lost, died) {
-            (Lost::Silent, _) => Refusal::Timeout,
-            (Lost::Gone, Some(status)) => Refusal::Crash(match (status.signal(), status.code()) {
-                (Some(signal), _) => format!("killed by signal {signal}").into(),
-                (None, code) => format!("ended with status {}", code.unwrap_or(-1)).into(),
-            }),
-            (Lost::Gone, None) => Refusal::Crash("it stopped answering".into()),
+            (HelperFailure::Unresponsive, _) => Refusal::Timeout,
+            (HelperFailure::Exited, Some(status)) => {
+                Refusal::Crash(match (status.signal(), status.code()) {
+                    (Some(signal), _) => format!("killed by signal {signal}").into(),
+                    (None, code) => format!("ended with status {}", code.unwrap_or(-1)).into(),
+                })
+            }
+            (HelperFailure::Exited, None) => Refusal::Crash("it stopped answering".into()),
         }
     }
 }
@@ -193,7 +195,7 @@ pub fn serve(name: &str) -> std::io::Result<()> {
         maximum: Some(1),
     };
     let _ = rustix::process::setrlimit(rustix::process::Resource::Core, none);
-    // The library may print: its words are not to stand among the answers.
+    // The library may print: that must not mix with the answers.
     let mut out = own_output()?;
     for line in std::io::stdin().lock().lines() {
         let Ok(Line::Pending { probe, question }) = wire::parse_line(&line?) else {

@@ -1,5 +1,5 @@
-//! The lifeline of a child: its standard input, over which it is told what to do. Its end says that who started the process is gone, however that went, or
-//! needs it no more.
+//! The lifeline of a child process: its stdin, which carries its commands. When stdin closes, the parent is gone, however it ended, or
+//! needs the child no more.
 
 use crate::live::own_process;
 use std::fs::File;
@@ -8,8 +8,8 @@ use std::sync::mpsc::{self, Receiver};
 
 use serde::de::DeserializeOwned;
 
-/// Where to say something, and what is said, a line of JSON each. Whatever a library prints goes to standard error. At the end of standard input this process
-/// does what `at_end` does, and ends with its group.
+/// The channel to the parent, and its commands, one JSON value a line. Anything that a library prints goes to stderr. When stdin closes, this process
+/// runs `at_end` and kills its process group.
 ///
 /// # Errors
 ///
@@ -20,7 +20,7 @@ pub fn take<T: DeserializeOwned + Send + 'static>(at_end: fn()) -> io::Result<(F
     Ok((outlet.into(), inbox(at_end)))
 }
 
-/// What is said, a line of JSON each. At the end of standard input this process does what `at_end` does, and ends with its group.
+/// The parent's commands, one JSON value a line. When stdin closes, this process runs `at_end` and kills its process group.
 pub fn inbox<T: DeserializeOwned + Send + 'static>(at_end: fn()) -> Receiver<T> {
     let (told, inbox) = mpsc::channel();
     std::thread::spawn(move || {

@@ -11,7 +11,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use self::directory::Found;
+use self::directory::FoundFiles;
 use self::input::Input;
 use self::utf16::Utf16;
 use super::files::open_input;
@@ -53,9 +53,9 @@ pub fn record(
         ..Header::default()
     });
     let mut all = Vec::new();
-    let mut apart = Found::default();
+    let mut apart = FoundFiles::default();
     for path in paths {
-        match Found::below(path)? {
+        match FoundFiles::below(path)? {
             Some(found) => {
                 all.extend(found.logs.into_iter().map(|path| (path, false)));
                 apart.no_text.extend(found.no_text);
@@ -99,7 +99,7 @@ pub fn record(
     Ok(recording)
 }
 
-/// What is left of a file, of which no more is read when the deadline is reached.
+/// The digest of a file, read until the deadline.
 ///
 /// # Errors
 ///
@@ -116,7 +116,7 @@ pub fn read(path: &Path, limits: Limits, deadline: Option<Instant>) -> io::Resul
             Ok(0) => break,
             Ok(read) => length += read,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            // It says so again where the rest is read.
+            // It says so again if the rest is read.
             Err(_) if input.is_late() => break,
             Err(e) => return Err(e),
         }

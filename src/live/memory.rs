@@ -1,6 +1,6 @@
-//! How much memory the machine has to give.
+//! The memory that is available on the machine.
 
-/// Bytes that programs can have without swapping: `MemAvailable` of /proc/meminfo (proc_meminfo(5)); `None` where it is not told.
+/// Bytes that programs can have without swapping: `MemAvailable` of /proc/meminfo (proc_meminfo(5)); `None` if it is not told.
 #[expect(
     clippy::disallowed_methods,
     reason = "before gigabytes are taken it is asked whether they are there"

@@ -1,7 +1,7 @@
-//! The functions of NCCL's library, each looked up when it is first called, so that one that an old library lacks costs no other.
+//! The functions of NCCL's library, each looked up on its first call, so that a function missing in an old library breaks no other.
 //!
 //! The types are cudarc's. The result codes are not: cudarc has them as an enum, in which a code of a newer library is no value. Nor is its loader:
-//! it ends the program where the library is missing, and does not look for `libnccl.so.2`.
+//! it ends the program if the library is missing, and does not look for `libnccl.so.2`.
 #![expect(unsafe_code, reason = "calls libnccl")]
 #![expect(clippy::too_many_arguments, reason = "as many as NCCL has")]
 
@@ -112,7 +112,7 @@ fn failed(function: &str, code: u32) -> Failure {
     }
 }
 
-/// What the library says of a result, less its advice to set a variable that is set.
+/// The library's text for a result, without its advice to set a variable that is set.
 fn error_text(code: u32) -> String {
     type F = unsafe extern "C" fn(c_uint) -> *const c_char;
     // SAFETY: the type is that of nccl.h, whose enum is a number here.
@@ -136,7 +136,7 @@ fn last_error() -> Option<String> {
     text(unsafe { function(std::ptr::null_mut()) })
 }
 
-/// A text of the library's, without the line's end; `None` where it is empty.
+/// A text of the library without the line's end; `None` if it is empty.
 fn text(pointer: *const c_char) -> Option<String> {
     if pointer.is_null() {
         return None;
@@ -163,7 +163,7 @@ fn version_text(code: c_int) -> String {
     format!("{major}.{}.{}", rest / 100, rest % 100)
 }
 
-/// What the ranks of a communicator know each other by, in hexadecimal digits.
+/// The unique id of a communicator, in hexadecimal digits.
 ///
 /// # Errors
 ///
@@ -194,14 +194,14 @@ fn parse_id(digits: &str) -> Option<ncclUniqueId> {
 
 /// The part of memory that an operation sends or receives.
 #[derive(Clone, Copy)]
-pub(crate) struct Part {
+pub(crate) struct DeviceBuffer {
     /// Its address on the device.
     pub(crate) at: u64,
     /// Its elements.
     pub(crate) count: usize,
 }
 
-impl Part {
+impl DeviceBuffer {
     fn pointer(self) -> *mut c_void {
         self.at as *mut c_void
     }
@@ -209,7 +209,7 @@ impl Part {
 
 /// The operations for which NCCL has a function of its own.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Native {
+pub(crate) enum NativeCollective {
     /// `ncclAllReduce`.
     AllReduce,
     /// `ncclAllGather`.
@@ -228,13 +228,13 @@ pub(crate) struct Communicator {
     broken: bool,
 }
 
-/// What an operation works with.
+/// The parameters of an operation.
 pub(crate) struct Operation<'s> {
     /// The type of an element.
     pub(crate) dtype: ncclDataType_t,
     /// How elements are put together.
     pub(crate) op: ncclRedOp_t,
-    /// Where it is queued.
+    /// The stream in which it is queued.
     pub(crate) stream: &'s Stream,
 }
 
@@ -249,7 +249,7 @@ impl Communicator {
     ///
     /// # Errors
     ///
-    /// What NCCL says.
+    /// NCCL's result.
     pub(crate) fn join(id: &str, rank: usize, ranks: usize) -> Result<Self, Failure> {
         let mut comm: ncclComm_t = std::ptr::null_mut();
         let invalid = || Failure {
@@ -298,7 +298,7 @@ impl Communicator {
         said
     }
 
-    /// What waits for it will not come: it is to be aborted.
+    /// Other ranks will not join it any more: it must be aborted.
     pub(crate) fn give_up(&mut self) {
         self.broken = true;
     }
@@ -306,10 +306,10 @@ impl Communicator {
     /// An operation for which NCCL has a function of its own; a root is rank 0.
     pub(crate) fn collective(
         &mut self,
-        which: Native,
+        which: NativeCollective,
         with: &Operation<'_>,
-        send: Part,
-        receive: Part,
+        send: DeviceBuffer,
+        receive: DeviceBuffer,
     ) -> Result<(), Failure> {
         let (from, to) = (send.pointer(), receive.pointer());
         let (each, dtype, op) = (send.count, with.dtype, with.op);
@@ -318,13 +318,17 @@ impl Communicator {
         // sends or receives of all ranks has all ranks' parts.
         let said = unsafe {
             match which {
-                Native::AllReduce => ncclAllReduce(from, to, each, dtype, op, comm, stream),
-                Native::AllGather => ncclAllGather(from, to, each, dtype, comm, stream),
-                Native::ReduceScatter => {
+                NativeCollective::AllReduce => {
+                    ncclAllReduce(from, to, each, dtype, op, comm, stream)
+                }
+                NativeCollective::AllGather => ncclAllGather(from, to, each, dtype, comm, stream),
+                NativeCollective::ReduceScatter => {
                     ncclReduceScatter(from, to, receive.count, dtype, op, comm, stream)
                 }
-                Native::Broadcast => ncclBroadcast(from, to, each, dtype, 0, comm, stream),
-                Native::Reduce => ncclReduce(from, to, each, dtype, op, 0, comm, stream),
+                NativeCollective::Broadcast => {
+                    ncclBroadcast(from, to, each, dtype, 0, comm, stream)
+                }
+                NativeCollective::Reduce => ncclReduce(from, to, each, dtype, op, 0, comm, stream),
             }
         };
         self.noted(said)
@@ -334,8 +338,8 @@ impl Communicator {
     pub(crate) fn exchange(
         &mut self,
         with: &Operation<'_>,
-        sends: &[(Part, usize)],
-        receives: &[(Part, usize)],
+        sends: &[(DeviceBuffer, usize)],
+        receives: &[(DeviceBuffer, usize)],
     ) -> Result<(), Failure> {
         let peer = |rank: usize| c_int::try_from(rank).unwrap_or(-1);
         let (dtype, comm, stream) = (with.dtype, self.comm, with.stream());

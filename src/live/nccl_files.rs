@@ -1,4 +1,4 @@
-//! Where NCCL's library and its configuration files are, as the dynamic linker, Python and NCCL look for them.
+//! Finds NCCL's libraries and configuration files, as the dynamic linker, Python and NCCL do.
 //!
 //! The library is not loaded: it has hundreds of megabytes, and its directory says its version.
 
@@ -24,7 +24,7 @@ const SYSTEM: [&str; 8] = [
     "/usr/local/nccl/lib",
     "/opt/nccl/lib",
 ];
-/// Below which Python keeps packages, beside what the environment names.
+/// Directories below which Python keeps packages, besides those that the environment names.
 const PREFIXES: [&str; 4] = ["/usr/local", "/usr", "/opt/conda", "/opt/venv"];
 /// Libraries that are reported.
 const MOST: usize = 32;
@@ -41,18 +41,18 @@ pub(super) fn ask(call: &Call, named: Option<&str>) -> Result<Answer, Refusal> {
 
 /// What `--nccl` alone says, where a copied tree is examined.
 pub(super) fn named(named: &str) -> Answer {
-    let mut found = Found::default();
+    let mut found = FoundLibraries::default();
     found.named(named);
     Answer::Value(Arc::new(found.list.into()))
 }
 
 #[derive(Default)]
-struct Found {
+struct FoundLibraries {
     list: Vec<Value>,
     seen: HashSet<PathBuf>,
 }
 
-impl Found {
+impl FoundLibraries {
     fn named(&mut self, named: &str) {
         if version_of_name(named).is_some_and(|version| version == named) {
             self.list.push(json!({"from": "--nccl", "version": named}));
@@ -96,7 +96,7 @@ impl Found {
 }
 
 fn libraries(named: Option<&str>) -> Value {
-    let mut found = Found::default();
+    let mut found = FoundLibraries::default();
     if let Some(named) = named {
         found.named(named);
     }
@@ -137,7 +137,7 @@ fn libraries(named: Option<&str>) -> Value {
     found.list.into()
 }
 
-/// Below which the first `python3` of a search path keeps its packages; `None` where it is the system's, which is looked at anyway.
+/// Below which the first `python3` of a search path keeps its packages; `None` if it is the system's, which is looked at anyway.
 fn python_prefix(path: &str) -> Option<PathBuf> {
     let bins = path.split(':').filter(|dir| dir.starts_with('/'));
     let bin = bins

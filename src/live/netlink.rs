@@ -44,7 +44,7 @@ const RDMA_NLDEV_ATTR_PORT_INDEX: u16 = 3;
 /// Answers `route/…`, see [`route`], and `rdma/sys-get`, `rdma/dev-get`, `rdma/port-get` (device: its index), `rdma/stat-get` (device, port) and `rdma/res-get`.
 ///
 /// The answer is all messages, headers included, without the one that ends a dump. Making an RDMA netlink socket can load
-/// `ib_core`: probes ask only where it is there.
+/// `ib_core`: probes ask only if it is there.
 pub fn ask(call: &Call) -> Result<Answer, Refusal> {
     match call.name.split('/').next() {
         Some("route") => route::ask(call),
@@ -171,7 +171,7 @@ impl Connection {
     }
 }
 
-/// Adds a datagram's messages to those that came before; true where the reply is complete.
+/// Adds a datagram's messages to those that came before; true if the reply is complete.
 fn gather(datagram: &[u8], messages: &mut Vec<u8>) -> Result<bool, Refusal> {
     let mut rest = datagram;
     while let Some((header, _)) = rest.split_first_chunk::<HEADER>() {

@@ -13,12 +13,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{confine, files};
-use crate::live::library_process::Apart;
+use crate::live::library_process::LibraryProcess;
 use crate::source::Question;
 use crate::source::question::Call;
 use crate::source::{Answer, Errno, Refusal};
 
-static NVML: Apart = Apart::new("NVML");
+static NVML: LibraryProcess = LibraryProcess::new("NVML");
 
 /// How long NVML may take to begin: without persistence the driver wakes GPU after GPU.
 const BEGINS: Duration = Duration::from_millis(9000);

@@ -7,7 +7,7 @@ pub fn allow_many_files() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // Where it fails, fewer nodes are heard, which are named.
+    // If this fails, fewer nodes can connect, and the missing ones are named.
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
@@ -17,7 +17,7 @@ pub fn own_executable() -> PathBuf {
     PathBuf::from("/proc/self/exe")
 }
 
-/// Ends this process, and what it started: the process that started it is gone.
+/// Kills this process group, because the parent is gone.
 pub fn end_with_group() -> ! {
     // Started by hand, the process may not lead its group: then it ends alone.
     let group = rustix::process::getpgrp();

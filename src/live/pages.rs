@@ -5,24 +5,24 @@ use std::ptr::{self, NonNull};
 
 use crate::source::Errno;
 
-/// A stretch of pages of its own, zeroed. Freed when dropped: registrations of it are to be dropped before.
+/// Private zeroed pages. Freed when dropped: registrations of them must be dropped before.
 ///
 /// Other ranks' devices write into it when this rank lets them. Whoever reads or writes a range here keeps to ranges that no device has leave to touch:
 /// that is the protocol's business, and each method copies or hands out slices only for the time of a call.
-pub(crate) struct Memory {
+pub(crate) struct PageMemory {
     start: NonNull<u8>,
     length: usize,
 }
 
-/// What is done with three ranges: the result's, the rank's own, and what came.
-type Three<'f> = &'f mut dyn FnMut(&mut [u8], Option<&[u8]>, &[u8]);
+/// A function of three ranges: the result, the rank's own data, and the received data.
+type ThreeRanges<'f> = &'f mut dyn FnMut(&mut [u8], Option<&[u8]>, &[u8]);
 
 #[cfg_attr(
     not(feature = "verbs"),
     expect(dead_code, reason = "without verbs nobody writes into it from afar")
 )]
-impl Memory {
-    /// So many bytes, rounded up to pages; one page at least.
+impl PageMemory {
+    /// This many bytes, rounded up to pages; one page at least.
     #[expect(unsafe_code, reason = "mmap gives pages that devices can be told of")]
     pub(crate) fn new(length: usize) -> Result<Self, Errno> {
         let length = length.max(1).next_multiple_of(4096);
@@ -38,12 +38,12 @@ impl Memory {
             start
         };
         match NonNull::new(start.cast::<u8>()) {
-            Some(start) => Ok(Memory { start, length }),
+            Some(start) => Ok(PageMemory { start, length }),
             None => Err(Errno::ENOMEM),
         }
     }
 
-    /// The address of its first byte, as another rank's device is told it.
+    /// The address of its first byte, for another rank's device.
     pub(crate) fn address(&self) -> u64 {
         self.start.as_ptr().addr() as u64
     }
@@ -60,7 +60,7 @@ impl Memory {
         fits.then(|| unsafe { self.start.add(range.start) })
     }
 
-    /// Hands out a range to be read. Empty where it does not lie inside.
+    /// Hands out a range to be read. Empty if it does not lie inside.
     pub(crate) fn read(&self, range: Range<usize>) -> &[u8] {
         match self.inside(&range) {
             #[expect(unsafe_code, reason = "pages that mmap gave")]
@@ -70,7 +70,7 @@ impl Memory {
         }
     }
 
-    /// Hands out a range to be written. Empty where it does not lie inside.
+    /// Hands out a range to be written. Empty if it does not lie inside.
     pub(crate) fn write(&mut self, range: Range<usize>) -> &mut [u8] {
         match self.inside(&range) {
             #[expect(unsafe_code, reason = "pages that mmap gave")]
@@ -90,14 +90,14 @@ impl Memory {
         }
     }
 
-    /// Hands out three ranges at once. Does nothing where one lies outside, or where the first overlaps another one.
+    /// Hands out three ranges at once. Does nothing if one lies outside, or where the first overlaps another one.
     #[expect(unsafe_code, reason = "pages that mmap gave")]
     pub(crate) fn three(
         &mut self,
         into: Range<usize>,
         own: Option<Range<usize>>,
         came: Range<usize>,
-        with: Three<'_>,
+        with: ThreeRanges<'_>,
     ) {
         let apart = |other: &Range<usize>| other.end <= into.start || into.end <= other.start;
         if !apart(&came) || own.as_ref().is_some_and(|own| !apart(own)) {
@@ -113,7 +113,7 @@ impl Memory {
     }
 }
 
-impl Drop for Memory {
+impl Drop for PageMemory {
     #[expect(unsafe_code, reason = "gives back what mmap gave")]
     fn drop(&mut self) {
         // SAFETY: the mapping is this one's, and unmapped once.
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn ranges_are_handed_out_within_and_apart() {
-        let mut memory = Memory::new(5000).unwrap();
+        let mut memory = PageMemory::new(5000).unwrap();
         assert_eq!(memory.length(), 8192);
         memory.write(0..4).copy_from_slice(&[1, 2, 3, 4]);
         memory.copy(0..4, 100..104);

@@ -9,15 +9,15 @@ use super::files;
 use crate::small_sort;
 use crate::source::{Answer, Question, Refusal};
 
-/// How many of those that use most are told, of each kind.
+/// How many of the largest users of each kind are reported.
 const MOST: usize = 5;
-/// How many of those that wait in the kernel are told.
+/// How many processes in uninterruptible sleep are reported.
 const WAITING: usize = 64;
 
 /// Answers `processes`: `{"all","first","processes":[{"pid","name","state","cpu_ms","memory"}]}`.
 ///
 /// Names are the kernel's (`comm`), without arguments; users are not told. Asked twice, the difference of `cpu_ms` is what a process
-/// used in between. `first` says whether process 1 is to be seen: where it is not, /proc hides those of other users.
+/// used in between. `first` says whether process 1 is to be seen: if it is not, /proc hides those of other users.
 pub fn ask() -> Result<Answer, Refusal> {
     let mut system =
         System::new().map_err(|e| Refusal::NotAsked(format!("sysinfo: {e}").into()))?;
@@ -65,7 +65,7 @@ fn describe(process: &Process) -> Value {
         "cpu_ms": process.accumulated_cpu_time(),
         "memory": process.memory(),
     });
-    // Where in the kernel it waits: the name of a function, "0" where that is not told to this user.
+    // The kernel function in which it waits, "0" if this user may not see it.
     if waits(process)
         && let Some(Ok(Answer::Text(place))) = files::ask(
             None,

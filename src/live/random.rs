@@ -1,6 +1,6 @@
 //! Random numbers of the kernel.
 
-/// Sixteen bytes that nobody can guess, for the key of a recording's pseudonyms.
+/// Sixteen random bytes, for the key of a recording's pseudonyms.
 ///
 /// # Errors
 ///
@@ -15,7 +15,7 @@ pub fn random_bytes() -> std::io::Result<[u8; 16]> {
     }
 }
 
-/// A number that no other run has, below 2^53, which JSON's readers keep whole; 0 where the kernel gives no random numbers.
+/// A number that no other run has, below 2^53, which JSON's readers keep whole; 0 if the kernel gives no random numbers.
 pub fn number_of_run() -> u64 {
     let bytes = random_bytes().unwrap_or_default();
     u64::from_be_bytes([0, 0, 0, bytes[0], bytes[1], bytes[2], bytes[3], bytes[4]])

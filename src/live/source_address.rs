@@ -1,8 +1,8 @@
-//! Which of its addresses this node speaks from.
+//! The local address from which this node reaches another one.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-/// The address from which this node speaks to another one, as its routes have it; `None` where there is no route. Nothing is sent.
+/// The local address for connections to another node, by its routes; `None` if there is no route. Nothing is sent.
 pub fn source_of(to: SocketAddr) -> Option<IpAddr> {
     let any: IpAddr = match to {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),

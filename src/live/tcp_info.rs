@@ -1,4 +1,4 @@
-//! What the kernel counted of a connection (tcp(7), `TCP_INFO`; `struct tcp_info` of `linux/tcp.h`).
+//! The kernel's counters of a connection (tcp(7), `TCP_INFO`; `struct tcp_info` of `linux/tcp.h`).
 
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
@@ -16,7 +16,7 @@ pub(crate) struct Segments {
 const AGAIN: usize = 100;
 const SEGMENTS: usize = 156;
 
-/// Reads them; `None` where the kernel does not tell.
+/// Reads them; `None` if the kernel does not tell.
 #[expect(unsafe_code, reason = "rustix has no TCP_INFO")]
 pub(crate) fn read(stream: &TcpStream) -> Option<Segments> {
     let mut info = [0u8; 256];

@@ -26,7 +26,7 @@ use child::{how_its_process_ended, kill_group, wait_a_moment};
 use crate::live::Live;
 use crate::source::recorder::Recorder;
 use crate::source::recording::Recording;
-use crate::source::wire::{self, Ended, Header, Line};
+use crate::source::wire::{self, Header, Line, ProbeEnd};
 use crate::source::{Question, Refusal, Reply, Source};
 
 /// What to record, and for how long.
@@ -44,7 +44,7 @@ pub struct Plan {
     pub deadline: Duration,
     /// The probes: name, and for how long each may be silent.
     pub probes: Vec<(&'static str, Duration)>,
-    /// The program that runs the probes, where it is not this one.
+    /// The program that runs the probes, if it is not this one.
     pub program: Option<PathBuf>,
 }
 
@@ -56,7 +56,7 @@ pub enum Progress<'a> {
     Done,
 }
 
-/// What a child writes in place of a recording's line when its probe has ended well and it can run another.
+/// Written instead of a recording's line when a probe has ended well and the child can run another.
 const DONE: &str = "done";
 
 enum Event {
@@ -73,7 +73,7 @@ struct Running {
     ends: Instant,
     closed: bool,
     end_said: bool,
-    /// Whether its probe begins again in another process: what it still says is not kept.
+    /// Whether its probe restarts in another process: further lines are dropped.
     given_up: bool,
 }
 
@@ -82,7 +82,7 @@ const START: Duration = Duration::from_secs(10);
 /// How often the children are looked after.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Records a machine: starts a child for each probe, and keeps what they say.
+/// Records a machine: starts a child for each probe, and collects the replies.
 #[expect(
     clippy::disallowed_methods,
     reason = "the parent keeps the children's time"
@@ -135,7 +135,7 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
                 Ok(child) => (Some(child), false),
                 Err(why) => {
                     let how = format!("its process did not start: {why}").into();
-                    recording.add(Line::Ended(Ended {
+                    recording.add(Line::Ended(ProbeEnd {
                         probe: Arc::from(name),
                         how,
                         at: since(),
@@ -159,7 +159,7 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
         }
         let now = Instant::now();
         for r in running.iter_mut().filter(|r| !r.closed && now >= r.ends) {
-            // A node that is busy for a moment looks like one that hangs: each probe has a second try, with twice the time.
+            // A busy node looks like a hanging one: each probe gets a second try with twice the time.
             if !r.end_said && now < last && tried.insert(r.name) {
                 (r.closed, r.end_said, r.given_up) = (true, true, true);
                 if let Some(child) = &mut r.child {
@@ -281,7 +281,7 @@ fn start(
     std::thread::spawn(move || {
         let mut reader = BufReader::with_capacity(1 << 16, pipe);
         let mut text = String::new();
-        // A child that writes what is no line of a recording is not read further: what it asked stays unknown.
+        // After an invalid line nothing more of a child is read: its questions stay unknown.
         while matches!((&mut reader).take(32 << 20).read_line(&mut text), Ok(n) if n > 0) {
             let event = match text.trim_end() {
                 DONE => Event::Done(index),
@@ -300,7 +300,7 @@ fn start(
     Ok(child)
 }
 
-/// Kills a probe whose time is up. The question at which it hangs gets the reply *timeout*.
+/// Kills a probe at its deadline. The question at which it hangs gets the reply *timeout*.
 fn stop(running: &mut Running, recording: &mut Recording, at: u64) {
     running.closed = true;
     let idle = std::mem::replace(&mut running.end_said, true);
@@ -320,7 +320,7 @@ fn stop(running: &mut Running, recording: &mut Recording, at: u64) {
     end_badly(recording, running.name, &how, at, |_| Refusal::Timeout);
 }
 
-/// Says how a probe ended, and gives the question at which it did a reply.
+/// Records how a probe ended, and a reply to the question at which it did.
 fn end_badly(
     recording: &mut Recording,
     probe: &'static str,
@@ -340,14 +340,14 @@ fn end_badly(
             reply: Reply { at, said },
         });
     }
-    recording.add(Line::Ended(Ended {
+    recording.add(Line::Ended(ProbeEnd {
         probe: probe.into(),
         how: how.into(),
         at,
     }));
 }
 
-/// Takes the status of a child that closed its output. Anything but success is said, once.
+/// Reaps a child that closed its output. Anything but success is recorded, once.
 fn reap(running: &mut Running, recording: &mut Recording, at: u64) {
     let Some(mut child) = running.child.take() else {
         return;
@@ -362,7 +362,7 @@ fn reap(running: &mut Running, recording: &mut Recording, at: u64) {
             }
         }
     };
-    // What a probe forked and left behind ends with its group.
+    // Kills anything that the probe forked.
     kill_group(&child);
     if status.success() || running.end_said {
         return;
@@ -373,8 +373,8 @@ fn reap(running: &mut Running, recording: &mut Recording, at: u64) {
     });
 }
 
-/// What a child shares between the thread that asks and the one that watches.
-struct Outlet {
+/// The state that a child's asking and watching threads share.
+struct ChildOutput {
     out: BufWriter<std::io::Stdout>,
     probe: Arc<str>,
     /// Whether a probe asked for more than files: foreign code ran in this process, or it has children.
@@ -383,9 +383,9 @@ struct Outlet {
     announced: bool,
 }
 
-impl Outlet {
+impl ChildOutput {
     fn new(probe: Arc<str>, buffered: usize) -> Self {
-        Outlet {
+        ChildOutput {
             out: BufWriter::with_capacity(buffered, std::io::stdout()),
             probe,
             called: false,
@@ -403,13 +403,13 @@ impl Outlet {
 }
 
 /// Notes which question is being asked, so that the watcher can name one that takes long.
-struct Watched<S> {
+struct WatchedSource<S> {
     source: S,
     probe: Arc<str>,
-    outlet: Arc<Mutex<Outlet>>,
+    outlet: Arc<Mutex<ChildOutput>>,
 }
 
-impl<S: Source> Source for Watched<S> {
+impl<S: Source> Source for WatchedSource<S> {
     #[expect(
         clippy::disallowed_methods,
         reason = "the child times its own questions"
@@ -417,7 +417,7 @@ impl<S: Source> Source for Watched<S> {
     fn ask(&self, question: &Question) -> Reply {
         {
             let mut outlet = self.outlet.lock().unwrap_or_else(PoisonError::into_inner);
-            // Library calls can crash the process: what was said before, and what is asked, is on its way first.
+            // Library calls can crash the process: earlier replies and the question are flushed first.
             let call = matches!(
                 question,
                 Question::Call(_) | Question::Netlink(_) | Question::Run(_) | Question::Bench(_)
@@ -443,9 +443,9 @@ impl<S: Source> Source for Watched<S> {
     }
 }
 
-/// What a child is told by its parent.
+/// The settings that a child gets from its parent.
 #[derive(Clone, Debug)]
-pub struct Started {
+pub struct ChildSettings {
     /// When the recording began, in nanoseconds of `CLOCK_BOOTTIME`.
     pub at_ns: u64,
     /// A directory to examine in place of the machine.
@@ -464,11 +464,11 @@ pub struct Started {
 /// `run` is the probe of a name: it asks the source that it is given.
 pub fn child(
     first: &str,
-    started: &Started,
+    started: &ChildSettings,
     run: impl Fn(&str, &dyn Source),
 ) -> std::io::Result<()> {
     let mut name: Arc<str> = first.into();
-    let outlet = Arc::new(Mutex::new(Outlet::new(Arc::clone(&name), 1 << 16)));
+    let outlet = Arc::new(Mutex::new(ChildOutput::new(Arc::clone(&name), 1 << 16)));
     let busy = Arc::new(AtomicBool::new(true));
     let (told, next) = mpsc::channel();
     let of_lifeline = Arc::clone(&busy);
@@ -483,7 +483,7 @@ pub fn child(
         .with_nccl(started.nccl.clone());
         let sink = Arc::clone(&outlet);
         let recorder = Recorder::new(
-            Watched {
+            WatchedSource {
                 source,
                 probe: Arc::clone(&name),
                 outlet: Arc::clone(&outlet),
@@ -514,8 +514,8 @@ pub fn child(
     }
 }
 
-/// Names a question that takes long, so that the parent knows at what it kills the child.
-fn watch(outlet: &Mutex<Outlet>) {
+/// Announces a slow question, so that the parent knows at which one it kills the child.
+fn watch(outlet: &Mutex<ChildOutput>) {
     loop {
         std::thread::sleep(Duration::from_millis(50));
         let mut outlet = outlet.lock().unwrap_or_else(PoisonError::into_inner);
@@ -537,7 +537,7 @@ fn watch(outlet: &Mutex<Outlet>) {
 }
 
 /// Hears the names of further probes, and ends this process, and its group, when the parent's end of the pipe is gone while a
-/// probe runs. Where none runs, the thread that waits for a name ends the process.
+/// probe runs. If none runs, the thread that waits for a name ends the process.
 fn lifeline(told: &Sender<Arc<str>>, busy: &AtomicBool) {
     for name in std::io::stdin().lines() {
         let Ok(name) = name else { break };

@@ -1,4 +1,4 @@
-//! What carries a plan out: the ranks of collectives, pairs of nodes, and the user's own job.
+//! Carries out measurement plans: the ranks of collectives, pairs of nodes, and the user's own job.
 
 pub mod collective;
 pub mod job;

@@ -5,7 +5,7 @@ use memchr::memmem::Finder;
 use super::grams::{Grams, Hit, Needles};
 use super::{launch, pasted, prefix, shape_table, sign, unread};
 
-/// What is in every line of NCCL and RCCL, and in what PyTorch says of them.
+/// What is in every line of NCCL and RCCL, and in what PyTorch reports about them.
 const MARK: &[u8] = b"CCL";
 
 /// What else a line can hold to be looked at: what launchers, Python and the system say when a process fails.
@@ -44,22 +44,22 @@ impl Default for Anchors {
 
 /// Where in a line `CCL` stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mark {
+pub enum AnchorPosition {
     /// There, and nowhere else.
     Once(usize),
     /// There first, and further on too.
     First(usize),
     /// Nowhere; these needles are in the line.
-    None(Found),
+    None(FoundNeedles),
     /// Nobody looked.
     Unknown,
 }
 
 /// The needles that are in a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found(Needles);
+pub struct FoundNeedles(Needles);
 
-impl Found {
+impl FoundNeedles {
     /// Whether this one of [`NEEDLES`] is there.
     pub(super) fn has(self, needle: &str) -> bool {
         let at = NEEDLES.iter().position(|other| *other == needle);
@@ -83,9 +83,9 @@ impl Found {
 }
 
 /// What is told of lines.
-pub enum Part<'l> {
+pub enum ScannedPart<'l> {
     /// A line that has a needle, without its end.
-    Line(&'l [u8], Mark),
+    Line(&'l [u8], AnchorPosition),
     /// Whole lines, none of which has one: from there, to there; and whether one of them may begin another tool's output.
     Between(usize, usize, bool),
 }
@@ -96,9 +96,9 @@ impl Anchors {
         self.mark.find(text).is_some() || self.needle(text, 0, text.len()).0.is_some()
     }
 
-    /// Calls `tell` with each line that has a needle, and with what stands between them: the number of the first line, counted from 0
+    /// Calls `tell` with each line that has a needle, and with what is between them: the number of the first line, counted from 0
     /// within `lines`, and the part. Gives the number of lines.
-    pub fn lines(&self, lines: &[u8], mut tell: impl FnMut(u64, Part<'_>)) -> u64 {
+    pub fn lines(&self, lines: &[u8], mut tell: impl FnMut(u64, ScannedPart<'_>)) -> u64 {
         let find = |from: usize| {
             let rest = lines.get(from..).unwrap_or(&[]);
             self.mark.find(rest).map(|found| from + found)
@@ -121,13 +121,13 @@ impl Anchors {
             let mark = match next {
                 Some(other) if other < end => {
                     next = find(end);
-                    Mark::First(hit - begin)
+                    AnchorPosition::First(hit - begin)
                 }
-                _ => Mark::Once(hit - begin),
+                _ => AnchorPosition::Once(hit - begin),
             };
             tell(
                 number,
-                Part::Line(lines.get(begin..end).unwrap_or(&[]), mark),
+                ScannedPart::Line(lines.get(begin..end).unwrap_or(&[]), mark),
             );
             number += 1;
             from = end + 1;
@@ -135,7 +135,7 @@ impl Anchors {
         self.between(lines, from, lines.len(), number, &mut tell)
     }
 
-    /// The next needle from `from` to `to`, and whether one of another tool's output stands before it.
+    /// The next needle from `from` to `to`, and whether one of another tool's output is before it.
     fn needle(&self, text: &[u8], from: usize, to: usize) -> (Option<Hit>, bool) {
         let (mut at, mut other) = (from, false);
         while let Some(hit) = self.needles.find(text, at, to) {
@@ -155,14 +155,14 @@ impl Anchors {
         mut from: usize,
         to: usize,
         mut number: u64,
-        tell: &mut impl FnMut(u64, Part<'_>),
+        tell: &mut impl FnMut(u64, ScannedPart<'_>),
     ) -> u64 {
         let pass = |number: u64,
                     from: usize,
                     to: usize,
                     other: bool,
-                    tell: &mut dyn FnMut(u64, Part<'_>)| {
-            tell(number, Part::Between(from, to, other));
+                    tell: &mut dyn FnMut(u64, ScannedPart<'_>)| {
+            tell(number, ScannedPart::Between(from, to, other));
             number + count(lines.get(from..to).unwrap_or(&[]))
         };
         while from < to {
@@ -183,10 +183,13 @@ impl Anchors {
             let end = hit.at + memchr::memchr(b'\n', rest).unwrap_or(rest.len());
             // Before the first one stands none, but perhaps some of other tools.
             let at = if other { begin } else { hit.pair };
-            let found = Found(self.needles.all(lines, begin, at, end));
+            let found = FoundNeedles(self.needles.all(lines, begin, at, end));
             tell(
                 number,
-                Part::Line(lines.get(begin..end).unwrap_or(&[]), Mark::None(found)),
+                ScannedPart::Line(
+                    lines.get(begin..end).unwrap_or(&[]),
+                    AnchorPosition::None(found),
+                ),
             );
             number += 1;
             from = end + 1;

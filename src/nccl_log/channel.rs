@@ -33,22 +33,22 @@ pub struct Channel<'m> {
     pub kind: &'m [u8],
     /// The number of the adapter.
     pub adapter: u64,
-    /// Whether another GPU stands between this one and the adapter.
+    /// Whether another GPU is between this one and the adapter.
     pub pxn: bool,
     /// Whether GPUDirect RDMA is used.
     pub gdr: bool,
-    /// The communicator's address in its process, where the line has it; 0 where not.
+    /// The communicator's address in its process, if the line has it; 0 where not.
     pub comm: u64,
 }
 
 /// What a message that begins like a channel's line is.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Read<'m> {
+pub enum ChannelLine<'m> {
     /// A connected channel.
     Channel(Channel<'m>),
     /// The order of ranks in a ring, or another line about rings.
     Other,
-    /// The line is torn: what it says is not known.
+    /// The line is truncated: what it says is not known.
     Torn,
 }
 
@@ -61,7 +61,7 @@ pub(super) fn besides_number(message: &[u8]) -> Option<&[u8]> {
 }
 
 /// Reads a message that begins with `Channel `, `Ring `, `CollNet ` or `Coll `.
-pub fn read(message: &[u8]) -> Read<'_> {
+pub fn read(message: &[u8]) -> ChannelLine<'_> {
     let (rest, collnet) = if let Some(rest) = message.strip_prefix(b"Channel ") {
         (rest, false)
     } else if let Some(rest) = message.strip_prefix(b"Ring ") {
@@ -71,20 +71,20 @@ pub fn read(message: &[u8]) -> Read<'_> {
     } else if let Some(rest) = message.strip_prefix(b"Coll ") {
         (rest, true)
     } else {
-        return Read::Other;
+        return ChannelLine::Other;
     };
     let Some((_, rest)) = number(rest) else {
-        return Read::Other;
+        return ChannelLine::Other;
     };
     let rest = match rest.strip_prefix(b"/").and_then(number) {
         Some((_, rest)) => rest,
         None => rest,
     };
     let Some(rest) = rest.strip_prefix(b" : ") else {
-        return Read::Other;
+        return ChannelLine::Other;
     };
     let Some((from, rest)) = number(rest) else {
-        return Read::Other;
+        return ChannelLine::Other;
     };
     let rest = past_device(rest);
     if collnet {
@@ -92,22 +92,22 @@ pub fn read(message: &[u8]) -> Read<'_> {
             Some((receives, rest)) => {
                 network(rest, b"COLLNET/", Transport::CollNet, from, from, receives)
             }
-            None => Read::Torn,
+            None => ChannelLine::Torn,
         };
     }
     let Some((to, rest)) = rest.strip_prefix(b" -> ").and_then(number) else {
         // `Ring 00 : 1 -> 0 -> 2` is the graph's, `Channel 00/02 :    0   1` the order of ranks.
-        return Read::Other;
+        return ChannelLine::Other;
     };
     let rest = past_device(rest);
     if rest.starts_with(b" -> ") || rest.starts_with(b"/") {
-        return Read::Other;
+        return ChannelLine::Other;
     }
     if let Some((receives, rest)) = direction(rest) {
         return network(rest, b"NET/", Transport::Net, from, to, receives);
     }
     let Some(rest) = rest.strip_prefix(b" via ") else {
-        return Read::Torn;
+        return ChannelLine::Torn;
     };
     // Until 2.3 only the receiver says which network.
     if rest.starts_with(b"NET/") {
@@ -119,7 +119,7 @@ pub fn read(message: &[u8]) -> Read<'_> {
                 let (kind, rest) = rest.split_at(kind.len());
                 (Transport::P2p, kind, rest)
             }
-            None => return Read::Torn,
+            None => return ChannelLine::Torn,
         }
     } else if let Some(rest) = rest.strip_prefix(b"SHM") {
         let length = b"/direct/CE".len().min(rest.len());
@@ -134,7 +134,7 @@ pub fn read(message: &[u8]) -> Read<'_> {
     } else if let Some(rest) = rest.strip_prefix(b"direct shared memory") {
         (Transport::Shm, &b"direct"[..], rest)
     } else {
-        return Read::Torn;
+        return ChannelLine::Torn;
     };
     let rest = past(rest, &[b"/read", b"/CE", b"/direct", b"/CUMEM"]);
     // The GPU in between of an indirect path.
@@ -144,7 +144,7 @@ pub fn read(message: &[u8]) -> Read<'_> {
     };
     let rest = past(rest, &[b"/read", b"/CE"]);
     match tail(rest) {
-        Some(comm) => Read::Channel(Channel {
+        Some(comm) => ChannelLine::Channel(Channel {
             from,
             to,
             receives: false,
@@ -155,7 +155,7 @@ pub fn read(message: &[u8]) -> Read<'_> {
             gdr: false,
             comm,
         }),
-        None => Read::Torn,
+        None => ChannelLine::Torn,
     }
 }
 
@@ -185,21 +185,21 @@ fn network<'m>(
     from: u64,
     to: u64,
     receives: bool,
-) -> Read<'m> {
+) -> ChannelLine<'m> {
     let Some(rest) = rest.strip_prefix(mark) else {
-        return Read::Torn;
+        return ChannelLine::Torn;
     };
     let Some(slash) = memchr::memchr(b'/', rest.get(..rest.len().min(64)).unwrap_or(&[])) else {
-        return Read::Torn;
+        return ChannelLine::Torn;
     };
     let (kind, rest) = rest.split_at(slash);
     let Some((adapter, rest)) = rest.strip_prefix(b"/").and_then(number) else {
-        return Read::Torn;
+        return ChannelLine::Torn;
     };
     let (pxn, rest) = match rest.strip_prefix(b"(").and_then(number) {
         Some((_, rest)) => match rest.strip_prefix(b")") {
             Some(rest) => (true, rest),
-            None => return Read::Torn,
+            None => return ChannelLine::Torn,
         },
         None => (false, rest),
     };
@@ -209,7 +209,7 @@ fn network<'m>(
     };
     let rest = past(rest, &[b"(PCI)", b"(C2C)", b"/Shared", b"/GDCopy"]);
     match tail(rest) {
-        Some(comm) => Read::Channel(Channel {
+        Some(comm) => ChannelLine::Channel(Channel {
             from,
             to,
             receives,
@@ -220,8 +220,8 @@ fn network<'m>(
             gdr,
             comm,
         }),
-        // A torn `/GDRD` must not pass for a channel without GPUDirect RDMA.
-        None => Read::Torn,
+        // A truncated `/GDRD` must not pass for a channel without GPUDirect RDMA.
+        None => ChannelLine::Torn,
     }
 }
 
@@ -248,7 +248,7 @@ fn past<'m>(mut rest: &'m [u8], words: &[&[u8]]) -> &'m [u8] {
     rest
 }
 
-/// The end of the line, perhaps with its communicator; `None` where something else stands there.
+/// The end of the line, perhaps with its communicator; `None` where something else is there.
 fn tail(rest: &[u8]) -> Option<u64> {
     let rest = rest.trim_ascii();
     // The quote or the mark of who exported the line may stand behind it.

@@ -1,6 +1,6 @@
-//! The time that stands before a message, in the forms of NCCL, kubectl, syslog-like tools and glog (PyTorch).
+//! The time that is before a message, in the forms of NCCL, kubectl, syslog-like tools and glog (PyTorch).
 
-/// A time. Two of them have an order where both have a date of the same completeness.
+/// A time. Two of them have an order if both have a date of the same completeness.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Time {
     /// Seconds since 1970, or since the beginning of a year that is not said.
@@ -12,7 +12,7 @@ pub struct Time {
 }
 
 impl Time {
-    /// How much later this one is than another; `None` where the two cannot be compared.
+    /// How much later this one is than another; `None` if the two cannot be compared.
     pub fn since(self, other: Time) -> Option<f64> {
         (self.year == other.year && self.zone == other.zone).then_some(self.seconds - other.seconds)
     }

@@ -16,32 +16,32 @@ pub struct Digest {
     pub sorts: BTreeMap<String, u64>,
     /// The lines that were kept, in their order.
     #[serde(default)]
-    pub kept: Vec<Kept>,
+    pub kept: Vec<KeptLine>,
     /// The processes that wrote, in the order of their first lines.
     #[serde(default)]
     pub processes: Vec<Process>,
     /// Lines of channels that found no place among those kept, together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub crowd: Vec<Crowd>,
+    pub crowd: Vec<DroppedChannels>,
     /// Lines of each sort that found no place; channels among these are in `crowd`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub left_out: BTreeMap<String, u64>,
     /// Events that found no place.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub uncounted: Vec<Uncounted>,
-    /// The output of other tools that stands between.
+    pub uncounted: Vec<DroppedEvents>,
+    /// The output of other tools that is between.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub pasted: Vec<super::pasted::Paste>,
+    pub pasted: Vec<super::pasted::PasteCollector>,
     /// Lines that tell how the work around NCCL goes, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub signs: Vec<super::sign::Sign>,
     /// What launchers say of the number of nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub launches: Vec<super::launch::Launch>,
-    /// Tools of which output stands there that nothing reads.
+    /// Tools of which output is there that nothing reads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<String>,
-    /// Why reading ended before the end of the file, where it did.
+    /// Why reading ended before the end of the file, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken_off: Option<String>,
 }
@@ -60,11 +60,12 @@ impl Digest {
                 *all.entry(sort).or_default() += count;
             }
         }
-        self.kept.extend(other.kept.into_iter().map(|kept| Kept {
-            line: kept.line + before,
-            last: kept.last + before,
-            ..kept
-        }));
+        self.kept
+            .extend(other.kept.into_iter().map(|kept| KeptLine {
+                line: kept.line + before,
+                last: kept.last + before,
+                ..kept
+            }));
         self.processes
             .extend(other.processes.into_iter().map(|process| Process {
                 first: process.first + before,
@@ -72,7 +73,7 @@ impl Digest {
                 ..process
             }));
         self.crowd.extend(other.crowd);
-        let uncounted = other.uncounted.into_iter().map(|of_class| Uncounted {
+        let uncounted = other.uncounted.into_iter().map(|of_class| DroppedEvents {
             line: of_class.line + before,
             last: of_class.last + before,
             ..of_class
@@ -96,7 +97,7 @@ impl Digest {
 
 /// Events of one class that found no place among those kept: more than those are alike, or there was no room.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Uncounted {
+pub struct DroppedEvents {
     /// Their class.
     pub class: String,
     /// The status that all of them tell, of which there are several in a class.
@@ -113,24 +114,24 @@ pub struct Uncounted {
 /// A line that was kept, for itself and for those that say the same. As JSON a list of its members: there are thousands.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Members", into = "Members")]
-pub struct Kept {
+pub struct KeptLine {
     /// Its number in the file, from 1.
     pub line: u64,
     /// The number of the last one that says the same.
     pub last: u64,
     /// How many there are.
     pub count: u64,
-    /// By how many processes; at most [`super::gather::TOLD_APART`] are told apart.
+    /// By how many processes; at most [`super::gather::TOLD_APART`] are distinguished.
     pub processes: u64,
-    /// The line from its beginning, or the part of a torn or long one that holds the message.
+    /// The line from its beginning, or the part of a truncated or long one that holds the message.
     pub text: String,
 }
 
 type Members = (u64, u64, u64, u64, String);
 
-impl From<Members> for Kept {
+impl From<Members> for KeptLine {
     fn from((line, last, count, processes, text): Members) -> Self {
-        Kept {
+        KeptLine {
             line,
             last,
             count,
@@ -140,8 +141,8 @@ impl From<Members> for Kept {
     }
 }
 
-impl From<Kept> for Members {
-    fn from(kept: Kept) -> Self {
+impl From<KeptLine> for Members {
+    fn from(kept: KeptLine) -> Self {
         (kept.line, kept.last, kept.count, kept.processes, kept.text)
     }
 }
@@ -153,7 +154,7 @@ pub struct Process {
     pub host: String,
     /// The process.
     pub pid: u64,
-    /// The CUDA device; absent where the thread had none.
+    /// The CUDA device; absent if the thread had none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<u64>,
     /// The number of its first line.
@@ -170,7 +171,7 @@ pub struct Process {
 
 /// Channels that found no place, as far as they are alike.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Crowd {
+pub struct DroppedChannels {
     /// The host that wrote.
     pub host: String,
     /// `p2p`, `shm`, `net`, `collnet`.

@@ -6,11 +6,11 @@ use std::hash::BuildHasher;
 use foldhash::fast::FixedState;
 
 use super::event_table::{class, is_shape, of_framework, of_info, of_warning};
-use super::message::{Sort, is_unwinding, known};
+use super::message::{MessageGroup, is_unwinding, known};
 
 /// Which text an event is looked for in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum MessageKind {
     /// A message of level WARN.
     Warning,
     /// A message of level INFO.
@@ -21,13 +21,13 @@ pub enum Kind {
 
 /// What a message that is neither a channel's nor one of those kept is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Is {
+pub enum MessageClass {
     /// An event of this row of the table.
     Event(u16),
     /// A line that says where a failure passed.
     Unwinding,
     /// Counted under this sort.
-    Known(Sort),
+    Known(MessageGroup),
     /// Nothing.
     Nothing,
 }
@@ -37,13 +37,13 @@ const SHAPES: usize = 8192;
 
 /// Remembers what messages of a shape are: the table has hundreds of rows, and a log repeats itself.
 #[derive(Default)]
-pub struct Classes {
-    known: HashMap<(Kind, u64), Is, FixedState>,
+pub struct ClassCache {
+    known: HashMap<(MessageKind, u64), MessageClass, FixedState>,
 }
 
-impl Classes {
+impl ClassCache {
     /// What a message is.
-    pub fn of(&mut self, kind: Kind, message: &[u8]) -> Is {
+    pub fn classify(&mut self, kind: MessageKind, message: &[u8]) -> MessageClass {
         let key = (kind, hash_without(message, 1));
         if let Some(is) = self.known.get(&key) {
             return *is;
@@ -72,19 +72,19 @@ pub fn names_cause(line: &[u8]) -> bool {
     })
 }
 
-fn classify(kind: Kind, message: &[u8]) -> Is {
-    let event = |row: usize| Is::Event(u16::try_from(row).unwrap_or(u16::MAX));
+fn classify(kind: MessageKind, message: &[u8]) -> MessageClass {
+    let event = |row: usize| MessageClass::Event(u16::try_from(row).unwrap_or(u16::MAX));
     match kind {
-        Kind::Framework => of_framework(message).map_or(Is::Nothing, event),
-        Kind::Warning => match is_unwinding(message) {
-            true => Is::Unwinding,
+        MessageKind::Framework => of_framework(message).map_or(MessageClass::Nothing, event),
+        MessageKind::Warning => match is_unwinding(message) {
+            true => MessageClass::Unwinding,
             false => event(of_warning(message)),
         },
-        Kind::Info => match is_unwinding(message) {
-            true => Is::Unwinding,
+        MessageKind::Info => match is_unwinding(message) {
+            true => MessageClass::Unwinding,
             false => match of_info(message) {
                 Some(row) => event(row),
-                None => known(message).map_or(Is::Nothing, Is::Known),
+                None => known(message).map_or(MessageClass::Nothing, MessageClass::Known),
             },
         },
     }

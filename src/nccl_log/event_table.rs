@@ -1,4 +1,4 @@
-//! Which messages are events, and of which class: the first row of which all needles stand in the message.
+//! Which messages are events, and of which class: the first row of which all needles are in the message.
 //!
 //! Written after the WARN and INFO formats of NCCL 2.3 to 2.30, RCCL's own, those of plugins, and PyTorch's. Classes are the
 //! words of the fact `event.class`.
@@ -17,7 +17,7 @@ const fn row(class: &'static str, needles: &'static [&'static str]) -> Rule {
     Rule { class, needles }
 }
 
-/// Whether all needles stand in the message; one that begins with `^` stands at its start.
+/// Whether all needles are in the message; one that begins with `^` is at its start.
 pub(super) fn fits(needles: &[&str], message: &[u8]) -> bool {
     needles.iter().all(|needle| match needle.strip_prefix('^') {
         Some(start) => message.starts_with(start.as_bytes()),
@@ -32,7 +32,7 @@ pub(super) fn of_warning(message: &[u8]) -> usize {
         .unwrap_or(OTHER)
 }
 
-/// The class of an INFO line, where it is an event.
+/// The class of an INFO line, if it is an event.
 pub(super) fn of_info(message: &[u8]) -> Option<usize> {
     position(BOTH, message)
 }
@@ -106,7 +106,7 @@ const BOTH: &[Rule] = &[
     ),
     row("bootstrap-no-interface", &["family", "is neither AF_INET"]),
     row("device-open", &["Call to ibv_open_device failed"]),
-    // A call that failed has found nothing, whatever its error says of data.
+    // A call that failed has found nothing, whatever its error reports about data.
     row("ofi-failed", &["NET/OFI", "fi_getinfo() call failed"]),
     row("ofi-failed", &["NET/OFI", "No eligible providers"]),
     row("ofi-failed", &["NET/OFI", "Only EFA provider is supported"]),

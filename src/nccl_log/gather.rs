@@ -5,16 +5,16 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 
 use foldhash::fast::FixedState;
 
-use super::anchor::{Anchors, Mark, Part};
+use super::anchor::{AnchorPosition, Anchors, ScannedPart};
 use super::channel::{self, Channel, Transport};
-use super::digest::{Crowd, Digest, Kept, Process, Uncounted};
-use super::event::{self, Classes, Is, Kind};
+use super::digest::{Digest, DroppedChannels, DroppedEvents, KeptLine, Process};
+use super::event::{self, ClassCache, MessageClass, MessageKind};
 use super::event_table;
 use super::launch::Launches;
-use super::message::{self, Fate, Of, Sort};
+use super::message::{self, DedupScope, MessageAction, MessageGroup};
 use super::pasted::Pasted;
-use super::prefix::{self, Level, Writer};
-use super::seldom::{self, Seldom};
+use super::prefix::{self, LogLevel, LogWriter};
+use super::rare_grams::{self, RareGrams};
 use super::sign::Signs;
 use super::text::{self, from_json, without_colours};
 use super::unread;
@@ -29,7 +29,7 @@ pub struct Limits {
     pub bytes: usize,
     /// Events that are kept of one class, beside the first one after each sign of how the work goes.
     pub events: usize,
-    /// Processes that are told apart.
+    /// Processes that are distinguished.
     pub processes: usize,
 }
 
@@ -47,7 +47,7 @@ impl Default for Limits {
 /// Lines that each process may have kept of its own when half of the room is taken: those that write later are heard too.
 const SHARE: u32 = 16;
 
-/// Processes that are told apart of those that wrote the same line.
+/// Processes that are distinguished of those that wrote the same line.
 pub const TOLD_APART: usize = 32;
 
 /// Bytes of a line that are kept.
@@ -88,7 +88,7 @@ impl Reader {
 }
 
 /// A line that is kept.
-struct Row {
+struct KeptRow {
     line: u64,
     text: Box<[u8]>,
     /// The processes of the others that say the same.
@@ -96,9 +96,9 @@ struct Row {
 }
 
 /// What each further line that says the same touches, all in one place.
-struct Told {
+struct RepeatCounter {
     row: u32,
-    /// The process of the first line, [`NOBODY`] where it is not known.
+    /// The process of the first line, [`NOBODY`] if it is not known.
     first: u32,
     last: u64,
     count: u64,
@@ -106,12 +106,12 @@ struct Told {
 
 const NOBODY: u32 = u32::MAX;
 
-/// Statuses of completions that are told apart: `ibv_wc_status` has fewer.
+/// Statuses of completions that are distinguished: `ibv_wc_status` has fewer.
 const STATUSES: u64 = 64;
 
-/// Events of a class, and of a status where they tell one.
+/// Events of a class, and of a status if they tell one.
 #[derive(Default)]
-struct Class {
+struct ClassCounter {
     /// How many differ.
     count: usize,
     /// How many signs stood before the last one.
@@ -122,19 +122,19 @@ struct Class {
 
 /// How much more room than other lines a line has.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Room {
+enum ExtraRoom {
     /// None, and of a process that wrote much less.
     Shared,
-    /// An eighth: a failure stands at the end of a log.
+    /// An eighth: a failure is at the end of a log.
     Event,
-    /// A quarter: no event of its class stands between it and the last sign of how the work goes, so that it may be the first failure.
+    /// A quarter: no event of its class is between it and the last sign of how the work goes, so that it may be the first failure.
     FirstEvent,
 }
 
 /// The channel that a process told last, and how often it told the same since: of two ranks there are many channels, and most processes
 /// write them in a row.
 #[derive(Clone, Copy, Default)]
-struct Recent {
+struct RecentChannel {
     /// The hash of its words, without the channel's number.
     words: u64,
     identity: u64,
@@ -149,30 +149,30 @@ struct Gather {
     pasted: Pasted,
     signs: Signs,
     launches: Launches,
-    classes: Classes,
+    classes: ClassCache,
     bytes: u64,
     /// Lines that were passed.
     lines: u64,
     kept_bytes: usize,
-    rows: Vec<Row>,
-    by_identity: HashMap<u64, Told, Hashed>,
-    of_class: HashMap<(&'static str, Option<u64>), Class, FixedState>,
+    rows: Vec<KeptRow>,
+    by_identity: HashMap<u64, RepeatCounter, Hashed>,
+    of_class: HashMap<(&'static str, Option<u64>), ClassCounter, FixedState>,
     processes: Vec<Process>,
     by_process: HashMap<u64, u32, Hashed>,
     /// For each process.
-    recent: Vec<Recent>,
+    recent: Vec<RecentChannel>,
     /// For each process the lines that are kept of it.
     kept_of: Vec<u32>,
-    crowd: BTreeMap<Crowd, u64>,
-    sorts: [u64; Sort::ALL.len()],
-    left_out: [u64; Sort::ALL.len()],
+    crowd: BTreeMap<DroppedChannels, u64>,
+    sorts: [u64; MessageGroup::ALL.len()],
+    left_out: [u64; MessageGroup::ALL.len()],
     stripped: Vec<u8>,
     unwrapped: Vec<u8>,
     /// A line that ends in `Last error:`: the next one is what NCCL said last.
     announced: Vec<u8>,
     /// The number of the line that such a one announced.
     repeated: u64,
-    seldom: Seldom,
+    seldom: RareGrams,
     /// Tools whose output is there, and is not read.
     unread: BTreeSet<&'static str>,
 }
@@ -186,22 +186,22 @@ impl Lines for Gather {
             let number = before + number + 1;
             if !self.announced.is_empty() {
                 let next = match part {
-                    Part::Between(from, to, _) => {
+                    ScannedPart::Between(from, to, _) => {
                         let rest = lines.get(from..to).unwrap_or(&[]);
                         rest.split(|b| *b == b'\n').next().unwrap_or(&[])
                     }
-                    Part::Line(line, _) => line,
+                    ScannedPart::Line(line, _) => line,
                 };
                 self.last_error(number, next);
             }
             match part {
                 // Nearly all lines of a log of NCCL are not looked at for other tools.
-                Part::Between(from, to, other) => {
+                ScannedPart::Between(from, to, other) => {
                     self.pasted.lines(lines, from, to, number, other);
                 }
-                Part::Line(line, mark) if !seldom::goes_on(line) => {
+                ScannedPart::Line(line, mark) if !rare_grams::goes_on(line) => {
                     self.pasted.marked(line, mark, number);
-                    if let Mark::None(found) = mark
+                    if let AnchorPosition::None(found) = mark
                         && found.only_signs()
                         && self.announced.is_empty()
                         && self.signs.one_more(number, found.signs())
@@ -213,11 +213,11 @@ impl Lines for Gather {
                         false => self.line(number, line, mark),
                     }
                 }
-                Part::Line(line, _) => {
+                ScannedPart::Line(line, _) => {
                     let end = offset(lines, line) + line.len();
                     let behind = lines.get(end..).unwrap_or(&[]);
-                    if let Some(joined) = seldom::joined(line, behind) {
-                        self.line(number, &joined, Mark::Unknown);
+                    if let Some(joined) = rare_grams::joined(line, behind) {
+                        self.line(number, &joined, AnchorPosition::Unknown);
                     }
                 }
             }
@@ -232,7 +232,7 @@ impl Lines for Gather {
                 .lines(piece, 0, piece.len(), self.lines + 1, true);
         }
         if self.anchors.any(piece) {
-            self.line(self.lines + 1, piece, Mark::Unknown);
+            self.line(self.lines + 1, piece, AnchorPosition::Unknown);
         }
         self.lines += u64::from(ends);
     }
@@ -240,7 +240,7 @@ impl Lines for Gather {
 
 impl Gather {
     /// A line, or a piece of one. Progress bars write a carriage return and go on: what follows one is a line of its own.
-    fn line(&mut self, number: u64, line: &[u8], mark: Mark) {
+    fn line(&mut self, number: u64, line: &[u8], mark: AnchorPosition) {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if memchr::memchr2(0x1b, b'\r', line).is_none() {
             return self.part(number, line, mark);
@@ -249,15 +249,15 @@ impl Gather {
             if memchr::memchr(0x1b, part).is_some() {
                 let mut stripped = std::mem::take(&mut self.stripped);
                 without_colours(part, &mut stripped);
-                self.part(number, &stripped, Mark::Unknown);
+                self.part(number, &stripped, AnchorPosition::Unknown);
                 self.stripped = stripped;
             } else {
-                self.part(number, part, Mark::Unknown);
+                self.part(number, part, AnchorPosition::Unknown);
             }
         }
     }
 
-    fn part(&mut self, number: u64, line: &[u8], mark: Mark) {
+    fn part(&mut self, number: u64, line: &[u8], mark: AnchorPosition) {
         if line.first() == Some(&b'{') {
             let mut inner = std::mem::take(&mut self.unwrapped);
             let json = from_json(line, &mut inner);
@@ -265,7 +265,7 @@ impl Gather {
                 // An escape sequence of a terminal may have come to light.
                 let mut stripped = std::mem::take(&mut self.stripped);
                 without_colours(line, &mut stripped);
-                self.plain(number, &stripped, Mark::Unknown);
+                self.plain(number, &stripped, AnchorPosition::Unknown);
                 self.stripped = stripped;
             }
             self.unwrapped = inner;
@@ -276,8 +276,8 @@ impl Gather {
         self.plain(number, line, mark);
     }
 
-    fn plain(&mut self, number: u64, line: &[u8], mark: Mark) {
-        if let Mark::Once(at) = mark
+    fn plain(&mut self, number: u64, line: &[u8], mark: AnchorPosition) {
+        if let AnchorPosition::Once(at) = mark
             && let Some(found) = prefix::only_message(line, at)
         {
             let end = offset(line, found.message) + found.message.len();
@@ -300,31 +300,31 @@ impl Gather {
             let text = window_of(line, 0, found.begin, line.len());
             return self.message(number, found.level, found.writer, found.message, text);
         }
-        // Where it is known which needles are there, nothing is looked for that needs another.
+        // If it is known which needles are there, nothing is looked for that needs another.
         let has = |needle: &str| match mark {
-            Mark::None(found) => found.has(needle),
+            AnchorPosition::None(found) => found.has(needle),
             _ => true,
         };
         if !any && has("rror") && line.trim_ascii_end().ends_with(prefix::LAST_ERROR) {
             self.announced = clipped(line).trim_ascii_end().to_vec();
             return;
         }
-        // What PyTorch repeats was kept with its announcement; between whole lines of NCCL a part of one is torn.
+        // What PyTorch repeats was kept with its announcement; between whole lines of NCCL a part of one is truncated.
         let others = match mark {
-            Mark::None(found) => found.others(),
+            AnchorPosition::None(found) => found.others(),
             _ => true,
         };
         let seldom = !any && others && self.seldom.has(line);
         if seldom
             && self.repeated != number
             && let Some((level, message)) = prefix::bare(line)
-            && (level == Level::Warn || self.processes.is_empty())
+            && (level == LogLevel::Warn || self.processes.is_empty())
         {
             self.message(number, level, None, message, clipped(line));
             return;
         }
         let found = match mark {
-            Mark::None(found) => Some(found.signs()),
+            AnchorPosition::None(found) => Some(found.signs()),
             _ => None,
         };
         if !any && self.signs.line(number, line, found) {
@@ -334,12 +334,20 @@ impl Gather {
         let launched = !any && self.launches.line(number, line);
         if !any
             && !launched
-            && let Is::Event(row) = self.classes.of(Kind::Framework, line)
+            && let MessageClass::Event(row) = self.classes.classify(MessageKind::Framework, line)
         {
             self.event(number, row, None, line, clipped(line));
-        } else if seldom && seldom::sets(line) {
+        } else if seldom && rare_grams::sets(line) {
             let same = clipped(line);
-            self.keep(number, Sort::Other, Of::Host, None, None, same, same);
+            self.keep(
+                number,
+                MessageGroup::Other,
+                DedupScope::Host,
+                None,
+                None,
+                same,
+                same,
+            );
         } else if seldom
             && !launched
             && let Some(tool) = unread::tool(line)
@@ -358,7 +366,7 @@ impl Gather {
             return;
         };
         // Where nothing was said the next line is anything: only what is known for certain counts.
-        let Is::Event(row) = self.classes.of(Kind::Warning, message) else {
+        let MessageClass::Event(row) = self.classes.classify(MessageKind::Warning, message) else {
             return;
         };
         let class = event_table::class(usize::from(row));
@@ -383,28 +391,36 @@ impl Gather {
     fn message(
         &mut self,
         number: u64,
-        level: Level,
-        writer: Option<Writer<'_>>,
+        level: LogLevel,
+        writer: Option<LogWriter<'_>>,
         message: &[u8],
         text: &[u8],
     ) {
         let process = writer.and_then(|writer| self.process(number, level, writer));
         match level {
-            Level::Other => self.count(Sort::Trace),
-            Level::Version => {
-                self.keep(number, Sort::Init, Of::Host, writer, process, message, text)
+            LogLevel::Other => self.count(MessageGroup::Trace),
+            LogLevel::Version => self.keep(
+                number,
+                MessageGroup::Init,
+                DedupScope::Host,
+                writer,
+                process,
+                message,
+                text,
+            ),
+            LogLevel::Warn => {
+                self.perhaps_event(number, MessageKind::Warning, writer, process, message, text)
             }
-            Level::Warn => {
-                self.perhaps_event(number, Kind::Warning, writer, process, message, text)
-            }
-            Level::Info => match message::fate(message) {
-                Fate::Count(sort) => self.count(sort),
-                Fate::Keep(sort, of, same) => {
+            LogLevel::Info => match message::action_for_info(message) {
+                MessageAction::Count(sort) => self.count(sort),
+                MessageAction::Keep(sort, of, same) => {
                     self.keep(number, sort, of, writer, process, same, text)
                 }
-                Fate::Channel => self.perhaps_channel(number, writer, process, message, text),
-                Fate::Unlisted => {
-                    self.perhaps_event(number, Kind::Info, writer, process, message, text)
+                MessageAction::Channel => {
+                    self.perhaps_channel(number, writer, process, message, text)
+                }
+                MessageAction::Unlisted => {
+                    self.perhaps_event(number, MessageKind::Info, writer, process, message, text)
                 }
             },
         }
@@ -413,26 +429,28 @@ impl Gather {
     fn perhaps_event(
         &mut self,
         number: u64,
-        kind: Kind,
-        writer: Option<Writer<'_>>,
+        kind: MessageKind,
+        writer: Option<LogWriter<'_>>,
         process: Option<u32>,
         message: &[u8],
         text: &[u8],
     ) {
-        match self.classes.of(kind, message) {
-            Is::Event(row) => self.event_of(number, row, writer, process, message, text),
-            Is::Unwinding => self.keep_event(number, "unwinding", writer, process, message, text),
-            Is::Known(sort) => self.count(sort),
-            Is::Nothing => self.count(Sort::Unlisted),
+        match self.classes.classify(kind, message) {
+            MessageClass::Event(row) => self.event_of(number, row, writer, process, message, text),
+            MessageClass::Unwinding => {
+                self.keep_event(number, "unwinding", writer, process, message, text)
+            }
+            MessageClass::Known(sort) => self.count(sort),
+            MessageClass::Nothing => self.count(MessageGroup::Unlisted),
         }
     }
 
-    fn count(&mut self, sort: Sort) {
+    fn count(&mut self, sort: MessageGroup) {
         self.sorts[sort as usize] += 1;
     }
 
-    /// The process's number; `None` where there are too many.
-    fn process(&mut self, line: u64, level: Level, writer: Writer<'_>) -> Option<u32> {
+    /// The process's number; `None` if there are too many.
+    fn process(&mut self, line: u64, level: LogLevel, writer: LogWriter<'_>) -> Option<u32> {
         let key = hash(&(writer.host, writer.pid, writer.device));
         let number = match self.by_process.get(&key) {
             Some(number) => *number,
@@ -449,7 +467,7 @@ impl Gather {
                     warnings: 0,
                 });
                 self.signs.begin();
-                self.recent.push(Recent::default());
+                self.recent.push(RecentChannel::default());
                 self.kept_of.push(0);
                 self.by_process.insert(key, number);
                 number
@@ -458,9 +476,9 @@ impl Gather {
         let process = self.processes.get_mut(number as usize)?;
         process.last = line;
         match level {
-            Level::Info => process.info += 1,
-            Level::Warn => process.warnings += 1,
-            Level::Version | Level::Other => {}
+            LogLevel::Info => process.info += 1,
+            LogLevel::Warn => process.warnings += 1,
+            LogLevel::Version | LogLevel::Other => {}
         }
         Some(number)
     }
@@ -472,9 +490,9 @@ impl Gather {
     fn keep(
         &mut self,
         number: u64,
-        sort: Sort,
-        of: Of,
-        writer: Option<Writer<'_>>,
+        sort: MessageGroup,
+        of: DedupScope,
+        writer: Option<LogWriter<'_>>,
         process: Option<u32>,
         same: &[u8],
         text: &[u8],
@@ -482,10 +500,10 @@ impl Gather {
         self.count(sort);
         let host = writer.map_or(&[][..], |writer| writer.host);
         let identity = match of {
-            Of::Host => hash(&(sort as u8, host, same)),
-            Of::Process => hash(&(sort as u8, host, process, same)),
+            DedupScope::Host => hash(&(sort as u8, host, same)),
+            DedupScope::Process => hash(&(sort as u8, host, process, same)),
         };
-        if !self.row(number, identity, process, text, Room::Shared) {
+        if !self.row(number, identity, process, text, ExtraRoom::Shared) {
             self.left_out[sort as usize] += 1;
         }
     }
@@ -494,7 +512,7 @@ impl Gather {
         &mut self,
         number: u64,
         row: u16,
-        writer: Option<Writer<'_>>,
+        writer: Option<LogWriter<'_>>,
         message: &[u8],
         text: &[u8],
     ) {
@@ -505,7 +523,7 @@ impl Gather {
         &mut self,
         number: u64,
         row: u16,
-        writer: Option<Writer<'_>>,
+        writer: Option<LogWriter<'_>>,
         process: Option<u32>,
         message: &[u8],
         text: &[u8],
@@ -524,15 +542,20 @@ impl Gather {
         &mut self,
         number: u64,
         class: &'static str,
-        writer: Option<Writer<'_>>,
+        writer: Option<LogWriter<'_>>,
         process: Option<u32>,
         message: &[u8],
         text: &[u8],
     ) {
-        self.count(Sort::Event);
+        self.count(MessageGroup::Event);
         self.signs.cut();
         let host = writer.map_or(&[][..], |writer| writer.host);
-        let identity = hash(&(Sort::Event as u8, host, class, event::identity(message)));
+        let identity = hash(&(
+            MessageGroup::Event as u8,
+            host,
+            class,
+            event::identity(message),
+        ));
         if self.again(identity, number, process) {
             return;
         }
@@ -544,14 +567,14 @@ impl Gather {
         of_class.count += 1;
         let signs = self.signs.count();
         let room = match of_class.signs.replace(signs) == Some(signs) {
-            false => Room::FirstEvent,
-            true => Room::Event,
+            false => ExtraRoom::FirstEvent,
+            true => ExtraRoom::Event,
         };
-        let full = of_class.count > self.limits.events && room == Room::Event;
+        let full = of_class.count > self.limits.events && room == ExtraRoom::Event;
         if !full && self.row(number, identity, process, text, room) {
             return;
         }
-        self.left_out[Sort::Event as usize] += 1;
+        self.left_out[MessageGroup::Event as usize] += 1;
         if let Some(of_class) = self.of_class.get_mut(&key) {
             let (count, first, _) = of_class.uncounted.unwrap_or((0, number, number));
             of_class.uncounted = Some((count + 1, first, number));
@@ -561,7 +584,7 @@ impl Gather {
     fn perhaps_channel(
         &mut self,
         number: u64,
-        writer: Option<Writer<'_>>,
+        writer: Option<LogWriter<'_>>,
         process: Option<u32>,
         message: &[u8],
         text: &[u8],
@@ -577,14 +600,14 @@ impl Gather {
             return;
         }
         match channel::read(message) {
-            channel::Read::Channel(channel) => {
+            channel::ChannelLine::Channel(channel) => {
                 let identity = self.channel(number, writer, process, &channel, text);
                 if let Some(identity) = identity
                     && let Some(process) = process
                 {
                     self.settle(process as usize);
                     if let Some(recent) = self.recent.get_mut(process as usize) {
-                        *recent = Recent {
+                        *recent = RecentChannel {
                             words,
                             identity,
                             last: number,
@@ -593,8 +616,8 @@ impl Gather {
                     }
                 }
             }
-            channel::Read::Other => self.count(Sort::Init),
-            channel::Read::Torn => self.count(Sort::Torn),
+            channel::ChannelLine::Other => self.count(MessageGroup::Init),
+            channel::ChannelLine::Torn => self.count(MessageGroup::Torn),
         }
     }
 
@@ -608,32 +631,37 @@ impl Gather {
         {
             told.count += recent.count;
             told.last = told.last.max(recent.last);
-            self.sorts[Sort::Channel as usize] += recent.count;
+            self.sorts[MessageGroup::Channel as usize] += recent.count;
         }
         recent.count = 0;
     }
 
-    /// Gives the identity of the line that is kept; `None` where there was no room.
+    /// Gives the identity of the line that is kept; `None` if there was no room.
     fn channel(
         &mut self,
         number: u64,
-        writer: Option<Writer<'_>>,
+        writer: Option<LogWriter<'_>>,
         process: Option<u32>,
         channel: &Channel<'_>,
         text: &[u8],
     ) -> Option<u64> {
-        self.count(Sort::Channel);
+        self.count(MessageGroup::Channel);
         let flags =
             u8::from(channel.receives) | u8::from(channel.gdr) << 1 | u8::from(channel.pxn) << 2;
         let identity = hash(&(
-            (Sort::Channel as u8, channel.transport as u8, flags, process),
+            (
+                MessageGroup::Channel as u8,
+                channel.transport as u8,
+                flags,
+                process,
+            ),
             (channel.from, channel.to, channel.adapter, channel.comm),
             channel.kind,
         ));
-        if self.row(number, identity, process, text, Room::Shared) {
+        if self.row(number, identity, process, text, ExtraRoom::Shared) {
             return Some(identity);
         }
-        self.left_out[Sort::Channel as usize] += 1;
+        self.left_out[MessageGroup::Channel as usize] += 1;
         let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let transport = match channel.transport {
             Transport::P2p => "p2p",
@@ -641,7 +669,7 @@ impl Gather {
             Transport::Net => "net",
             Transport::CollNet => "collnet",
         };
-        let crowd = Crowd {
+        let crowd = DroppedChannels {
             host: writer.map_or(String::new(), |writer| lossy(writer.host)),
             transport: transport.to_owned(),
             kind: lossy(channel.kind),
@@ -656,26 +684,26 @@ impl Gather {
         None
     }
 
-    /// Keeps a line, or counts it with one that says the same. False where there is no room.
+    /// Keeps a line, or counts it with one that says the same. False if there is no room.
     fn row(
         &mut self,
         number: u64,
         identity: u64,
         process: Option<u32>,
         text: &[u8],
-        room: Room,
+        room: ExtraRoom,
     ) -> bool {
         if self.again(identity, number, process) {
             return true;
         }
         let Limits { lines, bytes, .. } = self.limits;
         let more = |limit: usize| match room {
-            Room::Shared => limit,
-            Room::Event => limit + limit / 8,
-            Room::FirstEvent => limit + limit / 4,
+            ExtraRoom::Shared => limit,
+            ExtraRoom::Event => limit + limit / 8,
+            ExtraRoom::FirstEvent => limit + limit / 4,
         };
         let mut of_process = process.and_then(|process| self.kept_of.get_mut(process as usize));
-        let crowded = room == Room::Shared && self.rows.len() >= lines / 2;
+        let crowded = room == ExtraRoom::Shared && self.rows.len() >= lines / 2;
         let share = of_process.as_ref().is_none_or(|kept| **kept < SHARE);
         let room = self.rows.len() < more(lines)
             && self.kept_bytes + text.len() <= more(bytes)
@@ -687,14 +715,14 @@ impl Gather {
             self.kept_bytes += text.len();
             self.by_identity.insert(
                 identity,
-                Told {
+                RepeatCounter {
                     row,
                     first: process.unwrap_or(NOBODY),
                     last: number,
                     count: 1,
                 },
             );
-            self.rows.push(Row {
+            self.rows.push(KeptRow {
                 line: number,
                 text: text.into(),
                 others: Vec::new(),
@@ -703,7 +731,7 @@ impl Gather {
         room
     }
 
-    /// Counts a line with one that says the same, where there is one.
+    /// Counts a line with one that says the same, if there is one.
     fn again(&mut self, identity: u64, number: u64, process: Option<u32>) -> bool {
         let Some(told) = self.by_identity.get_mut(&identity) else {
             return false;
@@ -725,7 +753,10 @@ impl Gather {
     fn digest(mut self, broken_off: Option<String>) -> Digest {
         (0..self.recent.len()).for_each(|process| self.settle(process));
         let by_sort = |counts: &[u64]| {
-            let counted = Sort::ALL.iter().zip(counts).filter(|(_, n)| **n > 0);
+            let counted = MessageGroup::ALL
+                .iter()
+                .zip(counts)
+                .filter(|(_, n)| **n > 0);
             counted
                 .map(|(sort, n)| (sort.word().to_owned(), *n))
                 .collect()
@@ -740,7 +771,7 @@ impl Gather {
             .rows
             .into_iter()
             .zip(told)
-            .map(|(row, (last, count))| Kept {
+            .map(|(row, (last, count))| KeptLine {
                 line: row.line,
                 last,
                 count,
@@ -750,11 +781,11 @@ impl Gather {
         let crowd = self
             .crowd
             .into_iter()
-            .map(|(crowd, count)| Crowd { count, ..crowd });
-        let mut uncounted: Vec<Uncounted> = Vec::new();
+            .map(|(crowd, count)| DroppedChannels { count, ..crowd });
+        let mut uncounted: Vec<DroppedEvents> = Vec::new();
         for ((class, status), of_class) in self.of_class {
             if let Some((count, line, last)) = of_class.uncounted {
-                uncounted.push(Uncounted {
+                uncounted.push(DroppedEvents {
                     class: class.to_owned(),
                     status,
                     count,
@@ -784,11 +815,11 @@ impl Gather {
 
 /// For keys that are hashes already.
 #[derive(Default)]
-struct AsItIs(u64);
+struct IdentityHasher(u64);
 
-type Hashed = BuildHasherDefault<AsItIs>;
+type Hashed = BuildHasherDefault<IdentityHasher>;
 
-impl Hasher for AsItIs {
+impl Hasher for IdentityHasher {
     fn finish(&self) -> u64 {
         self.0
     }

@@ -17,7 +17,7 @@ pub struct Grams {
     before: Box<[u64; 64]>,
     /// The pairs, with the needle and the place there; in order.
     wanted: Vec<(u16, u16, u16)>,
-    /// For each pair where its entries begin among `wanted`.
+    /// For each pair if its entries begin among `wanted`.
     first: Box<[u16]>,
     needles: Vec<&'static [u8]>,
 }

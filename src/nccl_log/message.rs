@@ -15,7 +15,7 @@ static ENABLED: LazyLock<Finder<'static>> =
 
 /// A group of messages, under which they are counted; NCCL's subsystems as far as a log tells them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Sort {
+pub enum MessageGroup {
     /// Initialisation: INIT, BOOTSTRAP, P2P, SHM, NVLS.
     Init,
     /// Variables: ENV.
@@ -28,7 +28,7 @@ pub enum Sort {
     Tuning,
     /// COLL: calls of collectives.
     Coll,
-    /// PROXY, ALLOC, REG, RAS and others that say nothing of what is asked here.
+    /// PROXY, ALLOC, REG, RAS and others that say nothing about what is asked here.
     Other,
     /// A connected channel.
     Channel,
@@ -36,51 +36,51 @@ pub enum Sort {
     Event,
     /// A line of a level that only debugging has.
     Trace,
-    /// A torn line of a channel.
+    /// A truncated line of a channel.
     Torn,
     /// A message that nobody listed.
     Unlisted,
 }
 
-impl Sort {
+impl MessageGroup {
     /// All, in the order of their numbers.
-    pub const ALL: [Sort; 12] = [
-        Sort::Init,
-        Sort::Env,
-        Sort::Net,
-        Sort::Graph,
-        Sort::Tuning,
-        Sort::Coll,
-        Sort::Other,
-        Sort::Channel,
-        Sort::Event,
-        Sort::Trace,
-        Sort::Torn,
-        Sort::Unlisted,
+    pub const ALL: [MessageGroup; 12] = [
+        MessageGroup::Init,
+        MessageGroup::Env,
+        MessageGroup::Net,
+        MessageGroup::Graph,
+        MessageGroup::Tuning,
+        MessageGroup::Coll,
+        MessageGroup::Other,
+        MessageGroup::Channel,
+        MessageGroup::Event,
+        MessageGroup::Trace,
+        MessageGroup::Torn,
+        MessageGroup::Unlisted,
     ];
 
     /// Its name in a digest.
     pub fn word(self) -> &'static str {
         match self {
-            Sort::Init => "init",
-            Sort::Env => "env",
-            Sort::Net => "net",
-            Sort::Graph => "graph",
-            Sort::Tuning => "tuning",
-            Sort::Coll => "coll",
-            Sort::Other => "other",
-            Sort::Channel => "channel",
-            Sort::Event => "event",
-            Sort::Trace => "trace",
-            Sort::Torn => "torn",
-            Sort::Unlisted => "unlisted",
+            MessageGroup::Init => "init",
+            MessageGroup::Env => "env",
+            MessageGroup::Net => "net",
+            MessageGroup::Graph => "graph",
+            MessageGroup::Tuning => "tuning",
+            MessageGroup::Coll => "coll",
+            MessageGroup::Other => "other",
+            MessageGroup::Channel => "channel",
+            MessageGroup::Event => "event",
+            MessageGroup::Trace => "trace",
+            MessageGroup::Torn => "torn",
+            MessageGroup::Unlisted => "unlisted",
         }
     }
 }
 
 /// Whose lines of the same message are one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Of {
+pub enum DedupScope {
     /// All processes of a host together.
     Host,
     /// Each process by itself.
@@ -89,11 +89,11 @@ pub enum Of {
 
 /// What becomes of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate<'m> {
+pub enum MessageAction<'m> {
     /// It is counted.
-    Count(Sort),
+    Count(MessageGroup),
     /// The first one is kept, and counted with those of which this part is the same.
-    Keep(Sort, Of, &'m [u8]),
+    Keep(MessageGroup, DedupScope, &'m [u8]),
     /// It is of a channel.
     Channel,
     /// Nothing here knows it: it may be an event.
@@ -101,18 +101,20 @@ pub enum Fate<'m> {
 }
 
 /// What becomes of a message of level INFO.
-pub fn fate(message: &[u8]) -> Fate<'_> {
-    let keep = |sort| Fate::Keep(sort, Of::Host, message);
-    let own = Fate::Keep(Sort::Init, Of::Process, message);
+pub fn action_for_info(message: &[u8]) -> MessageAction<'_> {
+    let keep = |sort| MessageAction::Keep(sort, DedupScope::Host, message);
+    let own = MessageAction::Keep(MessageGroup::Init, DedupScope::Process, message);
     let starts = |with: &str| message.starts_with(with.as_bytes());
     match message.first() {
-        Some(b'C') if starts("Channel ") || starts("CollNet ") || starts("Coll ") => Fate::Channel,
+        Some(b'C') if starts("Channel ") || starts("CollNet ") || starts("Coll ") => {
+            MessageAction::Channel
+        }
         Some(b'C') if starts("Connected all rings, use") => own,
-        Some(b'C') if starts("Connected ") => keep(Sort::Init),
-        Some(b'R') if starts("Ring ") => Fate::Channel,
-        Some(b'R') if starts("RCCL version") => keep(Sort::Init),
+        Some(b'C') if starts("Connected ") => keep(MessageGroup::Init),
+        Some(b'R') if starts("Ring ") => MessageAction::Channel,
+        Some(b'R') if starts("RCCL version") => keep(MessageGroup::Init),
         Some(b'c') if starts("comm 0x") => own,
-        Some(b'c') if starts("cudaDriverVersion") => keep(Sort::Init),
+        Some(b'c') if starts("cudaDriverVersion") => keep(MessageGroup::Init),
         Some(b'n' | b'[') if names_communicator(message) => own,
         Some(b'N') => capital_n(message),
         Some(b'U')
@@ -120,29 +122,31 @@ pub fn fate(message: &[u8]) -> Fate<'_> {
                 || starts("Using internal Network")
                 || starts("Using external Network") =>
         {
-            keep(Sort::Init)
+            keep(MessageGroup::Init)
         }
-        Some(b'B') if starts("Bootstrap : Using") || starts("Bootstrap: Using") => keep(Sort::Init),
+        Some(b'B') if starts("Bootstrap : Using") || starts("Bootstrap: Using") => {
+            keep(MessageGroup::Init)
+        }
         Some(b'B') if starts("Bootstrap timings") => own,
         Some(b'I') if starts("Init timings") => own,
-        Some(b'I') if starts("Initialized NET plugin") => keep(Sort::Init),
-        Some(b'I') if starts("Invalid value ") => keep(Sort::Env),
-        Some(b'A') if starts("Assigned NET plugin") => keep(Sort::Init),
-        Some(b'P') if starts("Plugin Path") || starts("P2P plugin") => keep(Sort::Init),
-        Some(b'P') if starts("Pattern ") => keep(Sort::Graph),
+        Some(b'I') if starts("Initialized NET plugin") => keep(MessageGroup::Init),
+        Some(b'I') if starts("Invalid value ") => keep(MessageGroup::Env),
+        Some(b'A') if starts("Assigned NET plugin") => keep(MessageGroup::Init),
+        Some(b'P') if starts("Plugin Path") || starts("P2P plugin") => keep(MessageGroup::Init),
+        Some(b'P') if starts("Pattern ") => keep(MessageGroup::Graph),
         Some(b'S') if starts("Setting affinity for GPU") => own,
-        Some(b'S') if starts("Successfully loaded external") => keep(Sort::Init),
-        Some(b'D') if starts("DMA-BUF is available") => keep(Sort::Init),
+        Some(b'S') if starts("Successfully loaded external") => keep(MessageGroup::Init),
+        Some(b'D') if starts("DMA-BUF is available") => keep(MessageGroup::Init),
         Some(b'G') if starts("GPU Direct RDMA Enabled") => direct(message, 0),
-        Some(b'L') if starts("Loading topology") => keep(Sort::Graph),
-        Some(b'W') if starts("Warning: ENV ") => keep(Sort::Env),
+        Some(b'L') if starts("Loading topology") => keep(MessageGroup::Graph),
+        Some(b'W') if starts("Warning: ENV ") => keep(MessageGroup::Env),
         // Until 2.3 without the collective's name.
-        Some(b'o') if starts("opCount ") => Fate::Count(Sort::Coll),
-        Some(b'=') => Fate::Count(Sort::Graph),
+        Some(b'o') if starts("opCount ") => MessageAction::Count(MessageGroup::Coll),
+        Some(b'=') => MessageAction::Count(MessageGroup::Graph),
         Some(b'0'..=b'9') => digits(message),
         Some(b' ' | b'+') => spaces(message),
         Some(byte) if byte.is_ascii_alphabetic() => letters(message),
-        _ => Fate::Unlisted,
+        _ => MessageAction::Unlisted,
     }
 }
 
@@ -158,13 +162,13 @@ fn names_communicator(message: &[u8]) -> bool {
             .starts_with(b" comm 0x")
 }
 
-fn capital_n(message: &[u8]) -> Fate<'_> {
-    let keep = |sort| Fate::Keep(sort, Of::Host, message);
+fn capital_n(message: &[u8]) -> MessageAction<'_> {
+    let keep = |sort| MessageAction::Keep(sort, DedupScope::Host, message);
     let starts = |with: &str| message.starts_with(with.as_bytes());
     if starts("NCCL_") {
         return match SET.iter().any(|set| set.find(message).is_some()) {
-            true => keep(Sort::Env),
-            false => Fate::Unlisted,
+            true => keep(MessageGroup::Env),
+            false => MessageAction::Unlisted,
         };
     }
     if starts("NET/") {
@@ -177,9 +181,9 @@ fn capital_n(message: &[u8]) -> Fate<'_> {
         ];
         if let Some(at) = known.iter().position(|known| starts(known)) {
             return keep(if matches!(at, 1 | 2) {
-                Sort::Net
+                MessageGroup::Net
             } else {
-                Sort::Init
+                MessageGroup::Init
             });
         }
         if let Some(at) = ENABLED.find(message) {
@@ -189,13 +193,13 @@ fn capital_n(message: &[u8]) -> Fate<'_> {
             || starts("NET/Plugin: Loaded")
             || starts("NET/Plugin: Plugin name")
         {
-            return keep(Sort::Init);
+            return keep(MessageGroup::Init);
         }
         if starts("NET/OFI Selected")
             || starts("NET/OFI Using aws")
             || starts("NET/OFI Initializing")
         {
-            return keep(Sort::Init);
+            return keep(MessageGroup::Init);
         }
         // A row of the graph's paths: `NET/0 :GPU/1000 (…)`.
         if message.get(4).is_some_and(u8::is_ascii_digit) {
@@ -210,25 +214,29 @@ fn capital_n(message: &[u8]) -> Fate<'_> {
             let ends = [" (", " fifo", " ctsFifo", " subnet-prefix"];
             let ends = ends.iter().filter_map(|end| Finder::new(end).find(said));
             let end = ends.min().unwrap_or(said.len());
-            return Fate::Keep(Sort::Net, Of::Host, said.get(..end).unwrap_or(said));
+            return MessageAction::Keep(
+                MessageGroup::Net,
+                DedupScope::Host,
+                said.get(..end).unwrap_or(said),
+            );
         }
         if starts("NET/IB: Dev ") || starts("NET/IB: IbDev ") {
-            return Fate::Count(Sort::Net);
+            return MessageAction::Count(MessageGroup::Net);
         }
-        return Fate::Unlisted;
+        return MessageAction::Unlisted;
     }
     if starts("NVLS multicast support") || starts("NCCL version") || starts("NET : Using interface")
     {
-        return keep(Sort::Init);
+        return keep(MessageGroup::Init);
     }
     if starts("NVLS ") {
-        return Fate::Count(Sort::Init);
+        return MessageAction::Count(MessageGroup::Init);
     }
-    Fate::Unlisted
+    MessageAction::Unlisted
 }
 
 /// `GPU Direct RDMA Enabled for HCA 0 'mlx5_0'`: each adapter counts. `… for GPU 1b000 / HCA 0 (…)`: that there is one does.
-fn direct(message: &[u8], at: usize) -> Fate<'_> {
+fn direct(message: &[u8], at: usize) -> MessageAction<'_> {
     let end = match message
         .get(at..)
         .is_some_and(|said| contains(said, " for HCA"))
@@ -236,27 +244,31 @@ fn direct(message: &[u8], at: usize) -> Fate<'_> {
         true => message.len(),
         false => at,
     };
-    Fate::Keep(Sort::Net, Of::Host, message.get(..end).unwrap_or(message))
+    MessageAction::Keep(
+        MessageGroup::Net,
+        DedupScope::Host,
+        message.get(..end).unwrap_or(message),
+    )
 }
 
 /// `24 coll channels, …`; `1048576 Bytes -> Algo 1 proto 2 time 12.5`
-fn digits(message: &[u8]) -> Fate<'_> {
+fn digits(message: &[u8]) -> MessageAction<'_> {
     let (_, rest) = run(message, |b| b.is_ascii_digit());
     if rest.starts_with(b" coll channels") {
-        return Fate::Keep(Sort::Init, Of::Host, message);
+        return MessageAction::Keep(MessageGroup::Init, DedupScope::Host, message);
     }
     if let Some(choice) = rest.strip_prefix(b" Bytes -> ") {
         return tuning(choice);
     }
-    Fate::Unlisted
+    MessageAction::Unlisted
 }
 
 /// `AllReduce: opCount …`, `AllReduce: 1024 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..3}`, `GPU/1000 :GPU/…`
-fn letters(message: &[u8]) -> Fate<'_> {
+fn letters(message: &[u8]) -> MessageAction<'_> {
     let (name, rest) = run(message, |b| b.is_ascii_alphanumeric() || b == b'_');
     if let Some(rest) = rest.strip_prefix(b": ") {
         if rest.starts_with(b"opCount ") {
-            return Fate::Count(Sort::Coll);
+            return MessageAction::Count(MessageGroup::Coll);
         }
         if let Some((_, rest)) = number(rest)
             && let Some(choice) = rest.strip_prefix(b" Bytes -> ")
@@ -271,47 +283,55 @@ fn letters(message: &[u8]) -> Fate<'_> {
         b"GPU", b"CPU", b"NET", b"PCI", b"NVS", b"NIC", b"GIN", b"DEV",
     ];
     if rest.starts_with(b"/") && places.contains(&name) {
-        return Fate::Count(Sort::Graph);
+        return MessageAction::Count(MessageGroup::Graph);
     }
     if name == b"Tree" || name == b"Trees" {
-        return Fate::Count(Sort::Init);
+        return MessageAction::Count(MessageGroup::Init);
     }
-    Fate::Unlisted
+    MessageAction::Unlisted
 }
 
 /// `Algo RING proto SIMPLE`: what does not depend on the size.
-fn tuning(choice: &[u8]) -> Fate<'_> {
+fn tuning(choice: &[u8]) -> MessageAction<'_> {
     let end = [" time", " channel", " nchannels"]
         .iter()
         .filter_map(|word| memchr::memmem::find(choice, word.as_bytes()))
         .min()
         .unwrap_or(choice.len());
-    Fate::Keep(Sort::Tuning, Of::Host, choice.get(..end).unwrap_or(&[]))
+    MessageAction::Keep(
+        MessageGroup::Tuning,
+        DedupScope::Host,
+        choice.get(..end).unwrap_or(&[]),
+    )
 }
 
 /// `    + PCI[24.0] - GPU/1000 (0)`: which bandwidths there are.
-fn spaces(message: &[u8]) -> Fate<'_> {
+fn spaces(message: &[u8]) -> MessageAction<'_> {
     let rest = message.trim_ascii_start();
     if let Some(link) = rest.strip_prefix(b"+ ") {
         let end = memchr::memchr(b']', link).map_or(link.len().min(24), |at| at + 1);
-        return Fate::Keep(Sort::Graph, Of::Host, link.get(..end).unwrap_or(&[]));
+        return MessageAction::Keep(
+            MessageGroup::Graph,
+            DedupScope::Host,
+            link.get(..end).unwrap_or(&[]),
+        );
     }
     match fate_of_trimmed(rest) {
-        true => Fate::Count(Sort::Graph),
-        false => Fate::Unlisted,
+        true => MessageAction::Count(MessageGroup::Graph),
+        false => MessageAction::Unlisted,
     }
 }
 
 fn fate_of_trimmed(rest: &[u8]) -> bool {
     // Rows of the graph: `0 : NET/0 GPU/0 GPU/1 NET/0`.
     let (_, after) = run(rest, |b| b.is_ascii_digit());
-    after.starts_with(b" : ") || matches!(letters(rest), Fate::Count(Sort::Graph))
+    after.starts_with(b" : ") || matches!(letters(rest), MessageAction::Count(MessageGroup::Graph))
 }
 
-/// Messages that are known to say nothing of what is asked here, by how they begin.
-const KNOWN: &[(Sort, &[&str])] = &[
+/// Messages that are known to say nothing about what is asked here, by how they begin.
+const KNOWN: &[(MessageGroup, &[&str])] = &[
     (
-        Sort::Init,
+        MessageGroup::Init,
         &[
             "Trees",
             "CUDA Dev ",
@@ -426,7 +446,7 @@ const KNOWN: &[(Sort, &[&str])] = &[
         ],
     ),
     (
-        Sort::Env,
+        MessageGroup::Env,
         &[
             "Comm config",
             "ENV",
@@ -451,7 +471,7 @@ const KNOWN: &[(Sort, &[&str])] = &[
         ],
     ),
     (
-        Sort::Net,
+        MessageGroup::Net,
         &[
             "NET/IB",
             "NET/MLX5",
@@ -475,7 +495,7 @@ const KNOWN: &[(Sort, &[&str])] = &[
         ],
     ),
     (
-        Sort::Graph,
+        MessageGroup::Graph,
         &[
             "Tree ",
             "Search ",
@@ -501,7 +521,7 @@ const KNOWN: &[(Sort, &[&str])] = &[
         ],
     ),
     (
-        Sort::Other,
+        MessageGroup::Other,
         &[
             "New proxy",
             "Connection to proxy",
@@ -554,14 +574,14 @@ const KNOWN: &[(Sort, &[&str])] = &[
 ];
 
 /// The sort of a message that is known by how it begins.
-pub fn known(message: &[u8]) -> Option<Sort> {
+pub fn known(message: &[u8]) -> Option<MessageGroup> {
     let message = message.trim_ascii_start();
     let begins = |with: &&str| message.starts_with(with.as_bytes());
     KNOWN
         .iter()
         .find_map(|(sort, words)| words.iter().any(begins).then_some(*sort))
-        .or_else(|| contains(message, " Size ").then_some(Sort::Other))
-        .or_else(|| contains(message, "malloc").then_some(Sort::Other))
+        .or_else(|| contains(message, " Size ").then_some(MessageGroup::Other))
+        .or_else(|| contains(message, "malloc").then_some(MessageGroup::Other))
 }
 
 /// `transport/net.cc:123 -> 2`, with a thread behind it: where a failure passed.

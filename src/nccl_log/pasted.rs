@@ -1,4 +1,4 @@
-//! Output of other tools that stands in the same stream: tables of benchmarks, lists of ports and of GPUs.
+//! Output of other tools that is in the same stream: tables of benchmarks, lists of ports and of GPUs.
 //!
 //! A block begins with a line that only this tool writes, and goes on with lines of the tool's form that have the same text before
 //! them: a rank, a host, a time. Lines of others between them are passed over.
@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 use serde::{Deserialize, Serialize};
 
-use super::anchor::Mark;
+use super::anchor::AnchorPosition;
 use super::grams::Grams;
 use super::text::without_colours;
 use crate::small_sort;
@@ -43,13 +43,13 @@ pub enum Tool {
 
 /// One tool's output, as far as it is read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Paste {
+pub struct PasteCollector {
     /// The tool.
     pub tool: Tool,
-    /// What stands before each of its lines.
+    /// What is before each of its lines.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub before: String,
-    /// Its lines with their numbers in the file, without what stands before each.
+    /// Its lines with their numbers in the file, without what is before each.
     pub lines: Vec<(u64, String)>,
     /// Whether lines of it found no place.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -102,13 +102,13 @@ static NCCL: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b" NCCL ")
 /// Finds blocks, and keeps them.
 pub struct Pasted {
     needles: Grams,
-    open: Vec<Block>,
-    done: Vec<Paste>,
+    open: Vec<OpenBlock>,
+    done: Vec<PasteCollector>,
     bytes: usize,
 }
 
-struct Block {
-    paste: Paste,
+struct OpenBlock {
+    paste: PasteCollector,
     /// Lines since the last one that belongs to the block.
     missed: u32,
     /// A line came after which only few can follow.
@@ -116,7 +116,7 @@ struct Block {
 }
 
 /// What a line is to a block.
-enum Is {
+enum LineRole {
     /// It is kept.
     Kept,
     /// It is of the tool, and says nothing that is read.
@@ -179,14 +179,14 @@ impl Pasted {
     }
 
     /// Reads a line that says `error`, `CCL` or the like.
-    pub(super) fn marked(&mut self, line: &[u8], mark: Mark, number: u64) {
-        if let Mark::Once(at) | Mark::First(at) = mark
+    pub(super) fn marked(&mut self, line: &[u8], mark: AnchorPosition, number: u64) {
+        if let AnchorPosition::Once(at) | AnchorPosition::First(at) = mark
             && at.checked_sub(2).and_then(|begin| line.get(begin..at + 4)) == Some(b" NCCL ")
         {
             return;
         }
         let begins = match mark {
-            Mark::None(found) => found.others(),
+            AnchorPosition::None(found) => found.others(),
             _ => true,
         };
         if (begins || !self.open.is_empty()) && NCCL.find(line).is_none() {
@@ -208,7 +208,7 @@ impl Pasted {
             return;
         }
         if hit && let Some((tool, before)) = begins(text) {
-            let same = |block: &Block| block.paste.tool == tool && block.paste.before == before;
+            let same = |block: &OpenBlock| block.paste.tool == tool && block.paste.before == before;
             let goes_on = matches!(tool, Tool::Ibstat | Tool::Ibstatus | Tool::IbvDevinfo);
             match self.open.iter().position(same) {
                 Some(at) if goes_on => {
@@ -241,8 +241,8 @@ impl Pasted {
                 let block = self.open.remove(0);
                 self.close(block);
             }
-            let mut block = Block {
-                paste: Paste {
+            let mut block = OpenBlock {
+                paste: PasteCollector {
                     tool,
                     before: before.to_owned(),
                     lines: Vec::new(),
@@ -251,7 +251,7 @@ impl Pasted {
                 missed: 0,
                 ending: false,
             };
-            // The test's name stands above what perftest says of its connection.
+            // The test's name is above what perftest reports about its connection.
             if tool == Tool::Perftest {
                 let title = plain(previous);
                 // The mark of a quotation may stand before it.
@@ -269,12 +269,12 @@ impl Pasted {
 
     /// A line of the kernel. Which of them matter is decided later: those without a needle are not kept.
     fn kernel(&mut self, number: u64, text: &str) {
-        let kernel = |block: &Block| block.paste.tool == Tool::KernelLog;
+        let kernel = |block: &OpenBlock| block.paste.tool == Tool::KernelLog;
         let at = match self.open.iter().position(kernel) {
             Some(at) => at,
             None => {
-                self.open.push(Block {
-                    paste: Paste {
+                self.open.push(OpenBlock {
+                    paste: PasteCollector {
                         tool: Tool::KernelLog,
                         before: String::new(),
                         lines: Vec::new(),
@@ -308,10 +308,10 @@ impl Pasted {
                 continue;
             };
             match goes_on(block.paste.tool, body, block) {
-                Is::Foreign => continue,
-                Is::Passed => {}
-                Is::Kept => self.bytes += block.keep(number, body, self.bytes),
-                Is::Last => {
+                LineRole::Foreign => continue,
+                LineRole::Passed => {}
+                LineRole::Kept => self.bytes += block.keep(number, body, self.bytes),
+                LineRole::Last => {
                     self.bytes += block.keep(number, body, self.bytes);
                     block.ending = true;
                 }
@@ -341,14 +341,14 @@ impl Pasted {
         }
     }
 
-    fn close(&mut self, block: Block) {
+    fn close(&mut self, block: OpenBlock) {
         if self.done.len() < BLOCKS && !block.paste.lines.is_empty() {
             self.done.push(block.paste);
         }
     }
 
     /// What was found, in the order of its lines.
-    pub(super) fn finish(mut self) -> Vec<Paste> {
+    pub(super) fn finish(mut self) -> Vec<PasteCollector> {
         for block in std::mem::take(&mut self.open) {
             self.close(block);
         }
@@ -359,7 +359,7 @@ impl Pasted {
     }
 }
 
-impl Block {
+impl OpenBlock {
     /// Keeps a line where there is room; gives the bytes that it takes.
     fn keep(&mut self, number: u64, text: &str, bytes: usize) -> usize {
         if self.paste.lines.len() >= LINES || bytes + text.len() > BYTES {
@@ -372,7 +372,7 @@ impl Block {
         text.len()
     }
 
-    /// The line without what stands before each; `None` where another text does.
+    /// The line without what is before each; `None` where another text does.
     fn body<'t>(&self, text: &'t str) -> Option<&'t str> {
         let before = self.paste.before.as_str();
         if text.starts_with(before) {
@@ -412,7 +412,7 @@ fn body(text: &str, before: usize) -> &str {
     text.get(before..).unwrap_or("")
 }
 
-/// The tool of which this is the first line, and what stands before it.
+/// The tool of which this is the first line, and what is before it.
 fn begins(text: &str) -> Option<(Tool, &str)> {
     let at = |mark: &str| text.find(mark).and_then(|at| text.get(..at));
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -487,7 +487,7 @@ fn begins(text: &str) -> Option<(Tool, &str)> {
 }
 
 /// How many lines of others may stand between two of a block.
-fn patience(block: &Block) -> u32 {
+fn patience(block: &OpenBlock) -> u32 {
     match block.paste.tool {
         _ if block.ending => 4,
         // What is between is passed over anyway, and what follows is of the same machine.
@@ -502,7 +502,7 @@ fn patience(block: &Block) -> u32 {
 }
 
 /// What a line is to a block of this tool.
-fn goes_on(tool: Tool, body: &str, block: &Block) -> Is {
+fn goes_on(tool: Tool, body: &str, block: &OpenBlock) -> LineRole {
     let text = body.trim_start();
     let first = text.split_whitespace().next().unwrap_or("");
     let number = !first.is_empty() && first.bytes().all(|b| b.is_ascii_digit());
@@ -516,23 +516,23 @@ fn goes_on(tool: Tool, body: &str, block: &Block) -> Is {
         Tool::NcclTests => {
             if text.starts_with('#') {
                 if text.contains("Avg bus bandwidth") {
-                    Is::Last
+                    LineRole::Last
                 } else if text.contains("Out of bounds values") || text.contains("test concluded") {
-                    Is::Kept
+                    LineRole::Kept
                 } else {
-                    Is::Passed
+                    LineRole::Passed
                 }
             } else if number && text.split_whitespace().count() >= 6 {
-                Is::Kept
+                LineRole::Kept
             } else {
-                Is::Foreign
+                LineRole::Foreign
             }
         }
-        Tool::NcclTestsRanks if !text.starts_with('#') => Is::Foreign,
-        Tool::NcclTestsRanks if text.contains(" Pid ") && text.contains(" on ") => Is::Kept,
-        Tool::NcclTestsRanks => Is::Passed,
-        Tool::AllReduceBench if text.starts_with('|') && text.contains("GBps") => Is::Kept,
-        Tool::AllReduceBench if text.starts_with('|') => Is::Passed,
+        Tool::NcclTestsRanks if !text.starts_with('#') => LineRole::Foreign,
+        Tool::NcclTestsRanks if text.contains(" Pid ") && text.contains(" on ") => LineRole::Kept,
+        Tool::NcclTestsRanks => LineRole::Passed,
+        Tool::AllReduceBench if text.starts_with('|') && text.contains("GBps") => LineRole::Kept,
+        Tool::AllReduceBench if text.starts_with('|') => LineRole::Passed,
         Tool::Perftest => {
             let asked = [
                 "Failed status",
@@ -550,17 +550,17 @@ fn goes_on(tool: Tool, body: &str, block: &Block) -> Is {
                     .iter()
                     .any(|(_, line)| line.contains("#bytes"));
             if failed || told || row {
-                Is::Kept
+                LineRole::Kept
             } else if text.starts_with("-----") {
                 let rows = |(_, l): &(u64, String)| {
                     l.trim_start().starts_with(|c: char| c.is_ascii_digit())
                 };
                 match block.paste.lines.last().is_some_and(rows) {
-                    true => Is::Last,
-                    false => Is::Passed,
+                    true => LineRole::Last,
+                    false => LineRole::Passed,
                 }
             } else {
-                Is::Foreign
+                LineRole::Foreign
             }
         }
         Tool::Ibstat | Tool::Ibstatus | Tool::IbvDevinfo => {
@@ -586,7 +586,7 @@ fn goes_on(tool: Tool, body: &str, block: &Block) -> Is {
             ];
             // The member `port:` comes before the longer names that begin like it.
             if keyed(&["Port GUID"]) {
-                Is::Passed
+                LineRole::Passed
             } else if keyed(&READ)
                 || keyed(&[
                     "active_mtu:",
@@ -596,15 +596,15 @@ fn goes_on(tool: Tool, body: &str, block: &Block) -> Is {
                     "Link layer:",
                 ])
             {
-                Is::Kept
+                LineRole::Kept
             } else if text.contains(':') && body.starts_with([' ', '\t']) {
-                Is::Passed
+                LineRole::Passed
             } else {
-                Is::Foreign
+                LineRole::Foreign
             }
         }
-        Tool::ShowGids if text.starts_with("---") => Is::Passed,
-        Tool::ShowGids if text.starts_with("n_gids_found") => Is::Last,
+        Tool::ShowGids if text.starts_with("---") => LineRole::Passed,
+        Tool::ShowGids if text.starts_with("n_gids_found") => LineRole::Last,
         Tool::ShowGids => {
             let mut words = text.split_whitespace().skip(1);
             let numbers = words
@@ -616,8 +616,8 @@ fn goes_on(tool: Tool, body: &str, block: &Block) -> Is {
                     .next()
                     .is_some_and(|gid| gid.matches(':').count() >= 2)
             {
-                true => Is::Kept,
-                false => Is::Foreign,
+                true => LineRole::Kept,
+                false => LineRole::Foreign,
             }
         }
         Tool::TopoMatrix | Tool::TopoP2p => {
@@ -625,18 +625,18 @@ fn goes_on(tool: Tool, body: &str, block: &Block) -> Is {
                 .iter()
                 .any(|head| first.starts_with(head))
             {
-                Is::Kept
+                LineRole::Kept
             } else if text.is_empty() || text.contains(" = ") || text.contains("Legend") {
-                Is::Passed
+                LineRole::Passed
             } else {
-                Is::Foreign
+                LineRole::Foreign
             }
         }
-        Tool::AllReduceBench | Tool::KernelLog => Is::Foreign,
+        Tool::AllReduceBench | Tool::KernelLog => LineRole::Foreign,
     }
 }
 
-/// The time since boot, where the line has it, and the message of a line of the kernel's log: `[   12.345678] text`, with the words of
+/// The time since boot, if the line has it, and the message of a line of the kernel's log: `[   12.345678] text`, with the words of
 /// syslog before it or not, as `dmesg -T` and `dmesg -x` write it, and `kernel: text` of a journal.
 pub fn kernel_line(text: &str) -> Option<(Option<f64>, &str)> {
     if text.contains(" NCCL ") {

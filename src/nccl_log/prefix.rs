@@ -1,11 +1,11 @@
-//! What stands before a message: `[time] host:pid:tid [device] file.cc:123 (function) NCCL WARN `, and before that whatever
+//! What is before a message: `[time] host:pid:tid [device] file.cc:123 (function) NCCL WARN `, and before that whatever
 //! mpirun, srun, torchrun, ray or kubectl put there.
 
 use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
-use super::anchor::Mark;
+use super::anchor::AnchorPosition;
 use super::grams::Grams;
 use super::text::{number, run};
 
@@ -14,7 +14,7 @@ static ANCHOR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"CCL ")
 
 /// The level of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
+pub enum LogLevel {
     /// A version line, which has no level.
     Version,
     /// `NCCL INFO`.
@@ -27,23 +27,23 @@ pub enum Level {
 
 /// The process that wrote a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Writer<'l> {
+pub struct LogWriter<'l> {
     /// The host's name, as NCCL cut it (up to the first dot).
     pub host: &'l [u8],
     /// The process.
     pub pid: u64,
-    /// The CUDA device of the thread that wrote; `None` where it had none.
+    /// The CUDA device of the thread that wrote; `None` if it had none.
     pub device: Option<u64>,
 }
 
 /// A message in a line.
 #[derive(Clone, Copy, Debug)]
-pub struct Found<'l> {
+pub struct PrefixedMessage<'l> {
     /// Its level.
-    pub level: Level,
-    /// Who wrote it; `None` where the line is torn before it.
-    pub writer: Option<Writer<'l>>,
-    /// What stands before the writer.
+    pub level: LogLevel,
+    /// Who wrote it; `None` if the line is truncated before it.
+    pub writer: Option<LogWriter<'l>>,
+    /// What is before the writer.
     pub before: &'l [u8],
     /// The source file that the line names, as in `file.cc:123`.
     pub source: Option<&'l [u8]>,
@@ -54,16 +54,16 @@ pub struct Found<'l> {
 }
 
 /// The messages of a line: two where the output of two processes runs into one line.
-pub fn messages(line: &[u8]) -> impl Iterator<Item = Found<'_>> {
-    messages_at(line, Mark::Unknown)
+pub fn messages(line: &[u8]) -> impl Iterator<Item = PrefixedMessage<'_>> {
+    messages_at(line, AnchorPosition::Unknown)
 }
 
-/// The message of a line in which `CCL` stands at `at` and nowhere else.
-pub(super) fn only_message(line: &[u8], at: usize) -> Option<Found<'_>> {
+/// The message of a line in which `CCL` is at `at` and nowhere else.
+pub(super) fn only_message(line: &[u8], at: usize) -> Option<PrefixedMessage<'_>> {
     let (at, level, body) = level(line, at)?;
     let head = line.get(..at)?;
     let (writer, source, begin) = writer(head);
-    Some(Found {
+    Some(PrefixedMessage {
         level,
         writer,
         before: head.get(..begin)?,
@@ -76,50 +76,54 @@ pub(super) fn only_message(line: &[u8], at: usize) -> Option<Found<'_>> {
 /// What PyTorch writes before the message that NCCL's last warning had.
 pub const LAST_ERROR: &[u8] = b"Last error:";
 
-/// How messages begin that only NCCL writes, and what else each holds: somebody copied them without what stands before them.
-const BARE: [(Level, &str, &str); 34] = [
-    (Level::Warn, "NET/IB : Got completion", "opcode"),
-    (Level::Warn, "NET/IB: Got completion", "opcode"),
-    (Level::Info, "NET/IB : No device found", ""),
-    (Level::Info, "NET/IB : Using [", "]"),
-    (Level::Info, "NET/Socket : Using [", "]"),
-    (Level::Warn, "NET/OFI ", "failed: "),
-    (Level::Warn, "Call to ibv_", " failed"),
-    (Level::Warn, "socketProgress", "remote peer"),
-    (Level::Warn, "socketProgress", "failed"),
-    (Level::Warn, "socketPollConnect", " returned "),
-    (Level::Warn, "socketPollConnect", "failed"),
-    (Level::Warn, "socketStartConnect", "failed"),
-    (Level::Warn, "socketStartConnect", "exceeded"),
-    (Level::Warn, "Call to connect returned ", "retr"),
-    (Level::Warn, "Duplicate GPU detected : rank ", ""),
+/// How messages begin that only NCCL writes, and what else each holds: somebody copied them without what is before them.
+const BARE: [(LogLevel, &str, &str); 34] = [
+    (LogLevel::Warn, "NET/IB : Got completion", "opcode"),
+    (LogLevel::Warn, "NET/IB: Got completion", "opcode"),
+    (LogLevel::Info, "NET/IB : No device found", ""),
+    (LogLevel::Info, "NET/IB : Using [", "]"),
+    (LogLevel::Info, "NET/Socket : Using [", "]"),
+    (LogLevel::Warn, "NET/OFI ", "failed: "),
+    (LogLevel::Warn, "Call to ibv_", " failed"),
+    (LogLevel::Warn, "socketProgress", "remote peer"),
+    (LogLevel::Warn, "socketProgress", "failed"),
+    (LogLevel::Warn, "socketPollConnect", " returned "),
+    (LogLevel::Warn, "socketPollConnect", "failed"),
+    (LogLevel::Warn, "socketStartConnect", "failed"),
+    (LogLevel::Warn, "socketStartConnect", "exceeded"),
+    (LogLevel::Warn, "Call to connect returned ", "retr"),
+    (LogLevel::Warn, "Duplicate GPU detected : rank ", ""),
     (
-        Level::Warn,
+        LogLevel::Warn,
         "Error while creating shared memory segment",
         "nccl-",
     ),
     (
-        Level::Warn,
+        LogLevel::Warn,
         "Error while attaching to shared memory segment",
         "nccl-",
     ),
-    (Level::Warn, "[Proxy Service", "Failed to execute operation"),
-    (Level::Warn, "Proxy Call to rank ", "failed"),
-    (Level::Warn, "Cuda failure ", "'"),
-    (Level::Warn, "Failed to bind NVLink SHARP", ""),
-    (Level::Warn, "Bootstrap : no socket interface found", ""),
-    (Level::Info, "Bootstrap : Using ", "<0>"),
-    (Level::Info, "Channel ", " via NET/"),
-    (Level::Info, "Channel ", " via P2P/"),
-    (Level::Info, "Channel ", " via SHM"),
-    (Level::Info, "comm 0x", " nNodes "),
-    (Level::Info, "comm 0x", "Init COMPLETE"),
-    (Level::Info, "ncclCommInit", " comm 0x"),
-    (Level::Info, "Using network ", ""),
-    (Level::Info, "NCCL_", " set by environment to "),
-    (Level::Info, "Connected all rings", ""),
-    (Level::Info, "Connected all trees", ""),
-    (Level::Warn, "Mismatched NCCL version", ""),
+    (
+        LogLevel::Warn,
+        "[Proxy Service",
+        "Failed to execute operation",
+    ),
+    (LogLevel::Warn, "Proxy Call to rank ", "failed"),
+    (LogLevel::Warn, "Cuda failure ", "'"),
+    (LogLevel::Warn, "Failed to bind NVLink SHARP", ""),
+    (LogLevel::Warn, "Bootstrap : no socket interface found", ""),
+    (LogLevel::Info, "Bootstrap : Using ", "<0>"),
+    (LogLevel::Info, "Channel ", " via NET/"),
+    (LogLevel::Info, "Channel ", " via P2P/"),
+    (LogLevel::Info, "Channel ", " via SHM"),
+    (LogLevel::Info, "comm 0x", " nNodes "),
+    (LogLevel::Info, "comm 0x", "Init COMPLETE"),
+    (LogLevel::Info, "ncclCommInit", " comm 0x"),
+    (LogLevel::Info, "Using network ", ""),
+    (LogLevel::Info, "NCCL_", " set by environment to "),
+    (LogLevel::Info, "Connected all rings", ""),
+    (LogLevel::Info, "Connected all trees", ""),
+    (LogLevel::Warn, "Mismatched NCCL version", ""),
 ];
 
 /// Of [`BARE`], how a message can begin.
@@ -131,7 +135,7 @@ pub(super) fn beginnings() -> impl Iterator<Item = &'static str> {
 }
 
 /// A message that somebody copied without what NCCL writes before it: its level, and the message.
-pub fn bare(line: &[u8]) -> Option<(Level, &[u8])> {
+pub fn bare(line: &[u8]) -> Option<(LogLevel, &[u8])> {
     BEGINNINGS.find(line, 0, line.len())?;
     BARE.iter().find_map(|(level, begin, more)| {
         let at = memchr::memmem::find(line, begin.as_bytes())?;
@@ -142,14 +146,17 @@ pub fn bare(line: &[u8]) -> Option<(Level, &[u8])> {
 }
 
 /// The message of a line of NCCL before 2.3, which puts no name before the level: `host:pid:tid [device] INFO …`.
-pub fn without_name(line: &[u8]) -> Option<Found<'_>> {
-    let levels = [(&b" INFO "[..], Level::Info), (b" WARN ", Level::Warn)];
+pub fn without_name(line: &[u8]) -> Option<PrefixedMessage<'_>> {
+    let levels = [
+        (&b" INFO "[..], LogLevel::Info),
+        (b" WARN ", LogLevel::Warn),
+    ];
     levels.into_iter().find_map(|(word, level)| {
         let at = memchr::memmem::find(line, word)?;
         let head = line.get(..=at)?;
         let (writer, source, begin) = writer(head);
         let writer = writer.filter(|writer| writer.device.is_some())?;
-        Some(Found {
+        Some(PrefixedMessage {
             level,
             writer: Some(writer),
             before: head.get(..begin)?,
@@ -161,12 +168,17 @@ pub fn without_name(line: &[u8]) -> Option<Found<'_>> {
 }
 
 /// The messages of a line of which it is known where `CCL` stands.
-pub(super) fn messages_at(line: &[u8], mark: Mark) -> impl Iterator<Item = Found<'_>> {
+pub(super) fn messages_at(
+    line: &[u8],
+    mark: AnchorPosition,
+) -> impl Iterator<Item = PrefixedMessage<'_>> {
     let mut from = 0;
     let mut next = match mark {
-        Mark::Once(at) | Mark::First(at) => level(line, at).or_else(|| anchor(line, at)),
-        Mark::None(_) => None,
-        Mark::Unknown => anchor(line, 0),
+        AnchorPosition::Once(at) | AnchorPosition::First(at) => {
+            level(line, at).or_else(|| anchor(line, at))
+        }
+        AnchorPosition::None(_) => None,
+        AnchorPosition::Unknown => anchor(line, 0),
     };
     std::iter::from_fn(move || {
         let (at, level, body) = next.take()?;
@@ -181,7 +193,7 @@ pub(super) fn messages_at(line: &[u8], mark: Mark) -> impl Iterator<Item = Found
             }
             None => line.len(),
         };
-        let found = Found {
+        let found = PrefixedMessage {
             level,
             writer,
             before: head.get(..begin)?,
@@ -205,8 +217,8 @@ fn said_once(message: &[u8]) -> &[u8] {
     }
 }
 
-/// The next `NCCL INFO ` or its like: where it begins, its level, and where the message begins.
-fn anchor(line: &[u8], from: usize) -> Option<(usize, Level, usize)> {
+/// The next `NCCL INFO ` or its like: if it begins, its level, and where the message begins.
+fn anchor(line: &[u8], from: usize) -> Option<(usize, LogLevel, usize)> {
     let mut at = from;
     loop {
         at += ANCHOR.find(line.get(at..)?)?;
@@ -217,24 +229,24 @@ fn anchor(line: &[u8], from: usize) -> Option<(usize, Level, usize)> {
     }
 }
 
-/// What [`anchor`] gives where `CCL` stands at `at`.
-fn level(line: &[u8], at: usize) -> Option<(usize, Level, usize)> {
+/// What [`anchor`] gives where `CCL` is at `at`.
+fn level(line: &[u8], at: usize) -> Option<(usize, LogLevel, usize)> {
     let begin = at.checked_sub(1)?;
     let rest = match line.get(begin..)? {
         [b'N' | b'R', b'C', b'C', b'L', b' ', rest @ ..] => rest,
         _ => return None,
     };
     if rest.starts_with(b"INFO ") {
-        Some((begin, Level::Info, at + 9))
+        Some((begin, LogLevel::Info, at + 9))
     } else if rest.starts_with(b"WARN ") {
-        Some((begin, Level::Warn, at + 9))
+        Some((begin, LogLevel::Warn, at + 9))
     } else if rest.starts_with(b"version ") && is_version(rest.get(8..)?) {
         // The message is the whole.
-        Some((begin, Level::Version, begin))
+        Some((begin, LogLevel::Version, begin))
     } else if rest.starts_with(b"TRACE ") {
-        Some((begin, Level::Other, at + 10))
+        Some((begin, LogLevel::Other, at + 10))
     } else if rest.starts_with(b"CALL ") || rest.starts_with(b"ABORT ") {
-        Some((begin, Level::Other, at + 9))
+        Some((begin, LogLevel::Other, at + 9))
     } else {
         None
     }
@@ -250,7 +262,7 @@ fn is_version(rest: &[u8]) -> bool {
 }
 
 /// Reads backwards from the end of `head`: who wrote, the source file, and where that begins.
-fn writer(head: &[u8]) -> (Option<Writer<'_>>, Option<&[u8]>, usize) {
+fn writer(head: &[u8]) -> (Option<LogWriter<'_>>, Option<&[u8]>, usize) {
     if let Some((writer, begin)) = plain_writer(head) {
         return (Some(writer), None, begin);
     }
@@ -270,9 +282,9 @@ fn writer(head: &[u8]) -> (Option<Writer<'_>>, Option<&[u8]>, usize) {
             token if source.is_none() && is_source(token) => source = Some(token),
             token => {
                 if let Some((host, pid, length)) = process(token) {
-                    let writer = Writer { host, pid, device };
+                    let writer = LogWriter { host, pid, device };
                     let begin = begin + token.len() - length;
-                    // The time of a WARN line stands in brackets before the host.
+                    // The time of a WARN line is in brackets before the host.
                     return (Some(writer), source, begin);
                 }
                 break;
@@ -286,8 +298,8 @@ fn writer(head: &[u8]) -> (Option<Writer<'_>>, Option<&[u8]>, usize) {
     (None, source, end.min(head.len()))
 }
 
-/// The writer where a plugin names its function in words of its own: `host:pid:tid [0] int create(void*, int):320 NCCL WARN `.
-fn writer_further_left(head: &[u8]) -> Option<(Writer<'_>, usize)> {
+/// The writer if a plugin names its function in words of its own: `host:pid:tid [0] int create(void*, int):320 NCCL WARN `.
+fn writer_further_left(head: &[u8]) -> Option<(LogWriter<'_>, usize)> {
     let mut end = head.len();
     for _ in 0..8 {
         end = memchr::memrchr(b']', head.get(..end)?)?;
@@ -299,7 +311,7 @@ fn writer_further_left(head: &[u8]) -> Option<(Writer<'_>, usize)> {
 }
 
 /// `host:pid:tid [device] `, as nearly all lines have it, in one pass from its end.
-fn plain_writer(head: &[u8]) -> Option<(Writer<'_>, usize)> {
+fn plain_writer(head: &[u8]) -> Option<(LogWriter<'_>, usize)> {
     let (device, rest) = last_number(head.strip_suffix(b"] ")?)?;
     let (_, rest) = last_number(rest.strip_suffix(b" [")?)?;
     let (pid, rest) = last_number(rest.strip_suffix(b":")?)?;
@@ -311,7 +323,7 @@ fn plain_writer(head: &[u8]) -> Option<(Writer<'_>, usize)> {
     let begin = past_time(rest, begin);
     let host = rest.get(begin..).filter(|host| !host.is_empty())?;
     (device < 1000).then_some((
-        Writer {
+        LogWriter {
             host,
             pid,
             device: Some(device),
@@ -320,7 +332,7 @@ fn plain_writer(head: &[u8]) -> Option<(Writer<'_>, usize)> {
     ))
 }
 
-/// The number at the end, of at most ten digits, and what stands before it.
+/// The number at the end, of at most ten digits, and what is before it.
 fn last_number(text: &[u8]) -> Option<(u64, &[u8])> {
     let (mut value, mut unit) = (0u64, 1u64);
     let mut rest = text;

@@ -1,6 +1,6 @@
 //! Settings of NCCL in commands, scripts and files: `export NAME=value`, `-x NAME=value` of mpirun, `-e NAME=value` of docker, `NAME: value` of YAML.
 //!
-//! What a sentence says of a setting is none: before the name stands nothing, another setting, or a word that sets one.
+//! What a sentence reports about a setting is none: before the name stands nothing, another setting, or a word that sets one.
 
 /// Words after which a setting stands.
 const SETTERS: [&str; 10] = [
@@ -46,7 +46,7 @@ fn is_name(name: &str) -> bool {
     name.starts_with("NCCL_") && name.bytes().all(plain)
 }
 
-/// `- name: NAME` of Kubernetes: the value stands in the next line.
+/// `- name: NAME` of Kubernetes: the value is in the next line.
 pub(super) fn announced(line: &[u8]) -> Option<&[u8]> {
     let line = line.trim_ascii();
     let line = line.strip_prefix(b"- ").unwrap_or(line);

@@ -12,7 +12,7 @@ use super::grams::Grams;
 /// A row.
 pub(super) struct Shape {
     pub(super) class: &'static str,
-    /// `ibv_reg_mr`, where the line says that in words of its own; empty where it stands for none.
+    /// `ibv_reg_mr`, if the line says that in words of its own; empty if it stands for none.
     pub(super) call: &'static str,
     needles: &'static [&'static str],
 }
@@ -37,7 +37,7 @@ pub(super) fn position(line: &[u8]) -> Option<usize> {
     SHAPES.iter().position(|shape| fits(shape.needles, line))
 }
 
-/// Whether what follows stands in quotation marks, as source code and manuals have messages; the value of a field does too, and is none.
+/// Whether what follows is in quotation marks, as source code and manuals have messages; the value of a field does too, and is none.
 fn is_quoted(before: &[u8]) -> bool {
     let count = |mark: u8| memchr::memchr_iter(mark, before).count();
     if count(b'`') % 2 == 1 {

@@ -100,7 +100,7 @@ const SIGNS: usize = 512;
 /// Bytes that are kept of a line.
 const TEXT: usize = 400;
 
-/// For each row of [`ENDS`] the needles of which one stands in each of its lines; a training has many lines of which none has one.
+/// For each row of [`ENDS`] the needles of which one is in each of its lines; a training has many lines of which none has one.
 static OF_ENDS: LazyLock<Vec<Needles>> = LazyLock::new(|| {
     let of_row = |(_, words): &(SignKind, &[&str])| {
         bits(|needle| words.iter().any(|word| word.contains(needle)))
@@ -215,7 +215,7 @@ impl Default for Signs {
     }
 }
 
-/// So many steps without an event between them show that the work goes on, whatever the numbers of those behind them.
+/// This many steps without an event between them show that the work goes on, whatever the numbers of those behind them.
 const ENOUGH: u64 = 64;
 
 impl Signs {

@@ -1,10 +1,10 @@
 //! Tests of the reader: line shapes from the wild and from the sources of NCCL, splitting, memory, hostile input.
 
-use super::channel::{self, Channel, Read, Transport};
-use super::event::{Classes, Is, Kind};
+use super::channel::{self, Channel, ChannelLine, Transport};
+use super::event::{ClassCache, MessageClass, MessageKind};
 use super::event_table;
-use super::message::{self, Fate, Sort};
-use super::prefix::{self, Level};
+use super::message::{self, MessageAction, MessageGroup};
+use super::prefix::{self, LogLevel};
 use super::{Digest, Limits, Reader, clock};
 
 mod formats;
@@ -18,25 +18,25 @@ fn digest(text: &str) -> Digest {
 }
 
 /// What becomes of a message, in a word: a sort, or `event CLASS`.
-fn fate(level: Level, message: &str) -> String {
+fn fate(level: LogLevel, message: &str) -> String {
     let bytes = message.as_bytes();
-    let mut classes = Classes::default();
-    let of = |is: Is| match is {
-        Is::Event(row) => format!("event {}", event_table::class(usize::from(row))),
-        Is::Unwinding => "event unwinding".to_owned(),
-        Is::Known(sort) => sort.word().to_owned(),
-        Is::Nothing => "unlisted".to_owned(),
+    let mut classes = ClassCache::default();
+    let of = |is: MessageClass| match is {
+        MessageClass::Event(row) => format!("event {}", event_table::class(usize::from(row))),
+        MessageClass::Unwinding => "event unwinding".to_owned(),
+        MessageClass::Known(sort) => sort.word().to_owned(),
+        MessageClass::Nothing => "unlisted".to_owned(),
     };
     match level {
-        Level::Warn => of(classes.of(Kind::Warning, bytes)),
-        _ => match message::fate(bytes) {
-            Fate::Count(sort) | Fate::Keep(sort, ..) => sort.word().to_owned(),
-            Fate::Channel => match channel::read(bytes) {
-                Read::Channel(_) => "channel".to_owned(),
-                Read::Other => "init".to_owned(),
-                Read::Torn => "torn".to_owned(),
+        LogLevel::Warn => of(classes.classify(MessageKind::Warning, bytes)),
+        _ => match message::action_for_info(bytes) {
+            MessageAction::Count(sort) | MessageAction::Keep(sort, ..) => sort.word().to_owned(),
+            MessageAction::Channel => match channel::read(bytes) {
+                ChannelLine::Channel(_) => "channel".to_owned(),
+                ChannelLine::Other => "init".to_owned(),
+                ChannelLine::Torn => "torn".to_owned(),
             },
-            Fate::Unlisted => of(classes.of(Kind::Info, bytes)),
+            MessageAction::Unlisted => of(classes.classify(MessageKind::Info, bytes)),
         },
     }
 }
@@ -71,7 +71,7 @@ fn prefixes_of_launchers_do_not_hide_the_writer() {
         );
         assert_eq!(
             (found.level, found.message),
-            (Level::Info, &b"Using network IB"[..]),
+            (LogLevel::Info, &b"Using network IB"[..]),
             "{line}"
         );
     }
@@ -98,7 +98,7 @@ fn warnings_name_their_source_since_two_three_and_their_function_since_two_thirt
         ),
     ] {
         let found = prefix::messages(line.as_bytes()).next().unwrap();
-        assert_eq!(found.level, Level::Warn);
+        assert_eq!(found.level, LogLevel::Warn);
         assert_eq!(found.writer.unwrap().host, b"n1", "{line}");
         assert_eq!(found.source, Some(source.as_bytes()), "{line}");
     }
@@ -118,7 +118,7 @@ fn two_messages_in_one_line_are_two_and_a_torn_one_is_no_channel() {
     let line = b"n1:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDR n2:7:7 [1] NCCL INFO Using network IB";
     let found: Vec<_> = prefix::messages(line).collect();
     assert_eq!(found[1].writer.unwrap().host, b"n2");
-    assert_eq!(channel::read(found[0].message), Read::Torn);
+    assert_eq!(channel::read(found[0].message), ChannelLine::Torn);
 }
 
 #[test]
@@ -128,12 +128,12 @@ fn a_version_is_a_banner_and_not_what_pytorch_says_in_an_error() {
         .unwrap();
     assert_eq!(
         (banner.level, banner.message),
-        (Level::Version, &b"NCCL version 2.18.5+cuda12.2"[..])
+        (LogLevel::Version, &b"NCCL version 2.18.5+cuda12.2"[..])
     );
     let inside =
         prefix::messages(b"n:1:1 [0] NCCL INFO NCCL version 2.26.2+cuda12.8").collect::<Vec<_>>();
     assert_eq!(inside.len(), 1);
-    assert_eq!(inside[0].level, Level::Info);
+    assert_eq!(inside[0].level, LogLevel::Info);
     assert_eq!(
         prefix::messages(b"RuntimeError: NCCL error in: x.cpp:1, NCCL version 2.18.1").count(),
         0
@@ -141,13 +141,13 @@ fn a_version_is_a_banner_and_not_what_pytorch_says_in_an_error() {
     let amd = prefix::messages(b"RCCL version : 2.21.5-HEAD:abc")
         .next()
         .unwrap();
-    assert_eq!(amd.level, Level::Version);
+    assert_eq!(amd.level, LogLevel::Version);
 }
 
 #[test]
 fn channels_of_all_releases() {
     let net = |from, to, receives, kind: &'static str, adapter, pxn, gdr, comm| {
-        Read::Channel(Channel {
+        ChannelLine::Channel(Channel {
             from,
             to,
             receives,
@@ -160,7 +160,7 @@ fn channels_of_all_releases() {
         })
     };
     let local = |from, to, transport, kind: &'static str, comm| {
-        Read::Channel(Channel {
+        ChannelLine::Channel(Channel {
             from,
             to,
             receives: false,
@@ -245,23 +245,26 @@ fn channels_of_all_releases() {
         // what looks alike and is none
         (
             "Channel 00/24 :    0   1   2   3   4   5   6   7",
-            Read::Other,
+            ChannelLine::Other,
         ),
-        ("Ring 00 : 3 -> 0 -> 1", Read::Other),
-        ("Ring 00 : 1 -> 0 [send]", Read::Torn),
+        ("Ring 00 : 3 -> 0 -> 1", ChannelLine::Other),
+        ("Ring 00 : 1 -> 0 [send]", ChannelLine::Torn),
         (
             "Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/2/GD",
-            Read::Torn,
+            ChannelLine::Torn,
         ),
-        ("Channel 00/0 : 0[0] -> 8[0] [send] via NET/I", Read::Torn),
-        ("Channel 00/0 : 0[0] -> 8", Read::Torn),
-        ("Channel 0", Read::Other),
+        (
+            "Channel 00/0 : 0[0] -> 8[0] [send] via NET/I",
+            ChannelLine::Torn,
+        ),
+        ("Channel 00/0 : 0[0] -> 8", ChannelLine::Torn),
+        ("Channel 0", ChannelLine::Other),
     ] {
         assert_eq!(channel::read(message.as_bytes()), read, "{message}");
     }
     assert_eq!(
         channel::read(b"CollNet 00/0 : 3 [send] via COLLNET/SHARP/0/GDRDMA"),
-        Read::Channel(Channel {
+        ChannelLine::Channel(Channel {
             from: 3,
             to: 3,
             receives: false,
@@ -474,7 +477,7 @@ fn every_class_is_a_word_of_the_fact() {
         );
     }
     assert_eq!(
-        Sort::ALL.map(|sort| sort as usize),
+        MessageGroup::ALL.map(|sort| sort as usize),
         std::array::from_fn(|at| at)
     );
 }

@@ -35,7 +35,7 @@ pub fn hexadecimal(bytes: &[u8]) -> Option<(u64, &[u8])> {
     Some((u64::from_str_radix(digits, 16).ok()?, rest))
 }
 
-/// What stands behind the first occurrence of a needle.
+/// What is behind the first occurrence of a needle.
 pub fn after<'b>(bytes: &'b [u8], needle: &str) -> Option<&'b [u8]> {
     let at = memchr::memmem::find(bytes, needle.as_bytes())?;
     bytes.get(at + needle.len()..)
@@ -46,7 +46,7 @@ pub fn contains(bytes: &[u8], needle: &str) -> bool {
     memchr::memmem::find(bytes, needle.as_bytes()).is_some()
 }
 
-/// What stands behind the needle, up to the next of these bytes or the end.
+/// What is behind the needle, up to the next of these bytes or the end.
 pub fn word_after<'b>(bytes: &'b [u8], needle: &str, ends: &[u8]) -> Option<&'b [u8]> {
     let rest = after(bytes, needle)?;
     let (word, _) = run(rest, |b| !ends.contains(&b));
@@ -137,7 +137,7 @@ pub fn from_json(line: &[u8], into: &mut Vec<u8>) -> bool {
     true
 }
 
-/// A string in quotation marks at the start, as it stands there, and the rest. Of one that is cut off, what is there.
+/// A string in quotation marks at the start, as it is there, and the rest. Of one that is cut off, what is there.
 fn json_string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let inner = bytes.strip_prefix(b"\"")?;
     let mut at = 0;

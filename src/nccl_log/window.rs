@@ -1,7 +1,7 @@
 //! From bytes in any pieces to whole lines, in bounded memory.
 
 /// Bytes that are looked at in one piece. A longer line is read in pieces of this length, which count as the same line:
-/// where a piece ends depends on the line alone, so that any splitting of the input gives the same result.
+/// if a piece ends depends on the line alone, so that any splitting of the input gives the same result.
 pub(super) const LONGEST: usize = 64 << 10;
 
 /// Bytes that are gathered before they are looked at.
@@ -11,7 +11,7 @@ const BLOCK: usize = 256 << 10;
 pub(super) trait Lines {
     /// Whole lines, each with its end, none longer than [`LONGEST`].
     fn whole(&mut self, lines: &[u8]);
-    /// A piece of a line that is longer; `ends` where it is the last one.
+    /// A piece of a line that is longer; `ends` if it is the last one.
     fn piece(&mut self, piece: &[u8], ends: bool);
 }
 

@@ -7,10 +7,10 @@ use crate::fact::gid::GidType;
 
 /// A row that is in use. Rows that are all zeros are not told of.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Row {
+pub(crate) struct GidRow {
     pub(crate) index: u64,
     pub(crate) address: Ipv6Addr,
-    /// Its type; `None` where the kernel does not tell it here.
+    /// Its type; `None` if the kernel does not tell it here.
     pub(crate) kind: Option<GidType>,
 }
 
@@ -23,7 +23,7 @@ pub(crate) enum Family {
 
 /// What the search goes by.
 #[derive(Clone, Debug)]
-pub(crate) struct Wish {
+pub(crate) struct GidRequest {
     pub(crate) family: Family,
     /// `NCCL_IB_ROCE_VERSION_NUM`
     pub(crate) version: i64,
@@ -31,14 +31,14 @@ pub(crate) struct Wish {
     pub(crate) range: Option<(Ipv6Addr, u32)>,
 }
 
-impl Wish {
+impl GidRequest {
     /// Of the variables' texts.
     pub(crate) fn new(family: Option<&str>, version: Option<i64>, range: Option<&str>) -> Self {
         let family = match family {
             Some("AF_INET6") => Family::Six,
             _ => Family::Four,
         };
-        Wish {
+        GidRequest {
             family,
             version: version.unwrap_or(2),
             range: range.and_then(|range| parse_range(range, family)),
@@ -78,7 +78,7 @@ fn valid(address: Ipv6Addr) -> bool {
     !address.is_unspecified() && !is_link_local(address)
 }
 
-/// The version of RoCE; -1 stands where it cannot be read.
+/// The version of RoCE; -1 stands if it cannot be read.
 fn number(kind: Option<GidType>) -> i64 {
     match kind {
         Some(GidType::V1) => 1,
@@ -101,8 +101,8 @@ fn in_range(range: Option<(Ipv6Addr, u32)>, family: Family, address: Ipv6Addr) -
 }
 
 /// The index that the search ends at. A type that cannot be read is no version, or an error.
-pub(crate) fn search(rows: &[Row], wish: &Wish, skips: bool) -> Result<u64, String> {
-    let zero = Row {
+pub(crate) fn search(rows: &[GidRow], wish: &GidRequest, skips: bool) -> Result<u64, String> {
+    let zero = GidRow {
         index: 0,
         address: Ipv6Addr::UNSPECIFIED,
         kind: Some(GidType::V1),
@@ -139,8 +139,8 @@ mod tests {
     use super::*;
     use GidType::{V1, V2};
 
-    fn rows(rows: &[(&str, GidType)]) -> Vec<Row> {
-        let row = |(index, (address, kind)): (usize, &(&str, GidType))| Row {
+    fn rows(rows: &[(&str, GidType)]) -> Vec<GidRow> {
+        let row = |(index, (address, kind)): (usize, &(&str, GidType))| GidRow {
             index: index as u64,
             address: address.parse().unwrap(),
             kind: Some(*kind),
@@ -156,14 +156,14 @@ mod tests {
         ("::ffff:10.0.0.1", V2),
     ];
 
-    fn found(table: &[(&str, GidType)], wish: &Wish) -> u64 {
+    fn found(table: &[(&str, GidType)], wish: &GidRequest) -> u64 {
         search(&rows(table), wish, true).unwrap()
     }
 
     #[test]
     fn the_usual_table_gives_3() {
-        assert_eq!(found(&USUAL, &Wish::new(None, None, None)), 3);
-        assert_eq!(found(&USUAL, &Wish::new(None, Some(1), None)), 2);
+        assert_eq!(found(&USUAL, &GidRequest::new(None, None, None)), 3);
+        assert_eq!(found(&USUAL, &GidRequest::new(None, Some(1), None)), 2);
     }
 
     #[test]
@@ -173,10 +173,10 @@ mod tests {
             &[("::ffff:10.9.0.1", V1), ("::ffff:10.9.0.1", V2)],
         ]
         .concat();
-        assert_eq!(found(&more, &Wish::new(None, None, None)), 3);
-        let wish = Wish::new(None, None, Some("10.9.0.0/16"));
+        assert_eq!(found(&more, &GidRequest::new(None, None, None)), 3);
+        let wish = GidRequest::new(None, None, Some("10.9.0.0/16"));
         assert_eq!(found(&more, &wish), 5);
-        let odd = Wish::new(None, None, Some("10.9.0.0"));
+        let odd = GidRequest::new(None, None, Some("10.9.0.0"));
         assert_eq!(found(&more, &odd), 3, "a range has a slash");
     }
 
@@ -188,22 +188,25 @@ mod tests {
             ("fd00::1", V1),
             ("fd00::1", V2),
         ];
-        assert_eq!(found(&six, &Wish::new(None, None, None)), 0);
-        assert_eq!(found(&six, &Wish::new(Some("AF_INET6"), None, None)), 3);
-        assert_eq!(found(&six, &Wish::new(Some("inet6"), None, None)), 0);
+        assert_eq!(found(&six, &GidRequest::new(None, None, None)), 0);
+        assert_eq!(
+            found(&six, &GidRequest::new(Some("AF_INET6"), None, None)),
+            3
+        );
+        assert_eq!(found(&six, &GidRequest::new(Some("inet6"), None, None)), 0);
     }
 
     #[test]
     fn without_a_version_2_row_the_first_ipv4_row_stays() {
-        assert_eq!(found(&USUAL[..3], &Wish::new(None, None, None)), 2);
-        assert_eq!(found(&[], &Wish::new(None, None, None)), 0);
+        assert_eq!(found(&USUAL[..3], &GidRequest::new(None, None, None)), 2);
+        assert_eq!(found(&[], &GidRequest::new(None, None, None)), 0);
     }
 
     #[test]
     fn a_row_of_another_network_namespace() {
         let mut table = rows(&USUAL);
         table[2].kind = None;
-        let wish = Wish::new(None, None, None);
+        let wish = GidRequest::new(None, None, None);
         assert!(search(&table, &wish, false).is_err());
         assert_eq!(search(&table, &wish, true), Ok(3));
     }

@@ -3,7 +3,7 @@
 /// A number, and what of the text follows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Number<'t> {
-    /// The number; `None` where it is out of range, for which NCCL takes the default.
+    /// The number; `None` if it is out of range, for which NCCL takes the default.
     pub(crate) value: Option<i64>,
     /// Whether there is a digit at all; without one it is 0.
     pub(crate) digits: bool,

@@ -56,7 +56,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 /// Which verbs device belongs to which RDMA device.
 struct Verbs {
     by_device: HashMap<Arc<str>, (Arc<str>, Origin)>,
-    /// Known where these are all.
+    /// Known if these are all.
     all: Fact<()>,
 }
 

@@ -46,7 +46,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     facts.set(node, node::MUNGE, ask.exists("/run/munge"));
 }
 
-/// chronyd clears the kernel's flag only where its configuration has `rtcsync`; the daemons of PTP never do.
+/// chronyd clears the kernel's flag only if its configuration has `rtcsync`; the daemons of PTP never do.
 fn keeper_that_tells_nothing(ask: &Ask<'_>) -> Result<Option<&'static str>, Gap> {
     let run: Fact<std::sync::Arc<[std::sync::Arc<str>]>> = ask.names("/run");
     let names = run.as_result().map_err(|gap| (*gap).clone())?;

@@ -3,7 +3,7 @@
 //! Only counters of the table are read, each directory once a reading: on a restricted physical function each read can make
 //! the driver log an error, and reading what nobody judges is no use.
 
-use super::device::{self, PortAt};
+use super::device::{self, PortEntry};
 use super::{Ask, BUDGET, Probe, inside};
 use crate::fact::counter;
 use crate::fact::{
@@ -63,7 +63,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 fn counters(
     ask: &Ask<'_>,
     facts: &mut Facts,
-    port: &PortAt,
+    port: &PortEntry,
     first: &mut Vec<First>,
     all: &mut Vec<Id>,
 ) -> Membership {

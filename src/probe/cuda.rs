@@ -56,7 +56,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 }
 
 /// Whether CUDA may be asked: its library starts what is missing of the driver, modules and device nodes, and the doctor changes nothing.
-/// `None` where nothing is missing.
+/// `None` if nothing is missing.
 fn ready(ask: &Ask<'_>) -> Fact<Option<Cuda>> {
     match ask.text_if_any("/proc/driver/nvidia/version") {
         Presence::Present(..) => {}
@@ -220,7 +220,7 @@ fn pairs(ask: &Ask<'_>, facts: &mut Facts, node: Id, devices: &[Device]) {
     for device in devices {
         let of = |name| Question::call(name, [("device", device.number.into())]);
         let row = ask.value(of("cuDeviceCanAccessPeer"));
-        // What else CUDA says of the pair is kept for whoever reads the recording.
+        // What else CUDA reports about the pair is kept for whoever reads the recording.
         let _ = ask.raw(&of("cuDeviceGetP2PAttribute"));
         access.push(row);
     }
@@ -279,6 +279,6 @@ pub(super) fn pair(facts: &mut Facts, node: Id, a: Id, b: Id) -> Option<(Id, boo
     } else {
         format!("{first} - {second}")
     };
-    // What takes part in a pair is named by derive: a pair of GPUs that the PCI bus does not show has only what CUDA says of it.
+    // What takes part in a pair is named by derive: a pair of GPUs that the PCI bus does not show has only what CUDA reports about it.
     Some((facts.instance(Subject::GpuPair, node, &name), turned))
 }

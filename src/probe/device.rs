@@ -82,7 +82,7 @@ pub(super) fn numbers(names: &[Arc<str>]) -> Result<Vec<u64>, (Vec<u64>, String)
 }
 
 /// A port as the probes that look inside it find it.
-pub(super) struct PortAt {
+pub(super) struct PortEntry {
     /// The device's name.
     pub(super) device: Arc<str>,
     /// The port's number, counted from 1.
@@ -96,7 +96,7 @@ pub(super) struct PortAt {
 }
 
 /// All ports, and whether these are all. A probe cannot rely on what others found: each runs in a process of its own.
-pub(super) fn ports(ask: &Ask<'_>, facts: &mut Facts, node: Id) -> (Vec<PortAt>, Membership) {
+pub(super) fn ports(ask: &Ask<'_>, facts: &mut Facts, node: Id) -> (Vec<PortEntry>, Membership) {
     let (devices, mut all) = devices(ask);
     let mut ports = Vec::with_capacity(devices.len());
     for device in devices.iter() {
@@ -108,7 +108,7 @@ pub(super) fn ports(ask: &Ask<'_>, facts: &mut Facts, node: Id) -> (Vec<PortAt>,
         let parent = facts.instance(Subject::Device, node, device);
         for number in numbers {
             let name = format!("{device}/{number}");
-            ports.push(PortAt {
+            ports.push(PortEntry {
                 device: Arc::clone(device),
                 number,
                 id: facts.instance(Subject::Port, parent, &name),
@@ -169,7 +169,7 @@ fn identity(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str, place: &Fact<Ar
     facts.set(id, device::SOFTWARE, software);
 }
 
-/// What the vendor says of the device.
+/// What the vendor reports about the device.
 fn firmware(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str) {
     for (key, file) in [
         (device::MODEL, "hca_type"),

@@ -81,7 +81,7 @@ fn module_eeprom(netdev: &str) -> Question {
     Question::call("ethtool_module_eeprom", [("netdev", netdev.into())])
 }
 
-/// The network device of a port: the one that GID 0 is of, else the device's only one where the port is its only one.
+/// The network device of a port: the one that GID 0 is of, else the device's only one if the port is its only one.
 fn netdev_of(
     ask: &Ask<'_>,
     dir: &str,

@@ -1,6 +1,6 @@
 //! The packet filter's rules.
 //!
-//! `nft` and the legacy `iptables-save` load the kernel's modules by asking, so each is run only where what it asks for is there
+//! `nft` and the legacy `iptables-save` load the kernel's modules by asking, so each is run only if what it asks for is there
 //! already: then its listing changes nothing.
 
 mod iptables;
@@ -169,7 +169,7 @@ fn gap(question: &Question, refusal: Refusal) -> Gap {
     Gap::refused(question, refusal)
 }
 
-/// A command's output; `Ok(None)` where it is larger than a reply may be.
+/// A command's output; `Ok(None)` if it is larger than a reply may be.
 fn output(ask: &Ask<'_>, argv: &[&str]) -> Result<Option<(Arc<str>, Origin)>, Gap> {
     let question = Question::run(argv);
     match ask.raw(&question).said {
@@ -249,7 +249,7 @@ fn by_table(ask: &Ask<'_>, origin: &mut Option<Origin>) -> Result<Ruleset, Gap> 
 
 /// nft names the extensions of iptables without saying what they ask; iptables-save of the same tables says it.
 ///
-/// It looks extensions up in the kernel, which loads those that are missing: so only where the common ones are there.
+/// It looks extensions up in the kernel, which loads those that are missing: so only if the common ones are there.
 fn substitute(ask: &Ask<'_>, modules: &Modules, ruleset: &mut Ruleset) {
     let opaque = |step: &Step| match step {
         Step::Opaque(what) | Step::OpaqueVerdict(what) => what.ends_with("of iptables"),
@@ -294,7 +294,7 @@ fn substitute(ask: &Ask<'_>, modules: &Modules, ruleset: &mut Ruleset) {
     }
 }
 
-/// The modules of the extensions under whose names iptables-save writes what stands in the kernel without them.
+/// The modules of the extensions under whose names iptables-save writes what is in the kernel without them.
 fn needed(ruleset: &Ruleset, family: Family) -> Vec<&'static str> {
     let mut names = vec!["nft_compat", "xt_tcpudp"];
     let tables = ruleset.tables.iter().filter(|t| t.family == family);

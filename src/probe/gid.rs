@@ -27,7 +27,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 }
 
 /// Makes an instance of each GID in use. The table is read whole, 1024 entries with soft-RoCE: it has holes.
-fn table(ask: &Ask<'_>, facts: &mut Facts, port: &device::PortAt) -> Membership {
+fn table(ask: &Ask<'_>, facts: &mut Facts, port: &device::PortEntry) -> Membership {
     let dir = format!("{}/gids", port.dir);
     let (names, origin) = match ask.names_if_any(Arc::<str>::from(&*dir)) {
         Presence::Present(names, origin) => (names, origin),

@@ -40,7 +40,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     };
     let names: HashMap<u32, &Arc<str>> = links.iter().map(|l| (l.index, &l.name)).collect();
     let of_link = addresses.map(|all| by_name(&all, &names));
-    // An alias is an entry of its own to whoever reads getifaddrs(3), and there is one only where an address has its label.
+    // An alias is an entry of its own to whoever reads getifaddrs(3), and there is one only if an address has its label.
     let membership = match &of_link {
         Fact::Known(..) => Membership::Known(origin.clone()),
         Fact::Unknown(gap) => Membership::Unknown(gap.clone()),

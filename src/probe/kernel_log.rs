@@ -1,6 +1,6 @@
 //! The kernel's log.
 //!
-//! A line proves that something happened, and when. That nothing happened is known only where the log still reaches back to boot.
+//! A line proves that something happened, and when. That nothing happened is known only if the log still reaches back to boot.
 
 mod classes;
 #[cfg(test)]
@@ -112,7 +112,7 @@ fn seen(facts: &mut Facts, id: Id, group: &Group<'_>, log: &Log, origin: &Origin
     }
 }
 
-/// What is known of a class of which there is no line: that there was none, where the log is whole.
+/// What is known of a class of which there is no line: that there was none if the log is whole.
 fn none_seen(facts: &mut Facts, id: Id, class: EventClass, log: &Log, origin: &Origin) {
     let reach = log.since(log.since, origin);
     let aged = Fact::Known(reach.known().is_some(), origin.clone());
@@ -151,7 +151,7 @@ fn gap_of<T>(why: &str, origin: &Origin) -> Fact<T> {
 
 /// The log, as far as it was told. Times are seconds since boot.
 struct Log {
-    /// Unknown where the log is a file of another day, beside which nothing says how long the machine ran.
+    /// Unknown if the log is a file of another day, beside which nothing says how long the machine ran.
     now: Option<f64>,
     since: f64,
     /// Whether it reaches back to boot, without a gap.

@@ -61,14 +61,14 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         Fact::Known(..) => Fact::Unknown(Gap::missing("the kernel's release")),
         Fact::Unknown(gap) => Fact::Unknown(gap),
     };
-    // Asked once, so that an absent module costs no question of its own where the listing tells.
+    // Asked once, so that an absent module costs no question of its own if the listing tells.
     let listed = ask.names("/sys/module");
     facts.set_members(
         Subject::Module,
         node,
         Membership::Known(Origin::derived("the modules that matter")),
     );
-    let known = Known {
+    let known = KernelModules {
         loaded,
         builtin,
         listed,
@@ -91,14 +91,14 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     }
 }
 
-/// What the machine says of its modules.
-struct Known {
+/// What the machine reports about its modules.
+struct KernelModules {
     loaded: Fact<HashSet<String>>,
     builtin: Fact<HashSet<String>>,
     listed: Fact<Arc<[Arc<str>]>>,
 }
 
-impl Known {
+impl KernelModules {
     /// Whether the module is there, and whether it is part of the kernel's image.
     fn judge(&self, ask: &Ask<'_>, name: &str, in_tree: bool) -> (Fact<bool>, Fact<bool>) {
         if let Fact::Known(loaded, origin) = &self.loaded

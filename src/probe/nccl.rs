@@ -15,7 +15,7 @@ use serde_json::Value as Json;
 
 use super::{Ask, Probe};
 use crate::fact::nccl_version::{KINDS, Version};
-use crate::fact::variable::{self, Mangled};
+use crate::fact::variable::{self, ValueDefect};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, Why, node};
 use crate::measure::plan::ablation_table;
 use crate::measure::plan::run::Plan;
@@ -248,7 +248,7 @@ fn user_file(
     version: &Fact<Version>,
 ) -> Fact<Option<Arc<str>>> {
     let says = ask.value(Question::call("nccl_files", []));
-    // The file's path stands in this answer as it stands in the question that follows.
+    // The file's path is in this answer as it is in the question that follows.
     let (says, origin) = match (says, environment) {
         (Fact::Known(says, origin), Fact::Known(..)) => (says, origin),
         (Fact::Unknown(gap), _) => return Fact::Unknown(gap),
@@ -284,7 +284,7 @@ fn user_file(
 struct Layer {
     origin: Arc<str>,
     asked: Fact<()>,
-    /// By name: the line, and the value as it stands there.
+    /// By name: the line, and the value as it is there.
     sets: BTreeMap<String, (usize, String)>,
 }
 
@@ -492,16 +492,16 @@ fn variables(facts: &mut Facts, node: Id, layers: &[Layer], version: &Fact<Versi
     }
 }
 
-fn mangled(value: &str) -> Mangled {
+fn mangled(value: &str) -> ValueDefect {
     let quote = |c: Option<char>| c.is_some_and(|c| matches!(c, '"' | '\''));
     let inner = value.trim();
     if value.ends_with('\r') {
-        Mangled::CarriageReturn
+        ValueDefect::CarriageReturn
     } else if quote(inner.chars().next()) || quote(inner.chars().next_back()) {
-        Mangled::Quotes
+        ValueDefect::Quotes
     } else if inner.len() != value.len() {
-        Mangled::Space
+        ValueDefect::Space
     } else {
-        Mangled::No
+        ValueDefect::No
     }
 }

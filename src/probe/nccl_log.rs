@@ -27,15 +27,15 @@ use std::sync::Arc;
 
 use self::communicator::{Communicators, ProcessKey, Runs, Span};
 use self::line::{Line, Writer};
-use self::outcome::Extents;
+use self::outcome::RunExtents;
 use super::Ask;
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, Typed, Why, cluster};
 use crate::nccl_log::Digest;
-use crate::nccl_log::digest::Uncounted;
+use crate::nccl_log::digest::DroppedEvents;
 use crate::nccl_log::event;
-use crate::nccl_log::message::Sort;
+use crate::nccl_log::message::MessageGroup;
 use crate::nccl_log::pasted::Tool;
-use crate::nccl_log::prefix::Level;
+use crate::nccl_log::prefix::LogLevel;
 use crate::nccl_log::sign::Sign;
 use crate::source::recording::Recording;
 use crate::source::{Question, Refusal};
@@ -175,7 +175,7 @@ fn read(ask: &Ask<'_>, facts: &mut Facts) {
     }
 }
 
-/// What files are called where a line is named: one has no name, of several each has that below their common directory.
+/// What files are called if a line is named: one has no name, of several each has that below their common directory.
 fn labels(names: &[Arc<str>]) -> Vec<Arc<str>> {
     let (Some(first), true) = (names.first(), names.len() > 1) else {
         return names.iter().map(|_| Arc::from("")).collect();
@@ -188,7 +188,7 @@ fn labels(names: &[Arc<str>]) -> Vec<Arc<str>> {
     names.iter().map(label).collect()
 }
 
-/// A line by its file and its number: `job-1.log:17`, or `:17` where there is one file.
+/// A line by its file and its number: `job-1.log:17`, or `:17` if there is one file.
 fn place(label: &str, line: u64) -> String {
     format!("{label}:{line}")
 }
@@ -208,7 +208,7 @@ struct Log<'d> {
     comms: Communicators<'d>,
     runs: Runs<'d>,
     /// For each line its run and its host.
-    places: Vec<Option<Place<'d>>>,
+    places: Vec<Option<LineScope<'d>>>,
     /// For each run the numbers of its lines.
     of_run: Vec<Vec<usize>>,
     /// For each run its largest communicator, the first of several of one size.
@@ -222,18 +222,18 @@ struct Log<'d> {
     sorts: HashSet<&'d str>,
     /// Files whose lines name no host, which stand for one: what they hold may be of several.
     nameless: HashSet<&'d str>,
-    extents: Extents,
+    extents: RunExtents,
     /// For each run the signs of how its work goes, each with the number of its file.
     signs: Vec<Vec<(usize, &'d Sign)>>,
     /// For each run the lines of nccl-tests' tables: the file, the number there, and whether it is a row or where the table begins.
     tests: Vec<Vec<(usize, u64, bool)>>,
-    /// Why counts are not known to be whole, where they are not.
+    /// Why counts are not known to be whole, if they are not.
     missing: Option<Gap>,
 }
 
 /// Where a line belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Place<'d> {
+struct LineScope<'d> {
     run: usize,
     host: &'d str,
 }
@@ -252,13 +252,13 @@ impl<'d> Log<'d> {
         }
         let named = |host: &'d str| whole.get(host).copied().unwrap_or(host);
         let mut spans: Vec<Span<'d>> = Vec::new();
-        // Where no line names a host, somebody cut the names off: the ranks are told apart by their devices.
+        // If no line names a host, somebody cut the names off: the ranks are distinguished by their devices.
         let nameless = nameless(files);
         let mut known = HashSet::new();
         for line in &mut lines {
             if let Some(host) = nameless.get(&line.file) {
                 line.written_on(host);
-                if let Some(process) = View::writer_process(line)
+                if let Some(process) = RunView::writer_process(line)
                     && known.insert(process)
                 {
                     let (file, first) = (line.file, line.kept.line);
@@ -328,7 +328,7 @@ impl<'d> Log<'d> {
                 .writer
                 .and_then(|w| Some((runs.of_process.get(&(w.host, w.pid)).copied()?, w.host)));
             let place = match of_process {
-                Some((run, host)) => Some(Place { run, host }),
+                Some((run, host)) => Some(LineScope { run, host }),
                 None => {
                     let began = &begins[line.file];
                     let after = began.partition_point(|(first, ..)| *first <= line.kept.line);
@@ -347,12 +347,12 @@ impl<'d> Log<'d> {
                         })
                         .or(only_host[line.file])
                         .or_else(|| match line.level {
-                            // The version is of the whole job; of a torn line that says no more, nobody knows whose it is.
-                            Some(Level::Version) => near.map(|(.., host)| *host),
-                            Some(Level::Info | Level::Other) => None,
-                            Some(Level::Warn) | None => Some(&*files[line.file].0),
+                            // The version is of the whole job; of a truncated line that says no more, nobody knows whose it is.
+                            Some(LogLevel::Version) => near.map(|(.., host)| *host),
+                            Some(LogLevel::Info | LogLevel::Other) => None,
+                            Some(LogLevel::Warn) | None => Some(&*files[line.file].0),
                         });
-                    host.filter(|_| any_run).map(|host| Place { run, host })
+                    host.filter(|_| any_run).map(|host| LineScope { run, host })
                 }
             };
             places.push(place);
@@ -365,7 +365,7 @@ impl<'d> Log<'d> {
                 of_run[place.run].push(at);
             }
         }
-        let extents = Extents::new(extents);
+        let extents = RunExtents::new(extents);
         let count = of_run.len();
         let (mut signs, mut tests) = (vec![Vec::new(); count], vec![Vec::new(); count]);
         for (file, (_, digest)) in files.iter().enumerate() {
@@ -443,7 +443,7 @@ impl<'d> Log<'d> {
                 _ => format!("run {}", run + 1),
             };
             let id = facts.instance(Subject::Run, Facts::CLUSTER, &name);
-            let mut view = View {
+            let mut view = RunView {
                 log: self,
                 run,
                 id,
@@ -476,7 +476,7 @@ impl<'d> Log<'d> {
     }
 }
 
-/// Names that begin with the end of a torn line, and the hosts that they are: `512g183`, where the line of `g183` follows a number
+/// Names that begin with the end of a truncated line, and the hosts that they are: `512g183`, where the line of `g183` follows a number
 /// without a line's end between. The process of the same number is there under the host's own name, or the name is hardly ever seen.
 fn whole_names<'d>(files: &'d [File]) -> HashMap<&'d str, &'d str> {
     let mut lines: BTreeMap<&'d str, u64> = BTreeMap::new();
@@ -519,7 +519,12 @@ fn whole_names<'d>(files: &'d [File]) -> HashMap<&'d str, &'d str> {
 /// The files whose lines name no process, and have lines of NCCL, by their numbers.
 fn nameless(files: &[File]) -> BTreeMap<usize, &str> {
     let of_nccl = |digest: &Digest| {
-        let sorts = [Sort::Init, Sort::Env, Sort::Net, Sort::Channel];
+        let sorts = [
+            MessageGroup::Init,
+            MessageGroup::Env,
+            MessageGroup::Net,
+            MessageGroup::Channel,
+        ];
         sorts
             .iter()
             .any(|sort| digest.sorts.get(sort.word()).is_some_and(|n| *n > 0))
@@ -546,7 +551,7 @@ fn largest(comms: &Communicators<'_>, runs: &Runs<'_>) -> Vec<Option<usize>> {
 }
 
 /// One run, while its facts are stated.
-struct View<'l, 'd> {
+struct RunView<'l, 'd> {
     log: &'l Log<'d>,
     run: usize,
     id: Id,
@@ -554,12 +559,12 @@ struct View<'l, 'd> {
     processes: Vec<ProcessKey<'d>>,
     hosts: BTreeMap<&'d str, Id>,
     /// What channels add up to, for each host.
-    sums: BTreeMap<&'d str, channels::Sums>,
+    sums: BTreeMap<&'d str, channels::ChannelSums>,
     /// How many machines take part, and whether NCCL says so.
     nodes: Option<(u64, bool)>,
 }
 
-impl<'l, 'd> View<'l, 'd> {
+impl<'l, 'd> RunView<'l, 'd> {
     /// The lines of the run, with the host of each.
     fn lines(&self) -> impl Iterator<Item = (&'l Line<'d>, &'d str)> + use<'l, 'd> {
         let log = self.log;
@@ -600,7 +605,7 @@ impl<'l, 'd> View<'l, 'd> {
     }
 
     /// Whether lines of this sort are in the files.
-    fn has_sort(&self, sort: Sort) -> bool {
+    fn has_sort(&self, sort: MessageGroup) -> bool {
         self.log.sorts.contains(sort.word())
     }
 
@@ -633,7 +638,7 @@ impl<'l, 'd> View<'l, 'd> {
     }
 
     /// Events of the run that found no place, with the numbers of their files.
-    fn uncounted(&self) -> impl Iterator<Item = (usize, &'l Uncounted)> + use<'l, 'd> {
+    fn uncounted(&self) -> impl Iterator<Item = (usize, &'l DroppedEvents)> + use<'l, 'd> {
         let run = self.run;
         let log = self.log;
         let files = log.files.iter().enumerate();

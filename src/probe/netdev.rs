@@ -9,7 +9,7 @@ pub(super) use parse::default_routes;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::device::{self, PortAt};
+use super::device::{self, PortEntry};
 use super::{Ask, BUDGET, Probe};
 use crate::fact::{
     Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, netdev, node, port,
@@ -37,7 +37,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         Membership::Known(_) => None,
         Membership::Unknown(gap) => Some(gap),
     };
-    let mut of_netdev: BTreeMap<Arc<str>, Vec<&PortAt>> = BTreeMap::new();
+    let mut of_netdev: BTreeMap<Arc<str>, Vec<&PortEntry>> = BTreeMap::new();
     let mut texts = Texts::new(ask);
     for port in &ports {
         let (has, name) = match netdev_of(&mut texts, port) {
@@ -175,7 +175,7 @@ impl<'a, 's> Texts<'a, 's> {
 }
 
 /// The port's network device. Absent only where something says so.
-pub(super) fn netdev_of(texts: &mut Texts<'_, '_>, port: &PortAt) -> Presence<Arc<str>> {
+pub(super) fn netdev_of(texts: &mut Texts<'_, '_>, port: &PortEntry) -> Presence<Arc<str>> {
     let ask = texts.ask;
     let device = format!("{}/{}", device::CLASS, port.device);
     // Soft-RoCE names the device that it sits on.
@@ -206,8 +206,8 @@ pub(super) fn netdev_of(texts: &mut Texts<'_, '_>, port: &PortAt) -> Presence<Ar
     }
 }
 
-/// The network device of the first GIDs, where one is named.
-fn by_gids(ask: &Ask<'_>, port: &PortAt) -> Option<Presence<Arc<str>>> {
+/// The network device of the first GIDs, if one is named.
+fn by_gids(ask: &Ask<'_>, port: &PortEntry) -> Option<Presence<Arc<str>>> {
     let dir = format!("{}/gid_attrs/ndevs", port.dir);
     let Fact::Known(names, _) = ask.names(dir.as_str()) else {
         return None;
@@ -226,7 +226,7 @@ fn by_gids(ask: &Ask<'_>, port: &PortAt) -> Option<Presence<Arc<str>>> {
 /// The one network device of the PCI function that has the port's number.
 fn by_port_number(
     texts: &mut Texts<'_, '_>,
-    port: &PortAt,
+    port: &PortEntry,
     device: &str,
     names: &[Arc<str>],
     origin: Origin,

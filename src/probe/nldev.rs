@@ -48,7 +48,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     }
 }
 
-/// Making an RDMA netlink socket loads `ib_core` where it is not, so nothing is asked without it. The class is `ib_core`'s own.
+/// Making an RDMA netlink socket loads `ib_core` if it is not, so nothing is asked without it. The class is `ib_core`'s own.
 fn core_is_loaded(ask: &Ask<'_>) -> Result<(), Gap> {
     match ask.exists("/sys/class/infiniband") {
         Fact::Known(true, _) => Ok(()),

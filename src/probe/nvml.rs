@@ -22,7 +22,7 @@ use crate::fact::{
 };
 use crate::source::{Answer, Question, Refusal};
 pub(super) use device::anywhere as says;
-use reply::Said;
+use reply::NvmlReply;
 pub(super) use reply::{is_damage, words};
 
 /// The probe.
@@ -117,14 +117,14 @@ fn job(ask: &Ask<'_>) -> Fact<u64> {
 /// What came of asking NVML whether it works.
 enum System {
     /// It was asked and answered.
-    Asked(Said),
+    Asked(NvmlReply),
     /// It was not asked, or did not answer: what that means.
     Not(Nvml, Origin, Arc<str>),
     /// Nobody knows.
     Unknown(Gap),
 }
 
-/// NVML is asked only where the driver is loaded and its control device is there: it would load the one and make the other.
+/// NVML is asked only if the driver is loaded and its control device is there: it would load the one and make the other.
 fn ready(ask: &Ask<'_>, files: &Fact<DeviceFiles>) -> Result<(), System> {
     match ask.text_if_any("/proc/driver/nvidia/version") {
         Presence::Present(..) => {}
@@ -152,7 +152,7 @@ fn begin(ask: &Ask<'_>) -> System {
     let question = Question::call("nvml_system", []);
     let origin = Origin::Asked(question.clone());
     let refusal = match ask.raw(&question).said {
-        Ok(Answer::Value(value)) => return System::Asked(Said { value, question }),
+        Ok(Answer::Value(value)) => return System::Asked(NvmlReply { value, question }),
         Ok(_) => {
             return System::Unknown(Gap::not_understood(&question, "the reply is no JSON value"));
         }
@@ -211,7 +211,7 @@ impl System {
     }
 }
 
-impl Said {
+impl NvmlReply {
     fn works(&self) -> bool {
         self.error("nvmlInitWithFlags").is_none()
     }
@@ -224,14 +224,14 @@ impl Said {
     }
 }
 
-fn versions(facts: &mut Facts, node: Id, said: &Said) {
+fn versions(facts: &mut Facts, node: Id, said: &NvmlReply) {
     let took = said.number("init_us");
     facts.set(
         node,
         node::NVML_INIT_TIME,
         took.map(|us| Seconds(us as f64 / 1e6)),
     );
-    // "12.550.54.15": CUDA's major version stands before the driver's.
+    // "12.550.54.15": CUDA's major version is before the driver's.
     let version = said.text("nvmlSystemGetNVMLVersion").and_then(|text| {
         let (cuda, version) = text
             .split_once('.')
@@ -267,9 +267,9 @@ fn versions(facts: &mut Facts, node: Id, said: &Said) {
 struct Machine {
     /// Why nothing was asked.
     gap: Option<Gap>,
-    devices: Vec<Result<Said, Gap>>,
-    links: Vec<Result<Said, Gap>>,
-    pairs: Option<Result<Said, Gap>>,
+    devices: Vec<Result<NvmlReply, Gap>>,
+    links: Vec<Result<NvmlReply, Gap>>,
+    pairs: Option<Result<NvmlReply, Gap>>,
     /// Questions without an answer.
     unanswered: Vec<Arc<str>>,
     job: Fact<u64>,
@@ -280,7 +280,7 @@ struct Machine {
 }
 
 impl Machine {
-    fn ask(&mut self, ask: &Ask<'_>, system: &Said) {
+    fn ask(&mut self, ask: &Ask<'_>, system: &NvmlReply) {
         let count = match system.number("nvmlDeviceGetCount_v2") {
             Fact::Known(count, _) => count.min(MOST),
             Fact::Unknown(gap) => {
@@ -303,9 +303,9 @@ impl Machine {
         }
     }
 
-    fn put(&mut self, ask: &Ask<'_>, question: Question) -> Result<Said, Gap> {
+    fn put(&mut self, ask: &Ask<'_>, question: Question) -> Result<NvmlReply, Gap> {
         match ask.raw(&question).said {
-            Ok(Answer::Value(value)) => Ok(Said { value, question }),
+            Ok(Answer::Value(value)) => Ok(NvmlReply { value, question }),
             Ok(_) => Err(Gap::not_understood(&question, "the reply is no JSON value")),
             Err(refusal) => {
                 // One that is not in the recording is not known to have been left open.
@@ -323,7 +323,7 @@ impl Machine {
         let of_pairs = self.pairs.as_ref().and_then(|said| said.as_ref().ok());
         let of_pairs = of_pairs.and_then(|said| said.value.get("devices")?.as_array());
         let other = |index: usize| of_pairs?.get(index)?.as_str();
-        let own = |said: &Result<Said, Gap>| {
+        let own = |said: &Result<NvmlReply, Gap>| {
             let said = said.as_ref().ok()?;
             said.value
                 .get("nvmlDeviceGetPciInfo_v3")?
@@ -455,7 +455,7 @@ impl Machine {
                 _ => None,
             })
             .next();
-        let errors: Vec<&Said> = self
+        let errors: Vec<&NvmlReply> = self
             .devices
             .iter()
             .flatten()

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::{Ask, BUDGET, Probe};
-use crate::fact::suspect::{self, Problem};
+use crate::fact::suspect::{self, SuspectProblem};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Percent, Subject};
 use crate::measure::plan::pairs::outlier_attribution::Blame;
 use crate::measure::plan::pairs::schedule::End;
@@ -44,17 +44,17 @@ fn state(facts: &mut Facts, node: Id, results: &Results) {
     let mut seen: Vec<(Id, BTreeSet<Way>)> = Vec::new();
     for found in verdict::suspects(results, facts.limits()) {
         let (problem, word) = match found.problem {
-            Found::Silent => (Problem::Silent, "silent"),
-            Found::Unreachable => (Problem::Unreachable, "unreachable"),
-            Found::PacketShort => (Problem::PacketShort, "packet-short"),
-            Found::RdmaFails => (Problem::RdmaFails, "rdma-fails"),
-            Found::GpuFails => (Problem::GpuFails, "gpu-fails"),
-            Found::GpuNone => (Problem::GpuNone, "gpu-none"),
-            Found::GpuSlow => (Problem::GpuSlow, "gpu-slow"),
-            Found::Loss => (Problem::Loss, "loss"),
-            Found::Slow => (Problem::Slow, "slow"),
-            Found::Late => (Problem::Late, "late"),
-            Found::RailsApart => (Problem::RailsApart, "rails-apart"),
+            Found::Silent => (SuspectProblem::Silent, "silent"),
+            Found::Unreachable => (SuspectProblem::Unreachable, "unreachable"),
+            Found::PacketShort => (SuspectProblem::PacketShort, "packet-short"),
+            Found::RdmaFails => (SuspectProblem::RdmaFails, "rdma-fails"),
+            Found::GpuFails => (SuspectProblem::GpuFails, "gpu-fails"),
+            Found::GpuNone => (SuspectProblem::GpuNone, "gpu-none"),
+            Found::GpuSlow => (SuspectProblem::GpuSlow, "gpu-slow"),
+            Found::Loss => (SuspectProblem::Loss, "loss"),
+            Found::Slow => (SuspectProblem::Slow, "slow"),
+            Found::Late => (SuspectProblem::Late, "late"),
+            Found::RailsApart => (SuspectProblem::RailsApart, "rails-apart"),
         };
         // By its place, and not by a name that a redacted recording has not.
         let place = match found.blame {

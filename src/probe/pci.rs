@@ -128,7 +128,7 @@ impl Signs {
         matches!(&self.driver, Presence::Present(name, _) if RDMA_DRIVERS.contains(&&**name))
     }
 
-    /// Whether the function can do RDMA; a gap where nobody knows.
+    /// Whether the function can do RDMA; a gap if unknown.
     pub(super) fn can_rdma(&self) -> Result<bool, Gap> {
         if self.class == PciClass::InfiniBand
             || self.vendor.known() == Some(&MELLANOX)
@@ -144,7 +144,7 @@ impl Signs {
     }
 }
 
-/// Asks further, and makes the instance where the function can do RDMA; a gap where nobody knows whether it can.
+/// Asks further, and makes the instance if the function can do RDMA; a gap if unknown whether it can.
 fn candidate(
     ask: &Ask<'_>,
     facts: &mut Facts,
@@ -220,7 +220,7 @@ pub(super) fn virtual_function(
 ) -> Fact<bool> {
     match (physfn, vendor, device) {
         (Presence::Present(_, origin), ..) => Fact::Known(true, origin),
-        // The id tells also where the link cannot.
+        // The id tells also if the link cannot.
         (_, Fact::Known(MELLANOX, _), Fact::Known(device, origin)) => {
             Fact::Known(MELLANOX_VIRTUAL.contains(device), origin.clone())
         }

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::config::{Config, Express, Hidden};
+use self::config::{Config, Express, Unreadable};
 use super::pci::{DEVICES, Signs, is_adapter_class, place};
 use super::{Ask, Probe, gpu, inside};
 use crate::fact::bridge::{self, PortType};
@@ -110,7 +110,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     facts.set(node, node::IOMMU_TRANSLATED, translated);
 }
 
-/// The GPUs and the functions that can do RDMA, as the probes of those know them; a gap where there may be more.
+/// The GPUs and the functions that can do RDMA, as the probes of those know them; a gap if there may be more.
 fn endpoints(ask: &Ask<'_>) -> (Vec<Endpoint>, Option<Gap>, Origin) {
     let (names, mut open, origin) = match ask.names_if_any(DEVICES) {
         Presence::Present(names, origin) => (names, None, origin),
@@ -152,7 +152,7 @@ fn endpoints(ask: &Ask<'_>) -> (Vec<Endpoint>, Option<Gap>, Origin) {
     (found, open, origin)
 }
 
-/// What sysfs says of a function's link, and of its errors.
+/// What sysfs reports about a function's link, and of its errors.
 fn link_of(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str, keys: &LinkKeys) {
     for (key, file, parser) in [
         (
@@ -213,7 +213,7 @@ struct Space {
 
 impl Space {
     /// What a reader finds in it.
-    fn read<T>(&self, reader: impl FnOnce(&Config) -> Result<T, Hidden>) -> Fact<T> {
+    fn read<T>(&self, reader: impl FnOnce(&Config) -> Result<T, Unreadable>) -> Fact<T> {
         match &self.config {
             Err(gap) => Fact::Unknown(gap.clone()),
             Ok(config) => match reader(config) {
@@ -224,13 +224,15 @@ impl Space {
     }
 }
 
-fn hidden_gap(hidden: Hidden, origin: &Origin) -> Gap {
+fn hidden_gap(hidden: Unreadable, origin: &Origin) -> Gap {
     let why = match hidden {
         // As if the kernel had refused the rest, and not only cut it off.
-        Hidden::NotRoot => Why::Refused(Refusal::Errno(Errno::EACCES)),
-        Hidden::OffBus => Why::NotSaid("all ones: the function does not answer".into()),
-        Hidden::NotExtended => Why::NotSaid("no access to the extended configuration space".into()),
-        Hidden::Odd(how) => Why::NotSaid(how.into()),
+        Unreadable::NotRoot => Why::Refused(Refusal::Errno(Errno::EACCES)),
+        Unreadable::OffBus => Why::NotSaid("all ones: the function does not answer".into()),
+        Unreadable::NotExtended => {
+            Why::NotSaid("no access to the extended configuration space".into())
+        }
+        Unreadable::Odd(how) => Why::NotSaid(how.into()),
     };
     Gap {
         why,

@@ -41,7 +41,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let first = ask.raw(&question);
     let started = first.at;
     let first = match first.said {
-        Ok(Answer::Value(value)) => Look::read(&value),
+        Ok(Answer::Value(value)) => ProcessSnapshot::read(&value),
         Ok(_) => Err("the reply is no JSON value".to_owned()),
         Err(refusal) => {
             let gap = Gap::refused(&question, refusal);
@@ -63,7 +63,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
             let reply = ask.raw(&question);
             let window = Seconds(reply.at.saturating_sub(started) as f64 / 1e6);
             match reply.said {
-                Ok(Answer::Value(value)) => match Look::read(&value) {
+                Ok(Answer::Value(value)) => match ProcessSnapshot::read(&value) {
                     Ok(look) => Ok((look, window)),
                     Err(what) => Err(Gap::not_understood(&question, what)),
                 },
@@ -92,7 +92,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         _ => Membership::Known(origin.clone()),
     };
     facts.set_members(Subject::Process, node, members);
-    let mut processes: Vec<&One> = first.processes.values().collect();
+    let mut processes: Vec<&ProcessState> = first.processes.values().collect();
     small_sort::by_key(&mut processes, |one| one.pid);
     for one in processes {
         let again = second
@@ -140,9 +140,13 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 }
 
 /// What `second` gives: the process as it was then, if it still was, and the time in between.
-type Again<'l> = Result<(Option<&'l One>, Seconds), &'l Gap>;
+type SecondReading<'l> = Result<(Option<&'l ProcessState>, Seconds), &'l Gap>;
 
-fn stuck(one: &One, again: Result<&(Option<&One>, Seconds), &&Gap>, origin: &Origin) -> Fact<bool> {
+fn stuck(
+    one: &ProcessState,
+    again: Result<&(Option<&ProcessState>, Seconds), &&Gap>,
+    origin: &Origin,
+) -> Fact<bool> {
     if !one.waits {
         return Fact::Known(false, origin.clone());
     }
@@ -160,7 +164,12 @@ fn stuck(one: &One, again: Result<&(Option<&One>, Seconds), &&Gap>, origin: &Ori
     }
 }
 
-fn cpu_share(one: &One, again: Again<'_>, cpus: &Fact<u64>, origin: &Origin) -> Fact<Percent> {
+fn cpu_share(
+    one: &ProcessState,
+    again: SecondReading<'_>,
+    cpus: &Fact<u64>,
+    origin: &Origin,
+) -> Fact<Percent> {
     let (then, window) = match again {
         Ok(both) => both,
         Err(gap) => return Fact::Unknown(gap.clone()),
@@ -254,12 +263,12 @@ fn total_memory(text: &str) -> Result<Bytes, String> {
 }
 
 /// One look at the processes.
-struct Look {
+struct ProcessSnapshot {
     all_visible: bool,
-    processes: HashMap<u64, One>,
+    processes: HashMap<u64, ProcessState>,
 }
 
-struct One {
+struct ProcessState {
     pid: u64,
     name: Arc<str>,
     waits: bool,
@@ -268,14 +277,14 @@ struct One {
     memory: u64,
 }
 
-impl One {
+impl ProcessState {
     fn of_driver(&self) -> bool {
         let is = |name: &str| DRIVERS.iter().any(|driver| name.starts_with(driver));
         is(&self.name) || is(&self.waits_in)
     }
 }
 
-impl Look {
+impl ProcessSnapshot {
     fn read(value: &Value) -> Result<Self, String> {
         let list = value.get("processes").and_then(Value::as_array);
         let mut processes = HashMap::new();
@@ -292,7 +301,7 @@ impl Look {
             };
             processes.insert(
                 pid,
-                One {
+                ProcessState {
                     pid,
                     name: name.into(),
                     waits: text("state") == Some("D"),
@@ -303,7 +312,7 @@ impl Look {
             );
         }
         let first = value.get("first").and_then(Value::as_bool);
-        Ok(Look {
+        Ok(ProcessSnapshot {
             all_visible: first.ok_or("the reply does not say whether process 1 is visible")?,
             processes,
         })

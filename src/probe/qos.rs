@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::device::{self, PortAt};
+use super::device::{self, PortEntry};
 use super::netdev::{NET, Texts, netdev_of};
 use super::{Ask, Probe};
 use crate::fact::netdev::{self, Trust};
@@ -65,7 +65,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 }
 
 /// What the vendor's mlx5 sends whatever the application wants: `tcd->val` of its sysfs class `tc`.
-fn forced_class(ask: &Ask<'_>, facts: &mut Facts, port: &PortAt) {
+fn forced_class(ask: &Ask<'_>, facts: &mut Facts, port: &PortEntry) {
     let dir = format!("{}/{}/tc", device::CLASS, port.device);
     let (forced, class) = match ask.exists(&dir) {
         Fact::Known(false, origin) => (Fact::Known(false, origin), None),
@@ -105,7 +105,7 @@ fn rdma_cm(ask: &Ask<'_>) -> Presence<Arc<[Arc<str>]>> {
 fn connection_manager(
     ask: &Ask<'_>,
     facts: &mut Facts,
-    port: &PortAt,
+    port: &PortEntry,
     configured: &Presence<Arc<[Arc<str>]>>,
 ) {
     let none = |facts: &mut Facts, origin: &Origin| {
@@ -166,7 +166,7 @@ fn below(ask: &Ask<'_>, name: &Arc<str>) -> Result<Vec<Arc<str>>, Gap> {
     Ok(level)
 }
 
-/// What all devices say alike; a gap where they differ, or where one does not say it.
+/// What all devices say alike; a gap if they differ, or where one does not say it.
 fn combined<T: PartialEq + Clone>(
     below: &Result<Vec<Arc<str>>, Gap>,
     look: impl Fn(&str) -> Fact<T>,
@@ -192,7 +192,7 @@ fn combined<T: PartialEq + Clone>(
     }
 }
 
-/// The bridging of one device; `None` where its driver has none.
+/// The bridging of one device; `None` if its driver has none.
 fn bridging(ask: &Ask<'_>, leaf: &str) -> Fact<Option<Dcb>> {
     let question = Question::netlink("route/getdcb", [("netdev", leaf.into())]);
     match ask.bytes(question.clone()) {
@@ -478,7 +478,7 @@ fn pauses_sent(value: &Value) -> Option<u64> {
     })
 }
 
-/// Reads the statistics again where a sample was asked for.
+/// Reads the statistics again if a sample was asked for.
 fn again(ask: &Ask<'_>, facts: &mut Facts, first: &[(Id, Vec<Reading>)]) {
     let counted = first
         .iter()

@@ -8,7 +8,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::device::{self, PortAt};
+use super::device::{self, PortEntry};
 use super::netdev::{NET, Texts, netdev_of};
 use super::{Ask, BUDGET, Probe, whole_number};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, Why, bond, netdev};
@@ -62,8 +62,8 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     bonds(ask, facts, node, (&rails, &adapters), open);
 }
 
-/// The netdev of an Ethernet port; none where the port is of another kind, or has none.
-fn rail_of(texts: &mut Texts<'_, '_>, port: &PortAt) -> Result<Option<Arc<str>>, Gap> {
+/// The netdev of an Ethernet port; none if the port is of another kind, or has none.
+fn rail_of(texts: &mut Texts<'_, '_>, port: &PortEntry) -> Result<Option<Arc<str>>, Gap> {
     match texts.text(format!("{}/link_layer", port.dir)) {
         Fact::Known(layer, _) if &*layer != "Ethernet" => return Ok(None),
         Fact::Known(..) => {}
@@ -171,7 +171,7 @@ fn networks(routes: &[Route], index: u32) -> Vec<(Network, Option<std::net::Ipv4
     own
 }
 
-/// `None` where all of an interface's networks are answered by itself, else the other interface, or that there is no way.
+/// `None` if all of an interface's networks are answered by itself, else the other interface, or that there is no way.
 fn answers(
     rules: &[Rule],
     routes: &[Route],

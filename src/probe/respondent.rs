@@ -10,14 +10,14 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::nvml;
-use crate::fact::respondent::{self, Kind};
+use crate::fact::respondent::{self, RespondentKind};
 use crate::fact::{Fact, Facts, Id, Membership, Origin, Subject, device, gpu, node};
 use crate::source::question::Call;
 use crate::source::recording::Recording;
 use crate::source::{Answer, Errno, Question, Refusal, Reply};
 
 /// A part of the node: what it is and how it is called.
-type Part = (Kind, Arc<str>);
+type RespondentName = (RespondentKind, Arc<str>);
 
 /// What is known of a part.
 #[derive(Default)]
@@ -36,7 +36,7 @@ impl Tally {
 /// A reply that says that something failed.
 struct Failure<'r> {
     question: &'r Question,
-    parts: Vec<Part>,
+    parts: Vec<RespondentName>,
     reason: String,
     is_crash: bool,
 }
@@ -61,7 +61,7 @@ pub(super) fn state(recording: &Recording, facts: &mut Facts, of: Id, ended: &[(
         false => vanished(recording),
     };
     if !refused.is_empty() || !gone.is_empty() {
-        let places = Places::of(facts, of);
+        let places = RespondentIndex::of(facts, of);
         let failed = |(question, reply, reason): (_, &Reply, _)| Failure {
             question,
             parts: places.parts(question),
@@ -78,7 +78,7 @@ pub(super) fn state(recording: &Recording, facts: &mut Facts, of: Id, ended: &[(
                 continue;
             };
             let id = instance(facts, of, &part);
-            let found = Found {
+            let found = RespondentTally {
                 asked,
                 failed: asked,
                 mostly: true,
@@ -89,17 +89,17 @@ pub(super) fn state(recording: &Recording, facts: &mut Facts, of: Id, ended: &[(
     }
     for (probe, how) in ended {
         let id = facts.instance(Subject::Respondent, of, &format!("probe {probe}"));
-        let found = Found {
+        let found = RespondentTally {
             asked: 1,
             failed: 1,
             mostly: false,
             reason: how.clone(),
         };
-        set(facts, id, &origin, Kind::Probe, &found);
+        set(facts, id, &origin, RespondentKind::Probe, &found);
     }
 }
 
-/// How a reply says that what was asked failed; `None` where it does not.
+/// How a reply says that what was asked failed; `None` if it does not.
 fn failure(question: &Question, reply: &Reply) -> Option<String> {
     match &reply.said {
         Err(refusal) if refusal.is_damage() && !is_ordinary(question, refusal) => {
@@ -151,15 +151,15 @@ fn vanished(recording: &Recording) -> Vec<(String, u64)> {
     asked.iter().filter_map(gone).collect()
 }
 
-/// What is said of a respondent.
-struct Found {
+/// What is said about a respondent.
+struct RespondentTally {
     asked: u64,
     failed: u64,
     mostly: bool,
     reason: String,
 }
 
-fn set(facts: &mut Facts, id: Id, origin: &Origin, kind: Kind, found: &Found) {
+fn set(facts: &mut Facts, id: Id, origin: &Origin, kind: RespondentKind, found: &RespondentTally) {
     let known = || origin.clone();
     facts.set(id, respondent::KIND, Fact::Known(kind, known()));
     facts.set(id, respondent::ASKED, Fact::Known(found.asked, known()));
@@ -171,14 +171,14 @@ fn set(facts: &mut Facts, id: Id, origin: &Origin, kind: Kind, found: &Found) {
 }
 
 /// The respondent, related to the device, port or GPU that it is.
-fn instance(facts: &mut Facts, node: Id, (kind, name): &Part) -> Id {
+fn instance(facts: &mut Facts, node: Id, (kind, name): &RespondentName) -> Id {
     let id = facts.instance(Subject::Respondent, node, name);
     let subject = match kind {
-        Kind::Device => Subject::Device,
-        Kind::Port => Subject::Port,
-        Kind::Gpu => Subject::Gpu,
-        Kind::Function => Subject::Function,
-        Kind::Netdev => Subject::Netdev,
+        RespondentKind::Device => Subject::Device,
+        RespondentKind::Port => Subject::Port,
+        RespondentKind::Gpu => Subject::Gpu,
+        RespondentKind::Function => Subject::Function,
+        RespondentKind::Netdev => Subject::Netdev,
         _ => return id,
     };
     let plain = name.strip_prefix("GPU ").unwrap_or(name);
@@ -194,14 +194,14 @@ fn instance(facts: &mut Facts, node: Id, (kind, name): &Part) -> Id {
 /// Each failure counts for one part: the widest of which most questions failed, else the device that it is about.
 fn attribute(
     recording: &Recording,
-    places: &Places,
+    places: &RespondentIndex,
     mut failures: Vec<Failure<'_>>,
-) -> BTreeMap<Part, Found> {
+) -> BTreeMap<RespondentName, RespondentTally> {
     if failures.is_empty() {
         return BTreeMap::new();
     }
-    let damaged: BTreeSet<&Part> = failures.iter().flat_map(|f| &f.parts).collect();
-    let mut tallies: BTreeMap<Part, Tally> = BTreeMap::new();
+    let damaged: BTreeSet<&RespondentName> = failures.iter().flat_map(|f| &f.parts).collect();
+    let mut tallies: BTreeMap<RespondentName, Tally> = BTreeMap::new();
     for (question, _) in recording.replies() {
         for part in places.parts(question) {
             if damaged.contains(&part) {
@@ -217,27 +217,32 @@ fn attribute(
         }
     }
     failures.sort_by(|a, b| a.question.cmp(b.question));
-    let mut found: BTreeMap<Part, Found> = BTreeMap::new();
+    let mut found: BTreeMap<RespondentName, RespondentTally> = BTreeMap::new();
     for failure in failures {
-        let tally = |part: &Part| tallies.get(part);
-        let mut chosen: Option<&Part> = None;
+        let tally = |part: &RespondentName| tallies.get(part);
+        let mut chosen: Option<&RespondentName> = None;
         for part in &failure.parts {
             let is_wider = chosen.and_then(tally).map(|t| t.failed) < tally(part).map(|t| t.failed);
             if is_wider && tally(part).is_some_and(Tally::is_mostly_failed) {
                 chosen = Some(part);
             }
         }
-        let whole = failure.parts.iter().find(|part| part.0 != Kind::Port);
+        let whole = failure
+            .parts
+            .iter()
+            .find(|part| part.0 != RespondentKind::Port);
         let Some(part) = chosen.or(whole) else {
             continue;
         };
         let tally = &tallies[part];
-        let entry = found.entry(part.clone()).or_insert_with(|| Found {
-            asked: tally.asked,
-            failed: 0,
-            mostly: (tally.failed - tally.crashed) * 2 > tally.asked,
-            reason: format!("{}: {}", failure.reason, failure.question),
-        });
+        let entry = found
+            .entry(part.clone())
+            .or_insert_with(|| RespondentTally {
+                asked: tally.asked,
+                failed: 0,
+                mostly: (tally.failed - tally.crashed) * 2 > tally.asked,
+                reason: format!("{}: {}", failure.reason, failure.question),
+            });
         entry.failed += 1;
     }
     found
@@ -298,20 +303,20 @@ fn nvml_failure(question: &Question, value: &Value) -> Option<String> {
 }
 
 /// What the paths, numbers and names in questions stand for.
-struct Places {
+struct RespondentIndex {
     /// PCI address to the RDMA device or GPU of the function.
-    functions: HashMap<Arc<str>, Part>,
+    functions: HashMap<Arc<str>, RespondentName>,
     /// NVML's index to the GPU.
-    indexes: HashMap<u64, Part>,
+    indexes: HashMap<u64, RespondentName>,
 }
 
-impl Places {
+impl RespondentIndex {
     fn of(facts: &Facts, node: Id) -> Self {
         let mut functions = HashMap::new();
         let mut indexes = HashMap::new();
         for id in facts.below(node, Subject::Gpu) {
             let name = facts.name(id);
-            let part: Part = (Kind::Gpu, format!("GPU {name}").into());
+            let part: RespondentName = (RespondentKind::Gpu, format!("GPU {name}").into());
             if let Some(index) = facts.known(id, gpu::INDEX) {
                 indexes.insert(index, part.clone());
             }
@@ -319,40 +324,45 @@ impl Places {
         }
         for id in facts.below(node, Subject::Device) {
             if let Some(pci) = facts.known(id, device::PCI) {
-                functions.insert(pci, (Kind::Device, facts.shared_name(id)));
+                functions.insert(pci, (RespondentKind::Device, facts.shared_name(id)));
             }
         }
-        Places { functions, indexes }
+        RespondentIndex { functions, indexes }
     }
 
     /// The parts that a question is put to, the narrowest first.
-    fn parts(&self, question: &Question) -> Vec<Part> {
+    fn parts(&self, question: &Question) -> Vec<RespondentName> {
         match question {
             Question::Call(call) => self.called(call),
             Question::Netlink(call) => {
-                vec![(Kind::Kernel, format!("netlink {}", call.name).into())]
+                vec![(
+                    RespondentKind::Kernel,
+                    format!("netlink {}", call.name).into(),
+                )]
             }
             Question::Run(argv) => {
                 let command = argv.first().map_or("", |word| &**word);
-                vec![(Kind::Command, format!("command {command}").into())]
+                vec![(RespondentKind::Command, format!("command {command}").into())]
             }
             Question::Bench(call) => {
                 vec![(
-                    Kind::Measurement,
+                    RespondentKind::Measurement,
                     format!("measurement {}", call.name).into(),
                 )]
             }
-            Question::Env(_) => vec![(Kind::Kernel, "environment".into())],
+            Question::Env(_) => vec![(RespondentKind::Kernel, "environment".into())],
             Question::Wait(_) => Vec::new(),
             _ => self.below(question.path().unwrap_or_default()),
         }
     }
 
-    fn called(&self, call: &Call) -> Vec<Part> {
+    fn called(&self, call: &Call) -> Vec<RespondentName> {
         let name = &*call.name;
-        let library = |name: &str| (Kind::Library, Arc::from(name));
+        let library = |name: &str| (RespondentKind::Library, Arc::from(name));
         if name.starts_with("ibv_") {
-            let device = call.text("device").map(|name| (Kind::Device, name.into()));
+            let device = call
+                .text("device")
+                .map(|name| (RespondentKind::Device, name.into()));
             return device.into_iter().chain([library("libibverbs")]).collect();
         }
         if name.starts_with("nvml_") {
@@ -360,7 +370,10 @@ impl Places {
                 .number("index")
                 .map(|index| match self.indexes.get(&index) {
                     Some(part) => part.clone(),
-                    None => (Kind::Gpu, format!("GPU with NVML's index {index}").into()),
+                    None => (
+                        RespondentKind::Gpu,
+                        format!("GPU with NVML's index {index}").into(),
+                    ),
                 });
             return gpu.into_iter().chain([library("NVML")]).collect();
         }
@@ -368,38 +381,41 @@ impl Places {
             return vec![library("CUDA")];
         }
         if let Some(netdev) = call.text("netdev") {
-            return vec![(Kind::Netdev, netdev.into())];
+            return vec![(RespondentKind::Netdev, netdev.into())];
         }
         let name = match name {
             "kernel_log" => "kernel log",
             name => name,
         };
-        vec![(Kind::Kernel, name.into())]
+        vec![(RespondentKind::Kernel, name.into())]
     }
 
-    fn below(&self, path: &str) -> Vec<Part> {
-        let files = |path: &str| (Kind::Files, Arc::from(path));
+    fn below(&self, path: &str) -> Vec<RespondentName> {
+        let files = |path: &str| (RespondentKind::Files, Arc::from(path));
         let parts: Vec<&str> = path.split('/').skip(1).collect();
         match parts.as_slice() {
             ["sys", "class", "infiniband", device, rest @ ..] => {
                 let port = match rest {
                     ["ports", number, ..] => {
-                        Some((Kind::Port, format!("{device}/{number}").into()))
+                        Some((RespondentKind::Port, format!("{device}/{number}").into()))
                     }
                     _ => None,
                 };
                 let device = [
-                    (Kind::Device, Arc::from(*device)),
+                    (RespondentKind::Device, Arc::from(*device)),
                     files("/sys/class/infiniband"),
                 ];
                 port.into_iter().chain(device).collect()
             }
             ["sys", "class", "net", netdev, ..] => {
-                vec![(Kind::Netdev, (*netdev).into()), files("/sys/class/net")]
+                vec![
+                    (RespondentKind::Netdev, (*netdev).into()),
+                    files("/sys/class/net"),
+                ]
             }
             ["sys", "bus", "pci", "devices", function, ..] => {
                 let part = self.functions.get(*function).cloned();
-                let part = part.unwrap_or_else(|| (Kind::Function, (*function).into()));
+                let part = part.unwrap_or_else(|| (RespondentKind::Function, (*function).into()));
                 vec![part, files("/sys/bus/pci")]
             }
             ["sys", kind, name, ..] => vec![files(&format!("/sys/{kind}/{name}"))],

@@ -1,4 +1,4 @@
-//! Services of the system: what systemd says of them, its files where it cannot be asked, and the processes.
+//! Services of the system: what systemd reports about them, its files if it cannot be asked, and the processes.
 //!
 //! That a service does not run is known only in the kernel's first PID namespace: a container has no services of its own to speak
 //! of, and the host's are hidden from it.
@@ -24,7 +24,7 @@ use crate::source::{Errno, Question, Refusal};
 pub const PROBE: Probe = Probe {
     name: "service",
     about: "services of the system",
-    // systemd does not answer while it reads its units anew.
+    // systemd does not answer while it reads its units again.
     budget: Duration::from_secs(6),
     run,
 };
@@ -33,7 +33,7 @@ pub const PROBE: Probe = Probe {
 struct Service {
     name: &'static str,
     units: &'static [&'static str],
-    /// `None` where the service is no process: it loads modules and is done.
+    /// `None` if the service is no process: it loads modules and is done.
     process: Option<&'static str>,
 }
 
@@ -185,7 +185,7 @@ impl Systemd {
         }
     }
 
-    /// What it says of a service's units.
+    /// What it reports about a service's units.
     fn of(&self, ask: &Ask<'_>, service: &Service) -> Fact<Vec<Unit>> {
         let before = SERVICES.iter().take_while(|s| s.name != service.name);
         let first: usize = before.map(|s| s.units.len()).sum();
@@ -204,7 +204,7 @@ impl Systemd {
     }
 }
 
-/// Whether something is there, where its absence needs no listing of what is beside it.
+/// Whether something is there, if its absence needs no listing of what is beside it.
 fn there(ask: &Ask<'_>, question: Question) -> Fact<bool> {
     match ask.raw(&question).said {
         Ok(_) => Fact::Known(true, Origin::Asked(question)),
@@ -297,7 +297,7 @@ fn active(
         Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
     }
     match (units, processes) {
-        // Where the processes were looked through, they have to be known too.
+        // If the processes were looked through, they have to be known too.
         (Fact::Known(_, origin), None) => Fact::Known(false, origin.clone()),
         (Fact::Known(_, origin), Some(Fact::Known((_, true), _))) => {
             Fact::Known(false, origin.clone())

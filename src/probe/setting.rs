@@ -65,7 +65,7 @@ const ENVIRONMENT: &str = "environment";
 pub(super) type Variables = BTreeMap<Arc<str>, Arc<str>>;
 
 /// A setting on its way to a fact.
-struct Found {
+struct FoundSetting {
     /// The instance's name.
     name: String,
     variable: String,
@@ -94,7 +94,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 
     // What keeps the list of settings from being whole.
     let mut open: Option<Gap> = None;
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<FoundSetting> = Vec::new();
     match &environment {
         Fact::Known(vars, _) => {
             let settings = vars
@@ -102,7 +102,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
                 .filter(|(name, _)| SETTINGS.iter().any(|p| name.starts_with(p)));
             found.extend(settings.map(|(name, value)| {
                 let name = name.strip_prefix("OMPI_MCA_").unwrap_or(name);
-                Found {
+                FoundSetting {
                     name: name.to_owned(),
                     variable: name.to_owned(),
                     // The question names every prefix there is; the evidence is this one variable.
@@ -113,7 +113,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         }
         Fact::Unknown(gap) => open = Some(gap.clone()),
     }
-    let ucx = Layer::of(
+    let ucx = SettingFile::of(
         ask.text_if_any("/etc/ucx/ucx.conf"),
         "/etc/ucx/ucx.conf",
         &mut open,
@@ -121,7 +121,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let mpi_system = mpi_files(ask, &mut open);
     let hostfile = hostfile::at(ask, HOSTFILE);
     // A home may be on a file system that hangs, which is then the end of the probe: it comes last.
-    let mpi_user = Layer::of(
+    let mpi_user = SettingFile::of(
         home_file(ask, ".openmpi/mca-params.conf"),
         "~/.openmpi/mca-params.conf",
         &mut open,
@@ -165,14 +165,14 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 }
 
 /// A file of settings: what it says, and why that may not be all.
-struct Layer {
+struct SettingFile {
     source: Arc<str>,
     assignments: Vec<(String, Arc<str>)>,
     origin: Origin,
     gap: Option<Gap>,
 }
 
-impl Layer {
+impl SettingFile {
     /// Reads a file; one that cannot be read leaves the list of settings open.
     fn of(file: Presence<Arc<str>>, source: &str, open: &mut Option<Gap>) -> Self {
         let (assignments, origin, gap) = match file {
@@ -183,7 +183,7 @@ impl Layer {
         if let Some(gap) = &gap {
             open.get_or_insert(gap.clone());
         }
-        Layer {
+        SettingFile {
             source: source.into(),
             assignments,
             origin,
@@ -193,7 +193,7 @@ impl Layer {
 }
 
 /// The system's files of Open MPI's parameters: Debian's place, and those of Red Hat's packages.
-fn mpi_files(ask: &Ask<'_>, open: &mut Option<Gap>) -> Vec<Layer> {
+fn mpi_files(ask: &Ask<'_>, open: &mut Option<Gap>) -> Vec<SettingFile> {
     let listed = match ask.names("/etc") {
         Fact::Known(names, _) => names,
         Fact::Unknown(gap) => {
@@ -204,13 +204,13 @@ fn mpi_files(ask: &Ask<'_>, open: &mut Option<Gap>) -> Vec<Layer> {
     let dirs = listed.iter().filter(|name| name.starts_with("openmpi"));
     dirs.map(|dir| {
         let path = format!("/etc/{dir}/openmpi-mca-params.conf");
-        Layer::of(ask.text_if_any(path.as_str()), &path, open)
+        SettingFile::of(ask.text_if_any(path.as_str()), &path, open)
     })
     .collect()
 }
 
 /// Adds a file's settings below those that are there. Where one above could not be read, what is in effect is unknown.
-fn add_layer(found: &mut Vec<Found>, layer: &Layer, above: Option<&Gap>) {
+fn add_layer(found: &mut Vec<FoundSetting>, layer: &SettingFile, above: Option<&Gap>) {
     let before: Vec<String> = found.iter().map(|one| one.name.clone()).collect();
     for (variable, value) in &layer.assignments {
         if before.contains(variable) {
@@ -222,7 +222,7 @@ fn add_layer(found: &mut Vec<Found>, layer: &Layer, above: Option<&Gap>) {
         };
         // The last assignment of a file counts.
         found.retain(|one| one.name != *variable || before.contains(variable));
-        found.push(Found {
+        found.push(FoundSetting {
             name: variable.clone(),
             variable: variable.clone(),
             value,
@@ -232,7 +232,7 @@ fn add_layer(found: &mut Vec<Found>, layer: &Layer, above: Option<&Gap>) {
 }
 
 /// States what a setting is.
-fn state(facts: &mut Facts, node: Id, one: &Found) -> Id {
+fn state(facts: &mut Facts, node: Id, one: &FoundSetting) -> Id {
     let id = facts.instance(Subject::Setting, node, &one.name);
     let stated = |text: &str| Fact::derived(Arc::from(text), "the setting's name");
     facts.set(id, setting::VARIABLE, stated(&one.variable));
@@ -248,7 +248,7 @@ fn state(facts: &mut Facts, node: Id, one: &Found) -> Id {
 }
 
 /// Whether the address at which a job meets is one that no other host reaches.
-fn address(ask: &Ask<'_>, facts: &mut Facts, id: Id, one: &Found) {
+fn address(ask: &Ask<'_>, facts: &mut Facts, id: Id, one: &FoundSetting) {
     let loopback = one.value.clone().map(|v| parse::is_loopback(&v));
     facts.set(id, setting::LOOPBACK, loopback);
     // Only the environment's names are looked up: the question names the variable, not the host.
@@ -327,10 +327,10 @@ fn deepspeed_variables(
     job_nodes: &Fact<u64>,
     open: &mut Option<Gap>,
 ) {
-    let layer = Layer::of(file, DEEPSPEED_ENV, open);
+    let layer = SettingFile::of(file, DEEPSPEED_ENV, open);
     for (variable, value) in layer.assignments {
         let disables = parse::disables(&variable, &value);
-        let one = Found {
+        let one = FoundSetting {
             name: format!("{variable} in {DEEPSPEED_ENV}"),
             variable,
             value: Fact::Known(value, layer.origin.clone()),
@@ -374,7 +374,7 @@ fn accelerate_settings(
         "num_processes",
     ] {
         let Some(text) = value(key) else { continue };
-        let one = Found {
+        let one = FoundSetting {
             name: format!("{key} of Accelerate"),
             variable: key.to_owned(),
             value: Fact::Known(text, origin.clone()),

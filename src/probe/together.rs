@@ -1,6 +1,6 @@
 //! What the nodes of a run found out of each other as they met: how far this one's clock is from that of who gathered it.
 //!
-//! It asks for nothing where a node is recorded alone: nobody is there to compare its clock with.
+//! It asks for nothing if a node is recorded alone: nobody is there to compare its clock with.
 
 use serde::Deserialize;
 
@@ -19,8 +19,8 @@ pub const PROBE: Probe = Probe {
 
 /// The reply: how far the clock is ahead, and in which run that was measured.
 #[derive(serde::Serialize, Deserialize)]
-struct Measured {
-    /// Nanoseconds; negative where it is behind.
+struct MeasuredOffset {
+    /// Nanoseconds; negative if it is behind.
     ns: i64,
     /// By how many nanoseconds that may be wrong.
     within_ns: u64,
@@ -34,7 +34,7 @@ fn question() -> Question {
 /// Adds to a machine's recording how far its clock is ahead of that of who gathers, in a run of this number.
 pub fn note(recording: &mut Recording, ns: i64, within_ns: u64, run: u64) {
     let whole = recording.is_complete();
-    let measured = Measured { ns, within_ns, run };
+    let measured = MeasuredOffset { ns, within_ns, run };
     // Three numbers: there is nothing that JSON cannot hold.
     let value = serde_json::to_value(measured).unwrap_or_default();
     recording.replace(PROBE.name, question(), value);
@@ -46,7 +46,7 @@ pub fn note(recording: &mut Recording, ns: i64, within_ns: u64, run: u64) {
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let origin = Origin::Asked(question());
     let measured = match ask.source.ask(&question()).said {
-        Ok(Answer::Value(value)) => Measured::deserialize(&*value).map_err(|error| Gap {
+        Ok(Answer::Value(value)) => MeasuredOffset::deserialize(&*value).map_err(|error| Gap {
             why: Why::NotUnderstood(error.to_string().into()),
             origin: origin.clone(),
         }),
@@ -58,7 +58,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     };
     let seconds = |nanoseconds: f64| Seconds(nanoseconds / 1e9);
     let (offset, within, number) = match measured {
-        Ok(Measured { ns, within_ns, run }) => (
+        Ok(MeasuredOffset { ns, within_ns, run }) => (
             Fact::Known(seconds(ns as f64), origin.clone()),
             Fact::Known(seconds(within_ns as f64), origin.clone()),
             Fact::Known(run, origin),

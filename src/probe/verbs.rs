@@ -1,4 +1,4 @@
-//! libibverbs: whether it works, which devices it lists, and what it says of their ports.
+//! libibverbs: whether it works, which devices it lists, and what it reports about their ports.
 
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ impl Port {
     }
 }
 
-/// The devices that sysfs lists; none where the list is not known.
+/// The devices that sysfs lists; none if the list is not known.
 fn devices(ask: &Ask<'_>, facts: &mut Facts, node: Id) -> Vec<(Arc<str>, Id)> {
     let Presence::Present(names, _) = ask.names_if_any("/sys/class/infiniband") else {
         return Vec::new();

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use crate::check::{Catalogue, Check, Outcome, Verdict};
 use crate::diagnosis;
-use crate::fact::arm::{Honour, Outcome as Did};
-use crate::fact::measurement::{Means, Span};
+use crate::fact::arm::{ArmApplied, Outcome as Did};
+use crate::fact::measurement::{MeasurementBackend, NodeSpan};
 use crate::fact::{Facts, Id, Subject, arm, effect, factor, limit, measurement};
 
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
@@ -31,9 +31,9 @@ pub struct Measurement {
     pub means: Option<&'static str>,
     /// Whether the figures are what somebody wrote down.
     pub user_reported: bool,
-    /// How many nodes took part, where that is known.
+    /// How many nodes took part, if that is known.
     pub nodes: Option<u64>,
-    /// How many ranks took part, where that is known.
+    /// How many ranks took part, if that is known.
     pub ranks: Option<u64>,
     /// The library that the ranks loaded.
     pub library: Option<String>,
@@ -45,7 +45,7 @@ pub struct Measurement {
     pub spread: Option<f64>,
     /// How much the baseline drifted, in percent.
     pub drift: Option<f64>,
-    /// Whether that lets arms be compared; `null` where there was one round.
+    /// Whether that lets arms be compared; `null` if there was one round.
     pub quiet: Option<bool>,
     /// The arms.
     pub arms: Vec<Arm>,
@@ -155,7 +155,7 @@ impl Ablation {
             .any(|measurement| !measurement.arms.is_empty())
     }
 
-    /// What the changes do, the largest effect first: what is said where no check has anything to say.
+    /// What the changes do, the largest effect first: what is said if no check has anything to say.
     pub fn sentence(&self) -> Option<String> {
         let compared = self.measurements.iter().find(|m| !m.factors.is_empty());
         let Some(compared) = compared else {
@@ -187,11 +187,13 @@ impl Measurement {
         };
         Measurement {
             name: facts.name(id).to_owned(),
-            means: facts.known(id, measurement::MEANS).map(Means::word),
+            means: facts
+                .known(id, measurement::MEANS)
+                .map(MeasurementBackend::word),
             user_reported: facts.known(id, measurement::USER_REPORTED) == Some(true),
             nodes: facts.known(id, measurement::NODES).or_else(|| {
                 match facts.known(id, measurement::SPAN) {
-                    Some(Span::One) => Some(1),
+                    Some(NodeSpan::One) => Some(1),
                     _ => None,
                 }
             }),
@@ -252,9 +254,9 @@ impl Arm {
             outcome: facts.known(id, arm::OUTCOME).map(Did::word),
             between: facts
                 .known(id, arm::BETWEEN)
-                .map(crate::fact::arm::Between::word),
+                .map(crate::fact::arm::InterNodeTransport::word),
             paths: text(arm::PATHS),
-            honoured: facts.known(id, arm::HONOURED).map(Honour::word),
+            honoured: facts.known(id, arm::HONOURED).map(ArmApplied::word),
             honoured_why: text(arm::HONOURED_WHY),
             valid,
             trouble,
@@ -275,7 +277,7 @@ impl Factor {
             change: facts.name(id).to_owned(),
             kind: facts
                 .known(id, factor::KIND)
-                .map(crate::fact::factor::Change::word),
+                .map(crate::fact::factor::FactorChange::word),
             says: says(facts, id),
             pairs: count(factor::PAIRS),
             unchanged: count(factor::UNCHANGED),
@@ -287,7 +289,7 @@ impl Factor {
                 .zip(percent(factor::MOST))
                 .map(|(a, b)| [a, b]),
             interacts_with: text(factor::INTERACTS_WITH),
-            honoured: facts.known(id, factor::HONOURED).map(Honour::word),
+            honoured: facts.known(id, factor::HONOURED).map(ArmApplied::word),
             effects: facts
                 .below(id, Subject::Effect)
                 .map(|id| Effect::of(facts, id))

@@ -35,7 +35,7 @@ pub struct Question {
     pub measured: Measured,
     /// Where it comes from.
     pub source: Source,
-    /// What the adapters of a node carry together, in Gb/s, where the node is known.
+    /// What the adapters of a node carry together, in Gb/s, if the node is known.
     pub network: Option<f64>,
     /// How long a step takes, in seconds.
     pub step: Option<f64>,
@@ -51,28 +51,28 @@ pub struct Advice {
     /// [`SCHEMA`].
     pub schema: &'static str,
     /// What is trained.
-    pub training: Trained,
+    pub training: TrainedModel,
     /// The bandwidth that is reckoned with.
     pub bandwidth: Bandwidth,
     /// The communication of a step.
     pub communication: Communication,
     /// Whether the network of a node is enough; `null` where experience says nothing: not ZeRO-3, or fewer than 64 GPUs.
-    pub class: Option<Classed>,
-    /// What has to hide behind computation; `null` where the time of computation is not given.
-    pub hide: Option<Hide>,
-    /// How the measured step divides; `null` where it is not given.
-    pub step: Option<Divided>,
-    /// What explains that the step is slower than on one node; `null` where that is not given.
+    pub class: Option<NetworkClass>,
+    /// What has to hide behind computation; `null` if the time of computation is not given.
+    pub hide: Option<OverlapNeed>,
+    /// How the measured step divides; `null` if it is not given.
+    pub step: Option<StepDivision>,
+    /// What explains that the step is slower than on one node; `null` if that is not given.
     pub slowdown: Option<Slowdown>,
     /// The same on as many nodes as are asked for, over each algorithm.
-    pub growth: Vec<Grown>,
+    pub growth: Vec<ScaledCommunication>,
     /// What the numbers rest on.
     pub assumptions: Vec<String>,
 }
 
 /// What is trained, and on what.
 #[derive(Debug, Serialize)]
-pub struct Trained {
+pub struct TrainedModel {
     /// Parameters.
     pub parameters: f64,
     /// Their type.
@@ -121,13 +121,13 @@ pub struct Communication {
     pub sent_by_each: f64,
     /// How long it takes.
     pub seconds: f64,
-    /// Over which algorithm that is, where it makes a difference: "ring" or "tree".
+    /// Over which algorithm that is, if it makes a difference: "ring" or "tree".
     pub algorithm: Option<&'static str>,
 }
 
 /// Whether the network of a node is enough.
 #[derive(Debug, Serialize)]
-pub struct Classed {
+pub struct NetworkClass {
     /// What is taken for the network of a node.
     pub network: u64,
     /// What that is: the adapters, or the busbw.
@@ -138,7 +138,7 @@ pub struct Classed {
 
 /// What has to hide behind computation.
 #[derive(Debug, Serialize)]
-pub struct Hide {
+pub struct OverlapNeed {
     /// How long a step computes.
     pub compute: f64,
     /// The part of the computation beside which something has to be sent, for all communication to be hidden.
@@ -147,14 +147,14 @@ pub struct Hide {
 
 /// How a measured step divides.
 #[derive(Debug, Serialize)]
-pub struct Divided {
+pub struct StepDivision {
     /// How long it takes.
     pub seconds: f64,
     /// The part of it that is communication, seen or hidden.
     pub communication_share: f64,
     /// How much of the communication is seen, at most.
     pub exposed: f64,
-    /// How much is hidden; `null` where the time of computation is not given.
+    /// How much is hidden; `null` if the time of computation is not given.
     pub hidden: Option<f64>,
     /// Whether the communication alone would take longer than the step: then a number that was given is wrong.
     pub contradicts: bool,
@@ -177,12 +177,12 @@ pub struct Slowdown {
 
 /// The same on as many nodes as are asked for.
 #[derive(Debug, Serialize)]
-pub struct Grown {
+pub struct ScaledCommunication {
     /// "ring" or "tree".
     pub algorithm: &'static str,
     /// Ranks.
     pub ranks: u64,
-    /// How long a small all-reduce takes; `null` where no latency is given.
+    /// How long a small all-reduce takes; `null` if no latency is given.
     pub latency: Option<f64>,
     /// busbw of a collective of the bucket's size, bits per second.
     pub busbw: u64,
@@ -192,7 +192,7 @@ pub struct Grown {
 
 /// A number that was given and cannot be.
 #[derive(Debug, thiserror::Error, PartialEq)]
-pub enum Nonsense {
+pub enum InputError {
     /// The latency is longer than all of the measured collective.
     #[error(
         "a latency of {0} s alone takes longer than an all-reduce of this size at this bandwidth"
@@ -224,7 +224,7 @@ impl Advice {
     /// # Errors
     ///
     /// Numbers that contradict each other.
-    pub fn of(question: &Question) -> Result<Self, Nonsense> {
+    pub fn of(question: &Question) -> Result<Self, InputError> {
         let Question {
             training,
             measured,
@@ -233,7 +233,7 @@ impl Advice {
             ..
         } = question;
         if (measured.nodes > 1) != (training.nodes > 1) {
-            return Err(Nonsense::OtherNetwork {
+            return Err(InputError::OtherNetwork {
                 measured: measured.nodes,
                 asked: training.nodes,
             });
@@ -241,10 +241,10 @@ impl Advice {
         if let (Some(step), Some(compute)) = (*step, *compute)
             && compute > step
         {
-            return Err(Nonsense::Compute { step, compute });
+            return Err(InputError::Compute { step, compute });
         }
         let fitted = AlphaBeta::of(measured)
-            .ok_or(Nonsense::Latency(measured.latency.unwrap_or_default()))?;
+            .ok_or(InputError::Latency(measured.latency.unwrap_or_default()))?;
         let growth = grown(question, fitted);
         let best = growth
             .iter()
@@ -277,7 +277,7 @@ impl Advice {
                 algorithm,
             },
             class: classed(question),
-            hide: compute.map(|compute| Hide {
+            hide: compute.map(|compute| OverlapNeed {
                 compute,
                 share: percent(seconds, compute),
             }),
@@ -296,9 +296,9 @@ fn percent(part: f64, whole: f64) -> f64 {
     (1000.0 * part / whole).round() / 10.0
 }
 
-fn trained(question: &Question) -> Trained {
+fn trained(question: &Question) -> TrainedModel {
     let training = &question.training;
-    Trained {
+    TrainedModel {
         parameters: training.parameters,
         dtype: question.dtype,
         bytes: training.bytes,
@@ -325,8 +325,8 @@ fn communication(training: &Training, fitted: AlphaBeta) -> f64 {
     training.communication(fitted.beta, latency)
 }
 
-/// The same on as many ranks as are asked for; nothing where these are as many as were measured.
-fn grown(question: &Question, fitted: AlphaBeta) -> Vec<Grown> {
+/// The same on as many ranks as are asked for; nothing if these are as many as were measured.
+fn grown(question: &Question, fitted: AlphaBeta) -> Vec<ScaledCommunication> {
     let Question {
         training, measured, ..
     } = question;
@@ -343,7 +343,7 @@ fn grown(question: &Question, fitted: AlphaBeta) -> Vec<Grown> {
     let size = training.bucket.unwrap_or(part);
     let grow = |algorithm: &Growth| {
         let fitted = fitted.with_ranks(ranks, *algorithm);
-        Grown {
+        ScaledCommunication {
             algorithm: algorithm.word(),
             ranks,
             latency: measured.latency.map(|_| fitted.alpha),
@@ -354,27 +354,27 @@ fn grown(question: &Question, fitted: AlphaBeta) -> Vec<Grown> {
     algorithms.iter().map(grow).collect()
 }
 
-fn classed(question: &Question) -> Option<Classed> {
+fn classed(question: &Question) -> Option<NetworkClass> {
     let (network, from) = match question.network {
         Some(network) => (network, "what the adapters of the node carry together"),
         None => (question.measured.busbw * 8.0, "the busbw"),
     };
     let class = Class::of(&question.training, network)?;
-    Some(Classed {
+    Some(NetworkClass {
         network: bandwidth_model::rate(network / 8.0).0,
         from,
         class: class.word(),
     })
 }
 
-fn divided(whole: f64, communication: f64, compute: Option<f64>) -> Divided {
+fn divided(whole: f64, communication: f64, compute: Option<f64>) -> StepDivision {
     let step = Step {
         whole,
         communication,
         compute,
     };
     let exposed = step.exposed_at_most();
-    Divided {
+    StepDivision {
         seconds: whole,
         communication_share: percent(communication, whole),
         exposed,

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{many, plural, some};
 use crate::check::Catalogue;
-use crate::diagnosis::areas::{Lack, State, Survey};
+use crate::diagnosis::areas::{AreaGap, AreaState, AreaSurvey};
 use crate::fact::{Facts, GapKind, Id, Subject};
 
 /// An area of a node, or of all nodes of a report.
@@ -25,14 +25,14 @@ pub struct AreaLine {
     /// Checks that could not run for lack of permission, though the area counts as examined.
     #[serde(skip_serializing_if = "is_zero")]
     pub withheld: usize,
-    /// What would supply what is missing, where that is known.
+    /// What would supply what is missing, if that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
     /// Of several nodes: how many have the area, and how many of them were examined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nodes: Option<(usize, usize)>,
     #[serde(skip)]
-    pub(super) rank: State,
+    pub(super) rank: AreaState,
     #[serde(skip)]
     wanting: bool,
     #[serde(skip)]
@@ -53,7 +53,7 @@ const SHOWN: usize = 3;
 
 impl AreaLine {
     /// The line of an area of one node.
-    pub(super) fn of(catalogue: &Catalogue, facts: &Facts, survey: &Survey, of: Id) -> Self {
+    pub(super) fn of(catalogue: &Catalogue, facts: &Facts, survey: &AreaSurvey, of: Id) -> Self {
         // The classes of events that a log was read for are no events.
         let is_counted = |subject: Subject| subject != Subject::KernelEvent;
         let seen = survey
@@ -98,8 +98,8 @@ impl AreaLine {
     /// Adds the line of another node, whose name its reasons get.
     pub(super) fn add(&mut self, mut other: AreaLine, name: &str) {
         let (have, examined) = self.nodes.unwrap_or_default();
-        let there = usize::from(other.rank != State::NothingThere);
-        let whole = usize::from(other.rank == State::Examined);
+        let there = usize::from(other.rank != AreaState::NothingThere);
+        let whole = usize::from(other.rank == AreaState::Examined);
         self.nodes = Some((have + there, examined + whole));
         for missing in std::mem::take(&mut other.missing) {
             match self.of_nodes.iter_mut().find(|(said, _)| *said == missing) {
@@ -123,14 +123,14 @@ impl AreaLine {
     pub(super) fn none(area: &str) -> Self {
         AreaLine {
             area: area.to_owned(),
-            state: State::NothingThere.word(),
+            state: AreaState::NothingThere.word(),
             required: false,
             seen: String::new(),
             missing: Vec::new(),
             withheld: 0,
             remedy: None,
             nodes: None,
-            rank: State::NothingThere,
+            rank: AreaState::NothingThere,
             wanting: false,
             whole: true,
             of_nodes: Vec::new(),
@@ -162,7 +162,7 @@ impl AreaLine {
     }
 }
 
-fn said(facts: &Facts, lack: &Lack, of: Id) -> String {
+fn said(facts: &Facts, lack: &AreaGap, of: Id) -> String {
     let names: Vec<String> = lack
         .of
         .iter()
@@ -192,14 +192,14 @@ fn names(areas: &[AreaLine], holds: impl Fn(&AreaLine) -> bool) -> Vec<String> {
     found.map(|area| area.area.clone()).collect()
 }
 
-/// What keeps the verdict undecided, in a sentence; `None` where no area does.
+/// What keeps the verdict undecided, in a sentence; `None` if no area does.
 pub(super) fn undecided(areas: &[AreaLine]) -> Option<String> {
-    let wanting = |rank: State| names(areas, |area| area.wanting && area.rank == rank);
+    let wanting = |rank: AreaState| names(areas, |area| area.wanting && area.rank == rank);
     let mut said = Vec::new();
     for (rank, how) in [
-        (State::NotExamined, "not examined"),
-        (State::Partly, "partly examined"),
-        (State::NothingThere, "nothing there"),
+        (AreaState::NotExamined, "not examined"),
+        (AreaState::Partly, "partly examined"),
+        (AreaState::NothingThere, "nothing there"),
     ] {
         let names = wanting(rank);
         if !names.is_empty() {
@@ -208,26 +208,26 @@ pub(super) fn undecided(areas: &[AreaLine]) -> Option<String> {
     }
     // The first of those that are the furthest from being examined.
     let wanting = areas.iter().filter(|area| area.wanting);
-    let why = wanting.min_by_key(|area| area.rank != State::NotExamined)?;
+    let why = wanting.min_by_key(|area| area.rank != AreaState::NotExamined)?;
     let why = why.missing.first().map(|why| format!(" ({why})"));
     Some(format!("{}{}", said.join("; "), why.unwrap_or_default()))
 }
 
-/// The areas that were examined and those that were not, where no fault was found.
+/// The areas that were examined and those that were not if no fault was found.
 pub(super) fn no_fault(areas: &[AreaLine]) -> String {
-    let seen = names(areas, |area| area.rank == State::Examined);
+    let seen = names(areas, |area| area.rank == AreaState::Examined);
     let not = areas.iter().filter(|area| {
         !area.whole
             && matches!(
                 area.rank,
-                State::Partly | State::NotExamined | State::Examined
+                AreaState::Partly | AreaState::NotExamined | AreaState::Examined
             )
     });
     let not: Vec<String> = not
         .map(|area| match (area.rank, area.remedy.as_deref()) {
-            (State::Examined, _) => format!("{} (in part: root)", area.area),
+            (AreaState::Examined, _) => format!("{} (in part: root)", area.area),
             (_, Some("run as root")) => format!("{} (root)", area.area),
-            (State::Partly, _) => format!("{} (in part)", area.area),
+            (AreaState::Partly, _) => format!("{} (in part)", area.area),
             _ => area.area.clone(),
         })
         .collect();
@@ -243,7 +243,7 @@ pub(super) fn no_fault(areas: &[AreaLine]) -> String {
 
 /// Whether nothing more could have been seen, and something that is required was.
 pub(super) fn are_whole(areas: &[AreaLine]) -> bool {
-    let examined = |area: &AreaLine| area.required && area.rank == State::Examined;
+    let examined = |area: &AreaLine| area.required && area.rank == AreaState::Examined;
     areas.iter().all(AreaLine::is_whole) && (areas.is_empty() || areas.iter().any(examined))
 }
 
@@ -253,7 +253,7 @@ pub fn fitting(areas: &[AreaLine]) -> Option<String> {
         return None;
     }
     let fits = names(areas, |area| {
-        area.rank == State::Examined && area.required && !area.wanting
+        area.rank == AreaState::Examined && area.required && !area.wanting
     });
     Some(match fits.is_empty() {
         true => "none".into(),
@@ -263,9 +263,9 @@ pub fn fitting(areas: &[AreaLine]) -> Option<String> {
 
 /// The areas of several nodes in the making.
 #[derive(Default)]
-pub(super) struct Fold(Vec<AreaLine>);
+pub(super) struct FoldedAreas(Vec<AreaLine>);
 
-impl Fold {
+impl FoldedAreas {
     /// Adds the areas of a node of this name.
     pub(super) fn add(&mut self, lines: Vec<AreaLine>, name: &str) {
         for line in lines {

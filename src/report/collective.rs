@@ -29,18 +29,18 @@ pub struct Collectives {
     /// The ranks, in their order.
     pub ranks: Vec<Rank>,
     /// Each operation and size.
-    pub rows: Vec<Measured>,
+    pub rows: Vec<MeasuredPoint>,
     /// The ranks that did not end well: first those that ended by themselves.
-    pub troubles: Vec<Trouble>,
+    pub troubles: Vec<FailedRank>,
     /// Files in shared memory that killed ranks left, and that were removed.
     pub removed: Vec<String>,
-    /// The same operation in parts of a job of several nodes; `null` where it has none.
+    /// The same operation in parts of a job of several nodes; `null` if it has none.
     pub scopes: Option<Scopes>,
     /// What that says: how much slower many nodes are than one, and what is to be expected.
     pub against_one_node: Option<String>,
     /// What RDMA writes from GPU to GPU reach against the same ones in the host's memory; `null` where not both were measured.
     pub against_host_memory: Option<String>,
-    /// Which nodes make the whole slow, or what lies between them; `null` where nobody asked.
+    /// Which nodes make the whole slow, or what lies between them; `null` if nobody asked.
     pub what_is_slow: Option<String>,
     /// Why nothing was measured; `null` where something was.
     pub nothing: Option<String>,
@@ -55,7 +55,7 @@ pub struct Rank {
     pub device: Option<String>,
     /// The host's name.
     pub host: Option<String>,
-    /// What its port carried meanwhile, where the backend uses a port that counts.
+    /// What its port carried meanwhile, if the backend uses a port that counts.
     pub carried: Option<Carried>,
     /// How its adapter came to the GPU's memory, or why it did not, where RDMA writes were to go from GPU to GPU.
     pub gpu_memory: Option<GpuMemory>,
@@ -63,7 +63,7 @@ pub struct Rank {
 
 /// An operation of one size.
 #[derive(Debug, Serialize)]
-pub struct Measured {
+pub struct MeasuredPoint {
     /// The operation.
     pub collective: &'static str,
     /// Its size in bytes, as nccl-tests counts it.
@@ -72,7 +72,7 @@ pub struct Measured {
     pub count: u64,
     /// The type of an element.
     pub dtype: &'static str,
-    /// How elements are put together; "none" where they are only moved.
+    /// How elements are put together; "none" if they are only moved.
     pub op: &'static str,
     /// Whether the result replaced what was sent.
     pub in_place: bool,
@@ -102,7 +102,7 @@ pub struct Measured {
 
 /// A rank that did not end well.
 #[derive(Debug, Serialize)]
-pub struct Trouble {
+pub struct FailedRank {
     /// Its number.
     pub rank: usize,
     /// What became of it: "failed", "hung", "died", "stopped".
@@ -113,7 +113,7 @@ pub struct Trouble {
     pub why: String,
 }
 
-impl Trouble {
+impl FailedRank {
     fn of(rank: usize, reply: &RankReply) -> Option<Self> {
         let (ended, why) = match &reply.ended {
             Ended::Well => return None,
@@ -132,7 +132,7 @@ impl Trouble {
             Ended::Died { how } => ("died", how.clone()),
             Ended::Stopped { why } => ("stopped", why.clone()),
         };
-        Some(Trouble {
+        Some(FailedRank {
             rank,
             ended,
             step: reply.step.clone(),
@@ -141,7 +141,7 @@ impl Trouble {
     }
 }
 
-impl Measured {
+impl MeasuredPoint {
     fn of(row: &Row, ranks: u64, backend: Backend, most: Percent) -> Self {
         let point = &row.point;
         let time = row.time();
@@ -150,7 +150,7 @@ impl Measured {
             .collective
             .shape(elements as usize, ranks.max(1) as usize);
         let collective = point.collective;
-        Measured {
+        MeasuredPoint {
             collective: collective.name(),
             size: point.bytes,
             count: shape.send.min(shape.receive) as u64,
@@ -179,11 +179,11 @@ impl Measured {
 }
 
 /// What the largest operation reaches on GPUs of what it reaches in the host's memory.
-fn against_host_memory(rows: &[Measured]) -> Option<String> {
+fn against_host_memory(rows: &[MeasuredPoint]) -> Option<String> {
     let gpu = rows
         .last()
         .filter(|row| row.memory == "gpu" && row.wrong == 0)?;
-    let same = |row: &&Measured| {
+    let same = |row: &&MeasuredPoint| {
         row.memory == "host"
             && row.wrong == 0
             && (row.collective, row.size, row.dtype) == (gpu.collective, gpu.size, gpu.dtype)
@@ -227,9 +227,9 @@ impl Collectives {
             .of(0)
             .flat_map(|run| run.ranks.iter().flatten())
             .flat_map(|reply| reply.removed.iter().cloned());
-        let rows: Vec<Measured> = rows
+        let rows: Vec<MeasuredPoint> = rows
             .iter()
-            .map(|row| Measured::of(row, count, plan.backend, most))
+            .map(|row| MeasuredPoint::of(row, count, plan.backend, most))
             .collect();
         Collectives {
             schema: SCHEMA,
@@ -241,7 +241,7 @@ impl Collectives {
             against_host_memory: against_host_memory(&rows),
             rows,
             troubles: of_runs()
-                .filter_map(|(rank, reply)| Trouble::of(rank, reply))
+                .filter_map(|(rank, reply)| FailedRank::of(rank, reply))
                 .collect(),
             removed: removed.collect(),
             scopes: None,

@@ -6,12 +6,12 @@ use serde::Serialize;
 use serde_json::{Value as Json, json};
 
 use super::all_facts;
-use crate::fact::hop::Rest;
+use crate::fact::hop::IdleReduction;
 use crate::fact::{Fact, Facts, Id, Subject, Value};
 
 /// Subjects whose facts move from one moment to the next on any machine.
 const MOVING_SUBJECTS: [Subject; 3] = [Subject::Counter, Subject::Process, Subject::KernelEvent];
-/// Facts that do. What a link of a GPU does at rest is told apart by its hop, so the ends of links are left out here.
+/// Facts that do. What a link of a GPU does at rest is distinguished by its hop, so the ends of links are left out here.
 const MOVING_FACTS: [(Subject, &[&str]); 7] = [
     (
         Subject::Node,
@@ -71,9 +71,9 @@ const MOVING_FACTS: [(Subject, &[&str]); 7] = [
 /// What of a hop moves where the function below it lowers the link at rest.
 const OF_RESTING_HOP: [&str; 3] = ["generation", "width", "bandwidth"];
 
-/// What a side says of a fact.
+/// What a side reports about a fact.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Side {
+pub enum FactSide {
     /// It has the instance, and the value.
     Known(Value),
     /// It has the instance, and not the value: why.
@@ -84,18 +84,18 @@ pub enum Side {
     Absent,
 }
 
-impl Side {
+impl FactSide {
     fn json(&self) -> Json {
         match self {
-            Side::Known(value) => json!({ "value": value.to_json() }),
-            Side::Unknown(why) => json!({ "unknown": why }),
-            Side::Present => json!({ "present": true }),
-            Side::Absent => json!({ "present": false }),
+            FactSide::Known(value) => json!({ "value": value.to_json() }),
+            FactSide::Unknown(why) => json!({ "unknown": why }),
+            FactSide::Present => json!({ "present": true }),
+            FactSide::Absent => json!({ "present": false }),
         }
     }
 }
 
-impl Serialize for Side {
+impl Serialize for FactSide {
     fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         self.json().serialize(to)
     }
@@ -108,29 +108,29 @@ pub struct Difference {
     pub subject: &'static str,
     /// The instance, by its names from below the node.
     pub name: String,
-    /// The fact; none where one side lacks the whole instance.
+    /// The fact; none if one side lacks the whole instance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fact: Option<&'static str>,
     /// What the other side says.
-    pub there: Side,
+    pub there: FactSide,
     /// What this side says.
-    pub here: Side,
+    pub here: FactSide,
     /// Whether it is worked out from other facts.
     #[serde(skip)]
     pub derived: bool,
 }
 
 /// An instance on both sides: its subject, and the names from below the node.
-type Place = (Subject, String);
+type InstanceName = (Subject, String);
 
 /// What `here` says differently from `there`: the nodes' own names, and what moves on any machine, left out.
 ///
 /// An instance that one side lacks is one difference, not one for each of its facts. A fact that neither side knows is none.
-/// Where `pseudonyms` says that a side is redacted, two values that both hold addresses are not compared: each recording has
+/// If `pseudonyms` says that a side is redacted, two values that both hold addresses are not compared: each recording has
 /// pseudonyms of its own.
 pub fn differences(there: &Facts, here: &Facts, pseudonyms: bool) -> Vec<Difference> {
     let (there, here) = (by_place(there), by_place(here));
-    let places: BTreeSet<&Place> = there.keys().chain(here.keys()).collect();
+    let places: BTreeSet<&InstanceName> = there.keys().chain(here.keys()).collect();
     let mut found = Vec::new();
     for place in places {
         let (subject, name) = place;
@@ -165,8 +165,12 @@ pub fn differences(there: &Facts, here: &Facts, pseudonyms: bool) -> Vec<Differe
                     ));
                 }
             }
-            (Some(_), None) => found.push(difference(None, Side::Present, Side::Absent, false)),
-            (None, Some(_)) => found.push(difference(None, Side::Absent, Side::Present, false)),
+            (Some(_), None) => {
+                found.push(difference(None, FactSide::Present, FactSide::Absent, false))
+            }
+            (None, Some(_)) => {
+                found.push(difference(None, FactSide::Absent, FactSide::Present, false))
+            }
             (None, None) => {}
         }
     }
@@ -180,7 +184,7 @@ fn moves(subject: Subject, fact: &str) -> bool {
 
 /// Whether what is at the lower end of a hop lowers its link at rest.
 fn rests(hop: &[Fact<Value>]) -> bool {
-    let at = |fact: &&Fact<Value>| matches!(fact, Fact::Known(Value::Word(word), _) if *word != Rest::Nothing.word());
+    let at = |fact: &&Fact<Value>| matches!(fact, Fact::Known(Value::Word(word), _) if *word != IdleReduction::Nothing.word());
     let schema = Subject::Hop.schema().facts;
     let mut all = hop.iter().enumerate();
     all.any(|(index, fact)| schema[index].name == "rest" && at(&fact))
@@ -219,16 +223,16 @@ fn holds_address(fact: &Fact<Value>) -> bool {
     }
 }
 
-fn side(fact: &Fact<Value>) -> Side {
+fn side(fact: &Fact<Value>) -> FactSide {
     match fact {
-        Fact::Known(value, _) => Side::Known(value.clone()),
-        Fact::Unknown(gap) => Side::Unknown(gap.to_string()),
+        Fact::Known(value, _) => FactSide::Known(value.clone()),
+        Fact::Unknown(gap) => FactSide::Unknown(gap.to_string()),
     }
 }
 
 /// The facts of each instance, in the order of the schema.
-fn by_place(facts: &Facts) -> BTreeMap<Place, Vec<Fact<Value>>> {
-    let mut places: BTreeMap<Place, Vec<Fact<Value>>> = BTreeMap::new();
+fn by_place(facts: &Facts) -> BTreeMap<InstanceName, Vec<Fact<Value>>> {
+    let mut places: BTreeMap<InstanceName, Vec<Fact<Value>>> = BTreeMap::new();
     for (id, _, fact) in all_facts(facts) {
         let subject = facts.subject(id);
         if MOVING_SUBJECTS.contains(&subject) {
@@ -283,7 +287,7 @@ mod tests {
             panic!("{found:?}")
         };
         assert_eq!((only.subject, only.fact), ("node", Some("memlock")));
-        assert_eq!(only.here, Side::Known(Value::Bytes(Bytes(65_536))));
+        assert_eq!(only.here, FactSide::Known(Value::Bytes(Bytes(65_536))));
         assert!(differences(&shell(Bytes(1)), &shell(Bytes(1)), false).is_empty());
     }
 
@@ -294,7 +298,7 @@ mod tests {
         hidden.set(n, node::MEMLOCK, Fact::Unknown(Gap::missing("permission")));
         let found = differences(&shell(Bytes(1)), &hidden, false);
         assert_eq!(found.len(), 1);
-        assert!(matches!(found[0].here, Side::Unknown(_)));
+        assert!(matches!(found[0].here, FactSide::Unknown(_)));
         assert!(differences(&hidden, &hidden, false).is_empty());
     }
 
@@ -331,17 +335,20 @@ mod tests {
             let found = differences(&there, &here, false);
             found.iter().filter_map(|d| d.fact).collect()
         };
-        let rest = with(70, 1, Rest::Speed, 0);
-        assert!(named(rest, with(690, 5, Rest::Speed, 0)).is_empty());
+        let rest = with(70, 1, IdleReduction::Speed, 0);
+        assert!(named(rest, with(690, 5, IdleReduction::Speed, 0)).is_empty());
         // A row of memory is replaced once and for all.
-        let rest = with(70, 1, Rest::Speed, 0);
+        let rest = with(70, 1, IdleReduction::Speed, 0);
         assert_eq!(
-            named(rest, with(70, 1, Rest::Speed, 1)),
+            named(rest, with(70, 1, IdleReduction::Speed, 1)),
             ["remapped_uncorrected"]
         );
         // An adapter's link stays as it is.
-        let slow = with(70, 1, Rest::Nothing, 0);
-        assert_eq!(named(slow, with(70, 5, Rest::Nothing, 0)), ["generation"]);
+        let slow = with(70, 1, IdleReduction::Nothing, 0);
+        assert_eq!(
+            named(slow, with(70, 5, IdleReduction::Nothing, 0)),
+            ["generation"]
+        );
     }
 
     #[test]
@@ -368,6 +375,6 @@ mod tests {
         let found = differences(&shell(Bytes(1)), &more, false);
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].fact, &*found[0].name), (None, "nvidia_peermem"));
-        assert_eq!(found[0].there, Side::Absent);
+        assert_eq!(found[0].there, FactSide::Absent);
     }
 }

@@ -6,7 +6,7 @@ use colored::Colorize;
 use serde::Serialize;
 
 use super::collective::text::{self, digits};
-use super::collective::{Collectives, Measured};
+use super::collective::{Collectives, MeasuredPoint};
 use crate::derive::bandwidth_model;
 use crate::fact::{Bytes, Seconds};
 use crate::measure::plan::flags::Flags;
@@ -196,7 +196,7 @@ fn time(seconds: f64) -> String {
 }
 
 /// Whether a value of a row is wrong, or a row has no time: then figures drawn from several rows count for nothing.
-pub fn is_whole(rows: &[Measured]) -> bool {
+pub fn is_whole(rows: &[MeasuredPoint]) -> bool {
     rows.iter().all(|row| row.wrong == 0 && row.time.is_some())
 }
 

@@ -12,7 +12,7 @@ use crate::check::Catalogue;
 use crate::exit::Exit;
 use crate::fact::channel::{Direction, Transport};
 use crate::fact::event::{self, LogClass, Role};
-use crate::fact::run::{Carrier, Library, Proof, RunOutcome};
+use crate::fact::run::{Carrier, Library, RunOutcome, TransportProof};
 use crate::fact::{
     Fact, Facts, Id, Key, Origin, Subject, Typed, Why, channel, cluster, hca, host, run,
 };
@@ -53,14 +53,14 @@ pub struct Answer {
     pub sentence: String,
     /// The library and its version, machines, ranks.
     pub what: String,
-    /// How the run ended, where its lines show that.
+    /// How the run ended, if its lines show that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<&'static str>,
-    /// Lines of channels between nodes, where they are logged.
+    /// Lines of channels between nodes, if they are logged.
     pub channels: Option<Channels>,
     /// The facts and lines on which the answer rests.
     pub evidence: Vec<EvidenceLine>,
-    /// What would settle the question, where it is open.
+    /// What would settle the question, if it is open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settle: Option<String>,
 }
@@ -94,7 +94,7 @@ impl LogReport {
         let pasted = pasted::said(facts);
         let not_read = not_read(facts);
         report.headline = headline(catalogue, &answers, &pasted, &not_read, &report);
-        // Where the question is asked and has no answer, nothing is healthy.
+        // If the question is asked and has no answer, nothing is healthy.
         let open = catalogue.get(OVER_TCP).is_some() && answers.iter().any(|a| a.rdma == "unknown");
         if open && matches!(report.exit(), Exit::Healthy | Exit::Warnings) {
             report.exit = Exit::Undecided.code();
@@ -310,7 +310,7 @@ fn answer(catalogue: &Catalogue, facts: &Facts, id: Id, report: &Report) -> Answ
                 ),
             )
         }
-        (Fact::Unknown(_), Fact::Known(carrier, _), Some(Proof::Network | Proof::Adapters)) => {
+        (Fact::Unknown(_), Fact::Known(carrier, _), Some(TransportProof::Network | TransportProof::Adapters)) => {
             let because = match carrier {
                 Carrier::Rdma => String::new(),
                 _ => because(catalogue, report),
@@ -328,7 +328,7 @@ fn answer(catalogue: &Catalogue, facts: &Facts, id: Id, report: &Report) -> Answ
             show(facts, id, run::CARRIER, &mut evidence);
             show(facts, id, run::INTER_GDR, &mut evidence);
             let how = match (proof, channels) {
-                (Some(Proof::Channels), Some(counted)) => {
+                (Some(TransportProof::Channels), Some(counted)) => {
                     let collnet = facts.known(id, run::COLLNET_CHANNELS);
                     let collnet = collnet.map_or(String::new(), |n| {
                         format!(". {} over CollNet beside them", plural(n, "channel"))
@@ -367,10 +367,17 @@ fn answer(catalogue: &Catalogue, facts: &Facts, id: Id, report: &Report) -> Answ
         _ if is_silent => Some(format!("if the program uses NCCL, run it with {LOG_MORE}")),
         // What its lines are is not known: other variables would not help.
         ("unknown", _) if unread => Some("give the logs of all hosts, whole".into()),
-        ("unknown", _) | (_, Some(Proof::Network | Proof::Adapters)) if !known => Some(format!(
-            "run with {LOG_MORE}, and give the logs of all hosts"
-        )),
-        ("used" | "partly" | "not-used", Some(Proof::Network | Proof::Adapters)) => Some(format!(
+        ("unknown", _) | (_, Some(TransportProof::Network | TransportProof::Adapters))
+            if !known =>
+        {
+            Some(format!(
+                "run with {LOG_MORE}, and give the logs of all hosts"
+            ))
+        }
+        (
+            "used" | "partly" | "not-used",
+            Some(TransportProof::Network | TransportProof::Adapters),
+        ) => Some(format!(
             "lines of channels prove it: run with {LOG_MORE}, and log until the first collective has ended"
         )),
         _ => None,
@@ -451,18 +458,23 @@ fn by_channels(facts: &Facts, hosts: &[Id], carrier: Carrier, counted: Channels)
     said
 }
 
-/// What was chosen, where no channel is logged.
-fn by_network(facts: &Facts, hosts: &[Id], carrier: Carrier, proof: Option<Proof>) -> String {
+/// What was chosen, if no channel is logged.
+fn by_network(
+    facts: &Facts,
+    hosts: &[Id],
+    carrier: Carrier,
+    proof: Option<TransportProof>,
+) -> String {
     let networks = networks(facts, hosts);
     let chose = hosts
         .iter()
         .filter(|h| facts.known(**h, host::NETWORK).is_some())
         .count();
     let verdict = match (carrier, proof) {
-        (Carrier::Rdma, Some(Proof::Requests)) => "used, until it failed",
-        (Carrier::Rdma, Some(Proof::Queues)) => "tried, and it fails",
+        (Carrier::Rdma, Some(TransportProof::Requests)) => "used, until it failed",
+        (Carrier::Rdma, Some(TransportProof::Queues)) => "tried, and it fails",
         (Carrier::Rdma, _) => "chosen, and no line of a channel proves its use",
-        (Carrier::Socket, Some(Proof::Requests)) => {
+        (Carrier::Socket, Some(TransportProof::Requests)) => {
             "not used: sockets carried the traffic until they failed"
         }
         (Carrier::Socket | Carrier::DirectTcp, _) => "not chosen",
@@ -475,7 +487,7 @@ fn by_network(facts: &Facts, hosts: &[Id], carrier: Carrier, proof: Option<Proof
     }
     let of = plural(hosts.len() as u64, "host");
     match proof {
-        Some(Proof::Adapters) => {
+        Some(TransportProof::Adapters) => {
             format!("{verdict}. By what NCCL found, {chose} of {of} would take {networks}")
         }
         _ => format!("{verdict}. {chose} of {of} chose {networks}"),
@@ -499,7 +511,7 @@ fn who(facts: &Facts, hosts: &[Id]) -> String {
     }
 }
 
-/// What hosts chose, where the log does not tell whether there are others.
+/// What hosts chose, if the log does not tell whether there are others.
 fn by_hosts(facts: &Facts, hosts: &[Id], evidence: &mut Vec<EvidenceLine>) -> String {
     let chose = choosers(facts, hosts);
     let Some(first) = chose.first() else {
@@ -520,7 +532,7 @@ fn by_hosts(facts: &Facts, hosts: &[Id], evidence: &mut Vec<EvidenceLine>) -> St
     format!("{} chose {networks}{gdr}", who(facts, hosts))
 }
 
-/// How the run ended, where its lines show that.
+/// How the run ended, if its lines show that.
 fn outcome(facts: &Facts, id: Id) -> Option<&'static str> {
     let events = || facts.below(id, Subject::Event);
     let ended = |event: Id| facts.known(event, event::CLASS) == Some(LogClass::ProcessEnded);
@@ -612,7 +624,7 @@ fn networks(facts: &Facts, hosts: &[Id]) -> String {
     names.into_iter().collect::<Vec<_>>().join(" and ")
 }
 
-/// The devices that channels name; where that is not known, those that NCCL lists.
+/// The devices that channels name; if that is not known, those that NCCL lists.
 fn adapters(facts: &Facts, hosts: &[Id]) -> Vec<String> {
     let mut used = BTreeSet::new();
     let mut listed = BTreeSet::new();

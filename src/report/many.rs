@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::{
-    AreaLine, Consequence, Counts, Finding, Grounds, NodeHead, OpenQuestion, Pass, Policy,
-    RecordedNode, Report, SCHEMA, Writer, areas, damage, exit, withheld,
+    AreaLine, Consequence, Counts, Finding, NodeHead, OpenQuestion, Pass, Policy, RecordedNode,
+    Report, SCHEMA, StatusInputs, Writer, areas, damage, exit, withheld,
 };
 use crate::check::{Catalogue, Check, Severity, Verdict};
 use crate::derive::comparison::Concerns;
 use crate::diagnosis;
-use crate::diagnosis::areas::Require;
+use crate::diagnosis::areas::RequiredAreas;
 use crate::exit::Exit;
 use crate::fact::{Facts, Id, Subject};
 use crate::nodeset;
@@ -23,7 +23,7 @@ const LONGEST: usize = 48;
 const FOLDED: usize = 2000;
 
 /// What a node brings to the report of all.
-pub struct Part {
+pub struct NodePart {
     head: NodeHead,
     causes: Vec<(usize, Finding)>,
     open: Vec<OpenQuestion>,
@@ -43,16 +43,16 @@ pub fn part(
     facts: &Facts,
     verdicts: &[Verdict],
     node: &RecordedNode,
-    require: &Require,
+    require: &RequiredAreas,
     with_passes: bool,
-) -> Part {
+) -> NodePart {
     let writer = Writer {
         catalogue,
         facts,
         several: false,
     };
     let causes = diagnosis::diagnose(catalogue, facts, verdicts);
-    Part {
+    NodePart {
         head: writer.node(node),
         causes: causes
             .iter()
@@ -75,39 +75,39 @@ pub fn part(
 
 /// The report in the making. Nodes are added one after the other, in the order in which they are to be named.
 #[derive(Default)]
-pub struct Fold {
+pub struct ManyNodesReport {
     nodes: Vec<NodeHead>,
-    causes: BTreeMap<usize, Folded>,
+    causes: BTreeMap<usize, FoldedFinding>,
     open: Vec<OpenQuestion>,
     open_at: HashMap<String, usize>,
-    failures: Lines,
+    failures: NodeSentences,
     passes: Vec<Pass>,
     counts: Counts,
     micros: u64,
     inhabited: bool,
-    areas: areas::Fold,
-    damage: Lines,
+    areas: areas::FoldedAreas,
+    damage: NodeSentences,
     withheld: u64,
 }
 
 /// A check that fails on some nodes.
-struct Folded {
+struct FoldedFinding {
     /// Of the first node.
     finding: Finding,
     subjects: Vec<String>,
-    lines: Lines,
+    lines: NodeSentences,
     nodes: Vec<u32>,
-    consequences: BTreeMap<String, (Consequence, Lines)>,
+    consequences: BTreeMap<String, (Consequence, NodeSentences)>,
 }
 
 /// Sentences, and the nodes of which each is said.
 #[derive(Default)]
-struct Lines {
+struct NodeSentences {
     said: Vec<(String, Vec<u32>)>,
     places: HashMap<String, usize>,
 }
 
-impl Lines {
+impl NodeSentences {
     /// Adds a sentence about a node, whose name it may hold.
     fn add(&mut self, text: &str, name: &str, node: u32) {
         let text = without_name(text, name);
@@ -169,7 +169,7 @@ pub(super) fn list(names: &[&str]) -> String {
     }
 }
 
-/// A sentence with a mark in the place of a node's name, where it stands as a word of its own.
+/// A sentence with a mark in the place of a node's name, if it stands as a word of its own.
 fn without_name(text: &str, name: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -201,9 +201,9 @@ fn prefixed(name: &str, subject: &str) -> String {
     }
 }
 
-impl Fold {
+impl ManyNodesReport {
     /// Adds a node.
-    pub fn add(&mut self, part: Part) {
+    pub fn add(&mut self, part: NodePart) {
         // Bounded by the recordings on a command line.
         let at = self.nodes.len() as u32;
         let name = part.head.name.clone();
@@ -212,10 +212,10 @@ impl Fold {
             let consequences = std::mem::take(&mut finding.consequences);
             let further = std::mem::take(&mut finding.further);
             let sentence = finding.sentence.clone();
-            let folded = self.causes.entry(check).or_insert_with(|| Folded {
+            let folded = self.causes.entry(check).or_insert_with(|| FoldedFinding {
                 finding,
                 subjects: Vec::new(),
-                lines: Lines::default(),
+                lines: NodeSentences::default(),
                 nodes: Vec::new(),
                 consequences: BTreeMap::new(),
             });
@@ -238,7 +238,7 @@ impl Fold {
                             subject,
                             ..consequence
                         };
-                        (first, Lines::default())
+                        (first, NodeSentences::default())
                     });
                 lines.add(&text, &name, at);
             }
@@ -297,7 +297,7 @@ impl Fold {
         sum.does_not_apply += counts.does_not_apply;
     }
 
-    /// Ends the report with what is said of all nodes together: the facts of the cluster, their verdicts, and which nodes each concerns.
+    /// Ends the report with what is said about all nodes together: the facts of the cluster, their verdicts, and which nodes each concerns.
     pub fn report(
         mut self,
         catalogue: &Catalogue,
@@ -326,7 +326,7 @@ impl Fold {
         let mut areas = std::mem::take(&mut self.areas).lines();
         areas.extend(writer.areas_of_all(verdicts, &policy.require));
         let damage = std::mem::take(&mut self.damage).written(&self.nodes);
-        let grounds = Grounds {
+        let grounds = StatusInputs {
             counts: &self.counts,
             areas: &areas,
             damage: &damage,
@@ -336,9 +336,9 @@ impl Fold {
         };
         let (exit, status) = exit(&grounds, policy);
 
-        let of_nodes: Vec<Unit> = std::mem::take(&mut self.causes)
+        let of_nodes: Vec<ExplainableFinding> = std::mem::take(&mut self.causes)
             .into_iter()
-            .map(|(check, folded)| Unit::of_nodes(check, folded, &self.nodes))
+            .map(|(check, folded)| ExplainableFinding::of_nodes(check, folded, &self.nodes))
             .collect();
         let of_all = diagnosis::diagnose(catalogue, facts, verdicts);
         let of_all = of_all.iter().flat_map(|cause| {
@@ -358,13 +358,13 @@ impl Fold {
             };
             let unit = |cause: &diagnosis::Cause| {
                 let nodes = cause.subjects.first().and_then(|id| concerns.get(id));
-                Unit::of_all(cause.check, writer.finding(cause), nodes)
+                ExplainableFinding::of_all(cause.check, writer.finding(cause), nodes)
             };
             each.iter().map(unit).collect::<Vec<_>>()
         });
         let units = explain(catalogue, of_nodes, of_all.collect());
         let units = together(units);
-        let (notes, causes): (Vec<Unit>, Vec<Unit>) = units
+        let (notes, causes): (Vec<ExplainableFinding>, Vec<ExplainableFinding>) = units
             .into_iter()
             .partition(|unit| catalogue.checks[unit.check].severity == Severity::Note);
         let (causes, notes) = (
@@ -400,7 +400,7 @@ impl Fold {
     }
 
     /// The gravest first; of those that are as grave, those that set nodes apart from others before those that all have.
-    fn ordered(&self, catalogue: &Catalogue, mut units: Vec<Unit>) -> Vec<Finding> {
+    fn ordered(&self, catalogue: &Catalogue, mut units: Vec<ExplainableFinding>) -> Vec<Finding> {
         let all = self.nodes.len();
         units.sort_by_key(|unit| {
             let severity = catalogue.checks[unit.check].severity;
@@ -423,16 +423,16 @@ impl Fold {
 }
 
 /// A finding that may be explained by another.
-struct Unit {
+struct ExplainableFinding {
     check: usize,
     finding: Finding,
     nodes: HashSet<String>,
-    /// Whether it is said of all nodes together.
+    /// Whether it is said about all nodes together.
     of_all: bool,
 }
 
-impl Unit {
-    fn of_nodes(check: usize, folded: Folded, all: &[NodeHead]) -> Self {
+impl ExplainableFinding {
+    fn of_nodes(check: usize, folded: FoldedFinding, all: &[NodeHead]) -> Self {
         let names = || folded.nodes.iter().map(|at| all[*at as usize].name.clone());
         let mut finding = folded.finding;
         let mut lines = folded.lines.written(all).into_iter();
@@ -457,7 +457,7 @@ impl Unit {
                 each.collect::<Vec<_>>()
             });
         finding.consequences = consequences.collect();
-        Unit {
+        ExplainableFinding {
             check,
             nodes: names().collect(),
             finding,
@@ -472,7 +472,7 @@ impl Unit {
             .map(|name| name.to_string())
             .collect();
         finding.nodes = names.clone();
-        Unit {
+        ExplainableFinding {
             check,
             finding,
             nodes: names.into_iter().collect(),
@@ -481,12 +481,16 @@ impl Unit {
     }
 }
 
-/// Folds what is said of all nodes together beneath what explains it on the nodes that it concerns, and the other way round.
-fn explain(catalogue: &Catalogue, of_nodes: Vec<Unit>, of_all: Vec<Unit>) -> Vec<Unit> {
-    let check = |unit: &Unit| -> &Check { &catalogue.checks[unit.check] };
-    let mut units: Vec<Unit> = of_nodes;
+/// Folds what is said about all nodes together beneath what explains it on the nodes that it concerns, and the other way round.
+fn explain(
+    catalogue: &Catalogue,
+    of_nodes: Vec<ExplainableFinding>,
+    of_all: Vec<ExplainableFinding>,
+) -> Vec<ExplainableFinding> {
+    let check = |unit: &ExplainableFinding| -> &Check { &catalogue.checks[unit.check] };
+    let mut units: Vec<ExplainableFinding> = of_nodes;
     units.extend(of_all);
-    let explains = |a: &Unit, b: &Unit| {
+    let explains = |a: &ExplainableFinding, b: &ExplainableFinding| {
         (a.of_all || b.of_all)
             // What is folded is not graver than what it is folded under.
             && check(a).severity <= check(b).severity
@@ -508,7 +512,7 @@ fn explain(catalogue: &Catalogue, of_nodes: Vec<Unit>, of_all: Vec<Unit>) -> Vec
         None
     };
     let roots: Vec<Option<usize>> = (0..units.len()).map(root).collect();
-    let mut kept: Vec<Option<Unit>> = units.into_iter().map(Some).collect();
+    let mut kept: Vec<Option<ExplainableFinding>> = units.into_iter().map(Some).collect();
     for at in 0..kept.len() {
         let Some(to) = roots[at].filter(|to| *to != at) else {
             continue;
@@ -532,8 +536,8 @@ fn explain(catalogue: &Catalogue, of_nodes: Vec<Unit>, of_all: Vec<Unit>) -> Vec
 }
 
 /// Several findings of one check about all nodes become one.
-fn together(units: Vec<Unit>) -> Vec<Unit> {
-    let mut all: Vec<Unit> = Vec::new();
+fn together(units: Vec<ExplainableFinding>) -> Vec<ExplainableFinding> {
+    let mut all: Vec<ExplainableFinding> = Vec::new();
     let mut places: HashMap<(usize, bool), usize> = HashMap::new();
     for unit in units {
         match places.get(&(unit.check, unit.of_all)) {
@@ -565,7 +569,7 @@ fn headline(
     notes: &[Finding],
     open: &[OpenQuestion],
     nodes: &[NodeHead],
-    grounds: &Grounds<'_>,
+    grounds: &StatusInputs<'_>,
 ) -> String {
     let lead = match exit {
         Exit::Undecided => None,

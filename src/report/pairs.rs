@@ -25,31 +25,31 @@ pub struct Pairs {
     pub why: Option<String>,
     /// Where the data was, in turn: "host", "gpu".
     pub memory: Vec<&'static str>,
-    /// The nodes and their adapters, in the order of the rails, with the GPU of each where that was asked for.
+    /// The nodes and their adapters, in the order of the rails, with the GPU of each if that was asked for.
     pub nodes: Vec<Member>,
     /// Who did not come, or went away.
     pub silent: Vec<Silent>,
     /// How many rails all nodes have.
     pub rails: usize,
     /// Whom the pairs accuse, and of what: the fewest that explain all.
-    pub accused: Vec<Accused>,
+    pub accused: Vec<Suspect>,
     /// What all ways carry.
     pub range: Option<Range>,
     /// Each direction of each pair of adapters of the same rail.
-    pub ways: Vec<Way>,
-    /// The same of adapters of different rails, where those were measured.
-    pub across: Vec<Way>,
+    pub ways: Vec<MeasuredDirection>,
+    /// The same of adapters of different rails, if those were measured.
+    pub across: Vec<MeasuredDirection>,
     /// What all ways carry from GPU to GPU, where both memories were measured.
     pub range_on_gpus: Option<Range>,
     /// The ways from GPU to GPU, where both memories were measured.
-    pub on_gpus: Vec<Way>,
+    pub on_gpus: Vec<MeasuredDirection>,
     /// Why nothing was measured; `null` where something was.
     pub nothing: Option<String>,
 }
 
 /// Who is accused, and of what.
 #[derive(Debug, Serialize)]
-pub struct Accused {
+pub struct Suspect {
     /// A node, an adapter, a rail or two ends.
     pub name: String,
     /// What is wrong: "silent", "unreachable", "packet-short", "rdma-fails", "gpu-fails", "gpu-none", "gpu-slow", "loss", "slow",
@@ -63,7 +63,7 @@ pub struct Accused {
 
 /// One direction of two adapters.
 #[derive(Debug, Serialize)]
-pub struct Way {
+pub struct MeasuredDirection {
     /// The node that sends, by its place among the nodes.
     pub from: usize,
     /// The node that receives.
@@ -80,7 +80,7 @@ pub struct Way {
     pub loss: Option<f64>,
     /// The least time of a byte, or of a small RDMA write, there and back.
     pub round_trip: Option<f64>,
-    /// The largest packet that got through unfragmented; `null` where none was answered.
+    /// The largest packet that got through unfragmented; `null` if none was answered.
     pub packet: Option<u64>,
     /// Why nothing was measured.
     pub failed: Option<String>,
@@ -97,7 +97,7 @@ impl Pairs {
     pub fn of(results: &Results, limits: &Limits) -> Self {
         let suspects = verdict::suspects(results, limits);
         let sentence = verdict::sentence(results, &suspects);
-        let accused = suspects.into_iter().map(|one| Accused {
+        let accused = suspects.into_iter().map(|one| Suspect {
             name: one.name,
             problem: match one.problem {
                 Problem::Silent => "silent",
@@ -118,7 +118,7 @@ impl Pairs {
         let leading = results.plan.leading();
         let row = |way: bench::Way, flow: Option<&Flow>, memory: Memory| {
             let counted = |of: fn(&Flow) -> &Counted| flow.map(of).cloned().unwrap_or_default();
-            Way {
+            MeasuredDirection {
                 from: way.from.0,
                 to: way.to.0,
                 rail: way.from.1,

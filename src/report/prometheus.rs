@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use super::Report;
-use crate::diagnosis::areas::State;
+use crate::diagnosis::areas::AreaState;
 
 /// Writes the metrics.
 ///
@@ -48,7 +48,7 @@ pub fn write(out: &mut dyn Write, report: &Report) -> io::Result<()> {
         "Areas of the node: 1 for the state that each has.",
     )?;
     for area in &report.areas {
-        for state in State::ALL {
+        for state in AreaState::ALL {
             writeln!(
                 out,
                 "rdma_doctor_area{{area=\"{}\",state=\"{}\"}} {}",

@@ -54,12 +54,12 @@ pub fn paragraph(
     Page::of(width).wrap(out, label, indent, text)
 }
 
-/// Writes a fact with where it comes from.
+/// Writes a fact with if it comes from.
 pub fn evidence(out: &mut dyn Write, line: &EvidenceLine) -> io::Result<()> {
     Page::of(0).evidence(out, line)
 }
 
-/// Writes what stands below the answer. Where `told` is given, a line of evidence is written once on the page, and not if it is among these.
+/// Writes what is below the answer. If `told` is given, a line of evidence is written once on the page, and not if it is among these.
 pub fn body(
     out: &mut dyn Write,
     report: &Report,

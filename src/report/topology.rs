@@ -1,4 +1,4 @@
-//! A node's topology: GPUs and adapters, where they are on PCIe, and how far from each other. Drawn from facts alone.
+//! A node's topology: GPUs and adapters, if they are on PCIe, and how far from each other. Drawn from facts alone.
 
 mod matrix;
 pub mod text;
@@ -221,7 +221,7 @@ impl Topology {
         }
     }
 
-    /// The distance of two functions, where it is known.
+    /// The distance of two functions, if it is known.
     fn distance(&self, a: &str, b: &str) -> Option<&'static str> {
         let found = self
             .distances
@@ -364,7 +364,7 @@ fn nic(
     }
 }
 
-/// True where one is, false where all are known not to be.
+/// True if one is, false if all are known not to be.
 fn any(all: &[Option<bool>]) -> Option<bool> {
     if all.contains(&Some(true)) {
         return Some(true);

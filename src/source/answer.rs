@@ -1,4 +1,4 @@
-//! What a machine said, as it came.
+//! The answers of a machine, unparsed.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use super::Refusal;
 /// Microseconds since the recording began.
 pub type Micros = u64;
 
-/// What a machine said to a question, as it came.
+/// A machine's answer to a question, unparsed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     /// The bytes of a file or of a command's output that are valid UTF-8.
@@ -20,11 +20,11 @@ pub enum Answer {
     Value(Arc<serde_json::Value>),
 }
 
-/// A reply and the time at which it came.
+/// A reply, and when it arrived.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply {
-    /// When the reply came, since the recording began.
+    /// When it arrived, since the recording began.
     pub at: Micros,
-    /// What was said.
+    /// The answer, or why there is none.
     pub said: Result<Answer, Refusal>,
 }

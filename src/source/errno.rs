@@ -11,7 +11,7 @@ macro_rules! errnos {
         impl Errno {
             $(#[doc = $meaning] pub const $name: Errno = Errno($number);)*
 
-            /// The symbolic name, where the number is one that a machine's reply is known to carry.
+            /// The symbolic name, if the number is one that a machine's reply is known to carry.
             pub fn name(self) -> Option<&'static str> {
                 match self.0 { $($number => Some(stringify!($name)),)* _ => None }
             }

@@ -21,7 +21,7 @@ impl FailedCall<'_> {
     }
 }
 
-/// What failed, where a reply says so.
+/// What failed, if a reply says so.
 pub(crate) fn failed_call(said: &Value) -> Option<FailedCall<'_>> {
     Some(FailedCall {
         function: said.get("failed")?.as_str()?,

@@ -1,6 +1,6 @@
 //! Which lines of the kernel's log a recording keeps.
 
-/// What a line has to contain to be answered. A class of lines that is told apart later contains one of these.
+/// What a line has to contain to be answered. A class of lines that is distinguished later contains one of these.
 pub const MARKERS: &[&str] = &[
     "NVRM: ",
     "Xid (",

@@ -34,7 +34,7 @@ pub enum Question {
     Call(Arc<Call>),
     /// A measurement that disturbs, asked for by `rdma-doctor bench` only: `{"bench":"p2p","from":…,"to":…}`.
     Bench(Arc<Call>),
-    /// A pause between two readings; the answer is the pause in seconds, or a refusal where no sample was asked for.
+    /// A pause between two readings; the answer is the pause in seconds, or a refusal if no sample was asked for.
     Wait(Arc<str>),
 }
 
@@ -145,7 +145,7 @@ impl Question {
         Question::Bench(Call::new(name, args).into())
     }
 
-    /// The path, where the question is about a file.
+    /// The path, if the question is about a file.
     pub fn path(&self) -> Option<&str> {
         match self {
             Question::Read(p)
@@ -324,7 +324,7 @@ impl<'de> Deserialize<'de> for Argument {
     }
 }
 
-/// A key that borrows from the input where it can.
+/// A key that borrows from the input if it can.
 pub(crate) struct CowStr<'a>(pub(crate) std::borrow::Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for CowStr<'a> {

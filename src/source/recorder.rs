@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::wire::Line;
 use super::{Question, Reply, Source};
 
-/// Wraps a source; what is asked of it through this, the sink gets as lines of a recording.
+/// Wraps a source: each question and its reply also go to the sink, as lines of a recording.
 pub struct Recorder<S, F> {
     source: S,
     probe: Arc<str>,

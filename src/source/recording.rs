@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::wire::{self, Ended, Header, Line};
+use super::wire::{self, Header, Line, ProbeEnd};
 use super::{Question, Refusal, Reply, Source};
 
 /// Bytes that one line may have. The longest honest line holds a firewall's ruleset.
@@ -34,7 +34,7 @@ pub enum RecordingError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: std::io::Error,
     },
     /// The first line is not that of a recording of this format.
@@ -45,7 +45,7 @@ pub enum RecordingError {
         /// What is wrong with it.
         why: String,
     },
-    /// A line that is neither valid nor the torn last one.
+    /// A line that is neither valid nor the truncated last one.
     #[error("{path}: line {line}: {why}")]
     BadLine {
         /// The file.
@@ -64,7 +64,7 @@ struct Entry {
     reply: Reply,
 }
 
-/// What was replied to one question. Few are asked more than once.
+/// The replies to one question. Few questions are asked more than once.
 #[derive(Clone, Debug, Default)]
 struct Entries {
     first: Option<Entry>,
@@ -97,24 +97,24 @@ impl Entries {
 pub struct Recording {
     /// The first line.
     pub header: Header,
-    /// The file that it was read from; empty where it was made in memory.
+    /// The file that it was read from; empty if it was made in memory.
     pub path: PathBuf,
     questions: HashMap<Question, u32, foldhash::fast::RandomState>,
     entries: Vec<Entries>,
-    ended: Vec<Ended>,
+    ended: Vec<ProbeEnd>,
     pending: Vec<(Arc<str>, Question)>,
     complete: bool,
     lines: u64,
     last: u64,
 }
 
-/// Opens a file by its path; its size in bytes, or zero if nobody knows.
+/// Opens a file by its path; its size in bytes, or zero if unknown.
 pub type OpenFile<'f, R> = dyn Fn(&Path) -> std::io::Result<(R, u64)> + 'f;
 
 /// The recording over which an overlay lies, by its path; `None` if no more may lie below.
 type OpenBase<'b> = dyn Fn(&Path) -> Option<Result<Recording, RecordingError>> + 'b;
 
-/// For how many questions a file of so many bytes gets room.
+/// For how many questions a file of this many bytes gets room.
 fn expected(bytes: u64) -> usize {
     let lines = usize::try_from(bytes / LINE).unwrap_or(EXPECTED_AT_MOST);
     lines.clamp(EXPECTED, EXPECTED_AT_MOST)
@@ -141,7 +141,7 @@ impl Recording {
         Self::open_below(path, DEPTH_LIMIT, files)
     }
 
-    /// Reads a file that may lie over so many others.
+    /// Reads a file that may lie over this many others.
     fn open_below<R: Read>(
         path: &Path,
         overlays: u8,
@@ -181,7 +181,7 @@ impl Recording {
         Self::read_sized(input, path, &|_| None, 0)
     }
 
-    /// The same, where the file has so many bytes, or zero where nobody knows.
+    /// The same, if the file has this many bytes, or zero if unknown.
     fn read_sized(
         input: impl Read,
         path: &Path,
@@ -270,7 +270,7 @@ impl Recording {
                     let header = wire::parse_header(text).map_err(bad)?;
                     recording = Some(Self::begin(header, path, base, expected)?);
                 }
-                // The last line of a truncated recording is torn anywhere, inside a character too.
+                // The last line of a truncated recording is truncated anywhere, inside a character too.
                 Some(recording) if !whole => {
                     if let Some(Line::Complete { lines }) =
                         text.ok().and_then(|t| wire::parse_line(t).ok())
@@ -400,7 +400,7 @@ impl Recording {
         }
     }
 
-    /// Takes back what a probe was replied: it is asked again from its start.
+    /// Removes a probe's replies: it restarts.
     pub fn forget(&mut self, probe: &str) {
         for entries in &mut self.entries {
             let mut kept: Vec<Entry> = std::mem::take(entries).into_iter().collect();
@@ -439,24 +439,24 @@ impl Recording {
         })
     }
 
-    /// How a probe ended, where it did not end well.
-    pub fn ended(&self, probe: &str) -> Option<&Ended> {
+    /// How a probe ended, if it did not end well.
+    pub fn ended(&self, probe: &str) -> Option<&ProbeEnd> {
         self.ended.iter().find(|e| &*e.probe == probe)
     }
 
-    /// Whether the last line says that nothing is missing. False where the recording was cut short.
+    /// Whether the last line says that nothing is missing. False if the recording was cut short.
     pub fn is_complete(&self) -> bool {
         self.complete
     }
 
-    /// Puts an answer in the place of the one that was there.
+    /// Replaces an answer.
     pub fn replace(&mut self, probe: &str, question: Question, value: serde_json::Value) {
         self.add(Line::Drop(question.clone()));
         let at = self.duration();
         self.add(Line::of(probe, question, &value, at));
     }
 
-    /// Says that nothing more comes.
+    /// Marks the recording as complete.
     pub fn end(&mut self) {
         let lines = self.lines;
         self.add(Line::Complete { lines });
@@ -467,7 +467,7 @@ impl Recording {
         self.lines
     }
 
-    /// When the last reply came.
+    /// When the last reply arrived.
     pub fn duration(&self) -> u64 {
         self.last
     }
@@ -519,7 +519,7 @@ impl Recording {
 
 /// A recording that answers one probe's questions, repeats in their order.
 ///
-/// Where the probe did not ask a question that another probe asked, the other's reply serves: a question that moves
+/// If the probe did not ask a question that another probe asked, the other's reply serves: a question that moves
 /// from one probe to another keeps old recordings readable.
 pub struct Replay<'r> {
     recording: &'r Recording,

@@ -27,11 +27,11 @@ use std::sync::Arc;
 
 pub use key::Key;
 
-use self::files::Rule;
+use self::files::FileRule;
 use self::text::Kind;
 use self::words::Names;
 use super::question::{Argument, Call};
-use super::wire::{Ended, Header, Line};
+use super::wire::{Header, Line, ProbeEnd};
 use super::{Answer, Question, Refusal, Reply};
 
 /// What a raw recording holds and a redacted one does not, for `--no-redact` to say.
@@ -117,7 +117,7 @@ impl Redactor {
                 probe,
                 question: self.question(question),
             },
-            Line::Ended(ended) => Line::Ended(Ended {
+            Line::Ended(ended) => Line::Ended(ProbeEnd {
                 how: self.free(&ended.how),
                 ..ended
             }),
@@ -201,7 +201,7 @@ impl Redactor {
                 netlink::reply(&call.name, key, names, text.as_bytes()).ok_or_else(left_out)?,
             ),
             (Question::Read(path), Answer::Text(text)) => match files::rule(path) {
-                Rule::PciConfig => as_recorded(files::pci_config(key, text.as_bytes())),
+                FileRule::PciConfig => as_recorded(files::pci_config(key, text.as_bytes())),
                 rule => Answer::Text(
                     files::content(key, names, rule, &text)
                         .ok_or_else(left_out)?
@@ -209,7 +209,7 @@ impl Redactor {
                 ),
             },
             (Question::Read(path), Answer::Bytes(bytes)) => match files::rule(path) {
-                Rule::PciConfig => Answer::Bytes(files::pci_config(key, &bytes).into()),
+                FileRule::PciConfig => Answer::Bytes(files::pci_config(key, &bytes).into()),
                 rule => {
                     let text = latin_1(&bytes).ok_or_else(left_out)?;
                     let mapped = files::content(key, names, rule, &text).ok_or_else(left_out)?;
@@ -317,7 +317,7 @@ impl Redactor {
     }
 }
 
-/// Bytes as a recording holds them: as text where they are valid UTF-8.
+/// Bytes as a recording holds them: as text if they are valid UTF-8.
 fn as_recorded(bytes: Vec<u8>) -> Answer {
     match String::from_utf8(bytes) {
         Ok(text) => Answer::Text(text.into()),
@@ -325,7 +325,7 @@ fn as_recorded(bytes: Vec<u8>) -> Answer {
     }
 }
 
-/// Text in an eight-bit encoding, each byte one character; `None` where the bytes are no text.
+/// Text in an eight-bit encoding, each byte one character; `None` if the bytes are no text.
 fn latin_1(bytes: &[u8]) -> Option<String> {
     let is_text = bytes
         .iter()

@@ -25,7 +25,7 @@ pub struct Header {
     /// Format version, [`VERSION`] where this program wrote it.
     #[serde(rename = "rdma-doctor-recording")]
     pub version: String,
-    /// Name of the node, a pseudonym where the recording is redacted.
+    /// Name of the node, a pseudonym if the recording is redacted.
     #[serde(default)]
     pub node: String,
     /// When the recording began, RFC 3339 in UTC.
@@ -52,14 +52,14 @@ pub struct Header {
     /// What was changed by hand in this recording, and modelled on what. Absent from recordings of machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub altered: Option<String>,
-    /// The recording (a file beside this one) over which this one lies.
+    /// The base recording, a file next to this one, that this one overlays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
 }
 
-/// How a probe's process ended, where it did not end well.
+/// How a probe's process ended, if it did not end well.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct ProbeEnd {
     /// The probe's name.
     pub probe: Arc<str>,
     /// `timeout`, `signal 11`, `status 101`, …; `ok` is not recorded.
@@ -90,7 +90,7 @@ pub enum Line {
         question: Question,
     },
     /// A probe that did not end well.
-    Ended(Ended),
+    Ended(ProbeEnd),
     /// In an overlay: the question is taken out of the base.
     Drop(Question),
     /// The last line.
@@ -101,9 +101,9 @@ pub enum Line {
 }
 
 impl Line {
-    /// A value that answers a question, asked once, `at` so many microseconds after the recording began.
+    /// A value that answers a question, asked once, `at` this many microseconds after the recording began.
     pub fn of(probe: &str, question: Question, value: &impl Serialize, at: Micros) -> Self {
-        // What is said so is names and numbers: there is nothing that JSON cannot hold.
+        // Serialising plain data cannot fail.
         let value = serde_json::to_value(value).unwrap_or_default();
         Line::Reply {
             probe: probe.into(),
@@ -185,7 +185,7 @@ fn parse_json(line: &str) -> Result<Line, String> {
         None => return Err("neither `probe`, `drop` nor `complete`".into()),
     };
     if let Some(how) = wire.ended {
-        return Ok(Line::Ended(Ended {
+        return Ok(Line::Ended(ProbeEnd {
             probe,
             how: how.0.as_ref().into(),
             at: wire.t,
@@ -297,7 +297,7 @@ pub fn write_line(line: &Line) -> Option<String> {
                 json(question)
             )
         }
-        Line::Ended(Ended { probe, how, at }) => {
+        Line::Ended(ProbeEnd { probe, how, at }) => {
             write!(
                 out,
                 "{{\"probe\":{},\"ended\":{},\"t\":{at}}}",
@@ -461,7 +461,7 @@ mod tests {
                 probe: "p".into(),
                 question: Question::read("/a"),
             },
-            Line::Ended(Ended {
+            Line::Ended(ProbeEnd {
                 probe: "p".into(),
                 how: "timeout".into(),
                 at: 5,

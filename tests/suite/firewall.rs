@@ -17,7 +17,7 @@ use crate::namespaces::{self, say, shell};
 use crate::place::{Scratch, doctor, unique};
 use crate::sample;
 use rdma_doctor::derive::derive;
-use rdma_doctor::fact::flow::{self, Condition, Passage};
+use rdma_doctor::fact::flow::{self, FlowCondition, FlowPassage};
 use rdma_doctor::fact::port::{LinkLayer, PortState};
 use rdma_doctor::fact::{
     Fact, Facts, Id, Membership, Origin, Subject, device, interface, node, port, setting,
@@ -204,7 +204,7 @@ impl Drop for Net {
 /// What the doctor says of a flow: its verdict, the rule, the ports that are blocked.
 #[derive(Debug)]
 struct Said {
-    passage: Option<Passage>,
+    passage: Option<FlowPassage>,
     rule: String,
     blocked: Vec<(u16, u16)>,
     /// Whether the ports that are not blocked get through for certain.
@@ -232,16 +232,16 @@ fn said(facts: &Facts, node: Id, name: &str) -> Said {
             Fact::Unknown(gap) => format!("unknown: {gap}"),
         },
         blocked: blocked.collect(),
-        rest: facts.known(id, flow::CONDITION) == Some(Condition::Nothing),
+        rest: facts.known(id, flow::CONDITION) == Some(FlowCondition::Nothing),
     }
 }
 
 /// What a port's fate is by the doctor's words; `None` where it does not say.
 fn expected(said: &Said, port: u16) -> Option<bool> {
     match said.passage? {
-        Passage::Accepted => Some(true),
-        Passage::Dropped | Passage::Rejected => Some(false),
-        Passage::Partly => {
+        FlowPassage::Accepted => Some(true),
+        FlowPassage::Dropped | FlowPassage::Rejected => Some(false),
+        FlowPassage::Partly => {
             let inside = said
                 .blocked
                 .iter()
@@ -249,7 +249,7 @@ fn expected(said: &Said, port: u16) -> Option<bool> {
             // A list that was cut short does not name all.
             (inside || said.rest && said.blocked.len() < 6).then_some(!inside)
         }
-        Passage::Depends => None,
+        FlowPassage::Depends => None,
     }
 }
 
@@ -309,7 +309,7 @@ fn compare(net: &Net, facts: &Facts, node: Id, ports: &[u16]) -> (Vec<String>, u
 }
 
 /// A flow's name without its interface, its verdict, and a part of the rule that it names.
-type Wanted<'a> = (&'a str, Passage, &'a str);
+type Wanted<'a> = (&'a str, FlowPassage, &'a str);
 
 /// Rules, and what the doctor has to say of them.
 struct Case<'a> {
@@ -365,10 +365,10 @@ fn no_rules_let_everything_through() {
         tools: &[],
         rules: "true",
         wanted: &[
-            ("bootstrap TCP in", Passage::Accepted, "none"),
-            ("bootstrap TCP out", Passage::Accepted, "none"),
-            ("RoCE v2 in", Passage::Accepted, "none"),
-            ("local", Passage::Accepted, "none"),
+            ("bootstrap TCP in", FlowPassage::Accepted, "none"),
+            ("bootstrap TCP out", FlowPassage::Accepted, "none"),
+            ("RoCE v2 in", FlowPassage::Accepted, "none"),
+            ("local", FlowPassage::Accepted, "none"),
         ],
     });
 }
@@ -395,14 +395,14 @@ table inet fw {
 }
 N",
         wanted: &[
-            ("bootstrap TCP in", Passage::Partly, "policy drop of chain in in table inet fw"),
-            ("bootstrap TCP out", Passage::Accepted, "none"),
-            ("rendezvous TCP in", Passage::Rejected, "inet fw helper handle"),
-            ("RoCE v2 in", Passage::Dropped, "udp dport 4791 drop"),
-            ("RoCE v2 out", Passage::Rejected, "udp dport { 4789, 4791 } reject"),
-            ("ssh in", Passage::Accepted, "none"),
-            ("path MTU discovery in", Passage::Accepted, "none"),
-            ("local", Passage::Accepted, "none"),
+            ("bootstrap TCP in", FlowPassage::Partly, "policy drop of chain in in table inet fw"),
+            ("bootstrap TCP out", FlowPassage::Accepted, "none"),
+            ("rendezvous TCP in", FlowPassage::Rejected, "inet fw helper handle"),
+            ("RoCE v2 in", FlowPassage::Dropped, "udp dport 4791 drop"),
+            ("RoCE v2 out", FlowPassage::Rejected, "udp dport { 4789, 4791 } reject"),
+            ("ssh in", FlowPassage::Accepted, "none"),
+            ("path MTU discovery in", FlowPassage::Accepted, "none"),
+            ("local", FlowPassage::Accepted, "none"),
         ],
     });
 }
@@ -438,13 +438,25 @@ N",
         wanted: &[
             (
                 "bootstrap TCP in",
-                Passage::Partly,
+                FlowPassage::Partly,
                 "tcp dport 40000-65535 drop",
             ),
-            ("bootstrap TCP out", Passage::Partly, "tcp dport > 50000"),
-            ("rendezvous TCP in", Passage::Dropped, "meta mark 16 drop"),
-            ("RoCE v2 in", Passage::Dropped, "ct state untracked drop"),
-            ("ssh in", Passage::Rejected, "tcp dport 22 reject"),
+            (
+                "bootstrap TCP out",
+                FlowPassage::Partly,
+                "tcp dport > 50000",
+            ),
+            (
+                "rendezvous TCP in",
+                FlowPassage::Dropped,
+                "meta mark 16 drop",
+            ),
+            (
+                "RoCE v2 in",
+                FlowPassage::Dropped,
+                "ct state untracked drop",
+            ),
+            ("ssh in", FlowPassage::Rejected, "tcp dport 22 reject"),
         ],
     });
 }
@@ -464,31 +476,31 @@ const IPTABLES: &str = "
 const OF_IPTABLES: &[Wanted<'_>] = &[
     (
         "bootstrap TCP in",
-        Passage::Partly,
+        FlowPassage::Partly,
         "policy drop of chain INPUT",
     ),
     (
         "bootstrap TCP out",
-        Passage::Partly,
+        FlowPassage::Partly,
         "iptables -A OUTPUT -o fw+ -p tcp",
     ),
     (
         "rendezvous TCP in",
-        Passage::Rejected,
+        FlowPassage::Rejected,
         "--tcp-flags SYN,ACK SYN -j REJECT",
     ),
     (
         "RoCE v2 in",
-        Passage::Dropped,
+        FlowPassage::Dropped,
         "iptables -A INPUT -p udp -m udp --dport 4791 -j DROP",
     ),
     (
         "RoCE v2 out",
-        Passage::Dropped,
+        FlowPassage::Dropped,
         "iptables -t raw -A OUTPUT -p udp -m multiport",
     ),
-    ("ssh in", Passage::Accepted, "none"),
-    ("local", Passage::Accepted, "none"),
+    ("ssh in", FlowPassage::Accepted, "none"),
+    ("local", FlowPassage::Accepted, "none"),
 ];
 
 #[test]
@@ -533,12 +545,12 @@ fn rules_of_ufw() {
             "ufw --force enable; ufw allow 22/tcp; ufw allow proto tcp from 10.88.0.0/24 to any port 32768:50000; ufw deny 4791/udp; ufw reject 29500/tcp; ufw deny out 60000:60999/tcp",
         ),
         wanted: &[
-            ("bootstrap TCP in", Passage::Partly, ""),
-            ("bootstrap TCP out", Passage::Partly, "ufw-user-output"),
-            ("rendezvous TCP in", Passage::Rejected, "ufw-user-input"),
-            ("RoCE v2 in", Passage::Dropped, "4791"),
-            ("ssh in", Passage::Accepted, "none"),
-            ("local", Passage::Accepted, "none"),
+            ("bootstrap TCP in", FlowPassage::Partly, ""),
+            ("bootstrap TCP out", FlowPassage::Partly, "ufw-user-output"),
+            ("rendezvous TCP in", FlowPassage::Rejected, "ufw-user-input"),
+            ("RoCE v2 in", FlowPassage::Dropped, "4791"),
+            ("ssh in", FlowPassage::Accepted, "none"),
+            ("local", FlowPassage::Accepted, "none"),
         ],
     });
 }
@@ -558,12 +570,12 @@ fn rules_of_firewalld() {
             kill -9 $d $(cat /run/bus.pid)",
         ),
         wanted: &[
-            ("bootstrap TCP in", Passage::Partly, "reject"),
-            ("bootstrap TCP out", Passage::Accepted, "none"),
-            ("rendezvous TCP in", Passage::Rejected, "inet firewalld"),
-            ("RoCE v2 in", Passage::Dropped, "udp dport 4791"),
-            ("ssh in", Passage::Accepted, "none"),
-            ("local", Passage::Accepted, "none"),
+            ("bootstrap TCP in", FlowPassage::Partly, "reject"),
+            ("bootstrap TCP out", FlowPassage::Accepted, "none"),
+            ("rendezvous TCP in", FlowPassage::Rejected, "inet firewalld"),
+            ("RoCE v2 in", FlowPassage::Dropped, "udp dport 4791"),
+            ("ssh in", FlowPassage::Accepted, "none"),
+            ("local", FlowPassage::Accepted, "none"),
         ],
     });
 }
@@ -824,7 +836,7 @@ fn random_rules_agree_with_packets() {
         for id in facts.all(Subject::Flow) {
             match facts.known(id, flow::VERDICT) {
                 None => silent += 1,
-                Some(Passage::Accepted) => {}
+                Some(FlowPassage::Accepted) => {}
                 Some(_) => blocked += 1,
             }
         }

@@ -4,8 +4,8 @@
 use crate::bench_p2p::GPU as GPUS;
 use crate::process::PATIENT;
 use crate::stage::{Seen, Stage};
-use rdma_doctor::fact::gpu::{self, Mode, RecoveryAction};
-use rdma_doctor::fact::gpu_pair::{self, Level, P2p};
+use rdma_doctor::fact::gpu::{self, GpuMode, RecoveryAction};
+use rdma_doctor::fact::gpu_pair::{self, P2p, TopologyLevel};
 use rdma_doctor::fact::node::{self, Nvml};
 use rdma_doctor::fact::nvlink::{self, Remote};
 use rdma_doctor::fact::{BitRate, Bytes, Fact, Key, Subject, Typed, Why};
@@ -67,9 +67,9 @@ fn eight_gpus_with_switches() {
         assert_eq!(seen.gpu(pci, gpu::INDEX), Some(number as u64));
         assert_eq!(seen.gpu(pci, gpu::MODULE_ID), Some(number as u64 + 1));
         assert_eq!(seen.gpu(pci, gpu::LOST), Some(false));
-        assert_eq!(seen.gpu(pci, gpu::ECC), Some(Mode::On));
-        assert_eq!(seen.gpu(pci, gpu::MIG), Some(Mode::Off));
-        assert_eq!(seen.gpu(pci, gpu::PERSISTENCE), Some(Mode::On));
+        assert_eq!(seen.gpu(pci, gpu::ECC), Some(GpuMode::On));
+        assert_eq!(seen.gpu(pci, gpu::MIG), Some(GpuMode::Off));
+        assert_eq!(seen.gpu(pci, gpu::PERSISTENCE), Some(GpuMode::On));
         assert_eq!(
             seen.gpu(pci, gpu::RECOVERY_ACTION),
             Some(RecoveryAction::None)
@@ -119,7 +119,7 @@ fn eight_gpus_with_switches() {
     );
     assert_eq!(
         seen.pair(GPUS[0], GPUS[7], gpu_pair::LEVEL),
-        Some(Level::System)
+        Some(TopologyLevel::System)
     );
     assert_eq!(seen.pair(GPUS[2], GPUS[5], gpu_pair::NVLINKS), Some(0));
     assert!(seen.facts.failures().next().is_none(), "no probe failed");
@@ -163,7 +163,7 @@ fn gpus_on_pcie_only() {
     let seen = stage.record();
     assert_eq!(seen.of_node(node::NVML_GPUS), Some(4));
     assert_eq!(seen.gpu(GPUS[1], gpu::NVLINKS), Some(0));
-    assert_eq!(seen.gpu(GPUS[1], gpu::MIG), Some(Mode::Unsupported));
+    assert_eq!(seen.gpu(GPUS[1], gpu::MIG), Some(GpuMode::Unsupported));
     assert_eq!(seen.gpu(GPUS[1], gpu::MODULE_ID), None);
     let id = seen.id(Subject::Gpu, GPUS[1]);
     assert!(seen.facts.members(Subject::Nvlink, id).is_ok());
@@ -171,8 +171,8 @@ fn gpus_on_pcie_only() {
     assert_eq!(pair(gpu_pair::P2P_NVLINK), Some(P2p::NotSupported));
     assert_eq!(pair(gpu_pair::P2P_READ), Some(P2p::Ok));
     let level = |other| seen.pair(GPUS[0], other, gpu_pair::LEVEL);
-    assert_eq!(level(GPUS[1]), Some(Level::HostBridge));
-    assert_eq!(level(GPUS[2]), Some(Level::System));
+    assert_eq!(level(GPUS[1]), Some(TopologyLevel::HostBridge));
+    assert_eq!(level(GPUS[2]), Some(TopologyLevel::System));
 }
 
 #[test]
@@ -181,15 +181,15 @@ fn divided_gpus() {
         return;
     };
     let seen = stage.record();
-    assert_eq!(seen.gpu(GPUS[2], gpu::MIG), Some(Mode::On));
+    assert_eq!(seen.gpu(GPUS[2], gpu::MIG), Some(GpuMode::On));
     assert_eq!(seen.gpu(GPUS[2], gpu::MIG_DEVICES), Some(2));
     assert_eq!(seen.gpu(GPUS[2], gpu::MEMORY_LEAKED), None);
     assert_eq!(
         seen.gap(GPUS[2], gpu::FOREIGN_PROCESSES).remedy(),
         Some("run as root")
     );
-    assert_eq!(seen.gpu(GPUS[3], gpu::MIG), Some(Mode::Off));
-    assert_eq!(seen.gpu(GPUS[3], gpu::MIG_PENDING), Some(Mode::On));
+    assert_eq!(seen.gpu(GPUS[3], gpu::MIG), Some(GpuMode::Off));
+    assert_eq!(seen.gpu(GPUS[3], gpu::MIG_PENDING), Some(GpuMode::On));
     assert_eq!(seen.gpu(GPUS[3], gpu::MIG_DEVICES), Some(0));
 }
 
@@ -200,8 +200,8 @@ fn consumer_cards_lack_much_and_that_is_known() {
     };
     let seen = stage.record();
     let card = "0000:41:00.0";
-    assert_eq!(seen.gpu(card, gpu::ECC), Some(Mode::Unsupported));
-    assert_eq!(seen.gpu(card, gpu::PERSISTENCE), Some(Mode::Off));
+    assert_eq!(seen.gpu(card, gpu::ECC), Some(GpuMode::Unsupported));
+    assert_eq!(seen.gpu(card, gpu::PERSISTENCE), Some(GpuMode::Off));
     assert_eq!(seen.gpu(card, gpu::REMAPS_ROWS), Some(false));
     assert_eq!(seen.gpu(card, gpu::NVLINKS), Some(0));
     assert_eq!(
@@ -309,7 +309,7 @@ fn a_call_that_never_returns() {
     assert_eq!(seen.gap(GPUS[3], gpu::ECC), Why::Refused(Refusal::Timeout));
     assert_eq!(seen.gpu(GPUS[3], gpu::NVLINKS_ACTIVE), Some(18));
     for pci in GPUS.into_iter().filter(|pci| *pci != GPUS[3]) {
-        assert_eq!(seen.gpu(pci, gpu::ECC), Some(Mode::On));
+        assert_eq!(seen.gpu(pci, gpu::ECC), Some(GpuMode::On));
     }
     assert_eq!(
         seen.pair(GPUS[3], GPUS[4], gpu_pair::P2P_READ),
@@ -360,7 +360,7 @@ fn a_call_that_aborts() {
             .as_deref(),
         Some("nvml_p2p: the asking process died: killed by signal 6")
     );
-    assert_eq!(seen.gpu(GPUS[7], gpu::ECC), Some(Mode::On));
+    assert_eq!(seen.gpu(GPUS[7], gpu::ECC), Some(GpuMode::On));
     assert_eq!(seen.pair(GPUS[0], GPUS[1], gpu_pair::P2P_READ), None);
     let pair = seen.id(Subject::GpuPair, "0000:1b:00.0 - 0000:43:00.0");
     let Fact::Unknown(gap) = seen.facts.get(pair, gpu_pair::P2P_READ) else {

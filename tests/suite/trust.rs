@@ -183,7 +183,7 @@ fn probes_killed(is_killed: impl Fn(&str) -> bool) -> (BTreeSet<String>, Said) {
         }
     }
     for probe in &probes {
-        killed.add(Line::Ended(rdma_doctor::source::wire::Ended {
+        killed.add(Line::Ended(rdma_doctor::source::wire::ProbeEnd {
             probe: probe.as_str().into(),
             how: "killed after 2 s".into(),
             at: 2_000_000,

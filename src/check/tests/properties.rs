@@ -148,7 +148,7 @@ proptest! {
         prop_assert!(!matches!(answer(&check, &[]), Outcome::Passes(_) | Outcome::Fails));
     }
 
-    /// What is said to be missing is what is needed: with it, the check is decided; it is empty where it is decided.
+    /// What is said to be missing is what is needed: with it, the check is decided; it is empty if it is decided.
     #[test]
     fn what_is_missing_decides(fails in condition(), picks in stated(), supplied in any::<[u8; 11]>()) {
         let check = check("port", "", &fails).map_err(|e| TestCaseError::fail(e.to_string()))?;
@@ -190,7 +190,7 @@ proptest! {
         }
     }
 
-    /// Whatever stands in a file, it is a check or an error.
+    /// Whatever is in a file, it is a check or an error.
     #[test]
     fn no_text_makes_the_loader_panic(text in r#"[a-z."\[\](){}<>=!&0-9/% \\\n'äµ-]{0,60}"#) {
         let _ = check("port", "", &text);

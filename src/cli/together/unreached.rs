@@ -7,7 +7,7 @@ use super::super::input;
 use super::Place;
 use crate::cluster::rendezvous::JoinError;
 use crate::derive::firewall;
-use crate::fact::flow::{Direction, Passage};
+use crate::fact::flow::{Direction, FlowPassage};
 use crate::fact::{Facts, Id, Subject, interface};
 use crate::live::source_address::source_of;
 use crate::source::recording::Recording;
@@ -67,8 +67,8 @@ fn lost(
 ) -> Option<String> {
     let (passage, rule) = firewall::tcp(facts, node, name, direction, port)?;
     let does = match passage {
-        Passage::Dropped => "drops",
-        Passage::Rejected => "rejects",
+        FlowPassage::Dropped => "drops",
+        FlowPassage::Rejected => "rejects",
         _ => return None,
     };
     Some(format!("it {does} TCP to port {port} over {name} ({rule})"))

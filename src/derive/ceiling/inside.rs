@@ -6,12 +6,12 @@ use super::term::{Term, least};
 use super::{does, is_nvidia, value};
 use crate::derive::bandwidth_model;
 use crate::derive::tally;
-use crate::fact::gpu_pair::{P2p, Way};
-use crate::fact::hop::Rest;
+use crate::fact::gpu_pair::{P2p, P2pPath};
+use crate::fact::hop::IdleReduction;
 use crate::fact::nccl_version::Version;
 use crate::fact::node::CpuVendor;
 use crate::fact::path::BoundBy;
-use crate::fact::variable::Effect;
+use crate::fact::variable::VariableEffect;
 use crate::fact::{
     BitRate, Fact, Facts, Gap, Id, Subject, bridge, gpu, gpu_pair, hop, node, nvlink,
 };
@@ -106,9 +106,9 @@ fn groups(facts: &Facts, node: Id, gpus: &[Id], by: Join) -> Result<Vec<usize>, 
     }
     for (id, first, second) in pairs(facts, node, gpus)? {
         let joins = match (value(facts, id, gpu_pair::WAY), by) {
-            (Ok(Way::Nvlink | Way::Nvswitch), _) => Ok(true),
-            (Ok(Way::PcieSwitch | Way::Host), Join::Nvlink) => Ok(false),
-            (Ok(Way::PcieSwitch | Way::Host), Join::Any) => reach(facts, node, gpus, id),
+            (Ok(P2pPath::Nvlink | P2pPath::Nvswitch), _) => Ok(true),
+            (Ok(P2pPath::PcieSwitch | P2pPath::Host), Join::Nvlink) => Ok(false),
+            (Ok(P2pPath::PcieSwitch | P2pPath::Host), Join::Any) => reach(facts, node, gpus, id),
             (Err(gap), _) => Err(gap),
         };
         match joins {
@@ -197,7 +197,7 @@ pub(super) fn switches_add(facts: &Facts, node: Id, gpus: &[Id]) -> Result<bool,
             Err(gap) => open = open.or(Some(gap)),
         }
     }
-    if does(facts, node, Effect::NvlsDisabled)? {
+    if does(facts, node, VariableEffect::NvlsDisabled)? {
         return Ok(false);
     }
     match open {
@@ -209,8 +209,8 @@ pub(super) fn switches_add(facts: &Facts, node: Id, gpus: &[Id]) -> Result<bool,
 /// What a PCIe link carries of data, one that rests at its best.
 pub(super) fn of_hop(facts: &Facts, hop: Id) -> Result<f64, Gap> {
     let key = match value(facts, hop, hop::REST)? {
-        Rest::Nothing => hop::BANDWIDTH,
-        Rest::Speed | Rest::SpeedAndWidth => hop::POSSIBLE_BANDWIDTH,
+        IdleReduction::Nothing => hop::BANDWIDTH,
+        IdleReduction::Speed | IdleReduction::SpeedAndWidth => hop::POSSIBLE_BANDWIDTH,
     };
     let raw: BitRate = value(facts, hop, key)?;
     Ok(bandwidth_model::pcie(bandwidth_model::gigabytes(raw)))
@@ -270,7 +270,7 @@ pub(super) fn pcie(facts: &Facts, node: Id, gpus: &[Id]) -> Result<Term, Gap> {
 /// each GPU where none do. A link carries as many of these as are below it.
 pub(super) fn shm(facts: &Facts, node: Id, gpus: &[Id]) -> Result<Inside, Gap> {
     let each = || (0..gpus.len()).collect();
-    let groups: Vec<usize> = match does(facts, node, Effect::P2pDisabled)? {
+    let groups: Vec<usize> = match does(facts, node, VariableEffect::P2pDisabled)? {
         true => each(),
         false => match groups(facts, node, gpus, Join::Any)? {
             // Where all reach each other and it is used for all that, it is for all of them.
@@ -312,8 +312,8 @@ pub(super) fn p2p(facts: &Facts, node: Id, gpus: &[Id]) -> Result<Inside, Gap> {
 
 /// What NCCL will choose inside the node.
 pub(super) fn chosen(facts: &Facts, node: Id, gpus: &[Id]) -> Result<Inside, Gap> {
-    if does(facts, node, Effect::P2pDisabled)? {
-        return match does(facts, node, Effect::ShmDisabled)? {
+    if does(facts, node, VariableEffect::P2pDisabled)? {
+        return match does(facts, node, VariableEffect::ShmDisabled)? {
             false => shm(facts, node, gpus),
             true => Err(Gap::missing("what adapters carry between GPUs of one node")),
         };

@@ -2,14 +2,14 @@
 
 use super::*;
 use crate::derive::testing::{node, stated};
-use crate::fact::hop::Rest;
+use crate::fact::hop::IdleReduction;
 use crate::fact::port::LinkLayer;
 use crate::fact::{Bytes, device, function, hop, port};
 
 /// A link of so many Gb/s, after the encoding.
 fn link(facts: &mut Facts, n: Id, name: &str, gigabits: u64) -> Id {
     let id = facts.instance(Subject::Hop, n, name);
-    facts.set(id, hop::REST, stated(Rest::Nothing));
+    facts.set(id, hop::REST, stated(IdleReduction::Nothing));
     let rate = BitRate(gigabits * 1_000_000_000);
     facts.set(id, hop::BANDWIDTH, stated(rate));
     id
@@ -108,7 +108,7 @@ fn a_link_that_nobody_knows_leaves_the_path_unknown() {
     let mut facts = Facts::new();
     let n = machine(&mut facts, &["a:1"]);
     let card = facts.instance(Subject::Hop, n, "card");
-    facts.set(card, hop::REST, stated(Rest::Nothing));
+    facts.set(card, hop::REST, stated(IdleReduction::Nothing));
     adapter(&mut facts, n, "a", 100, &[card]);
     derive(&mut facts, n);
     assert_eq!(path_of(&facts, n, "network"), (None, None, None));

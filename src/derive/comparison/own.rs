@@ -4,7 +4,7 @@ use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 use super::{Realm, Sample};
-use crate::fact::comparison::Of;
+use crate::fact::comparison::ComparedProperty;
 use crate::fact::port::{LinkLayer, PortState};
 use crate::fact::{Fact, Facts, Id, Subject, gid, netdev, port, variable};
 
@@ -14,7 +14,12 @@ pub(super) const ALONE: &str =
 
 /// Takes a node's identities.
 pub(super) fn take(facts: &Facts, node: Id, sample: &mut Sample) {
-    let all = [Of::Guid, Of::Address, Of::Lid, Of::HostId];
+    let all = [
+        ComparedProperty::Guid,
+        ComparedProperty::Address,
+        ComparedProperty::Lid,
+        ComparedProperty::HostId,
+    ];
     if sample.realm == Realm::Alone {
         sample.own_open.extend(all.map(|of| (of, Arc::from(ALONE))));
         return;
@@ -22,13 +27,17 @@ pub(super) fn take(facts: &Facts, node: Id, sample: &mut Sample) {
     ports(facts, node, sample);
     addresses(facts, node, sample);
     match facts.members(Subject::Variable, node) {
-        Err(gap) => sample.own_open.push((Of::HostId, gap.to_string().into())),
+        Err(gap) => sample
+            .own_open
+            .push((ComparedProperty::HostId, gap.to_string().into())),
         Ok(_) => {
             for id in facts.below(node, Subject::Variable) {
                 if facts.known(id, variable::NAME).as_deref() == Some("NCCL_HOSTID")
                     && let Some(value) = facts.known(id, variable::VALUE)
                 {
-                    sample.own.push((Of::HostId, value, "NCCL_HOSTID".into()));
+                    sample
+                        .own
+                        .push((ComparedProperty::HostId, value, "NCCL_HOSTID".into()));
                 }
             }
         }
@@ -38,8 +47,10 @@ pub(super) fn take(facts: &Facts, node: Id, sample: &mut Sample) {
 fn ports(facts: &Facts, node: Id, sample: &mut Sample) {
     if let Some(gap) = crate::derive::tally::incomplete(facts, node, Subject::Port) {
         let why: Arc<str> = gap.to_string().into();
-        sample.own_open.push((Of::Guid, Arc::clone(&why)));
-        sample.own_open.push((Of::Lid, why));
+        sample
+            .own_open
+            .push((ComparedProperty::Guid, Arc::clone(&why)));
+        sample.own_open.push((ComparedProperty::Lid, why));
     }
     for id in facts.below(node, Subject::Port) {
         match facts.get(id, port::LINK_LAYER) {
@@ -47,17 +58,22 @@ fn ports(facts: &Facts, node: Id, sample: &mut Sample) {
             Fact::Known(..) => continue,
             Fact::Unknown(gap) => {
                 let why: Arc<str> = gap.to_string().into();
-                sample.own_open.push((Of::Guid, Arc::clone(&why)));
-                sample.own_open.push((Of::Lid, why));
+                sample
+                    .own_open
+                    .push((ComparedProperty::Guid, Arc::clone(&why)));
+                sample.own_open.push((ComparedProperty::Lid, why));
                 continue;
             }
         }
         let name: Arc<str> = facts.name(id).into();
         match guid(facts, id) {
-            Some(guid) => sample.own.push((Of::Guid, guid, Arc::clone(&name))),
-            None => sample
-                .own_open
-                .push((Of::Guid, format!("the GUID of {name} is unknown").into())),
+            Some(guid) => sample
+                .own
+                .push((ComparedProperty::Guid, guid, Arc::clone(&name))),
+            None => sample.own_open.push((
+                ComparedProperty::Guid,
+                format!("the GUID of {name} is unknown").into(),
+            )),
         }
         let state = facts.get(id, port::STATE);
         if matches!(state, Fact::Known(s, _) if !matches!(s, PortState::Active | PortState::ActiveDefer))
@@ -78,12 +94,13 @@ fn ports(facts: &Facts, node: Id, sample: &mut Sample) {
             ) if lid != 0 => {
                 // Rails may be fabrics of their own that all have the default prefix: only ports of one name are in one for certain.
                 let value = format!("{lid} (subnet {prefix}, its manager at {manager}, {name})");
-                sample.own.push((Of::Lid, value.into(), name));
+                sample.own.push((ComparedProperty::Lid, value.into(), name));
             }
             (Fact::Known(..), Fact::Known(0, _), ..) => {}
-            _ => sample
-                .own_open
-                .push((Of::Lid, format!("the LID of {name} is unknown").into())),
+            _ => sample.own_open.push((
+                ComparedProperty::Lid,
+                format!("the LID of {name} is unknown").into(),
+            )),
         }
     }
 }
@@ -101,7 +118,9 @@ fn guid(facts: &Facts, port: Id) -> Option<Arc<str>> {
 /// IPv4 addresses of rails. Bridges, tunnels and adapters' own networks (tmfifo_net0) have the same ones on every node.
 fn addresses(facts: &Facts, node: Id, sample: &mut Sample) {
     if let Err(gap) = facts.members(Subject::Netdev, node) {
-        sample.own_open.push((Of::Address, gap.to_string().into()));
+        sample
+            .own_open
+            .push((ComparedProperty::Address, gap.to_string().into()));
     }
     for id in facts.below(node, Subject::Netdev) {
         match (
@@ -116,12 +135,16 @@ fn addresses(facts: &Facts, node: Id, sample: &mut Sample) {
         match facts.get(id, netdev::ADDRESSES) {
             Fact::Known(addresses, _) => {
                 for address in addresses.iter() {
-                    sample
-                        .own
-                        .push((Of::Address, Arc::clone(address), Arc::clone(&name)));
+                    sample.own.push((
+                        ComparedProperty::Address,
+                        Arc::clone(address),
+                        Arc::clone(&name),
+                    ));
                 }
             }
-            Fact::Unknown(gap) => sample.own_open.push((Of::Address, gap.to_string().into())),
+            Fact::Unknown(gap) => sample
+                .own_open
+                .push((ComparedProperty::Address, gap.to_string().into())),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Realm, Said, Sample, group, said, sides};
-use crate::fact::comparison::Of;
+use crate::fact::comparison::ComparedProperty;
 use crate::fact::device::{NodeType, Role};
 use crate::fact::port::{LinkLayer, PortState};
 use crate::fact::{
@@ -36,18 +36,18 @@ pub(super) fn take(facts: &Facts, node: Id, sample: &mut Sample) {
         kind,
         sample,
     };
-    look.node(Of::Kernel, node::KERNEL);
-    look.node(Of::Os, node::OS);
-    look.texts(Of::Governor, node::GOVERNORS);
-    look.node(Of::IdleLatency, node::IDLE_LATENCY);
-    look.node(Of::NumaBalancing, node::NUMA_BALANCING);
-    look.node(Of::ThpDefrag, node::THP_DEFRAG);
-    look.node(Of::Iommu, node::IOMMU);
-    look.node(Of::Turbo, node::TURBO);
-    look.node(Of::Memlock, node::MEMLOCK);
-    look.node(Of::NcclVersion, node::NCCL_VERSION);
-    look.node(Of::Ofed, node::OFED);
-    look.node(Of::RdmaStack, node::RDMA_STACK);
+    look.node(ComparedProperty::Kernel, node::KERNEL);
+    look.node(ComparedProperty::Os, node::OS);
+    look.texts(ComparedProperty::Governor, node::GOVERNORS);
+    look.node(ComparedProperty::IdleLatency, node::IDLE_LATENCY);
+    look.node(ComparedProperty::NumaBalancing, node::NUMA_BALANCING);
+    look.node(ComparedProperty::ThpDefrag, node::THP_DEFRAG);
+    look.node(ComparedProperty::Iommu, node::IOMMU);
+    look.node(ComparedProperty::Turbo, node::TURBO);
+    look.node(ComparedProperty::Memlock, node::MEMLOCK);
+    look.node(ComparedProperty::NcclVersion, node::NCCL_VERSION);
+    look.node(ComparedProperty::Ofed, node::OFED);
+    look.node(ComparedProperty::RdmaStack, node::RDMA_STACK);
     if gpus > 0 {
         look.gpus(gpus);
     }
@@ -65,16 +65,16 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    fn has(&mut self, of: Of, value: Said) {
+    fn has(&mut self, of: ComparedProperty, value: Said) {
         let kind = Arc::clone(&self.kind);
         self.sample.has(of, kind, value);
     }
 
-    fn node<T: Typed>(&mut self, of: Of, key: Key<T>) {
+    fn node<T: Typed>(&mut self, of: ComparedProperty, key: Key<T>) {
         self.has(of, said(self.facts.get(self.node, key)));
     }
 
-    fn texts(&mut self, of: Of, key: Key<Arc<[Arc<str>]>>) {
+    fn texts(&mut self, of: ComparedProperty, key: Key<Arc<[Arc<str>]>>) {
         let fact = self.facts.get(self.node, key).map(|texts| {
             let mut texts: Vec<&str> = texts.iter().map(|t| &**t).collect();
             texts.sort_unstable();
@@ -88,7 +88,7 @@ impl Look<'_> {
 
     fn gpus(&mut self, count: usize) {
         let facts = self.facts;
-        self.has(Of::GpuCount, Ok(count.to_string().into()));
+        self.has(ComparedProperty::GpuCount, Ok(count.to_string().into()));
         // As many GPUs of another kind: one that computes with others, and no workstation among servers.
         let model = match group::gpu_id(facts, self.node) {
             Ok(Some(id)) => {
@@ -104,10 +104,10 @@ impl Look<'_> {
             Err(gap) => Err(gap.to_string().into()),
         };
         let group = format!("nodes with {count} GPUs");
-        self.sample.has(Of::GpuModel, group, model);
-        self.node(Of::GpuDriver, node::NVIDIA_DRIVER);
+        self.sample.has(ComparedProperty::GpuModel, group, model);
+        self.node(ComparedProperty::GpuDriver, node::NVIDIA_DRIVER);
         if facts.known(self.node, node::GPUDIRECT_WANTED) != Some(false) {
-            self.node(Of::Gpudirect, node::GPUDIRECT);
+            self.node(ComparedProperty::Gpudirect, node::GPUDIRECT);
         }
         let mut distances: BTreeMap<String, u64> = BTreeMap::new();
         let mut open = None;
@@ -122,7 +122,7 @@ impl Look<'_> {
             .map(|(distance, n)| format!("{n} {distance}"))
             .collect();
         let value = open.map_or_else(|| Ok(all.join(", ").into()), Err);
-        self.has(Of::GpuNicDistance, value);
+        self.has(ComparedProperty::GpuNicDistance, value);
     }
 
     /// The devices that are there for a job: no virtual functions, none that carries the machine's own traffic.
@@ -156,24 +156,33 @@ impl Look<'_> {
                     .entry(board)
                     .or_default()
                     .push((name, said(facts.get(id, device::FIRMWARE)))),
-                Fact::Unknown(gap) => self.sample.lacks(Of::Firmware, &gap),
+                Fact::Unknown(gap) => self.sample.lacks(ComparedProperty::Firmware, &gap),
             }
         }
         names.sort_unstable();
         match open {
             None => {
-                self.has(Of::HcaCount, Ok(names.len().to_string().into()));
+                self.has(
+                    ComparedProperty::HcaCount,
+                    Ok(names.len().to_string().into()),
+                );
                 if !names.is_empty() {
-                    self.has(Of::HcaNames, Ok(nodeset::fold(&names).into()));
-                    self.has(Of::RdmaDriver, together(drivers));
+                    self.has(ComparedProperty::HcaNames, Ok(nodeset::fold(&names).into()));
+                    self.has(ComparedProperty::RdmaDriver, together(drivers));
                 }
                 for (board, versions) in firmware {
                     let group = format!("adapters {board} of {}", self.kind);
-                    self.sample.has(Of::Firmware, group, together(versions));
+                    self.sample
+                        .has(ComparedProperty::Firmware, group, together(versions));
                 }
             }
             Some(gap) => {
-                for of in [Of::HcaCount, Of::HcaNames, Of::RdmaDriver, Of::Firmware] {
+                for of in [
+                    ComparedProperty::HcaCount,
+                    ComparedProperty::HcaNames,
+                    ComparedProperty::RdmaDriver,
+                    ComparedProperty::Firmware,
+                ] {
                     self.sample.lacks(of, &gap);
                 }
             }
@@ -228,26 +237,29 @@ impl Look<'_> {
         }
         if let Some(gap) = open {
             for of in [
-                Of::ActivePorts,
-                Of::LinkLayer,
-                Of::Rate,
-                Of::RdmaMtu,
-                Of::NetdevMtu,
-                Of::RoceVersion,
-                Of::GidIndex,
-                Of::Pkeys,
-                Of::SubnetPrefix,
-                Of::Trust,
-                Of::TrafficClass,
-                Of::Priority,
-                Of::Pfc,
-                Of::Ecn,
+                ComparedProperty::ActivePorts,
+                ComparedProperty::LinkLayer,
+                ComparedProperty::Rate,
+                ComparedProperty::RdmaMtu,
+                ComparedProperty::NetdevMtu,
+                ComparedProperty::RoceVersion,
+                ComparedProperty::GidIndex,
+                ComparedProperty::Pkeys,
+                ComparedProperty::SubnetPrefix,
+                ComparedProperty::Trust,
+                ComparedProperty::TrafficClass,
+                ComparedProperty::Priority,
+                ComparedProperty::Pfc,
+                ComparedProperty::Ecn,
             ] {
                 self.sample.lacks(of, &gap);
             }
             return;
         }
-        self.has(Of::ActivePorts, Ok(used.len().to_string().into()));
+        self.has(
+            ComparedProperty::ActivePorts,
+            Ok(used.len().to_string().into()),
+        );
         if used.is_empty() {
             return;
         }
@@ -256,8 +268,10 @@ impl Look<'_> {
             .iter()
             .map(|(id, layer)| (facts.name(*id).to_owned(), Ok(layer.word().into())));
         let layers = together(layers.collect());
-        self.has(Of::LinkLayer, layers);
-        self.of_ports("RDMA", &all, Of::Rate, |p| said(facts.get(p, port::RATE)));
+        self.has(ComparedProperty::LinkLayer, layers);
+        self.of_ports("RDMA", &all, ComparedProperty::Rate, |p| {
+            said(facts.get(p, port::RATE))
+        });
         let of = |wanted: LinkLayer| -> Vec<Id> {
             let of_layer = used.iter().filter(|(_, layer)| *layer == wanted);
             of_layer.map(|(id, _)| *id).collect()
@@ -265,10 +279,10 @@ impl Look<'_> {
         let infiniband = of(LinkLayer::InfiniBand);
         if !infiniband.is_empty() {
             let ports = "InfiniBand";
-            self.of_ports(ports, &infiniband, Of::RdmaMtu, |p| {
+            self.of_ports(ports, &infiniband, ComparedProperty::RdmaMtu, |p| {
                 said(facts.get(p, port::MTU))
             });
-            self.of_ports(ports, &infiniband, Of::Pkeys, |p| {
+            self.of_ports(ports, &infiniband, ComparedProperty::Pkeys, |p| {
                 said(facts.get(p, port::PKEYS_IN_FRONT))
             });
             self.subnets(&infiniband);
@@ -289,11 +303,13 @@ impl Look<'_> {
     fn roce(&mut self, ports: &[Id]) {
         let facts = self.facts;
         let name = "RoCE";
-        self.of_ports(name, ports, Of::RdmaMtu, |p| said(facts.get(p, port::MTU)));
-        self.of_ports(name, ports, Of::NetdevMtu, |p| {
+        self.of_ports(name, ports, ComparedProperty::RdmaMtu, |p| {
+            said(facts.get(p, port::MTU))
+        });
+        self.of_ports(name, ports, ComparedProperty::NetdevMtu, |p| {
             said(facts.get(p, port::NETDEV_MTU))
         });
-        self.of_ports(name, ports, Of::RoceVersion, |p| {
+        self.of_ports(name, ports, ComparedProperty::RoceVersion, |p| {
             match (
                 facts.get(p, port::GID_ROUTABLE_V2),
                 facts.get(p, port::GID_ROUTABLE_V1),
@@ -308,7 +324,7 @@ impl Look<'_> {
         let has_gid = |id: &&Id| facts.known(**id, port::GID_ROUTABLE_V2) != Some(false);
         let with_gid: Vec<Id> = ports.iter().filter(has_gid).copied().collect();
         if !with_gid.is_empty() {
-            self.of_ports(name, &with_gid, Of::GidIndex, |p| {
+            self.of_ports(name, &with_gid, ComparedProperty::GidIndex, |p| {
                 said(facts.get(p, port::GID_INDEX))
             });
         }
@@ -330,16 +346,16 @@ impl Look<'_> {
                 Some(id) => look(id),
                 None => Err(Gap::missing("traffic").to_string().into()),
             };
-        self.of_ports(name, &hard, Of::Trust, |p| {
+        self.of_ports(name, &hard, ComparedProperty::Trust, |p| {
             of_traffic(p, &|t| said(facts.get(t, traffic::TRUST)))
         });
-        self.of_ports(name, &hard, Of::TrafficClass, |p| {
+        self.of_ports(name, &hard, ComparedProperty::TrafficClass, |p| {
             of_traffic(p, &|t| said(facts.get(t, traffic::CLASS)))
         });
-        self.of_ports(name, &hard, Of::Priority, |p| {
+        self.of_ports(name, &hard, ComparedProperty::Priority, |p| {
             of_traffic(p, &|t| said(facts.get(t, traffic::PRIORITY)))
         });
-        self.of_ports(name, &hard, Of::Pfc, |p| {
+        self.of_ports(name, &hard, ComparedProperty::Pfc, |p| {
             of_traffic(p, &|t| said(facts.get(t, traffic::PFC_PRIORITIES)))
         });
         // Where ECN has no switches the driver has them in its firmware, on every node alike.
@@ -349,7 +365,7 @@ impl Look<'_> {
         };
         let with_switches: Vec<Id> = hard.into_iter().filter(switched).collect();
         if !with_switches.is_empty() {
-            self.of_ports(name, &with_switches, Of::Ecn, |p| {
+            self.of_ports(name, &with_switches, ComparedProperty::Ecn, |p| {
                 of_traffic(p, &|t| {
                     said(facts.get(t, traffic::ECN)).map(|on| {
                         if &*on == "yes" {
@@ -363,7 +379,13 @@ impl Look<'_> {
         }
     }
 
-    fn of_ports(&mut self, what: &str, ports: &[Id], of: Of, look: impl Fn(Id) -> Said) {
+    fn of_ports(
+        &mut self,
+        what: &str,
+        ports: &[Id],
+        of: ComparedProperty,
+        look: impl Fn(Id) -> Said,
+    ) {
         let values = ports
             .iter()
             .map(|p| (self.facts.name(*p).to_owned(), look(*p)));
@@ -394,7 +416,8 @@ impl Look<'_> {
             None => Ok(prefixes.join(", ").into()),
         };
         let group = format!("InfiniBand ports of {}", self.kind);
-        self.sample.has(Of::SubnetPrefix, group, value);
+        self.sample
+            .has(ComparedProperty::SubnetPrefix, group, value);
     }
 
     fn selection(&mut self) {
@@ -402,14 +425,17 @@ impl Look<'_> {
         let ids: Vec<Id> = facts.below(self.node, Subject::Selection).collect();
         let [id] = ids.as_slice() else { return };
         if facts.known(*id, selection::WANTS_HCAS) != Some(false) {
-            self.has(Of::NcclPorts, said(facts.get(*id, selection::HCA_COUNT)));
+            self.has(
+                ComparedProperty::NcclPorts,
+                said(facts.get(*id, selection::HCA_COUNT)),
+            );
         }
         let interface = match self.sample.realm {
             // The name may hold a MAC address, and is a pseudonym then.
             Realm::Alone => Err(super::own::ALONE.into()),
             Realm::Shared(_) => said(facts.get(*id, selection::INTERFACE)),
         };
-        self.has(Of::NcclInterface, interface);
+        self.has(ComparedProperty::NcclInterface, interface);
     }
 
     fn variables(&mut self) {

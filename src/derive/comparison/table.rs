@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::clocks::{self, Clock};
 use super::sides::{self, Side};
 use super::{Realm, Said, Sample};
-use crate::fact::comparison::{self, Of};
+use crate::fact::comparison::{self, ComparedProperty};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Seconds, Subject, Why};
 
 /// Lines of a list of what is shared.
@@ -30,10 +30,10 @@ pub struct Table {
     expected: Option<Vec<Arc<str>>>,
     groups: BTreeMap<Key, Group>,
     /// Nodes of which a property is unknown in whatever group they are.
-    open: HashMap<Of, Vec<u32>>,
-    reasons: HashMap<Of, Arc<str>>,
-    own: BTreeMap<Of, HashMap<Arc<str>, Vec<Whose>>>,
-    own_open: BTreeMap<Of, Arc<str>>,
+    open: HashMap<ComparedProperty, Vec<u32>>,
+    reasons: HashMap<ComparedProperty, Arc<str>>,
+    own: BTreeMap<ComparedProperty, HashMap<Arc<str>, Vec<Whose>>>,
+    own_open: BTreeMap<ComparedProperty, Arc<str>>,
     /// Nodes of a kind whose variables are all known, and those where they are not.
     kinds: BTreeMap<Arc<str>, Kind>,
     /// Nodes of which not even the kind is known.
@@ -41,7 +41,7 @@ pub struct Table {
     kindless_why: Option<Arc<str>>,
 }
 
-type Key = (Of, Option<Arc<str>>, Arc<str>);
+type Key = (ComparedProperty, Option<Arc<str>>, Arc<str>);
 
 struct Node {
     name: Arc<str>,
@@ -128,7 +128,7 @@ impl Table {
         }
         if let (Ok(kind), Ok(variables)) = (&sample.kind, sample.variables) {
             for (name, value) in variables {
-                let key = (Of::NcclVariable, Some(name), Arc::clone(kind));
+                let key = (ComparedProperty::NcclVariable, Some(name), Arc::clone(kind));
                 self.groups.entry(key).or_default().add(at, value);
             }
         }
@@ -220,7 +220,7 @@ impl Table {
     /// A variable that some nodes of a kind set is unset on the others.
     fn unset_variables(&mut self) {
         for ((of, _, kind), group) in &mut self.groups {
-            let (Of::NcclVariable, Some(kind)) = (*of, self.kinds.get(kind)) else {
+            let (ComparedProperty::NcclVariable, Some(kind)) = (*of, self.kinds.get(kind)) else {
                 continue;
             };
             let said: HashSet<u32> = group
@@ -246,12 +246,15 @@ impl Table {
         let Some(why) = self.kindless_why.as_ref().filter(|_| self.nodes.len() > 1) else {
             return;
         };
-        let stated: HashSet<Of> = facts
+        let stated: HashSet<ComparedProperty> = facts
             .all(Subject::Comparison)
             .filter_map(|id| facts.known(id, comparison::OF))
             .collect();
         let names = self.names(&self.kindless);
-        for of in Of::ALIKE.into_iter().filter(|of| !stated.contains(of)) {
+        for of in ComparedProperty::ALIKE
+            .into_iter()
+            .filter(|of| !stated.contains(of))
+        {
             let id = instance(facts, of, None, Some(UNKNOWN_KIND));
             let how = "all nodes compared";
             facts.set(
@@ -355,7 +358,12 @@ impl Table {
 
     /// What several machines share.
     fn own(&mut self, facts: &mut Facts, concerns: &mut Concerns) {
-        for of in [Of::Guid, Of::Address, Of::Lid, Of::HostId] {
+        for of in [
+            ComparedProperty::Guid,
+            ComparedProperty::Address,
+            ComparedProperty::Lid,
+            ComparedProperty::HostId,
+        ] {
             let values = self.own.remove(&of).unwrap_or_default();
             if values.is_empty() && !self.own_open.contains_key(&of) {
                 continue;
@@ -378,7 +386,7 @@ impl Table {
                     let mut machines: Vec<u32> = whose.iter().map(|(at, _)| *at).collect();
                     machines.dedup();
                     let on = match (machines.len() <= SHOWN, of) {
-                        (true, Of::Guid | Of::Address) => {
+                        (true, ComparedProperty::Guid | ComparedProperty::Address) => {
                             let each = whose
                                 .iter()
                                 .map(|(at, what)| format!("{} ({what})", self.name(*at)));
@@ -428,7 +436,7 @@ impl Table {
         &self,
         facts: &mut Facts,
         concerns: &mut Concerns,
-        of: Of,
+        of: ComparedProperty,
         shared: Shared,
     ) -> Id {
         let id = instance(facts, of, None, None);
@@ -519,7 +527,7 @@ impl Table {
             parts,
             names: self.names(&all),
         };
-        self.state_shared(facts, concerns, Of::Machine, machines);
+        self.state_shared(facts, concerns, ComparedProperty::Machine, machines);
 
         let mut shared: Vec<(&str, Vec<u32>)> = by_name
             .into_iter()
@@ -550,7 +558,7 @@ impl Table {
             parts,
             names: several.iter().map(|(name, _)| Arc::from(*name)).collect(),
         };
-        self.state_shared(facts, concerns, Of::HostName, hosts);
+        self.state_shared(facts, concerns, ComparedProperty::HostName, hosts);
     }
 
     /// Who of those that are expected has no recording; also how many at least, where names are pseudonyms.
@@ -613,7 +621,7 @@ impl Table {
             .iter()
             .map(|(name, _)| Arc::clone(name))
             .collect();
-        let id = instance(facts, Of::Presence, None, None);
+        let id = instance(facts, ComparedProperty::Presence, None, None);
         let summary = match self.silent.as_slice() {
             [] => format!("all {total} answered"),
             [(name, how)] => format!(
@@ -667,7 +675,7 @@ impl Table {
             .filter(|n| !n.whole)
             .map(|n| Arc::clone(&n.name))
             .collect();
-        let id = instance(facts, Of::Wholeness, None, None);
+        let id = instance(facts, ComparedProperty::Wholeness, None, None);
         let summary = match cut.len() {
             0 => "all recordings are whole".to_owned(),
             1 => format!("the recording of {} is cut short", cut[0]),
@@ -706,7 +714,7 @@ impl Table {
             Ok(seconds) => Fact::derived(Seconds(seconds), how),
             Err(why) => Fact::Unknown(gap(why)),
         };
-        let id = instance(facts, Of::Clock, None, None);
+        let id = instance(facts, ComparedProperty::Clock, None, None);
         facts.set(id, comparison::APART_LEAST, fact(Ok(apart.least)));
         facts.set(id, comparison::APART_MOST, fact(apart.most));
         facts.set(id, comparison::APART, fact(apart.exactly));
@@ -731,7 +739,7 @@ impl Table {
             })
             .collect();
         sides.sort_by(|a, b| (b.names.len(), &a.value).cmp(&(a.names.len(), &b.value)));
-        let id = instance(facts, Of::Kinds, None, None);
+        let id = instance(facts, ComparedProperty::Kinds, None, None);
         let agree = match (
             sides.len(),
             self.kindless.is_empty() && self.silent.is_empty(),
@@ -787,7 +795,12 @@ fn gap(why: Arc<str>) -> Gap {
     }
 }
 
-fn instance(facts: &mut Facts, of: Of, variable: Option<&str>, group: Option<&str>) -> Id {
+fn instance(
+    facts: &mut Facts,
+    of: ComparedProperty,
+    variable: Option<&str>,
+    group: Option<&str>,
+) -> Id {
     let name = match (variable, group) {
         (Some(variable), Some(group)) => format!("{variable} of {group}"),
         (None, Some(group)) => format!("{} of {group}", of.word()),
@@ -850,55 +863,55 @@ struct Shared {
 }
 
 /// What nodes are compared by, as a sentence says it.
-fn label(of: Of) -> &'static str {
+fn label(of: ComparedProperty) -> &'static str {
     match of {
-        Of::Kernel => "kernel",
-        Of::Os => "distribution",
-        Of::RdmaStack => "RDMA stack",
-        Of::Ofed => "OFED",
-        Of::RdmaDriver => "RDMA driver",
-        Of::Firmware => "firmware",
-        Of::HcaCount => "number of adapters",
-        Of::HcaNames => "adapters",
-        Of::ActivePorts => "number of active ports",
-        Of::LinkLayer => "link layer",
-        Of::Rate => "rate",
-        Of::RdmaMtu => "RDMA MTU",
-        Of::NetdevMtu => "MTU",
-        Of::RoceVersion => "addresses for",
-        Of::GidIndex => "GID index",
-        Of::Pkeys => "P_Keys",
-        Of::SubnetPrefix => "subnet",
-        Of::Trust => "trust",
-        Of::TrafficClass => "traffic class",
-        Of::Priority => "priority of RoCE",
-        Of::Pfc => "PFC on",
-        Of::Ecn => "ECN",
-        Of::GpuCount => "number of GPUs",
-        Of::GpuModel => "GPU",
-        Of::GpuDriver => "NVIDIA driver",
-        Of::Gpudirect => "GPUDirect by",
-        Of::GpuNicDistance => "GPUs and their nearest adapters",
-        Of::NcclVersion => "NCCL",
-        Of::NcclVariable => "NCCL's variables",
-        Of::NcclPorts => "number of ports for NCCL",
-        Of::NcclInterface => "NCCL's interface",
-        Of::Governor => "governor",
-        Of::IdleLatency => "latency of idle states",
-        Of::NumaBalancing => "NUMA balancing",
-        Of::ThpDefrag => "defragmentation for huge pages",
-        Of::Iommu => "IOMMU",
-        Of::Turbo => "turbo",
-        Of::Memlock => "limit of locked memory",
-        Of::Guid => "GUID",
-        Of::Address => "address",
-        Of::Lid => "LID",
-        Of::HostName => "host name",
-        Of::HostId => "NCCL_HOSTID",
-        Of::Machine => "machines",
-        Of::Clock => "clock",
-        Of::Presence => "presence",
-        Of::Wholeness => "whole recordings",
-        Of::Kinds => "kinds of nodes",
+        ComparedProperty::Kernel => "kernel",
+        ComparedProperty::Os => "distribution",
+        ComparedProperty::RdmaStack => "RDMA stack",
+        ComparedProperty::Ofed => "OFED",
+        ComparedProperty::RdmaDriver => "RDMA driver",
+        ComparedProperty::Firmware => "firmware",
+        ComparedProperty::HcaCount => "number of adapters",
+        ComparedProperty::HcaNames => "adapters",
+        ComparedProperty::ActivePorts => "number of active ports",
+        ComparedProperty::LinkLayer => "link layer",
+        ComparedProperty::Rate => "rate",
+        ComparedProperty::RdmaMtu => "RDMA MTU",
+        ComparedProperty::NetdevMtu => "MTU",
+        ComparedProperty::RoceVersion => "addresses for",
+        ComparedProperty::GidIndex => "GID index",
+        ComparedProperty::Pkeys => "P_Keys",
+        ComparedProperty::SubnetPrefix => "subnet",
+        ComparedProperty::Trust => "trust",
+        ComparedProperty::TrafficClass => "traffic class",
+        ComparedProperty::Priority => "priority of RoCE",
+        ComparedProperty::Pfc => "PFC on",
+        ComparedProperty::Ecn => "ECN",
+        ComparedProperty::GpuCount => "number of GPUs",
+        ComparedProperty::GpuModel => "GPU",
+        ComparedProperty::GpuDriver => "NVIDIA driver",
+        ComparedProperty::Gpudirect => "GPUDirect by",
+        ComparedProperty::GpuNicDistance => "GPUs and their nearest adapters",
+        ComparedProperty::NcclVersion => "NCCL",
+        ComparedProperty::NcclVariable => "NCCL's variables",
+        ComparedProperty::NcclPorts => "number of ports for NCCL",
+        ComparedProperty::NcclInterface => "NCCL's interface",
+        ComparedProperty::Governor => "governor",
+        ComparedProperty::IdleLatency => "latency of idle states",
+        ComparedProperty::NumaBalancing => "NUMA balancing",
+        ComparedProperty::ThpDefrag => "defragmentation for huge pages",
+        ComparedProperty::Iommu => "IOMMU",
+        ComparedProperty::Turbo => "turbo",
+        ComparedProperty::Memlock => "limit of locked memory",
+        ComparedProperty::Guid => "GUID",
+        ComparedProperty::Address => "address",
+        ComparedProperty::Lid => "LID",
+        ComparedProperty::HostName => "host name",
+        ComparedProperty::HostId => "NCCL_HOSTID",
+        ComparedProperty::Machine => "machines",
+        ComparedProperty::Clock => "clock",
+        ComparedProperty::Presence => "presence",
+        ComparedProperty::Wholeness => "whole recordings",
+        ComparedProperty::Kinds => "kinds of nodes",
     }
 }

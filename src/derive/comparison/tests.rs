@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::fact::comparison::{self, Of};
+use crate::fact::comparison::{self, ComparedProperty};
 
 const KIND: &str = "nodes with GPUs 10de:2330";
 
@@ -14,7 +14,7 @@ fn node(name: &str, mtu: Result<&str, &str>) -> Sample {
         kind: Ok(text(KIND)),
         whole: true,
         properties: vec![Property {
-            of: Of::NetdevMtu,
+            of: ComparedProperty::NetdevMtu,
             group: text(KIND),
             value: mtu.map(text).map_err(text),
         }],
@@ -38,7 +38,7 @@ fn stated_with(samples: Vec<Sample>, also: impl FnOnce(&mut Table)) -> (Facts, C
     (facts, concerns)
 }
 
-fn of(facts: &Facts, of: Of) -> Id {
+fn of(facts: &Facts, of: ComparedProperty) -> Id {
     let found = facts
         .all(Subject::Comparison)
         .find(|id| facts.known(*id, comparison::OF) == Some(of));
@@ -50,7 +50,7 @@ fn mtu(
     nodes: &[(&str, Result<&str, &str>)],
 ) -> (Option<bool>, Option<bool>, Option<String>, String) {
     let facts = stated(nodes.iter().map(|(name, mtu)| node(name, *mtu)).collect());
-    let id = of(&facts, Of::NetdevMtu);
+    let id = of(&facts, ComparedProperty::NetdevMtu);
     (
         facts.known(id, comparison::AGREE),
         facts.known(id, comparison::MAJORITY),
@@ -122,11 +122,11 @@ fn nodes_of_unknown_kind_leave_their_comparison_unknown() {
         sample.properties.clear();
     }
     let facts = stated(samples);
-    for property in Of::ALIKE {
+    for property in ComparedProperty::ALIKE {
         let id = of(&facts, property);
         assert_eq!(facts.known(id, comparison::AGREE), None, "{property:?}");
     }
-    let rate = of(&facts, Of::Rate);
+    let rate = of(&facts, ComparedProperty::Rate);
     assert_eq!(facts.known(rate, comparison::SILENT), Some(4));
 }
 
@@ -145,11 +145,11 @@ fn a_node_of_another_kind_is_none_of_the_odd_ones() {
     let facts = stated(vec![node("a", Ok("9")), node("b", Ok("9")), login]);
     let all: Vec<Id> = facts
         .all(Subject::Comparison)
-        .filter(|id| facts.known(*id, comparison::OF) == Some(Of::NetdevMtu))
+        .filter(|id| facts.known(*id, comparison::OF) == Some(ComparedProperty::NetdevMtu))
         .collect();
     assert_eq!(all.len(), 1, "the login node is alone in its group");
     assert_eq!(facts.known(all[0], comparison::AGREE), Some(true));
-    let kinds = of(&facts, Of::Kinds);
+    let kinds = of(&facts, ComparedProperty::Kinds);
     assert_eq!(facts.known(kinds, comparison::AGREE), Some(false));
 }
 
@@ -158,10 +158,10 @@ fn who_was_expected_and_is_silent_keeps_agreement_open() {
     let (facts, concerns) = stated_with(vec![node("n1", Ok("9")), node("n2", Ok("9"))], |table| {
         table.expect(["n1", "n2.dc", "n3"].map(Arc::from));
     });
-    let id = of(&facts, Of::NetdevMtu);
+    let id = of(&facts, ComparedProperty::NetdevMtu);
     assert_eq!(facts.known(id, comparison::AGREE), None);
     assert_eq!(facts.known(id, comparison::MAJORITY), Some(true));
-    let id = of(&facts, Of::Presence);
+    let id = of(&facts, ComparedProperty::Presence);
     assert_eq!(facts.known(id, comparison::COMPLETE), Some(false));
     assert_eq!(
         &*facts.known(id, comparison::SUMMARY).unwrap(),
@@ -177,7 +177,7 @@ fn a_recording_that_cannot_be_read_is_counted_once() {
         table.is_silent("rec-3", "not a recording: it is empty");
         table.expect(["n1", "n2", "n3"].map(Arc::from));
     });
-    let id = of(&facts, Of::Presence);
+    let id = of(&facts, ComparedProperty::Presence);
     assert_eq!(concerns[&id], ["n2".into(), "n3".into()]);
 }
 
@@ -191,7 +191,7 @@ fn expected_names_and_pseudonyms_are_not_compared() {
         let (facts, _) = stated_with(vec![redacted("host-1"), redacted("host-2")], |table| {
             table.expect(expected.iter().map(|n| Arc::from(*n)));
         });
-        facts.known(of(&facts, Of::Presence), comparison::COMPLETE)
+        facts.known(of(&facts, ComparedProperty::Presence), comparison::COMPLETE)
     };
     assert_eq!(complete(&["n1", "n2"]), None);
     assert_eq!(
@@ -201,7 +201,7 @@ fn expected_names_and_pseudonyms_are_not_compared() {
     );
 }
 
-fn with_own(name: &str, of: Of, value: &str) -> Sample {
+fn with_own(name: &str, of: ComparedProperty, value: &str) -> Sample {
     Sample {
         own: vec![(of, value.into(), "eth0".into())],
         ..node(name, Ok("9"))
@@ -212,13 +212,13 @@ fn with_own(name: &str, of: Of, value: &str) -> Sample {
 fn what_two_machines_share_is_named_with_both() {
     let distinct = |samples: Vec<Sample>| {
         let facts = stated(samples);
-        let id = of(&facts, Of::Address);
+        let id = of(&facts, ComparedProperty::Address);
         (
             facts.known(id, comparison::DISTINCT),
             facts.known(id, comparison::SUMMARY).unwrap().to_string(),
         )
     };
-    let address = |name: &str, value: &str| with_own(name, Of::Address, value);
+    let address = |name: &str, value: &str| with_own(name, ComparedProperty::Address, value);
     assert_eq!(
         distinct(vec![address("a", "10.0.0.1"), address("b", "10.0.0.1")]),
         (
@@ -244,7 +244,9 @@ fn what_two_machines_share_is_named_with_both() {
         let mut sample = address(name, "10.0.0.1");
         sample.realm = Realm::Alone;
         sample.own.clear();
-        sample.own_open.push((Of::Address, own::ALONE.into()));
+        sample
+            .own_open
+            .push((ComparedProperty::Address, own::ALONE.into()));
         sample
     };
     assert_eq!(distinct(vec![redacted("a"), redacted("b")]).0, None);
@@ -268,7 +270,10 @@ fn machines_of_one_name_and_recordings_of_one_machine_are_told_apart() {
     let both = |samples: Vec<Sample>| {
         let facts = stated(samples);
         let known = |which| facts.known(of(&facts, which), comparison::DISTINCT);
-        (known(Of::Machine), known(Of::HostName))
+        (
+            known(ComparedProperty::Machine),
+            known(ComparedProperty::HostName),
+        )
     };
     assert_eq!(
         both(vec![twin(Some("x")), twin(Some("x"))]),
@@ -299,7 +304,7 @@ fn a_variable_that_others_set_is_unset_here() {
         with("b", &[("NCCL_IB_TC", "106")]),
         with("c", &[]),
     ]);
-    let id = of(&facts, Of::NcclVariable);
+    let id = of(&facts, ComparedProperty::NcclVariable);
     assert_eq!(
         &*facts.known(id, comparison::SUMMARY).unwrap(),
         "c of 3: NCCL_IB_TC unset, 2 others 106"
@@ -314,7 +319,10 @@ fn a_variable_that_others_set_is_unset_here() {
         open,
     ]);
     assert_eq!(
-        facts.known(of(&facts, Of::NcclVariable), comparison::AGREE),
+        facts.known(
+            of(&facts, ComparedProperty::NcclVariable),
+            comparison::AGREE
+        ),
         None
     );
 }
@@ -327,7 +335,10 @@ fn the_cost_is_in_proportion_to_the_nodes() {
         .collect();
     let facts = stated(samples);
     assert_eq!(
-        facts.known(of(&facts, Of::NetdevMtu), comparison::MAJORITY),
+        facts.known(
+            of(&facts, ComparedProperty::NetdevMtu),
+            comparison::MAJORITY
+        ),
         Some(false)
     );
 }

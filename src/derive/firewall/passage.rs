@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::evaluate::{End, Outcome, evaluate};
 use super::packet::{Doubt, Packet};
-use crate::fact::flow::{self, Condition, Passage};
+use crate::fact::flow::{self, FlowCondition, FlowPassage};
 use crate::fact::ruleset::{Field, Ruleset, Step, Values};
 use crate::fact::{Fact, Facts, Gap, Id, Origin, Percent, Why};
 use crate::small_sort;
@@ -22,7 +22,7 @@ pub(super) enum Fate {
     /// One of them does not, for certain.
     Blocked(Outcome),
     /// It depends on this, by this rule.
-    Depends(Condition, Arc<str>),
+    Depends(FlowCondition, Arc<str>),
     /// This rule is not understood, or what it asks is not known.
     Unknown(Arc<str>),
 }
@@ -70,7 +70,7 @@ pub(super) fn by_chance(
     let mut kinds = kinds.into_iter().map(|(fate, _)| fate);
     Ok(match (kinds.next(), kinds.next(), blocked) {
         // Which port it picks decides.
-        (Some(_), Some(_), Some(rule)) => Fate::Depends(Condition::Rate, rule),
+        (Some(_), Some(_), Some(rule)) => Fate::Depends(FlowCondition::Rate, rule),
         (Some(Fate::Accepted), Some(other), None) => other,
         (Some(fate), ..) => fate,
         (None, ..) => Fate::Unknown("no port to send from".into()),
@@ -123,9 +123,9 @@ fn fate(ruleset: &Ruleset, packet: &Packet) -> Fate {
         return Fate::Unknown(rule);
     }
     for (doubt, condition) in [
-        (Doubt::Source, Condition::Source),
-        (Doubt::Rate, Condition::Rate),
-        (Doubt::Elsewhere, Condition::Elsewhere),
+        (Doubt::Source, FlowCondition::Source),
+        (Doubt::Rate, FlowCondition::Rate),
+        (Doubt::Elsewhere, FlowCondition::Elsewhere),
     ] {
         if let Some(rule) = by(doubt) {
             return Fate::Depends(condition, rule);
@@ -220,10 +220,10 @@ impl Segment {
 /// What becomes of a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Judged {
-    pub(super) passage: Passage,
+    pub(super) passage: FlowPassage,
     pub(super) rule: Arc<str>,
     pub(super) explicit: bool,
-    pub(super) condition: Condition,
+    pub(super) condition: FlowCondition,
     pub(super) blocked: Vec<(u16, u16)>,
     pub(super) share: f64,
 }
@@ -231,7 +231,7 @@ pub(super) struct Judged {
 impl Judged {
     /// Whether nothing gets through, for certain.
     pub(super) fn is_blocked(&self) -> bool {
-        matches!(self.passage, Passage::Dropped | Passage::Rejected)
+        matches!(self.passage, FlowPassage::Dropped | FlowPassage::Rejected)
     }
 }
 
@@ -258,7 +258,7 @@ pub(super) fn sum(segments: Vec<Segment>) -> Result<Judged, Gap> {
     });
     let rest = depends
         .as_ref()
-        .map_or(Condition::Nothing, |(condition, _)| *condition);
+        .map_or(FlowCondition::Nothing, |(condition, _)| *condition);
     // Neighbours as one.
     let mut ranges: Vec<(u16, u16)> = Vec::new();
     for segment in segments
@@ -277,9 +277,9 @@ pub(super) fn sum(segments: Vec<Segment>) -> Result<Judged, Gap> {
     Ok(match (first, unknown, depends) {
         (Some(outcome), _, _) if blocked == all || partly => Judged {
             passage: match outcome.end {
-                _ if blocked < all => Passage::Partly,
-                End::Reject => Passage::Rejected,
-                _ => Passage::Dropped,
+                _ if blocked < all => FlowPassage::Partly,
+                End::Reject => FlowPassage::Rejected,
+                _ => FlowPassage::Dropped,
             },
             rule: outcome.by,
             explicit: outcome.explicit,
@@ -295,7 +295,7 @@ pub(super) fn sum(segments: Vec<Segment>) -> Result<Judged, Gap> {
             });
         }
         (_, None, Some((condition, rule))) => Judged {
-            passage: Passage::Depends,
+            passage: FlowPassage::Depends,
             rule,
             explicit: false,
             condition,
@@ -303,10 +303,10 @@ pub(super) fn sum(segments: Vec<Segment>) -> Result<Judged, Gap> {
             share: 0.0,
         },
         (_, None, None) => Judged {
-            passage: Passage::Accepted,
+            passage: FlowPassage::Accepted,
             rule: "none".into(),
             explicit: false,
-            condition: Condition::Nothing,
+            condition: FlowCondition::Nothing,
             blocked: Vec::new(),
             share: 0.0,
         },

@@ -6,7 +6,7 @@ use super::passage::{Fate, Legs, Segment, cuts, segments, sum};
 use super::*;
 use crate::derive::testing::{node, stated};
 use crate::fact::Percent;
-use crate::fact::flow::Condition;
+use crate::fact::flow::FlowCondition;
 use crate::fact::ruleset::{
     Backend, Base, Chain, Family, Field, Hook, Match, Rule, Step, Table, Values, Verdict,
 };
@@ -173,13 +173,13 @@ fn a_peer_of_the_own_subnet_is_inside_or_outside_or_in_doubt() {
     )));
     let half = fate(&only(0x0a00_0000, 0x0a00_007f), packet(1));
     assert!(
-        matches!(half, Fate::Depends(Condition::Source, _)),
+        matches!(half, Fate::Depends(FlowCondition::Source, _)),
         "{half:?}"
     );
     let mut nowhere = packet(1);
     nowhere.peer = None;
     let fate = fate(&only(0x0a00_0000, 0x0aff_ffff), nowhere);
-    assert!(matches!(fate, Fate::Depends(Condition::Source, _)));
+    assert!(matches!(fate, Fate::Depends(FlowCondition::Source, _)));
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn limits_queues_and_rewriting() {
     let of = |steps| fate(&input(false, vec![steps]), packet(40000));
     assert!(matches!(
         of(vec![Step::Rate, DROP]),
-        Fate::Depends(Condition::Rate, _)
+        Fate::Depends(FlowCondition::Rate, _)
     ));
     assert_eq!(
         of(vec![Step::Rate]),
@@ -235,11 +235,11 @@ fn limits_queues_and_rewriting() {
     );
     assert!(matches!(
         of(vec![Step::Verdict(Verdict::Queue)]),
-        Fate::Depends(Condition::Elsewhere, _)
+        Fate::Depends(FlowCondition::Elsewhere, _)
     ));
     assert!(matches!(
         of(vec![Step::Divert]),
-        Fate::Depends(Condition::Elsewhere, _)
+        Fate::Depends(FlowCondition::Elsewhere, _)
     ));
 }
 
@@ -354,7 +354,7 @@ fn a_range_is_cut_where_rules_tell_ports_apart() {
         }
     });
     let judged = sum(parts.collect()).unwrap();
-    assert_eq!(judged.passage, Passage::Partly);
+    assert_eq!(judged.passage, FlowPassage::Partly);
     assert_eq!(judged.blocked, [(32768, 39999), (50001, 60999)]);
     assert!((judged.share - 100.0 * 18231.0 / 28232.0).abs() < 0.01);
 }
@@ -384,7 +384,7 @@ fn the_port_that_a_client_picks_by_chance() {
     ))));
     let half = judge(&input(true, vec![vec![port(1024, 45000), ACCEPT]]));
     assert!(
-        matches!(half, Fate::Depends(Condition::Rate, _)),
+        matches!(half, Fate::Depends(FlowCondition::Rate, _)),
         "{half:?}"
     );
 }
@@ -417,7 +417,7 @@ fn machine_of(facts: &mut Facts, ruleset: Fact<Arc<Ruleset>>) -> Id {
     id
 }
 
-fn verdict(facts: &Facts, id: Id, name: &str) -> Option<Passage> {
+fn verdict(facts: &Facts, id: Id, name: &str) -> Option<FlowPassage> {
     let flow = facts
         .find(Subject::Flow, id, name)
         .unwrap_or_else(|| panic!("no {name}"));
@@ -442,13 +442,13 @@ fn the_flows_of_a_node() {
     facts.set(master, setting::VALUE, stated("22".into()));
     derive(&mut facts, id);
     for (name, passage) in [
-        ("bootstrap TCP in on eth0", Passage::Dropped),
+        ("bootstrap TCP in on eth0", FlowPassage::Dropped),
         // The answer to what this node opens does not come in.
-        ("bootstrap TCP out on eth0", Passage::Dropped),
-        ("bootstrap TCP within the node", Passage::Accepted),
-        ("rendezvous TCP in on eth0", Passage::Accepted),
-        ("ssh in on eth0", Passage::Accepted),
-        ("path MTU discovery in on eth0", Passage::Dropped),
+        ("bootstrap TCP out on eth0", FlowPassage::Dropped),
+        ("bootstrap TCP within the node", FlowPassage::Accepted),
+        ("rendezvous TCP in on eth0", FlowPassage::Accepted),
+        ("ssh in on eth0", FlowPassage::Accepted),
+        ("path MTU discovery in on eth0", FlowPassage::Dropped),
     ] {
         assert_eq!(verdict(&facts, id, name), Some(passage), "{name}");
     }

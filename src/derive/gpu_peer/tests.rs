@@ -21,8 +21,8 @@ fn rest(facts: &mut Facts, n: Id, gpus: [Id; 2], pair: Id) {
     for id in gpus {
         facts.set(id, gpu::IN_NVML, stated(true));
         facts.set(id, gpu::MODEL, stated("NVIDIA H100 PCIe".into()));
-        facts.set(id, gpu::PURPOSE, stated(Purpose::Compute));
-        facts.set(id, gpu::MIG, stated(Mode::Off));
+        facts.set(id, gpu::PURPOSE, stated(GpuSegment::Compute));
+        facts.set(id, gpu::MIG, stated(GpuMode::Off));
         facts.set(id, gpu::VIRTUAL_FUNCTION, stated(false));
         facts.set(id, gpu::NVLINKS_TO_SWITCH, stated(0));
     }
@@ -40,8 +40,8 @@ fn the_best_way_that_is_there() {
     let (mut facts, n, gpus, pair) = two();
     rest(&mut facts, n, gpus, pair);
     derive(&mut facts, n);
-    assert_eq!(facts.known(pair, gpu_pair::WAY), Some(Way::PcieSwitch));
-    assert_eq!(facts.known(pair, gpu_pair::BARRED), Some(Barred::Not));
+    assert_eq!(facts.known(pair, gpu_pair::WAY), Some(P2pPath::PcieSwitch));
+    assert_eq!(facts.known(pair, gpu_pair::BARRED), Some(P2pExclusion::Not));
     assert_eq!(
         facts.known(pair, gpu_pair::OBSTACLE).as_deref(),
         Some("none")
@@ -55,7 +55,7 @@ fn the_best_way_that_is_there() {
     facts.set(pair, gpu_pair::NVLINKS, stated(12));
     rest(&mut facts, n, gpus, pair);
     derive(&mut facts, n);
-    assert_eq!(facts.known(pair, gpu_pair::WAY), Some(Way::Nvlink));
+    assert_eq!(facts.known(pair, gpu_pair::WAY), Some(P2pPath::Nvlink));
 
     let (mut facts, n, gpus, pair) = two();
     for id in gpus {
@@ -63,7 +63,7 @@ fn the_best_way_that_is_there() {
     }
     rest(&mut facts, n, gpus, pair);
     derive(&mut facts, n);
-    assert_eq!(facts.known(pair, gpu_pair::WAY), Some(Way::Nvswitch));
+    assert_eq!(facts.known(pair, gpu_pair::WAY), Some(P2pPath::Nvswitch));
 
     // One of the two has lost all its links, and what is at their other end with them.
     let (mut facts, n, gpus, pair) = two();
@@ -72,14 +72,14 @@ fn the_best_way_that_is_there() {
     facts.set(pair, gpu_pair::DISTANCE, stated(Distance::Sys));
     rest(&mut facts, n, gpus, pair);
     derive(&mut facts, n);
-    assert_eq!(facts.known(pair, gpu_pair::WAY), Some(Way::Host));
+    assert_eq!(facts.known(pair, gpu_pair::WAY), Some(P2pPath::Host));
 
     // A virtual machine hides the other ends.
     let (mut facts, n, gpus, pair) = two();
     facts.set(pair, gpu_pair::P2P_NVLINK, stated(P2p::Ok));
     rest(&mut facts, n, gpus, pair);
     derive(&mut facts, n);
-    assert_eq!(facts.known(pair, gpu_pair::WAY), Some(Way::Nvswitch));
+    assert_eq!(facts.known(pair, gpu_pair::WAY), Some(P2pPath::Nvswitch));
 }
 
 #[test]
@@ -108,24 +108,24 @@ fn what_bars_two_gpus() {
         facts.known(pair, gpu_pair::BARRED)
     };
     assert_eq!(
-        with(&|f, _, g, _| f.set(g[1], gpu::MIG, stated(Mode::On))),
-        Some(Barred::Mig)
+        with(&|f, _, g, _| f.set(g[1], gpu::MIG, stated(GpuMode::On))),
+        Some(P2pExclusion::Mig)
     );
     assert_eq!(
         with(&|f, n, _, _| f.set(n, node::CONFIDENTIAL, stated(true))),
-        Some(Barred::Confidential)
+        Some(P2pExclusion::Confidential)
     );
     assert_eq!(
-        with(&|f, _, g, _| f.set(g[0], gpu::PURPOSE, stated(Purpose::Consumer))),
-        Some(Barred::Consumer)
+        with(&|f, _, g, _| f.set(g[0], gpu::PURPOSE, stated(GpuSegment::Consumer))),
+        Some(P2pExclusion::Consumer)
     );
     assert_eq!(
         with(&|f, _, g, _| f.set(g[0], gpu::VIRTUAL_FUNCTION, stated(true))),
-        Some(Barred::VirtualFunction)
+        Some(P2pExclusion::VirtualFunction)
     );
     assert_eq!(
         with(&|f, _, g, _| f.set(g[0], gpu::MODEL, stated("NVIDIA L4".into()))),
-        Some(Barred::Unlike)
+        Some(P2pExclusion::Unlike)
     );
     assert_eq!(
         with(&|f, _, _, p| {
@@ -133,7 +133,7 @@ fn what_bars_two_gpus() {
                 f.set(p, key, stated(P2p::GpuNotSupported));
             }
         }),
-        Some(Barred::Unsupported)
+        Some(P2pExclusion::Unsupported)
     );
 }
 
@@ -153,21 +153,21 @@ fn a_pair_is_where_both_are() {
 #[test]
 fn a_consumers_bridge_of_nvlink_works() {
     let (mut facts, n, gpus, pair) = two();
-    facts.set(gpus[0], gpu::PURPOSE, stated(Purpose::Consumer));
+    facts.set(gpus[0], gpu::PURPOSE, stated(GpuSegment::Consumer));
     facts.set(pair, gpu_pair::NVLINKS, stated(4));
     rest(&mut facts, n, gpus, pair);
     derive(&mut facts, n);
-    assert_eq!(facts.known(pair, gpu_pair::BARRED), Some(Barred::Not));
+    assert_eq!(facts.known(pair, gpu_pair::BARRED), Some(P2pExclusion::Not));
 }
 
 #[test]
 fn a_bar_is_known_though_the_rest_is_not() {
     let (mut facts, n, gpus, pair) = two();
-    facts.set(gpus[0], gpu::MIG, stated(Mode::On));
+    facts.set(gpus[0], gpu::MIG, stated(GpuMode::On));
     facts.set(pair, gpu_pair::FIRST, stated("0000:19:00.0".into()));
     facts.set(pair, gpu_pair::SECOND, stated("0000:1a:00.0".into()));
     derive(&mut facts, n);
-    assert_eq!(facts.known(pair, gpu_pair::BARRED), Some(Barred::Mig));
+    assert_eq!(facts.known(pair, gpu_pair::BARRED), Some(P2pExclusion::Mig));
 }
 
 #[test]
@@ -185,8 +185,8 @@ fn the_obstacle_is_named() {
     ];
     facts.set(gpus[0], gpu::PATH, stated(path.into()));
     for (name, between, redirects) in [
-        ("0000:17:00.0", Between::GpuGpu, true),
-        ("0000:27:00.0", Between::GpuGpu, true),
+        ("0000:17:00.0", BypassedPeers::GpuGpu, true),
+        ("0000:27:00.0", BypassedPeers::GpuGpu, true),
     ] {
         let id = facts.instance(Subject::Bridge, n, name);
         facts.set(id, bridge::BETWEEN, stated(between));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::list::List;
 use crate::fact::nccl_version::Version;
-use crate::fact::selection::Reach;
+use crate::fact::selection::InterfaceReach;
 use crate::fact::{Facts, Gap, Id, Subject, interface};
 
 /// Interfaces that NCCL uses at most.
@@ -234,21 +234,21 @@ const VIRTUAL_KINDS: [&str; 9] = [
 ];
 
 /// What an interface is good for between nodes. The veth of a container is its network; the host's end of one is not.
-pub(super) fn reach(facts: &Facts, node: Id, name: Option<&str>) -> Reach {
+pub(super) fn reach(facts: &Facts, node: Id, name: Option<&str>) -> InterfaceReach {
     let Some(name) = name else {
-        return Reach::None;
+        return InterfaceReach::None;
     };
     let id = facts.find(Subject::Interface, node, name);
     let is_loopback = id.and_then(|id| facts.known(id, interface::LOOPBACK)) == Some(true);
     let kind = id.and_then(|id| facts.known(id, interface::KIND));
     if is_loopback {
-        Reach::Loopback
+        InterfaceReach::Loopback
     } else if VIRTUAL_NAMES.iter().any(|begin| name.starts_with(begin))
         || kind.is_some_and(|kind| VIRTUAL_KINDS.contains(&&*kind))
     {
-        Reach::Virtual
+        InterfaceReach::Virtual
     } else {
-        Reach::Network
+        InterfaceReach::Network
     }
 }
 

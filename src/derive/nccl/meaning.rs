@@ -1,7 +1,7 @@
 //! What NCCL makes of a variable's value, and what that does to a job.
 
 use super::dictionary::{Entry, Kind};
-use crate::fact::variable::Effect;
+use crate::fact::variable::VariableEffect;
 use crate::fact::{Limits, limit};
 use crate::nccl_rules::number::number;
 
@@ -101,48 +101,58 @@ fn level(value: &str) -> Option<usize> {
 }
 
 /// What a value does to a job.
-pub(super) fn effect(name: &str, value: &str, limits: &Limits) -> Effect {
+pub(super) fn effect(name: &str, value: &str, limits: &Limits) -> VariableEffect {
     if value.is_empty() {
-        return Effect::None;
+        return VariableEffect::None;
     }
     let n = number(value).value;
-    let when = |holds: bool, effect: Effect| if holds { effect } else { Effect::None };
+    let when =
+        |holds: bool, effect: VariableEffect| if holds { effect } else { VariableEffect::None };
     // NCCL reads numbers with a sign, none of which a limit has.
     let limit = |limit| i64::try_from(limits.get(limit)).unwrap_or(i64::MAX);
     match name {
-        "NCCL_IB_DISABLE" => when(n.is_some_and(|n| n != 0), Effect::IbDisabled),
-        "NCCL_NET" => when(value.eq_ignore_ascii_case("socket"), Effect::SocketForced),
-        "NCCL_P2P_DISABLE" => when(n == Some(1), Effect::P2pDisabled),
-        "NCCL_P2P_LEVEL" => when(level(value) == Some(0), Effect::P2pDisabled),
-        "NCCL_SHM_DISABLE" => when(n.is_some_and(|n| n != 0), Effect::ShmDisabled),
+        "NCCL_IB_DISABLE" => when(n.is_some_and(|n| n != 0), VariableEffect::IbDisabled),
+        "NCCL_NET" => when(
+            value.eq_ignore_ascii_case("socket"),
+            VariableEffect::SocketForced,
+        ),
+        "NCCL_P2P_DISABLE" => when(n == Some(1), VariableEffect::P2pDisabled),
+        "NCCL_P2P_LEVEL" => when(level(value) == Some(0), VariableEffect::P2pDisabled),
+        "NCCL_SHM_DISABLE" => when(n.is_some_and(|n| n != 0), VariableEffect::ShmDisabled),
         "NCCL_NET_GDR_LEVEL" => match level(value) {
-            Some(..PXB) => Effect::GdrLowered,
-            Some(8..) => Effect::GdrRaised,
-            _ => Effect::None,
+            Some(..PXB) => VariableEffect::GdrLowered,
+            Some(8..) => VariableEffect::GdrRaised,
+            _ => VariableEffect::None,
         },
-        "NCCL_NET_GDR_READ" => when(n == Some(0), Effect::GdrLowered),
-        "NCCL_DMABUF_ENABLE" => when(n == Some(0), Effect::DmabufDisabled),
-        "NCCL_NVLS_ENABLE" => when(n == Some(0), Effect::NvlsDisabled),
-        "NCCL_ALGO" | "NCCL_PROTO" => Effect::AlgorithmForced,
+        "NCCL_NET_GDR_READ" => when(n == Some(0), VariableEffect::GdrLowered),
+        "NCCL_DMABUF_ENABLE" => when(n == Some(0), VariableEffect::DmabufDisabled),
+        "NCCL_NVLS_ENABLE" => when(n == Some(0), VariableEffect::NvlsDisabled),
+        "NCCL_ALGO" | "NCCL_PROTO" => VariableEffect::AlgorithmForced,
         "NCCL_MAX_NCHANNELS" | "NCCL_MAX_NRINGS" | "NCCL_MAX_CTAS" => when(
             n.is_some_and(|n| (1..=limit(limit::FEW_CHANNELS)).contains(&n)),
-            Effect::ChannelsCapped,
+            VariableEffect::ChannelsCapped,
         ),
         "NCCL_BUFFSIZE" => when(
             n.is_some_and(|n| (1..limit(limit::SMALL_BUFFER)).contains(&n)),
-            Effect::BufferChanged,
+            VariableEffect::BufferChanged,
         ),
-        "NCCL_DEBUG" => when(value.eq_ignore_ascii_case("trace"), Effect::DebugLeft),
-        "NCCL_CHECK_POINTERS" => when(n.is_some_and(|n| n != 0), Effect::DebugLeft),
+        "NCCL_DEBUG" => when(
+            value.eq_ignore_ascii_case("trace"),
+            VariableEffect::DebugLeft,
+        ),
+        "NCCL_CHECK_POINTERS" => when(n.is_some_and(|n| n != 0), VariableEffect::DebugLeft),
         "NCCL_IB_TIMEOUT" => {
             let usual = limit(limit::TIMEOUT_LEAST)..=limit(limit::TIMEOUT_MOST);
-            when(n.is_some_and(|n| !usual.contains(&n)), Effect::RetryOdd)
+            when(
+                n.is_some_and(|n| !usual.contains(&n)),
+                VariableEffect::RetryOdd,
+            )
         }
         "NCCL_IB_RETRY_CNT" => when(
             n.is_some_and(|n| n < limit(limit::RETRIES)),
-            Effect::RetryOdd,
+            VariableEffect::RetryOdd,
         ),
-        _ => Effect::None,
+        _ => VariableEffect::None,
     }
 }
 
@@ -177,24 +187,24 @@ mod tests {
     #[test]
     fn effects() {
         for (name, value, expected) in [
-            ("NCCL_IB_DISABLE", "1", Effect::IbDisabled),
-            ("NCCL_IB_DISABLE", "true", Effect::None),
-            ("NCCL_IB_DISABLE", "0", Effect::None),
-            ("NCCL_NET", "Socket", Effect::SocketForced),
-            ("NCCL_NET", "IB", Effect::None),
-            ("NCCL_P2P_LEVEL", "NVL", Effect::None),
-            ("NCCL_P2P_LEVEL", "LOC", Effect::P2pDisabled),
-            ("NCCL_NET_GDR_LEVEL", "PIX", Effect::GdrLowered),
-            ("NCCL_NET_GDR_LEVEL", "PXB", Effect::None),
-            ("NCCL_NET_GDR_LEVEL", "SYS", Effect::GdrRaised),
-            ("NCCL_NET_GDR_LEVEL", "0", Effect::GdrLowered),
-            ("NCCL_MAX_NCHANNELS", "2", Effect::ChannelsCapped),
-            ("NCCL_MAX_NCHANNELS", "32", Effect::None),
-            ("NCCL_DEBUG", "INFO", Effect::None),
-            ("NCCL_DEBUG", "trace", Effect::DebugLeft),
-            ("NCCL_IB_TIMEOUT", "22", Effect::None),
-            ("NCCL_IB_TIMEOUT", "5", Effect::RetryOdd),
-            ("NCCL_ALGO", "", Effect::None),
+            ("NCCL_IB_DISABLE", "1", VariableEffect::IbDisabled),
+            ("NCCL_IB_DISABLE", "true", VariableEffect::None),
+            ("NCCL_IB_DISABLE", "0", VariableEffect::None),
+            ("NCCL_NET", "Socket", VariableEffect::SocketForced),
+            ("NCCL_NET", "IB", VariableEffect::None),
+            ("NCCL_P2P_LEVEL", "NVL", VariableEffect::None),
+            ("NCCL_P2P_LEVEL", "LOC", VariableEffect::P2pDisabled),
+            ("NCCL_NET_GDR_LEVEL", "PIX", VariableEffect::GdrLowered),
+            ("NCCL_NET_GDR_LEVEL", "PXB", VariableEffect::None),
+            ("NCCL_NET_GDR_LEVEL", "SYS", VariableEffect::GdrRaised),
+            ("NCCL_NET_GDR_LEVEL", "0", VariableEffect::GdrLowered),
+            ("NCCL_MAX_NCHANNELS", "2", VariableEffect::ChannelsCapped),
+            ("NCCL_MAX_NCHANNELS", "32", VariableEffect::None),
+            ("NCCL_DEBUG", "INFO", VariableEffect::None),
+            ("NCCL_DEBUG", "trace", VariableEffect::DebugLeft),
+            ("NCCL_IB_TIMEOUT", "22", VariableEffect::None),
+            ("NCCL_IB_TIMEOUT", "5", VariableEffect::RetryOdd),
+            ("NCCL_ALGO", "", VariableEffect::None),
         ] {
             assert_eq!(
                 effect(name, value, &Limits::default()),

@@ -2,7 +2,7 @@ use super::super::testing::{node as new_node, port as new_port, stated};
 use super::*;
 use crate::fact::node::CharDevice;
 use crate::fact::port::PortState;
-use crate::fact::variable::Effect;
+use crate::fact::variable::VariableEffect;
 use crate::fact::{Membership, Origin, gid as gid_key, interface as interface_key};
 
 fn machine(version: Option<&str>, variables: &[(&str, &str)]) -> (Facts, Id) {
@@ -172,7 +172,10 @@ fn selectors_say_what_they_name() {
         Some("lo")
     );
     let reach = facts.known(chosen, selection::INTERFACE_REACH);
-    assert_eq!(reach, Some(crate::fact::selection::Reach::Loopback));
+    assert_eq!(
+        reach,
+        Some(crate::fact::selection::InterfaceReach::Loopback)
+    );
 }
 
 #[test]
@@ -198,6 +201,6 @@ fn variables_are_told_by_the_version() {
     );
     assert_eq!(
         facts.known(of("NCCL_P2P_DISABLE"), variable::EFFECT),
-        Some(Effect::P2pDisabled)
+        Some(VariableEffect::P2pDisabled)
     );
 }

@@ -2,7 +2,7 @@
 
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-/// Moves this thread, and no other, to the CPUs of a PCI function's NUMA node. Gives the CPUs, `None` where the kernel does not say them, or
+/// Moves this thread, and no other, to the CPUs of a PCI function's NUMA node. Gives the CPUs, `None` if the kernel does not say them, or
 /// none of them is allowed.
 pub(super) fn near(pci: &str) -> Option<String> {
     let path = format!("/sys/bus/pci/devices/{pci}/local_cpulist");

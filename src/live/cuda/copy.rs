@@ -55,11 +55,21 @@ fn measure(call: &Call) -> Result<Value, Failure> {
         pci => Context::of(device_at(pci)?).map(Some),
     };
     let (from_end, to_end) = (end(from)?, end(to)?);
-    let pair = Pair::of(from_end, to_end, &mut value)?;
+    let pair = PeerAccess::of(from_end, to_end, &mut value)?;
     let seed = format!("{from} {to} {both}");
-    let mut ways = vec![Way::new(from_end, to_end, bytes, seed.as_bytes())?];
+    let mut ways = vec![CopyDirection::new(
+        from_end,
+        to_end,
+        bytes,
+        seed.as_bytes(),
+    )?];
     if both {
-        ways.push(Way::new(to_end, from_end, bytes, seed.as_bytes())?);
+        ways.push(CopyDirection::new(
+            to_end,
+            from_end,
+            bytes,
+            seed.as_bytes(),
+        )?);
     }
     let ways = ways.as_mut_slice();
     let timer = Timer::new(&ways[0])?;
@@ -101,15 +111,15 @@ fn measure(call: &Call) -> Result<Value, Failure> {
 }
 
 /// Access of two GPUs to each other's memory, taken back when dropped.
-struct Pair(Option<(Context, Context)>);
+struct PeerAccess(Option<(Context, Context)>);
 
-impl Pair {
-    /// Allows what the driver says can be. Says whether a copy is direct: the GPU that copies writes into the other's memory itself.
+impl PeerAccess {
+    /// Enables access if the driver supports it. Records whether a copy is direct: the copying GPU writes into the other's memory itself.
     fn of(from: Option<Context>, to: Option<Context>, value: &mut Value) -> Result<Self, Failure> {
         let (Some(from), Some(to)) = (from, to) else {
-            return Ok(Pair(None));
+            return Ok(PeerAccess(None));
         };
-        let pair = Pair(Some((from, to)));
+        let pair = PeerAccess(Some((from, to)));
         let access = driver::can_access(from.device, to.device)?;
         let back = driver::can_access(to.device, from.device)?;
         value["access"] = access.into();
@@ -125,7 +135,7 @@ impl Pair {
     }
 }
 
-impl Drop for Pair {
+impl Drop for PeerAccess {
     fn drop(&mut self) {
         if let Some((from, to)) = self.0 {
             from.forbid(to);
@@ -140,19 +150,19 @@ enum Memory {
     Device(DeviceMemory),
 }
 
-/// A direction: what is copied, where to, by whom.
-struct Way {
+/// One direction of copies: source, destination and stream.
+struct CopyDirection {
     stream: Stream,
-    /// The GPU whose stream it is: the source, or the one GPU that there is.
+    /// The GPU of the stream: the source, or the only one.
     context: Context,
     from: Memory,
     to: Memory,
-    /// What arrives, and where it is read back to.
+    /// The data that must arrive, and the buffer to read it back.
     pattern: HostMemory,
     back: HostMemory,
 }
 
-impl Way {
+impl CopyDirection {
     fn new(
         from: Option<Context>,
         to: Option<Context>,
@@ -176,10 +186,10 @@ impl Way {
         stream.wait()?;
         let back = match &to {
             Memory::Device(_) => HostMemory::new(context, bytes)?,
-            // The host looks where the copy went.
+            // The host compares the destination.
             Memory::Host(_) => HostMemory::new(context, SMALL)?,
         };
-        Ok(Way {
+        Ok(CopyDirection {
             stream,
             context,
             from,
@@ -213,7 +223,7 @@ impl Way {
         }
     }
 
-    /// How many bytes of the destination are wrong, and the first of them; `None` where all are right.
+    /// How many bytes of the destination are wrong, and the first of them; `None` if all are right.
     fn wrong(&mut self) -> Result<Option<(usize, usize)>, Failure> {
         let arrived = match &self.to {
             Memory::Host(memory) => memory.bytes(),
@@ -247,15 +257,20 @@ struct Timer {
 }
 
 impl Timer {
-    fn new(way: &Way) -> Result<Self, Failure> {
+    fn new(way: &CopyDirection) -> Result<Self, Failure> {
         Ok(Timer {
             begin: Event::new(way.context)?,
             end: Event::new(way.context)?,
         })
     }
 
-    /// Milliseconds that so many copies took, each way; those of several ways run at the same time.
-    fn trial(&self, ways: &mut [Way], bytes: usize, copies: usize) -> Result<f64, Failure> {
+    /// Milliseconds that this many copies took, each way; those of several ways run at the same time.
+    fn trial(
+        &self,
+        ways: &mut [CopyDirection],
+        bytes: usize,
+        copies: usize,
+    ) -> Result<f64, Failure> {
         for way in ways.iter_mut() {
             way.poison()?;
         }

@@ -1,4 +1,4 @@
-//! The functions of `libcuda.so.1`, each looked up when it is called, so that one that an old library lacks costs no other.
+//! The functions of `libcuda.so.1`, each looked up on its call, so that a function missing in an old library breaks no other.
 #![expect(unsafe_code, reason = "calls libcuda")]
 
 use std::ffi::{CStr, c_char, c_int, c_uchar, c_uint, c_void};
@@ -21,7 +21,7 @@ const NAME: &str = "libcuda.so.1";
 pub(crate) enum Failure {
     /// It could not be called.
     Refused(Refusal),
-    /// It was called, and said this.
+    /// It returned this.
     Code {
         /// The function.
         function: &'static str,
@@ -125,7 +125,7 @@ functions! {
     cuEventElapsedTime(ms: *mut f32, start: CUevent, end: CUevent);
 }
 
-/// The driver's name of a result, as `CUDA_ERROR_SYSTEM_NOT_READY`; empty where it has none.
+/// The driver's name of a result, as `CUDA_ERROR_SYSTEM_NOT_READY`; empty if it has none.
 pub(crate) fn error_name(code: u32) -> String {
     type F = unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint;
     let mut name: *const c_char = std::ptr::null();
@@ -148,7 +148,7 @@ pub(crate) fn init() -> Result<(), Failure> {
     unsafe { cuInit(0) }
 }
 
-/// A number that a function writes where it is told to.
+/// A number that a function writes to a pointer.
 fn number(call: impl FnOnce(*mut c_int) -> Result<(), Failure>) -> Result<i32, Failure> {
     let mut value: c_int = 0;
     call(&raw mut value)?;
@@ -217,7 +217,7 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// Makes it, or takes it where it is there.
+    /// Makes it, or takes it if it is there.
     pub(crate) fn of(device: CUdevice) -> Result<Self, Failure> {
         let mut context: CUcontext = std::ptr::null_mut();
         // SAFETY: the pointer lives for the call.
@@ -253,7 +253,7 @@ impl Context {
 
 /// Memory of a device; freed when dropped.
 pub(crate) struct DeviceMemory {
-    /// Where it is.
+    /// Its address.
     pub(crate) context: Context,
     pointer: CUdeviceptr,
     bytes: usize,
@@ -283,7 +283,7 @@ impl DeviceMemory {
         self.bytes
     }
 
-    /// The address of a place in it that has so many bytes.
+    /// The address of a place in it that has this many bytes.
     fn room(&self, at: usize, bytes: usize) -> Result<CUdeviceptr, Failure> {
         match at.checked_add(bytes) {
             Some(end) if end <= self.bytes => Ok(self.pointer + at as CUdeviceptr),
@@ -496,7 +496,7 @@ pub(crate) struct Event {
 }
 
 impl Event {
-    /// Makes one that keeps the time.
+    /// Creates an event with timing.
     pub(crate) fn new(context: Context) -> Result<Self, Failure> {
         context.enter()?;
         let mut event: CUevent = std::ptr::null_mut();
@@ -505,7 +505,7 @@ impl Event {
         Ok(Event { event })
     }
 
-    /// Marks the moment at which a stream has done what it was given until now. The stream is of the event's context.
+    /// Records the event in a stream of the event's context.
     pub(crate) fn mark(&self, stream: &Stream) -> Result<(), Failure> {
         stream.context.enter()?;
         // SAFETY: both are there.

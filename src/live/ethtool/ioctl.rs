@@ -209,13 +209,13 @@ pub(super) fn statistics(netdev: &Netdev<'_>) -> Result<Vec<(String, u64)>, Refu
         return Err(Refusal::TooLarge);
     }
     // struct ethtool_gstrings: command, set, length, then the names of 32 bytes each.
-    let mut names = Tail::new(12 + NAME * 2 * MAX_STATISTICS);
+    let mut names = FlexibleArrayBuffer::new(12 + NAME * 2 * MAX_STATISTICS);
     names.word(0, GSTRINGS);
     names.word(1, STATISTICS);
     names.word(2, info.count);
     ethtool(&socket, netdev, &mut names)?;
     // struct ethtool_stats: command, count, then the values of 8 bytes each.
-    let mut values = Tail::new(8 + 8 * 2 * MAX_STATISTICS);
+    let mut values = FlexibleArrayBuffer::new(8 + 8 * 2 * MAX_STATISTICS);
     values.word(0, GSTATS);
     values.word(1, info.count);
     ethtool(&socket, netdev, &mut values)?;
@@ -242,12 +242,12 @@ pub(super) fn statistics(netdev: &Netdev<'_>) -> Result<Vec<(String, u64)>, Refu
 }
 
 /// A structure that ends in an array whose length the driver decides while it answers.
-struct Tail(Vec<u64>);
+struct FlexibleArrayBuffer(Vec<u64>);
 
-impl Tail {
+impl FlexibleArrayBuffer {
     /// Zeros of this many bytes at least, aligned for 64-bit numbers.
     fn new(bytes: usize) -> Self {
-        Tail(vec![0; bytes.div_ceil(8)])
+        FlexibleArrayBuffer(vec![0; bytes.div_ceil(8)])
     }
 
     /// Sets the n-th 32-bit word.
@@ -295,9 +295,9 @@ unsafe impl Request for PauseParam {}
 // SAFETY: one set is asked for, so one count is written.
 unsafe impl Request for StringSetInfo {}
 #[expect(unsafe_code, reason = "the kernel writes into the structure")]
-// SAFETY: the kernel counts the statistics anew at each request and writes as many; there is room for twice the most that
+// SAFETY: the kernel counts the statistics again at each request and writes as many; there is room for twice the most that
 // are asked for, and the driver has said just before that it has no more than these.
-unsafe impl Request for Tail {
+unsafe impl Request for FlexibleArrayBuffer {
     fn start(&mut self) -> *mut c_void {
         self.0.as_mut_ptr().cast()
     }

@@ -8,7 +8,7 @@ use super::{Line, Log, syslog_line};
 use crate::live::files::{self, Root};
 use crate::source::{Answer, Question, Refusal};
 
-/// What dmesg printed: an sosreport's, and one beside the tree's directories. It ends when the copy was made.
+/// The output of dmesg: an sosreport's, or a file next to the tree's directories. It ends when the copy was made.
 const PRINTED: [&str; 2] = ["/sos_commands/kernel/dmesg", "/dmesg"];
 /// What a daemon has written since before this boot.
 const WRITTEN: [&str; 3] = ["/var/log/kern.log", "/var/log/messages", "/var/log/syslog"];
@@ -163,7 +163,7 @@ fn written(text: &str) -> Option<Log> {
     let mut log = Log::default();
     for (at, mut line) in lines.into_iter().enumerate() {
         if at == boot {
-            // What the log says of its own beginning is of this boot.
+            // What the log reports about its own beginning is of this boot.
             (log.lines, log.first, log.last) = (0, None, None);
         }
         line.earlier = at < boot;

@@ -15,8 +15,8 @@ const HEAD: usize = 4096;
 
 /// What lies in a directory and below it, each sorted by its path. No link to a directory is followed.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Found {
-    /// What is read: text, whatever its name, plain or compressed.
+pub(super) struct FoundFiles {
+    /// Files to read: text, whatever its name, plain or compressed.
     pub(super) logs: Vec<PathBuf>,
     /// Core dumps, programs, checkpoints: they hold whatever was in memory, and no log.
     pub(super) no_text: Vec<PathBuf>,
@@ -24,8 +24,8 @@ pub(super) struct Found {
     pub(super) recordings: Vec<PathBuf>,
 }
 
-impl Found {
-    /// Looks below a directory; `None` where the path is of a file.
+impl FoundFiles {
+    /// Looks below a directory; `None` if the path is of a file.
     ///
     /// # Errors
     ///
@@ -35,7 +35,7 @@ impl Found {
         if !path.is_dir() {
             return Ok(None);
         }
-        let mut found = Found::default();
+        let mut found = FoundFiles::default();
         found.look(path, DEPTH)?;
         for list in [&mut found.logs, &mut found.no_text, &mut found.recordings] {
             small_sort::by(list, Ord::cmp);
@@ -54,7 +54,7 @@ impl Found {
                     self.look(&path, depth - 1)?;
                 }
             } else if path.is_file() {
-                // What cannot be opened counts as a log: nobody knows what it says.
+                // A file that cannot be opened counts as a log, because its content is unknown.
                 let list = match head(&path) {
                     Ok(head) if !is_text(&head) => &mut self.no_text,
                     Ok(_) if is_recording(&path) => &mut self.recordings,
@@ -132,13 +132,13 @@ mod tests {
         std::fs::write(dir.join("core.7"), b"\x7fELF\x02\x01\x01\0\0").unwrap();
         std::fs::write(dir.join("n1.jsonl"), "{\"rdma-doctor-recording\":1}\n").unwrap();
         std::os::unix::fs::symlink(&dir, dir.join("attempt_0/up")).unwrap();
-        let found = Found::below(&dir).unwrap().unwrap();
-        let file = Found::below(&dir.join("slurm.out")).unwrap();
-        let none = Found::below(&dir.join("none")).unwrap();
+        let found = FoundFiles::below(&dir).unwrap().unwrap();
+        let file = FoundFiles::below(&dir.join("slurm.out")).unwrap();
+        let none = FoundFiles::below(&dir.join("none")).unwrap();
         std::fs::remove_dir_all(&dir).unwrap();
         assert_eq!(
             found,
-            Found {
+            FoundFiles {
                 logs: vec![rank.join("stdout.log"), dir.join("slurm.out")],
                 no_text: vec![dir.join("core.7")],
                 recordings: vec![dir.join("n1.jsonl")],

@@ -46,7 +46,7 @@ impl Input {
         self.left().is_err()
     }
 
-    /// How long reading may wait; for ever where there is no deadline.
+    /// How long reading may wait; forever if there is no deadline.
     #[expect(clippy::disallowed_methods, reason = "the deadline of reading")]
     fn left(&self) -> io::Result<Option<Timespec>> {
         let Some(deadline) = self.deadline else {

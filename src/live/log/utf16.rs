@@ -9,7 +9,7 @@ pub(super) fn is_marked(first: &[u8]) -> bool {
     first.starts_with(&LITTLE) || first.starts_with(&BIG)
 }
 
-/// What is under way between two pieces.
+/// State between two pieces.
 pub(super) struct Utf16 {
     unit: fn([u8; 2]) -> u16,
     /// The first half of a unit.
@@ -35,7 +35,7 @@ impl Utf16 {
         })
     }
 
-    /// The next piece. What is no character stands as U+FFFD.
+    /// Decodes the next piece. Invalid units become U+FFFD.
     pub(super) fn next_utf8(&mut self, bytes: &[u8]) -> &[u8] {
         self.text.clear();
         let half = self.half.take();

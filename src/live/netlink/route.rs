@@ -1,7 +1,7 @@
 //! rtnetlink: network interfaces and their addresses, as getifaddrs(3) asks for them.
 //!
 //! A host of many containers has thousands of interfaces, each with some fifty attributes. Only those that are read are kept;
-//! statistics are not asked for at all, and hardware addresses stay where they are.
+//! statistics are not asked for at all, and hardware addresses stay if they are.
 
 use netlink_sys::protocols::NETLINK_ROUTE;
 

@@ -1,4 +1,4 @@
-//! What NVML says of one GPU.
+//! What NVML reports about one GPU.
 
 mod fields;
 mod processes;
@@ -13,7 +13,9 @@ use nvml_wrapper_sys::bindings::{
 use serde_json::{Value, json};
 
 use super::library;
-use super::reply::{Failure, Object, Of, Said, characters, code, one, symbol, text, with};
+use super::reply::{
+    DeviceFunction, NvmlFailure, NvmlReply, Object, characters, code, one, symbol, text, with,
+};
 use crate::source::Refusal;
 
 pub(super) use fields::{Field, values};
@@ -78,9 +80,9 @@ fn identity(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
 }
 
 #[expect(unsafe_code, reason = "calls NVML")]
-fn firmware(lib: &NvmlLib, device: nvmlDevice_t) -> Said {
+fn firmware(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
     let function = symbol(&lib.nvmlDeviceGetGspFirmwareVersion)?;
-    // NVML is told no length: nvml.h says 64.
+    // NVML takes no length here; nvml.h requires 64 bytes.
     let mut buffer: [std::ffi::c_char; 256] = [0; 256];
     // SAFETY: the handle is NVML's own, and the buffer is longer than what it writes.
     code(unsafe { function(device, buffer.as_mut_ptr()) })?;
@@ -89,7 +91,7 @@ fn firmware(lib: &NvmlLib, device: nvmlDevice_t) -> Said {
 
 /// A GPU's PCI address, as "00000000:1B:00.0".
 #[expect(unsafe_code, reason = "calls NVML")]
-pub(super) fn pci(lib: &NvmlLib, device: nvmlDevice_t) -> Said {
+pub(super) fn pci(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
     let function = symbol(&lib.nvmlDeviceGetPciInfo_v3)?;
     let mut info = no_pci();
     // SAFETY: the type is that of the bindings, and lives for the call.
@@ -110,10 +112,14 @@ pub(super) fn no_pci() -> nvmlPciInfo_t {
 }
 
 /// A function with two results.
-type Two = unsafe extern "C" fn(nvmlDevice_t, *mut c_uint, *mut c_uint) -> nvmlReturn_t;
+type TwoNumbersFunction =
+    unsafe extern "C" fn(nvmlDevice_t, *mut c_uint, *mut c_uint) -> nvmlReturn_t;
 
 #[expect(unsafe_code, reason = "calls NVML")]
-fn current_and_pending<E>(function: &Result<Two, E>, device: nvmlDevice_t) -> Said {
+fn current_and_pending<E>(
+    function: &Result<TwoNumbersFunction, E>,
+    device: nvmlDevice_t,
+) -> NvmlReply {
     let function = symbol(function)?;
     let (mut current, mut pending) = (0, 0);
     // SAFETY: the type is that of the bindings; both numbers live for the call.
@@ -132,7 +138,7 @@ fn modes(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
 
 /// How many MIG devices a GPU has.
 #[expect(unsafe_code, reason = "calls NVML")]
-fn instances(lib: &NvmlLib, device: nvmlDevice_t) -> Said {
+fn instances(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
     let most = one(&lib.nvmlDeviceGetMaxMigDeviceCount, device)?;
     let function = symbol(&lib.nvmlDeviceGetMigDeviceHandleByIndex)?;
     let mut found = 0;
@@ -142,7 +148,7 @@ fn instances(lib: &NvmlLib, device: nvmlDevice_t) -> Said {
         match code(unsafe { function(device, index as c_uint, &raw mut handle) }) {
             Ok(()) => found += 1,
             // No device in this place.
-            Err(Failure::Code(6)) => {}
+            Err(NvmlFailure::Code(6)) => {}
             Err(failure) => return Err(failure),
         }
     }
@@ -180,7 +186,7 @@ fn errors(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
 }
 
 #[expect(unsafe_code, reason = "calls NVML")]
-fn total(lib: &NvmlLib, device: nvmlDevice_t, kind: c_uint, since: c_uint) -> Said {
+fn total(lib: &NvmlLib, device: nvmlDevice_t, kind: c_uint, since: c_uint) -> NvmlReply {
     let function = symbol(&lib.nvmlDeviceGetTotalEccErrors)?;
     let mut count: c_ulonglong = 0;
     // SAFETY: the type is that of the bindings; the count lives for the call.
@@ -193,7 +199,7 @@ fn counted(
     lib: &NvmlLib,
     device: nvmlDevice_t,
     (kind, since, location): (c_uint, c_uint, c_uint),
-) -> Said {
+) -> NvmlReply {
     let function = symbol(&lib.nvmlDeviceGetMemoryErrorCounter)?;
     let mut count: c_ulonglong = 0;
     // SAFETY: the type is that of the bindings; the count lives for the call.
@@ -202,20 +208,20 @@ fn counted(
 }
 
 #[expect(unsafe_code, reason = "calls NVML")]
-fn retired(lib: &NvmlLib, device: nvmlDevice_t, cause: c_uint) -> Said {
+fn retired(lib: &NvmlLib, device: nvmlDevice_t, cause: c_uint) -> NvmlReply {
     let function = symbol(&lib.nvmlDeviceGetRetiredPages)?;
     let mut count: c_uint = 0;
     // SAFETY: with a count of none NVML writes no addresses, and says how many there are.
     let said = code(unsafe { function(device, cause, &raw mut count, std::ptr::null_mut()) });
     match said {
         // More than none: it wants room for their addresses.
-        Ok(()) | Err(Failure::Code(7)) => Ok(count.into()),
+        Ok(()) | Err(NvmlFailure::Code(7)) => Ok(count.into()),
         Err(failure) => Err(failure),
     }
 }
 
 #[expect(unsafe_code, reason = "calls NVML")]
-fn remapped(lib: &NvmlLib, device: nvmlDevice_t) -> Said {
+fn remapped(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
     let function = symbol(&lib.nvmlDeviceGetRemappedRows)?;
     let (mut corrected, mut uncorrected, mut pending, mut failed) = (0, 0, 0, 0);
     // SAFETY: the type is that of the bindings; the four numbers live for the call.
@@ -234,7 +240,7 @@ fn remapped(lib: &NvmlLib, device: nvmlDevice_t) -> Said {
 }
 
 #[expect(unsafe_code, reason = "calls NVML")]
-fn histogram(lib: &NvmlLib, device: nvmlDevice_t) -> Said {
+fn histogram(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
     let function = symbol(&lib.nvmlDeviceGetRowRemapperHistogram)?;
     let mut banks = nvmlRowRemapperHistogramValues_t {
         max: 0,
@@ -267,9 +273,10 @@ fn clocks(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
         with(&lib.nvmlDeviceGetDefaultApplicationsClock, device, 0),
     );
     // Its name before release 535.
-    let older: &Result<Of<c_ulonglong>, _> = &lib.nvmlDeviceGetCurrentClocksThrottleReasons;
+    let older: &Result<DeviceFunction<c_ulonglong>, _> =
+        &lib.nvmlDeviceGetCurrentClocksThrottleReasons;
     let reasons = match one(&lib.nvmlDeviceGetCurrentClocksEventReasons, device) {
-        Err(Failure::Missing) => one(older, device),
+        Err(NvmlFailure::Missing) => one(older, device),
         said => said,
     };
     out.put("nvmlDeviceGetCurrentClocksEventReasons", reasons);
@@ -300,7 +307,7 @@ fn link_and_memory(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
 }
 
 #[expect(unsafe_code, reason = "calls NVML")]
-fn bar1(lib: &NvmlLib, device: nvmlDevice_t) -> Said {
+fn bar1(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
     let function = symbol(&lib.nvmlDeviceGetBAR1MemoryInfo)?;
     let mut memory = nvmlBAR1Memory_t {
         bar1Total: 0,

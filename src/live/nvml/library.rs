@@ -12,7 +12,7 @@ use nvml_wrapper_sys::bindings::{
 };
 use serde_json::{Value, json};
 
-use super::reply::{Failure, Object, Said, characters, code, symbol};
+use super::reply::{NvmlFailure, NvmlReply, Object, characters, code, symbol};
 use crate::source::Refusal;
 
 /// The library's name everywhere: the version is that of its interface.
@@ -26,7 +26,7 @@ const ELSEWHERE: [&str; 4] = [
     "/home/kubernetes/bin/nvidia/lib64",
 ];
 
-/// The library's functions, loaded and not yet begun: some answer even where it cannot begin.
+/// The library's functions, loaded and not yet begun: some answer even if it cannot begin.
 #[expect(unsafe_code, reason = "dlopen runs the library's constructors")]
 pub(super) fn functions() -> Result<&'static NvmlLib, Refusal> {
     static LIBRARY: OnceLock<Result<NvmlLib, Refusal>> = OnceLock::new();
@@ -39,7 +39,7 @@ pub(super) fn functions() -> Result<&'static NvmlLib, Refusal> {
                 // SAFETY: this runs in a process that does nothing but ask NVML, and may do little else.
                 match unsafe { NvmlLib::new(&path) } {
                     Ok(library) => return Ok(library),
-                    // What the loader says of the ordinary way is what matters.
+                    // What the loader reports about the ordinary way is what matters.
                     Err(error) => missing = missing.or(Some(loader_words(&error))),
                 }
             }
@@ -49,7 +49,7 @@ pub(super) fn functions() -> Result<&'static NvmlLib, Refusal> {
         .map_err(Clone::clone)
 }
 
-/// The loader's own words, where it has any.
+/// The loader's own words, if it has any.
 fn loader_words(error: &dyn std::error::Error) -> String {
     match error.source() {
         Some(source) => source.to_string(),
@@ -57,15 +57,15 @@ fn loader_words(error: &dyn std::error::Error) -> String {
     }
 }
 
-struct Begun {
-    nvml: Result<Nvml, Failure>,
+struct InitialisedLibrary {
+    nvml: Result<Nvml, NvmlFailure>,
     took_us: u64,
 }
 
 /// Begins, once. `NO_GPUS`: a machine without is no failure.
-fn begun() -> Result<&'static Begun, Refusal> {
-    static BEGUN: OnceLock<Begun> = OnceLock::new();
-    // First, so that a library that cannot be loaded is told as such, and so that it stays loaded where it cannot begin.
+fn initialised() -> Result<&'static InitialisedLibrary, Refusal> {
+    static BEGUN: OnceLock<InitialisedLibrary> = OnceLock::new();
+    // Loaded first, so that a loader error is reported as such, and the library stays loaded if `nvmlInit` fails.
     functions()?;
     Ok(BEGUN.get_or_init(|| {
         let began = clock::boottime_ns();
@@ -74,7 +74,7 @@ fn begun() -> Result<&'static Begun, Refusal> {
             Err(NvmlError::FailedToLoadSymbol(_)) => Nvml::init(),
             other => other,
         };
-        Begun {
+        InitialisedLibrary {
             nvml: nvml.map_err(failure),
             took_us: clock::boottime_ns().saturating_sub(began) / 1000,
         }
@@ -82,16 +82,16 @@ fn begun() -> Result<&'static Begun, Refusal> {
 }
 
 /// The wrapper's error as NVML's code.
-fn failure(error: NvmlError) -> Failure {
+fn failure(error: NvmlError) -> NvmlFailure {
     match error {
-        NvmlError::FailedToLoadSymbol(_) => Failure::Missing,
-        error => Failure::Code(nvmlReturn_t::from(error)),
+        NvmlError::FailedToLoadSymbol(_) => NvmlFailure::Missing,
+        error => NvmlFailure::Code(nvmlReturn_t::from(error)),
     }
 }
 
 /// NVML, begun.
 pub(super) fn nvml() -> Result<&'static Nvml, Refusal> {
-    let begun = begun()?;
+    let begun = initialised()?;
     begun.nvml.as_ref().map_err(|failure| {
         Refusal::NotAsked(format!("NVML does not begin: {}", failure.value()["error"]).into())
     })
@@ -99,7 +99,7 @@ pub(super) fn nvml() -> Result<&'static Nvml, Refusal> {
 
 /// A device's handle; the outer error is no answer at all.
 #[expect(unsafe_code, reason = "the wrapper keeps handles to itself")]
-pub(super) fn device(index: u32) -> Result<Result<nvmlDevice_t, Failure>, Refusal> {
+pub(super) fn device(index: u32) -> Result<Result<nvmlDevice_t, NvmlFailure>, Refusal> {
     let device = nvml()?.device_by_index(index);
     Ok(device
         // SAFETY: NVML's handles are good until it is ended, which it never is here.
@@ -108,14 +108,14 @@ pub(super) fn device(index: u32) -> Result<Result<nvmlDevice_t, Failure>, Refusa
 }
 
 /// How many devices there are.
-pub(super) fn count() -> Result<Result<u32, Failure>, Refusal> {
+pub(super) fn count() -> Result<Result<u32, NvmlFailure>, Refusal> {
     Ok(nvml()?.device_count().map_err(failure))
 }
 
 /// Versions, the number of GPUs, and whether and how soon NVML begins.
 pub(super) fn system() -> Result<Value, Refusal> {
     let library = functions()?;
-    let begun = begun()?;
+    let begun = initialised()?;
     let mut out = Object::default();
     let init = begun.nvml.as_ref().map(|_| 0.into());
     out.put("nvmlInitWithFlags", init.map_err(|failure| *failure));
@@ -146,7 +146,7 @@ pub(super) fn system() -> Result<Value, Refusal> {
 #[expect(unsafe_code, reason = "calls NVML")]
 fn version<E>(
     function: &Result<unsafe extern "C" fn(*mut c_char, c_uint) -> nvmlReturn_t, E>,
-) -> Said {
+) -> NvmlReply {
     let function = symbol(function)?;
     let mut buffer: [c_char; 96] = [0; 96];
     // SAFETY: NVML writes no more than the length that it is told, which is less than the buffer's.
@@ -155,7 +155,7 @@ fn version<E>(
 }
 
 #[expect(unsafe_code, reason = "calls NVML")]
-fn confidential(library: &NvmlLib) -> Said {
+fn confidential(library: &NvmlLib) -> NvmlReply {
     let function = symbol(&library.nvmlSystemGetConfComputeState)?;
     let mut state = nvmlConfComputeSystemState_t {
         environment: 0,

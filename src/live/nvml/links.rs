@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::device::{self, Field};
 use super::library;
-use super::reply::{Failure, Object, Said, characters, code, symbol, with};
+use super::reply::{NvmlFailure, NvmlReply, Object, characters, code, symbol, with};
 use crate::source::Refusal;
 
 /// More links than any GPU has: 18 in NVLink 4 and 5.
@@ -16,8 +16,8 @@ const MOST: c_uint = 36;
 /// Error counters, by their numbers in nvml.h (`nvmlNvLinkErrorCounter_t`).
 const COUNTERS: [(&str, c_uint); 3] = [("replay", 0), ("recovery", 1), ("crc-flit", 2)];
 
-/// The links of a GPU, by its number: `{"links":[{"link":0,…}]}`. A place without a link is left out; where no place has one, `why` is what
-/// NVML says of the first.
+/// The links of a GPU, by its number: `{"links":[{"link":0,…}]}`. A place without a link is left out; if no place has one, `why` is what
+/// NVML reports about the first.
 pub(super) fn describe(index: u32) -> Result<Value, Refusal> {
     let mut out = Object::default();
     let device = match library::device(index)? {
@@ -34,7 +34,7 @@ pub(super) fn describe(index: u32) -> Result<Value, Refusal> {
         match with(&lib.nvmlDeviceGetNvLinkState, device, link) {
             Ok(state) => links.push(describe_link(lib, device, link, state)?),
             // Beyond the last place; and no link in this one.
-            Err(failure @ (Failure::Code(2) | Failure::Missing)) => {
+            Err(failure @ (NvmlFailure::Code(2) | NvmlFailure::Missing)) => {
                 why = why.or(Some(failure));
                 break;
             }
@@ -90,7 +90,7 @@ fn describe_link(
 }
 
 #[expect(unsafe_code, reason = "calls NVML")]
-fn errors(lib: &NvmlLib, device: nvmlDevice_t, link: c_uint, counter: c_uint) -> Said {
+fn errors(lib: &NvmlLib, device: nvmlDevice_t, link: c_uint, counter: c_uint) -> NvmlReply {
     let function = symbol(&lib.nvmlDeviceGetNvLinkErrorCounter)?;
     let mut count: c_ulonglong = 0;
     // SAFETY: the type is that of the bindings; the count lives for the call.
@@ -99,7 +99,7 @@ fn errors(lib: &NvmlLib, device: nvmlDevice_t, link: c_uint, counter: c_uint) ->
 }
 
 #[expect(unsafe_code, reason = "calls NVML")]
-fn remote(lib: &NvmlLib, device: nvmlDevice_t, link: c_uint) -> Said {
+fn remote(lib: &NvmlLib, device: nvmlDevice_t, link: c_uint) -> NvmlReply {
     let function = symbol(&lib.nvmlDeviceGetNvLinkRemotePciInfo_v2)?;
     let mut info = device::no_pci();
     // SAFETY: the type is that of the bindings, and lives for the call.

@@ -1,4 +1,4 @@
-//! What each two GPUs can do with each other.
+//! NVML's facts about pairs of GPUs: topology and P2P capabilities.
 
 use std::ffi::c_uint;
 
@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use super::device;
 use super::library;
-use super::reply::{Object, Said, code, symbol};
+use super::reply::{NvmlReply, Object, code, symbol};
 use crate::source::Refusal;
 
-/// What is asked of a pair, by NVML's numbers (`nvmlGpuP2PCapsIndex_t`).
+/// The P2P capabilities to query, by NVML's numbers (`nvmlGpuP2PCapsIndex_t`).
 const CAPABILITIES: [(&str, c_uint); 4] =
     [("read", 0), ("write", 1), ("nvlink", 2), ("atomics", 3)];
 
-/// All pairs: `{"devices":["00000000:1B:00.0",…],"pairs":[{"first":0,"second":1,"read":0,…}]}`. Every pair stands there in both directions,
+/// All pairs: `{"devices":["00000000:1B:00.0",…],"pairs":[{"first":0,"second":1,"read":0,…}]}`. Every pair is there in both directions,
 /// what the two have in common (`level`) in the first.
 pub(super) fn describe() -> Result<Value, Refusal> {
     let mut out = Object::default();
@@ -31,7 +31,7 @@ pub(super) fn describe() -> Result<Value, Refusal> {
     for index in 0..count {
         let device = library::device(index)?;
         let address = device.and_then(|handle| device::pci(lib, handle));
-        addresses.push(address.unwrap_or_else(super::reply::Failure::value));
+        addresses.push(address.unwrap_or_else(super::reply::NvmlFailure::value));
         devices.extend(device.ok().map(|handle| (index, handle)));
     }
     let mut pairs: Vec<Value> = Vec::new();
@@ -59,7 +59,7 @@ fn status(
     lib: &NvmlLib,
     (first, second): (nvmlDevice_t, nvmlDevice_t),
     capability: c_uint,
-) -> Said {
+) -> NvmlReply {
     let function = symbol(&lib.nvmlDeviceGetP2PStatus)?;
     let mut status = 0;
     // SAFETY: the type is that of the bindings; the status lives for the call.
@@ -68,7 +68,7 @@ fn status(
 }
 
 #[expect(unsafe_code, reason = "calls NVML")]
-fn level(lib: &NvmlLib, first: nvmlDevice_t, second: nvmlDevice_t) -> Said {
+fn level(lib: &NvmlLib, first: nvmlDevice_t, second: nvmlDevice_t) -> NvmlReply {
     let function = symbol(&lib.nvmlDeviceGetTopologyCommonAncestor)?;
     let mut level = 0;
     // SAFETY: the type is that of the bindings; the level lives for the call.

@@ -1,43 +1,44 @@
-//! What NVML's functions say, as JSON.
+//! The replies of NVML's functions as JSON.
 //!
-//! A function of the bindings is there or not, since each is looked up by itself: an old library lacks the newer ones.
+//! Each function is looked up by itself: an old library lacks the newer ones.
 
 use std::ffi::{c_char, c_uint};
 
 use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlReturn_t};
 use serde_json::{Map, Value, json};
 
-/// What a function said.
-pub(super) type Said = Result<Value, Failure>;
+/// The reply of a function.
+pub(super) type NvmlReply = Result<Value, NvmlFailure>;
 
 /// A function of a device with one result.
-pub(super) type Of<T> = unsafe extern "C" fn(nvmlDevice_t, *mut T) -> nvmlReturn_t;
+pub(super) type DeviceFunction<T> = unsafe extern "C" fn(nvmlDevice_t, *mut T) -> nvmlReturn_t;
 /// The same with an argument.
-pub(super) type OfWith<A, T> = unsafe extern "C" fn(nvmlDevice_t, A, *mut T) -> nvmlReturn_t;
-/// A function that gives a text.
-type OfText = unsafe extern "C" fn(nvmlDevice_t, *mut c_char, c_uint) -> nvmlReturn_t;
+pub(super) type DeviceFunctionWith<A, T> =
+    unsafe extern "C" fn(nvmlDevice_t, A, *mut T) -> nvmlReturn_t;
+/// A function that returns a text.
+type DeviceTextFunction = unsafe extern "C" fn(nvmlDevice_t, *mut c_char, c_uint) -> nvmlReturn_t;
 
 /// `NVML_ERROR_ARGUMENT_VERSION_MISMATCH`: the library does not know this version of a structure.
-pub(super) const OTHER_VERSION: Failure = Failure::Code(25);
+pub(super) const OTHER_VERSION: NvmlFailure = NvmlFailure::Code(25);
 
 /// `NVML_ERROR_GPU_IS_LOST`.
-const LOST: Failure = Failure::Code(15);
+const LOST: NvmlFailure = NvmlFailure::Code(15);
 
-/// Why a function said nothing.
+/// Why a function returned nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(super) enum NvmlFailure {
     /// `nvmlReturn_t`.
     Code(nvmlReturn_t),
     /// The library does not have it.
     Missing,
 }
 
-impl Failure {
+impl NvmlFailure {
     /// The name as nvml.h has it, in the spelling of its wrapper; the number of a code that is newer.
     fn name(self) -> String {
         let code = match self {
-            Failure::Missing => return "MissingSymbol".into(),
-            Failure::Code(code) => code,
+            NvmlFailure::Missing => return "MissingSymbol".into(),
+            NvmlFailure::Code(code) => code,
         };
         let name = match code {
             1 => "Uninitialized",
@@ -76,31 +77,31 @@ impl Failure {
         name.into()
     }
 
-    /// As it stands in a reply.
+    /// As it is in a reply.
     pub(super) fn value(self) -> Value {
         json!({ "error": self.name() })
     }
 }
 
 /// A return code.
-pub(super) fn code(code: nvmlReturn_t) -> Result<(), Failure> {
+pub(super) fn code(code: nvmlReturn_t) -> Result<(), NvmlFailure> {
     match code {
         0 => Ok(()),
-        code => Err(Failure::Code(code)),
+        code => Err(NvmlFailure::Code(code)),
     }
 }
 
-/// A function, where the library has it.
-pub(super) fn symbol<F: Copy, E>(function: &Result<F, E>) -> Result<F, Failure> {
-    function.as_ref().copied().map_err(|_| Failure::Missing)
+/// A function, if the library has it.
+pub(super) fn symbol<F: Copy, E>(function: &Result<F, E>) -> Result<F, NvmlFailure> {
+    function.as_ref().copied().map_err(|_| NvmlFailure::Missing)
 }
 
 /// The single result of a function of a device.
 #[expect(unsafe_code, reason = "calls NVML")]
 pub(super) fn one<T: Default + Into<Value>, E>(
-    function: &Result<Of<T>, E>,
+    function: &Result<DeviceFunction<T>, E>,
     device: nvmlDevice_t,
-) -> Said {
+) -> NvmlReply {
     let function = symbol(function)?;
     let mut value = T::default();
     // SAFETY: the bindings give the function's type; the handle is NVML's own; `value` lives for the call.
@@ -111,10 +112,10 @@ pub(super) fn one<T: Default + Into<Value>, E>(
 /// The single result of a function of a device with an argument.
 #[expect(unsafe_code, reason = "calls NVML")]
 pub(super) fn with<A, T: Default + Into<Value>, E>(
-    function: &Result<OfWith<A, T>, E>,
+    function: &Result<DeviceFunctionWith<A, T>, E>,
     device: nvmlDevice_t,
     argument: A,
-) -> Said {
+) -> NvmlReply {
     let function = symbol(function)?;
     let mut value = T::default();
     // SAFETY: as in `one`; the argument is a number.
@@ -122,9 +123,9 @@ pub(super) fn with<A, T: Default + Into<Value>, E>(
     Ok(value.into())
 }
 
-/// The text that a function of a device gives.
+/// The text that a function of a device returns.
 #[expect(unsafe_code, reason = "calls NVML")]
-pub(super) fn text<E>(function: &Result<OfText, E>, device: nvmlDevice_t) -> Said {
+pub(super) fn text<E>(function: &Result<DeviceTextFunction, E>, device: nvmlDevice_t) -> NvmlReply {
     let function = symbol(function)?;
     let mut buffer: [c_char; 128] = [0; 128];
     // SAFETY: as in `one`; NVML writes no more than the length that it is told, which is less than the buffer's.
@@ -150,14 +151,14 @@ pub(super) struct Object {
 }
 
 impl Object {
-    /// What a function said, under its name.
-    pub(super) fn put(&mut self, name: &str, said: Said) {
+    /// Stores the reply of a function under its name.
+    pub(super) fn put(&mut self, name: &str, said: NvmlReply) {
         self.lost |= said.as_ref().err() == Some(&LOST);
-        let value = said.unwrap_or_else(Failure::value);
+        let value = said.unwrap_or_else(NvmlFailure::value);
         self.set(name, value);
     }
 
-    /// Whether a function said that the GPU is lost. Each that is asked after that may wait seconds for what does not answer.
+    /// Whether a function reported that the GPU is lost. Each further query may wait seconds for a device that does not respond.
     pub(super) fn is_lost(&self) -> bool {
         self.lost
     }

@@ -1,4 +1,4 @@
-//! Where a port is reached: what the two ends of a connection tell each other.
+//! A port's address, which the two ends of a connection exchange.
 
 use std::net::Ipv6Addr;
 

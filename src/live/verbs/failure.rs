@@ -1,4 +1,4 @@
-//! Why a call of the library failed, as a measurement says it.
+//! The failure of a library call, in a measurement's form.
 
 use crate::live::failure::Failure;
 use crate::source::Refusal;

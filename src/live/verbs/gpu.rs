@@ -30,7 +30,7 @@ const INVALID_VALUE: u32 = 1;
 pub(crate) struct Gpu {
     context: Context,
     stream: Stream,
-    /// Whether what an adapter wrote is to be waited for before it is read.
+    /// Whether an adapter's writes must be flushed before they are read.
     flushes: bool,
 }
 
@@ -71,7 +71,7 @@ impl Addressed for Pages {
 }
 
 impl Pages {
-    /// So many bytes, rounded up to pages; one page at least.
+    /// Allocates bytes, rounded up to pages; one page at least.
     fn new(gpu: &Rc<Gpu>, length: usize) -> Result<Self, Failure> {
         let length = length.max(1).next_multiple_of(PAGE);
         let memory = DeviceMemory::new(gpu.context, length + PAGE)?;
@@ -123,20 +123,20 @@ impl Pages {
     }
 }
 
-/// Why DMA-BUF was not the way: which function refused, its result, and what that means or what helps.
-struct Obstacle {
+/// Why DMA-BUF failed: the function that refused, its result, and what that means or what helps.
+struct DmaBufFailure {
     function: &'static str,
     code: Option<i64>,
     words: String,
 }
 
-impl Obstacle {
+impl DmaBufFailure {
     fn text(&self) -> String {
         format!("{}: {}", self.function, self.words)
     }
 
     fn new(function: &'static str, code: Option<i64>, words: impl Into<String>) -> Self {
-        Obstacle {
+        DmaBufFailure {
             function,
             code,
             words: words.into(),
@@ -214,7 +214,7 @@ fn no_peer_memory(refusal: &Refusal) -> String {
     }
 }
 
-/// Registers so many bytes of the GPU's memory by the first way that leads there. `tried` is told what became of each.
+/// Registers GPU memory by the first method that works. `tried` gets the outcome of each.
 ///
 /// # Errors
 ///
@@ -266,20 +266,20 @@ pub(crate) fn register(
 fn by_dma_buf(
     domain: &Rc<Domain>,
     pages: Pages,
-) -> Result<Registered<Pages>, Box<(Obstacle, Pages)>> {
+) -> Result<Registered<Pages>, Box<(DmaBufFailure, Pages)>> {
     let supported = Attribute::CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED;
-    if let Some(obstacle) = Obstacle::of_attribute(pages.gpu.context.attribute(supported)) {
+    if let Some(obstacle) = DmaBufFailure::of_attribute(pages.gpu.context.attribute(supported)) {
         return Err(Box::new((obstacle, pages)));
     }
     let file = match pages.memory.dma_buf(pages.start, pages.length) {
         Ok(file) => file,
         Err(failure) => {
-            let obstacle = Obstacle::of_cuda("cuMemGetHandleForAddressRange", failure);
+            let obstacle = DmaBufFailure::of_cuda("cuMemGetHandleForAddressRange", failure);
             return Err(Box::new((obstacle, pages)));
         }
     };
     Registered::by_file(domain, pages, file.as_fd())
-        .map_err(|(refusal, pages)| Box::new((Obstacle::of_verbs(refusal), pages)))
+        .map_err(|(refusal, pages)| Box::new((DmaBufFailure::of_verbs(refusal), pages)))
 }
 
 #[cfg(test)]
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn an_obstacle_says_which_function_and_what_helps() {
-        let of = |said| Obstacle::of_attribute(said).map(|o| (o.function, o.code, o.words));
+        let of = |said| DmaBufFailure::of_attribute(said).map(|o| (o.function, o.code, o.words));
         assert!(of(Ok(1)).is_none());
         let (function, code, words) = of(Ok(0)).unwrap();
         assert_eq!((function, code), ("cuDeviceGetAttribute", None));
@@ -301,14 +301,14 @@ mod tests {
         assert_eq!(code, Some(1));
         assert!(words.contains("CUDA 11.7"), "{words}");
         let missing = Refusal::SymbolMissing("cuMemGetHandleForAddressRange".into());
-        let of = Obstacle::of_cuda("cuMemGetHandleForAddressRange", missing.into());
+        let of = DmaBufFailure::of_cuda("cuMemGetHandleForAddressRange", missing.into());
         assert!(
             of.words
                 .contains("libcuda.so.1 has no cuMemGetHandleForAddressRange")
         );
-        let of = Obstacle::of_verbs(Refusal::SymbolMissing("ibv_reg_dmabuf_mr".into()));
+        let of = DmaBufFailure::of_verbs(Refusal::SymbolMissing("ibv_reg_dmabuf_mr".into()));
         assert!(of.words.contains("rdma-core 34"), "{}", of.words);
-        let of = Obstacle::of_verbs(Refusal::Errno(Errno::EOPNOTSUPP));
+        let of = DmaBufFailure::of_verbs(Refusal::Errno(Errno::EOPNOTSUPP));
         assert_eq!((of.function, of.code), ("ibv_reg_dmabuf_mr", Some(95)));
         assert!(of.words.contains("takes no DMA-BUF"), "{}", of.words);
         let peer = no_peer_memory(&Refusal::Errno(Errno::EFAULT));

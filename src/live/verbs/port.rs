@@ -40,7 +40,7 @@ fn attribute(path: &str) -> Option<String> {
     Some(text.trim().to_owned())
 }
 
-/// The names in a directory, sorted; none where there is none.
+/// The names in a directory, sorted; none if there is none.
 #[expect(
     clippy::disallowed_methods,
     reason = "the kernel's lists of devices and ports"
@@ -77,9 +77,9 @@ fn first_active() -> Option<(String, u8)> {
 }
 
 /// The rows of a port's GID table that are in use, in their order.
-fn gid_rows(device: &str, port: u8) -> Vec<gid::Row> {
+fn gid_rows(device: &str, port: u8) -> Vec<gid::GidRow> {
     let base = format!("{DEVICES}/{device}/ports/{port}");
-    let mut rows: Vec<gid::Row> = names(&format!("{base}/gids"))
+    let mut rows: Vec<gid::GidRow> = names(&format!("{base}/gids"))
         .iter()
         .filter_map(|name| {
             let address: Ipv6Addr = attribute(&format!("{base}/gids/{name}"))?.parse().ok()?;
@@ -87,7 +87,7 @@ fn gid_rows(device: &str, port: u8) -> Vec<gid::Row> {
                 return None;
             }
             let kind = attribute(&format!("{base}/gid_attrs/types/{name}"));
-            Some(gid::Row {
+            Some(gid::GidRow {
                 index: name.parse().ok()?,
                 address,
                 kind: kind.and_then(|kind| match kind.as_str() {
@@ -104,9 +104,9 @@ fn gid_rows(device: &str, port: u8) -> Vec<gid::Row> {
 
 /// The row that is used, and its address.
 fn choose_gid(
-    rows: &[gid::Row],
+    rows: &[gid::GidRow],
     wish: &PortRequest,
-    like: &gid::Wish,
+    like: &gid::GidRequest,
 ) -> Result<(u8, Ipv6Addr), String> {
     let index = match wish.gid_index {
         Some(index) => u64::from(index),
@@ -173,7 +173,7 @@ impl Port {
         let ethernet = field("link_layer") == 2;
         let rows = gid_rows(&device, number);
         let version = variable("NCCL_IB_ROCE_VERSION_NUM").and_then(|text| text.parse().ok());
-        let like = gid::Wish::new(
+        let like = gid::GidRequest::new(
             variable("NCCL_IB_ADDR_FAMILY").as_deref(),
             version,
             variable("NCCL_IB_ADDR_RANGE").as_deref(),
@@ -200,7 +200,7 @@ impl Port {
         })
     }
 
-    /// What is said of it: `mlx5_0/1 GID 3 MTU 4096`.
+    /// Its description: `mlx5_0/1 GID 3 MTU 4096`.
     pub(crate) fn words(&self) -> String {
         let address = match self.ethernet {
             true => format!("GID {}", self.gid_index),
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn the_row_is_nccls_unless_one_is_named() {
-        let row = |index, address: &str, kind| gid::Row {
+        let row = |index, address: &str, kind| gid::GidRow {
             index,
             address: address.parse().unwrap(),
             kind: Some(kind),
@@ -253,7 +253,7 @@ mod tests {
             row(2, "::ffff:10.0.0.1", GidType::V1),
             row(3, "::ffff:10.0.0.1", GidType::V2),
         ];
-        let like = gid::Wish::new(None, None, None);
+        let like = gid::GidRequest::new(None, None, None);
         let mut wish = PortRequest::new(&Default::default(), |_| None).unwrap();
         assert_eq!(choose_gid(&rows, &wish, &like).unwrap().0, 3);
         wish.gid_index = Some(1);

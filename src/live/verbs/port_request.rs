@@ -3,12 +3,12 @@
 use crate::live::failure::Failure;
 use crate::measure::plan::run::RankPlace;
 
-/// Bytes of a write where nobody says otherwise.
+/// The default size of a write in bytes.
 const PIECE: u64 = 512 << 10;
 /// The most connections to another rank: as many as NCCL allows (`NCCL_IB_MAX_QPS`).
 const PAIRS: u64 = 128;
 
-/// What is asked for.
+/// The requested port parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PortRequest {
     /// Connections to each other rank.

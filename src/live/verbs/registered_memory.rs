@@ -1,4 +1,4 @@
-//! Memory that is registered, and where it is: the host's, or a GPU's.
+//! Registered memory: the host's or a GPU's.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -8,28 +8,28 @@ use super::gpu::{self, Gpu, Pages};
 use super::library::domain::{Addressed, Domain, Registered};
 use super::library::pair::Target;
 use crate::live::failure::Failure;
-use crate::live::pages::Memory;
+use crate::live::pages::PageMemory;
 use crate::measure::plan::reply::GpuMemory;
 use crate::source::Refusal;
 
-/// Memory that is registered, and where it is.
+/// Registered memory, by its place.
 pub(crate) enum RegisteredMemory {
     Host(Registered),
     Gpu(Registered<Pages>),
 }
 
 impl RegisteredMemory {
-    /// So many bytes of this process.
+    /// Allocates and registers host memory.
     pub(crate) fn of_host(domain: &Rc<Domain>, length: usize) -> Result<Self, Failure> {
         let what = format!("{length} bytes");
-        let memory = Memory::new(length);
+        let memory = PageMemory::new(length);
         let memory = memory.map_err(|e| refused("mmap", &what, &Refusal::Errno(e)))?;
         let registered = Registered::new(domain, memory);
         let registered = registered.map_err(|(e, _)| refused("ibv_reg_mr", &what, &e))?;
         Ok(RegisteredMemory::Host(registered))
     }
 
-    /// So many bytes of a GPU. `tried` is told how they were registered, or why not.
+    /// Allocates and registers GPU memory. `tried` gets how it was registered, or why not.
     pub(crate) fn of_gpu(
         domain: &Rc<Domain>,
         gpu: &Rc<Gpu>,
@@ -55,7 +55,7 @@ impl RegisteredMemory {
         }
     }
 
-    /// As another end's device is told it.
+    /// The memory's address and key for the other end's device.
     pub(crate) fn far(&self) -> Target {
         match self {
             RegisteredMemory::Host(registered) => registered.far(),

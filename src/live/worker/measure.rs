@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::child::{self, how_its_process_ended, kill_group, wait_a_moment};
-use super::{Outlet, Recorder, Watched, lifeline, watch};
+use super::{ChildOutput, Recorder, WatchedSource, lifeline, watch};
 use crate::live::Live;
 use crate::source::wire::{self, Line};
 use crate::source::{Answer, Question, Refusal, Reply, Source};
@@ -28,7 +28,7 @@ pub struct Measuring<'m> {
     pub deadline: Duration,
 }
 
-/// The replies to these questions, in their order. `skip` is told each reply and says of a later question why it is not to be asked any more.
+/// Asks these questions in order. `skip` gets each reply, and returns why a later question must not be asked any more.
 #[expect(
     clippy::disallowed_methods,
     reason = "the parent keeps the children's time"
@@ -88,7 +88,7 @@ pub fn measure(
             });
         }
         let mut ends = Instant::now() + how.deadline;
-        // What became of the question at which the child ended, where it did not end by itself.
+        // What became of the question at which the child ended, if it did not end by itself.
         let refusal = loop {
             match inbox.recv_timeout(ends.saturating_duration_since(Instant::now())) {
                 Ok(Line::Reply {
@@ -142,14 +142,14 @@ fn start(how: &Measuring<'_>, questions: &VecDeque<Question>) -> std::io::Result
 /// The questions are none, or the parent is gone.
 pub fn child(probe: &str, started_ns: u64, questions: &str) -> std::io::Result<()> {
     let questions: Vec<Question> = serde_json::from_str(questions)?;
-    let outlet = Arc::new(Mutex::new(Outlet::new(probe.into(), 1 << 14)));
-    // It is busy from first to last, and told no further names.
+    let outlet = Arc::new(Mutex::new(ChildOutput::new(probe.into(), 1 << 14)));
+    // It is busy until its end and gets no further names.
     let (told, _) = mpsc::channel();
     std::thread::spawn(move || lifeline(&told, &AtomicBool::new(true)));
     let watched = Arc::clone(&outlet);
     std::thread::spawn(move || watch(&watched));
     let sink = Arc::clone(&outlet);
-    let source = Watched {
+    let source = WatchedSource {
         source: Live::benchmark(started_ns),
         probe: probe.into(),
         outlet: Arc::clone(&outlet),

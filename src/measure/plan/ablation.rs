@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::statistics::{median, range_of_median};
 use crate::fact::arm::Outcome;
-use crate::fact::factor::Change;
+use crate::fact::factor::FactorChange;
 use crate::fact::{Limits, limit};
 use crate::small_sort;
 
@@ -311,31 +311,31 @@ fn ends(pairs: &[&(&Pair, Effect)]) -> Option<(f64, f64)> {
 }
 
 /// What a variable with this value takes away, or turns.
-pub fn kind(name: &str, value: &str) -> Change {
+pub fn kind(name: &str, value: &str) -> FactorChange {
     let on = value.trim().parse::<i64>().is_ok_and(|n| n != 0);
     let lower = value.to_ascii_lowercase();
     match name {
-        "NCCL_IB_DISABLE" if on => Change::IbOff,
-        "NCCL_NET" if lower == "socket" => Change::IbOff,
-        "NCCL_SHM_DISABLE" if on => Change::ShmOff,
-        "NCCL_P2P_DISABLE" if on => Change::P2pOff,
-        "NCCL_P2P_LEVEL" if lower == "loc" || lower == "0" => Change::P2pOff,
-        "NCCL_NET_GDR_LEVEL" if lower == "loc" || lower == "0" => Change::GdrOff,
-        "NCCL_NET_GDR_LEVEL" if lower == "sys" => Change::GdrAnywhere,
-        "NCCL_NVLS_ENABLE" if lower == "0" => Change::NvlsOff,
-        "NCCL_PXN_DISABLE" if on => Change::PxnOff,
-        "NCCL_CROSS_NIC" => Change::CrossNic,
-        "NCCL_IB_QPS_PER_CONNECTION" => Change::QueuePairs,
-        "NCCL_ALGO" => Change::Algorithm,
-        "NCCL_IB_PCI_RELAXED_ORDERING" => Change::RelaxedOrdering,
-        "NCCL_IB_AR_THRESHOLD" => Change::AdaptiveRouting,
-        "NCCL_SOCKET_NTHREADS" | "NCCL_NSOCKS_PERTHREAD" => Change::SocketThreads,
-        _ => Change::Other,
+        "NCCL_IB_DISABLE" if on => FactorChange::IbOff,
+        "NCCL_NET" if lower == "socket" => FactorChange::IbOff,
+        "NCCL_SHM_DISABLE" if on => FactorChange::ShmOff,
+        "NCCL_P2P_DISABLE" if on => FactorChange::P2pOff,
+        "NCCL_P2P_LEVEL" if lower == "loc" || lower == "0" => FactorChange::P2pOff,
+        "NCCL_NET_GDR_LEVEL" if lower == "loc" || lower == "0" => FactorChange::GdrOff,
+        "NCCL_NET_GDR_LEVEL" if lower == "sys" => FactorChange::GdrAnywhere,
+        "NCCL_NVLS_ENABLE" if lower == "0" => FactorChange::NvlsOff,
+        "NCCL_PXN_DISABLE" if on => FactorChange::PxnOff,
+        "NCCL_CROSS_NIC" => FactorChange::CrossNic,
+        "NCCL_IB_QPS_PER_CONNECTION" => FactorChange::QueuePairs,
+        "NCCL_ALGO" => FactorChange::Algorithm,
+        "NCCL_IB_PCI_RELAXED_ORDERING" => FactorChange::RelaxedOrdering,
+        "NCCL_IB_AR_THRESHOLD" => FactorChange::AdaptiveRouting,
+        "NCCL_SOCKET_NTHREADS" | "NCCL_NSOCKS_PERTHREAD" => FactorChange::SocketThreads,
+        _ => FactorChange::Other,
     }
 }
 
 /// Whether a set of variables has this effect among others.
-pub fn has(set: &Set, wanted: Change) -> bool {
+pub fn has(set: &Set, wanted: FactorChange) -> bool {
     set.iter().any(|(name, value)| kind(name, value) == wanted)
 }
 
@@ -351,14 +351,14 @@ pub fn name_of(set: &Set) -> String {
         return crate::measure::plan::run::Arm::BASELINE.into();
     }
     let of = |(name, value): (&String, &String)| match kind(name, value) {
-        kind @ (Change::IbOff
-        | Change::ShmOff
-        | Change::P2pOff
-        | Change::GdrOff
-        | Change::NvlsOff
-        | Change::PxnOff) => kind.word().to_owned(),
-        kind @ Change::GdrAnywhere => kind.word().to_owned(),
-        kind @ (Change::CrossNic | Change::QueuePairs | Change::Algorithm) => {
+        kind @ (FactorChange::IbOff
+        | FactorChange::ShmOff
+        | FactorChange::P2pOff
+        | FactorChange::GdrOff
+        | FactorChange::NvlsOff
+        | FactorChange::PxnOff) => kind.word().to_owned(),
+        kind @ FactorChange::GdrAnywhere => kind.word().to_owned(),
+        kind @ (FactorChange::CrossNic | FactorChange::QueuePairs | FactorChange::Algorithm) => {
             format!("{}={}", kind.word(), value.to_ascii_lowercase())
         }
         _ => {
@@ -369,7 +369,7 @@ pub fn name_of(set: &Set) -> String {
     // InfiniBand first, as people name them.
     let mut names: Vec<(bool, String)> = set
         .iter()
-        .map(|pair| (kind(pair.0, pair.1) == Change::P2pOff, of(pair)))
+        .map(|pair| (kind(pair.0, pair.1) == FactorChange::P2pOff, of(pair)))
         .collect();
     small_sort::by_key(&mut names, |(last, _)| *last);
     let names: Vec<String> = names.into_iter().map(|(_, name)| name).collect();

@@ -1,4 +1,4 @@
-//! The ranks of a collective: what each does in its own process, over one of several backends.
+//! A rank of a collective: what each rank does in its own process, over one of several backends.
 //!
 //! ```text
 //! backend    what moves the data: one file for each, behind one trait

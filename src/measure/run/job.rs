@@ -1,4 +1,4 @@
-//! The user's own job as a child that can be killed: a process between watches the parent, so that nothing of the job outlives it.
+//! Runs the user's own job as a child that can be killed: an intermediate process watches the doctor, so that nothing of the job outlives it.
 
 use crate::live::own_process;
 use std::ffi::OsString;
@@ -14,12 +14,12 @@ use crate::measure::plan::run::{NAME, Run};
 use crate::nccl_log::Reader;
 use crate::source::wire::Line;
 
-/// The argument by which this program is the process between.
+/// The argument that makes this program the intermediate process.
 pub const ARGUMENT: &str = "__job";
 
-/// The longest line of output that is read at once.
+/// The longest line of output, in bytes; a longer one is read in parts.
 const MAX_LINE: u64 = 1 << 20;
-/// How a job is run.
+/// How the job is run.
 pub struct JobOptions<'r> {
     /// When the recording began, in nanoseconds of `CLOCK_BOOTTIME`.
     pub started_ns: u64,
@@ -29,7 +29,7 @@ pub struct JobOptions<'r> {
     pub figure: &'r dyn Fn(&str) -> Option<String>,
 }
 
-/// Runs the job once; gives what became of it and what NCCL wrote. `shown` is told each line of output.
+/// Runs the job once; returns its outcome and the recorded lines. `shown` gets each line of output.
 #[expect(clippy::disallowed_methods, reason = "the parent keeps the job's time")]
 pub fn run(
     how: &JobOptions<'_>,
@@ -64,7 +64,7 @@ pub fn run(
                 true => None,
                 false => wait_until(&mut child, ends),
             };
-            // What it left running in its group goes too.
+            // Anything that it left running in its process group.
             kill_group(&child);
             let _ = wait_a_moment(&mut child);
             match status {
@@ -129,7 +129,7 @@ fn read_lines(pipe: impl Read, events: &SyncSender<Vec<u8>>) {
     }
 }
 
-/// The process between: starts the command, ends as it does, and takes it along where the parent is gone.
+/// The intermediate process: starts the command, exits with its status, and kills it if the doctor is gone.
 ///
 /// # Errors
 ///
@@ -153,7 +153,7 @@ pub fn serve(mut command: impl Iterator<Item = OsString>) -> std::io::Result<i32
         }
     };
     std::thread::spawn(|| {
-        // The parent's end of standard input is the lifeline: it says nothing, and closes when the parent is gone, however it went.
+        // The parent never writes; its end of stdin closes when the parent is gone, however it ended.
         let mut nothing = [0];
         while std::io::stdin()
             .read(&mut nothing)

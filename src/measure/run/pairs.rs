@@ -1,8 +1,7 @@
-//! What is measured between two nodes over sockets: whether one reaches the other, which packets get through, what a connection carries. What RDMA writes
-//! carry is in [`rdma`].
+//! Measurements between two nodes over sockets: reachability, packet size, bandwidth and round trip. RDMA writes are measured in [`rdma`].
 //!
-//! Each adapter has a *post*: a listener that answers knocks, takes data and echoes bytes, and a UDP socket that says how large a packet arrived. Who
-//! does not know the post's token is not answered.
+//! Each adapter has a *responder*: a TCP listener that answers pings, receives data and echoes bytes, and a UDP socket that reports the size of
+//! packets. It ignores peers without its token.
 
 mod dial;
 mod packet;
@@ -20,28 +19,28 @@ pub use packet::largest_packet;
 
 use crate::measure::plan::pairs::{Counted, Flow};
 
-/// Proves that a question comes from who takes part.
+/// Proves that a request comes from a node of the run.
 pub type Token = [u8; 16];
 
-/// How long who connects may take to say what he wants.
+/// How long a peer may take to send its request.
 const HELLO: Duration = Duration::from_secs(5);
-/// How often a post looks whether it is to end.
+/// How often a responder checks whether it must stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Bytes that are sent or received at once.
 const CHUNK: usize = 256 << 10;
-/// How long data may take beyond the time for which it is sent.
+/// How long data may be under way after the sending ended.
 const LATE: Duration = Duration::from_secs(3);
-/// How many visitors a post has at once: one that measures, and those that knock.
+/// How many connections a responder serves at once: one that measures, and pings.
 const MAX_CONNECTIONS: usize = 1024;
 
-/// What is asked of a post.
+/// A request to a responder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProbeRequest {
-    /// To answer.
+    /// Only answer.
     Ping,
-    /// To take data for so many milliseconds, and to say how much came.
+    /// Receive data for this many milliseconds, and report how much arrived.
     Receive(u32),
-    /// To send each byte back.
+    /// Send each byte back.
     Echo,
 }
 
@@ -74,21 +73,21 @@ impl ProbeRequest {
     }
 }
 
-/// An adapter's post. It ends when it is dropped.
+/// An adapter's responder. It stops when it is dropped.
 pub struct Responder {
-    /// Where it answers connections.
+    /// Its TCP port.
     pub tcp: u16,
-    /// Where it answers packets.
+    /// Its UDP port.
     pub udp: u16,
     stop: Arc<AtomicBool>,
 }
 
 impl Responder {
-    /// Listens at an address.
+    /// Starts a responder on an address.
     ///
     /// # Errors
     ///
-    /// It is none of this node's, or no port is free.
+    /// The address is not one of this node's, or no port is free.
     pub fn open(address: IpAddr, token: Token) -> io::Result<Self> {
         let listener = TcpListener::bind(SocketAddr::new(address, 0))?;
         listener.set_nonblocking(true)?;
@@ -113,7 +112,7 @@ impl Drop for Responder {
     }
 }
 
-/// Receives visitors until it is told to stop.
+/// Accepts connections until it must stop.
 fn accept_requests(listener: &TcpListener, token: Token, stop: &AtomicBool) {
     let visitors = Arc::new(());
     while !stop.load(Ordering::Relaxed) {
@@ -122,12 +121,12 @@ fn accept_requests(listener: &TcpListener, token: Token, stop: &AtomicBool) {
             Ok((stream, _)) if !full => {
                 let visitor = Arc::clone(&visitors);
                 std::thread::spawn(move || {
-                    // One that goes away in the middle says so at its own end.
+                    // The other end reports a connection that breaks.
                     let _ = serve(stream, &token);
                     drop(visitor);
                 });
             }
-            // Who is one too many finds his connection closed.
+            // Beyond the limit the connection is closed.
             Ok(_) => {}
             Err(_) => {
                 let _ = wait_readable(listener);
@@ -183,7 +182,7 @@ fn serve(mut stream: TcpStream, token: &Token) -> io::Result<()> {
                     Err(error) => return Err(error),
                 }
             }
-            // A window in which nothing more came counts whole: that is what it carried.
+            // A window that ended without further data counts in full.
             let end = match began.elapsed() >= window {
                 true => window,
                 false => last - began,
@@ -193,7 +192,7 @@ fn serve(mut stream: TcpStream, token: &Token) -> io::Result<()> {
             let micros = u64::try_from(end.as_micros()).unwrap_or(u64::MAX);
             report[8..].copy_from_slice(&micros.to_be_bytes());
             stream.write_all(&report)?;
-            // What is still under way is taken, so that the sender is not told that it was refused.
+            // Drains the rest, so that the sender sees no reset.
             stream.set_read_timeout(Some(LATE))?;
             while began.elapsed() < window + 2 * LATE && stream.read(&mut chunk)? > 0 {}
             Ok(())
@@ -205,11 +204,11 @@ fn is_late(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
-/// Knocks at a post: how long it took, until it answered.
+/// Pings a responder, and returns the time until it answered.
 ///
 /// # Errors
 ///
-/// It did not, and why.
+/// Why it did not answer.
 #[expect(clippy::disallowed_methods, reason = "what is measured is time")]
 pub fn ping(
     from: IpAddr,
@@ -228,12 +227,12 @@ pub fn ping(
     };
     match ask() {
         Ok(()) => Ok(began.elapsed()),
-        Err(error) if is_late(&error) => Err("connected, and not answered".into()),
+        Err(error) if is_late(&error) => Err("connected, but got no answer".into()),
         Err(error) => Err(describe_error(&error)),
     }
 }
 
-/// Why a connection failed, in few words.
+/// Why a connection failed, in a few words.
 fn describe_error(error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::TimedOut | ErrorKind::WouldBlock => "no answer".into(),
@@ -245,7 +244,7 @@ fn describe_error(error: &io::Error) -> String {
     }
 }
 
-/// What a connection from here carries to a post in this time, and how long a byte takes there and back at least.
+/// Measures the bandwidth of a connection to a responder and the shortest round trip of a byte.
 pub fn measure_flow(from: IpAddr, to: SocketAddr, token: &Token, window: Duration) -> Flow {
     let round_trip = match measure_round_trip(from, to, token, window / 5) {
         Ok(least) => least,
@@ -287,7 +286,7 @@ fn measure_round_trip(
 fn send_data(from: IpAddr, to: SocketAddr, token: &Token, window: Duration) -> io::Result<Flow> {
     let mut stream = dial::connect(from, to, LATE)?;
     stream.set_read_timeout(Some(window + LATE))?;
-    // A write that cannot go on in this time finds that the time is up.
+    // Blocked writes return often enough to notice the end of the window.
     stream.set_write_timeout(Some(POLL_INTERVAL))?;
     let ms = u32::try_from(window.as_millis()).unwrap_or(u32::MAX);
     stream.write_all(&ProbeRequest::Receive(ms).bytes(token))?;
@@ -303,7 +302,7 @@ fn send_data(from: IpAddr, to: SocketAddr, token: &Token, window: Duration) -> i
     let counted = crate::live::tcp_info::read(&stream);
     let mut report = [0; 16];
     stream.read_exact(&mut report)?;
-    // What waits to be sent is of no use any more.
+    // Discards unsent data on close.
     let _ = rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO));
     let number = |bytes: &[u8]| bytes.iter().fold(0, |n, byte| n << 8 | u64::from(*byte));
     Ok(Flow {
@@ -315,7 +314,7 @@ fn send_data(from: IpAddr, to: SocketAddr, token: &Token, window: Duration) -> i
     })
 }
 
-/// The counters of an interface that say that packets were lost: drops and errors of each direction.
+/// The counters of an interface for lost packets: drops and errors of each direction.
 const LOSSES: [&str; 9] = [
     "rx_crc_errors",
     "rx_dropped",
@@ -328,11 +327,11 @@ const LOSSES: [&str; 9] = [
     "tx_fifo_errors",
 ];
 
-/// What an interface has counted until now (Documentation/ABI/testing/sysfs-class-net-statistics).
+/// The current counters of an interface (Documentation/ABI/testing/sysfs-class-net-statistics).
 #[expect(clippy::disallowed_methods, reason = "the counters are read")]
 pub fn counters(interface: &str) -> Counted {
     let mut counted = BTreeMap::new();
-    // Names of interfaces have no slash, and are none of a way up.
+    // Rejects names that would leave the directory.
     if interface.contains('/') || interface == ".." {
         return counted;
     }
@@ -346,8 +345,8 @@ pub fn counters(interface: &str) -> Counted {
     counted
 }
 
-/// What a port (`mlx5_0/1`) has counted until now, of the counters that are `wanted` (Documentation/ABI/stable/sysfs-class-infiniband: `counters` and
-/// `hw_counters`; some drivers, mlx4 and bnxt_re among them, have the latter at the device).
+/// The current values of a port's (`mlx5_0/1`) `wanted` counters (Documentation/ABI/stable/sysfs-class-infiniband: `counters` and `hw_counters`; some
+/// drivers, such as mlx4 and bnxt_re, have the latter at the device).
 #[expect(clippy::disallowed_methods, reason = "the counters are read")]
 pub fn port_counters(port: &str, wanted: impl Fn(&str) -> bool) -> Counted {
     let mut counted = BTreeMap::new();
@@ -377,7 +376,7 @@ pub fn port_counters(port: &str, wanted: impl Fn(&str) -> bool) -> Counted {
     counted
 }
 
-/// What rose between two readings.
+/// The counters that rose between two readings.
 pub fn risen(before: &Counted, after: &Counted) -> Counted {
     let rise = |(name, now): (&String, &u64)| {
         let by = now.checked_sub(*before.get(name)?)?;
@@ -394,7 +393,7 @@ mod tests {
     const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
     #[test]
-    fn wishes_are_for_who_knows_the_token() {
+    fn requests_need_the_token() {
         for wish in [
             ProbeRequest::Ping,
             ProbeRequest::Receive(250),

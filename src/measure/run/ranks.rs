@@ -1,9 +1,8 @@
-//! The ranks of a collective: one child for each, all at once, until each has ended or is ended.
+//! Runs the ranks of a collective: one child process for each on this node, until each has ended or is killed.
 //!
-//! The children say what they do, exchange what they must know of each other through this process, and write their log; all of it is read all the time, so
-//! that none of them waits for a reader. A child that ends badly leaves the others a moment to say what they saw of it; then they are killed, with their
-//! process groups. One that does not end by the deadline is hung, and the last step that it reached is known. Where this process goes, however it does,
-//! the children read the end of their standard input and end too.
+//! The children report their steps, exchange addresses through this process, and write their log, all of which is read continuously, so that no child
+//! blocks on a pipe. When a child fails, the others get a moment to report what they saw; then their process groups are killed. A child that has not
+//! ended at the deadline is hung, and its last step is known. If this process ends, in whatever way, the children see their stdin close and exit.
 
 use crate::live::environment;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,51 +35,51 @@ pub struct RankProcess<'r> {
     pub started_ns: u64,
     /// How long a whole run may take.
     pub deadline: Duration,
-    /// What the environment of all ranks has besides this process's own; what is `None` is taken out. An arm's variables go before.
+    /// Changes to this process's environment for all ranks; `None` removes a variable. An arm's variables take precedence.
     pub base: &'r [(String, Option<String>)],
-    /// The program that the ranks are, where it is not this one.
+    /// The program to run as rank, if it is not this one.
     pub program: Option<PathBuf>,
 }
 
-/// The ranks of other nodes: how they are reached.
+/// The ranks on other nodes, as a node's ranks reach them.
 pub trait RemoteRanks: Send + Sync {
-    /// Gives what all ranks of this node give, for the time of this number, and returns what all ranks of all nodes gave, in their order.
+    /// Contributes the values of this node's ranks to all-gather `number`; returns those of all ranks of all nodes, in rank order.
     ///
     /// # Errors
     ///
-    /// Why they do not come together any more.
+    /// Why the all-gather cannot complete.
     fn all_gather(&self, number: u64, own: Vec<Value>) -> Result<Vec<Value>, String>;
 
-    /// Waits until the run is over on another node that did not end well; why it did not. `None` where it ended well everywhere.
+    /// Waits until the run fails on another node, and returns why; `None` if it ended well everywhere.
     fn wait_for_failure(&self) -> Option<String>;
 
-    /// Tells the other nodes that the run is over here, which did not end well.
+    /// Reports to the other nodes that the run failed here.
     fn report_failure(&self, why: &str);
 }
 
-/// Which ranks of a run are on this node, and the way to the others.
+/// The ranks of a run on this node, and the connection to the others.
 #[derive(Clone)]
 pub struct LocalRanks {
-    /// The numbers of this node's ranks.
+    /// This node's rank numbers.
     pub numbers: Range<usize>,
-    /// The way to the others.
+    /// The ranks on other nodes.
     pub remote: Arc<dyn RemoteRanks>,
 }
 
-/// How long the others may take to say what they saw of a rank that ended badly.
+/// How long the other ranks may take to report after a rank failed.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long killed processes may take to go: the driver gives the memory of a GPU back first. One that takes longer is left.
+/// How long killed processes may take to exit: the driver first frees a GPU's memory. One that takes longer is abandoned.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long the last words of a log may take, once its process has ended.
+/// How long reading the rest of a log may take after its process has exited.
 const LOG_DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
-/// The longest line that a rank may say.
+/// The longest message of a rank, in bytes.
 const MAX_LINE: u64 = 16 << 20;
-/// Where NCCL would write it, in place of standard output.
+/// Would redirect NCCL's log from stdout to a file, so it is removed.
 const NCCL_DEBUG_FILE: &str = "NCCL_DEBUG_FILE";
 
-/// Starts the ranks of a run, and waits for them. `progress` is told each step: of which rank, and what.
+/// Starts the ranks of a run and waits for them. `progress` gets each step with its rank.
 ///
-/// One line for each rank, whatever became of it, and one for the log.
+/// Returns one recorded line for each rank, whatever its outcome, and one for the log.
 pub fn run(
     how: &RankProcess<'_>,
     plan: &Plan,
@@ -90,7 +89,7 @@ pub fn run(
     run_part(how, plan, run, None, progress)
 }
 
-/// The same where the ranks are on several nodes: `part` says which are here, and there is a line for each of these.
+/// The same for a run on several nodes: `part` names the ranks of this node, and only these get a line.
 #[expect(
     clippy::disallowed_methods,
     reason = "the parent keeps the children's time"
@@ -123,7 +122,7 @@ pub fn run_part(
     }
     drop(events);
     let mut log = Reader::new(LOG_LIMITS);
-    // Until when the others may speak, once one has ended badly.
+    // Until when the other ranks may report after one has failed.
     let mut grace: Option<Instant> = None;
     while ranks.iter().any(Rank::runs) {
         let mut bad = ranks.iter().any(Rank::ended_badly);
@@ -135,7 +134,7 @@ pub fn run_part(
         if bad && grace.is_none() {
             grace = Some((moment + GRACE).min(ends));
         }
-        // Who waits for others waits for ever, where one of them is gone.
+        // A rank in an all-gather waits forever if another rank has failed.
         let waiting = bad && ranks.iter().filter(|r| r.runs()).all(|r| r.given.is_some());
         let limit = grace.unwrap_or(ends);
         if waiting || moment >= limit {
@@ -177,7 +176,7 @@ pub fn run_part(
             }
             Ok(RankEvent::Log(bytes)) => log.feed(&bytes),
             Err(RecvTimeoutError::Timeout) => {}
-            // All pipes are closed; each was told before.
+            // All pipes are closed, and each end was handled.
             Err(RecvTimeoutError::Disconnected) => break,
         }
     }
@@ -211,24 +210,24 @@ fn now(how: &RankProcess<'_>) -> Micros {
 
 enum RankEvent {
     Message(usize, RankMessage),
-    /// A rank's protocol came to its end.
+    /// A rank closed its output.
     Closed(usize),
-    /// Whole lines of a log.
+    /// Complete lines of a log.
     Log(Vec<u8>),
-    /// What all ranks of all nodes gave.
+    /// The values of all ranks of all nodes.
     Remote(Vec<Value>),
-    /// The run did not end well on another node.
+    /// The run failed on another node.
     RemoteFailure(String),
 }
 
-/// What passes between this node and the others.
+/// Exchanges values and failures with the other nodes.
 struct RemoteExchange {
     abroad: Arc<dyn RemoteRanks>,
-    /// What this node's ranks give, for the one who passes it on.
+    /// To the thread that contributes this node's values.
     outlet: Sender<Vec<Value>>,
-    /// Whether what they gave is under way.
+    /// Whether an all-gather is in progress.
     gathering: bool,
-    /// Why the run is over elsewhere.
+    /// Why the run failed on another node.
     failure: Option<String>,
     reported: bool,
 }
@@ -263,7 +262,7 @@ impl RemoteExchange {
         }
     }
 
-    /// Gives what this node's ranks gave, once all of them did.
+    /// Contributes this node's values once all of its ranks gave theirs.
     fn send_gathered(&mut self, ranks: &[Rank]) {
         if self.gathering || ranks.iter().any(|rank| rank.given.is_none()) {
             return;
@@ -273,7 +272,7 @@ impl RemoteExchange {
         let _ = self.outlet.send(own.collect());
     }
 
-    /// Tells the other nodes, once, that a rank of this one did not end well.
+    /// Reports the first failed rank of this node to the others, once.
     fn report_failure(&mut self, ranks: &[Rank], first: usize) {
         if !self.reported
             && self.failure.is_none()
@@ -285,11 +284,11 @@ impl RemoteExchange {
     }
 }
 
-/// A rank as its parent sees it.
+/// A rank's process as its parent sees it.
 #[derive(Default)]
 struct Rank {
     child: Option<Child>,
-    /// What is written to it, by a thread of its own: a process that is stopped reads nothing.
+    /// Commands go through a writer thread: a stopped process does not read.
     commands: Option<Sender<Vec<u8>>>,
     given: Option<Value>,
     step: String,
@@ -298,7 +297,7 @@ struct Rank {
     ended: Option<Ended>,
     at: Micros,
     killed: bool,
-    /// NCCL's files that it used when it was killed.
+    /// NCCL's shared-memory files that it used when it was killed.
     files: BTreeSet<String>,
     removed: Vec<String>,
     carried: Option<Carried>,
@@ -332,7 +331,7 @@ impl Rank {
         }
     }
 
-    /// The rank says no more. Where it did not say how it ended, its process does.
+    /// The rank closed its output. If it reported no end, its exit status tells.
     fn handle_eof(&mut self, at: Micros) {
         if !self.runs() {
             return;
@@ -346,7 +345,7 @@ impl Rank {
         });
         let how = match status {
             Some(status) => how_it_ended(status),
-            None => "it said no more, and was killed".into(),
+            None => "it closed its output without reporting an end, and was killed".into(),
         };
         self.end(Ended::Died { how }, at);
     }
@@ -354,7 +353,7 @@ impl Rank {
     fn send(&self, told: &RankCommand) {
         if let (Some(sender), Ok(mut line)) = (&self.commands, serde_json::to_vec(told)) {
             line.push(b'\n');
-            // One who is gone is noticed by the end of what he says.
+            // A rank that is gone is noticed when its output closes.
             let _ = sender.send(line);
         }
     }
@@ -375,7 +374,7 @@ impl Rank {
     }
 }
 
-/// Where all ranks have given, each is told what all gave, those of other nodes too where there are some.
+/// Once all ranks contributed, sends each the values of all, including those of other nodes.
 fn all_gather(ranks: &mut [Rank], all: Option<Vec<Value>>) {
     if !ranks.iter().all(|rank| rank.given.is_some()) {
         return;
@@ -390,7 +389,7 @@ fn all_gather(ranks: &mut [Rank], all: Option<Vec<Value>>) {
     }
 }
 
-/// The first rank that did not end well, and how it ended.
+/// The first rank that failed, and how.
 fn first_failure(ranks: &[Rank], first: usize) -> Option<String> {
     ranks.iter().zip(first..).find_map(|(rank, number)| {
         let ended = rank.ended.as_ref()?;
@@ -407,10 +406,10 @@ fn first_failure(ranks: &[Rank], first: usize) -> Option<String> {
     })
 }
 
-/// Ends the ranks that run: they hang, or wait for one that ended badly, which may be on another node.
+/// Records an end for the ranks that still run: they hang, or wait for one that failed, maybe on another node.
 fn end_running(ranks: &mut [Rank], first: usize, bad: bool, away: Option<&str>, at: Micros) {
     let why = first_failure(ranks, first).or_else(|| away.map(str::to_owned));
-    // Who waits for all to come hangs because of those that do not.
+    // Ranks in an all-gather hang because of those that are not in it.
     let missing: Vec<String> = ranks
         .iter()
         .zip(first..)
@@ -429,9 +428,9 @@ fn end_running(ranks: &mut [Rank], first: usize, bad: bool, away: Option<&str>, 
         let pid = rank.child.as_ref().map(Child::id);
         match pid.and_then(rank_cleanup::process_state) {
             Some(ProcessState::Stopped) => rank.step.push_str(" (its process is stopped)"),
-            Some(ProcessState::Uninterruptible) => {
-                rank.step.push_str(" (its process waits in the kernel)")
-            }
+            Some(ProcessState::Uninterruptible) => rank
+                .step
+                .push_str(" (its process is in uninterruptible sleep)"),
             Some(ProcessState::Gone) | None => {}
         }
         let ended = match (&why, bad, &missing) {
@@ -445,13 +444,13 @@ fn end_running(ranks: &mut [Rank], first: usize, bad: bool, away: Option<&str>, 
     }
 }
 
-/// Sees that all processes are gone, and what they left behind in their groups. One in uninterruptible sleep is left, never waited for.
+/// Kills all processes that remain, with their process groups, and reaps them. One in uninterruptible sleep is abandoned.
 #[expect(
     clippy::disallowed_methods,
     reason = "the parent keeps the children's time"
 )]
 fn reap(ranks: &mut [Rank]) {
-    // Those that said how they ended close by themselves.
+    // Ranks that reported their end exit by themselves.
     let closed = Instant::now() + GRACE;
     for rank in ranks.iter_mut() {
         let Some(child) = &mut rank.child else {
@@ -472,15 +471,15 @@ fn reap(ranks: &mut [Rank]) {
         if wait_until(child, until).is_none() {
             let pid = child.id();
             rank.step
-                .push_str(&format!(" (process {pid} does not go, and was left)"));
+                .push_str(&format!(" (process {pid} did not exit after SIGKILL)"));
         }
-        // What it forked ends with its group.
+        // Kills anything that it forked.
         kill_group(child);
     }
 }
 
-/// Removes what killed ranks left in shared memory: the files that they used, and those that are new, of ranks that died before they could be looked at.
-/// What any process uses stays.
+/// Removes what killed ranks left in shared memory: the files that they used, and new files of ranks that died before they could be examined. Files
+/// in use stay.
 fn remove_leftovers(ranks: &mut [Rank], before: &BTreeSet<String>) {
     if !ranks.iter().any(|rank| rank.killed || rank.ended_badly()) {
         return;
@@ -495,7 +494,7 @@ fn remove_leftovers(ranks: &mut [Rank], before: &BTreeSet<String>) {
         let own = |file: &mut String| rank.files.contains(file);
         rank.removed = removed.extract_if(.., own).collect();
     }
-    // Those of a rank that died.
+    // The new files are attributed to the rank that died.
     if let Some(rank) = ranks.iter_mut().find(|rank| rank.ended_badly()) {
         rank.removed.extend(removed);
     }
@@ -555,7 +554,7 @@ fn start(
     Ok(rank)
 }
 
-/// The variables that are set, or taken out: an arm's before all others.
+/// The variables to set or remove; an arm's take precedence.
 fn environment<'e>(
     backend: Backend,
     base: &'e [(String, Option<String>)],
@@ -571,7 +570,7 @@ fn environment<'e>(
     all
 }
 
-/// Writes what a rank is told. The pipe closes when no more can come.
+/// Writes a rank's commands. The pipe closes when all senders are dropped.
 fn write_commands(mut pipe: ChildStdin, lines: &mpsc::Receiver<Vec<u8>>) {
     for line in lines {
         if pipe.write_all(&line).is_err() {
@@ -580,12 +579,12 @@ fn write_commands(mut pipe: ChildStdin, lines: &mpsc::Receiver<Vec<u8>>) {
     }
 }
 
-/// Reads what a rank says.
+/// Reads a rank's messages.
 fn read_messages(number: usize, pipe: impl Read, events: &SyncSender<RankEvent>) {
     let mut reader = BufReader::with_capacity(1 << 16, pipe);
     let mut text = String::new();
     while matches!((&mut reader).take(MAX_LINE).read_line(&mut text), Ok(n) if n > 0) {
-        // One that says what is no word of the protocol is not heard further.
+        // After an invalid message nothing more is read.
         let Ok(said) = serde_json::from_str(&text) else {
             break;
         };
@@ -597,7 +596,7 @@ fn read_messages(number: usize, pipe: impl Read, events: &SyncSender<RankEvent>)
     let _ = events.send(RankEvent::Closed(number));
 }
 
-/// Reads a rank's log, and passes on whole lines: those of several ranks are put together.
+/// Reads a rank's log and forwards complete lines, because the lines of several ranks are merged.
 fn read_log(mut pipe: impl Read, events: &SyncSender<RankEvent>) {
     const ROOM: usize = 64 << 10;
     let mut buffer = vec![0; ROOM];
@@ -612,7 +611,7 @@ fn read_log(mut pipe: impl Read, events: &SyncSender<RankEvent>) {
         open.extend_from_slice(bytes);
         let end = match memchr::memrchr(b'\n', &open) {
             Some(end) => end + 1,
-            // No line is that long.
+            // A longer line is split.
             None if open.len() >= 4 * ROOM => open.len(),
             None => continue,
         };

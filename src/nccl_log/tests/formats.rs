@@ -1,382 +1,398 @@
 //! Formats of NCCL's messages, and what becomes of each.
 
 use super::fate;
-use crate::nccl_log::prefix::Level;
+use crate::nccl_log::prefix::LogLevel;
 
 /// Formats that nothing here classifies.
 const UNCLASSIFIED: usize = 18;
 
 /// Messages as NCCL, RCCL, plugins and PyTorch write them, with the versions that do, and what becomes of them.
-const TABLE: &[(Level, &str, &str)] = &[
+const TABLE: &[(LogLevel, &str, &str)] = &[
     // Until 2.3 and later.
-    (Level::Info, "NET/IB : No device found.", "event ib-none"),
-    (Level::Info, "Using internal Network IB", "init"),
-    (Level::Info, "Bootstrap : Using [0]eth0:10.0.0.1<0>", "init"),
-    (Level::Info, "Bootstrap: Using eth0:10.0.0.1<0>", "init"),
+    (LogLevel::Info, "NET/IB : No device found.", "event ib-none"),
+    (LogLevel::Info, "Using internal Network IB", "init"),
     (
-        Level::Info,
+        LogLevel::Info,
+        "Bootstrap : Using [0]eth0:10.0.0.1<0>",
+        "init",
+    ),
+    (LogLevel::Info, "Bootstrap: Using eth0:10.0.0.1<0>", "init"),
+    (
+        LogLevel::Info,
         "NET/IB : Using [0]mlx5_0:1/IB ; OOB eth0:10.0.0.1<0>",
         "init",
     ),
     (
-        Level::Info,
+        LogLevel::Info,
         "NET/IB : Using [RO]; OOB eth0:10.0.0.1<0>",
         "init",
     ),
     (
-        Level::Info,
+        LogLevel::Info,
         "NET/Socket : Using [0]eth0:10.0.0.1<0>",
         "init",
     ),
     (
-        Level::Info,
+        LogLevel::Info,
         "NET/Plugin : No plugin found (libnccl-net.so), using internal implementation",
         "event plugin-missing",
     ),
     (
-        Level::Info,
+        LogLevel::Info,
         "NET/Plugin: Failed to find ncclNetPlugin_v6 symbol.",
         "event plugin-missing",
     ),
     (
-        Level::Info,
+        LogLevel::Info,
         "NET/Plugin: Could not find: libnccl-net.so. Using internal network plugin.",
         "event plugin-missing",
     ),
     (
-        Level::Info,
+        LogLevel::Info,
         "NET/Plugin: Loaded net plugin AWS Libfabric (v8)",
         "init",
     ),
     (
-        Level::Info,
+        LogLevel::Info,
         "NET/OFI Selected Provider is efa (found 4 nics)",
         "init",
     ),
     (
-        Level::Warn,
+        LogLevel::Warn,
         "NET/OFI No eligible providers were found",
         "event ofi-failed",
     ),
     (
-        Level::Info,
+        LogLevel::Info,
         "Failed to initialize NET plugin IB",
         "event plugin-init",
     ),
-    (Level::Info, "Initialized NET plugin Socket", "init"),
+    (LogLevel::Info, "Initialized NET plugin Socket", "init"),
     (
-        Level::Warn,
+        LogLevel::Warn,
         "Failed to initialize any NET plugin",
         "event network-missing",
     ),
     (
-        Level::Warn,
+        LogLevel::Warn,
         "Error: network IB not found.",
         "event network-missing",
     ),
     (
-        Level::Info,
+        LogLevel::Info,
         "Failed to open libibverbs.so[.1]",
         "event verbs-missing",
     ),
     (
-        Level::Warn,
+        LogLevel::Warn,
         "Failed to open libibverbs.so[.1]",
         "event verbs-missing",
     ),
     (
-        Level::Warn,
+        LogLevel::Warn,
         "NET/IB : Unable to open device mlx5_3",
         "event device-open",
     ),
     (
-        Level::Warn,
+        LogLevel::Warn,
         "NET/IB : No IP interface found.",
         "event ib-no-interface",
     ),
     (
-        Level::Warn,
+        LogLevel::Warn,
         "Bootstrap : no socket interface found",
         "event bootstrap-no-interface",
     ),
     (
-        Level::Info,
+        LogLevel::Info,
         "NCCL_IB_DISABLE set by environment to 1.",
         "env",
     ),
-    (Level::Info, "NCCL_IB_HCA set to mlx5_0,mlx5_1", "env"),
+    (LogLevel::Info, "NCCL_IB_HCA set to mlx5_0,mlx5_1", "env"),
     (
-        Level::Info,
+        LogLevel::Info,
         "NCCL_SOCKET_IFNAME set by environment to eth0",
         "env",
     ),
     (
-        Level::Info,
+        LogLevel::Info,
         "Invalid value foo for NCCL_IB_TIMEOUT, using default 20.",
         "env",
     ),
     (
-        Level::Info,
+        LogLevel::Info,
         "NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0' (no module)",
         "event gdr-missing",
     ),
     (
-        Level::Info,
+        LogLevel::Info,
         "NET/IB : GPU Direct RDMA Enabled for HCA 0 'mlx5_0'",
         "net",
     ),
     (
-        Level::Info,
+        LogLevel::Info,
         "GPU Direct RDMA Disabled for GPU 0 / HCA 0 (distance 7 > 4)",
         "event gdr-too-far",
     ),
     (
-        Level::Info,
+        LogLevel::Info,
         "NET/IB: [0] mlx5_0:uverbs0:1/IB provider=Mlx5 speed=400000 context=0x1 pciPath=/x ar=1",
         "net",
     ),
     (
-        Level::Info,
+        LogLevel::Info,
         "NET/IB: Dev 0 Port 1 qpn 74 mtu 5 GID 3 (0/8D01A8C0FFFF0000)",
         "net",
     ),
     (
-        Level::Info,
+        LogLevel::Info,
         "NET/IB : Made virtual device [0] name=mlx5_0 speed=400000 ndevs=1",
         "net",
     ),
     (
-        Level::Info,
+        LogLevel::Info,
         "Setting affinity for GPU 0 to ffff,ffffffff",
         "init",
     ),
     (
-        Level::Info,
+        LogLevel::Info,
         "comm 0x55 rank 0 nranks 16 cudaDev 0 busId 1b000 - Init COMPLETE",
         "init",
     ),
     (
-        Level::Info,
+        LogLevel::Info,
         "ncclCommInitRank comm 0x55 rank 0 nranks 16 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x1 - Init START",
         "init",
     ),
     (
-        Level::Info,
+        LogLevel::Info,
         "[Rank 0] ncclCommInitRank comm 0x55 rank 0 nranks 16 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x1 - Init START",
         "init",
     ),
     (
-        Level::Info,
+        LogLevel::Info,
         "comm 0x55 rank 3 nRanks 16 nNodes 2 localRanks 8 localRank 3 MNNVL 0",
         "init",
     ),
     (
-        Level::Info,
+        LogLevel::Info,
         "Init timings - ncclCommInitRank: rank 0 nranks 16 total 1.23 (kernels 0.2, alloc 0.1, bootstrap 0.3, allgathers 0.1)",
         "init",
     ),
     (
-        Level::Info,
+        LogLevel::Info,
         "Connected all rings, use ring PXN 0 GDR 1",
         "init",
     ),
     (
-        Level::Info,
+        LogLevel::Info,
         "24 coll channels, 16 nvls channels, 32 p2p channels, 4 p2p channels per peer",
         "init",
     ),
-    (Level::Info, "Trees [0] 1/-1/-1->0->-1", "init"),
+    (LogLevel::Info, "Trees [0] 1/-1/-1->0->-1", "init"),
     (
-        Level::Info,
+        LogLevel::Info,
         "NVLS multicast support is not available on dev 0",
         "init",
     ),
     (
-        Level::Info,
+        LogLevel::Info,
         "P2P is disabled between connected GPUs 0 and 1. You can repress this message with NCCL_IGNORE_DISABLED_P2P=1.",
         "event p2p-disabled",
     ),
     (
-        Level::Warn,
+        LogLevel::Warn,
         "P2P is disabled between NVLINK connected GPUs 0 and 1. This should not be the case",
         "event p2p-nvlink-disabled",
     ),
     (
-        Level::Info,
+        LogLevel::Info,
         "Pattern 4, crossNic 0, nChannels 16, bw 24.000000/24.000000, type NVL/PXB, sameChannels 1",
         "graph",
     ),
     (
-        Level::Info,
+        LogLevel::Info,
         "=== System : maxBw 240.0 totalBw 240.0 ===",
         "graph",
     ),
-    (Level::Info, "CPU/0 (1/1/2)", "graph"),
+    (LogLevel::Info, "CPU/0 (1/1/2)", "graph"),
     (
-        Level::Info,
+        LogLevel::Info,
         "                         + PCI[24.0] - GPU/1B000 (0)",
         "graph",
     ),
     (
-        Level::Info,
+        LogLevel::Info,
         "GPU/1B000 :GPU/1B000 (0/5000.000000/LOC) GPU/43000 (1/240.0/NVL)",
         "graph",
     ),
-    (Level::Info, " 0 : NET/0 GPU/0 GPU/7 GPU/6 NET/0", "graph"),
     (
-        Level::Info,
+        LogLevel::Info,
+        " 0 : NET/0 GPU/0 GPU/7 GPU/6 NET/0",
+        "graph",
+    ),
+    (
+        LogLevel::Info,
         "Topology detection : could not read /sys/devices/x, ignoring",
         "event topology-unread",
     ),
     (
-        Level::Info,
+        LogLevel::Info,
         "KV Convert to int : could not find value of '' in dictionary, falling back to 60",
         "event pci-speed-unknown",
     ),
     (
-        Level::Info,
+        LogLevel::Info,
         "AllReduce: opCount 3 sendbuff 0x1 recvbuff 0x2 count 4 datatype 7 op 0 root 0 comm 0x5 [nranks=8] stream 0x6",
         "coll",
     ),
     (
-        Level::Info,
+        LogLevel::Info,
         "1048576 Bytes -> Algo 1 proto 2 time 123.4",
         "tuning",
     ),
     (
-        Level::Info,
+        LogLevel::Info,
         "AllReduce: 1048576 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..15}",
         "tuning",
     ),
-    (Level::Info, "transport/net.cc:304 -> 2", "event unwinding"),
     (
-        Level::Info,
+        LogLevel::Info,
+        "transport/net.cc:304 -> 2",
+        "event unwinding",
+    ),
+    (
+        LogLevel::Info,
         "proxy.cc:1495 -> 3 [Proxy Service 7]",
         "event unwinding",
     ),
-    (Level::Info, "[Proxy Service] Device 0 CPU core 12", "other"),
     (
-        Level::Warn,
+        LogLevel::Info,
+        "[Proxy Service] Device 0 CPU core 12",
+        "other",
+    ),
+    (
+        LogLevel::Warn,
         "[Proxy Service 3] Failed to execute operation Connect from rank 3, retcode 3",
         "event proxy-failed",
     ),
     (
-        Level::Info,
+        LogLevel::Info,
         "[Service thread] Connection closed by localRank 3",
         "other",
     ),
     (
-        Level::Warn,
+        LogLevel::Warn,
         "Net : Connection closed by remote peer n2<4711>",
         "event peer-closed",
     ),
     (
-        Level::Warn,
+        LogLevel::Warn,
         "socketProgress: Connection closed by remote peer 10.0.0.2<4711>",
         "event peer-closed",
     ),
     (
-        Level::Info,
+        LogLevel::Info,
         "Call to connect returned Connection refused, retrying",
         "event connect-retry",
     ),
     (
-        Level::Info,
+        LogLevel::Info,
         "socketPollConnect: connect to 10.0.0.2<1> returned Connection timed out, retrying (3/34) after sleep for 300 msec",
         "event connect-retry",
     ),
     (
-        Level::Warn,
+        LogLevel::Warn,
         "socketPollConnect: connect to 10.0.0.2<1> returned Connection timed out, exceeded error retry count after 35 attempts",
         "event connect-failed",
     ),
     (
-        Level::Warn,
+        LogLevel::Warn,
         "socketStartConnect: Connect to 10.0.0.2<1> failed : No route to host",
         "event connect-failed",
     ),
     (
-        Level::Warn,
+        LogLevel::Warn,
         "socketProgressOpt: Call to recv from 10.0.0.2<1> failed : Connection reset by peer",
         "event socket-failed",
     ),
     (
-        Level::Warn,
+        LogLevel::Warn,
         "Call to ibv_modify_qp failed with error Invalid argument errno 22",
         "event verbs-call",
     ),
     (
-        Level::Warn,
+        LogLevel::Warn,
         "Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory",
         "event verbs-call",
     ),
     (
-        Level::Warn,
+        LogLevel::Warn,
         "NET/IB : Got completion from peer 10.0.0.2<1> with error 12, opcode 0, len 0, vendor err 129",
         "event completion",
     ),
     (
-        Level::Warn,
+        LogLevel::Warn,
         "NET/IB: Got completion from peer 10.0.0.2<1> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_SEND(0) reqSize=0 vendor_err=129 req_type=Send hca mlx5_0",
         "event completion",
     ),
     (
-        Level::Warn,
+        LogLevel::Warn,
         "NET/IB : mlx5_0:1 Got async event : port error",
         "event async",
     ),
     (
-        Level::Warn,
+        LogLevel::Warn,
         "NET/IB : mlx5_0:1 async fatal event: local catastrophic error",
         "event async-fatal",
     ),
     (
-        Level::Warn,
+        LogLevel::Warn,
         "NET/IB : mlx5_0:1 GID table changed",
         "event gid-changed",
     ),
     (
-        Level::Warn,
+        LogLevel::Warn,
         "NET/IB: read failed in ncclIbRoceGetVersionNum: Invalid argument",
         "event gid-version-unread",
     ),
     (
-        Level::Warn,
+        LogLevel::Warn,
         "Cuda failure 802 'system not yet initialized'",
         "event cuda",
     ),
-    (Level::Warn, "Cuda failure 'out of memory'", "event cuda"),
+    (LogLevel::Warn, "Cuda failure 'out of memory'", "event cuda"),
     (
-        Level::Warn,
+        LogLevel::Warn,
         "Error: failed to extend /dev/shm/nccl-AbCdEf to 9637892 bytes, error: No space left on device (28)",
         "event shared-memory",
     ),
     (
-        Level::Warn,
+        LogLevel::Warn,
         "Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 1b000",
         "event duplicate-gpu",
     ),
     (
-        Level::Warn,
+        LogLevel::Warn,
         "Mismatched NCCL version detected : rank 0 version 22005 rank 1 version 21903",
         "event version-mismatch",
     ),
     (
-        Level::Warn,
+        LogLevel::Warn,
         "Missing \"iommu=pt\" from kernel command line which can lead to system instablity or hang!",
         "event iommu-not-passthrough",
     ),
     (
-        Level::Warn,
+        LogLevel::Warn,
         "NUMA auto balancing enabled which can lead to variability in the RCCL performance!",
         "event numa-balancing",
     ),
     (
-        Level::Warn,
+        LogLevel::Warn,
         "a sentence that no release has",
         "event other-warning",
     ),
-    (Level::Info, "a sentence that no release has", "unlisted"),
+    (LogLevel::Info, "a sentence that no release has", "unlisted"),
 ];
 
 #[test]
@@ -407,9 +423,9 @@ fn every_format_is_an_event_or_known_or_listed_as_unclassified() {
         let (level, expected) = section.unwrap();
         let is = fate(
             if level == "WARN" {
-                Level::Warn
+                LogLevel::Warn
             } else {
-                Level::Info
+                LogLevel::Info
             },
             line.trim_start_matches('|'),
         );
@@ -446,8 +462,8 @@ fn formats_of_a_table_that_the_caller_names() {
     for row in text.lines() {
         let mut columns = row.split('\t');
         let (word, level) = match columns.next() {
-            Some("INFO") => ("INFO", Level::Info),
-            Some("WARN") => ("WARN", Level::Warn),
+            Some("INFO") => ("INFO", LogLevel::Info),
+            Some("WARN") => ("WARN", LogLevel::Warn),
             _ => continue,
         };
         let Some(format) = columns.next_back() else {
@@ -490,7 +506,7 @@ fn formats_of_a_table_that_the_caller_names() {
 }
 
 /// The first words of a message that have the same fate as all of it.
-fn shortened(level: Level, message: &str, whole: &str) -> String {
+fn shortened(level: LogLevel, message: &str, whole: &str) -> String {
     let ends = message
         .match_indices(' ')
         .map(|(at, _)| at)
@@ -516,7 +532,7 @@ fn printed(format: &str) -> String {
             .find(|c: char| c.is_ascii_alphabetic() && !matches!(c, 'l' | 'z' | 'h'))
             .unwrap_or(after.len().saturating_sub(1));
         match after.as_bytes().get(end) {
-            // What stands behind an adapter or a transport may be nothing.
+            // What is behind an adapter or a transport may be nothing.
             Some(b's') if channel => {
                 out.push_str(match (before.ends_with("NET/"), before.ends_with("P2P/")) {
                     (true, _) => "IB",

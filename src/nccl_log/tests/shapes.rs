@@ -1,19 +1,19 @@
 //! The shapes of lines that say something, one by one, as the releases of NCCL write them.
 
 use super::fate;
-use crate::nccl_log::prefix::Level;
+use crate::nccl_log::prefix::LogLevel;
 
 /// Shape, releases, level, message, what becomes of it.
 type Shape = (
     &'static str,
     &'static str,
-    Level,
+    LogLevel,
     &'static str,
     &'static str,
 );
 
-const INFO: Level = Level::Info;
-const WARN: Level = Level::Warn;
+const INFO: LogLevel = LogLevel::Info;
+const WARN: LogLevel = LogLevel::Warn;
 
 const SHAPES: &[Shape] = &[
     (

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::matrix::{Matrix, Seen, Unit};
 use super::measured::reply;
 use super::proof::Proof;
-use crate::fact::measurement::{self as fact, Means, Span};
+use crate::fact::measurement::{self as fact, MeasurementBackend, NodeSpan};
 use crate::fact::{Fact, Facts, Gap, Id, Origin, Subject};
 use crate::measure::plan::ablation::Figures;
 use crate::measure::plan::job::{JobEnded, JobPlan, JobReply};
@@ -76,7 +76,11 @@ pub(super) fn state(
     let name = plan.command.join(" ");
     let short: String = name.chars().take(60).collect();
     let id = facts.instance(Subject::Measurement, node, &short);
-    facts.set(id, fact::MEANS, Fact::Known(Means::Job, origin.clone()));
+    facts.set(
+        id,
+        fact::MEANS,
+        Fact::Known(MeasurementBackend::Job, origin.clone()),
+    );
     facts.set(id, fact::USER_REPORTED, Fact::Known(false, origin.clone()));
     let operation = Fact::Known(name.as_str().into(), origin.clone());
     facts.set(id, fact::OPERATION, operation);
@@ -86,10 +90,10 @@ pub(super) fn state(
     let nodes = arms.iter().filter_map(|(_, seen)| seen.proof.nodes).max();
     let gap = arms.iter().find_map(|(_, seen)| seen.log_gap.clone());
     let span = match (nodes, gap) {
-        (Some(2..), _) => Fact::Known(Span::Several, origin.clone()),
+        (Some(2..), _) => Fact::Known(NodeSpan::Several, origin.clone()),
         (_, Some(gap)) => Fact::Unknown(gap),
-        (Some(_), None) => Fact::Known(Span::One, origin.clone()),
-        (None, None) => Fact::Known(Span::Untold, origin.clone()),
+        (Some(_), None) => Fact::Known(NodeSpan::One, origin.clone()),
+        (None, None) => Fact::Known(NodeSpan::Untold, origin.clone()),
     };
     facts.set(id, fact::SPAN, span);
     if let Some(nodes) = nodes {

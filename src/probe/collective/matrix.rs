@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::proof::{Kind, Path, Proof, honour};
-use crate::fact::arm::{Between, Direct, Honour, Outcome};
-use crate::fact::factor::Change;
+use crate::fact::arm::{ArmApplied, GpuDirectUse, InterNodeTransport, Outcome};
+use crate::fact::factor::FactorChange;
 use crate::fact::{
     BitRate, Fact, Facts, Gap, Id, Key, Membership, Origin, Percent, Seconds, Subject, Why, arm,
     effect, factor, kleene, limit, measurement,
@@ -21,8 +21,8 @@ const SUBSYSTEMS: &str = "run with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,NE
 
 /// The facts of what was used, which an arm has, and a measurement of its baseline.
 struct Keys {
-    between: Key<Between>,
-    direct: Key<Direct>,
+    between: Key<InterNodeTransport>,
+    direct: Key<GpuDirectUse>,
     nvls: Key<bool>,
     p2p: Key<u64>,
     shm: Key<u64>,
@@ -273,7 +273,7 @@ impl Matrix {
             let seen = self.seen(*at).filter(|seen| seen.log_gap.is_none());
             let set = self.figures.get(*at).map(|own| &own.set);
             set.zip(seen).is_some_and(|(set, seen)| {
-                honour(set, &before.proof, &seen.proof).0 == Honour::Nothing
+                honour(set, &before.proof, &seen.proof).0 == ArmApplied::Nothing
             })
         };
         let others = (0..self.figures.len()).filter(|at| *at != baseline);
@@ -341,10 +341,10 @@ impl Matrix {
         facts.set(id, arm::CHANGES, self.know(own.set.len() as u64));
         facts.set(id, arm::IS_BASELINE, self.know(own.set.is_empty()));
         for (key, change) in [
-            (arm::IB_OFF, Change::IbOff),
-            (arm::SHM_OFF, Change::ShmOff),
-            (arm::P2P_OFF, Change::P2pOff),
-            (arm::GDR_OFF, Change::GdrOff),
+            (arm::IB_OFF, FactorChange::IbOff),
+            (arm::SHM_OFF, FactorChange::ShmOff),
+            (arm::P2P_OFF, FactorChange::P2pOff),
+            (arm::GDR_OFF, FactorChange::GdrOff),
         ] {
             facts.set(id, key, self.know(has(&own.set, change)));
         }
@@ -410,7 +410,7 @@ impl Matrix {
     fn used(&self, facts: &mut Facts, id: Id, at: usize) {
         let Some(seen) = self.seen(at) else {
             self.transport(facts, id, None, &OF_ARM);
-            facts.set(id, arm::HONOURED, self.know(Honour::NotLogged));
+            facts.set(id, arm::HONOURED, self.know(ArmApplied::NotLogged));
             let why = "somebody else ran it, and nothing of its log is here";
             facts.set(id, arm::HONOURED_WHY, self.know(why.into()));
             let valid = self.know(!self.figures.get(at).is_none_or(|f| f.rounds.is_empty()));
@@ -422,10 +422,10 @@ impl Matrix {
         self.inside(facts, id, seen);
         let (honour, why) = match before {
             _ if self.figures.get(at).is_none_or(|own| own.set.is_empty()) => {
-                (Honour::NotSeen, "it sets nothing".into())
+                (ArmApplied::NotSeen, "it sets nothing".into())
             }
             Some(before) => honour(&self.figures[at].set, &before.proof, &seen.proof),
-            None => (Honour::NotLogged, "there is no baseline".into()),
+            None => (ArmApplied::NotLogged, "there is no baseline".into()),
         };
         let gap = before.into_iter().chain([seen]);
         let gap = gap.filter_map(|seen| seen.log_gap.as_ref()).next();
@@ -439,9 +439,9 @@ impl Matrix {
         let gap = seen.and_then(|seen| seen.log_gap.as_ref());
         let proof = seen.map(|seen| &seen.proof);
         let between = proof.and_then(|proof| proof.between);
-        let between = self.unless(gap, between.unwrap_or(Between::NotLogged));
+        let between = self.unless(gap, between.unwrap_or(InterNodeTransport::NotLogged));
         facts.set(id, keys.between, between);
-        let direct = proof.map_or(Direct::NotLogged, Proof::direct);
+        let direct = proof.map_or(GpuDirectUse::NotLogged, Proof::direct);
         facts.set(id, keys.direct, self.unless(gap, direct));
         let missing = || gap.cloned().unwrap_or_else(|| self.not_logged());
         facts.set(
@@ -561,7 +561,7 @@ impl Matrix {
         let id = facts.instance(Subject::Factor, measurement, &variables(change));
         let kind = match change.iter().collect::<Vec<_>>().as_slice() {
             [(name, value)] => kind(name, value),
-            _ => Change::Other,
+            _ => FactorChange::Other,
         };
         let mut measured: Vec<(&Pair, Effect)> = Vec::new();
         for pair in pairs {
@@ -618,8 +618,8 @@ impl Matrix {
         }
         self.sizes(facts, id, &measured, noise);
         let all_off = |(pair, effect): &(&Pair, Effect)| {
-            has(&pair.held, Change::P2pOff)
-                && has(&pair.held, Change::ShmOff)
+            has(&pair.held, FactorChange::P2pOff)
+                && has(&pair.held, FactorChange::ShmOff)
                 && noise.outcome(effect) == Outcome::Unchanged
         };
         let all_off = measured.iter().any(all_off);
@@ -770,23 +770,23 @@ impl Matrix {
     }
 
     /// What is known of all pairs' arms together: what spoils a comparison leads.
-    fn honoured(&self, pairs: &[&Pair]) -> Honour {
+    fn honoured(&self, pairs: &[&Pair]) -> ArmApplied {
         let of = |pair: &&Pair| {
             let (before, after) = (self.seen(pair.reference)?, self.seen(pair.arm)?);
             Some(honour(&pair.change, &before.proof, &after.proof).0)
         };
-        let all: Vec<Honour> = pairs.iter().filter_map(of).collect();
+        let all: Vec<ArmApplied> = pairs.iter().filter_map(of).collect();
         // What spoils a comparison leads; what one pair had to take away was taken away.
         let order = [
-            Honour::Ignored,
-            Honour::NotRead,
-            Honour::NotLogged,
-            Honour::Honoured,
-            Honour::NotSeen,
-            Honour::Nothing,
+            ArmApplied::Ignored,
+            ArmApplied::NotRead,
+            ArmApplied::NotLogged,
+            ArmApplied::Honoured,
+            ArmApplied::NotSeen,
+            ArmApplied::Nothing,
         ];
         let mut found = order.into_iter().filter(|honour| all.contains(honour));
-        found.next().unwrap_or(Honour::NotLogged)
+        found.next().unwrap_or(ArmApplied::NotLogged)
     }
 }
 

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use super::gpudirect;
 use super::matrix::{Matrix, Seen, Unit};
 use super::proof::Proof;
-use crate::fact::arm::Between;
+use crate::fact::arm::InterNodeTransport;
 use crate::fact::kleene::Several;
-use crate::fact::measurement::{self as fact, Means, Memory, Span};
+use crate::fact::measurement::{self as fact, MeasurementBackend, Memory, NodeSpan};
 use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, Subject, Why, limit};
 use crate::measure::plan::ablation::Figures;
 use crate::measure::plan::collective::DataType;
@@ -118,9 +118,9 @@ fn whole(
     origin: &Origin,
 ) {
     let means = match plan.backend {
-        Backend::Nccl => Means::Nccl,
-        Backend::Verbs => Means::Verbs,
-        Backend::Tcp => Means::Tcp,
+        Backend::Nccl => MeasurementBackend::Nccl,
+        Backend::Verbs => MeasurementBackend::Verbs,
+        Backend::Tcp => MeasurementBackend::Tcp,
     };
     facts.set(id, fact::MEANS, Fact::Known(means, origin.clone()));
     let memory = match plan.backend == Backend::Nccl || point.gpu_memory {
@@ -159,10 +159,14 @@ fn whole(
     ] {
         facts.set(id, key, Fact::Known(number, origin.clone()));
     }
-    let span = if nodes > 1 { Span::Several } else { Span::One };
+    let span = if nodes > 1 {
+        NodeSpan::Several
+    } else {
+        NodeSpan::One
+    };
     let gap = runs.iter().find_map(|run| run.log.as_ref().err());
     let span = match (span, gap) {
-        (Span::One, Some(gap)) => Fact::Unknown(gap.clone()),
+        (NodeSpan::One, Some(gap)) => Fact::Unknown(gap.clone()),
         (span, _) => Fact::Known(span, origin.clone()),
     };
     facts.set(id, fact::SPAN, span);
@@ -194,19 +198,19 @@ impl Recorded {
                 let name = plan.arms.get(run.arm).map_or("run", |arm| &arm.name);
                 Proof::of_log(name, digest)
             }
-            Backend::Verbs => Proof::of_backend(between(plan, Between::Rdma)),
-            Backend::Tcp => Proof::of_backend(between(plan, Between::Socket)),
+            Backend::Verbs => Proof::of_backend(between(plan, InterNodeTransport::Rdma)),
+            Backend::Tcp => Proof::of_backend(between(plan, InterNodeTransport::Socket)),
         });
         Recorded { run, ranks, log }
     }
 }
 
 /// What a backend uses between nodes, where there are several.
-fn between(plan: &Plan, means: Between) -> Between {
+fn between(plan: &Plan, means: InterNodeTransport) -> InterNodeTransport {
     if plan.nodes() > 1 {
         means
     } else {
-        Between::None
+        InterNodeTransport::None
     }
 }
 

@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::fact::arm::{Between, Direct, Honour};
+use crate::fact::arm::{ArmApplied, GpuDirectUse, InterNodeTransport};
 use crate::fact::channel::Transport;
-use crate::fact::factor::Change;
+use crate::fact::factor::FactorChange;
 use crate::fact::run::Carrier;
 use crate::fact::{Facts, Id, Subject, channel, env, run};
 use crate::measure::plan::ablation::{Set, kind};
@@ -24,7 +24,7 @@ pub(super) struct Proof {
     /// How many nodes take part, by NCCL's count.
     pub(super) nodes: Option<u64>,
     /// What carried the traffic between nodes; `None` where the log does not say.
-    pub(super) between: Option<Between>,
+    pub(super) between: Option<InterNodeTransport>,
     /// What each pair of ranks used, in NCCL's words: `P2P/CUMEM`, `SHM`, `NET/IB/GDRDMA`; and whether both are on one node.
     pub(super) pairs: BTreeMap<(u64, u64), BTreeSet<Path>>,
     /// Whether channels over NVLink SHARP were set up.
@@ -103,13 +103,13 @@ impl Proof {
         }
         proof.channels = !proof.pairs.is_empty();
         proof.between = match facts.known(id, run::NODES) {
-            Some(1) => Some(Between::None),
+            Some(1) => Some(InterNodeTransport::None),
             _ => facts.known(id, run::CARRIER).map(|carrier| match carrier {
-                Carrier::Rdma => Between::Rdma,
-                Carrier::Socket => Between::Socket,
+                Carrier::Rdma => InterNodeTransport::Rdma,
+                Carrier::Socket => InterNodeTransport::Socket,
                 // NVLink between nodes is no network that an arm could take away.
                 Carrier::Nvlink | Carrier::DirectTcp | Carrier::Mixed | Carrier::Plugin => {
-                    Between::Other
+                    InterNodeTransport::Other
                 }
             }),
         };
@@ -128,7 +128,7 @@ impl Proof {
     }
 
     /// A backend without NCCL: what it is, it uses.
-    pub(super) fn of_backend(between: Between) -> Self {
+    pub(super) fn of_backend(between: InterNodeTransport) -> Self {
         Proof {
             between: Some(between),
             ..Proof::default()
@@ -141,7 +141,7 @@ impl Proof {
         self.env_logged |= other.env_logged;
         self.nodes = self.nodes.max(other.nodes);
         self.between = match (self.between, other.between) {
-            (Some(a), Some(b)) if a != b => Some(Between::Other),
+            (Some(a), Some(b)) if a != b => Some(InterNodeTransport::Other),
             (a, b) => a.or(b),
         };
         self.nvls = match (self.nvls, other.nvls) {
@@ -200,9 +200,9 @@ impl Proof {
     }
 
     /// Whether GPUDirect RDMA was used.
-    pub(super) fn direct(&self) -> Direct {
+    pub(super) fn direct(&self) -> GpuDirectUse {
         if !self.channels {
-            return Direct::NotLogged;
+            return GpuDirectUse::NotLogged;
         }
         let net = |wanted: Option<bool>| {
             self.paths().any(|path| match path.kind {
@@ -211,30 +211,32 @@ impl Proof {
             })
         };
         match (net(Some(true)), net(Some(false))) {
-            (true, true) => Direct::Some,
-            (true, false) => Direct::All,
-            (false, true) => Direct::None,
-            (false, false) => Direct::NoNetwork,
+            (true, true) => GpuDirectUse::Some,
+            (true, false) => GpuDirectUse::All,
+            (false, true) => GpuDirectUse::None,
+            (false, false) => GpuDirectUse::NoNetwork,
         }
     }
 
     /// Whether what a change forbids is used; `None` where the log does not say, or where the change forbids nothing that could be seen.
-    fn uses(&self, change: Change) -> Option<bool> {
+    fn uses(&self, change: FactorChange) -> Option<bool> {
         let any = |is: &dyn Fn(&Path) -> bool| self.channels.then(|| self.paths().any(is));
         match change {
-            Change::IbOff => match self.channels {
+            FactorChange::IbOff => match self.channels {
                 true => any(&|path| matches!(path.kind, Kind::Net(Some(true), _))),
                 // Without channels the network that was chosen decides, and on one node it proves nothing.
                 false => match self.between? {
-                    Between::Rdma => Some(true),
-                    Between::Socket => Some(false),
-                    Between::Other | Between::None | Between::NotLogged => None,
+                    InterNodeTransport::Rdma => Some(true),
+                    InterNodeTransport::Socket => Some(false),
+                    InterNodeTransport::Other
+                    | InterNodeTransport::None
+                    | InterNodeTransport::NotLogged => None,
                 },
             },
-            Change::ShmOff => any(&|path| path.kind == Kind::Shm),
-            Change::P2pOff => any(&|path| path.kind == Kind::P2p),
-            Change::GdrOff => any(&|path| matches!(path.kind, Kind::Net(_, true))),
-            Change::NvlsOff => self.nvls,
+            FactorChange::ShmOff => any(&|path| path.kind == Kind::Shm),
+            FactorChange::P2pOff => any(&|path| path.kind == Kind::P2p),
+            FactorChange::GdrOff => any(&|path| matches!(path.kind, Kind::Net(_, true))),
+            FactorChange::NvlsOff => self.nvls,
             _ => None,
         }
     }
@@ -252,81 +254,81 @@ impl Proof {
 }
 
 /// What a change forbids, in words.
-fn forbidden(change: Change) -> Option<&'static str> {
+fn forbidden(change: FactorChange) -> Option<&'static str> {
     Some(match change {
-        Change::IbOff => "RDMA",
-        Change::ShmOff => "shared memory",
-        Change::P2pOff => "P2P",
-        Change::GdrOff => "GPUDirect RDMA",
-        Change::NvlsOff => "NVLink SHARP",
+        FactorChange::IbOff => "RDMA",
+        FactorChange::ShmOff => "shared memory",
+        FactorChange::P2pOff => "P2P",
+        FactorChange::GdrOff => "GPUDirect RDMA",
+        FactorChange::NvlsOff => "NVLink SHARP",
         _ => return None,
     })
 }
 
 /// Whether runs with a change did without what it forbids, and on what that rests.
-pub(super) fn honour(change: &Set, before: &Proof, after: &Proof) -> (Honour, String) {
-    let mut all: Vec<(Honour, String)> = change
+pub(super) fn honour(change: &Set, before: &Proof, after: &Proof) -> (ArmApplied, String) {
+    let mut all: Vec<(ArmApplied, String)> = change
         .iter()
         .map(|(name, value)| one(name, value, before, after))
         .collect();
     // What spoils a comparison leads; of the rest what was really taken away.
-    let rank = |honour: Honour| match honour {
-        Honour::Ignored => 0,
-        Honour::NotRead => 1,
-        Honour::NotLogged => 2,
-        Honour::Honoured => 3,
-        Honour::NotSeen => 4,
-        Honour::Nothing => 5,
+    let rank = |honour: ArmApplied| match honour {
+        ArmApplied::Ignored => 0,
+        ArmApplied::NotRead => 1,
+        ArmApplied::NotLogged => 2,
+        ArmApplied::Honoured => 3,
+        ArmApplied::NotSeen => 4,
+        ArmApplied::Nothing => 5,
     };
     small_sort::by_key(&mut all, |(honour, _)| rank(*honour));
     let mut all = all.into_iter();
     match all.next() {
         Some(first) => first,
-        None => (Honour::NotSeen, "it sets nothing".into()),
+        None => (ArmApplied::NotSeen, "it sets nothing".into()),
     }
 }
 
-fn one(name: &str, value: &str, before: &Proof, after: &Proof) -> (Honour, String) {
+fn one(name: &str, value: &str, before: &Proof, after: &Proof) -> (ArmApplied, String) {
     let change = kind(name, value);
     let read = after.was_read(name);
     let what = forbidden(change);
     let (was, is) = (before.uses(change), after.uses(change));
     let Some(what) = what else {
         return match read {
-            Some(true) => (Honour::NotSeen, format!("NCCL read {name}")),
+            Some(true) => (ArmApplied::NotSeen, format!("NCCL read {name}")),
             Some(false) => (
-                Honour::NotRead,
+                ArmApplied::NotRead,
                 format!("NCCL does not say that it read {name}"),
             ),
             None => (
-                Honour::NotLogged,
+                ArmApplied::NotLogged,
                 format!("no line says whether NCCL read {name}"),
             ),
         };
     };
     match (was, is, read) {
         (_, Some(true), _) => (
-            Honour::Ignored,
+            ArmApplied::Ignored,
             format!("channels use {what} though {name}={value}"),
         ),
         (Some(false), Some(false), _) => (
-            Honour::Nothing,
+            ArmApplied::Nothing,
             format!("no channel used {what} without {name} either"),
         ),
         (Some(true), Some(false), Some(false)) => (
-            Honour::NotRead,
+            ArmApplied::NotRead,
             format!("{what} is gone, and NCCL does not say that it read {name}"),
         ),
         (Some(true), Some(false), _) => (
-            Honour::Honoured,
+            ArmApplied::Honoured,
             format!("channels used {what} without {name}, and none does with it"),
         ),
         (_, None, Some(false)) => (
-            Honour::NotRead,
+            ArmApplied::NotRead,
             format!("NCCL does not say that it read {name}"),
         ),
         (None, Some(false), Some(true)) | (_, None, _) | (None, Some(false), _) => (
-            Honour::NotLogged,
+            ArmApplied::NotLogged,
             format!("no line says whether channels used {what}"),
         ),
     }
@@ -367,38 +369,41 @@ mod tests {
         let p2p = "NCCL_P2P_DISABLE";
         let before = proof(&[Kind::P2p], &[]);
         for (after, honour_is) in [
-            (proof(&[Kind::Shm], &[p2p]), Honour::Honoured),
-            (proof(&[Kind::Shm], &["NCCL_P2P_LEVEL"]), Honour::Honoured),
-            (proof(&[Kind::Shm], &["NCCL_DEBUG"]), Honour::NotRead),
-            (proof(&[Kind::Shm, Kind::P2p], &[p2p]), Honour::Ignored),
-            (proof(&[], &[p2p]), Honour::NotLogged),
+            (proof(&[Kind::Shm], &[p2p]), ArmApplied::Honoured),
+            (
+                proof(&[Kind::Shm], &["NCCL_P2P_LEVEL"]),
+                ArmApplied::Honoured,
+            ),
+            (proof(&[Kind::Shm], &["NCCL_DEBUG"]), ArmApplied::NotRead),
+            (proof(&[Kind::Shm, Kind::P2p], &[p2p]), ArmApplied::Ignored),
+            (proof(&[], &[p2p]), ArmApplied::NotLogged),
         ] {
             assert_eq!(honour(&off(p2p), &before, &after).0, honour_is, "{after:?}");
         }
         // Without P2P before there is nothing to take away, whether it was read or not.
         let none = proof(&[Kind::Shm], &[]);
         let after = proof(&[Kind::Shm], &[]);
-        assert_eq!(honour(&off(p2p), &none, &after).0, Honour::Nothing);
+        assert_eq!(honour(&off(p2p), &none, &after).0, ArmApplied::Nothing);
     }
 
     #[test]
     fn on_one_node_the_chosen_network_proves_nothing() {
         let one = Proof {
-            between: Some(Between::None),
+            between: Some(InterNodeTransport::None),
             ..proof(&[], &["NCCL_IB_DISABLE"])
         };
         assert_eq!(
             honour(&off("NCCL_IB_DISABLE"), &one, &one).0,
-            Honour::NotLogged
+            ArmApplied::NotLogged
         );
         let rdma = proof(&[Kind::Net(Some(true), true)], &[]);
         let socket = proof(&[Kind::Net(Some(false), false)], &["NCCL_IB_DISABLE"]);
         assert_eq!(
             honour(&off("NCCL_IB_DISABLE"), &rdma, &socket).0,
-            Honour::Honoured
+            ArmApplied::Honoured
         );
-        assert_eq!(rdma.direct(), Direct::All);
-        assert_eq!(socket.direct(), Direct::None);
+        assert_eq!(rdma.direct(), GpuDirectUse::All);
+        assert_eq!(socket.direct(), GpuDirectUse::None);
     }
 
     #[test]
@@ -408,8 +413,8 @@ mod tests {
         let both: Set = ["NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE"]
             .map(|name| (name.to_owned(), "1".to_owned()))
             .into();
-        assert_eq!(honour(&both, &before, &after).0, Honour::Ignored);
+        assert_eq!(honour(&both, &before, &after).0, ArmApplied::Ignored);
         let queue: Set = [("NCCL_IB_QPS_PER_CONNECTION".to_owned(), "4".to_owned())].into();
-        assert_eq!(honour(&queue, &before, &after).0, Honour::NotRead);
+        assert_eq!(honour(&queue, &before, &after).0, ArmApplied::NotRead);
     }
 }

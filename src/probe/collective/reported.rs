@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::matrix::{Matrix, Unit};
-use crate::fact::measurement::{self as fact, Means, Span};
+use crate::fact::measurement::{self as fact, MeasurementBackend, NodeSpan};
 use crate::fact::{Fact, Facts, Id, Origin, Subject};
 use crate::measure::plan::ablation_table::Table;
 
@@ -23,14 +23,18 @@ pub(super) fn state(
     let figures = table.figures()?;
     let id = facts.instance(Subject::Measurement, node, &table.file);
     let known = |text: &str| Fact::Known(text.into(), origin.clone());
-    facts.set(id, fact::MEANS, Fact::Known(Means::Table, origin.clone()));
+    facts.set(
+        id,
+        fact::MEANS,
+        Fact::Known(MeasurementBackend::Table, origin.clone()),
+    );
     facts.set(id, fact::USER_REPORTED, Fact::Known(true, origin.clone()));
     facts.set(id, fact::OPERATION, known(&table.file));
     facts.set(id, fact::COMPARED, Fact::Known(true, origin.clone()));
     let span = match table.nodes {
-        Some(0 | 1) => Span::One,
-        Some(_) => Span::Several,
-        None => Span::Untold,
+        Some(0 | 1) => NodeSpan::One,
+        Some(_) => NodeSpan::Several,
+        None => NodeSpan::Untold,
     };
     facts.set(id, fact::SPAN, Fact::Known(span, origin.clone()));
     for (key, number) in [(fact::NODES, table.nodes), (fact::RANKS, table.ranks)] {

@@ -1,6 +1,6 @@
 use super::*;
-use crate::fact::arm::{Between, Direct, Honour, Outcome};
-use crate::fact::measurement::{GpuDirect, Memory, Span};
+use crate::fact::arm::{ArmApplied, GpuDirectUse, InterNodeTransport, Outcome};
+use crate::fact::measurement::{GpuDirect, Memory, NodeSpan};
 use crate::fact::{Fact, arm, factor, measurement};
 use crate::measure::plan::ablation::Set;
 use crate::measure::plan::collective::{Collective, DataType, Reduction};
@@ -182,16 +182,22 @@ fn two_nodes_over_rdma_and_without() {
     ]));
     assert!(facts.members(Subject::Measurement, node).is_ok());
     let id = one(&facts, Subject::Measurement, "all-reduce 1 GiB");
-    assert_eq!(facts.known(id, measurement::SPAN), Some(Span::Several));
+    assert_eq!(facts.known(id, measurement::SPAN), Some(NodeSpan::Several));
     assert_eq!(facts.known(id, measurement::RANKS_PER_NODE), Some(1));
-    assert_eq!(facts.known(id, measurement::BETWEEN), Some(Between::Rdma));
-    assert_eq!(facts.known(id, measurement::DIRECT), Some(Direct::All));
+    assert_eq!(
+        facts.known(id, measurement::BETWEEN),
+        Some(InterNodeTransport::Rdma)
+    );
+    assert_eq!(
+        facts.known(id, measurement::DIRECT),
+        Some(GpuDirectUse::All)
+    );
     assert_eq!(facts.known(id, measurement::QUIET), Some(true));
     // 1 GiB in 25 ms on two ranks: busbw is algbw.
     let busbw = facts.known(id, measurement::BUSBW).unwrap();
     assert_eq!(busbw.0 / 1_000_000_000, 343);
     let arm = one(&facts, Subject::Arm, "ib-off");
-    assert_eq!(facts.known(arm, arm::HONOURED), Some(Honour::Honoured));
+    assert_eq!(facts.known(arm, arm::HONOURED), Some(ArmApplied::Honoured));
     assert_eq!(facts.known(arm, arm::OUTCOME), Some(Outcome::Slower));
     assert_eq!(
         facts.known(arm, arm::PATHS).as_deref(),
@@ -246,7 +252,7 @@ fn a_run_that_hangs_is_told_by_rank_and_step_and_what_cures_it() {
         },
     ]));
     let id = one(&facts, Subject::Measurement, "all-reduce 1 GiB");
-    assert_eq!(facts.known(id, measurement::SPAN), Some(Span::One));
+    assert_eq!(facts.known(id, measurement::SPAN), Some(NodeSpan::One));
     assert_eq!(facts.known(id, measurement::BASELINE_FAILED), Some(true));
     assert_eq!(facts.known(id, measurement::BUSBW), None);
     let arm = one(&facts, Subject::Arm, "baseline");
@@ -262,7 +268,7 @@ fn a_run_that_hangs_is_told_by_rank_and_step_and_what_cures_it() {
     assert_eq!(facts.known(factor, factor::PAIRS), Some(0));
     assert_eq!(
         facts.known(factor, factor::HONOURED),
-        Some(Honour::Honoured)
+        Some(ArmApplied::Honoured)
     );
 }
 
@@ -364,12 +370,12 @@ fn a_job_is_judged_by_its_own_figure() {
         facts.known(id, measurement::FIGURE).as_deref(),
         Some("1.089")
     );
-    assert_eq!(facts.known(id, measurement::SPAN), Some(Span::One));
+    assert_eq!(facts.known(id, measurement::SPAN), Some(NodeSpan::One));
     let factor = one(&facts, Subject::Factor, "NCCL_P2P_DISABLE=1");
     assert_eq!(facts.known(factor, factor::COST).as_deref(), Some("28 %"));
     assert!(matches!(
         facts.get(factor, factor::HONOURED),
-        Fact::Known(Honour::Honoured, _)
+        Fact::Known(ArmApplied::Honoured, _)
     ));
 }
 

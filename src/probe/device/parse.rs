@@ -126,7 +126,7 @@ pub(super) fn filled(text: Arc<str>) -> Result<Arc<str>, String> {
     }
 }
 
-/// `numa_node`: `None` where the firmware does not say.
+/// `numa_node`: `None` if the firmware does not say.
 pub(super) fn numa_node(text: &str) -> Result<Option<u64>, String> {
     match text.parse::<i64>() {
         Ok(-1) => Ok(None),

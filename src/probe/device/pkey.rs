@@ -6,7 +6,7 @@ use crate::source::Question;
 
 /// A table up to this length is read whole.
 const SHORT: usize = 16;
-/// So many empty entries end the reading of a long one, once it has shown what matters.
+/// This many empty entries end the reading of a long one, once it has shown what matters.
 const EMPTY_RUN: u32 = 8;
 /// Bit 15 says full membership (InfiniBand Architecture Specification, 10.9.1.1).
 const FULL: u64 = 0x8000;
@@ -16,7 +16,7 @@ const DEFAULT: u64 = 0x7fff;
 /// States the facts of the table in `dir`.
 ///
 /// A table has 128 entries or more, and subnet managers fill it from the front, so most of it need not be read: a key that
-/// was found is a fact after few questions. That a key is *not* there is said only where the whole table answered.
+/// was found is a fact after few questions. That a key is *not* there is said only if the whole table answered.
 pub(super) fn table(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str) {
     let names = match ask.names_if_any(dir) {
         Presence::Present(names, origin) => Fact::Known(names, origin),

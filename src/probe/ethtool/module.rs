@@ -1,6 +1,6 @@
-//! The rate of a cable or transceiver, from what its memory says of itself.
+//! The rate of a cable or transceiver, from what its memory reports about itself.
 //!
-//! Identifiers and codes are those of SFF-8024; where they stand is said by SFF-8472 (SFP), SFF-8636 (QSFP) and CMIS (QSFP-DD, OSFP,
+//! Identifiers and codes are those of SFF-8024; if they stand is said by SFF-8472 (SFP), SFF-8636 (QSFP) and CMIS (QSFP-DD, OSFP,
 //! QSFP112). A code that the tables below do not have makes the rate unknown, since it could be a higher one.
 
 /// The highest rate, in Mb/s.
@@ -22,7 +22,7 @@ pub(super) fn highest(memory: &[u8]) -> Result<u64, String> {
 }
 
 /// SFF-8024, table 4-4: extended specification compliance, with the Gb/s that the code stands for in a module of one lane (SFP) and in one
-/// of four (QSFP); 0 where the code does not say it for such a module. Names as of revision 4.8.
+/// of four (QSFP); 0 if the code does not say it for such a module. Names as of revision 4.8.
 const EXTENDED: &[(u8, u64, u64)] = &[
     (0x01, 25, 100),  // 100G AOC or 25GAUI C2M AOC
     (0x02, 25, 100),  // 100GBASE-SR4 or 25GBASE-SR

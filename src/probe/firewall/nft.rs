@@ -12,7 +12,7 @@ use crate::fact::ruleset::{
     Backend, Base, Chain, Family, Field, Hook, Match, Rule, Ruleset, Step, Table, Values, Verdict,
 };
 
-/// The elements of the named sets and maps of a table; `None` where they were left out.
+/// The elements of the named sets and maps of a table; `None` if they were left out.
 type Sets<'a> = HashMap<(&'a str, &'a str, &'a str), Option<&'a Vec<Value>>>;
 
 /// Reads a ruleset.
@@ -160,7 +160,7 @@ fn chain(object: &Value) -> Chain {
 }
 
 fn steps(rule: &Value, sets: &Sets<'_>) -> Vec<Step> {
-    let place = Place {
+    let place = RuleContext {
         family: text_of(rule, "family"),
         table: text_of(rule, "table"),
         sets,
@@ -178,13 +178,13 @@ fn steps(rule: &Value, sets: &Sets<'_>) -> Vec<Step> {
 }
 
 /// Where a rule stands, for the sets that it names.
-struct Place<'a> {
+struct RuleContext<'a> {
     family: &'a str,
     table: &'a str,
     sets: &'a Sets<'a>,
 }
 
-impl Place<'_> {
+impl RuleContext<'_> {
     fn statement(&self, statement: &Value, steps: &mut Vec<Step>) {
         let Some((kind, what)) = one_member(statement) else {
             // A bare word, as "notrack" in some releases.
@@ -300,7 +300,7 @@ impl Place<'_> {
         }));
     }
 
-    /// What stands on a match's right side; false where not all of it is known.
+    /// What is on a match's right side; false where not all of it is known.
     fn alternatives(&self, fields: &[Field], right: &Value, any: &mut Vec<Vec<Values>>) -> bool {
         match self.elements(right) {
             Some(Some(elements)) => {
@@ -327,7 +327,7 @@ impl Place<'_> {
         }
     }
 
-    /// The elements of an anonymous or a named set; `Some(None)` where they were left out.
+    /// The elements of an anonymous or a named set; `Some(None)` if they were left out.
     fn elements<'v>(&'v self, right: &'v Value) -> Option<Option<&'v Vec<Value>>> {
         if let Some(set) = right.get("set") {
             return Some(set.as_array());

@@ -9,7 +9,7 @@ const ROOT: &str = "/sys/fs/cgroup";
 /// Deeper than any manager nests groups.
 const LEVELS: usize = 16;
 
-/// The lines that limit something, in this process's group and those above it; none where nothing is limited. With lines from one group
+/// The lines that limit something, in this process's group and those above it; none if nothing is limited. With lines from one group
 /// that of another may be unknown.
 pub(in crate::probe) fn rdma_limits(ask: &Ask<'_>, cgroup: Presence<Arc<str>>) -> Fact<Limits> {
     let (text, origin) = match cgroup {

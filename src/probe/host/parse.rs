@@ -1,4 +1,4 @@
-//! How the kernel writes what it says of a machine and of a process.
+//! How the kernel writes what it reports about a machine and of a process.
 
 use std::sync::Arc;
 
@@ -91,7 +91,7 @@ pub(super) fn count_of_ranges(text: &str) -> Result<u64, String> {
     Ok(count)
 }
 
-/// The soft limit in /proc/self/limits; `u64::MAX` where there is none.
+/// The soft limit in /proc/self/limits; `u64::MAX` if there is none.
 pub(in crate::probe) fn soft_limit(text: &str, name: &str) -> Result<u64, String> {
     let word = text
         .lines()

@@ -40,19 +40,19 @@ pub(super) const ALL: [EventClass; 31] = [
     StorageReconnects,
 ];
 
-/// A line is of the class where it has all of the one and, unless that is empty, one of the other.
+/// A line is of the class if it has all of the one and, unless that is empty, one of the other.
 pub(super) struct Rule {
     pub(super) class: EventClass,
     pub(super) all: &'static [&'static str],
     pub(super) any: &'static [&'static str],
-    about: About,
+    about: DeviceMention,
     /// A later line about the same that has one of these ends it.
     over: &'static [&'static str],
 }
 
 /// Where a line names what it is about.
 #[derive(Clone, Copy)]
-enum About {
+enum DeviceMention {
     /// The first PCI address.
     Pci,
     /// `infiniband mlx5_2: …`
@@ -76,7 +76,7 @@ const fn rule(
     class: EventClass,
     all: &'static [&'static str],
     any: &'static [&'static str],
-    about: About,
+    about: DeviceMention,
     over: &'static [&'static str],
 ) -> Rule {
     Rule {
@@ -111,21 +111,21 @@ pub(super) const RULES: &[Rule] = &[
         Mlx5Fatal,
         &["mlx5_core", "health compromised"],
         &[],
-        About::Pci,
+        DeviceMention::Pci,
         RELOADED,
     ),
     rule(
         Mlx5Fatal,
         &["mlx5_core", "Fatal error", "detected"],
         &[],
-        About::Pci,
+        DeviceMention::Pci,
         RELOADED,
     ),
     rule(
         Mlx5Fatal,
         &["mlx5_core", "health recovery failed"],
         &[],
-        About::Pci,
+        DeviceMention::Pci,
         RELOADED,
     ),
     // Levels as syslog(3) has them: 4 (warning) and above report no failure.
@@ -133,14 +133,14 @@ pub(super) const RULES: &[Rule] = &[
         Mlx5Fatal,
         &["mlx5_core", "ealth issue observed"],
         &["severity(0)", "severity(1)", "severity(2)", "severity(3)"],
-        About::Pci,
+        DeviceMention::Pci,
         RELOADED,
     ),
     rule(
         Mlx5CommandTimeout,
         &["mlx5_core", "timeout. Will cause a leak"],
         &[],
-        About::Pci,
+        DeviceMention::Pci,
         &[
             "ecovered after timeout",
             "irmware version:",
@@ -151,79 +151,91 @@ pub(super) const RULES: &[Rule] = &[
         SlotPower,
         &["insufficient power on the PCIe slot"],
         &[],
-        About::Pci,
+        DeviceMention::Pci,
         &[],
     ),
     rule(
         Overheated,
         &["mlx5_core"],
         &["High Temperature", "igh temperature"],
-        About::Pci,
+        DeviceMention::Pci,
         &[],
     ),
     rule(
         CableError,
         &["Port module event", "Cable error"],
         &[],
-        About::Pci,
+        DeviceMention::Pci,
         &["Cable plugged", "Cable unplugged", "irmware version:"],
     ),
     rule(
         PcieBandwidth,
         &["available PCIe bandwidth, limited by"],
         &[],
-        About::Pci,
+        DeviceMention::Pci,
         &[],
     ),
     rule(
         AerUncorrected,
         &["PCIe Bus Error: severity=Uncorrect"],
         &[],
-        About::Pci,
+        DeviceMention::Pci,
         &[],
     ),
     rule(
         AerCorrected,
         &["PCIe Bus Error: severity=Correct"],
         &[],
-        About::Pci,
+        DeviceMention::Pci,
         &[],
     ),
-    rule(GidAdd, &["GID add failed"], &[], About::Infiniband, &[]),
-    rule(LinkDown, &["Link down"], &[], About::Pci, &["Link up"]),
+    rule(
+        GidAdd,
+        &["GID add failed"],
+        &[],
+        DeviceMention::Infiniband,
+        &[],
+    ),
+    rule(
+        LinkDown,
+        &["Link down"],
+        &[],
+        DeviceMention::Pci,
+        &["Link up"],
+    ),
     rule(
         LinkDown,
         &["NIC Link is Down"],
         &[],
-        About::Pci,
+        DeviceMention::Pci,
         &["NIC Link is Up"],
     ),
     rule(
         Multicast,
         &["multicast join failed"],
         &[],
-        About::First,
+        DeviceMention::First,
         &["link becomes ready"],
     ),
     rule(
         AdapterReset,
         &["NETDEV WATCHDOG", "timed out"],
         &[],
-        About::Pci,
+        DeviceMention::Pci,
         &[],
     ),
     rule(
         AdapterReset,
         &[],
         &["TX timeout detected", "TX timed out detected"],
-        About::Pci,
+        DeviceMention::Pci,
         &[],
     ),
     rule(
         AdapterReset,
         &["bnxt_en", "Firmware", "reset event"],
         &[],
-        About::Pci,
+        DeviceMention::Pci,
         &[],
     ),
     // irdma has its function reset: by itself, or after the adapter's "critical PE Error" or "HMC Error".
@@ -231,7 +243,7 @@ pub(super) const RULES: &[Rule] = &[
         AdapterReset,
         &["Requesting a reset"],
         &["ice ", "i40e ", "idpf ", "irdma", "infiniband"],
-        About::Pci,
+        DeviceMention::Pci,
         &[],
     ),
     rule(
@@ -249,60 +261,72 @@ pub(super) const RULES: &[Rule] = &[
             "hfi1",
             "ice",
         ],
-        About::Pci,
+        DeviceMention::Pci,
         &["irmware version:"],
     ),
     rule(
         SymbolMismatch,
         &["disagrees about version of symbol"],
         &[],
-        About::First,
+        DeviceMention::First,
         &[],
     ),
     rule(
         SymbolMismatch,
         &["Unknown symbol", "(err "],
         &[],
-        About::First,
+        DeviceMention::First,
         &[],
     ),
     rule(
         Peermem,
         &["detected invalid context"],
         &[],
-        About::Nothing,
+        DeviceMention::Nothing,
         &[],
     ),
     rule(
         RecoveryAction,
         &["Xid (", "): 154,"],
         &[],
-        About::Pci,
+        DeviceMention::Pci,
         NVIDIA_WORKS,
     ),
-    rule(Xid, &["NVRM: ", "Xid ("], &[], About::Pci, NVIDIA_WORKS),
-    rule(SXid, &["SXid ("], &[], About::Pci, NVIDIA_WORKS),
+    rule(
+        Xid,
+        &["NVRM: ", "Xid ("],
+        &[],
+        DeviceMention::Pci,
+        NVIDIA_WORKS,
+    ),
+    rule(SXid, &["SXid ("], &[], DeviceMention::Pci, NVIDIA_WORKS),
     rule(
         GpuInit,
         &["NVRM: ", "RmInitAdapter failed"],
         &[],
-        About::Pci,
+        DeviceMention::Pci,
         NVIDIA_WORKS,
     ),
     rule(
         DriverMismatch,
         &["NVRM: API mismatch"],
         &[],
-        About::Nothing,
+        DeviceMention::Nothing,
         NVIDIA_WORKS,
     ),
-    rule(IommuFault, &["DMAR: ", "fault addr"], &[], About::Pci, &[]),
-    rule(IommuFault, &["IO_PAGE_FAULT"], &[], About::Pci, &[]),
+    rule(
+        IommuFault,
+        &["DMAR: ", "fault addr"],
+        &[],
+        DeviceMention::Pci,
+        &[],
+    ),
+    rule(IommuFault, &["IO_PAGE_FAULT"], &[], DeviceMention::Pci, &[]),
     rule(
         OutOfMemory,
         &["Killed process"],
         &["ut of memory"],
-        About::Killed,
+        DeviceMention::Killed,
         &[],
     ),
     rule(
@@ -314,105 +338,105 @@ pub(super) const RULES: &[Rule] = &[
             "Uncorrected",
             "event severity",
         ],
-        About::Nothing,
+        DeviceMention::Nothing,
         &[],
     ),
     rule(
         MachineCheck,
         &["EDAC "],
         &[" CE ", " UE "],
-        About::Nothing,
+        DeviceMention::Nothing,
         &[],
     ),
     rule(
         HungTask,
         &["task ", "blocked for more than"],
         &[],
-        About::Task,
+        DeviceMention::Task,
         &[],
     ),
     rule(
         CpuStuck,
         &[],
         &["soft lockup", "hard LOCKUP", "self-detected stall"],
-        About::Nothing,
+        DeviceMention::Nothing,
         &[],
     ),
     rule(
         ServerSilent,
         &["server ", "not responding"],
         &[],
-        About::Server,
+        DeviceMention::Server,
         &[" OK"],
     ),
     rule(
         AmdFailed,
         &["amdgpu", "GPU reset begin"],
         &[],
-        About::Pci,
+        DeviceMention::Pci,
         AMD_WORKS,
     ),
     rule(
         AmdFailed,
         &["amdgpu", "GPU Recovery Failed"],
         &[],
-        About::Pci,
+        DeviceMention::Pci,
         AMD_WORKS,
     ),
     rule(
         AmdFailed,
         &["amdgpu", "device lost from bus"],
         &[],
-        About::Pci,
+        DeviceMention::Pci,
         AMD_WORKS,
     ),
     rule(
         AmdFailed,
         &["amdgpu", "Fatal error during GPU init"],
         &[],
-        About::Pci,
+        DeviceMention::Pci,
         AMD_WORKS,
     ),
     rule(
         AmdUncorrected,
         &["amdgpu", "uncorrectable hardware error"],
         &["errors detected in", "(ERREVENT"],
-        About::Pci,
+        DeviceMention::Pci,
         AMD_WORKS,
     ),
     rule(
         AdapterStalled,
         &["FW STALL Detected"],
         &[],
-        About::Pci,
+        DeviceMention::Pci,
         &["found at mem"],
     ),
     rule(
         AdapterStalled,
         &["efa", "send any completion for admin cmd"],
         &[],
-        About::Pci,
+        DeviceMention::Pci,
         &["IB device registered"],
     ),
     rule(
         LustreLost,
         &["Lustre", ": Connection to ", " was lost"],
         &[],
-        About::Lustre,
+        DeviceMention::Lustre,
         &["Connection restored to"],
     ),
     rule(
         StorageReconnects,
         &["nvme nvme", "Reconnecting in"],
         &[],
-        About::Nvme,
+        DeviceMention::Nvme,
         &["Successfully reconnected", "Removing ctrl"],
     ),
     rule(
         StorageReconnects,
         &["rpcrdma: connection to", "closed ("],
         &[],
-        About::Nothing,
+        DeviceMention::Nothing,
         &["rpcrdma: connection to"],
     ),
 ];
@@ -426,7 +450,7 @@ pub(super) struct Event {
 }
 
 impl Event {
-    /// The line's event, where it is of this class.
+    /// The line's event, if it is of this class.
     pub(super) fn of(class: EventClass, line: &str) -> Option<Event> {
         let rule = RULES
             .iter()
@@ -478,7 +502,7 @@ pub(super) fn end(class: EventClass, about: &str, line: &str) -> Option<&'static
             && match rule.about {
                 // The driver of all GPUs was loaded.
                 _ if over == NVIDIA_LOADED => true,
-                About::Nothing => true,
+                DeviceMention::Nothing => true,
                 _ => {
                     about == "none"
                         || names(line, about)
@@ -524,34 +548,34 @@ impl Rule {
     fn about(&self, line: &str) -> Option<Arc<str>> {
         let word = |text: &str| text.split_whitespace().next().map(Arc::from);
         match self.about {
-            About::Pci => pci_address(line),
-            About::Infiniband => {
+            DeviceMention::Pci => pci_address(line),
+            DeviceMention::Infiniband => {
                 let rest = line.split_once("infiniband ")?.1;
                 word(rest.split(':').next()?)
             }
-            About::First => {
+            DeviceMention::First => {
                 let first = line.split(':').next()?.trim();
                 (!first.is_empty() && !first.contains(' ')).then(|| first.into())
             }
-            About::Task => {
+            DeviceMention::Task => {
                 let rest = line.split_once("task ")?.1;
                 Some(rest.split_once(" blocked")?.0.rsplit_once(':')?.0.into())
             }
-            About::Killed => {
+            DeviceMention::Killed => {
                 let rest = line.split_once("Killed process")?.1.split_once('(')?.1;
                 Some(rest.split_once(')')?.0.into())
             }
-            About::Server => word(line.split_once("server ")?.1),
-            About::Lustre => {
+            DeviceMention::Server => word(line.split_once("server ")?.1),
+            DeviceMention::Lustre => {
                 let before = line.split_once(": Connection to ")?.0;
                 Some(before.rsplit([' ', ':']).next()?.into())
             }
-            About::Nvme => {
+            DeviceMention::Nvme => {
                 let rest = line.split_once("nvme nvme")?.1;
                 let end = rest.find(|c: char| !c.is_ascii_digit())?;
                 Some(format!("nvme{}", rest.get(..end)?).into())
             }
-            About::Nothing => None,
+            DeviceMention::Nothing => None,
         }
     }
 }

@@ -81,15 +81,15 @@ fn carriage_returns_stay_until_2_30() {
     );
     assert_eq!(
         of(&facts, "NCCL_SOCKET_IFNAME", variable::MANGLED),
-        Some(Mangled::CarriageReturn)
+        Some(ValueDefect::CarriageReturn)
     );
     assert_eq!(
         of(&facts, "NCCL_DEBUG", variable::MANGLED),
-        Some(Mangled::Quotes)
+        Some(ValueDefect::Quotes)
     );
     assert_eq!(
         of(&facts, "NCCL_IB_SL", variable::MANGLED),
-        Some(Mangled::Space)
+        Some(ValueDefect::Space)
     );
     let facts = run(&ONE.replace("2.27.5", "2.30.7"));
     assert_eq!(
@@ -98,7 +98,7 @@ fn carriage_returns_stay_until_2_30() {
     );
     assert_eq!(
         of(&facts, "NCCL_SOCKET_IFNAME", variable::MANGLED),
-        Some(Mangled::No)
+        Some(ValueDefect::No)
     );
     let facts = run(r#"{"q":{"call":"nccl_libraries"},"value":[]}"#);
     assert_eq!(of(&facts, "NCCL_SOCKET_IFNAME", variable::VALUE), None);

@@ -1,11 +1,11 @@
 //! What carried the traffic between nodes: by channels, by what failed or was asked for, else by the network that was chosen.
 
-use super::channels::Sums;
+use super::channels::ChannelSums;
 use super::line::Line;
-use super::{INFO, View, not_logged};
-use crate::fact::run::{self, Carrier, Proof};
+use super::{INFO, RunView, not_logged};
+use crate::fact::run::{self, Carrier, TransportProof};
 use crate::fact::{Fact, Facts, Origin};
-use crate::nccl_log::prefix::Level;
+use crate::nccl_log::prefix::LogLevel;
 
 /// What kind of network one of this name is; `None` for a plugin that is not known.
 pub(super) fn carrier(network: &str, ofi_provider: Option<&str>) -> Option<Carrier> {
@@ -71,7 +71,7 @@ pub(super) fn in_use(message: &str) -> Option<&str> {
 }
 
 /// States what carried the traffic.
-pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts, sums: &Sums) {
+pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts, sums: &ChannelSums) {
     if sums.inter > 0 {
         let origin = sums
             .first_inter
@@ -92,7 +92,7 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts, sums: &Sums) {
         facts.set(
             view.id,
             run::PROOF,
-            Fact::Known(Proof::Channels, origin.clone()),
+            Fact::Known(TransportProof::Channels, origin.clone()),
         );
         let networks = sums
             .networks
@@ -112,7 +112,7 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts, sums: &Sums) {
             run::CARRIER,
             view.whole(Fact::Known(Carrier::Nvlink, origin.clone())),
         );
-        let proof = Fact::Known(Proof::Channels, origin.clone());
+        let proof = Fact::Known(TransportProof::Channels, origin.clone());
         facts.set(view.id, run::PROOF, proof);
         return;
     }
@@ -132,7 +132,7 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts, sums: &Sums) {
         view.lines()
             .any(|(line, _)| in_use(line.message).is_some_and(|name| Some(kind(name)) == one))
     };
-    // Where it is not known that there are several nodes, a list of adapters and the choice of them are of a run on one node too.
+    // If it is not known that there are several nodes, a list of adapters and the choice of them are of a run on one node too.
     let is_told =
         view.nodes.is_some() || matches!(one, Some(Carrier::Socket | Carrier::DirectTcp)) || used();
     let chose = chosen.origin.clone().filter(|_| first.is_some() && is_told);
@@ -160,7 +160,7 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts, sums: &Sums) {
 }
 
 /// The networks that hosts chose. The channels are made when they are first used (2.22 and later), and level WARN does not tell of them.
-fn chosen(view: &View<'_, '_>) -> (super::Distinct, Proof) {
+fn chosen(view: &RunView<'_, '_>) -> (super::Distinct, TransportProof) {
     let mut chosen = super::Distinct::default();
     let named = super::hosts::networks_named(view);
     for (line, _) in view.lines() {
@@ -170,39 +170,43 @@ fn chosen(view: &View<'_, '_>) -> (super::Distinct, Proof) {
         }
     }
     if !named.is_empty() {
-        return (chosen, Proof::Network);
+        return (chosen, TransportProof::Network);
     }
     for lines in view.by_host().values() {
         if let Some((network, origin)) = super::hosts::left_over(lines.iter().copied()) {
             chosen.add(network, 1, &origin);
         }
     }
-    (chosen, Proof::Adapters)
+    (chosen, TransportProof::Adapters)
 }
 
 /// What the failures of a network's own connections prove: nobody makes them who does not use it.
-fn failed(view: &View<'_, '_>) -> Option<(Carrier, Proof, Origin)> {
+fn failed(view: &RunView<'_, '_>) -> Option<(Carrier, TransportProof, Origin)> {
     let rdma = failed_rdma(view).map(|(proof, origin)| (Carrier::Rdma, proof, origin));
     rdma.or_else(|| {
         // The bootstrap has sockets too, of another file.
         let of_sockets = |line: &Line<'_>| {
-            line.level == Some(Level::Warn)
+            line.level == Some(LogLevel::Warn)
                 && line.message.starts_with("NET/Socket : ")
                 && !line.message.contains("interface")
                 || line.message.starts_with("transport/net_socket.cc:")
                     && line.message.contains(" -> ")
         };
         let (line, _) = view.lines().find(|(line, _)| of_sockets(line))?;
-        Some((Carrier::Socket, Proof::Requests, line.origin().clone()))
+        Some((
+            Carrier::Socket,
+            TransportProof::Requests,
+            line.origin().clone(),
+        ))
     })
 }
 
 /// Whether requests of RDMA failed, or its queues could not be made: nobody makes them who does not use it.
-fn failed_rdma(view: &View<'_, '_>) -> Option<(Proof, Origin)> {
+fn failed_rdma(view: &RunView<'_, '_>) -> Option<(TransportProof, Origin)> {
     let warnings = || {
         view.lines()
             .map(|(line, _)| line)
-            .filter(|line| line.level == Some(Level::Warn))
+            .filter(|line| line.level == Some(LogLevel::Warn))
     };
     // An event of a queue tells of requests too.
     let request = |line: &&Line<'_>| {
@@ -224,7 +228,7 @@ fn failed_rdma(view: &View<'_, '_>) -> Option<(Proof, Origin)> {
         "CQ error",
     ];
     if let Some(line) = warnings().find(request) {
-        return Some((Proof::Requests, line.origin().clone()));
+        return Some((TransportProof::Requests, line.origin().clone()));
     }
     const CALLS: [&str; 5] = [
         "ibv_modify_qp",
@@ -237,7 +241,7 @@ fn failed_rdma(view: &View<'_, '_>) -> Option<(Proof, Origin)> {
         line.message.contains("failed") && CALLS.iter().any(|call| line.message.contains(call))
     };
     if let Some(line) = warnings().find(call) {
-        return Some((Proof::Queues, line.origin().clone()));
+        return Some((TransportProof::Queues, line.origin().clone()));
     }
     // The first warning is lost; where it passed tells that a connection of RDMA failed.
     let connecting = |line: &&Line<'_>| {
@@ -248,5 +252,5 @@ fn failed_rdma(view: &View<'_, '_>) -> Option<(Proof, Origin)> {
         line.message.starts_with("transport/net_ib") && line.message.contains(" -> ")
     };
     let (line, _) = view.lines().find(|(line, _)| passed(line))?;
-    Some((Proof::Queues, line.origin().clone()))
+    Some((TransportProof::Queues, line.origin().clone()))
 }

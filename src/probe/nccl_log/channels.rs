@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::carrier::{carrier, ofi_provider};
 use super::line::Line;
-use super::{INFO, View, nodes, not_logged};
+use super::{INFO, RunView, nodes, not_logged};
 use crate::fact::channel::{self as fact, Direction};
 use crate::fact::run::{self, Carrier};
 use crate::fact::{Fact, Facts, Key, Membership, Origin, Percent, Subject};
-use crate::nccl_log::channel::{Channel, Read, Transport, read};
+use crate::nccl_log::channel::{Channel, ChannelLine, Transport, read};
 use crate::small_sort;
 
 /// Channels that become instances of their own. A job of thousands of ranks has more: those inside nodes are left out first.
@@ -16,7 +16,7 @@ const TOLD: usize = 2048;
 
 /// What the channels of a host, or of a run, add up to.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Sums {
+pub(super) struct ChannelSums {
     pub(super) inter: u64,
     pub(super) rdma: u64,
     pub(super) socket: u64,
@@ -42,7 +42,7 @@ pub(super) struct Sums {
 }
 
 /// A channel's line with what is known of its ends.
-struct Told<'l, 'd> {
+struct LocatedChannel<'l, 'd> {
     line: &'l Line<'d>,
     host: &'d str,
     channel: Channel<'d>,
@@ -53,16 +53,16 @@ struct Told<'l, 'd> {
     carrier: Option<Carrier>,
 }
 
-pub(super) fn state(view: &mut View<'_, '_>, facts: &mut Facts) {
+pub(super) fn state(view: &mut RunView<'_, '_>, facts: &mut Facts) {
     let log = view.log;
     let provider = view
         .lines()
         .find_map(|(line, _)| ofi_provider(line.message));
     // Of a communicator that no line names, the writers of channels are its ranks.
     let mut unnamed: BTreeMap<u64, &str> = BTreeMap::new();
-    let mut told: Vec<Told<'_, '_>> = Vec::new();
+    let mut told: Vec<LocatedChannel<'_, '_>> = Vec::new();
     for (line, host) in view.lines() {
-        let Read::Channel(channel) = read(line.message.as_bytes()) else {
+        let ChannelLine::Channel(channel) = read(line.message.as_bytes()) else {
             continue;
         };
         let own = if channel.receives {
@@ -77,7 +77,7 @@ pub(super) fn state(view: &mut View<'_, '_>, facts: &mut Facts) {
         if comm.is_none() && line.writer.is_some() {
             unnamed.entry(own).or_insert(host);
         }
-        told.push(Told {
+        told.push(LocatedChannel {
             line,
             host,
             channel,
@@ -130,12 +130,12 @@ pub(super) fn state(view: &mut View<'_, '_>, facts: &mut Facts) {
         unseen_peer |= one.channel.transport == Transport::Net && one.inside.is_none();
     }
     if view.nodes.is_none() && unseen_peer {
-        // NCCL takes the network to ranks of the same node only where it is forced to.
+        // NCCL takes the network to ranks of the same node only if it is forced to.
         view.nodes = Some((2, false));
         let how = "channels over the network to ranks that are not in the log: at least two nodes";
         facts.set(view.id, run::NODES, Fact::derived(2, how));
     }
-    let apart = |one: &Told<'_, '_>| {
+    let apart = |one: &LocatedChannel<'_, '_>| {
         let local = matches!(one.channel.transport, Transport::P2p | Transport::Shm);
         !local || one.channel.kind == b"MNNVL"
     };
@@ -207,7 +207,7 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap_or("")
 }
 
-impl Sums {
+impl ChannelSums {
     fn add(
         &mut self,
         channel: &Channel<'_>,
@@ -263,7 +263,7 @@ impl Sums {
         }
     }
 
-    fn join(&mut self, other: &Sums) {
+    fn join(&mut self, other: &ChannelSums) {
         for (mine, theirs) in [
             (&mut self.inter, other.inter),
             (&mut self.rdma, other.rdma),
@@ -306,8 +306,8 @@ pub(super) fn share(part: u64, whole: u64) -> Option<Percent> {
     (whole > 0).then(|| Percent(part as f64 * 100.0 / whole as f64))
 }
 
-fn totals(view: &View<'_, '_>, facts: &mut Facts, told: &[Told<'_, '_>]) {
-    let mut sums = Sums::default();
+fn totals(view: &RunView<'_, '_>, facts: &mut Facts, told: &[LocatedChannel<'_, '_>]) {
+    let mut sums = ChannelSums::default();
     for host in view.sums.values() {
         sums.join(host);
     }
@@ -341,7 +341,8 @@ fn totals(view: &View<'_, '_>, facts: &mut Facts, told: &[Told<'_, '_>]) {
     count(run::INTER_NVLINK, sums.nvlink, &sums.first_nvlink);
     count(run::INTRA, sums.intra, &sums.first_intra);
     let first_by = |wanted: Transport| {
-        let inside = |t: &&Told<'_, '_>| t.inside == Some(true) && t.channel.transport == wanted;
+        let inside =
+            |t: &&LocatedChannel<'_, '_>| t.inside == Some(true) && t.channel.transport == wanted;
         told.iter().find(inside).map(|t| t.line.origin().clone())
     };
     count(run::INTRA_P2P, sums.p2p, &first_by(Transport::P2p));
@@ -376,7 +377,7 @@ fn totals(view: &View<'_, '_>, facts: &mut Facts, told: &[Told<'_, '_>]) {
     super::carrier::state(view, facts, &sums);
 }
 
-fn instances(view: &View<'_, '_>, facts: &mut Facts, mut told: Vec<Told<'_, '_>>) {
+fn instances(view: &RunView<'_, '_>, facts: &mut Facts, mut told: Vec<LocatedChannel<'_, '_>>) {
     small_sort::by_key(&mut told, |t| match t.channel.transport {
         Transport::Net | Transport::CollNet => 0,
         Transport::Shm => 1,

@@ -13,7 +13,7 @@ static COMM: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(" comm "))
 /// A map of what lines say: their own hashes suffice.
 type Map<K, V> = HashMap<K, V, foldhash::fast::FixedState>;
 
-/// What a line says of a communicator and its rank.
+/// What a line reports about a communicator and its rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mention<'d> {
     /// The communicator's address in its process.
@@ -124,7 +124,7 @@ pub(super) struct Communicators<'d> {
     /// Those without a name in which ranks are free, by their size, and by a host of theirs and their size.
     free: Map<u64, BTreeSet<usize>>,
     free_on: Map<(&'d str, u64), BTreeSet<usize>>,
-    /// By process and address; the last one where an address is used again.
+    /// By process and address; the last one if an address is used again.
     by_address: Map<(ProcessKey<'d>, u64), usize>,
     /// The communicators of each process and the rank that it has there.
     pub(super) of_process: Map<ProcessKey<'d>, Vec<(usize, u64)>>,

@@ -57,7 +57,7 @@ pub(super) fn numbered(number: u64) -> Option<&'static str> {
         .map(|(name, ..)| *name)
 }
 
-/// What stands before the number of an error, where a program does not print its words.
+/// What is before the number of an error, if a program does not print its words.
 const MARKS: [&str; 9] = [
     "errno: ",
     "errno=",

@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::fields::{Fields, role};
 use super::line::{LAST_ERROR, Line};
-use super::outcome::{At, Course, Failure, Others, Shown};
-use super::{INFO, View, not_logged};
+use super::outcome::{Failure, LinePosition, OutcomeWithProof, RunCourse, RunEndings};
+use super::{INFO, RunView, not_logged};
 use crate::fact::event::{self as fact, EventOutcome, LogClass, Phase, Role};
 use crate::fact::run::RunOutcome;
 use crate::fact::{Fact, Facts, Gap, Origin, Seconds, Subject, Why, host, run};
-use crate::nccl_log::digest::Uncounted;
-use crate::nccl_log::event::{Classes, Is, Kind};
+use crate::nccl_log::digest::DroppedEvents;
+use crate::nccl_log::event::{ClassCache, MessageClass, MessageKind};
 use crate::nccl_log::event_table;
-use crate::nccl_log::message::{Fate, fate};
-use crate::nccl_log::prefix::Level;
+use crate::nccl_log::message::{MessageAction, action_for_info};
+use crate::nccl_log::prefix::LogLevel;
 
 /// An event, put together with those of its host that say the same.
 struct Event<'l, 'd> {
@@ -25,7 +25,7 @@ struct Event<'l, 'd> {
     rank: Option<u64>,
     phase: Option<Phase>,
     /// What came of it, where something shows that.
-    shown: Shown,
+    shown: OutcomeWithProof,
 }
 
 impl Event<'_, '_> {
@@ -40,22 +40,22 @@ impl Event<'_, '_> {
 }
 
 /// The class of a line, and the call of libibverbs that its words stand for.
-fn class_of(classes: &mut Classes, line: &Line<'_>) -> Option<(LogClass, Option<&'static str>)> {
+fn class_of(classes: &mut ClassCache, line: &Line<'_>) -> Option<(LogClass, Option<&'static str>)> {
     let message = line.message.as_bytes();
     let is = match line.level {
-        Some(Level::Warn) => classes.of(Kind::Warning, message),
-        Some(Level::Info) => match fate(message) {
-            Fate::Unlisted => classes.of(Kind::Info, message),
+        Some(LogLevel::Warn) => classes.classify(MessageKind::Warning, message),
+        Some(LogLevel::Info) => match action_for_info(message) {
+            MessageAction::Unlisted => classes.classify(MessageKind::Info, message),
             _ => return None,
         },
-        Some(Level::Version | Level::Other) => return None,
-        None => classes.of(Kind::Framework, message),
+        Some(LogLevel::Version | LogLevel::Other) => return None,
+        None => classes.classify(MessageKind::Framework, message),
     };
     match is {
-        Is::Event(row) => {
+        MessageClass::Event(row) => {
             let row = usize::from(row);
             let class = match LogClass::from_word(event_table::class(row))? {
-                // CUDA says the same of any call: where it was made says what for.
+                // CUDA says the same of any call: if it was made says what for.
                 LogClass::Cuda
                     if line.source.is_some_and(|s| s.contains("nvls.cc"))
                         && !line.message.contains("system not yet initialized") =>
@@ -66,14 +66,14 @@ fn class_of(classes: &mut Classes, line: &Line<'_>) -> Option<(LogClass, Option<
             };
             Some((class, event_table::call(row)))
         }
-        Is::Unwinding => Some((LogClass::Unwinding, None)),
-        Is::Known(_) | Is::Nothing => None,
+        MessageClass::Unwinding => Some((LogClass::Unwinding, None)),
+        MessageClass::Known(_) | MessageClass::Nothing => None,
     }
 }
 
-pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
+pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
     let log = view.log;
-    let mut classes = Classes::default();
+    let mut classes = ClassCache::default();
     let mut completed: HashMap<(&str, u64), (usize, u64)> = HashMap::new();
     for comm in &log.comms.all {
         for member in comm.members.values() {
@@ -103,11 +103,11 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
         if line.level.is_none() && sole {
             role = Role::Failure;
         }
-        if line.level == Some(Level::Info) && role == Role::Failure {
+        if line.level == Some(LogLevel::Info) && role == Role::Failure {
             // What ends a run is said as a warning.
             role = Role::Warning;
         }
-        let process = View::writer_process(line);
+        let process = RunView::writer_process(line);
         let rank = process
             .and_then(|process| log.comms.largest_of(process))
             .map(|(_, rank)| rank)
@@ -145,9 +145,9 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
         }
     }
     share_reasons(&mut events);
-    let course = Course::of(view);
+    let course = RunCourse::of(view);
     let failures = failures(view, &events);
-    let others = Others::of(&failures);
+    let others = RunEndings::of(&failures);
     outcomes(&course, &failures, &others, &mut events);
     // What PyTorch says NCCL returned follows from what NCCL said itself.
     let repeated = |line: &Line<'_>| line.kept.text.contains(LAST_ERROR);
@@ -335,7 +335,7 @@ fn share_reasons(events: &mut [Event<'_, '_>]) {
     }
 }
 
-/// The message, or of a framework's line what stands behind its place in the source.
+/// The message, or of a framework's line what is behind its place in the source.
 fn told(line: &Line<'_>) -> String {
     match line.source {
         Some(source) => format!("{source} {}", line.message),
@@ -344,7 +344,7 @@ fn told(line: &Line<'_>) -> String {
 }
 
 fn order(
-    view: &View<'_, '_>,
+    view: &RunView<'_, '_>,
     facts: &mut Facts,
     id: crate::fact::Id,
     at: usize,
@@ -370,14 +370,14 @@ fn order(
     }
 }
 
-/// Why the first failure may be one that found no place among the lines that are kept, where it may.
+/// Why the first failure may be one that found no place among the lines that are kept, if it may.
 fn hidden(
-    view: &View<'_, '_>,
-    course: &Course<'_, '_>,
-    others: &Others<'_>,
+    view: &RunView<'_, '_>,
+    course: &RunCourse<'_, '_>,
+    others: &RunEndings<'_>,
     first: Option<&Event<'_, '_>>,
 ) -> Option<Gap> {
-    let may_be_first = |(file, of): &(usize, &Uncounted)| {
+    let may_be_first = |(file, of): &(usize, &DroppedEvents)| {
         let Some(class) = LogClass::from_word(&of.class) else {
             return false;
         };
@@ -385,7 +385,7 @@ fn hidden(
             status: of.status,
             ..Fields::default()
         };
-        let at = At {
+        let at = LinePosition {
             file: *file,
             first: of.line,
             last: of.last,
@@ -449,7 +449,7 @@ fn first_failure(events: &[Event<'_, '_>]) -> (Option<usize>, bool) {
 }
 
 /// The events, as far as their outcomes depend on them.
-fn failures<'d>(view: &View<'_, 'd>, events: &[Event<'_, 'd>]) -> Vec<Failure<'d>> {
+fn failures<'d>(view: &RunView<'_, 'd>, events: &[Event<'_, 'd>]) -> Vec<Failure<'d>> {
     // A framework names the rank alone.
     let members = view.largest().map(|at| &view.log.comms.all[at].members);
     let of_rank = |rank: u64| {
@@ -457,7 +457,7 @@ fn failures<'d>(view: &View<'_, 'd>, events: &[Event<'_, 'd>]) -> Vec<Failure<'d
         Some((member.host, member.pid, None))
     };
     let all = events.iter().map(|event| Failure {
-        at: At::of(event.line),
+        at: LinePosition::of(event.line),
         class: event.class,
         thread: event
             .line
@@ -471,9 +471,9 @@ fn failures<'d>(view: &View<'_, 'd>, events: &[Event<'_, 'd>]) -> Vec<Failure<'d
 
 /// Finds what came of each event.
 fn outcomes<'d>(
-    course: &Course<'_, 'd>,
+    course: &RunCourse<'_, 'd>,
     failures: &[Failure<'d>],
-    others: &Others<'d>,
+    others: &RunEndings<'d>,
     events: &mut [Event<'_, 'd>],
 ) {
     for (event, failure) in events.iter_mut().zip(failures) {
@@ -493,13 +493,13 @@ fn outcomes<'d>(
 }
 
 /// The warning right after which a process says that a failure passed: it names what failed, though it is no failure by itself.
-fn warning_before_unwinding(view: &View<'_, '_>, events: &[Event<'_, '_>]) -> Option<usize> {
+fn warning_before_unwinding(view: &RunView<'_, '_>, events: &[Event<'_, '_>]) -> Option<usize> {
     let unwinding = events
         .iter()
         .find(|e| e.class == LogClass::Unwinding && e.is_open())?;
-    let process = View::writer_process(unwinding.line)?;
+    let process = RunView::writer_process(unwinding.line)?;
     let of_process = |line: &Line<'_>| {
-        line.file == unwinding.line.file && View::writer_process(line) == Some(process)
+        line.file == unwinding.line.file && RunView::writer_process(line) == Some(process)
     };
     let end = unwinding.line.kept.line;
     let (at, warning) = events
@@ -512,7 +512,7 @@ fn warning_before_unwinding(view: &View<'_, '_>, events: &[Event<'_, '_>]) -> Op
     let goes_on = view
         .lines()
         .any(|(line, _)| of_process(line) && between.contains(&line.kept.line));
-    (warning.line.level == Some(Level::Warn)
+    (warning.line.level == Some(LogLevel::Warn)
         && matches!(warning.role, Role::Warning | Role::Benign)
         && warning.is_open()
         && !goes_on)
@@ -531,7 +531,7 @@ fn log_start(events: &[Event<'_, '_>]) -> Option<crate::nccl_log::clock::Time> {
 
 /// Addresses and GIDs that are known to be a host's own.
 fn local_names<'d>(
-    view: &View<'_, 'd>,
+    view: &RunView<'_, 'd>,
     events: &[Event<'_, 'd>],
 ) -> HashMap<&'d str, HashSet<&'d str>> {
     let mut names: HashMap<&str, HashSet<&str>> = HashMap::new();

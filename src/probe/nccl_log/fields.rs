@@ -26,7 +26,7 @@ pub(super) struct Fields<'d> {
     pub(super) detail: Option<&'d str>,
 }
 
-/// What stands behind a needle, up to one of these characters.
+/// What is behind a needle, up to one of these characters.
 fn word<'d>(message: &'d str, needle: &str, ends: &[char]) -> Option<&'d str> {
     let (_, rest) = message.split_once(needle)?;
     let word = rest.split(ends).next()?.trim();
@@ -60,7 +60,7 @@ impl<'d> Fields<'d> {
                 fields.device = word(message, "NET/IB : ", &[' '])
                     .filter(|word| word.contains(':') && !word.starts_with("Got"))
                     .and_then(|word| word.split(':').next());
-                // From 2.28.7 the event's number stands behind its words.
+                // From 2.28.7 the event's number is behind its words.
                 let words = |text: &'d str| text.split('(').next().unwrap_or(text).trim();
                 let detail = message.rsplit(": ").next().map(words);
                 fields.detail = detail.filter(|_| class != C::GidChanged);
@@ -283,7 +283,7 @@ impl<'d> Fields<'d> {
     }
 }
 
-/// What an event says of the run, seen by itself.
+/// What an event reports about the run, seen by itself.
 pub(super) fn role(class: LogClass, fields: &Fields<'_>, message: &str) -> Role {
     use LogClass as C;
     if is_retry(message) {

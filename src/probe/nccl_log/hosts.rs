@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::carrier::{carrier, in_use, ofi_provider};
-use super::channels::{Sums, share};
+use super::channels::{ChannelSums, share};
 use super::line::Line;
 use super::listed::{
     Listed, described, interface, listed_alone, using_ib, using_old, using_socket,
 };
-use super::{DRIVER, Distinct, GRAPH, INFO, NET, TIMES, View, not_logged};
+use super::{DRIVER, Distinct, GRAPH, INFO, NET, RunView, TIMES, not_logged};
 use crate::fact::hca;
 use crate::fact::host::{self as fact, PathType};
 use crate::fact::run::Carrier;
 use crate::fact::{BitRate, Fact, Facts, Id, Key, Origin, Seconds, Subject, Typed};
-use crate::nccl_log::channel::{Read, read};
+use crate::nccl_log::channel::{ChannelLine, read};
 
 /// The network that a line says was chosen.
 pub(super) fn network(message: &str) -> Option<&str> {
@@ -32,7 +32,7 @@ pub(super) fn network(message: &str) -> Option<&str> {
 }
 
 /// The networks that lines of a run say were chosen, without what only a torn line says: `I` where others say `IB`, or `IBstep 12`.
-pub(super) fn networks_named<'d>(view: &View<'_, 'd>) -> BTreeSet<&'d str> {
+pub(super) fn networks_named<'d>(view: &RunView<'_, 'd>) -> BTreeSet<&'d str> {
     let said: BTreeSet<&str> = view
         .lines()
         .filter_map(|(line, _)| network(line.message))
@@ -137,7 +137,7 @@ fn least<'l, 'd: 'l>(
         .map(|(value, origin)| (value, origin.clone()))
 }
 
-pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
+pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
     let by_host = view.by_host();
     let named = networks_named(view);
     for (host, id) in &view.hosts {
@@ -148,7 +148,7 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
     }
 }
 
-fn one(view: &View<'_, '_>, facts: &mut Facts, host: &str, id: Id, lines: &[&Line<'_>]) {
+fn one(view: &RunView<'_, '_>, facts: &mut Facts, host: &str, id: Id, lines: &[&Line<'_>]) {
     facts.set(
         id,
         fact::PROCESSES,
@@ -230,7 +230,7 @@ fn one(view: &View<'_, '_>, facts: &mut Facts, host: &str, id: Id, lines: &[&Lin
         })
         .map(|line| line.kept.count)
         .sum();
-    if unread > 0 || view.has_sort(crate::nccl_log::message::Sort::Graph) {
+    if unread > 0 || view.has_sort(crate::nccl_log::message::MessageGroup::Graph) {
         facts.set(
             id,
             fact::TOPOLOGY_UNREAD,
@@ -261,7 +261,7 @@ fn one(view: &View<'_, '_>, facts: &mut Facts, host: &str, id: Id, lines: &[&Lin
 }
 
 fn networks(
-    view: &View<'_, '_>,
+    view: &RunView<'_, '_>,
     facts: &mut Facts,
     id: Id,
     lines: &[&Line<'_>],
@@ -389,7 +389,7 @@ fn connections(facts: &mut Facts, id: Id, lines: &[&Line<'_>]) {
     facts.set(id, fact::QUEUE_LINK_LOCAL, fact_of(local, NET));
 }
 
-fn adapters(view: &View<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_>]) {
+fn adapters(view: &RunView<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_>]) {
     connections(facts, id, lines);
     let none = first(lines, |m| {
         m.starts_with("NET/IB : No device found").then_some(())
@@ -502,7 +502,7 @@ fn adapters(view: &View<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_>])
     }
     let mut channels: BTreeMap<u64, u64> = BTreeMap::new();
     for line in lines {
-        if let Read::Channel(channel) = read(line.message.as_bytes())
+        if let ChannelLine::Channel(channel) = read(line.message.as_bytes())
             && channel.transport == crate::nccl_log::channel::Transport::Net
         {
             *channels.entry(channel.adapter).or_default() += line.kept.count;
@@ -583,7 +583,7 @@ fn adapters(view: &View<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_>])
     }
 }
 
-fn channel_counts(view: &View<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_>]) {
+fn channel_counts(view: &RunView<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_>]) {
     let before = |message: &str, what: &str| -> Option<u64> {
         let (head, _) = message.split_once(what)?;
         head.rsplit([' ', ','])
@@ -605,9 +605,9 @@ fn channel_counts(view: &View<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line
     facts.set(id, fact::P2P_CHANNELS, view.whole(fact_of(p2p, INFO)));
 }
 
-fn traffic(view: &View<'_, '_>, facts: &mut Facts, host: &str, id: Id) {
+fn traffic(view: &RunView<'_, '_>, facts: &mut Facts, host: &str, id: Id) {
     let sums = view.sums.get(host).cloned().unwrap_or_default();
-    let Sums { inter, intra, .. } = sums;
+    let ChannelSums { inter, intra, .. } = sums;
     let how = "lines of connected channels";
     let count = |value: u64| match inter + intra {
         0 => Fact::Unknown(not_logged(INFO)),

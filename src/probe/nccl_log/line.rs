@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::fact::{LogLine, Origin};
 use crate::nccl_log::clock::{self, Time};
-use crate::nccl_log::digest::Kept;
-use crate::nccl_log::prefix::{self, Level};
+use crate::nccl_log::digest::KeptLine;
+use crate::nccl_log::prefix::{self, LogLevel};
 
 /// [`prefix::LAST_ERROR`], and the message in the same line.
 pub(super) const LAST_ERROR: &str = "Last error: ";
@@ -14,16 +14,16 @@ pub(super) const LAST_ERROR: &str = "Last error: ";
 /// A line that a run is put together from.
 pub(super) struct Line<'d> {
     pub(super) file: usize,
-    pub(super) kept: &'d Kept,
+    pub(super) kept: &'d KeptLine,
     name: Arc<str>,
     /// Made when a fact needs it: most lines are nobody's evidence.
     origin: OnceCell<Origin>,
     /// The level; `None` for a line that is not NCCL's.
-    pub(super) level: Option<Level>,
+    pub(super) level: Option<LogLevel>,
     /// Host, process and device, as far as the line names them.
     pub(super) writer: Option<Writer<'d>>,
     pub(super) time: Option<Time>,
-    /// The time as it stands there.
+    /// The time as it is there.
     pub(super) clock: Option<&'d str>,
     /// The rank that PyTorch or a launcher puts before the line.
     pub(super) tagged_rank: Option<u64>,
@@ -39,7 +39,7 @@ pub(super) struct Writer<'d> {
 }
 
 impl<'d> Line<'d> {
-    pub(super) fn read(file: usize, name: &Arc<str>, kept: &'d Kept) -> Self {
+    pub(super) fn read(file: usize, name: &Arc<str>, kept: &'d KeptLine) -> Self {
         let text = kept.text.as_str();
         let bytes = text.as_bytes();
         let part = |part: &[u8]| {
@@ -63,7 +63,7 @@ impl<'d> Line<'d> {
                 part(found.message),
             ),
             None => match text.split_once(LAST_ERROR) {
-                Some((_, message)) => (Some(Level::Warn), None, None, message.trim()),
+                Some((_, message)) => (Some(LogLevel::Warn), None, None, message.trim()),
                 None => match prefix::bare(bytes) {
                     Some((level, message)) => (Some(level), None, None, part(message)),
                     None => (None, None, None, text.trim()),
@@ -92,7 +92,7 @@ impl<'d> Line<'d> {
             let (_, digits) = text.get(..end)?.rsplit_once('[')?;
             digits.parse().ok()
         });
-        if self.writer.is_none() && matches!(self.level, Some(Level::Info | Level::Warn)) {
+        if self.writer.is_none() && matches!(self.level, Some(LogLevel::Info | LogLevel::Warn)) {
             self.writer = Some(Writer {
                 host,
                 pid: device.unwrap_or(0),

@@ -58,7 +58,7 @@ impl<'m> Listed<'m> {
 /// The ports, whether relaxed ordering is in use, and the interface and address of the agreement.
 pub(super) type UsingIb<'m> = (Vec<Listed<'m>>, bool, Option<(&'m str, &'m str)>);
 
-/// The ports that the line lists, whether it says `[RO]`, and the interface behind `OOB`; `None` where it is no such line.
+/// The ports that the line lists, whether it says `[RO]`, and the interface behind `OOB`; `None` if it is no such line.
 pub(super) fn using_ib(message: &str) -> Option<UsingIb<'_>> {
     let rest = message.strip_prefix("NET/IB : Using")?;
     if rest.starts_with(" interface") {

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::pasted::listed_hosts;
-use super::{ALL_HOSTS, View, not_logged, variables};
-use crate::fact::env::Mention;
+use super::{ALL_HOSTS, RunView, not_logged, variables};
+use crate::fact::env::VariableMention;
 use crate::fact::run as fact;
 use crate::fact::{Fact, Facts, LogLine, Origin};
 use crate::nccl_log::pasted::Tool;
 
 /// States how many there are. `stated` is what NCCL says (`nNodes`), with the place of its line.
-pub(super) fn state(view: &mut View<'_, '_>, facts: &mut Facts, stated: Option<(u64, usize)>) {
+pub(super) fn state(view: &mut RunView<'_, '_>, facts: &mut Facts, stated: Option<(u64, usize)>) {
     if let Some((nodes, place)) = stated {
         let origin = view.log.lines[place].origin();
         facts.set(view.id, fact::NODES, Fact::Known(nodes, origin.clone()));
@@ -50,11 +50,11 @@ pub(super) fn state(view: &mut View<'_, '_>, facts: &mut Facts, stated: Option<(
     facts.set(view.id, fact::NODES, nodes);
 }
 
-/// How many machines there are by NCCL_HOSTID, where it is set: hosts are none then. Unknown where not every host says its own.
-fn identities(view: &View<'_, '_>) -> Option<Option<u64>> {
+/// How many machines there are by NCCL_HOSTID, if it is set: hosts are none then. Unknown where not every host says its own.
+fn identities(view: &RunView<'_, '_>) -> Option<Option<u64>> {
     let mut of_host: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (line, host) in view.lines() {
-        if let Some(("NCCL_HOSTID", value, Mention::Set)) = variables::read(line.message) {
+        if let Some(("NCCL_HOSTID", value, VariableMention::Set)) = variables::read(line.message) {
             of_host.entry(host).or_default().insert(value);
         }
     }
@@ -70,7 +70,7 @@ fn identities(view: &View<'_, '_>) -> Option<Option<u64>> {
 }
 
 /// What launchers and nccl-tests say, where they agree and it can be so.
-fn told(view: &View<'_, '_>, least: u64, ranks: Option<u64>) -> Option<(u64, Origin)> {
+fn told(view: &RunView<'_, '_>, least: u64, ranks: Option<u64>) -> Option<(u64, Origin)> {
     // Of several runs in one log it may be another's.
     if view.log.of_run.len() > 1 {
         return None;
@@ -109,7 +109,7 @@ fn told(view: &View<'_, '_>, least: u64, ranks: Option<u64>) -> Option<(u64, Ori
 
 /// Whether these channels inside a node lead around all ranks there are: then no other node takes part. Each rank wrote its own channels, and
 /// none goes over a network.
-pub(super) fn is_closed(view: &View<'_, '_>, channels: &BTreeSet<(u64, u64)>) -> bool {
+pub(super) fn is_closed(view: &RunView<'_, '_>, channels: &BTreeSet<(u64, u64)>) -> bool {
     let ranks: BTreeSet<u64> = channels
         .iter()
         .flat_map(|(from, to)| [*from, *to])

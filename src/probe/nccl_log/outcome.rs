@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::View;
+use super::RunView;
 use super::communicator::{Mention, State};
 use super::line::Line;
 use crate::fact::event::{EventOutcome, LogClass};
 use crate::fact::run::RunOutcome;
 use crate::fact::{LogLine, Origin};
-use crate::nccl_log::prefix::Level;
+use crate::nccl_log::prefix::LogLevel;
 use crate::nccl_log::sign::{Sign, SignKind};
 
 /// A GPU's thread of a process: what NCCL does for one rank.
@@ -18,15 +18,15 @@ type Thread<'d> = (&'d str, u64, Option<u64>);
 
 /// A line by its file and its first and last number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct At {
+pub(super) struct LinePosition {
     pub(super) file: usize,
     pub(super) first: u64,
     pub(super) last: u64,
 }
 
-impl At {
+impl LinePosition {
     pub(super) fn of(line: &Line<'_>) -> Self {
-        At {
+        LinePosition {
             file: line.file,
             first: line.kept.line,
             last: line.kept.last,
@@ -34,34 +34,34 @@ impl At {
     }
 
     /// Whether all of it comes after all of the other.
-    fn follows(self, other: At) -> bool {
+    fn follows(self, other: LinePosition) -> bool {
         self.file == other.file && self.first > other.last
     }
 }
 
 /// An event, as far as its outcome depends on it.
 pub(super) struct Failure<'d> {
-    pub(super) at: At,
+    pub(super) at: LinePosition,
     pub(super) class: LogClass,
     pub(super) thread: Option<Thread<'d>>,
     pub(super) processes: u64,
 }
 
 /// What all events of a run do to the outcome of each.
-pub(super) struct Others<'d> {
+pub(super) struct RunEndings<'d> {
     /// For each file the lines by which a process ends, in their order.
     ends: HashMap<usize, Vec<u64>>,
     /// For each process the lines that say that a failure passed.
-    passed: HashMap<(&'d str, u64), Vec<At>>,
+    passed: HashMap<(&'d str, u64), Vec<LinePosition>>,
     /// Whether a process was killed, or ended with a failure.
     killed: bool,
 }
 
-impl<'d> Others<'d> {
+impl<'d> RunEndings<'d> {
     pub(super) fn of(all: &[Failure<'d>]) -> Self {
         use LogClass as C;
         let mut ends: HashMap<usize, Vec<u64>> = HashMap::new();
-        let mut passed: HashMap<(&str, u64), Vec<At>> = HashMap::new();
+        let mut passed: HashMap<(&str, u64), Vec<LinePosition>> = HashMap::new();
         let mut killed = false;
         for Failure {
             at, class, thread, ..
@@ -76,7 +76,7 @@ impl<'d> Others<'d> {
             killed |= matches!(class, C::ProcessEnded | C::BusError | C::OutOfMemory);
         }
         ends.values_mut().for_each(|lines| lines.sort_unstable());
-        Others {
+        RunEndings {
             ends,
             passed,
             killed,
@@ -84,7 +84,7 @@ impl<'d> Others<'d> {
     }
 
     /// The first line after the event by which a process ends.
-    fn end_after(&self, event: At) -> Option<u64> {
+    fn end_after(&self, event: LinePosition) -> Option<u64> {
         let lines = self.ends.get(&event.file)?;
         let after = lines.partition_point(|line| *line <= event.last);
         lines.get(after).copied()
@@ -92,11 +92,11 @@ impl<'d> Others<'d> {
 }
 
 /// The outcome of an event, and the line that shows it.
-pub(super) type Shown = Option<(EventOutcome, String)>;
+pub(super) type OutcomeWithProof = Option<(EventOutcome, String)>;
 
-/// What a process says of a communicator.
+/// What a process reports about a communicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum CommunicatorStep {
     Started,
     Complete,
     Destroyed,
@@ -104,27 +104,27 @@ enum Step {
 }
 
 /// What the lines of a run show of how it goes.
-pub(super) struct Course<'l, 'd> {
-    view: &'l View<'l, 'd>,
-    signs: Vec<(At, &'l Sign)>,
+pub(super) struct RunCourse<'l, 'd> {
+    view: &'l RunView<'l, 'd>,
+    signs: Vec<(LinePosition, &'l Sign)>,
     /// For each file its signs.
     of_file: HashMap<usize, Range<usize>>,
     /// Signs of the end of the work, after which none begins.
-    ends: Vec<(At, &'l Sign)>,
+    ends: Vec<(LinePosition, &'l Sign)>,
     /// Rows of benchmarks, in their order: each the work of all ranks.
-    rows: Vec<At>,
+    rows: Vec<LinePosition>,
     /// For each file where work begins: its first line, and the furthest last line up to there.
     begun: HashMap<usize, Vec<(u64, u64)>>,
-    /// What each thread says of its communicators, in the order of the log.
-    steps: BTreeMap<Thread<'d>, Vec<(At, &'d str, Step)>>,
+    /// What each thread reports about its communicators, in the order of the log.
+    steps: BTreeMap<Thread<'d>, Vec<(LinePosition, &'d str, CommunicatorStep)>>,
     /// Lines of threads that connected all of their channels, and of single channels.
-    connected: BTreeMap<Thread<'d>, Vec<At>>,
-    channels: BTreeMap<Thread<'d>, Vec<At>>,
+    connected: BTreeMap<Thread<'d>, Vec<LinePosition>>,
+    channels: BTreeMap<Thread<'d>, Vec<LinePosition>>,
 }
 
-impl<'l, 'd> Course<'l, 'd> {
-    pub(super) fn of(view: &'l View<'l, 'd>) -> Self {
-        let mut course = Course {
+impl<'l, 'd> RunCourse<'l, 'd> {
+    pub(super) fn of(view: &'l RunView<'l, 'd>) -> Self {
+        let mut course = RunCourse {
             view,
             signs: Vec::new(),
             of_file: HashMap::new(),
@@ -135,9 +135,9 @@ impl<'l, 'd> Course<'l, 'd> {
             connected: BTreeMap::new(),
             channels: BTreeMap::new(),
         };
-        let mut begins: Vec<At> = Vec::new();
+        let mut begins: Vec<LinePosition> = Vec::new();
         for (file, sign) in view.log.signs.get(view.run).into_iter().flatten() {
-            let at = At {
+            let at = LinePosition {
                 file: *file,
                 first: sign.line,
                 last: sign.last,
@@ -150,7 +150,7 @@ impl<'l, 'd> Course<'l, 'd> {
             course.signs.push((at, sign));
         }
         for (file, number, is_row) in view.log.tests.get(view.run).into_iter().flatten() {
-            let at = At {
+            let at = LinePosition {
                 file: *file,
                 first: *number,
                 last: *number,
@@ -162,27 +162,29 @@ impl<'l, 'd> Course<'l, 'd> {
         }
         course.rows.sort_unstable_by_key(|at| (at.file, at.first));
         for (line, host) in view.lines() {
-            let Some(writer) = line.writer.filter(|_| line.level == Some(Level::Info)) else {
+            let Some(writer) = line.writer.filter(|_| line.level == Some(LogLevel::Info)) else {
                 continue;
             };
             let thread = (host, writer.pid, writer.device);
-            let at = At::of(line);
+            let at = LinePosition::of(line);
             if line.message.starts_with("Connected all ") {
                 course.connected.entry(thread).or_default().push(at);
             } else if line.message.starts_with("Channel ") {
                 course.channels.entry(thread).or_default().push(at);
             } else if let Some(mention) = Mention::read(line.message) {
                 let step = match mention.state {
-                    State::Started => Step::Started,
-                    State::Complete => Step::Complete,
-                    State::Destroyed => Step::Destroyed,
-                    State::Aborted => Step::Aborted,
-                    State::Said if line.message.contains("Abort START") => Step::Aborted,
+                    State::Started => CommunicatorStep::Started,
+                    State::Complete => CommunicatorStep::Complete,
+                    State::Destroyed => CommunicatorStep::Destroyed,
+                    State::Aborted => CommunicatorStep::Aborted,
+                    State::Said if line.message.contains("Abort START") => {
+                        CommunicatorStep::Aborted
+                    }
                     State::Said => continue,
                 };
                 let steps = course.steps.entry(thread).or_default();
                 steps.push((at, mention.comm, step));
-                if step == Step::Started {
+                if step == CommunicatorStep::Started {
                     begins.push(at);
                 }
             }
@@ -202,13 +204,13 @@ impl<'l, 'd> Course<'l, 'd> {
     }
 
     /// The signs of a file, in their order.
-    fn signs_in(&self, file: usize) -> &[(At, &'l Sign)] {
+    fn signs_in(&self, file: usize) -> &[(LinePosition, &'l Sign)] {
         let range = self.of_file.get(&file).cloned();
         range.map_or(&[], |range| &self.signs[range])
     }
 
     /// What came of the event.
-    pub(super) fn outcome(&self, event: &Failure<'d>, others: &Others<'d>) -> Shown {
+    pub(super) fn outcome(&self, event: &Failure<'d>, others: &RunEndings<'d>) -> OutcomeWithProof {
         // A wrong result stays wrong, whatever was computed later.
         if event.class == LogClass::ResultWrong {
             return None;
@@ -222,20 +224,22 @@ impl<'l, 'd> Course<'l, 'd> {
             return shutdown(text);
         }
         let signs = self.signs_in(event.at.file);
-        let done =
-            |(at, sign): &&(At, &Sign)| sign.kind == SignKind::Done && at.first > event.at.first;
+        let done = |(at, sign): &&(LinePosition, &Sign)| {
+            sign.kind == SignKind::Done && at.first > event.at.first
+        };
         if let Some((at, sign)) = signs.iter().find(done) {
             return recovered(self.told(*at, &sign.text));
         }
         // What the dying program still prints was computed before.
         let dying = others.end_after(event.at);
-        let alive = |at: At| at.follows(event.at) && dying.is_none_or(|end| at.last < end);
-        let steps = |(at, sign): &&(At, &Sign)| goes_on(sign) && alive(*at);
+        let alive =
+            |at: LinePosition| at.follows(event.at) && dying.is_none_or(|end| at.last < end);
+        let steps = |(at, sign): &&(LinePosition, &Sign)| goes_on(sign) && alive(*at);
         if let Some((at, sign)) = signs.iter().find(steps) {
             return recovered(self.told(*at, &sign.text));
         }
         // The first row after it may have been measured before.
-        let before = |at: &At| (at.file, at.first) <= (event.at.file, event.at.last);
+        let before = |at: &LinePosition| (at.file, at.first) <= (event.at.file, event.at.last);
         let second = self.rows.get(self.rows.partition_point(before) + 1);
         if let Some(row) = second.filter(|row| alive(**row)) {
             return recovered(self.told(*row, "a further row of the benchmark"));
@@ -247,7 +251,11 @@ impl<'l, 'd> Course<'l, 'd> {
     }
 
     /// How the run ended. `open` says whether a failure is left of which nothing shows that the run went on.
-    pub(super) fn of_run(&self, open: bool, others: &Others<'d>) -> (RunOutcome, Option<At>) {
+    pub(super) fn of_run(
+        &self,
+        open: bool,
+        others: &RunEndings<'d>,
+    ) -> (RunOutcome, Option<LinePosition>) {
         if open {
             return (RunOutcome::Failed, None);
         }
@@ -261,7 +269,7 @@ impl<'l, 'd> Course<'l, 'd> {
         if let Some((at, _)) = last(SignKind::Failed) {
             return (RunOutcome::Failed, Some(*at));
         }
-        let start = At {
+        let start = LinePosition {
             file: usize::MAX,
             first: 0,
             last: 0,
@@ -279,7 +287,7 @@ impl<'l, 'd> Course<'l, 'd> {
     }
 
     /// The sign at this place, as the origin of a fact.
-    pub(super) fn sign(&self, at: At) -> Option<Origin> {
+    pub(super) fn sign(&self, at: LinePosition) -> Option<Origin> {
         let (_, sign) = self.signs.iter().find(|(of, _)| *of == at)?;
         let (name, _) = self.view.log.files.get(at.file)?;
         Some(Origin::Logged(Arc::new(LogLine {
@@ -289,7 +297,7 @@ impl<'l, 'd> Course<'l, 'd> {
         })))
     }
 
-    fn told(&self, at: At, text: &str) -> String {
+    fn told(&self, at: LinePosition, text: &str) -> String {
         let name = self
             .view
             .log
@@ -300,9 +308,11 @@ impl<'l, 'd> Course<'l, 'd> {
         format!("{}: {text}", super::place_in_words(name, at.first))
     }
 
-    /// The end of the work, where it comes before this and nothing begins between.
-    fn ended_before(&self, event: At) -> Option<String> {
-        let done = |(at, sign): &&(At, &Sign)| sign.kind == SignKind::Done && at.last < event.first;
+    /// The end of the work, if it comes before this and nothing begins between.
+    fn ended_before(&self, event: LinePosition) -> Option<String> {
+        let done = |(at, sign): &&(LinePosition, &Sign)| {
+            sign.kind == SignKind::Done && at.last < event.first
+        };
         let (end, sign) = self.signs_in(event.file).iter().rev().find(done)?;
         let begun = self.begun.get(&event.file).map_or(&[][..], Vec::as_slice);
         let before = begun.partition_point(|(first, _)| *first < event.first);
@@ -312,7 +322,7 @@ impl<'l, 'd> Course<'l, 'd> {
     }
 
     /// Whether work begins after this.
-    fn begins_after(&self, end: At) -> bool {
+    fn begins_after(&self, end: LinePosition) -> bool {
         let begun = self.begun.get(&end.file).and_then(|begun| begun.last());
         begun.is_some_and(|(first, _)| *first > end.last)
     }
@@ -321,7 +331,7 @@ impl<'l, 'd> Course<'l, 'd> {
     fn left_before(&self, event: &Failure<'d>) -> Option<String> {
         let (host, pid, device) = event.thread?;
         let mut open: BTreeSet<&str> = BTreeSet::new();
-        let mut left: Option<(At, Step)> = None;
+        let mut left: Option<(LinePosition, CommunicatorStep)> = None;
         let of_process = of_process(&self.steps, host, pid)
             .filter(|((.., on), _)| device.is_none() || on.is_none() || *on == device);
         let mut all: Vec<_> = of_process.flat_map(|(_, steps)| steps).collect();
@@ -331,10 +341,10 @@ impl<'l, 'd> Course<'l, 'd> {
                 continue;
             }
             match step {
-                Step::Started | Step::Complete => {
+                CommunicatorStep::Started | CommunicatorStep::Complete => {
                     open.insert(comm);
                 }
-                Step::Destroyed | Step::Aborted => {
+                CommunicatorStep::Destroyed | CommunicatorStep::Aborted => {
                     open.remove(comm);
                     left = Some((*at, *step));
                 }
@@ -350,7 +360,7 @@ impl<'l, 'd> Course<'l, 'd> {
                 | LogClass::ProxyFailed
                 | LogClass::Abort
         );
-        (step == Step::Destroyed || of_abort)
+        (step == CommunicatorStep::Destroyed || of_abort)
             .then(|| self.told(at, "the communicator was destroyed or aborted"))
     }
 
@@ -358,27 +368,27 @@ impl<'l, 'd> Course<'l, 'd> {
     fn thread_went_on(
         &self,
         event: &Failure<'d>,
-        others: &Others<'d>,
-    ) -> Option<(At, &'static str)> {
+        others: &RunEndings<'d>,
+    ) -> Option<(LinePosition, &'static str)> {
         let own = event.thread?;
         let fits = |thread: &Thread<'d>| own.2.is_none() || thread.2.is_none() || thread.2 == own.2;
         // A rank that was initialised before shows it by a communicator that is new, else by the one at which it failed.
         let complete = |thread: &Thread<'d>| {
             let steps = self.steps.get(thread)?;
-            let before = steps
-                .iter()
-                .any(|(at, _, step)| *step == Step::Complete && at.first < event.at.last);
+            let before = steps.iter().any(|(at, _, step)| {
+                *step == CommunicatorStep::Complete && at.first < event.at.last
+            });
             steps.iter().find_map(|(at, comm, step)| {
                 let new = || {
                     steps.iter().any(|(start, of, step)| {
-                        *step == Step::Started && of == comm && start.follows(event.at)
+                        *step == CommunicatorStep::Started && of == comm && start.follows(event.at)
                     })
                 };
-                (*step == Step::Complete && at.follows(event.at) && (!before || new()))
+                (*step == CommunicatorStep::Complete && at.follows(event.at) && (!before || new()))
                     .then_some((*at, "Init COMPLETE"))
             })
         };
-        // After lines that say that a failure passed, channels that are connected say nothing of it.
+        // After lines that say that a failure passed, channels that are connected say nothing about it.
         let passed = others.passed.get(&(own.0, own.1)).into_iter().flatten();
         let passed = passed.filter(|other| !event.at.follows(**other));
         let passed = passed.map(|other| other.last).max().unwrap_or(0);
@@ -417,7 +427,7 @@ impl<'l, 'd> Course<'l, 'd> {
     }
 
     /// The line that shows that all processes of the run ended well after this, or that the run succeeded in another file.
-    fn ended_well(&self, event: At, others: &Others<'d>) -> Option<String> {
+    fn ended_well(&self, event: LinePosition, others: &RunEndings<'d>) -> Option<String> {
         let of_kind = |kind: SignKind| {
             let signs = self.signs.iter();
             signs.filter(move |(_, sign)| sign.kind == kind)
@@ -437,7 +447,7 @@ impl<'l, 'd> Course<'l, 'd> {
             (SignKind::LauncherExited, hosts),
         ];
         needed.into_iter().find_map(|(kind, needed)| {
-            let after = |at: &At| at.file != event.file || at.first > event.last;
+            let after = |at: &LinePosition| at.file != event.file || at.first > event.last;
             let signs = || of_kind(kind).filter(|(at, _)| after(at));
             let count: u64 = signs().map(|(_, sign)| sign.count).sum();
             let (at, sign) = signs().next()?;
@@ -484,9 +494,9 @@ fn of_host<'m, 'd, T>(
 }
 
 /// For each file its runs, in their order: when each began, the last line of all up to there, and which it is.
-pub(super) struct Extents(Vec<Vec<(u64, u64, usize)>>);
+pub(super) struct RunExtents(Vec<Vec<(u64, u64, usize)>>);
 
-impl Extents {
+impl RunExtents {
     /// Of the runs of each file, each with its first and its last line.
     pub(super) fn new(mut files: Vec<Vec<(usize, u64, u64)>>) -> Self {
         let of_file = |runs: &mut Vec<(usize, u64, u64)>| {
@@ -498,10 +508,10 @@ impl Extents {
             });
             runs.collect()
         };
-        Extents(files.iter_mut().map(of_file).collect())
+        RunExtents(files.iter_mut().map(of_file).collect())
     }
 
-    /// The run of a line that names no process, where there are so many; `None` where several runs write at the same time.
+    /// The run of a line that names no process; `None` if several runs write at the same time.
     pub(super) fn run_at(&self, file: usize, line: u64, runs: usize) -> Option<usize> {
         let began = self.0.get(file).map_or(&[][..], Vec::as_slice);
         let before = began.partition_point(|(first, ..)| *first <= line);

@@ -1,4 +1,4 @@
-//! Facts from the output of other tools that stands in a log: results of benchmarks, and nodes of which nothing else is known.
+//! Facts from the output of other tools that is in a log: results of benchmarks, and nodes of which nothing else is known.
 
 mod benchmark;
 mod devices;
@@ -14,17 +14,17 @@ use std::sync::Arc;
 
 use super::File;
 use crate::fact::{Fact, Facts, Gap, Id, LogLine, Membership, Origin, Subject, Why, node};
-use crate::nccl_log::pasted::{Paste, Tool};
+use crate::nccl_log::pasted::{PasteCollector, Tool};
 
 /// A line of a block, with what it proves.
 #[derive(Clone, Copy)]
-struct Place<'p> {
+struct PastedLine<'p> {
     file: &'p Arc<str>,
     number: u64,
     text: &'p str,
 }
 
-impl Place<'_> {
+impl PastedLine<'_> {
     fn origin(&self) -> Origin {
         Origin::Logged(Arc::new(LogLine {
             file: Arc::clone(self.file),
@@ -50,9 +50,12 @@ impl Place<'_> {
 }
 
 /// The lines of a block.
-fn places<'p>(file: &'p Arc<str>, paste: &'p Paste) -> impl Iterator<Item = Place<'p>> + Clone {
+fn places<'p>(
+    file: &'p Arc<str>,
+    paste: &'p PasteCollector,
+) -> impl Iterator<Item = PastedLine<'p>> + Clone {
     let lines = paste.lines.iter();
-    lines.map(move |(number, text)| Place {
+    lines.map(move |(number, text)| PastedLine {
         file,
         number: *number,
         text,
@@ -116,7 +119,7 @@ pub(super) fn state(files: &[File], missing: &Option<Gap>, origin: &Origin, fact
     }
 }
 
-fn new_node(facts: &mut Facts, file: &str, paste: &Paste, count: usize) -> Id {
+fn new_node(facts: &mut Facts, file: &str, paste: &PasteCollector, count: usize) -> Id {
     let before = paste.before.trim_matches(|c: char| !c.is_alphanumeric());
     let line = paste.lines.first().map_or(0, |(number, _)| *number);
     let mut name = match before {
@@ -139,6 +142,6 @@ fn new_node(facts: &mut Facts, file: &str, paste: &Paste, count: usize) -> Id {
     id
 }
 
-fn places_first(paste: &Paste) -> u64 {
+fn places_first(paste: &PasteCollector) -> u64 {
     paste.lines.first().map_or(0, |(number, _)| *number)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{INFO, View, not_logged};
+use super::{INFO, RunView, not_logged};
 use crate::fact::host;
 use crate::fact::rank as fact;
 use crate::fact::{Fact, Facts, Origin, Seconds, Subject};
@@ -11,7 +11,7 @@ use crate::small_sort;
 /// Ranks that become instances of their own.
 const TOLD: usize = 4096;
 
-pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
+pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
     let log = view.log;
     let mut of_host: BTreeMap<&str, u64> = BTreeMap::new();
     let mut members = Vec::new();
@@ -38,7 +38,7 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
         facts.set(*id, host::RANKS, ranks);
     }
     // What lines say of their own process, by process and device.
-    let mut said: BTreeMap<(&str, u64, Option<u64>), Said> = BTreeMap::new();
+    let mut said: BTreeMap<(&str, u64, Option<u64>), RankFacts> = BTreeMap::new();
     for (line, host) in view.lines() {
         let Some(writer) = line.writer else {
             continue;
@@ -137,7 +137,7 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
 }
 
 #[derive(Default)]
-struct Said {
+struct RankFacts {
     init: Option<(Seconds, Origin)>,
     bootstrap: Option<(Seconds, Origin)>,
     ring_gdr: Option<(bool, Origin)>,

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use super::communicator::Mention;
 use super::line::Line;
-use super::{Distinct, INFO, TIMES, TUNING, View, not_logged};
+use super::{Distinct, INFO, RunView, TIMES, TUNING, not_logged};
 use crate::fact::run::{self as fact, Library};
 use crate::fact::{Fact, Facts, Gap, Origin, Seconds, Why};
-use crate::nccl_log::message::Sort;
-use crate::nccl_log::prefix::Level;
+use crate::nccl_log::message::MessageGroup;
+use crate::nccl_log::prefix::LogLevel;
 use crate::nccl_log::text::{decimal_after, word_after};
 
 /// What a run has of each kind that a later stage needs.
-pub(super) fn state(view: &mut View<'_, '_>, facts: &mut Facts) {
+pub(super) fn state(view: &mut RunView<'_, '_>, facts: &mut Facts) {
     versions(view, facts);
     what_is_logged(view, facts);
     sizes(view, facts);
@@ -50,7 +50,7 @@ pub(super) fn version_number(version: &str) -> Option<u64> {
     Some(major.checked_sub(2)? * 1_000_000 + minor.min(999) * 1000 + patch.min(999))
 }
 
-fn versions(view: &View<'_, '_>, facts: &mut Facts) {
+fn versions(view: &RunView<'_, '_>, facts: &mut Facts) {
     let mut versions = Distinct::default();
     let mut cudas = Distinct::default();
     let mut library = None;
@@ -83,10 +83,10 @@ fn versions(view: &View<'_, '_>, facts: &mut Facts) {
     );
 }
 
-fn what_is_logged(view: &View<'_, '_>, facts: &mut Facts) {
+fn what_is_logged(view: &RunView<'_, '_>, facts: &mut Facts) {
     let info = view
         .lines()
-        .any(|(line, _)| line.level == Some(Level::Info))
+        .any(|(line, _)| line.level == Some(LogLevel::Info))
         || view
             .log
             .files
@@ -98,16 +98,16 @@ fn what_is_logged(view: &View<'_, '_>, facts: &mut Facts) {
     let nccl = !view.processes.is_empty() || view.lines().any(|(line, _)| of_nccl(line));
     facts.set(view.id, fact::NCCL_LOGGED, view.total(nccl, how));
     for (key, sort) in [
-        (fact::NET_LOGGED, Sort::Net),
-        (fact::GRAPH_LOGGED, Sort::Graph),
-        (fact::ENV_LOGGED, Sort::Env),
-        (fact::TUNING_LOGGED, Sort::Tuning),
+        (fact::NET_LOGGED, MessageGroup::Net),
+        (fact::GRAPH_LOGGED, MessageGroup::Graph),
+        (fact::ENV_LOGGED, MessageGroup::Env),
+        (fact::TUNING_LOGGED, MessageGroup::Tuning),
     ] {
         facts.set(view.id, key, view.total(view.has_sort(sort), how));
     }
 }
 
-fn sizes(view: &mut View<'_, '_>, facts: &mut Facts) {
+fn sizes(view: &mut RunView<'_, '_>, facts: &mut Facts) {
     let log = view.log;
     let hosts = view.hosts_seen();
     facts.set(
@@ -147,7 +147,7 @@ fn sizes(view: &mut View<'_, '_>, facts: &mut Facts) {
     super::nodes::state(view, facts, stated);
 }
 
-fn first_line(view: &View<'_, '_>, comm: usize) -> Origin {
+fn first_line(view: &RunView<'_, '_>, comm: usize) -> Origin {
     let first = view.log.comms.all[comm]
         .members
         .values()
@@ -159,7 +159,7 @@ fn first_line(view: &View<'_, '_>, comm: usize) -> Origin {
     )
 }
 
-fn progress(view: &View<'_, '_>, facts: &mut Facts) {
+fn progress(view: &RunView<'_, '_>, facts: &mut Facts) {
     let Some(largest) = view.largest() else {
         for key in [fact::STUCK, fact::SILENT] {
             facts.set(view.id, key, Fact::Unknown(not_logged(INFO)));
@@ -181,14 +181,19 @@ fn progress(view: &View<'_, '_>, facts: &mut Facts) {
         }
     }
     stuck.sort_unstable();
-    // No rank ends its initialisation before all have taken part in it: where nearly all ended, the others' lines are torn or lost.
+    // No rank ends its initialisation before all have taken part in it: where nearly all ended, the others' lines are truncated or lost.
     let lost = done > 0 && (stuck.len() as u64) * 4 <= done;
     if lost {
         stuck.clear();
     }
     // Of a job of thousands of ranks not all lines are kept: then that one is not among them says nothing.
     let left_out = |digest: &crate::nccl_log::Digest| {
-        digest.left_out.get(Sort::Init.word()).copied().unwrap_or(0) > 0
+        digest
+            .left_out
+            .get(MessageGroup::Init.word())
+            .copied()
+            .unwrap_or(0)
+            > 0
     };
     if !stuck.is_empty() && view.log.files.iter().any(|(_, digest)| left_out(digest)) {
         let gap = Gap {
@@ -260,7 +265,7 @@ fn progress(view: &View<'_, '_>, facts: &mut Facts) {
     facts.set(view.id, fact::INITIALISED, initialised);
 }
 
-fn times(view: &View<'_, '_>, facts: &mut Facts) {
+fn times(view: &RunView<'_, '_>, facts: &mut Facts) {
     let mut longest: [Option<(f64, Origin)>; 2] = [None, None];
     let (mut aborted, mut destroyed) = (None, None);
     for (line, _) in view.lines() {
@@ -330,7 +335,7 @@ pub(super) fn init_times(message: &str) -> [Option<f64>; 2] {
 }
 
 /// `AllReduce: 1024 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..3}`; until 2.23 numbers.
-fn tuning(view: &View<'_, '_>, facts: &mut Facts) {
+fn tuning(view: &RunView<'_, '_>, facts: &mut Facts) {
     const ALGORITHMS: [&str; 7] = [
         "Tree",
         "Ring",

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use super::{NAME, establish, file, files};
 use crate::fact::event::{LogClass, Phase, Request, Role};
-use crate::fact::run::{Carrier, Proof};
+use crate::fact::run::{Carrier, TransportProof};
 use crate::fact::{
     Fact, Facts, Id, Key, Percent, Seconds, Subject, Type, Typed, Value, channel, env, event, hca,
     host, rank, run,
 };
-use crate::nccl_log::digest::Uncounted;
+use crate::nccl_log::digest::DroppedEvents;
 use crate::nccl_log::{Limits, Reader};
 use crate::source::recording::Recording;
 use crate::source::redact::{Key as RedactKey, Redactor};
@@ -68,7 +68,7 @@ fn a_failure_that_found_no_place_is_not_ruled_out() {
         reader.feed(text.as_bytes());
         let mut digest = reader.finish(None);
         let (class, line) = uncounted;
-        digest.uncounted = vec![Uncounted {
+        digest.uncounted = vec![DroppedEvents {
             class: class.into(),
             status: None,
             count: 7,
@@ -118,12 +118,12 @@ fn texts(list: Option<Arc<[Arc<str>]>>) -> Vec<String> {
         .collect()
 }
 
-/// The lines of a job of so many hosts with two GPUs each, which is connected in a ring.
+/// The lines of a job of this many hosts with two GPUs each, which is connected in a ring.
 struct Job {
     hosts: u64,
     /// `IB`, `Socket`.
     network: &'static str,
-    /// What stands behind the adapter in what hosts send, and in what they receive.
+    /// What is behind the adapter in what hosts send, and in what they receive.
     suffix: fn(u64, bool) -> &'static str,
     extra: &'static [&'static str],
     complete: fn(u64) -> bool,
@@ -250,7 +250,7 @@ fn a_healthy_run_over_rdma() {
     );
     assert_eq!(
         known(&facts, Subject::Run, "run", run::PROOF),
-        Some(Proof::Channels)
+        Some(TransportProof::Channels)
     );
     assert_eq!(
         known(&facts, Subject::Run, "run", run::GDR_SEND),
@@ -526,7 +526,7 @@ fn what_is_not_logged_is_unknown_and_says_what_would_show_it() {
     }
     // Who registers memory with an adapter uses RDMA.
     assert_eq!(facts.known(run, run::CARRIER), Some(Carrier::Rdma));
-    assert_eq!(facts.known(run, run::PROOF), Some(Proof::Queues));
+    assert_eq!(facts.known(run, run::PROOF), Some(TransportProof::Queues));
     assert_eq!(facts.known(run, run::NODES), None);
     assert_eq!(facts.known(run, run::INFO), Some(false));
     let gap = match facts.get(run, run::INTER) {
@@ -887,7 +887,7 @@ fn channels_between_nodes_over_nvlink_need_no_network() {
     let read = facts(&text);
     let run = read.all(Subject::Run).next().unwrap();
     assert_eq!(read.known(run, run::CARRIER), Some(Carrier::Nvlink));
-    assert_eq!(read.known(run, run::PROOF), Some(Proof::Channels));
+    assert_eq!(read.known(run, run::PROOF), Some(TransportProof::Channels));
     assert_eq!(read.known(run, run::INTER), Some(0));
     assert!(read.known(run, run::INTER_NVLINK).is_some_and(|n| n > 0));
 }

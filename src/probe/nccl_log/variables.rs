@@ -2,23 +2,27 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::View;
-use crate::fact::env::{self as fact, Mention};
+use super::RunView;
+use crate::fact::env::{self as fact, VariableMention};
 use crate::fact::{Fact, Facts, Origin, Subject};
 use crate::nccl_log::setting::settings;
 
 /// `NCCL_X set by environment to V`, and the other lines about variables: name, value, how it is named.
-pub(super) fn read(message: &str) -> Option<(&str, &str, Mention)> {
+pub(super) fn read(message: &str) -> Option<(&str, &str, VariableMention)> {
     if let Some(rest) = message.strip_prefix("Invalid value ") {
         let (value, rest) = rest.split_once(" for ")?;
-        return Some((rest.split([',', ' ']).next()?, value, Mention::Invalid));
+        return Some((
+            rest.split([',', ' ']).next()?,
+            value,
+            VariableMention::Invalid,
+        ));
     }
     if let Some(rest) = message.strip_prefix("Warning: ENV ") {
         let (name, rest) = rest.split_once(' ')?;
         let mention = if rest.contains("unused.") {
-            Mention::Unused
+            VariableMention::Unused
         } else {
-            Mention::Deprecated
+            VariableMention::Deprecated
         };
         return Some((name, "", mention));
     }
@@ -45,22 +49,22 @@ pub(super) fn read(message: &str) -> Option<(&str, &str, Mention)> {
         }
         _ => value,
     };
-    plain.then_some((name, value, Mention::Set))
+    plain.then_some((name, value, VariableMention::Set))
 }
 
-/// What a host says of a variable: value and mention, with the count.
-type Said<'d> = BTreeMap<(&'d str, &'d str, Mention2), (u64, Origin)>;
+/// What a host reports about a variable: value and mention, with the count.
+type MentionCounts<'d> = BTreeMap<(&'d str, &'d str, MentionRank), (u64, Origin)>;
 
 /// The order of mentions, so that what is set comes first.
-type Mention2 = u8;
+type MentionRank = u8;
 
-pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
-    let mut of_host: BTreeMap<&str, Said<'_>> = BTreeMap::new();
+pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
+    let mut of_host: BTreeMap<&str, MentionCounts<'_>> = BTreeMap::new();
     for (line, host) in view.lines() {
         let read = match line.level {
             Some(_) => read(line.message).into_iter().collect::<Vec<_>>(),
             None => settings(line.message)
-                .map(|(name, value)| (name, value, Mention::Set))
+                .map(|(name, value)| (name, value, VariableMention::Set))
                 .collect(),
         };
         for (name, value, mention) in read {
@@ -73,7 +77,7 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
     }
     let mut values: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for ((name, value, mention), _) in of_host.values().flatten() {
-        if *mention == Mention::Set as u8 {
+        if *mention == VariableMention::Set as u8 {
             values.entry(name).or_default().insert(value);
         }
     }
@@ -91,15 +95,15 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
             };
             let id = facts.instance(Subject::Env, parent, &instance);
             let mention = match *mention {
-                m if m == Mention::Set as u8 => Mention::Set,
-                m if m == Mention::Invalid as u8 => Mention::Invalid,
-                m if m == Mention::Unused as u8 => Mention::Unused,
-                _ => Mention::Deprecated,
+                m if m == VariableMention::Set as u8 => VariableMention::Set,
+                m if m == VariableMention::Invalid as u8 => VariableMention::Invalid,
+                m if m == VariableMention::Unused as u8 => VariableMention::Unused,
+                _ => VariableMention::Deprecated,
             };
             facts.set(id, fact::NAME, Fact::Known((*name).into(), origin.clone()));
             facts.set(id, fact::MENTION, Fact::Known(mention, origin.clone()));
             facts.set(id, fact::COUNT, Fact::Known(*count, origin.clone()));
-            if matches!(mention, Mention::Set | Mention::Invalid) {
+            if matches!(mention, VariableMention::Set | VariableMention::Invalid) {
                 facts.set(
                     id,
                     fact::VALUE,
@@ -109,7 +113,7 @@ pub(super) fn state(view: &View<'_, '_>, facts: &mut Facts) {
                     facts.set(id, fact::NUMBER, Fact::Known(number, origin.clone()));
                 }
             }
-            if mention == Mention::Set {
+            if mention == VariableMention::Set {
                 let uniform = values.get(name).is_none_or(|all| all.len() == 1);
                 facts.set(
                     id,

@@ -22,7 +22,7 @@ pub(super) fn mtu(text: &str) -> Result<Bytes, String> {
     text.parse().map(Bytes).map_err(|_| odd(text, "MTU"))
 }
 
-/// `speed` in Mb/s; -1, and the same as an unsigned number, where the driver does not know.
+/// `speed` in Mb/s; -1, and the same as an unsigned number, if the driver does not know.
 pub(super) fn speed(text: &str) -> Result<BitRate, String> {
     match text.parse::<i64>() {
         Ok(-1) | Ok(0) | Ok(0xffff_ffff) => Err(format!("{text}: the driver does not know")),

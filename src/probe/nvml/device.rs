@@ -1,22 +1,27 @@
-//! What NVML says of one GPU.
+//! What NVML reports about one GPU.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::reply::{Said, words};
+use super::reply::{NvmlReply, words};
 use super::{DeviceFiles, PROBE};
-use crate::fact::gpu::{ComputeMode, FabricHealth, FabricState, Mode, RecoveryAction};
+use crate::fact::gpu::{ComputeMode, FabricHealth, FabricState, GpuMode, RecoveryAction};
 use crate::fact::{Bytes, Fact, Facts, Gap, Id, Key, Seconds, Typed, gpu};
 
 /// States the facts of a GPU that NVML gives.
-pub(super) fn state(facts: &mut Facts, id: Id, said: &Said, files: Result<&DeviceFiles, &Gap>) {
+pub(super) fn state(
+    facts: &mut Facts,
+    id: Id,
+    said: &NvmlReply,
+    files: Result<&DeviceFiles, &Gap>,
+) {
     facts.set(
         id,
         gpu::NVML_ERROR,
         Fact::Known("none".into(), said.origin()),
     );
-    let mut of = Of { facts, id, said };
+    let mut of = DeviceFacts { facts, id, said };
     of.trouble(SERVED.iter().any(|name| is_answered(&said.value, name)));
     of.identity(files);
     of.modes();
@@ -29,7 +34,7 @@ pub(super) fn state(facts: &mut Facts, id: Id, said: &Said, files: Result<&Devic
 }
 
 /// A GPU that turned out to be lost was not asked everything: whatever is missing of it, that is why.
-pub(super) fn lost(facts: &mut Facts, id: Id, said: &Said) {
+pub(super) fn lost(facts: &mut Facts, id: Id, said: &NvmlReply) {
     if facts.known(id, gpu::LOST) != Some(true) {
         return;
     }
@@ -43,12 +48,12 @@ pub(super) fn lost(facts: &mut Facts, id: Id, said: &Said) {
 }
 
 /// States what is known of a GPU that NVML counts and does not give.
-pub(super) fn refused(facts: &mut Facts, id: Id, said: &Said) {
+pub(super) fn refused(facts: &mut Facts, id: Id, said: &NvmlReply) {
     let name = said.error("nvmlDeviceGetHandleByIndex_v2");
     let error = words(name.unwrap_or("Unknown"));
     facts.set(id, gpu::NVML_ERROR, Fact::Known(error, said.origin()));
     // Its error says what it is.
-    Of { facts, id, said }.trouble(true);
+    DeviceFacts { facts, id, said }.trouble(true);
 }
 
 /// Functions that the driver answers from the GPU itself, not from what it keeps: one answer shows that the GPU is there and serves.
@@ -77,10 +82,10 @@ pub(in crate::probe) fn anywhere(value: &Value, name: &str) -> bool {
     }
 }
 
-struct Of<'f> {
+struct DeviceFacts<'f> {
     facts: &'f mut Facts,
     id: Id,
-    said: &'f Said,
+    said: &'f NvmlReply,
 }
 
 /// A number as one of a few words; one that is not known stays open.
@@ -88,15 +93,15 @@ fn word<T>(known: impl Fn(u64) -> Option<T>) -> impl Fn(u64) -> Result<T, String
     move |number| known(number).ok_or_else(|| format!("{number} is not known"))
 }
 
-fn mode(number: u64) -> Result<Mode, String> {
+fn mode(number: u64) -> Result<GpuMode, String> {
     match number {
-        0 => Ok(Mode::Off),
-        1 => Ok(Mode::On),
+        0 => Ok(GpuMode::Off),
+        1 => Ok(GpuMode::On),
         number => Err(format!("{number} is no mode")),
     }
 }
 
-impl Of<'_> {
+impl DeviceFacts<'_> {
     fn set<T: Typed>(&mut self, key: Key<T>, fact: Fact<T>) {
         self.facts.set(self.id, key, fact);
     }
@@ -164,7 +169,7 @@ impl Of<'_> {
     fn modes(&mut self) {
         const PERSISTENCE: &str = "nvmlDeviceGetPersistenceMode";
         let persistence = self.said.number(PERSISTENCE).and_then(mode);
-        let persistence = self.unless_unsupported(PERSISTENCE, Mode::Unsupported, persistence);
+        let persistence = self.unless_unsupported(PERSISTENCE, GpuMode::Unsupported, persistence);
         self.set(gpu::PERSISTENCE, persistence);
         for (function, current, pending) in [
             ("nvmlDeviceGetMigMode", gpu::MIG, gpu::MIG_PENDING),
@@ -172,7 +177,7 @@ impl Of<'_> {
         ] {
             for (key, member) in [(current, "current"), (pending, "pending")] {
                 let said = self.said.of(function).number(member).and_then(mode);
-                let said = self.unless_unsupported(function, Mode::Unsupported, said);
+                let said = self.unless_unsupported(function, GpuMode::Unsupported, said);
                 self.set(key, said);
             }
         }
@@ -409,7 +414,7 @@ impl Of<'_> {
     }
 
     fn link_and_memory(&mut self) {
-        // Where sysfs has told these, its word stands.
+        // If sysfs has told these, its word stands.
         self.number(gpu::LINK_GENERATION, "nvmlDeviceGetCurrPcieLinkGeneration");
         self.number(gpu::LINK_WIDTH, "nvmlDeviceGetCurrPcieLinkWidth");
         self.number(

@@ -3,12 +3,12 @@
 use serde_json::Value;
 
 use super::address;
-use super::reply::{Part, Said};
+use super::reply::{NvmlReply, ReplyObject};
 use crate::fact::nvlink::{self, Remote};
 use crate::fact::{BitRate, Fact, Facts, Gap, Id, Membership, Subject, gpu};
 
 /// States the links of a GPU.
-pub(super) fn state(facts: &mut Facts, id: Id, said: &Result<Said, Gap>) {
+pub(super) fn state(facts: &mut Facts, id: Id, said: &Result<NvmlReply, Gap>) {
     let said = match said {
         Ok(said) => said,
         Err(gap) => return open(facts, id, gap),
@@ -57,14 +57,14 @@ fn open(facts: &mut Facts, id: Id, gap: &Gap) {
 }
 
 struct Link<'s> {
-    part: Part<'s>,
+    part: ReplyObject<'s>,
     active: Fact<bool>,
     remote: Fact<Remote>,
 }
 
 impl<'s> Link<'s> {
-    fn new(said: &'s Said, value: &'s Value) -> Self {
-        let part = Part::within(said, value);
+    fn new(said: &'s NvmlReply, value: &'s Value) -> Self {
+        let part = ReplyObject::within(said, value);
         let remote = part.number("nvmlDeviceGetNvLinkRemoteDeviceType");
         Link {
             part,

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::leave_open;
-use super::reply::{Part, Said};
-use crate::fact::gpu_pair::{self, Level, P2p};
+use super::reply::{NvmlReply, ReplyObject};
+use crate::fact::gpu_pair::{self, P2p, TopologyLevel};
 use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, gpu, nvlink};
 
 /// A capability as NVML calls it, and the fact of it in each direction.
@@ -25,7 +25,7 @@ const CAPABILITIES: [Capability; 4] = [
 pub(super) fn state(
     facts: &mut Facts,
     node: Id,
-    said: &Result<Said, Gap>,
+    said: &Result<NvmlReply, Gap>,
     by_index: &HashMap<u64, Id>,
 ) {
     let mut ids: Vec<Id> = by_index.values().copied().collect();
@@ -63,11 +63,17 @@ pub(super) fn state(
             .chain(back)
             .find(|value| value.get("level").is_some());
         if let Some(value) = level {
-            let level = Part::within(said, value).number("level").and_then(level_of);
+            let level = ReplyObject::within(said, value)
+                .number("level")
+                .and_then(level_of);
             facts.set(pair, gpu_pair::LEVEL, level);
         }
         for (name, key, key_back) in CAPABILITIES {
-            let status = |value: &Value| Part::within(said, value).number(name).and_then(status_of);
+            let status = |value: &Value| {
+                ReplyObject::within(said, value)
+                    .number(name)
+                    .and_then(status_of)
+            };
             if let Some(value) = there {
                 facts.set(pair, key, status(value));
             }
@@ -136,14 +142,14 @@ fn status_of(number: u64) -> Result<P2p, String> {
 }
 
 /// `nvmlGpuTopologyLevel_t`.
-fn level_of(number: u64) -> Result<Level, String> {
+fn level_of(number: u64) -> Result<TopologyLevel, String> {
     Ok(match number {
-        0 => Level::Internal,
-        10 => Level::Single,
-        20 => Level::Multiple,
-        30 => Level::HostBridge,
-        40 => Level::Node,
-        50 => Level::System,
+        0 => TopologyLevel::Internal,
+        10 => TopologyLevel::Single,
+        20 => TopologyLevel::Multiple,
+        30 => TopologyLevel::HostBridge,
+        40 => TopologyLevel::Node,
+        50 => TopologyLevel::System,
         number => return Err(format!("{number} is no topology level that is known")),
     })
 }

@@ -9,29 +9,29 @@ use crate::source::{Errno, Question, Refusal};
 
 /// A reply, and the question that it is to.
 #[derive(Clone)]
-pub(super) struct Said {
+pub(super) struct NvmlReply {
     pub(super) value: Arc<Value>,
     pub(super) question: Question,
 }
 
-impl Said {
+impl NvmlReply {
     /// Where facts of it come from.
     pub(super) fn origin(&self) -> Origin {
         Origin::Asked(self.question.clone())
     }
 
     /// All of it, to be read by the names of its members.
-    pub(super) fn all(&self) -> Part<'_> {
-        Part {
+    pub(super) fn all(&self) -> ReplyObject<'_> {
+        ReplyObject {
             said: self,
             value: Some(&self.value),
             path: "",
         }
     }
 
-    /// What a function said, where that is an object.
-    pub(super) fn of<'s>(&'s self, function: &'s str) -> Part<'s> {
-        Part {
+    /// What a function said, if that is an object.
+    pub(super) fn of<'s>(&'s self, function: &'s str) -> ReplyObject<'s> {
+        ReplyObject {
             said: self,
             value: self.value.get(function),
             path: function,
@@ -91,17 +91,17 @@ pub(in crate::probe) fn is_damage(error: &str) -> bool {
 
 /// An object within a reply.
 #[derive(Clone, Copy)]
-pub(super) struct Part<'s> {
-    said: &'s Said,
+pub(super) struct ReplyObject<'s> {
+    said: &'s NvmlReply,
     value: Option<&'s Value>,
     /// The function that gave it.
     path: &'s str,
 }
 
-impl<'s> Part<'s> {
+impl<'s> ReplyObject<'s> {
     /// An object, taken for a part of this reply.
-    pub(super) fn within(said: &'s Said, value: &'s Value) -> Self {
-        Part {
+    pub(super) fn within(said: &'s NvmlReply, value: &'s Value) -> Self {
+        ReplyObject {
             said,
             value: Some(value),
             path: "",
@@ -109,8 +109,8 @@ impl<'s> Part<'s> {
     }
 
     /// An object within this one.
-    pub(super) fn of(self, name: &'s str) -> Part<'s> {
-        Part {
+    pub(super) fn of(self, name: &'s str) -> ReplyObject<'s> {
+        ReplyObject {
             value: self.value.and_then(|value| value.get(name)),
             path: name,
             ..self
@@ -178,7 +178,7 @@ impl<'s> Part<'s> {
     }
 }
 
-/// NVML's errors in the kernel's terms where those say the same.
+/// NVML's errors in the kernel's terms if those say the same.
 fn why(name: &str) -> Why {
     let errno = match name {
         "NotSupported" => Errno::EOPNOTSUPP,

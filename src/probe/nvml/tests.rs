@@ -1,5 +1,5 @@
 use super::*;
-use crate::fact::gpu::Mode;
+use crate::fact::gpu::GpuMode;
 use crate::fact::gpu_pair::{self, P2p};
 use crate::fact::nvlink;
 use crate::probe::testing::{known, run};
@@ -34,9 +34,9 @@ fn replies_are_read() {
     assert_eq!(facts.known(node, node::NVIDIA_DEVICE_FILES), Some(2));
     assert_eq!(facts.known(node, node::CONFIDENTIAL), Some(false));
     let gpu = |key| known(&facts, Subject::Gpu, BUS, key);
-    assert_eq!(gpu(gpu::ECC), Some(Mode::On));
-    assert_eq!(gpu(gpu::ECC_PENDING), Some(Mode::Off));
-    assert_eq!(gpu(gpu::MIG), Some(Mode::Unsupported));
+    assert_eq!(gpu(gpu::ECC), Some(GpuMode::On));
+    assert_eq!(gpu(gpu::ECC_PENDING), Some(GpuMode::Off));
+    assert_eq!(gpu(gpu::MIG), Some(GpuMode::Unsupported));
     let gpu = |key| known(&facts, Subject::Gpu, BUS, key);
     assert_eq!(gpu(gpu::THERMAL_MARGIN), Some(0), "past its threshold");
     assert_eq!(gpu(gpu::NVLINKS), Some(2));

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::reply::{Said, is_unsupported};
-use crate::fact::gpu::Mode;
+use super::reply::{NvmlReply, is_unsupported};
+use crate::fact::gpu::GpuMode;
 use crate::fact::{Bytes, Fact, Facts, Gap, Id, gpu};
 use crate::small_sort;
 
@@ -54,7 +54,7 @@ impl User {
 }
 
 /// The processes that a function gives. One that the library does not have gives none.
-fn users(said: &Said, function: &str) -> Result<Vec<User>, Gap> {
+fn users(said: &NvmlReply, function: &str) -> Result<Vec<User>, Gap> {
     let list = said.all().list(function)?;
     list.iter()
         .map(|value| {
@@ -68,13 +68,13 @@ fn users(said: &Said, function: &str) -> Result<Vec<User>, Gap> {
 pub(super) fn state(
     facts: &mut Facts,
     id: Id,
-    said: &Said,
+    said: &NvmlReply,
     all_seen: &Fact<bool>,
     job: &Fact<u64>,
 ) {
     let compute = users(said, "nvmlDeviceGetComputeRunningProcesses").and_then(|mut compute| {
         const SHARED: &str = "nvmlDeviceGetMPSComputeRunningProcesses";
-        // Those that compute through MPS stand in a list of their own, where the driver has one.
+        // Those that compute through MPS are in a list of their own, if the driver has one.
         match users(said, SHARED) {
             Ok(shared) => compute.extend(shared),
             Err(_) if is_unsupported(said.error(SHARED)) => {}
@@ -115,7 +115,7 @@ pub(super) fn state(
 fn leaked(
     facts: &Facts,
     id: Id,
-    said: &Said,
+    said: &NvmlReply,
     compute: Result<usize, &Gap>,
     all_seen: &Fact<bool>,
 ) -> Fact<Bytes> {
@@ -128,7 +128,7 @@ fn leaked(
         Err(gap) => return Fact::Unknown(gap),
     };
     match facts.get(id, gpu::MIG) {
-        Fact::Known(Mode::On, _) => {
+        Fact::Known(GpuMode::On, _) => {
             return Fact::Unknown(Gap::missing("the memory of each instance"));
         }
         Fact::Known(..) => {}

@@ -17,7 +17,7 @@ pub fn path(ask: &Ask<'_>, dir: &str) -> Fact<Arc<[Arc<str>]>> {
 
 /// Reads `../../../devices/pci0000:00/0000:00:01.0/0000:01:00.0` as the host bridge and the functions below it.
 ///
-/// What stands above the host bridge (ACPI, platform and VMBus devices) is no part of it. A host bridge that is itself inside a
+/// What is above the host bridge (ACPI, platform and VMBus devices) is no part of it. A host bridge that is itself inside a
 /// function (Intel VMD, a domain beyond `ffff`) begins a path of its own: no PCIe link leads from the one to the other.
 pub fn path_of_link(target: &str, name: &str) -> Result<Arc<[Arc<str>]>, String> {
     let mut path: Vec<Arc<str>> = Vec::new();
@@ -64,7 +64,7 @@ fn is_hex(text: &str, least: usize, most: usize) -> bool {
     (least..=most).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-/// The NUMA node of the function in `dir`; unknown where the kernel says -1, or has no such file.
+/// The NUMA node of the function in `dir`; unknown if the kernel says -1, or has no such file.
 pub fn numa_node(ask: &Ask<'_>, dir: &str) -> Fact<u64> {
     match ask.text_if_any(format!("{dir}/numa_node")) {
         Presence::Present(text, origin) => {

@@ -17,7 +17,7 @@ const EXTENDED_ATS: u16 = 0x000f;
 
 /// Why something cannot be read from a configuration space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hidden {
+pub enum Unreadable {
     /// Only root is shown more than the header.
     NotRoot,
     /// The function does not answer: all ones.
@@ -107,11 +107,11 @@ pub fn answers(bytes: &[u8]) -> Option<bool> {
 
 impl Config {
     /// The configuration space that a read of the sysfs file gave.
-    pub fn new(bytes: &[u8]) -> Result<Self, Hidden> {
+    pub fn new(bytes: &[u8]) -> Result<Self, Unreadable> {
         let mut bytes = bytes.to_vec();
         match answers(&bytes) {
-            None => return Err(Hidden::Odd("fewer than four bytes")),
-            Some(false) => return Err(Hidden::OffBus),
+            None => return Err(Unreadable::Odd("fewer than four bytes")),
+            Some(false) => return Err(Unreadable::OffBus),
             Some(true) => {}
         }
         // The kernel gives 64, 128 (to others than root, of a CardBus bridge), 256 or 4096 bytes. Another number is what a copy left
@@ -126,33 +126,33 @@ impl Config {
         Ok(Config { bytes })
     }
 
-    fn u8(&self, at: usize) -> Result<u8, Hidden> {
+    fn u8(&self, at: usize) -> Result<u8, Unreadable> {
         self.bytes.get(at).copied().ok_or(self.short())
     }
 
-    fn u16(&self, at: usize) -> Result<u16, Hidden> {
+    fn u16(&self, at: usize) -> Result<u16, Unreadable> {
         let bytes = self.bytes.get(at..at + 2).ok_or(self.short())?;
         Ok(u16::from_le_bytes([bytes[0], bytes[1]]))
     }
 
-    fn u32(&self, at: usize) -> Result<u32, Hidden> {
+    fn u32(&self, at: usize) -> Result<u32, Unreadable> {
         Ok(u32::from(self.u16(at)?) | u32::from(self.u16(at + 2)?) << 16)
     }
 
-    fn short(&self) -> Hidden {
+    fn short(&self) -> Unreadable {
         match self.bytes.len() {
-            HEADER | 128 => Hidden::NotRoot,
-            _ => Hidden::NotExtended,
+            HEADER | 128 => Unreadable::NotRoot,
+            _ => Unreadable::NotExtended,
         }
     }
 
     /// Vendor and device id.
-    pub fn id(&self) -> Result<String, Hidden> {
+    pub fn id(&self) -> Result<String, Unreadable> {
         Ok(format!("{:04x}:{:04x}", self.u16(0)?, self.u16(2)?))
     }
 
-    /// The place of a capability; `None` where the function does not have it.
-    fn capability(&self, wanted: u8) -> Result<Option<usize>, Hidden> {
+    /// The place of a capability; `None` if the function does not have it.
+    fn capability(&self, wanted: u8) -> Result<Option<usize>, Unreadable> {
         const STATUS_HAS_CAPABILITIES: u16 = 1 << 4;
         if self.u16(6)? & STATUS_HAS_CAPABILITIES == 0 {
             return Ok(None);
@@ -168,11 +168,11 @@ impl Config {
             }
             at = usize::from(self.u8(at + 1)? & !3);
         }
-        Err(Hidden::Odd("the chain of capabilities has no end"))
+        Err(Unreadable::Odd("the chain of capabilities has no end"))
     }
 
-    /// The place of an extended capability; `None` where the function does not have it.
-    fn extended(&self, wanted: u16) -> Result<Option<usize>, Hidden> {
+    /// The place of an extended capability; `None` if the function does not have it.
+    fn extended(&self, wanted: u16) -> Result<Option<usize>, Unreadable> {
         if self.capability(CAPABILITY_EXPRESS)?.is_none() {
             return Ok(None);
         }
@@ -182,7 +182,7 @@ impl Config {
             let header = self.u32(at)?;
             match header {
                 0 if at == CONVENTIONAL => return Ok(None),
-                u32::MAX => return Err(Hidden::NotExtended),
+                u32::MAX => return Err(Unreadable::NotExtended),
                 _ => {}
             }
             if header & 0xffff == u32::from(wanted) {
@@ -193,11 +193,13 @@ impl Config {
                 return Ok(None);
             }
         }
-        Err(Hidden::Odd("the chain of extended capabilities has no end"))
+        Err(Unreadable::Odd(
+            "the chain of extended capabilities has no end",
+        ))
     }
 
-    /// PCI Express Capabilities; `None` where the function is a conventional one.
-    pub fn express(&self) -> Result<Option<Express>, Hidden> {
+    /// PCI Express Capabilities; `None` if the function is a conventional one.
+    pub fn express(&self) -> Result<Option<Express>, Unreadable> {
         let Some(at) = self.capability(CAPABILITY_EXPRESS)? else {
             return Ok(None);
         };
@@ -205,7 +207,7 @@ impl Config {
         let capabilities = self.u32(at + 4)?;
         let control = self.u16(at + 8)?;
         let link_control = self.u16(at + 0x10)?;
-        // Version 1 of the structure has no second registers, and what stands there is another capability's.
+        // Version 1 of the structure has no second registers, and what is there is another capability's.
         let control_2 = match flags & 0xf {
             0 | 1 => 0,
             _ => self.u16(at + 0x28)?,
@@ -213,7 +215,7 @@ impl Config {
         // Both of the values above 5 are reserved.
         let size = |field: u32| match field & 7 {
             n @ 0..=5 => Ok(128u64 << n),
-            _ => Err(Hidden::Odd("a reserved size of packets")),
+            _ => Err(Unreadable::Odd("a reserved size of packets")),
         };
         Ok(Some(Express {
             kind: (flags >> 4 & 0xf) as u8,
@@ -227,16 +229,16 @@ impl Config {
         }))
     }
 
-    /// The control register of Access Control Services; `None` where the function does not have them.
-    pub fn acs(&self) -> Result<Option<Acs>, Hidden> {
+    /// The control register of Access Control Services; `None` if the function does not have them.
+    pub fn acs(&self) -> Result<Option<Acs>, Unreadable> {
         match self.extended(EXTENDED_ACS)? {
             Some(at) => Ok(Some(Acs(self.u16(at + 6)? & 0x7f))),
             None => Ok(None),
         }
     }
 
-    /// Whether Address Translation Services are on; `None` where the function does not have them.
-    pub fn ats(&self) -> Result<Option<bool>, Hidden> {
+    /// Whether Address Translation Services are on; `None` if the function does not have them.
+    pub fn ats(&self) -> Result<Option<bool>, Unreadable> {
         match self.extended(EXTENDED_ATS)? {
             Some(at) => Ok(Some(self.u16(at + 6)? & 1 << 15 != 0)),
             None => Ok(None),

@@ -81,7 +81,7 @@ impl Groups {
         kind
     }
 
-    /// What it does to the addresses of these functions; where there are none, to those of the first groups.
+    /// What it does to the addresses of these functions; if there are none, to those of the first groups.
     pub(super) fn of_node(&mut self, ask: &Ask<'_>, functions: &[Fact<Iommu>]) -> Fact<Iommu> {
         let (names, origin) = match &self.listed {
             Fact::Known(names, origin) => (Arc::clone(names), origin.clone()),

@@ -50,7 +50,7 @@ fn sum(text: &str, counts: impl Fn(&str) -> bool) -> Result<u64, String> {
 }
 
 /// The errors of the link itself: a signal not understood, a packet damaged or sent again. An advisory non-fatal error
-/// (`NonFatalErr`) is correctable too, and says nothing of the link: an unsupported request is one.
+/// (`NonFatalErr`) is correctable too, and says nothing about the link: an unsupported request is one.
 pub(super) fn link_errors(text: &str) -> Result<u64, String> {
     sum(text, |name| {
         ["RxErr", "BadTLP", "BadDLLP", "Rollover", "Timeout"].contains(&name)

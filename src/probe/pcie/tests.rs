@@ -1,4 +1,4 @@
-use super::config::{Acs, Config, Express, Hidden};
+use super::config::{Acs, Config, Express, Unreadable};
 use super::*;
 use crate::probe::testing::{known, run};
 
@@ -65,7 +65,7 @@ fn ten_bit_tags_are_extended_tags() {
     let mut space = Space::express(256, 0);
     space.put(0x68, 1 << 12);
     assert!(space.config().express().unwrap().unwrap().extended_tags);
-    // Version 1 of the structure ends before: what stands there is not its own.
+    // Version 1 of the structure ends before: what is there is not its own.
     space.put(0x42, 1);
     assert!(!space.config().express().unwrap().unwrap().extended_tags);
 }
@@ -97,18 +97,18 @@ fn what_redirects_and_what_does_not() {
 fn what_is_hidden_is_not_absent() {
     // Others than root see the header, which says that there are capabilities.
     let header = Space::express(64, 0);
-    assert_eq!(header.config().express(), Err(Hidden::NotRoot));
-    assert_eq!(header.config().acs(), Err(Hidden::NotRoot));
+    assert_eq!(header.config().express(), Err(Unreadable::NotRoot));
+    assert_eq!(header.config().acs(), Err(Unreadable::NotRoot));
     // No access to the extended part, as with an old chipset.
     let part = Space::express(256, 6);
     assert!(part.config().express().is_ok());
-    assert_eq!(part.config().acs(), Err(Hidden::NotExtended));
+    assert_eq!(part.config().acs(), Err(Unreadable::NotExtended));
     // A conventional function has none of all that.
     let conventional = Space([0x86, 0x80, 0, 0, 0, 0, 0, 0].repeat(32));
     assert_eq!(conventional.config().express(), Ok(None));
     assert_eq!(conventional.config().acs(), Ok(None));
-    assert_eq!(Config::new(&[0xff; 4096]).unwrap_err(), Hidden::OffBus);
-    assert_eq!(Config::new(&[0xff; 64]).unwrap_err(), Hidden::OffBus);
+    assert_eq!(Config::new(&[0xff; 4096]).unwrap_err(), Unreadable::OffBus);
+    assert_eq!(Config::new(&[0xff; 64]).unwrap_err(), Unreadable::OffBus);
     // A virtual function: only its ids are ones.
     let mut virtual_function = [0; 64];
     virtual_function[..4].fill(0xff);
@@ -131,13 +131,13 @@ fn a_copy_without_the_zeros_at_its_end_is_whole() {
 fn chains_without_an_end_end() {
     let mut space = Space::express(4096, 6);
     space.put(0x40, 0x4001);
-    assert!(matches!(space.config().express(), Err(Hidden::Odd(_))));
+    assert!(matches!(space.config().express(), Err(Unreadable::Odd(_))));
     let mut space = Space::express(4096, 6);
     space.extended(0x100, 1, 0x100);
-    assert!(matches!(space.config().acs(), Err(Hidden::Odd(_))));
+    assert!(matches!(space.config().acs(), Err(Unreadable::Odd(_))));
     let mut space = Space::express(4096, 0);
     space.put(0x48, 6 << 5);
-    assert!(matches!(space.config().express(), Err(Hidden::Odd(_))));
+    assert!(matches!(space.config().express(), Err(Unreadable::Odd(_))));
     // Any bytes whatever are read without a panic.
     let mut seed = 1u32;
     for length in [4, 64, 65, 128, 256, 300, 4096] {

@@ -21,7 +21,7 @@ const DCBX_HOST: u8 = 1;
 /// Priorities, traffic classes, buffers: there are eight of each.
 pub(super) const EIGHT: usize = 8;
 
-/// What a device says of its data centre bridging; `None` where the driver does not say it.
+/// What a device reports about its data centre bridging; `None` if the driver does not say it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Dcb {
     /// The priorities with PFC.
@@ -112,7 +112,7 @@ impl Dcb {
         })
     }
 
-    /// Whether a packet's DSCP decides over its priority; `None` where nothing says it.
+    /// Whether a packet's DSCP decides over its priority; `None` if nothing says it.
     ///
     /// mlx5 has no trust table: it trusts DSCP from the first entry of the application table that names one until the last one is
     /// deleted, and PCP otherwise (`mlx5e_dcbnl_ieee_setapp`, `mlx5e_dcbnl_ieee_delapp`).

@@ -9,8 +9,8 @@ fn odd(text: &str, what: &str) -> String {
     )
 }
 
-/// `tc/N/traffic_class`: a line `Global tclass=106` where one is forced on all connections, then lines of single
-/// addresses (`src_ip=…,tclass=…`); nothing where none is forced.
+/// `tc/N/traffic_class`: a line `Global tclass=106` if one is forced on all connections, then lines of single
+/// addresses (`src_ip=…,tclass=…`); nothing if none is forced.
 pub(super) fn forced_class(text: &str) -> Result<Option<u64>, String> {
     let mut forced = None;
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -20,7 +20,7 @@ pub(super) fn forced_class(text: &str) -> Result<Option<u64>, String> {
                 forced = Some(u64::from(class));
             }
             None if line.contains("tclass=") => {
-                // Rules for single addresses do not count where one is forced on all.
+                // Rules for single addresses do not count if one is forced on all.
                 if forced.is_none() {
                     return Err(format!(
                         "it has rules for single addresses: {}",

@@ -7,7 +7,7 @@ use crate::fact::{BitRate, Fact, Facts, Gap, Id, Presence, bond};
 use crate::probe::netdev::NET;
 use crate::probe::{Ask, whole_number};
 
-/// The bonds of this network namespace; none where the module is not loaded.
+/// The bonds of this network namespace; none if the module is not loaded.
 pub(super) fn masters(ask: &Ask<'_>) -> Presence<Vec<Arc<str>>> {
     match ask.text_if_any(format!("{NET}/bonding_masters")) {
         Presence::Present(text, origin) => {
@@ -114,7 +114,7 @@ fn speeds(ask: &Ask<'_>, facts: &mut Facts, id: Id, up: &[Arc<str>], open: &Opti
     let mut open = open.clone();
     let mut each: Vec<(Arc<str>, u64)> = Vec::new();
     for member in up {
-        // -1 where the driver does not know.
+        // -1 if the driver does not know.
         let speed = ask.parse(format!("{NET}/{member}/speed"), whole_number);
         match speed.and_then(|mbps| match mbps {
             0 | 0xffff_ffff => Err("the driver does not know".to_owned()),

@@ -66,7 +66,7 @@ fn mask(length: u8) -> u32 {
 pub(super) struct Route {
     /// Where to.
     pub(super) to: Network,
-    /// The table that it stands in.
+    /// The table that it is in.
     pub(super) table: u32,
     /// The lower one wins.
     pub(super) metric: u32,
@@ -206,9 +206,9 @@ pub(super) fn one_table() -> Vec<Rule> {
     }]
 }
 
-/// The interfaces by which a packet from this address to this network leaves; none where it does not leave.
+/// The interfaces by which a packet from this address to this network leaves; none if it does not leave.
 ///
-/// `Err` where it is not said: a rule looks at the address, and none is known; or it leads to a virtual router's table.
+/// `Err` if it is not said: a rule looks at the address, and none is known; or it leads to a virtual router's table.
 pub(super) fn way(
     rules: &[Rule],
     routes: &[Route],
@@ -239,7 +239,7 @@ pub(super) fn way(
                     .iter()
                     .filter(|route| route.table == table && route.to.contains(to));
                 let first = fitting.next();
-                // The longest prefix, then the lowest metric, then the one that stands first.
+                // The longest prefix, then the lowest metric, then the one that is first.
                 let best = fitting.fold(first, |best, route| match best {
                     Some(best)
                         if (route.to.length, std::cmp::Reverse(route.metric))
@@ -326,7 +326,7 @@ mod tests {
         Network::new(Some(&address.octets()), length.parse().unwrap()).unwrap()
     }
 
-    /// Two rails in one network; the first one's route stands first.
+    /// Two rails in one network; the first one's route is first.
     fn rails() -> Vec<Route> {
         let bytes = [
             route([0; 4], 0, 254, 2, &[(5, &[192, 168, 0, 1])]),

@@ -161,7 +161,7 @@ fn a_fabric_manager_beside_systemd_is_found_before_it_is_missed() {
     let none = processes(r#"{"running":[],"all":true}"#);
     let facts = examine(&[SWITCHES, HOST, &shown, &none]);
     assert_eq!(is_active(&facts, "nvidia-fabricmanager"), Some(false));
-    // Where the processes are not known, it is not known to be missing; the other services do not depend on them.
+    // If the processes are not known, it is not known to be missing; the other services do not depend on them.
     let facts = examine(&[SWITCHES, HOST, &shown]);
     assert_eq!(is_active(&facts, "nvidia-fabricmanager"), None);
     assert_eq!(is_active(&facts, "numad"), Some(false));

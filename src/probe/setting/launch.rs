@@ -18,7 +18,7 @@ pub(super) const VARIABLES: &[&str] = &[
     "NNODES",
 ];
 
-/// How many nodes the job has; 0 where the variables describe none. What describes the process comes before what describes
+/// How many nodes the job has; 0 if the variables describe none. What describes the process comes before what describes
 /// the allocation around it: a step on one node of four is a job of one.
 pub(super) fn job_nodes(variables: &Variables) -> u64 {
     let number = |name: &str| -> Option<u64> {
@@ -42,7 +42,7 @@ fn least_of_range(text: &str) -> Option<u64> {
     text.split(':').next()?.trim().parse().ok()
 }
 
-/// What a port number is good for. What is unknown counts only where it decides.
+/// What a port number is good for. What is unknown counts only if it decides.
 pub(super) fn port_fitness(value: &str, ports: &Ports, origin: &Origin) -> Fact<PortFitness> {
     let Ports {
         range,

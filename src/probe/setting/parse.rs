@@ -32,7 +32,7 @@ fn unquoted(value: &str) -> &str {
         .unwrap_or(value)
 }
 
-/// The keys of a YAML file whose values stand on the same line, of the first two levels; `null` is no value.
+/// The keys of a YAML file whose values are on the same line, of the first two levels; `null` is no value.
 pub(super) fn yaml_keys(text: &str) -> Vec<(String, Arc<str>)> {
     let lines = text.lines().filter(|l| !l.trim_start().starts_with('#'));
     lines
@@ -147,7 +147,7 @@ pub(super) fn role(variable: &str, value: &str) -> SettingRole {
     }
 }
 
-/// What a variable of NCCL's takes from every rank when DeepSpeed passes it on; "none" where it takes nothing.
+/// What a variable of NCCL's takes from every rank when DeepSpeed passes it on; "none" if it takes nothing.
 pub(super) fn disables(variable: &str, value: &str) -> &'static str {
     // NCCL reads a number, and takes what is none as 0.
     let number = value.trim().parse::<i64>().unwrap_or(0);

@@ -146,7 +146,7 @@ impl Client<'_> {
         facts.set(id, mount::BUFFERS, number);
     }
 
-    /// The file that a key names, with its entries; `None` where the key names none, or the client is older than it.
+    /// The file that a key names, with its entries; `None` if the key names none, or the client is older than it.
     fn list(&self, ask: &Ask<'_>, key: &str, lists: &mut Lists) -> Fact<Option<Listed>> {
         match self.value_if_any(key) {
             Fact::Known(Some(path), origin) if !path.is_empty() => {
@@ -255,7 +255,7 @@ impl Client<'_> {
 const TOLD: u64 = 3;
 
 impl Client<'_> {
-    /// What the log says, where it is this client's alone and says everything.
+    /// What the log says, if it is this client's alone and says everything.
     fn log(&self, facts: &mut Facts, id: Id, log: &Fact<Log>, mounts: usize) {
         let level = self.value_if_any("logLevel").known().cloned().flatten();
         let quiet = level.is_some_and(|level| whole_number(&level).is_ok_and(|l| l < TOLD));
@@ -287,7 +287,7 @@ impl Client<'_> {
     }
 }
 
-/// A file that a configuration names; without entries where it is not there.
+/// A file that a configuration names; without entries if it is not there.
 struct Listed {
     path: Arc<str>,
     entries: Option<Arc<[Arc<str>]>>,

@@ -1,6 +1,6 @@
-//! What the log of BeeGFS's client says of the connections to its servers (client_module/source/common/nodes/NodeConnPool.c).
+//! What the log of BeeGFS's client reports about the connections to its servers (client_module/source/common/nodes/NodeConnPool.c).
 //!
-//! A connection is logged where it is another than the one before, a failure where it is not the same again: the last line about an
+//! A connection is logged if it is another than the one before, a failure if it is not the same again: the last line about an
 //! address is how things stand.
 
 use std::sync::Arc;
@@ -57,7 +57,7 @@ pub(super) struct Log {
     pub(super) unreached: Vec<Failure>,
 }
 
-/// Something that failed, and how long ago; without the time where the log has none.
+/// Something that failed, and how long ago; without the time if the log has none.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Failure {
     pub(super) what: Arc<str>,

@@ -124,7 +124,7 @@ pub(super) fn transport(mount: &Mount) -> Result<MountTransport, String> {
 /// (client_module/source/filesystem/ProcFsHelper.c).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Connections {
-    /// How many to each server that is reached over TCP, and its address where that is IPv4.
+    /// How many to each server that is reached over TCP, and its address if that is IPv4.
     pub(super) by_tcp: Vec<(u64, Option<Ipv4Addr>)>,
     pub(super) rdma: u64,
     pub(super) fallback_routes: u64,
@@ -156,7 +156,7 @@ impl Connections {
     }
 }
 
-/// How a mount's data travel that has so many connections.
+/// How a mount's data travel that has this many connections.
 pub(super) fn transport_of(tcp: u64, rdma: u64) -> MountTransport {
     match (tcp, rdma) {
         (0, 0) => MountTransport::None,

@@ -112,7 +112,7 @@ mod tests {
     use crate::source::recording::Recording;
     use crate::source::wire::{self, Header};
 
-    /// What is stated where the variable has this value, and the file this answer.
+    /// What is stated if the variable has this value, and the file this answer.
     fn stated(named: Fact<Option<&str>>, answer: Option<(&str, &str)>) -> (Facts, Id) {
         let mut recording = Recording::new(Header::default());
         if let Some((path, answer)) = answer {

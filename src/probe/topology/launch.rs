@@ -7,7 +7,7 @@ use crate::launch;
 use crate::probe::Ask;
 use crate::source::Question;
 
-/// The launch in words: "Slurm: rank 0 of 6, 3 nodes"; "none" where nothing says that an engine started the process.
+/// The launch in words: "Slurm: rank 0 of 6, 3 nodes"; "none" if nothing says that an engine started the process.
 pub(super) fn launch(ask: &Ask<'_>) -> Fact<Arc<str>> {
     let names: Vec<&str> = launch::numbers().collect();
     let environment = ask.value(Question::env(&names));

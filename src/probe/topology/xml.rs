@@ -11,7 +11,7 @@ pub(super) struct Topology {
     pub(super) slow_links: Vec<String>,
 }
 
-/// An element: its name, its attributes, and the element that it stands in.
+/// An element: its name, its attributes, and the element that it is in.
 struct Element<'t> {
     name: &'t str,
     attributes: Vec<(&'t str, &'t str)>,
@@ -68,23 +68,23 @@ pub(super) fn read(text: &str) -> Result<Topology, String> {
 
 /// Whether a GPU and an adapter are in a part of the tree.
 #[derive(Clone, Copy, Default)]
-struct Holds {
+struct SubtreeDevices {
     gpu: bool,
     nic: bool,
 }
 
-fn what_they_hold(elements: &[Element<'_>]) -> Vec<Holds> {
-    let mut all = vec![Holds::default(); elements.len()];
+fn what_they_hold(elements: &[Element<'_>]) -> Vec<SubtreeDevices> {
+    let mut all = vec![SubtreeDevices::default(); elements.len()];
     for (at, element) in elements.iter().enumerate().rev() {
         let class = element.get("class").unwrap_or("");
-        let own = Holds {
+        let own = SubtreeDevices {
             gpu: element.name == "gpu" || (element.name == "pci" && class.starts_with("0x03")),
             nic: matches!(element.name, "nic" | "net")
                 || (element.name == "pci" && class.starts_with("0x02")),
         };
         all[at].gpu |= own.gpu;
         all[at].nic |= own.nic;
-        // Children stand behind their parents, so that each is complete before it is added to its own.
+        // Children are behind their parents, so that each is complete before it is added to its own.
         if let Some(parent) = element.parent {
             let child = all[at];
             all[parent].gpu |= child.gpu;
@@ -94,7 +94,7 @@ fn what_they_hold(elements: &[Element<'_>]) -> Vec<Holds> {
     all
 }
 
-/// What NCCL makes of a link, in units of 0.1 Gb/s for each lane (src/graph/topo.cc, kvDictPciGen); `None` where it guesses.
+/// What NCCL makes of a link, in units of 0.1 Gb/s for each lane (src/graph/topo.cc, kvDictPciGen); `None` if it guesses.
 fn speed_of(text: &str) -> Option<u64> {
     [
         ("2.5 GT/s", 15),

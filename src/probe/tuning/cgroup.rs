@@ -9,7 +9,7 @@ use crate::probe::Ask;
 /// Deeper than any manager nests groups.
 const LEVELS: usize = 12;
 
-/// States the limits of version 2's hierarchy, and of version 1's where the controllers are there.
+/// States the limits of version 2's hierarchy, and of version 1's if the controllers are there.
 pub(super) fn establish(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let cgroup = ask.text_if_any("/proc/self/cgroup");
     let (pids, throttled) = limits(ask, &cgroup);
@@ -63,7 +63,7 @@ pub(in crate::probe) fn killed(ask: &Ask<'_>, cgroup: &Presence<Arc<str>>) -> Fa
 }
 
 /// The directories of this process's group and those above it in the hierarchy of a controller, the own one first; with `true`
-/// where the hierarchy is version 2's.
+/// if the hierarchy is version 2's.
 fn groups(text: &str, controller: &str, origin: &Origin) -> Result<(Vec<String>, bool), Gap> {
     let odd = |what: String| Gap {
         why: Why::NotUnderstood(what.into()),
@@ -131,7 +131,7 @@ fn pids(ask: &Ask<'_>, text: &str, origin: &Origin) -> Fact<u64> {
     }
 }
 
-/// The share of periods in which the quota was used up, of the group where it is highest.
+/// The share of periods in which the quota was used up, of the group with the highest share.
 fn throttled(ask: &Ask<'_>, text: &str, origin: &Origin) -> Fact<Percent> {
     let (dirs, second) = match groups(text, "cpu", origin) {
         Ok(found) => found,

@@ -142,7 +142,7 @@ pub(super) fn limiting(text: &str) -> Arc<str> {
     joined(&words.filter(limits).collect::<Vec<_>>())
 }
 
-/// Several texts as one; "none" where there is none.
+/// Several texts as one; "none" if there is none.
 pub(super) fn joined(texts: &[impl AsRef<str>]) -> Arc<str> {
     match texts.is_empty() {
         true => "none".into(),

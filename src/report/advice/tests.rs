@@ -137,14 +137,14 @@ fn numbers_that_contradict_each_other_are_refused() {
     let mut odd = question();
     odd.step = Some(1.0);
     odd.compute = Some(1.5);
-    let compute = Nonsense::Compute {
+    let compute = InputError::Compute {
         step: 1.0,
         compute: 1.5,
     };
     assert_eq!(Advice::of(&odd).unwrap_err(), compute);
     let mut odd = question();
     odd.measured.nodes = 1;
-    let other = Nonsense::OtherNetwork {
+    let other = InputError::OtherNetwork {
         measured: 1,
         asked: 8,
     };
@@ -152,7 +152,7 @@ fn numbers_that_contradict_each_other_are_refused() {
     let mut odd = question();
     odd.measured.size = Some(1e6);
     odd.measured.latency = Some(1.0);
-    assert_eq!(Advice::of(&odd).unwrap_err(), Nonsense::Latency(1.0));
+    assert_eq!(Advice::of(&odd).unwrap_err(), InputError::Latency(1.0));
 }
 
 #[test]

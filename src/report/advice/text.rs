@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use colored::Colorize;
 
-use super::{Advice, Bandwidth, Classed, Divided, Slowdown};
+use super::{Advice, Bandwidth, NetworkClass, Slowdown, StepDivision};
 use crate::derive::bandwidth_model;
 use crate::fact::{BitRate, Bytes, Seconds};
 use crate::report::{plural, text};
@@ -123,7 +123,7 @@ fn hide(advice: &Advice) -> String {
     }
 }
 
-fn divided(step: &Divided, communication: f64) -> String {
+fn divided(step: &StepDivision, communication: f64) -> String {
     let whole = seconds(step.seconds);
     if step.contradicts {
         return format!(
@@ -167,7 +167,7 @@ fn explained(slowdown: &Slowdown) -> String {
     }
 }
 
-fn classed(class: &Classed) -> String {
+fn classed(class: &NetworkClass) -> String {
     format!(
         "{}: {} for each node ({}). ZeRO-3 on 64 GPUs and more: 100 Gb/s are not enough, 200 to 400 acceptable, 800 to 1000 ideal, by \
          experience with V100; A100 and H100 need more",

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use colored::Colorize;
 
-use super::{Collectives, Measured};
+use super::{Collectives, MeasuredPoint};
 use crate::fact::Bytes;
 use crate::measure::plan::reply::{Carried, GpuMemory};
 use crate::measure::plan::scope::Scope;
@@ -89,7 +89,7 @@ fn headline(measured: &Collectives) -> String {
     let Some(row) = measured.rows.last() else {
         return format!("no operation over {ranks}");
     };
-    let name = |row: &Measured| {
+    let name = |row: &MeasuredPoint| {
         let place = match (measured.backend, row.memory) {
             ("verbs", "gpu") => " from GPU to GPU",
             _ => "",
@@ -214,7 +214,7 @@ fn in_words(carried: Carried) -> Option<String> {
 /// # Errors
 ///
 /// The output's.
-pub fn table(out: &mut dyn Write, rows: &[Measured]) -> io::Result<()> {
+pub fn table(out: &mut dyn Write, rows: &[MeasuredPoint]) -> io::Result<()> {
     let several = rows.iter().any(|row| row.collective != rows[0].collective);
     let both = rows.iter().any(|row| row.memory != rows[0].memory);
     let name = if several { 15 } else { 0 } + if both { 5 } else { 0 };
@@ -276,7 +276,7 @@ pub fn table(out: &mut dyn Write, rows: &[Measured]) -> io::Result<()> {
 }
 
 /// What tells a row from the others, in front of it.
-fn label(row: &Measured, several: bool, both: bool) -> String {
+fn label(row: &MeasuredPoint, several: bool, both: bool) -> String {
     match (several, both) {
         (true, true) => format!("{} {}", row.collective, row.memory),
         (true, false) => row.collective.to_owned(),

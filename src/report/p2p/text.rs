@@ -97,7 +97,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// Rows and columns of GPUs, in blocks of as many columns as fit. What belongs to both directions stands above the diagonal.
+    /// Rows and columns of GPUs, in blocks of as many columns as fit. What belongs to both directions is above the diagonal.
     fn matrix(
         &self,
         out: &mut dyn Write,

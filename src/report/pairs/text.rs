@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use colored::Colorize;
 
-use super::{Pairs, Way};
+use super::{MeasuredDirection, Pairs};
 use crate::measure::plan::pairs::{Member, Rail};
 use crate::measure::plan::run::Backend;
 
@@ -55,7 +55,12 @@ pub fn write(out: &mut dyn Write, pairs: &Pairs) -> io::Result<()> {
 }
 
 /// How long a small RDMA write takes there and back over a rail.
-fn round_trips(out: &mut dyn Write, pairs: &Pairs, rail: usize, ways: &[Way]) -> io::Result<()> {
+fn round_trips(
+    out: &mut dyn Write,
+    pairs: &Pairs,
+    rail: usize,
+    ways: &[MeasuredDirection],
+) -> io::Result<()> {
     let of_rail = ways.iter().filter(|way| way.rail == rail);
     let mut all: Vec<f64> = of_rail.filter_map(|way| way.round_trip).collect();
     all.sort_unstable_by(f64::total_cmp);
@@ -79,7 +84,7 @@ fn across(out: &mut dyn Write, pairs: &Pairs) -> io::Result<()> {
         "across rails, Gb/s from the row's rail to the column's: the least of all nodes, and how many of them carry anything where not all do"
     )?;
     let cell = |from: usize, to: usize| {
-        let is = |way: &&Way| way.rail == from && way.to_rail == to;
+        let is = |way: &&MeasuredDirection| way.rail == from && way.to_rail == to;
         let all = pairs.across.iter().filter(is).count();
         let rates = pairs.across.iter().filter(is).filter_map(|way| way.rate);
         let rates: Vec<f64> = rates.collect();
@@ -134,7 +139,12 @@ fn gpus(out: &mut dyn Write, pairs: &Pairs, rail: usize) -> io::Result<()> {
     writeln!(out, "  GPUs: {}{more}", all[..some].join(", "))
 }
 
-fn matrix(out: &mut dyn Write, pairs: &Pairs, rail: usize, ways: &[Way]) -> io::Result<()> {
+fn matrix(
+    out: &mut dyn Write,
+    pairs: &Pairs,
+    rail: usize,
+    ways: &[MeasuredDirection],
+) -> io::Result<()> {
     let interface = |node: &Member| {
         let rail = node.rails.get(rail);
         let label = |rail: &Rail| match pairs.backend {
@@ -157,19 +167,19 @@ fn matrix(out: &mut dyn Write, pairs: &Pairs, rail: usize, ways: &[Way]) -> io::
         interfaces.join(", ")
     )?;
     let of = |from: usize, to: usize| {
-        let is = |way: &&Way| way.from == from && way.to == to && way.rail == rail;
+        let is = |way: &&MeasuredDirection| way.from == from && way.to == to && way.rail == rail;
         ways.iter().find(is)
     };
-    let cell = |way: Option<&Way>| match way {
+    let cell = |way: Option<&MeasuredDirection>| match way {
         None => "-".to_owned(),
-        Some(Way {
+        Some(MeasuredDirection {
             rate: Some(rate), ..
         }) => number(rate / 1e9),
         Some(_) => "none".to_owned(),
     };
     let nodes = pairs.nodes.len();
     if nodes > FITS {
-        let mut rates: Vec<(&Way, f64)> = ways
+        let mut rates: Vec<(&MeasuredDirection, f64)> = ways
             .iter()
             .filter(|way| way.rail == rail)
             .map(|way| (way, way.rate.unwrap_or(0.0)))

@@ -6,7 +6,7 @@ use colored::Colorize;
 
 use super::Topology;
 
-/// Columns of the page that stand at a row's end.
+/// Columns of the page that are at a row's end.
 const NUMA: usize = 4;
 
 /// The words, and what they mean; those that occur are explained.

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use colored::{ColoredString, Colorize};
 
-use super::tree::{self, End, Part, Placed};
+use super::tree::{self, PlacedLeaf, TreeLeaf, TreePart};
 use super::{Gpu, Link, Nic, Port, Topology, matrix};
 use crate::fact::BitRate;
 use crate::report::plural;
@@ -62,23 +62,23 @@ impl Page<'_> {
         let t = self.topology;
         // By NUMA node; what has none that is known stands last.
         let mut numa: Vec<Option<u64>> = Vec::new();
-        let mut placed: Vec<(Option<u64>, Placed<'_>)> = Vec::new();
-        let mut unplaced: Vec<End> = Vec::new();
+        let mut placed: Vec<(Option<u64>, PlacedLeaf<'_>)> = Vec::new();
+        let mut unplaced: Vec<TreeLeaf> = Vec::new();
         let gpus = t
             .gpus
             .iter()
-            .map(|gpu| (End::Gpu(gpu.index), gpu.numa_node, gpu.path.as_deref()));
+            .map(|gpu| (TreeLeaf::Gpu(gpu.index), gpu.numa_node, gpu.path.as_deref()));
         let nics = t
             .nics
             .iter()
-            .map(|nic| (End::Nic(nic.index), nic.numa_node, nic.path.as_deref()));
+            .map(|nic| (TreeLeaf::Nic(nic.index), nic.numa_node, nic.path.as_deref()));
         for (end, at, path) in gpus.chain(nics) {
             match path {
                 Some(path) => {
                     if !numa.contains(&at) {
                         numa.push(at);
                     }
-                    placed.push((at, Placed { end, path }));
+                    placed.push((at, PlacedLeaf { end, path }));
                 }
                 None => unplaced.push(end),
             }
@@ -87,10 +87,10 @@ impl Page<'_> {
         for at in numa {
             writeln!(out)?;
             self.numa(out, at)?;
-            let mut here: Vec<Placed<'_>> = Vec::new();
+            let mut here: Vec<PlacedLeaf<'_>> = Vec::new();
             for (other, one) in &placed {
                 if *other == at {
-                    here.push(Placed {
+                    here.push(PlacedLeaf {
                         end: one.end,
                         path: one.path,
                     });
@@ -122,18 +122,18 @@ impl Page<'_> {
         }
     }
 
-    fn unplaced(&self, out: &mut dyn Write, ends: &[End]) -> io::Result<()> {
+    fn unplaced(&self, out: &mut dyn Write, ends: &[TreeLeaf]) -> io::Result<()> {
         for (title, on_pci) in [
             ("PCI path unknown", true),
             ("On no PCI bus, or on one that is unknown", false),
         ] {
-            let parts: Vec<Part> = ends
+            let parts: Vec<TreePart> = ends
                 .iter()
                 .filter(|end| match end {
-                    End::Gpu(_) => on_pci,
-                    End::Nic(at) => self.topology.nics[*at].pci.is_some() == on_pci,
+                    TreeLeaf::Gpu(_) => on_pci,
+                    TreeLeaf::Nic(at) => self.topology.nics[*at].pci.is_some() == on_pci,
                 })
-                .map(|end| Part::End(*end, 0))
+                .map(|end| TreePart::End(*end, 0))
                 .collect();
             if !parts.is_empty() {
                 writeln!(out, "\n{}", title.bold())?;
@@ -143,7 +143,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    fn parts(&self, out: &mut dyn Write, parts: &[Part], indent: &str) -> io::Result<()> {
+    fn parts(&self, out: &mut dyn Write, parts: &[TreePart], indent: &str) -> io::Result<()> {
         for (at, part) in parts.iter().enumerate() {
             let last = at + 1 == parts.len();
             let (branch, below) = if last {
@@ -153,11 +153,11 @@ impl Page<'_> {
             };
             let below = format!("{indent}{below}");
             match part {
-                Part::Fork(name, parts) => {
+                TreePart::Fork(name, parts) => {
                     writeln!(out, "{indent}{branch}{}", name.dimmed())?;
                     self.parts(out, parts, &below)?;
                 }
-                Part::End(End::Gpu(gpu), hidden) => {
+                TreePart::End(TreeLeaf::Gpu(gpu), hidden) => {
                     let head = format!("{indent}{branch}");
                     self.end(
                         out,
@@ -166,7 +166,7 @@ impl Page<'_> {
                         &gpu_words(&self.topology.gpus[*gpu], *hidden),
                     )?;
                 }
-                Part::End(End::Nic(nic), hidden) => {
+                TreePart::End(TreeLeaf::Nic(nic), hidden) => {
                     let head = format!("{indent}{branch}");
                     self.end(
                         out,
@@ -246,7 +246,7 @@ impl Page<'_> {
     }
 }
 
-/// `PCIe 5.0 x16`, with what is possible where it runs lower.
+/// `PCIe 5.0 x16`, with what is possible if it runs lower.
 fn link_words(link: Option<Link>) -> Option<ColoredString> {
     let link = link?;
     let now = format!("PCIe {}.0 x{}", link.generation, link.width);

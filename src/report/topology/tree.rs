@@ -5,29 +5,29 @@ use std::collections::BTreeMap;
 
 /// What the tree has at its ends: a GPU or an adapter, by its place in the topology's lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum TreeLeaf {
     Gpu(usize),
     Nic(usize),
 }
 
 /// A part of the tree.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum TreePart {
     /// Where paths part: a name and what is below.
-    Fork(String, Vec<Part>),
+    Fork(String, Vec<TreePart>),
     /// An end, and how many switches with nothing else on them are above it.
-    End(End, usize),
+    End(TreeLeaf, usize),
 }
 
 /// Something with a path from a host bridge.
-pub(super) struct Placed<'t> {
-    pub(super) end: End,
+pub(super) struct PlacedLeaf<'t> {
+    pub(super) end: TreeLeaf,
     pub(super) path: &'t [String],
 }
 
 /// The parts below each host bridge, in the order of the bridges.
-pub(super) fn host_bridges(placed: &[Placed<'_>]) -> Vec<Part> {
-    let mut bridges: BTreeMap<&str, Vec<&Placed<'_>>> = BTreeMap::new();
+pub(super) fn host_bridges(placed: &[PlacedLeaf<'_>]) -> Vec<TreePart> {
+    let mut bridges: BTreeMap<&str, Vec<&PlacedLeaf<'_>>> = BTreeMap::new();
     for one in placed {
         if let Some(bridge) = one.path.first() {
             bridges.entry(bridge).or_default().push(one);
@@ -37,14 +37,14 @@ pub(super) fn host_bridges(placed: &[Placed<'_>]) -> Vec<Part> {
         .into_iter()
         .map(|(bridge, mut below)| {
             small_sort::by_key(&mut below, |one| one.path.last());
-            Part::Fork(format!("host bridge {bridge}"), parts(&below, 1))
+            TreePart::Fork(format!("host bridge {bridge}"), parts(&below, 1))
         })
         .collect()
 }
 
 /// The parts below a point that all these paths pass: `depth` of their elements are drawn already.
-fn parts(below: &[&Placed<'_>], depth: usize) -> Vec<Part> {
-    let mut groups: Vec<(&str, Vec<&Placed<'_>>)> = Vec::new();
+fn parts(below: &[&PlacedLeaf<'_>], depth: usize) -> Vec<TreePart> {
+    let mut groups: Vec<(&str, Vec<&PlacedLeaf<'_>>)> = Vec::new();
     for one in below {
         let next = one.path.get(depth).map_or("", String::as_str);
         match groups.iter_mut().find(|(name, _)| *name == next) {
@@ -55,7 +55,7 @@ fn parts(below: &[&Placed<'_>], depth: usize) -> Vec<Part> {
     groups
         .into_iter()
         .map(|(_, group)| match group.as_slice() {
-            [one] => Part::End(one.end, hidden_switches(one.path.len(), depth)),
+            [one] => TreePart::End(one.end, hidden_switches(one.path.len(), depth)),
             group => fork(group, depth),
         })
         .collect()
@@ -67,7 +67,7 @@ fn hidden_switches(length: usize, depth: usize) -> usize {
     length.saturating_sub(depth + 1) / 2
 }
 
-fn fork(group: &[&Placed<'_>], depth: usize) -> Part {
+fn fork(group: &[&PlacedLeaf<'_>], depth: usize) -> TreePart {
     let shortest = group.iter().map(|one| one.path.len()).min().unwrap_or(0);
     let mut end = depth;
     let shared = |at: usize| {
@@ -79,18 +79,18 @@ fn fork(group: &[&Placed<'_>], depth: usize) -> Part {
     }
     if end == depth {
         // Paths of the same length that end at one function: it is drawn as often as it is there.
-        let ends = group.iter().map(|one| Part::End(one.end, 0));
-        return Part::Fork("one function".to_owned(), ends.collect());
+        let ends = group.iter().map(|one| TreePart::End(one.end, 0));
+        return TreePart::Fork("one function".to_owned(), ends.collect());
     }
     let name = group
         .first()
         .and_then(|one| one.path.get(end - 1))
         .map_or("?", String::as_str);
-    Part::Fork(kind(group, end, name), parts(group, end))
+    TreePart::Fork(kind(group, end, name), parts(group, end))
 }
 
 /// What the last shared port is: host bridge, root port and then, two by two, a switch's upstream and downstream ports.
-fn kind(group: &[&Placed<'_>], end: usize, name: &str) -> String {
+fn kind(group: &[&PlacedLeaf<'_>], end: usize, name: &str) -> String {
     let slots: Vec<&str> = group
         .iter()
         .filter_map(|one| one.path.get(end)?.split('.').next())
@@ -114,11 +114,11 @@ mod tests {
             .iter()
             .map(|p| p.split('/').map(str::to_owned).collect())
             .collect();
-        let placed: Vec<Placed<'_>> = paths
+        let placed: Vec<PlacedLeaf<'_>> = paths
             .iter()
             .enumerate()
-            .map(|(at, path)| Placed {
-                end: End::Gpu(at),
+            .map(|(at, path)| PlacedLeaf {
+                end: TreeLeaf::Gpu(at),
                 path,
             })
             .collect();
@@ -129,16 +129,16 @@ mod tests {
         lines
     }
 
-    fn write(part: &Part, depth: usize, lines: &mut Vec<String>) {
+    fn write(part: &TreePart, depth: usize, lines: &mut Vec<String>) {
         let indent = " ".repeat(depth);
         match part {
-            Part::Fork(name, parts) => {
+            TreePart::Fork(name, parts) => {
                 lines.push(format!("{indent}{name}"));
                 for part in parts {
                     write(part, depth + 1, lines);
                 }
             }
-            Part::End(End::Gpu(at) | End::Nic(at), hidden) => {
+            TreePart::End(TreeLeaf::Gpu(at) | TreeLeaf::Nic(at), hidden) => {
                 lines.push(format!("{indent}{at} +{hidden}"));
             }
         }

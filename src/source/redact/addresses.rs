@@ -47,7 +47,7 @@ impl Key {
         Ipv4Addr::from((mapped >> 32) as u32)
     }
 
-    /// The address of an IPv4 subnet: the bits below its mask stay clear where they were.
+    /// The address of an IPv4 subnet: the bits below its mask stay clear if they were.
     pub(super) fn ipv4_net(&self, address: Ipv4Addr, length: u32) -> Ipv4Addr {
         let mask = u32::MAX.checked_shl(32 - length.min(32)).unwrap_or(0);
         let mapped = u32::from(self.ipv4(address));
@@ -76,7 +76,7 @@ impl Key {
         Ipv6Addr::from(u128::from(upper) << 64 | u128::from(lower_mapped))
     }
 
-    /// The address of an IPv6 subnet: the bits below its mask stay clear where they were.
+    /// The address of an IPv6 subnet: the bits below its mask stay clear if they were.
     pub(super) fn ipv6_net(&self, address: Ipv6Addr, length: u32) -> Ipv6Addr {
         let mask = u128::MAX.checked_shl(128 - length.min(128)).unwrap_or(0);
         let mapped = u128::from(self.ipv6(address));
@@ -117,7 +117,7 @@ impl Key {
         if guid == 0 || guid == u64::MAX {
             return guid;
         }
-        if let Some(middle) = Middle::of(guid) {
+        if let Some(middle) = Eui64Order::of(guid) {
             return middle.join(self.mac(middle.mac(guid)), guid);
         }
         // Multicast and local bit stay here too, and no GUID comes to look as if it held a MAC address.
@@ -126,7 +126,7 @@ impl Key {
         loop {
             rest = self.permute(Domain::Guid, 62, rest);
             let mapped = rest >> 56 << 58 | kept | rest & 0xff_ffff_ffff_ffff;
-            if Middle::of(mapped).is_none() && mapped != 0 && mapped != u64::MAX {
+            if Eui64Order::of(mapped).is_none() && mapped != 0 && mapped != u64::MAX {
                 return mapped;
             }
         }
@@ -150,21 +150,21 @@ impl Key {
     }
 }
 
-/// How a GUID holds a MAC address: what stands in its middle.
-enum Middle {
+/// How a GUID holds a MAC address: what is in its middle.
+enum Eui64Order {
     /// `ff:fe`, EUI-64; and `03:00`, as NVIDIA's firmware makes node and port GUIDs.
     Forward,
     /// The same with the bytes in reverse, as in mlx5's `phys_switch_id`.
     Reverse,
 }
 
-impl Middle {
+impl Eui64Order {
     fn of(guid: u64) -> Option<Self> {
         let is_one = |guid: u64| matches!(guid >> 24 & 0xffff, 0xfffe | 0x0300);
         if is_one(guid) {
-            Some(Middle::Forward)
+            Some(Eui64Order::Forward)
         } else if is_one(guid.swap_bytes()) {
-            Some(Middle::Reverse)
+            Some(Eui64Order::Reverse)
         } else {
             None
         }
@@ -172,19 +172,19 @@ impl Middle {
 
     fn mac(&self, guid: u64) -> [u8; 6] {
         let [a, b, c, _, _, d, e, f] = match self {
-            Middle::Forward => guid.to_be_bytes(),
-            Middle::Reverse => guid.to_le_bytes(),
+            Eui64Order::Forward => guid.to_be_bytes(),
+            Eui64Order::Reverse => guid.to_le_bytes(),
         };
         [a, b, c, d, e, f]
     }
 
     fn join(&self, [a, b, c, d, e, f]: [u8; 6], guid: u64) -> u64 {
         match self {
-            Middle::Forward => {
+            Eui64Order::Forward => {
                 let [_, _, _, x, y, _, _, _] = guid.to_be_bytes();
                 u64::from_be_bytes([a, b, c, x, y, d, e, f])
             }
-            Middle::Reverse => {
+            Eui64Order::Reverse => {
                 let [_, _, _, x, y, _, _, _] = guid.to_le_bytes();
                 u64::from_le_bytes([a, b, c, x, y, d, e, f])
             }
@@ -194,7 +194,7 @@ impl Middle {
 
 /// Whether a GUID holds a MAC address.
 pub(super) fn holds_mac(guid: u64) -> bool {
-    Middle::of(guid).is_some()
+    Eui64Order::of(guid).is_some()
 }
 
 #[cfg(test)]

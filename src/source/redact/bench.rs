@@ -31,7 +31,7 @@ pub(super) fn is_log(call: &Call) -> bool {
     call.args.iter().any(|(name, _)| &**name == "log")
 }
 
-/// What is needed to redact it.
+/// The key and names for redacting it.
 pub(super) struct Bench<'r> {
     pub(super) key: &'r Key,
     pub(super) names: &'r Names,

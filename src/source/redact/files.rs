@@ -1,4 +1,4 @@
-//! What a file holds, by its path; and the files whose form has to be known to find the identities in them.
+//! How each file is redacted, by its path, and the files whose format must be parsed to find the identities in them.
 
 use std::net::Ipv4Addr;
 
@@ -8,7 +8,7 @@ use super::{Names, scan, settings};
 
 /// How the content of a file is rewritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rule {
+pub(super) enum FileRule {
     /// Numbers that could be taken for addresses, and no address among them.
     Plain,
     /// Text.
@@ -29,7 +29,7 @@ pub(super) enum Rule {
     Settings,
     /// Hosts, one on a line.
     Hostfile,
-    /// What is mounted, or is to be.
+    /// Tables of mounts.
     Mounts,
     /// PCI configuration space.
     PciConfig,
@@ -38,52 +38,52 @@ pub(super) enum Rule {
 }
 
 /// The rule for what is read from this path.
-pub(super) fn rule(path: &str) -> Rule {
+pub(super) fn rule(path: &str) -> FileRule {
     let name = path.rsplit('/').next().unwrap_or("");
     let kernel = is_kernel(path);
     let parts = || path.split('/').skip(1);
     let proc = path.starts_with("/proc/");
     match name {
         // Lustre's name for the NID of a connection.
-        "ost_conn_uuid" | "mds_conn_uuid" => Rule::Text(Kind::KERNEL),
+        "ost_conn_uuid" | "mds_conn_uuid" => FileRule::Text(Kind::KERNEL),
         "status" | "maps" | "smaps" | "limits" | "modules" | "iomem" | "interrupts" if proc => {
-            Rule::Plain
+            FileRule::Plain
         }
-        "resource" | "modalias" | "pkeys" if kernel => Rule::Plain,
-        "hostname" | "domainname" | "nodename" => Rule::Host,
-        "node_desc" => Rule::Description,
-        ".nccl.conf" | "nccl.conf" => Rule::Variables,
-        "phys_switch_id" | "phys_port_id" => Rule::Identifier,
-        "route" if proc && parts().any(|p| p == "net") => Rule::Route,
-        "config" if kernel && !proc => Rule::PciConfig,
+        "resource" | "modalias" | "pkeys" if kernel => FileRule::Plain,
+        "hostname" | "domainname" | "nodename" => FileRule::Host,
+        "node_desc" => FileRule::Description,
+        ".nccl.conf" | "nccl.conf" => FileRule::Variables,
+        "phys_switch_id" | "phys_port_id" => FileRule::Identifier,
+        "route" if proc && parts().any(|p| p == "net") => FileRule::Route,
+        "config" if kernel && !proc => FileRule::PciConfig,
         "vpd" | "environ" | "hosts" | "resolv.conf" | "known_hosts" | "shadow" | "passwd"
-        | "group" | "rom" => Rule::LeftOut,
-        "tcp" | "tcp6" | "udp" | "udp6" | "raw" | "raw6" | "rt_cache" if proc => Rule::LeftOut,
+        | "group" | "rom" => FileRule::LeftOut,
+        "tcp" | "tcp6" | "udp" | "udp6" | "raw" | "raw6" | "rt_cache" if proc => FileRule::LeftOut,
         "boot_id" | "machine-id" | "uniqueid" | "wwid" | "wwn" | "eui" | "nguid" | "iq_id" => {
-            Rule::Serial
+            FileRule::Serial
         }
         name if ["serial", "uuid", "asset_tag"]
             .iter()
             .any(|part| name.contains(part)) =>
         {
-            Rule::Serial
+            FileRule::Serial
         }
         // Names that lead on to a path: read as that path is.
-        "cgroup" | "cpuset" if proc => Rule::Text(Kind::NAME),
-        "os-release" => Rule::Text(Kind::NAME),
-        "version" | "osrelease" => Rule::Text(Kind {
+        "cgroup" | "cpuset" if proc => FileRule::Text(Kind::NAME),
+        "os-release" => FileRule::Text(Kind::NAME),
+        "version" | "osrelease" => FileRule::Text(Kind {
             bare: false,
             ..Kind::NAME
         }),
-        "mounts" | "mountinfo" | "fstab" => Rule::Mounts,
-        "ucx.conf" | "openmpi-mca-params.conf" => Rule::Settings,
-        name if name.contains("hostfile") && !kernel => Rule::Hostfile,
-        name if name.ends_with(".conf") && parts().any(|p| p == "beegfs") => Rule::Settings,
-        "config" if proc && parts().any(|p| p == "beegfs") => Rule::Settings,
-        "cmdline" | "mountstats" | "ifalias" | "comm" | "arp" => Rule::Text(Kind::FREE),
+        "mounts" | "mountinfo" | "fstab" => FileRule::Mounts,
+        "ucx.conf" | "openmpi-mca-params.conf" => FileRule::Settings,
+        name if name.contains("hostfile") && !kernel => FileRule::Hostfile,
+        name if name.ends_with(".conf") && parts().any(|p| p == "beegfs") => FileRule::Settings,
+        "config" if proc && parts().any(|p| p == "beegfs") => FileRule::Settings,
+        "cmdline" | "mountstats" | "ifalias" | "comm" | "arp" => FileRule::Text(Kind::FREE),
         name => {
             let base = if kernel { Kind::KERNEL } else { Kind::FREE };
-            Rule::Text(Kind {
+            FileRule::Text(Kind {
                 dotted: !text::is_version_word(name) && !name.ends_with("version"),
                 ..base
             })
@@ -98,25 +98,25 @@ pub(super) fn is_kernel(path: &str) -> bool {
         .any(|root| path.starts_with(root))
 }
 
-/// Rewrites a file's text; `None` where it has to be left out.
-pub(super) fn content(key: &Key, names: &Names, rule: Rule, content: &str) -> Option<String> {
+/// Rewrites a file's text; `None` if it has to be left out.
+pub(super) fn content(key: &Key, names: &Names, rule: FileRule, content: &str) -> Option<String> {
     Some(match rule {
-        Rule::Plain => content.to_owned(),
-        Rule::Text(kind) => scan(key, names, content, kind),
-        Rule::Serial => key.serial(content),
-        Rule::Host => host(key, content),
-        Rule::Description => node_description(key, names, content),
-        Rule::Identifier => identifier(key, content),
-        Rule::Route => route(key, names, content),
-        Rule::Variables => super::value::assignments(key, names, content),
-        Rule::Settings => settings::assignments(key, names, content),
-        Rule::Hostfile => settings::hostfile(key, names, content),
-        Rule::Mounts => settings::mounts(key, names, content),
-        Rule::PciConfig | Rule::LeftOut => return None,
+        FileRule::Plain => content.to_owned(),
+        FileRule::Text(kind) => scan(key, names, content, kind),
+        FileRule::Serial => key.serial(content),
+        FileRule::Host => host(key, content),
+        FileRule::Description => node_description(key, names, content),
+        FileRule::Identifier => identifier(key, content),
+        FileRule::Route => route(key, names, content),
+        FileRule::Variables => super::value::assignments(key, names, content),
+        FileRule::Settings => settings::assignments(key, names, content),
+        FileRule::Hostfile => settings::hostfile(key, names, content),
+        FileRule::Mounts => settings::mounts(key, names, content),
+        FileRule::PciConfig | FileRule::LeftOut => return None,
     })
 }
 
-/// A file that holds a host's name and nothing else; `(none)` is what the kernel says of a domain that was not set.
+/// A file that holds a host's name and nothing else; `(none)` is what the kernel reports about a domain that was not set.
 pub(super) fn host(key: &Key, content: &str) -> String {
     let name = content.trim_end();
     let blank = content.get(name.len()..).unwrap_or("");

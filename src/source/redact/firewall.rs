@@ -21,7 +21,7 @@ pub(super) fn lists_rules(argv: &[impl AsRef<str>]) -> bool {
         || program.ends_with("tables-nft-save")
 }
 
-/// What a command said; `None` where it has to be left out.
+/// What a command said; `None` if it has to be left out.
 pub(super) fn rules(
     key: &Key,
     names: &Names,

@@ -73,7 +73,7 @@ impl Key {
         }
     }
 
-    /// What tells recordings under one shared key from those under another; nothing of the key can be told from it.
+    /// Identifies the shared key of a recording, without revealing anything of it.
     pub fn mark(&self) -> Option<String> {
         let number = || self.number(Domain::Mark, 0, b"rdma-doctor");
         self.shared.then(|| format!("{:016x}", number()))

@@ -1,4 +1,4 @@
-//! Lines of a log: hosts where they write and where they are written of, addresses, GIDs, home directories, and whatever a
+//! Redacts lines of a log: hosts that write and hosts that are mentioned, addresses, GIDs, home directories, and whatever a
 //! launcher put in front.
 
 use std::collections::HashSet;
@@ -9,10 +9,10 @@ use super::key::Key;
 use super::text::Kind;
 use super::words::is_ordinary;
 use super::{Names, scan, value};
-use crate::nccl_log::digest::{Digest, Kept};
+use crate::nccl_log::digest::{Digest, KeptLine};
 use crate::nccl_log::{clock, prefix};
 
-/// Words of the grammar: a host that is called like one identifies nobody, and replacing it would tear every line.
+/// Words of the grammar: a host with such a name identifies nothing, and replacing it would break every line.
 const GRAMMAR: [&str; 22] = [
     "nccl",
     "rccl",
@@ -45,12 +45,12 @@ pub(super) fn hosts(value: &Value) -> impl Iterator<Item = &str> {
     hosts
         .filter_map(|process| process.get("host")?.as_str())
         .filter(|host| host.len() > 1 && !is_ordinary(host))
-        // Hidden by who gave the log away.
+        // Redacted by the log's owner.
         .filter(|host| !host.contains(['<', '>', '*', '$', '#']))
         .filter(|host| !GRAMMAR.contains(&host.to_ascii_lowercase().as_str()))
 }
 
-/// What is left of a log, with pseudonyms; `None` where it is not understood.
+/// Redacts the digest of a log; `None` if it is not understood.
 pub(super) fn digest(
     key: &Key,
     names: &Names,
@@ -69,7 +69,7 @@ pub(super) fn digest(
         crowd.host = host(&crowd.host);
     }
     for kept in &mut digest.kept {
-        *kept = Kept {
+        *kept = KeptLine {
             text: line(key, names, hosts, &kept.text),
             ..kept.clone()
         };

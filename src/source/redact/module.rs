@@ -1,11 +1,11 @@
 //! Memory of cables and transceivers: serial number and date of manufacture become pseudonyms, what the vendor or the
-//! owner wrote for themselves is cleared, and the checksum stays right where it was right.
+//! owner wrote for themselves is cleared, and the checksum stays right if it was right.
 
 use std::ops::Range;
 
 use super::key::Key;
 
-/// Where a module of one kind keeps what is its own.
+/// Where a module of one kind keeps its identity.
 struct Layout {
     serial: Range<usize>,
     date: Range<usize>,
@@ -15,7 +15,7 @@ struct Layout {
     sum: (Range<usize>, usize),
 }
 
-/// SFP: SFF-8472, table 4-1; A2h follows at 256 where it was read, with its area for the user at 120.
+/// SFP: SFF-8472, table 4-1; A2h follows at 256 if it was read, with its area for the user at 120.
 const SFP: Layout = Layout {
     serial: 68..84,
     date: 84..92,

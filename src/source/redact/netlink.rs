@@ -16,8 +16,8 @@ const NLMSG_DONE: u16 = 3;
 const RDMA_NL_NLDEV: u16 = 5;
 const NLA_TYPE_MASK: u16 = 0x3fff;
 
-/// What an attribute holds, by the number that follows `RDMA_NLDEV_ATTR_`.
-enum Holds {
+/// How an attribute is redacted, by the number that follows `RDMA_NLDEV_ATTR_`.
+enum NldevAttribute {
     Guid,
     Prefix,
     Nested,
@@ -27,12 +27,12 @@ enum Holds {
     NotKnown,
 }
 
-fn holds(attribute: u16) -> Holds {
+fn holds(attribute: u16) -> NldevAttribute {
     match attribute {
         // NODE_GUID, SYS_IMAGE_GUID
-        6 | 7 => Holds::Guid,
+        6 | 7 => NldevAttribute::Guid,
         // SUBNET_PREFIX
-        8 => Holds::Prefix,
+        8 => NldevAttribute::Prefix,
         // RES_SUMMARY, _QP, _CM_ID, _CQ, _MR, _PD, DRIVER, STAT_COUNTER, STAT_HWCOUNTERS, RES_CTX, RES_SRQ and their entries
         15
         | 16
@@ -52,19 +52,19 @@ fn holds(attribute: u16) -> Holds {
         | 78
         | 80
         | 81
-        | 86..=89 => Holds::Nested,
+        | 86..=89 => NldevAttribute::Nested,
         // RES_SRC_ADDR, RES_DST_ADDR
-        33 | 34 => Holds::SocketAddress,
+        33 | 34 => NldevAttribute::SocketAddress,
         // DEV_NAME, NDEV_NAME, CHARDEV_NAME
-        2 | 51 | 70 => Holds::Text,
+        2 | 51 | 70 => NldevAttribute::Text,
         // RES_RKEY, RES_LKEY, RES_IOVA, LOCAL_DMA_LKEY, UNSAFE_GLOBAL_RKEY open memory; DRIVER_STRING and RES_RAW are the driver's.
-        42..=44 | 48 | 49 | 54 | 85 => Holds::NotKnown,
-        0..=96 => Holds::Plain,
-        _ => Holds::NotKnown,
+        42..=44 | 48 | 49 | 54 | 85 => NldevAttribute::NotKnown,
+        0..=96 => NldevAttribute::Plain,
+        _ => NldevAttribute::NotKnown,
     }
 }
 
-/// Rewrites the reply to a netlink question, `family/command`; `None` where the family is not known here.
+/// Rewrites the reply to a netlink question, `family/command`; `None` if the family is not known here.
 pub(super) fn reply(question: &str, key: &Key, names: &Names, bytes: &[u8]) -> Option<Vec<u8>> {
     match question {
         "route/getlink" | "route/getaddr" => interface::messages(key, names, bytes),
@@ -108,20 +108,20 @@ fn attributes(key: &Key, names: &Names, bytes: &mut [u8], depth: u8) -> Option<(
         }
         let value = bytes.get_mut(at + 4..at + length)?;
         match holds(attribute) {
-            Holds::Plain => {}
-            Holds::Guid => number(value, |guid| key.guid(guid)),
-            Holds::Prefix => number(value, |prefix| key.subnet_prefix(prefix)),
-            Holds::Nested if depth < 8 => attributes(key, names, value, depth + 1)?,
-            Holds::SocketAddress => socket_address(key, value),
-            Holds::Text => name(key, names, value)?,
-            Holds::Nested | Holds::NotKnown => value.fill(0),
+            NldevAttribute::Plain => {}
+            NldevAttribute::Guid => number(value, |guid| key.guid(guid)),
+            NldevAttribute::Prefix => number(value, |prefix| key.subnet_prefix(prefix)),
+            NldevAttribute::Nested if depth < 8 => attributes(key, names, value, depth + 1)?,
+            NldevAttribute::SocketAddress => socket_address(key, value),
+            NldevAttribute::Text => name(key, names, value)?,
+            NldevAttribute::Nested | NldevAttribute::NotKnown => value.fill(0),
         }
         at += aligned(length);
     }
     (at >= bytes.len()).then_some(())
 }
 
-/// A name in place, where its pseudonym is as long.
+/// A name in place, if its pseudonym is as long.
 fn name(key: &Key, names: &Names, value: &mut [u8]) -> Option<()> {
     let mapped = scan(key, names, std::str::from_utf8(value).ok()?, Kind::NAME);
     (mapped.len() == value.len()).then(|| value.copy_from_slice(mapped.as_bytes()))

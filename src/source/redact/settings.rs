@@ -1,11 +1,11 @@
-//! Files of settings, of hosts and of mounts: what stands on the right of an assignment may be a host, a path of a project's, a secret.
+//! Files of settings, of hosts and of mounts: what is on the right of an assignment may be a host, a path of a project's, a secret.
 
 use super::key::Key;
 use super::text::Kind;
 use super::words::is_secret;
 use super::{Names, scan, value};
 
-/// Directories of mounts and exports that say what a file system is for, and of nobody's project.
+/// Directories of mounts and exports that are generic, and name no project.
 const ORDINARY: &[&str] = &[
     "apps", "beegfs", "cluster", "data", "datasets", "export", "exports", "fs", "gpfs", "home",
     "lustre", "media", "mnt", "models", "net", "nfs", "nvme", "opt", "projects", "scratch",

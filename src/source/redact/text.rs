@@ -24,7 +24,7 @@ impl Kind {
         bare: true,
         free: false,
     };
-    /// A name in a directory: the same whether it stands in a path, a listing or a link.
+    /// A name in a directory: the same whether it is in a path, a listing or a link.
     pub(super) const NAME: Kind = Kind {
         dotted: false,
         bare: true,
@@ -38,7 +38,7 @@ impl Kind {
     };
 }
 
-/// A token that was found: how many bytes of the input it takes, and what stands in its place.
+/// A token that was found: how many bytes of the input it takes, and what is in its place.
 pub(super) type Found = (usize, String);
 
 /// Whether the byte continues a word.
@@ -324,7 +324,7 @@ pub(super) fn is_version_word(word: &str) -> bool {
             .any(|part| matches!(part, "ver" | "rev"))
 }
 
-/// Writes hexadecimal digits in capitals where the original has them.
+/// Writes hexadecimal digits in capitals if the original has them.
 fn like(original: &str, mapped: String) -> String {
     let digits = original.strip_prefix("0x").unwrap_or(original);
     if digits.bytes().any(|b| b.is_ascii_uppercase()) {

@@ -18,7 +18,7 @@ const PREFIXES: &[&str] = &[
     "FI_",
     "CUDA_",
     "KUBERNETES_SERVICE_",
-    // Settings beside NCCL's, and what describes a job.
+    // Settings besides NCCL's, and variables that describe a job.
     "GLOO_",
     "TP_SOCKET_IFNAME",
     "OMPI_MCA_",
@@ -103,7 +103,7 @@ pub(super) fn free(key: &Key, names: &Names, value: &Value) -> Value {
     }
 }
 
-/// Lines of BeeGFS's client: a server that no route leads to is told by its name, `beegfs-storage NAME [ID: 1]`, others by addresses.
+/// Lines of BeeGFS's client: an unreachable server is given by its name, `beegfs-storage NAME [ID: 1]`, others by addresses.
 pub(super) fn beegfs_log(key: &Key, names: &Names, value: &Value) -> Value {
     const MARK: &str = "Connect failed on all available routes: beegfs-";
     match value {
@@ -290,15 +290,17 @@ pub(super) fn reply(key: &Key, names: &Names, member: &str, value: &Value) -> Va
     match value {
         Value::Null | Value::Bool(_) => value.clone(),
         Value::Number(number) => match number.as_u64() {
-            Some(guid) if Is::of(member) == Is::Address && guid >> 48 != 0 => key.guid(guid).into(),
+            Some(guid) if MemberKind::of(member) == MemberKind::Address && guid >> 48 != 0 => {
+                key.guid(guid).into()
+            }
             _ => value.clone(),
         },
         Value::String(text) => member_text(key, names, member, text).into(),
         Value::Array(items) => match bytes(items) {
-            Some(bytes) if Is::of(member) == Is::Address => {
+            Some(bytes) if MemberKind::of(member) == MemberKind::Address => {
                 key.hardware(&bytes).unwrap_or_default().into()
             }
-            Some(_) if Is::of(member) == Is::Serial => Value::Null,
+            Some(_) if MemberKind::of(member) == MemberKind::Serial => Value::Null,
             _ => items
                 .iter()
                 .map(|item| reply(key, names, member, item))
@@ -318,15 +320,17 @@ pub(super) fn reply(key: &Key, names: &Names, member: &str, value: &Value) -> Va
 }
 
 fn member_text(key: &Key, names: &Names, member: &str, text: &str) -> String {
-    match Is::of(member) {
-        Is::Serial => key.serial(text),
-        Is::Secret => "redacted".into(),
-        Is::Host => files::host(key, text),
-        Is::Description => files::node_description(key, names, text),
-        Is::Address => address(key, text).unwrap_or_else(|| scan(key, names, text, Kind::KERNEL)),
-        Is::Version => scan(key, names, text, Kind::NAME),
+    match MemberKind::of(member) {
+        MemberKind::Serial => key.serial(text),
+        MemberKind::Secret => "redacted".into(),
+        MemberKind::Host => files::host(key, text),
+        MemberKind::Description => files::node_description(key, names, text),
+        MemberKind::Address => {
+            address(key, text).unwrap_or_else(|| scan(key, names, text, Kind::KERNEL))
+        }
+        MemberKind::Version => scan(key, names, text, Kind::NAME),
         // Bare digits are as likely a bitmap, as of link modes.
-        Is::Other => scan(
+        MemberKind::Other => scan(
             key,
             names,
             text,
@@ -338,7 +342,7 @@ fn member_text(key: &Key, names: &Names, member: &str, text: &str) -> String {
     }
 }
 
-/// Hexadecimal digits that are an address whatever stands in them.
+/// Hexadecimal digits that are an address whatever is in them.
 fn address(key: &Key, text: &str) -> Option<String> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
     if !matches!(digits.len(), 12 | 16 | 32 | 40) {
@@ -362,9 +366,9 @@ fn bytes(items: &[Value]) -> Option<Vec<u8>> {
         .filter(|b| !b.is_empty())
 }
 
-/// What the member of an object is, by its name.
+/// What kind of text a member of an object is, by its name.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Is {
+enum MemberKind {
     Serial,
     Secret,
     Host,
@@ -374,28 +378,28 @@ enum Is {
     Other,
 }
 
-impl Is {
+impl MemberKind {
     fn of(member: &str) -> Self {
         let member = member.to_ascii_lowercase();
         let word = |one: &str| member.split(['_', '-', '.']).any(|word| word == one);
         if member.contains("serial") || word("sn") || word("uuid") {
-            Is::Serial
+            MemberKind::Serial
         } else if is_secret(&member) {
-            Is::Secret
+            MemberKind::Secret
         } else if member.contains("hostname") || word("host") {
-            Is::Host
+            MemberKind::Host
         } else if matches!(&*member, "node_desc" | "node_description") {
-            Is::Description
+            MemberKind::Description
         } else if member.contains("guid")
             || ["gid", "mac", "address", "addr", "hwaddr", "gids"]
                 .iter()
                 .any(|w| word(w))
         {
-            Is::Address
+            MemberKind::Address
         } else if text::is_version_word(&member) {
-            Is::Version
+            MemberKind::Version
         } else {
-            Is::Other
+            MemberKind::Other
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::key::Key;
 use super::text::{self, Found, Kind};
 
-/// Names that identify nobody, and words that the kernel's files use: replacing them would cost meaning and win nothing.
+/// Names that identify nothing, and words of the kernel's files: replacing them would lose meaning and protect nothing.
 const ORDINARY: &[&str] = &[
     "localhost",
     "localdomain",
@@ -220,7 +220,7 @@ impl Names {
         Some((name.len(), key.user(name)))
     }
 
-    /// A path below a home directory: whose it is and its directories are replaced, the file's name is kept.
+    /// A path below a home directory: the user and the directories are replaced, the file's name is kept.
     fn home(&self, key: &Key, text: &str, at: usize) -> Option<Found> {
         let rest = text.get(at..)?;
         let before = at
@@ -303,7 +303,7 @@ fn domain_after(rest: &str, from: usize) -> usize {
     end - from
 }
 
-/// `scheme://user:password@host`: who and where; port and path are scanned on.
+/// `scheme://user:password@host`: user and host are replaced; port and path are scanned further.
 fn url(key: &Key, rest: &str) -> Option<Found> {
     let scheme = word_of(rest, |b| {
         b.is_ascii_alphanumeric() || matches!(b, b'+' | b'.' | b'-')

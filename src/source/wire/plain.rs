@@ -15,7 +15,7 @@ pub(super) fn read(line: &str) -> Option<Line> {
     if has_control(line) {
         return None;
     }
-    let mut rest = Rest(line);
+    let mut rest = LineCursor(line);
     rest.skip(r#"{"probe":"#)?;
     let probe = intern(&rest.text()?);
     rest.skip(r#","q":{""#)?;
@@ -48,20 +48,20 @@ fn has_control(line: &str) -> bool {
 }
 
 /// Makes a question of a path.
-type Verb = fn(Arc<str>) -> Question;
+type QuestionConstructor = fn(Arc<str>) -> Question;
 
 /// What of a line is still to be read.
-struct Rest<'l>(&'l str);
+struct LineCursor<'l>(&'l str);
 
-impl<'l> Rest<'l> {
+impl<'l> LineCursor<'l> {
     fn skip(&mut self, expected: &str) -> Option<()> {
         self.0 = self.0.strip_prefix(expected)?;
         Some(())
     }
 
     /// A question's verb, up to its path.
-    fn verb(&mut self) -> Option<Verb> {
-        let verbs: [(&str, Verb); 3] = [
+    fn verb(&mut self) -> Option<QuestionConstructor> {
+        let verbs: [(&str, QuestionConstructor); 3] = [
             ("read\":", Question::Read),
             ("list\":", Question::List),
             ("link\":", Question::Link),

@@ -7,7 +7,7 @@ use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlFieldValue_t, nvmlValue_t};
 use serde_json::Value;
 
 use crate::live::nvml::library;
-use crate::live::nvml::reply::{Failure, Object, Said, code, symbol};
+use crate::live::nvml::reply::{NvmlFailure, NvmlReply, Object, code, symbol};
 
 /// A field: its name in nvml.h without NVML_FI_DEV_, its number, and what of the GPU it is asked for (a link).
 pub(in crate::live::nvml) type Field = (&'static str, c_uint, c_uint);
@@ -32,8 +32,12 @@ fn number(scheme: FieldIdScheme, id: c_uint) -> c_uint {
 
 /// The values of fields, by their names.
 #[expect(unsafe_code, reason = "calls NVML")]
-pub(in crate::live::nvml) fn values(nvml: &Nvml, device: nvmlDevice_t, fields: &[Field]) -> Said {
-    let lib = library::functions().map_err(|_| Failure::Missing)?;
+pub(in crate::live::nvml) fn values(
+    nvml: &Nvml,
+    device: nvmlDevice_t,
+    fields: &[Field],
+) -> NvmlReply {
+    let lib = library::functions().map_err(|_| NvmlFailure::Missing)?;
     let function = symbol(&lib.nvmlDeviceGetFieldValues)?;
     let mut values: Vec<nvmlFieldValue_t> = fields
         .iter()
@@ -43,12 +47,12 @@ pub(in crate::live::nvml) fn values(nvml: &Nvml, device: nvmlDevice_t, fields: &
             timestamp: 0,
             latencyUsec: 0,
             valueType: 0,
-            // A field that a library passes over has said nothing.
+            // A field that the library skipped has no reply.
             nvmlReturn: 3,
             value: nvmlValue_t { ullVal: 0 },
         })
         .collect();
-    let count = i32::try_from(values.len()).map_err(|_| Failure::Code(2))?;
+    let count = i32::try_from(values.len()).map_err(|_| NvmlFailure::Code(2))?;
     // SAFETY: the type is that of the bindings; `values` has `count` elements and lives for the call.
     code(unsafe { function(device, count, values.as_mut_ptr()) })?;
     let mut out = Object::default();
@@ -61,7 +65,7 @@ pub(in crate::live::nvml) fn values(nvml: &Nvml, device: nvmlDevice_t, fields: &
 
 /// `nvmlValueType_t` says which member of the union there is.
 #[expect(unsafe_code, reason = "reads a union")]
-fn number_of(field: &nvmlFieldValue_t) -> Said {
+fn number_of(field: &nvmlFieldValue_t) -> NvmlReply {
     let value = &field.value;
     // SAFETY: any bits are a number in each of the members.
     let number: Value = unsafe {
@@ -73,7 +77,7 @@ fn number_of(field: &nvmlFieldValue_t) -> Said {
             4 => value.sllVal.into(),
             5 => value.siVal.into(),
             6 => value.usVal.into(),
-            _ => return Err(Failure::Code(2)),
+            _ => return Err(NvmlFailure::Code(2)),
         }
     };
     Ok(number)

@@ -1,4 +1,4 @@
-//! Who uses a GPU.
+//! The processes that use a GPU.
 
 use std::ffi::c_uint;
 use std::sync::OnceLock;
@@ -10,16 +10,17 @@ use nvml_wrapper_sys::bindings::{
 use serde_json::{Value, json};
 
 use crate::live::files;
-use crate::live::nvml::reply::{Failure, Object, Said, code, symbol};
+use crate::live::nvml::reply::{NvmlFailure, NvmlReply, Object, code, symbol};
 use crate::source::{Answer, Question};
 
-/// How many processes are told.
+/// How many processes are reported.
 const MOST: usize = 256;
-/// How far up ancestors are told: shells, launchers and containers' shims make a dozen.
+/// How many ancestors are reported: shells, launchers and container shims make a dozen.
 const GENERATIONS: usize = 32;
 
-/// A function that gives processes.
-type Gives<T> = unsafe extern "C" fn(nvmlDevice_t, *mut c_uint, *mut T) -> nvmlReturn_t;
+/// A function that lists processes.
+type ProcessListFunction<T> =
+    unsafe extern "C" fn(nvmlDevice_t, *mut c_uint, *mut T) -> nvmlReturn_t;
 
 pub(super) fn describe(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
     let compute = match symbol(&lib.nvmlDeviceGetComputeRunningProcesses_v3) {
@@ -41,22 +42,26 @@ pub(super) fn describe(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
 
 /// The same function before release 510 (`_v2`, whose structure is that of `_v3`) and before 460.
 #[expect(unsafe_code, reason = "the bindings leave out the older functions")]
-fn older(device: nvmlDevice_t) -> Said {
+fn older(device: nvmlDevice_t) -> NvmlReply {
     static LIBRARY: OnceLock<Option<Library>> = OnceLock::new();
     // SAFETY: the library is loaded already: this is another handle of it, which is never closed.
     let library = LIBRARY.get_or_init(|| unsafe { Library::new("libnvidia-ml.so.1") }.ok());
-    let library = library.as_ref().ok_or(Failure::Missing)?;
+    let library = library.as_ref().ok_or(NvmlFailure::Missing)?;
     // SAFETY: the types are those of nvml.h.
     let (second, first) = unsafe {
         (
-            library.get::<Gives<nvmlProcessInfo_t>>("nvmlDeviceGetComputeRunningProcesses_v2"),
-            library.get::<Gives<nvmlProcessInfo_v1_t>>("nvmlDeviceGetComputeRunningProcesses"),
+            library.get::<ProcessListFunction<nvmlProcessInfo_t>>(
+                "nvmlDeviceGetComputeRunningProcesses_v2",
+            ),
+            library.get::<ProcessListFunction<nvmlProcessInfo_v1_t>>(
+                "nvmlDeviceGetComputeRunningProcesses",
+            ),
         )
     };
     match (second, first) {
         (Ok(function), _) => users(*function, device),
         (_, Ok(function)) => users(*function, device),
-        _ => Err(Failure::Missing),
+        _ => Err(NvmlFailure::Missing),
     }
 }
 
@@ -100,7 +105,7 @@ impl User for nvmlProcessInfo_v1_t {
 }
 
 #[expect(unsafe_code, reason = "calls NVML")]
-fn users<T: User>(function: Gives<T>, device: nvmlDevice_t) -> Said {
+fn users<T: User>(function: ProcessListFunction<T>, device: nvmlDevice_t) -> NvmlReply {
     let mut told = vec![T::empty(); MOST];
     let mut count = MOST as c_uint;
     // SAFETY: the caller gives a function with the structure that it writes; there is room for `count`.

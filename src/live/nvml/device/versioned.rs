@@ -1,4 +1,4 @@
-//! Structures that NVML knows by size and version: the newest is tried first, and an older one where the library says so.
+//! Structures that NVML knows by size and version: the newest is tried first, and an older one if the library says so.
 
 use std::ffi::c_uint;
 
@@ -9,7 +9,7 @@ use nvml_wrapper_sys::bindings::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::live::nvml::reply::{Failure, OTHER_VERSION, Said, code, symbol};
+use crate::live::nvml::reply::{NvmlFailure, NvmlReply, OTHER_VERSION, code, symbol};
 
 /// `NVML_STRUCT_VERSION` of nvml.h.
 const fn version<T>(version: u32) -> c_uint {
@@ -17,13 +17,13 @@ const fn version<T>(version: u32) -> c_uint {
 }
 
 /// Whether an older structure is worth trying: some releases say that the argument is wrong.
-fn is_other_version(failure: Failure) -> bool {
-    matches!(failure, OTHER_VERSION | Failure::Code(2))
+fn is_other_version(failure: NvmlFailure) -> bool {
+    matches!(failure, OTHER_VERSION | NvmlFailure::Code(2))
 }
 
-/// Total and used memory; what the driver keeps for itself apart, where it tells.
+/// Total and used memory; what the driver keeps for itself apart, if it tells.
 #[expect(unsafe_code, reason = "calls NVML")]
-pub(super) fn memory(lib: &NvmlLib, device: nvmlDevice_t) -> Said {
+pub(super) fn memory(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
     let newer = symbol(&lib.nvmlDeviceGetMemoryInfo_v2).and_then(|function| {
         let mut memory = nvmlMemory_v2_t {
             version: version::<nvmlMemory_v2_t>(2),
@@ -37,7 +37,7 @@ pub(super) fn memory(lib: &NvmlLib, device: nvmlDevice_t) -> Said {
         Ok(json!({ "total": memory.total, "reserved": memory.reserved, "used": memory.used }))
     });
     match newer {
-        Err(failure) if failure == Failure::Missing || is_other_version(failure) => {}
+        Err(failure) if failure == NvmlFailure::Missing || is_other_version(failure) => {}
         said => return said,
     }
     let function = symbol(&lib.nvmlDeviceGetMemoryInfo)?;
@@ -54,7 +54,7 @@ pub(super) fn memory(lib: &NvmlLib, device: nvmlDevice_t) -> Said {
 
 /// Degrees to the nearest of the GPU's thresholds.
 #[expect(unsafe_code, reason = "calls NVML")]
-pub(super) fn margin(lib: &NvmlLib, device: nvmlDevice_t) -> Said {
+pub(super) fn margin(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
     let function = symbol(&lib.nvmlDeviceGetMarginTemperature)?;
     let mut margin = nvmlMarginTemperature_v1_t {
         version: version::<nvmlMarginTemperature_v1_t>(1),
@@ -67,7 +67,7 @@ pub(super) fn margin(lib: &NvmlLib, device: nvmlDevice_t) -> Said {
 
 /// Errors of the SRAM, and whether they are too many.
 #[expect(unsafe_code, reason = "calls NVML")]
-pub(super) fn sram(lib: &NvmlLib, device: nvmlDevice_t) -> Said {
+pub(super) fn sram(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
     let function = symbol(&lib.nvmlDeviceGetSramEccErrorStatus)?;
     let mut status = nvmlEccSramErrorStatus_v1_t {
         version: version::<nvmlEccSramErrorStatus_v1_t>(1),
@@ -94,10 +94,10 @@ pub(super) fn sram(lib: &NvmlLib, device: nvmlDevice_t) -> Said {
 }
 
 /// A GPU's registration with the NVLink fabric: version 3 (release 575), 2 (550), and the one without (525).
-pub(super) fn fabric(lib: &NvmlLib, device: nvmlDevice_t) -> Said {
+pub(super) fn fabric(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
     for ask in [newest_fabric, newer_fabric] {
         match ask(lib, device) {
-            Err(failure) if failure == Failure::Missing || is_other_version(failure) => {}
+            Err(failure) if failure == NvmlFailure::Missing || is_other_version(failure) => {}
             said => return said,
         }
     }
@@ -105,7 +105,7 @@ pub(super) fn fabric(lib: &NvmlLib, device: nvmlDevice_t) -> Said {
 }
 
 #[expect(unsafe_code, reason = "calls NVML")]
-fn newest_fabric(lib: &NvmlLib, device: nvmlDevice_t) -> Said {
+fn newest_fabric(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
     let function = symbol(&lib.nvmlDeviceGetGpuFabricInfoV)?;
     let mut info = nvmlGpuFabricInfo_v3_t {
         version: version::<nvmlGpuFabricInfo_v3_t>(3),
@@ -125,7 +125,7 @@ fn newest_fabric(lib: &NvmlLib, device: nvmlDevice_t) -> Said {
 }
 
 #[expect(unsafe_code, reason = "calls NVML")]
-fn newer_fabric(lib: &NvmlLib, device: nvmlDevice_t) -> Said {
+fn newer_fabric(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
     let function = symbol(&lib.nvmlDeviceGetGpuFabricInfoV)?;
     let mut info = nvmlGpuFabricInfo_v2_t {
         version: version::<nvmlGpuFabricInfo_v2_t>(2),
@@ -143,7 +143,7 @@ fn newer_fabric(lib: &NvmlLib, device: nvmlDevice_t) -> Said {
 }
 
 #[expect(unsafe_code, reason = "calls NVML")]
-fn oldest_fabric(lib: &NvmlLib, device: nvmlDevice_t) -> Said {
+fn oldest_fabric(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
     let function = symbol(&lib.nvmlDeviceGetGpuFabricInfo)?;
     let mut info = nvmlGpuFabricInfo_t {
         clusterUuid: [0; 16],

@@ -34,14 +34,14 @@ type DestroyQueue = unsafe extern "C" fn(*mut ibv_cq) -> c_int;
 /// How many completions are taken at once.
 const AT_ONCE: usize = 32;
 
-/// What arrived, where the work was a receive.
+/// What arrived, if the work was a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Arrived {
+pub(crate) enum Arrival {
     /// Nothing: this rank's own work is done.
     Nothing,
     /// A message without data, and its number.
     Message(u32),
-    /// An RDMA write that told of itself, and its number.
+    /// An RDMA write with an immediate, and the immediate.
     Write(u32),
 }
 
@@ -50,12 +50,12 @@ pub(crate) enum Arrived {
 pub(crate) struct Completion {
     /// What the work was called.
     pub(crate) id: u64,
-    /// `enum ibv_wc_status`: zero where it was done.
+    /// `enum ibv_wc_status`: zero if it was done.
     pub(crate) status: u32,
-    /// What the device's maker says of the status.
+    /// The vendor's error code.
     pub(crate) vendor: u32,
     /// What arrived.
-    pub(crate) arrived: Arrived,
+    pub(crate) arrived: Arrival,
 }
 
 /// A queue of completions, which can be waited for; destroyed when dropped.
@@ -108,7 +108,7 @@ impl CompletionQueue {
         self.queue
     }
 
-    /// Asks to be woken by the next completion. Those that are there already wake nobody: the queue is to be polled once more before the wait.
+    /// Requests a wake-up by the next completion. Earlier ones wake nothing: the queue must be polled once more before the wait.
     #[expect(
         unsafe_code,
         reason = "calls the provider, as ibv_req_notify_cq of verbs.h does"
@@ -168,12 +168,12 @@ impl CompletionQueue {
             let entry = unsafe { entry.assume_init_ref() };
             // SAFETY: the union's members are both numbers of 32 bits.
             let number = || u32::from_be(unsafe { entry.imm_data_invalidated_rkey_union.imm_data });
-            // Where work failed, only its id, its status and the vendor's number are there.
+            // If work failed, only its id, its status and the vendor's number are there.
             let arrived = match entry.opcode {
-                _ if entry.status != 0 => Arrived::Nothing,
-                ibv_wc_opcode::IBV_WC_RECV => Arrived::Message(number()),
-                ibv_wc_opcode::IBV_WC_RECV_RDMA_WITH_IMM => Arrived::Write(number()),
-                _ => Arrived::Nothing,
+                _ if entry.status != 0 => Arrival::Nothing,
+                ibv_wc_opcode::IBV_WC_RECV => Arrival::Message(number()),
+                ibv_wc_opcode::IBV_WC_RECV_RDMA_WITH_IMM => Arrival::Write(number()),
+                _ => Arrival::Nothing,
             };
             each(Completion {
                 id: entry.wr_id,

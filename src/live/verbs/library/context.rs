@@ -1,4 +1,4 @@
-//! An open device, and what it says of itself and its ports.
+//! An open device, and what it reports about itself and its ports.
 
 use std::ffi::c_int;
 use std::mem::{MaybeUninit, offset_of, size_of};
@@ -27,7 +27,7 @@ type QueryPort = unsafe extern "C" fn(*mut ibv_context, u8, *mut _compat_ibv_por
 
 /// What the device's node says when it is opened.
 ///
-/// libibverbs goes on to /dev/char where the node refuses, and where that has no links (containers, hosts without udev) it ends
+/// libibverbs goes on to /dev/char if the node refuses, and where that has no links (containers, hosts without udev) it ends
 /// with `ENOENT` whatever the cause was.
 #[expect(unsafe_code, reason = "reads what libibverbs gave")]
 fn node_refusal(device: *mut ibv_device) -> Option<Refusal> {
@@ -183,7 +183,7 @@ impl Context {
         &self,
     ) -> Option<unsafe extern "C" fn(*mut ibv_context, u8, *mut ibv_port_attr, usize) -> c_int>
     {
-        // SAFETY: the context is open. Where the marker is all ones, it is the last member of a verbs_context, and `sz` says how
+        // SAFETY: the context is open. If the marker is all ones, it is the last member of a verbs_context, and `sz` says how
         // much of that is there, counted from its end.
         unsafe {
             if (*self.context).abi_compat.addr() != usize::MAX {

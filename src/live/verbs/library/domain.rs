@@ -9,7 +9,7 @@ use rdma_sys::{ibv_access_flags, ibv_context, ibv_mr, ibv_pd};
 use super::context::Context;
 use super::pair::Target;
 use super::{function, last_error};
-use crate::live::pages::Memory;
+use crate::live::pages::PageMemory;
 use crate::source::Refusal;
 
 type AllocateDomain = unsafe extern "C" fn(*mut ibv_context) -> *mut ibv_pd;
@@ -64,7 +64,7 @@ impl Drop for Domain {
     }
 }
 
-/// What the device may do: read, and let other ranks' devices write. The device may order its writes as the PCIe fabric likes best, where the library can
+/// What the device may do: read, and let other ranks' devices write. The device may order its writes as the PCIe fabric likes best, if the library can
 /// ask for it (`IBV_ACCESS_RELAXED_ORDERING`, as NCCL does): what tells of a write still comes after it.
 const ACCESS: u32 =
     ibv_access_flags::IBV_ACCESS_LOCAL_WRITE.0 | ibv_access_flags::IBV_ACCESS_REMOTE_WRITE.0;
@@ -81,7 +81,7 @@ impl Region {
     /// Registers addresses of this process, or of a GPU where a module of the kernel knows them as such.
     #[expect(unsafe_code, reason = "calls libibverbs")]
     fn of_addresses(domain: &Rc<Domain>, start: u64, length: usize) -> Result<Self, Refusal> {
-        // No pointer that is followed here: the device's driver is told a number, which it looks up.
+        // Not followed as a pointer: the driver gets a number, which it looks up.
         let pointer = std::ptr::without_provenance_mut::<c_void>(start as usize);
         // SAFETY: the types are those of verbs.h; addresses that are no memory are refused.
         unsafe {
@@ -141,31 +141,31 @@ impl Drop for Region {
 
 /// Memory that a device knows by its addresses: it keeps them until it is dropped, and is not moved by being handed around.
 pub(crate) trait Addressed {
-    /// The address of its first byte, as another rank's device is told it.
+    /// The address of its first byte, for another rank's device.
     fn address(&self) -> u64;
 
     /// How many bytes there are.
     fn length(&self) -> usize;
 }
 
-impl Addressed for Memory {
+impl Addressed for PageMemory {
     fn address(&self) -> u64 {
-        Memory::address(self)
+        PageMemory::address(self)
     }
 
     fn length(&self) -> usize {
-        Memory::length(self)
+        PageMemory::length(self)
     }
 }
 
 /// Memory that is registered: the host's, or a GPU's. Fields are dropped in their order: the registration ends before the memory does.
-pub(crate) struct Registered<M = Memory> {
+pub(crate) struct Registered<M = PageMemory> {
     region: Region,
     memory: M,
 }
 
 impl<M: Addressed> Registered<M> {
-    /// Registers memory by its addresses; gives it back where that fails.
+    /// Registers memory by its addresses; gives it back if that fails.
     pub(crate) fn new(domain: &Rc<Domain>, memory: M) -> Result<Self, (Refusal, M)> {
         match Region::of_addresses(domain, memory.address(), memory.length()) {
             Ok(region) => Ok(Registered { region, memory }),
@@ -173,7 +173,7 @@ impl<M: Addressed> Registered<M> {
         }
     }
 
-    /// Registers memory, of which this file is the whole, by that; gives it back where that fails.
+    /// Registers memory, of which this file is the whole, by that; gives it back if that fails.
     pub(crate) fn by_file(
         domain: &Rc<Domain>,
         memory: M,

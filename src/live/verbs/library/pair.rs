@@ -23,9 +23,9 @@ type DestroyPair = unsafe extern "C" fn(*mut ibv_qp) -> c_int;
 /// How long an acknowledgement may take: 4.096 µs times 2^18, that is 1.1 s, as NCCL had it from 2.14 to 2.22. On a machine whose processors are all
 /// at work, soft-RoCE may well need a tenth of it; and where it sends again what is still under way, it may refuse it.
 const TIMEOUT: u8 = 18;
-/// How often packets are sent again. Not 7, which soft-RoCE takes for ever.
+/// How often packets are sent again. Not 7, which soft-RoCE takes forever.
 const RETRIES: u8 = 6;
-/// How long a sender waits where the receiver has no room: 0.64 ms.
+/// How long a sender waits if the receiver has no room: 0.64 ms.
 const RECEIVER_WAIT: u8 = 12;
 
 /// The port of this side, and what its packets carry.
@@ -51,7 +51,7 @@ pub(crate) struct RemoteEndpoint {
     pub(crate) mtu: u32,
     /// Its address in an InfiniBand subnet; zero over Ethernet.
     pub(crate) lid: u16,
-    /// Its global address; `None` where the subnet's address is enough.
+    /// Its global address; `None` if the subnet's address is enough.
     pub(crate) gid: Option<Ipv6Addr>,
 }
 
@@ -80,7 +80,7 @@ macro_rules! zeroed {
 }
 
 impl QueuePair {
-    /// A queue pair with room for so many sends and receives that are not done yet.
+    /// A queue pair with room for this many sends and receives that are not done yet.
     #[expect(unsafe_code, reason = "calls libibverbs")]
     pub(crate) fn new(
         domain: &Rc<Domain>,

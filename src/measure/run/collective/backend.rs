@@ -1,4 +1,4 @@
-//! What moves the data of a collective, in the process of one rank.
+//! The interface of the backends that move the data of a collective, in the process of one rank.
 
 use std::time::Duration;
 
@@ -9,77 +9,77 @@ use crate::live::failure::Failure;
 use crate::measure::plan::reply::{Carried, GpuMemory};
 use crate::measure::plan::run::{Point, RankPlace};
 
-/// What a rank is told.
+/// Where a rank runs, and the library that it uses.
 #[derive(Clone, Debug)]
 pub struct RankSetup<'p> {
     /// Where it runs and what it uses.
     pub place: &'p RankPlace,
-    /// The library that was named.
+    /// The library that the user chose.
     pub library: Option<&'p str>,
 }
 
-/// Which library moves the data, and over what: for the reply. What is said last holds.
+/// The library that moves the data, and the device. The last report counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// The library's path.
     pub library: Option<String>,
-    /// Its version, in its own words.
+    /// Its version, as it reports it.
     pub version: Option<String>,
     /// The device that was chosen, and how.
     pub device: Option<String>,
-    /// How the device came to the GPU's memory, where it was to.
+    /// How the adapter accesses the GPU's memory, if it has to.
     pub gpu_memory: Option<GpuMemory>,
 }
 
-/// A connected rank.
+/// One rank's connections and buffers.
 ///
 /// The harness drives all ranks alike. For each point: `prepare`; `poison`, and `fill` in pieces; for each warm-up and each trial a barrier and `run`;
 /// then, not timed, `poison` and `fill` once more, a barrier, `run` with one iteration, and `result` in pieces, which must then be right. Buffers live in
 /// the backend: in the GPU's memory or the host's.
 ///
-/// Where the point is in place, what is sent stands where nccl-tests has it: at the rank's part of what is received (all-gather, gather), what is received
-/// at the rank's part of what is sent (reduce-scatter, scatter), else in the same buffer. All-to-all and send-recv are not done in place.
+/// In place, the buffers are laid out as in nccl-tests: the input is at the rank's part of the output (all-gather, gather), the output at the rank's
+/// part of the input (reduce-scatter, scatter), otherwise both are the same. All-to-all and send-recv have no in-place form.
 ///
-/// A backend is made by `pub fn connect(place: &Place<'_>, exchange: &mut dyn Exchange) -> Result<Box<dyn Backend>, Failure>` of its module, which says
-/// what it works with as soon as it knows.
+/// Each backend's module has `pub fn connect(setup: &RankSetup<'_>, exchange: &mut dyn RankExchange) -> Result<Box<dyn Backend>, Failure>`, which
+/// reports the library and device as soon as they are known.
 pub trait Backend {
-    /// Has buffers for this point; what an earlier one left may be used again.
+    /// Allocates the buffers of this point, reusing those of an earlier one.
     ///
     /// # Errors
     ///
-    /// Not enough memory; a datatype or an operation that the backend does not have.
+    /// Out of memory; a datatype or an operation that the backend does not support.
     fn prepare(&mut self, exchange: &mut dyn RankExchange, point: &Point) -> Result<(), Failure>;
 
-    /// Puts these bytes into the buffer that is sent, from byte `at` on: a piece of the point's shape.
+    /// Copies a piece of the test data into the input buffer at byte `at`.
     ///
     /// # Errors
     ///
     /// A copy to the device failed.
     fn fill(&mut self, at: usize, send: &[u8]) -> Result<(), Failure>;
 
-    /// Puts bytes that no result has into the buffer that receives; where the point is in place, before `fill`, so that what is sent stays.
+    /// Fills the output buffer with bytes that no result has; in place, before `fill`, so that the input stays.
     ///
     /// # Errors
     ///
     /// The device failed.
     fn poison(&mut self) -> Result<(), Failure>;
 
-    /// Does the point's operation `point.iterations` times, and says how long that took, by the device's clock where there is one. Where the point is
-    /// `awaited` the process waits for each operation before it begins the next.
+    /// Runs the point's operation `point.iterations` times and returns the time taken, by the device's clock if there is one. If the point is
+    /// `awaited`, each operation is awaited before the next begins.
     ///
     /// # Errors
     ///
     /// An operation failed.
     fn run(&mut self, exchange: &mut dyn RankExchange, point: &Point) -> Result<Duration, Failure>;
 
-    /// Reads what this rank received, from this byte on, into `into`.
+    /// Reads this rank's output from byte `from` on into `into`.
     ///
     /// # Errors
     ///
     /// A copy from the device failed.
     fn result(&mut self, from: usize, into: &mut [u8]) -> Result<(), Failure>;
 
-    /// What the rank's port has carried since the rank was connected, where the backend has a port that counts. Asked once, after the last point.
+    /// The traffic of the rank's port since the rank was connected, if the port counts. Asked once, after the last point.
     fn carried(&self) -> Option<Carried> {
         None
     }

@@ -1,7 +1,7 @@
-//! NCCL, between GPUs: buffers in the devices' memory, operations in a stream, and the device's clock.
+//! The NCCL backend: buffers in GPU memory, operations in a stream, timed by the device's clock.
 //!
-//! The communicator is the blocking one that programs use; who waits for ever in it is ended from outside. While an operation runs, the
-//! communicator is asked whether it broke, since its kernel would wait for ever then.
+//! The communicator is the blocking one that programs use; a rank that waits in it forever is killed by its parent. While an operation runs, the
+//! communicator is polled for asynchronous errors, because its kernel would hang then.
 
 mod buffers;
 
@@ -14,16 +14,16 @@ use super::backend::{Backend, Identity, RankSetup};
 use super::rank_exchange::RankExchange;
 use crate::live::cuda::{self, driver};
 use crate::live::failure::Failure;
-use crate::live::nccl::{self, Communicator, Native, Operation, Part};
+use crate::live::nccl::{self, Communicator, DeviceBuffer, NativeCollective, Operation};
 use crate::measure::plan::collective::{Collective, DataType, Reduction};
 use crate::measure::plan::run::Point;
 use buffers::Layout;
 use driver::{Context, DeviceMemory, Event, Stream};
 
-/// What a buffer that receives holds before: no value of the harness.
+/// What the output buffer holds before an operation: no value of the test data.
 const POISON: u8 = 0xa5;
-/// How often an operation's end is looked for without a pause, and the longest pause afterwards. The device's clock times the operations, so
-/// pauses cost nothing, unless one is awaited before the next begins.
+/// How often to poll for an operation's end without a pause, and the longest pause afterwards. The device's clock times the operations, so pauses do
+/// not matter, unless each operation is awaited.
 const LOOKS: u32 = 64;
 const LOOKS_AWAITED: u32 = 4096;
 const LONGEST: Duration = Duration::from_millis(1);
@@ -45,7 +45,7 @@ impl From<driver::Failure> for Failure {
     }
 }
 
-/// Takes the rank's GPU, loads the library that was named, and joins the other ranks.
+/// Opens the rank's GPU, loads the chosen library, and joins the other ranks.
 ///
 /// # Errors
 ///
@@ -83,7 +83,7 @@ pub(super) fn connect(
         gpu_memory: None,
     });
     version?;
-    // All ranks have the library before any waits for the others inside of it.
+    // Ensures that all ranks loaded the library before any of them blocks in it.
     exchange.report_step("sharing the communicator's id");
     let own = match exchange.rank() {
         0 => Value::from(nccl::unique_id()?),
@@ -92,10 +92,10 @@ pub(super) fn connect(
     let all = exchange.all_gather(own)?;
     let id = all.first().and_then(Value::as_str).unwrap_or("");
     exchange.report_step("ncclCommInitRank");
-    // NCCL takes the device of the current context.
+    // NCCL uses the device of the current context.
     context.enter()?;
     let communicator = Communicator::join(id, exchange.rank(), exchange.ranks())?;
-    Ok(Box::new(Nccl {
+    Ok(Box::new(NcclBackend {
         rank: exchange.rank(),
         ranks: exchange.ranks(),
         communicator,
@@ -108,12 +108,12 @@ pub(super) fn connect(
     }))
 }
 
-/// A rank on its GPU. Fields are dropped in their order: the communicator's kernels end before the memory goes.
-struct Nccl {
+/// A rank on its GPU. Fields are dropped in order: the communicator's kernels end before the memory is freed.
+struct NcclBackend {
     rank: usize,
     ranks: usize,
     communicator: Communicator,
-    /// The buffer that is sent, and the one that receives; one in place.
+    /// Input and output; one buffer in place.
     memory: Vec<DeviceMemory>,
     layout: Layout,
     begin: Event,
@@ -122,8 +122,8 @@ struct Nccl {
     context: Context,
 }
 
-impl Nccl {
-    /// The buffer that receives.
+impl NcclBackend {
+    /// The output buffer.
     fn receiving(&self) -> Result<&DeviceMemory, Failure> {
         let at = usize::from(!self.layout.in_place);
         self.memory.get(at).ok_or_else(not_prepared)
@@ -133,10 +133,10 @@ impl Nccl {
         self.memory.first().ok_or_else(not_prepared)
     }
 
-    /// Puts one operation into the stream.
+    /// Queues one operation in the stream.
     fn launch(&mut self, point: &Point) -> Result<(), Failure> {
         let size = point.dtype.size();
-        let part = |memory: &DeviceMemory, at: usize, bytes: usize| Part {
+        let part = |memory: &DeviceMemory, at: usize, bytes: usize| DeviceBuffer {
             at: memory.address() + at as u64,
             count: bytes / size,
         };
@@ -149,21 +149,22 @@ impl Nccl {
             stream: &self.stream,
         };
         let (rank, ranks) = (self.rank, self.ranks);
-        let of = |whole: Part, rank: usize| Part {
+        let of = |whole: DeviceBuffer, rank: usize| DeviceBuffer {
             at: whole.at + (rank * (whole.count / ranks) * size) as u64,
             count: whole.count / ranks,
         };
-        let parts = |whole: Part| -> Vec<(Part, usize)> {
+        let parts = |whole: DeviceBuffer| -> Vec<(DeviceBuffer, usize)> {
             (0..ranks).map(|rank| (of(whole, rank), rank)).collect()
         };
         let communicator = &mut self.communicator;
-        let mut native = |which: Native| communicator.collective(which, with, send, receive);
+        let mut native =
+            |which: NativeCollective| communicator.collective(which, with, send, receive);
         match point.collective {
-            Collective::AllReduce => native(Native::AllReduce),
-            Collective::AllGather => native(Native::AllGather),
-            Collective::ReduceScatter => native(Native::ReduceScatter),
-            Collective::Broadcast => native(Native::Broadcast),
-            Collective::Reduce => native(Native::Reduce),
+            Collective::AllReduce => native(NativeCollective::AllReduce),
+            Collective::AllGather => native(NativeCollective::AllGather),
+            Collective::ReduceScatter => native(NativeCollective::ReduceScatter),
+            Collective::Broadcast => native(NativeCollective::Broadcast),
+            Collective::Reduce => native(NativeCollective::Reduce),
             Collective::Scatter => {
                 let sends = if rank == 0 { parts(send) } else { Vec::new() };
                 communicator.exchange(with, &sends, &[(receive, 0)])
@@ -184,7 +185,7 @@ impl Nccl {
         }
     }
 
-    /// Waits until the stream has done its work, or the communicator broke.
+    /// Waits until the stream is done or the communicator reports an error.
     fn wait(&mut self, doing: &str, eager: u32) -> Result<(), Failure> {
         let mut looks: u32 = 0;
         while !self.stream.done()? {
@@ -197,7 +198,7 @@ impl Nccl {
             let pause = Duration::from_micros(10) * (looks - eager).min(100);
             std::thread::sleep(pause.min(LONGEST));
         }
-        // A communicator that broke at the very end has done nothing of worth.
+        // An error at the very end makes the result worthless, too.
         self.communicator.alive(doing)
     }
 
@@ -217,7 +218,7 @@ impl Nccl {
     }
 }
 
-impl Backend for Nccl {
+impl Backend for NcclBackend {
     fn prepare(&mut self, _exchange: &mut dyn RankExchange, point: &Point) -> Result<(), Failure> {
         let layout = Layout::of(point, self.rank, self.ranks).map_err(|error| Failure {
             function: function(point.collective).to_owned(),
@@ -231,10 +232,10 @@ impl Backend for Nccl {
                 .zip(layout.buffers())
                 .all(|(memory, bytes)| memory.bytes() >= *bytes);
         if !fits {
-            // What was there goes first: both may not fit.
+            // Frees the old memory first: both may not fit.
             self.memory.clear();
             for bytes in layout.buffers() {
-                // Where there are more ranks than elements, a rank may have none.
+                // A rank has no elements if there are more ranks than elements.
                 let bytes = (*bytes).max(1);
                 self.memory.push(DeviceMemory::new(self.context, bytes)?);
             }
@@ -268,7 +269,7 @@ impl Backend for Nccl {
     ) -> Result<Duration, Failure> {
         let timed = self.timed(point);
         if timed.is_err() {
-            // What is queued may wait for other ranks for ever.
+            // Queued work may wait for other ranks forever.
             self.communicator.give_up();
         }
         timed
@@ -289,7 +290,7 @@ fn not_prepared() -> Failure {
     }
 }
 
-/// The function whose failure, or whose silence, an operation's is.
+/// The NCCL function that an operation's failure or hang is attributed to.
 fn function(collective: Collective) -> &'static str {
     match collective {
         Collective::AllReduce => "ncclAllReduce",

@@ -1,8 +1,7 @@
-//! A rank's process: the points one after the other, timed and then verified.
+//! A rank's process: runs the points one after the other, timed, then verified.
 //!
-//! What is said to the process that started it goes over what was the standard output; whatever a library writes there, or to standard error, is the log.
-//! The end of standard input says that the other one is gone, however it went: then this process ends, with its group and with what it has in
-//! shared memory.
+//! Messages to the parent go over the original stdout; anything that a library writes to stdout or stderr is the log. When stdin closes, the parent
+//! is gone: then this process removes its shared memory and kills its process group.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -23,10 +22,10 @@ use crate::measure::plan::reply::{Ended, PointReply};
 use crate::measure::plan::run;
 use crate::measure::plan::run::Point;
 
-/// The argument with which this program is a rank.
+/// The argument that makes this program a rank.
 pub const ARGUMENT: &str = "__rank";
 
-/// Does what standard input says.
+/// Runs the job that arrives on stdin.
 ///
 /// # Errors
 ///
@@ -42,7 +41,7 @@ pub fn serve() -> io::Result<()> {
         outlet,
         inbox,
     };
-    // What is left of a backend after a failure may hang when it is taken down: the failure is said before.
+    // Reported before the backend is dropped, because tearing it down may hang after a failure.
     let mut backend = None;
     let ended = match measure(&job, &mut backend, &mut exchange) {
         Ok(()) => Ended::Well,
@@ -56,7 +55,7 @@ pub fn serve() -> io::Result<()> {
     Ok(())
 }
 
-/// The way to the other ranks.
+/// The connection to the parent, and through it to the other ranks.
 struct ParentLink {
     rank: usize,
     ranks: usize,
@@ -66,7 +65,7 @@ struct ParentLink {
 
 impl ParentLink {
     fn send(&mut self, said: &RankMessage) {
-        // One who is gone needs no words; the lifeline ends this process.
+        // If the parent is gone, the lifeline ends this process.
         if let Ok(mut line) = serde_json::to_vec(said) {
             line.push(b'\n');
             let _ = self.outlet.write_all(&line);
@@ -134,7 +133,7 @@ fn measure(
     if let Some(carried) = backend.carried() {
         exchange.send(&RankMessage::Carried(carried));
     }
-    // Who leaves first takes away what another one's last acknowledgement may still need.
+    // A rank that closes early would break another rank's last acknowledgement.
     exchange.report_step("waiting for the others to end");
     exchange.barrier()?;
     exchange.report_step("closing");

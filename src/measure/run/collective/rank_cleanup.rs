@@ -1,4 +1,4 @@
-//! What a rank that was killed leaves on the machine: NCCL's files in shared memory; and the state of a process that does not end.
+//! Cleans up after killed ranks: NCCL's files in shared memory. Also reads the state of a process that does not end.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -7,11 +7,11 @@ use std::path::Path;
 
 use rustix::process::geteuid;
 
-/// Where NCCL has its files: `nccl-XXXXXX` (NCCL 2.30, `src/misc/shmutils.cc`).
+/// NCCL's shared-memory files: `nccl-XXXXXX` (NCCL 2.30, `src/misc/shmutils.cc`).
 const SHARED_MEMORY: &str = "/dev/shm";
 const NCCL_PREFIX: &str = "nccl-";
 
-/// NCCL's files in shared memory that are of this user.
+/// NCCL's shared-memory files that belong to this user.
 #[expect(clippy::disallowed_methods, reason = "what ranks leave is looked for")]
 pub fn shared_files() -> BTreeSet<String> {
     let Ok(entries) = std::fs::read_dir(SHARED_MEMORY) else {
@@ -35,7 +35,7 @@ pub fn shared_files() -> BTreeSet<String> {
         .collect()
 }
 
-/// NCCL's files in shared memory that this process has mapped, or open.
+/// NCCL's shared-memory files that a process has mapped or open.
 #[expect(clippy::disallowed_methods, reason = "what ranks leave is looked for")]
 pub fn files_used_by(pid: u32) -> BTreeSet<String> {
     let wanted = format!("{SHARED_MEMORY}/{NCCL_PREFIX}");
@@ -52,12 +52,12 @@ pub fn files_used_by(pid: u32) -> BTreeSet<String> {
         let target = target.and_then(|t| t.into_os_string().into_string().ok());
         files.extend(target.filter(|t| t.starts_with(&wanted)));
     }
-    // A file that is removed already is named with a mark.
+    // A removed file has this mark.
     files.retain(|file| !file.ends_with(" (deleted)"));
     files
 }
 
-/// Removes these files as far as no process uses them. Which were removed.
+/// Removes those of the files that no process uses, and returns them.
 #[expect(
     clippy::disallowed_methods,
     reason = "what ranks of this program left goes with them"
@@ -77,7 +77,7 @@ pub fn remove_unused(mut files: BTreeSet<String>) -> Vec<String> {
     files.into_iter().collect()
 }
 
-/// Removes the files of this process, which is about to be killed: nobody else may be left to do it.
+/// Removes the files of this process, which is about to be killed: no other process may be left to do it.
 #[expect(
     clippy::disallowed_methods,
     reason = "what this process left goes with it"
@@ -85,23 +85,23 @@ pub fn remove_unused(mut files: BTreeSet<String>) -> Vec<String> {
 pub fn remove_own() {
     let own = shared_files();
     for file in files_used_by(std::process::id()).intersection(&own) {
-        // Another rank may have been faster.
+        // Another rank may have removed it already.
         let _ = std::fs::remove_file(Path::new(file));
     }
 }
 
-/// Why a process does not go on, where the kernel says so.
+/// The state of a process that does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProcessState {
     /// A signal or a debugger stopped it.
     Stopped,
-    /// It waits in the kernel, and no signal wakes it.
+    /// It is in uninterruptible sleep.
     Uninterruptible,
-    /// It is gone, or waits to be asked for its status.
+    /// It has exited, or is a zombie.
     Gone,
 }
 
-/// Reads the state of a process (proc_pid_stat(5)); `None` where it runs, or sleeps as processes do.
+/// Reads a process's state (proc_pid_stat(5)); `None` if it runs or sleeps normally.
 #[expect(clippy::disallowed_methods, reason = "a rank that hangs is looked at")]
 pub fn process_state(pid: u32) -> Option<ProcessState> {
     let stat = match std::fs::read(format!("/proc/{pid}/stat")) {
@@ -112,7 +112,7 @@ pub fn process_state(pid: u32) -> Option<ProcessState> {
     parse_stat(&stat)
 }
 
-/// The name may hold anything: the state stands behind its last parenthesis.
+/// The name may contain any character: the state follows the last parenthesis.
 fn parse_stat(stat: &[u8]) -> Option<ProcessState> {
     let end = memchr::memrchr(b')', stat)?;
     match stat.get(end + 2)? {

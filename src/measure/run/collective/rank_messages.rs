@@ -1,4 +1,4 @@
-//! What a rank and the process that started it say to each other: JSON Lines, over the rank's standard input and what was its standard output.
+//! The messages between a rank and the process that started it: JSON lines over the rank's stdin and its original stdout.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -7,50 +7,50 @@ use super::backend::Identity;
 use crate::measure::plan::reply::{Carried, Ended, PointReply};
 use crate::measure::plan::run::{Backend, Point, RankPlace};
 
-/// What a rank is told.
+/// A command to a rank.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RankCommand {
-    /// What it does: the first line.
+    /// Its job: the first line.
     Job(Box<RankJob>),
-    /// What all ranks gave, in their order.
+    /// The values of all ranks, in rank order.
     All(Vec<Value>),
 }
 
-/// What a rank does.
+/// A rank's job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RankJob {
-    /// Its number.
+    /// Its rank number.
     pub rank: usize,
     /// How many there are.
     pub ranks: usize,
     /// Where it runs and what it uses.
     pub place: RankPlace,
-    /// Who moves the data.
+    /// The backend that moves the data.
     pub backend: Backend,
-    /// The library that was named.
+    /// The library that the user chose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub library: Option<String>,
     /// The operations, in their order.
     pub points: Vec<Point>,
-    /// Seeds what the buffers hold.
+    /// Seeds the test data.
     pub seed: u64,
 }
 
-/// What a rank says.
+/// A rank's message.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RankMessage {
-    /// What it is about to do.
+    /// The step that it begins.
     Step(String),
-    /// What it gives to all ranks: it waits until all have given.
+    /// Its value for an all-gather, in which it now waits.
     Give(Value),
     /// Which library moves the data, and over what.
     Identity(Identity),
-    /// What it measured at a point.
+    /// The measurement of a point.
     Point(Box<PointReply>),
-    /// What its port carried.
+    /// The traffic of its port.
     Carried(Carried),
-    /// That it is done: well, or since a function failed.
+    /// Its end: done, or failed in a function.
     Ended(Ended),
 }

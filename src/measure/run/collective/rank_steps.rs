@@ -1,18 +1,18 @@
-//! Who sends what to whom, of each collective: the steps of one rank, in the order in which they are made.
+//! The steps of one rank in each collective: what it sends to and receives from which rank, in order.
 //!
-//! A buffer is a list of parts. What is sent and what is received may run in chunks: a step that sends on what an earlier one received may send each byte
-//! as soon as it is there. Reductions go around a ring; what belongs to one rank only goes there directly.
+//! A buffer is a list of parts. Steps may run in chunks: a step that forwards what an earlier step received may send each byte as soon as it arrived.
+//! Reductions go around a ring; data for one rank goes there directly.
 
 use crate::measure::plan::collective::Collective;
 
 /// A part of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BufferPart {
-    /// Of what this rank sends.
+    /// Of the data that this rank sends.
     Input(usize),
-    /// Of what it receives.
+    /// Of the data that it receives.
     Output(usize),
-    /// Of memory for what it passes on, and does not keep.
+    /// Of scratch memory for data that it only forwards.
     Scratch(usize),
 }
 
@@ -23,7 +23,7 @@ pub struct SendStep {
     pub to: usize,
     /// The part.
     pub from: BufferPart,
-    /// The step that receives it, by its place among [`Steps::receives`], where it comes from another rank.
+    /// The index in [`RankSteps::receives`] of the step that receives it, if it comes from another rank.
     pub after: Option<usize>,
 }
 
@@ -32,24 +32,24 @@ pub struct SendStep {
 pub struct ReceiveStep {
     /// The rank that sends it.
     pub from: usize,
-    /// Where it is kept.
+    /// Where it is stored.
     pub into: BufferPart,
-    /// What it is put together with, before it is kept.
+    /// The part that it is reduced with before it is stored.
     pub with: Option<BufferPart>,
 }
 
 /// The steps of a rank.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RankSteps {
-    /// Parts that only change their buffer: not where the operation is done in place.
+    /// Local copies from input to output; not made if the operation is in place.
     pub copies: Vec<(BufferPart, BufferPart)>,
-    /// What is sent, in this order.
+    /// The sends, in order.
     pub sends: Vec<SendStep>,
-    /// What is received, in this order.
+    /// The receives, in order.
     pub receives: Vec<ReceiveStep>,
 }
 
-/// Into how many parts the buffers that are sent and received are cut.
+/// The number of parts of the input and of the output.
 pub fn parts(collective: Collective, ranks: usize) -> (usize, usize) {
     match collective {
         Collective::AllReduce | Collective::AllToAll => (ranks, ranks),
@@ -59,7 +59,7 @@ pub fn parts(collective: Collective, ranks: usize) -> (usize, usize) {
     }
 }
 
-/// Whether steps keep something in memory of their own.
+/// Whether the steps need scratch memory.
 pub fn needs_scratch(collective: Collective, ranks: usize) -> bool {
     collective == Collective::ReduceScatter && ranks > 2
 }
@@ -68,7 +68,7 @@ pub fn needs_scratch(collective: Collective, ranks: usize) -> bool {
 pub fn plan_steps(collective: Collective, rank: usize, ranks: usize) -> RankSteps {
     use BufferPart::{Input, Output, Scratch};
     let n = ranks.max(1);
-    // The part, or the rank, so many places before this one.
+    // The part or rank that is `back` places before this one.
     let before = |back: usize| (rank + 2 * n - back) % n;
     let (next, previous) = ((rank + 1) % n, before(1));
     let mut steps = RankSteps::default();
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
     use std::collections::{BTreeMap, VecDeque};
 
-    /// Elements as the ranks whose contribution they have, and the part of whom it was.
+    /// An element by its contributions: rank, and part of that rank.
     type Part = Vec<(usize, usize)>;
 
     struct Rank {
@@ -224,7 +224,7 @@ mod tests {
         }
     }
 
-    /// Makes all ranks' steps, in whatever order they can be made, with whole parts for chunks.
+    /// Simulates the steps of all ranks in any possible order, with whole parts as chunks.
     fn held(collective: Collective, ranks: usize) -> Vec<Vec<Part>> {
         let (own, held) = parts(collective, ranks);
         let mut all: Vec<Rank> = (0..ranks)
@@ -306,7 +306,7 @@ mod tests {
                         }
                         Collective::AllToAll => (0..ranks).map(|r| vec![(r, rank)]).collect(),
                         Collective::SendRecv => vec![vec![((rank + ranks - 1) % ranks, 0)]],
-                        // The others hold nothing that counts.
+                        // The output of the other ranks is undefined.
                         Collective::Reduce | Collective::Gather => continue,
                     };
                     assert_eq!(held, expected, "{collective:?}, rank {rank} of {ranks}");

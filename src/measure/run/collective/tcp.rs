@@ -1,7 +1,7 @@
-//! A backend over sockets, in the host's memory: what there is without RDMA.
+//! The TCP backend: sockets and host memory, for machines without RDMA.
 //!
-//! Between two ranks there are several connections, its *lanes*. Each lane carries its own slice of every part, with a thread of its own that sends and
-//! receives in turn, as either can go on: what arrives is sent on while the rest of it is still under way.
+//! Between two ranks there are several connections, called *lanes*. Each lane carries its own slice of every part in a thread of its own, which sends
+//! and receives as soon as either can proceed: received data is forwarded while the rest is still under way.
 
 use crate::live::random;
 use std::cmp::Ordering;
@@ -18,22 +18,22 @@ use super::rank_exchange::RankExchange;
 use super::rank_steps::{self, BufferPart as Part, RankSteps, ReceiveStep};
 use crate::live::element;
 use crate::live::failure::Failure;
-use crate::live::pages::Memory;
+use crate::live::pages::PageMemory;
 use crate::measure::plan::collective::{Collective, DataType, Reduction};
 use crate::measure::plan::run::Point;
 use crate::source::Errno;
 
 /// Bytes that are sent or received at once.
 const CHUNK: usize = 128 << 10;
-/// Bytes of a part that all steps are done with before the next ones follow: what was received and reduced is sent on from the processor's cache.
+/// All steps process this many bytes of a part before the next ones, so that data just received and reduced is sent from the CPU's cache.
 const PIECE: usize = 256 << 10;
-/// An operation has a lane for each so many bytes at most.
+/// An operation uses one lane for each this many bytes at most.
 const OF_A_LANE: usize = 1 << 20;
 /// The most lanes between two ranks.
 const LANES: usize = 8;
-/// How long who connects may take to say who he is.
+/// How long a peer may take to identify itself.
 const HELLO: Duration = Duration::from_secs(5);
-/// What the receiving buffer holds before an operation.
+/// What the output buffer holds before an operation.
 const POISON: u8 = 0xa5;
 
 /// Connects this rank with its neighbours.
@@ -56,7 +56,7 @@ pub(super) fn connect(
             .parse::<IpAddr>()
             .map_err(|e| failure("bind", None, format!("{text}: {e}")))?,
         None if alone => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        None => return Err(failure("bind", None, "no address is named")),
+        None => return Err(failure("bind", None, "no address was given for this rank")),
     };
     let of = |function: &str, e: &std::io::Error| of_io(function, &address.to_string(), e);
     let listener = TcpListener::bind((address, 0)).map_err(|e| of("bind", &e))?;
@@ -92,14 +92,14 @@ pub(super) fn connect(
         device: Some(format!("{address}, {lanes} connection{s} a pair")),
         gpu_memory: None,
     });
-    let mut tcp = Tcp {
+    let mut tcp = TcpBackend {
         rank: exchange.rank(),
         listener,
         peers,
         lanes: (0..lanes).map(|_| Lane::default()).collect(),
-        own: Buffer::default(),
-        held: Buffer::default(),
-        work: Buffer::default(),
+        own: BackendBuffer::default(),
+        held: BackendBuffer::default(),
+        work: BackendBuffer::default(),
         result: 0,
         sent: 0,
         in_place: false,
@@ -109,7 +109,7 @@ pub(super) fn connect(
     }
     let ranks = tcp.peers.len();
     let (next, previous) = ((tcp.rank + 1) % ranks, (tcp.rank + ranks - 1) % ranks);
-    tcp.reach(&[next, previous])?;
+    tcp.connect_missing(&[next, previous])?;
     Ok(Box::new(tcp))
 }
 
@@ -129,7 +129,7 @@ fn of_io(function: &str, what: &str, e: &std::io::Error) -> Failure {
     )
 }
 
-/// Another rank: where it listens, and what it wants to hear.
+/// Another rank: where it listens, and the token that it requires.
 struct Peer {
     address: SocketAddr,
     token: u128,
@@ -137,32 +137,32 @@ struct Peer {
 
 #[derive(Default)]
 struct Lane {
-    /// To each other rank, where there is one.
+    /// By rank; `None` if there is no connection.
     connections: Vec<Option<TcpStream>>,
 }
 
-/// Memory of an operation, in large pages where the kernel has them: with small ones a copy waits for their tables as long as for the bytes.
+/// The memory of an operation, in huge pages if the kernel provides them: with small ones page table walks take as long as the copy.
 #[derive(Default)]
-struct Buffer {
-    memory: Option<Memory>,
+struct BackendBuffer {
+    memory: Option<PageMemory>,
     length: usize,
 }
 
-impl Buffer {
-    /// Holds so many bytes; what they were is lost where there are more or less of them than before.
+impl BackendBuffer {
+    /// Resizes the buffer; its content is lost if the size changes.
     fn hold(&mut self, length: usize) -> Result<(), Failure> {
         if self.length == length {
             return Ok(());
         }
-        // What is not needed is given back before more is taken.
-        *self = Buffer::default();
+        // Frees the old memory before mapping the new.
+        *self = BackendBuffer::default();
         if length > 0 {
             let enomem = |errno: Errno| {
                 let why = format!("no {length} bytes of memory");
                 failure("mmap", Some(errno.0.into()), why)
             };
-            let mut memory = Memory::new(length).map_err(enomem)?;
-            // Pages come with the first write, which is no part of what is measured.
+            let mut memory = PageMemory::new(length).map_err(enomem)?;
+            // Touches all pages, which must not be part of the measurement.
             memory.write(0..length).fill(0);
             (self.memory, self.length) = (Some(memory), length);
         }
@@ -181,25 +181,25 @@ impl Buffer {
     }
 }
 
-struct Tcp {
+struct TcpBackend {
     rank: usize,
     listener: TcpListener,
     peers: Vec<Peer>,
     lanes: Vec<Lane>,
-    /// What is sent; empty where the operation is done in place.
-    own: Buffer,
-    held: Buffer,
-    work: Buffer,
-    /// Where in `held` the result begins, and what is sent where that is in place.
+    /// The input; empty for an operation in place.
+    own: BackendBuffer,
+    held: BackendBuffer,
+    work: BackendBuffer,
+    /// Where in `held` the result begins, and the input of an operation in place.
     result: usize,
     sent: usize,
     in_place: bool,
 }
 
-impl Tcp {
-    /// Connects with these ranks, as far as it is not yet. All ranks do it at the same time, each naming the other.
+impl TcpBackend {
+    /// Connects to those of these ranks to which there is no connection yet. All ranks do this at the same time.
     #[expect(clippy::disallowed_methods, reason = "who connects is waited for")]
-    fn reach(&mut self, others: &[usize]) -> Result<(), Failure> {
+    fn connect_missing(&mut self, others: &[usize]) -> Result<(), Failure> {
         let mut missing: Vec<usize> = others.to_vec();
         missing.sort_unstable();
         missing.dedup();
@@ -223,7 +223,7 @@ impl Tcp {
         while wanted > 0 {
             let of = |function: &str, e: &std::io::Error| of_io(function, "listening", e);
             let (mut stream, _) = self.listener.accept().map_err(|e| of("accept", &e))?;
-            // Who does not know the token is no rank.
+            // A peer without the token is not a rank.
             stream
                 .set_read_timeout(Some(HELLO))
                 .map_err(|e| of("setsockopt", &e))?;
@@ -232,7 +232,7 @@ impl Tcp {
             if stream.read_exact(&mut said).is_err() || begun.elapsed() > 2 * HELLO {
                 continue;
             }
-            let Some((rank, number)) = heard(&said, self.peers[self.rank].token) else {
+            let Some((rank, number)) = parse_hello(&said, self.peers[self.rank].token) else {
                 continue;
             };
             let lane = self.lanes.get_mut(number);
@@ -246,8 +246,8 @@ impl Tcp {
         Ok(())
     }
 
-    /// Waits until all ranks are here: a byte goes around the ring, and another one tells that it came back.
-    fn meet(&mut self) -> Result<(), Failure> {
+    /// A barrier: one byte goes around the ring, and a second one confirms that it returned.
+    fn ring_barrier(&mut self) -> Result<(), Failure> {
         let ranks = self.peers.len();
         if ranks < 2 {
             return Ok(());
@@ -274,8 +274,8 @@ fn hello(token: u128, rank: usize, lane: usize) -> [u8; 32] {
     bytes
 }
 
-/// The rank and the lane of who said hello with this token.
-fn heard(bytes: &[u8; 32], token: u128) -> Option<(usize, usize)> {
+/// The peer's rank and lane, if its hello has this token.
+fn parse_hello(bytes: &[u8; 32], token: u128) -> Option<(usize, usize)> {
     let (said, rest) = bytes.split_first_chunk::<16>()?;
     let (rank, lane) = rest.split_first_chunk::<8>()?;
     let number = |bytes: &[u8; 8]| usize::try_from(u64::from_be_bytes(*bytes)).ok();
@@ -288,7 +288,7 @@ fn ready(stream: &TcpStream) -> std::io::Result<()> {
     stream.set_nonblocking(true)
 }
 
-impl Backend for Tcp {
+impl Backend for TcpBackend {
     fn prepare(&mut self, _: &mut dyn RankExchange, point: &Point) -> Result<(), Failure> {
         let (rank, ranks) = (self.rank, self.peers.len());
         let size = point.dtype.size();
@@ -301,7 +301,7 @@ impl Backend for Tcp {
             )
         {
             let name = point.collective.name();
-            return Err(failure(name, None, "not done in place"));
+            return Err(failure(name, None, "this collective has no in-place form"));
         }
         let steps = rank_steps::plan_steps(point.collective, rank, ranks);
         let others: Vec<usize> = steps
@@ -310,7 +310,7 @@ impl Backend for Tcp {
             .map(|send| send.to)
             .chain(steps.receives.iter().map(|receive| receive.from))
             .collect();
-        self.reach(&others)?;
+        self.connect_missing(&others)?;
         let whole = elements / ranks * ranks * size;
         let work = if rank_steps::needs_scratch(point.collective, ranks) {
             whole
@@ -322,7 +322,7 @@ impl Backend for Tcp {
             true => (0, shape.send.max(shape.receive) * size),
             false => (shape.send * size, shape.receive * size),
         };
-        // Of a part and the whole the part stands at its place in the whole.
+        // In place, a part is at its offset in the whole.
         let part = |part: usize, whole: usize| match point.in_place && part < whole {
             true => rank * part * size,
             false => 0,
@@ -365,14 +365,14 @@ impl Backend for Tcp {
             true => own_parts.max(held_parts),
             false => held_parts,
         };
-        self.meet()?;
+        self.ring_barrier()?;
         let size = point.dtype.size();
         let mut own = cut(self.own.bytes(), own_parts, lanes, size);
         let mut held = cut_mut(self.held.bytes_mut(), held_parts, lanes, size);
         let mut work = cut_mut(self.work.bytes_mut(), ranks, lanes, size);
-        let mut slices: Vec<Slices<'_>> = Vec::with_capacity(lanes);
+        let mut slices: Vec<LaneSlices<'_>> = Vec::with_capacity(lanes);
         for _ in 0..lanes {
-            slices.push(Slices {
+            slices.push(LaneSlices {
                 own: own.pop().unwrap_or_default(),
                 held: held.pop().unwrap_or_default(),
                 work: work.pop().unwrap_or_default(),
@@ -386,10 +386,10 @@ impl Backend for Tcp {
         // From the last lane to the first.
         slices.reverse();
         let steps = &steps;
-        let drive = |lane: &Lane, slices: &mut Slices<'_>| -> Result<(), Failure> {
+        let drive = |lane: &Lane, slices: &mut LaneSlices<'_>| -> Result<(), Failure> {
             let mut scratch = vec![0; CHUNK];
             for _ in 0..point.iterations {
-                Drive {
+                LaneOperation {
                     lane,
                     steps,
                     pieces,
@@ -413,7 +413,7 @@ impl Backend for Tcp {
             for other in others {
                 let other = other
                     .join()
-                    .unwrap_or_else(|_| Err(failure("thread", None, "it ended with a bug")));
+                    .unwrap_or_else(|_| Err(failure("thread", None, "the thread panicked")));
                 done = done.and(other);
             }
             done
@@ -428,7 +428,7 @@ impl Backend for Tcp {
     }
 }
 
-/// The bounds of a slice of a part: part `part` of `parts`, lane `lane` of `lanes`, of so many elements.
+/// The bounds of a lane's slice of a part, in elements.
 fn bound(elements: usize, part: usize, parts: usize, lane: usize, lanes: usize) -> usize {
     let (begin, end) = (elements * part / parts, elements * (part + 1) / parts);
     begin + (end - begin) * lane / lanes
@@ -464,7 +464,7 @@ fn cut_mut(buffer: &mut [u8], parts: usize, lanes: usize, size: usize) -> Vec<Ve
     cut
 }
 
-/// How parts of what is sent and received lie in one buffer.
+/// How input and output share one buffer.
 #[derive(Clone, Copy)]
 struct InPlace {
     rank: usize,
@@ -472,16 +472,16 @@ struct InPlace {
     held_parts: usize,
 }
 
-/// What a lane has of each part.
-struct Slices<'b> {
+/// A lane's slice of each part.
+struct LaneSlices<'b> {
     own: Vec<&'b [u8]>,
     held: Vec<&'b mut [u8]>,
     work: Vec<&'b mut [u8]>,
     own_is_held: Option<InPlace>,
 }
 
-impl Slices<'_> {
-    /// Where a part is, in the end.
+impl LaneSlices<'_> {
+    /// The slice that holds a part.
     fn of(&self, part: Part) -> Part {
         let Some(place) = self.own_is_held else {
             return part;
@@ -502,7 +502,7 @@ impl Slices<'_> {
         }
     }
 
-    /// The slice to write, and the one that it is put together with where that is another.
+    /// The slice to write, and the one to reduce it with if that is another.
     fn write(&mut self, part: Part, with: Option<Part>) -> (&mut [u8], Option<&[u8]>) {
         let (part, with) = (self.of(part), with.map(|with| self.of(with)));
         let other = |at: Part| Some(at).filter(|at| *at != part);
@@ -551,7 +551,7 @@ impl Lane {
         }
     }
 
-    /// Waits where there is something to wait for.
+    /// Waits until one of the connections is ready, if any is awaited.
     fn wait(
         &self,
         e: &std::io::Error,
@@ -581,15 +581,15 @@ fn closed(rank: usize) -> Failure {
     failure("recv", None, format!("rank {rank} closed the connection"))
 }
 
-/// A step of a piece.
+/// The current step of the current piece.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Turn {
+struct StepProgress {
     piece: usize,
     step: usize,
 }
 
-impl Turn {
-    /// On to the next one, of so many in each piece.
+impl StepProgress {
+    /// Advances to the next step.
     fn pass(&mut self, steps: usize) {
         self.step += 1;
         if self.step >= steps {
@@ -598,31 +598,31 @@ impl Turn {
     }
 }
 
-/// One operation, of one lane.
-struct Drive<'d> {
+/// One operation on one lane.
+struct LaneOperation<'d> {
     lane: &'d Lane,
     steps: &'d RankSteps,
-    /// In how many pieces each part is sent and received: as many on all ranks.
+    /// The number of pieces of each part: the same on all ranks.
     pieces: usize,
     dtype: DataType,
     op: Reduction,
     scratch: &'d mut [u8],
-    /// Bytes in `scratch` that are no whole element yet.
+    /// Bytes in `scratch` of an incomplete element.
     kept: usize,
 }
 
-impl Drive<'_> {
-    fn operation(mut self, slices: &mut Slices<'_>) -> Result<(), Failure> {
+impl LaneOperation<'_> {
+    fn operation(mut self, slices: &mut LaneSlices<'_>) -> Result<(), Failure> {
         for (from, to) in &self.steps.copies {
-            // The same place where the operation is done in place.
+            // The same memory if the operation is in place.
             if let (to, Some(from)) = slices.write(*to, Some(*from)) {
                 to.copy_from_slice(from);
             }
         }
-        // The steps that are being made, of one piece after the other, and how many bytes of them are done.
+        // The current send and receive, piece by piece, with their progress in bytes.
         let steps = self.steps;
-        let (mut send, mut sent) = (Turn::default(), 0);
-        let (mut receive, mut received) = (Turn::default(), 0);
+        let (mut send, mut sent) = (StepProgress::default(), 0);
+        let (mut receive, mut received) = (StepProgress::default(), 0);
         loop {
             let mut moved = false;
             let mut waits_for = None;
@@ -651,7 +651,10 @@ impl Drive<'_> {
                     sent = 0;
                     continue;
                 }
-                let there = match step.after.map(|step| receive.cmp(&Turn { step, ..send })) {
+                let there = match step
+                    .after
+                    .map(|step| receive.cmp(&StepProgress { step, ..send }))
+                {
                     Some(Ordering::Less) => 0,
                     Some(Ordering::Equal) => received,
                     Some(Ordering::Greater) | None => part.len(),
@@ -684,7 +687,7 @@ impl Drive<'_> {
                 if let Some(to) = may_send {
                     fds.push(PollFd::new(self.lane.to(to)?, PollFlags::OUT));
                 }
-                // Without either only the bounds of steps were passed.
+                // Otherwise only step boundaries were crossed.
                 if !fds.is_empty() {
                     pause(&mut fds)?;
                 }
@@ -692,8 +695,8 @@ impl Drive<'_> {
         }
     }
 
-    /// The step whose turn it is.
-    fn at<'s, S>(&self, steps: &'s [S], turn: Turn) -> Option<&'s S> {
+    /// The current step.
+    fn at<'s, S>(&self, steps: &'s [S], turn: StepProgress) -> Option<&'s S> {
         match turn.piece < self.pieces {
             true => steps.get(turn.step),
             false => None,
@@ -707,10 +710,10 @@ impl Drive<'_> {
         at(piece)..at(piece + 1)
     }
 
-    /// Receives bytes of a step, from this one on and none of another piece: how many, `None` where none came.
+    /// Receives bytes of a step, within one piece; returns how many, `None` if none were available.
     fn receive(
         &mut self,
-        slices: &mut Slices<'_>,
+        slices: &mut LaneSlices<'_>,
         step: &ReceiveStep,
         at: usize,
         end: usize,

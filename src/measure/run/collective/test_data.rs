@@ -1,8 +1,8 @@
-//! What the buffers hold, and what each rank must find in them afterwards.
+//! Test data: what the buffers hold before an operation, and what each rank must find afterwards.
 //!
-//! Every rank can tell every other's data from the seed, so nobody is asked what is right. A rank's elements repeat after [`PERIOD`], a prime number of
-//! them: what arrives at another place than its own is wrong nearly everywhere, since no size of a part or of a chunk is a multiple of it. Where ranks
-//! add up, the elements are whole numbers so small that every sum is exact in every type, in whatever order it is made.
+//! Every rank computes every other's data from the seed, so that no exchange is needed to verify. A rank's elements repeat after [`PERIOD`] elements,
+//! a prime: data at a wrong place is wrong nearly everywhere, because no part or chunk size is a multiple of it. For reductions the elements are
+//! small whole numbers, so that every sum is exact in every type and order.
 
 use std::ops::Range;
 
@@ -12,22 +12,22 @@ use crate::measure::plan::collective::{Collective, Reduction};
 use crate::measure::plan::run::Point;
 use crate::small_sort;
 
-/// After so many elements the data repeats.
+/// The data repeats after this many elements.
 pub const PERIOD: usize = 1_048_573;
-/// The largest sum: bfloat16 has eight bits for it.
+/// The largest sum of a reduction: bfloat16 represents whole numbers up to 2^8.
 const MAX_SUM: usize = 120;
-/// Up to so many bytes of a result are compared whole.
+/// Results up to this many bytes are compared completely.
 const MAX_CHECKED_WHOLE: usize = 64 << 20;
-/// Of a larger one so many blocks are compared, each of so many bytes: the first, the last, and others between.
+/// Of a larger result this many blocks of `BLOCK` bytes are compared: the first, the last, and others between.
 const BLOCKS: usize = 64;
 const BLOCK: usize = 1 << 20;
-/// Bytes that are filled, or read back, at once.
+/// Bytes that are filled or read back at once.
 const PIECE: usize = 4 << 20;
 
-/// A word is so many numbers: parts of 16 bits.
+/// A 64-bit word gives this many numbers, of 16 bits each.
 const PARTS: usize = 4;
 
-/// The data of a point.
+/// The test data of one point.
 #[derive(Clone, Copy, Debug)]
 pub struct TestData<'p> {
     /// The point.
@@ -40,10 +40,10 @@ pub struct TestData<'p> {
     pub seed: u64,
 }
 
-/// What was found.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CheckResult {
-    /// Elements that were looked at.
+    /// Elements that were compared.
     pub elements: u64,
     /// Those that are wrong.
     pub wrong: u64,
@@ -51,23 +51,23 @@ pub struct CheckResult {
     pub first_wrong: Option<u64>,
 }
 
-/// A stretch of what a rank receives: where it stands, and whose it is.
+/// A range of a rank's result, and the data that must be there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ExpectedRange {
     at: Range<usize>,
     of: PatternSource,
-    /// The place of its first element in the data of whose it is.
+    /// The index of its first element in the source's data.
     from: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PatternSource {
     Rank(usize),
-    /// All ranks' together, reduced.
+    /// The reduction over all ranks.
     All,
 }
 
-/// splitmix64: each input leads to a number that is like no other's.
+/// splitmix64: a well-mixed number for each input.
 fn scatter(mut word: u64) -> u64 {
     word = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
     word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -81,11 +81,11 @@ impl TestData<'_> {
         usize::try_from(self.point.bytes).unwrap_or(usize::MAX) / self.point.dtype.size()
     }
 
-    /// Gives what this rank sends, in pieces: where each stands, and its bytes.
+    /// Passes this rank's input to `put` in pieces: offset and bytes.
     ///
     /// # Errors
     ///
-    /// What `put` fails with.
+    /// The error of `put`.
     pub fn fill(
         &self,
         mut put: impl FnMut(usize, &[u8]) -> Result<(), Failure>,
@@ -108,11 +108,11 @@ impl TestData<'_> {
         Ok(())
     }
 
-    /// Compares what this rank received; `read` gives its bytes from a place on.
+    /// Compares this rank's output; `read` returns its bytes from an offset on.
     ///
     /// # Errors
     ///
-    /// What `read` fails with.
+    /// The error of `read`.
     pub fn check(
         &self,
         mut read: impl FnMut(usize, &mut [u8]) -> Result<(), Failure>,
@@ -147,7 +147,7 @@ impl TestData<'_> {
         Ok(checked)
     }
 
-    /// The elements of the result that are looked at.
+    /// The ranges of elements that are compared.
     fn checked_blocks(&self) -> Vec<Range<usize>> {
         let size = self.point.dtype.size();
         let shape = self.point.collective.shape(self.elements(), self.ranks);
@@ -163,7 +163,7 @@ impl TestData<'_> {
         }
         let block = BLOCK / size;
         let mut blocks = vec![0..block, all - block..all];
-        // Each of the others lies somewhere in a section of its own.
+        // Each further block is at a random place in a section of its own.
         let section = all / (BLOCKS - 2);
         for number in 0..BLOCKS - 2 {
             let word = scatter(self.seed ^ scatter(number as u64 ^ self.point.bytes));
@@ -172,7 +172,7 @@ impl TestData<'_> {
             blocks.push(at..at + block);
         }
         small_sort::by_key(&mut blocks, |block| block.start);
-        // Where sections are small two may overlap: no element counts twice.
+        // Small sections may overlap; no element is counted twice.
         let mut end = 0;
         for block in &mut blocks {
             block.start = block.start.max(end);
@@ -182,7 +182,7 @@ impl TestData<'_> {
         blocks
     }
 
-    /// What this rank must have received. Empty where the operation gives it nothing.
+    /// What this rank must have received; empty if the operation gives it nothing.
     fn expected_ranges(&self) -> Vec<ExpectedRange> {
         let (rank, ranks) = (self.rank, self.ranks.max(1));
         let elements = self.elements();
@@ -218,7 +218,7 @@ impl TestData<'_> {
         }
     }
 
-    /// The bytes of the first elements, as many as there are before they repeat.
+    /// The bytes of the first elements, up to one period.
     fn pattern(&self, of: PatternSource, elements: usize) -> Vec<u8> {
         let elements = elements.min(PERIOD);
         let dtype = self.point.dtype;
@@ -229,7 +229,7 @@ impl TestData<'_> {
                     element::write(dtype, number, &mut bytes);
                 });
             }
-            // What is only moved may be anything.
+            // Data that is only moved may be any bits.
             PatternSource::Rank(rank) => {
                 for at in 0..elements {
                     let word = self.word(rank, at).to_ne_bytes();
@@ -262,17 +262,16 @@ impl TestData<'_> {
         scatter(self.seed ^ rank ^ (at as u64) << 1)
     }
 
-    /// Gives the first elements of a rank where ranks add up, each with its place: whole numbers, so small that those of all ranks add up to [`LARGEST`]
-    /// at most.
+    /// Passes the first elements of a rank for a reduction, each with its index: whole numbers whose sum over all ranks is [`MAX_SUM`] at most.
     fn numbers(&self, rank: usize, elements: usize, mut give: impl FnMut(usize, u8)) {
         let ranks = self.ranks.max(1);
-        // Of very many ranks only every so-manyth has anything but zero.
+        // With very many ranks only every n-th contributes anything but zero.
         let every = ranks.div_ceil(MAX_SUM);
         let values = (MAX_SUM / ranks.div_ceil(every)).clamp(1, 15) as u64 + 1;
         for at in (0..elements).step_by(PARTS) {
             let mut word = self.word(rank, at);
             for at in at..elements.min(at + PARTS) {
-                // A part of the word times the number of values, in units of 2^16.
+                // Scales 16 bits of the word to the number of values.
                 let number = ((word & 0xffff) * values) >> 16;
                 word >>= 16;
                 let is_zero = every > 1 && !(rank + at).is_multiple_of(every);
@@ -321,7 +320,7 @@ mod tests {
         }
     }
 
-    /// What each rank sends, and what a right implementation, the simplest one, gives each.
+    /// What each rank sends, and what the simplest correct implementation gives each.
     fn reference(point: &Point, ranks: usize, seed: u64) -> Vec<Vec<u8>> {
         let data = |rank| TestData {
             point,

@@ -1,4 +1,4 @@
-//! A backend over reliable connections with RDMA writes, in the host's memory or in that of GPUs: what the fabric carries without NCCL.
+//! The verbs backend: RDMA writes over reliable connections, in host or GPU memory, to measure the fabric without NCCL.
 //!
 //! ```text
 //! card      what ranks tell each other
@@ -7,10 +7,10 @@
 //! wire      the connections
 //! ```
 //!
-//! Which port a rank uses, how it is reached, and how a GPU's memory is, is the business of `live::verbs`.
+//! `live::verbs` chooses the port, its address, and how GPU memory is registered.
 //!
-//! What is kept as it comes is written by the sender straight to where it belongs; what is put together goes through a window of slots. No byte is
-//! sent before the receiver has allowed it, so that nothing is written over what is still wanted.
+//! Data that is stored unchanged is written by the sender directly to its place; data that is reduced goes through a window of slots. No byte is sent
+//! before the receiver has granted it, so that nothing in use is overwritten.
 
 #[cfg(feature = "verbs")]
 mod connections;
@@ -27,7 +27,7 @@ use super::backend::{Backend, RankSetup};
 use super::rank_exchange::RankExchange;
 use crate::live::failure::Failure;
 
-/// Opens the device, and tells the other ranks of it.
+/// Opens the device, and exchanges addresses with the other ranks.
 ///
 /// # Errors
 ///

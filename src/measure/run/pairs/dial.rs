@@ -1,4 +1,4 @@
-//! A connection from one address of this node to another node's, within a time.
+//! Connects from a given local address to another node, with a timeout.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -8,11 +8,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
-/// Connects. The packets leave by the interface that has the address where the node's routes say so.
+/// Connects. The packets leave by the interface with the `from` address if the node's routes say so.
 ///
 /// # Errors
 ///
-/// What the kernel says; `TimedOut` where nothing came.
+/// The kernel's error; `TimedOut` if nothing answered.
 pub(super) fn connect(from: IpAddr, to: SocketAddr, wait: Duration) -> io::Result<TcpStream> {
     let family = match to {
         SocketAddr::V4(_) => AddressFamily::INET,

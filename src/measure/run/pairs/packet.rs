@@ -1,4 +1,4 @@
-//! Which packets get through without being cut in pieces: UDP with *don't fragment*, which needs no privilege, to a socket that says what arrived.
+//! Finds the largest packet that passes unfragmented: UDP with *don't fragment*, which needs no privilege, to a socket that reports what arrived.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -11,15 +11,15 @@ use rustix::net::sockopt::{
 
 use super::{Token, is_late};
 
-/// How often a packet is sent before it counts as one that does not get through, and how long its answer is waited for.
+/// How often a packet is sent before it counts as lost, and how long each answer is awaited.
 const TRIES: usize = 3;
 const ANSWER: Duration = Duration::from_millis(200);
-/// The smallest packet that is tried: each path of IPv4 carries it (RFC 791).
+/// The smallest packet tried: every IPv4 path carries it (RFC 791).
 const LEAST: u64 = 576;
-/// Bytes to which the largest packet is found: the tags of a tunnel have four.
+/// The resolution of the search in bytes: a VLAN tag has four.
 const STEP: u64 = 4;
 
-/// Answers packets until it is told to stop: the token, and how many bytes came.
+/// Answers packets until it must stop: with the token, and the number of bytes that arrived.
 pub(super) fn answer(socket: &UdpSocket, token: Token, stop: &AtomicBool) {
     let mut packet = vec![0; 1 << 16];
     while !stop.load(Ordering::Relaxed) {
@@ -29,13 +29,13 @@ pub(super) fn answer(socket: &UdpSocket, token: Token, stop: &AtomicBool) {
         if packet.get(..length).is_some_and(|p| p.starts_with(&token)) {
             let mut answer = token.to_vec();
             answer.extend((length as u64).to_be_bytes());
-            // Where it does not arrive, the question comes again.
+            // If the answer is lost, the packet is sent again.
             let _ = socket.send_to(&answer, from);
         }
     }
 }
 
-/// The largest packet up to the interface's MTU that a post answers, headers of IP and UDP counted; `None` where it answers none.
+/// The largest packet, up to the interface's MTU, that a responder answers, with the IP and UDP headers; `None` if it answers none.
 ///
 /// # Errors
 ///
@@ -47,7 +47,7 @@ pub fn largest_packet(
     mtu: u64,
 ) -> Result<Option<u64>, String> {
     let probe = Probe::new(from, to, *token).map_err(|e| e.to_string())?;
-    // What one does not carry no packet of UDP has.
+    // The largest UDP packet.
     let mtu = mtu.min(65_535);
     if probe.passes(mtu) {
         return Ok(Some(mtu));
@@ -56,7 +56,7 @@ pub fn largest_packet(
         return Ok(None);
     }
     let (mut good, mut bad) = (LEAST, mtu);
-    // What most links have comes first.
+    // Tries the most common sizes first.
     for usual in [1500, 2044, 4092, 9000] {
         if good < usual && usual < bad {
             match probe.passes(usual) {
@@ -72,7 +72,7 @@ pub fn largest_packet(
             false => bad = middle,
         }
     }
-    // A machine that had no time to answer is asked once more.
+    // Asks a busy machine once more.
     match probe.passes(mtu) {
         true => Ok(Some(mtu)),
         false => Ok(Some(good)),
@@ -88,7 +88,7 @@ struct Probe {
 impl Probe {
     fn new(from: IpAddr, to: SocketAddr, token: Token) -> io::Result<Self> {
         let socket = UdpSocket::bind(SocketAddr::new(from, 0))?;
-        // Don't fragment, and do not believe what was learned of the path: the interface's own MTU alone limits what is sent (ip(7)).
+        // Don't fragment, and ignore the cached path MTU: only the interface's own MTU limits what is sent (ip(7)).
         let headers = match to {
             SocketAddr::V4(_) => {
                 set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::PROBE)?;
@@ -118,7 +118,7 @@ impl Probe {
         head.copy_from_slice(&self.token);
         for _ in 0..TRIES {
             if self.socket.send(&packet).is_err() {
-                // Larger than the interface's MTU; or the other end's refusal of an earlier one.
+                // Larger than the interface's MTU, or the other end refused an earlier packet.
                 continue;
             }
             let ends = Instant::now() + ANSWER;
@@ -129,7 +129,7 @@ impl Probe {
                 }
                 let mut answer = [0; 64];
                 match self.socket.recv(&mut answer) {
-                    // An answer to an earlier packet may come late.
+                    // The answer to an earlier packet may arrive late.
                     Ok(24)
                         if answer[..16] == self.token
                             && answer[16..24] == payload.to_be_bytes() =>
@@ -138,7 +138,7 @@ impl Probe {
                     }
                     Ok(_) => {}
                     Err(error) if is_late(&error) => break,
-                    // Refused: an answer all the same, of who wants no packets.
+                    // Refused: the packet arrived, but nothing listens there.
                     Err(_) => {}
                 }
             }

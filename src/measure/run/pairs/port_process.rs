@@ -1,4 +1,4 @@
-//! A process that measures over a port with RDMA writes: it is asked, and answers within its time, or is replaced.
+//! The parent's side of a process that measures over a port with RDMA writes. A process that crashes or does not respond in time is replaced.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Stdio};
@@ -14,18 +14,18 @@ use crate::measure::run::pairs::rdma::{
     ARGUMENT, GreetingResult, OpenedPort, PortCommand, PortReply, WriteResult,
 };
 
-/// How long a library may take to open a device, or to make or connect a queue pair.
+/// How long the library may take to open a device, or to make or connect a queue pair.
 const SETTING_UP: Duration = Duration::from_secs(20);
-/// How long CUDA may take to start, and the adapter to have a GPU's memory: a driver that nobody keeps awake begins with all of its GPUs.
+/// How long CUDA may take to start and the adapter to register GPU memory: without persistence mode the driver first initialises all GPUs.
 pub const TAKING: Duration = Duration::from_secs(60);
-/// How long a measurement may take beyond its time: until a device has given up, and a little more.
+/// How long a measurement may take beyond its window: until a device gives up, and a margin.
 const MEASURING: Duration = Duration::from_secs(75);
 
-/// A port, and the process that has it.
+/// A port, and the process that measures over it.
 pub struct PortProcess {
     device: String,
     gid_index: Option<u64>,
-    /// The GPU whose memory the adapter has, too.
+    /// The GPU whose memory is registered, too.
     gpu: Option<String>,
     running: Option<RunningProcess>,
 }
@@ -37,11 +37,11 @@ struct RunningProcess {
 }
 
 impl PortProcess {
-    /// Opens a device and port (`mlx5_0/1`), with this row of its GID table where one is named; says what is used of it.
+    /// Opens a device and port (`mlx5_0/1`), with this row of its GID table if given; returns what was opened.
     ///
     /// # Errors
     ///
-    /// Why it cannot be used, in words.
+    /// Why it cannot be used.
     pub fn open(device: &str, gid_index: Option<u64>) -> Result<(Self, OpenedPort), String> {
         let mut station = PortProcess {
             device: device.to_owned(),
@@ -84,11 +84,11 @@ impl PortProcess {
         Ok(opened)
     }
 
-    /// Takes a GPU, whose memory the adapter is to read and write; says how it comes to it, or why it does not.
+    /// Opens a GPU whose memory the adapter shall access; returns how it does, or why it cannot.
     ///
     /// # Errors
     ///
-    /// CUDA does not start, or has no memory, in words.
+    /// CUDA does not start, or has no memory.
     pub fn take_gpu(&mut self, pci: &str) -> Result<GpuMemory, String> {
         match self.request(&PortCommand::Gpu(pci.to_owned()), TAKING)? {
             PortReply::Gpu(tried) => {
@@ -99,7 +99,7 @@ impl PortProcess {
         }
     }
 
-    /// Puts a wish to the process. One that dies or stays silent is ended; the next pair begins with a fresh one.
+    /// Sends a command and waits for the reply. A process that dies or does not respond is killed, and the next pair starts a new one.
     fn request(&mut self, told: &PortCommand, patience: Duration) -> Result<PortReply, String> {
         let running = self.running.as_mut().ok_or("its process is gone")?;
         let mut line = serde_json::to_vec(told).map_err(|error| error.to_string())?;
@@ -125,11 +125,11 @@ impl PortProcess {
         }
     }
 
-    /// Has a new queue pair, for data in this memory; what the other end has to know of it.
+    /// Makes a new queue pair for data in this memory; returns its address for the other end.
     ///
     /// # Errors
     ///
-    /// What failed, in words.
+    /// What failed.
     pub fn pair(&mut self, of: Memory) -> Result<Value, String> {
         if self.running.is_none() {
             self.start()?;
@@ -140,17 +140,17 @@ impl PortProcess {
         }
     }
 
-    /// Connects it with the other end's.
+    /// Connects the queue pair to the other end's.
     ///
     /// # Errors
     ///
-    /// What failed, in words.
+    /// What failed.
     pub fn connect(&mut self, far: Value) -> Result<(), String> {
         self.request(&PortCommand::Connect(far), SETTING_UP)
             .map(|_| ())
     }
 
-    /// A word each way.
+    /// Exchanges a word with the other end.
     pub fn greet(&mut self) -> GreetingResult {
         match self.request(&PortCommand::Greet, MEASURING) {
             Ok(PortReply::Greeted(greeted)) => greeted,
@@ -165,11 +165,11 @@ impl PortProcess {
         }
     }
 
-    /// Writes data for this time.
+    /// Writes data for `window`.
     ///
     /// # Errors
     ///
-    /// What failed, in words.
+    /// What failed.
     pub fn write(&mut self, window: Duration) -> Result<WriteResult, String> {
         match self.request(
             &PortCommand::Write(milliseconds(window)),
@@ -180,21 +180,21 @@ impl PortProcess {
         }
     }
 
-    /// Whether so many bytes that the other end wrote have come, and are right.
+    /// Checks whether this many bytes that the other end wrote arrived correctly.
     ///
     /// # Errors
     ///
-    /// How many are not, in words.
+    /// How many did not.
     pub fn check(&mut self, bytes: u64) -> Result<(), String> {
         self.request(&PortCommand::Check(bytes), SETTING_UP)
             .map(|_| ())
     }
 
-    /// The least time of a word there and back, in nanoseconds, of those of this time.
+    /// The shortest round trip of a word within `window`, in nanoseconds.
     ///
     /// # Errors
     ///
-    /// What failed, in words.
+    /// What failed.
     pub fn measure_latency(&mut self, window: Duration) -> Result<u64, String> {
         match self.request(&PortCommand::Ask(milliseconds(window)), window + MEASURING)? {
             PortReply::Asked(least) => Ok(least),
@@ -202,11 +202,11 @@ impl PortProcess {
         }
     }
 
-    /// Answers words, for as long as the other end asks: this time, and a little more.
+    /// Answers words while the other end measures: `window`, and a margin.
     ///
     /// # Errors
     ///
-    /// What failed, in words.
+    /// What failed.
     pub fn answer_latency(&mut self, window: Duration) -> Result<(), String> {
         self.request(&PortCommand::Answer, window + MEASURING)
             .map(|_| ())
@@ -218,7 +218,7 @@ fn milliseconds(window: Duration) -> u64 {
 }
 
 fn unexpected_reply() -> String {
-    "its process said something else".to_owned()
+    "its process sent an unexpected reply".to_owned()
 }
 
 impl Drop for RunningProcess {

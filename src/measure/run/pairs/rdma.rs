@@ -1,4 +1,4 @@
-//! What is measured between two nodes with RDMA writes: one process for each port, which a crash or a hang of the library ends and nothing else.
+//! Measurements between two nodes with RDMA writes: one process for each port, so that a crash or hang of the library ends only that.
 //!
 //! ```text
 //! open      the device, its port and the row of its GID table; memory
@@ -10,7 +10,7 @@
 //! ask       a word there, and its answer back; answer: the other end's part of it
 //! ```
 //!
-//! Both ends go through these together; the processes that started them see to that.
+//! Both ends go through these steps together; the processes that started them see to that.
 
 #[cfg(feature = "verbs")]
 mod connection;
@@ -26,57 +26,57 @@ use crate::live::lifeline;
 use crate::measure::plan::pairs::Memory;
 use crate::measure::plan::reply::GpuMemory;
 
-/// The argument with which this program measures over a port.
+/// The argument that makes this program measure over a port.
 pub const ARGUMENT: &str = "__rdma";
 
-/// What the process is told.
+/// A command to the process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PortCommand {
-    /// To open a port.
+    /// Open a port.
     Open {
         /// Its device and number (`mlx5_0/1`).
         device: String,
-        /// The row of its GID table; the one that NCCL would choose where none is named.
+        /// The row of its GID table; by default the one that NCCL would choose.
         gid_index: Option<u64>,
     },
-    /// To take the GPU at this PCI address, and to let the adapter have memory of it.
+    /// Open the GPU at this PCI address, and register memory of it.
     Gpu(String),
-    /// To have a new queue pair, in place of an earlier one, for data in this memory.
+    /// Make a new queue pair, replacing an earlier one, for data in this memory.
     Pair(Memory),
-    /// To connect it with the other end's, of which this was said.
+    /// Connect it to the other end's queue pair.
     Connect(Value),
-    /// To write a word to the other end, and to wait for its.
+    /// Write a word to the other end, and wait for its word.
     Greet,
-    /// To write data for so many milliseconds.
+    /// Write data for this many milliseconds.
     Write(u64),
-    /// To look whether so many bytes of the other end's have come, and are right.
+    /// Check whether this many bytes of the other end arrived correctly.
     Check(u64),
-    /// To write words for so many milliseconds, each when the last one was answered.
+    /// Write words for this many milliseconds, each once the last one was answered.
     Ask(u64),
-    /// To answer words until the other end asks no more.
+    /// Answer words until the other end stops.
     Answer,
 }
 
-/// What the process says.
+/// A reply of the process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PortReply {
     /// The port is open.
     Opened(OpenedPort),
-    /// How the adapter comes to the GPU's memory, or why it does not.
+    /// How the adapter accesses the GPU's memory, or why it cannot.
     Gpu(GpuMemory),
-    /// What the other end has to know of the queue pair.
+    /// The queue pair's address, for the other end.
     Paired(Value),
     /// It is done.
     Done,
-    /// Who heard whom.
+    /// The result of the greeting.
     Greeted(GreetingResult),
     /// What was written and acknowledged.
     Written(WriteResult),
-    /// The least time of a word there and back, in nanoseconds.
+    /// The shortest round trip of a word, in nanoseconds.
     Asked(u64),
-    /// Why it was not done.
+    /// Why it failed.
     Failed(String),
 }
 
@@ -89,12 +89,12 @@ pub struct OpenedPort {
     pub gid: String,
 }
 
-/// Who heard whom, as one end knows it.
+/// The result of the greeting at one end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GreetingResult {
-    /// Whether this end's word was acknowledged; the status of its failure where it was not.
+    /// Whether this end's word was acknowledged; otherwise the status of its failure.
     pub own: Result<(), String>,
-    /// Whether the other end's word came.
+    /// Whether the other end's word arrived.
     pub heard: bool,
 }
 
@@ -103,13 +103,13 @@ pub struct GreetingResult {
 pub struct WriteResult {
     /// Bytes.
     pub bytes: u64,
-    /// Until the last acknowledgement, in microseconds.
+    /// Time until the last acknowledgement, in microseconds.
     pub micros: u64,
     /// Packets that carried it, none counted twice.
     pub packets: u64,
 }
 
-/// Does what standard input says, until its end.
+/// Runs the commands of stdin until it closes.
 ///
 /// # Errors
 ///

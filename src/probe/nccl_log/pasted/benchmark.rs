@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{Place, places};
+use super::{PastedLine, places};
 use crate::fact::benchmark::{self as fact, BenchmarkFailure, BenchmarkTool};
 use crate::fact::{BitRate, Bytes, Fact, Facts, Gap, Id, Origin, Seconds, Subject, Why};
-use crate::nccl_log::pasted::{Paste, Tool};
+use crate::nccl_log::pasted::{PasteCollector, Tool};
 
-pub(super) fn state(file: &Arc<str>, paste: &Paste, facts: &mut Facts) -> Option<Id> {
+pub(super) fn state(file: &Arc<str>, paste: &PasteCollector, facts: &mut Facts) -> Option<Id> {
     let first = places(file, paste).next()?;
     let tool = match paste.tool {
         Tool::NcclTests => BenchmarkTool::NcclTests,
@@ -45,7 +45,7 @@ struct Rows {
 }
 
 impl Rows {
-    fn add(&mut self, place: &Place<'_>, size: u64, rate: Option<f64>) {
+    fn add(&mut self, place: &PastedLine<'_>, size: u64, rate: Option<f64>) {
         self.count += 1;
         if self.largest.as_ref().is_none_or(|(most, _)| size >= *most) {
             self.largest = Some((size, place.origin()));
@@ -58,7 +58,7 @@ impl Rows {
     }
 }
 
-/// Bits per second, where the number is one of a machine that can be.
+/// Bits per second, if the number is one of a machine that can be.
 fn bits(per_second: f64) -> Option<BitRate> {
     (per_second.is_finite() && (0.0..1e18).contains(&per_second))
         .then_some(BitRate(per_second.round() as u64))
@@ -82,15 +82,15 @@ fn half<'t>(words: &[&'t str]) -> Option<(f64, &'t str)> {
     Some((number(busbw)?, wrong))
 }
 
-fn nccl_tests(file: &Arc<str>, paste: &Paste, facts: &mut Facts, id: Id, rows: &mut Rows) {
+fn nccl_tests(file: &Arc<str>, paste: &PasteCollector, facts: &mut Facts, id: Id, rows: &mut Rows) {
     let mut lines = places(file, paste);
     let header = lines.next();
-    // Before 2.13 the last column was the error of floating-point sums, which is not zero where all is right.
+    // Before 2.13 the last column was the error of floating-point sums, which is not zero if all is right.
     let counts = header.is_some_and(|line| line.text.contains("#wrong"));
     let (mut wrong, mut torn, mut untested) = (0u64, false, !counts);
     let mut whose: Vec<String> = Vec::new();
     let mut proof = None;
-    let mut bounds: Option<(u64, Place<'_>)> = None;
+    let mut bounds: Option<(u64, PastedLine<'_>)> = None;
     let mut complete = None;
     let mut reduces = None;
     for line in lines {
@@ -130,7 +130,7 @@ fn nccl_tests(file: &Arc<str>, paste: &Paste, facts: &mut Facts, id: Id, rows: &
             .map(|(_, (busbw, _))| *busbw)
             .fold(0.0, f64::max);
         rows.add(&line, size, Some(best * GIGABYTE));
-        // Size, count, type, operation: in the table's form, torn rows have others there.
+        // Size, count, type, operation: in the table's form, truncated rows have others there.
         if reduces.is_none() {
             reduces = words.get(3).map(|op| (*op != "none", line));
         }
@@ -206,7 +206,13 @@ fn some(names: &[String]) -> String {
 }
 
 /// `|     4GB | 480.15GBps | 274.37GBps |`, or in older ones `busbw: 371.481 GBps (2971.9 Gbps)`.
-fn all_reduce_bench(file: &Arc<str>, paste: &Paste, facts: &mut Facts, id: Id, rows: &mut Rows) {
+fn all_reduce_bench(
+    file: &Arc<str>,
+    paste: &PasteCollector,
+    facts: &mut Facts,
+    id: Id,
+    rows: &mut Rows,
+) {
     let first = paste.lines.first().map_or("", |(_, text)| text.as_str());
     facts.set(
         id,
@@ -252,9 +258,9 @@ fn size(text: &str) -> Option<u64> {
     (number < 1e6).then_some((number * f64::from(1u32 << shift)) as u64)
 }
 
-fn perftest(file: &Arc<str>, paste: &Paste, facts: &mut Facts, id: Id, rows: &mut Rows) {
+fn perftest(file: &Arc<str>, paste: &PasteCollector, facts: &mut Facts, id: Id, rows: &mut Rows) {
     let mut columns: Vec<&str> = Vec::new();
-    let mut failure: Option<(BenchmarkFailure, Place<'_>)> = None;
+    let mut failure: Option<(BenchmarkFailure, PastedLine<'_>)> = None;
     let mut last = None;
     for line in places(file, paste) {
         let text = line.text.trim();
@@ -274,7 +280,7 @@ fn perftest(file: &Arc<str>, paste: &Paste, facts: &mut Facts, id: Id, rows: &mu
                 facts.set(id, fact::STATUS, line.known(status));
             }
             // That a request failed says more than what followed from it.
-            let completed = |(kind, line): (_, Place<'_>)| {
+            let completed = |(kind, line): (_, PastedLine<'_>)| {
                 kind == BenchmarkFailure::Completion && line.text.contains("status")
             };
             if failure.is_none()

@@ -6,11 +6,17 @@ use std::sync::Arc;
 use super::places;
 use crate::fact::benchmark as fact;
 use crate::fact::{Fact, Facts, Id};
-use crate::nccl_log::pasted::{Paste, Tool};
+use crate::nccl_log::pasted::{PasteCollector, Tool};
 
 /// States the ranks of a table: those of the last list before it.
-pub(super) fn state(file: &Arc<str>, all: &[Paste], table: &Paste, facts: &mut Facts, id: Id) {
-    let begins = |paste: &Paste| paste.lines.first().map(|(number, _)| *number);
+pub(super) fn state(
+    file: &Arc<str>,
+    all: &[PasteCollector],
+    table: &PasteCollector,
+    facts: &mut Facts,
+    id: Id,
+) {
+    let begins = |paste: &PasteCollector| paste.lines.first().map(|(number, _)| *number);
     let before = || {
         let same = all.iter().filter(|paste| paste.before == table.before);
         same.filter(|paste| begins(paste) < begins(table))
@@ -57,7 +63,7 @@ pub(super) fn state(file: &Arc<str>, all: &[Paste], table: &Paste, facts: &mut F
 }
 
 /// The hosts of a list of ranks.
-pub(in crate::probe::nccl_log) fn listed_hosts(list: &Paste) -> BTreeSet<&str> {
+pub(in crate::probe::nccl_log) fn listed_hosts(list: &PasteCollector) -> BTreeSet<&str> {
     let devices = list.lines.iter().filter_map(|(_, text)| device(text));
     devices.map(|(host, _)| host).collect()
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{Place, places};
+use super::{PastedLine, places};
 use crate::fact::{Fact, Facts, Id, Subject, kernel_event};
-use crate::nccl_log::pasted::{Paste, kernel_line};
+use crate::nccl_log::pasted::{PasteCollector, kernel_line};
 use crate::probe::{Ask, kernel_log};
 use crate::source::kernel_log_markers::MARKERS;
 use crate::source::recording::Recording;
@@ -14,7 +14,7 @@ use crate::source::wire::{Header, Line};
 use crate::source::{Answer, Question, Reply};
 
 /// States the events. That something is not among these lines says nothing, and when they were copied nobody says.
-pub(super) fn state(file: &Arc<str>, paste: &Paste, facts: &mut Facts, node: Id) {
+pub(super) fn state(file: &Arc<str>, paste: &PasteCollector, facts: &mut Facts, node: Id) {
     let told: Vec<serde_json::Value> = places(file, paste)
         .filter_map(|line| {
             let (seconds, text) = kernel_line(line.text)?;
@@ -49,7 +49,8 @@ pub(super) fn state(file: &Arc<str>, paste: &Paste, facts: &mut Facts, node: Id)
     // The evidence is the line where it stands, and no question to a machine.
     for event in read.below(machine, Subject::KernelEvent) {
         let text = read.known(event, kernel_event::LINE);
-        let of_event = |line: &Place<'_>| text.as_ref().is_some_and(|t| line.text.ends_with(&**t));
+        let of_event =
+            |line: &PastedLine<'_>| text.as_ref().is_some_and(|t| line.text.ends_with(&**t));
         let Some(line) = places(file, paste).filter(of_event).last() else {
             continue;
         };

@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use super::{Place, places};
+use super::{PastedLine, places};
 use crate::fact::gpu_nic::Distance;
 use crate::fact::gpu_pair::P2p;
 use crate::fact::{Fact, Facts, Id, Key, Membership, Origin, Subject, gpu_nic, gpu_pair, node};
-use crate::nccl_log::pasted::{Paste, Tool};
+use crate::nccl_log::pasted::{PasteCollector, Tool};
 
 /// A cell that says something: which row and column, in which line.
 struct Cell<'p> {
     row: &'p str,
     column: &'p str,
     says: &'p str,
-    line: Place<'p>,
+    line: PastedLine<'p>,
 }
 
-pub(super) fn state(file: &Arc<str>, paste: &Paste, facts: &mut Facts, node: Id) {
+pub(super) fn state(file: &Arc<str>, paste: &PasteCollector, facts: &mut Facts, node: Id) {
     let mut columns: Vec<&str> = Vec::new();
     let mut cells: Vec<Cell<'_>> = Vec::new();
     let mut nics: Vec<(&str, &str)> = Vec::new();
@@ -54,7 +54,7 @@ pub(super) fn state(file: &Arc<str>, paste: &Paste, facts: &mut Facts, node: Id)
         .filter(|name| name.starts_with("GPU"))
         .collect();
     let origin = first.origin();
-    // A torn matrix lacks rows.
+    // A truncated matrix lacks rows.
     let whole = gpus
         .iter()
         .all(|gpu| cells.iter().any(|cell| cell.row == *gpu));

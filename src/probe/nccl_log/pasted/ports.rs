@@ -4,15 +4,15 @@ use std::collections::HashSet;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 
-use super::{Place, places};
+use super::{PastedLine, places};
 use crate::fact::device::{self, NodeType, Role};
 use crate::fact::gid::{self, GidKind, GidType};
 use crate::fact::port::{self, LinkLayer, PhysState, PortState};
 use crate::fact::{BitRate, Bytes, Fact, Facts, Id, Membership, Origin, Subject, node as of_node};
-use crate::nccl_log::pasted::Paste;
+use crate::nccl_log::pasted::PasteCollector;
 
 /// States devices and ports.
-pub(super) fn state(file: &Arc<str>, paste: &Paste, facts: &mut Facts, node: Id) {
+pub(super) fn state(file: &Arc<str>, paste: &PasteCollector, facts: &mut Facts, node: Id) {
     let mut device: Option<(Id, &str)> = None;
     let mut port: Option<Id> = None;
     let mut seen = HashSet::new();
@@ -52,7 +52,7 @@ pub(super) fn state(file: &Arc<str>, paste: &Paste, facts: &mut Facts, node: Id)
     let Some(first) = first else {
         return;
     };
-    // Each of these tools prints one device where one is asked for, and all without.
+    // Each of these tools prints one device if one is asked for, and all without.
     if seen.len() > 1 && !paste.cut {
         facts.set_members(Subject::Device, node, Membership::Known(first.origin()));
     }
@@ -91,7 +91,7 @@ fn new_port(facts: &mut Facts, device: Id, name: &str, number: u64) -> Id {
     facts.instance(Subject::Port, device, &format!("{name}/{number}"))
 }
 
-fn of_device(facts: &mut Facts, id: Id, key: &str, value: &str, line: &Place<'_>) {
+fn of_device(facts: &mut Facts, id: Id, key: &str, value: &str, line: &PastedLine<'_>) {
     match key {
         "ca type" => facts.set(id, device::MODEL, line.known(value.into())),
         "firmware version" | "fw_ver" => facts.set(id, device::FIRMWARE, line.known(value.into())),
@@ -115,7 +115,7 @@ fn of_device(facts: &mut Facts, id: Id, key: &str, value: &str, line: &Place<'_>
     }
 }
 
-fn of_port(facts: &mut Facts, id: Id, key: &str, value: &str, line: &Place<'_>) {
+fn of_port(facts: &mut Facts, id: Id, key: &str, value: &str, line: &PastedLine<'_>) {
     match key {
         "state" => facts.set(id, port::STATE, line.read(port_state(value))),
         "physical state" | "phys state" | "phys_state" => {
@@ -158,7 +158,7 @@ fn whole(value: &str) -> Option<u64> {
     }
 }
 
-/// What stands before a bracket, in small letters.
+/// What is before a bracket, in small letters.
 fn word(value: &str) -> &str {
     match value.split(['(', ' ']).next() {
         Some("InfiniBand") => "infiniband",
@@ -196,7 +196,7 @@ fn phys_state(value: &str) -> Option<PhysState> {
     })
 }
 
-/// Without the number that stands before or behind it.
+/// Without the number that is before or behind it.
 fn plain(value: &str) -> String {
     let value = value.split_once(':').map_or(value, |(_, word)| word);
     let value = value.split_once('(').map_or(value, |(word, _)| word);
@@ -204,7 +204,7 @@ fn plain(value: &str) -> String {
 }
 
 /// States GIDs.
-pub(super) fn gids(file: &Arc<str>, paste: &Paste, facts: &mut Facts, node: Id) {
+pub(super) fn gids(file: &Arc<str>, paste: &PasteCollector, facts: &mut Facts, node: Id) {
     let mut ports: Vec<(Id, Origin)> = Vec::new();
     let mut whole = false;
     for line in places(file, paste) {

@@ -1,6 +1,6 @@
 //! Messages of rtnetlink (`linux/rtnetlink.h`) about interfaces and addresses: names and addresses are replaced, numbers kept.
 //!
-//! The messages are written anew, with the attributes that are known here and no others.
+//! The messages are written again, with the attributes that are known here and no others.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -13,8 +13,8 @@ const RTM_NEWADDR: u16 = 20;
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 
-/// What an attribute holds.
-enum Holds {
+/// How an attribute is redacted.
+enum LinkAttribute {
     Name,
     Address,
     LinkInfo,
@@ -22,46 +22,46 @@ enum Holds {
     NotKnown,
 }
 
-fn of_link(attribute: u16) -> Holds {
+fn of_link(attribute: u16) -> LinkAttribute {
     match attribute {
         // IFLA_IFNAME
-        3 => Holds::Name,
+        3 => LinkAttribute::Name,
         // IFLA_MTU, IFLA_LINK, IFLA_MASTER, IFLA_OPERSTATE
-        4 | 5 | 10 | 16 => Holds::Plain,
+        4 | 5 | 10 | 16 => LinkAttribute::Plain,
         // IFLA_LINKINFO
-        18 => Holds::LinkInfo,
-        _ => Holds::NotKnown,
+        18 => LinkAttribute::LinkInfo,
+        _ => LinkAttribute::NotKnown,
     }
 }
 
-fn of_link_info(attribute: u16) -> Holds {
+fn of_link_info(attribute: u16) -> LinkAttribute {
     match attribute {
         // IFLA_INFO_KIND
-        1 => Holds::Plain,
-        _ => Holds::NotKnown,
+        1 => LinkAttribute::Plain,
+        _ => LinkAttribute::NotKnown,
     }
 }
 
-fn of_address(attribute: u16) -> Holds {
+fn of_address(attribute: u16) -> LinkAttribute {
     match attribute {
         // IFA_ADDRESS, IFA_LOCAL
-        1 | 2 => Holds::Address,
+        1 | 2 => LinkAttribute::Address,
         // IFA_LABEL
-        3 => Holds::Name,
+        3 => LinkAttribute::Name,
         // IFA_FLAGS
-        8 => Holds::Plain,
-        _ => Holds::NotKnown,
+        8 => LinkAttribute::Plain,
+        _ => LinkAttribute::NotKnown,
     }
 }
 
-/// Rewrites the messages of a reply; `None` where one of them is of another kind.
+/// Rewrites the messages of a reply; `None` if one of them is of another kind.
 pub(super) fn messages(key: &Key, names: &Names, bytes: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
     while !rest.is_empty() {
         let length = u32_at(rest, 0)? as usize;
         let message = rest.get(..length)?;
-        let (fixed, holds): (usize, fn(u16) -> Holds) = match u16_at(message, 4)? {
+        let (fixed, holds): (usize, fn(u16) -> LinkAttribute) = match u16_at(message, 4)? {
             RTM_NEWLINK => (16, of_link),
             RTM_NEWADDR => (8, of_address),
             _ => return None,
@@ -69,7 +69,7 @@ pub(super) fn messages(key: &Key, names: &Names, bytes: &[u8]) -> Option<Vec<u8>
         let family = *message.get(HEADER)?;
         let start = out.len();
         out.extend_from_slice(message.get(..HEADER + fixed)?);
-        let of = Of { key, names, family };
+        let of = AttributeRedactor { key, names, family };
         of.attributes(message.get(HEADER + fixed..)?, holds, &mut out)?;
         let now = u32::try_from(out.len() - start).ok()?;
         out.get_mut(start..start + 4)?
@@ -79,28 +79,33 @@ pub(super) fn messages(key: &Key, names: &Names, bytes: &[u8]) -> Option<Vec<u8>
     Some(out)
 }
 
-struct Of<'a> {
+struct AttributeRedactor<'a> {
     key: &'a Key,
     names: &'a Names,
     family: u8,
 }
 
-impl Of<'_> {
-    fn attributes(&self, bytes: &[u8], holds: fn(u16) -> Holds, out: &mut Vec<u8>) -> Option<()> {
+impl AttributeRedactor<'_> {
+    fn attributes(
+        &self,
+        bytes: &[u8],
+        holds: fn(u16) -> LinkAttribute,
+        out: &mut Vec<u8>,
+    ) -> Option<()> {
         let mut rest = bytes;
         while rest.len() >= 4 {
             let length = usize::from(u16_at(rest, 0)?);
             let kind = u16_at(rest, 2)? & NLA_TYPE_MASK;
             let value = rest.get(4..length)?;
             let value = match holds(kind) {
-                Holds::Plain => Some(value.to_vec()),
-                Holds::NotKnown => None,
-                Holds::Name => {
+                LinkAttribute::Plain => Some(value.to_vec()),
+                LinkAttribute::NotKnown => None,
+                LinkAttribute::Name => {
                     let text = std::str::from_utf8(value).ok()?;
                     Some(scan(self.key, self.names, text, Kind::NAME).into_bytes())
                 }
-                Holds::Address => Some(self.address(value)?),
-                Holds::LinkInfo => {
+                LinkAttribute::Address => Some(self.address(value)?),
+                LinkAttribute::LinkInfo => {
                     let mut inner = Vec::new();
                     self.attributes(value, of_link_info, &mut inner)?;
                     Some(inner)

@@ -13,8 +13,8 @@ const RTM_NEWRULE: u16 = 32;
 const RTM_GETDCB: u16 = 78;
 const AF_INET: u8 = 2;
 
-/// What an attribute holds.
-enum Holds {
+/// How an attribute is redacted.
+enum RouteAttribute {
     /// Numbers that name nothing.
     Plain,
     /// An interface's name.
@@ -42,7 +42,7 @@ pub(super) fn messages(key: &Key, names: &Names, bytes: &[u8]) -> Option<Vec<u8>
         let (head, attributes) = body.split_at_mut_checked(fixed)?;
         let holds = |attribute: u16| match kind {
             RTM_GETDCB => bridging(attribute),
-            _ if head.first() != Some(&AF_INET) => Holds::NotKnown,
+            _ if head.first() != Some(&AF_INET) => RouteAttribute::NotKnown,
             RTM_NEWROUTE => route(attribute, head.get(1).copied().unwrap_or(0)),
             _ => rule(attribute, head),
         };
@@ -54,57 +54,62 @@ pub(super) fn messages(key: &Key, names: &Names, bytes: &[u8]) -> Option<Vec<u8>
 }
 
 /// `enum dcbnl_attrs`: what is inside DCB_ATTR_IEEE is numbers, the switch's too.
-fn bridging(attribute: u16) -> Holds {
+fn bridging(attribute: u16) -> RouteAttribute {
     match attribute {
         // IFNAME
-        1 => Holds::Name,
+        1 => RouteAttribute::Name,
         // IEEE, DCBX
-        13 | 14 => Holds::Plain,
-        _ => Holds::NotKnown,
+        13 | 14 => RouteAttribute::Plain,
+        _ => RouteAttribute::NotKnown,
     }
 }
 
 /// `enum rtattr_type_t`
-fn route(attribute: u16, length: u8) -> Holds {
+fn route(attribute: u16, length: u8) -> RouteAttribute {
     match attribute {
         // DST
-        1 => Holds::Address(length),
+        1 => RouteAttribute::Address(length),
         // GATEWAY, PREFSRC
-        5 | 7 => Holds::Address(32),
+        5 | 7 => RouteAttribute::Address(32),
         // MULTIPATH
-        9 => Holds::NextHops,
+        9 => RouteAttribute::NextHops,
         // IIF, OIF, PRIORITY, METRICS, CACHEINFO, TABLE, MARK, PREF, NH_ID
-        3 | 4 | 6 | 8 | 12 | 15 | 16 | 20 | 30 => Holds::Plain,
-        _ => Holds::NotKnown,
+        3 | 4 | 6 | 8 | 12 | 15 | 16 | 20 | 30 => RouteAttribute::Plain,
+        _ => RouteAttribute::NotKnown,
     }
 }
 
 /// `FRA_*`
-fn rule(attribute: u16, head: &[u8]) -> Holds {
+fn rule(attribute: u16, head: &[u8]) -> RouteAttribute {
     match attribute {
-        // DST, SRC: their lengths stand in the header.
-        1 => Holds::Address(head.get(1).copied().unwrap_or(0)),
-        2 => Holds::Address(head.get(2).copied().unwrap_or(0)),
+        // DST, SRC: their lengths are in the header.
+        1 => RouteAttribute::Address(head.get(1).copied().unwrap_or(0)),
+        2 => RouteAttribute::Address(head.get(2).copied().unwrap_or(0)),
         // IIFNAME, OIFNAME
-        3 | 17 => Holds::Name,
+        3 | 17 => RouteAttribute::Name,
         // GOTO, PRIORITY, FWMARK, FLOW, TUN_ID, the SUPPRESS_*, TABLE, FWMASK, L3MDEV, UID_RANGE, PROTOCOL, IP_PROTO, ports
-        4 | 6 | 10..=16 | 19..=24 => Holds::Plain,
-        _ => Holds::NotKnown,
+        4 | 6 | 10..=16 | 19..=24 => RouteAttribute::Plain,
+        _ => RouteAttribute::NotKnown,
     }
 }
 
-fn each(key: &Key, names: &Names, bytes: &mut [u8], holds: &impl Fn(u16) -> Holds) -> Option<()> {
+fn each(
+    key: &Key,
+    names: &Names,
+    bytes: &mut [u8],
+    holds: &impl Fn(u16) -> RouteAttribute,
+) -> Option<()> {
     let mut at = 0;
     while at + 4 <= bytes.len() {
         let length = usize::from(u16_at(bytes, at)?);
         let attribute = u16_at(bytes, at + 2)? & NLA_TYPE_MASK;
         let value = bytes.get_mut(at + 4..at + length)?;
         match holds(attribute) {
-            Holds::Plain => {}
-            Holds::Address(length) => address(key, value, length),
-            Holds::Name => name(key, names, value)?,
-            Holds::NextHops => next_hops(key, names, value)?,
-            Holds::NotKnown => value.fill(0),
+            RouteAttribute::Plain => {}
+            RouteAttribute::Address(length) => address(key, value, length),
+            RouteAttribute::Name => name(key, names, value)?,
+            RouteAttribute::NextHops => next_hops(key, names, value)?,
+            RouteAttribute::NotKnown => value.fill(0),
         }
         at += aligned(length);
     }
@@ -120,8 +125,8 @@ fn next_hops(key: &Key, names: &Names, bytes: &mut [u8]) -> Option<()> {
         let attributes = bytes.get_mut(at + HOP..at + length)?;
         each(key, names, attributes, &|attribute| match attribute {
             // GATEWAY
-            5 => Holds::Address(32),
-            _ => Holds::NotKnown,
+            5 => RouteAttribute::Address(32),
+            _ => RouteAttribute::NotKnown,
         })?;
         at += aligned(length);
     }

@@ -190,7 +190,7 @@ fn other_lines_are_redacted_too() {
             question: question.clone(),
         },
         Line::Drop(question),
-        Line::Ended(Ended {
+        Line::Ended(ProbeEnd {
             probe: "p".into(),
             how: "panic in /home/alice/x/c0ffee.rs on node1720".into(),
             at: 1,

@@ -1,30 +1,30 @@
-//! Where in a rank's buffers an operation's parts are.
+//! The layout of an operation in a rank's buffers.
 
 use crate::measure::plan::collective::Collective;
 use crate::measure::plan::run::Point;
 
-/// The places of what is sent and what is received, in bytes.
+/// The offsets of input and output, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// Whether both are in one buffer.
+    /// Whether both share one buffer.
     pub(super) in_place: bool,
-    /// Where what is sent begins, in the first buffer.
+    /// Where the input begins in the first buffer.
     pub(super) send: usize,
-    /// Its bytes.
+    /// Its length in bytes.
     pub(super) send_bytes: usize,
-    /// Where what is received begins, in the last buffer.
+    /// Where the output begins in the last buffer.
     pub(super) receive: usize,
-    /// Its bytes.
+    /// Its length in bytes.
     pub(super) receive_bytes: usize,
     sizes: [usize; 2],
 }
 
 impl Layout {
-    /// The layout of an operation. In place it is NCCL's own (`nccl.h`): a rank's part stands where it stands among all parts.
+    /// The layout of an operation. In place it is NCCL's own (`nccl.h`): a rank's part is at its offset among all parts.
     ///
     /// # Errors
     ///
-    /// In words: the operation cannot be in place, or is larger than memory can be.
+    /// The operation has no in-place form, or does not fit in memory.
     pub(super) fn of(point: &Point, rank: usize, ranks: usize) -> Result<Self, String> {
         let size = point.dtype.size();
         let elements = usize::try_from(point.bytes).map_err(|e| e.to_string())? / size;

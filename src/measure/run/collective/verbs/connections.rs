@@ -1,4 +1,4 @@
-//! The connections of a rank: queue pairs to the others, one queue of completions, and its memory.
+//! The connections of a rank: queue pairs to the others, one completion queue, and its memory.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use crate::live::element;
 use crate::live::failure::Failure;
 use crate::live::verbs::failure::refused;
 use crate::live::verbs::gpu::Gpu;
-use crate::live::verbs::library::completion::{Arrived, CompletionQueue, status_words};
+use crate::live::verbs::library::completion::{Arrival, CompletionQueue, status_words};
 use crate::live::verbs::library::context::Context;
 use crate::live::verbs::library::domain::Domain;
 use crate::live::verbs::library::pair::{LocalEndpoint, QueuePair, RemoteEndpoint, Target};
@@ -18,12 +18,12 @@ use crate::live::verbs::registered_memory::RegisteredMemory;
 use crate::measure::plan::collective::{DataType, Reduction};
 use crate::measure::plan::reply::GpuMemory;
 
-/// Work that a queue pair has room for: pieces of a window that have arrived and were not acknowledged, those of the next one, and what is told.
+/// Send work requests of a queue pair: the pieces of two windows, acknowledged or not, and credits.
 const SENDS: u32 = 4 * WINDOW as u32;
-/// Arrivals that it has room for: all pieces that are allowed, and as many numbers as can be told before they are heard.
+/// Receive work requests of a queue pair: all granted pieces, and all credits that may be under way.
 const RECEIVES: u32 = (AHEAD + 2 * WINDOW) as u32;
 
-/// What a piece of work was: it is in its id.
+/// The kind of a work request, which is encoded in its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WorkKind {
     Write,
@@ -32,7 +32,7 @@ enum WorkKind {
     Receive,
 }
 
-/// The name of a piece of work: what, with whom, over which connection.
+/// The id of a work request: kind, other rank, queue pair.
 fn work_id(work: WorkKind, other: usize, pair: usize) -> u64 {
     let work = match work {
         WorkKind::Write => 0,
@@ -53,16 +53,16 @@ fn parse_work_id(id: u64) -> (WorkKind, usize, usize) {
     (work, (id >> 32) as usize, (id >> 8 & 0x00ff_ffff) as usize)
 }
 
-/// The connections to another rank.
+/// The queue pairs to another rank.
 struct PeerConnections {
     pairs: Vec<QueuePair>,
-    /// Work of each that is not done yet.
+    /// Outstanding work of each.
     busy: Vec<u32>,
     memory: Target,
     probing: bool,
 }
 
-/// There is no memory: nothing was prepared.
+/// The failure if no operation was prepared.
 pub(super) fn unprepared() -> Failure {
     Failure {
         function: "verbs".to_owned(),
@@ -82,7 +82,7 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    /// None yet, with room for so many connections to each other rank.
+    /// No connections yet; `pairs` queue pairs are made to each other rank.
     pub(super) fn new(
         context: &Rc<Context>,
         near: LocalEndpoint,
@@ -105,19 +105,19 @@ impl Connections {
         })
     }
 
-    /// Has so many bytes of the host's memory, registered; what is there already is used again.
+    /// Ensures that many bytes of registered host memory, reusing what is there.
     pub(super) fn ensure_memory(&mut self, length: usize) -> Result<(), Failure> {
         if matches!(&self.memory, Some(held @ RegisteredMemory::Host(_)) if held.length() >= length)
         {
             return Ok(());
         }
-        // The old one first: both together may be more than there is.
+        // Frees the old memory first: both may not fit.
         self.memory = None;
         self.memory = Some(RegisteredMemory::of_host(&self.domain, length)?);
         Ok(())
     }
 
-    /// The same of a GPU's memory. `tried` is told how it was registered, or why not.
+    /// The same for GPU memory. `tried` gets how it was registered, or why not.
     pub(super) fn ensure_gpu_memory(
         &mut self,
         gpu: &Rc<Gpu>,
@@ -139,7 +139,7 @@ impl Connections {
         self.memory.as_ref().map_or(none, RegisteredMemory::far)
     }
 
-    /// Puts bytes into the memory.
+    /// Copies bytes into the memory.
     pub(super) fn put(&mut self, range: Range<usize>, bytes: &[u8]) -> Result<(), Failure> {
         (self.memory.as_mut().ok_or_else(unprepared)?).put(range, bytes)
     }
@@ -149,12 +149,12 @@ impl Connections {
         (self.memory.as_mut().ok_or_else(unprepared)?).set(range, byte)
     }
 
-    /// Reads a range, after all that arrived.
+    /// Reads a range, ordered after all arrived writes.
     pub(super) fn get(&self, range: Range<usize>, into: &mut [u8]) -> Result<(), Failure> {
         (self.memory.as_ref().ok_or_else(unprepared)?).get(range, into)
     }
 
-    /// Makes queue pairs for another rank, where there are none; gives their numbers.
+    /// Makes queue pairs to another rank if there are none; returns their numbers.
     pub(super) fn open(&mut self, other: usize) -> Result<Option<Vec<u32>>, Failure> {
         let at = format!("for rank {other}");
         if self.peers.get(other).is_none_or(Option::is_some) {
@@ -203,26 +203,26 @@ impl Connections {
         ready.map_err(|e| refused("ibv_modify_qp", &format!("RTS, to {to}"), &e))
     }
 
-    /// Keeps where the other rank's memory is.
+    /// Sets the address and key of the other rank's memory.
     pub(super) fn set_remote_memory(&mut self, other: usize, memory: Target) {
         if let Some(Some(way)) = self.peers.get_mut(other) {
             way.memory = memory;
         }
     }
 
-    /// Asks to be woken by what comes next: what is there already is to be looked at once more before the wait.
+    /// Requests a wake-up for the next completion; the queue must be polled once more before waiting.
     pub(super) fn arm(&self) -> Result<(), Failure> {
         let armed = self.queue.arm();
         armed.map_err(|e| refused("ibv_req_notify_cq", "", &e))
     }
 
-    /// Waits for what comes next, or so long.
+    /// Waits for the next completion, `at_most` this long.
     pub(super) fn wait(&self, at_most: Duration) -> Result<(), Failure> {
         let waited = self.queue.wait(at_most);
         waited.map_err(|e| refused("ibv_get_cq_event", "", &e))
     }
 
-    /// Asks the devices of these ranks for a sign of life. Where none comes, a completion says so.
+    /// Sends an empty write to each of these ranks: if the device does not respond, a completion reports it.
     pub(super) fn probe_liveness(&mut self, others: &[usize]) -> Result<(), Failure> {
         for other in others {
             let Some(Some(way)) = self.peers.get_mut(*other) else {
@@ -241,13 +241,13 @@ impl Connections {
     }
 }
 
-/// Why work was not done.
+/// The failure of a completion with an error.
 fn completion_failure(work: WorkKind, other: usize, status: u32, vendor: u32) -> Failure {
     let (words, name) = status_words(status);
     let what = match work {
         WorkKind::Write => "RDMA write to",
         WorkKind::Credit => "message to",
-        WorkKind::LivenessProbe => "sign of life from",
+        WorkKind::LivenessProbe => "liveness probe to",
         WorkKind::Receive => "receive from",
     };
     Failure {
@@ -301,7 +301,7 @@ impl PieceTransport for Connections {
     }
 
     fn poll(&mut self, each: &mut dyn FnMut(TransportEvent)) -> Result<(), Failure> {
-        // Flushed work is a consequence: the failure is the first other one.
+        // Flushed work is a consequence; the first other error is the failure.
         let mut failure: Option<(bool, Failure)> = None;
         let mut again: Vec<(usize, usize)> = Vec::new();
         let ways = &mut self.peers;
@@ -323,12 +323,12 @@ impl PieceTransport for Connections {
                 WorkKind::Receive => {
                     again.push((other, pair));
                     match completion.arrived {
-                        Arrived::Write(_) => each(TransportEvent::Arrived { from: other, pair }),
-                        Arrived::Message(number) => each(TransportEvent::Credit {
+                        Arrival::Write(_) => each(TransportEvent::Arrived { from: other, pair }),
+                        Arrival::Message(number) => each(TransportEvent::Credit {
                             from: other,
                             number,
                         }),
-                        Arrived::Nothing => {}
+                        Arrival::Nothing => {}
                     }
                 }
                 _ => {
@@ -372,7 +372,7 @@ impl PieceTransport for Connections {
         own: Option<Range<usize>>,
         came: Range<usize>,
     ) {
-        // The processor puts elements together, which does not reach into a GPU's memory: no layout has it there.
+        // The CPU reduces, which cannot reach GPU memory: no layout asks for it there.
         if let Some(RegisteredMemory::Host(registered)) = &mut self.memory {
             let memory = registered.memory_mut();
             memory.three(into, own, came, &mut |into, own, came| {

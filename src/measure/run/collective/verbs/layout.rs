@@ -1,6 +1,6 @@
-//! Where things lie in a rank's memory: what it sends, what it receives, what it passes on, and slots for pieces that are put together.
+//! The layout of a rank's memory: input, output, scratch, and slots for pieces that are reduced.
 //!
-//! All of it follows from the point, the rank and the number of ranks, so that every rank knows where its writes belong in another one's memory.
+//! It follows from the point, the rank and the number of ranks, so that every rank knows where its writes go in another rank's memory.
 
 use std::ops::Range;
 
@@ -9,18 +9,16 @@ use crate::measure::plan::collective::Collective;
 use crate::measure::plan::run::Point;
 use crate::measure::run::collective::rank_steps::{self, BufferPart, RankSteps};
 
-/// How many pieces may be on their way from one rank to another.
+/// How many pieces may be under way from one rank to another.
 pub(super) const WINDOW: usize = 16;
-/// How many pieces that go straight to their place a rank allows ahead of what it has: no slot holds them back, and one that is busy sending its own
-/// does not keep the other one waiting.
+/// How many pieces without slots a rank grants in advance, so that a receiver that is busy sending does not delay the sender.
 pub(super) const AHEAD: usize = 4 * WINDOW;
-/// Parts up to so many bytes go through slots even where nothing is put together: those are free before the operation begins, so that nobody waits
-/// for leave.
+/// Parts up to this many bytes go through slots even if nothing is reduced: slots are free before the operation begins, so that no sender waits for a
+/// credit.
 const SMALL: usize = 4096;
-/// Where things begin.
+/// The alignment of buffers.
 const PAGE: usize = 4096;
-/// What lies between what is sent and what is received: buffers a power of two apart, through which a rank goes at the same pace, contend for the same
-/// places of the processor's caches.
+/// The gap between input and output: buffers a power of two apart contend for the same cache sets.
 const APART: usize = 5 * PAGE;
 
 /// A message that this rank receives.
@@ -28,9 +26,9 @@ const APART: usize = 5 * PAGE;
 pub(super) struct Incoming {
     pub(super) from: usize,
     pub(super) into: Range<usize>,
-    /// What it is put together with.
+    /// The part that it is reduced with.
     pub(super) own: Option<Range<usize>>,
-    /// Where its slots begin, where it goes through slots.
+    /// Where its slots begin, if it goes through slots.
     pub(super) slots: Option<usize>,
 }
 
@@ -38,7 +36,7 @@ pub(super) struct Incoming {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) length: usize,
-    /// Bytes of a piece at most, and of a slot.
+    /// The most bytes of a piece, and the size of a slot.
     pub(super) piece: usize,
     pub(super) send: Range<usize>,
     pub(super) receive: Range<usize>,
@@ -58,7 +56,7 @@ fn part((buffer, parts): &(Range<usize>, usize), size: usize, number: usize) -> 
 }
 
 impl Layout {
-    /// The memory of this rank, whose pieces have so many bytes at most.
+    /// The layout of this rank, with pieces of `piece` bytes at most.
     pub(super) fn new(
         point: &Point,
         steps: &RankSteps,
@@ -73,11 +71,11 @@ impl Layout {
             error: error.to_owned(),
         };
         if point.in_place && matches!(collective, Collective::AllToAll | Collective::SendRecv) {
-            return Err(refused("it is not done in place"));
+            return Err(refused("this collective has no in-place form"));
         }
         if point.gpu_memory && collective.reduces() {
             return Err(refused(
-                "what arrives is put together by the processor, in the host's memory",
+                "reductions run on the CPU, which needs the host's memory",
             ));
         }
         let size = point.dtype.size();
@@ -86,7 +84,7 @@ impl Layout {
         let (send, receive) = (shape.send * size, shape.receive * size);
         let parts = rank_steps::parts(collective, ranks);
         let (send, receive) = if point.in_place {
-            // A part lies where it belongs in the whole.
+            // In place: a part is at its offset in the whole.
             let within = |length: usize| match length < send.max(receive) {
                 true => rank * length..(rank + 1) * length,
                 false => 0..length,
@@ -101,7 +99,7 @@ impl Layout {
             (buffer.len() / size).div_ceil(parts.max(1)) * size
         };
         let longest = longest(&send, parts.0).max(longest(&receive, parts.1));
-        // A slot begins where a cache line does.
+        // Slots are aligned to cache lines.
         let piece = piece.min(longest).max(1).next_multiple_of(64);
         let work = match rank_steps::needs_scratch(collective, ranks) {
             true => end..end + send.len(),
@@ -123,7 +121,7 @@ impl Layout {
         for receive in &steps.receives {
             let (into, own) = (layout.place(receive.into), receive.with);
             let own = own.map(|own| layout.place(own));
-            // From a slot the processor copies: in a GPU's memory pieces go where they belong.
+            // The CPU copies from slots, so pieces for GPU memory go directly to their place.
             let small = longest <= SMALL && !point.gpu_memory;
             let base = (own.is_some() || small).then(|| {
                 let known = slots.iter().find(|(from, _)| *from == receive.from);
@@ -222,7 +220,7 @@ mod tests {
         assert_eq!(moved.length, (8 << 20) + APART);
     }
 
-    /// In a GPU's memory the processor neither copies out of slots nor puts anything together.
+    /// In GPU memory the CPU neither copies from slots nor reduces.
     #[test]
     fn on_gpus_every_piece_goes_straight_to_its_place() {
         for collective in Collective::ALL {
@@ -240,7 +238,7 @@ mod tests {
         }
     }
 
-    /// The piece, which sender and receiver have to agree on, is the same for all ranks.
+    /// Sender and receiver use the same piece size.
     #[test]
     fn pieces_are_alike() {
         for collective in Collective::ALL {

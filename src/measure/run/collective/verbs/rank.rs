@@ -1,4 +1,4 @@
-//! A rank of the backend.
+//! A rank of the verbs backend.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -23,13 +23,13 @@ use crate::measure::run::collective::rank_steps;
 
 /// What the receiving buffer holds before an operation.
 const POISON: u8 = 0xa5;
-/// So many looks at the queue of completions come before one at the clock.
+/// The completion queue is polled this often between two looks at the clock.
 const LOOKS: u32 = 8;
-/// How long nothing happens before others may have the processor: soft-RoCE works on it, too.
+/// How long to spin before yielding the processor: soft-RoCE needs it, too.
 const SPINNING: Duration = Duration::from_micros(20);
-/// How long nothing happens before the rank sleeps until something does.
+/// How long to yield before sleeping until a completion arrives.
 const YIELDING: Duration = Duration::from_millis(1);
-/// How long nothing happens before the other ranks' devices are asked for a sign of life.
+/// How long without progress before the other ranks' devices are probed.
 const SILENCE: Duration = Duration::from_millis(500);
 
 /// An environment variable.
@@ -52,14 +52,14 @@ pub(super) struct VerbsRank {
     point: Option<(Layout, Transfer)>,
     epoch: u8,
     identity: Identity,
-    /// The PCI address of its GPU, and the GPU once it was needed.
+    /// The PCI address of its GPU, and the GPU once it is opened.
     gpu: (Option<String>, Option<Rc<Gpu>>),
-    /// What the port had counted when the rank was connected.
+    /// The port's counters when the rank was connected.
     counted: Carried,
 }
 
 impl VerbsRank {
-    /// Opens the port, and tells the others of it.
+    /// Opens the port, and exchanges addresses with the others.
     pub(super) fn connect(
         place: &RankSetup<'_>,
         exchange: &mut dyn RankExchange,
@@ -118,7 +118,7 @@ impl VerbsRank {
         Ok(Rc::clone(self.gpu.1.insert(gpu)))
     }
 
-    /// Has memory for the point, registered.
+    /// Ensures registered memory for the point.
     fn have_memory(
         &mut self,
         exchange: &mut dyn RankExchange,
@@ -252,7 +252,7 @@ impl Backend for VerbsRank {
                     continue;
                 }
                 if !armed {
-                    // What came before is seen by the next turns; what comes after wakes.
+                    // Completions before arming are seen by the next polls; later ones wake the rank.
                     self.connections.arm()?;
                     (armed, polls) = (true, 0);
                     continue;
@@ -260,7 +260,7 @@ impl Backend for VerbsRank {
                 self.connections.wait(SILENCE)?;
                 armed = false;
                 if silence > SILENCE {
-                    // The last step is what is known of a rank that hangs.
+                    // Reported because only the last step of a rank that hangs is known.
                     let (name, bytes) = (point.collective.name(), Bytes(point.bytes));
                     let what = transfer.waits_for();
                     exchange.report_step(&format!("{name} of {bytes}: waits for {what}"));

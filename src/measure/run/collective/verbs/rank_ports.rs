@@ -1,4 +1,4 @@
-//! What ranks tell each other: once of their ports, and for each point of their memory and their connections.
+//! What ranks exchange to connect: their ports once, and their memory and queue pairs for each point.
 
 use std::collections::BTreeMap;
 
@@ -8,30 +8,30 @@ use serde_json::Value;
 use crate::live::failure::Failure;
 use crate::live::verbs::address::Address;
 
-/// A rank's port.
+/// A rank's port, and its limits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RankPort {
     /// How it is reached.
     #[serde(flatten)]
     pub(super) address: Address,
-    /// Connections to each other rank.
+    /// Queue pairs to each other rank.
     pub(super) pairs: usize,
-    /// Bytes of a write at most.
+    /// The most bytes of one write.
     pub(super) piece: usize,
 }
 
-/// A rank's memory, and its new connections.
+/// A rank's memory, and its new queue pairs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RankMemory {
     /// Where the memory begins.
     pub(super) address: u64,
-    /// The key to it.
+    /// The memory's remote key.
     pub(super) key: u32,
-    /// The numbers of the queue pairs that are new, for each rank that they lead to.
+    /// The numbers of the new queue pairs, by the rank that they lead to.
     pub(super) pairs: BTreeMap<usize, Vec<u32>>,
 }
 
-/// Reads what each rank gave.
+/// Parses the value of each rank.
 pub(super) fn parse_all<T: for<'v> Deserialize<'v>>(given: &[Value]) -> Result<Vec<T>, Failure> {
     let one = |(rank, value): (usize, &Value)| {
         T::deserialize(value).map_err(|e| Failure {
@@ -43,18 +43,18 @@ pub(super) fn parse_all<T: for<'v> Deserialize<'v>>(given: &[Value]) -> Result<V
     given.iter().enumerate().map(one).collect()
 }
 
-/// What all ranks can do.
+/// The limits that hold for all ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CommonLimits {
     pub(super) pairs: usize,
     pub(super) piece: usize,
 }
 
-/// What this rank and all others can do.
+/// The smallest limits of all ranks.
 ///
 /// # Errors
 ///
-/// A port of another kind than this rank's.
+/// A port has another link layer than this rank's.
 pub(super) fn common_limits(cards: &[RankPort], rank: usize) -> Result<CommonLimits, Failure> {
     let refused = |error: String| Failure {
         function: "verbs".to_owned(),

@@ -1,7 +1,8 @@
-//! An operation, one turn after the other: which piece goes when.
+//! The schedule of an operation: which piece may be sent, received and copied when.
 //!
-//! To each other rank goes a flow of pieces, numbered from the point's beginning; piece n goes over connection n modulo their number. The receiver tells
-//! how many pieces it allows in all; the sender stays below that. Pieces of a connection arrive in order, those of different ones need not.
+//! The pieces to each other rank are numbered from the point's beginning; piece n goes over queue pair n modulo their number. The receiver grants
+//! credits, the number of pieces allowed in all, and the sender stays below. Pieces of one queue pair arrive in order, those of different ones need
+//! not.
 
 use std::ops::Range;
 
@@ -11,14 +12,14 @@ use crate::measure::plan::collective::{DataType, Reduction};
 use crate::measure::plan::run::Point;
 use crate::measure::run::collective::rank_steps::RankSteps;
 
-/// Bytes of the rank's own part that are copied at once, between two looks at the wire.
+/// Bytes of a local copy between two polls.
 const COPY: usize = 256 << 10;
-/// The same in a GPU's memory, where a copy is awaited: so many take less than a message's way.
+/// The same in GPU memory, if a copy is awaited: this many take less than a message's latency.
 const COPY_ON_GPU: usize = 16 << 20;
-/// Of what a rank tells: the number of pieces, and in the bits above which point it is about.
+/// The bits of a credit for the number of pieces; the bits above are the point's epoch.
 const NUMBER: u32 = 0x00ff_ffff;
 
-/// What the wire says.
+/// What the transport reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TransportEvent {
     /// A piece of this rank has arrived at the other one, and its memory is free.
@@ -33,7 +34,7 @@ pub(super) enum TransportEvent {
         /// Over which connection.
         pair: usize,
     },
-    /// The other rank told a number.
+    /// The other rank granted credits.
     Credit {
         /// The other rank.
         from: usize,
@@ -42,9 +43,9 @@ pub(super) enum TransportEvent {
     },
 }
 
-/// The connections of a rank, and its memory. No method waits.
+/// A rank's connections and memory. No method blocks.
 pub(super) trait PieceTransport {
-    /// Writes a piece to a place in the other rank's memory; false where there is no room for it now.
+    /// Writes a piece to an offset in the other rank's memory; false if the queue is full.
     fn write(
         &mut self,
         to: usize,
@@ -53,16 +54,16 @@ pub(super) trait PieceTransport {
         place: usize,
     ) -> Result<bool, Failure>;
 
-    /// Tells the other rank a number; false where there is no room for it now.
+    /// Grants credits to the other rank; false if the queue is full.
     fn send_credit(&mut self, to: usize, number: u32) -> Result<bool, Failure>;
 
-    /// Says what has happened.
+    /// Reports what has happened since the last poll.
     fn poll(&mut self, each: &mut dyn FnMut(TransportEvent)) -> Result<(), Failure>;
 
     /// Copies within this rank's memory.
     fn copy(&mut self, from: Range<usize>, to: Range<usize>) -> Result<(), Failure>;
 
-    /// Puts what came together with the rank's own; where that is the result's place already, `own` is absent.
+    /// Reduces what arrived with the rank's own data; `own` is absent if that is at the result's place already.
     fn combine(
         &mut self,
         kind: (DataType, Reduction),
@@ -72,12 +73,12 @@ pub(super) trait PieceTransport {
     );
 }
 
-/// Where a message's pieces go in the other rank's memory.
+/// Where the pieces of a message go in the other rank's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Destination {
-    /// One after the other, from here.
+    /// One after the other, from this offset.
     Straight(usize),
-    /// To the slots that begin here.
+    /// To the slots that begin at this offset.
     Slots(usize),
 }
 
@@ -86,44 +87,44 @@ enum Destination {
 struct Outgoing {
     to: usize,
     from: Range<usize>,
-    /// The message that has to be there first, as far as this one goes.
+    /// The received message that this one forwards.
     after: Option<usize>,
     goes: Destination,
 }
 
-/// The pieces between this rank and another one.
+/// The flow of pieces between this rank and another one.
 #[derive(Clone, Debug, Default)]
 struct PieceFlow {
-    /// Pieces that the other rank allows, counted from the point's beginning, as all of these.
+    /// Pieces that the other rank has granted since the point's beginning, which is where all of these count from.
     granted: u64,
-    /// Pieces that were given to the wire.
+    /// Pieces that were posted.
     posted: u64,
-    /// Pieces of these that have not arrived yet.
+    /// Posted pieces that are not acknowledged yet.
     under_way: u64,
-    /// Pieces that arrived over each connection.
+    /// Pieces that arrived over each queue pair.
     arrived: Vec<u64>,
-    /// Pieces that are where they belong.
+    /// Pieces that are at their final place.
     done: u64,
-    /// Pieces that this rank allows.
+    /// Pieces that this rank has granted.
     allowed: u64,
-    /// The messages that an operation brings: the number of the piece after each one's last, and whether it goes through slots.
+    /// The messages of an operation: the number after each one's last piece, and whether it goes through slots.
     messages: Vec<(u64, bool)>,
 }
 
 impl PieceFlow {
-    /// Pieces that an operation brings.
+    /// The pieces of one operation.
     fn of_an_operation(&self) -> u64 {
         self.messages.last().map_or(0, |(end, _)| *end)
     }
 
-    /// How many pieces may come in all, in the operation after so many: a piece through a slot where that is free, one that goes straight to its place
-    /// where the operation has begun.
+    /// How many pieces to grant in all after `operations` operations: a slot must be free for each piece, and a piece without slot needs its
+    /// operation to have begun.
     fn limit(&self, operations: u64) -> u64 {
         let free = self.done + WINDOW as u64;
         if self.messages.iter().all(|(_, slots)| *slots) {
             return free;
         }
-        // Beyond the operation's end places are not free before the next one.
+        // Places beyond the operation's end are not free before the next one.
         let begun = operations * self.of_an_operation();
         let mut limit = free.min(begun + self.of_an_operation());
         for (end, slots) in &self.messages {
@@ -153,17 +154,16 @@ pub(super) struct Transfer {
     copied_at_once: usize,
     flows: Vec<PieceFlow>,
     operations: u64,
-    /// The message that is being sent, received, copied, and how much of it is done.
+    /// The message that is being sent, received or copied, and its progress.
     sending: (usize, usize),
     receiving: (usize, usize),
     copying: (usize, usize),
-    /// Whether nothing goes on until the wire says something.
+    /// Whether progress needs an event of the transport.
     waits: bool,
 }
 
 impl Transfer {
-    /// The operations of a point for this rank. `layout_of` tells the other ranks' memory; points are numbered, so that what is late is not
-    /// taken for the next one's.
+    /// The operations of a point for this rank. `layout_of` returns the other ranks' layouts; the epoch tells apart late credits of an earlier point.
     pub(super) fn new(
         point: &Point,
         steps: &RankSteps,
@@ -247,7 +247,7 @@ impl Transfer {
         self.waits = false;
     }
 
-    /// Goes as far as it can; true where the operation is done. The flag says whether anything went on.
+    /// Goes as far as it can; true if the operation is done. The flag says whether anything went on.
     pub(super) fn turn(&mut self, wire: &mut dyn PieceTransport) -> Result<(bool, bool), Failure> {
         let mut moved = false;
         let (epoch, flows) = (self.epoch, &mut self.flows);
@@ -346,7 +346,7 @@ impl Transfer {
         Ok(())
     }
 
-    /// Sends the next piece, where it may go. One at a time: soft-RoCE carries it within the call, and the other rank waits for what this one allows.
+    /// Sends the next piece, if it may go. One at a time: soft-RoCE carries it within the call, and the other rank waits for what this one allows.
     fn give(&mut self, wire: &mut dyn PieceTransport) -> Result<bool, Failure> {
         while let Some(out) = self.outgoing.get(self.sending.0) {
             let at = self.sending.1;

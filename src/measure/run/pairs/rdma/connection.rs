@@ -1,4 +1,4 @@
-//! A reliable connection to another node's port, and what is measured over it.
+//! A reliable connection to another node's port, and the measurements over it.
 
 use std::net::Ipv6Addr;
 use std::ops::Range;
@@ -11,42 +11,43 @@ use super::{GreetingResult, WriteResult};
 use crate::live::failure::Failure;
 use crate::live::verbs::address::{Address, mtu_bytes};
 use crate::live::verbs::failure::refused;
-use crate::live::verbs::library::completion::{Arrived, CompletionQueue, status_words};
+use crate::live::verbs::library::completion::{Arrival, CompletionQueue, status_words};
 use crate::live::verbs::library::context::Context;
 use crate::live::verbs::library::domain::Domain;
 use crate::live::verbs::library::pair::{LocalEndpoint, QueuePair, Target};
 
-/// Bytes of a write: what perftest's `ib_write_bw` has, and enough for any link.
+/// Bytes of a write: as perftest's `ib_write_bw`, and enough for any link.
 const PIECE: usize = 64 << 10;
-/// Writes that are under way at most.
+/// The most writes under way.
 const DEPTH: usize = 64;
-/// As much is under way as was carried in this time: what loses every second packet is not to be waited for when the time is up.
+/// The data under way is limited to what was carried in this time, so that a link that loses every second packet drains soon after the window.
 const AHEAD: Duration = Duration::from_millis(20);
-/// Writes that are under way at least.
+/// The fewest writes under way.
 const LEAST: usize = 2;
 /// Bytes of a word.
 const WORD: usize = 8;
-/// Words that may have come and were not looked at.
+/// Words that may arrive before they are polled.
 const RECEIVES: u32 = 16;
-/// How long the device may take to acknowledge, or to give up: seven times a timeout that may be four times as long as it was asked for (IBTA, vol. 1, 9.7.6.1.3).
+/// How long the device may take to acknowledge or to give up: seven retries with a timeout up to four times the requested one (IBTA, vol. 1,
+/// 9.7.6.1.3).
 const GIVING_UP: Duration = Duration::from_secs(60);
-/// How long a word may be on its way once the other direction is known to work, and where it is known not to.
+/// How long to wait for a word once the other direction is known to work, and once it is known not to.
 const ON_ITS_WAY: Duration = Duration::from_secs(5);
 const A_MOMENT: Duration = Duration::from_millis(500);
-/// How long nothing happens before others may have the processor, and before this process sleeps: soft-RoCE works on it, too.
+/// How long to spin before yielding the processor, and to yield before sleeping: soft-RoCE needs it, too.
 const SPINNING: Duration = Duration::from_micros(20);
 const YIELDING: Duration = Duration::from_millis(1);
-/// How long it sleeps at once.
+/// The longest sleep.
 const ASLEEP: Duration = Duration::from_millis(20);
-/// The number of a word.
+/// The words.
 const GREETING: u32 = 1;
 const QUESTION: u32 = 2;
 const ANSWER: u32 = 3;
 const ENOUGH: u32 = 4;
-/// `IBV_WC_WR_FLUSH_ERR`: work that was taken from the queue since an earlier piece failed.
+/// `IBV_WC_WR_FLUSH_ERR`: work that was flushed because an earlier request failed.
 const FLUSHED: u32 = 5;
 
-/// What the other end has to know.
+/// The address that the other end needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ConnectionEnd {
     address: Address,
@@ -56,30 +57,30 @@ pub(super) struct ConnectionEnd {
     key: u32,
 }
 
-/// Work, by its id.
+/// Ids of work requests.
 const WRITE: u64 = 0;
 const SAY: u64 = 1;
 const RECEIVE: u64 = 2;
 
-/// Registered memory, whatever it is: where writes come from, and as the other end's device is told it. It outlives the connection.
+/// Registered memory, host's or GPU's: its local key, and its remote key for the other end. It outlives the connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MemoryRegion {
     pub(super) near: Target,
     pub(super) far: Target,
 }
 
-/// A queue pair, and what it writes from and to.
+/// A queue pair, and the memory that it writes from and to.
 pub(super) struct Connection {
     pair: QueuePair,
     queue: Rc<CompletionQueue>,
     region: MemoryRegion,
     near: LocalEndpoint,
     end: ConnectionEnd,
-    /// The other end, once it is known.
+    /// The other end, once connected.
     far: Option<ConnectionEnd>,
 }
 
-/// What came of the work since the last look.
+/// The completions since the last poll.
 #[derive(Default)]
 struct CompletedWork {
     written: usize,
@@ -89,13 +90,13 @@ struct CompletedWork {
 }
 
 impl Connection {
-    /// Bytes of the region: the pieces that are under way, and the words.
+    /// Bytes of the region: the pieces under way, and the words.
     pub(super) const MEMORY: usize = DEPTH * PIECE + 4096;
     /// The pieces.
     pub(super) const DATA: Range<usize> = 0..DEPTH * PIECE;
     const WORDS: Range<usize> = DEPTH * PIECE..DEPTH * PIECE + WORD;
 
-    /// A new one, which is not connected.
+    /// A new queue pair, not yet connected.
     pub(super) fn new(
         context: &Rc<Context>,
         domain: &Rc<Domain>,
@@ -132,12 +133,12 @@ impl Connection {
         })
     }
 
-    /// What the other end has to know.
+    /// The address that the other end needs.
     pub(super) fn end(&self) -> &ConnectionEnd {
         &self.end
     }
 
-    /// What this end writes, and what the other one does, byte by byte: no two ends of a connection have the same.
+    /// The byte that this end writes, and the byte of the other end: they differ on every connection.
     pub(super) fn marks(&self) -> (u8, u8) {
         const MARKS: (u8, u8) = (0x5a, 0xa5);
         let place = |end: &ConnectionEnd| (end.address.gid, end.address.lid, end.pair, end.key);
@@ -147,12 +148,12 @@ impl Connection {
         }
     }
 
-    /// What is wrong with data that came, and between whom.
+    /// The failure for data that arrived wrong.
     pub(super) fn mismatch_failure(&self, wrong: usize, of: usize) -> Failure {
         let from = self.far.as_ref().map(|far| far.address.gid);
         let from = from.map_or("?".to_owned(), |from| from.to_string());
         failed(format!(
-            "{wrong} of {of} bytes came wrong: RDMA write from GID {from} to GID {}",
+            "{wrong} of {of} bytes arrived wrong: RDMA write from GID {from} to GID {}",
             self.end.address.gid
         ))
     }
@@ -214,14 +215,14 @@ impl Connection {
             }
             rest.take(&self.queue);
         }
-        let silent = || Err(format!("no completion in {} s", GIVING_UP.as_secs()));
+        let silent = || Err(format!("no completion within {} s", GIVING_UP.as_secs()));
         GreetingResult {
             own: own.unwrap_or_else(silent),
             heard,
         }
     }
 
-    /// Writes data to the other end for a time.
+    /// Writes data to the other end for `window`.
     pub(super) fn write_for(&mut self, window: Duration) -> Result<WriteResult, Failure> {
         let begun = now();
         let (mut under_way, mut done, mut next) = (0, 0usize, 0);
@@ -258,7 +259,7 @@ impl Connection {
             if begun.elapsed() > window + GIVING_UP {
                 let seconds = GIVING_UP.as_secs();
                 return Err(failed(format!(
-                    "{under_way} writes were not acknowledged in {seconds} s"
+                    "{under_way} writes were not acknowledged within {seconds} s"
                 )));
             }
             if look.written == 0 {
@@ -277,7 +278,7 @@ impl Connection {
         })
     }
 
-    /// Writes words, each when the last one was answered: the least time that took, in nanoseconds.
+    /// Writes words, each once the last one was answered; returns the shortest round trip in nanoseconds.
     pub(super) fn measure_latency(&mut self, window: Duration) -> Result<u64, Failure> {
         let begun = now();
         let mut least = Duration::MAX;
@@ -292,7 +293,7 @@ impl Connection {
         Ok(u64::try_from(least.as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// Answers words until the other end has enough.
+    /// Answers words until the other end stops.
     pub(super) fn answer(&mut self) -> Result<(), Failure> {
         while self.wait_for_word(&[QUESTION, ENOUGH])? == QUESTION {
             self.send_word(ANSWER)?;
@@ -300,14 +301,14 @@ impl Connection {
         Ok(())
     }
 
-    /// Waits until this end's word is acknowledged and one of these has come; where there are none, only for the former.
+    /// Waits until this end's word is acknowledged and one of `words` has arrived; if there are none, only for the acknowledgement.
     fn wait_for(&mut self, words: &[u32]) -> Result<(), Failure> {
         self.wait(1, words).map(|_| ())
     }
 
     fn wait_for_word(&mut self, words: &[u32]) -> Result<u32, Failure> {
         let came = self.wait(0, words)?;
-        came.ok_or_else(|| failed("no word came".to_owned()))
+        came.ok_or_else(|| failed("no word arrived".to_owned()))
     }
 
     fn wait(&mut self, acknowledged: usize, words: &[u32]) -> Result<Option<u32>, Failure> {
@@ -326,7 +327,7 @@ impl Connection {
             }
             if begun.elapsed() > GIVING_UP {
                 let seconds = GIVING_UP.as_secs();
-                return Err(failed(format!("no answer in {seconds} s")));
+                return Err(failed(format!("no answer within {seconds} s")));
             }
             rest.take(&self.queue);
         }
@@ -340,22 +341,22 @@ impl Connection {
         })
     }
 
-    /// Writes a word to the other end, and tells it so.
+    /// Writes a word to the other end with an immediate, so that it notices.
     fn send_word(&self, word: u32) -> Result<(), Failure> {
         let to = self.target(Self::WORDS.start);
         let posted = (self.pair).write(SAY, self.region.near, Self::WORDS, to, word);
         posted.map_err(|e| refused("ibv_post_send", "", &e))
     }
 
-    /// What is done by now.
+    /// Polls for completions.
     fn poll_completions(&self) -> Result<CompletedWork, Failure> {
         let mut look = CompletedWork::default();
         let mut again = 0;
-        // Flushed work is a consequence: the failure is the first other one.
+        // Flushed work is a consequence; the first other error is the failure.
         let mut flushed = None;
         let taken = self.queue.poll(|completion| {
             if completion.status != 0 {
-                // Receives fail only since something else did.
+                // Receives are flushed only after another failure.
                 let words = self.describe_failure(completion.status, completion.vendor);
                 match completion.status {
                     FLUSHED if completion.id == RECEIVE => {}
@@ -367,7 +368,7 @@ impl Connection {
             match (completion.id, completion.arrived) {
                 (WRITE, _) => look.written += 1,
                 (SAY, _) => look.said += 1,
-                (_, Arrived::Write(word)) => {
+                (_, Arrival::Write(word)) => {
                     again += 1;
                     look.heard.push(word);
                 }
@@ -385,7 +386,7 @@ impl Connection {
         Ok(look)
     }
 
-    /// A failed completion in the field's words, and between whom.
+    /// Describes a failed completion with both ends.
     fn describe_failure(&self, status: u32, vendor: u32) -> String {
         let far = self.far.as_ref().map(|far| far.address.gid);
         failure_words(status, vendor, self.end.address.gid, far)
@@ -411,7 +412,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// What to do while nothing happens.
+/// Waits with growing patience while there are no completions.
 #[derive(Default)]
 struct IdleWait {
     since: Option<Instant>,
@@ -434,7 +435,7 @@ impl IdleWait {
             rustix::thread::sched_yield();
             return;
         }
-        // What came before is seen by the next look; what comes after wakes. Where neither can be had, the clock does.
+        // Earlier completions are seen by the next poll; later ones wake. If the queue cannot be armed, the timeout does.
         match self.armed {
             false => self.armed = queue.arm().is_ok(),
             true => {

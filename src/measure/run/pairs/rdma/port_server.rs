@@ -1,4 +1,4 @@
-//! An open port, its memory, and the connection that is measured.
+//! The process's side: the open port, its memory, and the measured connection.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -20,29 +20,29 @@ use crate::measure::plan::pairs::Memory;
 use crate::measure::plan::reply::GpuMemory;
 use crate::measure::plan::run::RankPlace;
 
-/// So much of what came is looked at.
+/// How many of the received bytes are checked.
 const LOOKED_AT: u64 = 128 << 10;
-/// How often, and how long after each other: what is acknowledged may be on its way to the memory still.
+/// How often to check, and the pause in between: acknowledged data may still be on its way to memory.
 const LOOKS: u32 = 50;
 const APART: Duration = Duration::from_millis(4);
 
-/// What the process has. The connection goes before what it stands on.
+/// The state of the process. The connection is dropped before the memory and port that it uses.
 #[derive(Default)]
 pub(super) struct PortServer {
     connection: Option<Connection>,
     open: Option<OpenPort>,
 }
 
-/// An open port, and the memory that writes come from and go to.
+/// An open port, and the memory that writes use.
 struct OpenPort {
     port: Port,
     near: LocalEndpoint,
     address: Address,
     domain: Rc<Domain>,
     host: RegisteredMemory,
-    /// Of a GPU, where one was taken.
+    /// GPU memory, if a GPU was opened.
     gpu: Option<RegisteredMemory>,
-    /// Which of both the connection has.
+    /// Which of the two the connection uses.
     of: Memory,
 }
 
@@ -53,7 +53,7 @@ impl OpenPort {
             Memory::Gpu => self.gpu.as_mut().ok_or_else(|| Failure {
                 function: "verbs".to_owned(),
                 code: None,
-                error: "no GPU was taken".to_owned(),
+                error: "no GPU is open".to_owned(),
             }),
         }
     }
@@ -63,7 +63,7 @@ fn unopened() -> Failure {
     Failure {
         function: "verbs".to_owned(),
         code: None,
-        error: "nothing is open".to_owned(),
+        error: "no port is open".to_owned(),
     }
 }
 
@@ -77,7 +77,7 @@ fn variable(name: &str) -> Option<String> {
 }
 
 impl PortServer {
-    /// Does what it is told.
+    /// Runs a command.
     pub(super) fn answer(&mut self, told: &PortCommand) -> PortReply {
         let said = match told {
             PortCommand::Open { device, gid_index } => self.open(device, *gid_index),
@@ -125,13 +125,13 @@ impl PortServer {
             gpu: None,
             of: Memory::Host,
         });
-        // A device that has no queue pair for this user says so before anybody waits for it.
+        // Fails early if the device gives this user no queue pair.
         self.pair(Memory::Host)?;
         self.connection = None;
         Ok(PortReply::Opened(opened))
     }
 
-    /// Takes a GPU, and lets the adapter have memory of it. That it may not is an answer.
+    /// Opens a GPU and registers memory of it. That this is impossible is a reply, not a failure.
     fn take(&mut self, pci: &str) -> Result<PortReply, Failure> {
         self.connection = None;
         let open = self.open.as_mut().ok_or_else(unopened)?;
@@ -141,7 +141,7 @@ impl PortServer {
             RegisteredMemory::of_gpu(&open.domain, &gpu, Connection::MEMORY, |what| tried = what);
         match (held, &tried.no_dma_buf) {
             (Ok(held), _) => open.gpu = Some(held),
-            // Not even memory that could be registered.
+            // There was no memory to register.
             (Err(failure), None) => return Err(failure),
             (Err(_), Some(_)) => {}
         }
@@ -179,7 +179,7 @@ impl PortServer {
         self.mark()
     }
 
-    /// Has what this end writes in all of the memory: what comes from the other end is something else.
+    /// Fills the memory with this end's byte, so that what arrives from the other end differs.
     fn mark(&mut self) -> Result<(), Failure> {
         let (own, _) = self.connected()?.marks();
         let memory = self.open.as_mut().ok_or_else(unopened)?.memory()?;
@@ -191,7 +191,7 @@ impl PortServer {
         self.connected()?.write_for(window).map(PortReply::Written)
     }
 
-    /// Looks whether so many bytes that the other end wrote are in the memory: of many at the first ones.
+    /// Checks whether the bytes that the other end wrote are in the memory; of many only the first ones.
     fn check(&mut self, bytes: u64) -> Result<(), Failure> {
         let (_, theirs) = self.connected()?.marks();
         let memory = self.open.as_mut().ok_or_else(unopened)?.memory()?;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use super::*;
 use crate::live::element;
-use crate::live::pages::Memory;
+use crate::live::pages::PageMemory;
 use crate::measure::plan::collective::Collective;
 use crate::measure::run::collective::rank_steps;
 
@@ -16,7 +16,7 @@ enum Packet {
 }
 
 struct Fabric {
-    memories: Vec<Memory>,
+    memories: Vec<PageMemory>,
     /// Of each rank to each other one, over each connection.
     ways: Vec<Vec<Vec<VecDeque<Packet>>>>,
     events: Vec<VecDeque<TransportEvent>>,
@@ -125,7 +125,7 @@ fn element(rank: usize, at: usize) -> i32 {
     (rank as i32 + 1) * 1_000 + at as i32 % 997
 }
 
-/// What a rank has to end with; `None` where the collective leaves it open.
+/// What a rank has to end with; `None` if the collective leaves it open.
 fn expected(point: &Point, rank: usize, ranks: usize, at: usize) -> Option<i32> {
     let part = point.bytes as usize / 4 / ranks;
     let together = |at: usize| {
@@ -176,7 +176,7 @@ fn together(point: &Point, ranks: usize, pairs: usize, piece: usize, seed: u64) 
     let way = || (0..pairs).map(|_| VecDeque::new()).collect();
     let fabric = RefCell::new(Fabric {
         memories: (0..ranks)
-            .map(|rank| Memory::new(layout(rank).unwrap().length).unwrap())
+            .map(|rank| PageMemory::new(layout(rank).unwrap().length).unwrap())
             .collect(),
         ways: (0..ranks)
             .map(|_| (0..ranks).map(|_| way()).collect())
@@ -281,7 +281,9 @@ fn what_is_late_from_another_point_is_not_counted() {
     let own = layout(0).unwrap();
     let mut transfer = Transfer::new(&point, &steps, &own, (0, 2), (3, 1), layout).unwrap();
     let fabric = RefCell::new(Fabric {
-        memories: (0..2).map(|_| Memory::new(own.length).unwrap()).collect(),
+        memories: (0..2)
+            .map(|_| PageMemory::new(own.length).unwrap())
+            .collect(),
         ways: vec![
             vec![vec![VecDeque::new()], vec![VecDeque::new()]],
             Vec::new(),

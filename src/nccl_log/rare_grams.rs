@@ -5,16 +5,16 @@ use super::text::contains;
 use super::{prefix, setting, unread};
 
 /// One look decides whether the others are needed.
-pub(super) struct Seldom(Grams);
+pub(super) struct RareGrams(Grams);
 
-impl Default for Seldom {
+impl Default for RareGrams {
     fn default() -> Self {
         // Variables of NCCL are among the beginnings.
-        Seldom(Grams::new(prefix::beginnings().chain(unread::needles())))
+        RareGrams(Grams::new(prefix::beginnings().chain(unread::needles())))
     }
 }
 
-impl Seldom {
+impl RareGrams {
     /// Whether the line holds the beginning of a message of NCCL, a variable of NCCL, or the mark of a tool.
     pub(super) fn has(&self, line: &[u8]) -> bool {
         self.0.find(line, 0, line.len()).is_some()
