@@ -8,11 +8,11 @@
 //! condition   the tree, three-valued
 //! template    sentences with placeholders
 //! catalogue   all checks: the built-in ones and a site's own
-//! premise     what a check takes for granted, and a finding says as its condition if unknown
+//! premise     what a check assumes; a finding states it as its condition if it is unknown
 //! judge       facts and checks become verdicts
-//! evidence    what a verdict rests on, and what an open one waits for
+//! evidence    the evidence of a verdict, and the missing facts of an open one
 //! limits      the limits that a site sets
-//! strict      what is asked of the built-in checks beyond being valid
+//! strict      rules that built-in checks must satisfy beyond being valid
 //! ```
 
 mod advice;

@@ -17,7 +17,7 @@ use crate::small_sort;
 pub struct Cause {
     /// The check, as an index into the catalogue.
     pub check: usize,
-    /// For what it fails, as it was found.
+    /// The instances for which it fails, in the order found.
     pub subjects: Vec<Id>,
     /// What fails because of it: check and subject.
     pub consequences: Vec<(usize, Id)>,
@@ -154,10 +154,10 @@ pub fn diagnose(catalogue: &Catalogue, facts: &Facts, verdicts: &[Verdict]) -> V
             false => catalogue.checks[*of].severity,
         });
         (
-            // What explains an error comes before what explains none.
+            // A cause that explains an error comes before one that explains none.
             gravest.chain([c.severity(catalogue)]).min(),
             c.severity(catalogue),
-            // A check of the site that does not say it comes after those that do.
+            // A site's check without it comes after those that have it.
             check.impact.is_none(),
             check.impact,
             std::cmp::Reverse(effect(facts, c)),

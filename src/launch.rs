@@ -1,4 +1,4 @@
-//! By whom this process was started, and among which others: read from the environment that the engine gives it.
+//! The launcher of this process and its place among the ranks, read from the environment that the launcher sets.
 //!
 //! Engines nest: `mpirun` in an allocation of Slurm starts its daemons with `srun`, and `torchrun` runs in a step. The innermost one, which started this
 //! process, is the one that counts.
@@ -47,7 +47,7 @@ impl fmt::Display for Engine {
     }
 }
 
-/// What is known of the launch.
+/// The launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launch {
     /// What started the process.
@@ -88,7 +88,7 @@ impl Launch {
         }
     }
 
-    /// What was understood, for a person: "Slurm: rank 0 of 6, 3 nodes".
+    /// A description: "Slurm: rank 0 of 6, 3 nodes".
     pub fn words(&self) -> String {
         let mut text = format!("{}: rank {}", self.engine, self.rank);
         if let Some(ranks) = self.ranks {
@@ -122,7 +122,7 @@ pub enum LaunchError {
         missing: &'static str,
     },
     /// A variable is no number.
-    #[error("{variable}={value:?} is no number")]
+    #[error("{variable}={value:?} is not a number")]
     NoNumber {
         /// The variable.
         variable: &'static str,
@@ -144,12 +144,12 @@ pub enum LaunchError {
     Nodes {
         /// The variable.
         variable: &'static str,
-        /// What is wrong with it.
+        /// Why it is invalid.
         error: nodeset::NodesetError,
     },
 }
 
-/// How an engine names what it tells.
+/// The names of an engine's variables.
 struct EngineVariables {
     engine: Engine,
     /// The variable that shows that this engine started the process.
@@ -499,7 +499,7 @@ mod tests {
         );
         assert_eq!(
             said(&[("RANK", "x"), ("WORLD_SIZE", "2")]),
-            "RANK=\"x\" is no number"
+            "RANK=\"x\" is not a number"
         );
         assert_eq!(
             said(&[("RANK", "2"), ("WORLD_SIZE", "2")]),

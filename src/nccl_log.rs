@@ -1,10 +1,10 @@
-//! Reads NCCL's log: bytes in, recognised lines out. Pure, and knows nobody.
+//! Reads NCCL's log: bytes in, recognised lines out. Pure: it reads no files.
 //!
 //! ```text
 //! window   bytes in any pieces become whole lines, in bounded memory
 //! anchor   which lines can matter at all: a few needles, searched in the whole window
 //! grams    many needles in one pass
-//! pairs    which needles cannot stand in a message
+//! pairs    rules out needles of a message by its pairs of bytes
 //! prefix   what is before the message: host, process, device, time; whatever a launcher put before that
 //! channel  `Channel 00/0 : 1[1] -> 2[2] [send] via NET/IB/0/GDRDMA`
 //! message  the other messages of level INFO that say something
@@ -17,7 +17,7 @@
 //! pasted   the output of other tools in the same stream
 //! unread   the output of tools that nothing here reads
 //! gather   equal lines become one, with a count
-//! digest   what is left: kept lines, counts, processes
+//! digest   the result: kept lines, counts, processes
 //! ```
 //!
 //! The grammar is that of NCCL 2.2 to 2.30 (`src/debug.cc` writes the prefix), of RCCL, and of what PyTorch and launchers

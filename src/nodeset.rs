@@ -6,20 +6,20 @@ use std::fmt::Write;
 /// How many names a list may stand for: more is a mistake, and not the largest machine there is.
 pub const MOST: usize = 100_000;
 
-/// What is wrong with a list of names.
+/// Why a list of names is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NodesetError {
     /// A bracket is not closed, or closed without being opened.
-    #[error("{0:?}: a bracket has no partner")]
+    #[error("{0:?}: unmatched bracket")]
     Bracket(String),
-    /// What is between brackets is no number and no range.
-    #[error("{0:?} is no number and no range of numbers")]
+    /// The text between brackets is neither a number nor a range.
+    #[error("{0:?} is neither a number nor a range of numbers")]
     Range(String),
     /// A range ends before it begins.
     #[error("{0:?} ends before it begins")]
     Backwards(String),
     /// A name is empty, or has a character that no host name has.
-    #[error("{0:?} is no name of a host")]
+    #[error("{0:?} is not a host name")]
     Name(String),
     /// The list stands for more than [`MOST`] names.
     #[error("more than {MOST} names")]

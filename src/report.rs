@@ -70,12 +70,12 @@ pub struct Report {
     pub nodes: Vec<NodeHead>,
     /// What was examined, and how far.
     pub areas: Vec<AreaLine>,
-    /// What is damaged, in sentences: what did not answer, a recording that was cut short.
+    /// Damage, in sentences: parts that did not respond, a truncated recording.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub damage: Vec<String>,
-    /// What is wrong: root causes, the gravest first.
+    /// Problems: root causes, the most severe first.
     pub causes: Vec<Finding>,
-    /// What is worth knowing and no fault.
+    /// Notes that are no fault.
     pub notes: Vec<Finding>,
     /// What could not be decided.
     pub open: Vec<OpenQuestion>,
@@ -306,7 +306,7 @@ pub fn report(
         areas: &areas,
         damage: &damage,
         is_chosen: catalogue.is_chosen,
-        // What is required of a node its areas say.
+        // The areas define what a node requires.
         nothing: (catalogue.areas.is_empty() || recordings.is_empty()) && is_empty(facts),
         withheld: withheld(facts),
     };
@@ -794,7 +794,7 @@ fn other_causes(causes: usize, on: &str) -> String {
     }
 }
 
-/// Why nobody can say whether the node is healthy.
+/// Why the node's health is unknown.
 fn why_undecided(open: &[OpenQuestion], nodes: &[NodeHead], grounds: &StatusInputs<'_>) -> String {
     if let Some(damage) = grounds.damage.first() {
         let more = match grounds.damage.len() - 1 {

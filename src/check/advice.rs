@@ -11,7 +11,7 @@ use super::{Check, Template};
 /// The built-in checks' advice, in the order of their files, a NUL after each; compressed (zlib).
 const PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/advice.z"));
 
-/// What a check says to who reads its finding.
+/// A check's text for readers of its finding.
 #[derive(Debug)]
 pub struct Advice {
     /// Why it matters.
@@ -22,7 +22,7 @@ pub struct Advice {
     pub see: Vec<String>,
 }
 
-/// Where a check's advice is.
+/// Where a check's advice is stored.
 #[derive(Debug)]
 pub(super) enum AdviceSource {
     /// It was read with the rest of the file.
@@ -32,7 +32,7 @@ pub(super) enum AdviceSource {
 }
 
 impl Check {
-    /// What it says to who reads its finding.
+    /// The text for readers of its finding.
     pub fn advice(&self) -> &Advice {
         match &self.advice {
             AdviceSource::Read(advice) => advice,
@@ -47,7 +47,7 @@ impl Check {
             limits: &self.limits,
         };
         let document = Document::new(&self.path, text, 0..text.len());
-        // A test reads all of it: what is built in is well-formed.
+        // A test reads all of it: built-in advice is well-formed.
         file::advice(&document, names).unwrap_or_else(|_| Advice {
             why: String::new(),
             fix: Template::default(),

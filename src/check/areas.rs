@@ -1,4 +1,4 @@
-//! `checks/areas.toml`: the areas of a node, and what has to be known of each before it counts as examined.
+//! `checks/areas.toml`: the areas of a node, and the facts that must be known before each counts as examined.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ const EACH: [&str; 6] = [
 pub struct Area {
     /// The name, as `--require` takes it.
     pub name: Arc<str>,
-    /// What has the area: a node, or the cluster.
+    /// The subject of the area: a node, or the cluster.
     pub on: Subject,
     /// The folders of the checks that belong to it.
     pub folders: Vec<Arc<str>>,
@@ -64,7 +64,7 @@ pub struct Area {
     pub decided: Vec<Arc<str>>,
     /// The ids of error checks that may stay open for lack of permission.
     pub privileged: Vec<Arc<str>>,
-    /// What each instance is held to.
+    /// The essential facts of each instance.
     pub each: Vec<SubjectEssentials>,
 }
 
@@ -88,7 +88,7 @@ pub struct SubjectEssentials {
     pub facts: Vec<FactName>,
     /// Facts that must be known, or known not to be offered.
     pub if_offered: Vec<FactName>,
-    /// What must be true, and what is said if it is false.
+    /// What must be true, and the message if it is false.
     pub examined: Option<(Condition, Template)>,
 }
 

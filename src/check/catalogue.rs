@@ -22,7 +22,7 @@ pub struct SiteFile {
     pub inside: String,
     /// Its name in messages.
     pub name: String,
-    /// What it holds.
+    /// Its content.
     pub text: String,
 }
 
@@ -45,7 +45,7 @@ pub enum SelectionError {
     /// No check fits.
     #[error("no check is named `{pattern}`{}", suggestion(nearest))]
     NoCheck {
-        /// What was asked for.
+        /// The requested name.
         pattern: String,
         /// The id that is most like it.
         nearest: Option<String>,
@@ -55,7 +55,7 @@ pub enum SelectionError {
     NoLimit {
         /// The check.
         id: String,
-        /// What was asked for.
+        /// The requested name.
         name: String,
         /// The limit that is most like it.
         nearest: Option<String>,
@@ -67,7 +67,7 @@ pub enum SelectionError {
         id: String,
         /// The limit.
         name: String,
-        /// What is wrong with the value.
+        /// Why the value is invalid.
         problem: String,
     },
 }
@@ -158,7 +158,7 @@ impl Catalogue {
 
     /// Adds one check of a site from its text.
     fn add(&mut self, id: &str, path: String, text: String) -> Result<(), CheckError> {
-        // Its examples are read by who asks for them: `explain` and the tests. A node that is examined needs none.
+        // Examples are read only by `explain` and the tests, never when a node is examined.
         self.checks.push(read(id, path.into(), text.into())?);
         Ok(())
     }

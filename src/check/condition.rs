@@ -59,7 +59,7 @@ impl Slot {
     }
 }
 
-/// What a condition names.
+/// A name in a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NamedOperand {
     Fact(Slot),
@@ -70,7 +70,7 @@ pub(super) enum NamedOperand {
 /// A named threshold of a check.
 pub(super) type Limit = (Arc<str>, Value);
 
-/// What a condition is judged on.
+/// The facts and limits against which a condition is judged.
 #[derive(Clone, Copy)]
 pub(super) struct JudgeContext<'a> {
     pub(super) facts: &'a Facts,

@@ -1,17 +1,17 @@
-//! What is wrong with a check file, and where: the message, the place, the line itself and a suggestion.
+//! Errors in a check file: the message, the place, the line itself and a suggestion.
 
 use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
-/// What is wrong at a place of a text.
+/// An error at a place of a text.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Complaint {
     /// The place, in bytes of the text.
     pub(crate) span: Range<usize>,
-    /// What is wrong.
+    /// The message.
     pub(crate) message: String,
-    /// What stands beside the caret.
+    /// The label next to the caret.
     pub(crate) label: String,
     /// What to write instead.
     pub(crate) help: Option<String>,
@@ -28,7 +28,7 @@ impl Complaint {
         }
     }
 
-    /// The same with words beside the caret.
+    /// The same with a label next to the caret.
     pub(crate) fn label(mut self, label: impl Into<String>) -> Self {
         self.label = label.into();
         self
@@ -89,7 +89,7 @@ impl SourceString {
     }
 }
 
-/// Why a check cannot be used: what a reader needs to mend its file.
+/// Why a check cannot be used, rendered so that its author can fix the file.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{rendered}")]
 pub struct CheckError {

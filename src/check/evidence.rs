@@ -1,4 +1,4 @@
-//! What a verdict rests on, and what an open one waits for.
+//! The evidence of a verdict, and the missing facts of an open one.
 
 use std::borrow::Cow;
 

@@ -11,7 +11,7 @@ use super::names::Names;
 use super::{Check, lexer, typing};
 use crate::fact::{Fact, Facts, Gap, Origin, Subject, Type, Value, Why};
 
-/// What an example expects.
+/// The verdict that an example expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Expected {
     /// The check fails.
@@ -51,9 +51,9 @@ impl Expected {
 /// An example: what is known, and what the check reports about it. What it does not mention is unknown.
 #[derive(Clone, Debug)]
 pub struct Example {
-    /// What it shows.
+    /// What the example shows.
     pub about: Option<String>,
-    /// What the check says.
+    /// The expected verdict.
     pub verdict: Expected,
     /// The facts: subject, place in its schema, and the fact.
     pub facts: Vec<(Subject, usize, Fact<Value>)>,

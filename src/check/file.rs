@@ -25,7 +25,7 @@ const KEYS: [&str; 15] = [
     "explains", "see", "why", "fix", "limits", "example",
 ];
 
-/// Those of them that only who reads a finding wants.
+/// The fields that are needed only for showing a finding.
 const ADVICE: [&str; 3] = ["see", "why", "fix"];
 
 /// A TOML document that is a whole file, or the end of one.
@@ -159,7 +159,7 @@ pub(super) fn placed<T>(
     read(as_text(item)?).map_err(|complaint| complaint.within(&document.place(item)))
 }
 
-/// What a file says, before it is tied to its text.
+/// The content of a file, before it is tied to its text.
 struct CheckParts {
     title: String,
     severity: Severity,

@@ -5,14 +5,14 @@ use super::condition::Lineage;
 use super::{Check, Condition};
 use crate::fact::{Facts, Id, Subject};
 
-/// What a check says about one instance.
+/// A check's verdict on one instance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// The check's place in the catalogue.
     pub check: usize,
     /// The instance; for a verdict about missing members, their parent.
     pub subject: Id,
-    /// What it says.
+    /// The outcome.
     pub outcome: Outcome,
 }
 
@@ -31,7 +31,7 @@ pub enum Outcome {
     DoesNotApply,
 }
 
-/// What an unknown verdict lacks.
+/// What is missing for an unknown verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
     /// Facts of the instance: [`Check::missing`] says which.
@@ -114,7 +114,7 @@ pub fn judge_where(
 }
 
 impl Check {
-    /// What the check says about one instance of its subject.
+    /// Judges one instance of the check's subject.
     pub fn judge(&self, facts: &Facts, id: Id) -> Outcome {
         debug_assert_eq!(facts.subject(id), self.subject);
         outcome(self, facts, Lineage::of(facts, id))
@@ -130,7 +130,7 @@ impl Check {
     }
 }
 
-/// What a check says about an instance. The only place where a pass is made.
+/// Judges an instance. The only place where a pass is made.
 fn outcome(check: &Check, facts: &Facts, lineage: Lineage) -> Outcome {
     let view = check.view(facts, lineage);
     let premise = check.premise.as_ref();
@@ -156,7 +156,7 @@ fn outcome(check: &Check, facts: &Facts, lineage: Lineage) -> Outcome {
     }
 }
 
-/// Where the checks of a subject are judged.
+/// The checks of a subject, and the instances on which they are judged.
 struct SubjectGroup {
     subject: Subject,
     /// The checks of the subject: their place in the catalogue, and that of their first verdict.

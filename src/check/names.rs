@@ -1,4 +1,4 @@
-//! What a name in a condition or a template stands for, and what was meant if it stands for nothing.
+//! Resolves a name in a condition or a template, and suggests one if it is unknown.
 
 use std::ops::Range;
 
@@ -63,7 +63,7 @@ impl Names<'_> {
         }
     }
 
-    /// What is in scope, as a sentence.
+    /// The names in scope, as a sentence.
     fn scope(self) -> String {
         let subjects: Vec<&str> = self.subject.scope().map(Subject::name).collect();
         format!(

@@ -1,8 +1,8 @@
-//! Premises: what a check takes for granted. If it is not known to be met, a finding says it as its condition.
+//! Premises that a check assumes. If one is not known to hold, the finding states it as its condition.
 
 use super::Condition;
 
-/// What a check takes for granted.
+/// A premise that a check assumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Premise {
     /// The run takes more than one node, and so needs a network.

@@ -1,11 +1,11 @@
-//! The finding of a check: of one that is built in it is read when it is first said. Most checks find nothing.
+//! The finding of a check. A built-in one is parsed on first use, because most checks find nothing.
 
 use std::sync::OnceLock;
 
 use super::names::Names;
 use super::{Check, Template};
 
-/// Where a check's finding is.
+/// Where a check's finding is stored.
 #[derive(Debug)]
 pub(super) enum Sentence {
     /// It was read with the rest of the file.

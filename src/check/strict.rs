@@ -1,4 +1,4 @@
-//! What is asked of the built-in checks beyond being valid.
+//! Rules that built-in checks must satisfy beyond being valid.
 
 use super::example::{Expected, facts_of, try_example};
 use super::{Catalogue, Check, Example, Outcome, Severity, glob};
@@ -10,7 +10,7 @@ const SHORTEST_WHY: usize = 40;
 /// Words that no finding and no remedy has: a report states, it does not beg.
 const UNWANTED: [&str; 3] = ["should", "please", "!"];
 
-/// Who can act.
+/// The roles that can act.
 const ACTORS: [&str; 3] = ["(operator)", "(user)", "(site)"];
 
 /// All that is wrong with the catalogue, one line each.
@@ -71,7 +71,7 @@ fn has_word(text: &str, word: &str) -> bool {
     })
 }
 
-/// The remedy is numbered from 1, and each step says who acts.
+/// Remedy steps are numbered from 1, and each names the role that acts.
 fn remedy(check: &Check, complain: &mut impl FnMut(String)) {
     let mut steps = 0;
     for line in check.advice().fix.source().lines() {

@@ -11,9 +11,9 @@ use crate::fact::{Facts, Gap, GapKind, Id, Subject};
 /// How far an area was examined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AreaState {
-    /// It is known that there is nothing of it.
+    /// The node is known to have nothing in this area.
     NothingThere,
-    /// All essentials are known.
+    /// All essential facts are known.
     Examined,
     /// Some are not.
     Partly,
@@ -41,12 +41,12 @@ impl AreaState {
     }
 }
 
-/// Something that an area lacks.
+/// A gap in an area.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AreaGap {
-    /// What: a fact, members, a check.
+    /// The missing fact, members, or check.
     pub what: String,
-    /// Of which instances.
+    /// The instances that it concerns.
     pub of: Vec<Id>,
     /// Why it is unknown.
     pub why: String,
@@ -65,11 +65,11 @@ pub struct AreaSurvey {
     pub state: AreaState,
     /// Whether it is required; an area that does not exist is where it must.
     pub required: bool,
-    /// What was looked at: subjects and how many of each.
+    /// The examined subjects, and how many of each.
     pub seen: Vec<(Subject, usize)>,
     /// How many checks of it were decided.
     pub decided: usize,
-    /// What is missing of its essentials.
+    /// Its gaps.
     pub lacks: Vec<AreaGap>,
     /// Checks that stay open for lack of permission, though the area counts as examined: how many.
     pub withheld: usize,
@@ -91,10 +91,10 @@ impl AreaSurvey {
     }
 }
 
-/// What is required in place of what the areas say themselves.
+/// Which areas are required.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum RequiredAreas {
-    /// What the areas say.
+    /// Those that the areas themselves require.
     #[default]
     Own,
     /// These, which must exist too.
@@ -183,7 +183,7 @@ impl Surveyor<'_> {
         match is_there {
             Ok(true) => {}
             Ok(false) => {
-                // What is not there is wanting only if it must be.
+                // An absent area is a gap only if it is required.
                 survey.required &= named == Some(true) || (area.must_exist && named.is_none());
                 return survey;
             }

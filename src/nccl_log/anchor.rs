@@ -5,7 +5,7 @@ use memchr::memmem::Finder;
 use super::grams::{Grams, Hit, Needles};
 use super::{launch, pasted, prefix, shape_table, sign, unread};
 
-/// What is in every line of NCCL and RCCL, and in what PyTorch reports about them.
+/// Text that is in every line of NCCL and RCCL, and in PyTorch's reports of their errors.
 const MARK: &[u8] = b"CCL";
 
 /// What else a line can hold to be looked at: what launchers, Python and the system say when a process fails.
@@ -42,7 +42,7 @@ impl Default for Anchors {
     }
 }
 
-/// Where in a line `CCL` stands.
+/// Where in a line `CCL` is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnchorPosition {
     /// There, and nowhere else.
@@ -51,7 +51,7 @@ pub enum AnchorPosition {
     First(usize),
     /// Nowhere; these needles are in the line.
     None(FoundNeedles),
-    /// Nobody looked.
+    /// Not searched yet.
     Unknown,
 }
 
@@ -82,7 +82,7 @@ impl FoundNeedles {
     }
 }
 
-/// What is told of lines.
+/// A part of the text that was scanned.
 pub enum ScannedPart<'l> {
     /// A line that has a needle, without its end.
     Line(&'l [u8], AnchorPosition),
@@ -181,7 +181,7 @@ impl Anchors {
             };
             let rest = lines.get(hit.at..).unwrap_or(&[]);
             let end = hit.at + memchr::memchr(b'\n', rest).unwrap_or(rest.len());
-            // Before the first one stands none, but perhaps some of other tools.
+            // There is none before the first one, but perhaps some of other tools.
             let at = if other { begin } else { hit.pair };
             let found = FoundNeedles(self.needles.all(lines, begin, at, end));
             tell(

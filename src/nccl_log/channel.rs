@@ -41,14 +41,14 @@ pub struct Channel<'m> {
     pub comm: u64,
 }
 
-/// What a message that begins like a channel's line is.
+/// The result of reading a message that begins like a channel's line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ChannelLine<'m> {
     /// A connected channel.
     Channel(Channel<'m>),
     /// The order of ranks in a ring, or another line about rings.
     Other,
-    /// The line is truncated: what it says is not known.
+    /// The line is truncated, and its content unknown.
     Torn,
 }
 
@@ -109,7 +109,7 @@ pub fn read(message: &[u8]) -> ChannelLine<'_> {
     let Some(rest) = rest.strip_prefix(b" via ") else {
         return ChannelLine::Torn;
     };
-    // Until 2.3 only the receiver says which network.
+    // Until 2.3 only the receiver logs the network.
     if rest.starts_with(b"NET/") {
         return network(rest, b"NET/", Transport::Net, from, to, true);
     }
@@ -251,7 +251,7 @@ fn past<'m>(mut rest: &'m [u8], words: &[&[u8]]) -> &'m [u8] {
 /// The end of the line, perhaps with its communicator; `None` where something else is there.
 fn tail(rest: &[u8]) -> Option<u64> {
     let rest = rest.trim_ascii();
-    // The quote or the mark of who exported the line may stand behind it.
+    // An exporter's quotation mark may follow.
     if rest
         .iter()
         .all(|b| !b.is_ascii_alphanumeric() && *b != b'/')

@@ -1,10 +1,10 @@
-//! What is left of a log: the lines that count, word for word and with how often they came, and the number of the rest.
+//! The digest of a log: relevant lines verbatim with their number of occurrences, and counts of the rest.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What is left of one file.
+/// The digest of one file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Digest {
     /// Bytes that were read, after unpacking.
@@ -32,7 +32,7 @@ pub struct Digest {
     /// The output of other tools that is between.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pasted: Vec<super::pasted::PasteCollector>,
-    /// Lines that tell how the work around NCCL goes, in their order.
+    /// Lines that show the progress of the program around NCCL, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub signs: Vec<super::sign::Sign>,
     /// What launchers say of the number of nodes.
@@ -47,7 +47,7 @@ pub struct Digest {
 }
 
 impl Digest {
-    /// Adds what is left of another file, as if it stood behind this one.
+    /// Appends the digest of another file.
     pub fn join(&mut self, other: Digest) {
         let before = self.lines;
         self.bytes += other.bytes;
@@ -95,12 +95,12 @@ impl Digest {
     }
 }
 
-/// Events of one class that found no place among those kept: more than those are alike, or there was no room.
+/// Events of one class beyond the limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DroppedEvents {
     /// Their class.
     pub class: String,
-    /// The status that all of them tell, of which there are several in a class.
+    /// The status that all of them have, if the class has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u64>,
     /// How many there are.
@@ -117,7 +117,7 @@ pub struct DroppedEvents {
 pub struct KeptLine {
     /// Its number in the file, from 1.
     pub line: u64,
-    /// The number of the last one that says the same.
+    /// The number of the last line with the same text.
     pub last: u64,
     /// How many there are.
     pub count: u64,
@@ -169,7 +169,7 @@ pub struct Process {
     pub warnings: u64,
 }
 
-/// Channels that found no place, as far as they are alike.
+/// Channels beyond the limit, counted by their common properties.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DroppedChannels {
     /// The host that wrote.

@@ -19,20 +19,20 @@ pub enum MessageKind {
     Framework,
 }
 
-/// What a message that is neither a channel's nor one of those kept is.
+/// The class of a message that is neither a channel's nor a kept one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageClass {
     /// An event of this row of the table.
     Event(u16),
-    /// A line that says where a failure passed.
+    /// A line of a function that passed a failure on.
     Unwinding,
     /// Counted under this sort.
     Known(MessageGroup),
-    /// Nothing.
+    /// Not recognised.
     Nothing,
 }
 
-/// Shapes that are remembered. A log has some hundreds; one that has more is looked up in the table each time again.
+/// The size of the cache. A log has some hundreds of shapes; with more the cache starts over.
 const SHAPES: usize = 8192;
 
 /// Remembers what messages of a shape are: the table has hundreds of rows, and a log repeats itself.
@@ -42,7 +42,7 @@ pub struct ClassCache {
 }
 
 impl ClassCache {
-    /// What a message is.
+    /// The class of a message, cached by its shape.
     pub fn classify(&mut self, kind: MessageKind, message: &[u8]) -> MessageClass {
         let key = (kind, hash_without(message, 1));
         if let Some(is) = self.known.get(&key) {

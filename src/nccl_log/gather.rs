@@ -27,7 +27,7 @@ pub struct Limits {
     pub lines: usize,
     /// Bytes of text that are kept.
     pub bytes: usize,
-    /// Events that are kept of one class, beside the first one after each sign of how the work goes.
+    /// Events kept of one class, besides the first one after each progress sign.
     pub events: usize,
     /// Processes that are distinguished.
     pub processes: usize,
@@ -74,13 +74,13 @@ impl Reader {
         }
     }
 
-    /// Reads on. Where the pieces are cut does not matter.
+    /// Reads the next piece; pieces may be cut anywhere.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.gather.bytes += bytes.len() as u64;
         self.window.feed(bytes, &mut self.gather);
     }
 
-    /// What is left of all that was read. `broken_off` says why there is no more of it.
+    /// The digest of all that was read. `broken_off` is why reading stopped early.
     pub fn finish(mut self, broken_off: Option<String>) -> Digest {
         self.window.finish(&mut self.gather);
         self.gather.digest(broken_off)
@@ -95,7 +95,7 @@ struct KeptRow {
     others: Vec<u32>,
 }
 
-/// What each further line that says the same touches, all in one place.
+/// The counter of equal lines, small because each further line touches it.
 struct RepeatCounter {
     row: u32,
     /// The process of the first line, [`NOBODY`] if it is not known.
@@ -173,7 +173,7 @@ struct Gather {
     /// The number of the line that such a one announced.
     repeated: u64,
     seldom: RareGrams,
-    /// Tools whose output is there, and is not read.
+    /// Tools whose output is present but not read.
     unread: BTreeSet<&'static str>,
 }
 
@@ -288,7 +288,7 @@ impl Gather {
         let mut any = false;
         let mut from = 0;
         for found in prefix::messages_at(line, mark) {
-            // What is kept of a line of two messages ends where the next one begins.
+            // The kept part of a line with two messages ends where the next one begins.
             let begin = if any { found.begin } else { from };
             any = true;
             let end = offset(line, found.message) + found.message.len();
@@ -330,7 +330,7 @@ impl Gather {
         if !any && self.signs.line(number, line, found) {
             return;
         }
-        // What a launcher is called with tells of nodes, and may set variables.
+        // A launcher's command line gives the number of nodes, and may set variables.
         let launched = !any && self.launches.line(number, line);
         if !any
             && !launched
@@ -621,7 +621,7 @@ impl Gather {
         }
     }
 
-    /// Counts what a process told again.
+    /// Counts a repeated line of a process.
     fn settle(&mut self, process: usize) {
         let Some(recent) = self.recent.get_mut(process) else {
             return;
@@ -684,7 +684,7 @@ impl Gather {
         None
     }
 
-    /// Keeps a line, or counts it with one that says the same. False if there is no room.
+    /// Keeps a line, or counts it with an equal one. False if there is no room.
     fn row(
         &mut self,
         number: u64,
@@ -731,7 +731,7 @@ impl Gather {
         room
     }
 
-    /// Counts a line with one that says the same, if there is one.
+    /// Counts a line with an equal one, if there is one.
     fn again(&mut self, identity: u64, number: u64, process: Option<u32>) -> bool {
         let Some(told) = self.by_identity.get_mut(&identity) else {
             return false;
@@ -844,7 +844,7 @@ fn offset(line: &[u8], part: &[u8]) -> usize {
     (part.as_ptr() as usize).saturating_sub(line.as_ptr() as usize)
 }
 
-/// What is kept of a line: all of a usual one; of a long one the message with what stands right before it.
+/// The kept part of a line: all of it, or, if it is long, the message with the text right before it.
 fn window_of(line: &[u8], begin: usize, prefix: usize, end: usize) -> &[u8] {
     let begin = match end.saturating_sub(begin) > TEXT {
         true => begin.max(prefix.saturating_sub(IN_FRONT)),

@@ -22,7 +22,7 @@ pub struct Grams {
     needles: Vec<&'static [u8]>,
 }
 
-/// Where a needle stands.
+/// A found needle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hit {
     /// The place of its first byte.

@@ -1,4 +1,4 @@
-//! Lines of launchers that tell how many nodes a job has: their options, their variables, their lists of hosts.
+//! Lines of launchers with the number of nodes of a job: their options, variables and lists of hosts.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::nodeset;
 
-/// What a launcher says.
+/// A launcher's line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Launch {
     /// The number of the line.
@@ -44,7 +44,7 @@ const TEXT: usize = 400;
 /// More nodes than any job has.
 const MOST: u64 = 1 << 16;
 
-/// How many nodes the line tells of.
+/// The number of nodes in the line.
 fn nodes(line: &str) -> Option<u64> {
     let nodes = NUMBERS
         .iter()
@@ -114,7 +114,7 @@ impl Launches {
         let Some(nodes) = nodes(&line) else {
             return false;
         };
-        // Each rank says the same.
+        // Each rank logs the same.
         if self.0.len() < KEPT && self.0.iter().all(|other| other.nodes != nodes) {
             let text: String = line.trim().chars().take(TEXT).collect();
             self.0.push(Launch {

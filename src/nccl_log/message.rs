@@ -1,4 +1,4 @@
-//! What a message of level INFO is: one that is kept word for word, one that is only counted, or one that nobody listed.
+//! Classifies messages of level INFO: kept verbatim, only counted, or unlisted.
 
 use std::sync::LazyLock;
 
@@ -28,7 +28,7 @@ pub enum MessageGroup {
     Tuning,
     /// COLL: calls of collectives.
     Coll,
-    /// PROXY, ALLOC, REG, RAS and others that say nothing about what is asked here.
+    /// PROXY, ALLOC, REG, RAS and others that are irrelevant here.
     Other,
     /// A connected channel.
     Channel,
@@ -38,7 +38,7 @@ pub enum MessageGroup {
     Trace,
     /// A truncated line of a channel.
     Torn,
-    /// A message that nobody listed.
+    /// An unlisted message.
     Unlisted,
 }
 
@@ -78,7 +78,7 @@ impl MessageGroup {
     }
 }
 
-/// Whose lines of the same message are one.
+/// Across which processes equal messages count as one line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DedupScope {
     /// All processes of a host together.
@@ -87,20 +87,20 @@ pub enum DedupScope {
     Process,
 }
 
-/// What becomes of a message.
+/// What the reader does with a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageAction<'m> {
     /// It is counted.
     Count(MessageGroup),
-    /// The first one is kept, and counted with those of which this part is the same.
+    /// The first one is kept, and counts all those with the same part.
     Keep(MessageGroup, DedupScope, &'m [u8]),
-    /// It is of a channel.
+    /// It is a channel's line.
     Channel,
-    /// Nothing here knows it: it may be an event.
+    /// It is not listed here: it may be an event.
     Unlisted,
 }
 
-/// What becomes of a message of level INFO.
+/// What the reader does with a message of level INFO.
 pub fn action_for_info(message: &[u8]) -> MessageAction<'_> {
     let keep = |sort| MessageAction::Keep(sort, DedupScope::Host, message);
     let own = MessageAction::Keep(MessageGroup::Init, DedupScope::Process, message);
@@ -328,7 +328,7 @@ fn fate_of_trimmed(rest: &[u8]) -> bool {
     after.starts_with(b" : ") || matches!(letters(rest), MessageAction::Count(MessageGroup::Graph))
 }
 
-/// Messages that are known to say nothing about what is asked here, by how they begin.
+/// Beginnings of messages that are irrelevant here.
 const KNOWN: &[(MessageGroup, &[&str])] = &[
     (
         MessageGroup::Init,
@@ -584,7 +584,7 @@ pub fn known(message: &[u8]) -> Option<MessageGroup> {
         .or_else(|| contains(message, "malloc").then_some(MessageGroup::Other))
 }
 
-/// `transport/net.cc:123 -> 2`, with a thread behind it: where a failure passed.
+/// `transport/net.cc:123 -> 2`, with a thread behind it: a function that passed a failure on.
 pub fn is_unwinding(message: &[u8]) -> bool {
     let Some(at) = memchr::memmem::find(message, b" -> ") else {
         return false;

@@ -2,7 +2,7 @@
 //!
 //! The tables of events have hundreds of rows, and a message of a new shape is held against each. Nearly all rows are out by one pair.
 
-/// Bits, of which each stands for some pairs.
+/// The size of the filter in bits; each represents some pairs.
 const BITS: usize = 4096;
 
 /// The pairs of a message.
@@ -18,7 +18,7 @@ impl Pairs {
         Pairs(bits)
     }
 
-    /// Whether the needle may stand in the message.
+    /// Whether the needle can be in the message.
     pub(super) fn may_hold(&self, needle: &str) -> bool {
         let holds = |pair| {
             let (word, bit) = place(pair);

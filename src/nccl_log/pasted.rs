@@ -46,12 +46,12 @@ pub enum Tool {
 pub struct PasteCollector {
     /// The tool.
     pub tool: Tool,
-    /// What is before each of its lines.
+    /// The common text before each of its lines.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub before: String,
-    /// Its lines with their numbers in the file, without what is before each.
+    /// Its lines with their numbers in the file, without the common text.
     pub lines: Vec<(u64, String)>,
-    /// Whether lines of it found no place.
+    /// Whether lines of it were dropped.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
 }
@@ -111,19 +111,19 @@ struct OpenBlock {
     paste: PasteCollector,
     /// Lines since the last one that belongs to the block.
     missed: u32,
-    /// A line came after which only few can follow.
+    /// A line was read after which only few can follow.
     ending: bool,
 }
 
-/// What a line is to a block.
+/// The role of a line in a block.
 enum LineRole {
     /// It is kept.
     Kept,
-    /// It is of the tool, and says nothing that is read.
+    /// It belongs to the tool, but is not read.
     Passed,
     /// It is kept, and the block ends soon.
     Last,
-    /// It is no line of the tool.
+    /// It does not belong to the tool.
     Foreign,
 }
 
@@ -347,7 +347,7 @@ impl Pasted {
         }
     }
 
-    /// What was found, in the order of its lines.
+    /// The found blocks, in the order of their lines.
     pub(super) fn finish(mut self) -> Vec<PasteCollector> {
         for block in std::mem::take(&mut self.open) {
             self.close(block);
@@ -492,7 +492,7 @@ fn patience(block: &OpenBlock) -> u32 {
         _ if block.ending => 4,
         // What is between is passed over anyway, and what follows is of the same machine.
         Tool::KernelLog => 10_000,
-        // Connections are made by the first collective, and NCCL tells each.
+        // Connections are made by the first collective, and NCCL logs each.
         Tool::NcclTests => 4_000_000,
         Tool::AllReduceBench => 100_000,
         Tool::Perftest => 2000,
@@ -501,7 +501,7 @@ fn patience(block: &OpenBlock) -> u32 {
     }
 }
 
-/// What a line is to a block of this tool.
+/// The role of a line in a block of this tool.
 fn goes_on(tool: Tool, body: &str, block: &OpenBlock) -> LineRole {
     let text = body.trim_start();
     let first = text.split_whitespace().next().unwrap_or("");

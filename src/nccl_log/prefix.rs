@@ -41,9 +41,9 @@ pub struct LogWriter<'l> {
 pub struct PrefixedMessage<'l> {
     /// Its level.
     pub level: LogLevel,
-    /// Who wrote it; `None` if the line is truncated before it.
+    /// The process that wrote it; `None` if the line is truncated before it.
     pub writer: Option<LogWriter<'l>>,
-    /// What is before the writer.
+    /// The text before the writer.
     pub before: &'l [u8],
     /// The source file that the line names, as in `file.cc:123`.
     pub source: Option<&'l [u8]>,
@@ -167,7 +167,7 @@ pub fn without_name(line: &[u8]) -> Option<PrefixedMessage<'_>> {
     })
 }
 
-/// The messages of a line of which it is known where `CCL` stands.
+/// The messages of a line with a known position of `CCL`.
 pub(super) fn messages_at(
     line: &[u8],
     mark: AnchorPosition,
@@ -261,7 +261,7 @@ fn is_version(rest: &[u8]) -> bool {
         && (matches!(rest.first(), Some(b'+' | b'-' | b'r')) || rest.starts_with(b"MSCCL"))
 }
 
-/// Reads backwards from the end of `head`: who wrote, the source file, and where that begins.
+/// Reads backwards from the end of `head`: the writer, the source file, and where that begins.
 fn writer(head: &[u8]) -> (Option<LogWriter<'_>>, Option<&[u8]>, usize) {
     if let Some((writer, begin)) = plain_writer(head) {
         return (Some(writer), None, begin);
@@ -332,7 +332,7 @@ fn plain_writer(head: &[u8]) -> Option<(LogWriter<'_>, usize)> {
     ))
 }
 
-/// The number at the end, of at most ten digits, and what is before it.
+/// The number at the end, of at most ten digits, and the text before it.
 fn last_number(text: &[u8]) -> Option<(u64, &[u8])> {
     let (mut value, mut unit) = (0u64, 1u64);
     let mut rest = text;
@@ -387,7 +387,7 @@ static HOST: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0u8;
     while byte < 128 {
-        // Who hides a name writes `<host>` or `node-***`.
+        // People redact names as `<host>` or `node-***`.
         table[byte as usize] = byte.is_ascii_alphanumeric()
             || matches!(byte, b'.' | b'-' | b'_' | b'<' | b'>' | b'*' | b'$' | b'#');
         byte += 1;

@@ -1,4 +1,4 @@
-//! Lines of the program around NCCL that tell how its work goes: a training step, the end of a benchmark, a launcher's summary.
+//! Progress signs: lines of the program around NCCL, such as a training step, the end of a benchmark, a launcher's summary.
 //!
 //! Whether a failure counts depends on what follows it. Signs that follow each other without an event between them are one.
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::grams::{Grams, Needles};
 use super::text::{contains, number as whole_number, run};
 
-/// What a line shows.
+/// What a line shows about the program's progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SignKind {
@@ -39,7 +39,7 @@ pub struct Sign {
     pub last: u64,
     /// How many lines there are.
     pub count: u64,
-    /// How many steps they tell of; ranks that tell of the same step are one.
+    /// How many steps they report; equal steps of several ranks count once.
     pub steps: u64,
     /// The first line.
     pub text: String,
@@ -167,7 +167,7 @@ static STEPS: LazyLock<[Finder<'static>; 4]> =
 /// What a benchmark of MPI writes when its ranks have met: of two steps the second shows that it went on.
 const MET: [(&str, &[u8]); 2] = [("# OSU MPI", b"1"), ("# Size  ", b"2")];
 
-/// The number of a step whose line tells a loss.
+/// The number of a step whose line has a loss.
 fn step(line: &[u8]) -> Option<&[u8]> {
     if let Some((_, number)) = MET
         .iter()
@@ -197,7 +197,7 @@ pub(super) struct Signs {
     all: Vec<Sign>,
     /// How many there were, kept or not.
     count: u64,
-    /// Whether an event or a new process came since the last sign.
+    /// Whether an event or a new process followed the last sign.
     cut: bool,
     /// The highest number of a step since the last process began: ranks that are late tell of earlier ones.
     step: f64,

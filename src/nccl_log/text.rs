@@ -35,7 +35,7 @@ pub fn hexadecimal(bytes: &[u8]) -> Option<(u64, &[u8])> {
     Some((u64::from_str_radix(digits, 16).ok()?, rest))
 }
 
-/// What is behind the first occurrence of a needle.
+/// The text behind the first occurrence of a needle.
 pub fn after<'b>(bytes: &'b [u8], needle: &str) -> Option<&'b [u8]> {
     let at = memchr::memmem::find(bytes, needle.as_bytes())?;
     bytes.get(at + needle.len()..)
@@ -46,7 +46,7 @@ pub fn contains(bytes: &[u8], needle: &str) -> bool {
     memchr::memmem::find(bytes, needle.as_bytes()).is_some()
 }
 
-/// What is behind the needle, up to the next of these bytes or the end.
+/// The text behind the needle, up to the next of these bytes or the end.
 pub fn word_after<'b>(bytes: &'b [u8], needle: &str, ends: &[u8]) -> Option<&'b [u8]> {
     let rest = after(bytes, needle)?;
     let (word, _) = run(rest, |b| !ends.contains(&b));

@@ -7,7 +7,7 @@ pub(super) const LONGEST: usize = 64 << 10;
 /// Bytes that are gathered before they are looked at.
 const BLOCK: usize = 256 << 10;
 
-/// What is told of lines, in their order.
+/// A consumer of lines, in their order.
 pub(super) trait Lines {
     /// Whole lines, each with its end, none longer than [`LONGEST`].
     fn whole(&mut self, lines: &[u8]);
@@ -15,16 +15,16 @@ pub(super) trait Lines {
     fn piece(&mut self, piece: &[u8], ends: bool);
 }
 
-/// The bytes that are not told yet.
+/// The bytes that were not passed on yet.
 #[derive(Default)]
 pub(super) struct Window {
     held: Vec<u8>,
-    /// Whether what is held goes on with a line of which a piece was told.
+    /// Whether the bytes continue a line whose beginning was passed on.
     goes_on: bool,
 }
 
 impl Window {
-    /// Takes bytes, and tells what became whole.
+    /// Takes bytes, and passes on the complete lines.
     pub(super) fn feed(&mut self, mut bytes: &[u8], to: &mut impl Lines) {
         while !bytes.is_empty() {
             let room = BLOCK.saturating_sub(self.held.len()).max(1);
@@ -50,7 +50,7 @@ impl Window {
     fn tell(&mut self, to: &mut impl Lines) {
         let mut held = std::mem::take(&mut self.held);
         let mut at = 0;
-        // Lines up to here are whole and short, and not told yet.
+        // Lines up to here are complete and short, and were not passed on yet.
         let mut short = 0;
         while let Some(rest) = held.get(at..) {
             let end = memchr::memchr(b'\n', rest);

@@ -5,7 +5,7 @@ use std::net::Ipv6Addr;
 use super::number::decimal;
 use crate::fact::gid::GidType;
 
-/// A row that is in use. Rows that are all zeros are not told of.
+/// A row in use. Rows of zeros are left out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GidRow {
     pub(crate) index: u64,
@@ -21,7 +21,7 @@ pub(crate) enum Family {
     Six,
 }
 
-/// What the search goes by.
+/// The parameters of the search for a GID.
 #[derive(Clone, Debug)]
 pub(crate) struct GidRequest {
     pub(crate) family: Family,

@@ -1,4 +1,4 @@
-//! What arms say: each arm and what it reached, each change and what it does, and whether it was honoured.
+//! The results of an ablation: each arm with its bandwidth, each change with its effect, and whether it was applied.
 
 pub mod text;
 
@@ -13,7 +13,7 @@ use crate::fact::{Facts, Id, Subject, arm, effect, factor, limit, measurement};
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
 pub const SCHEMA: &str = "rdma-doctor-ablation/1.0";
 
-/// What was measured on a node, or written down by somebody.
+/// The measurements of a node, or of a table.
 #[derive(Debug, Serialize)]
 pub struct Ablation {
     /// [`SCHEMA`].
@@ -27,7 +27,7 @@ pub struct Ablation {
 pub struct Measurement {
     /// Its name.
     pub name: String,
-    /// Who moved the data, or who says so: `nccl`, `verbs`, `tcp`, `job`, `table`.
+    /// The backend that moved the data, or the source of the table: `nccl`, `verbs`, `tcp`, `job`, `table`.
     pub means: Option<&'static str>,
     /// Whether the figures are what somebody wrote down.
     pub user_reported: bool,
@@ -41,7 +41,7 @@ pub struct Measurement {
     pub library_version: Option<String>,
     /// How many rounds there were.
     pub rounds: Option<u64>,
-    /// How far rounds of the baseline lie apart, in percent.
+    /// The spread of the baseline's rounds, in percent.
     pub spread: Option<f64>,
     /// How much the baseline drifted, in percent.
     pub drift: Option<f64>,
@@ -60,7 +60,7 @@ pub struct Arm {
     pub name: String,
     /// The variables that it sets.
     pub variables: Option<String>,
-    /// What it reached, in words.
+    /// Its result, in words.
     pub figure: Option<String>,
     /// Its bus bandwidth.
     pub busbw: Option<u64>,
@@ -80,7 +80,7 @@ pub struct Arm {
     pub between: Option<&'static str>,
     /// What each pair of ranks used.
     pub paths: Option<String>,
-    /// Whether the arm took away what it says.
+    /// Whether the arm's variables took effect.
     pub honoured: Option<&'static str>,
     /// On what that rests.
     pub honoured_why: Option<String>,
@@ -95,9 +95,9 @@ pub struct Arm {
 pub struct Factor {
     /// The variable with its value.
     pub change: String,
-    /// What it takes away, or turns.
+    /// What it disables or changes.
     pub kind: Option<&'static str>,
-    /// What it does, in words.
+    /// Its effect, in words.
     pub says: String,
     /// How many pairs there are.
     pub pairs: u64,
@@ -107,15 +107,15 @@ pub struct Factor {
     pub slower: u64,
     /// In how many it is faster.
     pub faster: u64,
-    /// In how many nobody can tell.
+    /// In how many the effect is unknown.
     pub undecided: u64,
     /// The effect against the baseline alone.
     pub effect: Option<f64>,
     /// The least and the most over all pairs.
     pub range: Option<[f64; 2]>,
-    /// The other change beside which it has another effect.
+    /// The other change with which its effect differs.
     pub interacts_with: Option<String>,
-    /// Whether the arms took away what they say.
+    /// Whether the arms' variables took effect.
     pub honoured: Option<&'static str>,
     /// Each pair.
     pub effects: Vec<Effect>,
@@ -321,7 +321,7 @@ impl Effect {
     }
 }
 
-/// What a change does, in words.
+/// The effect of a change, in words.
 fn says(facts: &Facts, id: Id) -> String {
     let count = |key| facts.known(id, key).unwrap_or(0);
     let word = |key| {

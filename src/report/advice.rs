@@ -1,4 +1,4 @@
-//! Whether a network is enough for a training: what it sends, how long that takes, and what it rests on.
+//! Whether a network is fast enough for a training: the data it sends, how long that takes, and the assumptions.
 
 pub mod text;
 
@@ -24,16 +24,16 @@ pub enum Source {
     Ceiling(String),
 }
 
-/// What is asked.
+/// The question.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
-    /// What is trained, and on what.
+    /// The training, and the machines.
     pub training: Training,
     /// The type of parameters, as it was named.
     pub dtype: &'static str,
     /// The bandwidth, with what is known of how it was measured.
     pub measured: Measured,
-    /// Where it comes from.
+    /// Its source.
     pub source: Source,
     /// What the adapters of a node carry together, in Gb/s, if the node is known.
     pub network: Option<f64>,
@@ -50,7 +50,7 @@ pub struct Question {
 pub struct Advice {
     /// [`SCHEMA`].
     pub schema: &'static str,
-    /// What is trained.
+    /// The training.
     pub training: TrainedModel,
     /// The bandwidth that is reckoned with.
     pub bandwidth: Bandwidth,
@@ -66,11 +66,11 @@ pub struct Advice {
     pub slowdown: Option<Slowdown>,
     /// The same on as many nodes as are asked for, over each algorithm.
     pub growth: Vec<ScaledCommunication>,
-    /// What the numbers rest on.
+    /// The assumptions.
     pub assumptions: Vec<String>,
 }
 
-/// What is trained, and on what.
+/// The training, and the machines.
 #[derive(Debug, Serialize)]
 pub struct TrainedModel {
     /// Parameters.
@@ -100,7 +100,7 @@ pub struct Bandwidth {
     pub busbw: u64,
     /// Whether it was measured; else it is a ceiling.
     pub measured: bool,
-    /// Where it comes from.
+    /// Its source.
     pub source: String,
     /// On how many nodes it holds.
     pub nodes: u64,
@@ -117,7 +117,7 @@ pub struct Communication {
     pub collectives: &'static str,
     /// How many collectives, with the bucket's size.
     pub count: f64,
-    /// What each GPU sends.
+    /// The data that each GPU sends.
     pub sent_by_each: f64,
     /// How long it takes.
     pub seconds: f64,
@@ -136,7 +136,7 @@ pub struct NetworkClass {
     pub class: &'static str,
 }
 
-/// What has to hide behind computation.
+/// The communication that must overlap with computation.
 #[derive(Debug, Serialize)]
 pub struct OverlapNeed {
     /// How long a step computes.
@@ -190,7 +190,7 @@ pub struct ScaledCommunication {
     pub communication: f64,
 }
 
-/// A number that was given and cannot be.
+/// An impossible input.
 #[derive(Debug, thiserror::Error, PartialEq)]
 pub enum InputError {
     /// The latency is longer than all of the measured collective.
@@ -200,12 +200,12 @@ pub enum InputError {
     Latency(f64),
     /// One node and several have different bandwidths.
     #[error(
-        "a bandwidth that was measured on {measured} node(s) says nothing of {asked}: inside a node other links count than between nodes"
+        "a bandwidth that was measured on {measured} node(s) does not apply to {asked}: links inside a node differ from links between nodes"
     )]
     OtherNetwork {
         /// Where it was measured.
         measured: u64,
-        /// What is asked.
+        /// The question.
         asked: u64,
     },
     /// A step that is shorter than its computation.
@@ -404,7 +404,7 @@ fn slowdown(whole: f64, communication: f64, compute: Option<f64>, single: f64) -
     }
 }
 
-/// What the bandwidth rests on.
+/// The source of the bandwidth.
 fn rests_on(question: &Question) -> Vec<String> {
     let Question {
         training, measured, ..

@@ -1,4 +1,4 @@
-//! What was examined, area by area: the lines of every format, and the words of the headline.
+//! Which areas were examined: the lines of every format, and the words of the headline.
 
 use serde::Serialize;
 
@@ -16,16 +16,16 @@ pub struct AreaLine {
     pub state: &'static str,
     /// Whether the verdict stays undecided without it.
     pub required: bool,
-    /// What was looked at, in numbers.
+    /// The numbers of examined subjects.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub seen: String,
-    /// What was not, and why.
+    /// The gaps, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
     /// Checks that could not run for lack of permission, though the area counts as examined.
     #[serde(skip_serializing_if = "is_zero")]
     pub withheld: usize,
-    /// What would supply what is missing, if that is known.
+    /// What would close the gaps, if that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
     /// Of several nodes: how many have the area, and how many of them were examined.

@@ -20,7 +20,7 @@ pub struct Collectives {
     pub schema: &'static str,
     /// The node's name.
     pub node: String,
-    /// Who moved the data: "nccl", "verbs", "tcp".
+    /// The backend that moved the data: "nccl", "verbs", "tcp".
     pub backend: &'static str,
     /// The library that was loaded, and its version as it says itself.
     pub library: Option<String>,
@@ -36,11 +36,11 @@ pub struct Collectives {
     pub removed: Vec<String>,
     /// The same operation in parts of a job of several nodes; `null` if it has none.
     pub scopes: Option<Scopes>,
-    /// What that says: how much slower many nodes are than one, and what is to be expected.
+    /// The meaning of that: how much slower several nodes are than one, and what to expect.
     pub against_one_node: Option<String>,
     /// What RDMA writes from GPU to GPU reach against the same ones in the host's memory; `null` where not both were measured.
     pub against_host_memory: Option<String>,
-    /// Which nodes make the whole slow, or what lies between them; `null` if nobody asked.
+    /// Which nodes are the bottleneck, or the link between them; `null` if not measured.
     pub what_is_slow: Option<String>,
     /// Why nothing was measured; `null` where something was.
     pub nothing: Option<String>,
@@ -100,16 +100,16 @@ pub struct MeasuredPoint {
     pub first_wrong: Option<(usize, u64)>,
 }
 
-/// A rank that did not end well.
+/// A rank that failed.
 #[derive(Debug, Serialize)]
 pub struct FailedRank {
     /// Its number.
     pub rank: usize,
-    /// What became of it: "failed", "hung", "died", "stopped".
+    /// Its outcome: "failed", "hung", "died", "stopped".
     pub ended: &'static str,
     /// The last step that it reached.
     pub step: String,
-    /// What there is to say of it.
+    /// Why it failed.
     pub why: String,
 }
 

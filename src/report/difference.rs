@@ -1,4 +1,4 @@
-//! What two recordings say differently: a login shell beside the launcher's step, a node beside its neighbour, today beside last week.
+//! The differences between two recordings: a login shell and the launcher's step, a node and its neighbour, today and last week.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use super::all_facts;
 use crate::fact::hop::IdleReduction;
 use crate::fact::{Fact, Facts, Id, Subject, Value};
 
-/// Subjects whose facts move from one moment to the next on any machine.
+/// Subjects whose facts change all the time on any machine.
 const MOVING_SUBJECTS: [Subject; 3] = [Subject::Counter, Subject::Process, Subject::KernelEvent];
 /// Facts that do. What a link of a GPU does at rest is distinguished by its hop, so the ends of links are left out here.
 const MOVING_FACTS: [(Subject, &[&str]); 7] = [
@@ -71,7 +71,7 @@ const MOVING_FACTS: [(Subject, &[&str]); 7] = [
 /// What of a hop moves where the function below it lowers the link at rest.
 const OF_RESTING_HOP: [&str; 3] = ["generation", "width", "bandwidth"];
 
-/// What a side reports about a fact.
+/// A fact on one side.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FactSide {
     /// It has the instance, and the value.
@@ -111,9 +111,9 @@ pub struct Difference {
     /// The fact; none if one side lacks the whole instance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fact: Option<&'static str>,
-    /// What the other side says.
+    /// The other side's value.
     pub there: FactSide,
-    /// What this side says.
+    /// This side's value.
     pub here: FactSide,
     /// Whether it is worked out from other facts.
     #[serde(skip)]

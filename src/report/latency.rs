@@ -1,4 +1,4 @@
-//! What small operations cost beside a large one, and what a flag costs beside gathered objects.
+//! The cost of many small operations compared to a large one, and of a flag compared to gathered objects.
 
 use std::io::{self, Write};
 
@@ -32,7 +32,7 @@ pub struct LatencyReport {
     pub operations: u64,
     /// How many times as long as the large one all the small ones took.
     pub ratio: f64,
-    /// What an operation costs whatever its size.
+    /// The fixed cost of an operation.
     pub start: Option<f64>,
     /// The bus bandwidth that sizes without end would reach, in bits per second.
     pub busbw: Option<u64>,
@@ -43,7 +43,7 @@ pub struct LatencyReport {
 }
 
 impl LatencyReport {
-    /// What was measured.
+    /// The measurement.
     pub fn of(latency: &Latency) -> Self {
         let line = latency.fit.map(|fit| fit.line);
         LatencyReport {
@@ -133,7 +133,7 @@ pub struct FlagsReport {
 }
 
 impl FlagsReport {
-    /// What was measured.
+    /// The measurement.
     pub fn of(flags: &Flags) -> Self {
         FlagsReport {
             rounds: flags.rounds,

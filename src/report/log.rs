@@ -18,7 +18,7 @@ use crate::fact::{
 };
 use crate::small_sort;
 
-/// What makes a log tell more, for the question whether RDMA was used.
+/// The settings with which a log shows whether RDMA was used.
 const LOG_MORE: &str = "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,NET,GRAPH";
 
 /// The check that fails where traffic between nodes goes over TCP: its causes are the answer's.
@@ -65,7 +65,7 @@ pub struct Answer {
     pub settle: Option<String>,
 }
 
-/// Lines of channels between nodes: each channel is told by its sender and by its receiver.
+/// Lines of channels between nodes: each channel is logged by its sender and by its receiver.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Channels {
     /// All.
@@ -458,7 +458,7 @@ fn by_channels(facts: &Facts, hosts: &[Id], carrier: Carrier, counted: Channels)
     said
 }
 
-/// What was chosen, if no channel is logged.
+/// The chosen network, if no channel is logged.
 fn by_network(
     facts: &Facts,
     hosts: &[Id],
@@ -494,7 +494,7 @@ fn by_network(
     }
 }
 
-/// What is open where one host's log is all there is.
+/// The open questions if only one host's log is there.
 const OTHERS: &str = "the log does not tell whether other nodes take part";
 
 /// The hosts that say which network they chose.
@@ -511,7 +511,7 @@ fn who(facts: &Facts, hosts: &[Id]) -> String {
     }
 }
 
-/// What hosts chose, if the log does not tell whether there are others.
+/// The hosts' choice of network, if the log does not show whether there are several hosts.
 fn by_hosts(facts: &Facts, hosts: &[Id], evidence: &mut Vec<EvidenceLine>) -> String {
     let chose = choosers(facts, hosts);
     let Some(first) = chose.first() else {

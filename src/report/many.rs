@@ -22,7 +22,7 @@ const LONGEST: usize = 48;
 /// Names that are folded to a list; of more the first ones stand for all.
 const FOLDED: usize = 2000;
 
-/// What a node brings to the report of all.
+/// One node's part of the report on many nodes.
 pub struct NodePart {
     head: NodeHead,
     causes: Vec<(usize, Finding)>,
@@ -37,7 +37,7 @@ pub struct NodePart {
     withheld: u64,
 }
 
-/// The part of one node, whose facts are not needed afterwards.
+/// One node's part; its facts can be dropped afterwards.
 pub fn part(
     catalogue: &Catalogue,
     facts: &Facts,
@@ -73,7 +73,7 @@ pub fn part(
     }
 }
 
-/// The report in the making. Nodes are added one after the other, in the order in which they are to be named.
+/// Builds the report. Nodes are added one after the other, in the order in which they are named.
 #[derive(Default)]
 pub struct ManyNodesReport {
     nodes: Vec<NodeHead>,
@@ -100,7 +100,7 @@ struct FoldedFinding {
     consequences: BTreeMap<String, (Consequence, NodeSentences)>,
 }
 
-/// Sentences, and the nodes of which each is said.
+/// Sentences with the nodes to which each applies.
 #[derive(Default)]
 struct NodeSentences {
     said: Vec<(String, Vec<u32>)>,
@@ -427,7 +427,7 @@ struct ExplainableFinding {
     check: usize,
     finding: Finding,
     nodes: HashSet<String>,
-    /// Whether it is said about all nodes together.
+    /// Whether it applies to all nodes together.
     of_all: bool,
 }
 
@@ -492,7 +492,7 @@ fn explain(
     units.extend(of_all);
     let explains = |a: &ExplainableFinding, b: &ExplainableFinding| {
         (a.of_all || b.of_all)
-            // What is folded is not graver than what it is folded under.
+            // A folded finding is not more severe than the one it is folded under.
             && check(a).severity <= check(b).severity
             && check(a).explains(&check(b).id)
             && !b.nodes.is_empty()

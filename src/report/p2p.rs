@@ -1,4 +1,4 @@
-//! What a benchmark of copies measured, as matrices: between GPUs, and between GPUs and the host.
+//! The results of the copy benchmark as matrices: between GPUs, and between GPUs and the host.
 
 pub mod text;
 
@@ -45,18 +45,18 @@ pub struct Gpu {
 pub struct Copy {
     /// Where the bytes come from: a PCI address, or "host".
     pub from: String,
-    /// Where they go.
+    /// Their destination.
     pub to: String,
     /// Whether as many go back at the same time; the bandwidth is then that of both directions together.
     pub both: bool,
     /// What became of it: "verified" (each byte was right in each trial), "corrupt", "denied", "failed", "hung", "died", "not measured",
     /// "not recorded".
     pub outcome: &'static str,
-    /// What there is to say of any other outcome than "verified".
+    /// Why the outcome is not "verified".
     pub why: Option<String>,
-    /// What the copies carry, the median of the trials.
+    /// The bandwidth, the median of the trials.
     pub bandwidth: Option<u64>,
-    /// How far the middle half of the trials lies apart, in percent of the median.
+    /// The interquartile range of the trials, in percent of the median.
     pub spread: Option<f64>,
     /// Whether the trials agree enough for the median to count.
     pub steady: Option<bool>,

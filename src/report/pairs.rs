@@ -19,7 +19,7 @@ pub struct Pairs {
     pub schema: &'static str,
     /// The one sentence.
     pub sentence: String,
-    /// Who moved the data.
+    /// The backend that moved the data.
     pub backend: Option<&'static str>,
     /// Why it was that one.
     pub why: Option<String>,
@@ -27,27 +27,27 @@ pub struct Pairs {
     pub memory: Vec<&'static str>,
     /// The nodes and their adapters, in the order of the rails, with the GPU of each if that was asked for.
     pub nodes: Vec<Member>,
-    /// Who did not come, or went away.
+    /// Unresponsive nodes: they did not connect, or were lost.
     pub silent: Vec<Silent>,
     /// How many rails all nodes have.
     pub rails: usize,
     /// Whom the pairs accuse, and of what: the fewest that explain all.
     pub accused: Vec<Suspect>,
-    /// What all ways carry.
+    /// The bandwidth of all directions.
     pub range: Option<Range>,
     /// Each direction of each pair of adapters of the same rail.
     pub ways: Vec<MeasuredDirection>,
     /// The same of adapters of different rails, if those were measured.
     pub across: Vec<MeasuredDirection>,
-    /// What all ways carry from GPU to GPU, where both memories were measured.
+    /// The bandwidth of all directions from GPU to GPU, if both memories were measured.
     pub range_on_gpus: Option<Range>,
-    /// The ways from GPU to GPU, where both memories were measured.
+    /// The directions from GPU to GPU, if both memories were measured.
     pub on_gpus: Vec<MeasuredDirection>,
     /// Why nothing was measured; `null` where something was.
     pub nothing: Option<String>,
 }
 
-/// Who is accused, and of what.
+/// A suspect, and its problem.
 #[derive(Debug, Serialize)]
 pub struct Suspect {
     /// A node, an adapter, a rail or two ends.
@@ -55,7 +55,7 @@ pub struct Suspect {
     /// What is wrong: "silent", "unreachable", "packet-short", "rdma-fails", "gpu-fails", "gpu-none", "gpu-slow", "loss", "slow",
     /// "late", "rails-apart".
     pub problem: &'static str,
-    /// What was seen.
+    /// The observation.
     pub what: String,
     /// Counters of its ports and interfaces that rose meanwhile.
     pub counted: Vec<String>,

@@ -13,7 +13,7 @@ use super::{EvidenceLine, Finding, NodeHead, OpenQuestion, Report, plural, some}
 use crate::exit::Exit;
 use crate::fact::Why;
 
-/// How much is said.
+/// The level of detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Detail {
     /// The headline alone.
@@ -38,7 +38,7 @@ pub fn headline(out: &mut dyn Write, report: &Report) -> io::Result<()> {
     writeln!(out, "{} {}", label(report), report.headline.bold())
 }
 
-/// Writes a line that says what was examined.
+/// Writes which areas were examined.
 pub fn aside(out: &mut dyn Write, line: &str) -> io::Result<()> {
     writeln!(out, "{}", line.dimmed())
 }
@@ -54,7 +54,7 @@ pub fn paragraph(
     Page::of(width).wrap(out, label, indent, text)
 }
 
-/// Writes a fact with if it comes from.
+/// Writes a fact with its origin.
 pub fn evidence(out: &mut dyn Write, line: &EvidenceLine) -> io::Result<()> {
     Page::of(0).evidence(out, line)
 }
@@ -241,13 +241,13 @@ impl Page {
             let label = format!("{:<11}", "none here");
             self.wrap(out, &label, 11, &absent.join(", "))?;
         }
-        // What supplies several of them is said once.
+        // A remedy for several gaps is printed once.
         if !remedies.is_empty() {
             let text = format!("To see what was not examined: {}", remedies.join("; "));
             self.wrap(out, "", 11, &text)?;
         }
         match fitting(&report.areas) {
-            // Nobody can accept damage.
+            // Damage cannot be accepted.
             Some(fits) if report.exit() == Exit::Undecided && report.damage.is_empty() => self
                 .wrap(
                     out,
@@ -353,7 +353,7 @@ impl Page {
         )
     }
 
-    /// Each open question. One reason that keeps many of them open is said once.
+    /// Each open question. A reason shared by many is printed once.
     fn noted(&self, out: &mut dyn Write, noted: &[&OpenQuestion]) -> io::Result<()> {
         const MANY: usize = 3;
         let unknown = format!("{}", "unknown  ".magenta());

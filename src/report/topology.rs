@@ -19,7 +19,7 @@ use crate::small_sort;
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
 pub const SCHEMA: &str = "rdma-doctor-topology/1.0";
 
-/// A node's topology. What is not known is `null`, and `unknown` says why.
+/// A node's topology. Unknown values are `null`, and `unknown` says why.
 #[derive(Debug, Serialize)]
 pub struct Topology {
     /// [`SCHEMA`].
@@ -38,7 +38,7 @@ pub struct Topology {
     pub nics: Vec<Nic>,
     /// Each two GPUs, and each GPU with each adapter on PCI.
     pub distances: Vec<Pair>,
-    /// What is not known, and why.
+    /// The unknown values, and why.
     pub unknown: Vec<String>,
     /// Whether these are all GPUs.
     pub all_gpus: bool,
@@ -90,7 +90,7 @@ pub struct Gpu {
     pub path: Option<Vec<String>>,
     /// Its link.
     pub link: Option<Link>,
-    /// The nearest adapter that is meant for use.
+    /// The nearest adapter that is intended for use.
     pub near_nic: Option<String>,
     /// How far that is.
     pub near_distance: Option<&'static str>,
@@ -109,7 +109,7 @@ pub struct Nic {
     pub devices: Vec<String>,
     /// Whether it is software.
     pub software: Option<bool>,
-    /// Whether one of its ports is meant for use.
+    /// Whether one of its ports is intended for use.
     pub intended: Option<bool>,
     /// NUMA node.
     pub numa_node: Option<u64>,
@@ -294,7 +294,7 @@ fn nics(reader: &mut Reader<'_>, node: Id) -> Vec<Nic> {
     for (id, pci) in &devices {
         if !taken.contains(id) {
             let pci = pci.as_deref().filter(|pci| *pci != "none");
-            // What is on no bus has no NUMA node.
+            // A device without a bus has no NUMA node.
             let numa_node = match pci {
                 Some(_) => reader.get(*id, device::NUMA_NODE),
                 None => None,
@@ -302,7 +302,7 @@ fn nics(reader: &mut Reader<'_>, node: Id) -> Vec<Nic> {
             nics.push(nic(reader, pci, &[*id], numa_node, None, None));
         }
     }
-    // What is on PCI first, in its order.
+    // PCI devices first, in bus order.
     small_sort::by(&mut nics, |a, b| {
         let key = |nic: &Nic| (nic.pci.is_none(), nic.pci.clone(), nic.name.clone());
         key(a).cmp(&key(b))

@@ -138,7 +138,7 @@ fn headline(measured: &Collectives) -> String {
     }
 }
 
-/// Writes who moved the data, and over what.
+/// Writes which backend moved the data, and over what.
 ///
 /// # Errors
 ///
@@ -178,7 +178,7 @@ pub fn over(out: &mut dyn Write, measured: &Collectives) -> io::Result<()> {
     Ok(())
 }
 
-/// How the adapter came to the GPU's memory.
+/// How the adapter accessed the GPU's memory.
 fn way_in_words(memory: &GpuMemory) -> Option<String> {
     let name = memory.way?.name();
     Some(match &memory.no_dma_buf {
