@@ -77,7 +77,7 @@ pub use value::{Type, Typed, Value};
 use crate::source::question::Question;
 use crate::source::refusal::Refusal;
 
-/// Where a fact comes from: what a finding prints as its evidence.
+/// The origin of a fact: a finding prints it as evidence.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Origin {
     /// The reply to a question.
@@ -136,9 +136,9 @@ impl fmt::Display for LogLine {
 pub enum Why {
     /// The machine refused the question, or it was not recorded.
     Refused(Refusal),
-    /// The reply came and is not understood: what it says.
+    /// The reply is not understood: its text.
     NotUnderstood(Arc<str>),
-    /// What was asked cannot say it: why.
+    /// The source cannot tell it: why.
     NotSaid(Arc<str>),
     /// Another fact is missing: which.
     Missing(Phrase),
@@ -335,14 +335,14 @@ impl<T> Fact<T> {
     }
 }
 
-/// What is known of something that may be absent: a file, a link, a device node.
+/// The presence of something that may be absent: a file, a link, a device node.
 #[derive(Clone)]
 pub enum Presence<T> {
     /// It is there.
     Present(T, Origin),
     /// It is known not to be there.
     Absent(Origin),
-    /// Nobody knows.
+    /// Unknown.
     Unknown(Gap),
 }
 

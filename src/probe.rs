@@ -58,7 +58,7 @@ use crate::source::{Answer, Errno, Question, Refusal, Reply, Source};
 pub struct Probe {
     /// Its name: in recordings, in `--skip`, and in what a killed one leaves unknown.
     pub name: &'static str,
-    /// What it asks about, for people.
+    /// Its topic, for people.
     pub about: &'static str,
     /// How long its process may be silent, a sample's pause not counted: a hung question is killed, a busy machine is not.
     pub budget: Duration,
@@ -120,7 +120,7 @@ pub fn establish(recording: &Recording, facts: &mut Facts) -> Id {
         &recording.header.node
     };
     let node = facts.new_node(name);
-    // A recording of a machine is none of a log; if one is given beside it, its runs are stated all the same.
+    // A recording of a machine is none of a log; if a log is given too, its runs are stated all the same.
     let origin = Origin::derived("no log was given");
     facts.set_members(
         Subject::Benchmark,

@@ -7,7 +7,7 @@ use super::value::words;
 use super::{BitRate, Percent};
 
 words! {
-    /// What a change did to the throughput.
+    /// The effect of a change on the throughput.
     pub enum Outcome {
         /// It is lower, beyond doubt.
         Slower = "slower",
@@ -15,13 +15,13 @@ words! {
         Faster = "faster",
         /// It is the same within a few percent.
         Unchanged = "unchanged",
-        /// The figures lie too far apart to tell.
+        /// The measurements scatter too much.
         Undecided = "undecided",
     }
 }
 
 words! {
-    /// What carried the traffic between nodes.
+    /// The transport of the traffic between nodes.
     pub enum InterNodeTransport {
         /// RDMA, and nothing else.
         Rdma = "rdma",
@@ -31,13 +31,13 @@ words! {
         Other = "other",
         /// There was none: all ranks are on one node.
         None = "none",
-        /// The log does not say.
+        /// The log does not show it.
         NotLogged = "not-logged",
     }
 }
 
 words! {
-    /// Whether data went between GPUs and adapters without a stop in the host's memory.
+    /// Whether data went between GPUs and adapters without a copy in the host's memory.
     pub enum GpuDirectUse {
         /// All channels of the network did.
         All = "all",
@@ -47,25 +47,25 @@ words! {
         None = "none",
         /// No channel used the network.
         NoNetwork = "no-network",
-        /// The log does not say.
+        /// The log does not show it.
         NotLogged = "not-logged",
     }
 }
 
 words! {
-    /// Whether the arm took away what it says.
+    /// Whether the arm's variables took effect.
     pub enum ArmApplied {
-        /// NCCL read the variables, and what they forbid was there before and is gone.
+        /// NCCL read the variables, and the disabled feature was used before and is not used now.
         Honoured = "honoured",
-        /// What a variable forbids is still used.
+        /// The disabled feature is still used.
         Ignored = "ignored",
-        /// NCCL does not say that it read a variable, though it says so of others.
+        /// NCCL does not log that it read a variable, although it logs others.
         NotRead = "not-read",
-        /// What a variable forbids was not used before either: there was nothing to take away.
+        /// The disabled feature was not used before either: there was nothing to disable.
         Nothing = "nothing-to-take-away",
-        /// The log does not say.
+        /// The log does not show it.
         NotLogged = "not-logged",
-        /// The variables forbid nothing whose absence could be seen.
+        /// The variables disable nothing that the log would show.
         NotSeen = "not-seen",
     }
 }
@@ -92,7 +92,7 @@ subject! {
     GDR_OFF: bool = "gdr_off" from "collective";
     /// Whether it keeps each ring on one adapter of the same number: `NCCL_CROSS_NIC=0`.
     CROSS_NIC_0: bool = "cross_nic_0" from "collective";
-    /// What it reached: the median of its rounds.
+    /// Its bandwidth: the median of its rounds.
     FIGURE: Arc<str> = "figure" from "collective";
     /// Its bus bandwidth: the median of its rounds.
     BUSBW: BitRate = "busbw" from "collective";
@@ -104,7 +104,7 @@ subject! {
     RUNS: u64 = "runs" from "collective";
     /// How many runs there were.
     STARTED: u64 = "started" from "collective";
-    /// How far its rounds lie apart, of their median; of one round its trials.
+    /// The spread of its rounds, as a share of their median; of one round its trials.
     SPREAD: Percent = "spread" from "collective";
     /// By how much its throughput differs from the baseline's: below zero is slower.
     EFFECT: Percent = "effect" from "collective";
@@ -112,19 +112,19 @@ subject! {
     EFFECT_LOWER: Percent = "effect_lower" from "collective";
     /// The most of the interval in which the effect lies.
     EFFECT_UPPER: Percent = "effect_upper" from "collective";
-    /// What it did to the throughput, against the baseline.
+    /// Its effect on the throughput, compared to the baseline.
     OUTCOME: Outcome = "outcome" from "collective";
     /// The effect's size in words, without its sign: `28 %`.
     CHANGE: Arc<str> = "change" from "collective";
-    /// What carried the traffic between nodes.
+    /// The transport of the traffic between nodes.
     BETWEEN: InterNodeTransport = "between" from "collective";
     /// What carried the traffic inside nodes, in NCCL's words: `P2P/CUMEM`, `SHM`, `NET/IB`; empty if there was none.
     INSIDE: Arc<[Arc<str>]> = "inside" from "collective";
-    /// Pairs of ranks on one node whose channels go from GPU to GPU.
+    /// Pairs of ranks on one node with channels from GPU to GPU.
     PAIRS_P2P: u64 = "pairs_p2p" from "collective";
-    /// Pairs of ranks on one node whose channels go through the host's shared memory.
+    /// Pairs of ranks on one node with channels through the host's shared memory.
     PAIRS_SHM: u64 = "pairs_shm" from "collective";
-    /// Pairs of ranks on one node whose channels go over the network.
+    /// Pairs of ranks on one node with channels over the network.
     PAIRS_NET: u64 = "pairs_net" from "collective";
     /// What each pair of ranks used, in short: `14 pairs P2P/CUMEM, 2 pairs NET/IB/GDRDMA`.
     PATHS: Arc<str> = "paths" from "collective";
@@ -134,7 +134,7 @@ subject! {
     DIRECT: GpuDirectUse = "direct" from "collective";
     /// Whether channels over NVLink SHARP were set up.
     NVLS: bool = "nvls" from "collective";
-    /// Whether the arm took away what it says.
+    /// Whether the arm's variables took effect.
     HONOURED: ArmApplied = "honoured" from "collective";
     /// What that rests on: which variable NCCL read, which path is there or gone.
     HONOURED_WHY: Arc<str> = "honoured_why" from "collective";
@@ -150,7 +150,7 @@ subject! {
     LAST_STEP: Arc<str> = "last_step" from "collective";
     /// Whether a function failed in a run, or a process died.
     FAILED: bool = "failed" from "collective";
-    /// Which rank, which function, and what it said; "none" if none did.
+    /// The rank, the function and its error; "none" if none failed.
     FAILURE: Arc<str> = "failure" from "collective";
     /// How many elements had a wrong value.
     WRONG: u64 = "wrong" from "collective";

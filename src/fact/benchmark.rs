@@ -29,7 +29,7 @@ words! {
         Queue = "queue",
         /// A request completed with an error.
         Completion = "completion",
-        /// Something else that the tool says.
+        /// Another message of the tool.
         Other = "other",
     }
 }
@@ -81,7 +81,7 @@ subject! {
     GID_INDEX: u64 = "gid_index" from "nccl_log";
     /// How it failed; none if it printed results, unknown if it printed neither.
     FAILURE: BenchmarkFailure = "failure" from "nccl_log";
-    /// What it said about that.
+    /// Its message about that.
     FAILURE_TEXT: Arc<str> = "failure_text" from "nccl_log";
     /// The completion's status. Source: enum ibv_wc_status, as perftest prints it: "Failed status 12".
     STATUS: u64 = "status" from "nccl_log";

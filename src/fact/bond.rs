@@ -12,7 +12,7 @@ subject! {
     MODE: Arc<str> = "mode" from "rail";
     /// Whether an adapter's RoCE port runs on it or on one of its members. Soft-RoCE does not count: it sends as the kernel does.
     ROCE: bool = "roce" from "rail";
-    /// What it spreads packets by: layer2, layer3+4. Source: sysfs bonding/xmit_hash_policy.
+    /// Its transmit hash policy: layer2, layer3+4. Source: sysfs bonding/xmit_hash_policy.
     HASH: Arc<str> = "hash" from "rail";
     /// Whether it watches its members' links, by MII or by ARP. Source: sysfs bonding/miimon, bonding/arp_interval.
     WATCHES: bool = "watches" from "rail";

@@ -7,13 +7,13 @@ use super::schema::subject;
 use super::value::words;
 
 words! {
-    /// Whose traffic with each other passes a bridge without going up to the root complex.
+    /// The devices whose mutual traffic passes a bridge without going up to the root complex.
     pub enum BypassedPeers {
         /// A GPU and an RDMA function.
         GpuNic = "gpu-nic",
         /// Two GPUs.
         GpuGpu = "gpu-gpu",
-        /// Nobody's.
+        /// None.
         None = "none",
     }
 }

@@ -30,7 +30,7 @@ words! {
 }
 
 subject! {
-    /// The channels from one rank to another that have one transport, one adapter and one direction: one for each such group that the log tells.
+    /// The channels from one rank to another with one transport, one adapter and one direction: one instance for each such group in the log.
     Channel = "channel" from "nccl_log";
 
     /// The sending rank, in its communicator.

@@ -7,14 +7,14 @@ use super::unit::Seconds;
 use super::value::words;
 
 words! {
-    /// What nodes are compared by. The first ones are meant to be equal, the next ones to differ, the last ones are of the recordings.
+    /// The properties by which nodes are compared. The first ones must be equal, the next ones must differ, the last ones concern the recordings.
     #[derive(PartialOrd, Ord)]
     pub enum ComparedProperty {
         /// The kernel's release.
         Kernel = "kernel",
         /// The distribution.
         Os = "os",
-        /// Whose kernel modules drive the RDMA devices.
+        /// The vendor of the kernel modules that drive the RDMA devices.
         RdmaStack = "rdma-stack",
         /// The installed release of NVIDIA's RDMA stack.
         Ofed = "ofed",
@@ -24,7 +24,7 @@ words! {
         Firmware = "firmware",
         /// How many adapters there are for a job.
         HcaCount = "hca-count",
-        /// What they are called.
+        /// Their names.
         HcaNames = "hca-names",
         /// How many ports are active for a job.
         ActivePorts = "active-ports",
@@ -80,7 +80,7 @@ words! {
         NumaBalancing = "numa-balancing",
         /// When a program waits for huge pages.
         ThpDefrag = "thp-defrag",
-        /// What the IOMMU does.
+        /// The IOMMU's mode.
         Iommu = "iommu",
         /// Whether CPUs may run above their nominal frequency.
         Turbo = "turbo",
@@ -94,13 +94,13 @@ words! {
         Lid = "lid",
         /// Host names.
         HostName = "host-name",
-        /// What NCCL tells hosts apart by, NCCL_HOSTID.
+        /// NCCL's identity of the host, NCCL_HOSTID.
         HostId = "host-id",
         /// Machines, each recorded once.
         Machine = "machine",
         /// The time of day, of nodes that one run gathered.
         Clock = "clock",
-        /// Whether those who were expected are here.
+        /// Whether all expected nodes are present.
         Presence = "presence",
         /// Whether recordings are whole.
         Wholeness = "wholeness",
@@ -110,7 +110,7 @@ words! {
 }
 
 impl ComparedProperty {
-    /// The properties that are meant to be equal on nodes of one kind.
+    /// The properties that must be equal on nodes of one kind.
     pub const ALIKE: [ComparedProperty; 38] = [
         ComparedProperty::Kernel,
         ComparedProperty::Os,
@@ -157,34 +157,35 @@ subject! {
     /// What several nodes are compared by: one for each property and group of nodes that are alike. One node alone has none.
     Comparison = "comparison" from "derive";
 
-    /// What the nodes are compared by.
+    /// The compared property.
     OF: ComparedProperty = "of" from "derive";
     /// The variable of NCCL, if they are compared by one.
     VARIABLE: Arc<str> = "variable" from "derive";
     /// Which nodes, or ports, are compared: those of one role and kind of hardware.
     GROUP: Arc<str> = "group" from "derive";
-    /// How many nodes are compared, those who are silent counted.
+    /// How many nodes are compared, including those without a value.
     NODES: u64 = "nodes" from "derive";
     /// Of how many of them the property is unknown.
     SILENT: u64 = "silent" from "derive";
-    /// Whether all have one value. Two that differ are enough for no; for yes nobody may be silent.
+    /// Whether all have one value. Two different values are enough for no; yes needs the value of every node.
     AGREE: bool = "agree" from "derive";
-    /// Whether more than half of all, those who are silent counted, have one value. Silence can cost a majority and never turns it.
+    /// Whether more than half of all nodes, including those without a value, have one value. A missing value can prevent a majority, but never change
+    /// it.
     MAJORITY: bool = "majority" from "derive";
-    /// What the majority has; "none" if there is no majority.
+    /// The majority's value; "none" if there is no majority.
     VALUE: Arc<str> = "value" from "derive";
     /// The nodes that have something else than the majority; without a majority all of which something is known.
     ODD: Arc<str> = "odd" from "derive";
-    /// Who has what, in one sentence: the odd nodes first, if there is a majority.
+    /// The values and their nodes, in one sentence: outliers first, if there is a majority.
     SUMMARY: Arc<str> = "summary" from "derive";
-    /// Whether no two machines share what is to be one machine's own.
+    /// Whether no two machines share an identity that must be unique.
     DISTINCT: bool = "distinct" from "derive";
-    /// Whether nobody who was expected is silent, and nothing is cut short.
+    /// Whether all expected nodes responded, and no recording is truncated.
     COMPLETE: bool = "complete" from "derive";
-    /// How far the two clocks are apart, at least, that are furthest apart.
+    /// The least possible difference of the two clocks that differ most.
     APART_LEAST: Seconds = "apart_least" from "derive";
-    /// How far they are apart at most; unknown where not all were compared in one run.
+    /// Their greatest possible difference; unknown if not all were compared in one run.
     APART_MOST: Seconds = "apart_most" from "derive";
-    /// How far they are apart, if that is known to a hundredth of a second.
+    /// Their difference, if known to a hundredth of a second.
     APART: Seconds = "apart" from "derive";
 }

@@ -7,7 +7,7 @@ use super::value::words;
 use super::{PerSecond, Seconds};
 
 words! {
-    /// What a rising counter means.
+    /// The meaning of a rising counter.
     pub enum CounterClass {
         /// Packets were lost and sent again.
         Loss = "loss",
@@ -32,7 +32,7 @@ subject! {
 
     /// The counter's name. Source: sysfs ports/N/counters, ports/N/hw_counters.
     NAME: Arc<str> = "name" from "counter";
-    /// What a rising counter means. Source: manual page rdma-doctor-checks(7), COUNTERS.
+    /// The meaning of a rising counter. Source: manual page rdma-doctor-checks(7), COUNTERS.
     CLASS: CounterClass = "class" from "counter";
     /// Its value. Source: sysfs.
     VALUE: u64 = "value" from "counter";

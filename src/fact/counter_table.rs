@@ -14,7 +14,7 @@ pub struct CounterMeaning {
     pub class: CounterClass,
     /// The bits that it has where it stops at its largest value; `None` if it is no classic one and does not stop.
     pub stops_at: Option<u32>,
-    /// What it counts.
+    /// The events that it counts.
     pub counts: &'static str,
 }
 

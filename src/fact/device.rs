@@ -25,7 +25,7 @@ words! {
 }
 
 words! {
-    /// What a device is there for.
+    /// The use of a device.
     pub enum Role {
         /// It carries the job's traffic, or may.
         Compute = "compute",
@@ -60,11 +60,11 @@ subject! {
     VIRTUAL_FUNCTION: bool = "virtual_function" from "device";
     /// The name of the device's verbs character device, as uverbs0; "none" if it has none.
     UVERBS: Arc<str> = "uverbs" from "chardev";
-    /// What opening the device's verbs character device says. Source: open(2) of /dev/infiniband/uverbsN.
+    /// The result of opening the device's verbs character device. Source: open(2) of /dev/infiniband/uverbsN.
     CHAR_DEVICE: CharDevice = "char_device" from "chardev";
     /// Whether user space has a provider for the device: libibverbs lists it. Source: ibv_get_device_list(3).
     PROVIDER: bool = "provider" from "verbs";
-    /// What the device is there for. Rule: manual page rdma-doctor-check(5), INTENDED.
+    /// The use of the device. Rule: manual page rdma-doctor-check(5), INTENDED.
     ROLE: Role = "role" from "derive";
     /// Whether the device is equal to others of the node: same driver, model and board.
     HAS_EQUALS: bool = "has_equals" from "derive";

@@ -16,9 +16,9 @@ subject! {
     ARM: Arc<str> = "arm" from "collective";
     /// What both have set besides; "nothing" if that is none.
     HELD: Arc<str> = "held" from "collective";
-    /// What the reference reached.
+    /// The bandwidth of the reference.
     BEFORE: Arc<str> = "before" from "collective";
-    /// What the arm reached.
+    /// The bandwidth of the arm.
     AFTER: Arc<str> = "after" from "collective";
     /// By how much the throughput differs: below zero is slower.
     EFFECT: Percent = "effect" from "collective";
@@ -26,7 +26,7 @@ subject! {
     LOWER: Percent = "lower" from "collective";
     /// The most of the interval in which that lies.
     UPPER: Percent = "upper" from "collective";
-    /// What the change did to the throughput.
+    /// The effect of the change on the throughput.
     OUTCOME: Outcome = "outcome" from "collective";
     /// How many rounds both arms have.
     ROUNDS: u64 = "rounds" from "collective";

@@ -20,7 +20,7 @@ words! {
 }
 
 subject! {
-    /// A variable that the log of a host shows in effect. NCCL prints one when it reads it: what is not printed may be set too.
+    /// A variable that the log of a host shows in effect. NCCL logs one when it reads it: others may be set too.
     Env = "env" from "nccl_log";
 
     /// The name of the variable.
@@ -35,7 +35,7 @@ subject! {
     COUNT: u64 = "count" from "nccl_log";
     /// Whether the other hosts of the run that print the variable print the same value.
     UNIFORM: bool = "uniform" from "nccl_log";
-    /// Devices that an entry of NCCL_IB_HCA takes beside the one that it names: mlx5_10 by `mlx5_1`.
+    /// Devices that an entry of NCCL_IB_HCA matches besides the one that it names: mlx5_10 by `mlx5_1`.
     ALSO_MATCHES: Arc<[Arc<str>]> = "also_matches" from "derive";
     /// How many these are.
     ALSO_MATCHES_COUNT: u64 = "also_matches_count" from "derive";

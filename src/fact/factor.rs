@@ -8,7 +8,7 @@ use super::schema::subject;
 use super::value::words;
 
 words! {
-    /// What a change takes away, or turns.
+    /// What a change disables or alters.
     pub enum FactorChange {
         /// `NCCL_IB_DISABLE=1`, or another variable that does the same.
         IbOff = "ib-off",
@@ -47,7 +47,7 @@ subject! {
 
     /// The variable with its value: `NCCL_IB_DISABLE=1`; several if none was measured alone.
     CHANGE: Arc<str> = "change" from "collective";
-    /// What it takes away, or turns.
+    /// What it disables or alters.
     KIND: FactorChange = "kind" from "collective";
     /// How many pairs of arms differ by it alone, and have figures.
     PAIRS: u64 = "pairs" from "collective";
@@ -57,11 +57,11 @@ subject! {
     SLOWER: u64 = "slower" from "collective";
     /// In how many it makes the throughput higher, beyond doubt.
     FASTER: u64 = "faster" from "collective";
-    /// In how many nobody can tell.
+    /// In how many the effect is unknown.
     UNDECIDED: u64 = "undecided" from "collective";
     /// The effect against the baseline alone: below zero is slower.
     EFFECT: Percent = "effect" from "collective";
-    /// What it did against the baseline alone.
+    /// Its effect compared to the baseline alone.
     OUTCOME: Outcome = "outcome" from "collective";
     /// That effect in words, without its sign: `28 %`.
     COST: Arc<str> = "cost" from "collective";
@@ -71,25 +71,25 @@ subject! {
     MOST: Percent = "most" from "collective";
     /// Both in words: `27–36 %`.
     RANGE: Arc<str> = "range" from "collective";
-    /// Whether the effect differs by another change that is held beside it, beyond doubt.
+    /// Whether the effect certainly differs if another change is in force too.
     INTERACTS: bool = "interacts" from "collective";
     /// That other change: the variable with its value.
     INTERACTS_WITH: Arc<str> = "interacts_with" from "collective";
-    /// What it costs beside that other change: `11–12 %`.
+    /// Its cost with that other change: `11–12 %`.
     COST_WITH: Arc<str> = "cost_with" from "collective";
-    /// What it costs without that other change.
+    /// Its cost without that other change.
     COST_WITHOUT: Arc<str> = "cost_without" from "collective";
-    /// Whether it costs anything, beyond doubt, only beside that other change.
+    /// Whether it certainly costs something only with that other change.
     ONLY_WITH: bool = "only_with" from "collective";
     /// If it changes nothing even with P2P and shared memory off, so that all traffic takes the network, the words for that; else empty.
     EVEN: Arc<str> = "even" from "collective";
-    /// Whether the arms took away what they say, all pairs together: one that did not counts.
+    /// Whether the arms' variables took effect, all pairs together: one that did not counts.
     HONOURED: ArmApplied = "honoured" from "collective";
-    /// What each pair says: reference, arm, effect.
+    /// Each pair: reference, arm, effect.
     EACH: Arc<[Arc<str>]> = "each" from "collective";
     /// Whether an arm with it ended well where its reference hung, failed or had wrong results.
     CURES: bool = "cures" from "collective";
-    /// What it cured: `hung`, `failed`, `wrong results`; "none" where it cured nothing.
+    /// The failures that it cured: `hung`, `failed`, `wrong results`; "none" if it cured nothing.
     CURED: Arc<str> = "cured" from "collective";
     /// Whether an arm with it hung or failed where its reference ended well.
     BREAKS: bool = "breaks" from "collective";

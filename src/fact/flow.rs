@@ -7,7 +7,7 @@ use super::schema::subject;
 use super::value::words;
 
 words! {
-    /// What a flow is for.
+    /// The purpose of a flow.
     pub enum Purpose {
         /// NCCL's bootstrap and the sockets of all launchers: TCP to a port that the kernel picked.
         Bootstrap = "bootstrap",
@@ -35,23 +35,23 @@ words! {
 }
 
 words! {
-    /// What becomes of a flow.
+    /// Whether a flow passes the packet filter.
     pub enum FlowPassage {
         /// It gets through.
         Accepted = "accepted",
-        /// Its packets vanish: who opens it waits for a timeout.
+        /// Its packets are dropped: opening it times out.
         Dropped = "dropped",
-        /// Its packets are refused: who opens it is told at once.
+        /// Its packets are rejected: opening it fails at once.
         Rejected = "rejected",
         /// Some of its ports are dropped or rejected, for certain.
         Partly = "partly",
-        /// It depends on who sends, how often, or a program.
+        /// It depends on the sender, the rate, or a program.
         Depends = "depends",
     }
 }
 
 words! {
-    /// What it depends on whether a flow gets through.
+    /// The condition on which a flow's passage depends.
     pub enum FlowCondition {
         /// The peer's address.
         Source = "source",
@@ -68,7 +68,7 @@ subject! {
     /// What must get through the node's packet filter: a protocol, ports, a direction, an interface.
     Flow = "flow" from "derive";
 
-    /// What the flow is for: bootstrap, rendezvous, RoCE, ssh.
+    /// The purpose of the flow: bootstrap, rendezvous, RoCE, ssh.
     PURPOSE: Purpose = "purpose" from "derive";
     /// The destination ports, as "32768-60999". Source: ip_local_port_range, MASTER_PORT.
     PORTS: Arc<str> = "ports" from "derive";
@@ -91,6 +91,6 @@ subject! {
     BLOCKED_PORTS: Arc<str> = "blocked_ports" from "derive";
     /// How many of its ports are dropped or rejected, for certain.
     BLOCKED_SHARE: Percent = "blocked_share" from "derive";
-    /// What it depends on; of a flow that is partly blocked, the rest of its ports.
+    /// The condition on which it depends; of a flow that is partly blocked, the rest of its ports.
     CONDITION: FlowCondition = "condition" from "derive";
 }

@@ -10,7 +10,7 @@ pub enum GapKind {
     Unavailable,
     /// Permission is missing.
     Withheld,
-    /// What was asked, or the probe that asks, failed.
+    /// The question, or the probe that asks it, failed.
     Damage,
 }
 
@@ -18,7 +18,7 @@ pub enum GapKind {
 const DEPTH: u8 = 8;
 
 impl Why {
-    /// Whether the hardware, its driver or the machine does not offer what was asked.
+    /// Whether the hardware, its driver or the machine does not support the question.
     pub fn is_not_offered(&self) -> bool {
         match self {
             Why::Refused(refusal) => {

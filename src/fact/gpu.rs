@@ -20,13 +20,13 @@ words! {
 }
 
 words! {
-    /// Who may use a GPU at one time. Source: nvmlDeviceGetComputeMode.
+    /// Which processes may use a GPU at one time. Source: nvmlDeviceGetComputeMode.
     pub enum ComputeMode {
         /// Any number of processes.
         Default = "default",
         /// One thread (an old mode).
         ExclusiveThread = "exclusive-thread",
-        /// Nobody.
+        /// None.
         Prohibited = "prohibited",
         /// One process.
         ExclusiveProcess = "exclusive-process",
@@ -34,7 +34,7 @@ words! {
 }
 
 words! {
-    /// What the driver asks for, to make a GPU usable again. Source: NVML's field 230, GET_GPU_RECOVERY_ACTION.
+    /// The action that the driver requests to make a GPU usable again. Source: NVML's field 230, GET_GPU_RECOVERY_ACTION.
     pub enum RecoveryAction {
         /// Nothing.
         None = "none",
@@ -60,7 +60,7 @@ words! {
         NotStarted = "not-started",
         /// It is under way.
         InProgress = "in-progress",
-        /// It is over; whether with success, the status says.
+        /// It has completed; the status shows whether with success.
         Completed = "completed",
     }
 }
@@ -80,7 +80,7 @@ words! {
 }
 
 words! {
-    /// What a GPU was made for, by the name of its model: what its driver offers depends on it.
+    /// The market segment of a GPU, by the name of its model: the driver's features depend on it.
     pub enum GpuSegment {
         /// Servers: H100, A100, L40S, T4.
         Compute = "compute",
@@ -101,7 +101,7 @@ subject! {
     ID: Arc<str> = "id" from "gpu";
     /// The bound driver's name; "none" if none is bound. Source: the sysfs link `driver`.
     DRIVER: Arc<str> = "driver" from "gpu";
-    /// The NUMA node; unknown if the kernel says -1. Source: sysfs numa_node.
+    /// The NUMA node; unknown if the kernel reports -1. Source: sysfs numa_node.
     NUMA_NODE: u64 = "numa_node" from "gpu";
     /// The PCI addresses from the root port down to the function itself, the host bridge (pci0000:00) first. Source: the sysfs link.
     PATH: Arc<[Arc<str>]> = "path" from "gpu";
@@ -109,12 +109,12 @@ subject! {
     VIRTUAL_FUNCTION: bool = "virtual_function" from "gpu";
     /// Whether it answers on the bus: its configuration space is not all ones. Source: sysfs config.
     ON_BUS: bool = "on_bus" from "gpu";
-    /// Whether the kernel says its NUMA node; -1 where not. Source: sysfs numa_node.
+    /// Whether the kernel reports its NUMA node; -1 if not. Source: sysfs numa_node.
     NUMA_KNOWN: bool = "numa_known" from "derive";
     /// The nearest adapter that is meant for use, by the name of its RDMA device. Of several that are equally near, the one that is left
     /// when as many GPUs as can be have one of their own.
     NEAR_NIC: Arc<str> = "near_nic" from "derive";
-    /// How far the nearest adapter that is meant for use is: PIX, PXB, PHB, NODE or SYS.
+    /// The distance to the nearest intended adapter: PIX, PXB, PHB, NODE or SYS.
     NEAR_DISTANCE: Distance = "near_distance" from "derive";
     /// Whether most GPUs of the same model, this one counted, have an adapter on their own PCIe switches (PIX or PXB).
     SIBLINGS_NEAR: bool = "siblings_near" from "derive";
@@ -148,15 +148,15 @@ subject! {
     FATAL_ERRORS: u64 = "fatal_errors" from "pcie";
     /// The lower end of the link of the path that carries least, as "0000:16:00.0". Source: the hops of the path.
     NARROWEST_HOP: Arc<str> = "narrowest_hop" from "derive";
-    /// What the narrowest link of the path to the host bridge carries, one that rests at its best.
+    /// The bandwidth of the narrowest link on the path to the host bridge; an idle link counts at its best.
     PATH_BANDWIDTH: BitRate = "path_bandwidth" from "derive";
-    /// What the link of the slot can carry, both of its ends at their best.
+    /// The bandwidth of the slot's link with both ends at their best.
     SLOT_BANDWIDTH: BitRate = "slot_bandwidth" from "derive";
-    /// What the links of most GPUs of its kind can carry; its own, if no value has a majority.
+    /// The bandwidth of the links of most GPUs of its kind; its own, if no value has a majority.
     SIBLINGS_SLOT_BANDWIDTH: BitRate = "siblings_slot_bandwidth" from "derive";
     /// Whether it is NVIDIA's. Source: its vendor id, else NVML.
     NVIDIA: bool = "nvidia" from "derive";
-    /// What it was made for: compute, workstation or consumer. Source: the name of its model.
+    /// Its market segment: compute, workstation or consumer. Source: the name of its model.
     PURPOSE: GpuSegment = "purpose" from "derive";
     /// How many active NVLinks most GPUs of its model have; its own number, if none has a majority.
     SIBLINGS_NVLINKS_ACTIVE: u64 = "siblings_nvlinks_active" from "derive";
@@ -168,7 +168,7 @@ subject! {
     FIRMWARE_DIFFERS: bool = "firmware_differs" from "derive";
     /// The firmware in which it differs from most GPUs of its model, as "VBIOS 96.00.61 (most: 96.00.74)"; "none" if it differs in none.
     ODD_FIRMWARE: Arc<str> = "odd_firmware" from "derive";
-    /// What it may draw, of what it may by default.
+    /// Its power limit, as a share of the default one.
     POWER_LIMIT_SHARE: Percent = "power_limit_share" from "derive";
     /// How much of its memory programs have taken.
     MEMORY_TAKEN: Percent = "memory_taken" from "derive";
@@ -186,11 +186,11 @@ subject! {
     /// Whether this process was given it: the driver shows it, and there are as many device files as the driver shows GPUs. A container has
     /// those that it asked for. Source: /proc/driver/nvidia/gpus, the listing of /dev.
     GIVEN: bool = "given" from "nvml";
-    /// Whether NVML says that it has fallen off the bus, to any question about it. Source: NVML_ERROR_GPU_IS_LOST.
+    /// Whether NVML reports that it has fallen off the bus, in any reply. Source: NVML_ERROR_GPU_IS_LOST.
     LOST: bool = "lost" from "nvml";
-    /// Whether the driver says that it needs a reset before it can be used, to any question about it. Source: NVML_ERROR_RESET_REQUIRED.
+    /// Whether the driver reports that it needs a reset before it can be used, in any reply. Source: NVML_ERROR_RESET_REQUIRED.
     RESET_REQUIRED: bool = "reset_required" from "nvml";
-    /// What NVML says instead of giving the GPU, as "GPU is lost"; "none" if it gives it. Source: nvmlDeviceGetHandleByIndex.
+    /// NVML's error when asked for the GPU, as "GPU is lost"; "none" if there is none. Source: nvmlDeviceGetHandleByIndex.
     NVML_ERROR: Arc<str> = "nvml_error" from "nvml";
     /// Its number, as nvidia-smi shows it: GPUs in the order of their PCI addresses. Source: nvmlDeviceGetIndex.
     INDEX: u64 = "index" from "nvml";
@@ -210,7 +210,7 @@ subject! {
     VBIOS: Arc<str> = "vbios" from "nvml";
     /// The version of its firmware (GSP); "none" if the driver runs without. Source: nvmlDeviceGetGspFirmwareVersion.
     GSP_FIRMWARE: Arc<str> = "gsp_firmware" from "nvml";
-    /// Whether it stays initialised while nobody uses it. Source: nvmlDeviceGetPersistenceMode.
+    /// Whether it stays initialised while unused. Source: nvmlDeviceGetPersistenceMode.
     PERSISTENCE: GpuMode = "persistence" from "nvml";
     /// Whether it is divided into instances (MIG). Source: nvmlDeviceGetMigMode, current.
     MIG: GpuMode = "mig" from "nvml";
@@ -218,7 +218,7 @@ subject! {
     MIG_PENDING: GpuMode = "mig_pending" from "nvml";
     /// How many MIG devices it has; 0 if it is not divided. Source: nvmlDeviceGetMigDeviceHandleByIndex.
     MIG_DEVICES: u64 = "mig_devices" from "nvml";
-    /// Who may use it at one time. Source: nvmlDeviceGetComputeMode.
+    /// Which processes may use it at one time. Source: nvmlDeviceGetComputeMode.
     COMPUTE_MODE: ComputeMode = "compute_mode" from "nvml";
     /// Whether it corrects errors of its memory (ECC). Source: nvmlDeviceGetEccMode, current.
     ECC: GpuMode = "ecc" from "nvml";
@@ -263,7 +263,7 @@ subject! {
     REMAP_BANKS_LOW: u64 = "remap_banks_low" from "nvml";
     /// Banks of memory with no spare row left. Source: nvmlDeviceGetRowRemapperHistogram, none.
     REMAP_BANKS_EMPTY: u64 = "remap_banks_empty" from "nvml";
-    /// What the driver asks for, to make it usable again. Source: NVML's field GET_GPU_RECOVERY_ACTION.
+    /// The action that the driver requests to make it usable again. Source: NVML's field GET_GPU_RECOVERY_ACTION.
     RECOVERY_ACTION: RecoveryAction = "recovery_action" from "nvml";
     /// Its performance state, 0 (fastest) to 15. Source: nvmlDeviceGetPerformanceState.
     PERFORMANCE_STATE: u64 = "performance_state" from "nvml";
@@ -311,17 +311,17 @@ subject! {
     MEMORY_TEMPERATURE: u64 = "memory_temperature" from "nvml";
     /// The highest temperature at which its memory runs at full clock, in degrees Celsius. Source: nvmlDeviceGetTemperatureThreshold, memory.
     MAX_MEMORY_TEMPERATURE: u64 = "max_memory_temperature" from "nvml";
-    /// What it draws, in watts. Source: nvmlDeviceGetPowerUsage.
+    /// Its power draw in watts. Source: nvmlDeviceGetPowerUsage.
     POWER: u64 = "power" from "nvml";
-    /// What it may draw, in watts: the least of all limits. Source: nvmlDeviceGetEnforcedPowerLimit.
+    /// Its power limit in watts: the lowest of all limits. Source: nvmlDeviceGetEnforcedPowerLimit.
     POWER_LIMIT: u64 = "power_limit" from "nvml";
-    /// What it may draw where nobody set another limit, in watts. Source: nvmlDeviceGetPowerManagementDefaultLimit.
+    /// Its default power limit in watts. Source: nvmlDeviceGetPowerManagementDefaultLimit.
     DEFAULT_POWER_LIMIT: u64 = "default_power_limit" from "nvml";
     /// Packets that it sent again over PCIe, since it was reset. Source: nvmlDeviceGetPcieReplayCounter.
     PCIE_REPLAYS: u64 = "pcie_replays" from "nvml";
     /// Its memory. Source: nvmlDeviceGetMemoryInfo, total.
     MEMORY: Bytes = "memory" from "nvml";
-    /// The memory in use by programs, what the driver keeps for itself left out; unknown if the driver does not tell them apart.
+    /// The memory in use by programs, without the driver's own; unknown if the driver does not separate them.
     /// Source: nvmlDeviceGetMemoryInfo_v2, used.
     MEMORY_USED: Bytes = "memory_used" from "nvml";
     /// The window through which others reach its memory over PCIe. Source: nvmlDeviceGetBAR1MemoryInfo, total.
@@ -396,15 +396,15 @@ subject! {
     D2H_BANDWIDTH: BitRate = "d2h_bandwidth" from "p2p";
     /// What copies to and from the host carry together, at the same time.
     HOST_COPY_BOTH: BitRate = "host_copy_both" from "p2p";
-    /// How far the middle half of the trials of copies with the host lies apart, of the median: the worst direction.
+    /// The interquartile range of the trials of copies with the host, as a share of the median: the worst direction.
     HOST_COPY_SPREAD: Percent = "host_copy_spread" from "p2p";
-    /// What the slower direction of copies with the host carries, of what its path over PCIe can.
+    /// The bandwidth of the slower direction of copies with the host, as a share of its PCIe path's.
     HOST_COPY_OF_PATH: Percent = "host_copy_of_path" from "derive";
-    /// What the slower direction carries, of the faster one.
+    /// The bandwidth of the slower direction, as a share of the faster one's.
     HOST_COPY_BALANCE: Percent = "host_copy_balance" from "derive";
     /// What copies in both directions at once carry, of the slower direction alone: 200 % where neither slows the other.
     HOST_COPY_BOTH_GAIN: Percent = "host_copy_both_gain" from "derive";
-    /// What the slower direction of copies with the host carries, of the median of all GPUs with the same vendor and device id.
+    /// The bandwidth of the slower direction of copies with the host, as a share of the median of all GPUs with the same vendor and device id.
     HOST_COPY_OF_PEERS: Percent = "host_copy_of_peers" from "derive";
 }
 

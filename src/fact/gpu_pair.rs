@@ -28,7 +28,7 @@ words! {
 }
 
 words! {
-    /// What two GPUs have in common, in NVML's terms, nearest first. Source: nvmlDeviceGetTopologyCommonAncestor.
+    /// The nearest common ancestor of two GPUs, in NVML's terms, nearest first. Source: nvmlDeviceGetTopologyCommonAncestor.
     pub enum TopologyLevel {
         /// A board.
         Internal = "internal",
@@ -46,7 +46,7 @@ words! {
 }
 
 words! {
-    /// On which way two GPUs reach each other's memory, the best that is there.
+    /// The best path by which two GPUs access each other's memory.
     pub enum P2pPath {
         /// NVLinks from the one to the other.
         Nvlink = "nvlink",
@@ -60,19 +60,19 @@ words! {
 }
 
 words! {
-    /// Why two GPUs are not to reach each other's memory: by their design, or because somebody wanted it so.
+    /// Why two GPUs do not access each other's memory: by design, or by configuration.
     pub enum P2pExclusion {
-        /// Nothing speaks against it.
+        /// Nothing prevents it.
         Not = "not",
-        /// One of them is divided (MIG).
+        /// One of them is partitioned (MIG).
         Mig = "mig",
         /// The GPUs' memory is closed (confidential computing).
         Confidential = "confidential",
-        /// One of them is a consumer's, whose driver leaves it out.
+        /// One of them is a consumer GPU, whose driver does not support it.
         Consumer = "consumer",
         /// One of them is a virtual function (vGPU).
         VirtualFunction = "virtual-function",
-        /// One of them, or its driver, cannot do it on this way, as NVML says.
+        /// One of them, or its driver, does not support it on this path, as NVML reports.
         Unsupported = "unsupported",
         /// They are of different models.
         Unlike = "unlike",
@@ -80,7 +80,7 @@ words! {
 }
 
 words! {
-    /// In how many directions the driver lets one GPU reach the memory of another.
+    /// In how many directions the driver lets the GPUs access each other's memory.
     pub enum P2pAccess {
         /// In both.
         Both = "both",
@@ -123,7 +123,7 @@ subject! {
     P2P_ATOMICS: P2p = "p2p_atomics" from "nvml";
     /// Whether NVLink connects them, directly or by switches: what `nvidia-smi topo -p2p n` shows. Source: nvmlDeviceGetP2PStatus, NVLink.
     P2P_NVLINK: P2p = "p2p_nvlink" from "nvml";
-    /// What they have in common. Source: nvmlDeviceGetTopologyCommonAncestor.
+    /// Their nearest common ancestor. Source: nvmlDeviceGetTopologyCommonAncestor.
     LEVEL: TopologyLevel = "level" from "nvml";
     /// How many active NVLinks lead from the first straight to the second; 0 if only switches connect them. Source:
     /// nvmlDeviceGetNvLinkRemotePciInfo of each link.
@@ -138,7 +138,7 @@ subject! {
     /// Whether most pairs of the node that are equal (the same models at the same distance, NVLink or not), this one counted, have access in
     /// both directions.
     PEERS_ACCESS: bool = "peers_access" from "derive";
-    /// Whether NVLink connects the two, directly or by switches; false if NVML says that nothing of it is there.
+    /// Whether NVLink connects the two, directly or through switches; false if NVML reports no NVLink.
     NVLINK: bool = "nvlink" from "derive";
     /// Whether copies between the two were measured. Source: `rdma-doctor bench p2p`.
     COPY_MEASURED: bool = "copy_measured" from "p2p";
@@ -160,7 +160,7 @@ subject! {
     COPY_BOTH: BitRate = "copy_both" from "p2p";
     /// How long a small copy takes in the slower direction, of many in a row.
     COPY_LATENCY: Seconds = "copy_latency" from "p2p";
-    /// How far the middle half of the trials lies apart, of the median: the worst direction.
+    /// The interquartile range of the trials, as a share of the median: the worst direction.
     COPY_SPREAD: Percent = "copy_spread" from "p2p";
     /// What copies carry in the slower direction, of the faster one.
     COPY_BALANCE: Percent = "copy_balance" from "p2p";

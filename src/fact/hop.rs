@@ -7,7 +7,7 @@ use super::value::words;
 use super::{BitRate, PerSecond};
 
 words! {
-    /// What of a link is lowered at rest.
+    /// What of a link is lowered while idle.
     pub enum IdleReduction {
         /// Nothing: no GPU is at its lower end.
         Nothing = "nothing",
@@ -36,11 +36,11 @@ subject! {
     POSSIBLE_GENERATION: u64 = "possible_generation" from "derive";
     /// The most lanes that both ends can.
     POSSIBLE_WIDTH: u64 = "possible_width" from "derive";
-    /// What it carries as it runs, the encoding taken off: 8b/10b up to 5 GT/s, 128b/130b up to 32 GT/s.
+    /// Its current bandwidth without the encoding: 8b/10b up to 5 GT/s, 128b/130b up to 32 GT/s.
     BANDWIDTH: BitRate = "bandwidth" from "derive";
-    /// What it carries with both ends at their best.
+    /// Its bandwidth with both ends at their best.
     POSSIBLE_BANDWIDTH: BitRate = "possible_bandwidth" from "derive";
-    /// What of the link the function at its lower end lowers while it has nothing to do, so that less than possible is no fault.
+    /// What the function at the link's lower end lowers while idle, so that less than the maximum is no fault.
     REST: IdleReduction = "rest" from "derive";
     /// Whether one end at least counts errors.
     COUNTS_ERRORS: bool = "counts_errors" from "derive";

@@ -38,7 +38,7 @@ words! {
 }
 
 words! {
-    /// What an interface is over which a host announces itself to others.
+    /// The kind of interface over which a host announces itself to others.
     pub enum BootstrapKind {
         /// One that other hosts can reach, as far as its name and address tell.
         Usual = "usual",
@@ -74,7 +74,7 @@ subject! {
     NETWORKS: Arc<[Arc<str>]> = "networks" from "nccl_log";
     /// What kind of network the chosen one is.
     CARRIER: Carrier = "carrier" from "nccl_log";
-    /// The plugin whose network was loaded, in its own name.
+    /// The loaded network plugin, by its own name.
     PLUGIN: Arc<str> = "plugin" from "nccl_log";
     /// The plugins and networks that were tried, in the order of the log.
     TRIED: Arc<[Arc<str>]> = "tried" from "nccl_log";
@@ -128,7 +128,7 @@ subject! {
     INTRA_NET: u64 = "intra_net" from "nccl_log";
     /// How many GPUs' adapters are said to have GPUDirect RDMA (`GPU Direct RDMA Enabled for HCA`): logged by the subsystem NET only.
     GDR_HCAS: u64 = "gdr_hcas" from "nccl_log";
-    /// How many adapters are said to lack it.
+    /// How many adapters are logged without it.
     NO_GDR_HCAS: u64 = "no_gdr_hcas" from "nccl_log";
     /// The least MTU of the RDMA connections that this host made, in bytes of payload of a packet: logged by the subsystem NET only.
     QUEUE_MTU: u64 = "queue_mtu" from "nccl_log";
@@ -136,13 +136,13 @@ subject! {
     QUEUE_GID_INDEX: u64 = "queue_gid_index" from "nccl_log";
     /// Whether RoCE connections of this host are made from a link-local GID.
     QUEUE_LINK_LOCAL: bool = "queue_link_local" from "nccl_log";
-    /// Whether dma-buf is said to be available on the GPUs (`DMA-BUF is available on GPU device`).
+    /// Whether the log says that DMA-BUF is available on the GPUs (`DMA-BUF is available on GPU device`).
     DMABUF: bool = "dmabuf" from "nccl_log";
-    /// Whether NVLink SHARP is said to be available on the GPUs (`NVLS multicast support is available`).
+    /// Whether the log says that NVLink SHARP is available on the GPUs (`NVLS multicast support is available`).
     NVLS: bool = "nvls" from "nccl_log";
-    /// Channels for collectives; the fewest that a rank of this host says.
+    /// Channels for collectives; the fewest of a rank on this host.
     COLL_CHANNELS: u64 = "coll_channels" from "nccl_log";
-    /// Channels for send and receive; the fewest that a rank of this host says.
+    /// Channels for send and receive; the fewest of a rank on this host.
     P2P_CHANNELS: u64 = "p2p_channels" from "nccl_log";
     /// Bandwidth of a channel inside the node, as NCCL's search for graphs expects it.
     GRAPH_INTRA: BitRate = "graph_intra" from "nccl_log";
@@ -168,6 +168,6 @@ subject! {
     BOOTSTRAP_TIME: Seconds = "bootstrap_time" from "nccl_log";
     /// Whether the first failure of the run is on this host.
     FAILED_FIRST: bool = "failed_first" from "nccl_log";
-    /// What the interface and the address of the bootstrap are.
+    /// The kind of interface and address of the bootstrap.
     BOOTSTRAP_KIND: BootstrapKind = "bootstrap_kind" from "derive";
 }

@@ -7,7 +7,7 @@ use super::value::words;
 use super::{BitRate, Seconds};
 
 words! {
-    /// What a line of the kernel's log speaks of.
+    /// The class of a line of the kernel's log.
     pub enum EventClass {
         /// mlx5: the firmware does not answer, or says that it failed.
         Mlx5Fatal = "mlx5-fatal",
@@ -75,7 +75,7 @@ words! {
 }
 
 words! {
-    /// What the device is to which a line of the log belongs.
+    /// The kind of device that a line of the log concerns.
     pub enum AffectedDevice {
         /// An RDMA device, its PCI function or its network device.
         Rdma = "rdma",
@@ -92,11 +92,11 @@ subject! {
     /// A class of lines in the kernel's log that matters: one for each device that such a line was seen of, and one if none was seen.
     KernelEvent = "kernel_event" from "kernel_log";
 
-    /// What the lines speak of.
+    /// The class of the lines.
     CLASS: EventClass = "class" from "kernel_log";
     /// Whether the log holds such a line; unknown if it holds none and has lost its beginning.
     SEEN: bool = "seen" from "kernel_log";
-    /// Whether what is left of the log holds such a line.
+    /// Whether the retained log contains such a line.
     LOGGED: bool = "logged" from "kernel_log";
     /// How many such lines the log holds, of those that were recorded.
     COUNT: u64 = "count" from "kernel_log";
@@ -112,7 +112,7 @@ subject! {
     ABOUT: Arc<str> = "about" from "kernel_log";
     /// The last such line.
     LINE: Arc<str> = "line" from "kernel_log";
-    /// Whether it is over: a later line says recovered, reloaded or answering again, or the machine was booted since.
+    /// Whether it is over: a later line reports recovery, a reload or answers again, or the machine was booted since.
     ENDED: bool = "ended" from "kernel_log";
     /// How it ended, as a sentence says it: "before this boot", "before its driver was loaded".
     END: Arc<str> = "end" from "kernel_log";
@@ -120,11 +120,11 @@ subject! {
     CODE: u64 = "code" from "kernel_log";
     /// How many GPUs have this Xid of NVLink while one GPU alone has another; 0 if none is alone.
     BESIDE_ODD: u64 = "beside_odd" from "derive";
-    /// Whether the last line says itself that the error is fatal, or uncorrected if there are corrected ones.
+    /// Whether the last line states that the error is fatal, or uncorrected if there are corrected ones.
     FATAL: bool = "fatal" from "kernel_log";
-    /// What the driver measured that the PCIe path carries.
+    /// The PCIe bandwidth that the driver measured.
     PCIE_BANDWIDTH: BitRate = "pcie_bandwidth" from "kernel_log";
-    /// What the device is that the lines are about.
+    /// The kind of device that the lines concern.
     CONCERNS: AffectedDevice = "concerns" from "derive";
     /// The rates of all ports of the RDMA devices that the lines are about, together.
     PORT_RATE: BitRate = "port_rate" from "derive";

@@ -8,7 +8,7 @@ use super::value::words;
 use super::{BitRate, Bytes, Percent, Seconds};
 
 words! {
-    /// Who moved the data, or who says what was measured.
+    /// The backend that moved the data, or the source of the table.
     pub enum MeasurementBackend {
         /// NCCL, between GPUs.
         Nccl = "nccl",
@@ -18,7 +18,7 @@ words! {
         Tcp = "tcp",
         /// The user's own job, run once for each arm and round.
         Job = "job",
-        /// A table that somebody wrote.
+        /// A table that a person wrote.
         Table = "table",
     }
 }
@@ -63,7 +63,7 @@ subject! {
     /// A measurement: one operation of one size on these ranks, a job, or a table of what somebody measured.
     Measurement = "measurement" from "collective";
 
-    /// Who moved the data, or who says so.
+    /// The backend that moved the data, or the source of the table.
     MEANS: MeasurementBackend = "means" from "collective";
     /// Whether the figures are what somebody wrote down: nothing of them was seen.
     USER_REPORTED: bool = "user_reported" from "collective";
@@ -85,7 +85,7 @@ subject! {
     SPAN: NodeSpan = "span" from "collective";
     /// The library that the ranks loaded: its path.
     LIBRARY: Arc<str> = "library" from "collective";
-    /// Its version, as it says itself.
+    /// Its version, as it reports it.
     LIBRARY_VERSION: Arc<str> = "library_version" from "collective";
     /// How many arms were measured; 1 if nothing was taken away.
     ARMS: u64 = "arms" from "collective";
@@ -93,7 +93,7 @@ subject! {
     ROUNDS: u64 = "rounds" from "collective";
     /// Whether arms are compared by this one: of several sizes the last.
     COMPARED: bool = "compared" from "collective";
-    /// What the baseline reached: the median of its rounds.
+    /// The bandwidth of the baseline: the median of its rounds.
     FIGURE: Arc<str> = "figure" from "collective";
     /// The bus bandwidth of the baseline: the median of its rounds. Source: nccl-tests, `doc/PERFORMANCE.md`.
     BUSBW: BitRate = "busbw" from "collective";
@@ -114,11 +114,11 @@ subject! {
     DIRECT: GpuDirectUse = "direct" from "collective";
     /// Whether channels over NVLink SHARP were set up, in the baseline.
     NVLS: bool = "nvls" from "collective";
-    /// Pairs of ranks on one node whose channels go from GPU to GPU, in the baseline.
+    /// Pairs of ranks on one node with channels from GPU to GPU, in the baseline.
     PAIRS_P2P: u64 = "pairs_p2p" from "collective";
-    /// Pairs of ranks on one node whose channels go through the host's shared memory, in the baseline.
+    /// Pairs of ranks on one node with channels through the host's shared memory, in the baseline.
     PAIRS_SHM: u64 = "pairs_shm" from "collective";
-    /// Pairs of ranks on one node whose channels go over the network, in the baseline.
+    /// Pairs of ranks on one node with channels over the network, in the baseline.
     PAIRS_NET: u64 = "pairs_net" from "collective";
     /// What each pair of ranks used, in the baseline: `14 pairs P2P/CUMEM, 2 pairs NET/IB/GDRDMA`.
     PATHS: Arc<str> = "paths" from "collective";
@@ -134,17 +134,17 @@ subject! {
     FACTORS_THAT_MATTER: u64 = "factors_that_matter" from "collective";
     /// Where the data is: NCCL's on GPUs, that of sockets in the host's memory, that of RDMA writes if it was asked for.
     MEMORY: Memory = "memory" from "collective";
-    /// What became of GPUDirect RDMA: of RDMA writes whose data is on GPUs.
+    /// The outcome of GPUDirect RDMA: for RDMA writes with data on GPUs.
     GPUDIRECT: GpuDirect = "gpudirect" from "collective";
-    /// The way to the GPUs' memory that carried, DMA-BUF or peer memory; or which rank, which function, and what it said.
+    /// The method that gave access to the GPUs' memory, DMA-BUF or peer memory; or the rank, the function and its error.
     GPUDIRECT_WHY: Arc<str> = "gpudirect_why" from "collective";
-    /// What RDMA writes from GPU to GPU reach of what the same ones reach in the host's memory, over the same ports in the same run.
+    /// The bandwidth of RDMA writes from GPU to GPU, as a share of the same writes in the host's memory, over the same ports in the same run.
     OF_HOST: Percent = "of_host" from "collective";
-    /// What the same ones reach in the host's memory.
+    /// The bandwidth of the same writes in the host's memory.
     HOST_FIGURE: Arc<str> = "host_figure" from "collective";
-    /// What the node's hardware carries at most of such an operation. Rule: manual page rdma-doctor-advise(1), CEILINGS.
+    /// The highest bandwidth of such an operation on the node's hardware. Rule: manual page rdma-doctor-advise(1), CEILINGS.
     CEILING: BitRate = "ceiling" from "derive";
-    /// What the baseline reached of that.
+    /// The baseline's share of that.
     OF_CEILING: Percent = "of_ceiling" from "derive";
     /// What binds the ceiling, and where: `nvlink at 0000:1b:00.0`.
     CEILING_BOUND: Arc<str> = "ceiling_bound" from "derive";

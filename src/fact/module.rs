@@ -18,6 +18,6 @@ subject! {
     VERSION: Arc<str> = "version" from "module";
     /// Whether this machine's RDMA devices or functions need it, and do not bring it themselves.
     WANTED: bool = "wanted" from "derive";
-    /// What of this machine needs the module; "nothing" if none does.
+    /// The part of this machine that needs the module; "nothing" if none does.
     WANTED_BY: Arc<str> = "wanted_by" from "derive";
 }

@@ -36,7 +36,7 @@ words! {
 }
 
 words! {
-    /// What opening a character device for reading and writing says.
+    /// The result of opening a character device for reading and writing.
     pub enum CharDevice {
         /// It opens.
         Usable = "usable",
@@ -62,13 +62,13 @@ words! {
 }
 
 words! {
-    /// What libibverbs says when it is asked for its devices.
+    /// libibverbs' reply when asked for its devices.
     pub enum Libibverbs {
         /// It lists devices, or that there are none.
         Works = "works",
         /// The library is not installed.
         Missing = "missing",
-        /// It says that the kernel has no verbs (`ib_uverbs` is not loaded).
+        /// It reports that the kernel has no verbs (`ib_uverbs` is not loaded).
         NoKernelVerbs = "no-kernel-verbs",
         /// It fails in another way.
         Fails = "fails",
@@ -76,7 +76,7 @@ words! {
 }
 
 words! {
-    /// What is known of `/dev/shm`.
+    /// The state of `/dev/shm`.
     pub enum SharedMemory {
         /// A tmpfs that can be written.
         Usable = "usable",
@@ -90,7 +90,7 @@ words! {
 }
 
 words! {
-    /// What becomes of the file that gives NCCL the machine's topology.
+    /// Whether NCCL uses the file that describes the machine's topology.
     pub enum TopoFile {
         /// None is named, and none is where NCCL looks by itself.
         None = "none",
@@ -106,7 +106,7 @@ words! {
 }
 
 words! {
-    /// What the IOMMU does to the addresses that devices use.
+    /// How the IOMMU translates the addresses that devices use.
     pub enum Iommu {
         /// There is none, or it is off.
         Off = "off",
@@ -178,7 +178,7 @@ words! {
     pub enum Turbo {
         /// It may.
         On = "on",
-        /// It was told not to.
+        /// It is disabled.
         Off = "off",
         /// The kernel has no switch for it.
         NotSteered = "not-steered",
@@ -268,7 +268,7 @@ subject! {
     IPC_NAMESPACE: Namespace = "ipc_namespace" from "host";
     /// Whether the user namespace is the kernel's first. Source: /proc/self/ns/user.
     USER_NAMESPACE: Namespace = "user_namespace" from "host";
-    /// What is known of /dev/shm. Source: statvfs(3).
+    /// The state of /dev/shm. Source: statvfs(3).
     SHM: SharedMemory = "shm" from "host";
     /// Size of /dev/shm. Source: statvfs(3).
     SHM_SIZE: Bytes = "shm_size" from "host";
@@ -285,9 +285,9 @@ subject! {
     DEFAULT_ROUTE: Arc<[Arc<str>]> = "default_route" from "netdev";
     /// Whether /dev/infiniband is there.
     DEV_INFINIBAND: bool = "dev_infiniband" from "chardev";
-    /// What opening /dev/infiniband/rdma_cm says; "absent" too where the module behind it is not loaded.
+    /// The result of opening /dev/infiniband/rdma_cm; "absent" too if the module behind it is not loaded.
     RDMA_CM: CharDevice = "rdma_cm" from "chardev";
-    /// What libibverbs says when it is asked for its devices. Source: ibv_get_device_list(3).
+    /// libibverbs' reply when asked for its devices. Source: ibv_get_device_list(3).
     LIBIBVERBS: Libibverbs = "libibverbs" from "verbs";
     /// Whether RDMA devices belong to all network namespaces or to one. Source: netlink RDMA_NLDEV_CMD_SYS_GET.
     RDMA_NETNS: RdmaNetns = "rdma_netns" from "nldev";
@@ -369,7 +369,7 @@ subject! {
     GOVERNORS_AGREE: bool = "governors_agree" from "tuning";
     /// The energy preferences in use; empty if the driver has none. Source: energy_performance_preference.
     ENERGY_PREFERENCES: Arc<[Arc<str>]> = "energy_preferences" from "tuning";
-    /// The highest frequency allowed, of what the CPU can do: the lowest of the sampled CPUs. Source: scaling_max_freq, cpuinfo_max_freq.
+    /// The highest frequency allowed, as a share of the CPU's maximum: the lowest of the sampled CPUs. Source: scaling_max_freq, cpuinfo_max_freq.
     FREQUENCY_CEILING: Percent = "frequency_ceiling" from "tuning";
     /// Whether the CPU may run above its nominal frequency. Source: intel_pstate/no_turbo, cpufreq/boost.
     TURBO: Turbo = "turbo" from "tuning";
@@ -378,7 +378,7 @@ subject! {
     IDLE_LATENCY: Seconds = "idle_latency" from "tuning";
     /// Automatic NUMA balancing: 0 off, 1 on, 2 memory tiering. Source: /proc/sys/kernel/numa_balancing.
     NUMA_BALANCING: u64 = "numa_balancing" from "tuning";
-    /// What the kernel does before it takes memory of another NUMA node; 0: nothing. Source: /proc/sys/vm/zone_reclaim_mode.
+    /// The kernel's action before it allocates memory on another NUMA node; 0: nothing. Source: /proc/sys/vm/zone_reclaim_mode.
     ZONE_RECLAIM_MODE: u64 = "zone_reclaim_mode" from "tuning";
     /// The clock source in use. Source: sysfs current_clocksource.
     CLOCKSOURCE: Arc<str> = "clocksource" from "tuning";

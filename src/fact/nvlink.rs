@@ -7,7 +7,7 @@ use super::value::words;
 use super::{BitRate, PerSecond};
 
 words! {
-    /// What is at the other end of an NVLink. Source: nvmlDeviceGetNvLinkRemoteDeviceType.
+    /// The device at the other end of an NVLink. Source: nvmlDeviceGetNvLinkRemoteDeviceType.
     pub enum Remote {
         /// A GPU.
         Gpu = "gpu",
@@ -30,9 +30,9 @@ subject! {
     ACTIVE: bool = "active" from "nvml";
     /// The version of NVLink that it speaks: 2 of V100, 3 of A100, 4 of H100, 5 of B200. Source: nvmlDeviceGetNvLinkVersion.
     VERSION: u64 = "version" from "nvml";
-    /// What it carries in one direction; unknown while it is down. Source: NVML's field NVLINK_GET_SPEED, else NVLINK_SPEED_MBPS.
+    /// Its bandwidth in one direction; unknown while it is down. Source: NVML's field NVLINK_GET_SPEED, else NVLINK_SPEED_MBPS.
     SPEED: BitRate = "speed" from "nvml";
-    /// What is at its other end; unknown while it is down. Source: nvmlDeviceGetNvLinkRemoteDeviceType.
+    /// The device at its other end; unknown while it is down. Source: nvmlDeviceGetNvLinkRemoteDeviceType.
     REMOTE: Remote = "remote" from "nvml";
     /// The PCI address of what is at its other end; unknown while it is down, or where a virtual machine hides it. Source:
     /// nvmlDeviceGetNvLinkRemotePciInfo.
@@ -55,7 +55,7 @@ subject! {
     SIBLINGS_ACTIVE: bool = "siblings_active" from "derive";
     /// What most active links of GPUs of the same model carry; its own, if no speed has a majority.
     SIBLINGS_SPEED: BitRate = "siblings_speed" from "derive";
-    /// What is at the other end of this link at most GPUs of the same model; its own, if nothing has a majority.
+    /// The device at the other end of this link on most GPUs of the same model; its own, if none has a majority.
     SIBLINGS_REMOTE: Remote = "siblings_remote" from "derive";
     /// How often at least it sent a packet again: what it has counted, over the time since boot.
     REPLAY_RATE: PerSecond = "replay_rate" from "derive";

@@ -7,7 +7,7 @@ use super::value::words;
 use super::{BitRate, Percent};
 
 words! {
-    /// What a path is.
+    /// The kind of a path.
     pub enum PathKind {
         /// A ring over the NVLinks of all GPUs.
         Nvlink = "nvlink",
@@ -58,7 +58,7 @@ subject! {
 
     /// What kind of path it is.
     KIND: PathKind = "kind" from "derive";
-    /// What it can carry at most of data, in one direction; of an all-reduce its busbw. Rule: manual page rdma-doctor-advise(1), CEILINGS.
+    /// The highest bandwidth of data in one direction; of an all-reduce its busbw. Rule: manual page rdma-doctor-advise(1), CEILINGS.
     BANDWIDTH: BitRate = "bandwidth" from "derive";
     /// What binds it: the term that is least.
     BOUND_BY: BoundBy = "bound_by" from "derive";
@@ -66,6 +66,7 @@ subject! {
     BOUND_WHERE: Arc<str> = "bound_where" from "derive";
     /// All terms of which it is the least, each with its value and its place.
     TERMS: Arc<[Arc<str>]> = "terms" from "derive";
-    /// What ports carry by this path, of what they carry by their rates: less than 100 % where PCIe, or a stop in the host's memory, binds.
+    /// The ports' bandwidth by this path, as a share of that by their rates: less than 100 % if PCIe, or a stop in the host's memory, is the
+    /// bottleneck.
     OF_RATES: Percent = "of_rates" from "derive";
 }

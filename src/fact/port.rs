@@ -53,7 +53,7 @@ words! {
         InfiniBand = "infiniband",
         /// RoCE or iWARP.
         Ethernet = "ethernet",
-        /// Neither, as the driver says.
+        /// Neither, as the driver reports.
         Unspecified = "unspecified",
     }
 }
@@ -81,7 +81,7 @@ words! {
 words! {
     /// The kind of RoCE that rdma_cm begins with.
     pub enum CmaMode {
-        /// Nobody set it: the kernel takes RoCE v2 if the port can.
+        /// Not configured: the kernel chooses RoCE v2 if the port supports it.
         Default = "default",
         /// RoCE v1, which no router passes.
         V1 = "v1",
@@ -91,7 +91,7 @@ words! {
 }
 
 words! {
-    /// What is at the GID index that NCCL uses on a RoCE port.
+    /// The kind of GID at the index that NCCL uses on a RoCE port.
     pub enum NcclGid {
         /// A RoCE v2 GID of an address that can be routed.
         Routable = "routable-v2",
@@ -132,9 +132,9 @@ subject! {
     MTU: Bytes = "mtu" from "verbs";
     /// Largest RDMA MTU that the port supports. Source: ibv_query_port(3), max_mtu.
     MAX_MTU: Bytes = "max_mtu" from "verbs";
-    /// Logical state as libibverbs says it. Source: ibv_query_port(3).
+    /// Logical state as libibverbs reports it. Source: ibv_query_port(3).
     VERBS_STATE: PortState = "verbs_state" from "verbs";
-    /// Logical state as netlink says it. Source: RDMA_NLDEV_CMD_PORT_GET.
+    /// Logical state as netlink reports it. Source: RDMA_NLDEV_CMD_PORT_GET.
     NETLINK_STATE: PortState = "netlink_state" from "nldev";
     /// Whether sysfs, libibverbs and netlink agree on the logical state.
     SOURCES_AGREE: bool = "sources_agree" from "derive";
@@ -172,7 +172,7 @@ subject! {
     GID_INDEX: u64 = "gid_index" from "derive";
     /// Subnet prefix of the port, from its GID 0 (InfiniBand).
     SUBNET_PREFIX: Arc<str> = "subnet_prefix" from "derive";
-    /// Whether the port is meant to be used. Rule: manual page rdma-doctor-check(5), INTENDED.
+    /// Whether the port is intended for use. Rule: manual page rdma-doctor-check(5), INTENDED.
     INTENDED: bool = "intended" from "derive";
     /// Whether most of the equal ports (same board, same link layer), this one counted, are active.
     EQUALS_ACTIVE: bool = "equals_active" from "derive";
@@ -195,9 +195,9 @@ subject! {
     NCCL_SELECTED: bool = "nccl_selected" from "derive";
     /// The GID index that NCCL uses on the RoCE port. Rule: NCCL's transport/net_ib, ncclIbGetGidIndex.
     NCCL_GID_INDEX: u64 = "nccl_gid_index" from "derive";
-    /// Whether NCCL_IB_GID_INDEX says it; NCCL does not check what it says.
+    /// Whether NCCL_IB_GID_INDEX sets it; NCCL does not check the value.
     NCCL_GID_FORCED: bool = "nccl_gid_forced" from "derive";
-    /// What is at that index.
+    /// The kind of GID at that index.
     NCCL_GID: NcclGid = "nccl_gid" from "derive";
     /// Whether the port is down while more than half of the ports of the same type and link layer that `ibstat` printed are active; false where
     /// its board is known too, since that decides. Only of what was pasted into a log.

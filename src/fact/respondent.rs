@@ -6,7 +6,7 @@ use super::schema::subject;
 use super::value::words;
 
 words! {
-    /// What a respondent is.
+    /// The kind of a respondent.
     #[derive(PartialOrd, Ord)]
     pub enum RespondentKind {
         /// An RDMA device.

@@ -30,7 +30,7 @@ pub enum Family {
     Other,
 }
 
-/// Who made a table, and whose tool changes it.
+/// The tool that made a table, and that changes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
     /// nft(8), or a program that speaks its language.
@@ -48,7 +48,7 @@ pub struct Table {
     pub family: Family,
     /// Its name.
     pub name: Arc<str>,
-    /// Who made it.
+    /// The tool that made it.
     pub backend: Backend,
     /// Its chains.
     pub chains: Vec<Chain>,
@@ -80,13 +80,13 @@ impl Table {
 /// Where on its way a packet meets a base chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
-    /// As it comes from a device.
+    /// On arrival from a device.
     Ingress,
     /// Before it is routed.
     Prerouting,
     /// On its way to a process of this node.
     Input,
-    /// As it comes from a process of this node.
+    /// On sending by a process of this node.
     Output,
     /// After it was routed.
     Postrouting,
@@ -127,7 +127,7 @@ pub struct Chain {
 pub struct Rule {
     /// The rule and where it stands, as its tool writes it.
     pub text: Arc<str>,
-    /// What it does, in order; the first match that fails ends it.
+    /// Its steps in order; the first match that fails ends it.
     pub steps: Vec<Step>,
 }
 
@@ -136,11 +136,11 @@ pub struct Rule {
 pub enum Step {
     /// The packet has to fit.
     Match(Match),
-    /// What becomes of the packet.
+    /// Decides about the packet.
     Verdict(Verdict),
-    /// What becomes of the packet, by what it is.
+    /// Decides about the packet by a lookup.
     VerdictMap {
-        /// What is looked up.
+        /// The fields to look up.
         fields: Vec<Field>,
         /// The elements: values, one for each field, and the verdict.
         entries: Vec<(Vec<Values>, Verdict)>,
@@ -157,20 +157,20 @@ pub enum Step {
     Rate,
     /// A match or a statement that is not understood: the rule may end here.
     Opaque(Arc<str>),
-    /// A statement that is not understood, and may decide what becomes of the packet.
+    /// A statement that is not understood, and may decide about the packet.
     OpaqueVerdict(Arc<str>),
     /// The packet gets another destination, or goes to another program.
     Divert,
 }
 
-/// What becomes of a packet.
+/// A decision about a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It passes this base chain.
     Accept,
     /// It is gone.
     Drop,
-    /// It is gone, and its sender is told.
+    /// It is dropped, and its sender is told.
     Reject,
     /// A program decides.
     Queue,
@@ -184,10 +184,10 @@ pub enum Verdict {
     Goto(Arc<str>),
 }
 
-/// What a packet has to fit: one of several alternatives, or none of them.
+/// A condition on a packet: one of several alternatives, or none of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Match {
-    /// What is looked at; several make a tuple.
+    /// The compared fields; several make a tuple.
     pub fields: Vec<Field>,
     /// Whether the packet fits if the fields are *not* among the values.
     pub negate: bool,
@@ -229,7 +229,7 @@ impl Values {
     }
 }
 
-/// What a match looks at.
+/// A field that a match compares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Field {
     /// The name of the interface by which the packet came in.
@@ -298,7 +298,7 @@ pub mod state {
     pub const RELATED: u128 = 4;
     /// It opens a connection.
     pub const NEW: u128 = 8;
-    /// Connection tracking was told to leave it alone.
+    /// Connection tracking ignores it.
     pub const UNTRACKED: u128 = 64;
 }
 

@@ -18,7 +18,7 @@ words! {
 }
 
 words! {
-    /// What carried, or was to carry, what ranks on different nodes exchange.
+    /// The transport that carried, or should carry, traffic between ranks on different nodes.
     pub enum Carrier {
         /// RDMA, and nothing else.
         Rdma = "rdma",
@@ -54,7 +54,7 @@ words! {
 words! {
     /// When RDMA failed.
     pub enum RdmaFailure {
-        /// It did not, as far as the log tells.
+        /// It did not, as far as the log shows.
         None = "none",
         /// While connections were made.
         Start = "start",
@@ -66,7 +66,7 @@ words! {
 }
 
 words! {
-    /// How a run ended, as far as its log tells.
+    /// How a run ended, as far as its log shows.
     pub enum RunOutcome {
         /// Its work ended as it should: a benchmark's result, a launcher's summary, `run_stop` with success.
         Succeeded = "succeeded",
@@ -85,7 +85,7 @@ subject! {
 
     /// Which library wrote the log.
     LIBRARY: Library = "library" from "nccl_log";
-    /// Version of the library that most ranks have, as `NCCL version` says it.
+    /// Version of the library that most ranks have, from `NCCL version`.
     VERSION: Arc<str> = "version" from "nccl_log";
     /// All versions of the library that the log names.
     VERSIONS: Arc<[Arc<str>]> = "versions" from "nccl_log";
@@ -121,7 +121,7 @@ subject! {
     PROOF: TransportProof = "proof" from "nccl_log";
     /// The networks that carried the traffic between nodes, in NCCL's names: `IB`, `Socket`, `AWS Libfabric`.
     NETWORKS: Arc<[Arc<str>]> = "networks" from "nccl_log";
-    /// Lines of connected channels between nodes over a network; each channel is told by its sender and by its receiver.
+    /// Lines of connected channels between nodes over a network; each channel is logged by its sender and by its receiver.
     INTER: u64 = "inter" from "nccl_log";
     /// Those of them that went over RDMA.
     INTER_RDMA: u64 = "inter_rdma" from "nccl_log";

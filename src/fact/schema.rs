@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use super::value::Type;
 
-/// What a fact is about, and what a check is judged for.
+/// The subjects: what facts are about, and what checks are judged for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Subject {
     /// All nodes that are judged together.
@@ -45,7 +45,7 @@ pub enum Subject {
     Hop,
     /// A PCIe bridge on the path of a GPU or of an RDMA function.
     Bridge,
-    /// A path of data in a node, or out of it: what it can carry, and what binds it.
+    /// A path of data in a node, or out of it: its bandwidth and its bottleneck.
     Path,
     /// What must get through the node's packet filter: a protocol, ports, a direction, an interface.
     Flow,
@@ -65,7 +65,7 @@ pub enum Subject {
     Selector,
     /// What NCCL will choose on this node, by its own rules.
     Selection,
-    /// A setting beside NCCL's that decides where traffic goes: of Gloo, UCX, Open MPI, libfabric, the launcher.
+    /// A setting besides NCCL's that decides where traffic goes: of Gloo, UCX, Open MPI, libfabric, the launcher.
     Setting,
     /// A mounted file system that can use RDMA.
     Mount,
@@ -232,7 +232,7 @@ impl Subject {
     }
 }
 
-/// What a subject is, and its facts.
+/// A subject, and its facts.
 pub struct SubjectSchema {
     /// The name as checks write it.
     pub name: &'static str,
@@ -244,7 +244,7 @@ pub struct SubjectSchema {
     pub facts: &'static [FactSchema],
 }
 
-/// What a fact means.
+/// The meaning of a fact.
 pub struct FactSchema {
     /// The name as conditions write it, without its subject.
     pub name: &'static str,

@@ -6,7 +6,7 @@ use super::schema::subject;
 use super::value::words;
 
 words! {
-    /// What an interface is good for between nodes.
+    /// The use of an interface between nodes.
     pub enum InterfaceReach {
         /// It is a network's.
         Network = "network",
@@ -31,7 +31,7 @@ subject! {
     WANTS_HCAS: bool = "wants_hcas" from "derive";
     /// Why the ports are these: the rule in words.
     HCAS_WHY: Arc<str> = "hcas_why" from "derive";
-    /// Whether NCCL_IB_HCA says which ports.
+    /// Whether NCCL_IB_HCA names the ports.
     HCAS_FORCED: bool = "hcas_forced" from "derive";
     /// Whether InfiniBand and Ethernet ports are among them.
     LAYERS_MIXED: bool = "layers_mixed" from "derive";
@@ -43,7 +43,7 @@ subject! {
     INTERFACE: Arc<str> = "interface" from "derive";
     /// Why it is this one: the rule in words.
     INTERFACE_WHY: Arc<str> = "interface_why" from "derive";
-    /// Whether NCCL_SOCKET_IFNAME or NCCL_COMM_ID says which interface.
+    /// Whether NCCL_SOCKET_IFNAME or NCCL_COMM_ID names the interface.
     INTERFACE_FORCED: bool = "interface_forced" from "derive";
     /// What that interface is good for between nodes.
     INTERFACE_REACH: InterfaceReach = "interface_reach" from "derive";

@@ -17,6 +17,6 @@ subject! {
     ENABLED: bool = "enabled" from "service";
     /// Whether the service ended with an error and was not started again. Source: systemd's ActiveState.
     FAILED: bool = "failed" from "service";
-    /// What is known of its state, as "ibacm.socket: active (listening)".
+    /// Its state, as "ibacm.socket: active (listening)".
     STATE: Arc<str> = "state" from "service";
 }

@@ -6,7 +6,7 @@ use super::schema::subject;
 use super::value::words;
 
 words! {
-    /// What a setting decides.
+    /// The role of a setting.
     pub enum SettingRole {
         /// It names the network interfaces that may be used.
         Interfaces = "interfaces",
@@ -32,7 +32,7 @@ words! {
 }
 
 words! {
-    /// What a port number is good for.
+    /// The suitability of a port number.
     pub enum PortFitness {
         /// A process may listen on it, and nothing else is likely to take it.
         Fit = "fit",
@@ -46,7 +46,7 @@ words! {
 }
 
 subject! {
-    /// A setting beside NCCL's that decides where traffic goes: of Gloo, UCX, Open MPI, libfabric, the launcher.
+    /// A setting besides NCCL's that decides where traffic goes: of Gloo, UCX, Open MPI, libfabric, the launcher.
     Setting = "setting" from "setting";
 
     /// The variable or parameter, as GLOO_SOCKET_IFNAME or btl_tcp_if_include (without OMPI_MCA_).
@@ -55,7 +55,7 @@ subject! {
     VALUE: Arc<str> = "value" from "setting";
     /// Where it is set: "environment", or a file.
     SOURCE: Arc<str> = "source" from "setting";
-    /// What it decides.
+    /// Its role.
     ROLE: SettingRole = "role" from "setting";
     /// Whether the value switches something on: 1, y, yes, t, true, on.
     ON: bool = "on" from "setting";
@@ -90,7 +90,7 @@ subject! {
     MISSING: u64 = "missing" from "derive";
     /// The interfaces or devices that it names and that are not there.
     MISSING_ENTRIES: Arc<str> = "missing_entries" from "derive";
-    /// What is there and reads most like what is not; "none" if nothing does.
+    /// The existing name that is most similar to the missing one; "none" if there is none.
     NEAREST: Arc<str> = "nearest" from "derive";
     /// How many of the interfaces or devices that it names are there and cannot be used: down, without address, port not active.
     UNUSABLE: u64 = "unusable" from "derive";

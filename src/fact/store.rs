@@ -200,7 +200,7 @@ impl Facts {
         }
     }
 
-    /// The fact as it was stated; `None` if nobody stated it.
+    /// The fact as it was stated; `None` if it was not.
     pub fn look(&self, id: Id, index: usize) -> Option<&Fact<Value>> {
         #[cfg(test)]
         super::reads::note(self.subject(id), index);
@@ -209,7 +209,7 @@ impl Facts {
         instance.facts.get(place.wrapping_sub(1))
     }
 
-    /// Why a fact that nobody stated is missing.
+    /// Why a fact that was not stated is missing.
     pub fn unset(&self, id: Id, index: usize) -> Gap {
         let fact = &self.subject(id).schema().facts[index];
         let why = match self.failure(id, fact.probe) {
@@ -340,7 +340,7 @@ impl Facts {
         below.map_or(&[], |below| &below.ids)
     }
 
-    /// What the instance is an instance of.
+    /// The subject of the instance.
     pub fn subject(&self, id: Id) -> Subject {
         self.instances[id.0 as usize].subject
     }

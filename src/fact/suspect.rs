@@ -7,9 +7,9 @@ use super::schema::subject;
 use super::value::words;
 
 words! {
-    /// What is wrong with it.
+    /// Its problem.
     pub enum SuspectProblem {
-        /// The node did not come, or went away.
+        /// The node did not connect, or was lost.
         Silent = "silent",
         /// No connection to it opens, or nothing passes over one.
         Unreachable = "unreachable",
@@ -17,13 +17,13 @@ words! {
         PacketShort = "packet-short",
         /// RDMA writes do not arrive, or are refused.
         RdmaFails = "rdma-fails",
-        /// What is sent has to be sent again.
+        /// Data has to be retransmitted.
         Loss = "loss",
         /// It carries much less than its equals.
         Slow = "slow",
-        /// A way there and back takes much longer than its equals'.
+        /// A round trip takes much longer than its equals'.
         Late = "late",
-        /// GPUs' memory is there for its adapters by all that the node says, and they do not get it, or do not move it right.
+        /// Its adapters should reach its GPUs' memory by all that the node reports, but cannot, or move data wrongly.
         GpuFails = "gpu-fails",
         /// Its adapters have the memory of no GPU.
         GpuNone = "gpu-none",
@@ -38,13 +38,13 @@ subject! {
     /// What pairs of nodes accuse: the fewest nodes, adapters, rails or pairs that explain all that `rdma-doctor bench pairs` found bad.
     Suspect = "suspect" from "pairs";
 
-    /// What is wrong with it.
+    /// Its problem.
     PROBLEM: SuspectProblem = "problem" from "pairs";
-    /// What is accused: a node, its adapter as `n2/eth1`, a rail, or two ends.
+    /// The suspect: a node, its adapter as `n2/eth1`, a rail, or two ends.
     NAME: Arc<str> = "name" from "pairs";
-    /// What was seen, in a sentence that names who saw it.
+    /// The observation, in a sentence that names the observers.
     WHAT: Arc<str> = "what" from "pairs";
-    /// Of a loss: which part of what was sent had to be sent again.
+    /// Of a loss: the share of data that was retransmitted.
     LOSS: Percent = "loss" from "pairs";
     /// Of a loss: whether what loses carries much less than its equals.
     SLOWED: bool = "slowed" from "pairs";

@@ -28,7 +28,7 @@ words! {
         TrafficClass = "traffic-class",
         /// The port does not look at the DSCP that is set.
         Trust = "trust",
-        /// The DSCP stands for a priority that is not the protected one.
+        /// The DSCP maps to a priority other than the protected one.
         DscpMap = "dscp-map",
         /// Neither PFC on any priority nor pause of the link.
         Pfc = "pfc",
@@ -77,7 +77,7 @@ subject! {
     ECN_HALF: bool = "ecn_half" from "derive";
     /// The DSCP of the congestion notifications that the adapter sends.
     CNP_DSCP: u64 = "cnp_dscp" from "derive";
-    /// Whether that DSCP stands for the traffic's own priority, so that notifications wait behind the data.
+    /// Whether that DSCP maps to the traffic's own priority, so that notifications wait behind the data.
     CNP_WITH_DATA: bool = "cnp_with_data" from "derive";
     /// Whether no packet of the traffic is dropped for want of room: PFC on its priority, or pause of the whole link.
     LOSSLESS: bool = "lossless" from "derive";

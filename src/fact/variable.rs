@@ -6,7 +6,7 @@ use super::schema::subject;
 use super::value::words;
 
 words! {
-    /// What stands around a value that NCCL takes as part of it.
+    /// Extra characters around a value that NCCL takes as part of it.
     pub enum ValueDefect {
         /// Nothing.
         No = "no",
@@ -20,7 +20,7 @@ words! {
 }
 
 words! {
-    /// What a variable's value does to a job.
+    /// The effect of a variable's value on a job.
     pub enum VariableEffect {
         /// Nothing that is known to cost.
         None = "none",
@@ -67,7 +67,7 @@ subject! {
     OVERRIDES: bool = "overrides" from "nccl";
     /// The values that are not in effect, and where they stand; "none" if there are none.
     OVERRIDDEN: Arc<str> = "overridden" from "nccl";
-    /// What stands around the value that NCCL takes as part of it.
+    /// Extra characters around the value that NCCL takes as part of it.
     MANGLED: ValueDefect = "mangled" from "nccl";
     /// Whether NCCL, a plugin of it, a framework or an image is known to read it.
     KNOWN: bool = "known" from "derive";
@@ -79,10 +79,10 @@ subject! {
     READ_BY: Arc<str> = "read_by" from "derive";
     /// What NCCL makes of the value: a number (strtoll with base 0), a text, the default.
     READ_AS: Arc<str> = "read_as" from "derive";
-    /// Whether NCCL reads a number out of it that is not what is written: "true" is 0, "4M" is 4.
+    /// Whether NCCL reads another number than the value shows: "true" is 0, "4M" is 4.
     MISREAD: bool = "misread" from "derive";
     /// Whether NCCL refuses or ignores the value: it is no word that the variable can have.
     REFUSED: bool = "refused" from "derive";
-    /// What the value does to a job.
+    /// The effect of the value on a job.
     EFFECT: VariableEffect = "effect" from "derive";
 }

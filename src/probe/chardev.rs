@@ -89,7 +89,7 @@ impl Verbs {
     }
 }
 
-/// What opening a character device says.
+/// The result of opening a character device.
 fn open(ask: &Ask<'_>, path: &str) -> Fact<CharDevice> {
     let question = Question::open(path);
     let refusal = match ask.raw(&question).said {

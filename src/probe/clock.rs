@@ -26,7 +26,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     };
     let told = field("status").map(|status| status & UNSYNCHRONISED == 0);
     let synchronised = match told {
-        // Who keeps the clock right without telling the kernel may do so here.
+        // A daemon that synchronises the clock without telling the kernel may run here.
         Fact::Known(false, origin) => match keeper_that_tells_nothing(ask) {
             Ok(None) => Fact::Known(false, origin),
             Ok(Some(who)) => Fact::Unknown(Gap {

@@ -45,7 +45,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         Ok(_) => read_again(ask, facts, &first, &all, &pause),
         Err(refusal) => {
             let sampled = match refusal {
-                // Nobody wanted it: that the counter was read once is known.
+                // No second reading was requested; the counter was read once.
                 Refusal::NotAsked(_) => Fact::Known(false, Origin::Asked(pause.clone())),
                 _ => Fact::Unknown(Gap::refused(&pause, refusal.clone())),
             };

@@ -1,4 +1,4 @@
-//! CUDA's driver API, without a context: whether it works, which GPUs it shows, what they can, which reach each other's memory.
+//! CUDA's driver API, without a context: whether it works, the GPUs that it shows, their features, and peer access.
 
 #[cfg(test)]
 mod tests;

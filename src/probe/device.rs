@@ -169,7 +169,7 @@ fn identity(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str, place: &Fact<Ar
     facts.set(id, device::SOFTWARE, software);
 }
 
-/// What the vendor reports about the device.
+/// The vendor's information about the device.
 fn firmware(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str) {
     for (key, file) in [
         (device::MODEL, "hca_type"),
@@ -218,7 +218,7 @@ fn locate(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str, by_class: Fact<Ar
     facts.set(id, device::VIRTUAL_FUNCTION, virtual_function(ask, dir));
 }
 
-/// What is not on PCI has none of these files, and is no virtual function.
+/// A device without PCI has none of these files, and is no virtual function.
 fn virtual_function(ask: &Ask<'_>, dir: &str) -> Fact<bool> {
     let physfn = ask.link_name(inside(dir, "device/physfn"));
     let vendor = match ask.text_if_any(inside(dir, "device/vendor")) {

@@ -97,7 +97,7 @@ fn compute_gpus(ask: &Ask<'_>) -> Fact<u64> {
     }
 }
 
-/// Whether something is there, if its absence needs no listing of what is beside it.
+/// Whether something exists, if its absence needs no listing of its directory.
 fn there(ask: &Ask<'_>, question: Question) -> Fact<bool> {
     match ask.raw(&question).said {
         Ok(_) => Fact::Known(true, Origin::Asked(question)),

@@ -91,7 +91,7 @@ fn enabled(text: &str) -> bool {
 struct Modules {
     /// Names in /sys/module: what is loaded, and some of what is built in.
     loaded: Fact<Arc<[Arc<str>]>>,
-    /// What is built in; or that the kernel has no modules, so that nothing can be loaded.
+    /// The built-in modules; or that the kernel has no modules, so that nothing can be loaded.
     builtin: Presence<Arc<str>>,
     fixed: bool,
 }
@@ -154,7 +154,7 @@ impl Modules {
     }
 }
 
-/// What root would have got says so: the tools speak in words.
+/// Recognises the tools' messages for missing root privileges.
 fn gap(question: &Question, refusal: Refusal) -> Gap {
     let refusal = match refusal {
         Refusal::CommandFailed(_, words)

@@ -1,4 +1,4 @@
-//! The GPUs of the PCI bus: what a machine has, whatever driver is loaded.
+//! The GPUs on the PCI bus: the machine's GPUs, whatever driver is loaded.
 
 use std::sync::Arc;
 

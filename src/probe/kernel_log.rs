@@ -75,7 +75,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     }
 }
 
-/// What is known of a class of which there are lines.
+/// The facts of a class with lines.
 fn seen(facts: &mut Facts, id: Id, group: &Group<'_>, log: &Log, origin: &Origin) {
     let known = |value| Fact::Known(value, origin.clone());
     facts.set(id, fact::SEEN, known(true));
@@ -112,7 +112,7 @@ fn seen(facts: &mut Facts, id: Id, group: &Group<'_>, log: &Log, origin: &Origin
     }
 }
 
-/// What is known of a class of which there is no line: that there was none if the log is whole.
+/// The facts of a class without lines: there was none if the log is complete.
 fn none_seen(facts: &mut Facts, id: Id, class: EventClass, log: &Log, origin: &Origin) {
     let reach = log.since(log.since, origin);
     let aged = Fact::Known(reach.known().is_some(), origin.clone());
@@ -149,9 +149,9 @@ fn gap_of<T>(why: &str, origin: &Origin) -> Fact<T> {
     })
 }
 
-/// The log, as far as it was told. Times are seconds since boot.
+/// The reported part of the log. Times are seconds since boot.
 struct Log {
-    /// Unknown if the log is a file of another day, beside which nothing says how long the machine ran.
+    /// Unknown if the log is a file of another day, without the uptime of the machine.
     now: Option<f64>,
     since: f64,
     /// Whether it reaches back to boot, without a gap.
@@ -234,7 +234,7 @@ impl Log {
         }
     }
 
-    /// Whether the lines of this class would have been told.
+    /// Whether lines of this class would have been reported.
     fn looked_for(&self, class: EventClass) -> bool {
         let told = |part: &&str| self.markers.iter().any(|m| part.contains(&**m));
         RULES.iter().filter(|rule| rule.class == class).all(|rule| {
@@ -254,7 +254,7 @@ impl Log {
                 if class == EventClass::LinkDown && *at < settled.0 {
                     continue;
                 }
-                // The last line says what is to be done now: one for each GPU.
+                // The last line names the current recovery action: one for each GPU.
                 let code = event.code.filter(|_| class != EventClass::RecoveryAction);
                 let next = groups.len();
                 let place = *places

@@ -21,7 +21,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
             let controllers = names.iter().filter(|name| is_numbered(name, "mc"));
             (controllers.cloned().collect::<Vec<_>>(), origin)
         }
-        // No driver of a memory controller: nobody counts.
+        // Without a driver of a memory controller nothing counts errors.
         Presence::Absent(origin) => (Vec::new(), origin),
         Presence::Unknown(gap) => {
             facts.set(node, node::MEMORY_CONTROLLERS, Fact::Unknown(gap));

@@ -91,7 +91,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     }
 }
 
-/// What the machine reports about its modules.
+/// The machine's kernel modules.
 struct KernelModules {
     loaded: Fact<HashSet<String>>,
     builtin: Fact<HashSet<String>>,

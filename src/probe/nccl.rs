@@ -142,7 +142,7 @@ fn versions(facts: &mut Facts, node: Id, libraries: Fact<Arc<Json>>) -> Fact<Ver
 /// Where a wheel has the library.
 const WHEEL: &str = "/nvidia/nccl/lib/";
 
-/// What the libraries that were found do not tell.
+/// Facts that the found libraries do not provide.
 fn missing<T>(origin: &Origin, what: &'static str) -> Fact<T> {
     Fact::Unknown(Gap {
         why: Why::Missing(what.into()),
@@ -320,7 +320,7 @@ impl Layer {
     }
 }
 
-/// What was found of the configuration files.
+/// The found configuration files.
 #[derive(Default)]
 struct Files {
     read: Vec<Arc<str>>,

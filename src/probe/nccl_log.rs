@@ -45,7 +45,7 @@ pub const NAME: &str = "nccl_log";
 
 /// What shows the lines of the initialisation.
 const INFO: &str = "log with NCCL_DEBUG=INFO";
-/// What shows how many nodes take part: `nNodes` from 2.20 on, else who wrote.
+/// The source of the number of nodes: `nNodes` from 2.20 on, else the hosts that wrote.
 const ALL_HOSTS: &str = "log with NCCL_DEBUG=INFO, and give the logs of all hosts";
 /// What shows the driver's version.
 const DRIVER: &str = "log with NCCL_DEBUG=INFO, and NCCL 2.13 or later";
@@ -87,7 +87,7 @@ pub fn establish(recording: &Recording, facts: &mut Facts) {
 /// The file's name, and what is left of it.
 type File = (Arc<str>, Digest);
 
-/// States what is left of one log says, in `facts`; gives the runs that it tells of.
+/// States the facts of one log's digest; returns the runs in it.
 pub fn establish_digest(name: &str, digest: Digest, facts: &mut Facts) -> Vec<Id> {
     let files: Vec<File> = vec![(name.into(), digest)];
     Log::of(&files, None).state(facts)
@@ -347,7 +347,7 @@ impl<'d> Log<'d> {
                         })
                         .or(only_host[line.file])
                         .or_else(|| match line.level {
-                            // The version is of the whole job; of a truncated line that says no more, nobody knows whose it is.
+                            // The version is of the whole job; a truncated line without more cannot be attributed.
                             Some(LogLevel::Version) => near.map(|(.., host)| *host),
                             Some(LogLevel::Info | LogLevel::Other) => None,
                             Some(LogLevel::Warn) | None => Some(&*files[line.file].0),
@@ -609,7 +609,7 @@ impl<'l, 'd> RunView<'l, 'd> {
         self.log.sorts.contains(sort.word())
     }
 
-    /// What is known to be whole only if all files were read to their ends.
+    /// Facts that are complete only if all files were read to their ends.
     fn whole<T: Typed>(&self, fact: Fact<T>) -> Fact<T> {
         match (&self.log.missing, fact) {
             (Some(gap), Fact::Known(..)) => Fact::Unknown(gap.clone()),

@@ -32,7 +32,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let indexes = ask
         .bytes(Question::netlink("rdma/dev-get", []))
         .and_then(|bytes| device_indexes(&bytes));
-    // One reply tells of all ports of a device.
+    // One reply covers all ports of a device.
     let mut replies: HashMap<Arc<str>, Fact<HashMap<u32, u8>>> = HashMap::new();
     for port in ports(ask, facts, node) {
         let states = replies

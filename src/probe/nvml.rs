@@ -1,4 +1,4 @@
-//! NVML: whether it works, its GPUs, their links, and what each two can do with each other.
+//! NVML: whether it works, its GPUs, their links, and the P2P capabilities of each pair.
 //!
 //! Everything is asked first and stated then: which GPU a question was about that NVML did not answer, the other answers tell.
 
@@ -114,13 +114,13 @@ fn job(ask: &Ask<'_>) -> Fact<u64> {
     named.and_then(|pid| pid.as_u64().ok_or_else(|| format!("process {pid}")))
 }
 
-/// What came of asking NVML whether it works.
+/// Whether NVML works.
 enum System {
     /// It was asked and answered.
     Asked(NvmlReply),
     /// It was not asked, or did not answer: what that means.
     Not(Nvml, Origin, Arc<str>),
-    /// Nobody knows.
+    /// Unknown.
     Unknown(Gap),
 }
 
@@ -263,7 +263,7 @@ fn versions(facts: &mut Facts, node: Id, said: &NvmlReply) {
     facts.set(node, node::CONFIDENTIAL, confidential);
 }
 
-/// What was asked of NVML's GPUs, and what is known without it.
+/// NVML's replies about its GPUs, and facts known without it.
 struct Machine {
     /// Why nothing was asked.
     gap: Option<Gap>,
@@ -409,7 +409,7 @@ impl Machine {
         id
     }
 
-    /// What is known of the GPUs of the bus that NVML does not give.
+    /// Facts of GPUs on the bus that NVML does not list.
     fn missing(&self, facts: &mut Facts, node: Id, bus: &[Id], listed: &[Id]) {
         let mut open = facts.members(Subject::Gpu, node).err();
         let mut bound = Vec::new();

@@ -97,7 +97,7 @@ pub(super) fn is_adapter_class(number: u64) -> bool {
     number >> 16 == 0x02 || number >> 8 == 0x0c06
 }
 
-/// What tells whether a function can do RDMA.
+/// How to tell whether a function can do RDMA.
 pub(super) struct Signs {
     class: PciClass,
     vendor: Fact<u64>,

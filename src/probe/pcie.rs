@@ -212,7 +212,7 @@ struct Space {
 }
 
 impl Space {
-    /// What a reader finds in it.
+    /// The bytes that a reader finds in it.
     fn read<T>(&self, reader: impl FnOnce(&Config) -> Result<T, Unreadable>) -> Fact<T> {
         match &self.config {
             Err(gap) => Fact::Unknown(gap.clone()),

@@ -54,7 +54,7 @@ fn port_info(ask: &Ask<'_>, device: &str, port: u64) -> Fact<PortInfo> {
     }
 }
 
-/// What a port supports.
+/// The rates that a port supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PortInfo {
     /// Lanes.

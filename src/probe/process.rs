@@ -75,7 +75,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     };
     let sampled = match &second {
         Ok(_) => Fact::Known(true, Origin::Asked(pause.clone())),
-        // Nobody wanted it: that there was one look is known.
+        // No second reading was requested; there was one.
         Err(gap) if matches!(gap.why, Why::Refused(Refusal::NotAsked(_))) => {
             Fact::Known(false, Origin::Asked(pause.clone()))
         }
@@ -139,7 +139,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     }
 }
 
-/// What `second` gives: the process as it was then, if it still was, and the time in between.
+/// The second reading: the process, if it still existed, and the time in between.
 type SecondReading<'l> = Result<(Option<&'l ProcessState>, Seconds), &'l Gap>;
 
 fn stuck(
@@ -158,7 +158,7 @@ fn stuck(
                 && then.waits_in == one.waits_in,
             origin.clone(),
         ),
-        // It has ended, or it no longer waits and is not told.
+        // It has ended, or no longer waits and is not reported.
         Ok((None, _)) => Fact::Known(false, origin.clone()),
         Err(gap) => Fact::Unknown((**gap).clone()),
     }

@@ -1,4 +1,4 @@
-//! PFC, ECN, DSCP and traffic classes of RoCE: what the node sets, and what its adapters count of pauses and drops.
+//! PFC, ECN, DSCP and traffic classes of RoCE: the node's settings, and its adapters' counters of pauses and drops.
 
 pub(super) mod dcb;
 mod parse;
@@ -64,7 +64,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     again(ask, facts, &first);
 }
 
-/// What the vendor's mlx5 sends whatever the application wants: `tcd->val` of its sysfs class `tc`.
+/// The traffic class that the vendor's mlx5 forces: `tcd->val` of its sysfs class `tc`.
 fn forced_class(ask: &Ask<'_>, facts: &mut Facts, port: &PortEntry) {
     let dir = format!("{}/{}/tc", device::CLASS, port.device);
     let (forced, class) = match ask.exists(&dir) {
@@ -166,7 +166,7 @@ fn below(ask: &Ask<'_>, name: &Arc<str>) -> Result<Vec<Arc<str>>, Gap> {
     Ok(level)
 }
 
-/// What all devices say alike; a gap if they differ, or where one does not say it.
+/// The common value of all devices; a gap if they differ, or one has none.
 fn combined<T: PartialEq + Clone>(
     below: &Result<Vec<Arc<str>>, Gap>,
     look: impl Fn(&str) -> Fact<T>,

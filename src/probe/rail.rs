@@ -50,7 +50,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
             Err(gap) => open = Some(gap),
         }
     }
-    // One rail has nobody to share a network with.
+    // A single rail shares its network with no other.
     if rails.len() > 1 {
         addressing(ask, facts, node, &rails);
         let all = Arp::of(ask, "all");

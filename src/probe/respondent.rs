@@ -1,4 +1,4 @@
-//! Parts of the node that did not answer: replies of the whole recording that say that what was asked failed, by device, library and directory.
+//! Parts of the node that did not respond: the failed replies of the whole recording, by device, library and directory.
 //!
 //! A probe reads the replies that it knows how to read; a sick adapter is the one whose reads hang, whichever probe asked. So this looks at the
 //! replies themselves, and at how the probes ended.
@@ -19,7 +19,7 @@ use crate::source::{Answer, Errno, Question, Refusal, Reply};
 /// A part of the node: what it is and how it is called.
 type RespondentName = (RespondentKind, Arc<str>);
 
-/// What is known of a part.
+/// The counts of a part.
 #[derive(Default)]
 struct Tally {
     asked: u64,
@@ -151,7 +151,7 @@ fn vanished(recording: &Recording) -> Vec<(String, u64)> {
     asked.iter().filter_map(gone).collect()
 }
 
-/// What is said about a respondent.
+/// The counts of a respondent.
 struct RespondentTally {
     asked: u64,
     failed: u64,
@@ -302,7 +302,7 @@ fn nvml_failure(question: &Question, value: &Value) -> Option<String> {
     Some(said)
 }
 
-/// What the paths, numbers and names in questions stand for.
+/// Resolves the paths, numbers and names in questions to parts of the node.
 struct RespondentIndex {
     /// PCI address to the RDMA device or GPU of the function.
     functions: HashMap<Arc<str>, RespondentName>,

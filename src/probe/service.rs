@@ -58,7 +58,7 @@ const SERVICES: &[Service] = &[
     },
     // NVIDIA's package names it opensmd.
     daemon("opensm", &["opensm.service", "opensmd.service"], "opensm"),
-    // The socket alone is enough to have it started by the first who asks.
+    // The socket alone is enough: the first client starts the service.
     daemon("ibacm", &["ibacm.service", "ibacm.socket"], "ibacm"),
     daemon("rdma-ndd", &["rdma-ndd.service"], "rdma-ndd"),
     daemon(
@@ -161,7 +161,7 @@ fn first_pid_namespace(ask: &Ask<'_>) -> Fact<bool> {
     }
 }
 
-/// What systemd says.
+/// systemd's reply.
 enum Systemd {
     /// The units, in the order in which they are listed here.
     Says(Vec<Unit>, Origin),
@@ -185,7 +185,7 @@ impl Systemd {
         }
     }
 
-    /// What it reports about a service's units.
+    /// systemd's reply about a service's units.
     fn of(&self, ask: &Ask<'_>, service: &Service) -> Fact<Vec<Unit>> {
         let before = SERVICES.iter().take_while(|s| s.name != service.name);
         let first: usize = before.map(|s| s.units.len()).sum();
@@ -204,7 +204,7 @@ impl Systemd {
     }
 }
 
-/// Whether something is there, if its absence needs no listing of what is beside it.
+/// Whether something exists, if its absence needs no listing of its directory.
 fn there(ask: &Ask<'_>, question: Question) -> Fact<bool> {
     match ask.raw(&question).said {
         Ok(_) => Fact::Known(true, Origin::Asked(question)),

@@ -57,7 +57,7 @@ const SETTINGS: &[&str] = &[
 
 /// The file of variables that DeepSpeed passes on to every rank.
 const DEEPSPEED_ENV: &str = "~/.deepspeed_env";
-/// Where DeepSpeed looks for a hostfile that nobody names.
+/// DeepSpeed's default hostfile.
 const HOSTFILE: &str = "/job/hostfile";
 const ENVIRONMENT: &str = "environment";
 
@@ -266,7 +266,7 @@ fn address(ask: &Ask<'_>, facts: &mut Facts, id: Id, one: &FoundSetting) {
     facts.set(id, setting::NAME_LOOPBACK, by_hosts);
 }
 
-/// What decides what a port number is good for, asked once.
+/// The facts that decide a port number's suitability, asked once.
 struct Ports {
     range: Fact<(u64, u64)>,
     reserved: Fact<Arc<str>>,
@@ -304,7 +304,7 @@ impl Ports {
     }
 }
 
-/// What is in a file of the user's that a launcher reads.
+/// The content of a user's file that a launcher reads.
 fn home_file(ask: &Ask<'_>, name: &str) -> Presence<Arc<str>> {
     match ask.value(Question::call("home_file", [("name", name.into())])) {
         Fact::Known(value, origin) => match value.get("text").and_then(serde_json::Value::as_str) {

@@ -1,6 +1,6 @@
-//! What the nodes of a run found out of each other as they met: how far this one's clock is from that of who gathered it.
+//! Facts that the nodes of a run measured when they joined: the clock offset between this node and rank 0.
 //!
-//! It asks for nothing if a node is recorded alone: nobody is there to compare its clock with.
+//! It asks nothing if a node is recorded alone: there is no clock to compare with.
 
 use serde::Deserialize;
 
@@ -9,7 +9,7 @@ use crate::fact::{Fact, Facts, Gap, Id, Origin, Seconds, Why, node};
 use crate::source::recording::Recording;
 use crate::source::{Answer, Question};
 
-/// The probe. It runs over recordings only; what it reads is added by who gathers a recording.
+/// The probe. It runs over recordings only; rank 0 adds the lines that it reads.
 pub const PROBE: Probe = Probe {
     name: "together",
     about: "how far the clock is from those of nodes gathered in the same run",
@@ -31,7 +31,7 @@ fn question() -> Question {
     Question::call("clock_offset", [])
 }
 
-/// Adds to a machine's recording how far its clock is ahead of that of who gathers, in a run of this number.
+/// Adds this machine's clock offset to rank 0, in the run of this number, to its recording.
 pub fn note(recording: &mut Recording, ns: i64, within_ns: u64, run: u64) {
     let whole = recording.is_complete();
     let measured = MeasuredOffset { ns, within_ns, run };

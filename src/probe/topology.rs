@@ -142,7 +142,7 @@ fn launched(environment: &Fact<Arc<serde_json::Value>>) -> Fact<u64> {
     }
 }
 
-/// How many GPUs this process is to use.
+/// How many GPUs this process uses.
 fn visible(ask: &Ask<'_>, variable: Fact<Option<Arc<str>>>) -> Fact<u64> {
     let files = ask.names("/dev").map(|names| {
         let is_gpu = |name: &&Arc<str>| {

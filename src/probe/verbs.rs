@@ -362,7 +362,7 @@ mod tests {
             let (facts, node) = run(&PROBE, &[NO_KERNEL, &[reply]].concat());
             assert_eq!(facts.known(node, LIBIBVERBS), says, "{reply}");
         }
-        // Absence that nobody saw is no absence.
+        // Absence must be observed.
         let (facts, node) = run(&PROBE, &NO_KERNEL[..1]);
         assert_eq!(facts.known(node, LIBIBVERBS), None);
     }

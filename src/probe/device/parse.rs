@@ -6,7 +6,7 @@ use crate::fact::BitRate;
 use crate::fact::device::NodeType;
 use crate::fact::port::{LinkLayer, PhysState, PortState};
 
-/// What was found, cut to a length that a message can carry.
+/// The found text, cut to the length of a message.
 fn odd(text: &str, what: &str) -> String {
     format!(
         "{:?} is no {what}",

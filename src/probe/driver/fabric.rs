@@ -1,4 +1,4 @@
-//! What NVIDIA's driver was told when it was loaded, the fabric manager that is installed, and the channels of IMEX.
+//! The parameters of NVIDIA's driver, the installed fabric manager, and the channels of IMEX.
 
 use std::sync::Arc;
 

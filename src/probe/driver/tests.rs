@@ -109,7 +109,7 @@ fn the_library_is_the_first_that_a_link_leads_to() {
     // Debian's alternatives lead elsewhere first.
     let odd = r#"{"q":{"link":"/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"},"text":"/etc/alternatives/libnvidia-ml.so.1"}"#;
     assert_eq!(of(&[first, second, third, odd], node::NVIDIA_LIBRARY), None);
-    // A driver that a container brings has its library beside it, whatever the host has left over.
+    // A driver from a container has its library next to it, whatever the host has left over.
     let operator = r#"{"q":{"link":"/run/nvidia/driver/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"},"text":"libnvidia-ml.so.570.86.15"}"#;
     assert_eq!(
         of(&[operator, rhel], node::NVIDIA_LIBRARY).as_deref(),

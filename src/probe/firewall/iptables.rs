@@ -274,7 +274,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What a module asks by being named.
+    /// The condition that naming a module implies.
     fn module_itself(&mut self, negate: bool) {
         match self.module.as_str() {
             "limit" | "hashlimit" | "connlimit" | "statistic" | "quota" | "connbytes"

@@ -300,7 +300,7 @@ impl RuleContext<'_> {
         }));
     }
 
-    /// What is on a match's right side; false where not all of it is known.
+    /// The right side of a match; false if not all of it is known.
     fn alternatives(&self, fields: &[Field], right: &Value, any: &mut Vec<Vec<Values>>) -> bool {
         match self.elements(right) {
             Some(Some(elements)) => {
@@ -401,7 +401,7 @@ fn is_flags(field: &Field) -> bool {
     matches!(field, Field::State | Field::Status | Field::TcpFlags)
 }
 
-/// What a match looks at, and what has to hold for the packet to have it at all: nft leaves these out when it lists.
+/// The field of a match, and the conditions under which a packet has it: nft leaves these out when it lists.
 fn fields(left: &Value, needs: &mut Vec<Match>) -> Option<Vec<Field>> {
     if let Some(parts) = left.get("concat").and_then(Value::as_array) {
         let mut fields = Vec::new();

@@ -1,4 +1,4 @@
-//! How the kernel writes what it reports about a machine and of a process.
+//! Parses the kernel's files about a machine and its processes.
 
 use std::sync::Arc;
 

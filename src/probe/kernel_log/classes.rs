@@ -95,12 +95,12 @@ const RELOADED: &[&str] = &[
     "health recovery succeeded",
     "health revovery succeded",
 ];
-/// What a counter of amdgpu's grows by when it is read from a GPU that sleeps.
+/// The step of an amdgpu counter when it is read from a sleeping GPU.
 const ALL_ONES: u64 = 1_048_560;
 /// amdgpu after a reset, and when it takes a GPU.
 const AMD_WORKS: &[&str] = &["GPU reset succeeded", ") succeeded!", "Initialized amdgpu"];
 const NVIDIA_LOADED: &str = "NVRM: loading NVIDIA UNIX";
-/// A reset of one GPU is told of by Xid 154 alone, and by newer drivers.
+/// A reset of one GPU is reported by Xid 154 alone, and only by newer drivers.
 const NVIDIA_WORKS: &[&str] = &[NVIDIA_LOADED, " to 0x0 (None)"];
 
 /// The rules. The texts are those of Linux 4.18 to 6.18 (mlx5: `health.c`, `cmd.c`, `events.c`; PCI: `aer.c`, `pci.c`) and of NVIDIA's
@@ -441,7 +441,7 @@ pub(super) const RULES: &[Rule] = &[
     ),
 ];
 
-/// What a line says.
+/// The event of a line.
 pub(super) struct Event {
     pub(super) about: Arc<str>,
     pub(super) code: Option<u64>,

@@ -3,7 +3,7 @@
 /// Bytes that a name and a value have at most.
 const MOST: usize = 1023;
 
-/// What one line does.
+/// The effect of one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Line {
     /// It sets a variable.

@@ -180,7 +180,7 @@ fn chosen(view: &RunView<'_, '_>) -> (super::Distinct, TransportProof) {
     (chosen, TransportProof::Adapters)
 }
 
-/// What the failures of a network's own connections prove: nobody makes them who does not use it.
+/// The transport that failures of a network's own connections prove: only its users make them.
 fn failed(view: &RunView<'_, '_>) -> Option<(Carrier, TransportProof, Origin)> {
     let rdma = failed_rdma(view).map(|(proof, origin)| (Carrier::Rdma, proof, origin));
     rdma.or_else(|| {
@@ -201,14 +201,14 @@ fn failed(view: &RunView<'_, '_>) -> Option<(Carrier, TransportProof, Origin)> {
     })
 }
 
-/// Whether requests of RDMA failed, or its queues could not be made: nobody makes them who does not use it.
+/// Whether RDMA requests failed, or its queues could not be made: only users of RDMA make them.
 fn failed_rdma(view: &RunView<'_, '_>) -> Option<(TransportProof, Origin)> {
     let warnings = || {
         view.lines()
             .map(|(line, _)| line)
             .filter(|line| line.level == Some(LogLevel::Warn))
     };
-    // An event of a queue tells of requests too.
+    // An event of a queue also proves requests.
     let request = |line: &&Line<'_>| {
         line.message.contains("Got completion")
             && (line.message.contains("with status=") || line.message.contains("with error"))
@@ -217,7 +217,7 @@ fn failed_rdma(view: &RunView<'_, '_>) -> Option<(TransportProof, Origin)> {
                     .iter()
                     .any(|event| line.message.contains(event))
     };
-    // Of the events that the kernel tells of an adapter those that are of a queue (ibv_event_type_str).
+    // The kernel's events of an adapter that concern a queue (ibv_event_type_str).
     const QUEUE_EVENTS: [&str; 7] = [
         " on QP",
         "work queue",

@@ -14,7 +14,7 @@ use crate::small_sort;
 /// Channels that become instances of their own. A job of thousands of ranks has more: those inside nodes are left out first.
 const TOLD: usize = 2048;
 
-/// What the channels of a host, or of a run, add up to.
+/// The sums over the channels of a host, or of a run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ChannelSums {
     pub(super) inter: u64,
@@ -163,7 +163,7 @@ pub(super) fn state(view: &mut RunView<'_, '_>, facts: &mut Facts) {
             let Some((host, _)) = view.hosts.get_key_value(crowd.host.as_str()) else {
                 continue;
             };
-            // A crowd is told of a host, and where several runs have one it is the first's.
+            // Dropped channels are counted by host; if it has several runs, they belong to the first.
             if log.first_run.get(host).is_some_and(|run| *run < view.run) {
                 continue;
             }

@@ -13,7 +13,7 @@ static COMM: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(" comm "))
 /// A map of what lines say: their own hashes suffice.
 type Map<K, V> = HashMap<K, V, foldhash::fast::FixedState>;
 
-/// What a line reports about a communicator and its rank.
+/// A line's mention of a communicator and its rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mention<'d> {
     /// The communicator's address in its process.

@@ -57,7 +57,7 @@ pub(super) fn numbered(number: u64) -> Option<&'static str> {
         .map(|(name, ..)| *name)
 }
 
-/// What is before the number of an error, if a program does not print its words.
+/// The text before an error number, if a program does not print its words.
 const MARKS: [&str; 9] = [
     "errno: ",
     "errno=",

@@ -24,7 +24,7 @@ struct Event<'l, 'd> {
     host: &'d str,
     rank: Option<u64>,
     phase: Option<Phase>,
-    /// What came of it, where something shows that.
+    /// Its outcome, if the log shows it.
     shown: OutcomeWithProof,
 }
 
@@ -98,7 +98,7 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
             fields.of_program(line.message, call);
         }
         let mut role = role(class, &fields, line.message);
-        // NCCL goes on without a device; who says it otherwise has nothing else.
+        // NCCL continues without a device; any other writer of this message has nothing else.
         let sole = matches!(class, LogClass::IbNone | LogClass::DeviceOpen);
         if line.level.is_none() && sole {
             role = Role::Failure;
@@ -208,7 +208,7 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
         },
     );
     if hidden.is_some() {
-        // Which host failed first nobody knows.
+        // Which host failed first is unknown.
     } else if let Some(event) = first.and_then(|at| events.get(at)) {
         for (name, id) in &view.hosts {
             facts.set(
@@ -390,7 +390,7 @@ fn hidden(
             first: of.line,
             last: of.last,
         };
-        // Nobody knows who wrote them.
+        // Their writers are unknown.
         let failure = Failure {
             at,
             class,
@@ -479,7 +479,7 @@ fn outcomes<'d>(
     for (event, failure) in events.iter_mut().zip(failures) {
         event.shown = course.outcome(failure, others);
     }
-    // Connections over an adapter that told of an event are retried for a while: what fails in the end may come from it.
+    // Connections over an adapter that reported an event are retried for a while: a later failure may result from it.
     let fails = events
         .iter()
         .any(|e| e.is_open() && matches!(e.role, Role::Failure | Role::Consequence));

@@ -1,4 +1,4 @@
-//! What the message of an event says beyond its class.
+//! Fields of an event's message beyond its class.
 
 use crate::fact::event::{LogClass, Request, Role};
 use crate::nccl_log::text::{after, decimal_after, number, number_after};
@@ -26,7 +26,7 @@ pub(super) struct Fields<'d> {
     pub(super) detail: Option<&'d str>,
 }
 
-/// What is behind a needle, up to one of these characters.
+/// The text behind a needle, up to one of these characters.
 fn word<'d>(message: &'d str, needle: &str, ends: &[char]) -> Option<&'d str> {
     let (_, rest) = message.split_once(needle)?;
     let word = rest.split(ends).next()?.trim();
@@ -191,7 +191,7 @@ impl<'d> Fields<'d> {
         fields
     }
 
-    /// What a line of a program other than NCCL says: the call for which its words stand, and the error.
+    /// The fields of a line of a program other than NCCL: the call that its words describe, and the error.
     pub(super) fn of_program(&mut self, message: &str, call: Option<&'static str>) {
         self.errno = self.errno.or_else(|| errno::of_program(message));
         if !self
@@ -283,7 +283,7 @@ impl<'d> Fields<'d> {
     }
 }
 
-/// What an event reports about the run, seen by itself.
+/// The transport that an event alone proves.
 pub(super) fn role(class: LogClass, fields: &Fields<'_>, message: &str) -> Role {
     use LogClass as C;
     if is_retry(message) {

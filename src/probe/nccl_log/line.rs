@@ -16,7 +16,7 @@ pub(super) struct Line<'d> {
     pub(super) file: usize,
     pub(super) kept: &'d KeptLine,
     name: Arc<str>,
-    /// Made when a fact needs it: most lines are nobody's evidence.
+    /// Made when a fact needs it: most lines are no evidence.
     origin: OnceCell<Origin>,
     /// The level; `None` for a line that is not NCCL's.
     pub(super) level: Option<LogLevel>,

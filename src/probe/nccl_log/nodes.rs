@@ -1,4 +1,4 @@
-//! How many machines take part: as NCCL says it, as launchers and nccl-tests say it, or by who wrote.
+//! The number of machines in a run: from NCCL, from launchers and nccl-tests, or from the hosts that wrote.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -69,7 +69,7 @@ fn identities(view: &RunView<'_, '_>) -> Option<Option<u64>> {
     Some(every.then_some(all.len() as u64))
 }
 
-/// What launchers and nccl-tests say, where they agree and it can be so.
+/// The number from launchers and nccl-tests, if they agree and it is possible.
 fn told(view: &RunView<'_, '_>, least: u64, ranks: Option<u64>) -> Option<(u64, Origin)> {
     // Of several runs in one log it may be another's.
     if view.log.of_run.len() > 1 {

@@ -1,4 +1,4 @@
-//! What came of failures: whether the process or the run went on after one, or had ended before it.
+//! The outcome of failures: whether the process or the run went on after one, or had ended before it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
@@ -47,7 +47,7 @@ pub(super) struct Failure<'d> {
     pub(super) processes: u64,
 }
 
-/// What all events of a run do to the outcome of each.
+/// Events of a run that decide the outcome of others.
 pub(super) struct RunEndings<'d> {
     /// For each file the lines by which a process ends, in their order.
     ends: HashMap<usize, Vec<u64>>,
@@ -94,7 +94,7 @@ impl<'d> RunEndings<'d> {
 /// The outcome of an event, and the line that shows it.
 pub(super) type OutcomeWithProof = Option<(EventOutcome, String)>;
 
-/// What a process reports about a communicator.
+/// A process's step with a communicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CommunicatorStep {
     Started,
@@ -103,7 +103,7 @@ enum CommunicatorStep {
     Aborted,
 }
 
-/// What the lines of a run show of how it goes.
+/// The progress of a run, as its lines show it.
 pub(super) struct RunCourse<'l, 'd> {
     view: &'l RunView<'l, 'd>,
     signs: Vec<(LinePosition, &'l Sign)>,
@@ -115,7 +115,7 @@ pub(super) struct RunCourse<'l, 'd> {
     rows: Vec<LinePosition>,
     /// For each file where work begins: its first line, and the furthest last line up to there.
     begun: HashMap<usize, Vec<(u64, u64)>>,
-    /// What each thread reports about its communicators, in the order of the log.
+    /// Each thread's steps with its communicators, in the order of the log.
     steps: BTreeMap<Thread<'d>, Vec<(LinePosition, &'d str, CommunicatorStep)>>,
     /// Lines of threads that connected all of their channels, and of single channels.
     connected: BTreeMap<Thread<'d>, Vec<LinePosition>>,
@@ -209,7 +209,7 @@ impl<'l, 'd> RunCourse<'l, 'd> {
         range.map_or(&[], |range| &self.signs[range])
     }
 
-    /// What came of the event.
+    /// The outcome of the event.
     pub(super) fn outcome(&self, event: &Failure<'d>, others: &RunEndings<'d>) -> OutcomeWithProof {
         // A wrong result stays wrong, whatever was computed later.
         if event.class == LogClass::ResultWrong {
@@ -476,7 +476,7 @@ fn ends_process(class: LogClass) -> bool {
     )
 }
 
-/// What is known of the threads of a process.
+/// The steps of the threads of a process.
 fn of_process<'m, 'd, T>(
     all: &'m BTreeMap<Thread<'d>, T>,
     host: &'d str,
@@ -485,7 +485,7 @@ fn of_process<'m, 'd, T>(
     all.range((host, pid, None)..=(host, pid, Some(u64::MAX)))
 }
 
-/// What is known of the threads of a host.
+/// The steps of the threads of a host.
 fn of_host<'m, 'd, T>(
     all: &'m BTreeMap<Thread<'d>, T>,
     host: &'d str,

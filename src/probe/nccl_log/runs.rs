@@ -11,7 +11,7 @@ use crate::nccl_log::message::MessageGroup;
 use crate::nccl_log::prefix::LogLevel;
 use crate::nccl_log::text::{decimal_after, word_after};
 
-/// What a run has of each kind that a later stage needs.
+/// The parts of a run that later stages need.
 pub(super) fn state(view: &mut RunView<'_, '_>, facts: &mut Facts) {
     versions(view, facts);
     what_is_logged(view, facts);

@@ -57,7 +57,7 @@ fn facts(log: &str) -> Facts {
     facts_of(&recording(&[("job.log", log)]))
 }
 
-/// Of failures that found no place nobody knows whether one of them was the first: unless the work went on after them.
+/// For dropped failures it is unknown whether one of them was the first, unless the work went on after them.
 #[test]
 fn a_failure_that_found_no_place_is_not_ruled_out() {
     let before = "n1:1:1 [0] NCCL INFO Using network IB\n";
@@ -524,7 +524,7 @@ fn what_is_not_logged_is_unknown_and_says_what_would_show_it() {
     for key in [run::CARRIER.path(), run::INTER.path(), run::GDR_SEND.path()] {
         assert!(!key.is_empty());
     }
-    // Who registers memory with an adapter uses RDMA.
+    // Registering memory with an adapter proves RDMA.
     assert_eq!(facts.known(run, run::CARRIER), Some(Carrier::Rdma));
     assert_eq!(facts.known(run, run::PROOF), Some(TransportProof::Queues));
     assert_eq!(facts.known(run, run::NODES), None);

@@ -52,7 +52,7 @@ pub(super) fn read(message: &str) -> Option<(&str, &str, VariableMention)> {
     plain.then_some((name, value, VariableMention::Set))
 }
 
-/// What a host reports about a variable: value and mention, with the count.
+/// A host's mentions of a variable: value and kind of mention, with the count.
 type MentionCounts<'d> = BTreeMap<(&'d str, &'d str, MentionRank), (u64, Origin)>;
 
 /// The order of mentions, so that what is set comes first.

@@ -116,7 +116,7 @@ impl DeviceFacts<'_> {
         self.set(key, fact);
     }
 
-    /// What a function gives in thousandths.
+    /// A value that a function returns in thousandths.
     fn thousandths(&mut self, key: Key<u64>, function: &str) {
         let fact = self.said.number(function).map(|n| (n + 500) / 1000);
         self.set(key, fact);
@@ -248,7 +248,7 @@ impl DeviceFacts<'_> {
         self.rows();
     }
 
-    /// Whether a GPU has what a function tells of: known where it answers, or says that it has not.
+    /// Whether a GPU has the feature that a function reports: known if it answers, or reports that the feature is missing.
     fn has(&self, function: &str) -> Fact<bool> {
         match self.said.error(function) {
             None if self.said.value.get(function).is_some() => {
@@ -385,7 +385,7 @@ impl DeviceFacts<'_> {
             "nvmlDeviceGetTemperatureThreshold/memory",
         );
         let memory = self.said.of("fields").number("MEMORY_TEMP");
-        // Memory that has no sensor is told to be at 0.
+        // Memory without a sensor is reported as 0 °C.
         self.set(
             gpu::MEMORY_TEMPERATURE,
             memory.and_then(word(|degrees| (degrees > 0).then_some(degrees))),
@@ -414,7 +414,7 @@ impl DeviceFacts<'_> {
     }
 
     fn link_and_memory(&mut self) {
-        // If sysfs has told these, its word stands.
+        // If sysfs has these, its value counts.
         self.number(gpu::LINK_GENERATION, "nvmlDeviceGetCurrPcieLinkGeneration");
         self.number(gpu::LINK_WIDTH, "nvmlDeviceGetCurrPcieLinkWidth");
         self.number(

@@ -81,7 +81,7 @@ impl<'s> Link<'s> {
         }
     }
 
-    /// What an older function counts, or a newer field.
+    /// The counter of an older function, or of a newer field.
     fn count(&self, counter: &str, field: &str) -> Fact<u64> {
         match self
             .part

@@ -1,4 +1,4 @@
-//! What each two GPUs can do with each other.
+//! NVML's facts about pairs of GPUs: topology and P2P capabilities.
 //!
 //! A pair is named as the topology names it: both addresses, in the order in which the GPUs were found.
 

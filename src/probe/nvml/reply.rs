@@ -1,4 +1,4 @@
-//! An object from the names of NVML's functions to what they said.
+//! NVML's replies: an object from names of functions to their values.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ impl NvmlReply {
         }
     }
 
-    /// What a function said, if that is an object.
+    /// The value of a function, if that is an object.
     pub(super) fn of<'s>(&'s self, function: &'s str) -> ReplyObject<'s> {
         ReplyObject {
             said: self,

@@ -1,4 +1,4 @@
-//! Who uses a GPU, and whether its memory is in use though nobody does.
+//! The processes that use a GPU, and memory in use without a process.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ fn users(said: &NvmlReply, function: &str) -> Result<Vec<User>, Gap> {
         .collect()
 }
 
-/// States who uses a GPU.
+/// States which processes use a GPU.
 pub(super) fn state(
     facts: &mut Facts,
     id: Id,
@@ -96,7 +96,7 @@ pub(super) fn state(
     };
     let job = match job {
         Fact::Known(job, _) => Ok(*job),
-        // Nobody's process is foreign, whoever was named.
+        // Without processes none is foreign, whatever user is named.
         Fact::Unknown(_) if compute.is_empty() => Ok(0),
         Fact::Unknown(gap) => Err(gap),
     };

@@ -4,9 +4,9 @@
 
 use crate::fact::bridge::PortType;
 
-/// What the kernel shows to others than root: the header alone.
+/// The bytes that the kernel shows to users other than root: the header alone.
 const HEADER: usize = 64;
-/// What a function without extended configuration space has.
+/// The size without extended configuration space.
 const CONVENTIONAL: usize = 256;
 /// All of it.
 const WHOLE: usize = 4096;
@@ -81,7 +81,7 @@ impl Acs {
         self.0 & bits != 0 && self.0 & Self::DIRECT_TRANSLATED == 0
     }
 
-    /// What is on, as lspci(8) names it.
+    /// The enabled controls, as lspci(8) names them.
     pub fn words(self) -> String {
         let on: Vec<&str> = Self::NAMES
             .iter()

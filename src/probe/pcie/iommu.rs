@@ -1,4 +1,4 @@
-//! What the IOMMU does: IOMMU groups and their types, the kernel's command line.
+//! The IOMMU's mode: IOMMU groups and their types, the kernel's command line.
 //!
 //! Source: <https://www.kernel.org/doc/Documentation/ABI/testing/sysfs-kernel-iommu_groups>.
 
@@ -18,7 +18,7 @@ const SAMPLE: usize = 8;
 /// The groups of the machine.
 pub(super) struct Groups {
     listed: Fact<Arc<[Arc<str>]>>,
-    /// What the kernel was told, for kernels that do not show the type of a group.
+    /// The kernel's command line, for kernels that do not show the type of a group.
     passthrough: Fact<bool>,
     types: BTreeMap<Arc<str>, Fact<Iommu>>,
 }
@@ -41,7 +41,7 @@ impl Groups {
         }
     }
 
-    /// What it does to the addresses of the function in `dir`.
+    /// Its translation for the function in `dir`.
     pub(super) fn of_function(&mut self, ask: &Ask<'_>, dir: &str) -> Fact<Iommu> {
         match &self.listed {
             Fact::Known(names, origin) if names.is_empty() => {
@@ -66,7 +66,7 @@ impl Groups {
             Presence::Present(text, origin) => {
                 Fact::Known(text, origin).and_then(|text| group_type(&text))
             }
-            // Kernels before 4.12 show no type: what they were told decides.
+            // Kernels before 4.12 show no type: the command line decides.
             Presence::Absent(origin) => match &self.passthrough {
                 Fact::Known(true, origin) => Fact::Known(Iommu::Identity, origin.clone()),
                 Fact::Known(false, _) => Fact::Unknown(Gap {
@@ -81,7 +81,7 @@ impl Groups {
         kind
     }
 
-    /// What it does to the addresses of these functions; if there are none, to those of the first groups.
+    /// Its translation for these functions; if there are none, for the first groups.
     pub(super) fn of_node(&mut self, ask: &Ask<'_>, functions: &[Fact<Iommu>]) -> Fact<Iommu> {
         let (names, origin) = match &self.listed {
             Fact::Known(names, origin) => (Arc::clone(names), origin.clone()),
@@ -148,14 +148,14 @@ fn group_type(text: &str) -> Result<Iommu, String> {
     }
 }
 
-/// Whether the kernel was told to let addresses pass: `iommu=pt`, `iommu.passthrough=1`.
+/// Whether passthrough is set: `iommu=pt`, `iommu.passthrough=1`.
 fn is_passthrough(cmdline: &str) -> bool {
     cmdline
         .split_whitespace()
         .any(|word| matches!(word, "iommu=pt" | "iommu.passthrough=1"))
 }
 
-/// What the kernel was told of the IOMMU.
+/// The IOMMU's options on the kernel's command line.
 pub(super) fn parameters(cmdline: &str) -> Arc<str> {
     let said: Vec<&str> = cmdline
         .split_whitespace()

@@ -21,7 +21,7 @@ const DCBX_HOST: u8 = 1;
 /// Priorities, traffic classes, buffers: there are eight of each.
 pub(super) const EIGHT: usize = 8;
 
-/// What a device reports about its data centre bridging; `None` if the driver does not say it.
+/// A device's data centre bridging; `None` if the driver does not report it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Dcb {
     /// The priorities with PFC.

@@ -43,7 +43,7 @@ impl Network {
         u32::from(address) & mask(self.length) == self.address
     }
 
-    /// Addresses that a host gives itself when nobody gives it one (RFC 3927).
+    /// Addresses that a host assigns itself if no DHCP server does (RFC 3927).
     pub(super) fn is_link_local(self) -> bool {
         self.length >= 16 && self.address >> 16 == 0xa9fe
     }
@@ -118,7 +118,7 @@ pub(super) fn routes(bytes: &[u8]) -> Result<Vec<Route>, String> {
     Ok(all)
 }
 
-/// What a rule does with what it matches.
+/// The action of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action {
     Table(u32),

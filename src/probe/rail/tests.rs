@@ -76,7 +76,7 @@ fn a_rule_and_a_table_for_each_rail() {
     let facts = over(&lines);
     let itself = known(&facts, Subject::Netdev, "eth3", netdev::ANSWERS_ITSELF);
     assert_eq!(itself, Some(true));
-    // Without the rules nobody knows.
+    // Without the rules it is unknown.
     let last = lines.len() - 1;
     let facts = over(&lines[..last]);
     let itself = known(&facts, Subject::Netdev, "eth3", netdev::ANSWERS_ITSELF);
@@ -211,7 +211,7 @@ fn a_bond_whose_switch_is_silent_and_one_whose_member_is_down() {
     assert_eq!(facts.known(id, bond::PARTNER), Some(false));
     assert_eq!(facts.known(id, bond::AGGREGATORS), Some(2));
     assert_eq!(facts.known(id, bond::NOT_TAKEN_COUNT), Some(2));
-    // Only root is told the partner.
+    // Only root sees the partner.
     let facts = over(&bond("802.3ad 4", ["up", "up"], "", [1, 2], [1, 1]));
     let id = facts.all(Subject::Bond).next().unwrap();
     assert_eq!(facts.known(id, bond::PARTNER), None);

@@ -10,7 +10,7 @@ use crate::probe::Ask;
 /// Hosts that a finding names at most.
 const NAMED: usize = 4;
 
-/// What a hostfile says.
+/// The content of a hostfile.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Hostfile {
     pub(super) hosts: u64,

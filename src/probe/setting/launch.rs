@@ -42,7 +42,7 @@ fn least_of_range(text: &str) -> Option<u64> {
     text.split(':').next()?.trim().parse().ok()
 }
 
-/// What a port number is good for. What is unknown counts only if it decides.
+/// The suitability of a port number. An unknown bound counts only if it decides.
 pub(super) fn port_fitness(value: &str, ports: &Ports, origin: &Origin) -> Fact<PortFitness> {
     let Ports {
         range,

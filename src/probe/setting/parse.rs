@@ -1,4 +1,4 @@
-//! What the environment's values and the settings' files say.
+//! Parses values of the environment and of settings files.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -104,7 +104,7 @@ pub(super) fn may_bind_low_ports(text: &str) -> Result<bool, String> {
     Ok(set >> NET_BIND_SERVICE & 1 == 1)
 }
 
-/// What a variable decides.
+/// The role of a variable.
 pub(super) fn role(variable: &str, value: &str) -> SettingRole {
     let names = |role| match value.trim_start().starts_with('^') {
         true => SettingRole::Exclusion,
@@ -147,7 +147,7 @@ pub(super) fn role(variable: &str, value: &str) -> SettingRole {
     }
 }
 
-/// What a variable of NCCL's takes from every rank when DeepSpeed passes it on; "none" if it takes nothing.
+/// The feature that a variable of NCCL disables on every rank when DeepSpeed passes it on; "none" if it disables none.
 pub(super) fn disables(variable: &str, value: &str) -> &'static str {
     // NCCL reads a number, and takes what is none as 0.
     let number = value.trim().parse::<i64>().unwrap_or(0);

@@ -251,11 +251,11 @@ impl Client<'_> {
     }
 }
 
-/// The first level of the log at which connections are told (Log_NOTICE).
+/// The first log level with connections (Log_NOTICE).
 const TOLD: u64 = 3;
 
 impl Client<'_> {
-    /// What the log says, if it is this client's alone and says everything.
+    /// The log, if it is this client's alone and complete.
     fn log(&self, facts: &mut Facts, id: Id, log: &Fact<Log>, mounts: usize) {
         let level = self.value_if_any("logLevel").known().cloned().flatten();
         let quiet = level.is_some_and(|level| whole_number(&level).is_ok_and(|l| l < TOLD));

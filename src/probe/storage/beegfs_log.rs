@@ -1,4 +1,4 @@
-//! What the log of BeeGFS's client reports about the connections to its servers (client_module/source/common/nodes/NodeConnPool.c).
+//! The log of BeeGFS's client: the connections to its servers (client_module/source/common/nodes/NodeConnPool.c).
 //!
 //! A connection is logged if it is another than the one before, a failure if it is not the same again: the last line about an
 //! address is how things stand.

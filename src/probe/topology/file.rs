@@ -65,7 +65,7 @@ pub fn state(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         _ => path,
     };
     let name = match (&state, by_itself) {
-        // Whether NCCL has a file is open while nobody knows whether it is there.
+        // Whether NCCL uses a file is unknown while its existence is.
         (Fact::Unknown(gap), true) => Fact::Unknown(gap.clone()),
         _ => Fact::Known(name, origin),
     };
@@ -82,7 +82,7 @@ fn list(all: &[String]) -> Arc<str> {
     }
 }
 
-/// States what a topology file says, or why nobody knows.
+/// States the facts of a topology file, or why they are unknown.
 fn say(facts: &mut Facts, node: Id, says: Result<((Topology, Option<String>), Origin), Gap>) {
     let texts = |names: Vec<String>| -> Texts { names.into_iter().map(Arc::from).collect() };
     let (problem, names, slow) = match says {

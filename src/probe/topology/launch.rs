@@ -1,4 +1,4 @@
-//! By what this process was started, as its engine's variables say.
+//! The launcher of this process, by its variables.
 
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// What a topology file says, as far as it can be wrong.
+/// The parts of a topology file that can be wrong.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Topology {
     /// PCI addresses in lower letters, and names of network devices.

@@ -1,4 +1,4 @@
-//! What the control groups of this process allow of CPU time and processes (Documentation/admin-guide/cgroup-v2.rst).
+//! The limits of this process's control groups on CPU time and processes (Documentation/admin-guide/cgroup-v2.rst).
 
 use std::sync::Arc;
 

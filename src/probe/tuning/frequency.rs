@@ -1,4 +1,4 @@
-//! The CPU's frequency: who steers it, and within which bounds (Documentation/admin-guide/pm/cpufreq.rst).
+//! The CPU's frequency: its governor and bounds (Documentation/admin-guide/pm/cpufreq.rst).
 
 use std::sync::Arc;
 

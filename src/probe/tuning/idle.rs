@@ -12,7 +12,7 @@ const STATES: usize = 16;
 
 /// How long waking from the deepest state takes that the first CPU may enter.
 ///
-/// All CPUs have the same states, and who disables one does it for all of them: the first stands for the rest.
+/// All CPUs have the same states, and tools disable one on all of them: the first represents the rest.
 pub(super) fn latency(ask: &Ask<'_>) -> Fact<Seconds> {
     let dir = format!("{CPU}/cpu0/cpuidle");
     let (names, origin) = match ask.names_if_any(dir.as_str()) {

@@ -13,7 +13,7 @@ use crate::source::recording::Recording;
 use crate::source::wire::{Header, Line};
 use crate::source::{Answer, Question, Reply};
 
-/// States the events. That something is not among these lines says nothing, and when they were copied nobody says.
+/// States the events. Absence from these lines proves nothing, and the time of the copy is unknown.
 pub(super) fn state(file: &Arc<str>, paste: &PasteCollector, facts: &mut Facts, node: Id) {
     let told: Vec<serde_json::Value> = places(file, paste)
         .filter_map(|line| {

@@ -158,7 +158,7 @@ fn whole(value: &str) -> Option<u64> {
     }
 }
 
-/// What is before a bracket, in small letters.
+/// The text before a bracket, in lower case.
 fn word(value: &str) -> &str {
     match value.split(['(', ' ']).next() {
         Some("InfiniBand") => "infiniband",
