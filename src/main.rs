@@ -1,5 +1,6 @@
 //! Arguments in, exit status out.
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -9,7 +10,7 @@ use rdma_doctor::cli::record::{self, ProbeArgs};
 use rdma_doctor::cli::{self, Cli};
 use rdma_doctor::exit::Exit;
 use rdma_doctor::live::library_process;
-use rdma_doctor::live::worker::measure;
+use rdma_doctor::live::worker::{self, measure};
 use rdma_doctor::measure::run::collective::rank;
 use rdma_doctor::measure::run::job;
 use rdma_doctor::measure::run::pairs::rdma;
@@ -18,56 +19,68 @@ use rdma_doctor::measure::run::pairs::rdma;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// The arguments of a child behind the one that names its mode.
+type ChildArgs<'a> = &'a mut dyn Iterator<Item = OsString>;
+
+/// Serves the parent, and gives the child's exit status.
+type ChildMode = fn(ChildArgs<'_>) -> ExitCode;
+
+/// What this program does as its own child, by its first argument. A child answers for a library, a rank or a probe, so it does not pay for the
+/// description of the whole command line.
+const CHILD_MODES: [(&str, ChildMode); 6] = [
+    (library_process::ARGUMENT, serve_library),
+    (rank::ARGUMENT, |_| served(rank::serve())),
+    (rdma::ARGUMENT, |_| served(rdma::serve())),
+    (job::ARGUMENT, serve_job),
+    (measure::ARGUMENT, serve_measurement),
+    (worker::ARGUMENT, serve_probe),
+];
+
+fn served<E>(result: Result<(), E>) -> ExitCode {
+    result.map_or(Exit::Internal, |()| Exit::Healthy).into()
+}
+
+fn text(args: ChildArgs<'_>) -> Option<String> {
+    args.next().and_then(|arg| arg.into_string().ok())
+}
+
+fn serve_library(args: ChildArgs<'_>) -> ExitCode {
+    served(library_process::serve(&text(args).unwrap_or_default()))
+}
+
+/// Ends with the job's exit status.
+fn serve_job(args: ChildArgs<'_>) -> ExitCode {
+    let status = job::serve(args).unwrap_or(i32::from(Exit::Internal.code()));
+    ExitCode::from(u8::try_from(status).unwrap_or(u8::MAX))
+}
+
+fn serve_measurement(args: ChildArgs<'_>) -> ExitCode {
+    let (probe, started, questions) = (text(args), text(args), text(args));
+    let started = started.and_then(|started| started.parse().ok());
+    match (probe, started, questions) {
+        (Some(probe), Some(started), Some(questions)) => {
+            served(measure::child(&probe, started, &questions))
+        }
+        _ => Exit::Usage.into(),
+    }
+}
+
+fn serve_probe(args: ChildArgs<'_>) -> ExitCode {
+    match ProbeArgs::parse(args).map(|probe| record::probe(&probe)) {
+        Some(Ok(exit)) => exit.into(),
+        Some(Err(_)) => Exit::Internal.into(),
+        None => Exit::Usage.into(),
+    }
+}
+
 fn main() -> ExitCode {
     let mut args = std::env::args_os().skip(1);
     let first = args.next();
-    if first
-        .as_ref()
-        .is_some_and(|first| first == library_process::ARGUMENT)
-    {
-        let name = args.next().and_then(|name| name.into_string().ok());
-        return match library_process::serve(name.as_deref().unwrap_or("")) {
-            Ok(()) => Exit::Healthy.into(),
-            Err(_) => Exit::Internal.into(),
-        };
-    }
-    if first.as_ref().is_some_and(|first| first == rank::ARGUMENT) {
-        return match rank::serve() {
-            Ok(()) => Exit::Healthy.into(),
-            Err(_) => Exit::Internal.into(),
-        };
-    }
-    if first.as_ref().is_some_and(|first| first == rdma::ARGUMENT) {
-        return match rdma::serve() {
-            Ok(()) => Exit::Healthy.into(),
-            Err(_) => Exit::Internal.into(),
-        };
-    }
-    if first.as_ref().is_some_and(|first| first == job::ARGUMENT) {
-        // Its exit status is that of the job.
-        let status = job::serve(args).unwrap_or(i32::from(Exit::Internal.code()));
-        return ExitCode::from(u8::try_from(status).unwrap_or(u8::MAX));
-    }
-    if first.as_ref().is_some_and(|first| first == "__measure") {
-        let mut text = || args.next().and_then(|arg| arg.into_string().ok());
-        let (probe, started, questions) = (text(), text(), text());
-        let started = started.and_then(|started| started.parse().ok());
-        return match (probe, started, questions) {
-            (Some(probe), Some(started), Some(questions)) => {
-                match measure::child(&probe, started, &questions) {
-                    Ok(()) => Exit::Healthy.into(),
-                    Err(_) => Exit::Internal.into(),
-                }
-            }
-            _ => Exit::Usage.into(),
-        };
-    }
-    if first.as_ref().is_some_and(|first| first == "__probe") {
-        return match ProbeArgs::parse(args).map(|probe| record::probe(&probe)) {
-            Some(Ok(exit)) => exit.into(),
-            Some(Err(_)) => Exit::Internal.into(),
-            None => Exit::Usage.into(),
-        };
+    let mode = CHILD_MODES
+        .iter()
+        .find(|(name, _)| first.as_ref().is_some_and(|first| first == name));
+    if let Some((_, serve)) = mode {
+        return serve(&mut args);
     }
     if first.is_some_and(|first| first == "--version" || first == "-V") && args.next().is_none() {
         // Fleets ask it of each node, and all of the command line's description is not needed to answer.

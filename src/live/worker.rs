@@ -56,7 +56,9 @@ pub enum Progress<'a> {
     Done,
 }
 
-/// Written instead of a recording's line when a probe has ended well and the child can run another.
+/// The argument by which this program runs a probe.
+pub const ARGUMENT: &str = "__probe";
+/// What a child writes in place of a recording's line when its probe has ended well and it can run another.
 const DONE: &str = "done";
 
 enum Event {
@@ -273,7 +275,7 @@ fn start(
             command.arg("--as").arg(job.to_string());
         }
     };
-    let mut child = child::start(plan.program.as_ref(), "__probe", Stdio::null, with)?;
+    let mut child = child::start(plan.program.as_ref(), ARGUMENT, Stdio::null, with)?;
     let Some(pipe) = child.stdout.take() else {
         return Ok(child);
     };

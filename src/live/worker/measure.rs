@@ -18,6 +18,9 @@ use crate::live::Live;
 use crate::source::wire::{self, Line};
 use crate::source::{Answer, Question, Refusal, Reply, Source};
 
+/// The argument by which this program measures.
+pub const ARGUMENT: &str = "__measure";
+
 /// How measurements are run.
 pub struct Measuring<'m> {
     /// Whose questions these are, in the recording.
@@ -132,7 +135,7 @@ fn start(how: &Measuring<'_>, questions: &VecDeque<Question>) -> std::io::Result
     let with = |command: &mut Command| {
         command.args([how.probe, &how.started_ns.to_string(), &questions]);
     };
-    child::start(None, "__measure", Stdio::null, with)
+    child::start(None, ARGUMENT, Stdio::null, with)
 }
 
 /// The child's side: asks one question after the other, and ends after one that did not end well.
