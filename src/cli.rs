@@ -2,6 +2,7 @@
 
 pub mod ablate;
 pub mod advise;
+mod bad_arguments;
 pub mod bench;
 pub mod check;
 pub mod deferred;

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rdma_doctor::check::{Catalogue, judge};
-use rdma_doctor::cli::check::judged;
 use rdma_doctor::cli::input;
+use rdma_doctor::cli::many::judged;
 use rdma_doctor::report::{Policy, report};
 use rdma_doctor::source::recording::Recording;
 use rdma_doctor::source::wire;

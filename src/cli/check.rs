@@ -11,7 +11,6 @@ use super::judging::{JudgeArgs, Shown};
 use super::together::meet::{self, Judging, Outcome};
 use super::together::{self, Role, TogetherArgs};
 use super::{AskArgs, SelectArgs, input, many, output};
-use crate::check::Catalogue;
 use crate::check::judge;
 use crate::exit::Exit;
 use crate::nodeset;
@@ -122,7 +121,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
         // One at a time: of ten thousand recordings one is in memory.
         let mut last = None;
         let one = |path: &PathBuf| match Recording::open(path) {
-            Ok(one) => judged(&catalogue, &[one], policy, args.judge.verbose),
+            Ok(one) => many::judged(&catalogue, &[one], policy, args.judge.verbose),
             // The others go on.
             Err(error) => {
                 let why = error.to_string();
@@ -225,21 +224,6 @@ fn show(args: &CheckArgs, reports: &[Report]) -> anyhow::Result<()> {
         [one] if !args.each => args.judge.write(one, shown),
         _ => args.judge.write_each(shown),
     }
-}
-
-/// Judges recordings as one cluster.
-pub fn judged(
-    catalogue: &Catalogue,
-    recordings: &[Recording],
-    policy: &Policy,
-    with_passes: bool,
-) -> Report {
-    if recordings.iter().filter(|r| !r.header.log).count() > 1 {
-        return many::recordings(catalogue, recordings, None, policy, with_passes);
-    }
-    let (facts, nodes) = input::facts_within(catalogue.limits.clone(), recordings);
-    let verdicts = judge(catalogue, &facts);
-    report::report(catalogue, &facts, &verdicts, &nodes, policy, with_passes)
 }
 
 /// Of several reports, errors before undecided before warnings before healthy.

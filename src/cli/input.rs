@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::Context;
 
+pub use super::bad_arguments::{BadInput, BadUsage};
 use super::{AskArgs, NodeArgs, SelectArgs, output, site_checks};
 use crate::check::Catalogue;
 use crate::fact::{Facts, Id, Limits, Membership, Origin, Subject};
@@ -11,16 +12,6 @@ use crate::live::worker::{self, Plan};
 use crate::report::RecordedNode;
 use crate::source::recording::Recording;
 use crate::{derive, probe};
-
-/// Marks a failure as one of the input: exit status 65.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct BadInput(pub String);
-
-/// Marks a failure as one of the command line: exit status 64.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct BadUsage(pub String);
 
 /// Records this machine or the tree that the arguments name.
 ///

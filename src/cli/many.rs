@@ -10,10 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-use super::check::judged;
 use super::input::{self, BadInput};
 use super::output;
-use crate::check::{Catalogue, judge_where};
+use crate::check::{Catalogue, judge, judge_where};
 use crate::cluster::clock_offset::ClockOffset;
 use crate::derive::{self, comparison};
 use crate::fact::{Facts, Membership, Origin, Subject};
@@ -58,6 +57,21 @@ pub fn recordings(
     });
     cluster.expect(expected);
     cluster.report(catalogue, policy, with_passes)
+}
+
+/// Judges these recordings: those of several machines as one cluster.
+pub fn judged(
+    catalogue: &Catalogue,
+    all: &[Recording],
+    policy: &Policy,
+    with_passes: bool,
+) -> Report {
+    if all.iter().filter(|r| !r.header.log).count() > 1 {
+        return recordings(catalogue, all, None, policy, with_passes);
+    }
+    let (facts, nodes) = input::facts(all);
+    let verdicts = judge(catalogue, &facts);
+    crate::report::report(catalogue, &facts, &verdicts, &nodes, policy, with_passes)
 }
 
 /// What rank 0 has of all nodes.

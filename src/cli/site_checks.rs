@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::input::BadInput;
+use super::bad_arguments::BadInput;
 use crate::check::{Catalogue, SiteFile};
 use crate::live::files;
 

@@ -5,6 +5,7 @@
 pub mod ablation;
 pub mod ablation_table;
 pub mod alpha_beta;
+mod bandwidth_words;
 pub mod bisection;
 pub mod collective;
 pub mod flags;

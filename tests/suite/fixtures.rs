@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rdma_doctor::check::{Catalogue, Check};
 use rdma_doctor::check::{Outcome, judge};
-use rdma_doctor::cli::{check, input, record};
+use rdma_doctor::cli::{input, many, record};
 use rdma_doctor::fact::{Facts, Id, Subject};
 use rdma_doctor::report::Policy;
 use rdma_doctor::source::recording::Recording;
@@ -141,7 +141,7 @@ fn each_fixture_has_its_verdict() {
             "{path:?} is whole"
         );
         let one = std::slice::from_ref(&recording);
-        let report = check::judged(&catalogue, one, &Policy::default(), false);
+        let report = many::judged(&catalogue, one, &Policy::default(), false);
         page::adds_up(&report);
         let mut said = Said::default();
         let mut judged = HashSet::new();

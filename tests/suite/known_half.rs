@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use rdma_doctor::check::Catalogue;
-use rdma_doctor::cli::{check, many};
+use rdma_doctor::cli::many;
 use rdma_doctor::report::{Finding, Policy, Report};
 use rdma_doctor::source::recording::Recording;
 use serde_json::json;
@@ -33,7 +33,7 @@ fn altered(base: &str, replies: &[(serde_json::Value, serde_json::Value)]) -> Re
 fn judged(recording: &Recording) -> Report {
     let catalogue = Catalogue::embedded().unwrap();
     let one = std::slice::from_ref(recording);
-    check::judged(&catalogue, one, &Policy::default(), true)
+    many::judged(&catalogue, one, &Policy::default(), true)
 }
 
 /// The finding of a check, as a cause, a note or a consequence: its severity and sentence.

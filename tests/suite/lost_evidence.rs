@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use rdma_doctor::check::Catalogue;
-use rdma_doctor::cli::{check, many, record};
+use rdma_doctor::cli::{many, record};
 use rdma_doctor::exit::Exit;
 use rdma_doctor::nodeset;
 use rdma_doctor::report::{Policy, Report};
@@ -100,7 +100,7 @@ impl Evidence {
     fn judged(&self, catalogue: &Catalogue, recordings: &[Recording]) -> Report {
         let policy = Policy::default();
         match &self.expected {
-            None => check::judged(catalogue, recordings, &policy, false),
+            None => many::judged(catalogue, recordings, &policy, false),
             Some(_) => {
                 many::recordings(catalogue, recordings, self.expected.clone(), &policy, false)
             }

@@ -1,6 +1,6 @@
 //! Variables of NCCL's that are set where nodes are started over ssh: they do not travel, and who has set them expects that they count.
 
-use super::super::hosts::quoted;
+use crate::cli::hosts::quoted;
 
 /// What the doctor sets itself where it measures.
 const OWN: [&str; 3] = ["NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"];

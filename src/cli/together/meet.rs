@@ -6,11 +6,11 @@ use std::time::Duration;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
-use super::super::input::BadInput;
-use super::super::many::{self, Gathering};
-use super::super::{output, record};
 use super::{Place, TogetherArgs, say, unreached};
 use crate::check::Catalogue;
+use crate::cli::input::BadInput;
+use crate::cli::many::{self, Gathering};
+use crate::cli::{output, record};
 use crate::cluster::clock_offset::ClockOffset;
 use crate::cluster::gather_tree;
 use crate::cluster::rendezvous::{Gathered, JoinedNode, Rendezvous};

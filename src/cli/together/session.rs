@@ -6,9 +6,9 @@ use std::time::Duration;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
-use super::super::AskArgs;
-use super::super::input::{self, BadInput, BadUsage};
 use super::{Place, Role, TogetherArgs, party, role, say, unreached};
+use crate::cli::AskArgs;
+use crate::cli::input::{self, BadInput, BadUsage};
 use crate::cluster::key::{Key, Trust};
 use crate::cluster::rendezvous::{JoinedNode, Rendezvous};
 use crate::cluster::session::Session;

@@ -17,10 +17,10 @@ use anyhow::Context;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
-use super::super::hosts::{self, quoted};
-use super::super::input::{BadInput, BadUsage};
-use super::super::{definition, output, record};
 use super::{ExitOn, TogetherArgs, left_here, say};
+use crate::cli::hosts::{self, quoted};
+use crate::cli::input::{BadInput, BadUsage};
+use crate::cli::{definition, output, record};
 use crate::cluster::ssh::{RemoteCommand, SshDialogue};
 use crate::cluster::ssh_child::RunAssignment;
 use crate::exit::Exit;

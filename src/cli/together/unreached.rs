@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::super::input;
 use super::Place;
+use crate::cli::input;
 use crate::cluster::rendezvous::JoinError;
 use crate::derive::firewall;
 use crate::fact::flow::{Direction, FlowPassage};

@@ -343,8 +343,8 @@ impl Bisection {
         ) {
             (Some(with), Some(without)) if without > with => format!(
                 ": parts with it reach at most {}, those without it at least {}",
-                super::scope::rate(with),
-                super::scope::rate(without)
+                super::bandwidth_words::rate(with),
+                super::bandwidth_words::rate(without)
             ),
             _ => String::new(),
         }
