@@ -14,6 +14,7 @@ pub mod integrate;
 pub mod judging;
 pub mod log;
 pub mod many;
+mod measurement_values;
 pub mod nccl_env;
 pub mod output;
 pub mod record;

@@ -1,54 +1,44 @@
 //! `rdma-doctor ablate`: what each path is worth, by taking one away after the other.
 
-pub mod arms;
-mod job;
-pub mod rounds;
-
 use crate::live::clock;
-use std::cell::Cell;
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use std::time::Duration;
 
 use clap::Args;
-use serde::Deserialize;
+use regex_lite::Regex;
 
-use super::bench::measuring::{self, Chosen, MeasureArgs, bytes};
-use super::bench::team::{self, Made, Start, Team, Verdict};
-use super::input::{self, BadInput};
+use super::bench::assembly::{self, Start};
+use super::bench::measuring::{self, MeasureArgs, bytes};
+use super::bench::shared_verdict::{MeasurementEnd, SharedVerdict};
+use super::input::{self, BadInput, BadUsage};
 use super::together::{TogetherArgs, starter};
 use super::{Format, output, seconds};
 use crate::check::{Catalogue, judge};
 use crate::exit::Exit;
-use crate::fact::{self, Facts, Subject};
+use crate::fact::Subject;
 use crate::live;
-use crate::live::worker::Progress;
 use crate::measure::plan::ablation::Set;
+use crate::measure::plan::ablation_arms::{ArmFamily, ArmRequest, arms, parse_variables};
 use crate::measure::plan::ablation_table;
 use crate::measure::plan::ablation_table::Table;
-use crate::measure::plan::reply::RankReply;
-use crate::measure::plan::results::{Results, RunResult};
-use crate::measure::plan::run::{Arm, Backend, NAME, Plan, Point, Run};
-use crate::measure::run::ranks::{self, RankProcess};
-use crate::nccl_log::Digest;
-use crate::probe::{collective, nccl_log};
+use crate::measure::plan::job::JobPlan;
+use crate::measure::plan::run::Plan;
+use crate::measure::run::ablation::job::{JobRuns, measure_job};
+use crate::measure::run::ablation::{AblationRequest, measure_arms};
+use crate::probe::collective;
 use crate::report::ablation::{self as answer, Ablation};
 use crate::report::{self, Finding, Policy, Report};
 use crate::source::recording::Recording;
 use crate::source::wire::{self, Header, Line};
-use crate::source::{Answer, Refusal, Reply};
-use arms::With;
-use rounds::{Came, Rounds};
-
-/// The size by which arms are compared, with NCCL.
-const SIZE: u64 = 1 << 30;
-/// The size in the host's memory.
-const SIZE_IN_HOST_MEMORY: u64 = 64 << 20;
-/// The size of the reference benchmark, which the baseline has besides.
-const REFERENCE: u64 = 4_000_000_000;
+use crate::source::{Refusal, Reply};
 
 /// How long a run of an all-reduce may take.
 const DEADLINE: Duration = Duration::from_secs(60);
+/// How long a run of a job may take.
+const JOB_DEADLINE: Duration = Duration::from_secs(3600);
 /// When no further run of an all-reduce begins.
 const BUDGET: Duration = Duration::from_secs(300);
 
@@ -66,13 +56,10 @@ pub struct AblateArgs {
     pub table: Option<PathBuf>,
     /// Measure these changes too, beside the eight combinations of NCCL_IB_DISABLE, NCCL_SHM_DISABLE and NCCL_P2P_DISABLE
     #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
-    pub with: Vec<With>,
+    pub with: Vec<ArmFamily>,
     /// Measure an arm with these variables too (repeatable)
-    #[arg(long = "arm", value_name = "NAME=VALUE,...", value_parser = arms::set)]
+    #[arg(long = "arm", value_name = "NAME=VALUE,...", value_parser = parse_variables)]
     pub arms: Vec<Set>,
-    /// Take GPUDirect RDMA away too, where the first run of the baseline uses it between nodes: triage asks for it.
-    #[arg(skip)]
-    pub gdr_where_used: bool,
     /// Leave the eight combinations out: the baseline, --with and --arm only
     #[arg(long)]
     pub only: bool,
@@ -121,7 +108,7 @@ pub fn run(args: &AblateArgs) -> anyhow::Result<Exit> {
     if let Some(exit) = starter::over_hosts(&args.together)? {
         return Ok(exit);
     }
-    let mut verdict = Verdict::alone();
+    let mut verdict = SharedVerdict::alone();
     let (recording, why) = match (&args.recording, &args.table) {
         (recording, Some(file)) => {
             let recording = match recording {
@@ -131,27 +118,29 @@ pub fn run(args: &AblateArgs) -> anyhow::Result<Exit> {
             (with_table(recording, file, args.together.nodes)?, None)
         }
         (Some(path), None) => (input::open(&[path])?.remove(0), None),
-        (None, None) if !args.job.is_empty() => (job::measured(args)?, None),
+        (None, None) if !args.job.is_empty() => (measure_users_job(args)?, None),
         (None, None) => {
-            let deadline = args.deadline.unwrap_or(DEADLINE);
-            match team::start(&args.who, &args.together, |_, _| Ok(args.who.clone()))? {
-                Start::Over(Made::Elsewhere(exit)) => return Ok(exit),
-                Start::Over(Made::Here(recording, why, said)) => {
+            let request = request(args);
+            match assembly::start(&args.who, &args.together, |_, _| Ok(args.who.clone()))? {
+                Start::Over(MeasurementEnd::Elsewhere(exit)) => return Ok(exit),
+                Start::Over(MeasurementEnd::Here(recording, why, said)) => {
                     verdict = said;
                     (*recording, why)
                 }
-                Start::Ready(ready) if !ready.team.leads() => {
-                    return ready.team.follow(&ready.recording, deadline);
+                Start::Ready(ready) if !ready.assembled.team.leads() => {
+                    return ready.follow(request.deadline);
                 }
                 Start::Ready(ready) => {
-                    let mut recording = ready.recording;
-                    let why = measure(&mut recording, ready.chosen, args, Some(&ready.team))?;
-                    ready.team.over()?;
-                    verdict = ready.team.verdict;
+                    let (mut recording, assembled) = (ready.recording, ready.assembled);
+                    let team = Some(&assembled.team);
+                    let show = output::progress;
+                    let why = measure_arms(&mut recording, assembled.all, &request, team, show)?;
+                    assembled.team.over()?;
+                    verdict = ready.verdict;
                     (recording, why)
                 }
-                Start::Alone => measuring::measured(&args.who, |recording, chosen| {
-                    measure(recording, chosen, args, None)
+                Start::Alone => measuring::measured(&args.who, |recording, ranks| {
+                    measure_arms(recording, ranks, &request, None, output::progress)
                 })?,
             }
         }
@@ -162,170 +151,64 @@ pub fn run(args: &AblateArgs) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-/// Measures with those who were chosen, and puts all into the recording; else says why nothing was measured.
-///
-/// # Errors
-///
-/// The processes of a run cannot be started.
-pub fn measure(
-    recording: &mut Recording,
-    chosen: Chosen,
-    args: &AblateArgs,
-    team: Option<&Team>,
-) -> anyhow::Result<Option<String>> {
-    let on_gpus = chosen.backend == Backend::Nccl;
-    if !on_gpus && args.arms.is_empty() {
-        let name = chosen.backend.name();
-        let why = format!(
-            "{name} has one path and no variables that take it away: NCCL is what is ablated (--arm NAME=VALUE measures a variable all the same)"
-        );
-        return Ok(Some(why));
+fn arm_request(args: &AblateArgs) -> ArmRequest {
+    ArmRequest {
+        switches: !args.only,
+        families: args.with.clone(),
+        variables: args.arms.clone(),
     }
-    let size = args.size.unwrap_or(match on_gpus {
-        true => SIZE,
-        false => SIZE_IN_HOST_MEMORY,
-    });
-    let ranks = chosen.ranks.len() as u64;
-    let points = vec![Point::all_reduce(size, ranks)];
-    let own = team.map(|team| team.own_of(&chosen));
-    if let Err(why) = measuring::hold(own.as_ref().unwrap_or(&chosen), &points) {
-        return Ok(Some(why));
-    }
-    let also = on_gpus && args.size.is_none();
-    let arms = arms::all(on_gpus && !args.only, &args.with, &args.arms);
-    let largest = also.then(|| Point::all_reduce(REFERENCE, ranks));
-    let mut plan = Plan {
-        arms,
-        baseline_points: largest.into_iter().collect(),
-        ..chosen.plan(points, 0)
-    };
-    make(recording, &mut plan, args, team)?;
-    Ok(None)
 }
 
-/// Makes the runs of the plan, which grows by them, and puts all into the recording.
-fn make(
-    recording: &mut Recording,
-    plan: &mut Plan,
-    args: &AblateArgs,
-    team: Option<&Team>,
-) -> anyhow::Result<()> {
-    let how = RankProcess {
-        started_ns: recording.header.boottime_ns,
-        deadline: args.deadline.unwrap_or(DEADLINE),
-        base: &[],
-        program: None,
-    };
-    let budget = Rounds {
+fn request(args: &AblateArgs) -> AblationRequest {
+    AblationRequest {
+        arms: arm_request(args),
+        size: args.size,
         rounds: args.rounds,
         budget: args.time_budget.unwrap_or(BUDGET),
+        deadline: args.deadline.unwrap_or(DEADLINE),
+        uses_gdr: None,
+    }
+}
+
+/// Records the node, then runs the user's job.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the user names the file for the job's output"
+)]
+fn measure_users_job(args: &AblateArgs) -> anyhow::Result<Recording> {
+    let regex = |text: &String| {
+        Regex::new(text).map_err(|error| BadUsage(format!("--metric {text}: {error}")))
     };
-    let arms = Cell::new(plan.arms.len());
-    let mut all: Vec<Line> = Vec::new();
-    rounds::make(&budget, &arms, |arm, round| {
-        let run = Run { arm, round };
-        plan.runs.push(run);
-        let name = plan.arms.get(arm).map_or("", |arm| &arm.name);
-        // One rank speaks for all.
-        let say = |step: &str| {
-            let what = format!("round {} of {}: {name}: {step}", round + 1, args.rounds);
-            output::progress(Progress::Waiting(&[&what]));
-        };
-        let lines = match team {
-            Some(team) => team.lead(recording, plan, run, how.deadline, say)?,
-            None => ranks::run(&how, plan, run, |rank, step| {
-                if rank == 0 {
-                    say(step);
-                }
-            }),
-        };
-        let came = came(plan, run, &lines);
-        if args.gdr_where_used && (arm, round) == (0, 0) && gdr_between_nodes(plan, run, &lines) {
-            let further = arms::all(false, &[], &[arms::gdr_off()]);
-            let more = further.into_iter().skip(1);
-            let is_new = |arm: &Arm| plan.arms.iter().all(|other| other.set != arm.set);
-            let more: Vec<Arm> = more.filter(is_new).collect();
-            plan.arms.extend(more);
-            arms.set(plan.arms.len());
+    let metric = args.metric.as_ref().map(regex).transpose()?;
+    let mut job_output: Box<dyn Write> = match &args.output {
+        None => Box::new(std::io::stderr()),
+        Some(path) => {
+            let file = File::create(path);
+            Box::new(file.map_err(|error| BadInput(format!("{}: {error}", path.display())))?)
         }
-        all.extend(lines);
-        Ok(came)
-    })?;
-    output::progress(Progress::Done);
-    recording.replace(NAME, Plan::question(), plan.to_value());
-    for line in all {
-        recording.add(line);
-    }
-    recording.end();
-    Ok(())
-}
-
-/// What the lines of a run say of it.
-fn came(plan: &Plan, run: Run, lines: &[Line]) -> Came {
-    let ranks: Vec<Result<RankReply, String>> = lines
-        .iter()
-        .take(plan.ranks.len())
-        .map(|line| match line {
-            Line::Reply {
-                reply:
-                    Reply {
-                        said: Ok(Answer::Value(value)),
-                        ..
-                    },
-                ..
-            } => serde::Deserialize::deserialize(&**value).map_err(|e| e.to_string()),
-            _ => Err("no reply".into()),
-        })
-        .collect();
-    let at = lines.iter().filter_map(|line| match line {
-        Line::Reply { reply, .. } => Some(reply.at),
-        _ => None,
-    });
-    let result = RunResult {
-        run,
-        at: at.take(ranks.len()).collect(),
-        ranks,
     };
-    let well = result.ranks.iter().all(Result::is_ok) && result.troubles().is_empty();
-    let results = Results {
-        plan: Plan {
-            runs: vec![run],
-            ..plan.clone()
-        },
-        runs: vec![result],
+    let mut recording = measuring::node_recording(&args.who)?;
+    let plan = JobPlan {
+        command: args.job.clone(),
+        metric: args.metric.clone(),
+        lower_is_better: args.lower_is_better,
+        arms: arms(&arm_request(args)),
+        runs: Vec::new(),
     };
-    // Arms are compared by the last of their points.
-    let rows = results.rows(run.arm);
-    let last = plan.points.len().saturating_sub(1);
-    let row = rows.get(last).filter(|row| well && row.wrong == 0);
-    match row.and_then(|row| row.time()) {
-        Some(time) if time > 0.0 => Came::Well(1.0 / time),
-        _ => Came::Badly,
-    }
-}
-
-/// Whether channels between nodes reach GPUs' memory by themselves: by the log of a run.
-fn gdr_between_nodes(plan: &Plan, run: Run, lines: &[Line]) -> bool {
-    let digest = lines.iter().find_map(|line| match line {
-        Line::Reply {
-            question, reply, ..
-        } if *question == plan.log_of(run) => match &reply.said {
-            Ok(Answer::Value(value)) => Digest::deserialize(&**value).ok(),
-            _ => None,
-        },
-        _ => None,
-    });
-    let Some(digest) = digest else {
-        return false;
+    let runs = JobRuns {
+        metric: metric.as_ref(),
+        rounds: args.rounds,
+        budget: args.time_budget.unwrap_or(Duration::MAX),
+        deadline: args.deadline.unwrap_or(JOB_DEADLINE),
     };
-    let mut scratch = Facts::new();
-    nccl_log::establish_digest("baseline", digest, &mut scratch)
-        .iter()
-        .filter(|id| (scratch.known(**id, fact::run::NODES)).is_some_and(|nodes| nodes > 1))
-        .any(|id| {
-            let mut channels = scratch.below(*id, Subject::Channel);
-            channels.any(|channel| scratch.known(channel, fact::channel::GDR) == Some(true))
-        })
+    measure_job(
+        &mut recording,
+        plan,
+        &runs,
+        &mut job_output,
+        output::progress,
+    );
+    Ok(recording)
 }
 
 /// A recording of no machine.

@@ -1,12 +1,12 @@
 //! `rdma-doctor bench`: measurements that disturb, and are therefore asked for.
 
+pub mod assembly;
 pub mod collective;
 pub mod latency;
 pub mod measuring;
-pub mod memory;
 pub mod p2p;
 pub mod pairs;
-pub mod team;
+pub mod shared_verdict;
 
 use clap::{Args, Subcommand};
 

@@ -69,7 +69,7 @@ pub fn judged(
     if all.iter().filter(|r| !r.header.log).count() > 1 {
         return recordings(catalogue, all, None, policy, with_passes);
     }
-    let (facts, nodes) = input::facts(all);
+    let (facts, nodes) = input::facts_within(catalogue.limits.clone(), all);
     let verdicts = judge(catalogue, &facts);
     crate::report::report(catalogue, &facts, &verdicts, &nodes, policy, with_passes)
 }

@@ -6,21 +6,28 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::ablate::{self, AblateArgs, arms};
+use super::bench::assembly::{self, Start};
 use super::bench::collective as collective_bench;
-use super::bench::measuring::{self, Chosen, MeasureArgs};
-use super::bench::p2p;
-use super::bench::team::{self, Made, Start, Team, Verdict};
+use super::bench::measuring::{self, MeasureArgs};
+use super::bench::shared_verdict::{MeasurementEnd, SharedVerdict};
 use super::judging::{JudgeArgs, Shown};
 use super::many::{self, Gathering};
 use super::together::{TogetherArgs, starter};
-use super::{Format, SelectArgs, input, output, seconds};
+use super::{SelectArgs, input, output, record, seconds};
 use crate::check::judge;
 use crate::exit::Exit;
 use crate::fact::port::PortState;
-use crate::fact::{Facts, Id, Subject, port};
-use crate::live::worker::Progress;
-use crate::measure::plan::run::{Backend, NAME, Plan, Point};
+use crate::fact::{self, Facts, Id, Subject, port};
+use crate::measure::plan::ablation_arms::{ArmFamily, ArmRequest, parse_variables};
+use crate::measure::plan::p2p;
+use crate::measure::plan::rank_choice::ChosenRanks;
+use crate::measure::plan::run::{Backend, Point};
+use crate::measure::run::ablation::{AblationRequest, measure_arms};
+use crate::measure::run::copies::measure_copies;
+use crate::measure::run::plan_runs::measure_points;
+use crate::measure::run::team::Team;
+use crate::nccl_log::Digest;
+use crate::probe::nccl_log;
 use crate::report::ablation::{self as matrix, Ablation};
 use crate::report::{self, text};
 use crate::source::recording::Recording;
@@ -90,7 +97,7 @@ pub fn run(args: &TriageArgs) -> anyhow::Result<Exit> {
     let (recording, why, others, verdict) = match &args.recording {
         Some(path) => {
             let recording = input::open(&[path])?.remove(0);
-            (recording, None, None, Verdict::alone())
+            (recording, None, None, SharedVerdict::alone())
         }
         None => match measured(args)? {
             Ok(measured) => measured,
@@ -160,7 +167,7 @@ struct Others {
     silent: Vec<(String, String)>,
 }
 
-type Measured = (Recording, Option<String>, Option<Others>, Verdict);
+type Measured = (Recording, Option<String>, Option<Others>, SharedVerdict);
 
 /// Records the node, then measures, with the nodes of the launch where there are several; or why nothing was measured. Where rank 0
 /// has it, how this process ends.
@@ -179,39 +186,33 @@ fn measured(args: &TriageArgs) -> anyhow::Result<Result<Measured, Exit>> {
             None => args.who.clone(),
         })
     };
-    let ready = match team::start(&args.who, &args.together, wishes)? {
+    let ready = match assembly::start(&args.who, &args.together, wishes)? {
         Start::Alone => {
             let (recording, why) = alone(args)?;
-            return Ok(Ok((recording, why, None, Verdict::alone())));
+            return Ok(Ok((recording, why, None, SharedVerdict::alone())));
         }
-        Start::Over(Made::Elsewhere(exit)) => return Ok(Err(exit)),
-        Start::Over(Made::Here(recording, why, verdict)) => {
+        Start::Over(MeasurementEnd::Elsewhere(exit)) => return Ok(Err(exit)),
+        Start::Over(MeasurementEnd::Here(recording, why, verdict)) => {
             return Ok(Ok((*recording, why, None, verdict)));
         }
         Start::Ready(ready) => *ready,
     };
-    let team = &ready.team;
-    let given = team.recordings(&ready.recording)?;
+    let team = &ready.assembled.team;
+    // Rank 0 keeps its own.
+    let text = match team.leads() {
+        true => String::new(),
+        false => record::to_text(&ready.recording, None),
+    };
+    let given = team.gather_texts(text)?;
     if !team.leads() {
-        return team.follow(&ready.recording, args.deadline).map(Err);
+        return ready.follow(args.deadline).map(Err);
     }
     let mut recording = ready.recording;
-    let why = match ready.chosen.backend {
-        Backend::Nccl => with_gpus(
-            &mut recording,
-            ready.chosen,
-            args.who.clone(),
-            args,
-            Some(team),
-        )?,
-        Backend::Verbs | Backend::Tcp => {
-            in_host_memory(&mut recording, ready.chosen, args, Some(team))?
-        }
-    };
+    let why = measure(&mut recording, ready.assembled.all, args, Some(team))?;
     team.over()?;
     let silent = ready.silent;
     let others = Others { given, silent };
-    Ok(Ok((recording, why, Some(others), ready.team.verdict)))
+    Ok(Ok((recording, why, Some(others), ready.verdict)))
 }
 
 /// Records the node, then measures; or why nothing was measured.
@@ -234,10 +235,7 @@ fn alone(args: &TriageArgs) -> anyhow::Result<(Recording, Option<String>)> {
         Err(why) => return Ok((recording, Some(why))),
     };
     drop(facts);
-    let why = match chosen.backend {
-        Backend::Nccl => with_gpus(&mut recording, chosen, who, args, None)?,
-        Backend::Verbs | Backend::Tcp => in_host_memory(&mut recording, chosen, args, None)?,
-    };
+    let why = measure(&mut recording, chosen, args, None)?;
     Ok((recording, why))
 }
 
@@ -247,7 +245,7 @@ fn without_gpus(facts: &Facts, node: Id, args: &TriageArgs) -> Option<Result<Bac
     let named = args.who.backend.is_some() || args.who.nccl.is_some() || !args.who.gpus.is_empty();
     let gpus = facts
         .below(node, Subject::Gpu)
-        .any(|id| facts.known(id, crate::fact::gpu::IN_CUDA) == Some(true));
+        .any(|id| facts.known(id, fact::gpu::IN_CUDA) == Some(true));
     if named || gpus {
         return None;
     }
@@ -260,46 +258,56 @@ fn without_gpus(facts: &Facts, node: Id, args: &TriageArgs) -> Option<Result<Bac
     })
 }
 
-fn with_gpus(
+/// Measures with these ranks; or says why nothing was measured.
+fn measure(
     recording: &mut Recording,
-    chosen: Chosen,
-    who: MeasureArgs,
+    ranks: ChosenRanks,
     args: &TriageArgs,
     team: Option<&Team>,
 ) -> anyhow::Result<Option<String>> {
+    let show = output::progress;
+    if ranks.backend != Backend::Nccl {
+        // One all-reduce: there is one path, and nothing to disable.
+        let bytes = args.size.unwrap_or(match args.quick {
+            true => collective_bench::IN_HOST_MEMORY / 4,
+            false => collective_bench::IN_HOST_MEMORY,
+        });
+        let points = vec![Point::all_reduce(bytes, ranks.ranks.len() as u64)];
+        let rounds = if args.quick { 1 } else { 3 };
+        return measure_points(recording, ranks, points, rounds, args.deadline, team, show);
+    }
     if args.full {
-        let own = team.map(|team| team.own_of(&chosen));
-        let own = own.as_ref().unwrap_or(&chosen);
+        let own = team.map(|team| team.own_of(&ranks));
+        let own = own.as_ref().unwrap_or(&ranks);
         let gpus = own.ranks.iter().filter_map(|rank| rank.gpu.as_deref());
-        let plan = crate::measure::plan::p2p::Plan {
+        let plan = p2p::Plan {
             size: args.size.map_or(COPY, |size| size.clamp(COPY_LEAST, COPY)),
             trials: COPIES,
             gpus: gpus.map(Into::into).collect(),
         };
-        p2p::measure_plan(recording, &plan, args.deadline);
+        measure_copies(recording, &plan, args.deadline, show);
     }
+    measure_arms(recording, ranks, &ablation(args)?, team, show)
+}
+
+/// The ablation that finds the cause in the time that there is.
+fn ablation(args: &TriageArgs) -> anyhow::Result<AblationRequest> {
     let seconds = match (args.quick, args.full) {
         (true, _) => 60,
         (_, true) => 600,
         _ => 180,
     };
-    let alone = match args.quick {
-        true => ALONE
-            .iter()
-            .map(|set| arms::set(set).map_err(anyhow::Error::msg))
-            .collect::<anyhow::Result<_>>()?,
-        false => Vec::new(),
-    };
-    let how = AblateArgs {
-        recording: None,
-        table: None,
-        with: match args.full {
-            true => vec![arms::With::Gdr, arms::With::Algo, arms::With::Qps],
-            false => Vec::new(),
+    let alone = ALONE.iter().filter(|_| args.quick);
+    let variables: Result<_, String> = alone.map(|set| parse_variables(set)).collect();
+    Ok(AblationRequest {
+        arms: ArmRequest {
+            switches: !args.quick,
+            families: match args.full {
+                true => vec![ArmFamily::Gdr, ArmFamily::Algo, ArmFamily::Qps],
+                false => Vec::new(),
+            },
+            variables: variables.map_err(anyhow::Error::msg)?,
         },
-        arms: alone,
-        gdr_where_used: true,
-        only: args.quick,
         size: match (args.size, args.quick, args.full) {
             (Some(size), _, _) => Some(size),
             (_, true, _) => Some(SIZE_QUICK),
@@ -308,53 +316,20 @@ fn with_gpus(
             _ => Some(SIZE),
         },
         rounds: if args.quick { 2 } else { 3 },
-        time_budget: Some(args.time_budget.unwrap_or(Duration::from_secs(seconds))),
-        deadline: Some(args.deadline),
-        metric: None,
-        lower_is_better: false,
-        output: None,
-        job: Vec::new(),
-        who,
-        together: args.together.clone(),
-        format: Format::Text,
-    };
-    ablate::measure(recording, chosen, &how, team)
+        budget: args.time_budget.unwrap_or(Duration::from_secs(seconds)),
+        deadline: args.deadline,
+        uses_gdr: Some(gdr_between_nodes),
+    })
 }
 
-/// One all-reduce: there is one path, and nothing to take away.
-fn in_host_memory(
-    recording: &mut Recording,
-    chosen: Chosen,
-    args: &TriageArgs,
-    team: Option<&Team>,
-) -> anyhow::Result<Option<String>> {
-    let bytes = args.size.unwrap_or(match args.quick {
-        true => collective_bench::IN_HOST_MEMORY / 4,
-        false => collective_bench::IN_HOST_MEMORY,
-    });
-    let ranks = chosen.ranks.len() as u64;
-    let points = vec![Point::all_reduce(bytes, ranks)];
-    let own = team.map(|team| team.own_of(&chosen));
-    if let Err(why) = measuring::hold(own.as_ref().unwrap_or(&chosen), &points) {
-        return Ok(Some(why));
-    }
-    let plan = chosen.plan(points, if args.quick { 1 } else { 3 });
-    match team {
-        None => measuring::make(recording, &plan, args.deadline),
-        Some(team) => {
-            let mut lines = Vec::new();
-            for run in &plan.runs {
-                lines.extend(team.lead(recording, &plan, *run, args.deadline, |step| {
-                    output::progress(Progress::Waiting(&[step]));
-                })?);
-            }
-            output::progress(Progress::Done);
-            recording.replace(NAME, Plan::question(), plan.to_value());
-            for line in lines {
-                recording.add(line);
-            }
-            recording.end();
-        }
-    }
-    Ok(None)
+/// Whether channels between nodes reach GPUs' memory directly, by NCCL's log of a run.
+fn gdr_between_nodes(digest: Digest) -> bool {
+    let mut scratch = Facts::new();
+    nccl_log::establish_digest("baseline", digest, &mut scratch)
+        .iter()
+        .filter(|id| (scratch.known(**id, fact::run::NODES)).is_some_and(|nodes| nodes > 1))
+        .any(|id| {
+            let mut channels = scratch.below(*id, Subject::Channel);
+            channels.any(|channel| scratch.known(channel, fact::channel::GDR) == Some(true))
+        })
 }

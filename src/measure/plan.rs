@@ -3,17 +3,23 @@
 //! Nothing here asks the machine. A plan makes the questions that its runs are, and reads their replies from any source.
 
 pub mod ablation;
+pub mod ablation_arms;
+pub mod ablation_rounds;
 pub mod ablation_table;
 pub mod alpha_beta;
 mod bandwidth_words;
 pub mod bisection;
 pub mod collective;
 pub mod flags;
+pub mod gpu_choice;
 pub mod job;
 pub mod latency;
+pub mod memory_request;
 pub mod nccl_library;
 pub mod p2p;
 pub mod pairs;
+mod port_choice;
+pub mod rank_choice;
 pub mod reply;
 pub mod results;
 pub mod run;

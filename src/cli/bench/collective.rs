@@ -5,15 +5,20 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::measuring::{self, Chosen, MeasureArgs, NOT_OF_A_RECORDING, bytes};
-use super::memory::Memory;
-use super::team::{self, Made, Parts};
+use super::assembly;
+use super::measuring::{self, MeasureArgs, NOT_OF_A_RECORDING, bytes};
+use super::shared_verdict::MeasurementEnd;
 use crate::cli::Format;
 use crate::cli::input::{self, BadUsage};
 use crate::cli::together::{TogetherArgs, starter};
 use crate::exit::Exit;
+use crate::fact::limit;
 use crate::measure::plan::collective::{Collective, DataType, Reduction};
+use crate::measure::plan::memory_request::MemoryRequest;
+use crate::measure::plan::rank_choice::ChosenRanks;
 use crate::measure::plan::run::{Backend, Point, iterations};
+use crate::measure::run::team::BisectionLimits;
+use crate::measure::run::team::PartRequest;
 use crate::report::collective::text;
 
 /// The size of the reference benchmark: 500,000 × 2,000 elements of four bytes.
@@ -52,8 +57,8 @@ pub struct CollectiveArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000), default_value = "5")]
     pub trials: u64,
     /// Where the data is (verbs): GPUs' memory takes GPUDirect RDMA, by DMA-BUF or nvidia_peermem; both says what it is worth against the host's
-    #[arg(long, value_name = "host|gpu|both", value_enum, hide_possible_values = true, default_value_t = Memory::Host)]
-    pub memory: Memory,
+    #[arg(long, value_name = "host|gpu|both", value_enum, hide_possible_values = true, default_value_t = MemoryRequest::Host)]
+    pub memory: MemoryRequest,
     /// Give up after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = measuring::deadline, default_value = "120")]
     pub deadline: Duration,
@@ -96,7 +101,7 @@ pub fn run(collective: Collective, args: &CollectiveArgs) -> anyhow::Result<Exit
         let name = collective.name();
         return Err(BadUsage(format!("--in-place: {name} is not done in place")).into());
     }
-    (args.memory.goes_with(collective, args.who.backend)).map_err(BadUsage)?;
+    (args.memory.check(collective, args.who.backend)).map_err(BadUsage)?;
     if let Some(exit) = starter::over_hosts(&args.together)? {
         return Ok(exit);
     }
@@ -105,17 +110,21 @@ pub fn run(collective: Collective, args: &CollectiveArgs) -> anyhow::Result<Exit
         ..args.who.clone()
     };
     let recorded = args.recording.as_deref();
-    let points = |chosen: &Chosen| points(chosen, collective, args);
-    let made = team::read_or_measured(recorded, || {
-        let parts = Parts {
+    let points = |chosen: &ChosenRanks| points(chosen, collective, args);
+    let end = assembly::read_or_measure(recorded, || {
+        let slow_below = input::site_catalogue()?.limits.get(limit::SLOW_BESIDE_PART);
+        let parts = PartRequest {
             inside: true,
-            bisect: args.bisect.then_some(args.bisect_for),
+            bisect: args.bisect.then_some(BisectionLimits {
+                within: args.bisect_for,
+                slow_below,
+            }),
         };
-        team::measured(who, &args.together, args.deadline, parts, points)
+        assembly::measure(who, &args.together, args.deadline, parts, points)
     })?;
-    let (recording, why, verdict) = match made {
-        Made::Here(recording, why, verdict) => (*recording, why, verdict),
-        Made::Elsewhere(exit) => return Ok(exit),
+    let (recording, why, verdict) = match end {
+        MeasurementEnd::Here(recording, why, verdict) => (*recording, why, verdict),
+        MeasurementEnd::Elsewhere(exit) => return Ok(exit),
     };
     measuring::keep(&recording, &args.who)?;
     let (facts, nodes) = input::facts_of_site(std::slice::from_ref(&recording))?;
@@ -138,7 +147,7 @@ pub fn run(collective: Collective, args: &CollectiveArgs) -> anyhow::Result<Exit
 
 /// All sizes that are measured.
 fn points(
-    chosen: &Chosen,
+    chosen: &ChosenRanks,
     collective: Collective,
     args: &CollectiveArgs,
 ) -> anyhow::Result<Vec<Point>> {
@@ -162,7 +171,7 @@ fn points(
         warmups: args.warmups,
         trials: args.trials,
     };
-    Ok(args.memory.of(sizes.into_iter().map(point).collect()))
+    Ok(args.memory.place(sizes.into_iter().map(point).collect()))
 }
 
 /// The sizes from the first to the last, each so many times as large; rounded down to whole elements for each rank.

@@ -5,17 +5,20 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::assembly;
 use super::collective::{IN_HOST_MEMORY, REFERENCE};
-use super::measuring::{self, Chosen, MeasureArgs, NOT_OF_A_RECORDING, bytes};
-use super::team::{self, Made, Parts, Verdict};
+use super::measuring::{self, MeasureArgs, NOT_OF_A_RECORDING, bytes};
+use super::shared_verdict::{MeasurementEnd, SharedVerdict};
 use crate::cli::input;
 use crate::cli::together::{TogetherArgs, starter};
 use crate::cli::{Format, output};
 use crate::exit::Exit;
 use crate::measure::plan::flags::{self, Flags};
 use crate::measure::plan::latency::{self, Latency};
+use crate::measure::plan::rank_choice::ChosenRanks;
 use crate::measure::plan::results::Results;
 use crate::measure::plan::run::{Backend, Point};
+use crate::measure::run::team::PartRequest;
 use crate::report::collective::{Collectives, text};
 use crate::report::latency::{FLAGS, FlagsReport, LATENCY, LatencyReport, is_whole};
 
@@ -83,7 +86,7 @@ pub fn latency(args: &LatencyArgs) -> anyhow::Result<Exit> {
     if let Some(exit) = starter::over_hosts(&args.together)? {
         return Ok(exit);
     }
-    let points = |chosen: &Chosen| {
+    let points = |chosen: &ChosenRanks| {
         let size = args.size.unwrap_or(match chosen.backend {
             Backend::Nccl => REFERENCE,
             Backend::Verbs | Backend::Tcp => IN_HOST_MEMORY,
@@ -94,13 +97,13 @@ pub fn latency(args: &LatencyArgs) -> anyhow::Result<Exit> {
             args.trials,
         ))
     };
-    let asked = Asked {
+    let request = MeasurementRequest {
         recorded: args.recording.as_deref(),
         who: &args.who,
         together: &args.together,
         deadline: args.deadline,
     };
-    let (collectives, rows, verdict) = match asked.rows(points)? {
+    let (collectives, rows, verdict) = match request.rows(points)? {
         Ok(all) => all,
         Err(exit) => return Ok(exit),
     };
@@ -133,17 +136,17 @@ pub fn flags(args: &FlagsArgs) -> anyhow::Result<Exit> {
     if let Some(exit) = starter::over_hosts(&args.together)? {
         return Ok(exit);
     }
-    let points = |chosen: &Chosen| {
+    let points = |chosen: &ChosenRanks| {
         let ranks = chosen.ranks.len() as u64;
         Ok(flags::points(ranks, args.object, args.rounds, args.trials))
     };
-    let asked = Asked {
+    let request = MeasurementRequest {
         recorded: args.recording.as_deref(),
         who: &args.who,
         together: &args.together,
         deadline: args.deadline,
     };
-    let (collectives, rows, verdict) = match asked.rows(points)? {
+    let (collectives, rows, verdict) = match request.rows(points)? {
         Ok(all) => all,
         Err(exit) => return Ok(exit),
     };
@@ -167,29 +170,29 @@ pub fn flags(args: &FlagsArgs) -> anyhow::Result<Exit> {
 }
 
 /// What was measured, and whom to tell the verdict.
-type Measured = (Collectives, Option<Results>, Verdict);
+type Measured = (Collectives, Option<Results>, SharedVerdict);
 
 /// By what is measured, or where that is recorded.
-struct Asked<'a> {
+struct MeasurementRequest<'a> {
     recorded: Option<&'a Path>,
     who: &'a MeasureArgs,
     together: &'a TogetherArgs,
     deadline: Duration,
 }
 
-impl Asked<'_> {
+impl MeasurementRequest<'_> {
     /// What the recording that was named has, else what is measured, and whom to tell the verdict; how this process ends, where another one has it.
     fn rows(
         &self,
-        points: impl Fn(&Chosen) -> anyhow::Result<Vec<Point>>,
+        points: impl Fn(&ChosenRanks) -> anyhow::Result<Vec<Point>>,
     ) -> anyhow::Result<Result<Measured, Exit>> {
         let (who, together) = (self.who, self.together);
-        let made = team::read_or_measured(self.recorded, || {
-            team::measured(who, together, self.deadline, Parts::default(), points)
+        let end = assembly::read_or_measure(self.recorded, || {
+            assembly::measure(who, together, self.deadline, PartRequest::default(), points)
         })?;
-        let (recording, why, verdict) = match made {
-            Made::Here(recording, why, verdict) => (*recording, why, verdict),
-            Made::Elsewhere(exit) => return Ok(Err(exit)),
+        let (recording, why, verdict) = match end {
+            MeasurementEnd::Here(recording, why, verdict) => (*recording, why, verdict),
+            MeasurementEnd::Elsewhere(exit) => return Ok(Err(exit)),
         };
         measuring::keep(&recording, who)?;
         let (facts, nodes) = input::facts_of_site(std::slice::from_ref(&recording))?;

@@ -1,28 +1,23 @@
-//! What all measurements of collectives share: who takes part, the runs, and what becomes of the recording.
+//! What all measurements of collectives share: their options, the choice of ranks, and how the result is shown.
 
-use crate::live::clock;
 use std::io::Write;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 
-use super::memory::{self, Memory};
-use super::p2p::chosen;
 use crate::check::{Severity, judge};
 use crate::cli::input::{self, BadUsage};
 use crate::cli::{AskArgs, Format, output, record, seconds};
 use crate::exit::Exit;
-use crate::fact::{Bytes, Fact, Facts, Id, Subject, gpu, limit};
-use crate::live;
-use crate::live::worker::Progress;
-use crate::measure::plan::nccl_library;
+use crate::fact::limit;
+use crate::fact::{Bytes, Facts, Id};
+use crate::measure::plan::memory_request::MemoryRequest;
+use crate::measure::plan::rank_choice::{ChosenRanks, RankChoiceError, RankRequest, choose_ranks};
 use crate::measure::plan::results::Results;
-use crate::measure::plan::run::{Arm, Backend, NAME, Plan, Point, RankPlace, Run};
+use crate::measure::plan::run::{Backend, NAME};
 use crate::measure::plan::scope::Scopes;
-use crate::measure::run::ranks::{self, RankProcess};
 use crate::report::collective::Collectives;
 use crate::report::{self, Policy, Report};
 use crate::source::recording::Recording;
@@ -56,7 +51,7 @@ pub struct MeasureArgs {
     pub message: Option<u64>,
     /// Where the data of RDMA writes is; commands that have the choice set it.
     #[arg(skip)]
-    pub memory: Memory,
+    pub memory: MemoryRequest,
     /// Measure also where another process uses a GPU
     #[arg(long)]
     pub force: bool,
@@ -66,6 +61,23 @@ pub struct MeasureArgs {
     /// Leave names, addresses and serial numbers in the recording as they are
     #[arg(long, requires = "record")]
     pub no_redact: bool,
+}
+
+impl MeasureArgs {
+    fn request(&self) -> RankRequest {
+        RankRequest {
+            backend: self.backend,
+            is_nccl_named: self.nccl.is_some(),
+            ranks: self.ranks,
+            gpus: self.gpus.clone(),
+            device: self.device.clone(),
+            gid_index: self.gid_index,
+            qps: self.qps,
+            message: self.message,
+            on_gpus: self.memory.on_gpus(),
+            force: self.force,
+        }
+    }
 }
 
 /// The options that only a measurement answers to: beside a recording they would be without effect.
@@ -81,34 +93,6 @@ pub const NOT_OF_A_RECORDING: [&str; 10] = [
     "force",
     "record",
 ];
-
-/// Who takes part.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Chosen {
-    /// Who moves the data.
-    pub backend: Backend,
-    /// NCCL's file.
-    pub library: Option<String>,
-    /// The ranks.
-    pub ranks: Vec<RankPlace>,
-}
-
-impl Chosen {
-    /// The plan by which they measure these operations in so many runs, with nothing taken away.
-    pub fn plan(self, points: Vec<Point>, rounds: u64) -> Plan {
-        Plan {
-            backend: self.backend,
-            library: self.library,
-            ranks: self.ranks,
-            points,
-            baseline_points: Vec::new(),
-            arms: vec![Arm::baseline()],
-            runs: (0..rounds).map(|round| Run { arm: 0, round }).collect(),
-            // What the buffers hold differs from one measurement to the next: what an earlier one left is wrong.
-            seed: clock::boottime_ns(),
-        }
-    }
-}
 
 fn backend(name: &str) -> Result<Backend, String> {
     Backend::from_name(name).ok_or_else(|| "one of nccl, verbs, tcp".into())
@@ -152,9 +136,9 @@ pub fn node_recording(args: &MeasureArgs) -> anyhow::Result<Recording> {
     })
 }
 
-/// Says to a person who looks what is not in the report.
+/// Tells a person what is not in the report.
 pub fn say(what: &str) {
-    // Who does not take the line misses nothing of the report.
+    // The report does not depend on this line.
     let _ = writeln!(std::io::stderr(), "rdma-doctor: {what}");
 }
 
@@ -165,7 +149,7 @@ pub fn say(what: &str) {
 /// The node cannot be recorded, or wishes do not go together.
 pub fn measured(
     args: &MeasureArgs,
-    measure: impl FnOnce(&mut Recording, Chosen) -> anyhow::Result<Option<String>>,
+    measure: impl FnOnce(&mut Recording, ChosenRanks) -> anyhow::Result<Option<String>>,
 ) -> anyhow::Result<(Recording, Option<String>)> {
     let mut recording = node_recording(args)?;
     let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
@@ -179,6 +163,26 @@ pub fn measured(
     drop(facts);
     let why = measure(&mut recording, chosen)?;
     Ok((recording, why))
+}
+
+/// The ranks of this node; the inner error says why nothing can be measured.
+///
+/// # Errors
+///
+/// The options contradict each other, or name what the node does not have.
+pub fn choose(
+    facts: &Facts,
+    node: Id,
+    args: &MeasureArgs,
+) -> anyhow::Result<Result<ChosenRanks, String>> {
+    let mut notes = Vec::new();
+    let chosen = choose_ranks(facts, node, &args.request(), &mut notes);
+    notes.iter().for_each(|note| say(note));
+    match chosen {
+        Ok(ranks) => Ok(Ok(ranks)),
+        Err(RankChoiceError::Node(why)) => Ok(Err(why)),
+        Err(RankChoiceError::Request(what)) => Err(BadUsage(what).into()),
+    }
 }
 
 /// What a recording holds of collectives, as a report and as it was read; `why` says why nothing was measured.
@@ -205,230 +209,6 @@ pub fn collectives(
             (Collectives::nothing(facts, node, why), None)
         }
     }
-}
-
-/// Who takes part, by the node's facts and a person's wishes; `Err` in the inner result says why nothing can be measured.
-///
-/// # Errors
-///
-/// Wishes that do not go together, or name what is not there.
-pub fn choose(
-    facts: &Facts,
-    node: Id,
-    args: &MeasureArgs,
-) -> anyhow::Result<Result<Chosen, String>> {
-    let gpus = chosen(facts, node, &args.gpus)?;
-    let library = nccl_library::choose(facts, node);
-    let backend = match args.backend {
-        Some(backend) => backend,
-        None => {
-            let why = match (gpus.is_empty(), &library) {
-                (false, Ok(_)) => None,
-                (true, _) => Some("CUDA shows no GPU"),
-                (false, Err(why)) => Some(why.as_str()),
-            };
-            match why {
-                None => Backend::Nccl,
-                Some(why) if args.nccl.is_some() || !args.gpus.is_empty() => {
-                    return Ok(Err(why.into()));
-                }
-                Some(why) => {
-                    say(&format!(
-                        "measuring over sockets, in the host's memory: {why}"
-                    ));
-                    Backend::Tcp
-                }
-            }
-        }
-    };
-    for (name, given) in [
-        ("--gid-index", args.gid_index),
-        ("--qps", args.qps),
-        ("--message", args.message),
-    ] {
-        if given.is_some() && backend != Backend::Verbs {
-            return Err(BadUsage(format!("{name}: only verbs has it")).into());
-        }
-    }
-    if backend == Backend::Verbs && args.memory.on_gpus() {
-        return Ok(on_gpus(facts, node, args, &gpus));
-    }
-    if backend != Backend::Nccl {
-        if !args.gpus.is_empty() {
-            return Err(BadUsage(format!("--gpus: {} uses none", backend.name())).into());
-        }
-        let count = args.ranks.unwrap_or(2);
-        let first = match backend {
-            Backend::Verbs => memory::first_port(facts, node),
-            _ => None,
-        };
-        let place = |rank: u64| RankPlace {
-            device: args
-                .device
-                .get(rank as usize % args.device.len().max(1))
-                .cloned()
-                .or_else(|| first.clone()),
-            gid_index: args.gid_index,
-            queue_pairs: args.qps,
-            message: args.message,
-            ..RankPlace::default()
-        };
-        return Ok(Ok(Chosen {
-            backend,
-            library: None,
-            ranks: (0..count).map(place).collect(),
-        }));
-    }
-    if !args.device.is_empty() {
-        return Err(BadUsage("--device: NCCL chooses its own (NCCL_IB_HCA)".into()).into());
-    }
-    if gpus.is_empty() {
-        return Ok(Err("CUDA shows no GPU".into()));
-    }
-    let library = match library {
-        Ok(library) => library,
-        Err(why) => return Ok(Err(why)),
-    };
-    say(&format!("NCCL {}, {}", library.path, library.why));
-    if let Some(why) = taken(facts, node, args, &gpus) {
-        return Ok(Err(why));
-    }
-    let mut gpus = gpus;
-    if let Some(ranks) = args.ranks {
-        if ranks as usize > gpus.len() {
-            let there = gpus.len();
-            return Err(BadUsage(format!("--ranks {ranks}: CUDA shows {there} GPUs")).into());
-        }
-        gpus.truncate(ranks as usize);
-    }
-    let place = |gpu: &Arc<str>| RankPlace {
-        gpu: Some(gpu.to_string()),
-        ..RankPlace::default()
-    };
-    Ok(Ok(Chosen {
-        backend,
-        library: Some(library.path.to_string()),
-        ranks: gpus.iter().map(place).collect(),
-    }))
-}
-
-/// Ranks whose RDMA writes go from GPU to GPU: one for each GPU, but two at least, which share one then. `Err` says why nothing can be measured.
-fn on_gpus(
-    facts: &Facts,
-    node: Id,
-    args: &MeasureArgs,
-    gpus: &[Arc<str>],
-) -> Result<Chosen, String> {
-    if gpus.is_empty() {
-        return Err("CUDA shows no GPU".into());
-    }
-    if let Some(why) = taken(facts, node, args, gpus) {
-        return Err(why);
-    }
-    let count = args.ranks.unwrap_or(gpus.len().max(2) as u64);
-    let in_turn = |of: &[String], rank: usize| of.get(rank % of.len().max(1)).cloned();
-    let ranks = (0..count as usize).zip(gpus.iter().cycle());
-    let ranks = ranks.map(|(rank, gpu)| RankPlace {
-        gpu: Some(gpu.to_string()),
-        device: in_turn(&args.device, rank).or_else(|| memory::nearest_port(facts, node, gpu)),
-        gid_index: args.gid_index,
-        queue_pairs: args.qps,
-        message: args.message,
-        ..RankPlace::default()
-    });
-    Ok(Chosen {
-        backend: Backend::Verbs,
-        library: None,
-        ranks: ranks.collect(),
-    })
-}
-
-/// Why one of these GPUs is not to be measured on.
-fn taken(facts: &Facts, node: Id, args: &MeasureArgs, gpus: &[Arc<str>]) -> Option<String> {
-    if args.force {
-        return None;
-    }
-    let why = gpus.iter().find_map(|gpu| in_use(facts, node, gpu))?;
-    Some(format!("{why} (--force measures beside it)"))
-}
-
-/// Why a GPU is not free, or not known to be.
-pub(super) fn in_use(facts: &Facts, node: Id, pci: &str) -> Option<String> {
-    let id = facts.find(Subject::Gpu, node, pci)?;
-    match facts.get(id, gpu::FOREIGN_PROCESSES) {
-        Fact::Known(0, _) => None,
-        Fact::Known(_, _) => {
-            let list = facts.known(id, gpu::FOREIGN_PROCESS_LIST);
-            let list = list.map_or_else(String::new, |list| format!(": {}", list.join(", ")));
-            Some(format!("GPU {pci} is used by other processes{list}"))
-        }
-        Fact::Unknown(gap) => Some(format!(
-            "whether other processes use GPU {pci} is unknown: {gap}"
-        )),
-    }
-}
-
-/// Whether the ranks' buffers fit in the host's memory, where they are there; else why not.
-///
-/// # Errors
-///
-/// How much is needed, and how much there is.
-pub fn hold(chosen: &Chosen, points: &[Point]) -> Result<(), String> {
-    if chosen.backend == Backend::Nccl {
-        return Ok(());
-    }
-    let in_host = points.iter().filter(|point| !point.gpu_memory);
-    let largest = in_host.map(|point| point.bytes).max().unwrap_or(0);
-    // What is sent, what is received, and what is passed on.
-    let ranks = chosen.ranks.len() as u64;
-    fits(largest.saturating_mul(3).saturating_mul(ranks))
-}
-
-/// Whether buffers of so many bytes in all fit in the host's memory; else why not.
-///
-/// # Errors
-///
-/// How much is needed, and how much there is.
-pub fn fits(needed: u64) -> Result<(), String> {
-    match live::memory::available() {
-        Some(available) if available < needed => Err(format!(
-            "{} of memory are needed, {} are free",
-            Bytes(needed),
-            Bytes(available)
-        )),
-        _ => Ok(()),
-    }
-}
-
-/// Makes the plan's runs, and puts them into the recording.
-pub fn make(recording: &mut Recording, plan: &Plan, deadline: Duration) {
-    let how = RankProcess {
-        started_ns: recording.header.boottime_ns,
-        deadline,
-        base: &[],
-        program: None,
-    };
-    // The recording said that nothing was measured.
-    recording.replace(NAME, Plan::question(), plan.to_value());
-    let several = plan.runs.len() > 1;
-    for (number, run) in plan.runs.iter().enumerate() {
-        let arm = plan.arms.get(run.arm).map_or("", |arm| &arm.name);
-        let lines = ranks::run(&how, plan, *run, |rank, step| {
-            // One rank speaks for all.
-            if rank == 0 {
-                let what = match several {
-                    true => format!("{arm}, run {} of {}: {step}", number + 1, plan.runs.len()),
-                    false => step.to_owned(),
-                };
-                output::progress(Progress::Waiting(&[&what]));
-            }
-        });
-        for line in lines {
-            recording.add(line);
-        }
-    }
-    output::progress(Progress::Done);
-    recording.end();
 }
 
 /// Writes the recording where one was asked for.

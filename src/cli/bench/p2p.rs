@@ -1,9 +1,6 @@
 //! `rdma-doctor bench p2p`: copies between GPUs, and with the host.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -15,16 +12,14 @@ use crate::cli::input::{self, BadUsage};
 use crate::cli::{AskArgs, Format, output, record, seconds};
 use crate::exit::Exit;
 use crate::fact::node::Cuda;
-use crate::fact::{Fact, Facts, Id, Subject, gpu, node};
-use crate::live::worker::Progress;
-use crate::live::worker::measure::{Measuring, measure};
-use crate::measure::plan::p2p::{Cell, End, NAME, Outcome, Plan, Results};
+use crate::fact::{Fact, Facts, Id, node};
+use crate::measure::plan::gpu_choice::choose_gpus;
+use crate::measure::plan::p2p::{NAME, Plan, Results};
+use crate::measure::run::copies::measure_copies;
 use crate::report::p2p::{Copies, text};
 use crate::report::{self, Policy, Report};
-use crate::small_sort;
+use crate::source::Refusal;
 use crate::source::recording::Recording;
-use crate::source::wire::Line;
-use crate::source::{Question, Refusal, Reply};
 
 /// Copies between every two GPUs, and between each GPU and the host: verified byte by byte, bandwidth and latency.
 ///
@@ -148,7 +143,7 @@ fn measured(args: &P2pArgs) -> anyhow::Result<Recording> {
     let Some(node) = nodes.first().map(|node| node.id) else {
         return Ok(recording);
     };
-    let gpus = chosen(&facts, node, &args.gpus)?;
+    let gpus = choose_gpus(&facts, node, &args.gpus).map_err(BadUsage)?;
     drop(facts);
     if !gpus.is_empty() {
         let plan = Plan {
@@ -156,107 +151,9 @@ fn measured(args: &P2pArgs) -> anyhow::Result<Recording> {
             trials: args.trials,
             gpus,
         };
-        measure_plan(&mut recording, &plan, args.deadline);
+        measure_copies(&mut recording, &plan, args.deadline, output::progress);
     }
     Ok(recording)
-}
-
-/// Measures what the plan says, and puts it into the recording.
-pub fn measure_plan(recording: &mut Recording, plan: &Plan, deadline: Duration) {
-    let lines = run_plan(plan, recording.header.boottime_ns, deadline);
-    // The recording said that nothing was measured.
-    recording.replace(NAME, Plan::question(), plan.to_value());
-    for line in lines {
-        recording.add(line);
-    }
-    recording.end();
-}
-
-/// The GPUs that CUDA shows, in its order; of those that a person named, in the order of the naming.
-pub(super) fn chosen(facts: &Facts, node: Id, named: &[String]) -> anyhow::Result<Vec<Arc<str>>> {
-    let mut shown: Vec<(u64, Arc<str>)> = facts
-        .below(node, Subject::Gpu)
-        .filter(|id| facts.known(*id, gpu::IN_CUDA) == Some(true))
-        .filter_map(|id| Some((facts.known(id, gpu::CUDA_INDEX)?, facts.name(id).into())))
-        .collect();
-    small_sort::by(&mut shown, Ord::cmp);
-    if named.is_empty() {
-        return Ok(shown.into_iter().map(|(_, pci)| pci).collect());
-    }
-    let mut chosen: Vec<Arc<str>> = Vec::new();
-    for name in named {
-        let lower = name.to_ascii_lowercase();
-        let found = shown.iter().find(|(index, pci)| {
-            index.to_string() == lower
-                || **pci == *lower
-                || pci.strip_prefix("0000:") == Some(&lower)
-        });
-        let Some((_, pci)) = found else {
-            return Err(BadUsage(format!("--gpus {name}: CUDA shows no such GPU")).into());
-        };
-        if !chosen.contains(pci) {
-            chosen.push(Arc::clone(pci));
-        }
-    }
-    Ok(chosen)
-}
-
-/// Measures each cell of the plan. A GPU whose copies with the host do not end well is not tried further, nor two GPUs in both directions at once
-/// where one alone did not end well.
-fn run_plan(plan: &Plan, started_ns: u64, deadline: Duration) -> Vec<Line> {
-    let cells: HashMap<Question, Cell> = plan
-        .cells()
-        .into_iter()
-        .map(|cell| (plan.question_of(&cell), cell))
-        .collect();
-    let questions: Vec<Question> = plan
-        .cells()
-        .iter()
-        .map(|cell| plan.question_of(cell))
-        .collect();
-    let total = questions.len();
-    let bad: RefCell<Vec<(Cell, &'static str)>> = RefCell::default();
-    let mut done = 0;
-    let said = |question: &Question, reply: &Reply| {
-        done += 1;
-        let Some(cell) = cells.get(question) else {
-            return;
-        };
-        let progress = format!("{cell} ({done} of {total} measured)");
-        output::progress(Progress::Waiting(&[&progress]));
-        let outcome = Outcome::of(reply, cell.both);
-        let ended_well = matches!(outcome, Outcome::Verified(_) | Outcome::Corrupt(_));
-        if let (false, true, Some((word, _))) = (ended_well, outcome.was_tried(), outcome.trouble())
-        {
-            bad.borrow_mut().push((cell.clone(), word));
-        }
-    };
-    let skip = |question: &Question| {
-        let cell = cells.get(question)?;
-        let bad = bad.borrow();
-        let stops = |(other, _): &&(Cell, &str)| {
-            let with_host = other.from == End::Host || other.to == End::Host;
-            let gpu = if other.from == End::Host {
-                &other.to
-            } else {
-                &other.from
-            };
-            let same = (cell.from == other.from && cell.to == other.to)
-                || (cell.from == other.to && cell.to == other.from);
-            (with_host && (cell.from == *gpu || cell.to == *gpu)) || (same && cell.both)
-        };
-        bad.iter()
-            .find(stops)
-            .map(|(other, word)| format!("{other} {word}"))
-    };
-    let how = Measuring {
-        probe: NAME,
-        started_ns,
-        deadline,
-    };
-    let lines = measure(&how, questions, said, skip);
-    output::progress(Progress::Done);
-    lines
 }
 
 /// The size of a copy: smaller ones have no bandwidth, larger ones leave no memory.

@@ -1,27 +1,27 @@
 //! `rdma-doctor bench pairs`: the nodes of a launch with each other.
 
-mod backend;
-pub(super) mod rails;
-mod rdma;
-mod rounds;
-
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::Context;
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
-pub use self::backend::Wish;
 use super::measuring;
-use super::memory::Memory;
 use crate::cli::input::{self, BadUsage};
 use crate::cli::together::session::{Part, part};
 use crate::cli::together::{TogetherArgs, starter};
-use crate::cli::{Format, output, record, seconds};
+use crate::cli::{AskArgs, Format, output, record, seconds};
+use crate::cluster::session::Session;
+use crate::cluster::session_steps::StepAudience;
 use crate::exit::Exit;
 use crate::live::worker::Progress;
+use crate::measure::plan::memory_request::MemoryRequest;
+use crate::measure::plan::pairs::backend_choice::BackendRequest;
 use crate::measure::plan::pairs::verdict;
 use crate::measure::plan::pairs::{NAME, Plan, Results};
+use crate::measure::run::pairs::backend_decision::{PairRequest, decide};
+use crate::measure::run::pairs::rounds::{PairTimes, measure_pairs};
 use crate::report::pairs::{Pairs, text};
 use crate::source::recording::Recording;
 use crate::source::wire::Line;
@@ -37,12 +37,12 @@ pub struct PairsArgs {
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub device: Vec<String>,
     /// Who moves the data
-    #[arg(long, value_enum, value_name = "auto|verbs|tcp", default_value_t = Wish::Auto)]
-    pub backend: Wish,
+    #[arg(long, value_enum, value_name = "auto|verbs|tcp", default_value_t = BackendRequest::Auto)]
+    pub backend: BackendRequest,
     /// Where the data of RDMA writes is: that of the GPU nearest to each port takes GPUDirect RDMA, by DMA-BUF or nvidia_peermem; both says what it is worth
     /// against the host's
-    #[arg(long, value_name = "host|gpu|both", value_enum, hide_possible_values = true, default_value_t = Memory::Host)]
-    pub memory: Memory,
+    #[arg(long, value_name = "host|gpu|both", value_enum, hide_possible_values = true, default_value_t = MemoryRequest::Host)]
+    pub memory: MemoryRequest,
     /// Measure from GPUs also where another process uses them
     #[arg(long)]
     pub force: bool,
@@ -71,6 +71,10 @@ pub struct PairsArgs {
 
 /// The checks that judge what was measured.
 const CHECKS: &str = "pairs/*";
+/// How long a node may take to record itself: a slow one is measured too.
+const RECORDING: Duration = Duration::from_secs(45);
+/// How long rank 0 may take to judge.
+const JUDGING: Duration = Duration::from_secs(60);
 
 /// Runs the subcommand.
 ///
@@ -86,13 +90,13 @@ pub fn run(args: &PairsArgs) -> anyhow::Result<Exit> {
     }
     let backend = match (args.backend, args.gid_index) {
         // Over sockets it would be without effect.
-        (Wish::Auto, Some(_)) => Wish::Verbs,
-        (Wish::Tcp, Some(_)) => {
+        (BackendRequest::Auto, Some(_)) => BackendRequest::Verbs,
+        (BackendRequest::Tcp, Some(_)) => {
             return Err(BadUsage("--gid-index: only verbs has it".into()).into());
         }
         (backend, _) => backend,
     };
-    if args.memory.on_gpus() && args.backend == Wish::Tcp {
+    if args.memory.on_gpus() && args.backend == BackendRequest::Tcp {
         return Err(BadUsage("--memory: sockets have the host's only".into()).into());
     }
     let joined = match part(&args.together)? {
@@ -106,11 +110,11 @@ pub fn run(args: &PairsArgs) -> anyhow::Result<Exit> {
         Part::Joined(joined) => joined,
     };
     let session = &joined.session;
-    let mut recording = rails::recording()?;
-    let asked = backend::Asked {
+    let mut recording = record_node()?;
+    let request = PairRequest {
         // A GPU's memory takes RDMA: a node that has none is named.
-        wish: match args.memory.on_gpus() {
-            true => Wish::Verbs,
+        backend: match args.memory.on_gpus() {
+            true => BackendRequest::Verbs,
             false => backend,
         },
         device: &args.device,
@@ -118,20 +122,24 @@ pub fn run(args: &PairsArgs) -> anyhow::Result<Exit> {
         memory: args.memory.of_pairs(),
         force: args.force,
     };
-    let decided = backend::decide(session, &recording, &asked)?;
+    let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
+    let node = nodes.first().map(|node| node.id);
+    let node = node.context("the node says nothing of itself")?;
+    let decided = decide(session, (&facts, node), &request)?;
+    drop(facts);
     let limits = input::site_catalogue()?.limits;
-    let wish = rounds::Measure {
+    let times = PairTimes {
         limits: &limits,
         flow: args.flow,
         across: args.across,
     };
-    let measured = rounds::measure(session, decided, &joined.silent, &wish)?;
+    let measured = measure_pairs(session, decided, &joined.silent, &times, output::progress)?;
     output::progress(Progress::Done);
     let Some(results) = measured else {
-        // Rank 0 says what all of it says.
-        let said = rounds::verdict(session, None)?;
+        // Rank 0 has the report; the others repeat its sentence.
+        let said = share_verdict(session, None)?;
         measuring::say(said.get("sentence").and_then(|s| s.as_str()).unwrap_or(""));
-        let code = said.get("exit").and_then(serde_json::Value::as_u64);
+        let code = said.get("exit").and_then(Value::as_u64);
         return Ok(args.together.exit_on.elsewhere(code));
     };
     put(&mut recording, &results);
@@ -139,11 +147,33 @@ pub fn run(args: &PairsArgs) -> anyhow::Result<Exit> {
     let exit = show(&recording, args.format)?;
     let suspects = verdict::suspects(&results, &limits);
     let sentence = verdict::sentence(&results, &suspects);
-    rounds::verdict(
+    share_verdict(
         session,
         Some(json!({ "sentence": sentence, "exit": exit.code() })),
     )?;
     Ok(exit)
+}
+
+/// Rank 0 tells its verdict, the others get it.
+///
+/// # Errors
+///
+/// Rank 0 is gone.
+fn share_verdict(session: &Session, own: Option<Value>) -> anyhow::Result<Value> {
+    let value = own.unwrap_or(Value::Null);
+    let all = session.exchange("verdict", &[], StepAudience::Rank0, JUDGING, value)?;
+    Ok(all.values.get(&0).cloned().unwrap_or(Value::Null))
+}
+
+/// Records this node, before anything is measured.
+fn record_node() -> anyhow::Result<Recording> {
+    input::record(&AskArgs {
+        root: None,
+        sample: None,
+        nccl: None,
+        job: None,
+        deadline: RECORDING,
+    })
 }
 
 /// Puts what was measured into the recording.

@@ -13,9 +13,12 @@
 //! one those that were bad, alone. Adapters of different rails are measured on request, and nobody is accused for what they carry: rails may have networks
 //! of their own.
 
+pub mod backend_choice;
 pub mod counted;
 pub mod outlier_attribution;
+pub mod rail_choice;
 pub mod schedule;
+pub mod second_pass;
 pub mod verdict;
 
 use std::collections::{BTreeMap, BTreeSet};

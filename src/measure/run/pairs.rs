@@ -3,10 +3,13 @@
 //! Each adapter has a *responder*: a TCP listener that answers pings, receives data and echoes bytes, and a UDP socket that reports the size of
 //! packets. It ignores peers without its token.
 
+pub mod backend_decision;
 mod dial;
 mod packet;
 pub mod port_process;
 pub mod rdma;
+mod rdma_pair;
+pub mod rounds;
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};

@@ -26,6 +26,7 @@ use crate::measure::run::collective::rank_cleanup::{self, ProcessState};
 use crate::measure::run::collective::rank_messages::{RankCommand, RankJob, RankMessage};
 use crate::nccl_log::Reader;
 use crate::source::Micros;
+use crate::source::recording::Recording;
 use crate::source::wire::Line;
 
 /// How the ranks of a run are started.
@@ -39,6 +40,18 @@ pub struct RankProcess<'r> {
     pub base: &'r [(String, Option<String>)],
     /// The program to run as rank, if it is not this one.
     pub program: Option<PathBuf>,
+}
+
+impl RankProcess<'_> {
+    /// Runs of this recording, by this program.
+    pub fn of(recording: &Recording, deadline: Duration) -> Self {
+        RankProcess {
+            started_ns: recording.header.boottime_ns,
+            deadline,
+            base: &[],
+            program: None,
+        }
+    }
 }
 
 /// The ranks on other nodes, as a node's ranks reach them.

@@ -1,84 +1,60 @@
-//! The rails of a node: the adapters by which it is measured.
+//! The rails of a node: the adapters through which it is measured.
 
 use std::net::IpAddr;
-use std::time::Duration;
 
-use super::super::measuring;
-use super::super::memory::nearest_gpus;
-use super::super::p2p::chosen;
-use crate::cli::{AskArgs, input};
-use crate::fact::port::PortState;
+use super::{Gpu, Rail};
 use crate::fact::{Facts, Id, Subject, interface, node, port};
-use crate::measure::plan::pairs::{Gpu, Rail};
-use crate::source::recording::Recording;
+use crate::measure::plan::gpu_choice::{choose_gpus, nearest_gpus, occupied};
+use crate::measure::plan::port_choice::active_ports;
 
-/// How long a node may take to record itself: one that is slow is measured too.
-const RECORDING: Duration = Duration::from_secs(45);
-
-/// Records this node, before anything is measured.
+/// The rails of these names, else those of the ports that jobs use, else the interface with the address that reaches rank 0.
 ///
 /// # Errors
 ///
-/// The recording cannot be made.
-pub(super) fn recording() -> anyhow::Result<Recording> {
-    input::record(&AskArgs {
-        root: None,
-        sample: None,
-        nccl: None,
-        job: None,
-        deadline: RECORDING,
-    })
-}
-
-/// The rails of this node, by a person's wishes or by its facts; else the interface that leads to rank 0. Why there are none, where there are none.
-pub(in crate::cli::bench) fn choose(
-    recording: &Recording,
+/// Why the node has none, in words.
+pub fn choose_rails(
+    facts: &Facts,
+    node: Id,
     wanted: &[String],
     to_rank_0: Option<IpAddr>,
 ) -> Result<Vec<Rail>, String> {
-    let (facts, nodes) = input::facts(std::slice::from_ref(recording));
-    let node = nodes.first().map(|node| node.id);
-    let node = node.ok_or("the node says nothing of itself")?;
     if !wanted.is_empty() {
-        return wanted
-            .iter()
-            .map(|name| named(&facts, node, name))
-            .collect();
+        return wanted.iter().map(|name| named(facts, node, name)).collect();
     }
-    let ports = in_use(&facts, node);
+    let ports = active_ports(facts, node);
     let rails: Vec<Rail> = ports
         .iter()
-        .filter_map(|id| of_port(&facts, node, *id))
+        .filter_map(|id| of_port(facts, node, *id))
         .collect();
     if !rails.is_empty() {
         return Ok(rails);
     }
     let address = to_rank_0.ok_or("no address leads to rank 0")?;
     let mut interfaces = facts.below(node, Subject::Interface);
-    let has = |id: &Id| addresses(&facts, *id).contains(&address);
+    let has = |id: &Id| addresses(facts, *id).contains(&address);
     let found = interfaces.find(has);
     let found = found.ok_or_else(|| format!("no interface has {address}"))?;
-    rail(&facts, found, Some(address), None).map(|rail| vec![rail])
+    rail(facts, found, Some(address), None).map(|rail| vec![rail])
 }
 
-/// The RDMA ports of this node, by a person's wishes or by its facts, whether or not their interfaces have addresses. Why there are none, where there are
-/// none.
-pub(super) fn with_rdma(recording: &Recording, wanted: &[String]) -> Result<Vec<Rail>, String> {
-    let (facts, nodes) = input::facts(std::slice::from_ref(recording));
-    let node = nodes.first().map(|node| node.id);
-    let node = node.ok_or("the node says nothing of itself")?;
+/// The RDMA ports of these names, else those that jobs use, whether or not their interfaces have addresses.
+///
+/// # Errors
+///
+/// Why the node has none, in words.
+pub fn choose_rdma_rails(facts: &Facts, node: Id, wanted: &[String]) -> Result<Vec<Rail>, String> {
     let ports = match wanted {
-        [] => in_use(&facts, node),
+        [] => active_ports(facts, node),
         wanted => wanted
             .iter()
-            .map(|name| port_of(&facts, node, name))
+            .map(|name| port_of(facts, node, name))
             .collect::<Result<_, _>>()?,
     };
     if ports.is_empty() {
         return Err("it has no active RDMA port that jobs use".into());
     }
     let rail = |port: &Id| {
-        of_port(&facts, node, *port).unwrap_or_else(|| Rail {
+        of_port(facts, node, *port).unwrap_or_else(|| Rail {
             interface: String::new(),
             address: String::new(),
             mtu: 0,
@@ -92,25 +68,21 @@ pub(super) fn with_rdma(recording: &Recording, wanted: &[String]) -> Result<Vec<
     Ok(ports.iter().map(rail).collect())
 }
 
-/// The GPU nearest to each rail's port, or why there is none for it.
-pub(super) fn give_gpus(recording: &Recording, rails: &mut [Rail], force: bool) {
-    let (facts, nodes) = input::facts(std::slice::from_ref(recording));
-    let Some(node) = nodes.first().map(|node| node.id) else {
-        return;
-    };
-    let shown = chosen(&facts, node, &[]).unwrap_or_default();
+/// Gives each rail the GPU nearest to its port, or the reason why it has none.
+pub fn assign_gpus(facts: &Facts, node: Id, rails: &mut [Rail], force: bool) {
+    let shown = choose_gpus(facts, node, &[]).unwrap_or_default();
     let ports: Vec<String> = rails
         .iter()
         .map(|rail| rail.device.clone().unwrap_or_default())
         .collect();
     let ports: Vec<&str> = ports.iter().map(String::as_str).collect();
     let by_facts = facts.known(node, node::GPUDIRECT);
-    let by_facts = by_facts.map(|way| way.word().to_owned());
-    let near = nearest_gpus(&facts, node, &shown, &ports);
+    let by_facts = by_facts.map(|access| access.word().to_owned());
+    let near = nearest_gpus(facts, node, &shown, &ports);
     for (rail, pci) in rails.iter_mut().zip(near) {
         rail.gpu = Some(match pci {
             None => Gpu::none(None, "CUDA shows no GPU"),
-            Some(pci) => match measuring::in_use(&facts, node, &pci).filter(|_| !force) {
+            Some(pci) => match occupied(facts, node, &pci).filter(|_| !force) {
                 Some(why) => Gpu::none(
                     Some(pci.to_string()),
                     format!("{why} (--force measures beside it)"),
@@ -123,17 +95,6 @@ pub(super) fn give_gpus(recording: &Recording, rails: &mut [Rail], force: bool) 
             },
         });
     }
-}
-
-/// The active ports that jobs use, by their names.
-pub(in crate::cli::bench) fn in_use(facts: &Facts, node: Id) -> Vec<Id> {
-    let is = |id: &Id| {
-        facts.known(*id, port::INTENDED) == Some(true)
-            && facts.known(*id, port::STATE) == Some(PortState::Active)
-    };
-    let mut ports: Vec<Id> = facts.below(node, Subject::Port).filter(is).collect();
-    ports.sort_by_key(|id| facts.name(*id).to_owned());
-    ports
 }
 
 /// The port of this name, of this device, or with this interface.

@@ -1,12 +1,11 @@
-//! The same operation inside each node, and between them: what both are worth alone.
-
-use std::time::Duration;
+//! The same operation inside each node, and between the nodes.
 
 use serde::Deserialize;
 
 use super::{SLACK, Team};
-use crate::cli::bench::measuring::Chosen;
 use crate::cluster::session_steps::StepAudience;
+use crate::live::clock;
+use crate::measure::plan::rank_choice::ChosenRanks;
 use crate::measure::plan::reply::{Ended, RankReply};
 use crate::measure::plan::results::Results;
 use crate::measure::plan::run::{NAME, Plan, Point, RankPlace};
@@ -17,14 +16,13 @@ use crate::source::recording::Recording;
 use crate::source::wire::{self, Line};
 
 impl Team {
-    /// The same operation inside each node, and with one rank of each node: what both are worth alone.
+    /// What the operation reaches inside each node, and with one rank of each node.
     pub(super) fn scopes(
         &self,
-        recording: &Recording,
+        how: &RankProcess<'_>,
         plan: &Plan,
-        own: &Chosen,
+        own: &ChosenRanks,
         point: &Point,
-        deadline: Duration,
     ) -> anyhow::Result<Scopes> {
         let mut scopes = Scopes::default();
         let fit = |ranks: usize| Point {
@@ -33,7 +31,7 @@ impl Team {
         };
         if self.counts.iter().any(|count| *count > 1) {
             let alone = RankPlace::default().node;
-            let inside = Chosen {
+            let inside = ChosenRanks {
                 ranks: (own.ranks.iter().cloned())
                     .map(|place| RankPlace {
                         node: alone,
@@ -42,11 +40,11 @@ impl Team {
                     .collect(),
                 ..own.clone()
             };
-            let inside = inside.plan(vec![fit(own.ranks.len())], 1);
+            let inside = inside.plan(vec![fit(own.ranks.len())], 1, clock::boottime_ns());
             self.unable("inside begin", None)?;
-            let scope = self.inside(recording, &inside, deadline);
+            let scope = self.inside(how, &inside);
             let value = serde_json::to_value(&scope)?;
-            let wait = deadline + SLACK;
+            let wait = how.deadline + SLACK;
             let all = (self.session).exchange("inside", &[], StepAudience::Rank0, wait, value)?;
             for value in all.values.into_values() {
                 scopes.inside.extend(
@@ -55,7 +53,7 @@ impl Team {
                         .flatten(),
                 );
             }
-            // One rank a node: what the network between them is worth to one.
+            // One rank of each node has the network for itself.
             let mut ranks: Vec<RankPlace> = Vec::new();
             for place in &plan.ranks {
                 if ranks.last().is_none_or(|last| last.node != place.node) {
@@ -63,12 +61,15 @@ impl Team {
                 }
             }
             let count = ranks.len();
-            let between = Chosen {
+            let between = ChosenRanks {
                 ranks,
                 ..own.clone()
             };
-            let between = self.same("between plan", &between.plan(vec![fit(count)], 1))?;
-            if let Some(lines) = self.make(recording, &between, "between", deadline)? {
+            let between = self.agree_on(
+                "between plan",
+                &between.plan(vec![fit(count)], 1, clock::boottime_ns()),
+            )?;
+            if let Some(lines) = self.make(how, &between, "between")? {
                 scopes.between =
                     results(&between, lines).and_then(|results| Scope::of(&results, None));
             }
@@ -77,23 +78,12 @@ impl Team {
     }
 
     /// What this node's ranks reach alone.
-    pub(super) fn inside(
-        &self,
-        recording: &Recording,
-        plan: &Plan,
-        deadline: Duration,
-    ) -> Option<Scope> {
+    fn inside(&self, how: &RankProcess<'_>, plan: &Plan) -> Option<Scope> {
         if plan.ranks.len() < 2 {
             return None;
         }
-        let how = RankProcess {
-            started_ns: recording.header.boottime_ns,
-            deadline,
-            base: &[],
-            program: None,
-        };
         let run = *plan.runs.first()?;
-        let lines = ranks::run(&how, plan, run, |_, _| {});
+        let lines = ranks::run(how, plan, run, |_, _| {});
         let results = results(plan, lines)?;
         Scope::of(&results, Some(self.name(self.own)))
     }

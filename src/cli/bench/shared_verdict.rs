@@ -1,52 +1,51 @@
-//! How a measurement ends, for each process that took part.
+//! How a measurement ends for each process that takes part.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{NEXT, SLACK};
-use crate::cli::bench::measuring;
+use super::measuring;
 use crate::cli::together::ExitOn;
 use crate::cluster::session::Session;
 use crate::cluster::session_steps::StepAudience;
 use crate::exit::Exit;
+use crate::measure::run::team::{NEXT, SLACK};
 use crate::source::recording::Recording;
 
-/// What came of a measurement.
-pub enum Made {
-    /// The recording of this node with all that was measured; why nothing was, where nothing was; and whom to tell the verdict.
-    Here(Box<Recording>, Option<String>, Verdict),
-    /// Rank 0 has it, or another process of this node acts for it: how this one ends.
+/// The end of a measurement.
+pub enum MeasurementEnd {
+    /// The recording of this node with all that was measured, the reason if nothing was, and the processes to tell the verdict.
+    Here(Box<Recording>, Option<String>, SharedVerdict),
+    /// Rank 0 has the recording, or another process of this node acts for it: how this process exits.
     Elsewhere(Exit),
 }
 
-/// How the verdict comes to all that took part: they wait for it, since some launchers end all where one ends.
-#[derive(Clone)]
-pub struct Verdict {
-    /// `None` where the node is alone.
+/// Brings the verdict to all processes that take part. They wait for it: some launchers end all processes when one ends.
+pub struct SharedVerdict {
+    /// `None` if the node is alone.
     pub(super) session: Option<Arc<Session>>,
     pub(super) exit_on: ExitOn,
 }
 
-impl Verdict {
-    /// Of a node that is alone.
+impl SharedVerdict {
+    /// For a node that is alone.
     pub fn alone() -> Self {
-        Verdict {
+        SharedVerdict {
             session: None,
             exit_on: ExitOn::Rank0,
         }
     }
 
-    /// Rank 0 says it.
+    /// Rank 0 tells it.
     pub fn say(&self, exit: Exit) {
         if let Some(session) = &self.session {
             let code = json!(exit.code());
-            // Who is gone does not hear it, and rank 0 has said it to who started it.
+            // Departed nodes miss this; rank 0 has already told the launcher.
             let _ = session.exchange("verdict", &[], StepAudience::Rank0, SLACK, code);
         }
     }
 
-    /// The others hear it: how they end.
+    /// The others wait for it: their exit status.
     pub(super) fn hear(&self) -> Exit {
         let Some(session) = &self.session else {
             return Exit::Healthy;
@@ -56,18 +55,18 @@ impl Verdict {
         self.exit_on.elsewhere(code)
     }
 
-    /// The end of a measurement: rank 0 has it.
-    pub(super) fn made(self, recording: Recording, why: Option<String>) -> Made {
+    /// Ends a measurement with this recording, or with the reason why nothing was measured.
+    pub(super) fn end(self, recording: Recording, why: Option<String>) -> MeasurementEnd {
         let leads = self
             .session
             .as_ref()
             .is_none_or(|session| session.rank() == 0);
         if leads {
-            return Made::Here(Box::new(recording), why, self);
+            return MeasurementEnd::Here(Box::new(recording), why, self);
         }
         if let Some(why) = why {
             measuring::say(&format!("nothing was measured: {why}"));
         }
-        Made::Elsewhere(self.hear())
+        MeasurementEnd::Elsewhere(self.hear())
     }
 }

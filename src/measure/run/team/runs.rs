@@ -1,54 +1,48 @@
-//! Runs in which all nodes take part: each starts its own ranks, and rank 0 gathers what became of them.
+//! Runs on all nodes: each starts its own ranks, and rank 0 gathers the replies.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::link::Link;
+use super::remote_nodes::RemoteNodes;
 use super::{NEXT, SLACK, Team};
-use crate::cli::output;
 use crate::cluster::session_steps::StepAudience;
-use crate::exit::Exit;
 use crate::live::worker::Progress;
 use crate::measure::plan::reply::{Ended, RankReply};
 use crate::measure::plan::run::{NAME, Plan, Run};
 use crate::measure::run::ranks::{self, LocalRanks, RankProcess, RemoteRanks};
 use crate::nccl_log::digest::Digest;
 use crate::source::Answer;
-use crate::source::recording::Recording;
 use crate::source::wire::{self, Line};
 
 impl Team {
-    /// Makes the runs of a plan whose ranks are all nodes' in their order; gives all lines to rank 0, and `None` to the others.
+    /// Carries out the runs of a plan with the ranks of all nodes; gives all lines to rank 0, and `None` to the others.
     pub(super) fn make(
         &self,
-        recording: &Recording,
+        how: &RankProcess<'_>,
         plan: &Plan,
         scope: &str,
-        deadline: Duration,
     ) -> anyhow::Result<Option<Vec<Line>>> {
         let mut all = Vec::new();
         for (number, run) in plan.runs.iter().enumerate() {
             let name = format!("{scope} {number}");
-            let came = self.one(recording, plan, *run, &name, deadline, |step| {
-                output::progress(Progress::Waiting(&[&format!("{scope}: {step}")]));
+            let came = self.one(how, plan, *run, &name, |step| {
+                (self.show)(Progress::Waiting(&[&format!("{scope}: {step}")]));
             })?;
             all.extend(came.into_iter().flatten());
         }
         Ok(self.leads().then_some(all))
     }
 
-    /// Makes one run.
-    pub(super) fn one(
+    /// Carries out one run.
+    fn one(
         &self,
-        recording: &Recording,
+        how: &RankProcess<'_>,
         plan: &Plan,
         run: Run,
         name: &str,
-        deadline: Duration,
         mut progress: impl FnMut(&str),
     ) -> anyhow::Result<Option<Vec<Line>>> {
         let mut counts = vec![0; self.members.len()];
@@ -58,52 +52,45 @@ impl Team {
                 *count += 1;
             }
         }
-        let how = RankProcess {
-            started_ns: recording.header.boottime_ns,
-            deadline,
-            base: &[],
-            program: None,
-        };
         // All begin together: the time of a run is counted from here.
         self.unable(&format!("{name} begin"), None)?;
-        let link = Arc::new(Link::new(self, name, &counts, deadline));
-        let part = LocalRanks {
+        let remote = Arc::new(RemoteNodes::new(self, name, &counts, how.deadline));
+        let share = LocalRanks {
             numbers: self.range(&counts),
-            remote: Arc::clone(&link) as Arc<dyn RemoteRanks>,
+            remote: Arc::clone(&remote) as Arc<dyn RemoteRanks>,
         };
-        let lines = match part.numbers.is_empty() {
+        let lines = match share.numbers.is_empty() {
             // The run is of others.
             true => Vec::new(),
-            false => ranks::run_part(&how, plan, run, Some(&part), |rank, step| {
+            false => ranks::run_part(how, plan, run, Some(&share), |rank, step| {
                 if rank == 0 && self.leads() {
                     progress(step);
                 }
             }),
         };
-        let came = self.gather(name, plan, run, &counts, &lines, deadline)?;
+        let came = self.gather(how, name, (plan, run), &counts, &lines)?;
         // All that watch have heard what there was to hear.
-        self.session.end(&link.watched(), Value::Null);
+        self.session.end(&remote.watched(), Value::Null);
         Ok(came)
     }
 
-    /// Makes a run of a plan that rank 0 alone has: the others follow.
+    /// Carries out a run of a plan that rank 0 alone has: the others follow.
     ///
     /// # Errors
     ///
     /// A node is gone.
-    pub fn lead(
+    pub(in crate::measure::run) fn lead(
         &self,
-        recording: &Recording,
+        how: &RankProcess<'_>,
         plan: &Plan,
         run: Run,
-        deadline: Duration,
         progress: impl FnMut(&str),
     ) -> anyhow::Result<Vec<Line>> {
         let number = self.number();
         let told = json!({ "plan": plan, "run": run });
         self.next(number, told)?;
         let name = format!("led {number}");
-        let lines = self.one(recording, plan, run, &name, deadline, progress)?;
+        let lines = self.one(how, plan, run, &name, progress)?;
         lines.context("rank 0 leads")
     }
 
@@ -116,26 +103,12 @@ impl Team {
         self.next(self.number(), Value::Null).map(|_| ())
     }
 
-    /// Makes the runs that rank 0 says, until there are no more, and waits for its verdict: how this process ends.
+    /// Carries out the runs that rank 0 leads, until there are no more.
     ///
     /// # Errors
     ///
     /// Rank 0 is gone.
-    pub fn follow(&self, recording: &Recording, deadline: Duration) -> anyhow::Result<Exit> {
-        self.follow_runs(recording, deadline)?;
-        Ok(self.verdict.hear())
-    }
-
-    /// Makes the runs that rank 0 says, until there are no more.
-    ///
-    /// # Errors
-    ///
-    /// Rank 0 is gone.
-    pub(super) fn follow_runs(
-        &self,
-        recording: &Recording,
-        deadline: Duration,
-    ) -> anyhow::Result<()> {
+    pub fn follow_runs(&self, how: &RankProcess<'_>) -> anyhow::Result<()> {
         loop {
             let number = self.number();
             let mut told = self.next(number, Value::Null)?;
@@ -146,7 +119,7 @@ impl Team {
             let plan = plan.map_err(|what| anyhow::anyhow!("rank 0's plan: {what}"))?;
             let run: Run = serde_json::from_value(told["run"].take())?;
             let name = format!("led {number}");
-            self.one(recording, &plan, run, &name, deadline, |_| {})?;
+            self.one(how, &plan, run, &name, |_| {})?;
         }
     }
 
@@ -161,18 +134,17 @@ impl Team {
     }
 
     /// The lines of a run of all nodes, at rank 0.
-    pub(super) fn gather(
+    fn gather(
         &self,
+        how: &RankProcess<'_>,
         name: &str,
-        plan: &Plan,
-        run: Run,
+        (plan, run): (&Plan, Run),
         counts: &[usize],
         lines: &[Line],
-        deadline: Duration,
     ) -> anyhow::Result<Option<Vec<Line>>> {
         let own: Vec<String> = lines.iter().filter_map(wire::write_line).collect();
         let step = format!("{name} replies");
-        let wait = deadline + SLACK;
+        let wait = how.deadline + SLACK;
         let all = (self.session).exchange(&step, &[], StepAudience::Rank0, wait, json!(own))?;
         if self.session.rank() != 0 {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! The way from this node's ranks to those of the others, in one run.
+//! The other nodes of one run, as this node's ranks reach them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,8 +10,8 @@ use crate::cluster::session::Session;
 use crate::cluster::session_steps::StepAudience;
 use crate::measure::run::ranks::RemoteRanks;
 
-/// The way from this node's ranks to those of the others, in one run.
-pub(super) struct Link {
+/// The other nodes in one run.
+pub(super) struct RemoteNodes {
     session: Arc<Session>,
     name: String,
     /// How many ranks each node has that has some, by its rank in the session.
@@ -19,10 +19,10 @@ pub(super) struct Link {
     ends: Instant,
 }
 
-impl Link {
+impl RemoteNodes {
     #[expect(clippy::disallowed_methods, reason = "keeps the run's time")]
     pub(super) fn new(team: &Team, name: &str, counts: &[usize], deadline: Duration) -> Self {
-        Link {
+        RemoteNodes {
             session: Arc::clone(&team.session),
             name: name.to_owned(),
             counts: team
@@ -50,7 +50,7 @@ impl Link {
     }
 }
 
-impl RemoteRanks for Link {
+impl RemoteRanks for RemoteNodes {
     fn all_gather(&self, number: u64, own: Vec<Value>) -> Result<Vec<Value>, String> {
         let step = format!("{} {number}", self.name);
         let value = Value::Array(own);

@@ -1,64 +1,62 @@
-//! Which arms are measured.
+//! Which arms an ablation measures.
 
-use clap::ValueEnum;
-
-use crate::measure::plan::ablation::{Set, name_of};
-use crate::measure::plan::run::Arm;
+use super::ablation::{Set, name_of, variables};
+use super::run::Arm;
 
 /// The variables each of which takes a path away: all their combinations are arms.
 const SWITCHES: [&str; 3] = ["NCCL_IB_DISABLE", "NCCL_SHM_DISABLE", "NCCL_P2P_DISABLE"];
 
-/// Changes that are measured on request, each alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum With {
-    /// The algorithms: NCCL_ALGO=Ring, Tree, NVLS, CollNetDirect
+/// Arms that differ by the value of one variable, and are measured on request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArmFamily {
+    /// NCCL's algorithms.
     Algo,
-    /// Rings that stay on one rail, or do not: NCCL_CROSS_NIC=0, 1, 2
+    /// Rings that stay on one rail, or cross rails.
     CrossNic,
-    /// GPUDirect RDMA off, and over any distance: NCCL_NET_GDR_LEVEL=LOC, SYS
+    /// GPUDirect RDMA off, and over any distance.
     Gdr,
-    /// Queue pairs for each connection: NCCL_IB_QPS_PER_CONNECTION=2, 4
+    /// Queue pairs for each connection.
     Qps,
-    /// Sockets with more threads: NCCL_NET=Socket, and with it NCCL_SOCKET_NTHREADS=4
+    /// Sockets, and sockets with more threads.
     NetSocket,
-    /// NVLink SHARP off: NCCL_NVLS_ENABLE=0
+    /// NVLink SHARP off.
     Nvls,
 }
 
-impl With {
+impl ArmFamily {
     fn sets(self) -> Vec<Set> {
         let one = |name: &str, values: &[&str]| -> Vec<Set> {
             let of = |value: &&str| Set::from([(name.to_owned(), (*value).to_owned())]);
             values.iter().map(of).collect()
         };
         match self {
-            With::Algo => one("NCCL_ALGO", &["Ring", "Tree", "NVLS", "CollNetDirect"]),
-            With::CrossNic => one("NCCL_CROSS_NIC", &["0", "1", "2"]),
-            With::Gdr => one("NCCL_NET_GDR_LEVEL", &["LOC", "SYS"]),
-            With::Qps => one("NCCL_IB_QPS_PER_CONNECTION", &["2", "4"]),
-            With::NetSocket => {
+            ArmFamily::Algo => one("NCCL_ALGO", &["Ring", "Tree", "NVLS", "CollNetDirect"]),
+            ArmFamily::CrossNic => one("NCCL_CROSS_NIC", &["0", "1", "2"]),
+            ArmFamily::Gdr => one("NCCL_NET_GDR_LEVEL", &["LOC", "SYS"]),
+            ArmFamily::Qps => one("NCCL_IB_QPS_PER_CONNECTION", &["2", "4"]),
+            ArmFamily::NetSocket => {
                 let mut sets = one("NCCL_NET", &["Socket"]);
                 let mut threads = sets[0].clone();
                 threads.insert("NCCL_SOCKET_NTHREADS".into(), "4".into());
                 sets.push(threads);
                 sets
             }
-            With::Nvls => one("NCCL_NVLS_ENABLE", &["0"]),
+            ArmFamily::Nvls => one("NCCL_NVLS_ENABLE", &["0"]),
         }
     }
 }
 
-/// What takes GPUDirect RDMA away.
+/// The variables that disable GPUDirect RDMA.
 pub fn gdr_off() -> Set {
     Set::from([("NCCL_NET_GDR_LEVEL".to_owned(), "LOC".to_owned())])
 }
 
-/// The variables of an arm on the command line: `NAME=VALUE,NAME=VALUE`. A comma in a value is one of the value where no name follows it.
+/// The variables of an arm on the command line: `NAME=VALUE,NAME=VALUE`. A comma belongs to the value if no name follows it.
 ///
 /// # Errors
 ///
-/// What is no variable.
-pub fn set(text: &str) -> Result<Set, String> {
+/// The part that is no variable.
+pub fn parse_variables(text: &str) -> Result<Set, String> {
     let mut set = Set::new();
     let mut last: Option<String> = None;
     for part in text.split(',') {
@@ -88,10 +86,21 @@ fn is_name(name: &str) -> bool {
         && letters.all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// All arms: the baseline first, the combinations of the switches, what was asked for besides.
-pub fn all(switches: bool, with: &[With], own: &[Set]) -> Vec<Arm> {
+/// The arms to measure.
+#[derive(Clone, Debug, Default)]
+pub struct ArmRequest {
+    /// Whether all combinations of the three switches are arms.
+    pub switches: bool,
+    /// Further families.
+    pub families: Vec<ArmFamily>,
+    /// Further arms, by their variables.
+    pub variables: Vec<Set>,
+}
+
+/// The arms of a request: the baseline, the combinations of the switches, then the others, each once.
+pub fn arms(request: &ArmRequest) -> Vec<Arm> {
     let mut sets: Vec<Set> = vec![Set::new()];
-    if switches {
+    if request.switches {
         for bits in 1..1u32 << SWITCHES.len() {
             let of = |(at, name): (usize, &&str)| {
                 (bits >> at & 1 == 1).then(|| ((*name).to_owned(), "1".to_owned()))
@@ -99,8 +108,8 @@ pub fn all(switches: bool, with: &[With], own: &[Set]) -> Vec<Arm> {
             sets.push(SWITCHES.iter().enumerate().filter_map(of).collect());
         }
     }
-    let more = with.iter().flat_map(|with| with.sets());
-    sets.extend(more.chain(own.iter().cloned()));
+    let more = request.families.iter().flat_map(|family| family.sets());
+    sets.extend(more.chain(request.variables.iter().cloned()));
     let mut arms: Vec<Arm> = Vec::new();
     for set in sets {
         let arm = Arm {
@@ -117,7 +126,7 @@ pub fn all(switches: bool, with: &[With], own: &[Set]) -> Vec<Arm> {
         if let Some(arm) = rest.first_mut()
             && before.iter().any(|other| other.name == arm.name)
         {
-            arm.name = crate::measure::plan::ablation::variables(&arm.set);
+            arm.name = variables(&arm.set);
         }
     }
     arms
@@ -127,9 +136,17 @@ pub fn all(switches: bool, with: &[With], own: &[Set]) -> Vec<Arm> {
 mod tests {
     use super::*;
 
+    fn of(switches: bool, families: &[ArmFamily], variables: &[Set]) -> Vec<Arm> {
+        arms(&ArmRequest {
+            switches,
+            families: families.to_vec(),
+            variables: variables.to_vec(),
+        })
+    }
+
     #[test]
     fn the_eight_combinations_and_what_was_asked_for() {
-        let arms = all(true, &[], &[]);
+        let arms = of(true, &[], &[]);
         let names: Vec<&str> = arms.iter().map(|arm| arm.name.as_str()).collect();
         assert_eq!(
             names,
@@ -144,7 +161,7 @@ mod tests {
                 "ib-off+shm-off+p2p-off"
             ]
         );
-        let arms = all(false, &[With::Gdr, With::NetSocket], &[]);
+        let arms = of(false, &[ArmFamily::Gdr, ArmFamily::NetSocket], &[]);
         let names: Vec<&str> = arms.iter().map(|arm| arm.name.as_str()).collect();
         assert_eq!(
             names,
@@ -157,20 +174,20 @@ mod tests {
             ]
         );
         // `NCCL_NET=Socket` and `NCCL_IB_DISABLE=1` have one meaning and two names.
-        let both = all(true, &[With::NetSocket], &[]);
+        let both = of(true, &[ArmFamily::NetSocket], &[]);
         assert!(both.iter().any(|arm| arm.name == "NCCL_NET=Socket"));
-        let own = set("NCCL_IB_DISABLE=1").unwrap();
-        assert_eq!(all(true, &[], &[own]).len(), 8);
+        let own = parse_variables("NCCL_IB_DISABLE=1").unwrap();
+        assert_eq!(of(true, &[], &[own]).len(), 8);
     }
 
     #[test]
     fn arms_of_ones_own() {
-        let parsed = set("NCCL_ALGO=Ring,NCCL_IB_HCA=mlx5_0,mlx5_1,X=").unwrap();
+        let parsed = parse_variables("NCCL_ALGO=Ring,NCCL_IB_HCA=mlx5_0,mlx5_1,X=").unwrap();
         assert_eq!(parsed["NCCL_IB_HCA"], "mlx5_0,mlx5_1");
         assert_eq!(parsed["X"], "");
         assert_eq!(parsed.len(), 3);
         for text in ["", "a", "=1", "1A=2", "lower=1"] {
-            assert!(set(text).is_err(), "{text}");
+            assert!(parse_variables(text).is_err(), "{text}");
         }
     }
 }

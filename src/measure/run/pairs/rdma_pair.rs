@@ -1,6 +1,6 @@
 //! A pair that is measured with RDMA writes: what its two ends do, and when.
 //!
-//! Both ends go the same way through the same steps, and each hears at each of them what the other one has: so both know when it is over.
+//! Both ends go through the same steps, and exchange at each of them what they have: so both know when it is over.
 
 use std::time::Duration;
 
@@ -8,18 +8,18 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::port_process::PortProcess;
+use super::rdma::{GreetingResult, WriteResult};
+use super::risen;
 use crate::cluster::session::Session;
 use crate::cluster::session_steps::StepAudience;
 use crate::measure::plan::pairs::{Counted, Flow, Memory, counted};
-use crate::measure::run::pairs::port_process::PortProcess;
-use crate::measure::run::pairs::rdma::{GreetingResult, WriteResult};
-use crate::measure::run::pairs::risen;
 
 /// How long the two ends wait for each other, beyond the time in which data flows: until a device has given up.
 pub(super) const PAIR: Duration = Duration::from_secs(150);
 
 /// The two ends of a pair, as one of them sees it.
-pub(super) struct Ends<'e> {
+pub(super) struct RdmaPair<'e> {
     pub(super) session: &'e Session,
     /// Of the session.
     pub(super) members: [u64; 2],
@@ -37,21 +37,21 @@ pub(super) struct Ends<'e> {
 
 /// What an end says before they connect.
 #[derive(Serialize, Deserialize)]
-struct Card {
+struct EndOffer {
     /// Its queue pair; why it has none.
     end: Result<Value, String>,
 }
 
-/// What an end knows at last: the way to it.
+/// What an end knows at last of the data that came to it.
 #[derive(Serialize, Deserialize)]
-struct Last {
+struct EndReport {
     receiver: Counted,
     /// Whether what came is what was sent.
     right: Result<(), String>,
     round_trip_ns: Option<u64>,
 }
 
-impl Ends<'_> {
+impl RdmaPair<'_> {
     /// Gives what this end has, and hears what the other one has: where one of them is missing, neither goes on.
     fn both<T: Serialize + DeserializeOwned>(&self, step: &str, own: &T) -> Result<T, Box<Flow>> {
         let step = format!("{} {step}", self.name);
@@ -87,14 +87,14 @@ impl Ends<'_> {
         may: Result<(), String>,
         count: &dyn Fn() -> Counted,
     ) -> Result<Flow, Box<Flow>> {
-        // Who has no station has nothing to connect, and says so as any other failure.
+        // An end without an open port says so like any other failure.
         let mut station = station;
         let end = match (may, &mut station) {
             (Err(why), _) => Err(why),
             (Ok(()), None) => Err("no port is open".to_owned()),
             (Ok(()), Some(station)) => station.pair(self.memory),
         };
-        let own = Card { end };
+        let own = EndOffer { end };
         let theirs = self.both("open", &own)?;
         let (Some(station), Ok(_), Ok(far)) = (station, &own.end, theirs.end.clone()) else {
             let why = own.end.err().or(theirs.end.err()).unwrap_or_default();
@@ -103,7 +103,7 @@ impl Ends<'_> {
         let connected = station.connect(far);
         let theirs = self.both("connected", &connected)?;
         if let Err(why) = connected.clone().and(theirs) {
-            // The kernel, or the device, has no way there.
+            // The kernel, or the device, has no route there.
             let is_own = connected.is_err();
             return Err(Box::new(Flow {
                 arrived: is_own.then_some(false),
@@ -148,7 +148,7 @@ impl Ends<'_> {
         }
         let theirs = self.both(
             "end",
-            &Last {
+            &EndReport {
                 receiver,
                 right,
                 round_trip_ns,
@@ -177,7 +177,7 @@ fn unheard(own: &GreetingResult, theirs: &GreetingResult) -> Option<Flow> {
     })
 }
 
-/// What a way carried, by its sender and by what both ends counted.
+/// What one direction carried, by its sender and by what both ends counted.
 fn flow(written: Result<WriteResult, String>, sender: Counted, receiver: Counted) -> Flow {
     match written {
         Ok(written) => Flow {

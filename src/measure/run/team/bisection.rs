@@ -1,29 +1,29 @@
-//! Which nodes make a job slow: its operation on halves of them, and on halves of what is slow.
+//! Which nodes slow a job down: its operation on halves of them, and on halves of the slow ones.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::Team;
-use super::parts::busbw;
-use crate::cli::bench::measuring::Chosen;
-use crate::cli::{input, output};
-use crate::fact::{Percent, limit};
+use super::scopes::busbw;
+use super::{BisectionLimits, Team};
+use crate::live::clock;
 use crate::live::worker::Progress;
 use crate::measure::plan::bisection::{self, Bisection, Measured, Step};
+use crate::measure::plan::rank_choice::ChosenRanks;
 use crate::measure::plan::run::{Plan, Point, RankPlace};
-use crate::source::recording::Recording;
+use crate::measure::run::progress::ShowProgress;
+use crate::measure::run::ranks::RankProcess;
 
 impl Team {
-    /// Measures parts of the nodes until it is found what makes the whole slow, which reached so much, or until the time is up; at rank 0, which leads.
+    /// Measures parts of the nodes until the cause is found or the time is up. `whole` is what all of them reached. Rank 0 leads, and gets the result.
     pub(super) fn bisect(
         &self,
-        recording: &Recording,
-        (plan, chosen): (&Plan, &Chosen),
+        how: &RankProcess<'_>,
+        (plan, chosen): (&Plan, &ChosenRanks),
         point: &Point,
         whole: Option<u64>,
-        (within, deadline): (Duration, Duration),
+        limits: BisectionLimits,
     ) -> anyhow::Result<Option<Bisection>> {
         if !self.leads() {
-            self.follow_runs(recording, deadline)?;
+            self.follow_runs(how)?;
             return Ok(None);
         }
         let nodes = self.counts.len();
@@ -35,30 +35,27 @@ impl Team {
         bisection.ended = match whole {
             None => Some("what the whole job reached is not valid".into()),
             Some(whole) => {
-                let part =
-                    |nodes: &[usize]| self.part(recording, (plan, chosen), point, nodes, deadline);
-                let slow_below = input::site_catalogue()?.limits.get(limit::SLOW_BESIDE_PART);
-                measure(&mut bisection, whole, (within, slow_below), part)
+                let part = |nodes: &[usize]| self.part(how, (plan, chosen), point, nodes);
+                measure_parts(&mut bisection, whole, limits, part, self.show)
             }
         };
         self.over()?;
         Ok(Some(bisection))
     }
 
-    /// The same operation on these nodes: what it reaches, or nothing where that is not valid.
+    /// What the same operation reaches on these nodes; `None` if that is not valid.
     fn part(
         &self,
-        recording: &Recording,
-        (plan, chosen): (&Plan, &Chosen),
+        how: &RankProcess<'_>,
+        (plan, chosen): (&Plan, &ChosenRanks),
         point: &Point,
         nodes: &[usize],
-        deadline: Duration,
     ) -> anyhow::Result<Option<u64>> {
         let is_of = |place: &&RankPlace| {
             let node = usize::try_from(place.node);
             node.is_ok_and(|node| nodes.contains(&node))
         };
-        let of_part = Chosen {
+        let of_part = ChosenRanks {
             ranks: plan.ranks.iter().filter(is_of).cloned().collect(),
             ..chosen.clone()
         };
@@ -66,22 +63,23 @@ impl Team {
             bytes: point.dtype.whole(point.bytes, of_part.ranks.len() as u64),
             ..point.clone()
         };
-        let plan = of_part.plan(vec![point], 1);
+        let plan = of_part.plan(vec![point], 1, clock::boottime_ns());
         let mut lines = Vec::new();
         for run in plan.runs.clone() {
-            lines.extend(self.lead(recording, &plan, run, deadline, |_| {})?);
+            lines.extend(self.lead(how, &plan, run, |_| {})?);
         }
         Ok(busbw(&plan, &lines))
     }
 }
 
-/// Measures parts until it is found; why not, where it is not.
+/// Measures parts until the cause is found; else says why it is not.
 #[expect(clippy::disallowed_methods, reason = "keeps its own time")]
-fn measure(
+fn measure_parts(
     bisection: &mut Bisection,
     whole: u64,
-    (within, slow_below): (Duration, Percent),
+    BisectionLimits { within, slow_below }: BisectionLimits,
     part: impl Fn(&[usize]) -> anyhow::Result<Option<u64>>,
+    show: ShowProgress,
 ) -> Option<String> {
     let begun = Instant::now();
     while let Step::Measure(parts) =
@@ -97,7 +95,7 @@ fn measure(
                 bisection.parts.len() + 1,
                 bisection.names(&nodes)
             );
-            output::progress(Progress::Waiting(&[&about]));
+            show(Progress::Waiting(&[&about]));
             match part(&nodes) {
                 Ok(busbw) => bisection.parts.push(Measured { nodes, busbw }),
                 Err(error) => return Some(error.to_string()),

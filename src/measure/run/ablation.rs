@@ -1,0 +1,211 @@
+//! An ablation: the same all-reduce with one path after the other disabled, in rounds.
+
+pub mod job;
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+
+use super::buffer_memory::check_buffers;
+use super::plan_runs::run_once;
+use super::progress::ShowProgress;
+use super::ranks::RankProcess;
+use super::record_runs::record_runs;
+use super::team::Team;
+use crate::live::clock;
+use crate::live::worker::Progress;
+use crate::measure::plan::ablation_arms::{ArmRequest, arms, gdr_off};
+use crate::measure::plan::ablation_rounds::{RunOutcome, carry_out_rounds};
+use crate::measure::plan::rank_choice::ChosenRanks;
+use crate::measure::plan::reply::RankReply;
+use crate::measure::plan::results::{Results, RunResult};
+use crate::measure::plan::run::{Arm, Backend, Plan, Point, Run};
+use crate::nccl_log::Digest;
+use crate::source::recording::Recording;
+use crate::source::wire::Line;
+use crate::source::{Answer, Reply};
+
+/// The size by which arms are compared, with NCCL.
+const SIZE: u64 = 1 << 30;
+/// The size in the host's memory.
+const SIZE_IN_HOST_MEMORY: u64 = 64 << 20;
+/// The size of the reference benchmark, which the baseline has besides.
+const REFERENCE: u64 = 4_000_000_000;
+
+/// Which arms an ablation compares, and for how long.
+pub struct AblationRequest {
+    /// The arms.
+    pub arms: ArmRequest,
+    /// The size by which they are compared; without it the reference size is measured too.
+    pub size: Option<u64>,
+    /// Rounds at least.
+    pub rounds: u64,
+    /// When no further run begins.
+    pub budget: Duration,
+    /// How long a run may take.
+    pub deadline: Duration,
+    /// Says by NCCL's log whether GPUDirect RDMA is used between nodes: an arm without it is added then. `None` adds none.
+    pub uses_gdr: Option<fn(Digest) -> bool>,
+}
+
+/// Measures the arms of a request, and records them; or says why nothing was measured.
+///
+/// # Errors
+///
+/// A node is gone.
+pub fn measure_arms(
+    recording: &mut Recording,
+    ranks: ChosenRanks,
+    request: &AblationRequest,
+    team: Option<&Team>,
+    show: ShowProgress,
+) -> anyhow::Result<Option<String>> {
+    let on_gpus = ranks.backend == Backend::Nccl;
+    if !on_gpus && request.arms.variables.is_empty() {
+        let name = ranks.backend.name();
+        let why = format!(
+            "{name} has one path and no variables that take it away: NCCL is what is ablated (--arm NAME=VALUE measures a variable all the same)"
+        );
+        return Ok(Some(why));
+    }
+    let size = request.size.unwrap_or(match on_gpus {
+        true => SIZE,
+        false => SIZE_IN_HOST_MEMORY,
+    });
+    let count = ranks.ranks.len() as u64;
+    let points = vec![Point::all_reduce(size, count)];
+    let own = team.map(|team| team.own_of(&ranks));
+    if let Err(why) = check_buffers(own.as_ref().unwrap_or(&ranks), &points) {
+        return Ok(Some(why));
+    }
+    let also = on_gpus && request.size.is_none();
+    let largest = also.then(|| Point::all_reduce(REFERENCE, count));
+    let arms = arms(&ArmRequest {
+        switches: on_gpus && request.arms.switches,
+        ..request.arms.clone()
+    });
+    let plan = Plan {
+        arms,
+        baseline_points: largest.into_iter().collect(),
+        ..ranks.plan(points, 0, clock::boottime_ns())
+    };
+    run_rounds(recording, plan, request, team, show)?;
+    Ok(None)
+}
+
+/// Says when the time of a budget is spent.
+#[expect(clippy::disallowed_methods, reason = "the budget is of real time")]
+fn spent_after(budget: Duration) -> impl Fn() -> bool {
+    let begun = Instant::now();
+    move || begun.elapsed() >= budget
+}
+
+/// Carries out the runs of the plan, which grows by them, and records all.
+fn run_rounds(
+    recording: &mut Recording,
+    mut plan: Plan,
+    request: &AblationRequest,
+    team: Option<&Team>,
+    show: ShowProgress,
+) -> anyhow::Result<()> {
+    let how = RankProcess::of(recording, request.deadline);
+    let arms = Cell::new(plan.arms.len());
+    let mut all: Vec<Line> = Vec::new();
+    carry_out_rounds(
+        request.rounds,
+        spent_after(request.budget),
+        &arms,
+        |arm, round| {
+            let run = Run { arm, round };
+            plan.runs.push(run);
+            let name = plan.arms.get(arm).map_or("", |arm| &arm.name);
+            let lines = run_once(&how, &plan, run, team, |step| {
+                let what = format!("round {} of {}: {name}: {step}", round + 1, request.rounds);
+                show(Progress::Waiting(&[&what]));
+            })?;
+            let outcome = outcome(&plan, run, &lines);
+            if let (0, 0, Some(uses_gdr)) = (arm, round, request.uses_gdr)
+                && digest(&plan, run, &lines).is_some_and(uses_gdr)
+            {
+                add_arm_without_gdr(&mut plan);
+                arms.set(plan.arms.len());
+            }
+            all.extend(lines);
+            anyhow::Ok(outcome)
+        },
+    )?;
+    show(Progress::Done);
+    record_runs(recording, plan.to_value(), all);
+    recording.end();
+    Ok(())
+}
+
+fn add_arm_without_gdr(plan: &mut Plan) {
+    let further = self::arms(&ArmRequest {
+        variables: vec![gdr_off()],
+        ..ArmRequest::default()
+    });
+    for arm in further.into_iter().skip(1) {
+        if plan.arms.iter().all(|other: &Arm| other.set != arm.set) {
+            plan.arms.push(arm);
+        }
+    }
+}
+
+/// What the lines of a run say of it.
+fn outcome(plan: &Plan, run: Run, lines: &[Line]) -> RunOutcome {
+    let ranks: Vec<Result<RankReply, String>> = lines
+        .iter()
+        .take(plan.ranks.len())
+        .map(|line| match line {
+            Line::Reply {
+                reply:
+                    Reply {
+                        said: Ok(Answer::Value(value)),
+                        ..
+                    },
+                ..
+            } => RankReply::deserialize(&**value).map_err(|e| e.to_string()),
+            _ => Err("no reply".into()),
+        })
+        .collect();
+    let at = lines.iter().filter_map(|line| match line {
+        Line::Reply { reply, .. } => Some(reply.at),
+        _ => None,
+    });
+    let result = RunResult {
+        run,
+        at: at.take(ranks.len()).collect(),
+        ranks,
+    };
+    let well = result.ranks.iter().all(Result::is_ok) && result.troubles().is_empty();
+    let results = Results {
+        plan: Plan {
+            runs: vec![run],
+            ..plan.clone()
+        },
+        runs: vec![result],
+    };
+    // Arms are compared by the last of their points.
+    let rows = results.rows(run.arm);
+    let last = plan.points.len().saturating_sub(1);
+    let row = rows.get(last).filter(|row| well && row.wrong == 0);
+    match row.and_then(|row| row.time()) {
+        Some(time) if time > 0.0 => RunOutcome::Figure(1.0 / time),
+        _ => RunOutcome::Failed,
+    }
+}
+
+/// What NCCL wrote in a run.
+fn digest(plan: &Plan, run: Run, lines: &[Line]) -> Option<Digest> {
+    lines.iter().find_map(|line| match line {
+        Line::Reply {
+            question, reply, ..
+        } if *question == plan.log_of(run) => match &reply.said {
+            Ok(Answer::Value(value)) => Digest::deserialize(&**value).ok(),
+            _ => None,
+        },
+        _ => None,
+    })
+}

@@ -1,0 +1,386 @@
+//! The rounds in which nodes measure in pairs: which pairs, and when.
+
+mod gathering;
+mod pair;
+mod reach;
+
+use crate::fact::Limits;
+use crate::live::random;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+
+use self::gathering::Gathering;
+use self::reach::{AT_ONCE, KNOCK};
+use super::backend_decision::BackendDecision;
+use super::port_process::PortProcess;
+use super::{Responder, Token, rdma_pair};
+use crate::cluster::session::Session;
+use crate::cluster::session_steps::StepAudience;
+use crate::live::worker::Progress;
+use crate::measure::plan::pairs::schedule::{self, End};
+use crate::measure::plan::pairs::second_pass::{bad_pairs, keep_faster};
+use crate::measure::plan::pairs::verdict::hopeless::{Hopeless, hopeless, hopeless_on_gpus};
+use crate::measure::plan::pairs::{
+    Counted, Flow, Member, Memory, Plan, Rail, Results, Silent, Way, Why, counted,
+};
+use crate::measure::plan::run::Backend;
+use crate::measure::run::pairs;
+use crate::measure::run::progress::ShowProgress;
+
+/// How long a node may take to record itself before it says how it is reached.
+const CONTACTS: Duration = Duration::from_secs(60);
+/// How long the two ends of a pair wait for each other, beyond the time in which data flows.
+const PAIR: Duration = Duration::from_secs(20);
+/// How long rank 0 may take to judge.
+const JUDGING: Duration = Duration::from_secs(60);
+/// How often a bad pair is measured alone; the fastest flow counts. What holds up a flow once, a processor that is busy, seldom does it each time.
+const ATTEMPTS: usize = 3;
+
+/// How to reach a node.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct NodeContact {
+    rails: Vec<Rail>,
+    /// The ports of its posts, for connections and for packets, one for each rail.
+    ports: Vec<(u16, u16)>,
+    token: Token,
+    /// Why it cannot take part.
+    #[serde(default)]
+    unable: Option<String>,
+}
+
+/// A node of the measurement, as this one sees it.
+struct PairNode {
+    rank: u64,
+    contact: NodeContact,
+}
+
+struct PairRounds<'s> {
+    session: &'s Session,
+    /// The nodes, in the order of their ranks.
+    nodes: Vec<PairNode>,
+    /// This node's place among them.
+    own: usize,
+    times: &'s PairTimes<'s>,
+    show: ShowProgress,
+    backend: Backend,
+    why: Why,
+    /// Where the data is, in turn.
+    memory: Vec<Memory>,
+    rails: usize,
+    /// The processes that have this node's ports, one for each rail, where RDMA writes are measured. A rail is in one pair at a time.
+    stations: Vec<Mutex<PortProcess>>,
+}
+
+/// How long data flows, between which adapters, and what is measured again.
+pub struct PairTimes<'l> {
+    /// By which pairs are bad, and measured again.
+    pub limits: &'l Limits,
+    /// For how long data flows each way.
+    pub flow: Duration,
+    /// Whether adapters of different rails are measured too.
+    pub across: bool,
+}
+
+/// A direction, and what it carried.
+type Carried = (Way, Flow);
+
+/// Measures; gives the results to rank 0.
+///
+/// # Errors
+///
+/// Rank 0 is gone, or this node has no address to be measured by.
+pub fn measure_pairs(
+    session: &Session,
+    decided: BackendDecision,
+    silent: &[Silent],
+    times: &PairTimes<'_>,
+    show: ShowProgress,
+) -> anyhow::Result<Option<Results>> {
+    let token: Token = random::random_bytes().context("no random token")?;
+    let (rails, mut unable) = match decided.rails {
+        Ok(rails) => (rails, None),
+        Err(why) => (Vec::new(), Some(why)),
+    };
+    let mut posts = Vec::new();
+    for rail in &rails {
+        // A port of InfiniBand need not have one: TCP is not tried over it then.
+        let Ok(address) = rail.address.parse::<IpAddr>() else {
+            posts.push(None);
+            continue;
+        };
+        match Responder::open(address, token) {
+            Ok(post) => posts.push(Some(post)),
+            Err(error) => unable = Some(format!("{address}: {error}")),
+        }
+    }
+    let port = |post: &Option<Responder>| post.as_ref().map_or((0, 0), |post| (post.tcp, post.udp));
+    let contact = NodeContact {
+        rails,
+        ports: posts.iter().map(port).collect(),
+        token,
+        unable,
+    };
+    let value = serde_json::to_value(&contact)?;
+    let all = session.exchange("cards", &[], StepAudience::Everyone, CONTACTS, value)?;
+    let mut gone: BTreeMap<u64, String> = all.missing;
+    let mut nodes = Vec::new();
+    for (rank, value) in all.values {
+        match serde_json::from_value::<NodeContact>(value) {
+            Ok(NodeContact {
+                unable: Some(why), ..
+            }) => {
+                gone.insert(rank, why);
+            }
+            Ok(contact) => nodes.push(PairNode { rank, contact }),
+            Err(error) => {
+                gone.insert(rank, format!("what it says is not understood: {error}"));
+            }
+        }
+    }
+    let Some(own) = nodes.iter().position(|node| node.rank == session.rank()) else {
+        let why = gone.remove(&session.rank()).unwrap_or_default();
+        anyhow::bail!("this node takes no part: {why}");
+    };
+    let rails = nodes.iter().map(|node| node.contact.rails.len()).min();
+    let rounds = PairRounds {
+        session,
+        nodes,
+        own,
+        times,
+        show,
+        backend: decided.backend,
+        why: decided.why,
+        memory: decided.memory,
+        rails: rails.unwrap_or(0),
+        stations: decided.stations.into_iter().map(Mutex::new).collect(),
+    };
+    rounds.run(silent, gone)
+}
+
+impl PairRounds<'_> {
+    fn run(
+        &self,
+        silent: &[Silent],
+        gone: BTreeMap<u64, String>,
+    ) -> anyhow::Result<Option<Results>> {
+        let before = self.counters();
+        let mut gathering = Gathering {
+            results: Results::new(self.plan()),
+            gone,
+            hears: self.session.rank() == 0,
+        };
+        self.say("who reaches whom");
+        let reach = self.reach();
+        let others = self.nodes.len() * self.rails.max(1);
+        // Each of as many as are tried at once may take its time, and the search for what packets get through some more.
+        let wait = (others.div_ceil(AT_ONCE) as u32) * 12 * KNOCK + PAIR;
+        let came = self.give("reach", &reach, wait, &mut gathering)?;
+        for (node, reach) in came {
+            gathering.results.reach.insert(node, reach);
+        }
+        let unreached: BTreeMap<(usize, usize), String> = reach
+            .into_iter()
+            .filter_map(|reach| Some(((reach.to, reach.rail), reach.tcp.err()?)))
+            .collect();
+        let leading = self.plan().leading();
+        let reached = |way: Way| match unreached.get(&way.to) {
+            Some(_) => Err("not reached".to_owned()),
+            None => Ok(()),
+        };
+        let rounds = schedule::along_rails(self.nodes.len(), self.rails);
+        let all = rounds.len();
+        // What this node's pairs did not carry.
+        let mut broken: BTreeSet<Way> = BTreeSet::new();
+        for (number, round) in rounds.iter().enumerate() {
+            self.say(&format!("round {} of {all}", number + 1));
+            let name = format!("1.{number}");
+            let hopeless = match self.backend {
+                Backend::Verbs => self.told_hopeless(&name, &gathering, hopeless)?,
+                _ => Hopeless::default(),
+            };
+            let may = |way: Way| reached(way).and_then(|()| hopeless.allows(way));
+            let (own, flows) = self.carried(&name, leading, round, &may, &mut gathering)?;
+            let failed = own.iter().filter(|(_, flow)| flow.failed.is_some());
+            broken.extend(failed.map(|(way, _)| *way));
+            gathering.results.first.extend(flows);
+        }
+        let rounds = match gathering.results.plan.has_both() {
+            true => rounds,
+            false => Vec::new(),
+        };
+        for (number, round) in rounds.iter().enumerate() {
+            self.say(&format!("from GPU to GPU, round {} of {all}", number + 1));
+            let name = format!("4.{number}");
+            let hopeless = self.told_hopeless(&name, &gathering, hopeless_on_gpus)?;
+            let may = |way: Way| match broken.contains(&way) {
+                true => Err("not tried: it fails in the host's memory".to_owned()),
+                false => reached(way).and_then(|()| hopeless.allows(way)),
+            };
+            let (_, flows) = self.carried(&name, Memory::Gpu, round, &may, &mut gathering)?;
+            gathering.results.on_gpus.extend(flows);
+        }
+        if self.times.across {
+            let rounds = schedule::across_rails(self.nodes.len(), self.rails);
+            let all = rounds.len();
+            for (number, round) in rounds.iter().enumerate() {
+                self.say(&format!("across rails, round {} of {all}", number + 1));
+                let name = format!("3.{number}");
+                let hopeless = self.told_hopeless(&name, &gathering, hopeless)?;
+                let may = |way: Way| hopeless.allows(way);
+                let (_, flows) = self.carried(&name, leading, round, &may, &mut gathering)?;
+                gathering.results.across.extend(flows);
+            }
+        }
+        gathering.note_gone(self);
+        let mut again = Vec::new();
+        if gathering.hears {
+            again = bad_pairs(&gathering.results, self.times.limits);
+        }
+        let value = serde_json::to_value(&again)?;
+        let told = (self.session).exchange("again", &[], StepAudience::Rank0, JUDGING, value)?;
+        let told = told.values.get(&0).cloned().unwrap_or_default();
+        let again: Vec<Vec<(End, End)>> =
+            serde_json::from_value(told).context("what is measured again")?;
+        let all = again.len();
+        for (number, round) in again.iter().enumerate() {
+            self.say(&format!("bad pairs alone, round {} of {all}", number + 1));
+            let mut broken: BTreeSet<Way> = BTreeSet::new();
+            for attempt in 0..ATTEMPTS {
+                let name = format!("2.{number}.{attempt}");
+                let may = |way: Way| match broken.contains(&way) {
+                    true => Err("not tried again: it failed".to_owned()),
+                    false => Ok(()),
+                };
+                let (own, flows) = self.carried(&name, leading, round, &may, &mut gathering)?;
+                let failed = own.iter().filter(|(_, flow)| flow.failed.is_some());
+                broken.extend(failed.map(|(way, _)| *way));
+                for (way, flow) in flows {
+                    keep_faster(&mut gathering.results.second, way, flow);
+                }
+            }
+            if gathering.results.plan.has_both() {
+                let name = format!("5.{number}");
+                let may = |_| Ok(());
+                let (_, flows) = self.carried(&name, Memory::Gpu, round, &may, &mut gathering)?;
+                gathering.results.on_gpus_again.extend(flows);
+            }
+        }
+        let after = self.counters();
+        let risen: Vec<_> = before
+            .iter()
+            .zip(&after)
+            .map(|(before, after)| pairs::risen(before, after))
+            .collect();
+        let came = self.give("counters", &risen, JUDGING, &mut gathering)?;
+        gathering.results.counters.extend(came);
+        gathering.note_gone(self);
+        let mut results = gathering.results;
+        results.plan.again = again.into_iter().flatten().collect();
+        let mut all_silent = silent.to_vec();
+        all_silent.append(&mut results.plan.silent);
+        results.plan.silent = all_silent;
+        results.complete();
+        Ok(gathering.hears.then_some(results))
+    }
+
+    fn plan(&self) -> Plan {
+        let names = self.session.names();
+        let member = |node: &PairNode| Member {
+            host: names.get(&node.rank).cloned().unwrap_or_default(),
+            rails: node.contact.rails.clone(),
+        };
+        Plan {
+            backend: self.backend,
+            why: Some(self.why.clone()),
+            across: self.times.across,
+            memory: self.memory.clone(),
+            nodes: self.nodes.iter().map(member).collect(),
+            silent: Vec::new(),
+            flow_ms: u64::try_from(self.times.flow.as_millis()).unwrap_or(u64::MAX),
+            again: Vec::new(),
+        }
+    }
+
+    /// One speaks for all.
+    fn say(&self, what: &str) {
+        if self.session.rank() == 0 {
+            (self.show)(Progress::Waiting(&[what]));
+        }
+    }
+
+    fn counters(&self) -> Vec<Counted> {
+        let rails = &self.nodes[self.own].contact.rails;
+        rails.iter().map(counters).collect()
+    }
+
+    /// Rank 0 says what is not worth trying any more.
+    fn told_hopeless(
+        &self,
+        name: &str,
+        gathering: &Gathering,
+        judge: fn(&Results) -> Hopeless,
+    ) -> anyhow::Result<Hopeless> {
+        let own = match gathering.hears {
+            true => judge(&gathering.results),
+            false => Hopeless::default(),
+        };
+        let step = format!("hopeless {name}");
+        let value = serde_json::to_value(&own)?;
+        let told = (self.session).exchange(&step, &[], StepAudience::Rank0, JUDGING, value)?;
+        let told = told.values.get(&0).cloned().unwrap_or_default();
+        serde_json::from_value(told).context("what is not tried any more")
+    }
+
+    /// Measures a round with the data in this memory, and gives it to rank 0; what this node has, and what rank 0 got.
+    fn carried(
+        &self,
+        name: &str,
+        memory: Memory,
+        round: &[(End, End)],
+        may: &(dyn Fn(Way) -> Result<(), String> + Sync),
+        gathering: &mut Gathering,
+    ) -> anyhow::Result<(Vec<Carried>, Vec<Carried>)> {
+        let has = |way: Way| match memory {
+            Memory::Host => Ok(()),
+            Memory::Gpu => self.on_gpu(way.from).and_then(|()| self.on_gpu(way.to)),
+        };
+        let may = |way: Way| has(way).and_then(|()| may(way));
+        let carried = self.round(name, memory, round, &may);
+        let wait = match self.backend {
+            Backend::Verbs => 4 * self.times.flow + 4 * rdma_pair::PAIR,
+            _ => 4 * self.times.flow + 2 * PAIR,
+        };
+        let came = self.give(&format!("carried {name}"), &carried, wait, gathering)?;
+        let came = came.into_iter().flat_map(|(_, flows)| flows).collect();
+        Ok((carried, came))
+    }
+
+    /// Whether an adapter has the memory of a GPU; else why not.
+    fn on_gpu(&self, end: End) -> Result<(), String> {
+        let node = self.nodes.get(end.0);
+        let gpu = node
+            .and_then(|node| node.contact.rails.get(end.1))
+            .and_then(|rail| rail.gpu.as_ref());
+        match gpu {
+            Some(gpu) if gpu.way.is_some() => Ok(()),
+            _ => Err(format!(
+                "not tried: {} has the memory of no GPU",
+                self.plan().name(end)
+            )),
+        }
+    }
+}
+
+/// What an adapter's interface, and its RDMA port where it has one, have counted until now.
+fn counters(rail: &Rail) -> Counted {
+    let mut all = pairs::counters(&rail.interface);
+    if let Some(device) = &rail.device {
+        all.extend(pairs::port_counters(device, counted::is_wanted));
+    }
+    all
+}

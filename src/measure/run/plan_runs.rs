@@ -1,0 +1,74 @@
+//! The runs of a plan, on this node or led on all nodes of a team.
+
+use std::time::Duration;
+
+use super::buffer_memory::check_buffers;
+use super::progress::ShowProgress;
+use super::ranks::{self, RankProcess};
+use super::record_runs::record_runs;
+use super::team::Team;
+use crate::live::clock;
+use crate::live::worker::Progress;
+use crate::measure::plan::rank_choice::ChosenRanks;
+use crate::measure::plan::run::{Plan, Point, Run};
+use crate::source::recording::Recording;
+use crate::source::wire::Line;
+
+/// Carries out one run; with a team, on all of its nodes. One rank's steps go to `progress`: it speaks for all.
+///
+/// # Errors
+///
+/// A node is gone.
+pub(super) fn run_once(
+    how: &RankProcess<'_>,
+    plan: &Plan,
+    run: Run,
+    team: Option<&Team>,
+    mut progress: impl FnMut(&str),
+) -> anyhow::Result<Vec<Line>> {
+    match team {
+        Some(team) => team.lead(how, plan, run, progress),
+        None => Ok(ranks::run(how, plan, run, |rank, step| {
+            if rank == 0 {
+                progress(step);
+            }
+        })),
+    }
+}
+
+/// Measures these operations in so many runs of the baseline, and records them; or says why nothing was measured.
+///
+/// # Errors
+///
+/// A node is gone.
+pub fn measure_points(
+    recording: &mut Recording,
+    ranks: ChosenRanks,
+    points: Vec<Point>,
+    rounds: u64,
+    deadline: Duration,
+    team: Option<&Team>,
+    show: ShowProgress,
+) -> anyhow::Result<Option<String>> {
+    let own = team.map(|team| team.own_of(&ranks));
+    if let Err(why) = check_buffers(own.as_ref().unwrap_or(&ranks), &points) {
+        return Ok(Some(why));
+    }
+    let plan = ranks.plan(points, rounds, clock::boottime_ns());
+    let how = RankProcess::of(recording, deadline);
+    let mut lines = Vec::new();
+    for (number, run) in plan.runs.iter().enumerate() {
+        lines.extend(run_once(&how, &plan, *run, team, |step| {
+            let of = plan.runs.len();
+            let what = match of {
+                1 => step.to_owned(),
+                _ => format!("run {} of {of}: {step}", number + 1),
+            };
+            show(Progress::Waiting(&[&what]));
+        })?);
+    }
+    show(Progress::Done);
+    record_runs(recording, plan.to_value(), lines);
+    recording.end();
+    Ok(None)
+}
