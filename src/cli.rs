@@ -115,6 +115,19 @@ pub struct AskArgs {
     pub deadline: std::time::Duration,
 }
 
+impl AskArgs {
+    /// How this machine is asked before it is measured.
+    pub fn of_this_machine(deadline: std::time::Duration) -> Self {
+        AskArgs {
+            root: None,
+            sample: None,
+            nccl: None,
+            job: None,
+            deadline,
+        }
+    }
+}
+
 /// The options that only a machine, or a tree, answers to: beside a recording they would be without effect.
 const NOT_OF_A_RECORDING: [&str; 4] = ["root", "sample", "nccl", "job"];
 

@@ -103,7 +103,7 @@ pub struct AblateArgs {
 ///
 /// # Errors
 ///
-/// Unreadable input, wishes that do not go together, an output that cannot be written.
+/// Unreadable input, options that contradict each other, an output that cannot be written.
 pub fn run(args: &AblateArgs) -> anyhow::Result<Exit> {
     if let Some(exit) = starter::over_hosts(&args.together)? {
         return Ok(exit);

@@ -161,11 +161,9 @@ mod tests {
     #[test]
     fn a_word_of_the_user_stays_one_word_on_the_other_side() {
         let ask = AskArgs {
-            root: None,
             sample: Some(Duration::from_millis(1500)),
             nccl: Some("/opt/it's here/libnccl.so; reboot".into()),
-            job: None,
-            deadline: Duration::from_secs(20),
+            ..AskArgs::of_this_machine(Duration::from_secs(20))
         };
         assert_eq!(
             command("sudo -n rdma-doctor", &ask),

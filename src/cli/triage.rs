@@ -88,7 +88,7 @@ const COPIES: u64 = 5;
 ///
 /// # Errors
 ///
-/// Unreadable input, wishes that do not go together, an output that cannot be written.
+/// Unreadable input, options that contradict each other, an output that cannot be written.
 pub fn run(args: &TriageArgs) -> anyhow::Result<Exit> {
     if let Some(exit) = starter::over_hosts(&args.together)? {
         return Ok(exit);
@@ -172,7 +172,7 @@ type Measured = (Recording, Option<String>, Option<Others>, SharedVerdict);
 /// Records the node, then measures, with the nodes of the launch where there are several; or why nothing was measured. Where rank 0
 /// has it, how this process ends.
 fn measured(args: &TriageArgs) -> anyhow::Result<Result<Measured, Exit>> {
-    let wishes = |facts: &Facts, node: Id| {
+    let request = |facts: &Facts, node: Id| {
         Ok(match without_gpus(facts, node, args) {
             // Between nodes sockets tell of the network too.
             Some(Err(_)) => MeasureArgs {
@@ -186,7 +186,7 @@ fn measured(args: &TriageArgs) -> anyhow::Result<Result<Measured, Exit>> {
             None => args.who.clone(),
         })
     };
-    let ready = match assembly::start(&args.who, &args.together, wishes)? {
+    let ready = match assembly::start(&args.who, &args.together, request)? {
         Start::Alone => {
             let (recording, why) = alone(args)?;
             return Ok(Ok((recording, why, None, SharedVerdict::alone())));

@@ -95,7 +95,7 @@ fn reduction(name: &str) -> Result<Reduction, String> {
 ///
 /// # Errors
 ///
-/// Unreadable input, wishes that do not go together, an output that cannot be written.
+/// Unreadable input, options that contradict each other, an output that cannot be written.
 pub fn run(collective: Collective, args: &CollectiveArgs) -> anyhow::Result<Exit> {
     if args.in_place && matches!(collective, Collective::AllToAll | Collective::SendRecv) {
         let name = collective.name();

@@ -1,5 +1,6 @@
 //! `rdma-doctor bench latency` and `bench flags`: what small operations cost.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use clap::Args;
 use super::assembly;
 use super::collective::{IN_HOST_MEMORY, REFERENCE};
 use super::measuring::{self, MeasureArgs, NOT_OF_A_RECORDING, bytes};
-use super::shared_verdict::{MeasurementEnd, SharedVerdict};
+use super::shared_verdict::MeasurementEnd;
 use crate::cli::input;
 use crate::cli::together::{TogetherArgs, starter};
 use crate::cli::{Format, output};
@@ -81,133 +82,119 @@ pub struct FlagsArgs {
 ///
 /// # Errors
 ///
-/// Unreadable input, wishes that do not go together, an output that cannot be written.
+/// Unreadable input, options that contradict each other, an output that cannot be written.
 pub fn latency(args: &LatencyArgs) -> anyhow::Result<Exit> {
-    if let Some(exit) = starter::over_hosts(&args.together)? {
-        return Ok(exit);
-    }
     let points = |chosen: &ChosenRanks| {
         let size = args.size.unwrap_or(match chosen.backend {
             Backend::Nccl => REFERENCE,
             Backend::Verbs | Backend::Tcp => IN_HOST_MEMORY,
         });
-        Ok(latency::points(
-            size,
-            chosen.ranks.len() as u64,
-            args.trials,
-        ))
+        latency::points(size, chosen.ranks.len() as u64, args.trials)
     };
-    let request = MeasurementRequest {
+    let request = FigureRequest {
         recorded: args.recording.as_deref(),
         who: &args.who,
         together: &args.together,
         deadline: args.deadline,
+        format: args.format,
+        schema: LATENCY,
+        what: "latency",
     };
-    let (collectives, rows, verdict) = match request.rows(points)? {
-        Ok(all) => all,
-        Err(exit) => return Ok(exit),
+    let figure = |results: &Results, ranks: u64| {
+        Some(LatencyReport::of(&Latency::of(&results.rows(0), ranks)?))
     };
-    let ranks = collectives.ranks.len() as u64;
-    let latency = rows.as_ref().and_then(|results| {
-        let rows = results.rows(0);
-        Some(LatencyReport::of(&Latency::of(&rows, ranks)?))
-    });
-    let latency = latency.filter(|_| is_whole(&collectives.rows));
-    let exit = show(
-        args.format,
-        LATENCY,
-        &collectives,
-        &latency,
-        |out| match &latency {
-            Some(latency) => latency.write(out, &collectives),
-            None => other(out, &collectives, "latency"),
-        },
-    )?;
-    verdict.say(exit);
-    Ok(exit)
+    request.run(points, figure, LatencyReport::write)
 }
 
 /// Runs `bench flags`.
 ///
 /// # Errors
 ///
-/// Unreadable input, wishes that do not go together, an output that cannot be written.
+/// Unreadable input, options that contradict each other, an output that cannot be written.
 pub fn flags(args: &FlagsArgs) -> anyhow::Result<Exit> {
-    if let Some(exit) = starter::over_hosts(&args.together)? {
-        return Ok(exit);
-    }
     let points = |chosen: &ChosenRanks| {
         let ranks = chosen.ranks.len() as u64;
-        Ok(flags::points(ranks, args.object, args.rounds, args.trials))
+        flags::points(ranks, args.object, args.rounds, args.trials)
     };
-    let request = MeasurementRequest {
+    let request = FigureRequest {
         recorded: args.recording.as_deref(),
         who: &args.who,
         together: &args.together,
         deadline: args.deadline,
+        format: args.format,
+        schema: FLAGS,
+        what: "flags",
     };
-    let (collectives, rows, verdict) = match request.rows(points)? {
-        Ok(all) => all,
-        Err(exit) => return Ok(exit),
-    };
-    let flags = rows
-        .as_ref()
-        .and_then(|results| Flags::of(&results.rows(0)))
-        .map(|flags| FlagsReport::of(&flags))
-        .filter(|_| is_whole(&collectives.rows));
-    let exit = show(
-        args.format,
-        FLAGS,
-        &collectives,
-        &flags,
-        |out| match &flags {
-            Some(flags) => flags.write(out, &collectives),
-            None => other(out, &collectives, "flags"),
-        },
-    )?;
-    verdict.say(exit);
-    Ok(exit)
+    let figure =
+        |results: &Results, _| Flags::of(&results.rows(0)).map(|flags| FlagsReport::of(&flags));
+    request.run(points, figure, FlagsReport::write)
 }
 
-/// What was measured, and whom to tell the verdict.
-type Measured = (Collectives, Option<Results>, SharedVerdict);
-
-/// By what is measured, or where that is recorded.
-struct MeasurementRequest<'a> {
+/// A figure that is drawn from a measurement of collectives.
+struct FigureRequest<'a> {
     recorded: Option<&'a Path>,
     who: &'a MeasureArgs,
     together: &'a TogetherArgs,
     deadline: Duration,
+    format: Format,
+    /// The schema of the figure.
+    schema: &'a str,
+    /// What the figure is of.
+    what: &'a str,
 }
 
-impl MeasurementRequest<'_> {
-    /// What the recording that was named has, else what is measured, and whom to tell the verdict; how this process ends, where another one has it.
-    fn rows(
+impl FigureRequest<'_> {
+    /// Measures, or reads the recording that was named, and shows the figure; `figure` draws it from the results and the number of ranks.
+    fn run<R: serde::Serialize>(
         &self,
-        points: impl Fn(&ChosenRanks) -> anyhow::Result<Vec<Point>>,
-    ) -> anyhow::Result<Result<Measured, Exit>> {
-        let (who, together) = (self.who, self.together);
+        points: impl Fn(&ChosenRanks) -> Vec<Point>,
+        figure: impl FnOnce(&Results, u64) -> Option<R>,
+        write: fn(&R, &mut dyn Write, &Collectives) -> std::io::Result<()>,
+    ) -> anyhow::Result<Exit> {
+        if let Some(exit) = starter::over_hosts(self.together)? {
+            return Ok(exit);
+        }
         let end = assembly::read_or_measure(self.recorded, || {
-            assembly::measure(who, together, self.deadline, PartRequest::default(), points)
+            let (parts, points) = (PartRequest::default(), |chosen: &_| Ok(points(chosen)));
+            assembly::measure(self.who, self.together, self.deadline, parts, points)
         })?;
         let (recording, why, verdict) = match end {
             MeasurementEnd::Here(recording, why, verdict) => (*recording, why, verdict),
-            MeasurementEnd::Elsewhere(exit) => return Ok(Err(exit)),
+            MeasurementEnd::Elsewhere(exit) => return Ok(exit),
         };
-        measuring::keep(&recording, who)?;
+        measuring::keep(&recording, self.who)?;
         let (facts, nodes) = input::facts_of_site(std::slice::from_ref(&recording))?;
         let node = nodes
             .first()
             .map(|node| node.id)
             .ok_or_else(|| input::BadInput("the recording is of no node".into()))?;
-        let (collectives, rows) = measuring::collectives(&facts, node, &recording, why);
-        Ok(Ok((collectives, rows, verdict)))
+        let (collectives, results) = measuring::collectives(&facts, node, &recording, why);
+        let ranks = collectives.ranks.len() as u64;
+        let figure = results
+            .and_then(|results| figure(&results, ranks))
+            .filter(|_| is_whole(&collectives.rows));
+        output::print(|out| match (self.format, &figure) {
+            (Format::Json, _) => {
+                let mut value = serde_json::to_value(&collectives)?;
+                value["schema"] = self.schema.into();
+                value["figure"] = serde_json::to_value(&figure)?;
+                serde_json::to_writer_pretty(&mut *out, &value)?;
+                writeln!(out)
+            }
+            (Format::Text, Some(figure)) => write(figure, out, &collectives),
+            (Format::Text, None) => write_without_figure(out, &collectives, self.what),
+        })?;
+        let badly = collectives.went_badly();
+        let measured = collectives.is_measured() && (figure.is_some() || badly);
+        let exit = measuring::exit(measured, badly, None);
+        verdict.say(exit);
+        Ok(exit)
     }
 }
 
-/// What there is where the figure itself is not: ranks that ended badly, wrong values, another measurement.
-fn other(
-    out: &mut dyn std::io::Write,
+/// Writes the operations of a measurement without a figure: ranks that failed, wrong values, another measurement.
+fn write_without_figure(
+    out: &mut dyn Write,
     collectives: &Collectives,
     what: &str,
 ) -> std::io::Result<()> {
@@ -216,25 +203,4 @@ fn other(
         writeln!(out, "this is no measurement of {what}")?;
     }
     Ok(())
-}
-
-fn show<R: serde::Serialize>(
-    format: Format,
-    schema: &str,
-    collectives: &Collectives,
-    figure: &Option<R>,
-    text: impl FnOnce(&mut dyn std::io::Write) -> std::io::Result<()>,
-) -> anyhow::Result<Exit> {
-    output::print(|out| match format {
-        Format::Json => {
-            let mut value = serde_json::to_value(collectives)?;
-            value["schema"] = schema.into();
-            value["figure"] = serde_json::to_value(figure)?;
-            serde_json::to_writer_pretty(&mut *out, &value)?;
-            writeln!(out)
-        }
-        Format::Text => text(out),
-    })?;
-    let measured = collectives.is_measured() && (figure.is_some() || collectives.went_badly());
-    Ok(measuring::exit(measured, collectives.went_badly(), None))
 }

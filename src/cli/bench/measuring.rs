@@ -128,11 +128,8 @@ pub fn deadline(text: &str) -> Result<Duration, String> {
 /// The recording cannot be made.
 pub fn node_recording(args: &MeasureArgs) -> anyhow::Result<Recording> {
     input::record(&AskArgs {
-        root: None,
-        sample: None,
         nccl: args.nccl.clone(),
-        job: None,
-        deadline: Duration::from_secs(20),
+        ..AskArgs::of_this_machine(Duration::from_secs(20))
     })
 }
 
@@ -146,7 +143,7 @@ pub fn say(what: &str) {
 ///
 /// # Errors
 ///
-/// The node cannot be recorded, or wishes do not go together.
+/// The node cannot be recorded, or options contradict each other.
 pub fn measured(
     args: &MeasureArgs,
     measure: impl FnOnce(&mut Recording, ChosenRanks) -> anyhow::Result<Option<String>>,

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Context;
 use clap::Args;
 
 use super::measuring::{self, bytes_within};
@@ -17,7 +16,6 @@ use crate::measure::plan::gpu_choice::choose_gpus;
 use crate::measure::plan::p2p::{NAME, Plan, Results};
 use crate::measure::run::copies::measure_copies;
 use crate::report::p2p::{Copies, text};
-use crate::report::{self, Policy, Report};
 use crate::source::Refusal;
 use crate::source::recording::Recording;
 
@@ -75,41 +73,15 @@ pub fn run(args: &P2pArgs) -> anyhow::Result<Exit> {
         Ok(results) => Copies::of(&facts, node, &results),
         Err(refusal) => Copies::nothing(&facts, node, nothing(&facts, node, &refusal)),
     };
-    let mut catalogue = input::site_catalogue()?;
-    catalogue
-        .select(&[CHECKS.to_owned()], &[])
-        .context("no checks of copies")?;
-    let verdicts = judge(&catalogue, &facts);
-    let report = report::report(
-        &catalogue,
-        &facts,
-        &verdicts,
-        &nodes,
-        &Policy::default(),
-        false,
-    );
-    measuring::show(args.format, &copies, Some(&report), |out| {
+    let report = measuring::judged(&facts, &recording, node, CHECKS)?;
+    measuring::show(args.format, &copies, report.as_ref(), |out| {
         text::write(out, &copies, output::width())
     })?;
-    Ok(match copies.is_measured() {
-        true => worst(&report),
-        false => Exit::Undecided,
-    })
-}
-
-/// What was found decides; what stays open of pairs that were not measured does not.
-fn worst(report: &Report) -> Exit {
-    let is = |severity: Severity| {
-        let mut causes = report.causes.iter();
-        causes.any(|cause| cause.severity == severity.word())
-    };
-    if is(Severity::Error) {
-        Exit::Errors
-    } else if is(Severity::Warning) {
-        Exit::Warnings
-    } else {
-        Exit::Healthy
-    }
+    Ok(measuring::exit(
+        copies.is_measured(),
+        false,
+        report.as_ref(),
+    ))
 }
 
 /// Why nothing was measured: what CUDA says, else what the recording does.
@@ -131,14 +103,7 @@ fn nothing(facts: &Facts, node: Id, refusal: &Refusal) -> String {
 
 /// Records the node, then measures.
 fn measured(args: &P2pArgs) -> anyhow::Result<Recording> {
-    let ask = AskArgs {
-        root: None,
-        sample: None,
-        nccl: None,
-        job: None,
-        deadline: Duration::from_secs(20),
-    };
-    let mut recording = input::record(&ask)?;
+    let mut recording = input::record(&AskArgs::of_this_machine(Duration::from_secs(20)))?;
     let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
     let Some(node) = nodes.first().map(|node| node.id) else {
         return Ok(recording);

@@ -110,7 +110,7 @@ pub fn run(args: &PairsArgs) -> anyhow::Result<Exit> {
         Part::Joined(joined) => joined,
     };
     let session = &joined.session;
-    let mut recording = record_node()?;
+    let mut recording = input::record(&AskArgs::of_this_machine(RECORDING))?;
     let request = PairRequest {
         // A GPU's memory takes RDMA: a node that has none is named.
         backend: match args.memory.on_gpus() {
@@ -163,17 +163,6 @@ fn share_verdict(session: &Session, own: Option<Value>) -> anyhow::Result<Value>
     let value = own.unwrap_or(Value::Null);
     let all = session.exchange("verdict", &[], StepAudience::Rank0, JUDGING, value)?;
     Ok(all.values.get(&0).cloned().unwrap_or(Value::Null))
-}
-
-/// Records this node, before anything is measured.
-fn record_node() -> anyhow::Result<Recording> {
-    input::record(&AskArgs {
-        root: None,
-        sample: None,
-        nccl: None,
-        job: None,
-        deadline: RECORDING,
-    })
 }
 
 /// Puts what was measured into the recording.
