@@ -96,7 +96,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
             };
             let times = (args.ask.deadline, args.fanin);
             match meet::run(&place, &args.together, times, own, &judging)? {
-                Outcome::Told(exit) => return Ok(exit),
+                Outcome::VerdictOfRank0(exit) => return Ok(exit),
                 Outcome::Report(both) => {
                     let (report, gathered) = *both;
                     others = Some(gathered);

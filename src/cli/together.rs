@@ -1,5 +1,6 @@
 //! `rdma-doctor check --cluster`: one process on each node, started by the engine that the cluster has; rank 0 gathers, judges, and says the verdict.
 
+mod absent_nodes;
 mod left_here;
 pub mod meet;
 pub mod session;
@@ -19,6 +20,7 @@ use super::input::{BadInput, BadUsage};
 use super::seconds;
 use crate::cluster::handshake::NodeIdentity;
 use crate::cluster::key::{Key, Trust};
+use crate::cluster::rendezvous::Rendezvous;
 use crate::exit::Exit;
 use crate::launch::{self, Launch};
 use crate::live::files;
@@ -105,12 +107,12 @@ pub enum Role {
     /// Another process of this node acts for it.
     Idle,
     /// It takes part.
-    Node(Box<Place>),
+    Node(Box<NodePlacement>),
 }
 
 /// A node's place among the others.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct NodePlacement {
     /// What it says of itself.
     pub own: NodeIdentity,
     /// How many nodes take part.
@@ -277,7 +279,7 @@ fn place(
         None if own.rank == 0 => (Trust::Allocation(addresses_of_all(&names)), host),
         None => (Trust::Allocation(Vec::new()), host),
     };
-    Ok(Role::Node(Box::new(Place {
+    Ok(Role::Node(Box::new(NodePlacement {
         own,
         nodes,
         names,
@@ -358,8 +360,19 @@ fn port_of(job: &str, masters: Option<u16>) -> u16 {
     }
 }
 
+/// Opens the port of rank 0, at which the other nodes connect.
+fn listen(place: &NodePlacement) -> anyhow::Result<Rendezvous> {
+    let host = Rendezvous::open(place.port, place.own.clone(), place.trust.clone());
+    Ok(host.map_err(|error| {
+        let port = place.port;
+        BadInput(format!(
+            "rank 0 cannot listen at port {port}: {error}; give another one to all (--rendezvous HOST:PORT)"
+        ))
+    })?)
+}
+
 fn say(text: &str) {
-    // A terminal that is gone misses nothing of the report.
+    // The report does not depend on this line.
     let _ = writeln!(std::io::stderr(), "rdma-doctor: {text}");
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::measuring::{self, bytes_within};
-use crate::check::{Severity, judge};
+
 use crate::cli::input::{self, BadUsage};
 use crate::cli::{AskArgs, Format, output, record, seconds};
 use crate::exit::Exit;

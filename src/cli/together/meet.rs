@@ -1,19 +1,20 @@
 //! The nodes of a launch meet: each records itself, rank 0 gathers, judges, and says the verdict.
 
-use std::collections::BTreeSet;
+use std::cell::LazyCell;
 use std::time::Duration;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
-use super::{Place, TogetherArgs, say, unreached};
+use super::absent_nodes::{AbsentNode, absent_nodes};
+use super::{NodePlacement, TogetherArgs, listen, say, unreached};
 use crate::check::Catalogue;
 use crate::cli::input::BadInput;
 use crate::cli::many::{self, Gathering};
 use crate::cli::{output, record};
 use crate::cluster::clock_offset::ClockOffset;
 use crate::cluster::gather_tree;
-use crate::cluster::rendezvous::{Gathered, JoinedNode, Rendezvous};
+use crate::cluster::rendezvous::{Gathered, JoinedNode};
 use crate::exit::Exit;
 use crate::live::worker::Progress;
 use crate::probe::together;
@@ -29,7 +30,7 @@ const TELLING: Duration = Duration::from_secs(10);
 
 /// What rank 0 tells the others.
 #[derive(Debug, Serialize, Deserialize)]
-struct Said {
+struct VerdictMessage {
     exit: u8,
     headline: String,
 }
@@ -39,7 +40,7 @@ pub enum Outcome {
     /// The report on all nodes; the others wait to be told.
     Report(Box<(Report, Gathered)>),
     /// What rank 0 said.
-    Told(Exit),
+    VerdictOfRank0(Exit),
 }
 
 /// How rank 0 judges.
@@ -59,7 +60,7 @@ pub struct Judging<'c> {
 ///
 /// Rank 0 is not reached, or does not answer; its port is taken; the node's own recording cannot be made.
 pub fn run(
-    place: &Place,
+    place: &NodePlacement,
     args: &TogetherArgs,
     (deadline, fanin): (Duration, Option<u64>),
     own: impl FnOnce() -> anyhow::Result<Recording>,
@@ -69,7 +70,7 @@ pub fn run(
     let wait = deadline + args.wait;
     let fanin = gather_tree::fanin(place.nodes, fanin);
     if place.own.rank != 0 {
-        return guest(place, args, (wait, fanin), own).map(Outcome::Told);
+        return guest(place, args, (wait, fanin), own).map(Outcome::VerdictOfRank0);
     }
     say(&place.understood);
     if !place.trust.is_authenticated() {
@@ -77,13 +78,7 @@ pub fn run(
             "unauthenticated: no key was given (RDMA_DOCTOR_KEY, --key-file); what others say is believed by their addresses",
         );
     }
-    let host = Rendezvous::open(place.port, place.own.clone(), place.trust.clone()).map_err(|error| {
-        let port = place.port;
-        BadInput(format!(
-            "rank 0 cannot listen at port {port}: {error}; give another one to all (--rendezvous HOST:PORT)"
-        ))
-    })?;
-    let host = host.with_fanin(fanin);
+    let host = listen(place)?.with_fanin(fanin);
     let (own, mut gathered) = std::thread::scope(|scope| {
         let gathering = scope.spawn(|| {
             let others = place.nodes - 1;
@@ -143,27 +138,24 @@ fn note(recording: &mut Recording, offset: ClockOffset, run: u64) {
 
 /// Who did not come, by the best name that it has, and why as far as is known.
 fn silent(
-    place: &Place,
+    place: &NodePlacement,
     own: &Recording,
     gathered: &Gathered,
     wait: Duration,
 ) -> Vec<(String, String)> {
-    let missing = place.nodes.saturating_sub(gathered.nodes.len() as u64 + 1);
-    if missing == 0 {
-        return Vec::new();
-    }
-    let filtered = unreached::inward(own, place.port);
+    // The facts of the packet filter take a while: they are asked for only if a node is absent.
+    let filtered = LazyCell::new(|| unreached::inward(own, place.port));
     let seconds = wait.as_secs_f64();
-    let why = |is_it: &dyn Fn(u64, &str) -> bool| {
+    let why = |absent: &AbsentNode<'_>| {
         let there = gathered
             .without_message
             .iter()
-            .find(|(rank, name)| is_it(**rank, name));
+            .find(|(rank, name)| absent.is(**rank, name));
         let turned = gathered.refused.iter().rev().find(|who| {
             let claims = who.claims.as_ref();
-            claims.is_some_and(|(rank, name)| is_it(*rank, name))
+            claims.is_some_and(|(rank, name)| absent.is(*rank, name))
         });
-        match (there, turned, &filtered) {
+        match (there, turned, &*filtered) {
             (Some((_, name)), ..) => {
                 format!("{name} came, and gave no recording in {seconds:.0} s")
             }
@@ -177,37 +169,12 @@ fn silent(
             (None, None, None) => format!("it did not come to rank 0 in {seconds:.0} s"),
         }
     };
-    let short = |name: &str| name.split('.').next().unwrap_or(name).to_owned();
-    if place.names.len() as u64 == place.nodes {
-        let here: BTreeSet<String> = gathered
-            .nodes
-            .values()
-            .map(|came| short(&came.name))
-            .chain([short(&place.own.name)])
-            .collect();
-        let away = place
-            .names
-            .iter()
-            .filter(|name| !here.contains(&short(name)));
-        return away
-            .map(|name| (name.clone(), why(&|_, said| short(said) == short(name))))
-            .collect();
-    }
-    if place.own.ranks == place.nodes {
-        let away = (1..place.nodes).filter(|rank| !gathered.nodes.contains_key(rank));
-        return away
-            .map(|rank| (format!("rank {rank}"), why(&|said, _| said == rank)))
-            .collect();
-    }
-    // Which of several processes of a node acts for it is not known of one that did not come.
-    (1..=missing)
-        .map(|n| (format!("unnamed node {n} of {missing}"), why(&|_, _| false)))
-        .collect()
+    absent_nodes(place, gathered, why)
 }
 
 /// Tells the others, and says which did not hear it.
 pub fn tell(report: &Report, exit: Exit, mut gathered: Gathered) {
-    let said = Said {
+    let said = VerdictMessage {
         exit: exit.code(),
         headline: report.headline.clone(),
     };
@@ -219,7 +186,7 @@ pub fn tell(report: &Report, exit: Exit, mut gathered: Gathered) {
 }
 
 fn guest(
-    place: &Place,
+    place: &NodePlacement,
     args: &TogetherArgs,
     (wait, fanin): (Duration, Option<u64>),
     own: impl FnOnce() -> anyhow::Result<Recording>,
@@ -265,6 +232,6 @@ fn guest(
     for deaf in guest.unreached_children() {
         say(&format!("the verdict did not reach {deaf}"));
     }
-    let said: Said = serde_json::from_slice(&said).context("rank 0's verdict")?;
+    let said: VerdictMessage = serde_json::from_slice(&said).context("rank 0's verdict")?;
     Ok(args.exit_on.elsewhere(Some(said.exit.into())))
 }

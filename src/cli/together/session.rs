@@ -6,11 +6,12 @@ use std::time::Duration;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
-use super::{Place, Role, TogetherArgs, party, role, say, unreached};
+use super::absent_nodes::absent_nodes;
+use super::{NodePlacement, Role, TogetherArgs, listen, party, role, say, unreached};
 use crate::cli::AskArgs;
 use crate::cli::input::{self, BadInput, BadUsage};
 use crate::cluster::key::{Key, Trust};
-use crate::cluster::rendezvous::{JoinedNode, Rendezvous};
+use crate::cluster::rendezvous::JoinedNode;
 use crate::cluster::session::Session;
 use crate::cluster::ssh_child::stdio;
 use crate::cluster::ssh_child::{ChildMessage, RunAssignment};
@@ -71,7 +72,7 @@ fn held(args: &TogetherArgs) -> anyhow::Result<Part> {
         return Ok(Part::Alone);
     }
     let key = Key::from_text(&told.key).map_err(|error| BadInput(format!("the key: {error}")))?;
-    let place = Place {
+    let place = NodePlacement {
         own: party(told.rank, nodes, String::new()),
         nodes,
         names: told.names.clone(),
@@ -85,7 +86,7 @@ fn held(args: &TogetherArgs) -> anyhow::Result<Part> {
 
 /// Joins the others. `told` is what who started this process from another host said, where somebody did.
 fn join(
-    place: &Place,
+    place: &NodePlacement,
     args: &TogetherArgs,
     told: Option<&RunAssignment>,
 ) -> anyhow::Result<Joined> {
@@ -99,12 +100,7 @@ fn join(
         return guest(place, args);
     }
     say(&place.understood);
-    let host = Rendezvous::open(place.port, place.own.clone(), place.trust.clone()).map_err(|error| {
-        let port = place.port;
-        BadInput(format!(
-            "rank 0 cannot listen at port {port}: {error}; give another one to all (--rendezvous HOST:PORT)"
-        ))
-    })?;
+    let host = listen(place)?;
     if told.is_some() {
         let port = host.port().context("the port")?;
         stdio::send(&ChildMessage::Listening(port)).context("who started this node is gone")?;
@@ -116,29 +112,15 @@ fn join(
     }
     let seconds = args.wait.as_secs_f64();
     let why = || format!("it did not come to rank 0 in {seconds:.0} s");
-    let all_named = place.names.len() as u64 == place.nodes;
-    let short = |name: &str| name.split('.').next().unwrap_or(name).to_owned();
-    let mut silent = Vec::new();
-    let missing = place.nodes.saturating_sub(gathered.nodes.len() as u64 + 1);
-    if let Some(told) = told {
-        silent.extend(told.absent.iter().cloned());
-        let names = (1..).zip(told.names.iter().skip(1));
-        let away = names.filter(|(rank, _)| !gathered.nodes.contains_key(rank));
-        silent.extend(away.map(|(_, name)| (name.clone(), why())));
-    } else if missing > 0 && all_named {
-        let mut here: Vec<String> = vec![short(&place.own.name)];
-        here.extend(gathered.nodes.values().map(|came| short(&came.name)));
-        let away = place
-            .names
-            .iter()
-            .filter(|name| !here.contains(&short(name)));
-        silent.extend(away.map(|name| (name.clone(), why())));
-    } else if missing > 0 && place.own.ranks == place.nodes {
-        let away = (1..place.nodes).filter(|rank| !gathered.nodes.contains_key(rank));
-        silent.extend(away.map(|rank| (format!("rank {rank}"), why())));
-    } else {
-        silent.extend((1..=missing).map(|n| (format!("unnamed node {n} of {missing}"), why())));
-    }
+    let silent = match told {
+        None => absent_nodes(place, &gathered, |_| why()),
+        Some(told) => {
+            let names = (1..).zip(told.names.iter().skip(1));
+            let away = names.filter(|(rank, _)| !gathered.nodes.contains_key(rank));
+            let away = away.map(|(_, name)| (name.clone(), why()));
+            told.absent.iter().cloned().chain(away).collect()
+        }
+    };
     let silent: Vec<Silent> = silent
         .into_iter()
         .map(|(host, why)| Silent { host, why })
@@ -163,7 +145,7 @@ fn join(
     })
 }
 
-fn guest(place: &Place, args: &TogetherArgs) -> anyhow::Result<Joined> {
+fn guest(place: &NodePlacement, args: &TogetherArgs) -> anyhow::Result<Joined> {
     let joined = JoinedNode::join(
         &place.host,
         place.port,
@@ -176,13 +158,7 @@ fn guest(place: &Place, args: &TogetherArgs) -> anyhow::Result<Joined> {
         Ok(guest) => guest,
         Err(error) => {
             // Only now: this node's packet filter may be the reason.
-            let recording = input::record(&AskArgs {
-                root: None,
-                sample: None,
-                nccl: None,
-                job: None,
-                deadline: Duration::from_secs(20),
-            })?;
+            let recording = input::record(&AskArgs::of_this_machine(Duration::from_secs(20)))?;
             return Err(BadInput(unreached::outward(&error, &recording, place)).into());
         }
     };

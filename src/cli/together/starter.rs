@@ -52,7 +52,7 @@ const OWN: [&str; 9] = [
 
 /// What the command line says beside what each node is to do.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Said {
+struct CommandWords {
     /// What each node is to do.
     words: Vec<String>,
     /// Where the recording is to be written.
@@ -95,12 +95,12 @@ pub fn over_hosts(args: &TogetherArgs) -> anyhow::Result<Option<Exit>> {
 }
 
 /// What this command line says, which was understood before.
-fn said(line: impl IntoIterator<Item = OsString>) -> Result<Said, String> {
+fn said(line: impl IntoIterator<Item = OsString>) -> Result<CommandWords, String> {
     let mut definition = definition();
     let matches = definition.try_get_matches_from_mut(line);
     let matches = matches.map_err(|error| error.to_string())?;
     let (mut command, mut matches) = (&definition, &matches);
-    let mut said = Said::default();
+    let mut said = CommandWords::default();
     while let Some((name, below)) = matches.subcommand() {
         said.words.push(name.to_owned());
         command = command.find_subcommand(name).ok_or("no such command")?;
@@ -196,7 +196,7 @@ fn run(
     names: &[String],
     here: Vec<SshDialogue>,
     absent: Vec<(String, String)>,
-    said: &Said,
+    said: &CommandWords,
 ) -> anyhow::Result<Exit> {
     let bad = |text: String| anyhow::Error::from(BadInput(text));
     let reasons = |absent: &[(String, String)]| {
@@ -262,7 +262,7 @@ fn follow(
     mut leader: SshDialogue,
     mut others: Vec<SshDialogue>,
     told: RunAssignment,
-    said: &Said,
+    said: &CommandWords,
 ) -> anyhow::Result<Exit> {
     let name = leader.host.clone();
     let lost =
@@ -308,7 +308,7 @@ fn follow(
 }
 
 /// Writes what rank 0 does: its recording to the file that was named for it, the rest here, or to the file that was named for the report.
-fn pass_on(mut answer: BufReader<ChildStdout>, said: &Said) -> anyhow::Result<()> {
+fn pass_on(mut answer: BufReader<ChildStdout>, said: &CommandWords) -> anyhow::Result<()> {
     if let Some(path) = &said.record
         && begins_packed(&mut answer)
     {
@@ -406,7 +406,7 @@ mod tests {
 
     use super::*;
 
-    fn of(line: &str) -> Said {
+    fn of(line: &str) -> CommandWords {
         said(line.split(' ').map(OsString::from)).unwrap()
     }
 

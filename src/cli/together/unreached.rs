@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::Place;
+use super::NodePlacement;
 use crate::cli::input;
 use crate::cluster::rendezvous::JoinError;
 use crate::derive::firewall;
@@ -13,7 +13,7 @@ use crate::live::source_address::source_of;
 use crate::source::recording::Recording;
 
 /// Why this node did not reach rank 0.
-pub(super) fn outward(error: &JoinError, recording: &Recording, place: &Place) -> String {
+pub(super) fn outward(error: &JoinError, recording: &Recording, place: &NodePlacement) -> String {
     let JoinError::Unreachable { at, .. } = error else {
         return error.to_string();
     };
