@@ -1,5 +1,7 @@
 //! The expected nodes that did not connect to rank 0, by the best names that they have.
 
+use std::collections::BTreeSet;
+
 use super::NodePlacement;
 use crate::cluster::rendezvous::Gathered;
 
@@ -12,8 +14,8 @@ pub(super) enum AbsentNode<'a> {
 }
 
 impl AbsentNode<'_> {
-    /// Whether a process of this rank, on a node of this name, is of the absent node.
-    pub(super) fn is(&self, rank: u64, name: &str) -> bool {
+    /// Whether the absent node is the one of this rank or name.
+    pub(super) fn matches(&self, rank: u64, name: &str) -> bool {
         match self {
             AbsentNode::Named(own) => short(own) == short(name),
             AbsentNode::Rank(own) => *own == rank,
@@ -37,13 +39,17 @@ pub(super) fn absent_nodes(
     if missing == 0 {
         return Vec::new();
     }
-    let is_here = |name: &str| {
-        let mut came = gathered.nodes.values().map(|came| came.name.as_str());
-        came.any(|own| short(own) == short(name)) || short(&placement.own.name) == short(name)
-    };
+    let came = gathered.nodes.values().map(|came| &came.name);
+    let here: BTreeSet<&str> = came
+        .chain([&placement.own.name])
+        .map(|name| short(name))
+        .collect();
     let absent = |name: String, node: AbsentNode<'_>| (name, why(&node));
     if placement.names.len() as u64 == placement.nodes {
-        let names = placement.names.iter().filter(|name| !is_here(name));
+        let names = placement
+            .names
+            .iter()
+            .filter(|name| !here.contains(short(name)));
         names
             .map(|name| absent(name.clone(), AbsentNode::Named(name)))
             .collect()

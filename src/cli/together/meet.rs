@@ -150,10 +150,10 @@ fn silent(
         let there = gathered
             .without_message
             .iter()
-            .find(|(rank, name)| absent.is(**rank, name));
+            .find(|(rank, name)| absent.matches(**rank, name));
         let turned = gathered.refused.iter().rev().find(|who| {
             let claims = who.claims.as_ref();
-            claims.is_some_and(|(rank, name)| absent.is(*rank, name))
+            claims.is_some_and(|(rank, name)| absent.matches(*rank, name))
         });
         match (there, turned, &*filtered) {
             (Some((_, name)), ..) => {
