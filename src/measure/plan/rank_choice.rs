@@ -35,6 +35,21 @@ pub struct RankRequest {
     pub force: bool,
 }
 
+impl RankRequest {
+    /// The placement of a rank. Named ports are used in turn; without a name it is `port`.
+    fn placement(&self, rank: usize, gpu: Option<String>, port: Option<String>) -> RankPlace {
+        let named = self.device.get(rank % self.device.len().max(1)).cloned();
+        RankPlace {
+            gpu,
+            device: named.or(port),
+            gid_index: self.gid_index,
+            queue_pairs: self.qps,
+            message: self.message,
+            ..RankPlace::default()
+        }
+    }
+}
+
 /// Why no ranks were chosen.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RankChoiceError {
@@ -85,89 +100,94 @@ pub fn choose_ranks(
     request: &RankRequest,
     notes: &mut Vec<String>,
 ) -> Result<ChosenRanks, RankChoiceError> {
-    let bad = |what: String| Err(RankChoiceError::Request(what));
-    let unable = |why: &str| Err(RankChoiceError::Node(why.to_owned()));
     let gpus = choose_gpus(facts, node, &request.gpus).map_err(RankChoiceError::Request)?;
     let library = nccl_library::choose(facts, node);
-    let backend = match request.backend {
-        Some(backend) => backend,
-        None => {
-            let why = match (gpus.is_empty(), &library) {
-                (false, Ok(_)) => None,
-                (true, _) => Some("CUDA shows no GPU"),
-                (false, Err(why)) => Some(why.as_str()),
-            };
-            match why {
-                None => Backend::Nccl,
-                Some(why) if request.is_nccl_named || !request.gpus.is_empty() => {
-                    return unable(why);
-                }
-                Some(why) => {
-                    notes.push(format!(
-                        "measuring over sockets, in the host's memory: {why}"
-                    ));
-                    Backend::Tcp
-                }
-            }
-        }
-    };
+    let backend = choose_backend(request, &gpus, library.as_ref().err(), notes)?;
     for (name, given) in [
         ("--gid-index", request.gid_index),
         ("--qps", request.qps),
         ("--message", request.message),
     ] {
         if given.is_some() && backend != Backend::Verbs {
-            return bad(format!("{name}: only verbs has it"));
+            let why = format!("{name}: only verbs has it");
+            return Err(RankChoiceError::Request(why));
         }
     }
-    if backend == Backend::Verbs && request.on_gpus {
-        return choose_verbs_on_gpus(facts, node, request, &gpus).map_err(RankChoiceError::Node);
+    match backend {
+        Backend::Nccl => choose_nccl_ranks(facts, node, request, gpus, library, notes),
+        Backend::Verbs if request.on_gpus => choose_verbs_on_gpus(facts, node, request, &gpus),
+        Backend::Verbs => choose_in_host_memory(request, backend, first_port(facts, node)),
+        Backend::Tcp => choose_in_host_memory(request, backend, None),
     }
-    if backend != Backend::Nccl {
-        if !request.gpus.is_empty() {
-            return bad(format!("--gpus: {} uses none", backend.name()));
-        }
-        let count = request.ranks.unwrap_or(2);
-        let first = match backend {
-            Backend::Verbs => first_port(facts, node),
-            _ => None,
-        };
-        let place = |rank: u64| RankPlace {
-            device: request
-                .device
-                .get(rank as usize % request.device.len().max(1))
-                .cloned()
-                .or_else(|| first.clone()),
-            gid_index: request.gid_index,
-            queue_pairs: request.qps,
-            message: request.message,
-            ..RankPlace::default()
-        };
-        return Ok(ChosenRanks {
-            backend,
-            library: None,
-            ranks: (0..count).map(place).collect(),
-        });
+}
+
+/// The backend that was asked for; else NCCL, if there are GPUs and the library, else sockets.
+fn choose_backend(
+    request: &RankRequest,
+    gpus: &[Arc<str>],
+    no_library: Option<&String>,
+    notes: &mut Vec<String>,
+) -> Result<Backend, RankChoiceError> {
+    let why = match (request.backend, gpus.is_empty(), no_library) {
+        (Some(backend), ..) => return Ok(backend),
+        (None, false, None) => return Ok(Backend::Nccl),
+        (None, true, _) => "CUDA shows no GPU",
+        (None, false, Some(why)) => why,
+    };
+    if request.is_nccl_named || !request.gpus.is_empty() {
+        return Err(RankChoiceError::Node(why.to_owned()));
     }
+    notes.push(format!(
+        "measuring over sockets, in the host's memory: {why}"
+    ));
+    Ok(Backend::Tcp)
+}
+
+/// Ranks with their data in the host's memory.
+fn choose_in_host_memory(
+    request: &RankRequest,
+    backend: Backend,
+    port: Option<String>,
+) -> Result<ChosenRanks, RankChoiceError> {
+    if !request.gpus.is_empty() {
+        let why = format!("--gpus: {} uses none", backend.name());
+        return Err(RankChoiceError::Request(why));
+    }
+    let ranks = 0..request.ranks.unwrap_or(2) as usize;
+    Ok(ChosenRanks {
+        backend,
+        library: None,
+        ranks: ranks
+            .map(|rank| request.placement(rank, None, port.clone()))
+            .collect(),
+    })
+}
+
+/// A rank of NCCL for each GPU.
+fn choose_nccl_ranks(
+    facts: &Facts,
+    node: Id,
+    request: &RankRequest,
+    mut gpus: Vec<Arc<str>>,
+    library: Result<nccl_library::Choice, String>,
+    notes: &mut Vec<String>,
+) -> Result<ChosenRanks, RankChoiceError> {
     if !request.device.is_empty() {
-        return bad("--device: NCCL chooses its own (NCCL_IB_HCA)".into());
+        let why = "--device: NCCL chooses its own (NCCL_IB_HCA)";
+        return Err(RankChoiceError::Request(why.into()));
     }
     if gpus.is_empty() {
-        return unable("CUDA shows no GPU");
+        return Err(RankChoiceError::Node("CUDA shows no GPU".into()));
     }
-    let library = match library {
-        Ok(library) => library,
-        Err(why) => return unable(&why),
-    };
+    let library = library.map_err(RankChoiceError::Node)?;
     notes.push(format!("NCCL {}, {}", library.path, library.why));
     if let Some(why) = first_occupied(facts, node, request, &gpus) {
-        return unable(&why);
+        return Err(RankChoiceError::Node(why));
     }
-    let mut gpus = gpus;
     if let Some(ranks) = request.ranks {
         if ranks as usize > gpus.len() {
-            let there = gpus.len();
-            return bad(format!("--ranks {ranks}: CUDA shows {there} GPUs"));
+            let why = format!("--ranks {ranks}: CUDA shows {} GPUs", gpus.len());
+            return Err(RankChoiceError::Request(why));
         }
         gpus.truncate(ranks as usize);
     }
@@ -176,7 +196,7 @@ pub fn choose_ranks(
         ..RankPlace::default()
     };
     Ok(ChosenRanks {
-        backend,
+        backend: Backend::Nccl,
         library: Some(library.path.to_string()),
         ranks: gpus.iter().map(place).collect(),
     })
@@ -188,23 +208,18 @@ fn choose_verbs_on_gpus(
     node: Id,
     request: &RankRequest,
     gpus: &[Arc<str>],
-) -> Result<ChosenRanks, String> {
+) -> Result<ChosenRanks, RankChoiceError> {
     if gpus.is_empty() {
-        return Err("CUDA shows no GPU".into());
+        return Err(RankChoiceError::Node("CUDA shows no GPU".into()));
     }
     if let Some(why) = first_occupied(facts, node, request, gpus) {
-        return Err(why);
+        return Err(RankChoiceError::Node(why));
     }
     let count = request.ranks.unwrap_or(gpus.len().max(2) as u64);
-    let in_turn = |of: &[String], rank: usize| of.get(rank % of.len().max(1)).cloned();
     let ranks = (0..count as usize).zip(gpus.iter().cycle());
-    let ranks = ranks.map(|(rank, gpu)| RankPlace {
-        gpu: Some(gpu.to_string()),
-        device: in_turn(&request.device, rank).or_else(|| nearest_port(facts, node, gpu)),
-        gid_index: request.gid_index,
-        queue_pairs: request.qps,
-        message: request.message,
-        ..RankPlace::default()
+    let ranks = ranks.map(|(rank, gpu)| {
+        let port = nearest_port(facts, node, gpu);
+        request.placement(rank, Some(gpu.to_string()), port)
     });
     Ok(ChosenRanks {
         backend: Backend::Verbs,
@@ -254,4 +269,58 @@ pub fn assign_addresses(
         place.device = addresses.get(rank % addresses.len().max(1)).cloned();
     }
     Ok(ranks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_gpus_sockets_are_measured_unless_nccl_was_asked_for() {
+        let mut facts = Facts::new();
+        let node = facts.new_node("n");
+        let mut notes = Vec::new();
+        let mut choose = |request: RankRequest| choose_ranks(&facts, node, &request, &mut notes);
+        let chosen = choose(RankRequest::default()).unwrap();
+        assert_eq!((chosen.backend, chosen.ranks.len()), (Backend::Tcp, 2));
+        let named = choose(RankRequest {
+            is_nccl_named: true,
+            ..RankRequest::default()
+        });
+        let no_gpu = RankChoiceError::Node("CUDA shows no GPU".into());
+        assert_eq!(named, Err(no_gpu.clone()));
+        let on_gpus = choose(RankRequest {
+            backend: Some(Backend::Verbs),
+            on_gpus: true,
+            ..RankRequest::default()
+        });
+        assert_eq!(on_gpus, Err(no_gpu));
+        let without_effect = choose(RankRequest {
+            qps: Some(2),
+            ..RankRequest::default()
+        });
+        let why = "--qps: only verbs has it".to_owned();
+        assert_eq!(without_effect, Err(RankChoiceError::Request(why)));
+        assert!(notes[0].starts_with("measuring over sockets"), "{notes:?}");
+    }
+
+    #[test]
+    fn named_ports_are_used_in_turn() {
+        let mut facts = Facts::new();
+        let node = facts.new_node("n");
+        let request = RankRequest {
+            backend: Some(Backend::Verbs),
+            ranks: Some(3),
+            device: vec!["mlx5_0/1".into(), "mlx5_1/1".into()],
+            ..RankRequest::default()
+        };
+        let chosen = choose_ranks(&facts, node, &request, &mut Vec::new()).unwrap();
+        let devices: Vec<_> = chosen
+            .ranks
+            .iter()
+            .map(|rank| rank.device.as_deref())
+            .collect();
+        let (first, second) = (Some("mlx5_0/1"), Some("mlx5_1/1"));
+        assert_eq!(devices, [first, second, first]);
+    }
 }
