@@ -4,6 +4,7 @@
 
 pub mod ablation;
 pub mod agreement;
+pub mod arms;
 pub mod bandwidth_model;
 pub mod ceiling;
 pub mod comparison;
@@ -119,6 +120,7 @@ pub fn of_nodes(facts: &mut Facts, among: u64) {
         gpu_peer::derive(facts, node);
         fabric::derive(facts, node);
         ceiling::derive(facts, node);
+        arms::derive(facts, node);
         ablation::derive(facts, node);
     }
 }

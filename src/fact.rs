@@ -5,6 +5,7 @@
 //! and the manual page are made from it.
 
 pub mod arm;
+pub mod arms;
 pub mod benchmark;
 pub mod bond;
 pub mod bridge;

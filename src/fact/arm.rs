@@ -75,89 +75,89 @@ subject! {
     Arm = "arm" from "collective";
 
     /// Its name: `baseline`, `ib-off+shm-off`.
-    NAME: Arc<str> = "name" from "collective";
+    NAME: Arc<str> = "name" from "derive";
     /// The variables that it sets, with their values; "none" for the baseline.
-    VARIABLES: Arc<str> = "variables" from "collective";
+    VARIABLES: Arc<str> = "variables" from "derive";
     /// How many variables it sets.
-    CHANGES: u64 = "changes" from "collective";
+    CHANGES: u64 = "changes" from "derive";
     /// Whether it is the baseline.
-    IS_BASELINE: bool = "is_baseline" from "collective";
+    IS_BASELINE: bool = "is_baseline" from "derive";
     /// Whether it takes InfiniBand and RoCE away: `NCCL_IB_DISABLE=1`, or `NCCL_NET=Socket`.
-    IB_OFF: bool = "ib_off" from "collective";
+    IB_OFF: bool = "ib_off" from "derive";
     /// Whether it takes the host's shared memory away: `NCCL_SHM_DISABLE=1`.
-    SHM_OFF: bool = "shm_off" from "collective";
+    SHM_OFF: bool = "shm_off" from "derive";
     /// Whether it takes copies from GPU to GPU away: `NCCL_P2P_DISABLE=1`.
-    P2P_OFF: bool = "p2p_off" from "collective";
+    P2P_OFF: bool = "p2p_off" from "derive";
     /// Whether it takes GPUDirect RDMA away: `NCCL_NET_GDR_LEVEL=LOC`.
-    GDR_OFF: bool = "gdr_off" from "collective";
+    GDR_OFF: bool = "gdr_off" from "derive";
     /// Whether it keeps each ring on one adapter of the same number: `NCCL_CROSS_NIC=0`.
-    CROSS_NIC_0: bool = "cross_nic_0" from "collective";
+    CROSS_NIC_0: bool = "cross_nic_0" from "derive";
     /// Its bandwidth: the median of its rounds.
-    FIGURE: Arc<str> = "figure" from "collective";
+    FIGURE: Arc<str> = "figure" from "derive";
     /// Its bus bandwidth: the median of its rounds.
-    BUSBW: BitRate = "busbw" from "collective";
+    BUSBW: BitRate = "busbw" from "derive";
     /// The least of the interval in which the bus bandwidth lies.
-    LOWER: BitRate = "lower" from "collective";
+    LOWER: BitRate = "lower" from "derive";
     /// The most of the interval in which the bus bandwidth lies.
-    UPPER: BitRate = "upper" from "collective";
+    UPPER: BitRate = "upper" from "derive";
     /// How many runs ended well and count.
-    RUNS: u64 = "runs" from "collective";
+    RUNS: u64 = "runs" from "derive";
     /// How many runs there were.
-    STARTED: u64 = "started" from "collective";
+    STARTED: u64 = "started" from "derive";
     /// The spread of its rounds, as a share of their median; of one round its trials.
-    SPREAD: Percent = "spread" from "collective";
+    SPREAD: Percent = "spread" from "derive";
     /// By how much its throughput differs from the baseline's: below zero is slower.
-    EFFECT: Percent = "effect" from "collective";
+    EFFECT: Percent = "effect" from "derive";
     /// The least of the interval in which the effect lies.
-    EFFECT_LOWER: Percent = "effect_lower" from "collective";
+    EFFECT_LOWER: Percent = "effect_lower" from "derive";
     /// The most of the interval in which the effect lies.
-    EFFECT_UPPER: Percent = "effect_upper" from "collective";
+    EFFECT_UPPER: Percent = "effect_upper" from "derive";
     /// Its effect on the throughput, compared to the baseline.
-    OUTCOME: Outcome = "outcome" from "collective";
+    OUTCOME: Outcome = "outcome" from "derive";
     /// The effect's size in words, without its sign: `28 %`.
-    CHANGE: Arc<str> = "change" from "collective";
+    CHANGE: Arc<str> = "change" from "derive";
     /// The transport of the traffic between nodes.
-    BETWEEN: InterNodeTransport = "between" from "collective";
+    BETWEEN: InterNodeTransport = "between" from "derive";
     /// What carried the traffic inside nodes, in NCCL's words: `P2P/CUMEM`, `SHM`, `NET/IB`; empty if there was none.
-    INSIDE: Arc<[Arc<str>]> = "inside" from "collective";
+    INSIDE: Arc<[Arc<str>]> = "inside" from "derive";
     /// Pairs of ranks on one node with channels from GPU to GPU.
-    PAIRS_P2P: u64 = "pairs_p2p" from "collective";
+    PAIRS_P2P: u64 = "pairs_p2p" from "derive";
     /// Pairs of ranks on one node with channels through the host's shared memory.
-    PAIRS_SHM: u64 = "pairs_shm" from "collective";
+    PAIRS_SHM: u64 = "pairs_shm" from "derive";
     /// Pairs of ranks on one node with channels over the network.
-    PAIRS_NET: u64 = "pairs_net" from "collective";
+    PAIRS_NET: u64 = "pairs_net" from "derive";
     /// What each pair of ranks used, in short: `14 pairs P2P/CUMEM, 2 pairs NET/IB/GDRDMA`.
-    PATHS: Arc<str> = "paths" from "collective";
+    PATHS: Arc<str> = "paths" from "derive";
     /// The first pair of ranks that uses shared memory.
-    SHM_PAIR: Arc<str> = "shm_pair" from "collective";
+    SHM_PAIR: Arc<str> = "shm_pair" from "derive";
     /// Whether GPUDirect RDMA was used.
-    DIRECT: GpuDirectUse = "direct" from "collective";
+    DIRECT: GpuDirectUse = "direct" from "derive";
     /// Whether channels over NVLink SHARP were set up.
-    NVLS: bool = "nvls" from "collective";
+    NVLS: bool = "nvls" from "derive";
     /// Whether the arm's variables took effect.
-    HONOURED: ArmApplied = "honoured" from "collective";
+    HONOURED: ArmApplied = "honoured" from "derive";
     /// What that rests on: which variable NCCL read, which path is there or gone.
-    HONOURED_WHY: Arc<str> = "honoured_why" from "collective";
+    HONOURED_WHY: Arc<str> = "honoured_why" from "derive";
     /// Whether its figure counts: a run ended well with right results.
-    VALID: bool = "valid" from "collective";
+    VALID: bool = "valid" from "derive";
     /// Why it does not; "none" if it does.
-    INVALID_WHY: Arc<str> = "invalid_why" from "collective";
+    INVALID_WHY: Arc<str> = "invalid_why" from "derive";
     /// Whether a run did not end by its deadline.
-    HUNG: bool = "hung" from "collective";
+    HUNG: bool = "hung" from "derive";
     /// The ranks that did not.
-    HUNG_RANKS: Arc<[Arc<str>]> = "hung_ranks" from "collective";
+    HUNG_RANKS: Arc<[Arc<str>]> = "hung_ranks" from "derive";
     /// The last step that each of them reached.
-    LAST_STEP: Arc<str> = "last_step" from "collective";
+    LAST_STEP: Arc<str> = "last_step" from "derive";
     /// Whether a function failed in a run, or a process died.
-    FAILED: bool = "failed" from "collective";
+    FAILED: bool = "failed" from "derive";
     /// The rank, the function and its error; "none" if none failed.
-    FAILURE: Arc<str> = "failure" from "collective";
+    FAILURE: Arc<str> = "failure" from "derive";
     /// How many elements had a wrong value.
-    WRONG: u64 = "wrong" from "collective";
+    WRONG: u64 = "wrong" from "derive";
     /// Which rank had the first wrong one, and where.
-    WRONG_WHERE: Arc<str> = "wrong_where" from "collective";
+    WRONG_WHERE: Arc<str> = "wrong_where" from "derive";
     /// The rank that took longest.
-    SLOWEST_RANK: Arc<str> = "slowest_rank" from "collective";
+    SLOWEST_RANK: Arc<str> = "slowest_rank" from "derive";
     /// How much longer it took than the median of the ranks.
-    SLOWEST_EXCESS: Percent = "slowest_excess" from "collective";
+    SLOWEST_EXCESS: Percent = "slowest_excess" from "derive";
 }

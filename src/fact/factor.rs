@@ -46,51 +46,51 @@ subject! {
     Factor = "factor" from "collective";
 
     /// The variable with its value: `NCCL_IB_DISABLE=1`; several if none was measured alone.
-    CHANGE: Arc<str> = "change" from "collective";
+    CHANGE: Arc<str> = "change" from "derive";
     /// What it disables or alters.
-    KIND: FactorChange = "kind" from "collective";
+    KIND: FactorChange = "kind" from "derive";
     /// How many pairs of arms differ by it alone, and have figures.
-    PAIRS: u64 = "pairs" from "collective";
+    PAIRS: u64 = "pairs" from "derive";
     /// In how many of them the throughput is the same within a few percent.
-    UNCHANGED: u64 = "unchanged" from "collective";
+    UNCHANGED: u64 = "unchanged" from "derive";
     /// In how many it makes the throughput lower, beyond doubt.
-    SLOWER: u64 = "slower" from "collective";
+    SLOWER: u64 = "slower" from "derive";
     /// In how many it makes the throughput higher, beyond doubt.
-    FASTER: u64 = "faster" from "collective";
+    FASTER: u64 = "faster" from "derive";
     /// In how many the effect is unknown.
-    UNDECIDED: u64 = "undecided" from "collective";
+    UNDECIDED: u64 = "undecided" from "derive";
     /// The effect against the baseline alone: below zero is slower.
-    EFFECT: Percent = "effect" from "collective";
+    EFFECT: Percent = "effect" from "derive";
     /// Its effect compared to the baseline alone.
-    OUTCOME: Outcome = "outcome" from "collective";
+    OUTCOME: Outcome = "outcome" from "derive";
     /// That effect in words, without its sign: `28 %`.
-    COST: Arc<str> = "cost" from "collective";
+    COST: Arc<str> = "cost" from "derive";
     /// The effect of the pair that it slows most: below zero is slower.
-    LEAST: Percent = "least" from "collective";
+    LEAST: Percent = "least" from "derive";
     /// The effect of the pair that it slows least, or speeds most.
-    MOST: Percent = "most" from "collective";
+    MOST: Percent = "most" from "derive";
     /// Both in words: `27–36 %`.
-    RANGE: Arc<str> = "range" from "collective";
+    RANGE: Arc<str> = "range" from "derive";
     /// Whether the effect certainly differs if another change is in force too.
-    INTERACTS: bool = "interacts" from "collective";
+    INTERACTS: bool = "interacts" from "derive";
     /// That other change: the variable with its value.
-    INTERACTS_WITH: Arc<str> = "interacts_with" from "collective";
+    INTERACTS_WITH: Arc<str> = "interacts_with" from "derive";
     /// Its cost with that other change: `11–12 %`.
-    COST_WITH: Arc<str> = "cost_with" from "collective";
+    COST_WITH: Arc<str> = "cost_with" from "derive";
     /// Its cost without that other change.
-    COST_WITHOUT: Arc<str> = "cost_without" from "collective";
+    COST_WITHOUT: Arc<str> = "cost_without" from "derive";
     /// Whether it certainly costs something only with that other change.
-    ONLY_WITH: bool = "only_with" from "collective";
+    ONLY_WITH: bool = "only_with" from "derive";
     /// If it changes nothing even with P2P and shared memory off, so that all traffic takes the network, the words for that; else empty.
-    EVEN: Arc<str> = "even" from "collective";
+    EVEN: Arc<str> = "even" from "derive";
     /// Whether the arms' variables took effect, all pairs together: one that did not counts.
-    HONOURED: ArmApplied = "honoured" from "collective";
+    HONOURED: ArmApplied = "honoured" from "derive";
     /// Each pair: reference, arm, effect.
-    EACH: Arc<[Arc<str>]> = "each" from "collective";
+    EACH: Arc<[Arc<str>]> = "each" from "derive";
     /// Whether an arm with it ended well where its reference hung, failed or had wrong results.
-    CURES: bool = "cures" from "collective";
+    CURES: bool = "cures" from "derive";
     /// The failures that it cured: `hung`, `failed`, `wrong results`; "none" if it cured nothing.
-    CURED: Arc<str> = "cured" from "collective";
+    CURED: Arc<str> = "cured" from "derive";
     /// Whether an arm with it hung or failed where its reference ended well.
-    BREAKS: bool = "breaks" from "collective";
+    BREAKS: bool = "breaks" from "derive";
 }

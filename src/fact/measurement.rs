@@ -88,50 +88,50 @@ subject! {
     /// Its version, as it reports it.
     LIBRARY_VERSION: Arc<str> = "library_version" from "collective";
     /// How many arms were measured; 1 if nothing was taken away.
-    ARMS: u64 = "arms" from "collective";
+    ARMS: u64 = "arms" from "derive";
     /// How often the arms were started again.
-    ROUNDS: u64 = "rounds" from "collective";
+    ROUNDS: u64 = "rounds" from "derive";
     /// Whether arms are compared by this one: of several sizes the last.
     COMPARED: bool = "compared" from "collective";
     /// The bandwidth of the baseline: the median of its rounds.
-    FIGURE: Arc<str> = "figure" from "collective";
+    FIGURE: Arc<str> = "figure" from "derive";
     /// The bus bandwidth of the baseline: the median of its rounds. Source: nccl-tests, `doc/PERFORMANCE.md`.
-    BUSBW: BitRate = "busbw" from "collective";
+    BUSBW: BitRate = "busbw" from "derive";
     /// The algorithm bandwidth of the baseline: size by time.
     ALGBW: BitRate = "algbw" from "collective";
     /// How long one operation of the baseline takes: the median of all trials.
-    TIME: Seconds = "time" from "collective";
+    TIME: Seconds = "time" from "derive";
     /// How far the rounds of the baseline lie apart, of their median; of one round its trials. An arm that had nothing to take away is the baseline
     /// once more.
-    SPREAD: Percent = "spread" from "collective";
+    SPREAD: Percent = "spread" from "derive";
     /// How much the baseline changed from its first round to its last, where it went one way all the time; else zero. Unknown of fewer than three rounds.
-    DRIFT: Percent = "drift" from "collective";
+    DRIFT: Percent = "drift" from "derive";
     /// Whether rounds of the baseline lie close enough together for arms to be compared. A network that others use is not quiet.
-    QUIET: bool = "quiet" from "collective";
+    QUIET: bool = "quiet" from "derive";
     /// What carried the traffic between nodes, in the baseline.
-    BETWEEN: InterNodeTransport = "between" from "collective";
+    BETWEEN: InterNodeTransport = "between" from "derive";
     /// Whether GPUDirect RDMA was used, in the baseline.
-    DIRECT: GpuDirectUse = "direct" from "collective";
+    DIRECT: GpuDirectUse = "direct" from "derive";
     /// Whether channels over NVLink SHARP were set up, in the baseline.
-    NVLS: bool = "nvls" from "collective";
+    NVLS: bool = "nvls" from "derive";
     /// Pairs of ranks on one node with channels from GPU to GPU, in the baseline.
-    PAIRS_P2P: u64 = "pairs_p2p" from "collective";
+    PAIRS_P2P: u64 = "pairs_p2p" from "derive";
     /// Pairs of ranks on one node with channels through the host's shared memory, in the baseline.
-    PAIRS_SHM: u64 = "pairs_shm" from "collective";
+    PAIRS_SHM: u64 = "pairs_shm" from "derive";
     /// Pairs of ranks on one node with channels over the network, in the baseline.
-    PAIRS_NET: u64 = "pairs_net" from "collective";
+    PAIRS_NET: u64 = "pairs_net" from "derive";
     /// What each pair of ranks used, in the baseline: `14 pairs P2P/CUMEM, 2 pairs NET/IB/GDRDMA`.
-    PATHS: Arc<str> = "paths" from "collective";
+    PATHS: Arc<str> = "paths" from "derive";
     /// Whether no run of the baseline ended well.
-    BASELINE_FAILED: bool = "baseline_failed" from "collective";
+    BASELINE_FAILED: bool = "baseline_failed" from "derive";
     /// Whether a run of the baseline hung.
-    BASELINE_HUNG: bool = "baseline_hung" from "collective";
+    BASELINE_HUNG: bool = "baseline_hung" from "derive";
     /// Whether a run of the baseline had wrong results.
-    BASELINE_WRONG: bool = "baseline_wrong" from "collective";
+    BASELINE_WRONG: bool = "baseline_wrong" from "derive";
     /// How many changes were compared one by one.
-    FACTORS: u64 = "factors" from "collective";
+    FACTORS: u64 = "factors" from "derive";
     /// How many of them make a difference either way, beyond doubt.
-    FACTORS_THAT_MATTER: u64 = "factors_that_matter" from "collective";
+    FACTORS_THAT_MATTER: u64 = "factors_that_matter" from "derive";
     /// Where the data is: NCCL's on GPUs, that of sockets in the host's memory, that of RDMA writes if it was asked for.
     MEMORY: Memory = "memory" from "collective";
     /// The outcome of GPUDirect RDMA: for RDMA writes with data on GPUs.
@@ -139,9 +139,9 @@ subject! {
     /// The method that gave access to the GPUs' memory, DMA-BUF or peer memory; or the rank, the function and its error.
     GPUDIRECT_WHY: Arc<str> = "gpudirect_why" from "collective";
     /// The bandwidth of RDMA writes from GPU to GPU, as a share of the same writes in the host's memory, over the same ports in the same run.
-    OF_HOST: Percent = "of_host" from "collective";
+    OF_HOST: Percent = "of_host" from "derive";
     /// The bandwidth of the same writes in the host's memory.
-    HOST_FIGURE: Arc<str> = "host_figure" from "collective";
+    HOST_FIGURE: Arc<str> = "host_figure" from "derive";
     /// The highest bandwidth of such an operation on the node's hardware. Rule: manual page rdma-doctor-advise(1), CEILINGS.
     CEILING: BitRate = "ceiling" from "derive";
     /// The baseline's share of that.

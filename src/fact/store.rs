@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::arms::Arms;
 use super::ruleset::Ruleset;
 use super::{Fact, Gap, Key, Limit, Limits, Origin, Subject, Typed, Value, Why};
 
@@ -55,6 +56,7 @@ pub struct Facts {
     members: HashMap<(Subject, Id), Membership, Hasher>,
     failures: Vec<Failure>,
     rulesets: HashMap<Id, Fact<Arc<Ruleset>>>,
+    arms: HashMap<Id, Arc<Arms>>,
     limits: Limits,
 }
 
@@ -76,6 +78,7 @@ impl Facts {
             members: HashMap::default(),
             failures: Vec::new(),
             rulesets: HashMap::new(),
+            arms: HashMap::new(),
             limits,
         };
         facts.push(Subject::Cluster, None, "cluster".into());
@@ -247,6 +250,16 @@ impl Facts {
                 origin: Origin::Probe("firewall"),
             }),
         }
+    }
+
+    /// States the arms of a measurement, which no fact of the schema can hold.
+    pub fn set_arms(&mut self, measurement: Id, arms: Arms) {
+        self.arms.insert(measurement, Arc::new(arms));
+    }
+
+    /// The arms of a measurement.
+    pub fn arms(&self, measurement: Id) -> Option<Arc<Arms>> {
+        self.arms.get(&measurement).map(Arc::clone)
     }
 
     /// States that a probe did not end well, so that what it did not establish says why.

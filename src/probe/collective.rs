@@ -1,10 +1,10 @@
-//! What `rdma-doctor bench` and `rdma-doctor ablate` measured: each arm and what it reached, what it really used, and what arms say against each other.
+//! What `rdma-doctor bench` and `rdma-doctor ablate` measured: each arm, what it reached and what it really used. What arms say against each other is
+//! derived (`derive::arms`).
 //!
 //! Where nothing was measured it asks for nothing further: the plan is refused then.
 
 mod gpudirect;
 mod job;
-mod matrix;
 mod measured;
 mod parts;
 mod proof;

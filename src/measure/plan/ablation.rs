@@ -4,10 +4,9 @@
 //! round by round. Of a few rounds nobody can say more than between which values they lie: up to five the interval is from the least to the most, widened
 //! by how far the rounds of the baseline lie apart; from six on it is that of order statistics.
 
-use std::collections::BTreeMap;
-
 use super::statistics::{median, range_of_median};
 use crate::fact::arm::Outcome;
+pub use crate::fact::arms::{Figures, Set};
 use crate::fact::factor::FactorChange;
 use crate::fact::{Limits, limit};
 use crate::small_sort;
@@ -29,24 +28,6 @@ impl Thresholds {
             change_of_one_run: limits.get(limit::CHANGE_OF_ONE_RUN).0,
         }
     }
-}
-
-/// The variables that a run sets, with their values.
-pub type Set = BTreeMap<String, String>;
-
-/// What an arm reached.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Figures {
-    /// The arm's name.
-    pub name: String,
-    /// What it sets.
-    pub set: Set,
-    /// What each round reached; more is better.
-    pub rounds: BTreeMap<u64, f64>,
-    /// How exact such a figure is: half of its last digit, where somebody wrote it down.
-    pub resolution: f64,
-    /// How long it took, where somebody wrote it down.
-    pub seconds: Option<f64>,
 }
 
 impl Figures {

@@ -2,7 +2,7 @@
 
 use super::measured::{Recorded, rank_name};
 use crate::fact::measurement::{self as fact, GpuDirect};
-use crate::fact::{Fact, Facts, Gap, Id, Origin, Percent, limit};
+use crate::fact::{Fact, Facts, Gap, Id, Origin};
 use crate::measure::plan::reply::{Ended, GpuMemory, RankReply};
 use crate::measure::plan::run::{Plan, Point};
 
@@ -18,7 +18,8 @@ const MEMORY_STATUS: [i64; 7] = [
     11, // IBV_WC_REM_OP_ERR
 ];
 
-/// States what became of the point at this place, whose data is on GPUs; `ids` are the measurements of the points until then, itself the last.
+/// States what became of the point at this place, whose data is on GPUs; `ids` are the measurements of the points until then, itself the last. Gives the
+/// same measurement in the host's memory, where there is one.
 pub(super) fn state(
     facts: &mut Facts,
     plan: &Plan,
@@ -26,10 +27,8 @@ pub(super) fn state(
     (at, points): (usize, &[&Point]),
     ids: &[Id],
     origin: &Origin,
-) {
-    let (Some(&id), Some(point)) = (ids.last(), points.get(at)) else {
-        return;
-    };
+) -> Option<Id> {
+    let (&id, point) = (ids.last()?, points.get(at)?);
     // The same in the host's memory came before, in the same run.
     let in_host = Point {
         gpu_memory: false,
@@ -45,35 +44,12 @@ pub(super) fn state(
     };
     facts.set(id, fact::GPUDIRECT, became);
     facts.set(id, fact::GPUDIRECT_WHY, why);
-    let host = host.and_then(|host| ids.get(host).copied());
-    let (share, figure) = match host {
-        Some(host) => (share(facts, id, host), facts.get(host, fact::FIGURE)),
-        None => {
-            let gap = Gap::missing("the same in the host's memory (--memory both)");
-            (Fact::Unknown(gap.clone()), Fact::Unknown(gap))
-        }
-    };
-    facts.set(id, fact::OF_HOST, share);
-    facts.set(id, fact::HOST_FIGURE, figure);
-}
-
-fn share(facts: &Facts, id: Id, host: Id) -> Fact<Percent> {
-    for one in [id, host] {
-        match facts.get(one, fact::SPREAD) {
-            Fact::Known(spread, _) if spread > facts.limit(limit::COLLECTIVE_SPREAD) => {
-                return Fact::Unknown(Gap::missing("steady trials"));
-            }
-            Fact::Known(..) => {}
-            Fact::Unknown(gap) => return Fact::Unknown(gap),
-        }
+    if host.is_none() {
+        let gap = Gap::missing("the same in the host's memory (--memory both)");
+        facts.set(id, fact::OF_HOST, Fact::Unknown(gap.clone()));
+        facts.set(id, fact::HOST_FIGURE, Fact::Unknown(gap));
     }
-    match (facts.get(id, fact::BUSBW), facts.get(host, fact::BUSBW)) {
-        (Fact::Known(own, origin), Fact::Known(host, _)) if host.0 > 0 => {
-            Fact::Known(Percent(100.0 * own.0 as f64 / host.0 as f64), origin)
-        }
-        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
-        _ => Fact::Unknown(Gap::missing("a bandwidth in the host's memory")),
-    }
+    host.and_then(|host| ids.get(host).copied())
 }
 
 /// What became of it, and by which way or why.

@@ -2,12 +2,10 @@
 
 use serde_json::Value;
 
-use super::matrix::{Matrix, Seen, Unit};
 use super::measured::reply;
-use super::proof::Proof;
+use crate::fact::arms::{ArmRuns, Arms, Figures, TransportProof, Unit};
 use crate::fact::measurement::{self as fact, MeasurementBackend, NodeSpan};
 use crate::fact::{Fact, Facts, Gap, Id, Origin, Subject};
-use crate::measure::plan::ablation::Figures;
 use crate::measure::plan::job::{JobEnded, JobPlan, JobReply};
 use crate::nccl_log::Digest;
 use crate::probe::Ask;
@@ -26,7 +24,7 @@ pub(super) fn state(
 ) -> Result<(), String> {
     let plan: JobPlan =
         serde::Deserialize::deserialize(value).map_err(|e: serde_json::Error| e.to_string())?;
-    let mut arms: Vec<(Figures, Seen)> = plan
+    let mut arms: Vec<(Figures, ArmRuns)> = plan
         .arms
         .iter()
         .map(|arm| {
@@ -35,7 +33,7 @@ pub(super) fn state(
                 set: arm.set.clone(),
                 ..Figures::default()
             };
-            (figures, Seen::default())
+            (figures, ArmRuns::default())
         })
         .collect();
     let mut written: Vec<Vec<String>> = vec![Vec::new(); plan.arms.len()];
@@ -49,7 +47,9 @@ pub(super) fn state(
         };
         seen.started += 1;
         match log {
-            Ok(digest) => seen.proof.join(Proof::of_log(&figures.name, digest)),
+            Ok(digest) => seen
+                .proof
+                .join(TransportProof::of_log(&figures.name, digest)),
             Err(gap) => {
                 seen.log_gap.get_or_insert(gap);
             }
@@ -113,19 +113,20 @@ pub(super) fn state(
         })
         .collect();
     let (figures, seen) = arms.into_iter().unzip();
-    Matrix {
+    let arms = Arms {
         figures,
         unit,
         written,
-        seen: Some(seen),
+        runs: Some(seen),
         origin: origin.clone(),
-    }
-    .state(facts, id);
+        in_host: None,
+    };
+    facts.set_arms(id, arms);
     Ok(())
 }
 
 /// How a run ended badly.
-fn ended(reply: &JobReply, plan: &JobPlan, seen: &mut Seen) {
+fn ended(reply: &JobReply, plan: &JobPlan, seen: &mut ArmRuns) {
     let failure = match (&reply.ended, &reply.figure) {
         (JobEnded::Hung, _) => {
             let step = format!("it was killed after {:.0} s", reply.seconds);

@@ -3,13 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::gpudirect;
-use super::matrix::{Matrix, Seen, Unit};
-use super::proof::Proof;
 use crate::fact::arm::InterNodeTransport;
+use crate::fact::arms::{ArmRuns, Arms, Figures, TransportProof, Unit};
 use crate::fact::kleene::Several;
 use crate::fact::measurement::{self as fact, MeasurementBackend, Memory, NodeSpan};
 use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, Subject, Why, limit};
-use crate::measure::plan::ablation::Figures;
 use crate::measure::plan::collective::DataType;
 use crate::measure::plan::reply::{Ended, RankReply};
 use crate::measure::plan::run::{Backend, Plan, Point, Run};
@@ -22,7 +20,7 @@ use crate::source::{Question, Refusal};
 pub(super) struct Recorded {
     pub(super) run: Run,
     pub(super) ranks: Vec<Result<RankReply, Gap>>,
-    log: Result<Proof, Gap>,
+    log: Result<TransportProof, Gap>,
 }
 
 /// States the measurements that a plan is.
@@ -58,26 +56,28 @@ pub(super) fn state(
         let is_compared = Fact::Known(at == compared, origin.clone());
         facts.set(id, fact::COMPARED, is_compared);
         // What the baseline alone measured is compared with nothing.
-        let arms = match at < plan.points.len() {
+        let count = match at < plan.points.len() {
             true => plan.arms.len(),
             false => plan.arms.len().min(1),
         };
-        let measured: Vec<(Figures, Seen)> = (0..arms)
+        let measured: Vec<(Figures, ArmRuns)> = (0..count)
             .map(|arm| one(&plan, &runs, arm, at, point))
             .collect();
         let (figures, seen) = measured.into_iter().unzip();
-        Matrix {
+        ids.push(id);
+        let in_host = match plan.backend == Backend::Verbs && point.gpu_memory {
+            true => gpudirect::state(facts, &plan, &runs, (at, &points), &ids, origin),
+            false => None,
+        };
+        let arms = Arms {
             figures,
             unit: Unit::Busbw,
             written: Vec::new(),
-            seen: Some(seen),
+            runs: Some(seen),
             origin: origin.clone(),
-        }
-        .state(facts, id);
-        ids.push(id);
-        if plan.backend == Backend::Verbs && point.gpu_memory {
-            gpudirect::state(facts, &plan, &runs, (at, &points), &ids, origin);
-        }
+            in_host,
+        };
+        facts.set_arms(id, arms);
     }
     Ok(())
 }
@@ -196,10 +196,10 @@ impl Recorded {
         let log = reply::<Digest>(ask, plan.log_of(run)).map(|digest| match plan.backend {
             Backend::Nccl => {
                 let name = plan.arms.get(run.arm).map_or("run", |arm| &arm.name);
-                Proof::of_log(name, digest)
+                TransportProof::of_log(name, digest)
             }
-            Backend::Verbs => Proof::of_backend(between(plan, InterNodeTransport::Rdma)),
-            Backend::Tcp => Proof::of_backend(between(plan, InterNodeTransport::Socket)),
+            Backend::Verbs => TransportProof::of_backend(between(plan, InterNodeTransport::Rdma)),
+            Backend::Tcp => TransportProof::of_backend(between(plan, InterNodeTransport::Socket)),
         });
         Recorded { run, ranks, log }
     }
@@ -234,7 +234,7 @@ fn one<'r>(
     arm: usize,
     at: usize,
     point: &Point,
-) -> (Figures, Seen) {
+) -> (Figures, ArmRuns) {
     let set = plan.arms.get(arm).map(|arm| arm.set.clone());
     let mut figures = Figures {
         name: plan
@@ -244,7 +244,7 @@ fn one<'r>(
         set: set.unwrap_or_default(),
         ..Figures::default()
     };
-    let mut seen = Seen::default();
+    let mut seen = ArmRuns::default();
     let (mut apart, mut times) = (Vec::new(), Vec::new());
     let mut excesses: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for recorded in runs.iter().filter(|recorded| recorded.run.arm == arm) {
@@ -314,7 +314,7 @@ pub(super) fn rank_name(plan: &Plan, rank: usize) -> String {
 }
 
 /// The ranks whose processes died before they could reply.
-fn crashed(plan: &Plan, replies: &[Result<RankReply, Gap>], seen: &mut Seen) {
+fn crashed(plan: &Plan, replies: &[Result<RankReply, Gap>], seen: &mut ArmRuns) {
     for (rank, reply) in replies.iter().enumerate() {
         if let Err(Gap {
             why: Why::Refused(Refusal::Crash(how)),
@@ -330,7 +330,7 @@ fn crashed(plan: &Plan, replies: &[Result<RankReply, Gap>], seen: &mut Seen) {
 }
 
 /// How the ranks of a run ended badly.
-fn troubles(plan: &Plan, replies: &[(usize, &RankReply)], seen: &mut Seen) {
+fn troubles(plan: &Plan, replies: &[(usize, &RankReply)], seen: &mut ArmRuns) {
     for (rank, reply) in replies {
         let name = rank_name(plan, *rank);
         let failure = match &reply.ended {
@@ -357,7 +357,7 @@ fn troubles(plan: &Plan, replies: &[(usize, &RankReply)], seen: &mut Seen) {
 }
 
 /// Whether values of the point came wrong.
-fn wrong(plan: &Plan, replies: &[(usize, &RankReply)], at: usize, seen: &mut Seen) -> bool {
+fn wrong(plan: &Plan, replies: &[(usize, &RankReply)], at: usize, seen: &mut ArmRuns) -> bool {
     let mut any = false;
     for (rank, reply) in replies {
         let Some(point) = reply.points.get(at).filter(|point| point.wrong > 0) else {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::matrix::{Matrix, Unit};
+use crate::fact::arms::{Arms, Unit};
 use crate::fact::measurement::{self as fact, MeasurementBackend, NodeSpan};
 use crate::fact::{Fact, Facts, Id, Origin, Subject};
 use crate::measure::plan::ablation_table::Table;
@@ -60,13 +60,14 @@ pub(super) fn state(
         Some((text, both))
     };
     let written: Vec<_> = (0..figures.len()).map(written).collect();
-    Matrix {
+    let arms = Arms {
         figures,
         unit,
         written,
-        seen: None,
+        runs: None,
         origin: origin.clone(),
-    }
-    .state(facts, id);
+        in_host: None,
+    };
+    facts.set_arms(id, arms);
     Ok(())
 }

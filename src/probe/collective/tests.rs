@@ -122,6 +122,7 @@ fn facts(lines: Vec<Line>) -> (Facts, Id) {
     let mut facts = Facts::new();
     let node = facts.new_node("n");
     (PROBE.run)(&Ask::new(&recording.of(PROBE.name)), &mut facts, node);
+    crate::derive::arms::derive(&mut facts, node);
     (facts, node)
 }
 

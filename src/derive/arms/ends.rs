@@ -1,0 +1,84 @@
+//! How the runs of an arm ended.
+
+use std::sync::Arc;
+
+use crate::fact::arms::{ArmRuns, Arms};
+use crate::fact::{Facts, Id, Percent, arm};
+
+impl Arms {
+    /// How the runs ended.
+    pub(super) fn ended(&self, facts: &mut Facts, id: Id, at: usize, seen: &ArmRuns) {
+        let gap = seen.gap.as_ref();
+        facts.set(id, arm::STARTED, self.unless(gap, seen.started));
+        let hung = !seen.hung.is_empty();
+        facts.set(id, arm::HUNG, self.seen_or(gap, hung, true, false));
+        let ranks = seen.hung.iter().map(|(rank, _)| rank.as_str().into());
+        let ranks = self.seen_or(gap, hung, ranks.collect(), Arc::default());
+        facts.set(id, arm::HUNG_RANKS, ranks);
+        let steps = last_steps(&seen.hung).into();
+        facts.set(
+            id,
+            arm::LAST_STEP,
+            self.seen_or(gap, hung, steps, "none".into()),
+        );
+        let failed = !seen.failures.is_empty();
+        facts.set(id, arm::FAILED, self.seen_or(gap, failed, true, false));
+        let failure = match seen.failures.split_first() {
+            None => "none".to_owned(),
+            Some((first, [])) => first.clone(),
+            Some((first, rest)) => format!("{first}, and {} more", rest.len()),
+        };
+        facts.set(
+            id,
+            arm::FAILURE,
+            self.seen_or(gap, failed, failure.into(), "none".into()),
+        );
+        let wrong = seen.wrong > 0;
+        facts.set(id, arm::WRONG, self.seen_or(gap, wrong, seen.wrong, 0));
+        let place = seen.wrong_where.as_deref().unwrap_or("none").into();
+        facts.set(
+            id,
+            arm::WRONG_WHERE,
+            self.seen_or(gap, wrong, place, "none".into()),
+        );
+        let (rank, excess) = match &seen.slowest {
+            Some((rank, excess)) => (Some(rank.as_str().into()), Some(Percent(*excess))),
+            None => (None, None),
+        };
+        let what = "a run of several ranks that ended well";
+        facts.set(id, arm::SLOWEST_RANK, self.some(rank, what));
+        facts.set(id, arm::SLOWEST_EXCESS, self.some(excess, what));
+        let rounds = self.figures.get(at).map_or(0, |own| own.rounds.len());
+        facts.set(id, arm::VALID, self.unless(gap, rounds > 0));
+        let why = match (rounds, seen) {
+            (1.., _) => "none".into(),
+            (_, seen) if !seen.hung.is_empty() => "it hung".to_owned(),
+            (_, seen) if !seen.failures.is_empty() => "it failed".into(),
+            (_, seen) if seen.wrong > 0 => format!("{} elements came wrong", seen.wrong),
+            _ => "no run ended well".into(),
+        };
+        facts.set(id, arm::INVALID_WHY, self.unless(gap, why.into()));
+    }
+}
+
+/// Who hung where: those that reached the same step together.
+fn last_steps(hung: &[(String, String)]) -> String {
+    let mut steps: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (rank, step) in hung {
+        match steps.iter_mut().find(|(other, _)| other == step) {
+            Some((_, ranks)) => ranks.push(rank),
+            None => steps.push((step, vec![rank])),
+        }
+    }
+    let each = steps.iter().map(|(step, ranks)| match ranks.as_slice() {
+        [rank] => format!("{rank}: {step}"),
+        ranks => {
+            let step = step.replacen("its last step", "their last step", 1);
+            format!("{}: {step}", ranks.join(", "))
+        }
+    });
+    match hung {
+        [] => "none".to_owned(),
+        _ => each.collect::<Vec<_>>().join("; "),
+    }
+}

@@ -1,0 +1,73 @@
+//! What channels used, by the proof of an arm's runs: counted by pairs of ranks, and in words.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::fact::arm::GpuDirectUse;
+use crate::fact::arms::{PairPath, PathKind, TransportProof};
+use crate::small_sort;
+
+impl TransportProof {
+    pub(super) fn paths(&self) -> impl Iterator<Item = &PairPath> {
+        self.pairs.values().flatten()
+    }
+
+    /// Pairs of ranks that use a path of this kind.
+    pub(super) fn count(&self, is: impl Fn(&PairPath) -> bool) -> u64 {
+        let pairs = self.pairs.values();
+        pairs.filter(|paths| paths.iter().any(&is)).count() as u64
+    }
+
+    /// The first pair of ranks that uses a path of this kind.
+    pub(super) fn first(&self, is: impl Fn(&PairPath) -> bool) -> Option<(u64, u64)> {
+        let mut pairs = self.pairs.iter();
+        let found = pairs.find(|(_, paths)| paths.iter().any(&is));
+        found.map(|(ends, _)| *ends)
+    }
+
+    /// What carried the traffic inside nodes, in NCCL's words.
+    pub(super) fn inside(&self) -> Vec<String> {
+        let inside = self.paths().filter(|path| path.inside == Some(true));
+        let words: BTreeSet<&String> = inside.map(|path| &path.word).collect();
+        words.into_iter().cloned().collect()
+    }
+
+    /// Each path with how many pairs of ranks use it: `14 pairs P2P/CUMEM, 2 pairs NET/IB/GDRDMA`.
+    pub(super) fn in_short(&self) -> String {
+        let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+        for paths in self.pairs.values() {
+            let words: BTreeSet<&str> = paths.iter().map(|path| path.word.as_str()).collect();
+            for word in words {
+                *counts.entry(word).or_default() += 1;
+            }
+        }
+        let mut counts: Vec<(&str, u64)> = counts.into_iter().collect();
+        small_sort::by_key(&mut counts, |(_, count)| std::cmp::Reverse(*count));
+        let texts: Vec<String> = counts
+            .iter()
+            .map(|(word, count)| match count {
+                1 => format!("1 pair {word}"),
+                n => format!("{n} pairs {word}"),
+            })
+            .collect();
+        texts.join(", ")
+    }
+
+    /// Whether GPUDirect RDMA was used.
+    pub(super) fn direct(&self) -> GpuDirectUse {
+        if !self.channels {
+            return GpuDirectUse::NotLogged;
+        }
+        let net = |wanted: Option<bool>| {
+            self.paths().any(|path| match path.kind {
+                PathKind::Net(_, gdr) => wanted.is_none_or(|wanted| gdr == wanted),
+                _ => false,
+            })
+        };
+        match (net(Some(true)), net(Some(false))) {
+            (true, true) => GpuDirectUse::Some,
+            (true, false) => GpuDirectUse::All,
+            (false, true) => GpuDirectUse::None,
+            (false, false) => GpuDirectUse::NoNetwork,
+        }
+    }
+}
