@@ -2,29 +2,29 @@
 //!
 //! ```text
 //! fact            the schema: subjects, their facts, types, units, origins; three-valued knowledge
-//! source          Question, Answer, Refusal, and what answers: recordings, their format, redaction
-//! nccl_log        from the text of logs to recognised lines
-//! live            the machine: the only code that asks it, and the child processes that hold it
-//! probe           what to ask, and how to read the replies: never disturbs
-//! derive          facts from facts
+//! source          Question, Answer, Refusal; recordings, their format, redaction
+//! nccl_log        reads NCCL's logs into recognised lines
+//! live            the only code that asks the machine, and the child processes that isolate it
+//! probe           asks questions and parses the replies into facts: never disturbs
+//! derive          computes facts from facts
 //! check           one TOML file a check: condition language, judge, catalogue
-//! measure::plan   what a measurement is: its arms, points, runs, replies
-//! measure::run    what carries a measurement out: everything that disturbs
-//! cluster         who takes part: meeting, session, remote hosts
-//! diagnosis       from verdicts to causes and one headline
+//! measure::plan   plans of measurements: arms, points, runs, replies
+//! measure::run    carries measurements out: everything that disturbs
+//! cluster         the nodes of a run: rendezvous, gather tree, session, remote hosts
+//! diagnosis       groups verdicts into causes and one headline
 //! report          one file a format, all from one Report value
 //! cli             one file a subcommand
 //! ```
 //!
-//! Which of them may import which is held by a test (`tests/suite/imports.rs`), and told in ARCHITECTURE.md.
+//! A test (`tests/suite/imports.rs`) checks which module may import which; ARCHITECTURE.md explains it.
 //!
-//! Invariants, each held by a test or a lint:
+//! Invariants, each checked by a test or a lint:
 //!
 //! * Only `live` asks the machine: clippy's `disallowed-methods` forbids the rest.
 //! * Unknown never becomes a pass: a test drops each line of each fixture in turn.
 //! * Live and replay agree, because a live check *is* a recording judged.
 //! * Every probe ends: each runs in a child process with a budget, killed with its process group.
-//! * Counts add up to checks × subjects: nothing is skipped quietly.
+//! * Counts add up to checks × subjects: nothing is skipped silently.
 //! * The doctor changes nothing on the machine that it examines.
 
 pub mod catch_panic;

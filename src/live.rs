@@ -99,7 +99,7 @@ impl Live {
         clock::boottime_ns().saturating_sub(self.started_ns) / 1000
     }
 
-    fn said(&self, question: &Question) -> Result<Answer, Refusal> {
+    fn answer(&self, question: &Question) -> Result<Answer, Refusal> {
         if matches!(question, Question::Bench(_)) && !self.bench {
             let only = "it is measured by rdma-doctor bench only";
             return Err(Refusal::NotAsked(only.into()));
@@ -147,7 +147,7 @@ impl Live {
 
 impl Source for Live {
     fn ask(&self, question: &Question) -> Reply {
-        let said = self.said(question);
+        let said = self.answer(question);
         Reply {
             at: self.now(),
             said,

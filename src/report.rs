@@ -250,7 +250,7 @@ pub struct Counts {
 
 impl Report {
     /// The report of a recording that cannot be read: why.
-    pub fn of_nothing(why: &str) -> Self {
+    pub fn without_nodes(why: &str) -> Self {
         let damage = format!("cannot be read: {why}");
         Report {
             schema: SCHEMA,
@@ -524,7 +524,7 @@ impl Writer<'_> {
     /// The sentence behind the premise of its check.
     fn presuming(&self, check: usize, id: Id) -> String {
         let presumed = self.catalogue.checks[check].premise.as_ref();
-        let premise = presumed.map_or("", |presumed| presumed.premise.said());
+        let premise = presumed.map_or("", |presumed| presumed.premise.sentence());
         format!("{premise}{}", self.sentence(check, id))
     }
 
@@ -539,7 +539,7 @@ impl Writer<'_> {
         let premise = check
             .premise
             .as_ref()
-            .map(|presumed| presumed.premise.said());
+            .map(|presumed| presumed.premise.sentence());
         let premise = premise.filter(|_| cause.presumes(cause.check, first));
         let mut consequences: Vec<Consequence> = cause
             .consequences
@@ -957,7 +957,7 @@ pub(crate) mod testing {
             damage: Vec::new(),
             causes: causes.iter().map(finding).collect(),
             seconds: 0.25,
-            ..Report::of_nothing("")
+            ..Report::without_nodes("")
         }
     }
 }

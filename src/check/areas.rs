@@ -109,7 +109,7 @@ impl FactName {
     /// Why it is unknown.
     pub fn of(self, facts: &Facts, id: Id) -> Result<&Value, Gap> {
         let lineage = Lineage::of(facts, id);
-        match self.0.look(facts, lineage) {
+        match self.0.fact(facts, lineage) {
             Some(Fact::Known(value, _)) => Ok(value),
             Some(Fact::Unknown(gap)) => Err(gap.clone()),
             None => Err(facts.unset(lineage.up(self.0.up), usize::from(self.0.index))),

@@ -54,7 +54,7 @@ impl Slot {
     }
 
     /// The fact as it was stated for this instance.
-    pub(super) fn look(self, facts: &Facts, lineage: Lineage) -> Option<&Fact<Value>> {
+    pub(super) fn fact(self, facts: &Facts, lineage: Lineage) -> Option<&Fact<Value>> {
         facts.look(lineage.up(self.up), usize::from(self.index))
     }
 }
@@ -205,7 +205,7 @@ impl Operand {
     #[inline(always)]
     fn value<'a>(&'a self, view: &JudgeContext<'a>) -> Option<&'a Value> {
         match self {
-            Operand::Fact(slot) => slot.look(view.facts, view.lineage)?.known(),
+            Operand::Fact(slot) => slot.fact(view.facts, view.lineage)?.known(),
             Operand::Literal(value) => Some(value),
             Operand::Limit(index) => view.limits.get(usize::from(*index)).map(|(_, v)| v),
             Operand::Least(sides) => extreme(sides, view, Ordering::Less),

@@ -65,7 +65,7 @@ impl Check {
             self.fails.undecided(&view, &mut found);
         }
         let lack = |slot: Slot| {
-            let gap = match slot.look(facts, lineage) {
+            let gap = match slot.fact(facts, lineage) {
                 Some(Fact::Known(..)) => return None,
                 Some(Fact::Unknown(gap)) => Cow::Borrowed(gap),
                 None => Cow::Owned(facts.unset(lineage.up(slot.up), usize::from(slot.index))),
@@ -111,7 +111,7 @@ impl MissingFact<'_> {
 }
 
 fn state(slot: Slot, facts: &Facts, lineage: Lineage) -> Evidence {
-    let (value, origin) = match slot.look(facts, lineage) {
+    let (value, origin) = match slot.fact(facts, lineage) {
         Some(Fact::Known(value, origin)) => (Ok(value.clone()), Some(origin.clone())),
         Some(Fact::Unknown(gap)) => (Err(gap.clone()), None),
         None => {

@@ -124,7 +124,7 @@ impl Check {
     pub fn is_told(&self, facts: &Facts, id: Id) -> bool {
         let lineage = Lineage::of(facts, id);
         self.fails.slots().any(|slot| {
-            slot.look(facts, lineage)
+            slot.fact(facts, lineage)
                 .is_some_and(|fact| fact.known().is_some())
         })
     }
@@ -144,7 +144,7 @@ fn outcome(check: &Check, facts: &Facts, lineage: Lineage) -> Outcome {
     }
     let seen = |condition: &Condition| {
         condition.slots().any(|slot| {
-            slot.look(facts, lineage)
+            slot.fact(facts, lineage)
                 .is_some_and(|f| f.known().is_some())
         })
     };

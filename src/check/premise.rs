@@ -32,7 +32,7 @@ impl Premise {
     }
 
     /// As a finding says it.
-    pub fn said(self) -> &'static str {
+    pub fn sentence(self) -> &'static str {
         match self {
             Premise::SeveralNodes | Premise::NeedsNetwork => "if more than one node takes part: ",
         }

@@ -116,7 +116,7 @@ impl Template {
     pub fn render(&self, facts: &Facts, id: Id, limits: &[Limit]) -> String {
         let lineage = Lineage::of(facts, id);
         let mut text = String::with_capacity(self.source.len() + 32);
-        let known = |slot: &Slot| slot.look(facts, lineage).and_then(Fact::known);
+        let known = |slot: &Slot| slot.fact(facts, lineage).and_then(Fact::known);
         let mut left_out = 0;
         for (at, piece) in self.pieces.iter().enumerate() {
             if at < left_out {

@@ -126,7 +126,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
             Err(error) => {
                 let why = error.to_string();
                 last = Some(BadInput(why.clone()));
-                Report::of_nothing(&why)
+                Report::without_nodes(&why)
             }
         };
         let reports: Vec<Report> = args.recordings.iter().map(one).collect();

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forged_repeated_or_turned_around_is_refused() {
+    fn forged_repeated_and_reflected_messages_are_refused() {
         let mut stream = Vec::new();
         Frames::upward(key(SECRET))
             .write(&mut stream, b"one")

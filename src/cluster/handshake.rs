@@ -365,7 +365,7 @@ mod tests {
     }
 
     /// Runs a handshake, and returns the result of each side.
-    fn meet(
+    fn run_handshake(
         guest: NodeIdentity,
         guest_key: Option<Key>,
         trust: Trust,
@@ -388,7 +388,7 @@ mod tests {
     }
 
     fn refusal(guest: NodeIdentity, guest_key: Option<Key>, trust: Trust) -> JoinRefusal {
-        match meet(guest, guest_key, trust) {
+        match run_handshake(guest, guest_key, trust) {
             (
                 Err(HandshakeError::Refused(one)),
                 Err(HandshakeError::RefusedPeer { why: other, .. }),
@@ -407,7 +407,7 @@ mod tests {
             (Some(key(secret)), Trust::Key(key(secret))),
             (None, Trust::Loopback),
         ] {
-            let (guest, host) = meet(party(2), own, trust);
+            let (guest, host) = run_handshake(party(2), own, trust);
             let (mut guest, mut host) = (guest.unwrap(), host.unwrap());
             assert_eq!((host.rank, host.name.as_str()), (2, "n2"));
             assert_eq!(host.process, [3; 16]);
@@ -461,7 +461,7 @@ mod tests {
         assert_eq!(taken.to_string(), "rank 3 is there already: n3");
         let wrong = key("another secret of sixteen");
         assert!(matches!(
-            meet(party(1), Some(wrong), trust()).0,
+            run_handshake(party(1), Some(wrong), trust()).0,
             Err(HandshakeError::Impostor)
         ));
     }

@@ -134,7 +134,7 @@ impl Reassembly {
 mod tests {
     use super::*;
 
-    fn passed(assembly: &mut Reassembly, frame: &[u8], most: u64) -> Option<Vec<u8>> {
+    fn add_frame(assembly: &mut Reassembly, frame: &[u8], most: u64) -> Option<Vec<u8>> {
         let RelayFrame {
             rank,
             position: seat,
@@ -156,14 +156,14 @@ mod tests {
         assert!(first.iter().all(|frame| frame.len() as u64 <= MAX_FRAME));
         let (last, others) = first.split_last().unwrap();
         for frame in others {
-            assert_eq!(passed(&mut assembly, frame, 1 << 20), None);
+            assert_eq!(add_frame(&mut assembly, frame, 1 << 20), None);
         }
         let second: Vec<_> = parts(2, 8, b"short").map(|part| part.write()).collect();
-        assert_eq!(passed(&mut assembly, &second[0], 9).unwrap(), b"short");
-        assert_eq!(passed(&mut assembly, last, 1 << 20).unwrap(), long);
+        assert_eq!(add_frame(&mut assembly, &second[0], 9).unwrap(), b"short");
+        assert_eq!(add_frame(&mut assembly, last, 1 << 20).unwrap(), long);
         let nothing: Vec<_> = parts(3, 9, b"").map(|part| part.write()).collect();
         assert_eq!(nothing.len(), 1);
-        assert_eq!(passed(&mut assembly, &nothing[0], 9).unwrap(), b"");
+        assert_eq!(add_frame(&mut assembly, &nothing[0], 9).unwrap(), b"");
         assert!(assembly.incomplete.is_empty());
     }
 

@@ -364,7 +364,7 @@ fn coordinate(
             .next_deadline()
             .map_or(IDLE, |at| at.saturating_sub(began.elapsed()));
         let told = match inbox.recv_timeout(until) {
-            Ok(SessionEvent::Given(rank, give)) => hub.give(rank, give, began.elapsed()),
+            Ok(SessionEvent::Given(rank, give)) => hub.add_input(rank, give, began.elapsed()),
             Ok(SessionEvent::Gone(rank, why)) => hub.mark_gone(rank, &why),
             Ok(SessionEvent::End) | Err(RecvTimeoutError::Disconnected) => return,
             Err(RecvTimeoutError::Timeout) => hub.expire(began.elapsed()),
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn who_goes_is_named_and_who_is_silent_too() {
+    fn lost_and_unresponsive_nodes_are_named() {
         let mut sessions = sessions(3);
         let silent = sessions.pop().unwrap();
         let wait = Duration::from_millis(300);

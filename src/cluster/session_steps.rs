@@ -108,7 +108,7 @@ impl StepCoordinator {
     }
 
     /// Applies a member's contribution.
-    pub fn give(&mut self, from: u64, give: StepInput, now: Duration) -> StepDeliveries {
+    pub fn add_input(&mut self, from: u64, give: StepInput, now: Duration) -> StepDeliveries {
         let StepInput {
             step,
             members,
@@ -259,7 +259,7 @@ mod tests {
 
     use super::*;
 
-    fn give(step: &str, members: &[u64], hears: StepAudience, value: Value) -> StepInput {
+    fn step_input(step: &str, members: &[u64], hears: StepAudience, value: Value) -> StepInput {
         StepInput {
             step: step.into(),
             members: members.into(),
@@ -275,10 +275,10 @@ mod tests {
     #[test]
     fn all_members_get_all_values() {
         let mut hub = StepCoordinator::new(0..3);
-        let of = |value| give("a", &[], StepAudience::Everyone, value);
-        assert_eq!(hub.give(0, of(json!("x")), AT), []);
-        assert_eq!(hub.give(2, of(json!("z")), AT), []);
-        let told = hub.give(1, of(json!("y")), AT);
+        let of = |value| step_input("a", &[], StepAudience::Everyone, value);
+        assert_eq!(hub.add_input(0, of(json!("x")), AT), []);
+        assert_eq!(hub.add_input(2, of(json!("z")), AT), []);
+        let told = hub.add_input(1, of(json!("y")), AT);
         assert_eq!(
             told.iter().map(|(rank, _)| *rank).collect::<Vec<_>>(),
             [0, 1, 2]
@@ -292,10 +292,10 @@ mod tests {
     #[test]
     fn values_for_rank_0_stay_there() {
         let mut hub = StepCoordinator::new(0..3);
-        let of = |value| give("a", &[], StepAudience::Rank0, value);
-        hub.give(1, of(json!(1)), AT);
-        hub.give(2, of(json!(2)), AT);
-        let told = hub.give(0, of(json!("verdict")), AT);
+        let of = |value| step_input("a", &[], StepAudience::Rank0, value);
+        hub.add_input(1, of(json!(1)), AT);
+        hub.add_input(2, of(json!(2)), AT);
+        let told = hub.add_input(0, of(json!("verdict")), AT);
         assert_eq!(told[0].1.values.len(), 3);
         assert_eq!(told[2].1.values, [(0, json!("verdict"))].into());
     }
@@ -303,27 +303,27 @@ mod tests {
     #[test]
     fn two_pairs_do_not_wait_for_each_other() {
         let mut hub = StepCoordinator::new(0..4);
-        hub.give(
+        hub.add_input(
             0,
-            give("0-1", &[0, 1], StepAudience::Everyone, json!(0)),
+            step_input("0-1", &[0, 1], StepAudience::Everyone, json!(0)),
             AT,
         );
-        hub.give(
+        hub.add_input(
             2,
-            give("2-3", &[2, 3], StepAudience::Everyone, json!(2)),
+            step_input("2-3", &[2, 3], StepAudience::Everyone, json!(2)),
             AT,
         );
-        let told = hub.give(
+        let told = hub.add_input(
             3,
-            give("2-3", &[2, 3], StepAudience::Everyone, json!(3)),
+            step_input("2-3", &[2, 3], StepAudience::Everyone, json!(3)),
             AT,
         );
         assert_eq!(told.len(), 2);
         assert_eq!(hub.expire(AT), []);
         // A rank that is not a member is told so.
-        let told = hub.give(
+        let told = hub.add_input(
             2,
-            give("0-1", &[0, 1], StepAudience::Everyone, json!(9)),
+            step_input("0-1", &[0, 1], StepAudience::Everyone, json!(9)),
             AT,
         );
         assert_eq!(told[0].1.missing[&2], "it is not a member of this step");
@@ -332,9 +332,9 @@ mod tests {
     #[test]
     fn a_member_that_misses_the_deadline_is_missing() {
         let mut hub = StepCoordinator::new(0..3);
-        let of = |value| give("a", &[], StepAudience::Everyone, value);
-        hub.give(0, of(json!(0)), AT);
-        hub.give(1, of(json!(1)), AT);
+        let of = |value| step_input("a", &[], StepAudience::Everyone, value);
+        hub.add_input(0, of(json!(0)), AT);
+        hub.add_input(1, of(json!(1)), AT);
         assert_eq!(hub.next_deadline(), Some(Duration::from_secs(3)));
         assert_eq!(hub.expire(Duration::from_millis(2999)), []);
         let told = hub.expire(Duration::from_secs(3));
@@ -344,45 +344,45 @@ mod tests {
             [(2, "it did not respond within 2 s (step a)".into())].into()
         );
         // It responds after all, but no step waits for it any more.
-        let told = hub.give(2, of(json!(2)), Duration::from_secs(4));
+        let told = hub.add_input(2, of(json!(2)), Duration::from_secs(4));
         assert!(told[0].1.missing[&2].starts_with("it did not respond"));
-        let of = |value| give("b", &[], StepAudience::Everyone, value);
-        hub.give(0, of(json!(0)), AT);
-        assert_eq!(hub.give(1, of(json!(1)), AT).len(), 2);
+        let of = |value| step_input("b", &[], StepAudience::Everyone, value);
+        hub.add_input(0, of(json!(0)), AT);
+        assert_eq!(hub.add_input(1, of(json!(1)), AT).len(), 2);
     }
 
     #[test]
     fn lost_ranks_are_not_waited_for() {
         let mut hub = StepCoordinator::new(0..3);
-        let of = |step: &str| give(step, &[], StepAudience::Everyone, Value::Null);
-        hub.give(0, of("a"), AT);
-        hub.give(1, of("a"), AT);
+        let of = |step: &str| step_input(step, &[], StepAudience::Everyone, Value::Null);
+        hub.add_input(0, of("a"), AT);
+        hub.add_input(1, of("a"), AT);
         let told = hub.mark_gone(2, "its connection closed");
         assert_eq!(told.len(), 2);
         assert_eq!(told[0].1.missing[&2], "its connection closed");
-        hub.give(0, of("b"), AT);
-        assert_eq!(hub.give(1, of("b"), AT).len(), 2);
+        hub.add_input(0, of("b"), AT);
+        assert_eq!(hub.add_input(1, of("b"), AT).len(), 2);
     }
 
     #[test]
     fn watchers_hear_of_an_end_and_of_a_loss() {
         let watch = || StepInput {
             end: StepEnd::OnSignal,
-            ..give("w", &[], StepAudience::Everyone, Value::Null)
+            ..step_input("w", &[], StepAudience::Everyone, Value::Null)
         };
         let mut hub = StepCoordinator::new(0..3);
         for rank in 0..3 {
-            assert_eq!(hub.give(rank, watch(), AT), []);
+            assert_eq!(hub.add_input(rank, watch(), AT), []);
         }
         let end = StepInput {
             end: StepEnd::Now,
-            ..give("w", &[], StepAudience::Everyone, json!("rank 5 died"))
+            ..step_input("w", &[], StepAudience::Everyone, json!("rank 5 died"))
         };
-        let told = hub.give(2, end, AT);
+        let told = hub.add_input(2, end, AT);
         assert_eq!(told.len(), 3);
         assert_eq!(told[0].1.values[&2], "rank 5 died");
         let mut hub = StepCoordinator::new(0..3);
-        hub.give(0, watch(), AT);
+        hub.add_input(0, watch(), AT);
         let told = hub.mark_gone(1, "its connection closed");
         assert_eq!(told.len(), 1);
         assert_eq!(told[0].1.missing[&1], "its connection closed");

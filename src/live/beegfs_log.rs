@@ -37,7 +37,7 @@ pub(super) fn ask(root: Option<&Root>, call: &Call) -> Result<Answer, Refusal> {
     file.seek(SeekFrom::Start(start)).map_err(failed)?;
     let mut bytes = Vec::new();
     file.take(TAIL).read_to_end(&mut bytes).map_err(failed)?;
-    let mut value = told(&String::from_utf8_lossy(&bytes), start == 0);
+    let mut value = last_connection_lines(&String::from_utf8_lossy(&bytes), start == 0);
     if let Some(value) = value.as_object_mut() {
         let age = root.is_none().then(|| now().saturating_sub(stat.st_mtime));
         value.insert("age".into(), age.map(|age| age.max(0)).into());
@@ -54,7 +54,7 @@ fn now() -> i64 {
     now.map_or(0, |now| i64::try_from(now.as_secs()).unwrap_or(0))
 }
 
-fn told(text: &str, from_start: bool) -> Value {
+fn last_connection_lines(text: &str, from_start: bool) -> Value {
     // The first line of a tail is a piece of one.
     let text = match from_start {
         true => text,
@@ -101,8 +101,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_connections_are_told_and_who_logged_them_is_not() {
-        let value = told(
+    fn only_connections_are_reported() {
+        let value = last_connection_lines(
             "of the first\n(1) Nov20 09:00:00 mount(811) [App] >> Version: 7.4.5\n\
              (3) Nov20 09:00:01 *beegfs_XNodeSyn(812) [1A2-65F0-node7: NodeConn (acquire stream)] >> Connected: beegfs-mgmtd@10.0.0.2:8008 (protocol: TCP)\n\
              (3) 09:00:02 dd(99) [NodeConn (acquire stream)] >> Connect failed: beegfs-storage@10.0.0.3:8003 (protocol: RDMA)\n\
@@ -125,11 +125,11 @@ mod tests {
     #[test]
     fn many_lines_are_bounded() {
         let line = "(3) Nov20 09:00:01 x(1) [y] >> Connected: beegfs-meta@10.0.0.2:8005 (protocol: RDMA)\n";
-        let value = told(&line.repeat(LINES + 1), true);
+        let value = last_connection_lines(&line.repeat(LINES + 1), true);
         assert_eq!(value["lines"].as_array().map(Vec::len), Some(LINES));
         assert_eq!(value["whole"], json!(false));
         assert_eq!(
-            told("", true),
+            last_connection_lines("", true),
             json!({ "whole": true, "last": null, "lines": [] })
         );
     }

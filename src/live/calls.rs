@@ -14,18 +14,26 @@ type Answerer = fn(&Live, &Call) -> Result<Answer, Refusal>;
 
 /// The calls by their names, or by how their names begin if they end in `*`.
 const CALLS: &[(&str, Answerer)] = &[
-    ("adjtimex", |live, _| live.asked(timex::ask)),
-    ("cpu_dma_latency", |live, _| live.asked(cpu_latency::wanted)),
-    ("cuD*", |live, call| live.asked(|| cuda::ask(call))),
-    ("cuInit", |live, call| live.asked(|| cuda::ask(call))),
-    ("ethtool_*", |live, call| live.asked(|| ethtool::ask(call))),
+    ("adjtimex", |live, _| live.ask_or_refuse(timex::ask)),
+    ("cpu_dma_latency", |live, _| {
+        live.ask_or_refuse(cpu_latency::wanted)
+    }),
+    ("cuD*", |live, call| live.ask_or_refuse(|| cuda::ask(call))),
+    ("cuInit", |live, call| {
+        live.ask_or_refuse(|| cuda::ask(call))
+    }),
+    ("ethtool_*", |live, call| {
+        live.ask_or_refuse(|| ethtool::ask(call))
+    }),
     ("home_file", |live, call| {
-        live.asked(|| user_files::file(call))
+        live.ask_or_refuse(|| user_files::file(call))
     }),
     ("hosts_lookup", |live, call| {
-        live.asked(|| user_files::hosts(call))
+        live.ask_or_refuse(|| user_files::hosts(call))
     }),
-    ("ibv_*", |live, call| live.asked(|| verbs::ask(call))),
+    ("ibv_*", |live, call| {
+        live.ask_or_refuse(|| verbs::ask(call))
+    }),
     ("interrupt_spread", |live, _| interrupt_spread(live)),
     ("job_process", |live, _| Ok(job_process_named(live))),
     ("kernel_log", |live, _| match &live.root {
@@ -33,19 +41,24 @@ const CALLS: &[(&str, Answerer)] = &[
         None => kernel_log::ask(),
     }),
     ("nccl_*", nccl),
-    ("nvml_*", |live, call| live.asked(|| nvml::ask(call))),
-    ("process_*", |live, call| {
-        live.asked(|| job_process::ask(call))
+    ("nvml_*", |live, call| {
+        live.ask_or_refuse(|| nvml::ask(call))
     }),
-    ("processes", |live, _| live.asked(processes::ask)),
+    ("process_*", |live, call| {
+        live.ask_or_refuse(|| job_process::ask(call))
+    }),
+    ("processes", |live, _| live.ask_or_refuse(processes::ask)),
     ("running_commands", |live, call| {
-        live.asked(|| daemons::running(call))
+        live.ask_or_refuse(|| daemons::running(call))
     }),
 ];
 
 impl Live {
     /// Asks the machine; of a copied tree there is nothing to ask.
-    fn asked(&self, ask: impl FnOnce() -> Result<Answer, Refusal>) -> Result<Answer, Refusal> {
+    fn ask_or_refuse(
+        &self,
+        ask: impl FnOnce() -> Result<Answer, Refusal>,
+    ) -> Result<Answer, Refusal> {
         match self.root {
             Some(_) => Err(Refusal::NotRecorded),
             None => ask(),
@@ -61,7 +74,7 @@ pub(super) fn answer(live: &Live, call: &Call) -> Result<Answer, Refusal> {
     };
     match CALLS.iter().find(|(name, _)| matches(name)) {
         Some((_, answer)) => answer(live, call),
-        None => live.asked(|| {
+        None => live.ask_or_refuse(|| {
             Err(Refusal::NotAsked(
                 format!("unknown call {}", call.name).into(),
             ))
@@ -77,7 +90,7 @@ fn job_process_named(live: &Live) -> Answer {
 fn nccl(live: &Live, call: &Call) -> Result<Answer, Refusal> {
     match (&live.root, &live.nccl) {
         (Some(_), Some(named)) if &*call.name == "nccl_libraries" => Ok(nccl_files::named(named)),
-        _ => live.asked(|| nccl_files::ask(call, live.nccl.as_deref())),
+        _ => live.ask_or_refuse(|| nccl_files::ask(call, live.nccl.as_deref())),
     }
 }
 

@@ -103,7 +103,7 @@ const PAIRS: [(&str, Pair); 4] = [
 /// A function that fails is an answer too: `{"failed":"cuInit","code":802,"error":"CUDA_ERROR_SYSTEM_NOT_READY"}`.
 pub fn ask(call: &Call) -> Result<Answer, Refusal> {
     ready()?;
-    answer(told(call))
+    answer(driver_facts(call))
 }
 
 /// Refuses if the driver is not there as a whole.
@@ -132,7 +132,7 @@ fn answer(said: Result<Value, Failure>) -> Result<Answer, Refusal> {
     }
 }
 
-fn told(call: &Call) -> Result<Value, Failure> {
+fn driver_facts(call: &Call) -> Result<Value, Failure> {
     match &*call.name {
         "cuDriverGetVersion" => Ok(json!({ "version": driver::version()? })),
         "cuInit" => {
@@ -153,7 +153,7 @@ fn told(call: &Call) -> Result<Value, Failure> {
             let mut value = Map::new();
             for (name, attribute) in PAIRS {
                 let row = towards(own, |own, peer| {
-                    known(driver::p2p_attribute(attribute, own, peer))
+                    attribute_value(driver::p2p_attribute(attribute, own, peer))
                 })?;
                 value.insert(name.to_owned(), row);
             }
@@ -172,14 +172,14 @@ fn attributes(device: i32) -> Result<Value, Failure> {
     let mut value = Map::new();
     value.insert("model".to_owned(), driver::name(device)?.into());
     for (name, attribute) in ATTRIBUTES {
-        let said = known(driver::attribute(attribute, device))?;
+        let said = attribute_value(driver::attribute(attribute, device))?;
         value.insert(name.to_owned(), said.map_or(Value::Null, Value::from));
     }
     Ok(value.into())
 }
 
 /// `CUDA_ERROR_INVALID_VALUE` is how a driver says that it does not know an attribute.
-fn known(said: Result<i32, Failure>) -> Result<Option<i32>, Failure> {
+fn attribute_value(said: Result<i32, Failure>) -> Result<Option<i32>, Failure> {
     match said {
         Ok(value) => Ok(Some(value)),
         Err(Failure::Code { code: 1, .. }) => Ok(None),

@@ -39,14 +39,18 @@ pub fn spread(root: Option<&Root>) -> Result<Answer, Refusal> {
         let Some(local) = local.and_then(|text| cpus(&text)) else {
             continue;
         };
-        if let Some(one) = of_device(root, &vectors, &local) {
+        if let Some(one) = device_interrupts(root, &vectors, &local) {
             found.insert(device.to_string(), one);
         }
     }
     Ok(Answer::Value(Arc::new(found.into())))
 }
 
-fn of_device(root: Option<&Root>, vectors: &[Arc<str>], local: &BTreeSet<u32>) -> Option<Value> {
+fn device_interrupts(
+    root: Option<&Root>,
+    vectors: &[Arc<str>],
+    local: &BTreeSet<u32>,
+) -> Option<Value> {
     let (mut count, mut near) = (0u64, 0u64);
     let mut served: BTreeSet<u32> = BTreeSet::new();
     for vector in vectors.iter().take(VECTORS) {

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 /// # Errors
 ///
 /// Standard output cannot be duplicated.
-pub fn take<T: DeserializeOwned + Send + 'static>(at_end: fn()) -> io::Result<(File, Receiver<T>)> {
+pub fn open<T: DeserializeOwned + Send + 'static>(at_end: fn()) -> io::Result<(File, Receiver<T>)> {
     let outlet = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3)?;
     rustix::stdio::dup2_stdout(io::stderr())?;
     Ok((outlet.into(), inbox(at_end)))

@@ -145,7 +145,7 @@ fn feed(mut input: impl Read, limits: Limits) -> Digest {
             Ok(length) => {
                 let bytes = chunk.get(..length).unwrap_or(&[]);
                 if std::mem::take(&mut first) {
-                    wide = Utf16::of_mark(bytes);
+                    wide = Utf16::detect(bytes);
                 }
                 match &mut wide {
                     None => reader.feed(bytes),

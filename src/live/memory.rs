@@ -6,10 +6,10 @@
     reason = "before gigabytes are taken it is asked whether they are there"
 )]
 pub fn available() -> Option<u64> {
-    of(&std::fs::read_to_string("/proc/meminfo").ok()?)
+    parse_available(&std::fs::read_to_string("/proc/meminfo").ok()?)
 }
 
-fn of(meminfo: &str) -> Option<u64> {
+fn parse_available(meminfo: &str) -> Option<u64> {
     let line = meminfo
         .lines()
         .find_map(|line| line.strip_prefix("MemAvailable:"))?;
@@ -24,8 +24,8 @@ mod tests {
     #[test]
     fn the_kernel_counts_in_kibibytes() {
         let text = "MemTotal:       24614700 kB\nMemAvailable:   15994784 kB\n";
-        assert_eq!(of(text), Some(15_994_784 << 10));
-        assert_eq!(of("MemTotal: 1 kB\n"), None);
-        assert_eq!(of("MemAvailable: many kB\n"), None);
+        assert_eq!(parse_available(text), Some(15_994_784 << 10));
+        assert_eq!(parse_available("MemTotal: 1 kB\n"), None);
+        assert_eq!(parse_available("MemAvailable: many kB\n"), None);
     }
 }

@@ -5,8 +5,8 @@ use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
 
-use super::event_table::{class, is_shape, of_framework, of_info, of_warning};
-use super::message::{MessageGroup, is_unwinding, known};
+use super::event_table::{class, is_shape, match_framework, match_info, match_warning};
+use super::message::{MessageGroup, is_unwinding, known_group};
 
 /// Which text an event is looked for in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,7 +59,7 @@ impl ClassCache {
 
 /// Whether a line of a program other than NCCL says what went wrong, and not only that something did.
 pub fn names_cause(line: &[u8]) -> bool {
-    of_framework(line).is_some_and(|row| {
+    match_framework(line).is_some_and(|row| {
         let general = [
             "exception",
             "torch-teardown",
@@ -75,16 +75,16 @@ pub fn names_cause(line: &[u8]) -> bool {
 fn classify(kind: MessageKind, message: &[u8]) -> MessageClass {
     let event = |row: usize| MessageClass::Event(u16::try_from(row).unwrap_or(u16::MAX));
     match kind {
-        MessageKind::Framework => of_framework(message).map_or(MessageClass::Nothing, event),
+        MessageKind::Framework => match_framework(message).map_or(MessageClass::Nothing, event),
         MessageKind::Warning => match is_unwinding(message) {
             true => MessageClass::Unwinding,
-            false => event(of_warning(message)),
+            false => event(match_warning(message)),
         },
         MessageKind::Info => match is_unwinding(message) {
             true => MessageClass::Unwinding,
-            false => match of_info(message) {
+            false => match match_info(message) {
                 Some(row) => event(row),
-                None => known(message).map_or(MessageClass::Nothing, MessageClass::Known),
+                None => known_group(message).map_or(MessageClass::Nothing, MessageClass::Known),
             },
         },
     }

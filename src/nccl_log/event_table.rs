@@ -26,19 +26,19 @@ pub(super) fn fits(needles: &[&str], message: &[u8]) -> bool {
 }
 
 /// The class of a WARN line: every one has a class.
-pub(super) fn of_warning(message: &[u8]) -> usize {
+pub(super) fn match_warning(message: &[u8]) -> usize {
     position(BOTH, message)
         .or_else(|| position(WARNINGS, message).map(|at| BOTH.len() + at))
         .unwrap_or(OTHER)
 }
 
 /// The class of an INFO line, if it is an event.
-pub(super) fn of_info(message: &[u8]) -> Option<usize> {
+pub(super) fn match_info(message: &[u8]) -> Option<usize> {
     position(BOTH, message)
 }
 
 /// The class of a line without NCCL's prefix: PyTorch's, a launcher's, another library's.
-pub(super) fn of_framework(line: &[u8]) -> Option<usize> {
+pub(super) fn match_framework(line: &[u8]) -> Option<usize> {
     let shape = shape_table::position(line).map(|at| SHAPES + at);
     shape.or_else(|| position(FRAMEWORK, line).map(|at| OTHER + 1 + at))
 }

@@ -574,7 +574,7 @@ const KNOWN: &[(MessageGroup, &[&str])] = &[
 ];
 
 /// The sort of a message that is known by how it begins.
-pub fn known(message: &[u8]) -> Option<MessageGroup> {
+pub fn known_group(message: &[u8]) -> Option<MessageGroup> {
     let message = message.trim_ascii_start();
     let begins = |with: &&str| message.starts_with(with.as_bytes());
     KNOWN

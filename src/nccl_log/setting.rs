@@ -21,7 +21,7 @@ pub fn settings(line: &str) -> impl Iterator<Item = (&str, &str)> {
         sets = found.is_some() || SETTERS.contains(&word) || assigns && sets || tag && sets;
         found
     });
-    of_command.chain(of_yaml(line))
+    of_command.chain(parse_yaml(line))
 }
 
 /// `NAME=value`, also behind `--env=`, and in quotation marks.
@@ -34,7 +34,7 @@ fn assignment(word: &str) -> Option<(&str, &str)> {
 }
 
 /// `NAME: value`, alone on its line.
-fn of_yaml(line: &str) -> Option<(&str, &str)> {
+fn parse_yaml(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.trim().split_once(": ")?;
     let name = name.trim_matches(['"', '\'']);
     let value = value.trim().trim_end_matches(',');

@@ -32,14 +32,14 @@ impl Window {
             self.held.extend_from_slice(now);
             bytes = later;
             if self.held.len() >= BLOCK {
-                self.tell(to);
+                self.flush_lines(to);
             }
         }
     }
 
     /// Tells the rest: the last line may lack its end.
     pub(super) fn finish(&mut self, to: &mut impl Lines) {
-        self.tell(to);
+        self.flush_lines(to);
         if !self.held.is_empty() {
             let held = std::mem::take(&mut self.held);
             to.piece(&held, true);
@@ -47,7 +47,7 @@ impl Window {
         self.goes_on = false;
     }
 
-    fn tell(&mut self, to: &mut impl Lines) {
+    fn flush_lines(&mut self, to: &mut impl Lines) {
         let mut held = std::mem::take(&mut self.held);
         let mut at = 0;
         // Lines up to here are complete and short, and were not passed on yet.

@@ -58,7 +58,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     facts.set(node, node::NVIDIA_OPEN, open);
     facts.set(node, node::NVIDIA_LIBRARY, library(ask));
     facts.set(node, node::OFED, ofed(ask));
-    let modules = there(ask, Question::stat("/etc/infiniband/openib.conf"));
+    let modules = exists(ask, Question::stat("/etc/infiniband/openib.conf"));
     facts.set(node, node::OFED_MODULES, modules);
 
     let peers = ask
@@ -69,7 +69,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     facts.set(
         node,
         node::GDRDRV_DEVICE,
-        there(ask, Question::stat("/dev/gdrdrv")),
+        exists(ask, Question::stat("/dev/gdrdrv")),
     );
 }
 
@@ -98,7 +98,7 @@ fn compute_gpus(ask: &Ask<'_>) -> Fact<u64> {
 }
 
 /// Whether something exists, if its absence needs no listing of its directory.
-fn there(ask: &Ask<'_>, question: Question) -> Fact<bool> {
+fn exists(ask: &Ask<'_>, question: Question) -> Fact<bool> {
     match ask.raw(&question).said {
         Ok(_) => Fact::Known(true, Origin::Asked(question)),
         Err(Refusal::Errno(Errno::ENOENT | Errno::ENOTDIR)) => {

@@ -78,7 +78,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         Ok(said) => {
             versions(facts, node, &said);
             if said.works() {
-                machine.ask(ask, &said);
+                machine.query_gpus(ask, &said);
             } else {
                 machine.gap = Some(said.gap());
             }
@@ -256,7 +256,7 @@ fn versions(facts: &mut Facts, node: Id, said: &NvmlReply) {
     let confidential = match said.error("nvmlSystemGetConfComputeState") {
         Some("NotSupported" | "MissingSymbol") => Fact::Known(false, said.origin()),
         _ => said
-            .of("nvmlSystemGetConfComputeState")
+            .member("nvmlSystemGetConfComputeState")
             .number("ccFeature")
             .map(|feature| feature != 0),
     };
@@ -280,7 +280,7 @@ struct Machine {
 }
 
 impl Machine {
-    fn ask(&mut self, ask: &Ask<'_>, system: &NvmlReply) {
+    fn query_gpus(&mut self, ask: &Ask<'_>, system: &NvmlReply) {
         let count = match system.number("nvmlDeviceGetCount_v2") {
             Fact::Known(count, _) => count.min(MOST),
             Fact::Unknown(gap) => {
@@ -290,20 +290,20 @@ impl Machine {
         };
         for index in 0..count {
             let question = Question::call("nvml_device", [("index", index.into())]);
-            let said = self.put(ask, question);
+            let said = self.ask_and_keep(ask, question);
             self.devices.push(said);
         }
         for index in 0..count {
             let question = Question::call("nvml_links", [("index", index.into())]);
-            let said = self.put(ask, question);
+            let said = self.ask_and_keep(ask, question);
             self.links.push(said);
         }
         if count > 1 {
-            self.pairs = Some(self.put(ask, Question::call("nvml_p2p", [])));
+            self.pairs = Some(self.ask_and_keep(ask, Question::call("nvml_p2p", [])));
         }
     }
 
-    fn put(&mut self, ask: &Ask<'_>, question: Question) -> Result<NvmlReply, Gap> {
+    fn ask_and_keep(&mut self, ask: &Ask<'_>, question: Question) -> Result<NvmlReply, Gap> {
         match ask.raw(&question).said {
             Ok(Answer::Value(value)) => Ok(NvmlReply { value, question }),
             Ok(_) => Err(Gap::not_understood(&question, "the reply is no JSON value")),
@@ -414,7 +414,7 @@ impl Machine {
         let mut open = facts.members(Subject::Gpu, node).err();
         let mut bound = Vec::new();
         for id in bus {
-            match of_driver(facts, *id) {
+            match driver_supports(facts, *id) {
                 Fact::Known(true, _) => bound.push(*id),
                 Fact::Known(false, _) => {
                     let origin = Origin::derived("NVIDIA's driver is not bound to it");
@@ -501,7 +501,7 @@ impl Machine {
 }
 
 /// Whether a GPU of the bus is NVIDIA's and bound to its driver.
-fn of_driver(facts: &Facts, id: Id) -> Fact<bool> {
+fn driver_supports(facts: &Facts, id: Id) -> Fact<bool> {
     match facts.get(id, gpu::ID) {
         Fact::Known(vendor, origin) if !vendor.starts_with("10de:") => Fact::Known(false, origin),
         _ => facts

@@ -79,7 +79,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     for Endpoint { subject, name } in &endpoints {
         let id = facts.instance(*subject, node, name);
         let dir = inside(DEVICES, name);
-        translations.push((Arc::clone(name), groups.of_function(ask, &dir)));
+        translations.push((Arc::clone(name), groups.mode_of_function(ask, &dir)));
         match subject {
             Subject::Gpu => {
                 link_of(ask, facts, id, &dir, &gpu_fact::LINK);
@@ -93,7 +93,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         }
     }
     let kinds: Vec<Fact<Iommu>> = translations.iter().map(|(_, kind)| kind.clone()).collect();
-    let iommu = groups.of_node(ask, &kinds);
+    let iommu = groups.mode_of_node(ask, &kinds);
     facts.set(node, node::IOMMU, iommu);
     let translated = match translations
         .iter()

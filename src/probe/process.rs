@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn one_look_leaves_open_who_is_stuck() {
+    fn one_reading_does_not_show_stuck_processes() {
         let pause = r#"{"q":{"wait":"sample"},"refused":"not-asked: no sample was asked for (--sample SECONDS)"}"#;
         let (facts, _) = run(&PROBE, &[CPUS, MEMORY, FIRST, pause]);
         let stuck = |name| known(&facts, Subject::Process, name, fact::STUCK);

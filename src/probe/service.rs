@@ -91,7 +91,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     facts.set(node, node::NVSWITCHES, switches.clone());
     let outside = first_pid_namespace(ask);
     let systemd = Systemd::ask(ask);
-    let driver = there(ask, Question::stat("/proc/driver/nvidia/version"));
+    let driver = exists(ask, Question::stat("/proc/driver/nvidia/version"));
     // NVIDIA's services may run beside systemd, in a container that holds the driver: before one is missed, the processes are
     // looked through. So they are where systemd says nothing.
     let missed = |units: &[Unit]| {
@@ -181,7 +181,7 @@ impl Systemd {
         argv.extend(&units);
         match ask.command(&argv, |text| parse::units(text, units.len())) {
             Fact::Known(units, origin) => Systemd::Says(units, origin),
-            Fact::Unknown(_) => Systemd::Files(there(ask, Question::stat(ACTIVE_UNITS))),
+            Fact::Unknown(_) => Systemd::Files(exists(ask, Question::stat(ACTIVE_UNITS))),
         }
     }
 
@@ -205,7 +205,7 @@ impl Systemd {
 }
 
 /// Whether something exists, if its absence needs no listing of its directory.
-fn there(ask: &Ask<'_>, question: Question) -> Fact<bool> {
+fn exists(ask: &Ask<'_>, question: Question) -> Fact<bool> {
     match ask.raw(&question).said {
         Ok(_) => Fact::Known(true, Origin::Asked(question)),
         Err(Refusal::Errno(Errno::ENOENT | Errno::ENOTDIR)) => {
@@ -220,7 +220,7 @@ fn by_files(ask: &Ask<'_>, service: &Service) -> Fact<Vec<Unit>> {
     let mut missing = None;
     for unit in service.units {
         let link = Question::link(format!("{ACTIVE_UNITS}/invocation:{unit}"));
-        match there(ask, link) {
+        match exists(ask, link) {
             Fact::Known(true, origin) => return Fact::Known(vec![Unit::active(unit)], origin),
             Fact::Known(false, origin) => {
                 missing.get_or_insert(Gap {
@@ -246,7 +246,7 @@ fn enabled_by_file(ask: &Ask<'_>, service: &Service) -> Fact<bool> {
     let link = Question::link(format!(
         "/etc/systemd/system/multi-user.target.wants/{unit}"
     ));
-    match there(ask, link) {
+    match exists(ask, link) {
         // It may be wanted by another target.
         Fact::Known(false, origin) => Fact::Unknown(Gap {
             why: Why::NotSaid("the usual target does not start it".into()),

@@ -278,7 +278,7 @@ impl Factor {
             kind: facts
                 .known(id, factor::KIND)
                 .map(crate::fact::factor::FactorChange::word),
-            says: says(facts, id),
+            says: effect_sentence(facts, id),
             pairs: count(factor::PAIRS),
             unchanged: count(factor::UNCHANGED),
             slower: count(factor::SLOWER),
@@ -322,7 +322,7 @@ impl Effect {
 }
 
 /// The effect of a change, in words.
-fn says(facts: &Facts, id: Id) -> String {
+fn effect_sentence(facts: &Facts, id: Id) -> String {
     let count = |key| facts.known(id, key).unwrap_or(0);
     let word = |key| {
         let text: Option<std::sync::Arc<str>> = facts.known(id, key);

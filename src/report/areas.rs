@@ -70,7 +70,7 @@ impl AreaLine {
             state: survey.state.word(),
             required: survey.required,
             seen: seen.collect::<Vec<_>>().join(", "),
-            missing: missing.map(|lack| said(facts, lack, of)).collect(),
+            missing: missing.map(|lack| gap_sentence(facts, lack, of)).collect(),
             withheld: survey.withheld,
             remedy: match survey.withheld {
                 0 => survey.lacks.iter().find_map(|lack| lack.remedy),
@@ -162,7 +162,7 @@ impl AreaLine {
     }
 }
 
-fn said(facts: &Facts, lack: &AreaGap, of: Id) -> String {
+fn gap_sentence(facts: &Facts, lack: &AreaGap, of: Id) -> String {
     let names: Vec<String> = lack
         .of
         .iter()

@@ -128,7 +128,10 @@ mod tests {
     use super::*;
     use crate::report::testing::report;
 
-    fn said(write: impl Fn(&mut dyn Write, &Report) -> io::Result<()>, report: &Report) -> String {
+    fn rendered(
+        write: impl Fn(&mut dyn Write, &Report) -> io::Result<()>,
+        report: &Report,
+    ) -> String {
         let mut out = Vec::new();
         write(&mut out, report).unwrap();
         String::from_utf8(out).unwrap()
@@ -138,15 +141,15 @@ mod tests {
     fn a_reason_is_one_line_that_slurm_keeps_whole() {
         let mut errors = report(Exit::Errors, &["link/rate-degraded", "roce/v2-gid-missing"]);
         assert_eq!(
-            said(slurm, &errors),
+            rendered(slurm, &errors),
             "rdma-doctor: link/rate-degraded (+1 more): link/rate-degraded is wrong\n"
         );
         errors.causes[0].sentence = "it's \"down\"\n| so `reboot` ".repeat(20);
-        let line = said(slurm, &errors);
+        let line = rendered(slurm, &errors);
         assert_eq!(line.chars().count(), SLURM_REASON + 1);
         assert!(line.ends_with("...\n") && !line.contains(['"', '\'', '`', '|']));
         assert_eq!(
-            said(slurm, &report(Exit::Healthy, &[])),
+            rendered(slurm, &report(Exit::Healthy, &[])),
             "rdma-doctor: the headline\n"
         );
     }
@@ -159,7 +162,7 @@ mod tests {
             (Exit::Errors, "CRITICAL"),
             (Exit::Undecided, "UNKNOWN"),
         ] {
-            let line = said(nagios, &report(exit, &[]));
+            let line = rendered(nagios, &report(exit, &[]));
             assert_eq!(
                 line,
                 format!(
@@ -167,7 +170,7 @@ mod tests {
                 )
             );
         }
-        let long = said(nagios, &report(Exit::Errors, &["link/rate-degraded"]));
+        let long = rendered(nagios, &report(Exit::Errors, &["link/rate-degraded"]));
         assert_eq!(
             long.lines().nth(1),
             Some("error link/rate-degraded: link/rate-degraded is wrong")
@@ -178,18 +181,18 @@ mod tests {
     fn a_condition_is_short_and_warnings_are_none() {
         let errors = report(Exit::Errors, &["link/rate-degraded"]);
         assert_eq!(
-            said(npd, &errors),
+            rendered(npd, &errors),
             "link/rate-degraded: link/rate-degraded is wrong\n"
         );
         let mut long = report(Exit::Errors, &["link/rate-degraded"]);
         long.causes[0].sentence = "x".repeat(200);
-        assert_eq!(said(npd, &long).chars().count(), NPD_MESSAGE + 1);
+        assert_eq!(rendered(npd, &long).chars().count(), NPD_MESSAGE + 1);
         let statuses = [Exit::Healthy, Exit::Warnings, Exit::Errors, Exit::Undecided];
         assert_eq!(statuses.map(|exit| npd_status(exit, false)), [0, 0, 1, 2]);
         assert_eq!(npd_status(Exit::Deadline, false), 2);
         let mut damaged = report(Exit::Undecided, &[]);
         damaged.damage.push("mlx5_1 does not respond".into());
-        assert_eq!(said(npd, &damaged), "damage: mlx5_1 does not respond\n");
+        assert_eq!(rendered(npd, &damaged), "damage: mlx5_1 does not respond\n");
         assert_eq!(npd_status(Exit::Undecided, true), 1);
     }
 }

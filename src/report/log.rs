@@ -91,7 +91,7 @@ impl LogReport {
             .all(Subject::Run)
             .map(|id| answer(catalogue, facts, id, &report))
             .collect();
-        let pasted = pasted::said(facts);
+        let pasted = pasted::pasted_sentences(facts);
         let not_read = not_read(facts);
         report.headline = headline(catalogue, &answers, &pasted, &not_read, &report);
         // If the question is asked and has no answer, nothing is healthy.

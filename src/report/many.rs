@@ -244,7 +244,7 @@ impl ManyNodesReport {
             }
         }
         for question in part.open {
-            self.ask(question, Some(&name));
+            self.add_open_question(question, Some(&name));
         }
         for how in part.failures {
             self.failures.add(&how, &name, at);
@@ -264,7 +264,7 @@ impl ManyNodesReport {
         self.nodes.push(part.head);
     }
 
-    fn ask(&mut self, question: OpenQuestion, name: Option<&str>) {
+    fn add_open_question(&mut self, question: OpenQuestion, name: Option<&str>) {
         let subjects = question.subjects.iter().map(|subject| match name {
             Some(name) => prefixed(name, subject),
             None => subject.clone(),
@@ -316,7 +316,7 @@ impl ManyNodesReport {
             .into_iter()
             .any(|subject| facts.all(subject).next().is_some());
         for question in writer.open(verdicts) {
-            self.ask(question, None);
+            self.add_open_question(question, None);
         }
         self.count(&writer.count(verdicts));
         self.counts.checks = catalogue.checks.len();
@@ -338,7 +338,7 @@ impl ManyNodesReport {
 
         let of_nodes: Vec<ExplainableFinding> = std::mem::take(&mut self.causes)
             .into_iter()
-            .map(|(check, folded)| ExplainableFinding::of_nodes(check, folded, &self.nodes))
+            .map(|(check, folded)| ExplainableFinding::for_nodes(check, folded, &self.nodes))
             .collect();
         let of_all = diagnosis::diagnose(catalogue, facts, verdicts);
         let of_all = of_all.iter().flat_map(|cause| {
@@ -358,7 +358,7 @@ impl ManyNodesReport {
             };
             let unit = |cause: &diagnosis::Cause| {
                 let nodes = cause.subjects.first().and_then(|id| concerns.get(id));
-                ExplainableFinding::of_all(cause.check, writer.finding(cause), nodes)
+                ExplainableFinding::for_all_nodes(cause.check, writer.finding(cause), nodes)
             };
             each.iter().map(unit).collect::<Vec<_>>()
         });
@@ -432,7 +432,7 @@ struct ExplainableFinding {
 }
 
 impl ExplainableFinding {
-    fn of_nodes(check: usize, folded: FoldedFinding, all: &[NodeHead]) -> Self {
+    fn for_nodes(check: usize, folded: FoldedFinding, all: &[NodeHead]) -> Self {
         let names = || folded.nodes.iter().map(|at| all[*at as usize].name.clone());
         let mut finding = folded.finding;
         let mut lines = folded.lines.written(all).into_iter();
@@ -465,7 +465,7 @@ impl ExplainableFinding {
         }
     }
 
-    fn of_all(check: usize, mut finding: Finding, nodes: Option<&Vec<Arc<str>>>) -> Self {
+    fn for_all_nodes(check: usize, mut finding: Finding, nodes: Option<&Vec<Arc<str>>>) -> Self {
         let names: Vec<String> = nodes
             .into_iter()
             .flatten()

@@ -51,12 +51,12 @@ pub fn paragraph(
     text: &str,
     width: usize,
 ) -> io::Result<()> {
-    Page::of(width).wrap(out, label, indent, text)
+    Page::with_width(width).wrap(out, label, indent, text)
 }
 
 /// Writes a fact with its origin.
 pub fn evidence(out: &mut dyn Write, line: &EvidenceLine) -> io::Result<()> {
-    Page::of(0).evidence(out, line)
+    Page::with_width(0).evidence(out, line)
 }
 
 /// Writes what is below the answer. If `told` is given, a line of evidence is written once on the page, and not if it is among these.
@@ -69,7 +69,7 @@ pub fn body(
 ) -> io::Result<()> {
     let page = Page {
         told: told.map(|told| RefCell::new(told.into_iter().collect())),
-        ..Page::of(width)
+        ..Page::with_width(width)
     };
     match report.nodes.as_slice() {
         [one] => page.node(out, one)?,
@@ -147,7 +147,7 @@ struct Page {
 }
 
 impl Page {
-    fn of(width: usize) -> Self {
+    fn with_width(width: usize) -> Self {
         Page {
             width: width.clamp(60, 120),
             told: None,

@@ -277,8 +277,8 @@ fn hosts_are_asked_over_ssh_and_who_is_silent_is_named_with_the_reason() {
     assert_eq!(nodes, ["n3", "n4", "n5", "n6"], "{sentence}");
     for words in [
         "n3: ssh: connect to host n3 port 22: Connection refused",
-        "n4: no answer in 20 s",
-        "n5: the command is not there (bash: line 1: ",
+        "n4: no answer within 20 s",
+        "n5: command not found (bash: line 1: ",
         "n6: ssh: root@n6: Permission denied (publickey",
     ] {
         assert!(sentence.contains(words), "{words}: {sentence}");

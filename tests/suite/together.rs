@@ -183,7 +183,7 @@ fn a_node_that_is_killed_in_the_middle_is_named() {
     let (sentence, nodes) = all[0].report().finding("cluster/node-silent").unwrap();
     assert_eq!(nodes, ["rank 1"]);
     assert!(
-        sentence.contains("it came, and was gone before it gave its recording"),
+        sentence.contains("it connected, but disconnected before it sent its recording"),
         "{sentence}"
     );
     assert_eq!((all[0].status, all[1].status), (2, 0));
@@ -225,7 +225,7 @@ fn a_wrong_key_is_named_on_both_sides() {
     assert!(
         all[1]
             .err
-            .contains("what listens there does not have this node's key"),
+            .contains("the listening process does not have this node's key"),
         "{}",
         all[1].err
     );
@@ -239,7 +239,7 @@ fn a_wrong_key_is_named_on_both_sides() {
     let (sentence, nodes) = all[0].report().finding("cluster/node-silent").unwrap();
     assert_eq!(nodes, ["rank 1", "rank 2"]);
     assert!(
-        sentence.contains("it was told: this node's key is another one"),
+        sentence.contains("refused: this node's key differs from rank 0's"),
         "{sentence}"
     );
     assert!(!all[0].err.contains(KEY) && !all[0].out.contains(KEY));
@@ -463,7 +463,7 @@ fn scanners_cost_nothing() {
     assert!(
         all[0]
             .err
-            .contains("what it sends is no message of rdma-doctor"),
+            .contains("it does not speak rdma-doctor's protocol"),
         "{}",
         all[0].err
     );
@@ -683,7 +683,9 @@ fn without_a_key_only_the_jobs_own_addresses_are_believed() {
         all[0].err
     );
     assert!(
-        all[0].err.contains("10.77.0.4 is no address of this job"),
+        all[0]
+            .err
+            .contains("10.77.0.4 is not an address of this job"),
         "{}",
         all[0].err
     );
@@ -744,7 +746,7 @@ fn hosts_give_through_others_and_those_of_one_that_dies_through_another() {
     let (sentence, silent) = report.finding("cluster/node-silent").unwrap();
     assert_eq!(silent, ["rank 1", "rank 2"], "{sentence}");
     for why in [
-        "by its word n2, rank 1: it came, and was gone before it gave its recording",
+        "which claims to be n2, rank 1: it connected, but disconnected before it sent its recording",
         "n3 came, and gave no recording in 30 s",
     ] {
         assert!(sentence.contains(why), "{sentence}");

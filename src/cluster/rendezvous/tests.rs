@@ -175,7 +175,7 @@ fn in_tree(port: u16, rank: u64, ranks: u64) -> JoinedNode {
 }
 
 /// A node's message: longer than one part.
-fn of(rank: u64) -> Vec<u8> {
+fn message_of(rank: u64) -> Vec<u8> {
     let length = usize::try_from(rank * 997 % 150_000).unwrap();
     vec![rank.to_le_bytes()[0]; length]
 }
@@ -210,7 +210,7 @@ fn many_nodes_send_through_a_tree_and_each_unresponsive_one_is_named() {
                 if rank % 2 == 1 {
                     let _ = going.lock().unwrap().recv();
                 }
-                guest.send(&of(rank)).unwrap();
+                guest.send(&message_of(rank)).unwrap();
                 guest.receive(SOON, 99).map_err(|e| e.to_string())
             })
         })
@@ -232,7 +232,7 @@ fn many_nodes_send_through_a_tree_and_each_unresponsive_one_is_named() {
     assert_eq!(missing, [killed, silent, other_key]);
     for (rank, came) in &gathered.nodes {
         assert_eq!(came.name, format!("n{rank}"));
-        assert!(came.message == of(*rank), "of {rank}");
+        assert!(came.message == message_of(*rank), "of {rank}");
     }
     assert_eq!(
         gathered.without_message,
@@ -309,7 +309,7 @@ fn nodes_without_a_key_get_one_for_relaying() {
                     JoinedNode::join("127.0.0.1", port, &own, &trust, SOON, true).unwrap();
                 let clock = guest.clock().unwrap();
                 assert!(clock.ns.unsigned_abs() <= clock.within_ns, "{clock:?}");
-                guest.send(&of(rank)).unwrap();
+                guest.send(&message_of(rank)).unwrap();
                 guest.receive(SOON, 99).unwrap()
             })
         })
@@ -320,7 +320,7 @@ fn nodes_without_a_key_get_one_for_relaying() {
         gathered
             .nodes
             .iter()
-            .all(|(rank, came)| came.message == of(*rank))
+            .all(|(rank, came)| came.message == message_of(*rank))
     );
     assert_eq!(gathered.broadcast(b"healthy", SOON), []);
     for guest in guests {

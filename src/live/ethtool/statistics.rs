@@ -26,11 +26,11 @@ pub(super) fn read(netdev: &Netdev<'_>) -> Result<Value, Refusal> {
 }
 
 fn is_wanted(name: &str) -> bool {
-    WANTED.contains(&name) || of_priority(name).is_some()
+    WANTED.contains(&name) || priority_counter(name).is_some()
 }
 
 /// `rx_prio3_pause`, `tx_prio3_pause`, `rx_prio3_discards`: which, of a priority.
-fn of_priority(name: &str) -> Option<&str> {
+fn priority_counter(name: &str) -> Option<&str> {
     let rest = name
         .strip_prefix("rx_prio")
         .or_else(|| name.strip_prefix("tx_prio"))?;

@@ -103,7 +103,8 @@ fn dated_line(line: &str) -> Option<(u64, &str)> {
         let mut words = stamp.split_whitespace().skip(1);
         let (month, day, time, year) = (words.next()?, words.next()?, words.next()?, words.next()?);
         let month = MONTHS.iter().position(|name| *name == month)? as u64 + 1;
-        let micros = day_of(year.parse().ok()?, month, day.parse().ok()?)? * DAY + of_day(time)?;
+        let micros =
+            day_of(year.parse().ok()?, month, day.parse().ok()?)? * DAY + parse_day_time(time)?;
         return Some((micros, text));
     }
     let (before, after) = line.split_once('T')?;
@@ -113,7 +114,10 @@ fn dated_line(line: &str) -> Option<(u64, &str)> {
     let (time, text) = after.split_once(' ')?;
     // The zone is the same on every line.
     let time = time.split(['+', '-', 'Z']).next()?;
-    Some((day_of(year, month, day)? * DAY + of_day(time)?, text))
+    Some((
+        day_of(year, month, day)? * DAY + parse_day_time(time)?,
+        text,
+    ))
 }
 
 const MONTHS: [&str; 12] = [
@@ -134,7 +138,7 @@ fn day_of(year: u64, month: u64, day: u64) -> Option<u64> {
 }
 
 /// `15:36:15`, `15:36:15,345059` in microseconds.
-fn of_day(time: &str) -> Option<u64> {
+fn parse_day_time(time: &str) -> Option<u64> {
     let (time, fraction) = time.split_once([',', '.']).unwrap_or((time, "0"));
     let mut parts = time.split(':').map(|part| part.parse::<u64>().ok());
     let (hour, minute, second) = (parts.next()??, parts.next()??, parts.next()??);

@@ -36,7 +36,7 @@ impl FoundFiles {
             return Ok(None);
         }
         let mut found = FoundFiles::default();
-        found.look(path, DEPTH)?;
+        found.scan(path, DEPTH)?;
         for list in [&mut found.logs, &mut found.no_text, &mut found.recordings] {
             small_sort::by(list, Ord::cmp);
         }
@@ -44,14 +44,14 @@ impl FoundFiles {
     }
 
     #[expect(clippy::disallowed_methods, reason = "an input named by the user")]
-    fn look(&mut self, directory: &Path, depth: usize) -> Result<(), (PathBuf, io::Error)> {
+    fn scan(&mut self, directory: &Path, depth: usize) -> Result<(), (PathBuf, io::Error)> {
         let at = |error| (directory.to_owned(), error);
         for entry in std::fs::read_dir(directory).map_err(at)? {
             let entry = entry.map_err(at)?;
             let path = entry.path();
             if entry.file_type().map_err(at)?.is_dir() {
                 if depth > 0 {
-                    self.look(&path, depth - 1)?;
+                    self.scan(&path, depth - 1)?;
                 }
             } else if path.is_file() {
                 // A file that cannot be opened counts as a log, because its content is unknown.

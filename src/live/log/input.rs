@@ -43,12 +43,12 @@ impl Input {
 
     /// Whether the deadline is reached.
     pub(super) fn is_late(&self) -> bool {
-        self.left().is_err()
+        self.time_left().is_err()
     }
 
     /// How long reading may wait; forever if there is no deadline.
     #[expect(clippy::disallowed_methods, reason = "the deadline of reading")]
-    fn left(&self) -> io::Result<Option<Timespec>> {
+    fn time_left(&self) -> io::Result<Option<Timespec>> {
         let Some(deadline) = self.deadline else {
             return Ok(None);
         };
@@ -66,7 +66,7 @@ fn late() -> io::Error {
 impl Read for Input {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
-            let left = self.left()?;
+            let left = self.time_left()?;
             if self.waits {
                 let mut fds = [PollFd::new(&self.file, PollFlags::IN)];
                 if poll(&mut fds, left.as_ref())? == 0 {

@@ -21,7 +21,7 @@ pub(super) struct Utf16 {
 
 impl Utf16 {
     /// Where the first bytes of a text are the mark of it.
-    pub(super) fn of_mark(first: &[u8]) -> Option<Self> {
+    pub(super) fn detect(first: &[u8]) -> Option<Self> {
         let unit = match first.get(..2)? {
             mark if mark == LITTLE => u16::from_le_bytes,
             mark if mark == BIG => u16::from_be_bytes,
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     fn through(bytes: &[u8], piece: usize) -> String {
-        let mut wide = Utf16::of_mark(bytes).unwrap();
+        let mut wide = Utf16::detect(bytes).unwrap();
         let mut text = String::new();
         for piece in bytes.chunks(piece) {
             text.push_str(std::str::from_utf8(wide.next_utf8(piece)).unwrap());
@@ -95,7 +95,7 @@ mod tests {
             assert_eq!(through(&[&LITTLE[..], &little].concat(), first), text);
             assert_eq!(through(&[&BIG[..], &big].concat(), first), text);
         }
-        let mut wide = Utf16::of_mark(&LITTLE).unwrap();
+        let mut wide = Utf16::detect(&LITTLE).unwrap();
         let one_by_one: Vec<String> = little
             .iter()
             .map(|byte| String::from_utf8(wide.next_utf8(&[*byte]).to_vec()).unwrap())
@@ -107,7 +107,7 @@ mod tests {
     fn half_a_pair_is_no_character_and_other_text_has_no_mark() {
         let lone = [0xff, 0xfe, 0x00, 0xd8, 0x41, 0x00];
         assert_eq!(through(&lone, 100), "\u{fffd}A");
-        assert!(Utf16::of_mark(b"n1:7:7").is_none());
-        assert!(Utf16::of_mark(b"").is_none());
+        assert!(Utf16::detect(b"n1:7:7").is_none());
+        assert!(Utf16::detect(b"").is_none());
     }
 }

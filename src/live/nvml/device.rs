@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 
 use super::library;
 use super::reply::{
-    DeviceFunction, NvmlFailure, NvmlReply, Object, characters, code, one, symbol, text, with,
+    DeviceFunction, NvmlFailure, NvmlReply, Object, call_device, characters, code, symbol, text,
+    with,
 };
 use crate::source::Refusal;
 
@@ -35,13 +36,13 @@ pub(super) fn describe(index: u32) -> Result<Value, Refusal> {
     let device = match library::device(index)? {
         Ok(device) => device,
         Err(failure) => {
-            out.put("nvmlDeviceGetHandleByIndex_v2", Err(failure));
+            out.insert("nvmlDeviceGetHandleByIndex_v2", Err(failure));
             return Ok(out.into());
         }
     };
-    out.put("nvmlDeviceGetHandleByIndex_v2", Ok(0.into()));
+    out.insert("nvmlDeviceGetHandleByIndex_v2", Ok(0.into()));
     let lib = library::functions()?;
-    out.put("nvmlDeviceGetPciInfo_v3", pci(lib, device));
+    out.insert("nvmlDeviceGetPciInfo_v3", pci(lib, device));
     for part in [
         identity,
         modes,
@@ -60,23 +61,23 @@ pub(super) fn describe(index: u32) -> Result<Value, Refusal> {
 
 fn fields_and_fabric(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
     if let Ok(nvml) = library::nvml() {
-        out.put("fields", values(nvml, device, &fields::DEVICE));
+        out.insert("fields", values(nvml, device, &fields::DEVICE));
     }
     let fabric = versioned::fabric(lib, device);
-    out.put("nvmlDeviceGetGpuFabricInfo", fabric);
+    out.insert("nvmlDeviceGetGpuFabricInfo", fabric);
 }
 
 /// Asks functions without arguments, and keeps what they say under their names.
 macro_rules! ask {
     ($out:ident, $lib:ident, $device:ident, $how:ident: $($function:ident),* $(,)?) => {
-        $( $out.put(stringify!($function), $how(&$lib.$function, $device)); )*
+        $( $out.insert(stringify!($function), $how(&$lib.$function, $device)); )*
     };
 }
 
 fn identity(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
     ask!(out, lib, device, text: nvmlDeviceGetName, nvmlDeviceGetSerial, nvmlDeviceGetUUID, nvmlDeviceGetVbiosVersion);
-    ask!(out, lib, device, one: nvmlDeviceGetIndex, nvmlDeviceGetMinorNumber, nvmlDeviceGetModuleId);
-    out.put("nvmlDeviceGetGspFirmwareVersion", firmware(lib, device));
+    ask!(out, lib, device, call_device: nvmlDeviceGetIndex, nvmlDeviceGetMinorNumber, nvmlDeviceGetModuleId);
+    out.insert("nvmlDeviceGetGspFirmwareVersion", firmware(lib, device));
 }
 
 #[expect(unsafe_code, reason = "calls NVML")]
@@ -128,9 +129,9 @@ fn current_and_pending<E>(
 }
 
 fn modes(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
-    ask!(out, lib, device, one: nvmlDeviceGetPersistenceMode, nvmlDeviceGetComputeMode);
+    ask!(out, lib, device, call_device: nvmlDeviceGetPersistenceMode, nvmlDeviceGetComputeMode);
     ask!(out, lib, device, current_and_pending: nvmlDeviceGetMigMode, nvmlDeviceGetEccMode);
-    out.put(
+    out.insert(
         "nvmlDeviceGetMigDeviceHandleByIndex",
         instances(lib, device),
     );
@@ -139,7 +140,7 @@ fn modes(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
 /// How many MIG devices a GPU has.
 #[expect(unsafe_code, reason = "calls NVML")]
 fn instances(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
-    let most = one(&lib.nvmlDeviceGetMaxMigDeviceCount, device)?;
+    let most = call_device(&lib.nvmlDeviceGetMaxMigDeviceCount, device)?;
     let function = symbol(&lib.nvmlDeviceGetMigDeviceHandleByIndex)?;
     let mut found = 0;
     for index in 0..most.as_u64().unwrap_or(0).min(64) {
@@ -158,31 +159,31 @@ fn instances(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
 fn errors(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
     for (error, kind) in ERRORS {
         for (counter, since) in COUNTERS {
-            out.put(
+            out.insert(
                 &format!("nvmlDeviceGetTotalEccErrors/{error}/{counter}"),
                 total(lib, device, kind, since),
             );
             for (place, location) in PLACES {
-                out.put(
+                out.insert(
                     &format!("nvmlDeviceGetMemoryErrorCounter/{error}/{counter}/{place}"),
                     counted(lib, device, (kind, since, location)),
                 );
             }
         }
     }
-    out.put(
+    out.insert(
         "nvmlDeviceGetSramEccErrorStatus",
         versioned::sram(lib, device),
     );
     for (name, cause) in CAUSES {
-        out.put(
+        out.insert(
             &format!("nvmlDeviceGetRetiredPages/{name}"),
             retired(lib, device, cause),
         );
     }
-    ask!(out, lib, device, one: nvmlDeviceGetRetiredPagesPendingStatus);
-    out.put("nvmlDeviceGetRemappedRows", remapped(lib, device));
-    out.put("nvmlDeviceGetRowRemapperHistogram", histogram(lib, device));
+    ask!(out, lib, device, call_device: nvmlDeviceGetRetiredPagesPendingStatus);
+    out.insert("nvmlDeviceGetRemappedRows", remapped(lib, device));
+    out.insert("nvmlDeviceGetRowRemapperHistogram", histogram(lib, device));
 }
 
 #[expect(unsafe_code, reason = "calls NVML")]
@@ -257,53 +258,53 @@ fn histogram(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
 }
 
 fn clocks(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
-    ask!(out, lib, device, one: nvmlDeviceGetPerformanceState);
+    ask!(out, lib, device, call_device: nvmlDeviceGetPerformanceState);
     for (name, clock) in CLOCKS {
         let now = with(&lib.nvmlDeviceGetClockInfo, device, clock);
-        out.put(&format!("nvmlDeviceGetClockInfo/{name}"), now);
+        out.insert(&format!("nvmlDeviceGetClockInfo/{name}"), now);
         let most = with(&lib.nvmlDeviceGetMaxClockInfo, device, clock);
-        out.put(&format!("nvmlDeviceGetMaxClockInfo/{name}"), most);
+        out.insert(&format!("nvmlDeviceGetMaxClockInfo/{name}"), most);
     }
-    out.put(
+    out.insert(
         "nvmlDeviceGetApplicationsClock/graphics",
         with(&lib.nvmlDeviceGetApplicationsClock, device, 0),
     );
-    out.put(
+    out.insert(
         "nvmlDeviceGetDefaultApplicationsClock/graphics",
         with(&lib.nvmlDeviceGetDefaultApplicationsClock, device, 0),
     );
     // Its name before release 535.
     let older: &Result<DeviceFunction<c_ulonglong>, _> =
         &lib.nvmlDeviceGetCurrentClocksThrottleReasons;
-    let reasons = match one(&lib.nvmlDeviceGetCurrentClocksEventReasons, device) {
-        Err(NvmlFailure::Missing) => one(older, device),
+    let reasons = match call_device(&lib.nvmlDeviceGetCurrentClocksEventReasons, device) {
+        Err(NvmlFailure::Missing) => call_device(older, device),
         said => said,
     };
-    out.put("nvmlDeviceGetCurrentClocksEventReasons", reasons);
-    out.put(
+    out.insert("nvmlDeviceGetCurrentClocksEventReasons", reasons);
+    out.insert(
         "nvmlDeviceGetTemperature/gpu",
         with(&lib.nvmlDeviceGetTemperature, device, 0),
     );
     for (name, threshold) in THRESHOLDS {
-        out.put(
+        out.insert(
             &format!("nvmlDeviceGetTemperatureThreshold/{name}"),
             with(&lib.nvmlDeviceGetTemperatureThreshold, device, threshold),
         );
     }
-    out.put(
+    out.insert(
         "nvmlDeviceGetMarginTemperature",
         versioned::margin(lib, device),
     );
-    ask!(out, lib, device, one: nvmlDeviceGetPowerUsage, nvmlDeviceGetEnforcedPowerLimit, nvmlDeviceGetPowerManagementDefaultLimit);
+    ask!(out, lib, device, call_device: nvmlDeviceGetPowerUsage, nvmlDeviceGetEnforcedPowerLimit, nvmlDeviceGetPowerManagementDefaultLimit);
 }
 
 fn link_and_memory(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
-    ask!(out, lib, device, one:
+    ask!(out, lib, device, call_device:
         nvmlDeviceGetCurrPcieLinkGeneration, nvmlDeviceGetCurrPcieLinkWidth,
         nvmlDeviceGetGpuMaxPcieLinkGeneration, nvmlDeviceGetMaxPcieLinkWidth, nvmlDeviceGetPcieReplayCounter,
     );
-    out.put("nvmlDeviceGetMemoryInfo_v2", versioned::memory(lib, device));
-    out.put("nvmlDeviceGetBAR1MemoryInfo", bar1(lib, device));
+    out.insert("nvmlDeviceGetMemoryInfo_v2", versioned::memory(lib, device));
+    out.insert("nvmlDeviceGetBAR1MemoryInfo", bar1(lib, device));
 }
 
 #[expect(unsafe_code, reason = "calls NVML")]

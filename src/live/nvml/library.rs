@@ -118,28 +118,28 @@ pub(super) fn system() -> Result<Value, Refusal> {
     let begun = initialised()?;
     let mut out = Object::default();
     let init = begun.nvml.as_ref().map(|_| 0.into());
-    out.put("nvmlInitWithFlags", init.map_err(|failure| *failure));
+    out.insert("nvmlInitWithFlags", init.map_err(|failure| *failure));
     out.set("init_us", begun.took_us);
     // Answers in a library that did not begin, too: for that it is asked through the bindings.
-    out.put(
+    out.insert(
         "nvmlSystemGetNVMLVersion",
         version(&library.nvmlSystemGetNVMLVersion),
     );
     let Ok(nvml) = &begun.nvml else {
         return Ok(out.into());
     };
-    out.put(
+    out.insert(
         "nvmlSystemGetDriverVersion",
         version(&library.nvmlSystemGetDriverVersion),
     );
     let cuda: Result<c_int, _> = nvml.sys_cuda_driver_version();
-    out.put(
+    out.insert(
         "nvmlSystemGetCudaDriverVersion_v2",
         cuda.map(Value::from).map_err(failure),
     );
     let count = nvml.device_count().map(Value::from);
-    out.put("nvmlDeviceGetCount_v2", count.map_err(failure));
-    out.put("nvmlSystemGetConfComputeState", confidential(library));
+    out.insert("nvmlDeviceGetCount_v2", count.map_err(failure));
+    out.insert("nvmlSystemGetConfComputeState", confidential(library));
     Ok(out.into())
 }
 

@@ -23,7 +23,7 @@ pub(super) fn describe(index: u32) -> Result<Value, Refusal> {
     let device = match library::device(index)? {
         Ok(device) => device,
         Err(failure) => {
-            out.put("nvmlDeviceGetHandleByIndex_v2", Err(failure));
+            out.insert("nvmlDeviceGetHandleByIndex_v2", Err(failure));
             return Ok(out.into());
         }
     };
@@ -42,7 +42,7 @@ pub(super) fn describe(index: u32) -> Result<Value, Refusal> {
         }
     }
     if let (true, Some(why)) = (links.is_empty(), why) {
-        out.put("why", Err(why));
+        out.insert("why", Err(why));
     }
     out.set("links", links);
     Ok(out.into())
@@ -57,12 +57,12 @@ fn describe_link(
     let mut out = Object::default();
     out.set("link", link);
     out.set("nvmlDeviceGetNvLinkState", state.clone());
-    out.put(
+    out.insert(
         "nvmlDeviceGetNvLinkVersion",
         with(&lib.nvmlDeviceGetNvLinkVersion, device, link),
     );
     for (name, counter) in COUNTERS {
-        out.put(
+        out.insert(
             &format!("nvmlDeviceGetNvLinkErrorCounter/{name}"),
             errors(lib, device, link, counter),
         );
@@ -75,13 +75,13 @@ fn describe_link(
         ("NVLINK_COUNT_LINK_RECOVERY_EVENTS", 215, link),
         ("NVLINK_COUNT_EFFECTIVE_ERRORS", 219, link),
     ];
-    out.put("fields", device::values(library::nvml()?, device, &fields));
+    out.insert("fields", device::values(library::nvml()?, device, &fields));
     if state == 1 {
-        out.put(
+        out.insert(
             "nvmlDeviceGetNvLinkRemoteDeviceType",
             with(&lib.nvmlDeviceGetNvLinkRemoteDeviceType, device, link),
         );
-        out.put(
+        out.insert(
             "nvmlDeviceGetNvLinkRemotePciInfo_v2",
             remote(lib, device, link),
         );

@@ -21,7 +21,7 @@ pub(super) fn describe() -> Result<Value, Refusal> {
     let count = match library::count()? {
         Ok(count) => count,
         Err(failure) => {
-            out.put("nvmlDeviceGetCount_v2", Err(failure));
+            out.insert("nvmlDeviceGetCount_v2", Err(failure));
             return Ok(out.into());
         }
     };
@@ -41,10 +41,10 @@ pub(super) fn describe() -> Result<Value, Refusal> {
             pair.set("first", *first);
             pair.set("second", *second);
             for (name, capability) in CAPABILITIES {
-                pair.put(name, status(lib, (*here, *there), capability));
+                pair.insert(name, status(lib, (*here, *there), capability));
             }
             if first < second {
-                pair.put("level", level(lib, *here, *there));
+                pair.insert("level", level(lib, *here, *there));
             }
             pairs.push(pair.into());
         }

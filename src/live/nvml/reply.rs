@@ -98,7 +98,7 @@ pub(super) fn symbol<F: Copy, E>(function: &Result<F, E>) -> Result<F, NvmlFailu
 
 /// The single result of a function of a device.
 #[expect(unsafe_code, reason = "calls NVML")]
-pub(super) fn one<T: Default + Into<Value>, E>(
+pub(super) fn call_device<T: Default + Into<Value>, E>(
     function: &Result<DeviceFunction<T>, E>,
     device: nvmlDevice_t,
 ) -> NvmlReply {
@@ -152,7 +152,7 @@ pub(super) struct Object {
 
 impl Object {
     /// Stores the reply of a function under its name.
-    pub(super) fn put(&mut self, name: &str, said: NvmlReply) {
+    pub(super) fn insert(&mut self, name: &str, said: NvmlReply) {
         self.lost |= said.as_ref().err() == Some(&LOST);
         let value = said.unwrap_or_else(NvmlFailure::value);
         self.set(name, value);

@@ -4,7 +4,7 @@ use crate::live::failure::Failure;
 use crate::source::Refusal;
 
 /// A refusal in the words of a failure.
-pub(crate) fn refused(function: &str, what: &str, refusal: &Refusal) -> Failure {
+pub(crate) fn library_failure(function: &str, what: &str, refusal: &Refusal) -> Failure {
     let code = match refusal {
         Refusal::Errno(errno) => Some(i64::from(errno.0)),
         _ => None,

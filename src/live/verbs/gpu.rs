@@ -36,7 +36,7 @@ pub(crate) struct Gpu {
 
 impl Gpu {
     /// Takes the GPU at a PCI address.
-    pub(crate) fn take(pci: &str) -> Result<Self, Failure> {
+    pub(crate) fn open(pci: &str) -> Result<Self, Failure> {
         cuda::ready().map_err(driver::Failure::from)?;
         driver::init()?;
         let context = Context::of(cuda::device_at(pci)?)?;
@@ -85,7 +85,7 @@ impl Pages {
     }
 
     /// Copies from ordinary memory of the host.
-    pub(crate) fn put(&self, at: usize, from: &[u8]) -> Result<(), Failure> {
+    pub(crate) fn copy_in(&self, at: usize, from: &[u8]) -> Result<(), Failure> {
         let put = self.gpu.stream.put(&self.memory, self.start + at, from);
         Ok(put?)
     }
@@ -144,7 +144,7 @@ impl DmaBufFailure {
     }
 
     /// The driver does not say that it can, or does not know the question.
-    fn of_attribute(said: Result<i32, driver::Failure>) -> Option<Self> {
+    fn from_attribute(said: Result<i32, driver::Failure>) -> Option<Self> {
         const FUNCTION: &str = "cuDeviceGetAttribute";
         const NAME: &str = "CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED";
         match said {
@@ -164,11 +164,11 @@ impl DmaBufFailure {
                 Some(INVALID_VALUE.into()),
                 format!("this driver does not know {NAME}, those of CUDA 11.7 and newer do"),
             )),
-            Err(failure) => Some(Self::of_cuda(FUNCTION, failure)),
+            Err(failure) => Some(Self::from_cuda(FUNCTION, failure)),
         }
     }
 
-    fn of_cuda(function: &'static str, failure: driver::Failure) -> Self {
+    fn from_cuda(function: &'static str, failure: driver::Failure) -> Self {
         match failure {
             driver::Failure::Refused(Refusal::SymbolMissing(name)) => Self::new(
                 function,
@@ -182,7 +182,7 @@ impl DmaBufFailure {
         }
     }
 
-    fn of_verbs(refusal: Refusal) -> Self {
+    fn from_verbs(refusal: Refusal) -> Self {
         const FUNCTION: &str = "ibv_reg_dmabuf_mr";
         match refusal {
             Refusal::SymbolMissing(_) => Self::new(
@@ -268,18 +268,18 @@ fn by_dma_buf(
     pages: Pages,
 ) -> Result<Registered<Pages>, Box<(DmaBufFailure, Pages)>> {
     let supported = Attribute::CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED;
-    if let Some(obstacle) = DmaBufFailure::of_attribute(pages.gpu.context.attribute(supported)) {
+    if let Some(obstacle) = DmaBufFailure::from_attribute(pages.gpu.context.attribute(supported)) {
         return Err(Box::new((obstacle, pages)));
     }
     let file = match pages.memory.dma_buf(pages.start, pages.length) {
         Ok(file) => file,
         Err(failure) => {
-            let obstacle = DmaBufFailure::of_cuda("cuMemGetHandleForAddressRange", failure);
+            let obstacle = DmaBufFailure::from_cuda("cuMemGetHandleForAddressRange", failure);
             return Err(Box::new((obstacle, pages)));
         }
     };
     Registered::by_file(domain, pages, file.as_fd())
-        .map_err(|(refusal, pages)| Box::new((DmaBufFailure::of_verbs(refusal), pages)))
+        .map_err(|(refusal, pages)| Box::new((DmaBufFailure::from_verbs(refusal), pages)))
 }
 
 #[cfg(test)]
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn an_obstacle_says_which_function_and_what_helps() {
-        let of = |said| DmaBufFailure::of_attribute(said).map(|o| (o.function, o.code, o.words));
+        let of = |said| DmaBufFailure::from_attribute(said).map(|o| (o.function, o.code, o.words));
         assert!(of(Ok(1)).is_none());
         let (function, code, words) = of(Ok(0)).unwrap();
         assert_eq!((function, code), ("cuDeviceGetAttribute", None));
@@ -301,14 +301,14 @@ mod tests {
         assert_eq!(code, Some(1));
         assert!(words.contains("CUDA 11.7"), "{words}");
         let missing = Refusal::SymbolMissing("cuMemGetHandleForAddressRange".into());
-        let of = DmaBufFailure::of_cuda("cuMemGetHandleForAddressRange", missing.into());
+        let of = DmaBufFailure::from_cuda("cuMemGetHandleForAddressRange", missing.into());
         assert!(
             of.words
                 .contains("libcuda.so.1 has no cuMemGetHandleForAddressRange")
         );
-        let of = DmaBufFailure::of_verbs(Refusal::SymbolMissing("ibv_reg_dmabuf_mr".into()));
+        let of = DmaBufFailure::from_verbs(Refusal::SymbolMissing("ibv_reg_dmabuf_mr".into()));
         assert!(of.words.contains("rdma-core 34"), "{}", of.words);
-        let of = DmaBufFailure::of_verbs(Refusal::Errno(Errno::EOPNOTSUPP));
+        let of = DmaBufFailure::from_verbs(Refusal::Errno(Errno::EOPNOTSUPP));
         assert_eq!((of.function, of.code), ("ibv_reg_dmabuf_mr", Some(95)));
         assert!(of.words.contains("takes no DMA-BUF"), "{}", of.words);
         let peer = no_peer_memory(&Refusal::Errno(Errno::EFAULT));

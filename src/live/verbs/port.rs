@@ -6,7 +6,7 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use super::address::mtu_bytes;
-use super::failure::refused;
+use super::failure::library_failure;
 use super::library::context::Context;
 use super::library::pair::LocalEndpoint;
 use crate::fact::gid::GidType;
@@ -159,11 +159,11 @@ impl Port {
             None => first_active().ok_or_else(|| named("verbs", "no RDMA port is active"))?,
         };
         let context =
-            Context::open(&device).map_err(|e| refused("ibv_open_device", &device, &e))?;
+            Context::open(&device).map_err(|e| library_failure("ibv_open_device", &device, &e))?;
         let port = format!("{device}/{number}");
         let said = context
             .query_port(number)
-            .map_err(|e| refused("ibv_query_port", &port, &e))?;
+            .map_err(|e| library_failure("ibv_query_port", &port, &e))?;
         let field = |name: &str| said.get(name).and_then(Value::as_u64).unwrap_or(0);
         // IBV_PORT_ACTIVE
         if field("state") != 4 {
@@ -201,7 +201,7 @@ impl Port {
     }
 
     /// Its description: `mlx5_0/1 GID 3 MTU 4096`.
-    pub(crate) fn words(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let address = match self.ethernet {
             true => format!("GID {}", self.gid_index),
             false => format!("LID {}", self.lid),
@@ -211,7 +211,7 @@ impl Port {
     }
 
     /// What the port has counted up to now.
-    pub(crate) fn counted(&self) -> Carried {
+    pub(crate) fn traffic_counters(&self) -> Carried {
         let base = format!("{DEVICES}/{}/ports/{}", self.device, self.number);
         let count =
             |name: &str| -> Option<u64> { attribute(&format!("{base}/{name}"))?.parse().ok() };

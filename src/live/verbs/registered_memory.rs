@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use super::failure::refused;
+use super::failure::library_failure;
 use super::gpu::{self, Gpu, Pages};
 use super::library::domain::{Addressed, Domain, Registered};
 use super::library::pair::Target;
@@ -20,17 +20,17 @@ pub(crate) enum RegisteredMemory {
 
 impl RegisteredMemory {
     /// Allocates and registers host memory.
-    pub(crate) fn of_host(domain: &Rc<Domain>, length: usize) -> Result<Self, Failure> {
+    pub(crate) fn new_host(domain: &Rc<Domain>, length: usize) -> Result<Self, Failure> {
         let what = format!("{length} bytes");
         let memory = PageMemory::new(length);
-        let memory = memory.map_err(|e| refused("mmap", &what, &Refusal::Errno(e)))?;
+        let memory = memory.map_err(|e| library_failure("mmap", &what, &Refusal::Errno(e)))?;
         let registered = Registered::new(domain, memory);
-        let registered = registered.map_err(|(e, _)| refused("ibv_reg_mr", &what, &e))?;
+        let registered = registered.map_err(|(e, _)| library_failure("ibv_reg_mr", &what, &e))?;
         Ok(RegisteredMemory::Host(registered))
     }
 
     /// Allocates and registers GPU memory. `tried` gets how it was registered, or why not.
-    pub(crate) fn of_gpu(
+    pub(crate) fn new_gpu(
         domain: &Rc<Domain>,
         gpu: &Rc<Gpu>,
         length: usize,
@@ -48,7 +48,7 @@ impl RegisteredMemory {
     }
 
     /// As this device knows it.
-    pub(crate) fn near(&self) -> Target {
+    pub(crate) fn local_target(&self) -> Target {
         match self {
             RegisteredMemory::Host(registered) => registered.near(),
             RegisteredMemory::Gpu(registered) => registered.near(),
@@ -56,7 +56,7 @@ impl RegisteredMemory {
     }
 
     /// The memory's address and key for the other end's device.
-    pub(crate) fn far(&self) -> Target {
+    pub(crate) fn remote_target(&self) -> Target {
         match self {
             RegisteredMemory::Host(registered) => registered.far(),
             RegisteredMemory::Gpu(registered) => registered.far(),
@@ -64,7 +64,7 @@ impl RegisteredMemory {
     }
 
     /// Puts bytes into it.
-    pub(crate) fn put(&mut self, range: Range<usize>, bytes: &[u8]) -> Result<(), Failure> {
+    pub(crate) fn write(&mut self, range: Range<usize>, bytes: &[u8]) -> Result<(), Failure> {
         match self {
             RegisteredMemory::Host(registered) => {
                 let place = registered.memory_mut().write(range);
@@ -74,7 +74,7 @@ impl RegisteredMemory {
             }
             RegisteredMemory::Gpu(registered) => {
                 let length = range.len().min(bytes.len());
-                registered.memory().put(range.start, &bytes[..length])
+                registered.memory().copy_in(range.start, &bytes[..length])
             }
         }
     }

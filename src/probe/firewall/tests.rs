@@ -309,7 +309,7 @@ fn nothing_is_run_where_no_filter_is_loaded() {
 }
 
 #[test]
-fn who_may_not_read_the_rules_is_told_that_root_may() {
+fn without_permission_root_is_suggested() {
     let nft = Question::run(&["nft", "-j", "list", "ruleset"]);
     for (said, why) in [
         (

@@ -53,7 +53,7 @@ const SYNDROMES: [(u64, u64); 12] = [
 ];
 
 /// The status, and the adapter's own code.
-pub(super) fn of(message: &str) -> (Option<u64>, Option<u64>) {
+pub(super) fn parse(message: &str) -> (Option<u64>, Option<u64>) {
     let named = |all: &[(&str, u64)]| {
         let found = all.iter().find(|(words, _)| message.contains(words));
         found.map(|(_, status)| *status)
@@ -79,7 +79,7 @@ pub(super) fn of(message: &str) -> (Option<u64>, Option<u64>) {
 
 #[cfg(test)]
 mod tests {
-    use super::of;
+    use super::parse;
 
     #[test]
     fn the_same_status_in_several_words() {
@@ -107,8 +107,8 @@ mod tests {
                 None,
             ),
         ] {
-            assert_eq!(of(text), (Some(status), vendor), "{text}");
+            assert_eq!(parse(text), (Some(status), vendor), "{text}");
         }
-        assert_eq!(of("mlx5: n1: got completion with error:"), (None, None));
+        assert_eq!(parse("mlx5: n1: got completion with error:"), (None, None));
     }
 }

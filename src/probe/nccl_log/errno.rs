@@ -71,7 +71,7 @@ const MARKS: [&str; 9] = [
 ];
 
 /// The error that a line of a program other than NCCL names: by its words, its number, or its symbol.
-pub(super) fn of_program(message: &str) -> Option<&'static str> {
+pub(super) fn program_call(message: &str) -> Option<&'static str> {
     let number = |mark: &&str| number_after(message.as_bytes(), mark).and_then(numbered);
     let symbol = || {
         let mut words = message.split(|c: char| !c.is_ascii_alphanumeric());

@@ -264,7 +264,7 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
         set_count(facts, fact::PEER_RANK, fields.peer_rank);
         set_count(facts, fact::GID_INDEX, fields.gid_index);
         set_count(facts, fact::SEQUENCE, fields.sequence);
-        set_text(facts, fact::TEXT, Some(&told(event.line)));
+        set_text(facts, fact::TEXT, Some(&message_text(event.line)));
         let place = super::place(&log.files[event.line.file].0, kept.line);
         set_text(facts, fact::PLACE, Some(&place));
         set_text(facts, fact::TIME, event.line.clock);
@@ -336,7 +336,7 @@ fn share_reasons(events: &mut [Event<'_, '_>]) {
 }
 
 /// The message, or of a framework's line what is behind its place in the source.
-fn told(line: &Line<'_>) -> String {
+fn message_text(line: &Line<'_>) -> String {
     match line.source {
         Some(source) => format!("{source} {}", line.message),
         None => line.message.to_owned(),

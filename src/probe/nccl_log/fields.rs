@@ -172,7 +172,7 @@ impl<'d> Fields<'d> {
                 fields.timeout = decimal_after(message.as_bytes(), "after ")
                     .filter(|_| message.contains("ms"))
                     .map(|ms| ms / 1000.0);
-                fields.errno = errno::of_program(message)
+                fields.errno = errno::program_call(message)
                     .or_else(|| message.contains("timed out").then_some("ETIMEDOUT"));
             }
             C::ProcessEnded | C::BusError => {
@@ -193,7 +193,7 @@ impl<'d> Fields<'d> {
 
     /// The fields of a line of a program other than NCCL: the call that its words describe, and the error.
     pub(super) fn of_program(&mut self, message: &str, call: Option<&'static str>) {
-        self.errno = self.errno.or_else(|| errno::of_program(message));
+        self.errno = self.errno.or_else(|| errno::program_call(message));
         if !self
             .function
             .is_some_and(|name| name.starts_with("ibv_reg_"))
@@ -243,7 +243,7 @@ impl<'d> Fields<'d> {
                 let at = field.iter().position(u8::is_ascii_digit)?;
                 number(field.get(at..)?).map(|(status, _)| status)
             });
-        let (told, vendor) = completion_status::of(message);
+        let (told, vendor) = completion_status::parse(message);
         self.status = status.or(told);
         self.vendor_err = ["vendor err ", "vendor_err=", "vendor err="]
             .iter()

@@ -34,7 +34,7 @@ pub(super) fn state(view: &mut RunView<'_, '_>, facts: &mut Facts, stated: Optio
     let all_seen = comm.is_some_and(|comm| comm.members.len() as u64 >= comm.ranks);
     // One host of which not all ranks are seen may be one of several.
     let counted = machines.filter(|machines| *machines > 1 || *machines == 1 && all_seen);
-    let told = || told(view, machines.unwrap_or(1), ranks);
+    let told = || reported_nodes(view, machines.unwrap_or(1), ranks);
     let nodes = match (counted.filter(|_| all_seen), told()) {
         (None, Some((nodes, origin))) => Fact::Known(nodes, origin),
         _ => match counted {
@@ -70,7 +70,7 @@ fn identities(view: &RunView<'_, '_>) -> Option<Option<u64>> {
 }
 
 /// The number from launchers and nccl-tests, if they agree and it is possible.
-fn told(view: &RunView<'_, '_>, least: u64, ranks: Option<u64>) -> Option<(u64, Origin)> {
+fn reported_nodes(view: &RunView<'_, '_>, least: u64, ranks: Option<u64>) -> Option<(u64, Origin)> {
     // Of several runs in one log it may be another's.
     if view.log.of_run.len() > 1 {
         return None;

@@ -228,7 +228,7 @@ impl<'l, 'd> RunCourse<'l, 'd> {
             sign.kind == SignKind::Done && at.first > event.at.first
         };
         if let Some((at, sign)) = signs.iter().find(done) {
-            return recovered(self.told(*at, &sign.text));
+            return recovered(self.proof_sentence(*at, &sign.text));
         }
         // What the dying program still prints was computed before.
         let dying = others.end_after(event.at);
@@ -236,16 +236,16 @@ impl<'l, 'd> RunCourse<'l, 'd> {
             |at: LinePosition| at.follows(event.at) && dying.is_none_or(|end| at.last < end);
         let steps = |(at, sign): &&(LinePosition, &Sign)| goes_on(sign) && alive(*at);
         if let Some((at, sign)) = signs.iter().find(steps) {
-            return recovered(self.told(*at, &sign.text));
+            return recovered(self.proof_sentence(*at, &sign.text));
         }
         // The first row after it may have been measured before.
         let before = |at: &LinePosition| (at.file, at.first) <= (event.at.file, event.at.last);
         let second = self.rows.get(self.rows.partition_point(before) + 1);
         if let Some(row) = second.filter(|row| alive(**row)) {
-            return recovered(self.told(*row, "a further row of the benchmark"));
+            return recovered(self.proof_sentence(*row, "a further row of the benchmark"));
         }
         if let Some((at, text)) = self.thread_went_on(event, others) {
-            return recovered(self.told(at, text));
+            return recovered(self.proof_sentence(at, text));
         }
         self.ended_well(event.at, others).and_then(recovered)
     }
@@ -297,7 +297,7 @@ impl<'l, 'd> RunCourse<'l, 'd> {
         })))
     }
 
-    fn told(&self, at: LinePosition, text: &str) -> String {
+    fn proof_sentence(&self, at: LinePosition, text: &str) -> String {
         let name = self
             .view
             .log
@@ -318,7 +318,7 @@ impl<'l, 'd> RunCourse<'l, 'd> {
         let before = begun.partition_point(|(first, _)| *first < event.first);
         let furthest = before.checked_sub(1).and_then(|at| begun.get(at));
         let between = furthest.is_some_and(|(_, last)| *last > end.last);
-        (!between).then(|| self.told(*end, &sign.text))
+        (!between).then(|| self.proof_sentence(*end, &sign.text))
     }
 
     /// Whether work begins after this.
@@ -332,7 +332,7 @@ impl<'l, 'd> RunCourse<'l, 'd> {
         let (host, pid, device) = event.thread?;
         let mut open: BTreeSet<&str> = BTreeSet::new();
         let mut left: Option<(LinePosition, CommunicatorStep)> = None;
-        let of_process = of_process(&self.steps, host, pid)
+        let of_process = threads_of_process(&self.steps, host, pid)
             .filter(|((.., on), _)| device.is_none() || on.is_none() || *on == device);
         let mut all: Vec<_> = of_process.flat_map(|(_, steps)| steps).collect();
         all.sort_by_key(|(at, ..)| (at.file, at.first));
@@ -361,7 +361,7 @@ impl<'l, 'd> RunCourse<'l, 'd> {
                 | LogClass::Abort
         );
         (step == CommunicatorStep::Destroyed || of_abort)
-            .then(|| self.told(at, "the communicator was destroyed or aborted"))
+            .then(|| self.proof_sentence(at, "the communicator was destroyed or aborted"))
     }
 
     /// Whether the threads that wrote the event initialised a communicator after it, or connected their channels.
@@ -407,16 +407,16 @@ impl<'l, 'd> RunCourse<'l, 'd> {
         };
         let shows = |thread: &Thread<'d>| complete(thread).or_else(|| connects(thread));
         let (host, pid, _) = own;
-        let steps = of_process(&self.steps, host, pid).map(|(thread, _)| thread);
-        let channels = of_process(&self.channels, host, pid).map(|(thread, _)| thread);
+        let steps = threads_of_process(&self.steps, host, pid).map(|(thread, _)| thread);
+        let channels = threads_of_process(&self.channels, host, pid).map(|(thread, _)| thread);
         let mut own = steps.chain(channels).filter(|thread| fits(thread));
         let first = own.find_map(shows)?;
         if event.processes <= 1 {
             return Some(first);
         }
         // Of lines that several processes wrote, each must have gone on.
-        let steps = of_host(&self.steps, host).map(|(thread, _)| thread);
-        let channels = of_host(&self.channels, host).map(|(thread, _)| thread);
+        let steps = threads_of_host(&self.steps, host).map(|(thread, _)| thread);
+        let channels = threads_of_host(&self.channels, host).map(|(thread, _)| thread);
         let mut on: BTreeSet<&Thread<'d>> = BTreeSet::new();
         for thread in steps.chain(channels) {
             if shows(thread).is_some() && on.insert(thread) && on.len() as u64 >= event.processes {
@@ -438,7 +438,7 @@ impl<'l, 'd> RunCourse<'l, 'd> {
         let mut ends = self.ends.iter().rev();
         let elsewhere = ends.find(|(at, _)| at.file != event.file);
         if let Some((at, sign)) = elsewhere {
-            return Some(self.told(*at, &sign.text));
+            return Some(self.proof_sentence(*at, &sign.text));
         }
         let processes = self.view.processes.len() as u64;
         let hosts = self.view.hosts.len() as u64;
@@ -451,7 +451,7 @@ impl<'l, 'd> RunCourse<'l, 'd> {
             let signs = || of_kind(kind).filter(|(at, _)| after(at));
             let count: u64 = signs().map(|(_, sign)| sign.count).sum();
             let (at, sign) = signs().next()?;
-            (count >= needed).then(|| self.told(*at, &sign.text))
+            (count >= needed).then(|| self.proof_sentence(*at, &sign.text))
         })
     }
 }
@@ -477,7 +477,7 @@ fn ends_process(class: LogClass) -> bool {
 }
 
 /// The steps of the threads of a process.
-fn of_process<'m, 'd, T>(
+fn threads_of_process<'m, 'd, T>(
     all: &'m BTreeMap<Thread<'d>, T>,
     host: &'d str,
     pid: u64,
@@ -486,7 +486,7 @@ fn of_process<'m, 'd, T>(
 }
 
 /// The steps of the threads of a host.
-fn of_host<'m, 'd, T>(
+fn threads_of_host<'m, 'd, T>(
     all: &'m BTreeMap<Thread<'d>, T>,
     host: &'d str,
 ) -> impl Iterator<Item = (&'m Thread<'d>, &'m T)> {

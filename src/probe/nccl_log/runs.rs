@@ -14,7 +14,7 @@ use crate::nccl_log::text::{decimal_after, word_after};
 /// The parts of a run that later stages need.
 pub(super) fn state(view: &mut RunView<'_, '_>, facts: &mut Facts) {
     versions(view, facts);
-    what_is_logged(view, facts);
+    logged_parts(view, facts);
     sizes(view, facts);
     progress(view, facts);
     times(view, facts);
@@ -83,7 +83,7 @@ fn versions(view: &RunView<'_, '_>, facts: &mut Facts) {
     );
 }
 
-fn what_is_logged(view: &RunView<'_, '_>, facts: &mut Facts) {
+fn logged_parts(view: &RunView<'_, '_>, facts: &mut Facts) {
     let info = view
         .lines()
         .any(|(line, _)| line.level == Some(LogLevel::Info))

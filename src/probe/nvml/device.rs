@@ -176,7 +176,7 @@ impl DeviceFacts<'_> {
             ("nvmlDeviceGetEccMode", gpu::ECC, gpu::ECC_PENDING),
         ] {
             for (key, member) in [(current, "current"), (pending, "pending")] {
-                let said = self.said.of(function).number(member).and_then(mode);
+                let said = self.said.member(function).number(member).and_then(mode);
                 let said = self.unless_unsupported(function, GpuMode::Unsupported, said);
                 self.set(key, said);
             }
@@ -229,7 +229,7 @@ impl DeviceFacts<'_> {
         ] {
             self.number(key, &name);
         }
-        let sram = self.said.of("nvmlDeviceGetSramEccErrorStatus");
+        let sram = self.said.member("nvmlDeviceGetSramEccErrorStatus");
         let sum = match (
             sram.number("aggregateUncParity"),
             sram.number("aggregateUncSecDed"),
@@ -280,7 +280,7 @@ impl DeviceFacts<'_> {
         const ROWS: &str = "nvmlDeviceGetRemappedRows";
         let has = self.has(ROWS);
         self.set(gpu::REMAPS_ROWS, has);
-        let rows = self.said.of(ROWS);
+        let rows = self.said.member(ROWS);
         self.set(gpu::REMAPPED_CORRECTED, rows.number("corrRows"));
         self.set(gpu::REMAPPED_UNCORRECTED, rows.number("uncRows"));
         self.set(
@@ -291,13 +291,13 @@ impl DeviceFacts<'_> {
             gpu::REMAP_FAILED,
             rows.number("failureOccurred").map(|flag| flag != 0),
         );
-        let banks = self.said.of("nvmlDeviceGetRowRemapperHistogram");
+        let banks = self.said.member("nvmlDeviceGetRowRemapperHistogram");
         self.set(gpu::REMAP_BANKS_LOW, banks.number("low"));
         self.set(gpu::REMAP_BANKS_EMPTY, banks.number("none"));
     }
 
     fn recovery(&mut self) {
-        let fields = self.said.of("fields");
+        let fields = self.said.member("fields");
         let action = fields
             .number("GET_GPU_RECOVERY_ACTION")
             .and_then(word(|number| {
@@ -350,7 +350,7 @@ impl DeviceFacts<'_> {
             self.set(key, reasons.clone().map(|bits| bits & bit != 0));
         }
         self.set(gpu::CLOCK_REASONS, reasons.map(reason_names));
-        let fields = self.said.of("fields");
+        let fields = self.said.member("fields");
         for (key, name) in [
             (
                 gpu::SW_THERMAL_TIME,
@@ -384,7 +384,7 @@ impl DeviceFacts<'_> {
             gpu::MAX_MEMORY_TEMPERATURE,
             "nvmlDeviceGetTemperatureThreshold/memory",
         );
-        let memory = self.said.of("fields").number("MEMORY_TEMP");
+        let memory = self.said.member("fields").number("MEMORY_TEMP");
         // Memory without a sensor is reported as 0 °C.
         self.set(
             gpu::MEMORY_TEMPERATURE,
@@ -423,17 +423,17 @@ impl DeviceFacts<'_> {
         );
         self.number(gpu::MAX_LINK_WIDTH, "nvmlDeviceGetMaxPcieLinkWidth");
         self.number(gpu::PCIE_REPLAYS, "nvmlDeviceGetPcieReplayCounter");
-        let memory = self.said.of("nvmlDeviceGetMemoryInfo_v2");
+        let memory = self.said.member("nvmlDeviceGetMemoryInfo_v2");
         self.set(gpu::MEMORY, memory.number("total").map(Bytes));
         self.set(gpu::MEMORY_USED, memory.number("used").map(Bytes));
-        let bar1 = self.said.of("nvmlDeviceGetBAR1MemoryInfo");
+        let bar1 = self.said.member("nvmlDeviceGetBAR1MemoryInfo");
         self.set(gpu::BAR1, bar1.number("total").map(Bytes));
         self.set(gpu::BAR1_USED, bar1.number("used").map(Bytes));
     }
 
     fn fabric(&mut self) {
         const FABRIC: &str = "nvmlDeviceGetGpuFabricInfo";
-        let fabric = self.said.of(FABRIC);
+        let fabric = self.said.member(FABRIC);
         let state = fabric.number("state").and_then(word(|number| {
             Some(match number {
                 0 => FabricState::Unsupported,

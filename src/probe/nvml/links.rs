@@ -87,7 +87,7 @@ impl<'s> Link<'s> {
             .part
             .number(&format!("nvmlDeviceGetNvLinkErrorCounter/{counter}"))
         {
-            Fact::Unknown(gap) => match self.part.of("fields").number(field) {
+            Fact::Unknown(gap) => match self.part.member("fields").number(field) {
                 Fact::Unknown(_) => Fact::Unknown(gap),
                 known => known,
             },
@@ -109,7 +109,7 @@ impl<'s> Link<'s> {
             nvlink::VERSION,
             part.number("nvmlDeviceGetNvLinkVersion"),
         );
-        let fields = part.of("fields");
+        let fields = part.member("fields");
         let speed = match fields.number("NVLINK_GET_SPEED") {
             Fact::Unknown(_) => fields.number("NVLINK_SPEED_MBPS_COMMON"),
             known => known,

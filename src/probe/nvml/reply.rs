@@ -30,7 +30,7 @@ impl NvmlReply {
     }
 
     /// The value of a function, if that is an object.
-    pub(super) fn of<'s>(&'s self, function: &'s str) -> ReplyObject<'s> {
+    pub(super) fn member<'s>(&'s self, function: &'s str) -> ReplyObject<'s> {
         ReplyObject {
             said: self,
             value: self.value.get(function),
@@ -109,7 +109,7 @@ impl<'s> ReplyObject<'s> {
     }
 
     /// An object within this one.
-    pub(super) fn of(self, name: &'s str) -> ReplyObject<'s> {
+    pub(super) fn member(self, name: &'s str) -> ReplyObject<'s> {
         ReplyObject {
             value: self.value.and_then(|value| value.get(name)),
             path: name,

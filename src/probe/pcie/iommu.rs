@@ -42,7 +42,7 @@ impl Groups {
     }
 
     /// Its translation for the function in `dir`.
-    pub(super) fn of_function(&mut self, ask: &Ask<'_>, dir: &str) -> Fact<Iommu> {
+    pub(super) fn mode_of_function(&mut self, ask: &Ask<'_>, dir: &str) -> Fact<Iommu> {
         match &self.listed {
             Fact::Known(names, origin) if names.is_empty() => {
                 return Fact::Known(Iommu::Off, origin.clone());
@@ -82,7 +82,7 @@ impl Groups {
     }
 
     /// Its translation for these functions; if there are none, for the first groups.
-    pub(super) fn of_node(&mut self, ask: &Ask<'_>, functions: &[Fact<Iommu>]) -> Fact<Iommu> {
+    pub(super) fn mode_of_node(&mut self, ask: &Ask<'_>, functions: &[Fact<Iommu>]) -> Fact<Iommu> {
         let (names, origin) = match &self.listed {
             Fact::Known(names, origin) => (Arc::clone(names), origin.clone()),
             Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),

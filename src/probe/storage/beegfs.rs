@@ -33,7 +33,7 @@ pub(super) fn establish(ask: &Ask<'_>, facts: &mut Facts, node: Id, mounts: &[Mo
         Fact::Unknown(_) => Vec::new(),
     };
     let mut lists = Lists::default();
-    let log = beegfs_log::ask(ask);
+    let log = beegfs_log::read_log(ask);
     for mount in &mounts {
         let id = at(facts, node, mount);
         // One mount, one client; else the configuration's file tells which is whose.

@@ -18,7 +18,7 @@ const DEFAULT: &str = "/var/log/beegfs-client.log";
 const YEAR: u64 = 365 * 86_400;
 
 /// Asks for the log, wherever beegfs-helperd writes it.
-pub(super) fn ask(ask: &Ask<'_>) -> Fact<Log> {
+pub(super) fn read_log(ask: &Ask<'_>) -> Fact<Log> {
     let not_there = |why: String, origin: Origin| {
         Fact::Unknown(Gap {
             why: Why::NotUnderstood(why.into()),

@@ -30,7 +30,7 @@ pub fn state(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         Fact::Unknown(gap) => {
             facts.set(node, node::TOPO_FILE, Fact::Unknown(gap.clone()));
             facts.set(node, node::TOPO_FILE_STATE, Fact::Unknown(gap.clone()));
-            say(facts, node, Err(gap));
+            state_file(facts, node, Err(gap));
             return;
         }
     };
@@ -71,7 +71,7 @@ pub fn state(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     };
     facts.set(node, node::TOPO_FILE, name);
     facts.set(node, node::TOPO_FILE_STATE, state);
-    say(facts, node, says.map(|says| (says, at())));
+    state_file(facts, node, says.map(|says| (says, at())));
 }
 
 /// Several things as one text.
@@ -83,7 +83,11 @@ fn list(all: &[String]) -> Arc<str> {
 }
 
 /// States the facts of a topology file, or why they are unknown.
-fn say(facts: &mut Facts, node: Id, says: Result<((Topology, Option<String>), Origin), Gap>) {
+fn state_file(
+    facts: &mut Facts,
+    node: Id,
+    says: Result<((Topology, Option<String>), Origin), Gap>,
+) {
     let texts = |names: Vec<String>| -> Texts { names.into_iter().map(Arc::from).collect() };
     let (problem, names, slow) = match says {
         Ok(((topology, problem), origin)) => {
@@ -185,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_knows_stays_open() {
+    fn an_unknown_file_stays_open() {
         let gap = || Fact::Unknown(Gap::missing("the environment"));
         for (named, answer) in [
             // The variable; whether the daemon's file is there; a file that hangs.

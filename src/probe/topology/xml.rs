@@ -53,7 +53,7 @@ pub(super) fn read(text: &str) -> Result<Topology, String> {
             .names
             .extend(name.map(|name| name.to_ascii_lowercase()));
     }
-    let holds = what_they_hold(&elements);
+    let holds = subtree_devices(&elements);
     for (element, holds) in elements.iter().zip(holds) {
         // Where both are below a bridge, what is above it is not between them.
         if element.name == "pci"
@@ -73,7 +73,7 @@ struct SubtreeDevices {
     nic: bool,
 }
 
-fn what_they_hold(elements: &[Element<'_>]) -> Vec<SubtreeDevices> {
+fn subtree_devices(elements: &[Element<'_>]) -> Vec<SubtreeDevices> {
     let mut all = vec![SubtreeDevices::default(); elements.len()];
     for (at, element) in elements.iter().enumerate().rev() {
         let class = element.get("class").unwrap_or("");

@@ -8,7 +8,7 @@ use crate::fact::{Facts, Id, Subject, gpu_nic, gpu_pair, node, port};
 use crate::report::{plural, some};
 
 /// One sentence for each benchmark, and for each node of which tools printed something.
-pub(super) fn said(facts: &Facts) -> Vec<String> {
+pub(super) fn pasted_sentences(facts: &Facts) -> Vec<String> {
     let benchmarks = facts.all(Subject::Benchmark).map(|id| results(facts, id));
     let pasted = |id: &Id| facts.known(*id, node::PASTED) == Some(true);
     let nodes = facts.all(Subject::Node).filter(pasted);

@@ -107,7 +107,7 @@ fn hosts_measure_together_and_who_takes_no_part_is_named() {
     let said = value.to_string();
     for why in [
         "ssh: connect to host n4 port 22: Connection refused",
-        "the command is not there (bash: line 1: ",
+        "command not found (bash: line 1: ",
     ] {
         assert!(said.contains(why), "{why}: {value:#}");
     }
@@ -202,7 +202,7 @@ esac"#;
     let old = ends(&mut ssh.doctor(&old));
     for words in [
         "n1: the doctor there is version 0.0.1, and this one ",
-        "n2: it ended with status 64: error: unexpected argument '--held' found",
+        "n2: exited with status 64: error: unexpected argument '--held' found",
     ] {
         assert!(old.err.contains(words), "{words}: {}", old.err);
     }
@@ -214,7 +214,7 @@ esac"#;
     assert!(
         taken
             .err
-            .contains("rdma-doctor: n1, which is rank 0: it ended with status 65: rdma-doctor: rank 0 cannot listen at port 22: "),
+            .contains("rdma-doctor: n1, which is rank 0: exited with status 65: rdma-doctor: rank 0 cannot listen at port 22: "),
         "{}",
         taken.err
     );
@@ -262,7 +262,7 @@ fn who_is_lost_in_the_middle_is_named() {
     assert!(value["troubles"].to_string().contains("n3: "), "{value:#}");
     assert_eq!(ended.status, 2, "{}", ended.err);
     assert!(
-        ended.err.contains("n3: ssh was ended by a signal"),
+        ended.err.contains("n3: ssh was terminated by a signal"),
         "{}",
         ended.err
     );
@@ -281,7 +281,7 @@ fn who_is_lost_in_the_middle_is_named() {
     assert!(
         ended
             .err
-            .contains("rdma-doctor: n2, which is rank 0: ssh was ended by a signal"),
+            .contains("rdma-doctor: n2, which is rank 0: ssh was terminated by a signal"),
         "{}",
         ended.err
     );

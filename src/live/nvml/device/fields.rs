@@ -58,7 +58,7 @@ pub(in crate::live::nvml) fn values(
     let mut out = Object::default();
     for ((name, ..), value) in fields.iter().zip(&values) {
         let said = code(value.nvmlReturn).and_then(|()| number_of(value));
-        out.put(name, said);
+        out.insert(name, said);
     }
     Ok(out.into())
 }

@@ -27,14 +27,14 @@ pub(super) fn describe(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
         Ok(function) => users(function, device),
         Err(_) => older(device),
     };
-    out.put("nvmlDeviceGetComputeRunningProcesses", compute);
+    out.insert("nvmlDeviceGetComputeRunningProcesses", compute);
     let graphics = symbol(&lib.nvmlDeviceGetGraphicsRunningProcesses_v3);
-    out.put(
+    out.insert(
         "nvmlDeviceGetGraphicsRunningProcesses",
         graphics.and_then(|function| users(function, device)),
     );
     let shared = symbol(&lib.nvmlDeviceGetMPSComputeRunningProcesses_v3);
-    out.put(
+    out.insert(
         "nvmlDeviceGetMPSComputeRunningProcesses",
         shared.and_then(|function| users(function, device)),
     );

@@ -80,7 +80,7 @@ struct Region {
 impl Region {
     /// Registers addresses of this process, or of a GPU where a module of the kernel knows them as such.
     #[expect(unsafe_code, reason = "calls libibverbs")]
-    fn of_addresses(domain: &Rc<Domain>, start: u64, length: usize) -> Result<Self, Refusal> {
+    fn register_addresses(domain: &Rc<Domain>, start: u64, length: usize) -> Result<Self, Refusal> {
         // Not followed as a pointer: the driver gets a number, which it looks up.
         let pointer = std::ptr::without_provenance_mut::<c_void>(start as usize);
         // SAFETY: the types are those of verbs.h; addresses that are no memory are refused.
@@ -99,7 +99,7 @@ impl Region {
 
     /// Registers memory that is a file, as if it were at these addresses. The file may be closed afterwards.
     #[expect(unsafe_code, reason = "calls libibverbs")]
-    fn of_dma_buf(
+    fn register_dma_buf(
         domain: &Rc<Domain>,
         file: BorrowedFd<'_>,
         start: u64,
@@ -167,7 +167,7 @@ pub(crate) struct Registered<M = PageMemory> {
 impl<M: Addressed> Registered<M> {
     /// Registers memory by its addresses; gives it back if that fails.
     pub(crate) fn new(domain: &Rc<Domain>, memory: M) -> Result<Self, (Refusal, M)> {
-        match Region::of_addresses(domain, memory.address(), memory.length()) {
+        match Region::register_addresses(domain, memory.address(), memory.length()) {
             Ok(region) => Ok(Registered { region, memory }),
             Err(refusal) => Err((refusal, memory)),
         }
@@ -179,7 +179,7 @@ impl<M: Addressed> Registered<M> {
         memory: M,
         file: BorrowedFd<'_>,
     ) -> Result<Self, (Refusal, M)> {
-        match Region::of_dma_buf(domain, file, memory.address(), memory.length()) {
+        match Region::register_dma_buf(domain, file, memory.address(), memory.length()) {
             Ok(region) => Ok(Registered { region, memory }),
             Err(refusal) => Err((refusal, memory)),
         }

@@ -296,7 +296,7 @@ impl QueuePair {
 
     /// Tells the other rank a number.
     #[expect(unsafe_code, reason = "a structure of verbs.h")]
-    pub(crate) fn tell(&self, id: u64, number: u32) -> Result<(), Refusal> {
+    pub(crate) fn send_immediate(&self, id: u64, number: u32) -> Result<(), Refusal> {
         let mut work = zeroed!(ibv_send_wr);
         work.wr_id = id;
         work.opcode = ibv_wr_opcode::IBV_WR_SEND_WITH_IMM;
@@ -306,7 +306,7 @@ impl QueuePair {
 
     /// Writes nothing, of which the other rank hears nothing: its device acknowledges it as long as the connection lives.
     #[expect(unsafe_code, reason = "a structure of verbs.h")]
-    pub(crate) fn knock(&self, id: u64, at: Target) -> Result<(), Refusal> {
+    pub(crate) fn probe_liveness(&self, id: u64, at: Target) -> Result<(), Refusal> {
         let mut work = zeroed!(ibv_send_wr);
         work.wr_id = id;
         work.opcode = ibv_wr_opcode::IBV_WR_RDMA_WRITE;

@@ -31,7 +31,7 @@ pub const ARGUMENT: &str = "__rank";
 ///
 /// Standard output cannot be duplicated, or there is no job.
 pub fn serve() -> io::Result<()> {
-    let (outlet, inbox) = lifeline::take(rank_cleanup::remove_own)?;
+    let (outlet, inbox) = lifeline::open(rank_cleanup::remove_own)?;
     let Ok(RankCommand::Job(job)) = inbox.recv() else {
         return Err(io::ErrorKind::InvalidInput.into());
     };

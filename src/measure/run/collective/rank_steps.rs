@@ -225,7 +225,7 @@ mod tests {
     }
 
     /// Simulates the steps of all ranks in any possible order, with whole parts as chunks.
-    fn held(collective: Collective, ranks: usize) -> Vec<Vec<Part>> {
+    fn simulate(collective: Collective, ranks: usize) -> Vec<Vec<Part>> {
         let (own, held) = parts(collective, ranks);
         let mut all: Vec<Rank> = (0..ranks)
             .map(|rank| Rank {
@@ -293,7 +293,7 @@ mod tests {
         for ranks in 1..=9 {
             let of_all = |part: usize| -> Part { (0..ranks).map(|r| (r, part)).collect() };
             for collective in Collective::ALL {
-                for (rank, held) in held(collective, ranks).into_iter().enumerate() {
+                for (rank, held) in simulate(collective, ranks).into_iter().enumerate() {
                     let expected: Vec<Part> = match collective {
                         Collective::AllReduce => (0..ranks).map(of_all).collect(),
                         Collective::AllGather => (0..ranks).map(|r| vec![(r, 0)]).collect(),

@@ -58,7 +58,7 @@ pub(super) fn connect(
         None if alone => IpAddr::V4(Ipv4Addr::LOCALHOST),
         None => return Err(failure("bind", None, "no address was given for this rank")),
     };
-    let of = |function: &str, e: &std::io::Error| of_io(function, &address.to_string(), e);
+    let of = |function: &str, e: &std::io::Error| io_failure(function, &address.to_string(), e);
     let listener = TcpListener::bind((address, 0)).map_err(|e| of("bind", &e))?;
     let bound = listener.local_addr().map_err(|e| of("getsockname", &e))?;
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
@@ -121,7 +121,7 @@ fn failure(function: &str, code: Option<i64>, error: impl Into<String>) -> Failu
     }
 }
 
-fn of_io(function: &str, what: &str, e: &std::io::Error) -> Failure {
+fn io_failure(function: &str, what: &str, e: &std::io::Error) -> Failure {
     failure(
         function,
         e.raw_os_error().map(i64::from),
@@ -208,7 +208,7 @@ impl TcpBackend {
         for other in missing.iter().filter(|other| **other > self.rank) {
             let peer = &self.peers[*other];
             let of = |function: &str, e: &std::io::Error| {
-                of_io(function, &format!("rank {other} at {}", peer.address), e)
+                io_failure(function, &format!("rank {other} at {}", peer.address), e)
             };
             for (number, lane) in self.lanes.iter_mut().enumerate() {
                 let mut stream = TcpStream::connect(peer.address).map_err(|e| of("connect", &e))?;
@@ -221,7 +221,7 @@ impl TcpBackend {
         let lower = missing.iter().filter(|other| **other < self.rank).count();
         let mut wanted = lower * self.lanes.len();
         while wanted > 0 {
-            let of = |function: &str, e: &std::io::Error| of_io(function, "listening", e);
+            let of = |function: &str, e: &std::io::Error| io_failure(function, "listening", e);
             let (mut stream, _) = self.listener.accept().map_err(|e| of("accept", &e))?;
             // A peer without the token is not a rank.
             stream
@@ -565,7 +565,7 @@ impl Lane {
                 pause(&mut fds)
             }
             ErrorKind::Interrupted => Ok(()),
-            _ => Err(of_io(function, &format!("rank {peer}"), e)),
+            _ => Err(io_failure(function, &format!("rank {peer}"), e)),
         }
     }
 }
@@ -573,7 +573,7 @@ impl Lane {
 fn pause(fds: &mut [PollFd<'_>]) -> Result<(), Failure> {
     match poll(fds, None) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-        Err(e) => Err(of_io("poll", "connections", &e.into())),
+        Err(e) => Err(io_failure("poll", "connections", &e.into())),
     }
 }
 
@@ -590,7 +590,7 @@ struct StepProgress {
 
 impl StepProgress {
     /// Advances to the next step.
-    fn pass(&mut self, steps: usize) {
+    fn advance(&mut self, steps: usize) {
         self.step += 1;
         if self.step >= steps {
             (self.piece, self.step) = (self.piece + 1, 0);
@@ -629,7 +629,7 @@ impl LaneOperation<'_> {
             while let Some(step) = self.at(&steps.receives, receive) {
                 let bounds = self.bounds(slices.read(step.into), receive.piece);
                 if received == bounds.len() {
-                    receive.pass(steps.receives.len());
+                    receive.advance(steps.receives.len());
                     received = 0;
                     continue;
                 }
@@ -647,7 +647,7 @@ impl LaneOperation<'_> {
                 let part = slices.read(step.from);
                 let part = &part[self.bounds(part, send.piece)];
                 if sent == part.len() {
-                    send.pass(steps.sends.len());
+                    send.advance(steps.sends.len());
                     sent = 0;
                     continue;
                 }
@@ -671,7 +671,7 @@ impl LaneOperation<'_> {
                     }
                     Err(e) if e.kind() == ErrorKind::WouldBlock => may_send = Some(step.to),
                     Err(e) if e.kind() == ErrorKind::Interrupted => moved = true,
-                    Err(e) => return Err(of_io("send", &format!("rank {}", step.to), &e)),
+                    Err(e) => return Err(io_failure("send", &format!("rank {}", step.to), &e)),
                 }
                 break;
             }
@@ -733,7 +733,7 @@ impl LaneOperation<'_> {
             Ok(bytes) => bytes,
             Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(None),
             Err(e) if e.kind() == ErrorKind::Interrupted => return Ok(Some(0)),
-            Err(e) => return Err(of_io("recv", &format!("rank {}", step.from), &e)),
+            Err(e) => return Err(io_failure("recv", &format!("rank {}", step.from), &e)),
         };
         if step.with.is_none() {
             return Ok(Some(bytes));

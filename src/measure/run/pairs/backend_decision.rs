@@ -141,7 +141,7 @@ fn take_gpu(station: &mut PortProcess, gpu: Gpu) -> Gpu {
     let Some(pci) = gpu.pci.as_deref().filter(|_| gpu.why.is_none()) else {
         return gpu;
     };
-    let (access, why) = match station.take_gpu(pci) {
+    let (access, why) = match station.open_gpu(pci) {
         Ok(tried) => match (tried.no_dma_buf, tried.no_peer_memory) {
             (Some(file), Some(peer)) => {
                 let why = format!("{file}; nor does it go by peer memory: {peer}");

@@ -89,7 +89,7 @@ impl PortProcess {
     /// # Errors
     ///
     /// CUDA does not start, or has no memory.
-    pub fn take_gpu(&mut self, pci: &str) -> Result<GpuMemory, String> {
+    pub fn open_gpu(&mut self, pci: &str) -> Result<GpuMemory, String> {
         match self.request(&PortCommand::Gpu(pci.to_owned()), TAKING)? {
             PortReply::Gpu(tried) => {
                 self.gpu = tried.way.map(|_| pci.to_owned());

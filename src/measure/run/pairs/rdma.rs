@@ -115,12 +115,12 @@ pub struct WriteResult {
 ///
 /// Standard output cannot be duplicated.
 pub fn serve() -> io::Result<()> {
-    let (mut outlet, inbox) = lifeline::take::<PortCommand>(|| {})?;
+    let (mut outlet, inbox) = lifeline::open::<PortCommand>(|| {})?;
     #[cfg(feature = "verbs")]
     let mut station = port_server::PortServer::default();
     for told in inbox {
         #[cfg(feature = "verbs")]
-        let said = station.answer(&told);
+        let said = station.run_command(&told);
         #[cfg(not(feature = "verbs"))]
         let said = {
             let _ = told;

@@ -45,8 +45,8 @@ pub(super) fn state(file: &Arc<str>, paste: &PasteCollector, facts: &mut Facts, 
             continue;
         }
         match port {
-            Some(port) => of_port(facts, port, &key, value, &line),
-            None => of_device(facts, id, &key, value, &line),
+            Some(port) => state_port_field(facts, port, &key, value, &line),
+            None => state_device_field(facts, id, &key, value, &line),
         }
     }
     let Some(first) = first else {
@@ -91,7 +91,7 @@ fn new_port(facts: &mut Facts, device: Id, name: &str, number: u64) -> Id {
     facts.instance(Subject::Port, device, &format!("{name}/{number}"))
 }
 
-fn of_device(facts: &mut Facts, id: Id, key: &str, value: &str, line: &PastedLine<'_>) {
+fn state_device_field(facts: &mut Facts, id: Id, key: &str, value: &str, line: &PastedLine<'_>) {
     match key {
         "ca type" => facts.set(id, device::MODEL, line.known(value.into())),
         "firmware version" | "fw_ver" => facts.set(id, device::FIRMWARE, line.known(value.into())),
@@ -115,7 +115,7 @@ fn of_device(facts: &mut Facts, id: Id, key: &str, value: &str, line: &PastedLin
     }
 }
 
-fn of_port(facts: &mut Facts, id: Id, key: &str, value: &str, line: &PastedLine<'_>) {
+fn state_port_field(facts: &mut Facts, id: Id, key: &str, value: &str, line: &PastedLine<'_>) {
     match key {
         "state" => facts.set(id, port::STATE, line.read(port_state(value))),
         "physical state" | "phys state" | "phys_state" => {

@@ -8,7 +8,7 @@ use super::layout::{AHEAD, WINDOW};
 use super::transfer::{PieceTransport, TransportEvent};
 use crate::live::element;
 use crate::live::failure::Failure;
-use crate::live::verbs::failure::refused;
+use crate::live::verbs::failure::library_failure;
 use crate::live::verbs::gpu::Gpu;
 use crate::live::verbs::library::completion::{Arrival, CompletionQueue, status_words};
 use crate::live::verbs::library::context::Context;
@@ -89,10 +89,11 @@ impl Connections {
         ranks: usize,
         pairs: usize,
     ) -> Result<Self, Failure> {
-        let domain = Domain::new(context).map_err(|e| refused("ibv_alloc_pd", "", &e))?;
+        let domain = Domain::new(context).map_err(|e| library_failure("ibv_alloc_pd", "", &e))?;
         let room = ranks.saturating_sub(1).max(1) * pairs * (SENDS + RECEIVES) as usize;
         let queue = CompletionQueue::new(context, room);
-        let queue = queue.map_err(|e| refused("ibv_create_cq", &format!("{room} entries"), &e))?;
+        let queue =
+            queue.map_err(|e| library_failure("ibv_create_cq", &format!("{room} entries"), &e))?;
         let mut ways = Vec::new();
         ways.resize_with(ranks, || None);
         Ok(Connections {
@@ -113,7 +114,7 @@ impl Connections {
         }
         // Frees the old memory first: both may not fit.
         self.memory = None;
-        self.memory = Some(RegisteredMemory::of_host(&self.domain, length)?);
+        self.memory = Some(RegisteredMemory::new_host(&self.domain, length)?);
         Ok(())
     }
 
@@ -129,19 +130,21 @@ impl Connections {
             return Ok(());
         }
         self.memory = None;
-        self.memory = Some(RegisteredMemory::of_gpu(&self.domain, gpu, length, tried)?);
+        self.memory = Some(RegisteredMemory::new_gpu(&self.domain, gpu, length, tried)?);
         Ok(())
     }
 
     /// The memory's address and key.
     pub(super) fn memory_target(&self) -> Target {
         let none = Target { address: 0, key: 0 };
-        self.memory.as_ref().map_or(none, RegisteredMemory::far)
+        self.memory
+            .as_ref()
+            .map_or(none, RegisteredMemory::remote_target)
     }
 
     /// Copies bytes into the memory.
-    pub(super) fn put(&mut self, range: Range<usize>, bytes: &[u8]) -> Result<(), Failure> {
-        (self.memory.as_mut().ok_or_else(unprepared)?).put(range, bytes)
+    pub(super) fn write(&mut self, range: Range<usize>, bytes: &[u8]) -> Result<(), Failure> {
+        (self.memory.as_mut().ok_or_else(unprepared)?).write(range, bytes)
     }
 
     /// Sets every byte of a range.
@@ -163,12 +166,12 @@ impl Connections {
         let mut pairs = Vec::with_capacity(self.pairs);
         for number in 0..self.pairs {
             let pair = QueuePair::new(&self.domain, &self.queue, SENDS, RECEIVES);
-            let pair = pair.map_err(|e| refused("ibv_create_qp", &at, &e))?;
+            let pair = pair.map_err(|e| library_failure("ibv_create_qp", &at, &e))?;
             let init = pair.initialise(&self.near);
-            init.map_err(|e| refused("ibv_modify_qp", &format!("INIT, {at}"), &e))?;
+            init.map_err(|e| library_failure("ibv_modify_qp", &format!("INIT, {at}"), &e))?;
             for _ in 0..RECEIVES {
                 let posted = pair.receive(work_id(WorkKind::Receive, other, number));
-                posted.map_err(|e| refused("ibv_post_recv", &at, &e))?;
+                posted.map_err(|e| library_failure("ibv_post_recv", &at, &e))?;
             }
             pairs.push(pair);
         }
@@ -198,9 +201,9 @@ impl Connections {
             None => format!("rank {other}, LID {}", far.lid),
         };
         let ready = pair.ready_to_receive(&self.near, far);
-        ready.map_err(|e| refused("ibv_modify_qp", &format!("RTR, to {to}"), &e))?;
+        ready.map_err(|e| library_failure("ibv_modify_qp", &format!("RTR, to {to}"), &e))?;
         let ready = pair.ready_to_send(&self.near);
-        ready.map_err(|e| refused("ibv_modify_qp", &format!("RTS, to {to}"), &e))
+        ready.map_err(|e| library_failure("ibv_modify_qp", &format!("RTS, to {to}"), &e))
     }
 
     /// Sets the address and key of the other rank's memory.
@@ -213,13 +216,13 @@ impl Connections {
     /// Requests a wake-up for the next completion; the queue must be polled once more before waiting.
     pub(super) fn arm(&self) -> Result<(), Failure> {
         let armed = self.queue.arm();
-        armed.map_err(|e| refused("ibv_req_notify_cq", "", &e))
+        armed.map_err(|e| library_failure("ibv_req_notify_cq", "", &e))
     }
 
     /// Waits for the next completion, `at_most` this long.
     pub(super) fn wait(&self, at_most: Duration) -> Result<(), Failure> {
         let waited = self.queue.wait(at_most);
-        waited.map_err(|e| refused("ibv_get_cq_event", "", &e))
+        waited.map_err(|e| library_failure("ibv_get_cq_event", "", &e))
     }
 
     /// Sends an empty write to each of these ranks: if the device does not respond, a completion reports it.
@@ -231,9 +234,10 @@ impl Connections {
             if way.probing || way.busy[0] >= SENDS {
                 continue;
             }
-            let posted =
-                way.pairs[0].knock(work_id(WorkKind::LivenessProbe, *other, 0), way.memory);
-            posted.map_err(|e| refused("ibv_post_send", &format!("to rank {other}"), &e))?;
+            let posted = way.pairs[0]
+                .probe_liveness(work_id(WorkKind::LivenessProbe, *other, 0), way.memory);
+            posted
+                .map_err(|e| library_failure("ibv_post_send", &format!("to rank {other}"), &e))?;
             way.probing = true;
             way.busy[0] += 1;
         }
@@ -277,12 +281,12 @@ impl PieceTransport for Connections {
         };
         let posted = way.pairs[pair].write(
             work_id(WorkKind::Write, to, pair),
-            held.near(),
+            held.local_target(),
             from,
             target,
             0,
         );
-        posted.map_err(|e| refused("ibv_post_send", &format!("to rank {to}"), &e))?;
+        posted.map_err(|e| library_failure("ibv_post_send", &format!("to rank {to}"), &e))?;
         way.busy[pair] += 1;
         Ok(true)
     }
@@ -294,8 +298,8 @@ impl PieceTransport for Connections {
         if way.busy[0] >= SENDS {
             return Ok(false);
         }
-        let posted = way.pairs[0].tell(work_id(WorkKind::Credit, to, 0), number);
-        posted.map_err(|e| refused("ibv_post_send", &format!("to rank {to}"), &e))?;
+        let posted = way.pairs[0].send_immediate(work_id(WorkKind::Credit, to, 0), number);
+        posted.map_err(|e| library_failure("ibv_post_send", &format!("to rank {to}"), &e))?;
         way.busy[0] += 1;
         Ok(true)
     }
@@ -341,14 +345,16 @@ impl PieceTransport for Connections {
                 }
             }
         });
-        taken.map_err(|e| refused("ibv_poll_cq", "", &e))?;
+        taken.map_err(|e| library_failure("ibv_poll_cq", "", &e))?;
         if let Some((_, failure)) = failure {
             return Err(failure);
         }
         for (other, pair) in again {
             if let Some(Some(way)) = self.peers.get(other) {
                 let posted = way.pairs[pair].receive(work_id(WorkKind::Receive, other, pair));
-                posted.map_err(|e| refused("ibv_post_recv", &format!("for rank {other}"), &e))?;
+                posted.map_err(|e| {
+                    library_failure("ibv_post_recv", &format!("for rank {other}"), &e)
+                })?;
             }
         }
         Ok(())
@@ -410,7 +416,7 @@ mod tests {
             failure.to_string(),
             "ibv_poll_cq: transport retry counter exceeded (IBV_WC_RETRY_EXC_ERR, vendor error 129): RDMA write to rank 3"
         );
-        let failure = refused(
+        let failure = library_failure(
             "ibv_reg_mr",
             "4096 bytes",
             &Refusal::Errno(crate::source::Errno::ENOMEM),

@@ -69,7 +69,7 @@ impl VerbsRank {
         let identity = Identity {
             library: Some("libibverbs.so.1".to_owned()),
             version: None,
-            device: Some(port.words()),
+            device: Some(port.describe()),
             gpu_memory: None,
         };
         exchange.report_identity(identity.clone());
@@ -87,7 +87,7 @@ impl VerbsRank {
         let near = port.near(&wish, first_packet);
         let ranks = exchange.ranks();
         let connections = Connections::new(&port.context, near, ranks, common.pairs)?;
-        let counted = port.counted();
+        let counted = port.traffic_counters();
         Ok(VerbsRank {
             rank: exchange.rank(),
             ranks,
@@ -114,7 +114,7 @@ impl VerbsRank {
             error: "the rank was given no GPU".to_owned(),
         })?;
         exchange.report_step("taking the GPU");
-        let gpu = Rc::new(Gpu::take(pci)?);
+        let gpu = Rc::new(Gpu::open(pci)?);
         Ok(Rc::clone(self.gpu.1.insert(gpu)))
     }
 
@@ -208,7 +208,7 @@ impl Backend for VerbsRank {
         let (layout, _) = self.point.as_ref().ok_or_else(unprepared)?;
         let start = layout.send.start + at;
         let end = (start + send.len()).min(layout.send.end);
-        self.connections.put(start.min(end)..end, send)
+        self.connections.write(start.min(end)..end, send)
     }
 
     fn poison(&mut self) -> Result<(), Failure> {
@@ -280,6 +280,6 @@ impl Backend for VerbsRank {
     }
 
     fn carried(&self) -> Option<Carried> {
-        Some(self.port.counted().since(self.counted))
+        Some(self.port.traffic_counters().since(self.counted))
     }
 }

@@ -113,7 +113,7 @@ struct PieceFlow {
 
 impl PieceFlow {
     /// The pieces of one operation.
-    fn of_an_operation(&self) -> u64 {
+    fn pieces_per_operation(&self) -> u64 {
         self.messages.last().map_or(0, |(end, _)| *end)
     }
 
@@ -125,8 +125,8 @@ impl PieceFlow {
             return free;
         }
         // Places beyond the operation's end are not free before the next one.
-        let begun = operations * self.of_an_operation();
-        let mut limit = free.min(begun + self.of_an_operation());
+        let begun = operations * self.pieces_per_operation();
+        let mut limit = free.min(begun + self.pieces_per_operation());
         for (end, slots) in &self.messages {
             let end = begun + end;
             if limit >= end {
@@ -179,7 +179,7 @@ impl Transfer {
         for incoming in &layout.incoming {
             let flow = &mut flows[incoming.from];
             let pieces = incoming.into.len().div_ceil(layout.piece) as u64;
-            let end = flow.of_an_operation() + pieces;
+            let end = flow.pieces_per_operation() + pieces;
             flow.messages.push((end, incoming.slots.is_some()));
         }
         let mut outgoing = Vec::with_capacity(steps.sends.len());
@@ -271,9 +271,9 @@ impl Transfer {
             return Ok((false, false));
         }
         self.waits = true;
-        moved |= self.take(wire)?;
+        moved |= self.receive_pieces(wire)?;
         self.allow(wire)?;
-        moved |= self.give(wire)?;
+        moved |= self.grant_credits(wire)?;
         moved |= self.copy(wire)?;
         let done = self.sending.0 == self.outgoing.len()
             && self.receiving.0 == self.incoming.len()
@@ -287,7 +287,7 @@ impl Transfer {
     }
 
     /// Takes the pieces that are there, in their order.
-    fn take(&mut self, wire: &mut dyn PieceTransport) -> Result<bool, Failure> {
+    fn receive_pieces(&mut self, wire: &mut dyn PieceTransport) -> Result<bool, Failure> {
         let mut moved = false;
         while let Some(incoming) = self.incoming.get(self.receiving.0) {
             let at = self.receiving.1;
@@ -326,13 +326,13 @@ impl Transfer {
     /// Allows the other ranks more pieces, not one by one.
     fn allow(&mut self, wire: &mut dyn PieceTransport) -> Result<(), Failure> {
         for (other, flow) in self.flows.iter_mut().enumerate() {
-            if flow.of_an_operation() == 0 {
+            if flow.pieces_per_operation() == 0 {
                 continue;
             }
             let limit = flow.limit(self.operations);
             let more = limit.saturating_sub(flow.allowed);
             let waits = flow.arrived.iter().sum::<u64>() >= flow.allowed;
-            let end = (self.operations + 1) * flow.of_an_operation();
+            let end = (self.operations + 1) * flow.pieces_per_operation();
             if more == 0 || !(waits || more >= (limit - flow.done) / 4 || limit == end) {
                 continue;
             }
@@ -347,7 +347,7 @@ impl Transfer {
     }
 
     /// Sends the next piece, if it may go. One at a time: soft-RoCE carries it within the call, and the other rank waits for what this one allows.
-    fn give(&mut self, wire: &mut dyn PieceTransport) -> Result<bool, Failure> {
+    fn grant_credits(&mut self, wire: &mut dyn PieceTransport) -> Result<bool, Failure> {
         while let Some(out) = self.outgoing.get(self.sending.0) {
             let at = self.sending.1;
             let left = out.from.len() - at;

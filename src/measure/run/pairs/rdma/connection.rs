@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{GreetingResult, WriteResult};
 use crate::live::failure::Failure;
 use crate::live::verbs::address::{Address, mtu_bytes};
-use crate::live::verbs::failure::refused;
+use crate::live::verbs::failure::library_failure;
 use crate::live::verbs::library::completion::{Arrival, CompletionQueue, status_words};
 use crate::live::verbs::library::context::Context;
 use crate::live::verbs::library::domain::Domain;
@@ -107,15 +107,16 @@ impl Connection {
         let sends = DEPTH as u32 + 8;
         let room = (sends + RECEIVES) as usize;
         let queue = CompletionQueue::new(context, room);
-        let queue = queue.map_err(|e| refused("ibv_create_cq", &format!("{room} entries"), &e))?;
+        let queue =
+            queue.map_err(|e| library_failure("ibv_create_cq", &format!("{room} entries"), &e))?;
         let queue = Rc::new(queue);
         let pair = QueuePair::new(domain, &queue, sends, RECEIVES);
-        let pair = pair.map_err(|e| refused("ibv_create_qp", "", &e))?;
+        let pair = pair.map_err(|e| library_failure("ibv_create_qp", "", &e))?;
         let init = pair.initialise(&near);
-        init.map_err(|e| refused("ibv_modify_qp", "INIT", &e))?;
+        init.map_err(|e| library_failure("ibv_modify_qp", "INIT", &e))?;
         for _ in 0..RECEIVES {
             let posted = pair.receive(RECEIVE);
-            posted.map_err(|e| refused("ibv_post_recv", "", &e))?;
+            posted.map_err(|e| library_failure("ibv_post_recv", "", &e))?;
         }
         let end = ConnectionEnd {
             address,
@@ -175,9 +176,9 @@ impl Connection {
         let to = format!("from GID {} to GID {}", own.gid, theirs.gid);
         let way = own.far(theirs, far.pair);
         let ready = self.pair.ready_to_receive(&self.near, &way);
-        ready.map_err(|e| refused("ibv_modify_qp", &format!("RTR, {to}"), &e))?;
+        ready.map_err(|e| library_failure("ibv_modify_qp", &format!("RTR, {to}"), &e))?;
         let ready = self.pair.ready_to_send(&self.near);
-        ready.map_err(|e| refused("ibv_modify_qp", &format!("RTS, {to}"), &e))?;
+        ready.map_err(|e| library_failure("ibv_modify_qp", &format!("RTS, {to}"), &e))?;
         self.far = Some(far);
         Ok(())
     }
@@ -213,7 +214,7 @@ impl Connection {
                 _ if late => break,
                 _ => {}
             }
-            rest.take(&self.queue);
+            rest.wait(&self.queue);
         }
         let silent = || Err(format!("no completion within {} s", GIVING_UP.as_secs()));
         GreetingResult {
@@ -239,7 +240,7 @@ impl Connection {
                 let from = next * PIECE..(next + 1) * PIECE;
                 let to = self.target(from.start);
                 let posted = self.pair.put(WRITE, self.region.near, from, to);
-                posted.map_err(|e| refused("ibv_post_send", "", &e))?;
+                posted.map_err(|e| library_failure("ibv_post_send", "", &e))?;
                 next = (next + 1) % DEPTH;
                 under_way += 1;
             }
@@ -263,7 +264,7 @@ impl Connection {
                 )));
             }
             if look.written == 0 {
-                rest.take(&self.queue);
+                rest.wait(&self.queue);
             }
         }
         let bytes = (done * PIECE) as u64;
@@ -329,7 +330,7 @@ impl Connection {
                 let seconds = GIVING_UP.as_secs();
                 return Err(failed(format!("no answer within {seconds} s")));
             }
-            rest.take(&self.queue);
+            rest.wait(&self.queue);
         }
     }
 
@@ -345,7 +346,7 @@ impl Connection {
     fn send_word(&self, word: u32) -> Result<(), Failure> {
         let to = self.target(Self::WORDS.start);
         let posted = (self.pair).write(SAY, self.region.near, Self::WORDS, to, word);
-        posted.map_err(|e| refused("ibv_post_send", "", &e))
+        posted.map_err(|e| library_failure("ibv_post_send", "", &e))
     }
 
     /// Polls for completions.
@@ -375,13 +376,13 @@ impl Connection {
                 _ => again += 1,
             }
         });
-        taken.map_err(|e| refused("ibv_poll_cq", "", &e))?;
+        taken.map_err(|e| library_failure("ibv_poll_cq", "", &e))?;
         if look.failed.is_none() {
             look.failed = flushed;
         }
         for _ in 0..again {
             let posted = self.pair.receive(RECEIVE);
-            posted.map_err(|e| refused("ibv_post_recv", "", &e))?;
+            posted.map_err(|e| library_failure("ibv_post_recv", "", &e))?;
         }
         Ok(look)
     }
@@ -421,7 +422,7 @@ struct IdleWait {
 }
 
 impl IdleWait {
-    fn take(&mut self, queue: &CompletionQueue) {
+    fn wait(&mut self, queue: &CompletionQueue) {
         self.looks = self.looks.wrapping_add(1);
         if !self.looks.is_multiple_of(8) {
             std::hint::spin_loop();

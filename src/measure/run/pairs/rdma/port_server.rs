@@ -9,7 +9,7 @@ use super::connection::{Connection, ConnectionEnd, MemoryRegion};
 use super::{OpenedPort, PortCommand, PortReply};
 use crate::live::failure::Failure;
 use crate::live::verbs::address::Address;
-use crate::live::verbs::failure::refused;
+use crate::live::verbs::failure::library_failure;
 use crate::live::verbs::gpu::Gpu;
 use crate::live::verbs::library::domain::Domain;
 use crate::live::verbs::library::pair::LocalEndpoint;
@@ -78,10 +78,10 @@ fn variable(name: &str) -> Option<String> {
 
 impl PortServer {
     /// Runs a command.
-    pub(super) fn answer(&mut self, told: &PortCommand) -> PortReply {
+    pub(super) fn run_command(&mut self, told: &PortCommand) -> PortReply {
         let said = match told {
             PortCommand::Open { device, gid_index } => self.open(device, *gid_index),
-            PortCommand::Gpu(pci) => self.take(pci),
+            PortCommand::Gpu(pci) => self.open_gpu(pci),
             PortCommand::Pair(of) => self.pair(*of),
             PortCommand::Connect(far) => self.connect(far).map(|()| PortReply::Done),
             PortCommand::Greet => self.connected().map(|c| PortReply::Greeted(c.greet())),
@@ -107,13 +107,14 @@ impl PortServer {
         };
         let wish = PortRequest::new(&place, variable)?;
         let port = Port::open(Some(device), &wish, variable)?;
-        let domain = Domain::new(&port.context).map_err(|e| refused("ibv_alloc_pd", "", &e))?;
+        let domain =
+            Domain::new(&port.context).map_err(|e| library_failure("ibv_alloc_pd", "", &e))?;
         let domain = Rc::new(domain);
-        let host = RegisteredMemory::of_host(&domain, Connection::MEMORY)?;
+        let host = RegisteredMemory::new_host(&domain, Connection::MEMORY)?;
         let address = Address::of(&port)?;
         let near = port.near(&wish, address.first_packet);
         let opened = OpenedPort {
-            port: port.words(),
+            port: port.describe(),
             gid: port.gid.to_string(),
         };
         self.open = Some(OpenPort {
@@ -132,13 +133,13 @@ impl PortServer {
     }
 
     /// Opens a GPU and registers memory of it. That this is impossible is a reply, not a failure.
-    fn take(&mut self, pci: &str) -> Result<PortReply, Failure> {
+    fn open_gpu(&mut self, pci: &str) -> Result<PortReply, Failure> {
         self.connection = None;
         let open = self.open.as_mut().ok_or_else(unopened)?;
-        let gpu = Rc::new(Gpu::take(pci)?);
+        let gpu = Rc::new(Gpu::open(pci)?);
         let mut tried = GpuMemory::default();
         let held =
-            RegisteredMemory::of_gpu(&open.domain, &gpu, Connection::MEMORY, |what| tried = what);
+            RegisteredMemory::new_gpu(&open.domain, &gpu, Connection::MEMORY, |what| tried = what);
         match (held, &tried.no_dma_buf) {
             (Ok(held), _) => open.gpu = Some(held),
             // There was no memory to register.
@@ -154,8 +155,8 @@ impl PortServer {
         open.of = of;
         let memory = open.memory()?;
         let region = MemoryRegion {
-            near: memory.near(),
-            far: memory.far(),
+            near: memory.local_target(),
+            far: memory.remote_target(),
         };
         let connection = Connection::new(
             &open.port.context,
