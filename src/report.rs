@@ -86,7 +86,7 @@ pub struct Report {
     pub passes: Vec<Pass>,
     /// How many verdicts of each kind.
     pub counts: Counts,
-    /// Whether nodes were judged together without a key by which they prove who they are: what each says is believed by its address.
+    /// Whether nodes were judged together without a key that authenticates them: each node is trusted by its address.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unauthenticated: bool,
     /// How long the machine was asked, in seconds.

@@ -1,5 +1,5 @@
-//! What a check says to who reads its finding: why it matters, what to do, where to read on. The built-in checks' is more than half of their
-//! text and is wanted if one has failed, so the program has it packed, and reads it then.
+//! The texts of checks for readers of findings: why it matters, what to do, where to read on. For built-in checks these are more than half of the
+//! text and are needed only if a check failed, so the program has them packed, and unpacks them then.
 
 use std::io::Read as _;
 use std::sync::OnceLock;

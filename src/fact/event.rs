@@ -383,7 +383,7 @@ subject! {
     REASON: Arc<str> = "reason" from "derive";
     /// The peer, named as far as the line names it.
     WHOM: Arc<str> = "whom" from "derive";
-    /// Who connected to a port of NCCL, as far as the first bytes tell: `wrong magic` shows them.
+    /// The protocol of a foreign connection to a port of NCCL, by its first bytes: `wrong magic` shows them.
     INTRUDER: Arc<str> = "intruder" from "derive";
     /// The device, or an adapter of which the line does not tell the name.
     ADAPTER: Arc<str> = "adapter" from "derive";

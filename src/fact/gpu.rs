@@ -328,8 +328,8 @@ subject! {
     BAR1: Bytes = "bar1" from "nvml";
     /// How much of the window is taken. Source: nvmlDeviceGetBAR1MemoryInfo, used.
     BAR1_USED: Bytes = "bar1_used" from "nvml";
-    /// How many processes compute on it that belong to nobody who was named: neither NVIDIA's own services (MPS) nor, with --as, the job's
-    /// process or its descendants. Source: nvmlDeviceGetComputeRunningProcesses.
+    /// How many foreign processes compute on it: neither NVIDIA's own services (MPS) nor, with --as, the job's process or its descendants. Source:
+    /// nvmlDeviceGetComputeRunningProcesses.
     FOREIGN_PROCESSES: u64 = "foreign_processes" from "nvml";
     /// Those processes, each as "4711 python3 (70.3 GiB)".
     FOREIGN_PROCESS_LIST: Arc<[Arc<str>]> = "foreign_process_list" from "nvml";

@@ -388,8 +388,7 @@ subject! {
     THP_DEFRAG: Arc<str> = "thp_defrag" from "tuning";
     /// How the kernel promises memory; 2: never more than there is. Source: /proc/sys/vm/overcommit_memory.
     OVERCOMMIT_MEMORY: u64 = "overcommit_memory" from "tuning";
-    /// Who may read the memory of another process of the same user; 0 if the kernel does not restrict it.
-    /// Source: /proc/sys/kernel/yama/ptrace_scope.
+    /// Which processes may read the memory of another process of the same user; 0 if the kernel does not restrict it.
     PTRACE_SCOPE: u64 = "ptrace_scope" from "tuning";
     /// Whether the kernel looks for pages of like content (KSM). Source: /sys/kernel/mm/ksm/run.
     KSM: bool = "ksm" from "tuning";
@@ -488,7 +487,7 @@ subject! {
     PORT_RANGE: Arc<str> = "port_range" from "firewall";
     /// Whether ufw sets up the packet filter at boot. Source: /etc/ufw/ufw.conf.
     UFW_ENABLED: bool = "ufw_enabled" from "firewall";
-    /// Who manages the packet filter, by the names of its chains and tables: ufw, firewalld, both, or "none".
+    /// The tool that manages the packet filter, by the names of its chains and tables: ufw, firewalld, both, or "none".
     FIREWALL_MANAGERS: Arc<[Arc<str>]> = "firewall_managers" from "derive";
     /// Which implementations filter packets to or from this node: nftables, iptables over it, iptables over ip_tables.
     FILTER_BACKENDS: Arc<[Arc<str>]> = "filter_backends" from "derive";
@@ -640,10 +639,10 @@ subject! {
     /// By which engine the process was started, and which of its processes it is: "Slurm: rank 0 of 6, 3 nodes"; "none" if none says so. Source:
     /// the engine's variables, SLURM_PROCID, OMPI_COMM_WORLD_RANK, RANK, JOB_COMPLETION_INDEX and those beside them.
     LAUNCH: Arc<str> = "launch" from "topology";
-    /// How far the clock was ahead of that of who gathered the recording; negative if it was behind. Source: questions and answers between both,
-    /// as NTP has it; over ssh the moment at which the recording began, between its being asked for and its being there.
+    /// The clock's offset to that of the node that gathered the recording; negative if it was behind. Source: an exchange of timestamps after NTP;
+    /// over ssh the moment at which the recording began, between its request and its arrival.
     CLOCK_OFFSET: Seconds = "clock_offset" from "together";
-    /// By how much that may be wrong: half of what question and answer were under way.
+    /// The error bound of the offset: half of the round trip.
     CLOCK_OFFSET_WITHIN: Seconds = "clock_offset_within" from "together";
     /// The run in which that was measured: clocks of two runs have no common moment.
     CLOCK_OFFSET_RUN: u64 = "clock_offset_run" from "together";

@@ -156,7 +156,7 @@ impl Facts {
         &self.instances[id.0 as usize].related
     }
 
-    /// States a fact. The first who states a known value keeps it; a gap gives way to a value.
+    /// States a fact. The first known value stays; a gap gives way to a value.
     pub fn set<T: Typed>(&mut self, id: Id, key: Key<T>, fact: Fact<T>) {
         self.set_at(id, key.index, fact.erase());
         debug_assert_eq!(self.subject(id), key.subject);

@@ -21,7 +21,7 @@ const LENGTH: usize = 200;
 const MARKS: [&str; 2] = ["Connected: beegfs-", "Connect failed"];
 
 /// `{"call":"beegfs_log","file":PATH}` → `{"whole":true,"age":12,"last":"May24 11:56:05","lines":[{"at":"May24 11:56:05","said":"Connected: …"}]}`;
-/// `age` is how many seconds ago the file was written, null for a copied tree. Who logged a line is left out.
+/// `age` is how many seconds ago the file was written, null for a copied tree. The process that logged a line is left out.
 pub(super) fn ask(root: Option<&Root>, call: &Call) -> Result<Answer, Refusal> {
     let path = call.text("file").unwrap_or("");
     let errno = |e: Sys| Refusal::Errno(Errno(e.raw_os_error()));

@@ -227,8 +227,8 @@ pub fn write_output(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     std::fs::write(path, bytes)
 }
 
-/// Replaces a file that the user named as a whole: who reads it meanwhile sees the old one or the new one. What is no plain file, as `/dev/stdout`, is
-/// written to.
+/// Replaces an output file that the user named atomically: readers see the old or the new content. Anything but a plain file, such as `/dev/stdout`,
+/// is written to.
 #[expect(clippy::disallowed_methods, reason = "an output named by the user")]
 pub fn replace_output(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());

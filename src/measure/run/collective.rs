@@ -1,17 +1,17 @@
 //! A rank of a collective: what each rank does in its own process, over one of several backends.
 //!
 //! ```text
-//! backend    what moves the data: one file for each, behind one trait
-//! exchange   how ranks find each other, and wait for each other: through the process that started them
-//! message    what that process and a rank say to each other
-//! rank       a rank's process: the points one after the other, timed and then verified
-//! data       what the buffers hold, and what each rank must find in them afterwards
-//! steps      who sends what to whom, of each collective; pure
-//! element    elements put together, in the host's memory
-//! tcp        a backend: sockets
-//! nccl       a backend: NCCL, between GPUs
-//! verbs      a backend: RDMA writes
-//! leftovers  what a rank that was killed leaves on the machine
+//! backend         the interface of what moves the data; one file for each
+//! rank_exchange   small values and barriers between ranks, through the processes that started them
+//! rank_messages   the messages between a rank and the process that started it
+//! rank            a rank's process: the points one after the other, timed and then verified
+//! test_data       what the buffers hold, and what each rank must find in them afterwards
+//! rank_steps      the sends and receives of one rank in each collective; pure
+//! element         reduction of elements in the host's memory (in live)
+//! tcp             a backend: sockets
+//! nccl            a backend: NCCL, between GPUs
+//! verbs           a backend: RDMA writes
+//! rank_cleanup    removes what a killed rank leaves on the machine
 //! ```
 
 pub mod backend;

@@ -1,10 +1,10 @@
 //! The verbs backend: RDMA writes over reliable connections, in host or GPU memory, to measure the fabric without NCCL.
 //!
 //! ```text
-//! card      what ranks tell each other
-//! layout    where things lie in each rank's memory: every rank knows every other's
-//! transfer  when which piece may go: an operation, one step after the other
-//! wire      the connections
+//! rank_ports   what ranks exchange to connect
+//! layout       the layout of each rank's memory: every rank knows every other's
+//! transfer     the schedule of an operation: which piece may go when
+//! connections  the queue pairs to other ranks, and the memory
 //! ```
 //!
 //! `live::verbs` chooses the port, its address, and how GPU memory is registered.

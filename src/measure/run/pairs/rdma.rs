@@ -3,11 +3,11 @@
 //! ```text
 //! open      the device, its port and the row of its GID table; memory
 //! gpu       memory of a GPU, too
-//! pair      a queue pair, which the other end is told of
-//! connect   it knows the other end's
-//! greet     a word each way: who heard the other one, and whose write was acknowledged
+//! pair      a queue pair, whose address goes to the other end
+//! connect   connect it to the other end's
+//! greet     a word each way: which words arrived, and which writes were acknowledged
 //! write     data to the other end's memory, for a time; check: whether it is there
-//! ask       a word there, and its answer back; answer: the other end's part of it
+//! ask       measure the round trip of a word; answer: the other end's part of it
 //! ```
 //!
 //! Both ends go through these steps together; the processes that started them see to that.
