@@ -458,7 +458,7 @@ mod tests {
             JoinRefusal::KeyOnOneSide { host: false }
         );
         let taken = refusal(party(3), secret(), trust());
-        assert_eq!(taken.to_string(), "rank 3 is there already: n3");
+        assert_eq!(taken.to_string(), "rank 3 has already joined: n3");
         let wrong = key("another secret of sixteen");
         assert!(matches!(
             run_handshake(party(1), Some(wrong), trust()).0,

@@ -474,7 +474,7 @@ mod tests {
                         .exchange("a", &[], StepAudience::Everyone, wait, Value::Null)
                         .unwrap();
                     assert_eq!(all.missing.keys().collect::<Vec<_>>(), [&2]);
-                    assert!(all.missing[&2].starts_with("nothing came of it"));
+                    assert!(all.missing[&2].starts_with("it did not respond"));
                 });
             }
         });

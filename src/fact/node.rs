@@ -389,6 +389,7 @@ subject! {
     /// How the kernel promises memory; 2: never more than there is. Source: /proc/sys/vm/overcommit_memory.
     OVERCOMMIT_MEMORY: u64 = "overcommit_memory" from "tuning";
     /// Which processes may read the memory of another process of the same user; 0 if the kernel does not restrict it.
+    /// Source: /proc/sys/kernel/yama/ptrace_scope.
     PTRACE_SCOPE: u64 = "ptrace_scope" from "tuning";
     /// Whether the kernel looks for pages of like content (KSM). Source: /sys/kernel/mm/ksm/run.
     KSM: bool = "ksm" from "tuning";

@@ -55,7 +55,7 @@ subject! {
     VALUE: Arc<str> = "value" from "setting";
     /// Where it is set: "environment", or a file.
     SOURCE: Arc<str> = "source" from "setting";
-    /// Its role.
+    /// The role of the setting.
     ROLE: SettingRole = "role" from "setting";
     /// Whether the value switches something on: 1, y, yes, t, true, on.
     ON: bool = "on" from "setting";

@@ -7,7 +7,7 @@ use super::schema::subject;
 use super::value::words;
 
 words! {
-    /// Its problem.
+    /// The problem of the suspect.
     pub enum SuspectProblem {
         /// The node did not connect, or was lost.
         Silent = "silent",
@@ -38,7 +38,7 @@ subject! {
     /// What pairs of nodes accuse: the fewest nodes, adapters, rails or pairs that explain all that `rdma-doctor bench pairs` found bad.
     Suspect = "suspect" from "pairs";
 
-    /// Its problem.
+    /// The problem of the suspect.
     PROBLEM: SuspectProblem = "problem" from "pairs";
     /// The suspect: a node, its adapter as `n2/eth1`, a rail, or two ends.
     NAME: Arc<str> = "name" from "pairs";

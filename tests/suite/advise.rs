@@ -103,7 +103,7 @@ fn nonsense_is_a_wrong_command_line() {
         ),
         (
             format!("{model} {shape} --busbw 5_GB/s --measured-nodes 1"),
-            "says nothing",
+            "does not apply",
         ),
         (
             format!("{model} {shape} --busbw 5_GB/s --step-time 1 --compute-time 2"),

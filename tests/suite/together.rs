@@ -232,7 +232,7 @@ fn a_wrong_key_is_named_on_both_sides() {
     assert!(
         all[2]
             .err
-            .contains("it wants a key, and this node has none"),
+            .contains("rank 0 requires a key, and this node has none"),
         "{}",
         all[2].err
     );

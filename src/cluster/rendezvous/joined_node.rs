@@ -344,7 +344,7 @@ fn maintain_uplink(
                     state.result.is_some()
                 };
                 upward.changed.notify_all();
-                // What the children sent may be lost with the parent.
+                // Messages of the children may be lost with the parent.
                 if let Some(relay) = relay {
                     relay.disconnect_children();
                 }

@@ -163,7 +163,7 @@ fn a_message_that_is_too_long_is_not_taken() {
     let why = &gathered.refused[0].why;
     assert_eq!(
         why,
-        "it came, and gave no recording: a message of 100 bytes, of which 99 are allowed"
+        "it connected, but sent no recording: a message of 100 bytes exceeds the limit of 99 bytes"
     );
     assert!(joining.join().unwrap());
 }
@@ -245,12 +245,12 @@ fn many_nodes_send_through_a_tree_and_each_unresponsive_one_is_named() {
         assert!(why.iter().any(|text| is(&text)), "{who} {what}: {why:?}");
     };
     said(
-        "by its word n1, rank 1",
-        "it came, and was gone before it gave its recording",
+        "which claims to be n1, rank 1",
+        "it connected, but disconnected before it sent its recording",
     );
     said(
-        "by its word n201, rank 201",
-        "it was told: this node's key is another one",
+        "which claims to be n201, rank 201",
+        "refused: this node's key differs from rank 0's",
     );
     assert!(matches!(
         stranger.join().unwrap(),
@@ -286,7 +286,7 @@ fn a_node_that_loses_its_relay_while_rank_0_judges_gets_the_result() {
     let (other, trust, soon) = (party(1, 4), key(SECRET), LATE);
     let other = JoinedNode::join("127.0.0.1", port, &other, &trust, soon, true).err();
     let other = other.map(|error| error.to_string()).unwrap();
-    assert!(other.contains("rank 1 is there already: n1"), "{other}");
+    assert!(other.contains("rank 1 has already joined: n1"), "{other}");
     std::thread::sleep(Duration::from_millis(500));
     assert_eq!(gathered.broadcast(b"healthy", SOON), []);
     for guest in &mut chain {
