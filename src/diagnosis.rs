@@ -341,7 +341,7 @@ mod tests {
         ] {
             assert_eq!(order(&[first, second]), [first, second]);
             assert_eq!(order(&[second, first]), [first, second]);
-            // How many there are does not matter where the impact decides.
+            // Their number does not matter if the impact decides.
             assert_eq!(order(&[second, second, first]), [first, second]);
         }
     }

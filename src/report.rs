@@ -66,9 +66,9 @@ pub struct Report {
     pub exit: u8,
     /// The answer in one sentence.
     pub headline: String,
-    /// What was examined.
+    /// The examined machine.
     pub nodes: Vec<NodeHead>,
-    /// What was examined, and how far.
+    /// The areas, and how far each was examined.
     pub areas: Vec<AreaLine>,
     /// Damage, in sentences: parts that did not respond, a truncated recording.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -125,12 +125,12 @@ pub struct NodeHead {
     pub active_ports: Option<u64>,
     /// How many GPUs it has, where known.
     pub gpus: Option<u64>,
-    /// By which engine the doctor was started there, and as which of its processes, where one started it.
+    /// The launcher that started the doctor there, and the rank, if one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub launch: Option<String>,
     /// When it was recorded.
     pub recorded: String,
-    /// What was altered by hand in its recording.
+    /// The manual changes in its recording.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub altered: Option<String>,
     /// Whether a copied tree was examined.
@@ -155,7 +155,7 @@ pub struct Finding {
     /// The nodes that it concerns, if several are judged together: those on which it was found, or that are odd among the others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<String>,
-    /// What was observed and expected, for the first subject; behind its premise if that is not known to be met.
+    /// Observed and expected values for the first subject; behind its premise if that is not known to be met.
     pub sentence: String,
     /// The premise with which the sentence begins.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -195,7 +195,7 @@ pub struct Consequence {
     pub severity: &'static str,
     /// For what it fails.
     pub subject: String,
-    /// What was observed and expected.
+    /// Observed and expected values.
     pub sentence: String,
 }
 
@@ -355,7 +355,7 @@ pub fn report(
     }
 }
 
-/// What an open verdict waits for.
+/// The missing facts of an open verdict.
 #[derive(Clone)]
 enum OpenReason<'f> {
     /// Which members there are; why that is unknown.
@@ -405,11 +405,11 @@ impl OpenReason<'_> {
     }
 }
 
-/// By what a status is found.
+/// The inputs of a status.
 struct StatusInputs<'r> {
     counts: &'r Counts,
     areas: &'r [AreaLine],
-    /// What is damaged, the gravest first.
+    /// The damage, the most severe first.
     damage: &'r [String],
     /// Whether a person chose the checks.
     is_chosen: bool,
@@ -461,7 +461,7 @@ fn withheld(facts: &Facts) -> u64 {
     facts.all(Subject::Node).map(of).sum()
 }
 
-/// What is damaged, in sentences: recordings that were cut, and what did not answer. A choice of checks that has no areas is judged by its checks alone.
+/// The damage in sentences: truncated recordings, and parts that did not respond. A choice of checks that has no areas is judged by its checks alone.
 fn damage(catalogue: &Catalogue, facts: &Facts, recordings: &[RecordedNode]) -> Vec<String> {
     let cut = recordings.iter().filter(|one| !one.is_complete);
     let cut = cut.map(|one| format!("the recording of {} was cut short", facts.name(one.id)));
@@ -742,7 +742,7 @@ fn headline(
 ) -> String {
     if exit == Exit::Undecided {
         let why = why_undecided(open, nodes, grounds);
-        // What was measured is what was asked for.
+        // The measurement is what the user asked for.
         if let Some(first) = causes.first()
             && ["ablation/", "bench/", "pairs/"]
                 .iter()

@@ -396,7 +396,7 @@ impl Surveyor<'_> {
         }
     }
 
-    /// What an open check lacks, where permission is what it lacks.
+    /// The gap of an open check, if permission is missing.
     fn withheld(&self, check: &Check, verdict: &Verdict) -> Option<AreaGap> {
         let is = |gap: &Gap, id: Id| self.facts.gap_kind(id, gap) == GapKind::Withheld;
         let gap = match verdict.outcome {

@@ -20,7 +20,7 @@ use crate::source::{Answer, Errno, Question, Refusal};
 pub use copy::copy;
 use driver::Failure;
 
-/// What a device is asked, and the member of the reply that holds it. A driver that does not know an attribute says null.
+/// The queried attributes, with their members of the reply. A driver that does not know an attribute gives null.
 const ATTRIBUTES: [(&str, Attribute); 18] = [
     ("pci_domain", Attribute::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID),
     ("pci_bus", Attribute::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID),

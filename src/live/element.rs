@@ -376,7 +376,7 @@ mod tests {
             let mut into = own.clone();
             combine(sum.0, sum.1, &mut into[1..], None, &with[1..]);
             assert_eq!(into[1..], expected, "{count}");
-            // What has no partner stays.
+            // Elements without a partner stay.
             let mut into = vec![0xa5; 4 * count + 9];
             combine(sum.0, sum.1, &mut into, Some(&own[1..]), &with[1..]);
             assert_eq!(

@@ -243,7 +243,7 @@ pub fn replace_output(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     std::fs::write(&beside, bytes)
         .and_then(|()| std::fs::rename(&beside, &path))
         .inspect_err(|_| {
-            // What was not renamed is of no use; if it was not made there is nothing to remove.
+            // A file that was not renamed is useless; if it was not made there is nothing to remove.
             let _ = std::fs::remove_file(&beside);
         })
 }

@@ -1,6 +1,6 @@
 //! The memory that is available on the machine.
 
-/// Bytes that programs can have without swapping: `MemAvailable` of /proc/meminfo (proc_meminfo(5)); `None` if it is not told.
+/// Bytes that programs can get without swapping: `MemAvailable` of /proc/meminfo (proc_meminfo(5)); `None` if it is missing.
 #[expect(
     clippy::disallowed_methods,
     reason = "before gigabytes are taken it is asked whether they are there"

@@ -39,7 +39,7 @@ pub(super) fn ask(call: &Call, named: Option<&str>) -> Result<Answer, Refusal> {
     Ok(Answer::Value(Arc::new(value)))
 }
 
-/// What `--nccl` alone says, where a copied tree is examined.
+/// The reply for `--nccl` alone, if a copied tree is examined.
 pub(super) fn named(named: &str) -> Answer {
     let mut found = FoundLibraries::default();
     found.named(named);
@@ -185,7 +185,7 @@ fn version_of_file(path: &Path) -> Option<String> {
     version_of_name(name.strip_prefix("libnccl.so.")?)
 }
 
-/// `nvidia_nccl_cu12-2.27.5.dist-info` beside `nvidia/nccl/lib`: the major release of CUDA, and NCCL's version.
+/// `nvidia_nccl_cu12-2.27.5.dist-info` next to `nvidia/nccl/lib`: the major release of CUDA, and NCCL's version.
 fn wheel(path: &Path) -> Option<(u64, String)> {
     let packages = path.ancestors().nth(4)?;
     let is_wheel = path.parent()?.ends_with("nvidia/nccl/lib");

@@ -78,7 +78,7 @@ pub struct Arm {
     pub outcome: Option<&'static str>,
     /// What carried the traffic between nodes.
     pub between: Option<&'static str>,
-    /// What each pair of ranks used.
+    /// The transport of each pair of ranks.
     pub paths: Option<String>,
     /// Whether the arm's variables took effect.
     pub honoured: Option<&'static str>,
@@ -139,7 +139,7 @@ pub struct Effect {
 }
 
 impl Ablation {
-    /// What was measured below a node.
+    /// The measurements below a node.
     pub fn of(facts: &Facts, node: Id) -> Self {
         let measurements = facts.below(node, Subject::Measurement);
         Ablation {
@@ -155,7 +155,7 @@ impl Ablation {
             .any(|measurement| !measurement.arms.is_empty())
     }
 
-    /// What the changes do, the largest effect first: what is said if no check has anything to say.
+    /// The effects of the changes, the largest first: shown if no check has a finding.
     pub fn sentence(&self) -> Option<String> {
         let compared = self.measurements.iter().find(|m| !m.factors.is_empty());
         let Some(compared) = compared else {

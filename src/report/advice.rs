@@ -35,7 +35,7 @@ pub struct Question {
     pub measured: Measured,
     /// Its source.
     pub source: Source,
-    /// What the adapters of a node carry together, in Gb/s, if the node is known.
+    /// The total bandwidth of a node's adapters in Gb/s, if the node is known.
     pub network: Option<f64>,
     /// How long a step takes, in seconds.
     pub step: Option<f64>,
@@ -58,7 +58,7 @@ pub struct Advice {
     pub communication: Communication,
     /// Whether the network of a node is enough; `null` where experience says nothing: not ZeRO-3, or fewer than 64 GPUs.
     pub class: Option<NetworkClass>,
-    /// What has to hide behind computation; `null` if the time of computation is not given.
+    /// The communication that must overlap with computation; `null` if the time of computation is not given.
     pub hide: Option<OverlapNeed>,
     /// How the measured step divides; `null` if it is not given.
     pub step: Option<StepDivision>,
@@ -113,7 +113,7 @@ pub struct Bandwidth {
 /// The communication of a step.
 #[derive(Debug, Serialize)]
 pub struct Communication {
-    /// What it consists of.
+    /// Its parts.
     pub collectives: &'static str,
     /// How many collectives, with the bucket's size.
     pub count: f64,
@@ -128,7 +128,7 @@ pub struct Communication {
 /// Whether the network of a node is enough.
 #[derive(Debug, Serialize)]
 pub struct NetworkClass {
-    /// What is taken for the network of a node.
+    /// The bandwidth assumed for a node's network.
     pub network: u64,
     /// What that is: the adapters, or the busbw.
     pub from: &'static str,

@@ -137,7 +137,7 @@ impl AreaLine {
         }
     }
 
-    /// What was looked at and what was not, in one line; what would supply it is [`AreaLine::remedy`].
+    /// The examined subjects and the gaps in one line; [`AreaLine::remedy`] is what would close the gaps.
     pub fn sentence(&self) -> String {
         let mut parts = Vec::new();
         match self.nodes {

@@ -13,7 +13,7 @@ use crate::measure::plan::scope::Scopes;
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
 pub const SCHEMA: &str = "rdma-doctor-collective/1.0";
 
-/// What was measured on a node. Quantities are numbers in their base unit: bytes, bits per second, seconds.
+/// The measurements of a node. Quantities are numbers in their base unit: bytes, bits per second, seconds.
 #[derive(Debug, Serialize)]
 pub struct Collectives {
     /// [`SCHEMA`].
@@ -57,7 +57,7 @@ pub struct Rank {
     pub host: Option<String>,
     /// What its port carried meanwhile, if the backend uses a port that counts.
     pub carried: Option<Carried>,
-    /// How its adapter came to the GPU's memory, or why it did not, where RDMA writes were to go from GPU to GPU.
+    /// How its adapter accessed the GPU's memory, or why it could not, if RDMA writes went from GPU to GPU.
     pub gpu_memory: Option<GpuMemory>,
 }
 
@@ -84,13 +84,13 @@ pub struct MeasuredPoint {
     pub trials: u64,
     /// How long an operation took: the mean over the ranks, the median of the trials.
     pub time: Option<f64>,
-    /// How far the middle half of the trials lies apart, in percent of the median.
+    /// The interquartile range of the trials, in percent of the median.
     pub spread: Option<f64>,
     /// Whether the trials agree enough for the median to count.
     pub steady: Option<bool>,
     /// Size by time.
     pub algbw: Option<u64>,
-    /// What the hardware carried in one direction.
+    /// The traffic of the hardware in one direction.
     pub busbw: Option<u64>,
     /// Elements whose value was looked at, on all ranks.
     pub checked: u64,
@@ -178,7 +178,7 @@ impl MeasuredPoint {
     }
 }
 
-/// What the largest operation reaches on GPUs of what it reaches in the host's memory.
+/// The bandwidth of the largest operation on GPUs, as a share of that in the host's memory.
 fn against_host_memory(rows: &[MeasuredPoint]) -> Option<String> {
     let gpu = rows
         .last()

@@ -68,7 +68,7 @@ const MOVING_FACTS: [(Subject, &[&str]); 7] = [
         ],
     ),
 ];
-/// What of a hop moves where the function below it lowers the link at rest.
+/// The facts of a hop that change if the function below it lowers its link while idle.
 const OF_RESTING_HOP: [&str; 3] = ["generation", "width", "bandwidth"];
 
 /// A fact on one side.
@@ -123,7 +123,7 @@ pub struct Difference {
 /// An instance on both sides: its subject, and the names from below the node.
 type InstanceName = (Subject, String);
 
-/// What `here` says differently from `there`: the nodes' own names, and what moves on any machine, left out.
+/// The differences of `here` from `there`, without the nodes' own names and facts that change on any machine.
 ///
 /// An instance that one side lacks is one difference, not one for each of its facts. A fact that neither side knows is none.
 /// If `pseudonyms` says that a side is redacted, two values that both hold addresses are not compared: each recording has

@@ -34,7 +34,7 @@ pub struct LogReport {
     /// What benchmarks printed, and what tools printed of nodes: one sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pasted: Vec<String>,
-    /// What lay in the directories or stood in the logs and was not read, and what is only counted: a sentence for each kind.
+    /// Files and lines that were not read or only counted: a sentence for each kind.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_read: Vec<String>,
     /// The report.
@@ -265,7 +265,7 @@ fn headline(
             n => format!(" (and {} more)", n - 1),
         };
         let cause = format!("{}{more}", first.sentence);
-        // What failed is known, and whether RDMA was used is not: the known comes first.
+        // The failure is known, and whether RDMA was used is not: the known comes first.
         match answers {
             [one] if one.rdma == "unknown" && first.severity == "error" => {
                 said.insert(0, cause);

@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::fact::{Facts, Id, Subject};
 use crate::nodeset;
 
-/// What stands for a node's own name where sentences about several nodes are compared.
+/// The placeholder for a node's own name when sentences about several nodes are compared.
 const NODE: &str = "\u{0}";
 /// Letters that a list of nodes may have in a sentence.
 const LONGEST: usize = 48;
@@ -501,7 +501,7 @@ fn explain(
     let by: Vec<Option<usize>> = (0..units.len())
         .map(|b| (0..units.len()).find(|a| *a != b && explains(&units[*a], &units[b])))
         .collect();
-    // The first that nothing explains, at the end of the chain; in a circle nobody is folded.
+    // The first finding that nothing explains, at the end of the chain; in a cycle none is folded.
     let root = |mut at: usize| {
         for _ in 0..units.len() {
             match by[at] {

@@ -10,7 +10,7 @@ use crate::measure::plan::p2p::{End, Results};
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
 pub const SCHEMA: &str = "rdma-doctor-p2p/1.0";
 
-/// What was measured on a node. Quantities are numbers in their base unit: bytes, bits per second, seconds.
+/// The measurements of a node. Quantities are numbers in their base unit: bytes, bits per second, seconds.
 #[derive(Debug, Serialize)]
 pub struct Copies {
     /// [`SCHEMA`].

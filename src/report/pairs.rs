@@ -12,7 +12,7 @@ use crate::measure::plan::pairs::{Counted, Flow, Member, Memory, Results, Silent
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
 pub const SCHEMA: &str = "rdma-doctor-pairs/1.2";
 
-/// What was measured between nodes. Quantities are numbers in their base unit: bytes, bits per second, seconds.
+/// The measurements between nodes. Quantities are numbers in their base unit: bytes, bits per second, seconds.
 #[derive(Debug, Serialize)]
 pub struct Pairs {
     /// [`SCHEMA`].
@@ -84,9 +84,9 @@ pub struct MeasuredDirection {
     pub packet: Option<u64>,
     /// Why nothing was measured.
     pub failed: Option<String>,
-    /// What the sender's port and interface counted meanwhile: faults, losses and waits, of which rose what is here.
+    /// The sender's counters of port and interface that rose meanwhile: faults, losses and waits.
     pub sender: Counted,
-    /// What the receiver's did.
+    /// The receiver's counters that rose meanwhile.
     pub receiver: Counted,
     /// Whether it was measured a second time, alone: the figures are those.
     pub again: bool,

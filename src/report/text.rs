@@ -59,7 +59,7 @@ pub fn evidence(out: &mut dyn Write, line: &EvidenceLine) -> io::Result<()> {
     Page::with_width(0).evidence(out, line)
 }
 
-/// Writes what is below the answer. If `told` is given, a line of evidence is written once on the page, and not if it is among these.
+/// Writes the lines below the answer. If `told` is given, a line of evidence is written once on the page, and not if it is among these.
 pub fn body(
     out: &mut dyn Write,
     report: &Report,

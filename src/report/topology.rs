@@ -60,7 +60,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// The highest generation and the most lanes that both ends can, as far as known.
+    /// The highest generation and the most lanes that both ends support, if known.
     fn possible(self) -> (u64, u64) {
         (
             self.possible_generation.unwrap_or(self.generation),

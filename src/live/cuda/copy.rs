@@ -12,7 +12,7 @@ const COPIES: usize = 4;
 /// The size of a small copy, and how many are timed in a row.
 const SMALL: usize = 16;
 const SMALL_COPIES: usize = 100;
-/// What the destination holds before each trial. The pattern is no run of equal bytes.
+/// The destination's bytes before each trial. The pattern is no run of equal bytes.
 const POISON: u8 = 0xa5;
 /// The name of the host among the ends of a copy.
 const HOST: &str = "host";

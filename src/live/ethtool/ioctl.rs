@@ -88,7 +88,7 @@ const NAME: usize = 32;
 /// Statistics that a device may have. An adapter with hundreds of queues has some ten thousand.
 const MAX_STATISTICS: usize = 1 << 16;
 
-/// What `ETHTOOL_GLINKSETTINGS` says. Bitmaps are little-endian.
+/// The reply of `ETHTOOL_GLINKSETTINGS`. Bitmaps are little-endian.
 pub(super) struct LinkSettings {
     /// Mb/s; all ones where unknown.
     pub(super) speed: u32,

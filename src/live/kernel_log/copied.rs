@@ -10,7 +10,7 @@ use crate::source::{Answer, Question, Refusal};
 
 /// The output of dmesg: an sosreport's, or a file next to the tree's directories. It ends when the copy was made.
 const PRINTED: [&str; 2] = ["/sos_commands/kernel/dmesg", "/dmesg"];
-/// What a daemon has written since before this boot.
+/// Files of a logging daemon, which begin before this boot.
 const WRITTEN: [&str; 3] = ["/var/log/kern.log", "/var/log/messages", "/var/log/syslog"];
 /// What dmesg printed when the machine had booted.
 const AT_BOOT: &str = "/var/log/dmesg";
@@ -167,7 +167,7 @@ fn written(text: &str) -> Option<Log> {
     let mut log = Log::default();
     for (at, mut line) in lines.into_iter().enumerate() {
         if at == boot {
-            // What the log reports about its own beginning is of this boot.
+            // The log's own first line belongs to this boot.
             (log.lines, log.first, log.last) = (0, None, None);
         }
         line.earlier = at < boot;

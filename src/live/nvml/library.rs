@@ -39,7 +39,7 @@ pub(super) fn functions() -> Result<&'static NvmlLib, Refusal> {
                 // SAFETY: this runs in a process that does nothing but ask NVML, and may do little else.
                 match unsafe { NvmlLib::new(&path) } {
                     Ok(library) => return Ok(library),
-                    // What the loader reports about the ordinary way is what matters.
+                    // The loader's error for the standard name is the one to report.
                     Err(error) => missing = missing.or(Some(loader_words(&error))),
                 }
             }

@@ -17,7 +17,7 @@ use crate::live::failure::Failure;
 use crate::measure::plan::reply::{GpuMemory, Way};
 use crate::source::{Errno, Refusal};
 
-/// What is handed out are whole pages: the GPU's have 64 KiB, the host's as much at most.
+/// Memory is handed out in whole pages: the GPU's have 64 KiB, the host's as much at most.
 const PAGE: usize = 64 << 10;
 /// `CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER`: from here on what an adapter wrote is there for the GPU's work without more ado.
 const ORDERED: i32 = 100;

@@ -210,7 +210,7 @@ impl Port {
         format!("{}/{} {address} MTU {mtu}", self.device, self.number)
     }
 
-    /// What the port has counted up to now.
+    /// The port's current counters.
     pub(crate) fn traffic_counters(&self) -> Carried {
         let base = format!("{DEVICES}/{}/ports/{}", self.device, self.number);
         let count =

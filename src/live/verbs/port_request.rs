@@ -1,4 +1,4 @@
-//! What the place asks for, and where it says nothing, what NCCL's variables do: a rank uses the port as NCCL would.
+//! The port parameters of a rank: those of its plan, else those of NCCL's variables, so that it uses the port as NCCL would.
 
 use crate::live::failure::Failure;
 use crate::measure::plan::run::RankPlace;

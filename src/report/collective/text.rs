@@ -187,7 +187,7 @@ fn way_in_words(memory: &GpuMemory) -> Option<String> {
     })
 }
 
-/// What a port carried, behind its name.
+/// A port's traffic, after its name.
 fn in_words(carried: Carried) -> Option<String> {
     match carried {
         Carried {
@@ -275,7 +275,7 @@ pub fn table(out: &mut dyn Write, rows: &[MeasuredPoint]) -> io::Result<()> {
     Ok(())
 }
 
-/// What tells a row from the others, in front of it.
+/// The label of a row that distinguishes it from the others.
 fn label(row: &MeasuredPoint, several: bool, both: bool) -> String {
     match (several, both) {
         (true, true) => format!("{} {}", row.collective, row.memory),

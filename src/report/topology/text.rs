@@ -60,7 +60,7 @@ impl Page<'_> {
 
     fn tree(&self, out: &mut dyn Write) -> io::Result<()> {
         let t = self.topology;
-        // By NUMA node; what has none that is known stands last.
+        // By NUMA node; devices without a known one come last.
         let mut numa: Vec<Option<u64>> = Vec::new();
         let mut placed: Vec<(Option<u64>, PlacedLeaf<'_>)> = Vec::new();
         let mut unplaced: Vec<TreeLeaf> = Vec::new();

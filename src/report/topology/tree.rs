@@ -3,7 +3,7 @@
 use crate::small_sort;
 use std::collections::BTreeMap;
 
-/// What the tree has at its ends: a GPU or an adapter, by its place in the topology's lists.
+/// A leaf of the tree: a GPU or an adapter, by its index in the topology's lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TreeLeaf {
     Gpu(usize),
@@ -89,7 +89,7 @@ fn fork(group: &[&PlacedLeaf<'_>], depth: usize) -> TreePart {
     TreePart::Fork(kind(group, end, name), parts(group, end))
 }
 
-/// What the last shared port is: host bridge, root port and then, two by two, a switch's upstream and downstream ports.
+/// The kind of the last shared port: host bridge, root port and then, two by two, a switch's upstream and downstream ports.
 fn kind(group: &[&PlacedLeaf<'_>], end: usize, name: &str) -> String {
     let slots: Vec<&str> = group
         .iter()

@@ -48,7 +48,7 @@ pub(crate) enum Arrival {
 /// Work that is done, or failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Completion {
-    /// What the work was called.
+    /// The id of the work request.
     pub(crate) id: u64,
     /// `enum ibv_wc_status`: zero if it was done.
     pub(crate) status: u32,

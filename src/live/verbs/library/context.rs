@@ -25,7 +25,7 @@ type CloseDevice = unsafe extern "C" fn(*mut ibv_context) -> c_int;
 type QueryDevice = unsafe extern "C" fn(*mut ibv_context, *mut ibv_device_attr) -> c_int;
 type QueryPort = unsafe extern "C" fn(*mut ibv_context, u8, *mut _compat_ibv_port_attr) -> c_int;
 
-/// What the device's node says when it is opened.
+/// The result of opening the device's node.
 ///
 /// libibverbs goes on to /dev/char if the node refuses, and where that has no links (containers, hosts without udev) it ends
 /// with `ENOENT` whatever the cause was.

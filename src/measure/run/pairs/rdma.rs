@@ -72,7 +72,7 @@ pub enum PortReply {
     Done,
     /// The result of the greeting.
     Greeted(GreetingResult),
-    /// What was written and acknowledged.
+    /// The acknowledged writes.
     Written(WriteResult),
     /// The shortest round trip of a word, in nanoseconds.
     Asked(u64),
@@ -83,7 +83,7 @@ pub enum PortReply {
 /// A port that is open.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenedPort {
-    /// What is used of it: `mlx5_0/1 GID 3 MTU 4096`.
+    /// Its description: `mlx5_0/1 GID 3 MTU 4096`.
     pub port: String,
     /// Its global address.
     pub gid: String,
@@ -98,7 +98,7 @@ pub struct GreetingResult {
     pub heard: bool,
 }
 
-/// What was written and acknowledged.
+/// The acknowledged writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriteResult {
     /// Bytes.

@@ -21,7 +21,7 @@ use crate::measure::run::collective::backend::{Backend, Identity, RankSetup};
 use crate::measure::run::collective::rank_exchange::RankExchange;
 use crate::measure::run::collective::rank_steps;
 
-/// What the receiving buffer holds before an operation.
+/// What the output buffer holds before an operation.
 const POISON: u8 = 0xa5;
 /// The completion queue is polled this often between two looks at the clock.
 const LOOKS: u32 = 8;

@@ -247,7 +247,7 @@ impl Transfer {
         self.waits = false;
     }
 
-    /// Goes as far as it can; true if the operation is done. The flag says whether anything went on.
+    /// Makes as much progress as possible; returns whether the operation is done, and whether there was any progress.
     pub(super) fn turn(&mut self, wire: &mut dyn PieceTransport) -> Result<(bool, bool), Failure> {
         let mut moved = false;
         let (epoch, flows) = (self.epoch, &mut self.flows);
@@ -402,7 +402,7 @@ impl Transfer {
         Ok(true)
     }
 
-    /// What the operation waits for, in words.
+    /// Describes what the operation waits for.
     pub(super) fn waits_for(&self) -> String {
         let receives = self
             .incoming
