@@ -18,7 +18,7 @@ use crate::report::{self, Policy};
 use crate::source::recording::Recording;
 
 /// Facts that no check, no derivation and no command but `facts` takes, all of a subject's where it ends in a dot, and what for they are there.
-const SHOWN_ONLY: [(&str, &str); 20] = [
+const SHOWN_ONLY: [(&str, &str); 21] = [
     (
         "cluster.nodes",
         "a site's checks of several nodes apply by it",
@@ -40,6 +40,10 @@ const SHOWN_ONLY: [(&str, &str); 20] = [
     (
         "gpu_pair.level",
         "what NVML says of a place: the bus itself is judged",
+    ),
+    (
+        "gpu_nic.nic",
+        "the summary of a pasted `nvidia-smi topo -m` names adapters by it",
     ),
     (
         "path.terms",

@@ -24,15 +24,11 @@ pub fn derive(facts: &mut Facts, node: Id) {
         facts.set(id, gpu::MEMORY_TAKEN, taken);
         let replays = rate(facts.get(id, gpu::PCIE_REPLAYS), &uptime);
         facts.set(id, gpu::PCIE_REPLAY_RATE, replays);
-        let time = |key: Key<Seconds>| {
-            share(
-                facts.get(id, key).map(|time| time.0),
-                uptime.clone().map(|time| time.0),
-                "of the time since boot",
-            )
-        };
-        let (heat, brake) = (time(gpu::HW_THERMAL_TIME), time(gpu::POWER_BRAKE_TIME));
-        facts.set(id, gpu::HW_THERMAL_SHARE, heat);
+        let brake = share(
+            facts.get(id, gpu::POWER_BRAKE_TIME).map(|time| time.0),
+            uptime.clone().map(|time| time.0),
+            "of the time since boot",
+        );
         facts.set(id, gpu::POWER_BRAKE_SHARE, brake);
     }
 }
@@ -83,14 +79,12 @@ mod tests {
         facts.set(id, gpu::MEMORY_USED, stated(Bytes(8 << 30)));
         facts.set(id, gpu::MEMORY, stated(Bytes(80 << 30)));
         facts.set(id, gpu::PCIE_REPLAYS, stated(500));
-        facts.set(id, gpu::HW_THERMAL_TIME, stated(Seconds(10.0)));
-        facts.set(id, gpu::POWER_BRAKE_TIME, stated(Seconds(0.0)));
+        facts.set(id, gpu::POWER_BRAKE_TIME, stated(Seconds(10.0)));
         derive(&mut facts, n);
         assert_eq!(facts.known(id, gpu::POWER_LIMIT_SHARE), Some(Percent(50.0)));
         assert_eq!(facts.known(id, gpu::MEMORY_TAKEN), Some(Percent(10.0)));
         assert_eq!(facts.known(id, gpu::PCIE_REPLAY_RATE), Some(PerSecond(0.5)));
-        assert_eq!(facts.known(id, gpu::HW_THERMAL_SHARE), Some(Percent(1.0)));
-        assert_eq!(facts.known(id, gpu::POWER_BRAKE_SHARE), Some(Percent(0.0)));
+        assert_eq!(facts.known(id, gpu::POWER_BRAKE_SHARE), Some(Percent(1.0)));
     }
 
     #[test]

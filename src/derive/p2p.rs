@@ -43,16 +43,6 @@ pub fn derive(facts: &mut Facts, node: Id) {
             rate.0 as f64
         });
         let latency = equals.of_median(*pair, gpu_pair::COPY_LATENCY, |time: Seconds| time.0);
-        let gain = match (
-            facts.get(*pair, gpu_pair::COPY_BANDWIDTH),
-            facts.get(*pair, gpu_pair::COPY_BOTH),
-        ) {
-            (Fact::Known(one, _), Fact::Known(both, origin)) => {
-                Fact::Known(percent(both.0 as f64, one.0 as f64), origin)
-            }
-            (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
-        };
-        facts.set(*pair, gpu_pair::COPY_BOTH_GAIN, gain);
         facts.set(*pair, gpu_pair::PEERS_ACCESS, majority);
         facts.set(*pair, gpu_pair::COPY_OF_PEERS, bandwidth);
         facts.set(*pair, gpu_pair::LATENCY_OF_PEERS, latency);
@@ -240,7 +230,7 @@ fn has_none(facts: &Facts, id: Id) -> bool {
                 || is(gpu::HOST_COPY_CORRUPT, true)
                 || is(gpu::HOST_COPY_FAILED, true)
                 || is(gpu::HOST_COPY_HUNG, true)
-                || unsteady(gpu::HOST_COPY_SPREAD, limit::HOST_COPY_SPREAD)
+                || unsteady(gpu::HOST_COPY_SPREAD, limit::COPY_SPREAD)
         }
     }
 }
@@ -286,7 +276,7 @@ fn host_copy(facts: &mut Facts, gpu: Id) {
     let rates = host_rates(facts, gpu);
     let balance = rates.clone().map(|(low, high)| percent(low, high));
     facts.set(gpu, gpu::HOST_COPY_BALANCE, balance);
-    let of_path = match (rates.clone(), facts.get(gpu, gpu::PATH_BANDWIDTH)) {
+    let of_path = match (rates, facts.get(gpu, gpu::PATH_BANDWIDTH)) {
         (Fact::Known((low, _), _), Fact::Known(path, _)) => Fact::derived(
             percent(low, path.0 as f64),
             format!("its path carries {path}"),
@@ -294,13 +284,6 @@ fn host_copy(facts: &mut Facts, gpu: Id) {
         (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
     };
     facts.set(gpu, gpu::HOST_COPY_OF_PATH, of_path);
-    let gain = match (rates, facts.get(gpu, gpu::HOST_COPY_BOTH)) {
-        (Fact::Known((low, _), _), Fact::Known(both, origin)) => {
-            Fact::Known(percent(both.0 as f64, low), origin)
-        }
-        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
-    };
-    facts.set(gpu, gpu::HOST_COPY_BOTH_GAIN, gain);
 }
 
 #[cfg(test)]
@@ -325,7 +308,6 @@ mod tests {
             facts.set(id, gpu::HOST_COPY_MEASURED, stated(true));
             facts.set(id, gpu::H2D_BANDWIDTH, stated(BitRate(440_000_000_000)));
             facts.set(id, gpu::D2H_BANDWIDTH, stated(BitRate(430_000_000_000)));
-            facts.set(id, gpu::HOST_COPY_BOTH, stated(BitRate(700_000_000_000)));
         }
         for (at, first) in names.iter().enumerate() {
             for second in &names[at + 1..] {
@@ -424,10 +406,6 @@ mod tests {
         assert_eq!(
             facts.known(gpu, gpu::HOST_COPY_BALANCE),
             Some(Percent(97.7))
-        );
-        assert_eq!(
-            facts.known(gpu, gpu::HOST_COPY_BOTH_GAIN),
-            Some(Percent(162.8))
         );
         assert_eq!(
             facts.known(gpu, gpu::HOST_COPY_OF_PEERS),

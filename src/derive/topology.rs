@@ -21,10 +21,6 @@ use crate::fact::{Fact, Facts, Gap, Id, Subject, device, function, gpu, node};
 pub fn derive(facts: &mut Facts, node: Id) {
     let gpus: Vec<Id> = facts.below(node, Subject::Gpu).collect();
     let nics = nics(facts, node);
-    for &gpu in &gpus {
-        let known = pairs::numa_known(facts.get(gpu, gpu::NUMA_NODE));
-        facts.set(gpu, gpu::NUMA_KNOWN, known);
-    }
     let distances = pairs::gpu_nics(facts, node, &gpus, &nics);
     pairs::gpu_pairs(facts, node, &gpus);
     counts(facts, node, &gpus, &nics, &distances);

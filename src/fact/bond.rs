@@ -18,8 +18,6 @@ subject! {
     WATCHES: bool = "watches" from "rail";
     /// Its members. Source: sysfs bonding/slaves.
     MEMBERS: Arc<[Arc<str>]> = "members" from "rail";
-    /// How many members it has.
-    MEMBER_COUNT: u64 = "member_count" from "rail";
     /// The members whose link is down. Source: sysfs bonding_slave/mii_status.
     MEMBERS_DOWN: Arc<[Arc<str>]> = "members_down" from "rail";
     /// How many members' links are down.

@@ -78,12 +78,8 @@ words! {
         IdleLatency = "idle-latency",
         /// Automatic NUMA balancing.
         NumaBalancing = "numa-balancing",
-        /// When a program waits for huge pages.
-        ThpDefrag = "thp-defrag",
         /// The IOMMU's mode.
         Iommu = "iommu",
-        /// Whether CPUs may run above their nominal frequency.
-        Turbo = "turbo",
         /// The limit of locked memory.
         Memlock = "memlock",
         /// GUIDs of InfiniBand ports.
@@ -111,7 +107,7 @@ words! {
 
 impl ComparedProperty {
     /// The properties that must be equal on nodes of one kind.
-    pub const ALIKE: [ComparedProperty; 38] = [
+    pub const ALIKE: [ComparedProperty; 36] = [
         ComparedProperty::Kernel,
         ComparedProperty::Os,
         ComparedProperty::RdmaStack,
@@ -146,9 +142,7 @@ impl ComparedProperty {
         ComparedProperty::Governor,
         ComparedProperty::IdleLatency,
         ComparedProperty::NumaBalancing,
-        ComparedProperty::ThpDefrag,
         ComparedProperty::Iommu,
-        ComparedProperty::Turbo,
         ComparedProperty::Memlock,
     ];
 }

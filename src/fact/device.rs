@@ -52,8 +52,6 @@ subject! {
     FIRMWARE: Arc<str> = "firmware" from "device";
     /// PCI address; "none" if the device is not on PCI. Source: the sysfs link `device`.
     PCI: Arc<str> = "pci" from "device";
-    /// Whether the kernel knows the NUMA node of the device. Source: sysfs device/numa_node, -1 where not.
-    NUMA_KNOWN: bool = "numa_known" from "device";
     /// The NUMA node. Source: sysfs device/numa_node.
     NUMA_NODE: u64 = "numa_node" from "device";
     /// Whether the device is a virtual function. Source: the sysfs link device/physfn.

@@ -109,8 +109,6 @@ subject! {
     VIRTUAL_FUNCTION: bool = "virtual_function" from "gpu";
     /// Whether it answers on the bus: its configuration space is not all ones. Source: sysfs config.
     ON_BUS: bool = "on_bus" from "gpu";
-    /// Whether the kernel reports its NUMA node; -1 if not. Source: sysfs numa_node.
-    NUMA_KNOWN: bool = "numa_known" from "derive";
     /// The nearest adapter that is meant for use, by the name of its RDMA device. Of several that are equally near, the one that is left
     /// when as many GPUs as can be have one of their own.
     NEAR_NIC: Arc<str> = "near_nic" from "derive";
@@ -174,8 +172,6 @@ subject! {
     MEMORY_TAKEN: Percent = "memory_taken" from "derive";
     /// How often at least it sent a packet again over PCIe: what it has counted, over the time since boot.
     PCIE_REPLAY_RATE: PerSecond = "pcie_replay_rate" from "derive";
-    /// For how much of the time since boot its hardware has held its clocks down for heat, at least.
-    HW_THERMAL_SHARE: Percent = "hw_thermal_share" from "derive";
     /// For how much of the time since boot the power supply has held its clocks down, at least.
     POWER_BRAKE_SHARE: Percent = "power_brake_share" from "derive";
 
@@ -265,16 +261,10 @@ subject! {
     REMAP_BANKS_EMPTY: u64 = "remap_banks_empty" from "nvml";
     /// The action that the driver requests to make it usable again. Source: NVML's field GET_GPU_RECOVERY_ACTION.
     RECOVERY_ACTION: RecoveryAction = "recovery_action" from "nvml";
-    /// Its performance state, 0 (fastest) to 15. Source: nvmlDeviceGetPerformanceState.
-    PERFORMANCE_STATE: u64 = "performance_state" from "nvml";
     /// The clock of its multiprocessors now, in MHz. Source: nvmlDeviceGetClockInfo, SM.
     SM_CLOCK: u64 = "sm_clock" from "nvml";
     /// The highest clock of its multiprocessors, in MHz. Source: nvmlDeviceGetMaxClockInfo, SM.
     MAX_SM_CLOCK: u64 = "max_sm_clock" from "nvml";
-    /// The clock of its memory now, in MHz. Source: nvmlDeviceGetClockInfo, MEM.
-    MEMORY_CLOCK: u64 = "memory_clock" from "nvml";
-    /// The highest clock of its memory, in MHz. Source: nvmlDeviceGetMaxClockInfo, MEM.
-    MAX_MEMORY_CLOCK: u64 = "max_memory_clock" from "nvml";
     /// The clock that programs get, in MHz, if it was set. Source: nvmlDeviceGetApplicationsClock, graphics.
     APPLICATION_CLOCK: u64 = "application_clock" from "nvml";
     /// The clock that programs get if none was set, in MHz. Source: nvmlDeviceGetDefaultApplicationsClock, graphics.
@@ -292,8 +282,6 @@ subject! {
     SW_THERMAL: bool = "sw_thermal" from "nvml";
     /// Whether its clocks are low because nothing runs on it.
     IDLE: bool = "idle" from "nvml";
-    /// For how long the hardware has held its clocks down for heat, since the driver was loaded. Source: NVML's field 252.
-    HW_THERMAL_TIME: Seconds = "hw_thermal_time" from "nvml";
     /// For how long the driver has held its clocks down for heat, since the driver was loaded. Source: NVML's field 251.
     SW_THERMAL_TIME: Seconds = "sw_thermal_time" from "nvml";
     /// For how long the power supply has held its clocks down, since the driver was loaded. Source: NVML's field 253.
@@ -363,8 +351,6 @@ subject! {
     CUDA_INDEX: u64 = "cuda_index" from "cuda";
     /// Its compute capability, 90 for 9.0. Source: CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR.
     COMPUTE_CAPABILITY: u64 = "compute_capability" from "cuda";
-    /// How many copies it can make at the same time. Source: CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT.
-    COPY_ENGINES: u64 = "copy_engines" from "cuda";
     /// Whether its memory is the host's (Jetson, GB10). Source: CU_DEVICE_ATTRIBUTE_INTEGRATED.
     INTEGRATED: bool = "integrated" from "cuda";
     /// Whether it uses the page tables of the CPU: a coherent link, as NVLink-C2C of GH200. Source:
@@ -394,16 +380,12 @@ subject! {
     H2D_BANDWIDTH: BitRate = "h2d_bandwidth" from "p2p";
     /// What copies to pinned memory of the host carry, the median of the trials.
     D2H_BANDWIDTH: BitRate = "d2h_bandwidth" from "p2p";
-    /// What copies to and from the host carry together, at the same time.
-    HOST_COPY_BOTH: BitRate = "host_copy_both" from "p2p";
     /// The interquartile range of the trials of copies with the host, as a share of the median: the worst direction.
     HOST_COPY_SPREAD: Percent = "host_copy_spread" from "p2p";
     /// The bandwidth of the slower direction of copies with the host, as a share of its PCIe path's.
     HOST_COPY_OF_PATH: Percent = "host_copy_of_path" from "derive";
     /// The bandwidth of the slower direction, as a share of the faster one's.
     HOST_COPY_BALANCE: Percent = "host_copy_balance" from "derive";
-    /// What copies in both directions at once carry, of the slower direction alone: 200 % where neither slows the other.
-    HOST_COPY_BOTH_GAIN: Percent = "host_copy_both_gain" from "derive";
     /// The bandwidth of the slower direction of copies with the host, as a share of the median of all GPUs with the same vendor and device id.
     HOST_COPY_OF_PEERS: Percent = "host_copy_of_peers" from "derive";
 }

@@ -38,8 +38,4 @@ subject! {
     NIC: Arc<str> = "nic" from "derive";
     /// How far the two are from each other: PIX, PXB, PHB, NODE or SYS. Rule: manual page rdma-doctor-topo(1), DISTANCE.
     DISTANCE: Distance = "distance" from "derive";
-    /// Whether the kernel has both in one NUMA node, or does not say of one of them.
-    NUMA_AGREES: bool = "numa_agrees" from "derive";
-    /// The NUMA nodes of both, if the kernel says them.
-    NUMA_NODES: Arc<str> = "numa_nodes" from "derive";
 }

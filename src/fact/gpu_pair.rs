@@ -119,8 +119,6 @@ subject! {
     P2P_WRITE: P2p = "p2p_write" from "nvml";
     /// Whether the second can write the first's memory. Source: nvmlDeviceGetP2PStatus, write.
     P2P_WRITE_BACK: P2p = "p2p_write_back" from "nvml";
-    /// Whether the first can do atomic operations on the second's memory. Source: nvmlDeviceGetP2PStatus, atomics.
-    P2P_ATOMICS: P2p = "p2p_atomics" from "nvml";
     /// Whether NVLink connects them, directly or by switches: what `nvidia-smi topo -p2p n` shows. Source: nvmlDeviceGetP2PStatus, NVLink.
     P2P_NVLINK: P2p = "p2p_nvlink" from "nvml";
     /// Their nearest common ancestor. Source: nvmlDeviceGetTopologyCommonAncestor.
@@ -156,8 +154,6 @@ subject! {
     COPY_DIRECT: bool = "copy_direct" from "p2p";
     /// What copies carry in the slower direction, the median of the trials.
     COPY_BANDWIDTH: BitRate = "copy_bandwidth" from "p2p";
-    /// What copies carry in both directions together, at the same time.
-    COPY_BOTH: BitRate = "copy_both" from "p2p";
     /// How long a small copy takes in the slower direction, of many in a row.
     COPY_LATENCY: Seconds = "copy_latency" from "p2p";
     /// The interquartile range of the trials, as a share of the median: the worst direction.
@@ -166,8 +162,6 @@ subject! {
     COPY_BALANCE: Percent = "copy_balance" from "p2p";
     /// What copies carry in the slower direction, of the median of the node's equal pairs.
     COPY_OF_PEERS: Percent = "copy_of_peers" from "derive";
-    /// What copies in both directions at once carry, of the slower direction alone: 200 % where neither slows the other.
-    COPY_BOTH_GAIN: Percent = "copy_both_gain" from "derive";
     /// How long a small copy takes, of the median of the node's equal pairs.
     LATENCY_OF_PEERS: Percent = "latency_of_peers" from "derive";
     /// What PCIe could carry between the two at best: the smaller of their slots' bandwidths.

@@ -9,8 +9,6 @@ subject! {
     /// A process of a running job, named with --as: the limits and the environment that count.
     Job = "job" from "job";
 
-    /// The id of the process.
-    PID: u64 = "pid" from "job";
     /// Its name, as the kernel has it (comm), without arguments. Source: /proc/PID/comm.
     COMMAND: Arc<str> = "command" from "job";
     /// Its soft limit of locked memory. Source: /proc/PID/limits.
@@ -36,8 +34,6 @@ subject! {
     /// Its soft limit of processes and threads of its user; 4194304, the most that a kernel has, where nothing limits it, as for root.
     /// Source: /proc/PID/limits, /proc/PID/status.
     NPROC: u64 = "nproc" from "job";
-    /// Its soft limit of the stack. Source: /proc/PID/limits.
-    STACK: Bytes = "stack" from "job";
     /// How many processes and threads its control group, or one above it, may have; 4194304 where nothing limits it. Source: pids.max.
     CGROUP_PIDS: u64 = "cgroup_pids" from "job";
     /// The share of periods in which its control group, or one above it, used up its CPU time. Source: cpu.stat, nr_throttled of nr_periods.
@@ -49,12 +45,6 @@ subject! {
     MEMORY_NODES: Arc<[Arc<str>]> = "memory_nodes" from "job";
     /// Whether one of those NUMA nodes has an RDMA device that is intended for use.
     MEMORY_NEAR_RDMA: bool = "memory_near_rdma" from "derive";
-    /// Whether a filter of system calls is set on it. Source: /proc/PID/status, Seccomp.
-    SYSCALLS_FILTERED: bool = "syscalls_filtered" from "job";
-    /// Whether it has CAP_SYS_NICE, with which container runtimes let the calls about memory's NUMA nodes pass their filter.
-    SYS_NICE: bool = "sys_nice" from "job";
-    /// Whether it is in another network namespace than the doctor. Source: /proc/PID/ns/net.
-    OTHER_NETWORK: bool = "other_network" from "job";
     /// Whether it sees /dev/infiniband. Source: /proc/PID/root/dev.
     DEV_INFINIBAND: bool = "dev_infiniband" from "job";
     /// Size of the /dev/shm that it sees. Source: statvfs(3) of /proc/PID/root/dev/shm.

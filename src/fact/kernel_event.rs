@@ -37,8 +37,6 @@ words! {
         ProbeFailed = "probe-failed",
         /// A module does not fit the others: versions of symbols differ, or symbols are missing.
         SymbolMismatch = "symbol-mismatch",
-        /// nvidia-peermem met a context that is gone.
-        Peermem = "peermem",
         /// NVIDIA: an Xid.
         Xid = "xid",
         /// NVIDIA: the recovery that the driver asks for (Xid 154).

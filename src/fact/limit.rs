@@ -62,7 +62,6 @@ limits! {
     /// How far the trials of copies between GPUs may lie apart for their median to count.
     COPY_SPREAD: Percent = P2P_MEASUREMENT_UNSTEADY_SPREAD;
     /// The same of copies with the host.
-    HOST_COPY_SPREAD: Percent = P2P_HOST_MEASUREMENT_UNSTEADY_SPREAD;
     /// How far from the middle the clock of a node has to be to be named.
     CLOCK_ODD: Seconds = CLUSTER_CLOCKS_LOOSE_ODD;
     /// How exactly a distance of clocks has to be known to be judged as a number.
@@ -83,12 +82,8 @@ limits! {
     TIMEOUT_MOST: u64 = NCCL_RETRY_ODD_TIMEOUT_MOST;
     /// The fewest retries.
     RETRIES: u64 = NCCL_RETRY_ODD_RETRIES;
-    /// The share of the machine from which a process is looked at, whatever it does.
-    PROCESS_LISTED: Percent = PROCESS_MEMORY_HOG_LISTED;
     /// The share of the processors from which a process takes them from others.
     CPU_HOG: Percent = PROCESS_CPU_HOG_SHARE;
-    /// The share of the memory from which a process takes it from others.
-    MEMORY_HOG: Percent = PROCESS_MEMORY_HOG_SHARE;
     /// Below this share of what equal pairs carry, a pair is slow.
     PAIR_SLOW: Percent = PAIRS_SLOW_SHARE;
     /// The same of a pair with an end that has a slow pair already.

@@ -52,11 +52,6 @@ subject! {
     BUFFER_OF_PAGES: bool = "buffer_of_pages" from "storage";
     /// BeeGFS: number of RDMA buffers of a connection. Source: connRDMABufNum in /proc/fs/beegfs/*/config.
     BUFFERS: u64 = "buffers" from "storage";
-    /// BeeGFS: the memory that an RDMA connection's buffers take on either side: twice connRDMABufSize x connRDMABufNum.
-    CONNECTION_MEMORY: Bytes = "connection_memory" from "storage";
-    /// BeeGFS: the largest piece of memory that a buffer needs at once. Source: connRDMAFragmentSize in /proc/fs/beegfs/*/config; the whole
-    /// buffer if it is 0, or the client older than it.
-    BUFFER_PIECE: Bytes = "buffer_piece" from "storage";
     /// BeeGFS: whether all files are there that the client's configuration names: connInterfacesFile, connRDMAInterfacesFile,
     /// connNetFilterFile, connTcpOnlyFilterFile.
     LISTS_THERE: bool = "lists_there" from "storage";
@@ -97,8 +92,6 @@ subject! {
     LNET_DOWN: bool = "lnet_down" from "storage";
     /// Lustre: LNet's interfaces over RDMA that are down, by their NIDs.
     LNETS_DOWN: Arc<[Arc<str>]> = "lnets_down" from "storage";
-    /// NFS: the smaller of the sizes of a read and of a write. Source: rsize, wsize of the mount.
-    IO_SIZE: Bytes = "io_size" from "storage";
     /// NVMe: the state of the controller: live, connecting, resetting, deleting. Source: /sys/class/nvme/*/state. iSCSI: the state of the
     /// session: LOGGED_IN, FAILED, FREE. Source: /sys/class/iscsi_session/*/state.
     STATE: Arc<str> = "state" from "storage";

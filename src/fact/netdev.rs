@@ -41,8 +41,6 @@ subject! {
     DCB: bool = "dcb" from "qos";
     /// The priorities with PFC. Source: DCB_ATTR_IEEE_PFC.
     PFC: Arc<[Arc<str>]> = "pfc" from "qos";
-    /// How many priorities have PFC.
-    PFC_COUNT: u64 = "pfc_count" from "qos";
     /// Whether the switch announces by DCBX which priorities have PFC. Source: DCB_ATTR_IEEE_PEER_PFC.
     SWITCH_ANNOUNCES: bool = "switch_announces" from "qos";
     /// The priorities with PFC that the switch announces.

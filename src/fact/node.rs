@@ -264,10 +264,6 @@ subject! {
     MEMLOCK_BINDS: bool = "memlock_binds" from "derive";
     /// The soft limit of open files. Source: /proc/self/limits.
     NOFILE: u64 = "nofile" from "host";
-    /// Whether the IPC namespace is the kernel's first. Source: /proc/self/ns/ipc.
-    IPC_NAMESPACE: Namespace = "ipc_namespace" from "host";
-    /// Whether the user namespace is the kernel's first. Source: /proc/self/ns/user.
-    USER_NAMESPACE: Namespace = "user_namespace" from "host";
     /// The state of /dev/shm. Source: statvfs(3).
     SHM: SharedMemory = "shm" from "host";
     /// Size of /dev/shm. Source: statvfs(3).
@@ -365,8 +361,6 @@ subject! {
     FREQUENCY_DRIVER: Arc<str> = "frequency_driver" from "tuning";
     /// The cpufreq governors in use, of a sample of the CPUs. Source: scaling_governor.
     GOVERNORS: Arc<[Arc<str>]> = "governors" from "tuning";
-    /// Whether all sampled CPUs have one governor.
-    GOVERNORS_AGREE: bool = "governors_agree" from "tuning";
     /// The energy preferences in use; empty if the driver has none. Source: energy_performance_preference.
     ENERGY_PREFERENCES: Arc<[Arc<str>]> = "energy_preferences" from "tuning";
     /// The highest frequency allowed, as a share of the CPU's maximum: the lowest of the sampled CPUs. Source: scaling_max_freq, cpuinfo_max_freq.
@@ -384,35 +378,19 @@ subject! {
     CLOCKSOURCE: Arc<str> = "clocksource" from "tuning";
     /// The clock sources that the kernel trusts. Source: sysfs available_clocksource.
     CLOCKSOURCES: Arc<[Arc<str>]> = "clocksources" from "tuning";
-    /// When a program waits for huge pages to be made. Source: /sys/kernel/mm/transparent_hugepage/defrag; "none" without them.
-    THP_DEFRAG: Arc<str> = "thp_defrag" from "tuning";
-    /// How the kernel promises memory; 2: never more than there is. Source: /proc/sys/vm/overcommit_memory.
-    OVERCOMMIT_MEMORY: u64 = "overcommit_memory" from "tuning";
     /// Which processes may read the memory of another process of the same user; 0 if the kernel does not restrict it.
     /// Source: /proc/sys/kernel/yama/ptrace_scope.
     PTRACE_SCOPE: u64 = "ptrace_scope" from "tuning";
-    /// Whether the kernel looks for pages of like content (KSM). Source: /sys/kernel/mm/ksm/run.
-    KSM: bool = "ksm" from "tuning";
-    /// The share of the memory that is set aside for huge pages and not in use. Source: /proc/meminfo.
-    HUGEPAGES_IDLE: Percent = "hugepages_idle" from "tuning";
     /// CPUs that are present and offline, those not counted that SMT control took. Source: /sys/devices/system/cpu.
     CPUS_OFFLINE: u64 = "cpus_offline" from "tuning";
     /// The NUMA nodes that have CPUs and no memory; "none" where each has some. Source: /sys/devices/system/node/has_cpu, has_memory.
     NUMA_WITHOUT_MEMORY: Arc<str> = "numa_without_memory" from "tuning";
-    /// The memory of the NUMA node with least of it, of that with most; nodes without CPUs or memory are not counted.
-    NUMA_MEMORY_EVEN: Percent = "numa_memory_even" from "tuning";
-    /// The memory of each NUMA node that has CPUs.
-    NUMA_MEMORY: Arc<str> = "numa_memory" from "tuning";
     /// The soft limit of processes and threads of this user, which does not hold for root. Source: /proc/self/limits, /proc/self/status.
     NPROC: u64 = "nproc" from "tuning";
-    /// The soft limit of the stack. Source: /proc/self/limits.
-    STACK: Bytes = "stack" from "tuning";
     /// The lowest limit of processes and threads of this process's cgroup and those above it. Source: pids.max.
     CGROUP_PIDS: u64 = "cgroup_pids" from "tuning";
     /// The share of scheduling periods in which the cgroup of this process ran out of its CPU quota; 0 without a quota. Source: cpu.stat.
     CPU_THROTTLED: Percent = "cpu_throttled" from "tuning";
-    /// The highest process number. Source: /proc/sys/kernel/pid_max.
-    PID_MAX: u64 = "pid_max" from "tuning";
     /// Kernel parameters that take CPUs, memory or interrupts away: mem=, maxcpus=, nr_cpus=, nosmp, noapic, nolapic, pci=nomsi;
     /// "none" if there is none. Source: /proc/cmdline.
     LIMITING_PARAMETERS: Arc<str> = "limiting_parameters" from "tuning";
@@ -513,8 +491,6 @@ subject! {
     STALLS_COUNTED: bool = "stalls_counted" from "process";
     /// The part of the last minute in which all tasks waited for memory. Source: /proc/pressure/memory, full.
     MEMORY_STALLED: Percent = "memory_stalled" from "process";
-    /// The part of the last minute in which all tasks waited for disks. Source: /proc/pressure/io, full.
-    IO_STALLED: Percent = "io_stalled" from "process";
     /// How many memory controllers count errors. Source: /sys/devices/system/edac/mc.
     MEMORY_CONTROLLERS: u64 = "memory_controllers" from "memory";
     /// Memory errors that were corrected, since boot. Source: EDAC, ce_count.
@@ -528,8 +504,6 @@ subject! {
     /// Whether somebody keeps the clock right, as the kernel was told. Source: adjtimex(2), STA_UNSYNC; unknown where chronyd or PTP
     /// may keep it without telling.
     CLOCK_SYNCHRONISED: bool = "clock_synchronised" from "clock";
-    /// How wrong the clock is at most, by its keeper's estimate. Source: adjtimex(2), maxerror.
-    CLOCK_ERROR: Seconds = "clock_error" from "clock";
     /// Whether munge, by which Slurm authenticates, is set up: there is /run/munge.
     MUNGE: bool = "munge" from "clock";
     /// How many models of GPUs NVML lists.
@@ -567,8 +541,6 @@ subject! {
     NVML: Nvml = "nvml" from "nvml";
     /// What NVML said instead of working, in its own words; "none" where it works. Source: nvmlInitWithFlags.
     NVML_ERROR: Arc<str> = "nvml_error" from "nvml";
-    /// How long NVML took to begin: without persistence the driver wakes each GPU first.
-    NVML_INIT_TIME: Seconds = "nvml_init_time" from "nvml";
     /// The version of the NVML library that was loaded, as "550.54.15": CUDA's major version before it left out.
     /// Source: nvmlSystemGetNVMLVersion.
     NVML_VERSION: Arc<str> = "nvml_version" from "nvml";
@@ -578,8 +550,6 @@ subject! {
     NVML_GPUS: u64 = "nvml_gpus" from "nvml";
     /// How many NVIDIA GPUs the PCI bus has that are bound to NVIDIA's driver. Source: /sys/bus/pci/devices.
     NVIDIA_GPUS: u64 = "nvidia_gpus" from "nvml";
-    /// The device files /dev/nvidiaN. Source: the listing of /dev.
-    NVIDIA_DEVICE_FILES: u64 = "nvidia_device_files" from "nvml";
     /// Whether the GPUs' memory is closed to the host (confidential computing). Source: nvmlSystemGetConfComputeState.
     CONFIDENTIAL: bool = "confidential" from "nvml";
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::schema::subject;
-use super::{Bytes, Percent, Seconds};
+use super::{Percent, Seconds};
 
 subject! {
     /// A process that hogs the CPU or memory, or that is stuck in the kernel.
@@ -13,12 +13,6 @@ subject! {
     PID: u64 = "pid" from "process";
     /// Its name, as the kernel has it (comm), without arguments.
     COMMAND: Arc<str> = "command" from "process";
-    /// Memory that it holds (resident, shared parts too). Source: /proc/PID/statm.
-    MEMORY: Bytes = "memory" from "process";
-    /// The part of the machine's memory that it holds.
-    MEMORY_SHARE: Percent = "memory_share" from "process";
-    /// Whether the processes were looked at twice (--sample).
-    SAMPLED: bool = "sampled" from "process";
     /// The part of all CPUs that it used between the two looks of --sample. Source: /proc/PID/stat.
     CPU_SHARE: Percent = "cpu_share" from "process";
     /// Whether it waited in the kernel, uninterruptibly (state D), in both looks of --sample, without running in between. A process that

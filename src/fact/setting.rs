@@ -34,14 +34,12 @@ words! {
 words! {
     /// The suitability of a port number.
     pub enum PortFitness {
-        /// A process may listen on it, and nothing else is likely to take it.
+        /// A process can listen on it.
         Fit = "fit",
         /// No TCP port has this number.
         NoPort = "no-port",
         /// Only a privileged process may listen on it.
         Privileged = "privileged",
-        /// The kernel may give it to an outgoing connection.
-        Ephemeral = "ephemeral",
     }
 }
 
@@ -68,8 +66,6 @@ subject! {
     /// What the port number is good for. Source: the value, /proc/sys/net/ipv4/ip_local_port_range, ip_local_reserved_ports,
     /// ip_unprivileged_port_start, CAP_NET_BIND_SERVICE.
     PORT: PortFitness = "port" from "setting";
-    /// The ports that the kernel gives to outgoing connections, as "32768-60999". Source: /proc/sys/net/ipv4/ip_local_port_range.
-    PORT_RANGE: Arc<str> = "port_range" from "setting";
     /// What a variable that DeepSpeed passes on to every rank takes away: "InfiniBand", "GPUDirect RDMA"; "none" if it takes nothing.
     DISABLES: Arc<str> = "disables" from "setting";
     /// How many hosts the hostfile names more than once.

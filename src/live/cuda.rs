@@ -21,7 +21,7 @@ pub use copy::copy;
 use driver::Failure;
 
 /// The queried attributes, with their members of the reply. A driver that does not know an attribute gives null.
-const ATTRIBUTES: [(&str, Attribute); 18] = [
+const ATTRIBUTES: [(&str, Attribute); 17] = [
     ("pci_domain", Attribute::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID),
     ("pci_bus", Attribute::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID),
     ("pci_device", Attribute::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID),
@@ -35,10 +35,6 @@ const ATTRIBUTES: [(&str, Attribute); 18] = [
     ),
     ("compute_mode", Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_MODE),
     ("integrated", Attribute::CU_DEVICE_ATTRIBUTE_INTEGRATED),
-    (
-        "copy_engines",
-        Attribute::CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT,
-    ),
     (
         "unified_addressing",
         Attribute::CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING,

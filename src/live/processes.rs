@@ -1,4 +1,4 @@
-//! The processes of the machine: those that use most, and those that wait in the kernel.
+//! The processes of the machine: those that use most CPU time, and those that wait in the kernel.
 
 use std::sync::Arc;
 
@@ -9,22 +9,19 @@ use super::files;
 use crate::small_sort;
 use crate::source::{Answer, Question, Refusal};
 
-/// How many of the largest users of each kind are reported.
+/// How many of those that use most CPU time are reported.
 const MOST: usize = 5;
 /// How many processes in uninterruptible sleep are reported.
 const WAITING: usize = 64;
 
-/// Answers `processes`: `{"all","first","processes":[{"pid","name","state","cpu_ms","memory"}]}`.
+/// Answers `processes`: `{"all","first","processes":[{"pid","name","state","cpu_ms"}]}`.
 ///
 /// Names are the kernel's (`comm`), without arguments; users are not told. Asked twice, the difference of `cpu_ms` is what a process
 /// used in between. `first` says whether process 1 is to be seen: if it is not, /proc hides those of other users.
 pub fn ask() -> Result<Answer, Refusal> {
     let mut system =
         System::new().map_err(|e| Refusal::NotAsked(format!("sysinfo: {e}").into()))?;
-    let what = ProcessRefreshKind::nothing()
-        .with_cpu()
-        .with_memory()
-        .without_tasks();
+    let what = ProcessRefreshKind::nothing().with_cpu().without_tasks();
     system.refresh_processes_specifics(ProcessesToUpdate::All, false, what);
     let own = std::process::id();
     let mut all: Vec<&Process> = system
@@ -34,12 +31,10 @@ pub fn ask() -> Result<Answer, Refusal> {
         .collect();
     let first = all.iter().any(|process| process.pid().as_u32() == 1);
     let count = all.len();
-    let mut told: Vec<&Process> = Vec::with_capacity(2 * MOST + WAITING);
+    let mut told: Vec<&Process> = Vec::with_capacity(MOST + WAITING);
     small_sort::by_key(&mut all, |process| {
         std::cmp::Reverse(process.accumulated_cpu_time())
     });
-    told.extend(all.iter().take(MOST));
-    small_sort::by_key(&mut all, |process| std::cmp::Reverse(process.memory()));
     told.extend(all.iter().take(MOST));
     small_sort::by_key(&mut all, |process| process.pid());
     told.extend(all.iter().filter(|process| waits(process)).take(WAITING));
@@ -63,7 +58,6 @@ fn describe(process: &Process) -> Value {
         "name": process.name().to_string_lossy(),
         "state": if waits(process) { "D" } else { "-" },
         "cpu_ms": process.accumulated_cpu_time(),
-        "memory": process.memory(),
     });
     // The kernel function in which it waits, "0" if this user may not see it.
     if waits(process)
@@ -89,11 +83,8 @@ mod tests {
         };
         assert!(value["all"].as_u64().is_some_and(|all| all > 0));
         let told = value["processes"].as_array().unwrap();
-        assert!(!told.is_empty() && told.len() <= 2 * MOST + WAITING);
-        assert!(
-            told.iter()
-                .all(|p| p["cpu_ms"].is_u64() && p["memory"].is_u64())
-        );
+        assert!(!told.is_empty() && told.len() <= MOST + WAITING);
+        assert!(told.iter().all(|p| p["cpu_ms"].is_u64()));
         assert!(told.iter().all(|p| p["pid"] != std::process::id()));
     }
 }

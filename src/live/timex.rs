@@ -21,9 +21,6 @@ pub fn ask() -> Result<Answer, Refusal> {
     Ok(Answer::Value(Arc::new(json!({
         "state": state,
         "status": timex.status,
-        "offset": timex.offset,
-        "maxerror": timex.maxerror,
-        "esterror": timex.esterror,
     }))))
 }
 
@@ -36,6 +33,6 @@ mod tests {
         let Ok(Answer::Value(value)) = ask() else {
             panic!("anyone may read the clock")
         };
-        assert!(value["maxerror"].as_u64().is_some());
+        assert!(value["status"].as_i64().is_some());
     }
 }

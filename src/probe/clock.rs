@@ -1,6 +1,6 @@
 //! Clock synchronisation.
 
-use crate::fact::{Fact, Facts, Gap, Id, Origin, Presence, Seconds, Why, node};
+use crate::fact::{Fact, Facts, Gap, Id, Origin, Presence, Why, node};
 use crate::source::Question;
 
 use super::{Ask, BUDGET, Probe};
@@ -18,13 +18,11 @@ const UNSYNCHRONISED: i64 = 0x40;
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let timex = ask.value(Question::call("adjtimex", []));
-    let field = |name: &'static str| {
-        timex.clone().and_then(|value| {
-            let number = value.get(name).and_then(serde_json::Value::as_i64);
-            number.ok_or_else(|| format!("the reply has no {name}"))
-        })
-    };
-    let told = field("status").map(|status| status & UNSYNCHRONISED == 0);
+    let told = timex.and_then(|value| {
+        let status = value.get("status").and_then(serde_json::Value::as_i64);
+        let status = status.ok_or("the reply has no status")?;
+        Ok(status & UNSYNCHRONISED == 0)
+    });
     let synchronised = match told {
         // A daemon that synchronises the clock without telling the kernel may run here.
         Fact::Known(false, origin) => match keeper_that_tells_nothing(ask) {
@@ -38,11 +36,6 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         other => other,
     };
     facts.set(node, node::CLOCK_SYNCHRONISED, synchronised);
-    let error = field("maxerror").and_then(|micros| match micros {
-        0.. => Ok(Seconds(micros as f64 / 1e6)),
-        _ => Err(format!("{micros} is no error in microseconds")),
-    });
-    facts.set(node, node::CLOCK_ERROR, error);
     facts.set(node, node::MUNGE, ask.exists("/run/munge"));
 }
 
@@ -111,12 +104,10 @@ mod tests {
     }
 
     #[test]
-    fn error_and_munge() {
+    fn munge() {
         let (facts, node) = run(&PROBE, &[CLEAR, NOBODY]);
-        assert_eq!(facts.known(node, node::CLOCK_ERROR), Some(Seconds(0.025)));
         assert_eq!(facts.known(node, node::MUNGE), Some(true));
         let (facts, node) = run(&PROBE, &[r#"{"q":{"call":"adjtimex"},"errno":"EPERM"}"#]);
-        assert_eq!(facts.known(node, node::CLOCK_ERROR), None);
         assert_eq!(facts.known(node, node::MUNGE), None);
     }
 }

@@ -182,7 +182,6 @@ fn devices(ask: &Ask<'_>, facts: &mut Facts, node: Id, count: Fact<u64>) -> Vec<
 }
 
 fn describe(facts: &mut Facts, gpu: Id, said: &Fact<Arc<Value>>) {
-    let count = |member: &'static str| said.clone().and_then(move |said| number(&said, member));
     // A driver that does not know the attribute cannot do what it tells.
     let can = |member: &'static str| {
         said.clone().and_then(move |said| match said.get(member) {
@@ -198,7 +197,6 @@ fn describe(facts: &mut Facts, gpu: Id, said: &Fact<Arc<Value>>) {
         .clone()
         .and_then(|said| Ok(10 * number(&said, "major")? + number(&said, "minor")?));
     facts.set(gpu, gpu::COMPUTE_CAPABILITY, capability);
-    facts.set(gpu, gpu::COPY_ENGINES, count("copy_engines"));
     facts.set(gpu, gpu::INTEGRATED, can("integrated"));
     facts.set(gpu, gpu::COHERENT, can("page_tables"));
     facts.set(gpu, gpu::GPUDIRECT_RDMA, can("gpudirect_rdma"));

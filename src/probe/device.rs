@@ -196,25 +196,16 @@ fn locate(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str, by_class: Fact<Ar
     };
     facts.set(id, device::PCI, pci);
 
-    let numa = ask.text_if_any(inside(dir, "device/numa_node"));
-    let (known, number) = match numa {
-        Presence::Present(text, origin) => {
-            let node = Fact::Known(text, origin).and_then(|text| parse::numa_node(&text));
-            let known = node.clone().map(|node| node.is_some());
-            let number = node.and_then(|node| node.ok_or_else(|| "-1: not known".to_owned()));
-            (known, number)
-        }
-        Presence::Absent(origin) => (
-            Fact::Known(false, origin.clone()),
-            Fact::Unknown(Gap {
-                why: crate::fact::Why::NotUnderstood("there is no such file".into()),
-                origin,
-            }),
-        ),
-        Presence::Unknown(gap) => (Fact::Unknown(gap.clone()), Fact::Unknown(gap)),
+    let numa = match ask.text_if_any(inside(dir, "device/numa_node")) {
+        Presence::Present(text, origin) => Fact::Known(text, origin)
+            .and_then(|text| parse::numa_node(&text)?.ok_or_else(|| "-1: not known".to_owned())),
+        Presence::Absent(origin) => Fact::Unknown(Gap {
+            why: crate::fact::Why::NotUnderstood("there is no such file".into()),
+            origin,
+        }),
+        Presence::Unknown(gap) => Fact::Unknown(gap),
     };
-    facts.set(id, device::NUMA_KNOWN, known);
-    facts.set(id, device::NUMA_NODE, number);
+    facts.set(id, device::NUMA_NODE, numa);
     facts.set(id, device::VIRTUAL_FUNCTION, virtual_function(ask, dir));
 }
 

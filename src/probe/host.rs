@@ -23,7 +23,6 @@ pub const PROBE: Probe = Probe {
 };
 
 /// The inode numbers of the kernel's first namespaces (`include/linux/proc_ns.h`).
-const FIRST_IPC: &str = "ipc:[4026531839]";
 const FIRST_USER: &str = "user:[4026531837]";
 const FIRST_PID: &str = "pid:[4026531836]";
 /// tmpfs, and devtmpfs (`include/uapi/linux/magic.h`).
@@ -171,22 +170,19 @@ fn limits(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let nofile = limits.and_then(|text| parse::soft_limit(&text, "Max open files"));
     facts.set(node, node::NOFILE, nofile);
 
-    let ipc = namespace(ask, "ipc", FIRST_IPC);
-    facts.set(node, node::IPC_NAMESPACE, ipc);
     let user = namespace(ask, "user", FIRST_USER);
     let capable = ask
         .parse("/proc/self/status", parse::effective_capabilities)
         .map(|set| set >> IPC_LOCK & 1 == 1);
-    let ipc_lock = match (capable, &user) {
+    let ipc_lock = match (capable, user) {
         // The kernel asks for the capability in its first user namespace: one in another does not count.
         (Fact::Known(true, origin), Fact::Known(user, _)) => {
-            Fact::Known(*user == Namespace::Initial, origin)
+            Fact::Known(user == Namespace::Initial, origin)
         }
-        (Fact::Known(true, _), Fact::Unknown(gap)) => Fact::Unknown(gap.clone()),
+        (Fact::Known(true, _), Fact::Unknown(gap)) => Fact::Unknown(gap),
         (fact, _) => fact,
     };
     facts.set(node, node::IPC_LOCK, ipc_lock);
-    facts.set(node, node::USER_NAMESPACE, user);
 }
 
 fn shared_memory(ask: &Ask<'_>, facts: &mut Facts, node: Id) {

@@ -22,8 +22,6 @@ pub const PROBE: Probe = Probe {
 
 /// CAP_IPC_LOCK (`include/uapi/linux/capability.h`).
 const IPC_LOCK: u32 = 14;
-/// CAP_SYS_NICE.
-const SYS_NICE: u32 = 23;
 /// More processes and threads than any kernel has (`include/linux/threads.h`, PID_MAX_LIMIT).
 const MOST_PROCESSES: u64 = 4 << 20;
 /// The inode number of the kernel's first user namespace (`include/linux/proc_ns.h`).
@@ -49,7 +47,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
             return;
         }
     };
-    facts.set_members(Subject::Job, node, Membership::Known(origin.clone()));
+    facts.set_members(Subject::Job, node, Membership::Known(origin));
     // No process has the number 0: none was named.
     let Some(pid) = pid.filter(|pid| *pid > 0) else {
         return;
@@ -59,10 +57,9 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     // Its name may be unknown, its number is not.
     let name = format!("process {pid}");
     let id = facts.instance(Subject::Job, node, &name);
-    facts.set(id, fact::PID, Fact::Known(pid, origin));
     facts.set(id, fact::COMMAND, comm);
     limits(ask, facts, id, &place);
-    namespaces(ask, facts, id, &place);
+    mounts(ask, facts, id, &place);
     devices(ask, facts, id, pid);
     libraries(ask, facts, id, pid);
     environment(ask, facts, id, pid);
@@ -79,7 +76,6 @@ fn limits(ask: &Ask<'_>, facts: &mut Facts, id: Id, place: &str) {
         limits.and_then(|text| host::parse::soft_limit(&text, name))
     };
     facts.set(id, fact::NOFILE, limit("Max open files"));
-    facts.set(id, fact::STACK, limit("Max stack size").map(Bytes));
 
     let status = ask.text(format!("{place}/status"));
     // The kernel does not hold root to it.
@@ -90,7 +86,6 @@ fn limits(ask: &Ask<'_>, facts: &mut Facts, id: Id, place: &str) {
         Fact::Unknown(gap) => Fact::Unknown(gap),
     };
     facts.set(id, fact::NPROC, nproc.map(|n| n.min(MOST_PROCESSES)));
-    numa_calls(facts, id, &status);
     let capable = status
         .clone()
         .and_then(|text| host::parse::effective_capabilities(&text))
@@ -145,21 +140,6 @@ fn limits(ask: &Ask<'_>, facts: &mut Facts, id: Id, place: &str) {
     facts.set(id, fact::RDMA_LIMITS, limits);
 }
 
-/// Whether a filter of system calls may keep those from it that say and choose where memory lies.
-fn numa_calls(facts: &mut Facts, id: Id, status: &Fact<Arc<str>>) {
-    // SECCOMP_MODE_FILTER (`include/uapi/linux/seccomp.h`). A kernel without seccomp has no such line.
-    let filtered = status.clone().map(|text| {
-        let mut lines = text.lines();
-        lines.any(|line| line.strip_prefix("Seccomp:").map(str::trim) == Some("2"))
-    });
-    let nice = status
-        .clone()
-        .and_then(|text| host::parse::effective_capabilities(&text))
-        .map(|set| set >> SYS_NICE & 1 == 1);
-    facts.set(id, fact::SYSCALLS_FILTERED, filtered);
-    facts.set(id, fact::SYS_NICE, nice);
-}
-
 /// The NUMA nodes that have one of these CPUs.
 fn numa_nodes(ask: &Ask<'_>, cpus: Fact<Vec<u32>>) -> Fact<Texts> {
     const NODES: &str = "/sys/devices/system/node";
@@ -192,14 +172,7 @@ fn namespace(ask: &Ask<'_>, path: &str) -> Fact<Arc<str>> {
     }
 }
 
-fn namespaces(ask: &Ask<'_>, facts: &mut Facts, id: Id, place: &str) {
-    let own = namespace(ask, "/proc/self/ns/net");
-    let theirs = namespace(ask, &format!("{place}/ns/net"));
-    let other = match (own, theirs) {
-        (Fact::Known(own, _), Fact::Known(theirs, origin)) => Fact::Known(own != theirs, origin),
-        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
-    };
-    facts.set(id, fact::OTHER_NETWORK, other);
+fn mounts(ask: &Ask<'_>, facts: &mut Facts, id: Id, place: &str) {
     let dev = ask.names(format!("{place}/root/dev"));
     let dev = dev.map(|names| names.iter().any(|name| &**name == "infiniband"));
     facts.set(id, fact::DEV_INFINIBAND, dev);
@@ -317,8 +290,8 @@ mod tests {
             &[
                 NAMED,
                 COMM,
-                r#"{"q":{"read":"/proc/42/limits"},"text":"Max locked memory         65536                65536                bytes     \nMax open files            256                  524288               files     \nMax stack size            unlimited            unlimited            bytes     \nMax processes             4096                 8192                 processes \n"}"#,
-                r#"{"q":{"read":"/proc/42/status"},"text":"Uid:\t1000\t1000\t1000\t1000\nCapEff:\t0000000000000000\nSeccomp:\t2\nSeccomp_filters:\t1\nCpus_allowed_list:\t2-3\nMems_allowed_list:\t0\n"}"#,
+                r#"{"q":{"read":"/proc/42/limits"},"text":"Max locked memory         65536                65536                bytes     \nMax open files            256                  524288               files     \nMax processes             4096                 8192                 processes \n"}"#,
+                r#"{"q":{"read":"/proc/42/status"},"text":"Uid:\t1000\t1000\t1000\t1000\nCapEff:\t0000000000000000\nCpus_allowed_list:\t2-3\nMems_allowed_list:\t0\n"}"#,
                 r#"{"q":{"read":"/proc/42/cgroup"},"text":"0::/job/step\n"}"#,
                 r#"{"q":{"read":"/sys/fs/cgroup/job/step/pids.max"},"text":"512\n"}"#,
                 r#"{"q":{"read":"/sys/fs/cgroup/job/pids.max"},"text":"max\n"}"#,
@@ -332,8 +305,6 @@ mod tests {
                 r#"{"q":{"read":"/sys/devices/system/node/online"},"text":"0-1\n"}"#,
                 r#"{"q":{"read":"/sys/devices/system/node/node0/cpulist"},"text":"0-1\n"}"#,
                 r#"{"q":{"read":"/sys/devices/system/node/node1/cpulist"},"text":"2-3\n"}"#,
-                r#"{"q":{"link":"/proc/self/ns/net"},"text":"net:[1]"}"#,
-                r#"{"q":{"link":"/proc/42/ns/net"},"text":"net:[2]"}"#,
                 r#"{"q":{"list":"/proc/42/root/dev"},"names":["null","shm"]}"#,
                 r#"{"q":{"statvfs":"/proc/42/root/dev/shm"},"value":{"size":67108864}}"#,
                 r#"{"q":{"call":"process_files","pid":42},"value":{"open":9,"devices":{"/dev/infiniband/uverbs0":2,"/dev/infiniband/rdma_cm":1,"/dev/nvidia0":3,"/dev/nvidiactl":1}}}"#,
@@ -343,7 +314,6 @@ mod tests {
             ],
         );
         let name = "process 42";
-        assert_eq!(known(&facts, Subject::Job, name, fact::PID), Some(42));
         let command = known(&facts, Subject::Job, name, fact::COMMAND);
         assert_eq!(command.as_deref(), Some("python3"));
         let bytes = |key| known(&facts, Subject::Job, name, key);
@@ -360,16 +330,12 @@ mod tests {
         assert_eq!(count(fact::NPROC), Some(4096));
         assert_eq!(count(fact::CGROUP_PIDS), Some(512));
         assert_eq!(count(fact::OOM_KILLS), Some(2));
-        assert_eq!(bytes(fact::STACK), Some(Bytes::UNLIMITED));
         let share = known(&facts, Subject::Job, name, fact::CPU_THROTTLED);
         assert_eq!(share, Some(crate::fact::Percent(25.0)));
         let holds = |key| known(&facts, Subject::Job, name, key);
         assert_eq!(holds(fact::MEMLOCK_BINDS), Some(true));
-        assert_eq!(holds(fact::OTHER_NETWORK), Some(true));
         assert_eq!(holds(fact::DEV_INFINIBAND), Some(false));
         assert_eq!(holds(fact::HAS_VARIABLES), Some(false));
-        assert_eq!(holds(fact::SYSCALLS_FILTERED), Some(true));
-        assert_eq!(holds(fact::SYS_NICE), Some(false));
         let texts = |key| known(&facts, Subject::Job, name, key).map(|t: Texts| t.join(" "));
         assert_eq!(texts(fact::NUMA_NODES).as_deref(), Some("1"));
         assert_eq!(texts(fact::MEMORY_NODES).as_deref(), Some("0"));

@@ -17,8 +17,7 @@ use std::time::Duration;
 use super::{Ask, Probe};
 use crate::fact::node::Nvml;
 use crate::fact::{
-    Fact, Facts, Gap, Id, Membership, Origin, Presence, Seconds, Subject, SubjectSchema, Why, gpu,
-    node,
+    Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, SubjectSchema, Why, gpu, node,
 };
 use crate::source::{Answer, Question, Refusal};
 pub(super) use device::anywhere as says;
@@ -44,11 +43,6 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         // The first one has this number on every Linux (PROC_PID_INIT_INO).
         .map(|name| &*name == "pid:[4026531836]");
     let files = device_files(ask);
-    facts.set(
-        node,
-        node::NVIDIA_DEVICE_FILES,
-        files.clone().map(|files| files.minors.len() as u64),
-    );
     let shown = ask
         .names_if_any("/proc/driver/nvidia/gpus")
         .or_absent(Arc::default());
@@ -225,12 +219,6 @@ impl NvmlReply {
 }
 
 fn versions(facts: &mut Facts, node: Id, said: &NvmlReply) {
-    let took = said.number("init_us");
-    facts.set(
-        node,
-        node::NVML_INIT_TIME,
-        took.map(|us| Seconds(us as f64 / 1e6)),
-    );
     // "12.550.54.15": CUDA's major version is before the driver's.
     let version = said.text("nvmlSystemGetNVMLVersion").and_then(|text| {
         let (cuda, version) = text

@@ -10,8 +10,7 @@ use std::sync::Arc;
 use super::cuda::pair;
 use super::{Ask, BUDGET, Probe};
 use crate::fact::{
-    BitRate, Fact, Facts, Gap, Id, Key, Origin, Percent, Seconds, Subject, Why, gpu, gpu_pair,
-    limit, node,
+    Fact, Facts, Gap, Id, Origin, Percent, Seconds, Subject, Why, gpu, gpu_pair, limit, node,
 };
 use crate::measure::plan::p2p::{Cell, End, Numbers, Outcome, Plan, Results};
 use crate::source::Refusal;
@@ -44,7 +43,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         .collect();
     let (spread, host_spread) = (
         facts.limit(limit::COPY_SPREAD),
-        facts.limit(limit::HOST_COPY_SPREAD),
+        facts.limit(limit::COPY_SPREAD),
     );
     for (pci, id) in &gpus {
         let ways = Ways::of(
@@ -279,14 +278,8 @@ fn host_copies(facts: &mut Facts, id: Id, ways: &Option<Ways<'_>>) {
         ways.numbers(way, busy.as_ref())
             .map(|numbers| numbers.bandwidth)
     };
-    let rates: [(Key<BitRate>, Fact<BitRate>); 3] = [
-        (gpu::H2D_BANDWIDTH, bandwidth(ways.forth)),
-        (gpu::D2H_BANDWIDTH, bandwidth(ways.back)),
-        (gpu::HOST_COPY_BOTH, bandwidth(ways.both)),
-    ];
-    for (key, rate) in rates {
-        facts.set(id, key, rate);
-    }
+    facts.set(id, gpu::H2D_BANDWIDTH, bandwidth(ways.forth));
+    facts.set(id, gpu::D2H_BANDWIDTH, bandwidth(ways.back));
     facts.set(id, gpu::HOST_COPY_SPREAD, ways.spread());
 }
 
@@ -345,7 +338,5 @@ fn pair_copies(facts: &mut Facts, id: Id, ways: &Option<Ways<'_>>, gpus: [Id; 2]
         gpu_pair::COPY_LATENCY,
         two(latency(forth), latency(back), longer),
     );
-    let both = numbers(ways.both).map(|numbers| numbers.bandwidth);
-    facts.set(id, gpu_pair::COPY_BOTH, both);
     facts.set(id, gpu_pair::COPY_SPREAD, ways.spread());
 }

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::{Ask, Probe, cpu_list};
 use crate::fact::{
-    Bytes, Fact, Facts, Gap, Id, Membership, Origin, Percent, Presence, Seconds, Subject, Why,
-    limit, node, process as fact,
+    Fact, Facts, Gap, Id, Membership, Origin, Percent, Presence, Seconds, Subject, Why, limit,
+    node, process as fact,
 };
 use crate::small_sort;
 use crate::source::{Answer, Errno, Question, Refusal};
@@ -33,7 +33,6 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let cpus = ask
         .parse("/sys/devices/system/cpu/online", cpu_list::parse)
         .map(|list| list.len() as u64);
-    let memory = ask.parse("/proc/meminfo", total_memory);
     pressure(ask, facts, node, &cpus);
 
     let question = Question::call("processes", []);
@@ -81,14 +80,15 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         }
         Err(gap) => Fact::Unknown(gap.clone()),
     };
-    let members = match (&sampled, &memory, &cpus) {
+    let members = match (&sampled, &cpus) {
         // /proc is mounted with hidepid: those of other users are not to be seen.
         _ if !first.all_visible => {
             Membership::Unknown(Gap::refused(&question, Refusal::Errno(Errno::EACCES)))
         }
         // Whether one of the others is worth telling of is open.
-        (Fact::Unknown(gap), ..) | (_, Fact::Unknown(gap), _) => Membership::Unknown(gap.clone()),
-        (Fact::Known(true, _), _, Fact::Unknown(gap)) => Membership::Unknown(gap.clone()),
+        (Fact::Unknown(gap), _) | (Fact::Known(true, _), Fact::Unknown(gap)) => {
+            Membership::Unknown(gap.clone())
+        }
         _ => Membership::Known(origin.clone()),
     };
     facts.set_members(Subject::Process, node, members);
@@ -99,16 +99,10 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
             .as_ref()
             .map(|(look, window)| (look.processes.get(&one.pid), *window));
         let cpu = cpu_share(one, again, &cpus, &origin);
-        let memory = memory
-            .clone()
-            .and_then(|total| share(one.memory as f64, total.0 as f64));
         // A process that waits in a single look waits as all do: it is looked at only where there are two.
-        let much = |share: &Fact<Percent>, limit| {
-            let least = [facts.limit(limit), facts.limit(limit::PROCESS_LISTED)];
-            (share.known()).is_some_and(|share| least.iter().any(|least| share >= least))
-        };
+        let much = (cpu.known()).is_some_and(|share| *share >= facts.limit(limit::CPU_HOG));
         let waits = one.waits && second.is_ok();
-        if !(waits || much(&cpu, limit::CPU_HOG) || much(&memory, limit::MEMORY_HOG)) {
+        if !(waits || much) {
             continue;
         }
         let name = format!("{} ({})", one.name, one.pid);
@@ -118,19 +112,12 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         facts.set(id, fact::COMMAND, known(&one.name));
         facts.set(
             id,
-            fact::MEMORY,
-            Fact::Known(Bytes(one.memory), origin.clone()),
-        );
-        facts.set(id, fact::MEMORY_SHARE, memory);
-        facts.set(
-            id,
             fact::OF_DRIVER,
             Fact::Known(one.of_driver(), origin.clone()),
         );
         if one.waits {
             facts.set(id, fact::WAITS_IN, known(&one.waits_in));
         }
-        facts.set(id, fact::SAMPLED, sampled.clone());
         facts.set(id, fact::STUCK, stuck(one, again.as_ref(), &origin));
         if let Ok((_, window)) = &again {
             facts.set(id, fact::STUCK_FOR, Fact::Known(*window, origin.clone()));
@@ -212,36 +199,31 @@ fn pressure(ask: &Ask<'_>, facts: &mut Facts, node: Id, cpus: &Fact<u64>) {
         (_, Fact::Unknown(gap)) => Fact::Unknown(gap.clone()),
     };
     facts.set(node, node::LOAD, load);
-    for (file, line, key) in [
-        ("memory", "full", node::MEMORY_STALLED),
-        ("io", "full", node::IO_STALLED),
-    ] {
-        // A kernel without PSI has no such file, and one that was booted with psi=0 gives EOPNOTSUPP.
-        let (counted, stalled) = match ask.text_if_any(format!("/proc/pressure/{file}")) {
-            Presence::Present(text, origin) => (
-                Fact::Known(true, origin.clone()),
-                Fact::Known(text, origin).and_then(|text| stalled(&text, line)),
-            ),
-            Presence::Absent(origin) => (
-                Fact::Known(false, origin),
-                Fact::Unknown(Gap::missing("node.stalls_counted")),
-            ),
-            Presence::Unknown(gap) => match gap.why {
-                Why::Refused(Refusal::Errno(Errno::EOPNOTSUPP)) => {
-                    (Fact::Known(false, gap.origin.clone()), Fact::Unknown(gap))
-                }
-                _ => (Fact::Unknown(gap.clone()), Fact::Unknown(gap)),
-            },
-        };
-        facts.set(node, node::STALLS_COUNTED, counted);
-        facts.set(node, key, stalled);
-    }
+    // A kernel without PSI has no such file, and one that was booted with psi=0 gives EOPNOTSUPP.
+    let (counted, stalled) = match ask.text_if_any("/proc/pressure/memory") {
+        Presence::Present(text, origin) => (
+            Fact::Known(true, origin.clone()),
+            Fact::Known(text, origin).and_then(|text| stalled(&text)),
+        ),
+        Presence::Absent(origin) => (
+            Fact::Known(false, origin),
+            Fact::Unknown(Gap::missing("node.stalls_counted")),
+        ),
+        Presence::Unknown(gap) => match gap.why {
+            Why::Refused(Refusal::Errno(Errno::EOPNOTSUPP)) => {
+                (Fact::Known(false, gap.origin.clone()), Fact::Unknown(gap))
+            }
+            _ => (Fact::Unknown(gap.clone()), Fact::Unknown(gap)),
+        },
+    };
+    facts.set(node, node::STALLS_COUNTED, counted);
+    facts.set(node, node::MEMORY_STALLED, stalled);
 }
 
 /// `full avg10=0.00 avg60=1.25 avg300=0.40 total=123`
-fn stalled(text: &str, line: &str) -> Result<Percent, String> {
+fn stalled(text: &str) -> Result<Percent, String> {
     text.lines()
-        .find_map(|found| found.strip_prefix(line))
+        .find_map(|line| line.strip_prefix("full"))
         .and_then(|rest| {
             rest.split_whitespace()
                 .find_map(|word| word.strip_prefix("avg60="))
@@ -249,17 +231,7 @@ fn stalled(text: &str, line: &str) -> Result<Percent, String> {
         .and_then(|number| number.parse::<f64>().ok())
         .filter(|percent| (0.0..=100.0).contains(percent))
         .map(Percent)
-        .ok_or_else(|| format!("it has no avg60 of {line:?}"))
-}
-
-fn total_memory(text: &str) -> Result<Bytes, String> {
-    text.lines()
-        .find_map(|line| line.strip_prefix("MemTotal:"))
-        .and_then(|rest| rest.trim().strip_suffix("kB"))
-        .and_then(|number| number.trim().parse::<u64>().ok())
-        .and_then(|kib| kib.checked_mul(1024))
-        .map(Bytes)
-        .ok_or_else(|| "it has no MemTotal in kB".to_owned())
+        .ok_or_else(|| "it has no avg60 of full".to_owned())
 }
 
 /// One look at the processes.
@@ -274,7 +246,6 @@ struct ProcessState {
     waits: bool,
     waits_in: Arc<str>,
     cpu_ms: u64,
-    memory: u64,
 }
 
 impl ProcessState {
@@ -291,13 +262,10 @@ impl ProcessSnapshot {
         for one in list.ok_or("the reply has no processes")? {
             let number = |key: &str| one.get(key).and_then(Value::as_u64);
             let text = |key: &str| one.get(key).and_then(Value::as_str);
-            let (Some(pid), Some(name), Some(cpu_ms), Some(memory)) = (
-                number("pid"),
-                text("name"),
-                number("cpu_ms"),
-                number("memory"),
-            ) else {
-                return Err("a process has no pid, name, cpu_ms or memory".to_owned());
+            let (Some(pid), Some(name), Some(cpu_ms)) =
+                (number("pid"), text("name"), number("cpu_ms"))
+            else {
+                return Err("a process has no pid, name or cpu_ms".to_owned());
             };
             processes.insert(
                 pid,
@@ -307,7 +275,6 @@ impl ProcessSnapshot {
                     waits: text("state") == Some("D"),
                     waits_in: text("waits_in").unwrap_or("unknown").into(),
                     cpu_ms,
-                    memory,
                 },
             );
         }
@@ -347,27 +314,18 @@ mod tests {
             Some(Percent(100.0)),
             "8 s of 4 CPUs in 2 s"
         );
-        assert_eq!(share(fact::MEMORY_SHARE), Some(Percent(50.0)));
         let long = known(&facts, Subject::Process, "nvidia-smi (8)", fact::STUCK_FOR);
         assert_eq!(long, Some(Seconds(2.0)));
     }
 
     #[test]
-    fn one_reading_does_not_show_stuck_processes() {
+    fn one_look_tells_of_no_process() {
         let pause = r#"{"q":{"wait":"sample"},"refused":"not-asked: no sample was asked for (--sample SECONDS)"}"#;
         let (facts, _) = run(&PROBE, &[CPUS, MEMORY, FIRST, pause]);
-        let stuck = |name| known(&facts, Subject::Process, name, fact::STUCK);
-        assert_eq!(stuck("python3 (7)"), Some(false));
         assert_eq!(
             facts.all(Subject::Process).count(),
-            1,
+            0,
             "who waits in one look waits as all do"
-        );
-        let sampled = known(&facts, Subject::Process, "python3 (7)", fact::SAMPLED);
-        assert_eq!(sampled, Some(false));
-        assert_eq!(
-            known(&facts, Subject::Process, "python3 (7)", fact::CPU_SHARE),
-            None
         );
     }
 
@@ -388,12 +346,12 @@ mod tests {
     fn load_and_stalls() {
         let load = r#"{"q":{"read":"/proc/loadavg"},"text":"6.00 1.00 0.50 3/400 123\n"}"#;
         let memory = r#"{"q":{"read":"/proc/pressure/memory"},"text":"some avg10=0.00 avg60=9.00 avg300=0.00 total=1\nfull avg10=0.00 avg60=1.25 avg300=0.00 total=1\n"}"#;
-        let io = r#"{"q":{"read":"/proc/pressure/io"},"errno":"EOPNOTSUPP"}"#;
-        let (facts, node) = run(&PROBE, &[CPUS, load, memory, io]);
+        let (facts, node) = run(&PROBE, &[CPUS, load, memory]);
         assert_eq!(facts.known(node, node::LOAD), Some(Percent(150.0)));
         assert_eq!(facts.known(node, node::MEMORY_STALLED), Some(Percent(1.25)));
-        assert_eq!(facts.known(node, node::IO_STALLED), None);
-        let (facts, node) = run(&PROBE, &[io]);
+        let off = r#"{"q":{"read":"/proc/pressure/memory"},"errno":"EOPNOTSUPP"}"#;
+        let (facts, node) = run(&PROBE, &[off]);
         assert_eq!(facts.known(node, node::STALLS_COUNTED), Some(false));
+        assert_eq!(facts.known(node, node::MEMORY_STALLED), None);
     }
 }

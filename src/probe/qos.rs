@@ -215,7 +215,6 @@ fn state_bridging(facts: &mut Facts, id: Id, dcb: &Fact<Option<Dcb>>, mlx5: bool
             for key in [netdev::PFC, netdev::DSCP_PRIORITIES, netdev::SCHEDULING] {
                 facts.set(id, key, Fact::Unknown(gap.clone()));
             }
-            facts.set(id, netdev::PFC_COUNT, Fact::Unknown(gap.clone()));
             facts.set(id, netdev::SWITCH_ANNOUNCES, Fact::Unknown(gap.clone()));
             facts.set(id, netdev::TRUST, Fact::Unknown(gap.clone()));
             facts.set(id, netdev::DCBX_HOST, Fact::Unknown(gap.clone()));
@@ -231,7 +230,6 @@ fn state_bridging(facts: &mut Facts, id: Id, dcb: &Fact<Option<Dcb>>, mlx5: bool
     let Some(dcb) = dcb else {
         // What a driver cannot do, it does not do.
         facts.set(id, netdev::PFC, known(Arc::new([])));
-        facts.set(id, netdev::PFC_COUNT, Fact::Known(0, origin.clone()));
         let announces = Fact::Known(false, origin.clone());
         facts.set(id, netdev::SWITCH_ANNOUNCES, announces);
         return;
@@ -240,7 +238,6 @@ fn state_bridging(facts: &mut Facts, id: Id, dcb: &Fact<Option<Dcb>>, mlx5: bool
         Some(pfc) => known(words(pfc)),
         None => Fact::Unknown(silent("which priorities have PFC")),
     };
-    facts.set(id, netdev::PFC_COUNT, pfc.clone().map(|p| p.len() as u64));
     facts.set(id, netdev::PFC, pfc);
     let announces = Fact::Known(dcb.peer_pfc.is_some(), origin.clone());
     facts.set(id, netdev::SWITCH_ANNOUNCES, announces);

@@ -268,8 +268,6 @@ fn address(ask: &Ask<'_>, facts: &mut Facts, id: Id, one: &FoundSetting) {
 
 /// The facts that decide a port number's suitability, asked once.
 struct Ports {
-    range: Fact<(u64, u64)>,
-    reserved: Fact<Arc<str>>,
     first: Fact<u64>,
     privileged: Fact<bool>,
 }
@@ -278,11 +276,7 @@ impl Ports {
     fn of(ask: &Ask<'_>) -> Self {
         let dir = "/proc/sys/net/ipv4";
         Ports {
-            range: ask.parse(format!("{dir}/ip_local_port_range"), parse::port_range),
             // Older kernels have neither, and then nothing is reserved, and 1024 is the first port that is for all.
-            reserved: ask
-                .text_if_any(format!("{dir}/ip_local_reserved_ports"))
-                .or_absent("".into()),
             first: ask
                 .text_if_any(format!("{dir}/ip_unprivileged_port_start"))
                 .or_absent("1024".into())
@@ -293,9 +287,6 @@ impl Ports {
 
     /// States what the port is good for.
     fn judge(&self, facts: &mut Facts, id: Id, value: &Fact<Arc<str>>) {
-        let range = self.range.clone();
-        let shown = range.map(|(low, high)| Arc::from(format!("{low}-{high}")));
-        facts.set(id, setting::PORT_RANGE, shown);
         let fitness = match value {
             Fact::Known(value, origin) => launch::port_fitness(value, self, origin),
             Fact::Unknown(gap) => Fact::Unknown(gap.clone()),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use self::parse::Mount;
 use super::{Ask, BUDGET, Probe};
 use crate::fact::mount;
-use crate::fact::{Bytes, Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject};
+use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject};
 
 /// The probe.
 pub const PROBE: Probe = Probe {
@@ -40,7 +40,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
                     facts.set(id, mount::TRANSPORT, transport);
                 }
             }
-            nfs(ask, facts, node, &mounts, &origin);
+            nfs(ask, facts, node, &mounts);
             beegfs::establish(ask, facts, node, &mounts);
             lustre(ask, facts, node, &mounts, &origin);
         }
@@ -61,7 +61,7 @@ fn at(facts: &mut Facts, node: Id, mount: &Mount) -> Id {
     facts.instance(Subject::Mount, node, &mount.point)
 }
 
-fn nfs(ask: &Ask<'_>, facts: &mut Facts, node: Id, mounts: &[Mount], origin: &Origin) {
+fn nfs(ask: &Ask<'_>, facts: &mut Facts, node: Id, mounts: &[Mount]) {
     let mounts: Vec<&Mount> = mounts.iter().filter(|m| m.kind == "nfs").collect();
     if mounts.is_empty() {
         return;
@@ -75,13 +75,6 @@ fn nfs(ask: &Ask<'_>, facts: &mut Facts, node: Id, mounts: &[Mount], origin: &Or
         let here = wanted.clone();
         let here = here.map(|places| places.iter().any(|place| **place == *mount.point));
         facts.set(id, mount::RDMA_WANTED, here);
-        let size = |name: &str| mount.option(name).and_then(|text| text.parse::<u64>().ok());
-        let least =
-            Fact::Known((), origin.clone()).and_then(|()| match (size("rsize"), size("wsize")) {
-                (Some(read), Some(write)) => Ok(Bytes(read.min(write))),
-                _ => Err("the mount has no rsize and wsize".to_owned()),
-            });
-        facts.set(id, mount::IO_SIZE, least);
     }
 }
 

@@ -3,7 +3,6 @@
 pub(super) mod cgroup;
 mod frequency;
 mod idle;
-mod numa;
 pub(super) mod parse;
 #[cfg(test)]
 mod tests;
@@ -11,7 +10,7 @@ mod tests;
 use std::sync::Arc;
 
 use super::{Ask, BUDGET, Probe, whole_number};
-use crate::fact::{Bytes, Fact, Facts, Id, Origin, Presence, node};
+use crate::fact::{Fact, Facts, Id, Origin, Presence, node};
 
 /// The probe.
 pub const PROBE: Probe = Probe {
@@ -27,7 +26,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     frequency::establish(ask, facts, node);
     facts.set(node, node::IDLE_LATENCY, idle::latency(ask));
     facts.set(node, node::CPUS_OFFLINE, offline(ask));
-    numa::establish(ask, facts, node);
+    facts.set(node, node::NUMA_WITHOUT_MEMORY, without_memory(ask));
     cgroup::establish(ask, facts, node);
     for (key, file) in [
         (node::NUMA_BALANCING, "/proc/sys/kernel/numa_balancing"),
@@ -36,22 +35,6 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     ] {
         facts.set(node, key, number_if_any(ask, file));
     }
-    for (key, file) in [
-        (node::OVERCOMMIT_MEMORY, "/proc/sys/vm/overcommit_memory"),
-        (node::PID_MAX, "/proc/sys/kernel/pid_max"),
-    ] {
-        facts.set(node, key, ask.parse(file, whole_number));
-    }
-    let ksm = number_if_any(ask, "/sys/kernel/mm/ksm/run");
-    facts.set(node, node::KSM, ksm.map(|run| run == 1));
-    let defrag = match ask.text_if_any("/sys/kernel/mm/transparent_hugepage/defrag") {
-        Presence::Present(text, origin) => {
-            Fact::Known(text, origin).and_then(|text| parse::chosen(&text))
-        }
-        Presence::Absent(origin) => Fact::Known("none".into(), origin),
-        Presence::Unknown(gap) => Fact::Unknown(gap),
-    };
-    facts.set(node, node::THP_DEFRAG, defrag);
 
     let clock = "/sys/devices/system/clocksource/clocksource0";
     let current = ask.parse(format!("{clock}/current_clocksource"), parse::word);
@@ -60,15 +43,8 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     facts.set(node, node::CLOCKSOURCES, available);
 
     let limits = ask.text("/proc/self/limits");
-    let limit = |name: &'static str| {
-        limits
-            .clone()
-            .and_then(|text| super::host::soft_limit(&text, name))
-    };
-    facts.set(node, node::NPROC, processes(ask, limit("Max processes")));
-    facts.set(node, node::STACK, limit("Max stack size").map(Bytes));
-    let idle = ask.parse("/proc/meminfo", parse::hugepages_idle);
-    facts.set(node, node::HUGEPAGES_IDLE, idle);
+    let limit = limits.and_then(|text| super::host::soft_limit(&text, "Max processes"));
+    facts.set(node, node::NPROC, processes(ask, limit));
     let parameters = ask.parse("/proc/cmdline", |text| Ok(parse::limiting(text)));
     facts.set(node, node::LIMITING_PARAMETERS, parameters);
 }
@@ -119,6 +95,21 @@ fn offline(ask: &Ask<'_>) -> Fact<u64> {
         ),
         Presence::Present(..) | Presence::Absent(_) => Fact::Known(missing, origin),
         Presence::Unknown(gap) => Fact::Unknown(gap),
+    }
+}
+
+/// The NUMA nodes that have CPUs and no memory. Nodes without CPUs are the memory of GPUs or of expanders.
+fn without_memory(ask: &Ask<'_>) -> Fact<Arc<str>> {
+    const NODES: &str = "/sys/devices/system/node";
+    let with_cpu = ask.parse(format!("{NODES}/has_cpu"), parse::ranges);
+    let with_memory = ask.parse(format!("{NODES}/has_memory"), parse::ranges);
+    match (with_cpu, with_memory) {
+        (Fact::Known(cpu, _), Fact::Known(memory, origin)) => {
+            let without = cpu.iter().filter(|n| !memory.contains(n));
+            let names: Vec<String> = without.map(|n| format!("node{n}")).collect();
+            Fact::Known(parse::joined(&names), origin)
+        }
+        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
     }
 }
 

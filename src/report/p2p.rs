@@ -84,7 +84,7 @@ impl Copies {
             let trouble = outcome.trouble();
             let limit = match (&cell.from, &cell.to) {
                 (End::Gpu(_), End::Gpu(_)) => facts.limit(limit::COPY_SPREAD),
-                _ => facts.limit(limit::HOST_COPY_SPREAD),
+                _ => facts.limit(limit::COPY_SPREAD),
             };
             Copy {
                 from: cell.from.to_string(),

@@ -8,7 +8,6 @@ pub const MARKERS: &[&str] = &[
     "nvidia_peermem",
     "nvidia-peermem",
     "nv_peer_mem",
-    "detected invalid context",
     "disagrees about version of symbol",
     "Unknown symbol",
     "Port module event",

@@ -41,9 +41,7 @@ pub(super) fn take(facts: &Facts, node: Id, sample: &mut Sample) {
     look.texts(ComparedProperty::Governor, node::GOVERNORS);
     look.node(ComparedProperty::IdleLatency, node::IDLE_LATENCY);
     look.node(ComparedProperty::NumaBalancing, node::NUMA_BALANCING);
-    look.node(ComparedProperty::ThpDefrag, node::THP_DEFRAG);
     look.node(ComparedProperty::Iommu, node::IOMMU);
-    look.node(ComparedProperty::Turbo, node::TURBO);
     look.node(ComparedProperty::Memlock, node::MEMLOCK);
     look.node(ComparedProperty::NcclVersion, node::NCCL_VERSION);
     look.node(ComparedProperty::Ofed, node::OFED);

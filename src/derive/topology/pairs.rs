@@ -7,21 +7,9 @@ use super::distance::{self, Place};
 use crate::derive::tally;
 use crate::fact::gpu_nic::Distance;
 use crate::fact::{
-    Fact, Facts, Gap, Id, Membership, Origin, Subject, Why, gpu, gpu_nic, gpu_pair, node,
+    Fact, Facts, Gap, Id, Membership, Origin, Subject, gpu, gpu_nic, gpu_pair, node,
 };
 use crate::small_sort;
-
-/// Whether the kernel states a NUMA node: its -1 is an answer.
-pub(super) fn numa_known(numa_node: Fact<u64>) -> Fact<bool> {
-    match numa_node {
-        Fact::Known(_, origin) => Fact::Known(true, origin),
-        Fact::Unknown(Gap {
-            why: Why::NotUnderstood(said),
-            origin,
-        }) if said.starts_with("-1") => Fact::Known(false, origin),
-        Fact::Unknown(gap) => Fact::Unknown(gap),
-    }
-}
 
 pub(super) fn place_of_gpu(facts: &Facts, gpu: Id) -> Place {
     Place {
@@ -47,7 +35,6 @@ pub(super) fn gpu_nics(
     let numa_nodes = facts.get(node, node::NUMA_NODES);
     let all = tally::incomplete(facts, node, Subject::Function);
     let mut distances = Vec::with_capacity(gpus.len());
-    let mut agreements = Agreements::default();
     for &gpu in gpus {
         let place = place_of_gpu(facts, gpu);
         let row: Vec<Fact<Distance>> = nics
@@ -71,54 +58,10 @@ pub(super) fn gpu_nics(
                 Fact::derived(Arc::clone(&nic.name), "the function's RDMA device"),
             );
             facts.set(pair, gpu_nic::DISTANCE, distance.clone());
-            let (agrees, nodes) = agreements.of(&place.numa_node, &nic.place.numa_node);
-            facts.set(pair, gpu_nic::NUMA_AGREES, agrees);
-            facts.set(pair, gpu_nic::NUMA_NODES, nodes);
         }
         distances.push(row);
     }
     distances
-}
-
-/// What was said of NUMA nodes: a machine has few, and many pairs.
-#[derive(Default)]
-struct Agreements(Vec<([u64; 2], Agreement)>);
-
-type Agreement = (Fact<bool>, Fact<Arc<str>>);
-
-impl Agreements {
-    fn of(&mut self, gpu: &Fact<u64>, nic: &Fact<u64>) -> Agreement {
-        let (Some(one), Some(other)) = (gpu.known(), nic.known()) else {
-            return numa_agreement(gpu, nic);
-        };
-        let both = [*one, *other];
-        match self.0.iter().find(|(nodes, _)| *nodes == both) {
-            Some((_, said)) => said.clone(),
-            None => {
-                let said = numa_agreement(gpu, nic);
-                self.0.push((both, said.clone()));
-                said
-            }
-        }
-    }
-}
-
-fn numa_agreement(gpu: &Fact<u64>, nic: &Fact<u64>) -> Agreement {
-    let agrees = match (gpu, nic) {
-        (Fact::Known(a, _), Fact::Known(b, _)) => Fact::derived(a == b, format!("{a} and {b}")),
-        _ => match (numa_known(gpu.clone()), numa_known(nic.clone())) {
-            (Fact::Known(false, origin), _) | (_, Fact::Known(false, origin)) => {
-                Fact::Known(true, origin)
-            }
-            (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
-            (Fact::Known(..), Fact::Known(..)) => Fact::Unknown(Gap::missing("gpu.numa_node")),
-        },
-    };
-    let said = |node: &Fact<u64>| node.known().map_or("none".to_owned(), u64::to_string);
-    let nodes = agrees
-        .clone()
-        .map(|_| format!("GPU {}, adapter {}", said(gpu), said(nic)).into());
-    (agrees, nodes)
 }
 
 pub(super) fn gpu_pairs(facts: &mut Facts, node: Id, gpus: &[Id]) {

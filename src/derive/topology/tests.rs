@@ -120,7 +120,6 @@ fn each_gpu_has_its_adapter() {
     assert_eq!(far.count(), 4);
     let pair = facts.all(Subject::GpuNic).next().unwrap();
     assert_eq!(facts.known(pair, gpu_nic::NIC).as_deref(), Some("mlx5_0"));
-    assert_eq!(facts.known(pair, gpu_nic::NUMA_AGREES), Some(true));
 }
 
 /// Two GPUs and an adapter on a switch, and a second adapter of this model one level of bridges further down; the two levels have these ids.
@@ -304,44 +303,6 @@ fn a_port_whose_use_is_open_leaves_the_nearest_open_only_where_it_is_nearer() {
         assert_eq!(of_gpus(&facts, gpu::NEAR_DISTANCE), [expected]);
         assert_eq!(facts.known(node, n::COMPUTE_NICS), None);
     }
-}
-
-#[test]
-fn numa_nodes_as_the_kernel_says_them() {
-    let (mut facts, node) = machine();
-    let switch = "pci0000:10/0000:10:01.0/0000:11:00.0";
-    let gpu = gpu_at(
-        &mut facts,
-        node,
-        &format!("{switch}/0000:12:00.0/0000:13:00.0"),
-        Some(0),
-    );
-    let dumb = gpu_at(
-        &mut facts,
-        node,
-        &format!("{switch}/0000:12:01.0/0000:14:00.0"),
-        None,
-    );
-    nic_at(
-        &mut facts,
-        node,
-        "mlx5_0",
-        &format!("{switch}/0000:12:02.0/0000:15:00.0"),
-        Some(1),
-    );
-    derive(&mut facts, node);
-    assert_eq!(facts.known(gpu, gpu::NUMA_KNOWN), Some(true));
-    assert_eq!(facts.known(dumb, gpu::NUMA_KNOWN), Some(false));
-    let agrees: Vec<_> = facts
-        .all(Subject::GpuNic)
-        .map(|p| facts.known(p, gpu_nic::NUMA_AGREES))
-        .collect();
-    assert_eq!(agrees, [Some(false), Some(true)]);
-    let said = facts
-        .all(Subject::GpuNic)
-        .next()
-        .and_then(|p| facts.known(p, gpu_nic::NUMA_NODES));
-    assert_eq!(said.as_deref(), Some("GPU 0, adapter 1"));
 }
 
 #[test]

@@ -22,7 +22,7 @@ use crate::source::Refusal;
 pub(super) use fields::{Field, values};
 
 /// Names of what functions are asked for, and their numbers in nvml.h.
-const CLOCKS: [(&str, c_uint); 2] = [("sm", 1), ("memory", 2)];
+const CLOCKS: [(&str, c_uint); 1] = [("sm", 1)];
 const THRESHOLDS: [(&str, c_uint); 3] = [("shutdown", 0), ("slowdown", 1), ("memory", 2)];
 const ERRORS: [(&str, c_uint); 2] = [("corrected", 0), ("uncorrected", 1)];
 const COUNTERS: [(&str, c_uint); 2] = [("volatile", 0), ("aggregate", 1)];
@@ -258,7 +258,6 @@ fn histogram(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
 }
 
 fn clocks(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
-    ask!(out, lib, device, call_device: nvmlDeviceGetPerformanceState);
     for (name, clock) in CLOCKS {
         let now = with(&lib.nvmlDeviceGetClockInfo, device, clock);
         out.insert(&format!("nvmlDeviceGetClockInfo/{name}"), now);

@@ -1,6 +1,5 @@
 //! The library: loaded once, begun once, never ended.
 
-use crate::live::clock;
 use std::ffi::{c_char, c_int, c_uint};
 use std::sync::OnceLock;
 
@@ -57,27 +56,18 @@ fn loader_words(error: &dyn std::error::Error) -> String {
     }
 }
 
-struct InitialisedLibrary {
-    nvml: Result<Nvml, NvmlFailure>,
-    took_us: u64,
-}
-
 /// Begins, once. `NO_GPUS`: a machine without is no failure.
-fn initialised() -> Result<&'static InitialisedLibrary, Refusal> {
-    static BEGUN: OnceLock<InitialisedLibrary> = OnceLock::new();
+fn initialised() -> Result<&'static Result<Nvml, NvmlFailure>, Refusal> {
+    static BEGUN: OnceLock<Result<Nvml, NvmlFailure>> = OnceLock::new();
     // Loaded first, so that a loader error is reported as such, and the library stays loaded if `nvmlInit` fails.
     functions()?;
     Ok(BEGUN.get_or_init(|| {
-        let began = clock::boottime_ns();
         let nvml = match Nvml::init_with_flags(InitFlags::NO_GPUS) {
             // Before release 384.
             Err(NvmlError::FailedToLoadSymbol(_)) => Nvml::init(),
             other => other,
         };
-        InitialisedLibrary {
-            nvml: nvml.map_err(failure),
-            took_us: clock::boottime_ns().saturating_sub(began) / 1000,
-        }
+        nvml.map_err(failure)
     }))
 }
 
@@ -91,8 +81,7 @@ fn failure(error: NvmlError) -> NvmlFailure {
 
 /// NVML, begun.
 pub(super) fn nvml() -> Result<&'static Nvml, Refusal> {
-    let begun = initialised()?;
-    begun.nvml.as_ref().map_err(|failure| {
+    initialised()?.as_ref().map_err(|failure| {
         Refusal::NotAsked(format!("NVML does not begin: {}", failure.value()["error"]).into())
     })
 }
@@ -112,20 +101,19 @@ pub(super) fn count() -> Result<Result<u32, NvmlFailure>, Refusal> {
     Ok(nvml()?.device_count().map_err(failure))
 }
 
-/// Versions, the number of GPUs, and whether and how soon NVML begins.
+/// Versions, the number of GPUs, and whether NVML begins.
 pub(super) fn system() -> Result<Value, Refusal> {
     let library = functions()?;
     let begun = initialised()?;
     let mut out = Object::default();
-    let init = begun.nvml.as_ref().map(|_| 0.into());
+    let init = begun.as_ref().map(|_| 0.into());
     out.insert("nvmlInitWithFlags", init.map_err(|failure| *failure));
-    out.set("init_us", begun.took_us);
     // Answers in a library that did not begin, too: for that it is asked through the bindings.
     out.insert(
         "nvmlSystemGetNVMLVersion",
         version(&library.nvmlSystemGetNVMLVersion),
     );
-    let Ok(nvml) = &begun.nvml else {
+    let Ok(nvml) = begun else {
         return Ok(out.into());
     };
     out.insert(

@@ -79,7 +79,6 @@ fn an_adapter() {
     assert_eq!(text(device::FIRMWARE).as_deref(), Some("28.39.1002"));
     let flag = |key| known(&facts, Subject::Device, "mlx5_0", key);
     assert_eq!(flag(device::SOFTWARE), Some(false));
-    assert_eq!(flag(device::NUMA_KNOWN), Some(false));
     assert_eq!(flag(device::VIRTUAL_FUNCTION), Some(false));
     assert_eq!(
         known(&facts, Subject::Device, "mlx5_0", device::NUMA_NODE),
@@ -157,10 +156,6 @@ fn software_devices() {
         );
         assert_eq!(
             known(&facts, Subject::Device, "s", device::VIRTUAL_FUNCTION),
-            Some(false)
-        );
-        assert_eq!(
-            known(&facts, Subject::Device, "s", device::NUMA_KNOWN),
             Some(false)
         );
         assert_eq!(known(&facts, Subject::Device, "s", device::FIRMWARE), None);

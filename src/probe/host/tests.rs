@@ -20,7 +20,6 @@ fn a_host() {
         r#"{"q":{"read":"/sys/devices/system/node/online"},"text":"0-1,4\n"}"#,
         r#"{"q":{"link":"/proc/self/ns/pid"},"text":"pid:[4026531836]"}"#,
         r#"{"q":{"link":"/proc/self/ns/user"},"text":"user:[4026531837]"}"#,
-        r#"{"q":{"link":"/proc/self/ns/ipc"},"text":"ipc:[4026532000]"}"#,
         r#"{"q":{"read":"/proc/self/status"},"text":"Name:\tx\nCapEff:\t0000000000004000\n"}"#,
         LIMITS,
         r#"{"q":{"statvfs":"/dev/shm"},"value":{"magic":"0x1021994","size":67108864,"free":67108000,"read_only":false}}"#,
@@ -41,14 +40,6 @@ fn a_host() {
     );
     assert_eq!(facts.known(node, node::NUMA_NODES), Some(3));
     assert_eq!(facts.known(node, node::CONTAINER), Some(Container::None));
-    assert_eq!(
-        facts.known(node, node::USER_NAMESPACE),
-        Some(Namespace::Initial)
-    );
-    assert_eq!(
-        facts.known(node, node::IPC_NAMESPACE),
-        Some(Namespace::Private)
-    );
     assert_eq!(facts.known(node, node::IPC_LOCK), Some(true));
     assert_eq!(facts.known(node, node::MEMLOCK), Some(Bytes(65536)));
     assert_eq!(facts.known(node, node::NOFILE), Some(u64::MAX));

@@ -6,7 +6,7 @@ use crate::fact::BitRate;
 use crate::fact::kernel_event::EventClass::{self, *};
 
 /// All classes, in the order of the schema.
-pub(super) const ALL: [EventClass; 31] = [
+pub(super) const ALL: [EventClass; 30] = [
     Mlx5Fatal,
     Mlx5CommandTimeout,
     SlotPower,
@@ -21,7 +21,6 @@ pub(super) const ALL: [EventClass; 31] = [
     AdapterReset,
     ProbeFailed,
     SymbolMismatch,
-    Peermem,
     Xid,
     RecoveryAction,
     SXid,
@@ -276,13 +275,6 @@ pub(super) const RULES: &[Rule] = &[
         &["Unknown symbol", "(err "],
         &[],
         DeviceMention::First,
-        &[],
-    ),
-    rule(
-        Peermem,
-        &["detected invalid context"],
-        &[],
-        DeviceMention::Nothing,
         &[],
     ),
     rule(

@@ -142,11 +142,6 @@ fn every_class_is_looked_for_and_has_its_line() {
             "symbol-mismatch nvidia_peermem",
         ),
         (
-            EventClass::Peermem,
-            "nvidia-peermem nv_get_p2p_free_callback:127 ERROR detected invalid context, skipping further processing",
-            "peermem",
-        ),
-        (
             EventClass::Xid,
             "NVRM: Xid (PCI:0000:1b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.",
             "xid 79 0000:1b:00.0",

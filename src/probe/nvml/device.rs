@@ -321,16 +321,8 @@ impl DeviceFacts<'_> {
     }
 
     fn clocks(&mut self) {
-        // 32 stands for "unknown".
-        let state = self.said.number("nvmlDeviceGetPerformanceState");
-        self.set(
-            gpu::PERFORMANCE_STATE,
-            state.and_then(word(|number| (number <= 15).then_some(number))),
-        );
         self.number(gpu::SM_CLOCK, "nvmlDeviceGetClockInfo/sm");
         self.number(gpu::MAX_SM_CLOCK, "nvmlDeviceGetMaxClockInfo/sm");
-        self.number(gpu::MEMORY_CLOCK, "nvmlDeviceGetClockInfo/memory");
-        self.number(gpu::MAX_MEMORY_CLOCK, "nvmlDeviceGetMaxClockInfo/memory");
         self.number(
             gpu::APPLICATION_CLOCK,
             "nvmlDeviceGetApplicationsClock/graphics",
@@ -355,10 +347,6 @@ impl DeviceFacts<'_> {
             (
                 gpu::SW_THERMAL_TIME,
                 "CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN",
-            ),
-            (
-                gpu::HW_THERMAL_TIME,
-                "CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN",
             ),
             (
                 gpu::POWER_BRAKE_TIME,

@@ -14,10 +14,9 @@ use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, gpu, nvlink};
 /// A capability as NVML calls it, and the fact of it in each direction.
 type Capability = (&'static str, Key<P2p>, Option<Key<P2p>>);
 
-const CAPABILITIES: [Capability; 4] = [
+const CAPABILITIES: [Capability; 3] = [
     ("read", gpu_pair::P2P_READ, Some(gpu_pair::P2P_READ_BACK)),
     ("write", gpu_pair::P2P_WRITE, Some(gpu_pair::P2P_WRITE_BACK)),
-    ("atomics", gpu_pair::P2P_ATOMICS, None),
     ("nvlink", gpu_pair::P2P_NVLINK, None),
 ];
 

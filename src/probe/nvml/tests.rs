@@ -31,7 +31,6 @@ fn replies_are_read() {
         Some("550.54.15")
     );
     assert_eq!(facts.known(node, node::NVML_CUDA).as_deref(), Some("12.4"));
-    assert_eq!(facts.known(node, node::NVIDIA_DEVICE_FILES), Some(2));
     assert_eq!(facts.known(node, node::CONFIDENTIAL), Some(false));
     let gpu = |key| known(&facts, Subject::Gpu, BUS, key);
     assert_eq!(gpu(gpu::ECC), Some(GpuMode::On));
@@ -72,7 +71,6 @@ fn replies_are_read() {
         Some(P2p::TopologyNotSupported)
     );
     assert_eq!(pair(gpu_pair::P2P_WRITE), Some(P2p::DisabledByRegkey));
-    assert_eq!(pair(gpu_pair::P2P_ATOMICS), None, "a status of the future");
     assert_eq!(
         known(
             &facts,

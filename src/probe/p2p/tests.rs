@@ -1,4 +1,5 @@
 use super::*;
+use crate::fact::BitRate;
 use crate::probe::testing::{known, run};
 
 const A: &str = "0000:1b:00.0";
@@ -71,7 +72,6 @@ fn numbers_of_verified_copies_are_facts() {
         rate(gpu_pair::COPY_BANDWIDTH),
         Some(BitRate(1_600_000_000_000))
     );
-    assert_eq!(rate(gpu_pair::COPY_BOTH), Some(BitRate(6_400_000_000_000)));
     assert_eq!(
         known(&facts, Subject::GpuPair, PAIR, gpu_pair::COPY_BALANCE),
         Some(Percent(50.0))
@@ -187,11 +187,7 @@ fn cudas_order_is_not_that_of_the_bus() {
         known(&facts, Subject::GpuPair, PAIR, gpu_pair::COPY_BANDWIDTH),
         Some(BitRate(3_200_000_000_000))
     );
-    // The line of both directions is lost: nothing is known of it, and nothing else is lost with it.
-    assert_eq!(
-        known(&facts, Subject::GpuPair, PAIR, gpu_pair::COPY_BOTH),
-        None
-    );
+    // The line of both directions is lost, and nothing else with it.
     assert_eq!(
         known(&facts, Subject::GpuPair, PAIR, gpu_pair::COPY_CORRUPT),
         None

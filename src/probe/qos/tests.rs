@@ -42,10 +42,6 @@ fn pfc_trust_and_map_of_mlx5() {
     );
     assert_eq!(texts(&facts, "eth2", netdev::PFC).as_deref(), Some("3"));
     assert_eq!(
-        known(&facts, Subject::Netdev, "eth2", netdev::PFC_COUNT),
-        Some(1)
-    );
-    assert_eq!(
         known(&facts, Subject::Netdev, "eth2", netdev::TRUST),
         Some(Trust::Dscp)
     );
@@ -74,18 +70,12 @@ fn a_driver_without_bridging_has_no_pfc_and_that_is_known() {
         known(&facts, Subject::Netdev, "eth2", netdev::DCB),
         Some(false)
     );
-    assert_eq!(
-        known(&facts, Subject::Netdev, "eth2", netdev::PFC_COUNT),
-        Some(0)
-    );
+    assert_eq!(texts(&facts, "eth2", netdev::PFC).as_deref(), Some(""));
     assert_eq!(known(&facts, Subject::Netdev, "eth2", netdev::TRUST), None);
     // Not recorded is another thing.
     let facts = over(&[LISTED]);
     assert_eq!(known(&facts, Subject::Netdev, "eth2", netdev::DCB), None);
-    assert_eq!(
-        known(&facts, Subject::Netdev, "eth2", netdev::PFC_COUNT),
-        None
-    );
+    assert_eq!(texts(&facts, "eth2", netdev::PFC), None);
 }
 
 #[test]

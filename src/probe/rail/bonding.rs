@@ -53,7 +53,6 @@ pub(super) fn describe(
         Fact::Known(members, origin) => (members, origin),
         Fact::Unknown(gap) => {
             facts.set(id, bond::MEMBERS, Fact::Unknown(gap.clone()));
-            facts.set(id, bond::MEMBER_COUNT, Fact::Unknown(gap.clone()));
             facts.set(id, bond::DOWN_COUNT, Fact::Unknown(gap.clone()));
             facts.set(id, bond::NOT_TAKEN_COUNT, Fact::Unknown(gap.clone()));
             facts.set(id, bond::AGGREGATORS, Fact::Unknown(gap.clone()));
@@ -61,10 +60,8 @@ pub(super) fn describe(
             return;
         }
     };
-    let count = Fact::Known(members.len() as u64, origin.clone());
-    facts.set(id, bond::MEMBER_COUNT, count);
     let names: Arc<[Arc<str>]> = members.clone().into();
-    facts.set(id, bond::MEMBERS, Fact::Known(names, origin.clone()));
+    facts.set(id, bond::MEMBERS, Fact::Known(names, origin));
 
     let (mut down, mut up, mut failures, mut open) = (Vec::new(), Vec::new(), Ok(0u64), None);
     for member in &members {

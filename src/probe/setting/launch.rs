@@ -44,12 +44,6 @@ fn least_of_range(text: &str) -> Option<u64> {
 
 /// The suitability of a port number. An unknown bound counts only if it decides.
 pub(super) fn port_fitness(value: &str, ports: &Ports, origin: &Origin) -> Fact<PortFitness> {
-    let Ports {
-        range,
-        reserved,
-        first,
-        privileged,
-    } = ports;
     let Some(port) = value
         .trim()
         .parse::<u64>()
@@ -58,14 +52,14 @@ pub(super) fn port_fitness(value: &str, ports: &Ports, origin: &Origin) -> Fact<
     else {
         return Fact::Known(PortFitness::NoPort, origin.clone());
     };
-    let first = match first {
+    let first = match &ports.first {
         Fact::Known(first, _) => *first,
         Fact::Unknown(gap) if port < 1024 => return Fact::Unknown(gap.clone()),
         // No kernel's default is higher.
         Fact::Unknown(_) => 1024,
     };
     if port < first {
-        match privileged {
+        match &ports.privileged {
             Fact::Known(true, _) => {}
             Fact::Known(false, origin) => {
                 return Fact::Known(PortFitness::Privileged, origin.clone());
@@ -73,31 +67,7 @@ pub(super) fn port_fitness(value: &str, ports: &Ports, origin: &Origin) -> Fact<
             Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
         }
     }
-    let (inside, origin) = match range {
-        Fact::Known((low, high), origin) => ((*low..=*high).contains(&port), origin.clone()),
-        Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
-    };
-    if !inside {
-        return Fact::Known(PortFitness::Fit, origin);
-    }
-    match reserved {
-        Fact::Known(text, origin) if is_listed(text, port) => {
-            Fact::Known(PortFitness::Fit, origin.clone())
-        }
-        Fact::Known(..) => Fact::Known(PortFitness::Ephemeral, origin),
-        Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
-    }
-}
-
-/// Whether a port is in a list such as `8080,9000-9010`.
-fn is_listed(text: &str, port: u64) -> bool {
-    text.trim().split(',').any(|part| {
-        let (low, high) = part.split_once('-').unwrap_or((part, part));
-        match (low.trim().parse::<u64>(), high.trim().parse::<u64>()) {
-            (Ok(low), Ok(high)) => (low..=high).contains(&port),
-            _ => false,
-        }
-    })
+    Fact::Known(PortFitness::Fit, origin.clone())
 }
 
 #[cfg(test)]
@@ -134,10 +104,8 @@ mod tests {
 
     #[test]
     fn ports() {
-        let fit = |value: &str, reserved: &str, privileged: bool| {
+        let fit = |value: &str, privileged: bool| {
             let ports = Ports {
-                range: Fact::Known((32768, 60999), Origin::Stated),
-                reserved: Fact::Known(reserved.into(), Origin::Stated),
                 first: Fact::Known(1024, Origin::Stated),
                 privileged: Fact::Known(privileged, Origin::Stated),
             };
@@ -145,14 +113,12 @@ mod tests {
                 .known()
                 .unwrap()
         };
-        assert_eq!(fit("29500", "", false), PortFitness::Fit);
-        assert_eq!(fit(" 29500\n", "", false), PortFitness::Fit);
+        assert_eq!(fit("29500", false), PortFitness::Fit);
+        assert_eq!(fit(" 29500\n", false), PortFitness::Fit);
         for bad in ["", "0", "65536", "29500a", "-1", "$PORT"] {
-            assert_eq!(fit(bad, "", false), PortFitness::NoPort, "{bad}");
+            assert_eq!(fit(bad, false), PortFitness::NoPort, "{bad}");
         }
-        assert_eq!(fit("512", "", false), PortFitness::Privileged);
-        assert_eq!(fit("512", "", true), PortFitness::Fit);
-        assert_eq!(fit("40000", "", false), PortFitness::Ephemeral);
-        assert_eq!(fit("40000", "8080,39999-40010", false), PortFitness::Fit);
+        assert_eq!(fit("512", false), PortFitness::Privileged);
+        assert_eq!(fit("512", true), PortFitness::Fit);
     }
 }

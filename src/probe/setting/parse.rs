@@ -87,15 +87,6 @@ pub(super) fn loopback(value: Arc<Value>) -> Result<bool, String> {
     Ok(!addresses.is_empty() && all)
 }
 
-/// ip_local_port_range: two numbers.
-pub(super) fn port_range(text: &str) -> Result<(u64, u64), String> {
-    let mut numbers = text.split_whitespace().map(str::parse::<u64>);
-    match (numbers.next(), numbers.next(), numbers.next()) {
-        (Some(Ok(low)), Some(Ok(high)), None) => Ok((low, high)),
-        _ => Err("not two numbers".into()),
-    }
-}
-
 /// Whether the effective capabilities of /proc/PID/status allow a process to listen on a privileged port.
 pub(super) fn may_bind_low_ports(text: &str) -> Result<bool, String> {
     let line = text.lines().find_map(|line| line.strip_prefix("CapEff:"));

@@ -109,39 +109,6 @@ impl Client<'_> {
         );
         let pages = size.clone().map(|s| s > 0 && s.is_multiple_of(4096));
         facts.set(id, mount::BUFFER_OF_PAGES, pages);
-        // A connection has as many buffers to send from as to receive into.
-        let memory = match (&size, &number) {
-            (Fact::Known(size, origin), Fact::Known(number, _)) => {
-                Fact::Known((*size, *number), origin.clone()).and_then(|(size, number)| {
-                    let bytes = size.checked_mul(number).and_then(|b| b.checked_mul(2));
-                    bytes
-                        .map(Bytes)
-                        .ok_or_else(|| "no memory has that size".to_owned())
-                })
-            }
-            (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap.clone()),
-        };
-        facts.set(id, mount::CONNECTION_MEMORY, memory);
-        // 0, and clients before the setting: each buffer is one piece.
-        let piece = match self.value_if_any("connRDMAFragmentSize") {
-            Fact::Known(Some(text), origin) => {
-                Fact::Known(text, origin).and_then(|text| match whole_number(&text) {
-                    Ok(0) => Ok(None),
-                    other => other.map(Some),
-                })
-            }
-            Fact::Known(None, origin) => Fact::Known(None, origin),
-            Fact::Unknown(gap) => Fact::Unknown(gap),
-        };
-        let piece = match piece {
-            Fact::Known(Some(piece), origin) => match &size {
-                Fact::Known(size, _) => Fact::Known(Bytes(piece.min(*size)), origin),
-                Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
-            },
-            Fact::Known(None, _) => size.clone().map(Bytes),
-            Fact::Unknown(gap) => Fact::Unknown(gap),
-        };
-        facts.set(id, mount::BUFFER_PIECE, piece);
         facts.set(id, mount::BUFFER_SIZE, size.map(Bytes));
         facts.set(id, mount::BUFFERS, number);
     }

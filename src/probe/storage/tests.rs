@@ -95,8 +95,6 @@ fn each_mount_has_its_facts() {
         mount::BUFFER_OF_PAGES,
     );
     assert_eq!(pages, Some(false));
-    let size = known(&facts, Subject::Mount, "/mnt/data", mount::IO_SIZE);
-    assert_eq!(size, Some(Bytes(65536)));
     assert_eq!(transport("session1"), Some(MountTransport::Tcp));
     let state = known(&facts, Subject::Mount, "session1", mount::STATE);
     assert_eq!(state.as_deref(), Some("LOGGED_IN"));
@@ -182,10 +180,9 @@ fn what_beegfs_is_told() {
     let list = |name: &str, text: &str| {
         format!(r#"{{"q":{{"read":"/etc/beegfs/{name}"}},"text":"{text}"}}"#)
     };
-    // A client before the settings: nothing is limited, and a buffer is one piece.
+    // A client before the settings: nothing is limited.
     let facts = told("", &[]);
     let number = |facts: &Facts, key| known(facts, Subject::Mount, "/b", key);
-    let bytes = |facts: &Facts, key| known(facts, Subject::Mount, "/b", key);
     let holds = |facts: &Facts, key| known(facts, Subject::Mount, "/b", key);
     let named = |facts: &Facts, key| {
         known(facts, Subject::Mount, "/b", key).map(|t: Arc<[Arc<str>]>| t.join(" "))
@@ -195,13 +192,9 @@ fn what_beegfs_is_told() {
     assert_eq!(number(&facts, mount::META_TCP), Some(1));
     assert_eq!(holds(&facts, mount::LISTS_THERE), Some(true));
     assert_eq!(named(&facts, mount::INTERFACES).as_deref(), Some(""));
-    let piece = bytes(&facts, mount::BUFFER_PIECE);
-    assert_eq!(piece, Some(Bytes(1 << 20)));
-    let memory = bytes(&facts, mount::CONNECTION_MEMORY);
-    assert_eq!(memory, Some(Bytes(140 << 20)));
 
     let facts = told(
-        r"connInterfacesFile = /etc/beegfs/i\nconnTcpOnlyFilterFile = /etc/beegfs/t\nconnRDMAFragmentSize = 65536\n",
+        r"connInterfacesFile = /etc/beegfs/i\nconnTcpOnlyFilterFile = /etc/beegfs/t\n",
         &[
             &list("i", r" ib0 \n#eth0\n\nib1\n"),
             &list("t", r"10.0.9.0/24\n"),
@@ -209,8 +202,6 @@ fn what_beegfs_is_told() {
     );
     assert_eq!(number(&facts, mount::TCP_UNASKED), Some(1));
     assert_eq!(named(&facts, mount::INTERFACES).as_deref(), Some("ib0 ib1"));
-    let piece = bytes(&facts, mount::BUFFER_PIECE);
-    assert_eq!(piece, Some(Bytes(64 << 10)));
 
     // Not there, not to be read, and of a form that is not known.
     let absent = [

@@ -20,7 +20,6 @@ pub(super) fn establish(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         Presence::Unknown(gap) => {
             facts.set(node, node::FREQUENCY_DRIVER, Fact::Unknown(gap.clone()));
             facts.set(node, node::GOVERNORS, Fact::Unknown(gap.clone()));
-            facts.set(node, node::GOVERNORS_AGREE, Fact::Unknown(gap.clone()));
             facts.set(node, node::ENERGY_PREFERENCES, Fact::Unknown(gap.clone()));
             facts.set(node, node::FREQUENCY_CEILING, Fact::Unknown(gap.clone()));
             facts.set(node, node::TURBO, Fact::Unknown(gap));
@@ -37,11 +36,6 @@ pub(super) fn establish(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
             Fact::Known("none".into(), origin.clone()),
         );
         facts.set(node, node::GOVERNORS, none());
-        facts.set(
-            node,
-            node::GOVERNORS_AGREE,
-            Fact::Known(true, origin.clone()),
-        );
         facts.set(node, node::ENERGY_PREFERENCES, none());
         facts.set(
             node,
@@ -58,8 +52,6 @@ pub(super) fn establish(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         .iter()
         .map(|p| ask.text(file(p, "scaling_governor"))));
     let governors = governors.map(distinct);
-    let agree = governors.clone().map(|found| found.len() < 2);
-    facts.set(node, node::GOVERNORS_AGREE, agree);
     facts.set(node, node::GOVERNORS, governors);
 
     // Bounds and preferences are set for all CPUs alike: the ends of the sample stand for it.

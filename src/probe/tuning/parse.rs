@@ -2,22 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::fact::{Bytes, Percent};
-
 /// More numbers than any kernel has CPUs: a longer list is damage.
 const LONGEST: u64 = 65536;
 
 fn odd(text: &str, what: &str) -> String {
     let start: String = text.chars().take(40).collect();
     format!("{start:?} is no {what}")
-}
-
-/// The one in brackets: `always defer [madvise] never`.
-pub(super) fn chosen(text: &str) -> Result<Arc<str>, String> {
-    text.split_whitespace()
-        .find_map(|word| word.strip_prefix('[')?.strip_suffix(']'))
-        .map(Arc::from)
-        .ok_or_else(|| odd(text, "choice"))
 }
 
 /// One word.
@@ -86,45 +76,6 @@ pub(in crate::probe) fn user(text: &str) -> Result<u64, String> {
         .find_map(|line| line.strip_prefix("Uid:"))
         .and_then(|rest| rest.split_whitespace().next()?.parse().ok())
         .ok_or_else(|| "it has no Uid".to_owned())
-}
-
-/// A line of meminfo as `MemTotal:       65842796 kB`, or of a node's as `Node 0 MemTotal:  65842796 kB`.
-fn kilobytes(text: &str, name: &str) -> Option<u64> {
-    text.lines().find_map(|line| {
-        let at = line.find(name)?;
-        let before = line.get(..at)?;
-        if !before.is_empty() && !before.ends_with(' ') {
-            return None;
-        }
-        let rest = line.get(at + name.len()..)?.strip_prefix(':')?;
-        let number = rest.trim();
-        number
-            .strip_suffix("kB")
-            .unwrap_or(number)
-            .trim()
-            .parse()
-            .ok()
-    })
-}
-
-/// The memory of a NUMA node.
-pub(super) fn node_memory(text: &str) -> Result<Bytes, String> {
-    kilobytes(text, "MemTotal")
-        .and_then(|kib| kib.checked_mul(1024))
-        .map(Bytes)
-        .ok_or_else(|| "it has no MemTotal in kB".to_owned())
-}
-
-/// Pages of the usual huge size that are set aside and free, of all memory.
-pub(super) fn hugepages_idle(text: &str) -> Result<Percent, String> {
-    let value = |name: &str| kilobytes(text, name);
-    let total = value("MemTotal").filter(|kib| *kib > 0);
-    let total = total.ok_or("it has no MemTotal in kB")?;
-    let (Some(free), Some(size)) = (value("HugePages_Free"), value("Hugepagesize")) else {
-        // A kernel without them.
-        return Ok(Percent(0.0));
-    };
-    Ok(Percent(free as f64 * size as f64 * 100.0 / total as f64))
 }
 
 /// The parameters of the kernel's command line that take CPUs, memory or interrupts away.

@@ -13,12 +13,11 @@ use crate::live::nvml::reply::{NvmlFailure, NvmlReply, Object, code, symbol};
 pub(in crate::live::nvml) type Field = (&'static str, c_uint, c_uint);
 
 /// Those of a GPU.
-pub(super) const DEVICE: [Field; 6] = [
+pub(super) const DEVICE: [Field; 5] = [
     ("MEMORY_TEMP", 82, 0),
     ("NVLINK_LINK_COUNT", 91, 0),
     ("GET_GPU_RECOVERY_ACTION", 230, 0),
     ("CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN", 251, 0),
-    ("CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN", 252, 0),
     ("CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN", 253, 0),
 ];
 

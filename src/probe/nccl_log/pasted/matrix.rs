@@ -146,7 +146,6 @@ fn peers(facts: &mut Facts, id: Id, asked: Option<char>, forth: bool, cell: &Cel
         (Some('r'), false) => gpu_pair::P2P_READ_BACK,
         (Some('w'), true) => gpu_pair::P2P_WRITE,
         (Some('w'), false) => gpu_pair::P2P_WRITE_BACK,
-        (Some('a'), true) => gpu_pair::P2P_ATOMICS,
         (Some('n'), true) => gpu_pair::P2P_NVLINK,
         _ => return,
     };
