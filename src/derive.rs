@@ -48,7 +48,7 @@ pub mod tally;
 pub mod topology;
 pub mod traffic;
 
-use crate::fact::{Facts, Subject};
+use crate::fact::{Facts, Id, Subject};
 
 /// Works out all derived facts, in the order in which they build on each other.
 pub fn derive(facts: &mut Facts) {
@@ -69,59 +69,121 @@ pub fn of_cluster(
     samples.state(facts)
 }
 
+/// A derivation: facts of a node from other facts of it. The schema names it as the source of what it sets.
+struct Derivation {
+    /// Its name, which is that of its file.
+    name: &'static str,
+    /// What it reads that another derivation sets or makes: facts, and subjects whose instances it looks for.
+    inputs: &'static [&'static str],
+    /// Works it out.
+    run: fn(&mut Facts, Id),
+}
+
+/// All derivations of one node. Their order follows from their inputs.
+const DERIVATIONS: &[&Derivation] = &[
+    &ablation::DERIVATION,
+    &agreement::DERIVATION,
+    &arms::DERIVATION,
+    &ceiling::DERIVATION,
+    &counter_rate::DERIVATION,
+    &cuda_release::DERIVATION,
+    &driver_stack::DERIVATION,
+    &fabric::DERIVATION,
+    &firewall::DERIVATION,
+    &gid_choice::DERIVATION,
+    &gpu_equals::DERIVATION,
+    &gpu_peer::DERIVATION,
+    &gpu_purpose::DERIVATION,
+    &gpu_share::DERIVATION,
+    &gpudirect::DERIVATION,
+    &host_limits::DERIVATION,
+    &intended::DERIVATION,
+    &interrupts::DERIVATION,
+    &job_place::DERIVATION,
+    &kernel_event::DERIVATION,
+    &module_wanted::DERIVATION,
+    &mtu::DERIVATION,
+    &nccl::DERIVATION,
+    &netdev_of_port::DERIVATION,
+    &nvlink_equals::DERIVATION,
+    &p2p::DERIVATION,
+    &pcie_hop::DERIVATION,
+    &pcie_need::DERIVATION,
+    &pcie_peers::DERIVATION,
+    &pcie_slot::DERIVATION,
+    &port_state::DERIVATION,
+    &rail::DERIVATION,
+    &relations::DERIVATION,
+    &setting::DERIVATION,
+    &storage::DERIVATION,
+    &tally::DERIVATION,
+    &topology::DERIVATION,
+    &traffic::DERIVATION,
+];
+
+/// What is derived of a machine of which only the output of tools on its ports is there.
+const OF_PASTED: &[&str] = &[
+    "agreement",
+    "gid_choice",
+    "intended",
+    "kernel_event",
+    "port_state",
+    "tally",
+];
+
+impl Derivation {
+    /// The derivation that sets a fact, or makes the instances of a subject.
+    fn of(input: &str) -> Option<&'static Derivation> {
+        let (subject, fact) = match input.split_once('.') {
+            Some((subject, fact)) => (subject, Some(fact)),
+            None => (input, None),
+        };
+        let schema = Subject::from_name(subject)?.schema();
+        let source = match fact {
+            Some(fact) => schema.facts.iter().find(|one| one.name == fact)?.probe,
+            None => schema.probe,
+        };
+        let name = source.strip_prefix(crate::fact::schema::DERIVED)?;
+        DERIVATIONS.iter().copied().find(|one| one.name == name)
+    }
+}
+
+/// The derivations in an order in which each follows those whose facts it reads; `Err` names those that wait for each other.
+fn ordered() -> Result<Vec<&'static Derivation>, Vec<&'static str>> {
+    let mut ordered: Vec<&'static Derivation> = Vec::with_capacity(DERIVATIONS.len());
+    let mut waiting: Vec<(&'static Derivation, Vec<&'static str>)> = DERIVATIONS
+        .iter()
+        .map(|one| {
+            let before = one.inputs.iter().filter_map(|input| Derivation::of(input));
+            (*one, before.map(|other| other.name).collect())
+        })
+        .collect();
+    while !waiting.is_empty() {
+        let done = |name: &&str| ordered.iter().any(|one| one.name == *name);
+        let Some(next) = waiting
+            .iter()
+            .position(|(_, before)| before.iter().all(|name| done(name)))
+        else {
+            return Err(waiting.iter().map(|(one, _)| one.name).collect());
+        };
+        ordered.push(waiting.remove(next).0);
+    }
+    Ok(ordered)
+}
+
 /// Derives what is derived of each node by itself, `among` so many that are judged together.
 pub fn of_nodes(facts: &mut Facts, among: u64) {
     tally::cluster(facts, among);
+    // A test holds that no derivation waits for itself.
+    let ordered = ordered().unwrap_or_default();
     let nodes: Vec<_> = facts.all(Subject::Node).collect();
-    for &node in &nodes {
-        if facts.known(node, crate::fact::node::PASTED) == Some(true) {
-            // Of the machine itself nothing was asked: what tools printed of its ports is all there is.
-            gid_choice::derive(facts, node);
-            intended::derive(facts, node);
-            agreement::derive(facts, node);
-            port_state::derive(facts, node);
-            kernel_event::derive(facts, node);
-            tally::node(facts, node);
-            continue;
+    for node in nodes {
+        let pasted = facts.known(node, crate::fact::node::PASTED) == Some(true);
+        for one in &ordered {
+            if !pasted || OF_PASTED.contains(&one.name) {
+                (one.run)(facts, node);
+            }
         }
-        netdev_of_port::derive(facts, node);
-        gid_choice::derive(facts, node);
-        nccl::derive(facts, node);
-        intended::derive(facts, node);
-        agreement::derive(facts, node);
-        mtu::derive(facts, node);
-        port_state::derive(facts, node);
-        counter_rate::derive(facts, node);
-        host_limits::derive(facts, node);
-        interrupts::derive(facts, node);
-        module_wanted::derive(facts, node);
-        traffic::derive(facts, node);
-        rail::derive(facts, node);
-        driver_stack::derive(facts, node);
-        gpudirect::derive(facts, node);
-        cuda_release::derive(facts, node);
-        firewall::derive(facts, node);
-        setting::derive(facts, node);
-        storage::derive(facts, node);
-        relations::derive(facts, node);
-        kernel_event::derive(facts, node);
-        tally::node(facts, node);
-        topology::derive(facts, node);
-        pcie_need::derive(facts, node);
-        pcie_hop::derive(facts, node);
-        pcie_slot::derive(facts, node);
-        pcie_peers::derive(facts, node);
-        p2p::derive(facts, node);
-        job_place::derive(facts, node);
-        gpu_purpose::derive(facts, node);
-        gpu_equals::derive(facts, node);
-        gpu_share::derive(facts, node);
-        nvlink_equals::derive(facts, node);
-        gpu_peer::derive(facts, node);
-        fabric::derive(facts, node);
-        ceiling::derive(facts, node);
-        arms::derive(facts, node);
-        ablation::derive(facts, node);
     }
 }
 
@@ -175,5 +237,74 @@ pub(crate) mod testing {
         facts.set_members(Subject::Gid, port, Membership::Known(Origin::Stated));
         facts.set_members(Subject::Counter, port, Membership::Known(Origin::Stated));
         port
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use super::*;
+    use crate::fact::reads::during;
+    use crate::source::recording::Recording;
+
+    #[test]
+    fn no_derivation_waits_for_itself() {
+        let ordered = ordered().unwrap_or_else(|circle| panic!("a circle among {circle:?}"));
+        assert_eq!(ordered.len(), DERIVATIONS.len());
+        for one in DERIVATIONS {
+            for input in one.inputs {
+                let source = Derivation::of(input);
+                assert!(source.is_some(), "{}: nothing derives {input}", one.name);
+            }
+        }
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the project's own fixtures")]
+    fn what_a_derivation_reads_of_others_is_declared_and_what_it_sets_names_it() {
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+        let mut used: BTreeSet<(&str, String)> = BTreeSet::new();
+        for entry in std::fs::read_dir(fixtures).unwrap() {
+            let path = entry.unwrap().path();
+            let Ok(recording) = Recording::open(&path) else {
+                continue;
+            };
+            if recording.header.log {
+                continue;
+            }
+            let mut facts = Facts::new();
+            let node = crate::probe::establish(&recording, &mut facts);
+            tally::cluster(&mut facts, 1);
+            for one in ordered().unwrap() {
+                let seen = during(|| (one.run)(&mut facts, node));
+                let name = |(subject, index): &(Subject, usize)| {
+                    let schema = subject.schema();
+                    format!("{}.{}", schema.name, schema.facts[*index].name)
+                };
+                let subjects = seen.looked_for.iter().map(|s| s.schema().name.to_owned());
+                for input in seen.read.iter().map(name).chain(subjects) {
+                    let Some(source) = Derivation::of(&input) else {
+                        continue;
+                    };
+                    let declared = source.name == one.name || one.inputs.contains(&&*input);
+                    assert!(declared, "{} reads {input}", one.name);
+                    used.insert((one.name, input));
+                }
+                for (subject, index) in &seen.set {
+                    let fact = &subject.schema().facts[*index];
+                    let source = fact.probe.strip_prefix(crate::fact::schema::DERIVED);
+                    let own = source.is_none_or(|source| source == one.name);
+                    assert!(own, "{} sets {}", one.name, name(&(*subject, *index)));
+                }
+            }
+        }
+        for one in DERIVATIONS {
+            for input in one.inputs {
+                let read = used.contains(&(one.name, (*input).to_owned()));
+                assert!(read, "{} reads {input} of no fixture", one.name);
+            }
+        }
     }
 }

@@ -109,6 +109,7 @@ impl fmt::Display for Origin {
             Origin::Logged(line) => write!(f, "{line}"),
             Origin::Derived(how) => f.write_str(how),
             Origin::Needs(what) => write!(f, "needs {what}"),
+            Origin::Probe(name) if name.starts_with(schema::DERIVED) => f.write_str(name),
             Origin::Probe(name) => write!(f, "probe {name}"),
             Origin::Stated => f.write_str("stated"),
         }

@@ -80,7 +80,7 @@ fn named(catalogue: &Catalogue) -> Read {
 fn read(recording: &Recording) -> Read {
     let mut facts = Facts::new();
     let node = (!recording.header.log).then(|| probe::establish(recording, &mut facts));
-    during(|| {
+    let used = during(|| {
         if node.is_none() {
             nccl_log::establish(recording, &mut facts);
         }
@@ -104,7 +104,8 @@ fn read(recording: &Recording) -> Read {
         if let Ok(results) = Results::read(&recording.of(NAME)) {
             copies::write(&mut out, &Copies::of(&facts, node, &results), 100).unwrap();
         }
-    })
+    });
+    used.read
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What a measurement reached of what the hardware carries, and which parts of the node took part in it.
 
+use super::Derivation;
 use crate::derive::bandwidth_model::Shape;
 use crate::fact::arm::{GpuDirectUse, InterNodeTransport};
 use crate::fact::measurement::{self, MeasurementBackend};
@@ -8,8 +9,36 @@ use crate::measure::plan::collective::Collective;
 
 use super::ceiling::{Network, Transport, Use, ceiling_of};
 
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation {
+    name: "ablation",
+    inputs: &[
+        "gpu.nvidia",
+        "gpu_nic",
+        "gpu_nic.distance",
+        "gpu_pair",
+        "gpu_pair.first",
+        "gpu_pair.second",
+        "gpu_pair.way",
+        "hop.bandwidth",
+        "hop.possible_bandwidth",
+        "hop.rest",
+        "measurement.between",
+        "measurement.busbw",
+        "measurement.direct",
+        "measurement.nvls",
+        "measurement.pairs_net",
+        "measurement.pairs_shm",
+        "node.fabric_of_nodes",
+        "selection",
+        "selection.hcas",
+        "selection.interfaces",
+    ],
+    run: derive,
+};
+
 /// Works out the facts of a node's measurements.
-pub fn derive(facts: &mut Facts, node: Id) {
+pub(super) fn derive(facts: &mut Facts, node: Id) {
     for id in facts.below(node, Subject::Measurement).collect::<Vec<_>>() {
         ceiling(facts, node, id);
         took_part(facts, node, id);

@@ -1,5 +1,6 @@
 //! Whether equals agree: rates, MTUs, firmware, link layers, GID indexes, LIDs. Two that differ have no majority.
 
+use super::Derivation;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
@@ -10,8 +11,20 @@ use crate::small_sort;
 
 use super::{group, tally};
 
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation {
+    name: "agreement",
+    inputs: &[
+        "port.gid_index",
+        "port.gid_routable_v2",
+        "port.intended",
+        "port.subnet_prefix",
+    ],
+    run: derive,
+};
+
 /// Works out all agreements of a node.
-pub fn derive(facts: &mut Facts, node: Id) {
+pub(super) fn derive(facts: &mut Facts, node: Id) {
     let used = used_ports(facts, node);
     rates(facts, node, &used);
     firmware(facts, node);

@@ -9,14 +9,22 @@ mod one_arm;
 mod transport;
 mod transport_used;
 
+use super::Derivation;
 use crate::fact::arms::{ArmRuns, Arms, Set};
 use crate::fact::{
     Fact, Facts, Gap, Id, Membership, Origin, Percent, Subject, kleene, limit, measurement,
 };
 use crate::measure::plan::ablation::{Pair, pairs};
 
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation {
+    name: "arms",
+    inputs: &[],
+    run: derive,
+};
+
 /// Works out the facts of a node's measurements that compare arms.
-pub fn derive(facts: &mut Facts, node: Id) {
+pub(crate) fn derive(facts: &mut Facts, node: Id) {
     for id in facts.below(node, Subject::Measurement).collect::<Vec<_>>() {
         if let Some(arms) = facts.arms(id) {
             arms.state(facts, id);

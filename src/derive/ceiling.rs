@@ -7,6 +7,7 @@ mod inside;
 mod rail;
 mod term;
 
+use super::Derivation;
 use std::sync::Arc;
 
 use self::inside::Inside;
@@ -214,8 +215,35 @@ fn compose(
     Ok(Ceiling::of(binding, &terms))
 }
 
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation {
+    name: "ceiling",
+    inputs: &[
+        "gpu.nvidia",
+        "gpu_nic",
+        "gpu_nic.distance",
+        "gpu_pair",
+        "gpu_pair.distance",
+        "gpu_pair.first",
+        "gpu_pair.second",
+        "gpu_pair.way",
+        "hop",
+        "hop.bandwidth",
+        "hop.possible_bandwidth",
+        "hop.rest",
+        "node.fabric_of_nodes",
+        "node.gpudirect",
+        "selection",
+        "selection.hcas",
+        "selection.interfaces",
+        "selection.wants_hcas",
+        "variable.effect",
+    ],
+    run: derive,
+};
+
 /// States the paths of a node.
-pub fn derive(facts: &mut Facts, node: Id) {
+pub(super) fn derive(facts: &mut Facts, node: Id) {
     let mut open: Option<Gap> = None;
     let gpus = inside::gpus(facts, node);
     if let Err(gap) = &gpus {

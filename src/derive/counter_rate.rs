@@ -1,9 +1,17 @@
 //! Counters over the time since boot.
 
+use super::Derivation;
 use crate::fact::{Fact, Facts, Gap, Id, PerSecond, Phrase, Seconds, Subject, counter, node};
 
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation {
+    name: "counter_rate",
+    inputs: &[],
+    run: derive,
+};
+
 /// Divides each counter by the uptime.
-pub fn derive(facts: &mut Facts, node: Id) {
+pub(super) fn derive(facts: &mut Facts, node: Id) {
     let uptime = facts.get(node, node::UPTIME);
     // Most counters stand at zero: what is said of one is said of all.
     let mut zero: Option<Phrase> = None;

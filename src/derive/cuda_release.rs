@@ -1,11 +1,19 @@
 //! Whether NCCL was built for a newer major release of CUDA than the driver has. Within one major release a newer library works with an
 //! older driver (minor version compatibility, since CUDA 11); a driver whose user space a container has replaced (cuda-compat) says so itself.
 
+use super::Derivation;
 use crate::fact::run::{self, Library};
 use crate::fact::{Fact, Facts, Gap, Id, host, node};
 
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation {
+    name: "cuda_release",
+    inputs: &[],
+    run: derive,
+};
+
 /// States it of a node.
-pub fn derive(facts: &mut Facts, node: Id) {
+pub(super) fn derive(facts: &mut Facts, node: Id) {
     let driver = facts.get(node, node::CUDA_DRIVER);
     let driver = driver.and_then(|text| major(&text));
     let wanted = facts.get(node, node::NCCL_CUDA);

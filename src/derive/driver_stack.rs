@@ -1,10 +1,18 @@
 //! Whose RDMA modules run, and whether they are those that are installed.
 
+use super::Derivation;
 use crate::fact::node::RdmaStack;
 use crate::fact::{Fact, Facts, Gap, Id, Subject, module, node};
 
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation {
+    name: "driver_stack",
+    inputs: &[],
+    run: derive,
+};
+
 /// Works out the stack, and compares it with the package.
-pub fn derive(facts: &mut Facts, node: Id) {
+pub(super) fn derive(facts: &mut Facts, node: Id) {
     // Whatever of NVIDIA's stack is loaded loads its compatibility module first.
     let stack = match facts.find(Subject::Module, node, "mlx_compat") {
         Some(id) => facts.get(id, module::PRESENT).map(|there| match there {

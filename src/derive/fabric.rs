@@ -1,5 +1,6 @@
 //! Whether the GPUs of a node are in one NVLink fabric.
 
+use super::Derivation;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -8,8 +9,15 @@ use crate::fact::gpu::FabricState;
 use crate::fact::{Fact, Facts, Gap, Id, gpu, node};
 use crate::small_sort;
 
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation {
+    name: "fabric",
+    inputs: &[],
+    run: derive,
+};
+
 /// Compares the cliques of the GPUs that are registered.
-pub fn derive(facts: &mut Facts, node: Id) {
+pub(super) fn derive(facts: &mut Facts, node: Id) {
     let found = cliques(facts, node);
     let how = "the fabric of each GPU that is registered";
     let (count, agrees, text, of_nodes) = match found {

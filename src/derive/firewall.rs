@@ -7,6 +7,7 @@ mod passage;
 #[cfg(test)]
 mod tests;
 
+use super::Derivation;
 use std::sync::Arc;
 
 use self::packet::{Addresses, Packet, Transport, Version, Way};
@@ -30,8 +31,15 @@ const EPHEMERAL: (u16, u16) = (1024, 65535);
 const SYN: u8 = 2;
 const ACK: u8 = 16;
 
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation {
+    name: "firewall",
+    inputs: &["port.intended", "selection", "selection.interface"],
+    run: derive,
+};
+
 /// Makes the node's flows and judges each by the rules in force.
-pub fn derive(facts: &mut Facts, node: Id) {
+pub(super) fn derive(facts: &mut Facts, node: Id) {
     let ruleset = facts.ruleset(node);
     manager::derive(facts, node, &ruleset);
     let mut flows = Flows {

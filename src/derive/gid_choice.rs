@@ -1,12 +1,20 @@
 //! What a port's GID table offers: RoCE v2, routable, at which index.
 
+use super::Derivation;
 use crate::fact::gid::{GidKind, GidType};
 use crate::fact::kleene::Several;
 use crate::fact::port::LinkLayer;
 use crate::fact::{Fact, Facts, Gap, Id, Subject, gid, interface, port};
 
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation {
+    name: "gid_choice",
+    inputs: &[],
+    run: derive,
+};
+
 /// Works out what the GID table of each port offers.
-pub fn derive(facts: &mut Facts, node: Id) {
+pub(super) fn derive(facts: &mut Facts, node: Id) {
     for port in facts.below(node, Subject::Port).collect::<Vec<_>>() {
         let table = Table::of(facts, port);
         let is = |wanted: GidType| move |row: &Row| row.is(wanted);

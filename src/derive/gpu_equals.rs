@@ -1,12 +1,20 @@
 //! In what a GPU differs from most GPUs of its model: settings, firmware, the number of its NVLinks.
 
+use super::Derivation;
 use std::sync::Arc;
 
 use super::majority;
 use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, Typed, gpu};
 
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation {
+    name: "gpu_equals",
+    inputs: &[],
+    run: derive,
+};
+
 /// Compares each GPU with those of its model.
-pub fn derive(facts: &mut Facts, node: Id) {
+pub(super) fn derive(facts: &mut Facts, node: Id) {
     let gpus: Vec<Id> = facts.below(node, Subject::Gpu).collect();
     for id in gpus {
         let equals = equals(facts, node, id);

@@ -1,5 +1,6 @@
 //! Which two GPUs are to reach each other's memory, on which way, and what may keep them from it.
 
+use super::Derivation;
 use std::sync::Arc;
 
 use super::gpu_ends::{Ends, ends};
@@ -18,8 +19,22 @@ const STATUSES: [Key<P2p>; 4] = [
     gpu_pair::P2P_WRITE_BACK,
 ];
 
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation {
+    name: "gpu_peer",
+    inputs: &[
+        "bridge.between",
+        "gpu.purpose",
+        "gpu_pair",
+        "gpu_pair.distance",
+        "gpu_pair.first",
+        "gpu_pair.second",
+    ],
+    run: derive,
+};
+
 /// Works out the ways of all pairs, and whether one of them is open.
-pub fn derive(facts: &mut Facts, node: Id) {
+pub(super) fn derive(facts: &mut Facts, node: Id) {
     let pairs: Vec<Id> = facts.below(node, Subject::GpuPair).collect();
     let machine = Machine::of(facts, node);
     for &pair in &pairs {

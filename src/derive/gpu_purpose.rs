@@ -1,13 +1,21 @@
 //! Which GPUs are NVIDIA's, what they were made for, and whether they are of one model.
 
+use super::Derivation;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::fact::gpu::{GpuMode, GpuSegment};
 use crate::fact::{Fact, Facts, Gap, Id, Subject, gpu, node};
 
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation {
+    name: "gpu_purpose",
+    inputs: &[],
+    run: derive,
+};
+
 /// Says of each GPU whose it is and for what; counts the models of the node.
-pub fn derive(facts: &mut Facts, node: Id) {
+pub(super) fn derive(facts: &mut Facts, node: Id) {
     let gpus: Vec<Id> = facts.below(node, Subject::Gpu).collect();
     for &id in &gpus {
         let nvidia = match facts.get(id, gpu::ID) {

@@ -1,9 +1,17 @@
 //! Parts and rates of what a GPU counts.
 
+use super::Derivation;
 use crate::fact::{Bytes, Fact, Facts, Id, Key, PerSecond, Percent, Seconds, Subject, gpu, node};
 
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation {
+    name: "gpu_share",
+    inputs: &[],
+    run: derive,
+};
+
 /// Works out, for each GPU, parts of what it has and rates of what it has counted.
-pub fn derive(facts: &mut Facts, node: Id) {
+pub(super) fn derive(facts: &mut Facts, node: Id) {
     let gpus: Vec<Id> = facts.below(node, Subject::Gpu).collect();
     let uptime = facts.get(node, node::UPTIME);
     for id in gpus {

@@ -3,6 +3,7 @@
 //! There are two: a peer memory module, which hands GPU memory to the RDMA core of NVIDIA's stack (or of Ubuntu's kernels), and
 //! DMA-BUF, which needs no module beside the driver. Files rule ways out; that DMA-BUF works only CUDA can tell.
 
+use super::Derivation;
 use std::sync::Arc;
 
 use super::tally;
@@ -15,8 +16,15 @@ use crate::fact::{
 /// The peer memory modules: the driver's own, and the one before it, which was built apart.
 const MODULES: [&str; 2] = ["nvidia_peermem", "nv_peer_mem"];
 
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation {
+    name: "gpudirect",
+    inputs: &["port.intended"],
+    run: derive,
+};
+
 /// Works out the ways, and whether one is to be expected.
-pub fn derive(facts: &mut Facts, node: Id) {
+pub(super) fn derive(facts: &mut Facts, node: Id) {
     let modules = modules(facts, node);
     facts.set(node, node::PEERMEM_MODULES, modules);
     let seen = seen(facts, node);

@@ -1,9 +1,17 @@
 //! Limits that bind, as against limits that are merely set.
 
+use super::Derivation;
 use crate::fact::{Bytes, Fact, Facts, Id, Subject, device, node};
 
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation {
+    name: "host_limits",
+    inputs: &[],
+    run: derive,
+};
+
 /// Whether the limit of locked memory binds this process, and which devices its cgroup forbids it.
-pub fn derive(facts: &mut Facts, node: Id) {
+pub(super) fn derive(facts: &mut Facts, node: Id) {
     let fact = match (
         facts.get(node, node::MEMLOCK),
         facts.get(node, node::IPC_LOCK),

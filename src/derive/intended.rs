@@ -11,6 +11,7 @@
 //!
 //! Where NCCL's environment is unknown, a No is unknown too: the port may be named there.
 
+use super::Derivation;
 use crate::fact::counter::CounterClass;
 use crate::fact::device::Role;
 use crate::fact::kleene::Several;
@@ -19,8 +20,21 @@ use crate::fact::{Fact, Facts, Gap, Id, Subject, counter, device, netdev, port, 
 
 use super::{group, tally};
 
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation {
+    name: "intended",
+    inputs: &[
+        "device.role",
+        "selector",
+        "selector.excludes",
+        "selector.named",
+        "selector.variable",
+    ],
+    run: derive,
+};
+
 /// Decides for each port, and for each network device by its ports.
-pub fn derive(facts: &mut Facts, node: Id) {
+pub(super) fn derive(facts: &mut Facts, node: Id) {
     let ports: Vec<Id> = facts.below(node, Subject::Port).collect();
     for &port in &ports {
         let fact = had_link(facts, node, port);

@@ -1,9 +1,17 @@
 //! Whether somebody moves interrupts from CPU to CPU: where they stand now says little then.
 
+use super::Derivation;
 use crate::fact::{Fact, Facts, Gap, Id, Subject, node, service};
 
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation {
+    name: "interrupts",
+    inputs: &[],
+    run: derive,
+};
+
 /// States whether irqbalance runs.
-pub fn derive(facts: &mut Facts, node: Id) {
+pub(super) fn derive(facts: &mut Facts, node: Id) {
     let active = match facts.find(Subject::Service, node, "irqbalance") {
         Some(id) => match facts.get(id, service::ACTIVE) {
             Fact::Known(active, _) => Fact::derived(active, "service irqbalance"),

@@ -1,14 +1,22 @@
 //! Where a job's process runs, as against where the RDMA devices are.
 
+use super::Derivation;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::fact::{Fact, Facts, Gap, Id, Subject, device, job};
 
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation {
+    name: "job_place",
+    inputs: &["device.intended"],
+    run: derive,
+};
+
 /// Whether a CPU of the process is on a NUMA node that has an RDMA device.
 ///
 /// One such node is enough: a rank that is bound beside its own GPU leaves the other nodes to other ranks.
-pub fn derive(facts: &mut Facts, node: Id) {
+pub(super) fn derive(facts: &mut Facts, node: Id) {
     let jobs: Vec<Id> = facts.below(node, Subject::Job).collect();
     if jobs.is_empty() {
         return;

@@ -1,10 +1,18 @@
 //! What the devices are that the kernel's log speaks of.
 
+use super::Derivation;
 use crate::fact::kernel_event::{self, AffectedDevice, EventClass};
 use crate::fact::{BitRate, Fact, Facts, Gap, Id, Subject, device, function, gpu, port};
 
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation {
+    name: "kernel_event",
+    inputs: &["port.intended"],
+    run: derive,
+};
+
 /// Says of each event whether it concerns RDMA or a GPU, and relates it with the devices that it is about.
-pub fn derive(facts: &mut Facts, node: Id) {
+pub(super) fn derive(facts: &mut Facts, node: Id) {
     beside_odd(facts, node);
     let mut places: Vec<(std::sync::Arc<str>, Id, AffectedDevice)> = Vec::new();
     let mut paths = Vec::new();

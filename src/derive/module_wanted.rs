@@ -1,13 +1,21 @@
 //! Which kernel modules this machine's RDMA hardware needs.
 
+use super::Derivation;
 use crate::fact::port::LinkLayer;
 use crate::fact::{Fact, Facts, Gap, Id, Subject, function, module, port};
 
 /// The RDMA half of a driver whose network half binds to the function.
 const HALVES: [(&str, &str); 2] = [("mlx5_core", "mlx5_ib"), ("mlx4_core", "mlx4_ib")];
 
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation {
+    name: "module_wanted",
+    inputs: &[],
+    run: derive,
+};
+
 /// Works out which modules are wanted, and by what.
-pub fn derive(facts: &mut Facts, node: Id) {
+pub(super) fn derive(facts: &mut Facts, node: Id) {
     for id in facts.below(node, Subject::Module).collect::<Vec<_>>() {
         let name = facts.name(id).to_owned();
         let wanted = wanted(facts, node, &name);

@@ -1,5 +1,6 @@
 //! The RDMA MTU that a network device's MTU allows.
 
+use super::Derivation;
 use crate::fact::port::LinkLayer;
 use crate::fact::{Bytes, Fact, Facts, Gap, Id, Subject, port};
 
@@ -16,8 +17,15 @@ pub fn fitting(netdev_mtu: Bytes) -> Option<Bytes> {
         .map(Bytes)
 }
 
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation {
+    name: "mtu",
+    inputs: &["port.netdev_mtu"],
+    run: derive,
+};
+
 /// Works out the fitting MTU of each Ethernet port.
-pub fn derive(facts: &mut Facts, node: Id) {
+pub(super) fn derive(facts: &mut Facts, node: Id) {
     for port in facts.below(node, Subject::Port).collect::<Vec<_>>() {
         let fact = match (
             facts.get(port, port::LINK_LAYER),

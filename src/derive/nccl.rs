@@ -10,6 +10,7 @@ mod meaning;
 #[cfg(test)]
 mod tests;
 
+use super::Derivation;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -28,8 +29,15 @@ use list::List;
 /// Entries of a list of interfaces.
 const INTERFACES: usize = 16;
 
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation {
+    name: "nccl",
+    inputs: &["device.role"],
+    run: derive,
+};
+
 /// Works out what each variable does, and what NCCL chooses.
-pub fn derive(facts: &mut Facts, node: Id) {
+pub(super) fn derive(facts: &mut Facts, node: Id) {
     let version = facts
         .get(node, node::NCCL_VERSION)
         .and_then(|text| Version::parse(&text));

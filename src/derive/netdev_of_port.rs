@@ -1,12 +1,20 @@
 //! What a port's network device says, as facts of the port; and which of them carry the machine's own traffic.
 
+use super::Derivation;
 use super::{group, majority, tally};
 use crate::fact::device::Role;
 use crate::fact::port::LinkLayer;
 use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, Typed, device, netdev, node, port};
 
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation {
+    name: "netdev_of_port",
+    inputs: &[],
+    run: derive,
+};
+
 /// Copies the netdev's facts to its ports, and tells management devices from the rest.
-pub fn derive(facts: &mut Facts, node: Id) {
+pub(super) fn derive(facts: &mut Facts, node: Id) {
     let ports: Vec<Id> = facts.below(node, Subject::Port).collect();
     for &port in &ports {
         copy(facts, node, port, netdev::UP, port::NETDEV_UP);

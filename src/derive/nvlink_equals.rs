@@ -1,13 +1,21 @@
 //! What an NVLink is at most GPUs of the same model, and how often it has errors.
 
+use super::Derivation;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::{gpu_equals, gpu_share, majority};
 use crate::fact::{BitRate, Fact, Facts, Gap, Id, Subject, gpu, node, nvlink};
 
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation {
+    name: "nvlink_equals",
+    inputs: &[],
+    run: derive,
+};
+
 /// Compares each NVLink with that of its number at the GPU's equals, and its speed with all of theirs.
-pub fn derive(facts: &mut Facts, node: Id) {
+pub(super) fn derive(facts: &mut Facts, node: Id) {
     let uptime = facts.get(node, node::UPTIME);
     let gpus: Vec<Id> = facts.below(node, Subject::Gpu).collect();
     let numbered = by_number(facts, &gpus);

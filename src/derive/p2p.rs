@@ -1,5 +1,6 @@
 //! What copies between GPUs, and with the host, are worth: against equal pairs and GPUs, and against what PCIe carries.
 
+use super::Derivation;
 use super::gpu_ends::{Ends, ends};
 use crate::fact::gpu_pair::{P2p, P2pAccess};
 use crate::fact::kleene::Several;
@@ -10,8 +11,22 @@ use crate::fact::{
 use crate::measure::plan::statistics;
 use crate::small_sort;
 
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation {
+    name: "p2p",
+    inputs: &[
+        "gpu.path_bandwidth",
+        "gpu.slot_bandwidth",
+        "gpu_pair",
+        "gpu_pair.distance",
+        "gpu_pair.first",
+        "gpu_pair.second",
+    ],
+    run: derive,
+};
+
 /// Works out the facts of a node's GPUs and their pairs.
-pub fn derive(facts: &mut Facts, node: Id) {
+pub(super) fn derive(facts: &mut Facts, node: Id) {
     let gpus: Vec<Id> = facts.below(node, Subject::Gpu).collect();
     let pairs: Vec<Id> = facts.below(node, Subject::GpuPair).collect();
     let planned = facts.get(node, node::P2P_MEASURED);

@@ -1,5 +1,6 @@
 //! The links of PCIe paths: what each carries, what it could, and which is the narrowest of a path.
 
+use super::Derivation;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -76,8 +77,15 @@ struct Link {
     nics: Vec<Id>,
 }
 
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation {
+    name: "pcie_hop",
+    inputs: &["function.port_rate"],
+    run: derive,
+};
+
 /// Works out the hops of a node, and what follows from them for GPUs and functions.
-pub fn derive(facts: &mut Facts, node: Id) {
+pub(super) fn derive(facts: &mut Facts, node: Id) {
     let (endpoints, mut open) = endpoints(facts, node);
     let mut links: BTreeMap<LinkName, Link> = BTreeMap::new();
     let mut paths: Vec<Vec<LinkName>> = Vec::new();

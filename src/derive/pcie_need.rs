@@ -1,10 +1,18 @@
 //! What the ports of an adapter need of its PCIe path.
 
+use super::Derivation;
 use crate::fact::port::PortState;
 use crate::fact::{BitRate, Fact, Facts, Id, Subject, Typed, device, function, port};
 
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation {
+    name: "pcie_need",
+    inputs: &["port.intended"],
+    run: derive,
+};
+
 /// Works out the rate of each function's fastest port in use.
-pub fn derive(facts: &mut Facts, node: Id) {
+pub(super) fn derive(facts: &mut Facts, node: Id) {
     let functions: Vec<Id> = facts.below(node, Subject::Function).collect();
     for function in functions {
         let rate = fastest(facts, node, function);

@@ -1,5 +1,6 @@
 //! Whose traffic with each other passes a PCIe bridge without going up to the root complex.
 
+use super::Derivation;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -20,8 +21,15 @@ pub fn turning_ports(a: &[Arc<str>], b: &[Arc<str>]) -> Option<(Arc<str>, Arc<st
     Some((Arc::clone(a.get(common)?), Arc::clone(b.get(common)?)))
 }
 
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation {
+    name: "pcie_peers",
+    inputs: &[],
+    run: derive,
+};
+
 /// Works out what each bridge is between.
-pub fn derive(facts: &mut Facts, node: Id) {
+pub(super) fn derive(facts: &mut Facts, node: Id) {
     let (endpoints, open) = endpoints(facts, node);
     let mut found: BTreeMap<Arc<str>, (BypassedPeers, String)> = BTreeMap::new();
     let gpus: Vec<&Endpoint> = endpoints.iter().filter(|e| e.is_gpu).collect();

@@ -1,12 +1,20 @@
 //! Whether equal GPUs sit in equal slots.
 
+use super::Derivation;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::fact::{BitRate, Fact, Facts, Gap, Id, Subject, gpu};
 
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation {
+    name: "pcie_slot",
+    inputs: &["gpu.slot_bandwidth"],
+    run: derive,
+};
+
 /// Works out what the links of most GPUs of one kind can carry.
-pub fn derive(facts: &mut Facts, node: Id) {
+pub(super) fn derive(facts: &mut Facts, node: Id) {
     let gpus: Vec<Id> = facts.below(node, Subject::Gpu).collect();
     let mut open = facts.members(Subject::Gpu, node).err();
     let mut kinds: BTreeMap<Arc<str>, Vec<BitRate>> = BTreeMap::new();

@@ -1,9 +1,17 @@
 //! Whether sysfs, libibverbs and netlink say the same of a port.
 
+use super::Derivation;
 use crate::fact::{Fact, Facts, Id, Subject, port};
 
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation {
+    name: "port_state",
+    inputs: &[],
+    run: derive,
+};
+
 /// Compares the sources of each port's state. They agree only if all three answered.
-pub fn derive(facts: &mut Facts, node: Id) {
+pub(super) fn derive(facts: &mut Facts, node: Id) {
     for port in facts.below(node, Subject::Port).collect::<Vec<_>>() {
         let said = [
             ("sysfs", facts.get(port, port::STATE)),

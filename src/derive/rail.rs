@@ -1,5 +1,6 @@
 //! Rails beside each other: whose networks overlap, and who has whose address.
 
+use super::Derivation;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
@@ -7,8 +8,15 @@ use super::tally;
 use crate::fact::port::LinkLayer;
 use crate::fact::{Fact, Facts, Gap, Id, Subject, netdev, port};
 
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation {
+    name: "rail",
+    inputs: &["port.intended"],
+    run: derive,
+};
+
 /// Compares the networks and addresses of the netdevs of intended RoCE ports.
-pub fn derive(facts: &mut Facts, node: Id) {
+pub(super) fn derive(facts: &mut Facts, node: Id) {
     // What keeps the list of rails from being whole.
     let mut open = tally::incomplete(facts, node, Subject::Port);
     let mut rails: Vec<Id> = Vec::new();

@@ -5,6 +5,7 @@ mod names;
 mod tests;
 mod transports;
 
+use super::Derivation;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -13,8 +14,15 @@ use crate::fact::port::{LinkLayer, PortState};
 use crate::fact::setting::{self, SettingRole};
 use crate::fact::{Fact, Facts, Gap, Id, Subject, device, gid, node, port, variable};
 
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation {
+    name: "setting",
+    inputs: &["port.intended"],
+    run: derive,
+};
+
 /// Works out what each setting comes to.
-pub fn derive(facts: &mut Facts, node: Id) {
+pub(super) fn derive(facts: &mut Facts, node: Id) {
     let efa = efa_devices(facts, node);
     facts.set(node, node::EFA_DEVICES, efa);
     let gloo = is_set(facts, node, "GLOO_SOCKET_IFNAME");

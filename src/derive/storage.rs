@@ -1,13 +1,21 @@
 //! Whether the interfaces that a storage client is told to use are there.
 
+use super::Derivation;
 use std::sync::Arc;
 
 use super::tally;
 use crate::fact::port::LinkLayer;
 use crate::fact::{Fact, Facts, Gap, Id, Subject, gid, interface, mount, port};
 
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation {
+    name: "storage",
+    inputs: &[],
+    run: derive,
+};
+
 /// Looks at the interfaces of BeeGFS's lists.
-pub fn derive(facts: &mut Facts, node: Id) {
+pub(super) fn derive(facts: &mut Facts, node: Id) {
     for id in facts.below(node, Subject::Mount).collect::<Vec<_>>() {
         if facts.known(id, mount::KIND).as_deref() != Some("beegfs") {
             continue;

@@ -1,5 +1,6 @@
 //! Counts of devices, functions and ports.
 
+use super::Derivation;
 use crate::fact::kleene::Several;
 use crate::fact::port::PortState;
 use crate::fact::{
@@ -15,8 +16,15 @@ pub fn cluster(facts: &mut Facts, nodes: u64) {
     );
 }
 
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation {
+    name: "tally",
+    inputs: &["port.intended"],
+    run: node,
+};
+
 /// The counts of one node.
-pub fn node(facts: &mut Facts, node: Id) {
+pub(super) fn node(facts: &mut Facts, node: Id) {
     let devices: Vec<Id> = facts.below(node, Subject::Device).collect();
     let count = match facts.members(Subject::Device, node) {
         Ok(origin) => Fact::Known(devices.len() as u64, origin.clone()),

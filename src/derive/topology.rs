@@ -8,6 +8,7 @@ mod reach;
 #[cfg(test)]
 mod tests;
 
+use super::Derivation;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -17,8 +18,15 @@ use super::tally;
 use crate::fact::gpu_nic::Distance;
 use crate::fact::{Fact, Facts, Gap, Id, Subject, device, function, gpu, node};
 
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation {
+    name: "topology",
+    inputs: &["device.intended", "selection", "selection.hcas"],
+    run: derive,
+};
+
 /// Works out the pairs of a node, and what follows from them for GPUs, devices and the node.
-pub fn derive(facts: &mut Facts, node: Id) {
+pub(super) fn derive(facts: &mut Facts, node: Id) {
     let gpus: Vec<Id> = facts.below(node, Subject::Gpu).collect();
     let nics = nics(facts, node);
     let distances = pairs::gpu_nics(facts, node, &gpus, &nics);

@@ -6,6 +6,7 @@
 //!    without a VLAN has priority 0. 4. PFC on that priority, or pause of the whole link, keeps packets from being dropped.
 //! 5. ECN on that priority keeps queues from filling.
 
+use super::Derivation;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -21,8 +22,15 @@ use crate::fact::{
 };
 use crate::small_sort;
 
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation {
+    name: "traffic",
+    inputs: &["port.intended"],
+    run: derive,
+};
+
 /// Makes the traffic of each Ethernet port, and follows it.
-pub fn derive(facts: &mut Facts, node: Id) {
+pub(super) fn derive(facts: &mut Facts, node: Id) {
     let settings = Settings {
         class: variable(facts, node, "NCCL_IB_TC"),
         service_level: variable(facts, node, "NCCL_IB_SL"),

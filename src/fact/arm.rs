@@ -75,89 +75,89 @@ subject! {
     Arm = "arm" from "collective";
 
     /// Its name: `baseline`, `ib-off+shm-off`.
-    NAME: Arc<str> = "name" from "derive";
+    NAME: Arc<str> = "name" from "derive arms";
     /// The variables that it sets, with their values; "none" for the baseline.
-    VARIABLES: Arc<str> = "variables" from "derive";
+    VARIABLES: Arc<str> = "variables" from "derive arms";
     /// How many variables it sets.
-    CHANGES: u64 = "changes" from "derive";
+    CHANGES: u64 = "changes" from "derive arms";
     /// Whether it is the baseline.
-    IS_BASELINE: bool = "is_baseline" from "derive";
+    IS_BASELINE: bool = "is_baseline" from "derive arms";
     /// Whether it takes InfiniBand and RoCE away: `NCCL_IB_DISABLE=1`, or `NCCL_NET=Socket`.
-    IB_OFF: bool = "ib_off" from "derive";
+    IB_OFF: bool = "ib_off" from "derive arms";
     /// Whether it takes the host's shared memory away: `NCCL_SHM_DISABLE=1`.
-    SHM_OFF: bool = "shm_off" from "derive";
+    SHM_OFF: bool = "shm_off" from "derive arms";
     /// Whether it takes copies from GPU to GPU away: `NCCL_P2P_DISABLE=1`.
-    P2P_OFF: bool = "p2p_off" from "derive";
+    P2P_OFF: bool = "p2p_off" from "derive arms";
     /// Whether it takes GPUDirect RDMA away: `NCCL_NET_GDR_LEVEL=LOC`.
-    GDR_OFF: bool = "gdr_off" from "derive";
+    GDR_OFF: bool = "gdr_off" from "derive arms";
     /// Whether it keeps each ring on one adapter of the same number: `NCCL_CROSS_NIC=0`.
-    CROSS_NIC_0: bool = "cross_nic_0" from "derive";
+    CROSS_NIC_0: bool = "cross_nic_0" from "derive arms";
     /// Its bandwidth: the median of its rounds.
-    FIGURE: Arc<str> = "figure" from "derive";
+    FIGURE: Arc<str> = "figure" from "derive arms";
     /// Its bus bandwidth: the median of its rounds.
-    BUSBW: BitRate = "busbw" from "derive";
+    BUSBW: BitRate = "busbw" from "derive arms";
     /// The least of the interval in which the bus bandwidth lies.
-    LOWER: BitRate = "lower" from "derive";
+    LOWER: BitRate = "lower" from "derive arms";
     /// The most of the interval in which the bus bandwidth lies.
-    UPPER: BitRate = "upper" from "derive";
+    UPPER: BitRate = "upper" from "derive arms";
     /// How many runs ended well and count.
-    RUNS: u64 = "runs" from "derive";
+    RUNS: u64 = "runs" from "derive arms";
     /// How many runs there were.
-    STARTED: u64 = "started" from "derive";
+    STARTED: u64 = "started" from "derive arms";
     /// The spread of its rounds, as a share of their median; of one round its trials.
-    SPREAD: Percent = "spread" from "derive";
+    SPREAD: Percent = "spread" from "derive arms";
     /// By how much its throughput differs from the baseline's: below zero is slower.
-    EFFECT: Percent = "effect" from "derive";
+    EFFECT: Percent = "effect" from "derive arms";
     /// The least of the interval in which the effect lies.
-    EFFECT_LOWER: Percent = "effect_lower" from "derive";
+    EFFECT_LOWER: Percent = "effect_lower" from "derive arms";
     /// The most of the interval in which the effect lies.
-    EFFECT_UPPER: Percent = "effect_upper" from "derive";
+    EFFECT_UPPER: Percent = "effect_upper" from "derive arms";
     /// Its effect on the throughput, compared to the baseline.
-    OUTCOME: Outcome = "outcome" from "derive";
+    OUTCOME: Outcome = "outcome" from "derive arms";
     /// The effect's size in words, without its sign: `28 %`.
-    CHANGE: Arc<str> = "change" from "derive";
+    CHANGE: Arc<str> = "change" from "derive arms";
     /// The transport of the traffic between nodes.
-    BETWEEN: InterNodeTransport = "between" from "derive";
+    BETWEEN: InterNodeTransport = "between" from "derive arms";
     /// What carried the traffic inside nodes, in NCCL's words: `P2P/CUMEM`, `SHM`, `NET/IB`; empty if there was none.
-    INSIDE: Arc<[Arc<str>]> = "inside" from "derive";
+    INSIDE: Arc<[Arc<str>]> = "inside" from "derive arms";
     /// Pairs of ranks on one node with channels from GPU to GPU.
-    PAIRS_P2P: u64 = "pairs_p2p" from "derive";
+    PAIRS_P2P: u64 = "pairs_p2p" from "derive arms";
     /// Pairs of ranks on one node with channels through the host's shared memory.
-    PAIRS_SHM: u64 = "pairs_shm" from "derive";
+    PAIRS_SHM: u64 = "pairs_shm" from "derive arms";
     /// Pairs of ranks on one node with channels over the network.
-    PAIRS_NET: u64 = "pairs_net" from "derive";
+    PAIRS_NET: u64 = "pairs_net" from "derive arms";
     /// What each pair of ranks used, in short: `14 pairs P2P/CUMEM, 2 pairs NET/IB/GDRDMA`.
-    PATHS: Arc<str> = "paths" from "derive";
+    PATHS: Arc<str> = "paths" from "derive arms";
     /// The first pair of ranks that uses shared memory.
-    SHM_PAIR: Arc<str> = "shm_pair" from "derive";
+    SHM_PAIR: Arc<str> = "shm_pair" from "derive arms";
     /// Whether GPUDirect RDMA was used.
-    DIRECT: GpuDirectUse = "direct" from "derive";
+    DIRECT: GpuDirectUse = "direct" from "derive arms";
     /// Whether channels over NVLink SHARP were set up.
-    NVLS: bool = "nvls" from "derive";
+    NVLS: bool = "nvls" from "derive arms";
     /// Whether the arm's variables took effect.
-    HONOURED: ArmApplied = "honoured" from "derive";
+    HONOURED: ArmApplied = "honoured" from "derive arms";
     /// What that rests on: which variable NCCL read, which path is there or gone.
-    HONOURED_WHY: Arc<str> = "honoured_why" from "derive";
+    HONOURED_WHY: Arc<str> = "honoured_why" from "derive arms";
     /// Whether its figure counts: a run ended well with right results.
-    VALID: bool = "valid" from "derive";
+    VALID: bool = "valid" from "derive arms";
     /// Why it does not; "none" if it does.
-    INVALID_WHY: Arc<str> = "invalid_why" from "derive";
+    INVALID_WHY: Arc<str> = "invalid_why" from "derive arms";
     /// Whether a run did not end by its deadline.
-    HUNG: bool = "hung" from "derive";
+    HUNG: bool = "hung" from "derive arms";
     /// The ranks that did not.
-    HUNG_RANKS: Arc<[Arc<str>]> = "hung_ranks" from "derive";
+    HUNG_RANKS: Arc<[Arc<str>]> = "hung_ranks" from "derive arms";
     /// The last step that each of them reached.
-    LAST_STEP: Arc<str> = "last_step" from "derive";
+    LAST_STEP: Arc<str> = "last_step" from "derive arms";
     /// Whether a function failed in a run, or a process died.
-    FAILED: bool = "failed" from "derive";
+    FAILED: bool = "failed" from "derive arms";
     /// The rank, the function and its error; "none" if none failed.
-    FAILURE: Arc<str> = "failure" from "derive";
+    FAILURE: Arc<str> = "failure" from "derive arms";
     /// How many elements had a wrong value.
-    WRONG: u64 = "wrong" from "derive";
+    WRONG: u64 = "wrong" from "derive arms";
     /// Which rank had the first wrong one, and where.
-    WRONG_WHERE: Arc<str> = "wrong_where" from "derive";
+    WRONG_WHERE: Arc<str> = "wrong_where" from "derive arms";
     /// The rank that took longest.
-    SLOWEST_RANK: Arc<str> = "slowest_rank" from "derive";
+    SLOWEST_RANK: Arc<str> = "slowest_rank" from "derive arms";
     /// How much longer it took than the median of the ranks.
-    SLOWEST_EXCESS: Percent = "slowest_excess" from "derive";
+    SLOWEST_EXCESS: Percent = "slowest_excess" from "derive arms";
 }

@@ -46,9 +46,9 @@ subject! {
     /// What Access Control Services have on, in the words of lspci(8); "none" if nothing is, or where the bridge has none.
     ACS: Arc<str> = "acs" from "pcie";
     /// Whose traffic with each other turns round in the switch of this port, and passes this port.
-    BETWEEN: BypassedPeers = "between" from "derive";
+    BETWEEN: BypassedPeers = "between" from "derive pcie_peers";
     /// Two of those whose traffic with each other passes it, as "0000:19:00.0 and 0000:18:00.0".
-    PEERS: Arc<str> = "peers" from "derive";
+    PEERS: Arc<str> = "peers" from "derive pcie_peers";
     /// The generation of its link now: 1 for 2.5 GT/s, 2 for 5, 3 for 8, 4 for 16, 5 for 32, 6 for 64. Source: sysfs current_link_speed.
     LINK_GENERATION: u64 = "link_generation" from "pcie";
     /// The lanes of its link now. Source: sysfs current_link_width.

@@ -6,9 +6,9 @@ use super::schema::subject;
 
 subject! {
     /// All nodes that are judged together.
-    Cluster = "cluster" from "derive";
+    Cluster = "cluster" from "recording";
     /// How many nodes are judged together.
-    NODES: u64 = "nodes" from "derive";
+    NODES: u64 = "nodes" from "derive tally";
     /// The files of the log, as they were named.
     LOGS: Arc<[Arc<str>]> = "logs" from "nccl_log";
     /// Files of the directories of logs that are no text and were not read: core dumps, programs, checkpoints.

@@ -149,37 +149,37 @@ impl ComparedProperty {
 
 subject! {
     /// What several nodes are compared by: one for each property and group of nodes that are alike. One node alone has none.
-    Comparison = "comparison" from "derive";
+    Comparison = "comparison" from "derive comparison";
 
     /// The compared property.
-    OF: ComparedProperty = "of" from "derive";
+    OF: ComparedProperty = "of" from "derive comparison";
     /// The variable of NCCL, if they are compared by one.
-    VARIABLE: Arc<str> = "variable" from "derive";
+    VARIABLE: Arc<str> = "variable" from "derive comparison";
     /// Which nodes, or ports, are compared: those of one role and kind of hardware.
-    GROUP: Arc<str> = "group" from "derive";
+    GROUP: Arc<str> = "group" from "derive comparison";
     /// How many nodes are compared, including those without a value.
-    NODES: u64 = "nodes" from "derive";
+    NODES: u64 = "nodes" from "derive comparison";
     /// Of how many of them the property is unknown.
-    SILENT: u64 = "silent" from "derive";
+    SILENT: u64 = "silent" from "derive comparison";
     /// Whether all have one value. Two different values are enough for no; yes needs the value of every node.
-    AGREE: bool = "agree" from "derive";
+    AGREE: bool = "agree" from "derive comparison";
     /// Whether more than half of all nodes, including those without a value, have one value. A missing value can prevent a majority, but never change
     /// it.
-    MAJORITY: bool = "majority" from "derive";
+    MAJORITY: bool = "majority" from "derive comparison";
     /// The majority's value; "none" if there is no majority.
-    VALUE: Arc<str> = "value" from "derive";
+    VALUE: Arc<str> = "value" from "derive comparison";
     /// The nodes that have something else than the majority; without a majority all of which something is known.
-    ODD: Arc<str> = "odd" from "derive";
+    ODD: Arc<str> = "odd" from "derive comparison";
     /// The values and their nodes, in one sentence: outliers first, if there is a majority.
-    SUMMARY: Arc<str> = "summary" from "derive";
+    SUMMARY: Arc<str> = "summary" from "derive comparison";
     /// Whether no two machines share an identity that must be unique.
-    DISTINCT: bool = "distinct" from "derive";
+    DISTINCT: bool = "distinct" from "derive comparison";
     /// Whether all expected nodes responded, and no recording is truncated.
-    COMPLETE: bool = "complete" from "derive";
+    COMPLETE: bool = "complete" from "derive comparison";
     /// The least possible difference of the two clocks that differ most.
-    APART_LEAST: Seconds = "apart_least" from "derive";
+    APART_LEAST: Seconds = "apart_least" from "derive comparison";
     /// Their greatest possible difference; unknown if not all were compared in one run.
-    APART_MOST: Seconds = "apart_most" from "derive";
+    APART_MOST: Seconds = "apart_most" from "derive comparison";
     /// Their difference, if known to a hundredth of a second.
-    APART: Seconds = "apart" from "derive";
+    APART: Seconds = "apart" from "derive comparison";
 }

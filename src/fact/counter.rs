@@ -45,5 +45,5 @@ subject! {
     /// Time between the two readings.
     WINDOW: Seconds = "window" from "counter";
     /// Value over the time since boot: the least rate that it can have had on average. A driver loaded later makes the true one higher.
-    PER_UPTIME: PerSecond = "per_uptime" from "derive";
+    PER_UPTIME: PerSecond = "per_uptime" from "derive counter_rate";
 }

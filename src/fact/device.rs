@@ -63,21 +63,21 @@ subject! {
     /// Whether user space has a provider for the device: libibverbs lists it. Source: ibv_get_device_list(3).
     PROVIDER: bool = "provider" from "verbs";
     /// The use of the device. Rule: manual page rdma-doctor-check(5), INTENDED.
-    ROLE: Role = "role" from "derive";
+    ROLE: Role = "role" from "derive netdev_of_port";
     /// Whether the device is equal to others of the node: same driver, model and board.
-    HAS_EQUALS: bool = "has_equals" from "derive";
+    HAS_EQUALS: bool = "has_equals" from "derive agreement";
     /// Whether the firmware is that of all equal devices of the node, or of more than half of them.
-    FIRMWARE_AGREES: bool = "firmware_agrees" from "derive";
+    FIRMWARE_AGREES: bool = "firmware_agrees" from "derive agreement";
     /// The firmware versions of the equal devices that differ, with their devices.
-    FIRMWARE_OF_EQUALS: Arc<str> = "firmware_of_equals" from "derive";
+    FIRMWARE_OF_EQUALS: Arc<str> = "firmware_of_equals" from "derive agreement";
     /// Whether one port of the device is intended for use.
-    INTENDED: bool = "intended" from "derive";
+    INTENDED: bool = "intended" from "derive tally";
     /// Whether the cgroup of this process, or one above it, allows no handle or no object of the device. Source: rdma.max.
-    CGROUP_FORBIDS: bool = "cgroup_forbids" from "derive";
+    CGROUP_FORBIDS: bool = "cgroup_forbids" from "derive host_limits";
     /// What rdma.max of the cgroup has for the device; "none" if nothing is limited.
-    CGROUP_LIMIT: Arc<str> = "cgroup_limit" from "derive";
+    CGROUP_LIMIT: Arc<str> = "cgroup_limit" from "derive host_limits";
     /// Whether this process may run on a CPU of the device's NUMA node, or that node has no CPU.
-    CPUS_ALLOWED: bool = "cpus_allowed" from "derive";
+    CPUS_ALLOWED: bool = "cpus_allowed" from "derive topology";
     /// How many of its interrupt vectors are in use. Source: msi_irqs, /proc/irq/*/effective_affinity_list.
     VECTORS: u64 = "vectors" from "interrupt";
     /// How many different CPUs serve them.

@@ -36,13 +36,13 @@ subject! {
     /// Whether the other hosts of the run that print the variable print the same value.
     UNIFORM: bool = "uniform" from "nccl_log";
     /// Devices that an entry of NCCL_IB_HCA matches besides the one that it names: mlx5_10 by `mlx5_1`.
-    ALSO_MATCHES: Arc<[Arc<str>]> = "also_matches" from "derive";
+    ALSO_MATCHES: Arc<[Arc<str>]> = "also_matches" from "derive log";
     /// How many these are.
-    ALSO_MATCHES_COUNT: u64 = "also_matches_count" from "derive";
+    ALSO_MATCHES_COUNT: u64 = "also_matches_count" from "derive log";
     /// Other hosts of the run that log their variables, and not this one.
-    MISSING_ON: Arc<str> = "missing_on" from "derive";
+    MISSING_ON: Arc<str> = "missing_on" from "derive log";
     /// How many these are.
-    MISSING_ON_COUNT: u64 = "missing_on_count" from "derive";
+    MISSING_ON_COUNT: u64 = "missing_on_count" from "derive log";
     /// Whether the plugin that NCCL_NET_PLUGIN names is among the files that this host looked for and did not find.
-    PLUGIN_MISSING: bool = "plugin_missing" from "derive";
+    PLUGIN_MISSING: bool = "plugin_missing" from "derive log";
 }

@@ -372,31 +372,31 @@ subject! {
     /// What the line reports about the kind of event: `port error`, `client reregistration`; the entry that is not understood.
     DETAIL: Arc<str> = "detail" from "nccl_log";
     /// Whether it is the failure that counts: the first of the run, or one of the same kind; where only consequences are logged, the first of these.
-    LEADS: bool = "leads" from "derive";
+    LEADS: bool = "leads" from "derive log";
     /// When it happened, with a word for what is not logged.
-    WHEN: ReportedPhase = "when" from "derive";
+    WHEN: ReportedPhase = "when" from "derive log";
     /// The error by its name, `untold` if the line gives none.
-    FAULT: Arc<str> = "fault" from "derive";
+    FAULT: Arc<str> = "fault" from "derive log";
     /// The number of an error of CUDA, found by its text where an older release gives no number; 0 if neither is known.
-    CODE: u64 = "code" from "derive";
+    CODE: u64 = "code" from "derive log";
     /// The error by its name, or that the line gives none: for what a finding says.
-    REASON: Arc<str> = "reason" from "derive";
+    REASON: Arc<str> = "reason" from "derive log";
     /// The peer, named as far as the line names it.
-    WHOM: Arc<str> = "whom" from "derive";
+    WHOM: Arc<str> = "whom" from "derive log";
     /// The protocol of a foreign connection to a port of NCCL, by its first bytes: `wrong magic` shows them.
-    INTRUDER: Arc<str> = "intruder" from "derive";
+    INTRUDER: Arc<str> = "intruder" from "derive log";
     /// The device, or an adapter of which the line does not tell the name.
-    ADAPTER: Arc<str> = "adapter" from "derive";
+    ADAPTER: Arc<str> = "adapter" from "derive log";
     /// What the peer's address reaches.
-    PEER_REACH: PeerReach = "peer_reach" from "derive";
+    PEER_REACH: PeerReach = "peer_reach" from "derive log";
     /// What the local GID reaches.
-    GID_SCOPE: GidScope = "gid_scope" from "derive";
+    GID_SCOPE: GidScope = "gid_scope" from "derive log";
     /// Whether the two ranks that the line names are on one host.
-    SAME_HOST: PeerHost = "same_host" from "derive";
+    SAME_HOST: PeerHost = "same_host" from "derive log";
     /// Whether the line says that versions do not fit each other.
-    MISMATCH: bool = "mismatch" from "derive";
+    MISMATCH: bool = "mismatch" from "derive log";
     /// Whether the line is about a word that is not understood, and not about a number that cannot be read.
-    WORD_UNKNOWN: bool = "word_unknown" from "derive";
+    WORD_UNKNOWN: bool = "word_unknown" from "derive log";
     /// Of a value that NCCL does not know among its PCIe speeds: what it is.
-    SPEED: PciSpeed = "speed" from "derive";
+    SPEED: PciSpeed = "speed" from "derive log";
 }

@@ -46,51 +46,51 @@ subject! {
     Factor = "factor" from "collective";
 
     /// The variable with its value: `NCCL_IB_DISABLE=1`; several if none was measured alone.
-    CHANGE: Arc<str> = "change" from "derive";
+    CHANGE: Arc<str> = "change" from "derive arms";
     /// What it disables or alters.
-    KIND: FactorChange = "kind" from "derive";
+    KIND: FactorChange = "kind" from "derive arms";
     /// How many pairs of arms differ by it alone, and have figures.
-    PAIRS: u64 = "pairs" from "derive";
+    PAIRS: u64 = "pairs" from "derive arms";
     /// In how many of them the throughput is the same within a few percent.
-    UNCHANGED: u64 = "unchanged" from "derive";
+    UNCHANGED: u64 = "unchanged" from "derive arms";
     /// In how many it makes the throughput lower, beyond doubt.
-    SLOWER: u64 = "slower" from "derive";
+    SLOWER: u64 = "slower" from "derive arms";
     /// In how many it makes the throughput higher, beyond doubt.
-    FASTER: u64 = "faster" from "derive";
+    FASTER: u64 = "faster" from "derive arms";
     /// In how many the effect is unknown.
-    UNDECIDED: u64 = "undecided" from "derive";
+    UNDECIDED: u64 = "undecided" from "derive arms";
     /// The effect against the baseline alone: below zero is slower.
-    EFFECT: Percent = "effect" from "derive";
+    EFFECT: Percent = "effect" from "derive arms";
     /// Its effect compared to the baseline alone.
-    OUTCOME: Outcome = "outcome" from "derive";
+    OUTCOME: Outcome = "outcome" from "derive arms";
     /// That effect in words, without its sign: `28 %`.
-    COST: Arc<str> = "cost" from "derive";
+    COST: Arc<str> = "cost" from "derive arms";
     /// The effect of the pair that it slows most: below zero is slower.
-    LEAST: Percent = "least" from "derive";
+    LEAST: Percent = "least" from "derive arms";
     /// The effect of the pair that it slows least, or speeds most.
-    MOST: Percent = "most" from "derive";
+    MOST: Percent = "most" from "derive arms";
     /// Both in words: `27–36 %`.
-    RANGE: Arc<str> = "range" from "derive";
+    RANGE: Arc<str> = "range" from "derive arms";
     /// Whether the effect certainly differs if another change is in force too.
-    INTERACTS: bool = "interacts" from "derive";
+    INTERACTS: bool = "interacts" from "derive arms";
     /// That other change: the variable with its value.
-    INTERACTS_WITH: Arc<str> = "interacts_with" from "derive";
+    INTERACTS_WITH: Arc<str> = "interacts_with" from "derive arms";
     /// Its cost with that other change: `11–12 %`.
-    COST_WITH: Arc<str> = "cost_with" from "derive";
+    COST_WITH: Arc<str> = "cost_with" from "derive arms";
     /// Its cost without that other change.
-    COST_WITHOUT: Arc<str> = "cost_without" from "derive";
+    COST_WITHOUT: Arc<str> = "cost_without" from "derive arms";
     /// Whether it certainly costs something only with that other change.
-    ONLY_WITH: bool = "only_with" from "derive";
+    ONLY_WITH: bool = "only_with" from "derive arms";
     /// If it changes nothing even with P2P and shared memory off, so that all traffic takes the network, the words for that; else empty.
-    EVEN: Arc<str> = "even" from "derive";
+    EVEN: Arc<str> = "even" from "derive arms";
     /// Whether the arms' variables took effect, all pairs together: one that did not counts.
-    HONOURED: ArmApplied = "honoured" from "derive";
+    HONOURED: ArmApplied = "honoured" from "derive arms";
     /// Each pair: reference, arm, effect.
-    EACH: Arc<[Arc<str>]> = "each" from "derive";
+    EACH: Arc<[Arc<str>]> = "each" from "derive arms";
     /// Whether an arm with it ended well where its reference hung, failed or had wrong results.
-    CURES: bool = "cures" from "derive";
+    CURES: bool = "cures" from "derive arms";
     /// The failures that it cured: `hung`, `failed`, `wrong results`; "none" if it cured nothing.
-    CURED: Arc<str> = "cured" from "derive";
+    CURED: Arc<str> = "cured" from "derive arms";
     /// Whether an arm with it hung or failed where its reference ended well.
-    BREAKS: bool = "breaks" from "derive";
+    BREAKS: bool = "breaks" from "derive arms";
 }

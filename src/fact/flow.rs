@@ -66,31 +66,31 @@ words! {
 
 subject! {
     /// What must get through the node's packet filter: a protocol, ports, a direction, an interface.
-    Flow = "flow" from "derive";
+    Flow = "flow" from "derive firewall";
 
     /// The purpose of the flow: bootstrap, rendezvous, RoCE, ssh.
-    PURPOSE: Purpose = "purpose" from "derive";
+    PURPOSE: Purpose = "purpose" from "derive firewall";
     /// The destination ports, as "32768-60999". Source: ip_local_port_range, MASTER_PORT.
-    PORTS: Arc<str> = "ports" from "derive";
+    PORTS: Arc<str> = "ports" from "derive firewall";
     /// Which way it is opened.
-    DIRECTION: Direction = "direction" from "derive";
+    DIRECTION: Direction = "direction" from "derive firewall";
     /// The network interface.
-    INTERFACE: Arc<str> = "interface" from "derive";
+    INTERFACE: Arc<str> = "interface" from "derive firewall";
     /// Whether jobs of several nodes send it over this interface: by NCCL's own choice, else if there is but one.
-    USED: bool = "used" from "derive";
+    USED: bool = "used" from "derive firewall";
     /// Whether the packet filter sees it: hardware sends and receives RoCE by itself.
-    FILTERED: bool = "filtered" from "derive";
+    FILTERED: bool = "filtered" from "derive firewall";
     /// What becomes of it by the rules in force: of its first packet, and of the reply. For a peer in the interface's own subnet,
     /// where that is known.
-    VERDICT: FlowPassage = "verdict" from "derive";
+    VERDICT: FlowPassage = "verdict" from "derive firewall";
     /// The rule that drops or rejects it, or on which it depends; "none" where it gets through.
-    RULE: Arc<str> = "rule" from "derive";
+    RULE: Arc<str> = "rule" from "derive firewall";
     /// Whether that rule names the port, the protocol's own: "none of my business" policies do not.
-    EXPLICIT: bool = "explicit" from "derive";
+    EXPLICIT: bool = "explicit" from "derive firewall";
     /// The ports that are dropped or rejected, for certain; "none" if there is none.
-    BLOCKED_PORTS: Arc<str> = "blocked_ports" from "derive";
+    BLOCKED_PORTS: Arc<str> = "blocked_ports" from "derive firewall";
     /// How many of its ports are dropped or rejected, for certain.
-    BLOCKED_SHARE: Percent = "blocked_share" from "derive";
+    BLOCKED_SHARE: Percent = "blocked_share" from "derive firewall";
     /// The condition on which it depends; of a flow that is partly blocked, the rest of its ports.
-    CONDITION: FlowCondition = "condition" from "derive";
+    CONDITION: FlowCondition = "condition" from "derive firewall";
 }

@@ -77,15 +77,15 @@ subject! {
     /// Fatal errors since boot. Source: sysfs aer_dev_fatal, TOTAL_ERR_FATAL.
     FATAL_ERRORS: u64 = "fatal_errors" from "pcie";
     /// The lower end of the link of the path that carries least, as "0000:16:00.0". Source: the hops of the path.
-    NARROWEST_HOP: Arc<str> = "narrowest_hop" from "derive";
+    NARROWEST_HOP: Arc<str> = "narrowest_hop" from "derive pcie_hop";
     /// What the narrowest link of the path to the host bridge carries, one that rests at its best.
-    PATH_BANDWIDTH: BitRate = "path_bandwidth" from "derive";
+    PATH_BANDWIDTH: BitRate = "path_bandwidth" from "derive pcie_hop";
     /// What the link of the slot can carry, both of its ends at their best.
-    SLOT_BANDWIDTH: BitRate = "slot_bandwidth" from "derive";
+    SLOT_BANDWIDTH: BitRate = "slot_bandwidth" from "derive pcie_hop";
     /// The smallest payload that all ports of the path, and the function itself, support.
-    PATH_PAYLOAD_SUPPORTED: Bytes = "path_payload_supported" from "derive";
+    PATH_PAYLOAD_SUPPORTED: Bytes = "path_payload_supported" from "derive pcie_hop";
     /// The smallest payload that a port above it takes now.
-    PATH_PAYLOAD: Bytes = "path_payload" from "derive";
+    PATH_PAYLOAD: Bytes = "path_payload" from "derive pcie_hop";
     /// The largest piece of memory that it reads with one request. Source: configuration space, Device Control, Max_Read_Request_Size.
     MAX_READ_REQUEST: Bytes = "max_read_request" from "pcie";
     /// Whether it may let its writes overtake each other. Source: configuration space, Device Control, Enable Relaxed Ordering.
@@ -97,7 +97,7 @@ subject! {
     /// Whether its link may fall asleep between packets (ASPM L1). Source: configuration space, Link Control.
     ASPM_L1: bool = "aspm_l1" from "pcie";
     /// The rate of its fastest intended, active port; 0 if it has none.
-    PORT_RATE: BitRate = "port_rate" from "derive";
+    PORT_RATE: BitRate = "port_rate" from "derive pcie_need";
 }
 
 /// The facts of the function's PCIe link.

@@ -111,19 +111,19 @@ subject! {
     ON_BUS: bool = "on_bus" from "gpu";
     /// The nearest adapter that is meant for use, by the name of its RDMA device. Of several that are equally near, the one that is left
     /// when as many GPUs as can be have one of their own.
-    NEAR_NIC: Arc<str> = "near_nic" from "derive";
+    NEAR_NIC: Arc<str> = "near_nic" from "derive topology";
     /// The distance to the nearest intended adapter: PIX, PXB, PHB, NODE or SYS.
-    NEAR_DISTANCE: Distance = "near_distance" from "derive";
+    NEAR_DISTANCE: Distance = "near_distance" from "derive topology";
     /// Whether most GPUs of the same model, this one counted, have an adapter on their own PCIe switches (PIX or PXB).
-    SIBLINGS_NEAR: bool = "siblings_near" from "derive";
+    SIBLINGS_NEAR: bool = "siblings_near" from "derive topology";
     /// An equal adapter that is the nearest of no GPU, where this GPU has to share its own with another; "none" if there is none.
-    IDLE_NIC: Arc<str> = "idle_nic" from "derive";
+    IDLE_NIC: Arc<str> = "idle_nic" from "derive topology";
     /// Whether this process may run on a CPU of the GPU's NUMA node, or that node has no CPU.
-    CPUS_ALLOWED: bool = "cpus_allowed" from "derive";
+    CPUS_ALLOWED: bool = "cpus_allowed" from "derive topology";
     /// Whether NCCL will use one of its nearest adapters, by its own choice of devices.
-    NEAR_NIC_SELECTED: bool = "near_nic_selected" from "derive";
+    NEAR_NIC_SELECTED: bool = "near_nic_selected" from "derive topology";
     /// All adapters that are equally near, by the names of their RDMA devices.
-    NEAR_NICS: Arc<[Arc<str>]> = "near_nics" from "derive";
+    NEAR_NICS: Arc<[Arc<str>]> = "near_nics" from "derive topology";
     /// The generation of its link now: 1 for 2.5 GT/s, 2 for 5, 3 for 8, 4 for 16, 5 for 32, 6 for 64. Source: sysfs current_link_speed.
     LINK_GENERATION: u64 = "link_generation" from "pcie";
     /// The lanes of its link now. Source: sysfs current_link_width.
@@ -145,35 +145,35 @@ subject! {
     /// Fatal errors since boot. Source: sysfs aer_dev_fatal, TOTAL_ERR_FATAL.
     FATAL_ERRORS: u64 = "fatal_errors" from "pcie";
     /// The lower end of the link of the path that carries least, as "0000:16:00.0". Source: the hops of the path.
-    NARROWEST_HOP: Arc<str> = "narrowest_hop" from "derive";
+    NARROWEST_HOP: Arc<str> = "narrowest_hop" from "derive pcie_hop";
     /// The bandwidth of the narrowest link on the path to the host bridge; an idle link counts at its best.
-    PATH_BANDWIDTH: BitRate = "path_bandwidth" from "derive";
+    PATH_BANDWIDTH: BitRate = "path_bandwidth" from "derive pcie_hop";
     /// The bandwidth of the slot's link with both ends at their best.
-    SLOT_BANDWIDTH: BitRate = "slot_bandwidth" from "derive";
+    SLOT_BANDWIDTH: BitRate = "slot_bandwidth" from "derive pcie_hop";
     /// The bandwidth of the links of most GPUs of its kind; its own, if no value has a majority.
-    SIBLINGS_SLOT_BANDWIDTH: BitRate = "siblings_slot_bandwidth" from "derive";
+    SIBLINGS_SLOT_BANDWIDTH: BitRate = "siblings_slot_bandwidth" from "derive pcie_slot";
     /// Whether it is NVIDIA's. Source: its vendor id, else NVML.
-    NVIDIA: bool = "nvidia" from "derive";
+    NVIDIA: bool = "nvidia" from "derive gpu_purpose";
     /// Its market segment: compute, workstation or consumer. Source: the name of its model.
-    PURPOSE: GpuSegment = "purpose" from "derive";
+    PURPOSE: GpuSegment = "purpose" from "derive gpu_purpose";
     /// How many active NVLinks most GPUs of its model have; its own number, if none has a majority.
-    SIBLINGS_NVLINKS_ACTIVE: u64 = "siblings_nvlinks_active" from "derive";
+    SIBLINGS_NVLINKS_ACTIVE: u64 = "siblings_nvlinks_active" from "derive gpu_equals";
     /// Whether a setting of it differs from that of most GPUs of its model: ECC, MIG, persistence, compute mode, power limit, clocks.
-    SETTINGS_DIFFER: bool = "settings_differ" from "derive";
+    SETTINGS_DIFFER: bool = "settings_differ" from "derive gpu_equals";
     /// The settings in which it differs from most GPUs of its model, as "ECC off (most: on)"; "none" if it differs in none.
-    ODD_SETTINGS: Arc<str> = "odd_settings" from "derive";
+    ODD_SETTINGS: Arc<str> = "odd_settings" from "derive gpu_equals";
     /// Whether its VBIOS or firmware is of another version than that of most GPUs of its model.
-    FIRMWARE_DIFFERS: bool = "firmware_differs" from "derive";
+    FIRMWARE_DIFFERS: bool = "firmware_differs" from "derive gpu_equals";
     /// The firmware in which it differs from most GPUs of its model, as "VBIOS 96.00.61 (most: 96.00.74)"; "none" if it differs in none.
-    ODD_FIRMWARE: Arc<str> = "odd_firmware" from "derive";
+    ODD_FIRMWARE: Arc<str> = "odd_firmware" from "derive gpu_equals";
     /// Its power limit, as a share of the default one.
-    POWER_LIMIT_SHARE: Percent = "power_limit_share" from "derive";
+    POWER_LIMIT_SHARE: Percent = "power_limit_share" from "derive gpu_share";
     /// How much of its memory programs have taken.
-    MEMORY_TAKEN: Percent = "memory_taken" from "derive";
+    MEMORY_TAKEN: Percent = "memory_taken" from "derive gpu_share";
     /// How often at least it sent a packet again over PCIe: what it has counted, over the time since boot.
-    PCIE_REPLAY_RATE: PerSecond = "pcie_replay_rate" from "derive";
+    PCIE_REPLAY_RATE: PerSecond = "pcie_replay_rate" from "derive gpu_share";
     /// For how much of the time since boot the power supply has held its clocks down, at least.
-    POWER_BRAKE_SHARE: Percent = "power_brake_share" from "derive";
+    POWER_BRAKE_SHARE: Percent = "power_brake_share" from "derive gpu_share";
 
     /// Whether NVML lists it; false for a GPU that is not NVIDIA's. Source: nvmlDeviceGetHandleByIndex, nvmlDeviceGetPciInfo.
     IN_NVML: bool = "in_nvml" from "nvml";
@@ -383,11 +383,11 @@ subject! {
     /// The interquartile range of the trials of copies with the host, as a share of the median: the worst direction.
     HOST_COPY_SPREAD: Percent = "host_copy_spread" from "p2p";
     /// The bandwidth of the slower direction of copies with the host, as a share of its PCIe path's.
-    HOST_COPY_OF_PATH: Percent = "host_copy_of_path" from "derive";
+    HOST_COPY_OF_PATH: Percent = "host_copy_of_path" from "derive p2p";
     /// The bandwidth of the slower direction, as a share of the faster one's.
-    HOST_COPY_BALANCE: Percent = "host_copy_balance" from "derive";
+    HOST_COPY_BALANCE: Percent = "host_copy_balance" from "derive p2p";
     /// The bandwidth of the slower direction of copies with the host, as a share of the median of all GPUs with the same vendor and device id.
-    HOST_COPY_OF_PEERS: Percent = "host_copy_of_peers" from "derive";
+    HOST_COPY_OF_PEERS: Percent = "host_copy_of_peers" from "derive p2p";
 }
 
 /// The facts of the function's PCIe link.

@@ -32,10 +32,10 @@ impl Distance {
 
 subject! {
     /// A GPU and an RDMA-capable PCI function of the same node.
-    GpuNic = "gpu_nic" from "derive";
+    GpuNic = "gpu_nic" from "derive topology";
 
     /// The RDMA device of the function, else its PCI address.
-    NIC: Arc<str> = "nic" from "derive";
+    NIC: Arc<str> = "nic" from "derive topology";
     /// How far the two are from each other: PIX, PXB, PHB, NODE or SYS. Rule: manual page rdma-doctor-topo(1), DISTANCE.
-    DISTANCE: Distance = "distance" from "derive";
+    DISTANCE: Distance = "distance" from "derive topology";
 }

@@ -93,24 +93,24 @@ words! {
 
 subject! {
     /// Two GPUs of a node.
-    GpuPair = "gpu_pair" from "derive";
+    GpuPair = "gpu_pair" from "derive topology";
 
     /// The PCI address of the first GPU.
-    FIRST: Arc<str> = "first" from "derive";
+    FIRST: Arc<str> = "first" from "derive topology";
     /// The PCI address of the second GPU.
-    SECOND: Arc<str> = "second" from "derive";
+    SECOND: Arc<str> = "second" from "derive topology";
     /// How far the two are from each other over PCIe, NVLink left aside: PIX, PXB, PHB, NODE or SYS.
-    DISTANCE: Distance = "distance" from "derive";
+    DISTANCE: Distance = "distance" from "derive topology";
     /// Whether NVML lists both.
-    IN_NVML: bool = "in_nvml" from "derive";
+    IN_NVML: bool = "in_nvml" from "derive gpu_peer";
     /// Whether CUDA shows both to this process.
-    IN_CUDA: bool = "in_cuda" from "derive";
+    IN_CUDA: bool = "in_cuda" from "derive gpu_peer";
     /// On which way they reach each other's memory, the best that is there: nvlink, nvswitch, pcie-switch or host.
-    WAY: P2pPath = "way" from "derive";
+    WAY: P2pPath = "way" from "derive gpu_peer";
     /// Why they are not to reach each other's memory; "not" where nothing speaks against it.
-    BARRED: P2pExclusion = "barred" from "derive";
+    BARRED: P2pExclusion = "barred" from "derive gpu_peer";
     /// What may keep them from reaching each other's memory: what NVML says, and what of the machine is known to do so.
-    OBSTACLE: Arc<str> = "obstacle" from "derive";
+    OBSTACLE: Arc<str> = "obstacle" from "derive gpu_peer";
     /// Whether the first can read the second's memory. Source: nvmlDeviceGetP2PStatus, read.
     P2P_READ: P2p = "p2p_read" from "nvml";
     /// Whether the second can read the first's memory. Source: nvmlDeviceGetP2PStatus, read.
@@ -132,12 +132,12 @@ subject! {
     /// Whether the second can reach the first's memory, by the driver's word. Source: cuDeviceCanAccessPeer.
     CUDA_ACCESS_BACK: bool = "cuda_access_back" from "cuda";
     /// In how many directions the driver lets one reach the other's memory: both, one-way, none.
-    ACCESS: P2pAccess = "access" from "derive";
+    ACCESS: P2pAccess = "access" from "derive p2p";
     /// Whether most pairs of the node that are equal (the same models at the same distance, NVLink or not), this one counted, have access in
     /// both directions.
-    PEERS_ACCESS: bool = "peers_access" from "derive";
+    PEERS_ACCESS: bool = "peers_access" from "derive p2p";
     /// Whether NVLink connects the two, directly or through switches; false if NVML reports no NVLink.
-    NVLINK: bool = "nvlink" from "derive";
+    NVLINK: bool = "nvlink" from "derive p2p";
     /// Whether copies between the two were measured. Source: `rdma-doctor bench p2p`.
     COPY_MEASURED: bool = "copy_measured" from "p2p";
     /// Whether every copy between the two, in either direction and in both at once, came with all its bytes right.
@@ -161,9 +161,9 @@ subject! {
     /// What copies carry in the slower direction, of the faster one.
     COPY_BALANCE: Percent = "copy_balance" from "p2p";
     /// What copies carry in the slower direction, of the median of the node's equal pairs.
-    COPY_OF_PEERS: Percent = "copy_of_peers" from "derive";
+    COPY_OF_PEERS: Percent = "copy_of_peers" from "derive p2p";
     /// How long a small copy takes, of the median of the node's equal pairs.
-    LATENCY_OF_PEERS: Percent = "latency_of_peers" from "derive";
+    LATENCY_OF_PEERS: Percent = "latency_of_peers" from "derive p2p";
     /// What PCIe could carry between the two at best: the smaller of their slots' bandwidths.
-    SLOT_BANDWIDTH: BitRate = "slot_bandwidth" from "derive";
+    SLOT_BANDWIDTH: BitRate = "slot_bandwidth" from "derive p2p";
 }

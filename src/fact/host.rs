@@ -66,7 +66,7 @@ subject! {
     /// Version of the CUDA driver's interface: 12040 is 12.4.
     DRIVER: u64 = "driver" from "nccl_log";
     /// Whether the library was built for a newer major release of CUDA than the driver here has.
-    CUDA_TOO_OLD: bool = "cuda_too_old" from "derive";
+    CUDA_TOO_OLD: bool = "cuda_too_old" from "derive cuda_release";
     /// The network that NCCL chose, in its name: `IB`, `Socket`, `IBext_v8`, `AWS Libfabric`. `Using network` says it; in a log that has
     /// no such line at all (before 2.6, or an excerpt), what was found leaves one.
     NETWORK: Arc<str> = "network" from "nccl_log";
@@ -99,9 +99,9 @@ subject! {
     /// The interfaces that the socket transport would use, or uses.
     SOCKET_INTERFACES: Arc<[Arc<str>]> = "socket_interfaces" from "nccl_log";
     /// Those of them that are bridges or ends of a network inside the host, if there are others too.
-    SOCKETS_INSIDE_NAMES: Arc<[Arc<str>]> = "sockets_inside_names" from "derive";
+    SOCKETS_INSIDE_NAMES: Arc<[Arc<str>]> = "sockets_inside_names" from "derive log";
     /// How many these are.
-    SOCKETS_INSIDE: u64 = "sockets_inside" from "derive";
+    SOCKETS_INSIDE: u64 = "sockets_inside" from "derive log";
     /// Lines of connected channels to and from other nodes that this host's ranks wrote.
     INTER: u64 = "inter" from "nccl_log";
     /// Those over RDMA.
@@ -169,5 +169,5 @@ subject! {
     /// Whether the first failure of the run is on this host.
     FAILED_FIRST: bool = "failed_first" from "nccl_log";
     /// The kind of interface and address of the bootstrap.
-    BOOTSTRAP_KIND: BootstrapKind = "bootstrap_kind" from "derive";
+    BOOTSTRAP_KIND: BootstrapKind = "bootstrap_kind" from "derive log";
 }

@@ -24,9 +24,9 @@ subject! {
     /// The NUMA nodes to which those CPUs belong. Source: /sys/devices/system/node/node*/cpulist.
     NUMA_NODES: Arc<[Arc<str>]> = "numa_nodes" from "job";
     /// Whether one of those NUMA nodes has an RDMA device that is intended for use.
-    NEAR_RDMA: bool = "near_rdma" from "derive";
+    NEAR_RDMA: bool = "near_rdma" from "derive job_place";
     /// The NUMA nodes that have an RDMA device that is intended for use.
-    RDMA_NUMA_NODES: Arc<[Arc<str>]> = "rdma_numa_nodes" from "derive";
+    RDMA_NUMA_NODES: Arc<[Arc<str>]> = "rdma_numa_nodes" from "derive job_place";
     /// Whether its control group, or one above it, limits RDMA handles or objects. Source: rdma.max.
     RDMA_LIMITED: bool = "rdma_limited" from "job";
     /// The RDMA limits of its control group, as rdma.max has them; "none" if nothing is limited.
@@ -44,7 +44,7 @@ subject! {
     /// The NUMA nodes whose memory it may use. Source: /proc/PID/status, Mems_allowed_list.
     MEMORY_NODES: Arc<[Arc<str>]> = "memory_nodes" from "job";
     /// Whether one of those NUMA nodes has an RDMA device that is intended for use.
-    MEMORY_NEAR_RDMA: bool = "memory_near_rdma" from "derive";
+    MEMORY_NEAR_RDMA: bool = "memory_near_rdma" from "derive job_place";
     /// Whether it sees /dev/infiniband. Source: /proc/PID/root/dev.
     DEV_INFINIBAND: bool = "dev_infiniband" from "job";
     /// Size of the /dev/shm that it sees. Source: statvfs(3) of /proc/PID/root/dev/shm.

@@ -117,13 +117,13 @@ subject! {
     /// The number that an Xid or an SXid has; the recovery that Xid 154 asks for.
     CODE: u64 = "code" from "kernel_log";
     /// How many GPUs have this Xid of NVLink while one GPU alone has another; 0 if none is alone.
-    BESIDE_ODD: u64 = "beside_odd" from "derive";
+    BESIDE_ODD: u64 = "beside_odd" from "derive kernel_event";
     /// Whether the last line states that the error is fatal, or uncorrected if there are corrected ones.
     FATAL: bool = "fatal" from "kernel_log";
     /// The PCIe bandwidth that the driver measured.
     PCIE_BANDWIDTH: BitRate = "pcie_bandwidth" from "kernel_log";
     /// The kind of device that the lines concern.
-    CONCERNS: AffectedDevice = "concerns" from "derive";
+    CONCERNS: AffectedDevice = "concerns" from "derive kernel_event";
     /// The rates of all ports of the RDMA devices that the lines are about, together.
-    PORT_RATE: BitRate = "port_rate" from "derive";
+    PORT_RATE: BitRate = "port_rate" from "derive kernel_event";
 }

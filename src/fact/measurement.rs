@@ -88,50 +88,50 @@ subject! {
     /// Its version, as it reports it.
     LIBRARY_VERSION: Arc<str> = "library_version" from "collective";
     /// How many arms were measured; 1 if nothing was taken away.
-    ARMS: u64 = "arms" from "derive";
+    ARMS: u64 = "arms" from "derive arms";
     /// How often the arms were started again.
-    ROUNDS: u64 = "rounds" from "derive";
+    ROUNDS: u64 = "rounds" from "derive arms";
     /// Whether arms are compared by this one: of several sizes the last.
     COMPARED: bool = "compared" from "collective";
     /// The bandwidth of the baseline: the median of its rounds.
-    FIGURE: Arc<str> = "figure" from "derive";
+    FIGURE: Arc<str> = "figure" from "derive arms";
     /// The bus bandwidth of the baseline: the median of its rounds. Source: nccl-tests, `doc/PERFORMANCE.md`.
-    BUSBW: BitRate = "busbw" from "derive";
+    BUSBW: BitRate = "busbw" from "derive arms";
     /// The algorithm bandwidth of the baseline: size by time.
     ALGBW: BitRate = "algbw" from "collective";
     /// How long one operation of the baseline takes: the median of all trials.
-    TIME: Seconds = "time" from "derive";
+    TIME: Seconds = "time" from "derive arms";
     /// How far the rounds of the baseline lie apart, of their median; of one round its trials. An arm that had nothing to take away is the baseline
     /// once more.
-    SPREAD: Percent = "spread" from "derive";
+    SPREAD: Percent = "spread" from "derive arms";
     /// How much the baseline changed from its first round to its last, where it went one way all the time; else zero. Unknown of fewer than three rounds.
-    DRIFT: Percent = "drift" from "derive";
+    DRIFT: Percent = "drift" from "derive arms";
     /// Whether rounds of the baseline lie close enough together for arms to be compared. A network that others use is not quiet.
-    QUIET: bool = "quiet" from "derive";
+    QUIET: bool = "quiet" from "derive arms";
     /// What carried the traffic between nodes, in the baseline.
-    BETWEEN: InterNodeTransport = "between" from "derive";
+    BETWEEN: InterNodeTransport = "between" from "derive arms";
     /// Whether GPUDirect RDMA was used, in the baseline.
-    DIRECT: GpuDirectUse = "direct" from "derive";
+    DIRECT: GpuDirectUse = "direct" from "derive arms";
     /// Whether channels over NVLink SHARP were set up, in the baseline.
-    NVLS: bool = "nvls" from "derive";
+    NVLS: bool = "nvls" from "derive arms";
     /// Pairs of ranks on one node with channels from GPU to GPU, in the baseline.
-    PAIRS_P2P: u64 = "pairs_p2p" from "derive";
+    PAIRS_P2P: u64 = "pairs_p2p" from "derive arms";
     /// Pairs of ranks on one node with channels through the host's shared memory, in the baseline.
-    PAIRS_SHM: u64 = "pairs_shm" from "derive";
+    PAIRS_SHM: u64 = "pairs_shm" from "derive arms";
     /// Pairs of ranks on one node with channels over the network, in the baseline.
-    PAIRS_NET: u64 = "pairs_net" from "derive";
+    PAIRS_NET: u64 = "pairs_net" from "derive arms";
     /// What each pair of ranks used, in the baseline: `14 pairs P2P/CUMEM, 2 pairs NET/IB/GDRDMA`.
-    PATHS: Arc<str> = "paths" from "derive";
+    PATHS: Arc<str> = "paths" from "derive arms";
     /// Whether no run of the baseline ended well.
-    BASELINE_FAILED: bool = "baseline_failed" from "derive";
+    BASELINE_FAILED: bool = "baseline_failed" from "derive arms";
     /// Whether a run of the baseline hung.
-    BASELINE_HUNG: bool = "baseline_hung" from "derive";
+    BASELINE_HUNG: bool = "baseline_hung" from "derive arms";
     /// Whether a run of the baseline had wrong results.
-    BASELINE_WRONG: bool = "baseline_wrong" from "derive";
+    BASELINE_WRONG: bool = "baseline_wrong" from "derive arms";
     /// How many changes were compared one by one.
-    FACTORS: u64 = "factors" from "derive";
+    FACTORS: u64 = "factors" from "derive arms";
     /// How many of them make a difference either way, beyond doubt.
-    FACTORS_THAT_MATTER: u64 = "factors_that_matter" from "derive";
+    FACTORS_THAT_MATTER: u64 = "factors_that_matter" from "derive arms";
     /// Where the data is: NCCL's on GPUs, that of sockets in the host's memory, that of RDMA writes if it was asked for.
     MEMORY: Memory = "memory" from "collective";
     /// The outcome of GPUDirect RDMA: for RDMA writes with data on GPUs.
@@ -139,13 +139,13 @@ subject! {
     /// The method that gave access to the GPUs' memory, DMA-BUF or peer memory; or the rank, the function and its error.
     GPUDIRECT_WHY: Arc<str> = "gpudirect_why" from "collective";
     /// The bandwidth of RDMA writes from GPU to GPU, as a share of the same writes in the host's memory, over the same ports in the same run.
-    OF_HOST: Percent = "of_host" from "derive";
+    OF_HOST: Percent = "of_host" from "derive arms";
     /// The bandwidth of the same writes in the host's memory.
-    HOST_FIGURE: Arc<str> = "host_figure" from "derive";
+    HOST_FIGURE: Arc<str> = "host_figure" from "derive arms";
     /// The highest bandwidth of such an operation on the node's hardware. Rule: manual page rdma-doctor-advise(1), CEILINGS.
-    CEILING: BitRate = "ceiling" from "derive";
+    CEILING: BitRate = "ceiling" from "derive ablation";
     /// The baseline's share of that.
-    OF_CEILING: Percent = "of_ceiling" from "derive";
+    OF_CEILING: Percent = "of_ceiling" from "derive ablation";
     /// What binds the ceiling, and where: `nvlink at 0000:1b:00.0`.
-    CEILING_BOUND: Arc<str> = "ceiling_bound" from "derive";
+    CEILING_BOUND: Arc<str> = "ceiling_bound" from "derive ablation";
 }

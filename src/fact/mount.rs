@@ -62,17 +62,17 @@ subject! {
     /// BeeGFS: the interfaces that connRDMAInterfacesFile names; none if it limits nothing.
     RDMA_INTERFACES: Arc<[Arc<str>]> = "rdma_interfaces" from "storage";
     /// BeeGFS: whether connInterfacesFile names interfaces at all.
-    INTERFACES_NAMED: bool = "interfaces_named" from "derive";
+    INTERFACES_NAMED: bool = "interfaces_named" from "derive storage";
     /// BeeGFS: whether one of the interfaces that connInterfacesFile names is there, running, and has an address.
-    INTERFACE_USABLE: bool = "interface_usable" from "derive";
+    INTERFACE_USABLE: bool = "interface_usable" from "derive storage";
     /// BeeGFS: whether an interface that connInterfacesFile names is there and not running.
-    INTERFACE_DOWN: bool = "interface_down" from "derive";
+    INTERFACE_DOWN: bool = "interface_down" from "derive storage";
     /// BeeGFS: the interfaces that connInterfacesFile names and that cannot be used, each with the reason.
-    INTERFACES_UNUSABLE: Arc<[Arc<str>]> = "interfaces_unusable" from "derive";
+    INTERFACES_UNUSABLE: Arc<[Arc<str>]> = "interfaces_unusable" from "derive storage";
     /// BeeGFS: whether connRDMAInterfacesFile names interfaces at all.
-    RDMA_INTERFACES_NAMED: bool = "rdma_interfaces_named" from "derive";
+    RDMA_INTERFACES_NAMED: bool = "rdma_interfaces_named" from "derive storage";
     /// BeeGFS: whether one of the interfaces that connRDMAInterfacesFile names belongs to an RDMA device.
-    RDMA_INTERFACE_USABLE: bool = "rdma_interface_usable" from "derive";
+    RDMA_INTERFACE_USABLE: bool = "rdma_interface_usable" from "derive storage";
     /// BeeGFS: to how many addresses of servers the last attempt over RDMA failed. Source: the client's log, as beegfs-helperd writes it;
     /// unknown if several clients write one, or logLevel is below 3.
     LOG_RDMA_FAILURES: u64 = "log_rdma_failures" from "storage";

@@ -36,7 +36,7 @@ subject! {
     /// Whether it carries a default route. Source: /proc/net/route.
     DEFAULT_ROUTE: bool = "default_route" from "netdev";
     /// Whether a port that runs on it is intended for use.
-    INTENDED: bool = "intended" from "derive";
+    INTENDED: bool = "intended" from "derive intended";
     /// Whether its driver has data centre bridging. Source: netlink DCB_CMD_IEEE_GET, of the members if it is a bond.
     DCB: bool = "dcb" from "qos";
     /// The priorities with PFC. Source: DCB_ATTR_IEEE_PFC.
@@ -82,7 +82,7 @@ subject! {
     /// Pause frames sent, of the link and of all priorities, between two readings. Source: tx_pause_ctrl_phy, else tx_prioN_pause.
     PAUSE_SENT_RATE: PerSecond = "pause_sent_rate" from "qos";
     /// Whether the switch announces the same priorities with PFC as it has.
-    PFC_AS_SWITCH: bool = "pfc_as_switch" from "derive";
+    PFC_AS_SWITCH: bool = "pfc_as_switch" from "derive traffic";
     /// Reverse path filter in force: 0 none, 1 strict, 2 loose. Source: /proc/sys/net/ipv4/conf, the larger of all's and its own.
     RP_FILTER: u64 = "rp_filter" from "rail";
     /// For which addresses ARP requests are answered: 0 for any of the machine, 1 for its own only. Source: /proc/sys/net/ipv4/conf, the larger of all's and its own.
@@ -96,17 +96,17 @@ subject! {
     /// Its IPv4 addresses in these networks. Source: netlink RTM_GETROUTE, RTA_PREFSRC.
     ADDRESSES: Arc<[Arc<str>]> = "addresses" from "rail";
     /// The other intended netdevs of RoCE ports whose networks overlap with its own.
-    SHARES_NETWORK_WITH: Arc<[Arc<str>]> = "shares_network_with" from "derive";
+    SHARES_NETWORK_WITH: Arc<[Arc<str>]> = "shares_network_with" from "derive rail";
     /// Whether another intended netdev of a RoCE port has an overlapping network.
-    SHARES_NETWORK: bool = "shares_network" from "derive";
+    SHARES_NETWORK: bool = "shares_network" from "derive rail";
     /// The intended netdevs of RoCE ports that have one of its addresses too; without itself.
-    SAME_ADDRESS: Arc<[Arc<str>]> = "same_address" from "derive";
+    SAME_ADDRESS: Arc<[Arc<str>]> = "same_address" from "derive rail";
     /// Whether another intended netdev of a RoCE port has one of its addresses.
-    ADDRESS_SHARED: bool = "address_shared" from "derive";
+    ADDRESS_SHARED: bool = "address_shared" from "derive rail";
     /// The netdev by which the kernel answers peers of its own network; "none" if there is no route. Rules and tables are followed.
     ANSWERS_BY: Arc<str> = "answers_by" from "rail";
     /// Whether the kernel answers peers of its own network by it, and not by another netdev.
     ANSWERS_ITSELF: bool = "answers_itself" from "rail";
     /// Whether an Ethernet port that is intended for use runs on it.
-    ROCE: bool = "roce" from "derive";
+    ROCE: bool = "roce" from "derive rail";
 }

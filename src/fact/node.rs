@@ -239,7 +239,7 @@ words! {
 
 subject! {
     /// A machine, or the container on it in which the doctor runs.
-    Node = "node" from "derive";
+    Node = "node" from "recording";
 
     /// The kernel's release, as `uname -r`. Source: /proc/sys/kernel/osrelease.
     KERNEL: Arc<str> = "kernel" from "host";
@@ -261,7 +261,7 @@ subject! {
     /// Whether this process has CAP_IPC_LOCK in the initial user namespace, which lifts the limit of locked memory.
     IPC_LOCK: bool = "ipc_lock" from "host";
     /// Whether a limit of locked memory binds this process: it is finite, and CAP_IPC_LOCK does not lift it.
-    MEMLOCK_BINDS: bool = "memlock_binds" from "derive";
+    MEMLOCK_BINDS: bool = "memlock_binds" from "derive host_limits";
     /// The soft limit of open files. Source: /proc/self/limits.
     NOFILE: u64 = "nofile" from "host";
     /// The state of /dev/shm. Source: statvfs(3).
@@ -288,31 +288,31 @@ subject! {
     /// Whether RDMA devices belong to all network namespaces or to one. Source: netlink RDMA_NLDEV_CMD_SYS_GET.
     RDMA_NETNS: RdmaNetns = "rdma_netns" from "nldev";
     /// How many RDMA devices there are. Source: /sys/class/infiniband.
-    DEVICES: u64 = "devices" from "derive";
+    DEVICES: u64 = "devices" from "derive tally";
     /// How many of its PCI functions are RDMA hardware beyond doubt (class 0x0207, or bound to an RDMA-only driver).
-    RDMA_FUNCTIONS: u64 = "rdma_functions" from "derive";
+    RDMA_FUNCTIONS: u64 = "rdma_functions" from "derive tally";
     /// How many ports are intended for use.
-    INTENDED_PORTS: u64 = "intended_ports" from "derive";
+    INTENDED_PORTS: u64 = "intended_ports" from "derive tally";
     /// How many ports are active.
-    ACTIVE_PORTS: u64 = "active_ports" from "derive";
+    ACTIVE_PORTS: u64 = "active_ports" from "derive tally";
     /// Whether one port at least is active: known as soon as it is for one, though others may be unknown.
-    HAS_ACTIVE_PORT: bool = "has_active_port" from "derive";
+    HAS_ACTIVE_PORT: bool = "has_active_port" from "derive tally";
     /// Whether the intended, active ports of equal devices run at one rate.
-    RATES_AGREE: bool = "rates_agree" from "derive";
+    RATES_AGREE: bool = "rates_agree" from "derive agreement";
     /// The rates of equal devices' ports, if they differ: which port runs at which.
-    RATES: Arc<str> = "rates" from "derive";
+    RATES: Arc<str> = "rates" from "derive agreement";
     /// Whether the intended, active ports of one board have one link layer.
-    LINK_LAYERS_AGREE: bool = "link_layers_agree" from "derive";
+    LINK_LAYERS_AGREE: bool = "link_layers_agree" from "derive agreement";
     /// The link layers of the intended, active ports, if they differ: which port has which.
-    LINK_LAYERS: Arc<str> = "link_layers" from "derive";
+    LINK_LAYERS: Arc<str> = "link_layers" from "derive agreement";
     /// Whether the intended, active Ethernet ports have their first routable RoCE v2 GID at one index.
-    GID_INDEXES_AGREE: bool = "gid_indexes_agree" from "derive";
+    GID_INDEXES_AGREE: bool = "gid_indexes_agree" from "derive agreement";
     /// The indexes of the first routable RoCE v2 GID, if they differ: which port has which.
-    GID_INDEXES: Arc<str> = "gid_indexes" from "derive";
+    GID_INDEXES: Arc<str> = "gid_indexes" from "derive agreement";
     /// Whether no two active ports of the node have one LID in one subnet; virtual functions share that of their adapter.
-    LIDS_DISTINCT: bool = "lids_distinct" from "derive";
+    LIDS_DISTINCT: bool = "lids_distinct" from "derive agreement";
     /// The ports that share a LID in one subnet.
-    SHARED_LIDS: Arc<str> = "shared_lids" from "derive";
+    SHARED_LIDS: Arc<str> = "shared_lids" from "derive agreement";
     /// The NCCL version that a job on this node would load, as "2.27.5". Source: the library files that are found, manual page rdma-doctor-nccl-env(1).
     NCCL_VERSION: Arc<str> = "nccl_version" from "nccl";
     /// How many PCI functions are bound to NVIDIA's driver that are compute GPUs: of class 0x0302, which has no display.
@@ -331,29 +331,29 @@ subject! {
     /// the script that loads them.
     OFED_MODULES: bool = "ofed_modules" from "driver";
     /// Whose kernel modules drive the RDMA devices. Source: the module mlx_compat, which NVIDIA's stack always loads.
-    RDMA_STACK: RdmaStack = "rdma_stack" from "derive";
+    RDMA_STACK: RdmaStack = "rdma_stack" from "derive driver_stack";
     /// Whether the running mlx5_core is of the OFED that is installed. Source: /sys/module/mlx5_core/version.
-    OFED_RUNS: bool = "ofed_runs" from "derive";
+    OFED_RUNS: bool = "ofed_runs" from "derive driver_stack";
     /// The clients of the peer memory interface of NVIDIA's RDMA stack. Source: /sys/kernel/mm/memory_peers.
     MEMORY_PEERS: Arc<[Arc<str>]> = "memory_peers" from "driver";
     /// Whether a peer memory module is known to the RDMA core: it holds ib_core or ib_uverbs, or is among node.memory_peers.
     PEERMEM_REGISTERED: bool = "peermem_registered" from "driver";
     /// The peer memory modules in the running kernel: nvidia_peermem, nv_peer_mem.
-    PEERMEM_MODULES: Arc<[Arc<str>]> = "peermem_modules" from "derive";
+    PEERMEM_MODULES: Arc<[Arc<str>]> = "peermem_modules" from "derive gpudirect";
     /// Whether NCCL finds a peer memory module where its version looks for one. Source: the paths that src/transport/net_ib.cc
     /// of each version tries.
-    PEERMEM_SEEN: bool = "peermem_seen" from "derive";
+    PEERMEM_SEEN: bool = "peermem_seen" from "derive gpudirect";
     /// Whether GPU memory can be handed to an RDMA device as a DMA-BUF, as far as files tell; what speaks against it.
-    DMA_BUF: DmaBuf = "dma_buf" from "derive";
+    DMA_BUF: DmaBuf = "dma_buf" from "derive gpudirect";
     /// The way on which adapters reach GPU memory; unknown if only CUDA can tell and was not asked.
-    GPUDIRECT: Gpudirect = "gpudirect" from "derive";
+    GPUDIRECT: Gpudirect = "gpudirect" from "derive gpudirect";
     /// Whether GPUDirect RDMA is to be expected: compute GPUs, and an intended, active port of 100 Gb/s or more of an adapter of
     /// driver mlx5_core.
-    GPUDIRECT_WANTED: bool = "gpudirect_wanted" from "derive";
+    GPUDIRECT_WANTED: bool = "gpudirect_wanted" from "derive gpudirect";
     /// Whether /dev/gdrdrv is there, by which GDRCopy reaches GPU memory.
     GDRDRV_DEVICE: bool = "gdrdrv_device" from "driver";
     /// Whether NCCL_GDRCOPY_ENABLE asks NCCL for GDRCopy.
-    GDRCOPY_WANTED: bool = "gdrcopy_wanted" from "derive";
+    GDRCOPY_WANTED: bool = "gdrcopy_wanted" from "derive gpudirect";
     /// How many NVSwitches are bound to their driver: those of Ampere and Hopper machines; later ones are not on the PCI bus.
     /// Source: /sys/bus/pci/drivers/nvidia-nvswitch.
     NVSWITCHES: u64 = "nvswitches" from "service";
@@ -395,7 +395,7 @@ subject! {
     /// "none" if there is none. Source: /proc/cmdline.
     LIMITING_PARAMETERS: Arc<str> = "limiting_parameters" from "tuning";
     /// How many GPUs the PCI bus has.
-    GPUS: u64 = "gpus" from "derive";
+    GPUS: u64 = "gpus" from "derive tally";
     /// The CPUs that this process may run on, as 0-55,112-167. Source: /proc/self/status, Cpus_allowed_list.
     CPUS_ALLOWED: Arc<str> = "cpus_allowed" from "topology";
     /// The NUMA nodes that have CPUs, none of which this process may run on. Source: Cpus_allowed_list, sysfs node/nodeN/cpulist.
@@ -420,17 +420,17 @@ subject! {
     /// with what it says; "none" if there is none.
     TOPO_FILE_SLOW_LINKS: Arc<str> = "topo_file_slow_links" from "nccl";
     /// The GPUs and adapters of the machine that are not in NCCL's topology file; "none" if all are.
-    TOPO_FILE_MISSES: Arc<str> = "topo_file_misses" from "derive";
+    TOPO_FILE_MISSES: Arc<str> = "topo_file_misses" from "derive topology";
     /// How many adapters have an RDMA port that is meant for use; ports and functions of one card count once.
-    COMPUTE_NICS: u64 = "compute_nics" from "derive";
+    COMPUTE_NICS: u64 = "compute_nics" from "derive topology";
     /// How many NUMA nodes have a GPU.
-    GPU_NUMA_NODES: u64 = "gpu_numa_nodes" from "derive";
+    GPU_NUMA_NODES: u64 = "gpu_numa_nodes" from "derive topology";
     /// The shortest distance of a GPU and an adapter that is meant for use.
-    NEAREST_PAIR: Distance = "nearest_pair" from "derive";
+    NEAREST_PAIR: Distance = "nearest_pair" from "derive topology";
     /// Whether one of the adapters is an Elastic Fabric Adapter, whose NCCL plugin brings the topology itself.
-    EFA: bool = "efa" from "derive";
+    EFA: bool = "efa" from "derive topology";
     /// The NUMA nodes of GPUs and adapters whose memory this process may not use; "none" if it may use all.
-    MEMORY_LEFT_OUT: Arc<str> = "memory_left_out" from "derive";
+    MEMORY_LEFT_OUT: Arc<str> = "memory_left_out" from "derive topology";
     /// What the IOMMU does to the addresses of GPUs and RDMA functions; if there are none, to those of the first devices.
     /// Source: /sys/kernel/iommu_groups/*/type.
     IOMMU: Iommu = "iommu" from "pcie";
@@ -441,9 +441,9 @@ subject! {
     /// Whose architecture the CPU has. Source: /sys/devices/system/cpu/modalias.
     CPU_VENDOR: CpuVendor = "cpu_vendor" from "pcie";
     /// Whether all ports that RoCE traffic uses treat it alike: class, trust, PFC, priority.
-    QOS_AGREES: bool = "qos_agrees" from "derive";
+    QOS_AGREES: bool = "qos_agrees" from "derive traffic";
     /// How ports treat RoCE traffic, if they differ: which port does what.
-    QOS: Arc<str> = "qos" from "derive";
+    QOS: Arc<str> = "qos" from "derive traffic";
     /// The NCCL library whose version that is; "none" where only a version was named.
     NCCL_PATH: Arc<str> = "nccl_path" from "nccl";
     /// How the NCCL library was found: "--nccl", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "PATH", "Python", "system".
@@ -467,24 +467,24 @@ subject! {
     /// Whether ufw sets up the packet filter at boot. Source: /etc/ufw/ufw.conf.
     UFW_ENABLED: bool = "ufw_enabled" from "firewall";
     /// The tool that manages the packet filter, by the names of its chains and tables: ufw, firewalld, both, or "none".
-    FIREWALL_MANAGERS: Arc<[Arc<str>]> = "firewall_managers" from "derive";
+    FIREWALL_MANAGERS: Arc<[Arc<str>]> = "firewall_managers" from "derive firewall";
     /// Which implementations filter packets to or from this node: nftables, iptables over it, iptables over ip_tables.
-    FILTER_BACKENDS: Arc<[Arc<str>]> = "filter_backends" from "derive";
+    FILTER_BACKENDS: Arc<[Arc<str>]> = "filter_backends" from "derive firewall";
     /// Whether iptables over ip_tables and nf_tables both filter: a packet has to get through both.
-    FILTERS_TWICE: bool = "filters_twice" from "derive";
+    FILTERS_TWICE: bool = "filters_twice" from "derive firewall";
     /// Whether ufw and firewalld both have rules in force.
-    FIREWALLS_COMPETE: bool = "firewalls_compete" from "derive";
+    FIREWALLS_COMPETE: bool = "firewalls_compete" from "derive firewall";
     /// Whether no rule of ufw is in force.
-    UFW_MISSING: bool = "ufw_missing" from "derive";
+    UFW_MISSING: bool = "ufw_missing" from "derive firewall";
     /// How many nodes the job has that the environment describes; 0 if it describes none. Source: WORLD_SIZE with LOCAL_WORLD_SIZE,
     /// GROUP_WORLD_SIZE, OMPI_COMM_WORLD_SIZE with OMPI_COMM_WORLD_LOCAL_SIZE, SLURM_STEP_NUM_NODES, SLURM_JOB_NUM_NODES, PET_NNODES, NNODES.
     JOB_NODES: u64 = "job_nodes" from "setting";
     /// Whether /etc/hosts gives this host's own name an address of this host alone, as Debian does with 127.0.1.1.
     NAME_LOOPBACK: bool = "name_loopback" from "setting";
     /// Whether GLOO_SOCKET_IFNAME is set.
-    GLOO_INTERFACE_SET: bool = "gloo_interface_set" from "derive";
+    GLOO_INTERFACE_SET: bool = "gloo_interface_set" from "derive setting";
     /// How many of its RDMA devices are EFA devices (driver efa).
-    EFA_DEVICES: u64 = "efa_devices" from "derive";
+    EFA_DEVICES: u64 = "efa_devices" from "derive setting";
     /// Tasks that run or wait in the kernel, in the last minute, as a part of the CPUs. Source: /proc/loadavg.
     LOAD: Percent = "load" from "process";
     /// Whether the kernel counts stalls: there is /proc/pressure, and it was not switched off at boot.
@@ -507,25 +507,25 @@ subject! {
     /// Whether munge, by which Slurm authenticates, is set up: there is /run/munge.
     MUNGE: bool = "munge" from "clock";
     /// How many models of GPUs NVML lists.
-    GPU_MODELS: u64 = "gpu_models" from "derive";
+    GPU_MODELS: u64 = "gpu_models" from "derive gpu_purpose";
     /// The models of the GPUs, and how many of each, if there are several; "none" if there is one.
-    GPU_MODEL_MIX: Arc<str> = "gpu_model_mix" from "derive";
+    GPU_MODEL_MIX: Arc<str> = "gpu_model_mix" from "derive gpu_purpose";
     /// Whether all GPUs that NVML lists stay initialised while nobody uses them (persistence mode).
-    GPUS_PERSISTENT: bool = "gpus_persistent" from "derive";
+    GPUS_PERSISTENT: bool = "gpus_persistent" from "derive gpu_purpose";
     /// How many pairs of GPUs are to reach each other's memory, by gpu_pair.barred.
-    PEER_PAIRS: u64 = "peer_pairs" from "derive";
+    PEER_PAIRS: u64 = "peer_pairs" from "derive gpu_peer";
     /// Whether one of them does at least, as NVML says.
-    PEER_PAIR_WORKS: bool = "peer_pair_works" from "derive";
+    PEER_PAIR_WORKS: bool = "peer_pair_works" from "derive gpu_peer";
     /// What may keep them all from it: what NVML reports about the first, and what of the machine is known to do so.
-    PEER_OBSTACLE: Arc<str> = "peer_obstacle" from "derive";
+    PEER_OBSTACLE: Arc<str> = "peer_obstacle" from "derive gpu_peer";
     /// How many GPUs are registered with an NVLink fabric.
-    FABRIC_GPUS: u64 = "fabric_gpus" from "derive";
+    FABRIC_GPUS: u64 = "fabric_gpus" from "derive fabric";
     /// Whether all GPUs that are registered with an NVLink fabric are in one clique of one fabric.
-    FABRIC_AGREES: bool = "fabric_agrees" from "derive";
+    FABRIC_AGREES: bool = "fabric_agrees" from "derive fabric";
     /// The cliques of the GPUs, if they differ: which GPU is in which; "none" if they are in one.
-    FABRIC_CLIQUES: Arc<str> = "fabric_cliques" from "derive";
+    FABRIC_CLIQUES: Arc<str> = "fabric_cliques" from "derive fabric";
     /// Whether the NVLink fabric joins GPUs of several nodes: it has a UUID.
-    FABRIC_OF_NODES: bool = "fabric_of_nodes" from "derive";
+    FABRIC_OF_NODES: bool = "fabric_of_nodes" from "derive fabric";
     /// The version of the fabric manager that is installed; "none" if it is not. Source: `nv-fabricmanager --version`.
     FABRIC_MANAGER: Arc<str> = "fabric_manager" from "driver";
     /// Whether the driver was told to leave NVLinks alone. Source: /proc/driver/nvidia/params, NvLinkDisable.
@@ -566,11 +566,11 @@ subject! {
     /// Whether CUDA_VISIBLE_DEVICES is set, which hides GPUs from this process. Source: its environment.
     CUDA_MASKED: bool = "cuda_masked" from "cuda";
     /// Whether CUDA can hand out the memory of each GPU that it shows as a DMA-BUF. Source: CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED.
-    CUDA_DMA_BUF: bool = "cuda_dma_buf" from "derive";
+    CUDA_DMA_BUF: bool = "cuda_dma_buf" from "derive gpudirect";
     /// Whether copies with and between the GPUs were measured. Source: `rdma-doctor bench p2p`.
     P2P_MEASURED: bool = "p2p_measured" from "p2p";
     /// Whether irqbalance runs, which moves interrupts from CPU to CPU as they come.
-    IRQ_BALANCED: bool = "irq_balanced" from "derive";
+    IRQ_BALANCED: bool = "irq_balanced" from "derive interrupts";
     /// How many questions NVML did not answer: it hung or crashed, or was not asked again after that.
     NVML_UNANSWERED: u64 = "nvml_unanswered" from "nvml";
     /// Those questions, each with how it ended: "nvml_device(3): no reply within the budget".
@@ -583,25 +583,25 @@ subject! {
     PORTS_PASTED_ACTIVE: u64 = "ports_pasted_active" from "nccl_log";
     /// Whether the active RDMA MTU of all used ports of equal boards, with one link layer and one rate, is the same. Source:
     /// ibv_query_port(3), active_mtu.
-    MTUS_AGREE: bool = "mtus_agree" from "derive";
+    MTUS_AGREE: bool = "mtus_agree" from "derive agreement";
     /// Which port has which of them.
-    MTUS: Arc<str> = "mtus" from "derive";
+    MTUS: Arc<str> = "mtus" from "derive agreement";
     /// What the kernel made up when it booted: another on each machine and after each boot. Source: /proc/sys/kernel/random/boot_id.
     BOOT_ID: Arc<str> = "boot_id" from "host";
     /// What names and addresses of the recording are: "none" if they are the machine's own, else the mark of the key (record
     /// --redact-key) under which they are pseudonyms; unknown if they are pseudonyms of this recording alone.
-    PSEUDONYMS: Arc<str> = "pseudonyms" from "derive";
+    PSEUDONYMS: Arc<str> = "pseudonyms" from "derive comparison";
     /// Whether the recording of the node is whole; false if it was cut short.
-    WHOLE: bool = "whole" from "derive";
+    WHOLE: bool = "whole" from "derive comparison";
     /// How many questions were refused for lack of permission.
-    WITHHELD: u64 = "withheld" from "derive";
+    WITHHELD: u64 = "withheld" from "recording";
     /// Whether a copied tree was examined, in which a file that is missing is neither present nor absent on the machine.
-    TREE: bool = "tree" from "derive";
+    TREE: bool = "tree" from "recording";
     /// The major release of CUDA for which the NCCL library was built; 0 if it is of no wheel, whose name says it. Source: the wheel's
     /// name, nvidia_nccl_cu12.
     NCCL_CUDA: u64 = "nccl_cuda" from "nccl";
     /// Whether NCCL was built for a newer major release of CUDA than the driver that programs on this node get.
-    CUDA_TOO_OLD: bool = "cuda_too_old" from "derive";
+    CUDA_TOO_OLD: bool = "cuda_too_old" from "derive cuda_release";
     /// The NCCL library that a benchmark loads: the one that jobs load if that is known, else the first that is found. Source: the library files
     /// that are found, manual page rdma-doctor-nccl-env(1).
     NCCL_BENCH_PATH: Arc<str> = "nccl_bench_path" from "nccl";

@@ -52,13 +52,13 @@ subject! {
     /// Errors that its error correction could not mend (since NVLink 5). Source: NVML's field NVLINK_COUNT_EFFECTIVE_ERRORS.
     EFFECTIVE_ERRORS: u64 = "effective_errors" from "nvml";
     /// Whether the link of this number is up at most GPUs of the same model.
-    SIBLINGS_ACTIVE: bool = "siblings_active" from "derive";
+    SIBLINGS_ACTIVE: bool = "siblings_active" from "derive nvlink_equals";
     /// What most active links of GPUs of the same model carry; its own, if no speed has a majority.
-    SIBLINGS_SPEED: BitRate = "siblings_speed" from "derive";
+    SIBLINGS_SPEED: BitRate = "siblings_speed" from "derive nvlink_equals";
     /// The device at the other end of this link on most GPUs of the same model; its own, if none has a majority.
-    SIBLINGS_REMOTE: Remote = "siblings_remote" from "derive";
+    SIBLINGS_REMOTE: Remote = "siblings_remote" from "derive nvlink_equals";
     /// How often at least it sent a packet again: what it has counted, over the time since boot.
-    REPLAY_RATE: PerSecond = "replay_rate" from "derive";
+    REPLAY_RATE: PerSecond = "replay_rate" from "derive nvlink_equals";
     /// How often at least something came broken: what it has counted, over the time since boot.
-    CRC_RATE: PerSecond = "crc_rate" from "derive";
+    CRC_RATE: PerSecond = "crc_rate" from "derive nvlink_equals";
 }

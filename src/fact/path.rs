@@ -54,19 +54,19 @@ words! {
 
 subject! {
     /// A path of data in a node, or out of it.
-    Path = "path" from "derive";
+    Path = "path" from "derive ceiling";
 
     /// What kind of path it is.
-    KIND: PathKind = "kind" from "derive";
+    KIND: PathKind = "kind" from "derive ceiling";
     /// The highest bandwidth of data in one direction; of an all-reduce its busbw. Rule: manual page rdma-doctor-advise(1), CEILINGS.
-    BANDWIDTH: BitRate = "bandwidth" from "derive";
+    BANDWIDTH: BitRate = "bandwidth" from "derive ceiling";
     /// What binds it: the term that is least.
-    BOUND_BY: BoundBy = "bound_by" from "derive";
+    BOUND_BY: BoundBy = "bound_by" from "derive ceiling";
     /// Where that is: a link, a port, a GPU.
-    BOUND_WHERE: Arc<str> = "bound_where" from "derive";
+    BOUND_WHERE: Arc<str> = "bound_where" from "derive ceiling";
     /// All terms of which it is the least, each with its value and its place.
-    TERMS: Arc<[Arc<str>]> = "terms" from "derive";
+    TERMS: Arc<[Arc<str>]> = "terms" from "derive ceiling";
     /// The ports' bandwidth by this path, as a share of that by their rates: less than 100 % if PCIe, or a stop in the host's memory, is the
     /// bottleneck.
-    OF_RATES: Percent = "of_rates" from "derive";
+    OF_RATES: Percent = "of_rates" from "derive ceiling";
 }

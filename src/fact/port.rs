@@ -137,23 +137,23 @@ subject! {
     /// Logical state as netlink reports it. Source: RDMA_NLDEV_CMD_PORT_GET.
     NETLINK_STATE: PortState = "netlink_state" from "nldev";
     /// Whether sysfs, libibverbs and netlink agree on the logical state.
-    SOURCES_AGREE: bool = "sources_agree" from "derive";
+    SOURCES_AGREE: bool = "sources_agree" from "derive port_state";
     /// The logical state by source, if they differ.
-    STATE_BY_SOURCE: Arc<str> = "state_by_source" from "derive";
+    STATE_BY_SOURCE: Arc<str> = "state_by_source" from "derive port_state";
     /// Whether the port has a network device. Source: sysfs gid_attrs/ndevs, parent, device/net.
     HAS_NETDEV: bool = "has_netdev" from "netdev";
     /// The port's network device. Source: as has_netdev.
     NETDEV: Arc<str> = "netdev" from "netdev";
     /// Whether the port's network device is administratively up. Source: sysfs flags, IFF_UP.
-    NETDEV_UP: bool = "netdev_up" from "derive";
+    NETDEV_UP: bool = "netdev_up" from "derive netdev_of_port";
     /// Whether most equal ports (same board, same link layer) that have a network device, this one counted, have it administratively up.
-    EQUALS_NETDEV_UP: bool = "equals_netdev_up" from "derive";
+    EQUALS_NETDEV_UP: bool = "equals_netdev_up" from "derive netdev_of_port";
     /// Operational state of the port's network device.
-    NETDEV_OPERSTATE: OperState = "netdev_operstate" from "derive";
+    NETDEV_OPERSTATE: OperState = "netdev_operstate" from "derive netdev_of_port";
     /// MTU of the port's network device.
-    NETDEV_MTU: Bytes = "netdev_mtu" from "derive";
+    NETDEV_MTU: Bytes = "netdev_mtu" from "derive netdev_of_port";
     /// The largest RDMA MTU that fits the network device's MTU with RoCE v2's headers, and that the port supports.
-    FITTING_MTU: Bytes = "fitting_mtu" from "derive";
+    FITTING_MTU: Bytes = "fitting_mtu" from "derive mtu";
     /// Number of P_Keys in the table that are not zero. Source: sysfs ports/N/pkeys.
     PKEYS: u64 = "pkeys" from "device";
     /// The P_Keys at the front of the table, up to eight empty entries in a row, in rising order. Source: sysfs ports/N/pkeys.
@@ -163,24 +163,24 @@ subject! {
     /// The default P_Key's partition, 0x7fff, is in the table. Source: sysfs ports/N/pkeys.
     DEFAULT_PKEY: bool = "default_pkey" from "device";
     /// Whether a RoCE v2 GID exists, of whatever address.
-    GID_V2: bool = "gid_v2" from "derive";
+    GID_V2: bool = "gid_v2" from "derive gid_choice";
     /// Whether a RoCE v2 GID of an address that can be routed exists: IPv4, or an IPv6 address that is not link-local.
-    GID_ROUTABLE_V2: bool = "gid_routable_v2" from "derive";
+    GID_ROUTABLE_V2: bool = "gid_routable_v2" from "derive gid_choice";
     /// Whether a RoCE v1 GID of an address that can be routed exists.
-    GID_ROUTABLE_V1: bool = "gid_routable_v1" from "derive";
+    GID_ROUTABLE_V1: bool = "gid_routable_v1" from "derive gid_choice";
     /// The lowest index of a routable RoCE v2 GID, IPv4 before IPv6.
-    GID_INDEX: u64 = "gid_index" from "derive";
+    GID_INDEX: u64 = "gid_index" from "derive gid_choice";
     /// Subnet prefix of the port, from its GID 0 (InfiniBand).
-    SUBNET_PREFIX: Arc<str> = "subnet_prefix" from "derive";
+    SUBNET_PREFIX: Arc<str> = "subnet_prefix" from "derive gid_choice";
     /// Whether the port is intended for use. Rule: manual page rdma-doctor-check(5), INTENDED.
-    INTENDED: bool = "intended" from "derive";
+    INTENDED: bool = "intended" from "derive intended";
     /// Whether most of the equal ports (same board, same link layer), this one counted, are active.
-    EQUALS_ACTIVE: bool = "equals_active" from "derive";
+    EQUALS_ACTIVE: bool = "equals_active" from "derive intended";
     /// Whether the port once had link since the driver was loaded: link_downed or carrier_changes say so, or it has link now.
-    HAD_LINK: bool = "had_link" from "derive";
+    HAD_LINK: bool = "had_link" from "derive intended";
     /// The rate at which a strict majority of the equal ports runs (same driver,
     /// model, board and link layer, intended and active); the port's own if no rate has a majority.
-    SIBLINGS_RATE: BitRate = "siblings_rate" from "derive";
+    SIBLINGS_RATE: BitRate = "siblings_rate" from "derive agreement";
     /// Whether the driver forces a traffic class on all connections. Source: sysfs tc/N/traffic_class, which the vendor's mlx5 has.
     CLASS_FORCED: bool = "class_forced" from "qos";
     /// The traffic class that the driver forces. Source: sysfs tc/N/traffic_class, "Global tclass=106".
@@ -192,13 +192,13 @@ subject! {
     /// The default traffic class of rdma_cm. Source: configfs rdma_cm/DEVICE/ports/N/default_roce_tos.
     CMA_TOS: u64 = "cma_tos" from "qos";
     /// Whether NCCL, as it is set up on this node, uses the port.
-    NCCL_SELECTED: bool = "nccl_selected" from "derive";
+    NCCL_SELECTED: bool = "nccl_selected" from "derive nccl";
     /// The GID index that NCCL uses on the RoCE port. Rule: NCCL's transport/net_ib, ncclIbGetGidIndex.
-    NCCL_GID_INDEX: u64 = "nccl_gid_index" from "derive";
+    NCCL_GID_INDEX: u64 = "nccl_gid_index" from "derive nccl";
     /// Whether NCCL_IB_GID_INDEX sets it; NCCL does not check the value.
-    NCCL_GID_FORCED: bool = "nccl_gid_forced" from "derive";
+    NCCL_GID_FORCED: bool = "nccl_gid_forced" from "derive nccl";
     /// The kind of GID at that index.
-    NCCL_GID: NcclGid = "nccl_gid" from "derive";
+    NCCL_GID: NcclGid = "nccl_gid" from "derive nccl";
     /// Whether the port is down while more than half of the ports of the same type and link layer that `ibstat` printed are active; false where
     /// its board is known too, since that decides. Only of what was pasted into a log.
     ODD_IN_PASTE: bool = "odd_in_paste" from "nccl_log";

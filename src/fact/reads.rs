@@ -1,4 +1,4 @@
-//! Which facts are read, so that a test can tell the ones that nobody needs.
+//! Which facts are read and set, so that tests can tell the ones that nobody needs, and what a derivation builds on.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -8,22 +8,35 @@ use super::Subject;
 /// Facts by their subject and their place in its schema.
 pub(crate) type Read = BTreeSet<(Subject, usize)>;
 
-thread_local! {
-    static READ: RefCell<Option<Read>> = const { RefCell::new(None) };
+/// What was used meanwhile.
+#[derive(Default)]
+pub(crate) struct Used {
+    /// Facts that were read.
+    pub(crate) read: Read,
+    /// Facts that were set.
+    pub(crate) set: Read,
+    /// Subjects whose instances were looked for.
+    pub(crate) looked_for: BTreeSet<Subject>,
+    /// Subjects of which instances were made.
+    pub(crate) made: BTreeSet<Subject>,
 }
 
-/// Notes that a fact is read, where anybody asked for that.
-pub(super) fn note(subject: Subject, index: usize) {
-    READ.with_borrow_mut(|read| {
-        if let Some(read) = read {
-            read.insert((subject, index));
+thread_local! {
+    static USED: RefCell<Option<Used>> = const { RefCell::new(None) };
+}
+
+/// Notes a use, if anybody asked for that.
+pub(super) fn note(what: impl FnOnce(&mut Used)) {
+    USED.with_borrow_mut(|used| {
+        if let Some(used) = used {
+            what(used);
         }
     });
 }
 
-/// The facts that this thread reads meanwhile.
-pub(crate) fn during(work: impl FnOnce()) -> Read {
-    READ.set(Some(Read::new()));
+/// The facts that this thread uses meanwhile.
+pub(crate) fn during(work: impl FnOnce()) -> Used {
+    USED.set(Some(Used::default()));
     work();
-    READ.take().unwrap_or_default()
+    USED.take().unwrap_or_default()
 }

@@ -38,16 +38,16 @@ subject! {
     /// A device, library, directory or probe of the node of which a reply is damaged: a timeout, a crash, or an error by which the hardware, its driver or
     /// its library says that it failed (EIO, ENXIO, ENODEV, EREMOTEIO, ESTALE, EISDIR; NVML's Unknown, Timeout, IrqIssue, GpuIsLost, CorruptedInforom,
     /// OperatingSystem and ResetRequired). One that answered all questions, or lacks permission only, is none.
-    Respondent = "respondent" from "derive";
+    Respondent = "respondent" from "recording";
 
     /// What kind of part of the node it is.
-    KIND: RespondentKind = "kind" from "derive";
+    KIND: RespondentKind = "kind" from "recording";
     /// How many questions it was asked.
-    ASKED: u64 = "asked" from "derive";
+    ASKED: u64 = "asked" from "recording";
     /// How many of them have a damaged reply.
-    FAILED: u64 = "failed" from "derive";
+    FAILED: u64 = "failed" from "recording";
     /// Whether most of the questions failed otherwise than by a crash of the asking process.
-    MOSTLY_FAILED: bool = "mostly_failed" from "derive";
+    MOSTLY_FAILED: bool = "mostly_failed" from "recording";
     /// How the first of them failed, and which it was; of a probe, how it ended.
-    REASON: Arc<str> = "reason" from "derive";
+    REASON: Arc<str> = "reason" from "recording";
 }

@@ -177,25 +177,25 @@ subject! {
     /// Whether the log ends orderly: communicators were destroyed, and none aborted.
     ENDED_ORDERLY: bool = "ended_orderly" from "nccl_log";
     /// The most RDMA ports that a host of the run lists.
-    MOST_PORTS: u64 = "most_ports" from "derive";
+    MOST_PORTS: u64 = "most_ports" from "derive log";
     /// How many different networks the hosts chose, by NCCL's names.
-    NETWORKS_CHOSEN: u64 = "networks_chosen" from "derive";
+    NETWORKS_CHOSEN: u64 = "networks_chosen" from "derive log";
     /// How many different kinds of network the hosts chose.
-    CARRIERS_CHOSEN: u64 = "carriers_chosen" from "derive";
+    CARRIERS_CHOSEN: u64 = "carriers_chosen" from "derive log";
     /// Which network which hosts chose.
-    NETWORKS_BY_HOST: Arc<str> = "networks_by_host" from "derive";
+    NETWORKS_BY_HOST: Arc<str> = "networks_by_host" from "derive log";
     /// How many versions of the library the log names.
-    VERSIONS_SEEN: u64 = "versions_seen" from "derive";
+    VERSIONS_SEEN: u64 = "versions_seen" from "derive log";
     /// Whether a line is of NCCL, or of a program that tells of NCCL: other libraries write the same failures.
     NCCL_LOGGED: bool = "nccl_logged" from "nccl_log";
     /// Warnings and failures of the log that are counted, and not distinguished: there were too many.
     LEFT_OUT: u64 = "left_out" from "nccl_log";
     /// When a call or a request of RDMA failed first, and led to what followed.
-    RDMA_FAILURE: RdmaFailure = "rdma_failure" from "derive";
+    RDMA_FAILURE: RdmaFailure = "rdma_failure" from "derive log";
     /// How many events followed the failure that counts.
-    FOLLOWED: u64 = "followed" from "derive";
+    FOLLOWED: u64 = "followed" from "derive log";
     /// The classes of the events that followed the failure that counts.
-    FOLLOWED_CLASSES: Arc<[Arc<str>]> = "followed_classes" from "derive";
+    FOLLOWED_CLASSES: Arc<[Arc<str>]> = "followed_classes" from "derive log";
     /// Whether ranks got past the bootstrap, where they meet: a line tells of their nodes, of channels, or of an initialisation that ended.
-    MET: bool = "met" from "derive";
+    MET: bool = "met" from "derive log";
 }

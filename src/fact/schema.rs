@@ -4,6 +4,9 @@ use std::marker::PhantomData;
 
 use super::value::Type;
 
+/// What the source of a derived fact begins with; the derivation's name follows.
+pub const DERIVED: &str = "derive ";
+
 /// The subjects: what facts are about, and what checks are judged for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Subject {
@@ -252,7 +255,8 @@ pub struct FactSchema {
     pub ty: Type,
     /// Meaning, unit and source.
     pub doc: &'static str,
-    /// The probe that establishes it, `derive` for one that is worked out from others.
+    /// The probe that establishes it; `derive NAME` for one that `src/derive/NAME.rs` works out from others, `recording` for one that a recording says
+    /// of itself.
     pub probe: &'static str,
 }
 
@@ -371,7 +375,13 @@ mod tests {
                 );
                 for probe in [fact.probe, schema.probe] {
                     assert!(
-                        probe == "derive"
+                        probe == "recording"
+                            || probe.strip_prefix(DERIVED).is_some_and(|name| {
+                                let file = format!("src/derive/{name}.rs");
+                                std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+                                    .join(file)
+                                    .exists()
+                            })
                             || probe == crate::probe::nccl_log::NAME
                             || crate::probe::PROBES
                                 .iter()

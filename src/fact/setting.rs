@@ -81,37 +81,37 @@ subject! {
     /// The number of the first line of the hostfile that DeepSpeed does not read; 0 if it reads all.
     BAD_LINE: u64 = "bad_line" from "setting";
     /// How many of the interfaces or devices that it names are there.
-    MATCHING: u64 = "matching" from "derive";
+    MATCHING: u64 = "matching" from "derive setting";
     /// How many of the interfaces or devices that it names are not there.
-    MISSING: u64 = "missing" from "derive";
+    MISSING: u64 = "missing" from "derive setting";
     /// The interfaces or devices that it names and that are not there.
-    MISSING_ENTRIES: Arc<str> = "missing_entries" from "derive";
+    MISSING_ENTRIES: Arc<str> = "missing_entries" from "derive setting";
     /// The existing name that is most similar to the missing one; "none" if there is none.
-    NEAREST: Arc<str> = "nearest" from "derive";
+    NEAREST: Arc<str> = "nearest" from "derive setting";
     /// How many of the interfaces or devices that it names are there and cannot be used: down, without address, port not active.
-    UNUSABLE: u64 = "unusable" from "derive";
+    UNUSABLE: u64 = "unusable" from "derive setting";
     /// The interfaces or devices that it names, that are there and cannot be used, with the reason.
-    UNUSABLE_ENTRIES: Arc<str> = "unusable_entries" from "derive";
+    UNUSABLE_ENTRIES: Arc<str> = "unusable_entries" from "derive setting";
     /// Whether all interfaces that it names lead to this host alone: loopback, or a bridge without a physical member.
-    LOCAL_ONLY: bool = "local_only" from "derive";
+    LOCAL_ONLY: bool = "local_only" from "derive setting";
     /// Whether it names an RDMA device without its port, where UCX up to 1.20 wants mlx5_0:1.
-    WITHOUT_PORT: bool = "without_port" from "derive";
+    WITHOUT_PORT: bool = "without_port" from "derive setting";
     /// Whether it leaves out every transport that RDMA devices have.
-    WITHOUT_RDMA: bool = "without_rdma" from "derive";
+    WITHOUT_RDMA: bool = "without_rdma" from "derive setting";
     /// Whether it asks for what only EFA devices have.
-    WANTS_EFA: bool = "wants_efa" from "derive";
+    WANTS_EFA: bool = "wants_efa" from "derive setting";
     /// Whether NCCL's counterpart (NCCL_IB_TC, NCCL_IB_GID_INDEX) is set to something else.
-    DIFFERS_FROM_NCCL: bool = "differs_from_nccl" from "derive";
+    DIFFERS_FROM_NCCL: bool = "differs_from_nccl" from "derive setting";
     /// NCCL's counterpart with its value, as NCCL_IB_TC=106.
-    NCCL_COUNTERPART: Arc<str> = "nccl_counterpart" from "derive";
+    NCCL_COUNTERPART: Arc<str> = "nccl_counterpart" from "derive setting";
     /// How many intended, active Ethernet ports have no GID at the index.
-    EMPTY_GIDS: u64 = "empty_gids" from "derive";
+    EMPTY_GIDS: u64 = "empty_gids" from "derive setting";
     /// The intended, active Ethernet ports that have no GID at the index.
-    EMPTY_GID_PORTS: Arc<str> = "empty_gid_ports" from "derive";
+    EMPTY_GID_PORTS: Arc<str> = "empty_gid_ports" from "derive setting";
     /// Whether the environment of this process sets the same variable to something else.
-    DIFFERS_FROM_ENVIRONMENT: bool = "differs_from_environment" from "derive";
+    DIFFERS_FROM_ENVIRONMENT: bool = "differs_from_environment" from "derive setting";
     /// Whether Open MPI's counterpart (if_exclude for if_include) is set too, of which only one may be.
-    WITH_COUNTERPART: bool = "with_counterpart" from "derive";
+    WITH_COUNTERPART: bool = "with_counterpart" from "derive setting";
     /// Whether a list of what may not be used has the loopback interface.
-    EXCLUDES_LOOPBACK: bool = "excludes_loopback" from "derive";
+    EXCLUDES_LOOPBACK: bool = "excludes_loopback" from "derive setting";
 }

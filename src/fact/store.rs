@@ -98,6 +98,10 @@ impl Facts {
     fn push(&mut self, subject: Subject, parent: Option<Id>, name: Arc<str>) -> Id {
         // Instances are bounded by the lines of recordings, far below 2^32.
         let id = Id(self.instances.len() as u32);
+        #[cfg(test)]
+        super::reads::note(|used| {
+            used.made.insert(subject);
+        });
         self.instances.push(Instance {
             subject,
             parent,
@@ -137,6 +141,10 @@ impl Facts {
 
     /// The instance of this name below this parent.
     pub fn find(&self, subject: Subject, parent: Id, name: &str) -> Option<Id> {
+        #[cfg(test)]
+        super::reads::note(|used| {
+            used.looked_for.insert(subject);
+        });
         let below = self.below.get(&(subject, parent))?;
         below.named.get(name).copied()
     }
@@ -164,6 +172,10 @@ impl Facts {
 
     /// States a fact by its place in the schema.
     pub fn set_at(&mut self, id: Id, index: usize, fact: Fact<Value>) {
+        #[cfg(test)]
+        super::reads::note(|used| {
+            used.set.insert((self.subject(id), index));
+        });
         let instance = &mut self.instances[id.0 as usize];
         let most = instance.places.len();
         let place = &mut instance.places[index];
@@ -206,7 +218,9 @@ impl Facts {
     /// The fact as it was stated; `None` if it was not.
     pub fn look(&self, id: Id, index: usize) -> Option<&Fact<Value>> {
         #[cfg(test)]
-        super::reads::note(self.subject(id), index);
+        super::reads::note(|used| {
+            used.read.insert((self.subject(id), index));
+        });
         let instance = &self.instances[id.0 as usize];
         let place = usize::from(instance.places[index]);
         instance.facts.get(place.wrapping_sub(1))
@@ -319,11 +333,19 @@ impl Facts {
 
     /// All instances of a subject, in the order in which they were found.
     pub fn all(&self, subject: Subject) -> impl Iterator<Item = Id> + '_ {
+        #[cfg(test)]
+        super::reads::note(|used| {
+            used.looked_for.insert(subject);
+        });
         self.by_subject[subject as usize].iter().copied()
     }
 
     /// The instances of a subject that belong to this ancestor, in the order in which they were found.
     pub fn below(&self, ancestor: Id, subject: Subject) -> impl Iterator<Item = Id> + '_ {
+        #[cfg(test)]
+        super::reads::note(|used| {
+            used.looked_for.insert(subject);
+        });
         let own = self.subject(ancestor);
         let children: &[Id] = match subject.parent() == Some(own) {
             true => self.children(subject, ancestor),

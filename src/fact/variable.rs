@@ -70,19 +70,19 @@ subject! {
     /// Extra characters around the value that NCCL takes as part of it.
     MANGLED: ValueDefect = "mangled" from "nccl";
     /// Whether NCCL, a plugin of it, a framework or an image is known to read it.
-    KNOWN: bool = "known" from "derive";
+    KNOWN: bool = "known" from "derive nccl";
     /// The known name that is nearest to it; "none" if none is near, or it is known itself.
-    NEAREST: Arc<str> = "nearest" from "derive";
+    NEAREST: Arc<str> = "nearest" from "derive nccl";
     /// Whether the NCCL version found reads it; names that others read than NCCL count as read.
-    READ: bool = "read" from "derive";
+    READ: bool = "read" from "derive nccl";
     /// In which versions NCCL reads it, in words.
-    READ_BY: Arc<str> = "read_by" from "derive";
+    READ_BY: Arc<str> = "read_by" from "derive nccl";
     /// What NCCL makes of the value: a number (strtoll with base 0), a text, the default.
-    READ_AS: Arc<str> = "read_as" from "derive";
+    READ_AS: Arc<str> = "read_as" from "derive nccl";
     /// Whether NCCL reads another number than the value shows: "true" is 0, "4M" is 4.
-    MISREAD: bool = "misread" from "derive";
+    MISREAD: bool = "misread" from "derive nccl";
     /// Whether NCCL refuses or ignores the value: it is no word that the variable can have.
-    REFUSED: bool = "refused" from "derive";
+    REFUSED: bool = "refused" from "derive nccl";
     /// The effect of the value on a job.
-    EFFECT: VariableEffect = "effect" from "derive";
+    EFFECT: VariableEffect = "effect" from "derive nccl";
 }

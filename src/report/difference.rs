@@ -7,6 +7,7 @@ use serde_json::{Value as Json, json};
 
 use super::all_facts;
 use crate::fact::hop::IdleReduction;
+use crate::fact::schema::DERIVED;
 use crate::fact::{Fact, Facts, Id, Subject, Value};
 
 /// Subjects whose facts change all the time on any machine.
@@ -148,7 +149,7 @@ pub fn differences(there: &Facts, here: &Facts, pseudonyms: bool) -> Vec<Differe
                     if resting && OF_RESTING_HOP.contains(&schema.name) {
                         continue;
                     }
-                    let derived = schema.probe == "derive";
+                    let derived = schema.probe.starts_with(DERIVED);
                     found.push(difference(
                         Some(schema.name),
                         side(before),
