@@ -162,7 +162,7 @@ fn ordered() -> Result<Vec<&'static Derivation>, Vec<&'static str>> {
         let done = |name: &&str| ordered.iter().any(|one| one.name == *name);
         let Some(next) = waiting
             .iter()
-            .position(|(_, before)| before.iter().all(|name| done(name)))
+            .position(|(_, before)| before.iter().all(&done))
         else {
             return Err(waiting.iter().map(|(one, _)| one.name).collect());
         };

@@ -349,6 +349,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "the project's own files")]
     fn names_are_unique_documented_and_made_of_plain_letters() {
         for subject in Subject::ALL {
             let schema = subject.schema();

@@ -15,7 +15,12 @@ const ROOMS: [&str; 3] = ["measure::plan", "derive", "probe"];
 const QUANTITIES: [&str; 6] = ["f64", "Percent", "BitRate", "Bytes", "Seconds", "PerSecond"];
 
 /// The constants of these types that there may be, and why none of them judges.
-const ALLOWED: [(&str, &str, &str); 4] = [
+const ALLOWED: [(&str, &str, &str); 5] = [
+    (
+        "measure::plan::ablation_rounds",
+        "CLOSE",
+        "how long rounds go on; checks judge what the figures are worth",
+    ),
     ("derive::bandwidth_model", "GIGA", "a unit"),
     ("derive::bandwidth_model", "TREE", "NCCL's own factor"),
     (
