@@ -226,7 +226,11 @@ impl StepCoordinator {
         let missing: BTreeMap<u64, String> = open
             .members
             .iter()
-            .filter(|rank| !open.values.contains_key(rank))
+            // A member that watched and is lost since is missing; one that did not watch yet is not.
+            .filter(|rank| match open.watched {
+                true => self.gone.contains_key(rank),
+                false => !open.values.contains_key(rank),
+            })
             .map(|rank| (*rank, self.gone.get(rank).cloned().unwrap_or_default()))
             .collect();
         let receivers = open
@@ -386,5 +390,17 @@ mod tests {
         let told = hub.mark_gone(1, "its connection closed");
         assert_eq!(told.len(), 1);
         assert_eq!(told[0].1.missing[&1], "its connection closed");
+        // The lost one watched too.
+        let mut hub = StepCoordinator::new(0..3);
+        for rank in 0..3 {
+            hub.add_input(rank, watch(), AT);
+        }
+        let told = hub.mark_gone(2, "its connection closed");
+        let missing: Vec<_> = told
+            .iter()
+            .map(|(rank, all)| (*rank, &all.missing))
+            .collect();
+        let lost = [(2, "its connection closed".to_owned())].into();
+        assert_eq!(missing, [(0, &lost), (1, &lost)]);
     }
 }
