@@ -11,7 +11,7 @@ pub struct Digest {
     pub bytes: u64,
     /// Lines that were read.
     pub lines: u64,
-    /// Lines of each sort ([`super::message::Sort::word`]).
+    /// Lines of each sort ([`super::message::MessageGroup::word`]).
     #[serde(default)]
     pub sorts: BTreeMap<String, u64>,
     /// The lines that were kept, in their order.

@@ -94,7 +94,7 @@ struct Joiner {
 /// The connection to the parent: rank 0 or a relay.
 struct ParentConnection {
     stream: TcpStream,
-    /// Taken by the [`Uplink`], which writes to it.
+    /// Taken by the [`UplinkConnection`], which writes to it.
     to: Option<Frames>,
     from: Frames,
     position: TreePosition,
