@@ -48,12 +48,14 @@ lint: deps
 	@$(FEATURES) RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" $(CARGO) doc --quiet --no-deps --document-private-items $$features
 	@$(DENY) --log-level error check bans licenses sources >/dev/null || $(DENY) check bans licenses sources
 
-quick:
-	@$(FEATURES) RDMA_DOCTOR_CASES=quick $(NEXTEST) --profile quick
-
 # (more at once than there are processors: many tests wait)
+AT_ONCE = --test-threads $$((2 * $$(nproc)))
+
+quick:
+	@$(FEATURES) RDMA_DOCTOR_CASES=quick $(NEXTEST) $(AT_ONCE) --profile quick
+
 test: lint
-	@$(FEATURES) $(NEXTEST) --test-threads $$((2 * $$(nproc)))
+	@$(FEATURES) $(NEXTEST) $(AT_ONCE)
 
 vm: deps release
 	@$(FEATURES) RDMA_DOCTOR_BINARY=$$(realpath $(DOCTOR)) $(NEXTEST) --profile vm --test suite

@@ -202,7 +202,7 @@ fn try_all(loss: Loss, share: usize, paths: &[PathBuf], open: fn(&Path) -> Evide
         "{loss:?}: {cases} cases, {rate:.0} a second"
     );
     let failed = trial.failed.into_inner().unwrap();
-    assert!(cases >= 10, "{cases} cases are too few to tell");
+    assert!(cases > 0, "no case was tried");
     let said = failed.iter().map(|(how, cases)| {
         let count = cases.len();
         format!("{how}: {count}, the first {}", cases[0])

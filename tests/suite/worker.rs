@@ -211,8 +211,9 @@ fn a_probe_that_hangs_after_another_is_named_alone() {
         .iter()
         .filter(|(name, _)| recording.ended(name).is_some())
         .count();
-    // Each process runs one probe well and hangs at its second; the probes after it get a process of their own.
-    assert!((3..=6).contains(&hung), "{hung} of 12 hung");
+    // Each process runs one probe well and hangs at its second; the probes after it get a process of their own. How many are left for a second one depends
+    // on how many processes the machine runs at once.
+    assert!((1..=6).contains(&hung), "{hung} of 12 hung");
     for (name, _) in &plan.probes {
         assert!(
             recording.of(name).ask(&Question::read("/a")).said.is_ok(),
