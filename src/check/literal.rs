@@ -4,31 +4,31 @@ use super::diagnostic::nearest;
 use crate::fact::{BitRate, Bytes, PerSecond, Percent, Seconds, Value};
 
 /// The units, with what one of each is in the base unit.
-const UNITS: [(&str, Kind, f64); 20] = [
-    ("b/s", Kind::BitRate, 1.0),
-    ("kb/s", Kind::BitRate, 1e3),
-    ("Mb/s", Kind::BitRate, 1e6),
-    ("Gb/s", Kind::BitRate, 1e9),
-    ("Tb/s", Kind::BitRate, 1e12),
-    ("B", Kind::Bytes, 1.0),
-    ("KiB", Kind::Bytes, 1024.0),
-    ("MiB", Kind::Bytes, 1048576.0),
-    ("GiB", Kind::Bytes, 1073741824.0),
-    ("TiB", Kind::Bytes, 1099511627776.0),
-    ("us", Kind::Seconds, 1e-6),
-    ("ms", Kind::Seconds, 1e-3),
-    ("s", Kind::Seconds, 1.0),
-    ("min", Kind::Seconds, 60.0),
-    ("h", Kind::Seconds, 3600.0),
-    ("d", Kind::Seconds, 86400.0),
-    ("/s", Kind::PerSecond, 1.0),
-    ("/min", Kind::PerSecond, 1.0 / 60.0),
-    ("/h", Kind::PerSecond, 1.0 / 3600.0),
-    ("%", Kind::Percent, 1.0),
+const UNITS: [(&str, UnitKind, f64); 20] = [
+    ("b/s", UnitKind::BitRate, 1.0),
+    ("kb/s", UnitKind::BitRate, 1e3),
+    ("Mb/s", UnitKind::BitRate, 1e6),
+    ("Gb/s", UnitKind::BitRate, 1e9),
+    ("Tb/s", UnitKind::BitRate, 1e12),
+    ("B", UnitKind::Bytes, 1.0),
+    ("KiB", UnitKind::Bytes, 1024.0),
+    ("MiB", UnitKind::Bytes, 1048576.0),
+    ("GiB", UnitKind::Bytes, 1073741824.0),
+    ("TiB", UnitKind::Bytes, 1099511627776.0),
+    ("us", UnitKind::Seconds, 1e-6),
+    ("ms", UnitKind::Seconds, 1e-3),
+    ("s", UnitKind::Seconds, 1.0),
+    ("min", UnitKind::Seconds, 60.0),
+    ("h", UnitKind::Seconds, 3600.0),
+    ("d", UnitKind::Seconds, 86400.0),
+    ("/s", UnitKind::PerSecond, 1.0),
+    ("/min", UnitKind::PerSecond, 1.0 / 60.0),
+    ("/h", UnitKind::PerSecond, 1.0 / 3600.0),
+    ("%", UnitKind::Percent, 1.0),
 ];
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum UnitKind {
     BitRate,
     Bytes,
     Seconds,
@@ -87,11 +87,11 @@ pub(super) fn value(number: &str, unit: Option<&str>) -> Result<Value, String> {
         .map_err(|_| format!("`{number}` is no number"))?;
     let scaled = parsed * factor;
     Ok(match kind {
-        Kind::BitRate => Value::BitRate(BitRate(whole(number, scaled, *factor)?)),
-        Kind::Bytes => Value::Bytes(Bytes(whole(number, scaled, *factor)?)),
-        Kind::Seconds => Value::Seconds(Seconds(scaled)),
-        Kind::PerSecond => Value::PerSecond(PerSecond(scaled)),
-        Kind::Percent => Value::Percent(Percent(scaled)),
+        UnitKind::BitRate => Value::BitRate(BitRate(whole(number, scaled, *factor)?)),
+        UnitKind::Bytes => Value::Bytes(Bytes(whole(number, scaled, *factor)?)),
+        UnitKind::Seconds => Value::Seconds(Seconds(scaled)),
+        UnitKind::PerSecond => Value::PerSecond(PerSecond(scaled)),
+        UnitKind::Percent => Value::Percent(Percent(scaled)),
     })
 }
 

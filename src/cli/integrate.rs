@@ -17,7 +17,7 @@ use crate::live::files;
 pub struct IntegrateArgs {
     /// For what
     #[arg(value_enum)]
-    pub what: What,
+    pub what: IntegrationTarget,
     /// The doctor's path on the nodes
     #[arg(
         long,
@@ -45,7 +45,7 @@ pub struct IntegrateArgs {
 
 /// For what a configuration is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum What {
+pub enum IntegrationTarget {
     /// Slurm: a Prolog and HealthCheckProgram that drains a node for errors, with the finding as the reason.
     Slurm,
     /// Kubernetes' node-problem-detector: a monitor by a custom plugin, which sets a condition of the node. It runs the doctor where it runs itself: as a
@@ -79,12 +79,12 @@ const fn file(path: &'static str, text: &'static str) -> File {
 /// The prolog's path, which slurm.conf names.
 const SCRIPT: &str = "/etc/slurm/rdma-doctor.sh";
 
-impl What {
+impl IntegrationTarget {
     /// Its files. Sources: Slurm's `slurm.conf(5)` and "Prolog and Epilog Guide"; node-problem-detector `docs/custom_plugin_monitor.md`; Nagios Core's
     /// "Object definitions"; `systemd.service(5)`; node_exporter's textfile collector; Kubernetes' "Indexed Job with Pod-to-Pod communication".
     fn files(self) -> Vec<File> {
         match self {
-            What::Slurm => vec![
+            IntegrationTarget::Slurm => vec![
                 File {
                     path: SCRIPT,
                     text: include_str!("integrate/prolog.sh"),
@@ -95,11 +95,11 @@ impl What {
                     include_str!("integrate/slurm.conf"),
                 ),
             ],
-            What::Npd => vec![file(
+            IntegrationTarget::Npd => vec![file(
                 "/etc/node-problem-detector/rdma-doctor.json",
                 include_str!("integrate/npd.json"),
             )],
-            What::Nagios => vec![
+            IntegrationTarget::Nagios => vec![
                 file(
                     "/etc/nagios4/conf.d/rdma-doctor.cfg",
                     include_str!("integrate/nagios.cfg"),
@@ -109,7 +109,7 @@ impl What {
                     include_str!("integrate/nrpe.cfg"),
                 ),
             ],
-            What::Prometheus => vec![
+            IntegrationTarget::Prometheus => vec![
                 file(
                     "/etc/systemd/system/rdma-doctor-metrics.service",
                     include_str!("integrate/metrics.service"),
@@ -123,14 +123,14 @@ impl What {
                     include_str!("integrate/alerts.yaml"),
                 ),
             ],
-            What::K8s => vec![
+            IntegrationTarget::K8s => vec![
                 file(
                     "/rdma-doctor-daemonset.yaml",
                     include_str!("integrate/daemonset.yaml"),
                 ),
                 file("/rdma-doctor-job.yaml", include_str!("integrate/job.yaml")),
             ],
-            What::Systemd => vec![
+            IntegrationTarget::Systemd => vec![
                 file(
                     "/etc/systemd/system/rdma-doctor.service",
                     include_str!("integrate/check.service"),
@@ -192,7 +192,7 @@ pub fn run(args: &IntegrateArgs) -> anyhow::Result<Exit> {
         for (at, file) in files.iter().enumerate() {
             // Between documents of YAML this is a comment, as it is in all the others.
             if at > 0 {
-                out.write_all(if args.what == What::K8s {
+                out.write_all(if args.what == IntegrationTarget::K8s {
                     b"---\n"
                 } else {
                     b"\n"

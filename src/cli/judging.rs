@@ -16,8 +16,8 @@ use crate::report::{Policy, Report, line, prometheus, text::Detail};
 #[derive(Clone, Debug, Args)]
 pub struct JudgeArgs {
     /// The report's format
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub format: Format,
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    pub format: ReportFormat,
     /// Write the report to this file, which is replaced as a whole
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -68,9 +68,9 @@ impl JudgeArgs {
             self.format,
             line::npd_status(exit, !report.damage.is_empty()),
         ) {
-            (Format::Npd, 0) => Exit::Healthy,
-            (Format::Npd, 1) => Exit::Warnings,
-            (Format::Npd, _) => Exit::Errors,
+            (ReportFormat::Npd, 0) => Exit::Healthy,
+            (ReportFormat::Npd, 1) => Exit::Warnings,
+            (ReportFormat::Npd, _) => Exit::Errors,
             _ => exit,
         }
     }
@@ -82,12 +82,12 @@ impl JudgeArgs {
     /// The output cannot be written.
     pub fn write(&self, report: &Report, shown: Shown<'_>) -> anyhow::Result<()> {
         self.put(|out| match self.format {
-            Format::Text => (shown.text)(out),
-            Format::Json => (shown.json)(out),
-            Format::Nagios => line::nagios(out, report),
-            Format::Prometheus => prometheus::write(out, report),
-            Format::Slurm => line::slurm(out, report),
-            Format::Npd => line::npd(out, report),
+            ReportFormat::Text => (shown.text)(out),
+            ReportFormat::Json => (shown.json)(out),
+            ReportFormat::Nagios => line::nagios(out, report),
+            ReportFormat::Prometheus => prometheus::write(out, report),
+            ReportFormat::Slurm => line::slurm(out, report),
+            ReportFormat::Npd => line::npd(out, report),
         })
     }
 
@@ -98,8 +98,8 @@ impl JudgeArgs {
     /// [`BadUsage`] where the format is for one report; the output cannot be written.
     pub fn write_each(&self, shown: Shown<'_>) -> anyhow::Result<()> {
         match self.format {
-            Format::Text => self.put(shown.text),
-            Format::Json => self.put(shown.json),
+            ReportFormat::Text => self.put(shown.text),
+            ReportFormat::Json => self.put(shown.json),
             _ => Err(BadUsage("--each: this format is for one report".into()).into()),
         }
     }
@@ -125,7 +125,7 @@ pub struct Shown<'s> {
 
 /// A report's format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum ReportFormat {
     /// For people.
     Text,
     /// For programs: one object, or a list of objects with --each.

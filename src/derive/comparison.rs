@@ -19,7 +19,7 @@ use crate::fact::comparison::ComparedProperty;
 use crate::fact::{Fact, Facts, Gap, Id, Subject, node};
 
 /// A text, or why there is none.
-type Said = Result<Arc<str>, Arc<str>>;
+type TextOrReason = Result<Arc<str>, Arc<str>>;
 
 /// What of a node is compared with others.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ pub struct Sample {
     /// The boot id: another on each machine.
     boot: Option<Arc<str>>,
     /// Role and kind of hardware.
-    kind: Said,
+    kind: TextOrReason,
     /// Whether its recording is whole.
     whole: bool,
     properties: Vec<Property>,
@@ -43,7 +43,7 @@ pub struct Sample {
     /// Its clock, where it was compared with another one.
     clock: Option<clocks::Clock>,
     /// NCCL's variables; `Err` where they are not all known.
-    variables: Result<Vec<(Arc<str>, Said)>, Arc<str>>,
+    variables: Result<Vec<(Arc<str>, TextOrReason)>, Arc<str>>,
 }
 
 /// A property of a node, or of its ports of one group.
@@ -51,7 +51,7 @@ pub struct Sample {
 struct Property {
     of: ComparedProperty,
     group: Arc<str>,
-    value: Said,
+    value: TextOrReason,
 }
 
 /// Whose names and addresses a recording holds.
@@ -101,7 +101,7 @@ pub fn derive(facts: &mut Facts) {
 }
 
 impl Sample {
-    fn has(&mut self, of: ComparedProperty, group: impl Into<Arc<str>>, value: Said) {
+    fn has(&mut self, of: ComparedProperty, group: impl Into<Arc<str>>, value: TextOrReason) {
         self.properties.push(Property {
             of,
             group: group.into(),
@@ -115,7 +115,7 @@ impl Sample {
 }
 
 /// A fact as text, as reports write it.
-fn said<T: crate::fact::Typed>(fact: Fact<T>) -> Said {
+fn said<T: crate::fact::Typed>(fact: Fact<T>) -> TextOrReason {
     match fact.erase() {
         Fact::Known(value, _) => Ok(value.to_string().into()),
         Fact::Unknown(gap) => Err(gap.to_string().into()),

@@ -10,7 +10,7 @@ mod tests;
 use super::Derivation;
 use std::sync::Arc;
 
-use self::packet::{Addresses, Packet, Transport, Version, Way};
+use self::packet::{Addresses, Packet, PacketDirection, Transport, Version};
 use self::passage::{Judged, Legs, Segment};
 use crate::fact::device::NodeType;
 use crate::fact::flow::{Direction, FlowPassage, Purpose};
@@ -81,7 +81,7 @@ pub fn tcp(
         node,
     };
     let certain = || Fact::derived(true, "TCP of the kernel");
-    let one = One {
+    let one = ExaminedFlow {
         purpose: Purpose::Rendezvous,
         direction,
         interface,
@@ -168,13 +168,13 @@ struct Candidate {
 
 /// What is known of an interface's addresses.
 #[derive(Clone, Copy)]
-struct At {
+struct AddressPair {
     own: Addresses,
     peer: Addresses,
 }
 
-impl At {
-    const UNKNOWN: At = At {
+impl AddressPair {
+    const UNKNOWN: AddressPair = AddressPair {
         own: None,
         peer: None,
     };
@@ -227,7 +227,7 @@ impl Flows {
                     local = true;
                 }
                 for direction in [Direction::In, Direction::Out] {
-                    let one = One {
+                    let one = ExaminedFlow {
                         purpose: Purpose::Bootstrap,
                         direction,
                         interface: name,
@@ -236,7 +236,7 @@ impl Flows {
                     };
                     self.judge(facts, one, &addresses, &range);
                     if let Some(port) = &rendezvous {
-                        let one = One {
+                        let one = ExaminedFlow {
                             purpose: Purpose::Rendezvous,
                             direction,
                             interface: name,
@@ -253,7 +253,7 @@ impl Flows {
                         self.judge(facts, one, &addresses, &port);
                     }
                 }
-                let one = One {
+                let one = ExaminedFlow {
                     purpose: Purpose::PathMtu,
                     direction: Direction::In,
                     interface: name,
@@ -262,7 +262,7 @@ impl Flows {
                 };
                 self.judge(facts, one, &addresses, &Fact::derived((0, 0), "ICMP"));
             }
-            let one = One {
+            let one = ExaminedFlow {
                 purpose: Purpose::Ssh,
                 direction: Direction::In,
                 interface: name,
@@ -278,10 +278,10 @@ impl Flows {
     fn local(
         &mut self,
         facts: &mut Facts,
-        addresses: &Result<Vec<(Version, At)>, Gap>,
+        addresses: &Result<Vec<(Version, AddressPair)>, Gap>,
         range: &Fact<(u16, u16)>,
     ) {
-        let one = One {
+        let one = ExaminedFlow {
             purpose: Purpose::Local,
             direction: Direction::In,
             interface: &"lo".into(),
@@ -329,7 +329,7 @@ impl Flows {
             let addresses = addresses(facts, self.node, &name);
             let used = facts.get(id, port::INTENDED);
             for direction in [Direction::In, Direction::Out] {
-                let one = One {
+                let one = ExaminedFlow {
                     purpose: Purpose::Roce,
                     direction,
                     interface: &name,
@@ -351,8 +351,8 @@ impl Flows {
     fn judge(
         &self,
         facts: &mut Facts,
-        one: One<'_>,
-        addresses: &Result<Vec<(Version, At)>, Gap>,
+        one: ExaminedFlow<'_>,
+        addresses: &Result<Vec<(Version, AddressPair)>, Gap>,
         range: &Fact<(u16, u16)>,
     ) -> Id {
         let id = facts.instance(Subject::Flow, self.node, &one.name());
@@ -404,13 +404,16 @@ impl Flows {
     fn verdict(
         &self,
         ruleset: &Ruleset,
-        one: &One<'_>,
-        addresses: &Result<Vec<(Version, At)>, Gap>,
+        one: &ExaminedFlow<'_>,
+        addresses: &Result<Vec<(Version, AddressPair)>, Gap>,
         range: (u16, u16),
     ) -> Result<Judged, Gap> {
         let versions = match addresses {
             Ok(known) => known.clone(),
-            Err(_) => vec![(Version::Four, At::UNKNOWN), (Version::Six, At::UNKNOWN)],
+            Err(_) => vec![
+                (Version::Four, AddressPair::UNKNOWN),
+                (Version::Six, AddressPair::UNKNOWN),
+            ],
         };
         let picked = match one.purpose {
             Purpose::Roce => ROCE_SOURCES,
@@ -443,7 +446,7 @@ impl Flows {
 }
 
 /// A flow.
-struct One<'a> {
+struct ExaminedFlow<'a> {
     purpose: Purpose,
     direction: Direction,
     interface: &'a Arc<str>,
@@ -451,7 +454,7 @@ struct One<'a> {
     filtered: Fact<bool>,
 }
 
-impl One<'_> {
+impl ExaminedFlow<'_> {
     fn name(&self) -> String {
         let what = match self.purpose {
             Purpose::Bootstrap => "bootstrap TCP",
@@ -465,8 +468,8 @@ impl One<'_> {
     }
 
     /// The packets that have to get through: the first, and the answer to it. `own` are the ports of whoever opens.
-    fn legs(&self, version: Version, at: At, ports: (u16, u16), own: (u16, u16)) -> Legs {
-        let packet = |way: Way, transport: Transport, state: u128| Packet {
+    fn legs(&self, version: Version, at: AddressPair, ports: (u16, u16), own: (u16, u16)) -> Legs {
+        let packet = |way: PacketDirection, transport: Transport, state: u128| Packet {
             way,
             version,
             interface: Arc::clone(self.interface),
@@ -482,8 +485,8 @@ impl One<'_> {
             flags,
         };
         let (forth, back) = match self.direction {
-            Direction::In => (Way::In, Way::Out),
-            Direction::Out => (Way::Out, Way::In),
+            Direction::In => (PacketDirection::In, PacketDirection::Out),
+            Direction::Out => (PacketDirection::Out, PacketDirection::In),
         };
         Legs(match self.purpose {
             Purpose::Bootstrap | Purpose::Rendezvous | Purpose::Ssh => vec![
@@ -492,10 +495,18 @@ impl One<'_> {
             ],
             // The same packet leaves and comes back.
             Purpose::Local => vec![
-                packet(Way::Out, tcp(own, ports, SYN), state::NEW),
-                packet(Way::In, tcp(own, ports, SYN), state::NEW),
-                packet(Way::Out, tcp(ports, own, SYN | ACK), state::ESTABLISHED),
-                packet(Way::In, tcp(ports, own, SYN | ACK), state::ESTABLISHED),
+                packet(PacketDirection::Out, tcp(own, ports, SYN), state::NEW),
+                packet(PacketDirection::In, tcp(own, ports, SYN), state::NEW),
+                packet(
+                    PacketDirection::Out,
+                    tcp(ports, own, SYN | ACK),
+                    state::ESTABLISHED,
+                ),
+                packet(
+                    PacketDirection::In,
+                    tcp(ports, own, SYN | ACK),
+                    state::ESTABLISHED,
+                ),
             ],
             // Each side picks its source port by itself, so that connection tracking never sees a reply.
             Purpose::Roce => {
@@ -618,12 +629,12 @@ fn selected(facts: &Facts, node: Id) -> Option<Vec<Arc<str>>> {
 }
 
 /// The version of IP that an interface is used with, its address and its subnet; empty where it has no address.
-fn addresses(facts: &Facts, node: Id, name: &str) -> Result<Vec<(Version, At)>, Gap> {
+fn addresses(facts: &Facts, node: Id, name: &str) -> Result<Vec<(Version, AddressPair)>, Gap> {
     let found = facts.find(Subject::Interface, node, name);
     let list = found.map(|id| facts.get(id, interface::ADDRESSES));
     let list = match list {
         Some(Fact::Known(list, _)) => list,
-        _ if has_ipv4(facts, node, name) => return Ok(vec![(Version::Four, At::UNKNOWN)]),
+        _ if has_ipv4(facts, node, name) => return Ok(vec![(Version::Four, AddressPair::UNKNOWN)]),
         Some(Fact::Unknown(gap)) => return Err(gap),
         None => {
             return Err(match facts.members(Subject::Interface, node) {
@@ -632,7 +643,7 @@ fn addresses(facts: &Facts, node: Id, name: &str) -> Result<Vec<(Version, At)>, 
             });
         }
     };
-    let read: Vec<(Version, At)> = list.iter().filter_map(|text| subnet(text)).collect();
+    let read: Vec<(Version, AddressPair)> = list.iter().filter_map(|text| subnet(text)).collect();
     if read.len() < list.len() {
         return Err(Gap::missing("interface.addresses"));
     }
@@ -655,7 +666,7 @@ fn has_ipv4(facts: &Facts, node: Id, name: &str) -> bool {
 }
 
 /// `10.0.0.1/24`: the address, and the subnet where peers are. A subnet of two addresses is a link to a router.
-fn subnet(text: &str) -> Option<(Version, At)> {
+fn subnet(text: &str) -> Option<(Version, AddressPair)> {
     let (address, length) = text.split_once('/')?;
     let length: u32 = length.parse().ok()?;
     let (version, value, bits) = match address.parse::<std::net::IpAddr>().ok()? {
@@ -669,7 +680,7 @@ fn subnet(text: &str) -> Option<(Version, At)> {
     };
     Some((
         version,
-        At {
+        AddressPair {
             own: Some((value, value)),
             peer: (free > 2).then_some((value & !host, value | host)),
         },

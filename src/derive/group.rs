@@ -6,7 +6,7 @@ use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, device, port};
 
 /// What makes two devices equal. Empty texts stand for what software devices do not have.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Kind {
+pub struct DeviceKind {
     /// Kernel driver.
     pub driver: String,
     /// The vendor's model.
@@ -16,21 +16,21 @@ pub struct Kind {
 }
 
 /// The kind of a device; the gap that keeps it from being known.
-pub fn kind(facts: &Facts, device: Id) -> Result<Kind, Gap> {
+pub fn kind(facts: &Facts, device: Id) -> Result<DeviceKind, Gap> {
     let text = |key: Key<Arc<str>>| match facts.get(device, key) {
         Fact::Known(text, _) => Ok(text.to_string()),
         Fact::Unknown(gap) => Err(gap),
     };
     if let Some(true) = facts.known(device, device::SOFTWARE) {
         let driver = text(device::DRIVER)?;
-        return Ok(Kind {
+        return Ok(DeviceKind {
             driver,
             model: String::new(),
             board: String::new(),
         });
     }
     // A gathered tree may lack the driver's link: the board alone tells as much.
-    Ok(Kind {
+    Ok(DeviceKind {
         driver: String::new(),
         model: text(device::MODEL)?,
         board: text(device::BOARD)?,
@@ -38,7 +38,7 @@ pub fn kind(facts: &Facts, device: Id) -> Result<Kind, Gap> {
 }
 
 /// The kind of a port's device together with the port's link layer: ports that are equal in all that they can.
-pub fn port_kind(facts: &Facts, port: Id) -> Result<(Kind, &'static str), Gap> {
+pub fn port_kind(facts: &Facts, port: Id) -> Result<(DeviceKind, &'static str), Gap> {
     let device = facts
         .ancestor(port, Subject::Device)
         .ok_or_else(|| Gap::missing("device"))?;

@@ -22,7 +22,7 @@ use crate::fact::{
     Fact, Facts, Gap, Id, Phrase, Subject, device, node, port, selection, selector, variable,
 };
 use crate::nccl_rules::{gid, number};
-use dictionary::Kind;
+use dictionary::VariableKind;
 use hca::Port;
 use list::List;
 
@@ -170,7 +170,7 @@ fn meaning_of(facts: &mut Facts, id: Id, version: &Fact<Version>) {
             return;
         }
     };
-    let entry = entry.filter(|entry| entry.kind != Kind::Other);
+    let entry = entry.filter(|entry| entry.kind != VariableKind::Other);
     let says = meaning::read_as(entry, value);
     let misread = meaning::misread(entry, value);
     let origin = format!("{name} is {value:?}");
@@ -315,8 +315,8 @@ fn list_of(facts: &mut Facts, node: Id, of: &str, list: &List, named: &Result<Ve
 }
 
 fn choose_interface(facts: &mut Facts, node: Id, chosen: Id, versions: &Versions) {
-    let wish: Result<interface::Wish, Gap> = (|| {
-        Ok(interface::Wish {
+    let wish: Result<interface::SocketVariables, Gap> = (|| {
+        Ok(interface::SocketVariables {
             names: setting(facts, node, "NCCL_SOCKET_IFNAME")?,
             family: setting(facts, node, "NCCL_SOCKET_FAMILY")?,
             comm_id: setting(facts, node, "NCCL_COMM_ID")?,

@@ -43,7 +43,7 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
     }
     let ends: Vec<Ends> = pairs.iter().map(|pair| ends(facts, node, *pair)).collect();
     let each = pairs.iter().zip(&ends);
-    let kinds: Vec<Fact<Kind>> = each.map(|(pair, ends)| kind(facts, *pair, ends)).collect();
+    let kinds: Vec<Fact<PairKind>> = each.map(|(pair, ends)| kind(facts, *pair, ends)).collect();
     for ((pair, ends), own) in pairs.iter().zip(&ends).zip(&kinds) {
         let slot = slot_bandwidth(facts, ends);
         facts.set(*pair, gpu_pair::SLOT_BANDWIDTH, slot);
@@ -62,7 +62,7 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
         facts.set(*pair, gpu_pair::COPY_OF_PEERS, bandwidth);
         facts.set(*pair, gpu_pair::LATENCY_OF_PEERS, latency);
     }
-    let kinds: Vec<Fact<Kind>> = gpus
+    let kinds: Vec<Fact<PairKind>> = gpus
         .iter()
         .map(|gpu| facts.get(*gpu, gpu::ID).map(|id| id.to_string()))
         .collect();
@@ -115,11 +115,11 @@ fn nvlink(facts: &Facts, pair: Id) -> Fact<bool> {
 }
 
 /// What makes pairs, or GPUs, equal.
-type Kind = String;
+type PairKind = String;
 
 /// Pairs are equal that are of the same models, and joined alike: by as many NVLinks, or at the same distance over PCIe.
-fn kind(facts: &Facts, pair: Id, ends: &Ends) -> Fact<Kind> {
-    let known = || -> Result<Kind, Gap> {
+fn kind(facts: &Facts, pair: Id, ends: &Ends) -> Fact<PairKind> {
+    let known = || -> Result<PairKind, Gap> {
         let [a, b] = *ends.as_ref().map_err(Gap::clone)?;
         let id = |gpu| facts.get(gpu, gpu::ID).into_result();
         let mut models = [id(a)?, id(b)?];
@@ -147,8 +147,8 @@ fn kind(facts: &Facts, pair: Id, ends: &Ends) -> Fact<Kind> {
 struct Equals<'f> {
     facts: &'f Facts,
     all: &'f [Id],
-    kinds: &'f [Fact<Kind>],
-    own: &'f Fact<Kind>,
+    kinds: &'f [Fact<PairKind>],
+    own: &'f Fact<PairKind>,
 }
 
 impl Equals<'_> {

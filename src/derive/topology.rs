@@ -12,7 +12,7 @@ use super::Derivation;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use self::distance::Place;
+use self::distance::PciLocation;
 use self::near::Nearest;
 use super::tally;
 use crate::fact::gpu_nic::Distance;
@@ -52,7 +52,7 @@ struct Nic {
     card: String,
     /// What makes it equal to others: vendor and device id.
     model: Fact<Arc<str>>,
-    place: Place,
+    place: PciLocation,
     /// Whether one of its ports is meant for use.
     counts: Fact<bool>,
 }
@@ -76,7 +76,7 @@ fn nics(facts: &Facts, node: Id) -> Vec<Nic> {
             let pci = facts.name(function);
             let devices = by_pci.get(pci).cloned().unwrap_or_default();
             let name = devices.first().map_or(pci, |device| facts.name(*device));
-            let place = Place {
+            let place = PciLocation {
                 path: facts.get(function, function::PATH),
                 numa_node: facts.get(function, function::NUMA_NODE),
             };
@@ -99,7 +99,7 @@ fn nics(facts: &Facts, node: Id) -> Vec<Nic> {
 
 /// The card that a function is on: the port above it, since a PCIe link leads to one card. On a root bus, and on a conventional PCI bus,
 /// the device number tells cards apart; a virtual function has another one than its card.
-fn card(pci: &str, place: &Place, is_virtual: Option<bool>) -> String {
+fn card(pci: &str, place: &PciLocation, is_virtual: Option<bool>) -> String {
     let slot = pci.split('.').next().unwrap_or(pci);
     let above = place.path.known().and_then(|path| match path.len() {
         0..=2 => None,

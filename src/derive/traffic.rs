@@ -10,7 +10,7 @@ use super::Derivation;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::group::Kind;
+use super::group::DeviceKind;
 use super::{group, tally};
 use crate::fact::device::NodeType;
 use crate::fact::netdev::Trust;
@@ -461,7 +461,7 @@ fn buffers(
 fn agreement(facts: &mut Facts, node: Id) {
     let how = "class, trust, PFC and priority of the ports that RoCE traffic uses";
     let mut open = tally::incomplete(facts, node, Subject::Traffic);
-    let mut boards: BTreeMap<(Kind, &str), Vec<Treated>> = BTreeMap::new();
+    let mut boards: BTreeMap<(DeviceKind, &str), Vec<Treated>> = BTreeMap::new();
     for id in facts.below(node, Subject::Traffic).collect::<Vec<_>>() {
         let one = value(facts, id, traffic::USED).and_then(|used| {
             let port = facts.parent(id).ok_or_else(|| Gap::missing("port"))?;

@@ -141,7 +141,7 @@ pub enum Step {
     /// Decides about the packet by a lookup.
     VerdictMap {
         /// The fields to look up.
-        fields: Vec<Field>,
+        fields: Vec<PacketField>,
         /// The elements: values, one for each field, and the verdict.
         entries: Vec<(Vec<Values>, Verdict)>,
         /// Whether all elements are known.
@@ -188,7 +188,7 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Match {
     /// The compared fields; several make a tuple.
-    pub fields: Vec<Field>,
+    pub fields: Vec<PacketField>,
     /// Whether the packet fits if the fields are *not* among the values.
     pub negate: bool,
     /// Alternatives: values, one for each field.
@@ -199,7 +199,7 @@ pub struct Match {
 
 impl Match {
     /// A field that is one number.
-    pub fn is(field: Field, value: u128) -> Self {
+    pub fn is(field: PacketField, value: u128) -> Self {
         Match {
             fields: vec![field],
             negate: false,
@@ -231,7 +231,7 @@ impl Values {
 
 /// A field that a match compares.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Field {
+pub enum PacketField {
     /// The name of the interface by which the packet came in.
     InName,
     /// The name of the interface by which it goes out.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Ask, Probe};
-use crate::fact::ruleset::{Backend, Family, Field, Ruleset, Step, Table};
+use crate::fact::ruleset::{Backend, Family, PacketField, Ruleset, Step, Table};
 use crate::fact::{Fact, Facts, Gap, Id, Origin, Presence, Why, node};
 use crate::source::{Errno, Question, Refusal};
 
@@ -303,7 +303,9 @@ fn needed(ruleset: &Ruleset, family: Family) -> Vec<&'static str> {
         match step {
             Step::Rate => names.push("xt_limit"),
             Step::Mark(_) => names.push("xt_mark"),
-            Step::Match(wanted) if wanted.fields.contains(&Field::Mark) => names.push("xt_mark"),
+            Step::Match(wanted) if wanted.fields.contains(&PacketField::Mark) => {
+                names.push("xt_mark")
+            }
             _ => {}
         }
     }

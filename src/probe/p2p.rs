@@ -46,7 +46,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         facts.limit(limit::COPY_SPREAD),
     );
     for (pci, id) in &gpus {
-        let ways = Ways::of(
+        let ways = CopyOutcomes::of(
             &results,
             &End::Host,
             &End::Gpu(Arc::clone(pci)),
@@ -65,14 +65,14 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
                 (first, second)
             };
             let end = |pci: &Arc<str>| End::Gpu(Arc::clone(pci));
-            let ways = Ways::of(&results, &end(first), &end(second), spread);
+            let ways = CopyOutcomes::of(&results, &end(first), &end(second), spread);
             pair_copies(facts, id, &ways, [*a, *b]);
         }
     }
 }
 
 /// The three measurements of two ends.
-struct Ways<'r> {
+struct CopyOutcomes<'r> {
     forth: (&'r Cell, &'r Outcome),
     back: (&'r Cell, &'r Outcome),
     both: (&'r Cell, &'r Outcome),
@@ -81,7 +81,7 @@ struct Ways<'r> {
     spread: Percent,
 }
 
-impl<'r> Ways<'r> {
+impl<'r> CopyOutcomes<'r> {
     fn of(results: &'r Results, a: &End, b: &End, spread: Percent) -> Option<Self> {
         let find = |from: &End, to: &End, both: bool| {
             let same = |cell: &Cell| {
@@ -92,7 +92,7 @@ impl<'r> Ways<'r> {
             let found = results.cells.iter().find(|(cell, _)| same(cell));
             found.map(|(cell, outcome)| (cell, outcome))
         };
-        Some(Ways {
+        Some(CopyOutcomes {
             forth: find(a, b, false)?,
             back: find(b, a, false)?,
             both: find(a, b, true)?,
@@ -258,7 +258,7 @@ fn is_failure(outcome: &Outcome) -> bool {
     )
 }
 
-fn host_copies(facts: &mut Facts, id: Id, ways: &Option<Ways<'_>>) {
+fn host_copies(facts: &mut Facts, id: Id, ways: &Option<CopyOutcomes<'_>>) {
     let Some(ways) = ways else { return };
     facts.set(id, gpu::HOST_COPY_MEASURED, ways.measured());
     facts.set(
@@ -283,7 +283,7 @@ fn host_copies(facts: &mut Facts, id: Id, ways: &Option<Ways<'_>>) {
     facts.set(id, gpu::HOST_COPY_SPREAD, ways.spread());
 }
 
-fn pair_copies(facts: &mut Facts, id: Id, ways: &Option<Ways<'_>>, gpus: [Id; 2]) {
+fn pair_copies(facts: &mut Facts, id: Id, ways: &Option<CopyOutcomes<'_>>, gpus: [Id; 2]) {
     let Some(ways) = ways else { return };
     facts.set(id, gpu_pair::COPY_MEASURED, ways.measured());
     facts.set(id, gpu_pair::COPY_VERIFIED, ways.verified());

@@ -9,7 +9,7 @@ use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Percent, Subject};
 use crate::measure::plan::pairs::outlier_attribution::Blame;
 use crate::measure::plan::pairs::schedule::End;
 use crate::measure::plan::pairs::verdict::{self, Problem as Found};
-use crate::measure::plan::pairs::{NAME, Plan, Results, Way};
+use crate::measure::plan::pairs::{NAME, PairDirection, Plan, Results};
 use crate::source::Refusal;
 
 /// The probe. It runs over recordings only; pairs are measured by `rdma-doctor bench pairs`.
@@ -41,7 +41,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 
 fn state(facts: &mut Facts, node: Id, results: &Results) {
     let mut names: HashMap<String, u64> = HashMap::new();
-    let mut seen: Vec<(Id, BTreeSet<Way>)> = Vec::new();
+    let mut seen: Vec<(Id, BTreeSet<PairDirection>)> = Vec::new();
     for found in verdict::suspects(results, facts.limits()) {
         let (problem, word) = match found.problem {
             Found::Silent => (SuspectProblem::Silent, "silent"),
@@ -96,8 +96,8 @@ fn state(facts: &mut Facts, node: Id, results: &Results) {
         let own = own(results, &found.ways);
         facts.set(id, suspect::OWN, Fact::Known(own, origin.clone()));
         // What is wrong with one way may be the reason for what else is wrong with it.
-        let both = |way: &Way| [*way, way.back()];
-        let ways: BTreeSet<Way> = found.ways.iter().flat_map(both).collect();
+        let both = |way: &PairDirection| [*way, way.back()];
+        let ways: BTreeSet<PairDirection> = found.ways.iter().flat_map(both).collect();
         for (other, others) in &seen {
             if !others.is_disjoint(&ways) {
                 facts.relate(id, *other);
@@ -108,7 +108,7 @@ fn state(facts: &mut Facts, node: Id, results: &Results) {
 }
 
 /// The interfaces and ports of the node that recorded this, of those that these ways begin or end at. It was rank 0, whose place is the first.
-fn own(results: &Results, ways: &[Way]) -> Arc<[Arc<str>]> {
+fn own(results: &Results, ways: &[PairDirection]) -> Arc<[Arc<str>]> {
     let ends = ways.iter().flat_map(|way| [way.from, way.to]);
     let ends: BTreeSet<End> = ends.filter(|end| end.0 == 0).collect();
     let rails = ends.iter().filter_map(|end| results.plan.rail(*end));
@@ -170,7 +170,7 @@ mod tests {
         let own = known(&facts, Subject::Suspect, name, suspect::OWN).unwrap();
         assert!(own.is_empty());
         let ends = |from, to| {
-            [Way {
+            [PairDirection {
                 from: (from, 0),
                 to: (to, 0),
             }]

@@ -116,7 +116,7 @@ impl Pairs {
             counted: one.counted,
         });
         let leading = results.plan.leading();
-        let row = |way: bench::Way, flow: Option<&Flow>, memory: Memory| {
+        let row = |way: bench::PairDirection, flow: Option<&Flow>, memory: Memory| {
             let counted = |of: fn(&Flow) -> &Counted| flow.map(of).cloned().unwrap_or_default();
             MeasuredDirection {
                 from: way.from.0,

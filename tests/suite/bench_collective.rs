@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::process::{Terminal, lives, ranks_of, signal, wait_until};
 use rdma_doctor::measure::plan::collective::{Collective, DataType, Reduction};
 use rdma_doctor::measure::plan::reply::{Ended, RankReply};
-use rdma_doctor::measure::plan::run::{Arm, Backend, Plan, Point, RankPlace, Run};
+use rdma_doctor::measure::plan::run::{Arm, Backend, Plan, Point, RankPlacement, Run};
 use rdma_doctor::measure::run::ranks::{RankProcess, run};
 use rdma_doctor::source::Answer;
 use rdma_doctor::source::wire::Line;
@@ -34,7 +34,7 @@ fn plan(ranks: usize, points: Vec<Point>) -> Plan {
     Plan {
         backend: Backend::Tcp,
         library: None,
-        ranks: vec![RankPlace::default(); ranks],
+        ranks: vec![RankPlacement::default(); ranks],
         points,
         baseline_points: Vec::new(),
         arms: vec![Arm::baseline()],

@@ -10,7 +10,7 @@ use crate::process::{ranks_of, signal, wait_until};
 use crate::stage::Stage;
 use rdma_doctor::measure::plan::collective::{Collective, Reduction};
 use rdma_doctor::measure::plan::reply::{Ended, RankReply};
-use rdma_doctor::measure::plan::run::{Arm, Backend, Plan, Point, RankPlace, Run};
+use rdma_doctor::measure::plan::run::{Arm, Backend, Plan, Point, RankPlacement, Run};
 use rdma_doctor::measure::run::ranks::{self, RankProcess};
 use rdma_doctor::nccl_log::Digest;
 use rdma_doctor::source::Answer;
@@ -111,9 +111,9 @@ fn each_collective_of_each_type_gives_each_rank_what_is_right() {
         backend: Backend::Nccl,
         library: Some(stage.path_of("libnccl.so.2").to_str().unwrap().to_owned()),
         ranks: gpus
-            .map(|gpu| RankPlace {
+            .map(|gpu| RankPlacement {
                 gpu: Some(gpu.to_owned()),
-                ..RankPlace::default()
+                ..RankPlacement::default()
             })
             .to_vec(),
         points,

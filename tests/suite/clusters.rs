@@ -12,7 +12,7 @@ use rdma_doctor::nodeset;
 use rdma_doctor::report::{Finding, Policy, Report};
 use rdma_doctor::source::recording::Recording;
 
-use crate::page::{self, Said};
+use crate::page::{self, CheckVerdicts};
 
 fn judged(catalogue: &Catalogue, cluster: &list::Cluster) -> Report {
     let expected = cluster
@@ -73,7 +73,7 @@ fn each_cluster_has_its_verdict() {
     for path in list::all() {
         let cluster = list::open(&path);
         let mut report = judged(&catalogue, &cluster);
-        let mut said = Said::default();
+        let mut said = CheckVerdicts::default();
         for (check, words) in words(&report) {
             for (word, subject) in words {
                 said.add(word, &check, &subject);

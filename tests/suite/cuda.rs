@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use crate::process::PATIENT;
-use crate::stage::{Seen, Stage};
+use crate::stage::{Stage, StageRecording};
 use rdma_doctor::fact::node::Cuda;
 use rdma_doctor::fact::{Id, Key, Subject, Typed, gpu, gpu_pair, node};
 
@@ -17,7 +17,7 @@ fn stage(machine: &str) -> Option<Stage> {
     Some(Stage::new(machine)?.library(EXAMPLE, LIBRARY))
 }
 
-impl Seen {
+impl StageRecording {
     fn of<T: Typed>(&self, subject: Subject, name: &str, key: Key<T>) -> Option<T> {
         self.facts.known(self.id(subject, name), key)
     }

@@ -203,7 +203,7 @@ impl Drop for Net {
 
 /// What the doctor says of a flow: its verdict, the rule, the ports that are blocked.
 #[derive(Debug)]
-struct Said {
+struct FlowJudgement {
     passage: Option<FlowPassage>,
     rule: String,
     blocked: Vec<(u16, u16)>,
@@ -211,7 +211,7 @@ struct Said {
     rest: bool,
 }
 
-fn said(facts: &Facts, node: Id, name: &str) -> Said {
+fn said(facts: &Facts, node: Id, name: &str) -> FlowJudgement {
     let id = facts
         .find(Subject::Flow, node, name)
         .unwrap_or_else(|| panic!("no flow {name}"));
@@ -225,7 +225,7 @@ fn said(facts: &Facts, node: Id, name: &str) -> Said {
         let (low, high) = part.split_once('-').unwrap_or((part, part));
         Some((low.parse().ok()?, high.parse().ok()?))
     });
-    Said {
+    FlowJudgement {
         passage: facts.known(id, flow::VERDICT),
         rule: match facts.get(id, flow::RULE) {
             Fact::Known(rule, _) => rule.to_string(),
@@ -237,7 +237,7 @@ fn said(facts: &Facts, node: Id, name: &str) -> Said {
 }
 
 /// What a port's fate is by the doctor's words; `None` where it does not say.
-fn expected(said: &Said, port: u16) -> Option<bool> {
+fn expected(said: &FlowJudgement, port: u16) -> Option<bool> {
     match said.passage? {
         FlowPassage::Accepted => Some(true),
         FlowPassage::Dropped | FlowPassage::Rejected => Some(false),
@@ -257,27 +257,28 @@ fn expected(said: &Said, port: u16) -> Option<bool> {
 fn compare(net: &Net, facts: &Facts, node: Id, ports: &[u16]) -> (Vec<String>, u32) {
     let mut wrong = Vec::new();
     let mut compared = 0;
-    let mut check = |name: &str, said: &Said, port: u16, attempt: &dyn Fn(Duration) -> bool| {
-        let Some(expected) = expected(said, port) else {
-            return;
-        };
-        compared += 1;
-        let really = attempt(if expected { PATIENT } else { SHORT });
-        if really != expected {
-            let word = |yes| {
-                if yes {
-                    "gets through"
-                } else {
-                    "does not get through"
-                }
+    let mut check =
+        |name: &str, said: &FlowJudgement, port: u16, attempt: &dyn Fn(Duration) -> bool| {
+            let Some(expected) = expected(said, port) else {
+                return;
             };
-            wrong.push(format!(
-                "{name}, port {port}: {} by the doctor ({said:?}), {} really",
-                word(expected),
-                word(really)
-            ));
-        }
-    };
+            compared += 1;
+            let really = attempt(if expected { PATIENT } else { SHORT });
+            if really != expected {
+                let word = |yes| {
+                    if yes {
+                        "gets through"
+                    } else {
+                        "does not get through"
+                    }
+                };
+                wrong.push(format!(
+                    "{name}, port {port}: {} by the doctor ({said:?}), {} really",
+                    word(expected),
+                    word(really)
+                ));
+            }
+        };
     let of = |name: String| (said(facts, node, &name), name);
     let (inward, name) = of(format!("bootstrap TCP in on {DEVICE}"));
     for &port in ports {

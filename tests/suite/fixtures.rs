@@ -17,7 +17,7 @@ use rdma_doctor::source::redact::Key;
 use rdma_doctor::source::wire::{self, Line};
 use rdma_doctor::source::{Answer, Question};
 
-use crate::page::{self, Said};
+use crate::page::{self, CheckVerdicts};
 use crate::sample;
 
 /// All fixtures, or those that `RDMA_DOCTOR_FIXTURES` names by a part.
@@ -143,7 +143,7 @@ fn each_fixture_has_its_verdict() {
         let one = std::slice::from_ref(&recording);
         let report = many::judged(&catalogue, one, &Policy::default(), false);
         page::adds_up(&report);
-        let mut said = Said::default();
+        let mut said = CheckVerdicts::default();
         let mut judged = HashSet::new();
         for (check, subject, word) in rows(&catalogue, &recording).0 {
             let id = &*catalogue.checks[check].id;

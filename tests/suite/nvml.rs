@@ -3,7 +3,7 @@
 
 use crate::bench_p2p::GPU as GPUS;
 use crate::process::PATIENT;
-use crate::stage::{Seen, Stage};
+use crate::stage::{Stage, StageRecording};
 use rdma_doctor::fact::gpu::{self, GpuMode, RecoveryAction};
 use rdma_doctor::fact::gpu_pair::{self, P2p, TopologyLevel};
 use rdma_doctor::fact::node::{self, Nvml};
@@ -19,7 +19,7 @@ fn stage(machine: &str) -> Option<Stage> {
     Some(Stage::new(machine)?.library(EXAMPLE, LIBRARY))
 }
 
-impl Seen {
+impl StageRecording {
     fn gpu<T: Typed>(&self, pci: &str, key: Key<T>) -> Option<T> {
         self.facts.known(self.id(Subject::Gpu, pci), key)
     }
@@ -543,7 +543,7 @@ fn redacted() {
     assert_eq!(uuid.len(), "GPU-00000000-1111-2222-3333-000000000000".len());
     let (raw, hidden) = (stage.record(), seen);
     for pci in GPUS {
-        let own = |seen: &Seen| {
+        let own = |seen: &StageRecording| {
             (
                 seen.gpu(pci, gpu::MODEL),
                 seen.gpu(pci, gpu::VBIOS),

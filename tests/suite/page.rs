@@ -14,9 +14,9 @@ const NAMED: usize = 3;
 
 /// What checks say: by word (`fails`, `unknown`, `passes`), then by check, the subjects.
 #[derive(Default)]
-pub(crate) struct Said(BTreeMap<&'static str, BTreeMap<String, BTreeSet<String>>>);
+pub(crate) struct CheckVerdicts(BTreeMap<&'static str, BTreeMap<String, BTreeSet<String>>>);
 
-impl Said {
+impl CheckVerdicts {
     pub(crate) fn add(&mut self, word: &'static str, check: &str, subject: &str) {
         let checks = self.0.entry(word).or_default();
         let subjects = checks.entry(check.to_owned()).or_default();
@@ -72,7 +72,7 @@ fn wrap(page: &mut String, folder: &str, names: &[&str]) {
 }
 
 /// A report's page.
-pub(crate) fn page(report: &Report, said: &Said) -> String {
+pub(crate) fn page(report: &Report, said: &CheckVerdicts) -> String {
     let mut page = Vec::new();
     text::write(&mut page, report, text::Detail::Normal, WIDTH).unwrap();
     let page = String::from_utf8(page).unwrap();

@@ -82,14 +82,14 @@ pub(crate) struct Stage {
 }
 
 /// What the doctor recorded on a stage.
-pub(crate) struct Seen {
+pub(crate) struct StageRecording {
     pub(crate) recording: Recording,
     pub(crate) facts: Facts,
     pub(crate) node: Id,
     pub(crate) took: Duration,
 }
 
-impl Seen {
+impl StageRecording {
     /// What is known of the node.
     pub(crate) fn of_node<T: Typed>(&self, key: Key<T>) -> Option<T> {
         self.facts.known(self.node, key)
@@ -302,12 +302,12 @@ impl Stage {
     }
 
     /// Records the stage, unredacted, and reads the recording.
-    pub(crate) fn record(&self) -> Seen {
+    pub(crate) fn record(&self) -> StageRecording {
         self.record_with(&["--no-redact"])
     }
 
     /// Records the stage with these options.
-    pub(crate) fn record_with(&self, options: &[&str]) -> Seen {
+    pub(crate) fn record_with(&self, options: &[&str]) -> StageRecording {
         let begun = Instant::now();
         let out = self.run(&[&["record"], options].concat());
         let took = begun.elapsed();
@@ -317,7 +317,7 @@ impl Stage {
         let mut facts = Facts::new();
         let node = establish(&recording, &mut facts);
         derive(&mut facts);
-        Seen {
+        StageRecording {
             recording,
             facts,
             node,

@@ -12,12 +12,12 @@ use rdma_doctor::source::{Answer, Errno, Question, Refusal};
 use crate::place::{Scratch, doctor};
 
 /// What the doctor says of a recording.
-struct Said {
+struct DoctorReply {
     status: i32,
     text: String,
 }
 
-impl Said {
+impl DoctorReply {
     #[track_caller]
     fn is(&self, status: i32, words: &[&str]) {
         assert_eq!(self.status, status, "{}", self.text);
@@ -63,7 +63,7 @@ fn refused(name: &str, refusal: &Refusal, of: impl Fn(&Question) -> bool) -> Str
     })
 }
 
-fn check(text: &str, options: &[&str]) -> Said {
+fn check(text: &str, options: &[&str]) -> DoctorReply {
     let dir = Scratch::new("trust");
     let file = dir.join("node.jsonl");
     std::fs::write(&file, text).unwrap();
@@ -77,7 +77,7 @@ fn check(text: &str, options: &[&str]) -> Said {
     let text = [ran.stdout, ran.stderr].concat();
     // Lines are broken at the terminal's width.
     let text = String::from_utf8(text).unwrap();
-    Said {
+    DoctorReply {
         status: ran.status.code().unwrap(),
         text: text.split_whitespace().collect::<Vec<_>>().join(" "),
     }
@@ -169,7 +169,7 @@ fn a_kernel_log_that_fails_is_undecided_and_one_that_is_withheld_is_not_healthy(
 }
 
 /// The recording of a node whose probes are killed after 2 s, all of which `is_killed` says so.
-fn probes_killed(is_killed: impl Fn(&str) -> bool) -> (BTreeSet<String>, Said) {
+fn probes_killed(is_killed: impl Fn(&str) -> bool) -> (BTreeSet<String>, DoctorReply) {
     let whole = fixture(NODE);
     let mut killed = Recording::new(whole.header.clone());
     killed.header.base = None;

@@ -24,7 +24,7 @@ const TELLING: Duration = Duration::from_secs(10);
 
 /// Who is there.
 #[derive(Debug, Serialize, Deserialize)]
-struct There {
+struct Attendance {
     names: BTreeMap<u64, String>,
     silent: Vec<Silent>,
 }
@@ -132,7 +132,7 @@ fn join(
             .iter()
             .map(|(rank, came)| (*rank, came.name.clone())),
     );
-    let there = There { names, silent };
+    let there = Attendance { names, silent };
     // Names and reasons only: there is nothing that JSON cannot hold.
     let text = serde_json::to_vec(&there).unwrap_or_default();
     for (_, deaf) in gathered.broadcast(&text, TELLING) {
@@ -168,7 +168,7 @@ fn guest(place: &NodePlacement, args: &TogetherArgs) -> anyhow::Result<Joined> {
     let text = guest
         .receive(args.wait + TELLING, MOST)
         .map_err(|error| BadInput(format!("rank 0 ended before it said who is there: {error}")))?;
-    let there: There = serde_json::from_slice(&text).context("who is there")?;
+    let there: Attendance = serde_json::from_slice(&text).context("who is there")?;
     let session =
         Session::for_joined_node(place.own.rank, there.names, guest).context("the session")?;
     Ok(Joined {

@@ -109,7 +109,7 @@ pub(super) struct UplinkConnection {
 
 #[derive(Default)]
 struct UplinkState {
-    connection: Option<Up>,
+    connection: Option<ParentLink>,
     /// How often the parent was lost.
     losses: u64,
     /// This node's own message, once it has one.
@@ -118,7 +118,7 @@ struct UplinkState {
     unreached_children: Vec<String>,
 }
 
-struct Up {
+struct ParentLink {
     stream: TcpStream,
     to: Frames,
     rank: u64,
@@ -183,7 +183,7 @@ impl UplinkConnection {
     }
 }
 
-impl Up {
+impl ParentLink {
     fn write(&mut self, frame: &[u8]) -> io::Result<()> {
         self.to.write(&mut self.stream, frame)
     }
@@ -407,8 +407,8 @@ fn receive_result(seated: &mut ParentConnection) -> Result<Vec<u8>, FrameError> 
 }
 
 impl ParentConnection {
-    fn take_uplink(&mut self, door: &Joiner) -> Option<Up> {
-        Some(Up {
+    fn take_uplink(&mut self, door: &Joiner) -> Option<ParentLink> {
+        Some(ParentLink {
             stream: self.stream.try_clone().ok()?,
             to: self.to.take()?,
             rank: door.own.rank,

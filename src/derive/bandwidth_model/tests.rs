@@ -40,7 +40,7 @@ fn x16(generation: u64) -> f64 {
 fn no_published_value_passes_its_ceiling_and_healthy_ones_are_near_it() {
     /// What a published value is.
     #[derive(Debug)]
-    enum Is {
+    enum PublishedValue {
         /// Reached on a healthy system.
         Healthy,
         /// A level that a test asks for: it lies where its author put it.
@@ -49,7 +49,7 @@ fn no_published_value_passes_its_ceiling_and_healthy_ones_are_near_it() {
         Odd,
     }
     use Algorithm::{Ring, Tree};
-    use Is::{Healthy, Odd, Pass};
+    use PublishedValue::{Healthy, Odd, Pass};
 
     let v100 = links(2, 6, 25.781);
     let a100 = links(3, 12, 25.0);

@@ -90,17 +90,17 @@ fn wire(facts: &Facts, node: Id, rail: &Rail) -> Result<Term, Gap> {
 }
 
 /// The GPU that is nearest to an adapter, all that are as near, and their distance.
-struct Near {
+struct NearestGpus {
     gpus: Vec<Id>,
     distance: Distance,
 }
 
 /// The GPUs nearest to a function; `None` where the node has none.
-fn near(facts: &Facts, node: Id, function: Id) -> Result<Option<Near>, Gap> {
+fn near(facts: &Facts, node: Id, function: Id) -> Result<Option<NearestGpus>, Gap> {
     if let Some(gap) = tally::incomplete(facts, node, Subject::Gpu) {
         return Err(gap);
     }
-    let mut best: Option<Near> = None;
+    let mut best: Option<NearestGpus> = None;
     for gpu in facts.below(node, Subject::Gpu) {
         let name = format!("{} - {}", facts.name(gpu), facts.name(function));
         // A virtual GPU is where its physical one is, and has no pair of its own.
@@ -112,7 +112,7 @@ fn near(facts: &Facts, node: Id, function: Id) -> Result<Option<Near>, Gap> {
             Some(near) if (near.distance as u8) < distance as u8 => {}
             Some(near) if near.distance == distance => near.gpus.push(gpu),
             _ => {
-                best = Some(Near {
+                best = Some(NearestGpus {
                     gpus: vec![gpu],
                     distance,
                 });

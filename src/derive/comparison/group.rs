@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Realm, Said};
+use super::{Realm, TextOrReason};
 use crate::fact::{Facts, Gap, Id, Subject, device, gpu, node};
 
 /// Parts of host names that say that a node computes nothing. They keep nodes from being compared, and never accuse one.
@@ -17,7 +17,7 @@ const OTHER_ROLES: [&str; 22] = [
 ///
 /// Nodes with GPUs are alike where they have the same GPUs; others where adapters, NUMA nodes and memory are the same, the memory within
 /// some 20 %: of a machine's use nothing else can be seen.
-pub(super) fn kind(facts: &Facts, node: Id, realm: &Realm) -> Said {
+pub(super) fn kind(facts: &Facts, node: Id, realm: &Realm) -> TextOrReason {
     let role = match realm {
         Realm::Shared(mark) if &**mark == "none" => role(facts.name(node)),
         _ => None,

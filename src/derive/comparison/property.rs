@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Realm, Said, Sample, group, said, sides};
+use super::{Realm, Sample, TextOrReason, group, said, sides};
 use crate::fact::comparison::ComparedProperty;
 use crate::fact::device::{NodeType, Role};
 use crate::fact::port::{LinkLayer, PortState};
@@ -30,7 +30,7 @@ pub(super) fn take(facts: &Facts, node: Id, sample: &mut Sample) {
         Err(_) => return,
     };
     let gpus = facts.below(node, Subject::Gpu).count();
-    let mut look = Look {
+    let mut look = SampleReader {
         facts,
         node,
         kind,
@@ -55,15 +55,15 @@ pub(super) fn take(facts: &Facts, node: Id, sample: &mut Sample) {
     look.variables();
 }
 
-struct Look<'a> {
+struct SampleReader<'a> {
     facts: &'a Facts,
     node: Id,
     kind: Arc<str>,
     sample: &'a mut Sample,
 }
 
-impl Look<'_> {
-    fn has(&mut self, of: ComparedProperty, value: Said) {
+impl SampleReader<'_> {
+    fn has(&mut self, of: ComparedProperty, value: TextOrReason) {
         let kind = Arc::clone(&self.kind);
         self.sample.has(of, kind, value);
     }
@@ -128,8 +128,8 @@ impl Look<'_> {
         let facts = self.facts;
         let mut open = facts.members(Subject::Device, self.node).err();
         let mut names: Vec<String> = Vec::new();
-        let mut firmware: BTreeMap<Arc<str>, Vec<(String, Said)>> = BTreeMap::new();
-        let mut drivers: Vec<(String, Said)> = Vec::new();
+        let mut firmware: BTreeMap<Arc<str>, Vec<(String, TextOrReason)>> = BTreeMap::new();
+        let mut drivers: Vec<(String, TextOrReason)> = Vec::new();
         for id in facts.below(self.node, Subject::Device) {
             match facts.get(id, device::VIRTUAL_FUNCTION) {
                 Fact::Known(true, _) => continue,
@@ -187,7 +187,7 @@ impl Look<'_> {
         }
     }
 
-    fn driver(&self, id: Id) -> Said {
+    fn driver(&self, id: Id) -> TextOrReason {
         let facts = self.facts;
         let driver = said(facts.get(id, device::DRIVER))?;
         let version = facts
@@ -339,11 +339,13 @@ impl Look<'_> {
         if hard.is_empty() {
             return;
         }
-        let of_traffic =
-            |p: Id, look: &dyn Fn(Id) -> Said| match facts.below(p, Subject::Traffic).next() {
-                Some(id) => look(id),
-                None => Err(Gap::missing("traffic").to_string().into()),
-            };
+        let of_traffic = |p: Id, look: &dyn Fn(Id) -> TextOrReason| match facts
+            .below(p, Subject::Traffic)
+            .next()
+        {
+            Some(id) => look(id),
+            None => Err(Gap::missing("traffic").to_string().into()),
+        };
         self.of_ports(name, &hard, ComparedProperty::Trust, |p| {
             of_traffic(p, &|t| said(facts.get(t, traffic::TRUST)))
         });
@@ -382,7 +384,7 @@ impl Look<'_> {
         what: &str,
         ports: &[Id],
         of: ComparedProperty,
-        look: impl Fn(Id) -> Said,
+        look: impl Fn(Id) -> TextOrReason,
     ) {
         let values = ports
             .iter()
@@ -474,7 +476,7 @@ fn is_no_identity(name: &str, value: &str) -> bool {
 }
 
 /// The values of several as one; unknown where one is.
-fn together(values: Vec<(String, Said)>) -> Said {
+fn together(values: Vec<(String, TextOrReason)>) -> TextOrReason {
     let known = values.into_iter().map(|(name, value)| Ok((name, value?)));
     Ok(sides::spread(&known.collect::<Result<Vec<_>, Arc<str>>>()?))
 }

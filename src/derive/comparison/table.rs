@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::clocks::{self, Clock};
 use super::sides::{self, Side};
-use super::{Realm, Said, Sample};
+use super::{Realm, Sample, TextOrReason};
 use crate::fact::comparison::{self, ComparedProperty};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Seconds, Subject, Why};
 
@@ -23,7 +23,7 @@ type Whose = (u32, Arc<str>);
 /// Comparisons in the making. Nodes are added one after the other, in any number.
 #[derive(Default)]
 pub struct Table {
-    nodes: Vec<Node>,
+    nodes: Vec<ComparedNode>,
     /// Who was expected and did not answer, and how that is known.
     silent: Vec<(Arc<str>, Arc<str>)>,
     /// Whom somebody expects, where somebody does.
@@ -35,7 +35,7 @@ pub struct Table {
     own: BTreeMap<ComparedProperty, HashMap<Arc<str>, Vec<Whose>>>,
     own_open: BTreeMap<ComparedProperty, Arc<str>>,
     /// Nodes of a kind whose variables are all known, and those where they are not.
-    kinds: BTreeMap<Arc<str>, Kind>,
+    kinds: BTreeMap<Arc<str>, KindMembers>,
     /// Nodes of which not even the kind is known.
     kindless: Vec<u32>,
     kindless_why: Option<Arc<str>>,
@@ -43,7 +43,7 @@ pub struct Table {
 
 type Key = (ComparedProperty, Option<Arc<str>>, Arc<str>);
 
-struct Node {
+struct ComparedNode {
     name: Arc<str>,
     boot: Option<Arc<str>>,
     realm: Realm,
@@ -52,7 +52,7 @@ struct Node {
 }
 
 #[derive(Default)]
-struct Kind {
+struct KindMembers {
     nodes: Vec<u32>,
     known: Vec<u32>,
     open: Vec<u32>,
@@ -69,7 +69,7 @@ struct Group {
 }
 
 impl Group {
-    fn add(&mut self, node: u32, value: Said) {
+    fn add(&mut self, node: u32, value: TextOrReason) {
         match value {
             Ok(value) => {
                 let values = &mut self.values;
@@ -154,7 +154,7 @@ impl Table {
         for (of, why) in sample.own_open {
             self.own_open.entry(of).or_insert(why);
         }
-        self.nodes.push(Node {
+        self.nodes.push(ComparedNode {
             name: sample.name,
             boot: sample.boot,
             realm: sample.realm,

@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use super::packet::{Doubt, Marks, Packet, Sight, Version, Way};
+use super::packet::{Doubt, Marks, Packet, PacketDirection, Sight, Version};
 use crate::fact::ruleset::{
-    Base, Chain, Family, Field, Hook, Match, Rule, Ruleset, Step, Table, Values, Verdict,
+    Base, Chain, Family, Hook, Match, PacketField, Rule, Ruleset, Step, Table, Values, Verdict,
 };
 use crate::small_sort;
 
@@ -41,14 +41,14 @@ pub(super) struct Outcome {
 
 /// All ways that a packet may take through one hook's chains, and what it depends on.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Ways {
+pub(super) struct PacketFates {
     /// The distinct ends, with the rule that came first.
     pub(super) outcomes: Vec<Outcome>,
     /// What could not be decided, and by which rule.
     pub(super) doubts: Vec<(Doubt, Arc<str>)>,
 }
 
-impl Ways {
+impl PacketFates {
     fn end(&mut self, end: End, by: &Arc<str>, explicit: bool) {
         if !self.outcomes.iter().any(|o| o.end == end) {
             self.outcomes.push(Outcome {
@@ -87,14 +87,14 @@ enum Fit {
 }
 
 /// The hooks that a packet meets, in order; whether it is arriving there, or leaving.
-fn hooks(way: Way) -> &'static [(Hook, bool)] {
+fn hooks(way: PacketDirection) -> &'static [(Hook, bool)] {
     match way {
-        Way::In => &[
+        PacketDirection::In => &[
             (Hook::Ingress, true),
             (Hook::Prerouting, true),
             (Hook::Input, true),
         ],
-        Way::Out => &[
+        PacketDirection::Out => &[
             (Hook::Output, false),
             (Hook::Postrouting, false),
             (Hook::Egress, false),
@@ -103,9 +103,9 @@ fn hooks(way: Way) -> &'static [(Hook, bool)] {
 }
 
 /// All that the rules can do to a packet.
-pub(super) fn evaluate(ruleset: &Ruleset, packet: &Packet) -> Ways {
+pub(super) fn evaluate(ruleset: &Ruleset, packet: &Packet) -> PacketFates {
     let mut marks = Marks::fresh();
-    let mut all = Ways::default();
+    let mut all = PacketFates::default();
     // What may stop the packet before the chain that is looked at next.
     let mut passes = true;
     for &(hook, arriving) in hooks(packet.way) {
@@ -136,7 +136,7 @@ pub(super) fn evaluate(ruleset: &Ruleset, packet: &Packet) -> Ways {
                 packet,
                 arriving,
                 left: STEPS,
-                ways: Ways::default(),
+                ways: PacketFates::default(),
                 ends: 0,
                 out: None,
             };
@@ -192,7 +192,7 @@ struct Walk<'a> {
     packet: &'a Packet,
     arriving: bool,
     left: u32,
-    ways: Ways,
+    ways: PacketFates,
     /// How often a way ended, alike or not.
     ends: u32,
     /// The marks with which packets leave the chain, of all ways that accept.
@@ -312,7 +312,7 @@ impl Walk<'_> {
             };
             match step {
                 Step::Match(wanted) => {
-                    explicit |= wanted.fields.contains(&Field::DestinationPort);
+                    explicit |= wanted.fields.contains(&PacketField::DestinationPort);
                     match self.fit(&wanted.fields, wanted, &marks) {
                         Fit::Yes => {}
                         Fit::No => break,
@@ -345,7 +345,7 @@ impl Walk<'_> {
                 Step::VerdictMap {
                     fields, entries, ..
                 } => {
-                    explicit |= fields.contains(&Field::DestinationPort);
+                    explicit |= fields.contains(&PacketField::DestinationPort);
                     let mut found = false;
                     for (values, verdict) in entries {
                         let fit = self.alternative(fields, values, &marks);
@@ -437,8 +437,8 @@ impl Walk<'_> {
     }
 
     /// Whether the packet fits a match.
-    fn fit(&self, fields: &[Field], wanted: &Match, marks: &Marks) -> Fit {
-        let missing = |field: &Field| self.see(field, marks) == Sight::Missing;
+    fn fit(&self, fields: &[PacketField], wanted: &Match, marks: &Marks) -> Fit {
+        let missing = |field: &PacketField| self.see(field, marks) == Sight::Missing;
         if fields.iter().any(missing) {
             return Fit::No;
         }
@@ -468,11 +468,11 @@ impl Walk<'_> {
         }
     }
 
-    fn see(&self, field: &Field, marks: &Marks) -> Sight {
+    fn see(&self, field: &PacketField, marks: &Marks) -> Sight {
         self.packet.see(field, marks, self.arriving)
     }
 
-    fn alternative(&self, fields: &[Field], values: &[Values], marks: &Marks) -> Fit {
+    fn alternative(&self, fields: &[PacketField], values: &[Values], marks: &Marks) -> Fit {
         let mut all = Fit::Yes;
         for (field, values) in fields.iter().zip(values) {
             match among(field, &self.see(field, marks), values) {
@@ -491,20 +491,20 @@ impl Walk<'_> {
 }
 
 /// Whether a field tells of the other side, which is not known beforehand.
-fn is_of_peer(field: &Field) -> bool {
+fn is_of_peer(field: &PacketField) -> bool {
     matches!(
         field,
-        Field::Source4
-            | Field::Source6
-            | Field::Destination4
-            | Field::Destination6
-            | Field::SourcePort
-            | Field::Sender(_)
+        PacketField::Source4
+            | PacketField::Source6
+            | PacketField::Destination4
+            | PacketField::Destination6
+            | PacketField::SourcePort
+            | PacketField::Sender(_)
     )
 }
 
 /// Whether what is seen of a field is among the values.
-fn among(field: &Field, sight: &Sight, values: &Values) -> Fit {
+fn among(field: &PacketField, sight: &Sight, values: &Values) -> Fit {
     let partly = Fit::Maybe(if is_of_peer(field) {
         Doubt::Source
     } else {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::fact::ruleset::{Field, address_kind, state};
+use crate::fact::ruleset::{PacketField, address_kind, state};
 
 /// Why it is not known whether a packet fits a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub(super) enum Version {
 
 /// Which way a packet goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum PacketDirection {
     /// It comes to this node.
     In,
     /// It leaves this node.
@@ -78,7 +78,7 @@ pub(super) enum Transport {
 /// A packet.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Packet {
-    pub(super) way: Way,
+    pub(super) way: PacketDirection,
     pub(super) version: Version,
     /// The interface by which it comes or goes.
     pub(super) interface: Arc<str>,
@@ -135,78 +135,90 @@ impl Packet {
         self.state == state::NEW
     }
 
-    pub(super) fn see(&self, field: &Field, marks: &Marks, arriving: bool) -> Sight {
+    pub(super) fn see(&self, field: &PacketField, marks: &Marks, arriving: bool) -> Sight {
         let unknown = Sight::Unknown(Doubt::Opaque);
-        let incoming = self.way == Way::In;
+        let incoming = self.way == PacketDirection::In;
         match field {
             // Before a packet is routed it has no interface to leave by, and the other way round.
-            Field::InName if arriving => Sight::Name(Arc::clone(&self.interface)),
-            Field::OutName if !arriving => Sight::Name(Arc::clone(&self.interface)),
-            Field::InName | Field::OutName => Sight::Name("".into()),
-            Field::Protocol => Sight::one(match (&self.transport, self.version) {
+            PacketField::InName if arriving => Sight::Name(Arc::clone(&self.interface)),
+            PacketField::OutName if !arriving => Sight::Name(Arc::clone(&self.interface)),
+            PacketField::InName | PacketField::OutName => Sight::Name("".into()),
+            PacketField::Protocol => Sight::one(match (&self.transport, self.version) {
                 (Transport::Tcp { .. }, _) => 6,
                 (Transport::Udp { .. }, _) => 17,
                 (Transport::Icmp { .. }, Version::Four) => 1,
                 (Transport::Icmp { .. }, Version::Six) => 58,
             }),
-            Field::Version => Sight::one(match self.version {
+            PacketField::Version => Sight::one(match self.version {
                 Version::Four => 4,
                 Version::Six => 6,
             }),
-            Field::SourcePort => match self.transport {
+            PacketField::SourcePort => match self.transport {
                 Transport::Tcp { source: p, .. } | Transport::Udp { source: p, .. } => ports(p),
                 Transport::Icmp { .. } => Sight::Missing,
             },
-            Field::DestinationPort => match self.transport {
+            PacketField::DestinationPort => match self.transport {
                 Transport::Tcp { destination: p, .. } | Transport::Udp { destination: p, .. } => {
                     ports(p)
                 }
                 Transport::Icmp { .. } => Sight::Missing,
             },
-            Field::Source4 => self.address(Version::Four, incoming),
-            Field::Destination4 => self.address(Version::Four, !incoming),
-            Field::Source6 => self.address(Version::Six, incoming),
-            Field::Destination6 => self.address(Version::Six, !incoming),
-            Field::State => match marks.untracked {
+            PacketField::Source4 => self.address(Version::Four, incoming),
+            PacketField::Destination4 => self.address(Version::Four, !incoming),
+            PacketField::Source6 => self.address(Version::Six, incoming),
+            PacketField::Destination6 => self.address(Version::Six, !incoming),
+            PacketField::State => match marks.untracked {
                 Some(false) => Sight::one(self.state),
                 Some(true) => Sight::one(state::UNTRACKED),
                 None => unknown,
             },
-            Field::Direction => match (marks.untracked, self.state) {
+            PacketField::Direction => match (marks.untracked, self.state) {
                 (Some(false), state::NEW) => Sight::one(0),
                 (Some(false), state::ESTABLISHED) => Sight::one(1),
                 _ => unknown,
             },
             // A packet that opens a connection has seen no reply, and no rewriting before the rules that do it.
-            Field::Status if self.is_first() && marks.untracked == Some(false) => Sight::one(0),
-            Field::Mark => match marks.mark {
+            PacketField::Status if self.is_first() && marks.untracked == Some(false) => {
+                Sight::one(0)
+            }
+            PacketField::Mark => match marks.mark {
                 Some(mark) => Sight::one(mark.into()),
                 None => unknown,
             },
-            Field::ConnectionMark if self.is_first() && !marks.connection_changed => Sight::one(0),
-            Field::TcpFlags => match self.transport {
+            PacketField::ConnectionMark if self.is_first() && !marks.connection_changed => {
+                Sight::one(0)
+            }
+            PacketField::TcpFlags => match self.transport {
                 Transport::Tcp { flags, .. } => Sight::one(flags.into()),
                 _ => Sight::Missing,
             },
-            Field::IcmpType | Field::IcmpCode if self.version == Version::Four => self.icmp(field),
-            Field::Icmp6Type | Field::Icmp6Code if self.version == Version::Six => self.icmp(field),
-            Field::IcmpType | Field::IcmpCode | Field::Icmp6Type | Field::Icmp6Code => {
-                Sight::Missing
+            PacketField::IcmpType | PacketField::IcmpCode if self.version == Version::Four => {
+                self.icmp(field)
             }
-            Field::PacketType if incoming && !self.local => Sight::one(0),
-            Field::SourceKind => Sight::one(match incoming && !self.local {
+            PacketField::Icmp6Type | PacketField::Icmp6Code if self.version == Version::Six => {
+                self.icmp(field)
+            }
+            PacketField::IcmpType
+            | PacketField::IcmpCode
+            | PacketField::Icmp6Type
+            | PacketField::Icmp6Code => Sight::Missing,
+            PacketField::PacketType if incoming && !self.local => Sight::one(0),
+            PacketField::SourceKind => Sight::one(match incoming && !self.local {
                 true => address_kind::UNICAST,
                 false => address_kind::LOCAL,
             }),
-            Field::DestinationKind => Sight::one(match incoming || self.local {
+            PacketField::DestinationKind => Sight::one(match incoming || self.local {
                 true => address_kind::LOCAL,
                 false => address_kind::UNICAST,
             }),
             // A peer of the same link is answered the way it came.
-            Field::ReversePath if self.peer.is_some() || self.local => Sight::one(1),
-            Field::ReversePath | Field::Sender(_) => Sight::Unknown(Doubt::Source),
-            Field::Extension => Sight::Missing,
-            Field::Status | Field::ConnectionMark | Field::PacketType | Field::Other(_) => unknown,
+            PacketField::ReversePath if self.peer.is_some() || self.local => Sight::one(1),
+            PacketField::ReversePath | PacketField::Sender(_) => Sight::Unknown(Doubt::Source),
+            PacketField::Extension => Sight::Missing,
+            PacketField::Status
+            | PacketField::ConnectionMark
+            | PacketField::PacketType
+            | PacketField::Other(_) => unknown,
         }
     }
 
@@ -221,9 +233,9 @@ impl Packet {
         }
     }
 
-    fn icmp(&self, field: &Field) -> Sight {
+    fn icmp(&self, field: &PacketField) -> Sight {
         match (&self.transport, field) {
-            (Transport::Icmp { kind, .. }, Field::IcmpType | Field::Icmp6Type) => {
+            (Transport::Icmp { kind, .. }, PacketField::IcmpType | PacketField::Icmp6Type) => {
                 Sight::one((*kind).into())
             }
             (Transport::Icmp { code, .. }, _) => Sight::one((*code).into()),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::evaluate::{End, Outcome, evaluate};
 use super::packet::{Doubt, Packet};
 use crate::fact::flow::{self, FlowCondition, FlowPassage};
-use crate::fact::ruleset::{Field, Ruleset, Step, Values};
+use crate::fact::ruleset::{PacketField, Ruleset, Step, Values};
 use crate::fact::{Fact, Facts, Gap, Id, Origin, Percent, Why};
 use crate::small_sort;
 
@@ -137,10 +137,12 @@ fn fate(ruleset: &Ruleset, packet: &Packet) -> Fate {
 /// The ports at which rules begin or end to match, in order.
 pub(super) fn cuts(ruleset: &Ruleset) -> Vec<u32> {
     let mut cuts: Vec<u32> = Vec::new();
-    let mut add = |fields: &[Field], values: &[Values]| {
+    let mut add = |fields: &[PacketField], values: &[Values]| {
         for (field, values) in fields.iter().zip(values) {
-            if let (Field::SourcePort | Field::DestinationPort, Values::Ranges(ranges)) =
-                (field, values)
+            if let (
+                PacketField::SourcePort | PacketField::DestinationPort,
+                Values::Ranges(ranges),
+            ) = (field, values)
             {
                 for (low, high) in ranges {
                     for cut in [*low, high.saturating_add(1)] {

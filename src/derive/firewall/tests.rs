@@ -1,14 +1,14 @@
 use proptest::prelude::*;
 
 use super::evaluate::{End, evaluate};
-use super::packet::{Packet, Transport, Version, Way};
+use super::packet::{Packet, PacketDirection, Transport, Version};
 use super::passage::{Fate, Legs, Segment, cuts, segments, sum};
 use super::*;
 use crate::derive::testing::{node, stated};
 use crate::fact::Percent;
 use crate::fact::flow::FlowCondition;
 use crate::fact::ruleset::{
-    Backend, Base, Chain, Family, Field, Hook, Match, Rule, Step, Table, Values, Verdict,
+    Backend, Base, Chain, Family, Hook, Match, PacketField, Rule, Step, Table, Values, Verdict,
 };
 
 fn rule(steps: Vec<Step>) -> Rule {
@@ -49,7 +49,7 @@ fn input(drops: bool, rules: Vec<Vec<Step>>) -> Ruleset {
     }
 }
 
-fn fits(field: Field, values: Values) -> Step {
+fn fits(field: PacketField, values: Values) -> Step {
     Step::Match(Match {
         fields: vec![field],
         negate: false,
@@ -59,21 +59,24 @@ fn fits(field: Field, values: Values) -> Step {
 }
 
 fn port(from: u128, to: u128) -> Step {
-    fits(Field::DestinationPort, Values::Ranges(vec![(from, to)]))
+    fits(
+        PacketField::DestinationPort,
+        Values::Ranges(vec![(from, to)]),
+    )
 }
 
 const ACCEPT: Step = Step::Verdict(Verdict::Accept);
 const DROP: Step = Step::Verdict(Verdict::Drop);
 
 /// 10.0.0.1 in 10.0.0.0/24.
-const HERE: At = At {
+const HERE: AddressPair = AddressPair {
     own: Some((0x0a00_0001, 0x0a00_0001)),
     peer: Some((0x0a00_0000, 0x0a00_00ff)),
 };
 
 fn packet(destination: u16) -> Packet {
     Packet {
-        way: Way::In,
+        way: PacketDirection::In,
         version: Version::Four,
         interface: "eth0".into(),
         local: false,
@@ -161,7 +164,7 @@ fn jumps_return_and_gotos_do_not() {
 
 #[test]
 fn a_peer_of_the_own_subnet_is_inside_or_outside_or_in_doubt() {
-    let from = |low, high| fits(Field::Source4, Values::Ranges(vec![(low, high)]));
+    let from = |low, high| fits(PacketField::Source4, Values::Ranges(vec![(low, high)]));
     let only = |low, high| input(true, vec![vec![from(low, high), ACCEPT]]);
     assert_eq!(
         fate(&only(0x0a00_0000, 0x0aff_ffff), packet(1)),
@@ -245,7 +248,7 @@ fn limits_queues_and_rewriting() {
 
 #[test]
 fn marks_are_followed_and_lost_where_in_doubt() {
-    let marked = |value| fits(Field::Mark, Values::Masked(0xff, value));
+    let marked = |value| fits(PacketField::Mark, Values::Masked(0xff, value));
     let set = |value| Step::Mark(Some((0, value)));
     let of = |rules| fate(&input(false, rules), packet(40000));
     assert!(is_blocked(&of(vec![vec![set(5)], vec![marked(5), DROP]])));
@@ -266,7 +269,7 @@ fn marks_are_followed_and_lost_where_in_doubt() {
 
 #[test]
 fn the_state_of_what_is_not_tracked() {
-    let new = fits(Field::State, Values::Bits(state::NEW));
+    let new = fits(PacketField::State, Values::Bits(state::NEW));
     let mut rules = input(true, vec![vec![new, ACCEPT]]);
     assert_eq!(fate(&rules, packet(1)), Fate::Accepted);
     rules.tables.push(table(vec![chain(
@@ -283,7 +286,7 @@ fn a_match_on_what_a_packet_does_not_have_never_fits() {
     let icmp = |negate| {
         Step::Match(Match {
             negate,
-            ..Match::is(Field::IcmpType, 8)
+            ..Match::is(PacketField::IcmpType, 8)
         })
     };
     for negate in [false, true] {
@@ -292,7 +295,7 @@ fn a_match_on_what_a_packet_does_not_have_never_fits() {
             Fate::Accepted
         );
     }
-    let six = fits(Field::Source6, Values::Ranges(vec![(0, u128::MAX)]));
+    let six = fits(PacketField::Source6, Values::Ranges(vec![(0, u128::MAX)]));
     assert_eq!(
         fate(&input(false, vec![vec![six, DROP]]), packet(1)),
         Fate::Accepted
@@ -430,7 +433,7 @@ fn the_flows_of_a_node() {
         true,
         vec![
             vec![
-                fits(Field::InName, Values::Names(vec!["lo".into()])),
+                fits(PacketField::InName, Values::Names(vec!["lo".into()])),
                 ACCEPT,
             ],
             vec![port(22, 22), ACCEPT],
@@ -522,25 +525,25 @@ fn addresses_of_interfaces() {
 /// Any step that a ruleset may have, jumping only to chains `a` and `b`.
 fn step() -> impl Strategy<Value = Step> {
     let field = prop_oneof![
-        Just(Field::InName),
-        Just(Field::OutName),
-        Just(Field::Protocol),
-        Just(Field::Version),
-        Just(Field::SourcePort),
-        Just(Field::DestinationPort),
-        Just(Field::Source4),
-        Just(Field::Destination4),
-        Just(Field::Source6),
-        Just(Field::State),
-        Just(Field::Mark),
-        Just(Field::TcpFlags),
-        Just(Field::IcmpType),
-        Just(Field::ConnectionMark),
-        Just(Field::Status),
-        Just(Field::ReversePath),
-        Just(Field::Other("o".into())),
-        Just(Field::Sender("s".into())),
-        Just(Field::Extension),
+        Just(PacketField::InName),
+        Just(PacketField::OutName),
+        Just(PacketField::Protocol),
+        Just(PacketField::Version),
+        Just(PacketField::SourcePort),
+        Just(PacketField::DestinationPort),
+        Just(PacketField::Source4),
+        Just(PacketField::Destination4),
+        Just(PacketField::Source6),
+        Just(PacketField::State),
+        Just(PacketField::Mark),
+        Just(PacketField::TcpFlags),
+        Just(PacketField::IcmpType),
+        Just(PacketField::ConnectionMark),
+        Just(PacketField::Status),
+        Just(PacketField::ReversePath),
+        Just(PacketField::Other("o".into())),
+        Just(PacketField::Sender("s".into())),
+        Just(PacketField::Extension),
     ];
     let number = prop_oneof![
         Just(0u128),
@@ -585,7 +588,7 @@ fn step() -> impl Strategy<Value = Step> {
     ];
     let map = (prop::collection::vec((0u128..50_000, verdict.clone()), 0..3)).prop_map(|entries| {
         Step::VerdictMap {
-            fields: vec![Field::DestinationPort],
+            fields: vec![PacketField::DestinationPort],
             entries: entries
                 .into_iter()
                 .map(|(n, v)| (vec![Values::Ranges(vec![(n, 45_000.max(n))])], v))

@@ -7,7 +7,7 @@ use crate::fact::nccl_version::Version;
 
 /// What reads a variable, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum VariableKind {
     /// NCCL, as a number: strtoll(3) with base 0.
     Number,
     /// NCCL, as a text.
@@ -22,7 +22,7 @@ pub(super) struct Entry {
     pub(super) name: &'static str,
     first: Option<Version>,
     last: Option<Version>,
-    pub(super) kind: Kind,
+    pub(super) kind: VariableKind,
     pub(super) default: Option<&'static str>,
     pub(super) instead: Option<&'static str>,
 }
@@ -55,9 +55,9 @@ fn entry(line: &'static str) -> Option<Entry> {
     let first = Version::parse(fields.next()?).ok();
     let last = Version::parse(fields.next()?).ok();
     let kind = match fields.next()? {
-        "number" => Kind::Number,
-        "text" => Kind::Text,
-        "other" => Kind::Other,
+        "number" => VariableKind::Number,
+        "text" => VariableKind::Text,
+        "other" => VariableKind::Other,
         _ => return None,
     };
     let mut some = || fields.next().filter(|field| *field != "-");
@@ -101,7 +101,7 @@ pub(super) fn nearest(name: &str) -> Option<&'static str> {
 impl Entry {
     /// Whether this version reads it.
     pub(super) fn read_by(&self, version: Version) -> bool {
-        self.kind == Kind::Other
+        self.kind == VariableKind::Other
             || (self.first.is_none_or(|first| version >= first)
                 && self.last.is_none_or(|last| version <= last))
     }
@@ -109,7 +109,7 @@ impl Entry {
     /// In which versions it is read, in words.
     pub(super) fn releases(&self) -> String {
         match (self.kind, self.first, self.last) {
-            (Kind::Other, ..) => "a plugin, a framework or an image, not NCCL".into(),
+            (VariableKind::Other, ..) => "a plugin, a framework or an image, not NCCL".into(),
             (_, None, None) => "every version since before 2.18.3".into(),
             (_, Some(first), None) => format!("{first} and later"),
             (_, None, Some(last)) => format!("{last} and earlier"),

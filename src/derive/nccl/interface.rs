@@ -58,7 +58,7 @@ pub(super) fn entries(facts: &Facts, node: Id) -> Result<Vec<Entry>, Gap> {
 
 /// What the choice goes by.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Wish {
+pub(super) struct SocketVariables {
     /// `NCCL_SOCKET_IFNAME`
     pub(super) names: Option<Arc<str>>,
     /// `NCCL_SOCKET_FAMILY`
@@ -76,7 +76,11 @@ pub(super) struct Choice {
 }
 
 /// The interface of the bootstrap. With `NCCL_COMM_ID` only one in its subnet will do, whatever else is set (`bootstrapNetInit`).
-pub(super) fn bootstrap(entries: &[Entry], wish: &Wish, version: Version) -> Result<Choice, Gap> {
+pub(super) fn bootstrap(
+    entries: &[Entry],
+    wish: &SocketVariables,
+    version: Version,
+) -> Result<Choice, Gap> {
     match wish.comm_id.as_deref().filter(|id| id.len() > 1) {
         Some(id) => Ok(Choice {
             names: same_subnet(entries, id)?,
@@ -88,7 +92,11 @@ pub(super) fn bootstrap(entries: &[Entry], wish: &Wish, version: Version) -> Res
 }
 
 /// What this version chooses for the exchange before RDMA connections and for the Socket transport.
-pub(super) fn choose(entries: &[Entry], wish: &Wish, version: Version) -> Result<Choice, Gap> {
+pub(super) fn choose(
+    entries: &[Entry],
+    wish: &SocketVariables,
+    version: Version,
+) -> Result<Choice, Gap> {
     let find = |list: &str| find(entries, list, wish.family.as_deref(), version);
     let chosen = |names: Vec<Arc<str>>, why: String| Choice {
         names,
@@ -275,9 +283,9 @@ mod tests {
     }
 
     fn names(lines: &[&str], ifname: &str, version: Version) -> String {
-        let wish = Wish {
+        let wish = SocketVariables {
             names: Some(ifname.into()),
-            ..Wish::default()
+            ..SocketVariables::default()
         };
         choose(&host(lines), &wish, version)
             .unwrap()
@@ -341,11 +349,12 @@ mod tests {
 
     #[test]
     fn families_and_the_subnet_of_the_comm_id() {
-        let mut wish = Wish {
+        let mut wish = SocketVariables {
             family: Some("AF_INET6".into()),
-            ..Wish::default()
+            ..SocketVariables::default()
         };
-        let chosen = |wish: &Wish| choose(&host(USUAL), wish, OLD).unwrap().names.join(" ");
+        let chosen =
+            |wish: &SocketVariables| choose(&host(USUAL), wish, OLD).unwrap().names.join(" ");
         assert_eq!(chosen(&wish), "eth0 veth1");
         wish.family = Some("ipv6".into());
         assert_eq!(chosen(&wish), "ib0");
@@ -389,20 +398,20 @@ mod tests {
         ];
         let docker_down = vec!["lo 127.0.0.1/8", "!docker0 172.17.0.1/16"];
         let only = without(&["ib0", "eth0", "virbr0"]);
-        let name = |name: &str| Wish {
+        let name = |name: &str| SocketVariables {
             names: Some(name.into()),
-            ..Wish::default()
+            ..SocketVariables::default()
         };
-        let family = |family: &str| Wish {
+        let family = |family: &str| SocketVariables {
             family: Some(family.into()),
-            ..Wish::default()
+            ..SocketVariables::default()
         };
-        let comm_id = |id: &str| Wish {
+        let comm_id = |id: &str| SocketVariables {
             comm_id: Some(id.into()),
-            ..Wish::default()
+            ..SocketVariables::default()
         };
         for (lines, wish, old, new) in [
-            (all.to_vec(), Wish::default(), "ib0", "ib0"),
+            (all.to_vec(), SocketVariables::default(), "ib0", "ib0"),
             (all.to_vec(), name("^docker"), "lo", "lo"),
             (all.to_vec(), name("^ib,lo"), "eth0", "eth0"),
             (all.to_vec(), name("e"), "ib0", "ib0"),
@@ -413,11 +422,21 @@ mod tests {
             (all.to_vec(), family("ipv6"), "ib0", "ib0"),
             (all.to_vec(), comm_id("10.0.1.7:1234"), "eth0:1", "eth0:1"),
             (all.to_vec(), comm_id("172.99.0.7:1234"), "none", "none"),
-            (without(&["ib0"]), Wish::default(), "eth0", "eth0"),
-            (no_carrier, Wish::default(), "eth0", "docker0"),
-            (only.clone(), Wish::default(), "docker0", "docker0"),
-            (docker_down, Wish::default(), "docker0", "lo"),
-            (only[..1].to_vec(), Wish::default(), "lo", "lo"),
+            (
+                without(&["ib0"]),
+                SocketVariables::default(),
+                "eth0",
+                "eth0",
+            ),
+            (no_carrier, SocketVariables::default(), "eth0", "docker0"),
+            (
+                only.clone(),
+                SocketVariables::default(),
+                "docker0",
+                "docker0",
+            ),
+            (docker_down, SocketVariables::default(), "docker0", "lo"),
+            (only[..1].to_vec(), SocketVariables::default(), "lo", "lo"),
         ] {
             for (version, expected) in [(OLD, old), (NEW, new)] {
                 let choice = bootstrap(&host(&lines), &wish, version).unwrap();

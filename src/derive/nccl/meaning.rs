@@ -1,6 +1,6 @@
 //! What NCCL makes of a variable's value, and what that does to a job.
 
-use super::dictionary::{Entry, Kind};
+use super::dictionary::{Entry, VariableKind};
 use crate::fact::variable::VariableEffect;
 use crate::fact::{Limits, limit};
 use crate::nccl_rules::number::number;
@@ -31,21 +31,21 @@ pub(super) fn read_as(entry: Option<&Entry>, value: &str) -> String {
         None => "the default".to_owned(),
     };
     match entry {
-        Some(entry) if entry.kind == Kind::Number => match number(value) {
+        Some(entry) if entry.kind == VariableKind::Number => match number(value) {
             _ if value.is_empty() => default(entry),
             n => match n.value {
                 Some(value) => value.to_string(),
                 None => default(entry),
             },
         },
-        Some(entry) if value.is_empty() && entry.kind == Kind::Text => default(entry),
+        Some(entry) if value.is_empty() && entry.kind == VariableKind::Text => default(entry),
         _ => format!("{value:?}"),
     }
 }
 
 /// Whether a number is read that is not what is written.
 pub(super) fn misread(entry: Option<&Entry>, value: &str) -> bool {
-    let is_number = entry.is_some_and(|entry| entry.kind == Kind::Number);
+    let is_number = entry.is_some_and(|entry| entry.kind == VariableKind::Number);
     let n = number(value);
     is_number
         && !value.trim().is_empty()

@@ -38,7 +38,7 @@ fn form(variable: &str) -> Form {
 }
 
 /// What an entry comes to.
-enum Comes {
+enum EntryMeaning {
     /// To these instances.
     To(Vec<Id>),
     ToNothing,
@@ -58,7 +58,7 @@ pub(super) fn derive(facts: &mut Facts, node: Id, id: Id, variable: &str, value:
     let mut gap: Option<Gap> = None;
     for entry in entries.filter(|entry| !entry.is_empty()) {
         match node_names.comes(facts, form, entry, whole.is_some()) {
-            Comes::To(found) => {
+            EntryMeaning::To(found) => {
                 matching += 1;
                 without_port |= form == Form::Ucx && node_names.is_device(entry);
                 match why_unusable(facts, &found) {
@@ -70,14 +70,14 @@ pub(super) fn derive(facts: &mut Facts, node: Id, id: Id, variable: &str, value:
                 }
                 local.extend(found);
             }
-            Comes::ToAll => matching += 1,
-            Comes::ToNothing => {
+            EntryMeaning::ToAll => matching += 1,
+            EntryMeaning::ToNothing => {
                 if nearest.is_none() {
                     nearest = node_names.nearest(form, entry);
                 }
                 missing.push(entry.to_owned());
             }
-            Comes::Unknown(missing) => {
+            EntryMeaning::Unknown(missing) => {
                 gap.get_or_insert(missing);
             }
         }
@@ -140,7 +140,7 @@ impl Named {
         self.ports.iter().any(|(device, ..)| &**device == entry)
     }
 
-    fn comes(&self, facts: &Facts, form: Form, entry: &str, whole: bool) -> Comes {
+    fn comes(&self, facts: &Facts, form: Form, entry: &str, whole: bool) -> EntryMeaning {
         let fits = |name: &str, wanted: &str, beginning: bool| {
             name == wanted || (beginning && name.starts_with(wanted))
         };
@@ -167,10 +167,10 @@ impl Named {
                 Some(_) => return self.in_subnet(facts, entry),
                 None => (interfaces(false), &self.interfaces_open),
             },
-            Form::Ucx if entry == "all" => return Comes::ToAll,
+            Form::Ucx if entry == "all" => return EntryMeaning::ToAll,
             // Ranges (mlx5_[0-3]) are known to some versions only.
             Form::Ucx if entry.contains('[') => {
-                return Comes::Unknown(Gap::missing("what a range of devices stands for"));
+                return EntryMeaning::Unknown(Gap::missing("what a range of devices stands for"));
             }
             Form::Ucx => {
                 let found = devices(false);
@@ -189,16 +189,16 @@ impl Named {
             Form::DeviceWhole => (devices(false), &self.ports_open),
         };
         match (found.is_empty(), open) {
-            (false, _) => Comes::To(found),
-            (true, None) => Comes::ToNothing,
-            (true, Some(gap)) => Comes::Unknown(gap.clone()),
+            (false, _) => EntryMeaning::To(found),
+            (true, None) => EntryMeaning::ToNothing,
+            (true, Some(gap)) => EntryMeaning::Unknown(gap.clone()),
         }
     }
 
     /// The interfaces with an address in a subnet.
-    fn in_subnet(&self, facts: &Facts, entry: &str) -> Comes {
+    fn in_subnet(&self, facts: &Facts, entry: &str) -> EntryMeaning {
         let Some((net, length)) = subnet(entry) else {
-            return Comes::ToNothing;
+            return EntryMeaning::ToNothing;
         };
         let mut found = Vec::new();
         let mut open = self.interfaces_open.clone();
@@ -217,9 +217,9 @@ impl Named {
         }
         found.sort_unstable();
         match (found.is_empty(), open) {
-            (false, _) => Comes::To(found),
-            (true, None) => Comes::ToNothing,
-            (true, Some(gap)) => Comes::Unknown(gap),
+            (false, _) => EntryMeaning::To(found),
+            (true, None) => EntryMeaning::ToNothing,
+            (true, Some(gap)) => EntryMeaning::Unknown(gap),
         }
     }
 

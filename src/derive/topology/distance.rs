@@ -6,7 +6,7 @@ use crate::fact::Fact;
 use crate::fact::gpu_nic::Distance;
 
 /// A function's place: its path from the host bridge down to itself, and its NUMA node.
-pub(super) struct Place {
+pub(super) struct PciLocation {
     /// The host bridge first, the function itself last.
     pub(super) path: Fact<Arc<[Arc<str>]>>,
     /// The NUMA node.
@@ -18,7 +18,7 @@ pub(super) struct Place {
 /// A switch shows as two bridges, its upstream port and the downstream port that leads on. Two functions are on one switch (PIX) where
 /// both hang, by at most one bridge each, below the last port that they share: what NCCL gets by going up two steps at a time
 /// (src/graph/xml.cc, ncclTopoGetXmlFromSys), and nvidia-smi by counting bridges. Further apart below one root port it is PXB.
-pub(super) fn distance(a: &Place, b: &Place, numa_nodes: &Fact<u64>) -> Fact<Distance> {
+pub(super) fn distance(a: &PciLocation, b: &PciLocation, numa_nodes: &Fact<u64>) -> Fact<Distance> {
     let (one, other) = match (&a.path, &b.path) {
         (Fact::Known(one, _), Fact::Known(other, _)) => (one, other),
         (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => return Fact::Unknown(gap.clone()),
@@ -43,7 +43,7 @@ pub(super) fn distance(a: &Place, b: &Place, numa_nodes: &Fact<u64>) -> Fact<Dis
     }
 }
 
-fn across_host_bridges(a: &Place, b: &Place, numa_nodes: &Fact<u64>) -> Fact<Distance> {
+fn across_host_bridges(a: &PciLocation, b: &PciLocation, numa_nodes: &Fact<u64>) -> Fact<Distance> {
     match (&a.numa_node, &b.numa_node, numa_nodes) {
         (Fact::Known(one, _), Fact::Known(other, _), _) if one == other => Fact::derived(
             Distance::Node,
@@ -108,9 +108,9 @@ mod tests {
     use super::*;
     use crate::fact::Gap;
 
-    fn place(path: &str, numa_node: Option<u64>) -> Place {
+    fn place(path: &str, numa_node: Option<u64>) -> PciLocation {
         let parts: Vec<Arc<str>> = path.split('/').map(Arc::from).collect();
-        Place {
+        PciLocation {
             path: stated(parts.into()),
             numa_node: match numa_node {
                 Some(n) => stated(n),
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn a_path_that_nobody_knows_leaves_it_open() {
         let a = place("pci0000:00/0000:00:05.0", Some(0));
-        let b = Place {
+        let b = PciLocation {
             path: Fact::Unknown(Gap::missing("function.path")),
             numa_node: stated(0),
         };

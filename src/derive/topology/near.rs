@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::distance::{self, Place};
+use super::distance::{self, PciLocation};
 use super::pairs::place_of_gpu;
 use super::{Nic, pairing};
 use crate::derive::tally;
@@ -243,11 +243,11 @@ fn paired(
 /// For each card its distance to each GPU.
 fn nearest_cards(facts: &Facts, gpus: &[Id], cards: &[&Nic], node: Id) -> Vec<Vec<Fact<Distance>>> {
     let numa_nodes = facts.get(node, node::NUMA_NODES);
-    let places: Vec<Place> = gpus.iter().map(|gpu| place_of_gpu(facts, *gpu)).collect();
+    let places: Vec<PciLocation> = gpus.iter().map(|gpu| place_of_gpu(facts, *gpu)).collect();
     cards
         .iter()
         .map(|card| {
-            let to = |place: &Place| distance::distance(place, &card.place, &numa_nodes);
+            let to = |place: &PciLocation| distance::distance(place, &card.place, &numa_nodes);
             places.iter().map(to).collect()
         })
         .collect()

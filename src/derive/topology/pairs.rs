@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Nic;
-use super::distance::{self, Place};
+use super::distance::{self, PciLocation};
 use crate::derive::tally;
 use crate::fact::gpu_nic::Distance;
 use crate::fact::{
@@ -11,8 +11,8 @@ use crate::fact::{
 };
 use crate::small_sort;
 
-pub(super) fn place_of_gpu(facts: &Facts, gpu: Id) -> Place {
-    Place {
+pub(super) fn place_of_gpu(facts: &Facts, gpu: Id) -> PciLocation {
+    PciLocation {
         path: facts.get(gpu, gpu::PATH),
         numa_node: facts.get(gpu, gpu::NUMA_NODE),
     }
@@ -71,7 +71,7 @@ pub(super) fn gpu_pairs(facts: &mut Facts, node: Id, gpus: &[Id]) {
         "each two GPUs",
     );
     facts.set_members(Subject::GpuPair, node, members);
-    let mut physical: Vec<(Id, Place)> = gpus
+    let mut physical: Vec<(Id, PciLocation)> = gpus
         .iter()
         .filter(|gpu| facts.known(**gpu, gpu::VIRTUAL_FUNCTION) != Some(true))
         .map(|gpu| (*gpu, place_of_gpu(facts, *gpu)))

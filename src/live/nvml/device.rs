@@ -19,7 +19,7 @@ use super::reply::{
 };
 use crate::source::Refusal;
 
-pub(super) use fields::{Field, values};
+pub(super) use fields::{FieldQuery, values};
 
 /// Names of what functions are asked for, and their numbers in nvml.h.
 const CLOCKS: [(&str, c_uint); 1] = [("sm", 1)];

@@ -5,7 +5,7 @@ use std::ffi::{c_uint, c_ulonglong};
 use nvml_wrapper_sys::bindings::{NvmlLib, nvmlDevice_t};
 use serde_json::Value;
 
-use super::device::{self, Field};
+use super::device::{self, FieldQuery};
 use super::library;
 use super::reply::{NvmlFailure, NvmlReply, Object, characters, code, symbol, with};
 use crate::source::Refusal;
@@ -67,7 +67,7 @@ fn describe_link(
             errors(lib, device, link, counter),
         );
     }
-    let fields: [Field; 6] = [
+    let fields: [FieldQuery; 6] = [
         ("NVLINK_SPEED_MBPS_COMMON", 90, 0),
         ("NVLINK_GET_SPEED", 164, link),
         ("NVLINK_COUNT_RCV_ERRORS", 208, link),

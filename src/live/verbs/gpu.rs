@@ -14,7 +14,7 @@ use super::library::domain::{Addressed, Domain, Registered};
 use crate::live::cuda;
 use crate::live::cuda::driver::{self, Context, DeviceMemory, Stream};
 use crate::live::failure::Failure;
-use crate::measure::plan::reply::{GpuMemory, Way};
+use crate::measure::plan::reply::{GpuMemory, GpuMemoryAccess};
 use crate::source::{Errno, Refusal};
 
 /// Memory is handed out in whole pages: the GPU's have 64 KiB, the host's as much at most.
@@ -229,7 +229,7 @@ pub(crate) fn register(
     let (obstacle, pages) = match by_dma_buf(domain, pages) {
         Ok(registered) => {
             tried(GpuMemory {
-                way: Some(Way::DmaBuf),
+                way: Some(GpuMemoryAccess::DmaBuf),
                 ..GpuMemory::default()
             });
             return Ok(registered);
@@ -240,7 +240,7 @@ pub(crate) fn register(
     match Registered::new(domain, pages) {
         Ok(registered) => {
             tried(GpuMemory {
-                way: Some(Way::PeerMemory),
+                way: Some(GpuMemoryAccess::PeerMemory),
                 no_dma_buf,
                 no_peer_memory: None,
             });

@@ -1,7 +1,7 @@
 //! The port parameters of a rank: those of its plan, else those of NCCL's variables, so that it uses the port as NCCL would.
 
 use crate::live::failure::Failure;
-use crate::measure::plan::run::RankPlace;
+use crate::measure::plan::run::RankPlacement;
 
 /// The default size of a write in bytes.
 const PIECE: u64 = 512 << 10;
@@ -29,7 +29,7 @@ impl PortRequest {
     ///
     /// A number that is none, or too large.
     pub(crate) fn new(
-        place: &RankPlace,
+        place: &RankPlacement,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, Failure> {
         let number = |name: &str| -> Result<Option<u64>, Failure> {
@@ -85,7 +85,7 @@ mod tests {
             "NCCL_IB_SL" => Some("-1".to_owned()),
             _ => None,
         };
-        let mut place = RankPlace::default();
+        let mut place = RankPlacement::default();
         let wish = PortRequest::new(&place, set).unwrap();
         assert_eq!((wish.gid_index, wish.traffic_class), (Some(3), 106));
         assert_eq!(
@@ -106,7 +106,7 @@ mod tests {
             "256 is too large"
         );
         let bad = |name: &str| (name == "NCCL_IB_TC").then(|| "x".to_owned());
-        let refused = PortRequest::new(&RankPlace::default(), bad).unwrap_err();
+        let refused = PortRequest::new(&RankPlacement::default(), bad).unwrap_err();
         assert_eq!(refused.to_string(), "NCCL_IB_TC: x is no number");
     }
 }

@@ -160,7 +160,7 @@ pub struct Gpu {
     pub pci: Option<String>,
     /// How the adapter comes to its memory; absent where it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub way: Option<reply::Way>,
+    pub way: Option<reply::GpuMemoryAccess>,
     /// Why it does not, or why not by DMA-BUF, which is tried first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
@@ -272,17 +272,17 @@ pub type Counted = BTreeMap<String, u64>;
 
 /// One direction of two adapters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Way {
+pub struct PairDirection {
     /// The adapter that sends.
     pub from: End,
     /// The adapter that receives.
     pub to: End,
 }
 
-impl Way {
+impl PairDirection {
     /// The way back.
-    pub fn back(self) -> Way {
-        Way {
+    pub fn back(self) -> PairDirection {
+        PairDirection {
             from: self.to,
             to: self.from,
         }
@@ -306,7 +306,7 @@ impl Plan {
     }
 
     /// The question what went one way, from and to this memory: the answer is a [`Flow`].
-    pub fn flow_of(way: Way, pass: u64, memory: Memory) -> Question {
+    pub fn flow_of(way: PairDirection, pass: u64, memory: Memory) -> Question {
         let n = |number: usize| (number as u64).into();
         let mut of = vec![
             ("from", n(way.from.0)),
@@ -360,19 +360,19 @@ pub struct Results {
     /// What each node reached; absent where it did not say.
     pub reach: BTreeMap<usize, Vec<Reach>>,
     /// What went each way in the first pass.
-    pub first: BTreeMap<Way, Flow>,
+    pub first: BTreeMap<PairDirection, Flow>,
     /// What went each way that was measured a second time.
-    pub second: BTreeMap<Way, Flow>,
+    pub second: BTreeMap<PairDirection, Flow>,
     /// What went each way between adapters of different rails.
-    pub across: BTreeMap<Way, Flow>,
+    pub across: BTreeMap<PairDirection, Flow>,
     /// What went each way from GPU to GPU, where both memories were measured.
-    pub on_gpus: BTreeMap<Way, Flow>,
+    pub on_gpus: BTreeMap<PairDirection, Flow>,
     /// The same of what was measured a second time.
-    pub on_gpus_again: BTreeMap<Way, Flow>,
+    pub on_gpus_again: BTreeMap<PairDirection, Flow>,
     /// What each node's interfaces and ports counted, by rail.
     pub counters: BTreeMap<usize, Vec<Counted>>,
     /// The ways of which a reply is missing: of them nothing is said but what other replies prove.
-    pub missing: BTreeSet<Way>,
+    pub missing: BTreeSet<PairDirection>,
 }
 
 impl Results {
@@ -392,31 +392,31 @@ impl Results {
     }
 
     /// What is valid of a way: the second measurement where there is one, since then nothing else was under way.
-    pub fn flow(&self, way: Way) -> Option<&Flow> {
+    pub fn flow(&self, way: PairDirection) -> Option<&Flow> {
         self.second.get(&way).or_else(|| self.first.get(&way))
     }
 
     /// The same from GPU to GPU, where both memories were measured.
-    pub fn flow_on_gpus(&self, way: Way) -> Option<&Flow> {
+    pub fn flow_on_gpus(&self, way: PairDirection) -> Option<&Flow> {
         let again = self.on_gpus_again.get(&way);
         again.or_else(|| self.on_gpus.get(&way))
     }
 
     /// What an adapter reaches of another.
-    pub fn reached(&self, way: Way) -> Option<&Reach> {
+    pub fn reached(&self, way: PairDirection) -> Option<&Reach> {
         let all = self.reach.get(&way.from.0)?;
         let is = |reach: &&Reach| reach.to == way.to.0 && reach.rail == way.from.1;
         all.iter().find(is).filter(|_| way.from.1 == way.to.1)
     }
 
     /// The ways between adapters of the same rail, both directions.
-    pub fn ways(&self) -> Vec<Way> {
+    pub fn ways(&self) -> Vec<PairDirection> {
         let nodes = self.plan.nodes.len();
         let mut ways = Vec::new();
         for rail in 0..self.plan.rails() {
             for from in 0..nodes {
                 for to in (0..nodes).filter(|to| *to != from) {
-                    ways.push(Way {
+                    ways.push(PairDirection {
                         from: (from, rail),
                         to: (to, rail),
                     });
@@ -427,22 +427,27 @@ impl Results {
     }
 
     /// The ways between adapters of different rails that were measured, both directions.
-    pub fn ways_across(&self) -> Vec<Way> {
+    pub fn ways_across(&self) -> Vec<PairDirection> {
         if !self.plan.across {
             return Vec::new();
         }
         let pairs = schedule::across_rails(self.plan.nodes.len(), self.plan.rails());
-        let mut ways: Vec<Way> = pairs
+        let mut ways: Vec<PairDirection> = pairs
             .into_iter()
             .flatten()
-            .flat_map(|(from, to)| [Way { from, to }, Way { from: to, to: from }])
+            .flat_map(|(from, to)| {
+                [
+                    PairDirection { from, to },
+                    PairDirection { from: to, to: from },
+                ]
+            })
             .collect();
         ways.sort_unstable();
         ways
     }
 
     /// The ways that were measured from GPU to GPU beside the host's memory, both directions.
-    pub fn ways_on_gpus(&self) -> Vec<Way> {
+    pub fn ways_on_gpus(&self) -> Vec<PairDirection> {
         match self.plan.has_both() {
             true => self.ways(),
             false => Vec::new(),
@@ -450,9 +455,9 @@ impl Results {
     }
 
     /// The ways that were measured a second time, both directions.
-    fn ways_again(&self) -> Vec<Way> {
+    fn ways_again(&self) -> Vec<PairDirection> {
         let both = |(from, to): &(End, End)| {
-            let way = Way {
+            let way = PairDirection {
                 from: *from,
                 to: *to,
             };
@@ -475,7 +480,7 @@ impl Results {
             (1, Memory::Gpu, &self.on_gpus),
             (2, Memory::Gpu, &self.on_gpus_again),
         ] {
-            let line = |(way, flow): (&Way, &Flow)| {
+            let line = |(way, flow): (&PairDirection, &Flow)| {
                 Line::of(NAME, Plan::flow_of(*way, pass, memory), flow, at)
             };
             lines.extend(flows.iter().map(line));
@@ -578,7 +583,12 @@ impl Results {
     }
 
     /// Where the flows of a way, a pass and a memory are kept.
-    fn flows(&mut self, way: Way, pass: u64, memory: Memory) -> &mut BTreeMap<Way, Flow> {
+    fn flows(
+        &mut self,
+        way: PairDirection,
+        pass: u64,
+        memory: Memory,
+    ) -> &mut BTreeMap<PairDirection, Flow> {
         match (pass, memory == self.plan.leading()) {
             (1, true) if way.from.1 != way.to.1 => &mut self.across,
             (1, true) => &mut self.first,

@@ -7,7 +7,7 @@ use super::gpu_choice::{choose_gpus, occupied};
 use super::nccl_library;
 use super::pairs::rail_choice::choose_rails;
 use super::port_choice::{first_port, nearest_port};
-use super::run::{Arm, Backend, Plan, Point, RankPlace, Run};
+use super::run::{Arm, Backend, Plan, Point, RankPlacement, Run};
 use crate::fact::{Facts, Id};
 
 /// What is asked for of a node's ranks. What is absent or empty is chosen.
@@ -37,15 +37,15 @@ pub struct RankRequest {
 
 impl RankRequest {
     /// The placement of a rank. Named ports are used in turn; without a name it is `port`.
-    fn placement(&self, rank: usize, gpu: Option<String>, port: Option<String>) -> RankPlace {
+    fn placement(&self, rank: usize, gpu: Option<String>, port: Option<String>) -> RankPlacement {
         let named = self.device.get(rank % self.device.len().max(1)).cloned();
-        RankPlace {
+        RankPlacement {
             gpu,
             device: named.or(port),
             gid_index: self.gid_index,
             queue_pairs: self.qps,
             message: self.message,
-            ..RankPlace::default()
+            ..RankPlacement::default()
         }
     }
 }
@@ -69,7 +69,7 @@ pub struct ChosenRanks {
     /// NCCL's file.
     pub library: Option<String>,
     /// The ranks.
-    pub ranks: Vec<RankPlace>,
+    pub ranks: Vec<RankPlacement>,
 }
 
 impl ChosenRanks {
@@ -191,9 +191,9 @@ fn choose_nccl_ranks(
         }
         gpus.truncate(ranks as usize);
     }
-    let place = |gpu: &Arc<str>| RankPlace {
+    let place = |gpu: &Arc<str>| RankPlacement {
         gpu: Some(gpu.to_string()),
-        ..RankPlace::default()
+        ..RankPlacement::default()
     };
     Ok(ChosenRanks {
         backend: Backend::Nccl,

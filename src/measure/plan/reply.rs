@@ -43,7 +43,7 @@ pub struct RankReply {
 pub struct GpuMemory {
     /// The way that led there; absent where none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub way: Option<Way>,
+    pub way: Option<GpuMemoryAccess>,
     /// Why it was not DMA-BUF, which is tried first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_dma_buf: Option<String>,
@@ -55,19 +55,19 @@ pub struct GpuMemory {
 /// A way from an adapter to a GPU's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Way {
+pub enum GpuMemoryAccess {
     /// CUDA hands the memory out as a file, which the adapter's driver maps: `cuMemGetHandleForAddressRange`, `ibv_reg_dmabuf_mr`.
     DmaBuf,
     /// A module of the kernel knows the address as a GPU's (`nvidia_peermem`): `ibv_reg_mr` takes it like any other.
     PeerMemory,
 }
 
-impl Way {
+impl GpuMemoryAccess {
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
-            Way::DmaBuf => "DMA-BUF",
-            Way::PeerMemory => "peer memory",
+            GpuMemoryAccess::DmaBuf => "DMA-BUF",
+            GpuMemoryAccess::PeerMemory => "peer memory",
         }
     }
 }
@@ -214,7 +214,7 @@ mod tests {
             removed: Vec::new(),
             carried: None,
             gpu_memory: Some(GpuMemory {
-                way: Some(Way::PeerMemory),
+                way: Some(GpuMemoryAccess::PeerMemory),
                 no_dma_buf: Some("ibv_reg_dmabuf_mr: EOPNOTSUPP".into()),
                 no_peer_memory: None,
             }),

@@ -177,7 +177,7 @@ mod tests {
     use super::*;
     use crate::measure::plan::collective::{Collective, DataType, Reduction};
     use crate::measure::plan::reply::PointReply;
-    use crate::measure::plan::run::{Arm, Backend, RankPlace};
+    use crate::measure::plan::run::{Arm, Backend, RankPlacement};
 
     fn point() -> Point {
         Point {
@@ -233,7 +233,7 @@ mod tests {
             plan: Plan {
                 backend: Backend::Tcp,
                 library: None,
-                ranks: vec![RankPlace::default(); 2],
+                ranks: vec![RankPlacement::default(); 2],
                 points: vec![point()],
                 baseline_points: Vec::new(),
                 arms: vec![Arm::baseline()],

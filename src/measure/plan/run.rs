@@ -46,7 +46,7 @@ impl Backend {
 
 /// A rank: where it runs and what it uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RankPlace {
+pub struct RankPlacement {
     /// The node, by its place among those that take part.
     pub node: u64,
     /// The GPU, by its PCI address; absent where the data is in the host's memory.
@@ -176,7 +176,7 @@ pub struct Plan {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub library: Option<String>,
     /// The ranks, in their order.
-    pub ranks: Vec<RankPlace>,
+    pub ranks: Vec<RankPlacement>,
     /// The operations of each run, in their order. The last one is what arms are compared by.
     pub points: Vec<Point>,
     /// Operations that runs of the baseline have besides, after those of `points`.
@@ -259,7 +259,7 @@ mod tests {
         let mut plan = Plan {
             backend: Backend::Tcp,
             library: None,
-            ranks: vec![RankPlace::default(), RankPlace::default()],
+            ranks: vec![RankPlacement::default(), RankPlacement::default()],
             points: vec![point],
             baseline_points: Vec::new(),
             arms: vec![Arm::baseline(), off],

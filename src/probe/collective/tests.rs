@@ -4,8 +4,8 @@ use crate::fact::measurement::{GpuDirect, Memory, NodeSpan};
 use crate::fact::{Fact, arm, factor, measurement};
 use crate::measure::plan::ablation::Set;
 use crate::measure::plan::collective::{Collective, DataType, Reduction};
-use crate::measure::plan::reply::{Ended, GpuMemory, PointReply, RankReply, Way};
-use crate::measure::plan::run::{Arm, Backend, Point, RankPlace, Run};
+use crate::measure::plan::reply::{Ended, GpuMemory, GpuMemoryAccess, PointReply, RankReply};
+use crate::measure::plan::run::{Arm, Backend, Point, RankPlacement, Run};
 use crate::nccl_log::{Limits, Reader};
 use crate::source::recording::Recording;
 use crate::source::wire::{Header, Line};
@@ -60,7 +60,7 @@ fn recorded(made: &[Made]) -> Vec<Line> {
     let plan = Plan {
         backend: Backend::Nccl,
         library: None,
-        ranks: vec![RankPlace::default(), RankPlace::default()],
+        ranks: vec![RankPlacement::default(), RankPlacement::default()],
         points: vec![point()],
         baseline_points: Vec::new(),
         arms: made
@@ -395,7 +395,7 @@ fn writes(
     let plan = Plan {
         backend: Backend::Verbs,
         library: None,
-        ranks: vec![RankPlace::default(), RankPlace::default()],
+        ranks: vec![RankPlacement::default(), RankPlacement::default()],
         points: [false, true].map(point)[2 - planned..].to_vec(),
         baseline_points: Vec::new(),
         arms: vec![Arm::baseline()],
@@ -443,7 +443,7 @@ fn writes(
 
 #[test]
 fn gpudirect_works_or_says_why_not() {
-    let by = |way: Option<Way>| GpuMemory {
+    let by = |way: Option<GpuMemoryAccess>| GpuMemory {
         way,
         ..GpuMemory::default()
     };
@@ -452,7 +452,7 @@ fn gpudirect_works_or_says_why_not() {
         code: Some(code),
         error: "it said so".into(),
     };
-    let (dma_buf, none) = (by(Some(Way::DmaBuf)), by(None));
+    let (dma_buf, none) = (by(Some(GpuMemoryAccess::DmaBuf)), by(None));
     let became = |(facts, id): (Facts, Id)| {
         let why = facts.known(id, measurement::GPUDIRECT_WHY);
         let share = facts.known(id, measurement::OF_HOST);
@@ -468,7 +468,7 @@ fn gpudirect_works_or_says_why_not() {
         &[host, (true, 40.0, 0)],
         2,
         Ended::Well,
-        by(Some(Way::PeerMemory)),
+        by(Some(GpuMemoryAccess::PeerMemory)),
     );
     assert_eq!(facts.known(id, measurement::MEMORY), Some(Memory::Gpu));
     assert!(facts.known(id, measurement::HOST_FIGURE).is_some());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::words;
 use crate::fact::ruleset::{
-    Backend, Base, Chain, Family, Field, Hook, Match, Rule, Step, Table, Values, Verdict,
+    Backend, Base, Chain, Family, Hook, Match, PacketField, Rule, Step, Table, Values, Verdict,
 };
 
 /// Reads all tables of one family.
@@ -192,7 +192,7 @@ impl Reader<'_> {
         }
     }
 
-    fn fits(&mut self, field: Field, negate: bool, values: Option<Vec<Values>>) {
+    fn fits(&mut self, field: PacketField, negate: bool, values: Option<Vec<Values>>) {
         let (any, whole) = match values {
             Some(values) => (values.into_iter().map(|v| vec![v]).collect(), true),
             None => (Vec::new(), false),
@@ -219,9 +219,9 @@ impl Reader<'_> {
             "-p" | "--protocol" => {
                 let word = self.argument();
                 if word != "all" && word != "0" {
-                    let number = words::number(&Field::Protocol, word);
+                    let number = words::number(&PacketField::Protocol, word);
                     self.fits(
-                        Field::Protocol,
+                        PacketField::Protocol,
                         negate,
                         number.map(|n| vec![Values::one(n)]),
                     );
@@ -240,13 +240,15 @@ impl Reader<'_> {
                     None => name.into(),
                 };
                 let field = match option {
-                    "-i" | "--in-interface" => Field::InName,
-                    _ => Field::OutName,
+                    "-i" | "--in-interface" => PacketField::InName,
+                    _ => PacketField::OutName,
                 };
                 self.fits(field, negate, Some(vec![Values::Names(vec![name])]));
             }
             // Second and further fragments; those that matter here are whole.
-            "-f" | "--fragment" if !negate => self.fits(Field::Extension, false, Some(vec![])),
+            "-f" | "--fragment" if !negate => {
+                self.fits(PacketField::Extension, false, Some(vec![]))
+            }
             "-f" | "--fragment" => {}
             "-m" | "--match" => {
                 self.module = self.argument().to_owned();
@@ -265,12 +267,12 @@ impl Reader<'_> {
         }
     }
 
-    fn address(&self, source: bool) -> Field {
+    fn address(&self, source: bool) -> PacketField {
         match (self.table.family, source) {
-            (Family::Ipv6, true) => Field::Source6,
-            (Family::Ipv6, false) => Field::Destination6,
-            (_, true) => Field::Source4,
-            (_, false) => Field::Destination4,
+            (Family::Ipv6, true) => PacketField::Source6,
+            (Family::Ipv6, false) => PacketField::Destination6,
+            (_, true) => PacketField::Source4,
+            (_, false) => PacketField::Destination4,
         }
     }
 
@@ -283,7 +285,7 @@ impl Reader<'_> {
             }
             // Headers that an ordinary packet does not have.
             "rt" | "frag" | "ah" | "esp" | "mh" | "hbh" | "dst" if !negate => {
-                self.fits(Field::Extension, false, Some(vec![]));
+                self.fits(PacketField::Extension, false, Some(vec![]));
             }
             "rpfilter" => {
                 let rest = self.words.get(self.at..).unwrap_or_default();
@@ -291,7 +293,7 @@ impl Reader<'_> {
                     !matches!(w.text.as_str(), "-m" | "-j" | "-g" | "--match" | "--jump")
                 });
                 let invert = own.clone().any(|w| w.text == "--invert");
-                self.fits(Field::ReversePath, invert, Some(vec![Values::one(1)]));
+                self.fits(PacketField::ReversePath, invert, Some(vec![Values::one(1)]));
             }
             "socket" | "owner" | "cgroup" | "time" | "u32" | "bpf" | "string" | "ipvs"
             | "nfacct" | "cpu" | "cluster" | "ecn" | "policy" | "physdev" | "ipv6header" | "hl"
@@ -302,7 +304,7 @@ impl Reader<'_> {
             }
             "mac" | "geoip" => {
                 let what: Arc<str> = format!("match {}", self.module).into();
-                self.fits(Field::Sender(what), false, None);
+                self.fits(PacketField::Sender(what), false, None);
             }
             _ => {}
         }
@@ -329,12 +331,16 @@ impl Reader<'_> {
                 self.skip();
             }
             ("recent", _) => self.skip(),
-            (_, "--dport" | "--destination-port") => self.ports(Field::DestinationPort, negate),
-            (_, "--sport" | "--source-port") => self.ports(Field::SourcePort, negate),
-            ("multiport", "--dports" | "--destination-ports") => {
-                self.ports(Field::DestinationPort, negate);
+            (_, "--dport" | "--destination-port") => {
+                self.ports(PacketField::DestinationPort, negate)
             }
-            ("multiport", "--sports" | "--source-ports") => self.ports(Field::SourcePort, negate),
+            (_, "--sport" | "--source-port") => self.ports(PacketField::SourcePort, negate),
+            ("multiport", "--dports" | "--destination-ports") => {
+                self.ports(PacketField::DestinationPort, negate);
+            }
+            ("multiport", "--sports" | "--source-ports") => {
+                self.ports(PacketField::SourcePort, negate)
+            }
             // Either port: fits where one of two tuples does.
             ("multiport", "--ports") => {
                 let ports = ports(self.argument());
@@ -344,55 +350,67 @@ impl Reader<'_> {
                     vec![vec![ports.clone(), all.clone()], vec![all, ports]]
                 });
                 self.steps.push(Step::Match(Match {
-                    fields: vec![Field::SourcePort, Field::DestinationPort],
+                    fields: vec![PacketField::SourcePort, PacketField::DestinationPort],
                     negate,
                     whole: any.is_some(),
                     any: any.unwrap_or_default(),
                 }));
             }
-            ("tcp", "--syn") => {
-                self.fits(Field::TcpFlags, negate, Some(vec![Values::Masked(23, 2)]))
-            }
+            ("tcp", "--syn") => self.fits(
+                PacketField::TcpFlags,
+                negate,
+                Some(vec![Values::Masked(23, 2)]),
+            ),
             ("tcp", "--tcp-flags") => {
-                let mask = flags(&Field::TcpFlags, self.argument());
-                let set = flags(&Field::TcpFlags, self.argument());
+                let mask = flags(&PacketField::TcpFlags, self.argument());
+                let set = flags(&PacketField::TcpFlags, self.argument());
                 let values = mask.zip(set).map(|(m, v)| vec![Values::Masked(m, v)]);
-                self.fits(Field::TcpFlags, negate, values);
+                self.fits(PacketField::TcpFlags, negate, values);
             }
             ("conntrack", "--ctstate") | ("state", "--state") => self.states(negate),
             ("conntrack", "--ctstatus") => {
-                let bits = flags(&Field::Status, self.argument());
-                self.fits(Field::Status, negate, bits.map(|b| vec![Values::Bits(b)]));
+                let bits = flags(&PacketField::Status, self.argument());
+                self.fits(
+                    PacketField::Status,
+                    negate,
+                    bits.map(|b| vec![Values::Bits(b)]),
+                );
             }
             ("conntrack", "--ctdir") => {
-                let way = words::number(&Field::Direction, self.argument());
-                self.fits(Field::Direction, negate, way.map(|n| vec![Values::one(n)]));
-            }
-            ("mark", "--mark") => self.mark(Field::Mark, negate),
-            ("connmark", "--mark") => self.mark(Field::ConnectionMark, negate),
-            ("addrtype", "--src-type") => self.kinds(Field::SourceKind, negate),
-            ("addrtype", "--dst-type") => self.kinds(Field::DestinationKind, negate),
-            ("pkttype", "--pkt-type") => {
-                let kind = words::number(&Field::PacketType, self.argument());
+                let way = words::number(&PacketField::Direction, self.argument());
                 self.fits(
-                    Field::PacketType,
+                    PacketField::Direction,
+                    negate,
+                    way.map(|n| vec![Values::one(n)]),
+                );
+            }
+            ("mark", "--mark") => self.mark(PacketField::Mark, negate),
+            ("connmark", "--mark") => self.mark(PacketField::ConnectionMark, negate),
+            ("addrtype", "--src-type") => self.kinds(PacketField::SourceKind, negate),
+            ("addrtype", "--dst-type") => self.kinds(PacketField::DestinationKind, negate),
+            ("pkttype", "--pkt-type") => {
+                let kind = words::number(&PacketField::PacketType, self.argument());
+                self.fits(
+                    PacketField::PacketType,
                     negate,
                     kind.map(|n| vec![Values::one(n)]),
                 );
             }
             ("iprange", "--src-range") => self.addresses(true, negate),
             ("iprange", "--dst-range") => self.addresses(false, negate),
-            ("icmp", "--icmp-type") => self.icmp(Field::IcmpType, Field::IcmpCode, negate),
+            ("icmp", "--icmp-type") => {
+                self.icmp(PacketField::IcmpType, PacketField::IcmpCode, negate)
+            }
             ("icmp6" | "icmpv6", "--icmpv6-type") => {
-                self.icmp(Field::Icmp6Type, Field::Icmp6Code, negate);
+                self.icmp(PacketField::Icmp6Type, PacketField::Icmp6Code, negate);
             }
             ("set", "--match-set") => {
                 let set: Arc<str> = format!("ipset {}", self.argument()).into();
                 let source = self.argument().split(',').all(|part| part == "src");
                 let field = if source {
-                    Field::Sender(set)
+                    PacketField::Sender(set)
                 } else {
-                    Field::Other(set)
+                    PacketField::Other(set)
                 };
                 self.fits(field, negate, None);
             }
@@ -403,7 +421,7 @@ impl Reader<'_> {
         }
     }
 
-    fn ports(&mut self, field: Field, negate: bool) {
+    fn ports(&mut self, field: PacketField, negate: bool) {
         let ports = ports(self.argument());
         self.fits(
             field,
@@ -417,24 +435,24 @@ impl Reader<'_> {
         let mut bits = 0;
         let mut rewritten = 0;
         for word in words.split(',') {
-            match (word, words::number(&Field::State, word)) {
+            match (word, words::number(&PacketField::State, word)) {
                 // Bits of the status, under the same option.
                 ("SNAT", _) => rewritten |= 16,
                 ("DNAT", _) => rewritten |= 32,
                 (_, Some(bit)) => bits |= bit,
                 (_, None) => {
-                    self.fits(Field::State, negate, None);
+                    self.fits(PacketField::State, negate, None);
                     return;
                 }
             }
         }
         if rewritten == 0 {
-            self.fits(Field::State, negate, Some(vec![Values::Bits(bits)]));
+            self.fits(PacketField::State, negate, Some(vec![Values::Bits(bits)]));
             return;
         }
         let all = Values::Ranges(vec![(0, u128::MAX)]);
         self.steps.push(Step::Match(Match {
-            fields: vec![Field::State, Field::Status],
+            fields: vec![PacketField::State, PacketField::Status],
             negate,
             any: vec![
                 vec![Values::Bits(bits), all.clone()],
@@ -444,7 +462,7 @@ impl Reader<'_> {
         }));
     }
 
-    fn mark(&mut self, field: Field, negate: bool) {
+    fn mark(&mut self, field: PacketField, negate: bool) {
         let text = self.argument();
         let (value, mask) = text.split_once('/').unwrap_or((text, "0xffffffff"));
         let read = words::plain(mask).zip(words::plain(value));
@@ -455,7 +473,7 @@ impl Reader<'_> {
         );
     }
 
-    fn kinds(&mut self, field: Field, negate: bool) {
+    fn kinds(&mut self, field: PacketField, negate: bool) {
         let words = self.argument().to_owned();
         let kinds = words.split(',').map(|word| words::number(&field, word));
         let ranges: Option<Vec<(u128, u128)>> = kinds.map(|kind| kind.map(|n| (n, n))).collect();
@@ -471,7 +489,7 @@ impl Reader<'_> {
         self.fits(field, negate, range.map(|r| vec![Values::Ranges(vec![r])]));
     }
 
-    fn icmp(&mut self, kind: Field, code: Field, negate: bool) {
+    fn icmp(&mut self, kind: PacketField, code: PacketField, negate: bool) {
         let text = self.argument().to_owned();
         let (type_word, code_word) = match text.split_once('/') {
             Some((kind, code)) => (kind, Some(code)),
@@ -566,7 +584,7 @@ fn set_mark(option: &str, argument: &str) -> Option<(u32, u32)> {
     })
 }
 
-fn flags(field: &Field, text: &str) -> Option<u128> {
+fn flags(field: &PacketField, text: &str) -> Option<u128> {
     text.split(',')
         .map(|word| words::number(field, word))
         .try_fold(0, |all, one| Some(all | one?))
@@ -584,8 +602,8 @@ fn ports(text: &str) -> Option<Vec<(u128, u128)>> {
 }
 
 /// `10.0.0.0/8`, with a mask in dots too, or one address.
-fn subnet(field: &Field, text: &str) -> Option<(u128, u128)> {
-    let whole = if matches!(field, Field::Source6 | Field::Destination6) {
+fn subnet(field: &PacketField, text: &str) -> Option<(u128, u128)> {
+    let whole = if matches!(field, PacketField::Source6 | PacketField::Destination6) {
         128
     } else {
         32

@@ -9,7 +9,8 @@ use serde_json::Value;
 use super::render::rule_text;
 use super::words;
 use crate::fact::ruleset::{
-    Backend, Base, Chain, Family, Field, Hook, Match, Rule, Ruleset, Step, Table, Values, Verdict,
+    Backend, Base, Chain, Family, Hook, Match, PacketField, Rule, Ruleset, Step, Table, Values,
+    Verdict,
 };
 
 /// The elements of the named sets and maps of a table; `None` if they were left out.
@@ -240,7 +241,7 @@ impl RuleContext<'_> {
             return;
         };
         // Packets without the header fit `missing`.
-        if fields == [Field::Extension] && right == &Value::Bool(false) {
+        if fields == [PacketField::Extension] && right == &Value::Bool(false) {
             return;
         }
         steps.extend(needs.into_iter().map(Step::Match));
@@ -301,7 +302,12 @@ impl RuleContext<'_> {
     }
 
     /// The right side of a match; false if not all of it is known.
-    fn alternatives(&self, fields: &[Field], right: &Value, any: &mut Vec<Vec<Values>>) -> bool {
+    fn alternatives(
+        &self,
+        fields: &[PacketField],
+        right: &Value,
+        any: &mut Vec<Vec<Values>>,
+    ) -> bool {
         match self.elements(right) {
             Some(Some(elements)) => {
                 let mut whole = true;
@@ -397,12 +403,15 @@ fn verdict(kind: &str, what: &Value) -> Option<Verdict> {
 }
 
 /// Whether a field's values are sets of bits, and a word means that its bit is set.
-fn is_flags(field: &Field) -> bool {
-    matches!(field, Field::State | Field::Status | Field::TcpFlags)
+fn is_flags(field: &PacketField) -> bool {
+    matches!(
+        field,
+        PacketField::State | PacketField::Status | PacketField::TcpFlags
+    )
 }
 
 /// The field of a match, and the conditions under which a packet has it: nft leaves these out when it lists.
-fn fields(left: &Value, needs: &mut Vec<Match>) -> Option<Vec<Field>> {
+fn fields(left: &Value, needs: &mut Vec<Match>) -> Option<Vec<PacketField>> {
     if let Some(parts) = left.get("concat").and_then(Value::as_array) {
         let mut fields = Vec::new();
         for part in parts {
@@ -413,25 +422,25 @@ fn fields(left: &Value, needs: &mut Vec<Match>) -> Option<Vec<Field>> {
     Some(vec![field(left, needs)?])
 }
 
-fn field(left: &Value, needs: &mut Vec<Match>) -> Option<Field> {
+fn field(left: &Value, needs: &mut Vec<Match>) -> Option<PacketField> {
     let (kind, what) = one_member(left)?;
     let key = text_of(what, "key");
     Some(match kind {
         "meta" => match key {
-            "iifname" | "iif" => Field::InName,
-            "oifname" | "oif" => Field::OutName,
-            "l4proto" => Field::Protocol,
-            "nfproto" | "protocol" => Field::Version,
-            "mark" => Field::Mark,
-            "pkttype" => Field::PacketType,
-            _ => Field::Other(format!("meta {key}").into()),
+            "iifname" | "iif" => PacketField::InName,
+            "oifname" | "oif" => PacketField::OutName,
+            "l4proto" => PacketField::Protocol,
+            "nfproto" | "protocol" => PacketField::Version,
+            "mark" => PacketField::Mark,
+            "pkttype" => PacketField::PacketType,
+            _ => PacketField::Other(format!("meta {key}").into()),
         },
         "ct" => match (key, what.get("dir")) {
-            ("state", None) => Field::State,
-            ("direction", None) => Field::Direction,
-            ("status", None) => Field::Status,
-            ("mark", None) => Field::ConnectionMark,
-            _ => Field::Other(format!("ct {key}").into()),
+            ("state", None) => PacketField::State,
+            ("direction", None) => PacketField::Direction,
+            ("status", None) => PacketField::Status,
+            ("mark", None) => PacketField::ConnectionMark,
+            _ => PacketField::Other(format!("ct {key}").into()),
         },
         "payload" => payload(what, needs)?,
         "fib" => {
@@ -442,54 +451,54 @@ fn field(left: &Value, needs: &mut Vec<Match>) -> Option<Field> {
             };
             let has = |flag: &str| flags.contains(&flag);
             match text_of(what, "result") {
-                "type" if has("daddr") => Field::DestinationKind,
-                "type" if has("saddr") => Field::SourceKind,
-                "oif" if has("saddr") && has("iif") => Field::ReversePath,
-                _ => Field::Other("fib".into()),
+                "type" if has("daddr") => PacketField::DestinationKind,
+                "type" if has("saddr") => PacketField::SourceKind,
+                "oif" if has("saddr") && has("iif") => PacketField::ReversePath,
+                _ => PacketField::Other("fib".into()),
             }
         }
-        "exthdr" | "ip option" => Field::Extension,
+        "exthdr" | "ip option" => PacketField::Extension,
         _ => return None,
     })
 }
 
-fn payload(what: &Value, needs: &mut Vec<Match>) -> Option<Field> {
+fn payload(what: &Value, needs: &mut Vec<Match>) -> Option<PacketField> {
     let (protocol, field) = (text_of(what, "protocol"), text_of(what, "field"));
     let field = match (protocol, field) {
-        (_, "sport") => Field::SourcePort,
-        (_, "dport") => Field::DestinationPort,
-        ("ip", "saddr") => Field::Source4,
-        ("ip", "daddr") => Field::Destination4,
-        ("ip6", "saddr") => Field::Source6,
-        ("ip6", "daddr") => Field::Destination6,
-        ("ip", "protocol") | ("ip6", "nexthdr") => Field::Protocol,
-        ("ip" | "ip6", "version") => Field::Version,
-        ("tcp", "flags") => Field::TcpFlags,
-        ("icmp", "type") => Field::IcmpType,
-        ("icmp", "code") => Field::IcmpCode,
-        ("icmpv6", "type") => Field::Icmp6Type,
-        ("icmpv6", "code") => Field::Icmp6Code,
-        ("ether", "saddr") => Field::Sender("ether saddr".into()),
-        _ => Field::Other(format!("{protocol} {field}").into()),
+        (_, "sport") => PacketField::SourcePort,
+        (_, "dport") => PacketField::DestinationPort,
+        ("ip", "saddr") => PacketField::Source4,
+        ("ip", "daddr") => PacketField::Destination4,
+        ("ip6", "saddr") => PacketField::Source6,
+        ("ip6", "daddr") => PacketField::Destination6,
+        ("ip", "protocol") | ("ip6", "nexthdr") => PacketField::Protocol,
+        ("ip" | "ip6", "version") => PacketField::Version,
+        ("tcp", "flags") => PacketField::TcpFlags,
+        ("icmp", "type") => PacketField::IcmpType,
+        ("icmp", "code") => PacketField::IcmpCode,
+        ("icmpv6", "type") => PacketField::Icmp6Type,
+        ("icmpv6", "code") => PacketField::Icmp6Code,
+        ("ether", "saddr") => PacketField::Sender("ether saddr".into()),
+        _ => PacketField::Other(format!("{protocol} {field}").into()),
     };
     match protocol {
-        "ip" | "icmp" => needs.push(Match::is(Field::Version, 4)),
-        "ip6" | "icmpv6" => needs.push(Match::is(Field::Version, 6)),
+        "ip" | "icmp" => needs.push(Match::is(PacketField::Version, 4)),
+        "ip6" | "icmpv6" => needs.push(Match::is(PacketField::Version, 6)),
         _ => {}
     }
     match protocol {
         "th" | "ip" | "ip6" | "ether" => {}
         // Raw bytes, or a header below: it may be there or not.
         name => match words::protocol(name) {
-            Some(number) => needs.push(Match::is(Field::Protocol, number.into())),
-            None => return Some(Field::Other("a packet's bytes".into())),
+            Some(number) => needs.push(Match::is(PacketField::Protocol, number.into())),
+            None => return Some(PacketField::Other("a packet's bytes".into())),
         },
     }
     Some(field)
 }
 
 /// A number, a word, or several flags together.
-fn flags(field: &Field, value: &Value) -> Option<u128> {
+fn flags(field: &PacketField, value: &Value) -> Option<u128> {
     match value {
         Value::Number(n) => n.as_u64().map(u128::from),
         Value::Bool(yes) => Some((*yes).into()),
@@ -504,7 +513,7 @@ fn flags(field: &Field, value: &Value) -> Option<u128> {
 }
 
 /// One element of a set, or what a match compares with: values, one for each field.
-fn element_values(fields: &[Field], element: &Value) -> Option<Vec<Values>> {
+fn element_values(fields: &[PacketField], element: &Value) -> Option<Vec<Values>> {
     let element = match element.get("elem") {
         Some(inner) => inner.get("val")?,
         None => element,
@@ -523,8 +532,8 @@ fn element_values(fields: &[Field], element: &Value) -> Option<Vec<Values>> {
     each.map(|(field, part)| values(field, part)).collect()
 }
 
-fn values(field: &Field, value: &Value) -> Option<Values> {
-    let names = matches!(field, Field::InName | Field::OutName);
+fn values(field: &PacketField, value: &Value) -> Option<Values> {
+    let names = matches!(field, PacketField::InName | PacketField::OutName);
     if let Some(range) = value.get("range").and_then(Value::as_array) {
         let [from, to] = range.as_slice() else {
             return None;
@@ -580,14 +589,14 @@ fn mangle(what: &Value, steps: &mut Vec<Step>) {
 
 /// `mark & and ^ xor` of what a mark is set to.
 fn mark(value: &Value) -> Option<(u32, u32)> {
-    if let Some(plain) = flags(&Field::Mark, value) {
+    if let Some(plain) = flags(&PacketField::Mark, value) {
         return Some((0, u32::try_from(plain).ok()?));
     }
     let (op, parts) = one_member(value)?;
     let [left, right] = parts.as_array()?.as_slice() else {
         return None;
     };
-    let number = u32::try_from(flags(&Field::Mark, right)?).ok()?;
+    let number = u32::try_from(flags(&PacketField::Mark, right)?).ok()?;
     let is_mark =
         one_member(left).is_some_and(|(kind, key)| kind == "meta" && text_of(key, "key") == "mark");
     let (and, xor) = if is_mark { (u32::MAX, 0) } else { mark(left)? };

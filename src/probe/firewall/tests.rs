@@ -27,7 +27,7 @@ fn is_opaque(step: &Step) -> bool {
 fn is_open(step: &Step) -> bool {
     match step {
         Step::Match(m) => {
-            let other = |f: &Field| matches!(f, Field::Other(_));
+            let other = |f: &PacketField| matches!(f, PacketField::Other(_));
             !m.whole || m.any.is_empty() || m.fields.iter().any(other)
         }
         step => is_opaque(step),
@@ -60,7 +60,7 @@ fn what_nft_lists_is_understood() {
     let [.., Step::Match(ports), Step::Verdict(Verdict::Accept)] = rule.steps.as_slice() else {
         panic!("{rule:?}");
     };
-    assert_eq!(ports.fields, [Field::DestinationPort]);
+    assert_eq!(ports.fields, [PacketField::DestinationPort]);
     assert_eq!(
         ports.any,
         [vec![Values::Ranges(vec![(22, 22), (1000, 1000)])]]
@@ -72,7 +72,10 @@ fn what_nft_lists_is_understood() {
     ]);
     assert!(matches!(&rule.steps[1], Step::Match(m) if m.any == [vec![peers]]));
     // The header that a match implies is asked for, though nft leaves it out.
-    assert_eq!(rule.steps[0], Step::Match(Match::is(Field::Version, 4)));
+    assert_eq!(
+        rule.steps[0],
+        Step::Match(Match::is(PacketField::Version, 4))
+    );
     assert!(
         find(&read, "handle 35:")
             .steps
@@ -175,7 +178,11 @@ fn options_of_iptables() {
         (
             "-i eth+ -j X",
             vec![
-                one(Field::InName, false, Values::Names(vec!["eth*".into()])),
+                one(
+                    PacketField::InName,
+                    false,
+                    Values::Names(vec!["eth*".into()]),
+                ),
                 Step::Verdict(Verdict::Jump("X".into())),
             ],
         ),
@@ -183,7 +190,7 @@ fn options_of_iptables() {
             "! -s 10.0.0.0/255.0.0.0 -g X",
             vec![
                 one(
-                    Field::Source4,
+                    PacketField::Source4,
                     true,
                     Values::Ranges(vec![(0x0a00_0000, 0x0aff_ffff)]),
                 ),
@@ -194,7 +201,7 @@ fn options_of_iptables() {
         (
             "-m state --state NEW,INVALID -j DROP",
             vec![
-                one(Field::State, false, Values::Bits(9)),
+                one(PacketField::State, false, Values::Bits(9)),
                 Step::Verdict(Verdict::Drop),
             ],
         ),
@@ -205,14 +212,14 @@ fn options_of_iptables() {
         (
             "-m rpfilter --invert -j DROP",
             vec![
-                one(Field::ReversePath, true, Values::one(1)),
+                one(PacketField::ReversePath, true, Values::one(1)),
                 Step::Verdict(Verdict::Drop),
             ],
         ),
         (
             "-m mark ! --mark 0x4/0xc -j ACCEPT",
             vec![
-                one(Field::Mark, true, Values::Masked(0xc, 4)),
+                one(PacketField::Mark, true, Values::Masked(0xc, 4)),
                 Step::Verdict(Verdict::Accept),
             ],
         ),
@@ -235,7 +242,7 @@ fn options_of_iptables() {
     }
     let set = steps("-m set --match-set blocked src -j DROP");
     assert!(
-        matches!(&set[0], Step::Match(m) if m.fields == [Field::Sender("ipset blocked".into())] && !m.whole)
+        matches!(&set[0], Step::Match(m) if m.fields == [PacketField::Sender("ipset blocked".into())] && !m.whole)
     );
 }
 

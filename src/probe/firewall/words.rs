@@ -2,18 +2,18 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use crate::fact::ruleset::{Field, address_kind, state};
+use crate::fact::ruleset::{PacketField, address_kind, state};
 
 /// The number that a word stands for as a value of this field.
-pub(super) fn number(field: &Field, word: &str) -> Option<u128> {
+pub(super) fn number(field: &PacketField, word: &str) -> Option<u128> {
     let named = match field {
-        Field::Protocol => protocol(word).map(u128::from),
-        Field::Version => match word {
+        PacketField::Protocol => protocol(word).map(u128::from),
+        PacketField::Version => match word {
             "ipv4" | "ip" => Some(4),
             "ipv6" | "ip6" => Some(6),
             _ => None,
         },
-        Field::State => Some(match word {
+        PacketField::State => Some(match word {
             "invalid" | "INVALID" => state::INVALID,
             "established" | "ESTABLISHED" => state::ESTABLISHED,
             "related" | "RELATED" => state::RELATED,
@@ -21,13 +21,13 @@ pub(super) fn number(field: &Field, word: &str) -> Option<u128> {
             "untracked" | "UNTRACKED" => state::UNTRACKED,
             _ => return None,
         }),
-        Field::Direction => match word {
+        PacketField::Direction => match word {
             "original" | "ORIGINAL" => Some(0),
             "reply" | "REPLY" => Some(1),
             _ => None,
         },
         // IPS_* of nf_conntrack_common.h.
-        Field::Status => Some(match word {
+        PacketField::Status => Some(match word {
             "expected" | "EXPECTED" => 1,
             "seen-reply" | "SEEN_REPLY" => 2,
             "assured" | "ASSURED" => 4,
@@ -37,7 +37,7 @@ pub(super) fn number(field: &Field, word: &str) -> Option<u128> {
             "dying" => 512,
             _ => return None,
         }),
-        Field::TcpFlags => Some(match &*word.to_ascii_lowercase() {
+        PacketField::TcpFlags => Some(match &*word.to_ascii_lowercase() {
             "fin" => 1,
             "syn" => 2,
             "rst" => 4,
@@ -50,31 +50,33 @@ pub(super) fn number(field: &Field, word: &str) -> Option<u128> {
             "none" => 0,
             _ => return None,
         }),
-        Field::IcmpType => position(ICMP, word),
-        Field::Icmp6Type => position(ICMP6, word),
-        Field::IcmpCode => position(UNREACHABLE, word),
-        Field::PacketType => match word {
+        PacketField::IcmpType => position(ICMP, word),
+        PacketField::Icmp6Type => position(ICMP6, word),
+        PacketField::IcmpCode => position(UNREACHABLE, word),
+        PacketField::PacketType => match word {
             "host" | "unicast" => Some(0),
             "broadcast" => Some(1),
             "multicast" => Some(2),
             "other" | "otherhost" => Some(3),
             _ => None,
         },
-        Field::SourceKind | Field::DestinationKind => Some(match &*word.to_ascii_lowercase() {
-            "unicast" => address_kind::UNICAST,
-            "local" => address_kind::LOCAL,
-            "broadcast" => address_kind::BROADCAST,
-            "anycast" => address_kind::ANYCAST,
-            "multicast" => address_kind::MULTICAST,
-            "blackhole" => 6,
-            "unreachable" => 7,
-            "prohibit" => 8,
-            _ => return None,
-        }),
-        Field::Source4 | Field::Destination4 => {
+        PacketField::SourceKind | PacketField::DestinationKind => {
+            Some(match &*word.to_ascii_lowercase() {
+                "unicast" => address_kind::UNICAST,
+                "local" => address_kind::LOCAL,
+                "broadcast" => address_kind::BROADCAST,
+                "anycast" => address_kind::ANYCAST,
+                "multicast" => address_kind::MULTICAST,
+                "blackhole" => 6,
+                "unreachable" => 7,
+                "prohibit" => 8,
+                _ => return None,
+            })
+        }
+        PacketField::Source4 | PacketField::Destination4 => {
             return word.parse::<Ipv4Addr>().ok().map(|a| u32::from(a).into());
         }
-        Field::Source6 | Field::Destination6 => {
+        PacketField::Source6 | PacketField::Destination6 => {
             return word.parse::<Ipv6Addr>().ok().map(u128::from);
         }
         _ => None,
@@ -172,10 +174,10 @@ const ICMP6: &[(&str, u8)] = &[
 ];
 
 /// The addresses of a subnet, from, to.
-pub(super) fn subnet(field: &Field, address: &str, length: u32) -> Option<(u128, u128)> {
+pub(super) fn subnet(field: &PacketField, address: &str, length: u32) -> Option<(u128, u128)> {
     let bits = match field {
-        Field::Source4 | Field::Destination4 => 32u32,
-        Field::Source6 | Field::Destination6 => 128,
+        PacketField::Source4 | PacketField::Destination4 => 32u32,
+        PacketField::Source6 | PacketField::Destination6 => 128,
         _ => return None,
     };
     let first = number(field, address)?;

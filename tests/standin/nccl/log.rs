@@ -15,15 +15,15 @@ pub(crate) enum Group {
 }
 
 /// The variables that say what is written.
-struct Wish {
+struct DebugVariables {
     warnings: bool,
     info: bool,
     version: bool,
     groups: Vec<Group>,
 }
 
-fn wish() -> &'static Wish {
-    static WISH: OnceLock<Wish> = OnceLock::new();
+fn wish() -> &'static DebugVariables {
+    static WISH: OnceLock<DebugVariables> = OnceLock::new();
     WISH.get_or_init(|| {
         let level = std::env::var("NCCL_DEBUG").unwrap_or_default();
         let is = |name: &str| level.eq_ignore_ascii_case(name);
@@ -48,7 +48,7 @@ fn wish() -> &'static Wish {
                 _ => {}
             }
         }
-        Wish {
+        DebugVariables {
             version: ["VERSION", "WARN", "INFO", "TRACE"].into_iter().any(is),
             warnings: ["WARN", "INFO", "TRACE"].into_iter().any(is),
             info: ["INFO", "TRACE"].into_iter().any(is),

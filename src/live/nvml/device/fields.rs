@@ -10,10 +10,10 @@ use crate::live::nvml::library;
 use crate::live::nvml::reply::{NvmlFailure, NvmlReply, Object, code, symbol};
 
 /// A field: its name in nvml.h without NVML_FI_DEV_, its number, and what of the GPU it is asked for (a link).
-pub(in crate::live::nvml) type Field = (&'static str, c_uint, c_uint);
+pub(in crate::live::nvml) type FieldQuery = (&'static str, c_uint, c_uint);
 
 /// Those of a GPU.
-pub(super) const DEVICE: [Field; 5] = [
+pub(super) const DEVICE: [FieldQuery; 5] = [
     ("MEMORY_TEMP", 82, 0),
     ("NVLINK_LINK_COUNT", 91, 0),
     ("GET_GPU_RECOVERY_ACTION", 230, 0),
@@ -34,7 +34,7 @@ fn number(scheme: FieldIdScheme, id: c_uint) -> c_uint {
 pub(in crate::live::nvml) fn values(
     nvml: &Nvml,
     device: nvmlDevice_t,
-    fields: &[Field],
+    fields: &[FieldQuery],
 ) -> NvmlReply {
     let lib = library::functions().map_err(|_| NvmlFailure::Missing)?;
     let function = symbol(&lib.nvmlDeviceGetFieldValues)?;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::schedule::End;
 use super::verdict::{self, Problem};
-use super::{Flow, Results, Way};
+use super::{Flow, PairDirection, Results};
 use crate::fact::Limits;
 
 /// The most rounds of the second pass.
@@ -48,7 +48,7 @@ pub fn bad_pairs(results: &Results, limits: &Limits) -> Vec<Vec<(End, End)>> {
 }
 
 /// Keeps the flow that carried most, with the segments of all flows: the fastest lost little by chance. One that failed is kept if no other carried anything.
-pub fn keep_faster(flows: &mut BTreeMap<Way, Flow>, way: Way, flow: Flow) {
+pub fn keep_faster(flows: &mut BTreeMap<PairDirection, Flow>, way: PairDirection, flow: Flow) {
     let Some(kept) = flows.get_mut(&way) else {
         flows.insert(way, flow);
         return;
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn of_several_attempts_the_fastest_counts_with_the_losses_of_all() {
-        let way = Way {
+        let way = PairDirection {
             from: (0, 0),
             to: (1, 0),
         };

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 pub use self::thresholds::Thresholds;
 use self::wording::{rate, suspect};
-use super::{Flow, Memory, Results, Way};
+use super::{Flow, Memory, PairDirection, Results};
 use crate::fact::Limits;
 use crate::measure::plan::pairs::outlier_attribution::{Blame, Tried, blame};
 use crate::measure::plan::pairs::schedule::End;
@@ -74,7 +74,7 @@ pub struct Suspect {
     /// Of a loss: whether these ways carry much less than their equals.
     pub slowed: bool,
     /// The ways that accuse it.
-    pub ways: Vec<Way>,
+    pub ways: Vec<PairDirection>,
     /// The counters of ports and interfaces that rose meanwhile, at which end and in which direction: `n2/eth1 rx_dropped +77`; empty where none did.
     pub counted: Vec<String>,
 }
@@ -86,7 +86,7 @@ impl Suspect {
         blame: Option<Blame>,
         name: String,
         what: String,
-        ways: Vec<Way>,
+        ways: Vec<PairDirection>,
     ) -> Self {
         Suspect {
             problem,
@@ -143,9 +143,9 @@ pub fn suspects(results: &Results, limits: &Limits) -> Vec<Suspect> {
         Problem::Late,
     ] {
         let whole = ways.iter().filter(|way| !results.missing.contains(way));
-        let whole: Vec<Way> = whole.copied().collect();
+        let whole: Vec<PairDirection> = whole.copied().collect();
         let Bad { strong, all: bad } = bad(results, &whole, problem, &reference, thresholds);
-        let is_known = |way: &&Way| is_known(results, **way, problem);
+        let is_known = |way: &&PairDirection| is_known(results, **way, problem);
         let tried: Vec<Tried> = ways
             .iter()
             .filter(|way| way.from < way.to)
@@ -155,14 +155,14 @@ pub fn suspects(results: &Results, limits: &Limits) -> Vec<Suspect> {
                 bad: bad.contains(way) || bad.contains(&way.back()),
             })
             .collect();
-        let mut told: BTreeSet<Way> = BTreeSet::new();
+        let mut told: BTreeSet<PairDirection> = BTreeSet::new();
         for blame in accused(results, &tried) {
-            let of_blame = |way: &&Way| covers(blame, **way);
+            let of_blame = |way: &&PairDirection| covers(blame, **way);
             // A weak sign tells how far a problem reaches. By itself it is none: a busy processor gives as much.
             if !strong.iter().any(|way| covers(blame, *way)) {
                 continue;
             }
-            let accusing: Vec<Way> = bad.iter().filter(of_blame).copied().collect();
+            let accusing: Vec<PairDirection> = bad.iter().filter(of_blame).copied().collect();
             told.extend(&accusing);
             let measure = (&reference, thresholds);
             found.push(suspect(results, problem, blame, accusing, measure));
@@ -176,7 +176,7 @@ pub fn suspects(results: &Results, limits: &Limits) -> Vec<Suspect> {
     found.extend(gpus::suspects(results, &silent, thresholds));
     let along = results.ways();
     let works = |end: End| {
-        let is_own = |way: &Way| way.from == end || way.to == end;
+        let is_own = |way: &PairDirection| way.from == end || way.to == end;
         let mut own = along.iter().filter(|way| is_own(way));
         !is_silent(end.0) && own.any(|way| results.flow(*way).is_some_and(|f| f.failed.is_none()))
     };
@@ -191,7 +191,7 @@ pub fn suspects(results: &Results, limits: &Limits) -> Vec<Suspect> {
 /// The fewest that explain the bad pairs, whatever became of the pairs of which a reply is missing: what is accused only if they are well, or only if
 /// they are bad, is not accused, and its bad pairs are by themselves.
 fn accused(results: &Results, tried: &[Tried]) -> Vec<Blame> {
-    let way = |from, to| Way { from, to };
+    let way = |from, to| PairDirection { from, to };
     let is_missing = |(from, to): (End, End)| {
         [way(from, to), way(to, from)]
             .iter()
@@ -230,8 +230,8 @@ fn accused(results: &Results, tried: &[Tried]) -> Vec<Blame> {
 }
 
 /// Whether a pair says anything of this problem: one that was not tried is none that is well.
-fn is_known(results: &Results, way: Way, problem: Problem) -> bool {
-    let flow = |way: Way| results.flow(way);
+fn is_known(results: &Results, way: PairDirection, problem: Problem) -> bool {
+    let flow = |way: PairDirection| results.flow(way);
     let both = [way, way.back()];
     match problem {
         Problem::RdmaFails => both
@@ -256,7 +256,10 @@ pub fn range_on_gpus(results: &Results) -> Option<Range> {
     range_of(results, |way| results.flow_on_gpus(way))
 }
 
-fn range_of<'r>(results: &Results, flow: impl Fn(Way) -> Option<&'r Flow>) -> Option<Range> {
+fn range_of<'r>(
+    results: &Results,
+    flow: impl Fn(PairDirection) -> Option<&'r Flow>,
+) -> Option<Range> {
     let ways = results.ways();
     let rates = ways.iter().filter_map(|way| flow(*way)?.rate());
     let mut rates: Vec<f64> = rates.collect();
@@ -323,7 +326,7 @@ struct Reference {
 }
 
 impl Reference {
-    fn of(results: &Results, ways: &[Way]) -> Self {
+    fn of(results: &Results, ways: &[PairDirection]) -> Self {
         let mut rates: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
         let (mut losses, mut trips) = (Vec::new(), Vec::new());
         for way in ways {
@@ -358,7 +361,7 @@ impl Reference {
 }
 
 /// Ways are equals where the slower of their links has the same speed.
-fn kind(results: &Results, way: Way) -> u64 {
+fn kind(results: &Results, way: PairDirection) -> u64 {
     let speed = |end: End| results.plan.rail(end).and_then(|rail| rail.speed);
     match (speed(way.from), speed(way.to)) {
         (Some(a), Some(b)) => a.min(b),
@@ -376,21 +379,21 @@ fn part(sorted: &[f64], part: f64) -> Option<f64> {
 /// The ways that have a problem.
 struct Bad {
     /// Those that show it clearly.
-    strong: BTreeSet<Way>,
+    strong: BTreeSet<PairDirection>,
     /// These, and those that share an end with one of them and show it less.
-    all: BTreeSet<Way>,
+    all: BTreeSet<PairDirection>,
 }
 
 /// The ways that have this problem.
 fn bad(
     results: &Results,
-    ways: &[Way],
+    ways: &[PairDirection],
     problem: Problem,
     reference: &Reference,
     thresholds: &Thresholds,
 ) -> Bad {
     let by_rdma = results.plan.backend == Backend::Verbs;
-    let is = |way: &Way, weakly: bool| -> bool {
+    let is = |way: &PairDirection, weakly: bool| -> bool {
         let flow = results.flow(*way);
         match problem {
             // Of several ways together, or of a node alone.
@@ -437,7 +440,8 @@ fn bad(
             }
         }
     };
-    let strong: BTreeSet<Way> = ways.iter().filter(|way| is(way, false)).copied().collect();
+    let strong: BTreeSet<PairDirection> =
+        ways.iter().filter(|way| is(way, false)).copied().collect();
     let senders: BTreeSet<End> = strong.iter().map(|way| way.from).collect();
     let receivers: BTreeSet<End> = strong.iter().map(|way| way.to).collect();
     // Who has a bad way already, is believed less of the others.
@@ -450,13 +454,13 @@ fn bad(
 }
 
 /// The largest packet that gets through, and the sender's MTU, where that is larger.
-fn short(results: &Results, way: Way) -> Option<(u64, u64)> {
+fn short(results: &Results, way: PairDirection) -> Option<(u64, u64)> {
     let packet = results.reached(way)?.packet?;
     let mtu = results.plan.rail(way.from)?.mtu.min(65_535);
     (packet < mtu).then_some((packet, mtu))
 }
 
-fn covers(blame: Blame, way: Way) -> bool {
+fn covers(blame: Blame, way: PairDirection) -> bool {
     let ends = [way.from, way.to];
     match blame {
         Blame::Everything => true,

@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 use super::rank_exchange::RankExchange;
 use crate::live::failure::Failure;
 use crate::measure::plan::reply::{Carried, GpuMemory};
-use crate::measure::plan::run::{Point, RankPlace};
+use crate::measure::plan::run::{Point, RankPlacement};
 
 /// Where a rank runs, and the library that it uses.
 #[derive(Clone, Debug)]
 pub struct RankSetup<'p> {
     /// Where it runs and what it uses.
-    pub place: &'p RankPlace,
+    pub place: &'p RankPlacement,
     /// The library that the user chose.
     pub library: Option<&'p str>,
 }

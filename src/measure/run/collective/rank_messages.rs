@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::backend::Identity;
 use crate::measure::plan::reply::{Carried, Ended, PointReply};
-use crate::measure::plan::run::{Backend, Point, RankPlace};
+use crate::measure::plan::run::{Backend, Point, RankPlacement};
 
 /// A command to a rank.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ pub struct RankJob {
     /// How many there are.
     pub ranks: usize,
     /// Where it runs and what it uses.
-    pub place: RankPlace,
+    pub place: RankPlacement,
     /// The backend that moves the data.
     pub backend: Backend,
     /// The library that the user chose.

@@ -26,7 +26,7 @@ use crate::measure::plan::pairs::schedule::{self, End};
 use crate::measure::plan::pairs::second_pass::{bad_pairs, keep_faster};
 use crate::measure::plan::pairs::verdict::hopeless::{Hopeless, hopeless, hopeless_on_gpus};
 use crate::measure::plan::pairs::{
-    Counted, Flow, Member, Memory, Plan, Rail, Results, Silent, Way, Why, counted,
+    Counted, Flow, Member, Memory, PairDirection, Plan, Rail, Results, Silent, Why, counted,
 };
 use crate::measure::plan::run::Backend;
 use crate::measure::run::pairs;
@@ -87,7 +87,7 @@ pub struct PairTimes<'l> {
 }
 
 /// A direction, and what it carried.
-type Carried = (Way, Flow);
+type Carried = (PairDirection, Flow);
 
 /// Measures; gives the results to rank 0.
 ///
@@ -188,14 +188,14 @@ impl PairRounds<'_> {
             .filter_map(|reach| Some(((reach.to, reach.rail), reach.tcp.err()?)))
             .collect();
         let leading = self.plan().leading();
-        let reached = |way: Way| match unreached.get(&way.to) {
+        let reached = |way: PairDirection| match unreached.get(&way.to) {
             Some(_) => Err("not reached".to_owned()),
             None => Ok(()),
         };
         let rounds = schedule::along_rails(self.nodes.len(), self.rails);
         let all = rounds.len();
         // What this node's pairs did not carry.
-        let mut broken: BTreeSet<Way> = BTreeSet::new();
+        let mut broken: BTreeSet<PairDirection> = BTreeSet::new();
         for (number, round) in rounds.iter().enumerate() {
             self.say(&format!("round {} of {all}", number + 1));
             let name = format!("1.{number}");
@@ -203,7 +203,7 @@ impl PairRounds<'_> {
                 Backend::Verbs => self.told_hopeless(&name, &gathering, hopeless)?,
                 _ => Hopeless::default(),
             };
-            let may = |way: Way| reached(way).and_then(|()| hopeless.allows(way));
+            let may = |way: PairDirection| reached(way).and_then(|()| hopeless.allows(way));
             let (own, flows) = self.carried(&name, leading, round, &may, &mut gathering)?;
             let failed = own.iter().filter(|(_, flow)| flow.failed.is_some());
             broken.extend(failed.map(|(way, _)| *way));
@@ -217,7 +217,7 @@ impl PairRounds<'_> {
             self.say(&format!("from GPU to GPU, round {} of {all}", number + 1));
             let name = format!("4.{number}");
             let hopeless = self.told_hopeless(&name, &gathering, hopeless_on_gpus)?;
-            let may = |way: Way| match broken.contains(&way) {
+            let may = |way: PairDirection| match broken.contains(&way) {
                 true => Err("not tried: it fails in the host's memory".to_owned()),
                 false => reached(way).and_then(|()| hopeless.allows(way)),
             };
@@ -231,7 +231,7 @@ impl PairRounds<'_> {
                 self.say(&format!("across rails, round {} of {all}", number + 1));
                 let name = format!("3.{number}");
                 let hopeless = self.told_hopeless(&name, &gathering, hopeless)?;
-                let may = |way: Way| hopeless.allows(way);
+                let may = |way: PairDirection| hopeless.allows(way);
                 let (_, flows) = self.carried(&name, leading, round, &may, &mut gathering)?;
                 gathering.results.across.extend(flows);
             }
@@ -249,10 +249,10 @@ impl PairRounds<'_> {
         let all = again.len();
         for (number, round) in again.iter().enumerate() {
             self.say(&format!("bad pairs alone, round {} of {all}", number + 1));
-            let mut broken: BTreeSet<Way> = BTreeSet::new();
+            let mut broken: BTreeSet<PairDirection> = BTreeSet::new();
             for attempt in 0..ATTEMPTS {
                 let name = format!("2.{number}.{attempt}");
-                let may = |way: Way| match broken.contains(&way) {
+                let may = |way: PairDirection| match broken.contains(&way) {
                     true => Err("not tried again: it failed".to_owned()),
                     false => Ok(()),
                 };
@@ -342,14 +342,14 @@ impl PairRounds<'_> {
         name: &str,
         memory: Memory,
         round: &[(End, End)],
-        may: &(dyn Fn(Way) -> Result<(), String> + Sync),
+        may: &(dyn Fn(PairDirection) -> Result<(), String> + Sync),
         gathering: &mut Gathering,
     ) -> anyhow::Result<(Vec<Carried>, Vec<Carried>)> {
-        let has = |way: Way| match memory {
+        let has = |way: PairDirection| match memory {
             Memory::Host => Ok(()),
             Memory::Gpu => self.on_gpu(way.from).and_then(|()| self.on_gpu(way.to)),
         };
-        let may = |way: Way| has(way).and_then(|()| may(way));
+        let may = |way: PairDirection| has(way).and_then(|()| may(way));
         let carried = self.round(name, memory, round, &may);
         let wait = match self.backend {
             Backend::Verbs => 4 * self.times.flow + 4 * rdma_pair::PAIR,

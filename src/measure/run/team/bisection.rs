@@ -8,7 +8,7 @@ use crate::live::clock;
 use crate::live::worker::Progress;
 use crate::measure::plan::bisection::{self, Bisection, Measured, Step};
 use crate::measure::plan::rank_choice::ChosenRanks;
-use crate::measure::plan::run::{Plan, Point, RankPlace};
+use crate::measure::plan::run::{Plan, Point, RankPlacement};
 use crate::measure::run::progress::ShowProgress;
 use crate::measure::run::ranks::RankProcess;
 
@@ -51,7 +51,7 @@ impl Team {
         point: &Point,
         nodes: &[usize],
     ) -> anyhow::Result<Option<u64>> {
-        let is_of = |place: &&RankPlace| {
+        let is_of = |place: &&RankPlacement| {
             let node = usize::try_from(place.node);
             node.is_ok_and(|node| nodes.contains(&node))
         };

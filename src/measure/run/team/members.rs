@@ -11,7 +11,7 @@ use super::Team;
 use crate::cluster::session::Session;
 use crate::cluster::session_steps::StepAudience;
 use crate::measure::plan::rank_choice::ChosenRanks;
-use crate::measure::plan::run::{Backend, RankPlace};
+use crate::measure::plan::run::{Backend, RankPlacement};
 use crate::measure::run::progress::ShowProgress;
 
 /// How long a node may take to record itself before it says what it has.
@@ -26,7 +26,7 @@ struct Offer {
     backend: Option<Backend>,
     library: Option<String>,
     #[serde(default)]
-    ranks: Vec<RankPlace>,
+    ranks: Vec<RankPlacement>,
 }
 
 /// A team, and the ranks of its measurement.
@@ -89,11 +89,11 @@ impl Team {
                 return Ok(Err(format!("{}: {why}", name(rank))));
             }
             let backend = offer.backend.context("a node without a backend")?;
-            let at = |place: RankPlace| RankPlace {
+            let at = |place: RankPlacement| RankPlacement {
                 node: node as u64,
                 ..place
             };
-            let ranks: Vec<RankPlace> = offer.ranks.into_iter().map(at).collect();
+            let ranks: Vec<RankPlacement> = offer.ranks.into_iter().map(at).collect();
             if rank == session.rank() {
                 team.own = node;
                 mine = Some(ChosenRanks {

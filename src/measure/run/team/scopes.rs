@@ -8,7 +8,7 @@ use crate::live::clock;
 use crate::measure::plan::rank_choice::ChosenRanks;
 use crate::measure::plan::reply::{Ended, RankReply};
 use crate::measure::plan::results::Results;
-use crate::measure::plan::run::{NAME, Plan, Point, RankPlace};
+use crate::measure::plan::run::{NAME, Plan, Point, RankPlacement};
 use crate::measure::plan::scope::{Scope, Scopes};
 use crate::measure::run::ranks::{self, RankProcess};
 use crate::source::Answer;
@@ -30,10 +30,10 @@ impl Team {
             ..point.clone()
         };
         if self.counts.iter().any(|count| *count > 1) {
-            let alone = RankPlace::default().node;
+            let alone = RankPlacement::default().node;
             let inside = ChosenRanks {
                 ranks: (own.ranks.iter().cloned())
-                    .map(|place| RankPlace {
+                    .map(|place| RankPlacement {
                         node: alone,
                         ..place
                     })
@@ -54,7 +54,7 @@ impl Team {
                 );
             }
             // One rank of each node has the network for itself.
-            let mut ranks: Vec<RankPlace> = Vec::new();
+            let mut ranks: Vec<RankPlacement> = Vec::new();
             for place in &plan.ranks {
                 if ranks.last().is_none_or(|last| last.node != place.node) {
                     ranks.push(place.clone());

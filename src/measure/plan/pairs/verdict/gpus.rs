@@ -6,7 +6,7 @@ use super::wording::{self, rate};
 use super::{Direction, Problem, Suspect, Thresholds, covers};
 use crate::measure::plan::pairs::outlier_attribution::{Blame, Tried};
 use crate::measure::plan::pairs::schedule::End;
-use crate::measure::plan::pairs::{Flow, Gpu, Memory, Results, Way};
+use crate::measure::plan::pairs::{Flow, Gpu, Memory, PairDirection, Results};
 
 /// All that is accused for GPUs' memory; `silent` nodes are accused of that.
 pub(super) fn suspects(
@@ -21,23 +21,23 @@ pub(super) fn suspects(
     let mut ways = results.ways_on_gpus();
     ways.retain(|way| !silent.contains(&way.from.0) && !silent.contains(&way.to.0));
     // What fails in the host's memory has nothing to do with GPUs.
-    let host = |way: Way| results.flow(way).filter(|flow| flow.failed.is_none());
-    let on_gpus = |way: Way| results.flow_on_gpus(way);
-    let fails = |way: &Way| {
+    let host = |way: PairDirection| results.flow(way).filter(|flow| flow.failed.is_none());
+    let on_gpus = |way: PairDirection| results.flow_on_gpus(way);
+    let fails = |way: &PairDirection| {
         let broken = |flow: &Flow| flow.failed.is_some() && flow.arrived == Some(false);
         host(*way).is_some() && on_gpus(*way).is_some_and(broken)
     };
-    let is_tried = |way: &Way| {
+    let is_tried = |way: &PairDirection| {
         let is = |flow: &Flow| flow.failed.is_none() || flow.arrived.is_some();
         host(*way).is_some() && on_gpus(*way).is_some_and(is)
     };
-    let bad: BTreeSet<Way> = ways.iter().copied().filter(fails).collect();
+    let bad: BTreeSet<PairDirection> = ways.iter().copied().filter(fails).collect();
     found.extend(accused(results, Problem::GpuFails, &ways, &bad, is_tried));
-    let share = |way: &Way| Some(on_gpus(*way)?.rate()? / host(*way)?.rate()?);
-    let is_slow = |way: &Way, is_beside: bool| {
+    let share = |way: &PairDirection| Some(on_gpus(*way)?.rate()? / host(*way)?.rate()?);
+    let is_slow = |way: &PairDirection, is_beside: bool| {
         share(way).is_some_and(|share| share < thresholds.slow_on_gpus.value(is_beside))
     };
-    let strong: BTreeSet<Way> = (ways.iter().copied())
+    let strong: BTreeSet<PairDirection> = (ways.iter().copied())
         .filter(|way| is_slow(way, false))
         .collect();
     let senders: BTreeSet<End> = strong.iter().map(|way| way.from).collect();
@@ -48,8 +48,8 @@ pub(super) fn suspects(
         .copied()
         .filter(|way| senders.contains(&way.from) || receivers.contains(&way.to))
         .filter(|way| is_slow(way, true));
-    let bad: BTreeSet<Way> = weak.chain(strong.iter().copied()).collect();
-    let is_measured = |way: &Way| share(way).is_some();
+    let bad: BTreeSet<PairDirection> = weak.chain(strong.iter().copied()).collect();
+    let is_measured = |way: &PairDirection| share(way).is_some();
     found.extend(accused(results, Problem::GpuSlow, &ways, &bad, is_measured));
     found
 }
@@ -58,9 +58,9 @@ pub(super) fn suspects(
 fn accused(
     results: &Results,
     problem: Problem,
-    ways: &[Way],
-    bad: &BTreeSet<Way>,
-    is_known: impl Fn(&Way) -> bool,
+    ways: &[PairDirection],
+    bad: &BTreeSet<PairDirection>,
+    is_known: impl Fn(&PairDirection) -> bool,
 ) -> Vec<Suspect> {
     let tried: Vec<Tried> = ways
         .iter()
@@ -81,7 +81,7 @@ fn accused(
         .collect()
 }
 
-fn suspect(results: &Results, problem: Problem, blame: Blame, ways: Vec<Way>) -> Suspect {
+fn suspect(results: &Results, problem: Problem, blame: Blame, ways: Vec<PairDirection>) -> Suspect {
     let direction = wording::direction(blame, &ways);
     let name = wording::name(results, blame, direction);
     let others = wording::others(results, blame, &ways);

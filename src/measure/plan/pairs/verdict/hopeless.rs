@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::measure::plan::pairs::schedule::End;
-use crate::measure::plan::pairs::{Flow, Results, Way};
+use crate::measure::plan::pairs::{Flow, PairDirection, Results};
 
 /// Ends, and pairs of rails, whose pairs have all failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,7 +20,7 @@ impl Hopeless {
     /// # Errors
     ///
     /// Why it is not.
-    pub fn allows(&self, way: Way) -> Result<(), String> {
+    pub fn allows(&self, way: PairDirection) -> Result<(), String> {
         let (one, other) = rails(way);
         if [way.from, way.to].iter().any(|end| self.ends.contains(end)) {
             return Err("not tried: one of its ends failed with others already".into());
@@ -34,7 +34,7 @@ impl Hopeless {
     }
 }
 
-fn rails(way: Way) -> (usize, usize) {
+fn rails(way: PairDirection) -> (usize, usize) {
     let (a, b) = (way.from.1, way.to.1);
     (a.min(b), a.max(b))
 }
@@ -50,7 +50,7 @@ pub fn hopeless_on_gpus(results: &Results) -> Hopeless {
     of(&results.on_gpus, &BTreeMap::new())
 }
 
-fn of(along: &BTreeMap<Way, Flow>, across: &BTreeMap<Way, Flow>) -> Hopeless {
+fn of(along: &BTreeMap<PairDirection, Flow>, across: &BTreeMap<PairDirection, Flow>) -> Hopeless {
     let mut good: BTreeSet<End> = BTreeSet::new();
     let mut failed: BTreeMap<End, BTreeSet<End>> = BTreeMap::new();
     let works = |flow: &Flow| flow.failed.is_none();
@@ -113,7 +113,10 @@ mod tests {
     }
 
     fn tried(results: &mut Results, from: End, to: End, flow: &Flow) {
-        for way in [Way { from, to }, Way { from: to, to: from }] {
+        for way in [
+            PairDirection { from, to },
+            PairDirection { from: to, to: from },
+        ] {
             match from.1 == to.1 {
                 true => results.first.insert(way, flow.clone()),
                 false => results.across.insert(way, flow.clone()),
@@ -128,7 +131,7 @@ mod tests {
         tried(&mut results, (0, 0), (3, 0), &broken());
         tried(&mut results, (1, 0), (2, 0), &good);
         tried(&mut results, (1, 0), (3, 0), &broken());
-        let way = |from, to| Way {
+        let way = |from, to| PairDirection {
             from: (from, 0),
             to: (to, 0),
         };
@@ -158,7 +161,7 @@ mod tests {
         tried(&mut results, (0, 1), (1, 0), &broken());
         let found = hopeless(&results);
         assert_eq!(found.rails, [(0, 1)].into());
-        let way = Way {
+        let way = PairDirection {
             from: (4, 1),
             to: (5, 0),
         };

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Problem, Suspect};
 use crate::measure::plan::pairs::schedule::End;
-use crate::measure::plan::pairs::{Results, Way};
+use crate::measure::plan::pairs::{PairDirection, Results};
 
 /// The rails that do not reach each other, where each works by itself; `works` says whether an adapter does.
 pub(super) fn apart(results: &Results, works: impl Fn(End) -> bool) -> Option<Suspect> {
     let plan = &results.plan;
-    let mut rails: BTreeMap<(usize, usize), Vec<(Way, bool)>> = BTreeMap::new();
+    let mut rails: BTreeMap<(usize, usize), Vec<(PairDirection, bool)>> = BTreeMap::new();
     let ends: BTreeSet<End> = results.across.keys().map(|way| way.from).collect();
     let working: BTreeSet<End> = ends.into_iter().filter(|end| works(*end)).collect();
     for (way, flow) in &results.across {
@@ -19,8 +19,9 @@ pub(super) fn apart(results: &Results, works: impl Fn(End) -> bool) -> Option<Su
             all.push((*way, flow.failed.is_some()));
         }
     }
-    let failed = |all: &Vec<(Way, bool)>| all.iter().filter(|(_, failed)| *failed).count();
-    let ways: Vec<Way> = rails
+    let failed =
+        |all: &Vec<(PairDirection, bool)>| all.iter().filter(|(_, failed)| *failed).count();
+    let ways: Vec<PairDirection> = rails
         .values()
         .flatten()
         .filter_map(|(way, failed)| failed.then_some(*way))
@@ -30,7 +31,7 @@ pub(super) fn apart(results: &Results, works: impl Fn(End) -> bool) -> Option<Su
         (!why.starts_with("not tried")).then_some((*way, why))
     });
     let (way, why) = first?;
-    let is_whole = |all: &Vec<(Way, bool)>| failed(all) == all.len();
+    let is_whole = |all: &Vec<(PairDirection, bool)>| failed(all) == all.len();
     let (name, what) = if rails.values().all(is_whole) {
         let name = "all rails".to_owned();
         let what = "no rail reaches another, and each works by itself, as where each has a network of its own";

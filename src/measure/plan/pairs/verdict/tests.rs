@@ -56,7 +56,7 @@ fn results(nodes: usize, rails: usize) -> Results {
     results
 }
 
-fn reach(results: &mut Results, way: Way) -> &mut Reach {
+fn reach(results: &mut Results, way: PairDirection) -> &mut Reach {
     let all = results.reach.get_mut(&way.from.0).unwrap();
     let is = |reach: &&mut Reach| reach.to == way.to.0 && reach.rail == way.from.1;
     all.iter_mut().find(is).unwrap()
@@ -137,7 +137,7 @@ fn a_weak_sign_alone_accuses_nobody() {
         results.first.get_mut(&way).unwrap().again = Some(230);
     }
     // The receiver of one that loses has another way with a loss above the weaker limit, and a third that is a quarter slower.
-    let ends = |from, to| Way {
+    let ends = |from, to| PairDirection {
         from: (from, 1),
         to: (to, 1),
     };
@@ -153,7 +153,7 @@ fn a_weak_sign_alone_accuses_nobody() {
 #[test]
 fn one_pair_one_rail_and_one_far_node() {
     let mut pair = results(4, 2);
-    let way = Way {
+    let way = PairDirection {
         from: (0, 1),
         to: (2, 1),
     };
@@ -187,7 +187,7 @@ fn one_pair_one_rail_and_one_far_node() {
 #[test]
 fn the_second_measurement_counts_and_who_went_away_is_named() {
     let mut results = results(3, 1);
-    let way = Way {
+    let way = PairDirection {
         from: (0, 0),
         to: (1, 0),
     };
@@ -209,7 +209,7 @@ fn the_second_measurement_counts_and_who_went_away_is_named() {
 #[test]
 fn two_nodes_are_a_pair() {
     let mut results = results(2, 1);
-    let way = Way {
+    let way = PairDirection {
         from: (1, 0),
         to: (0, 0),
     };
@@ -236,7 +236,7 @@ fn by_rdma(nodes: usize, rails: usize) -> Results {
 }
 
 /// A pair that is cut one way: what is sent that way does not arrive, and what comes back is not acknowledged.
-fn cut(results: &mut Results, way: Way) {
+fn cut(results: &mut Results, way: PairDirection) {
     for (way, arrived) in [(way, false), (way.back(), true)] {
         let flow = Flow {
             arrived: Some(arrived),
@@ -298,7 +298,7 @@ fn where_rdma_fails_its_direction_and_the_status_are_named() {
         ]
     );
     let mut results = by_rdma(2, 1);
-    let way = Way {
+    let way = PairDirection {
         from: (1, 0),
         to: (0, 0),
     };
@@ -430,7 +430,7 @@ fn with_gpus() -> Results {
         for (at, rail) in node.rails.iter_mut().enumerate() {
             rail.gpu = Some(Gpu {
                 pci: Some(format!("0000:{at}a:00.0")),
-                way: Some(reply::Way::DmaBuf),
+                way: Some(reply::GpuMemoryAccess::DmaBuf),
                 why: None,
                 by_facts: Some("dma-buf".into()),
             });
@@ -605,7 +605,7 @@ fn a_missing_reply_erases_no_accusation_that_others_prove_and_accuses_nobody_els
     for from in 0..3 {
         cut(
             &mut results,
-            Way {
+            PairDirection {
                 from: (from, 0),
                 to: (3, 0),
             },
@@ -625,7 +625,7 @@ fn a_missing_reply_erases_no_accusation_that_others_prove_and_accuses_nobody_els
     });
     let mut results = super::tests::results(4, 1);
     for from in 0..3 {
-        let way = Way {
+        let way = PairDirection {
             from: (from, 0),
             to: (3, 0),
         };

@@ -6,14 +6,14 @@ use super::{Direction, Problem, Reference, Suspect, Thresholds, kind, short};
 use crate::fact::BitRate;
 use crate::measure::plan::pairs::outlier_attribution::Blame;
 use crate::measure::plan::pairs::schedule::End;
-use crate::measure::plan::pairs::{Counted, Results, Way};
+use crate::measure::plan::pairs::{Counted, PairDirection, Results};
 use crate::measure::plan::run::Backend;
 
 pub(super) fn suspect(
     results: &Results,
     problem: Problem,
     blame: Blame,
-    ways: Vec<Way>,
+    ways: Vec<PairDirection>,
     (reference, thresholds): (&Reference, &Thresholds),
 ) -> Suspect {
     let plan = &results.plan;
@@ -184,8 +184,8 @@ pub(super) fn suspect(
 }
 
 /// Which direction of what is accused these ways are.
-pub(super) fn direction(blame: Blame, ways: &[Way]) -> Direction {
-    let sends = |way: &Way| match blame {
+pub(super) fn direction(blame: Blame, ways: &[PairDirection]) -> Direction {
+    let sends = |way: &PairDirection| match blame {
         Blame::Node(node) => way.from.0 == node,
         Blame::Adapter(end) => way.from == end,
         Blame::Pair(a, _) => way.from == a,
@@ -222,7 +222,7 @@ pub(super) fn name(results: &Results, blame: Blame, direction: Direction) -> Str
     }
 }
 
-fn them(ways: &[Way]) -> &'static str {
+fn them(ways: &[PairDirection]) -> &'static str {
     match ways.len() {
         1 => "it",
         _ => "them",
@@ -230,7 +230,7 @@ fn them(ways: &[Way]) -> &'static str {
 }
 
 /// The nodes with which the accused has bad ways.
-pub(super) fn others(results: &Results, blame: Blame, ways: &[Way]) -> String {
+pub(super) fn others(results: &Results, blame: Blame, ways: &[PairDirection]) -> String {
     const TOLD: usize = 4;
     let own = match blame {
         Blame::Node(node) => Some(node),
@@ -258,7 +258,7 @@ pub(super) fn others(results: &Results, blame: Blame, ways: &[Way]) -> String {
 
 /// The counters that rose at the accused ends, or of a pair at both: first those of the ways that accuse it, with what the end did meanwhile, then those
 /// that rose at any time.
-fn counted(results: &Results, blame: Blame, ways: &[Way]) -> Vec<String> {
+fn counted(results: &Results, blame: Blame, ways: &[PairDirection]) -> Vec<String> {
     let plan = &results.plan;
     let is_own = |end: &End| match blame {
         Blame::Node(node) => end.0 == node,

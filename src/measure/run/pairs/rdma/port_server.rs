@@ -18,7 +18,7 @@ use crate::live::verbs::port_request::PortRequest;
 use crate::live::verbs::registered_memory::RegisteredMemory;
 use crate::measure::plan::pairs::Memory;
 use crate::measure::plan::reply::GpuMemory;
-use crate::measure::plan::run::RankPlace;
+use crate::measure::plan::run::RankPlacement;
 
 /// How many of the received bytes are checked.
 const LOOKED_AT: u64 = 128 << 10;
@@ -101,9 +101,9 @@ impl PortServer {
 
     fn open(&mut self, device: &str, gid_index: Option<u64>) -> Result<PortReply, Failure> {
         self.connection = None;
-        let place = RankPlace {
+        let place = RankPlacement {
             gid_index,
-            ..RankPlace::default()
+            ..RankPlacement::default()
         };
         let wish = PortRequest::new(&place, variable)?;
         let port = Port::open(Some(device), &wish, variable)?;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Carried, PAIR, PairRounds, counters};
 use crate::cluster::session_steps::StepAudience;
 use crate::measure::plan::pairs::schedule::End;
-use crate::measure::plan::pairs::{Flow, Memory, Way};
+use crate::measure::plan::pairs::{Flow, Memory, PairDirection};
 use crate::measure::plan::run::Backend;
 use crate::measure::run::pairs;
 use crate::measure::run::pairs::rdma_pair::RdmaPair;
@@ -19,7 +19,7 @@ impl PairRounds<'_> {
         name: &str,
         memory: Memory,
         round: &[(End, End)],
-        may: &(dyn Fn(Way) -> Result<(), String> + Sync),
+        may: &(dyn Fn(PairDirection) -> Result<(), String> + Sync),
     ) -> Vec<Carried> {
         let own = round
             .iter()
@@ -38,12 +38,12 @@ impl PairRounds<'_> {
         name: &str,
         memory: Memory,
         (a, b): (End, End),
-        may: &(dyn Fn(Way) -> Result<(), String> + Sync),
+        may: &(dyn Fn(PairDirection) -> Result<(), String> + Sync),
     ) -> Carried {
         let is_first = a.0 == self.own;
         let way = match is_first {
-            true => Way { from: a, to: b },
-            false => Way { from: b, to: a },
+            true => PairDirection { from: a, to: b },
+            false => PairDirection { from: b, to: a },
         };
         let name = format!("{name} {}/{} {}/{}", a.0, a.1, b.0, b.1);
         let flow = match self.backend {
@@ -57,7 +57,7 @@ impl PairRounds<'_> {
         &self,
         name: String,
         memory: Memory,
-        (way, is_first): (Way, bool),
+        (way, is_first): (PairDirection, bool),
         may: Result<(), String>,
     ) -> Flow {
         let members = [way.from, way.to].map(|end| self.nodes[end.0].rank);
@@ -77,7 +77,13 @@ impl PairRounds<'_> {
         ends.measure(station.as_deref_mut(), may, &count)
     }
 
-    fn by_sockets(&self, name: &str, way: Way, is_first: bool, may: Result<(), String>) -> Flow {
+    fn by_sockets(
+        &self,
+        name: &str,
+        way: PairDirection,
+        is_first: bool,
+        may: Result<(), String>,
+    ) -> Flow {
         let members = [way.from, way.to].map(|end| self.nodes[end.0].rank);
         // The other end is told when its turn is; where it is gone, the flow says so.
         let meet = |half: &str| {
