@@ -224,7 +224,7 @@ impl<'s> Ask<'s> {
                     origin: Origin::Asked(question),
                 }),
             },
-            Ok(_) => Fact::Unknown(Gap::not_understood(&question, "the reply is no text")),
+            Ok(_) => Fact::Unknown(Gap::not_understood(&question, "the reply is not text")),
             Err(gap) => Fact::Unknown(gap),
         }
     }
@@ -263,7 +263,7 @@ impl<'s> Ask<'s> {
             Ok(Answer::Names(names)) => Fact::Known(names, Origin::Asked(question)),
             Ok(_) => Fact::Unknown(Gap::not_understood(
                 &question,
-                "the reply is no list of names",
+                "the reply is not a list of names",
             )),
             Err(gap) => Fact::Unknown(gap),
         };
@@ -344,7 +344,10 @@ impl<'s> Ask<'s> {
     pub fn value(&self, question: Question) -> Fact<Arc<serde_json::Value>> {
         match self.answer(&question) {
             Ok(Answer::Value(value)) => Fact::Known(value, Origin::Asked(question)),
-            Ok(_) => Fact::Unknown(Gap::not_understood(&question, "the reply is no JSON value")),
+            Ok(_) => Fact::Unknown(Gap::not_understood(
+                &question,
+                "the reply is not a JSON value",
+            )),
             Err(gap) => Fact::Unknown(gap),
         }
     }
@@ -355,7 +358,7 @@ impl<'s> Ask<'s> {
             Ok(Answer::Bytes(bytes)) => Fact::Known(bytes, Origin::Asked(question)),
             // Bytes that happen to be valid UTF-8 are recorded as text.
             Ok(Answer::Text(text)) => Fact::Known(text.as_bytes().into(), Origin::Asked(question)),
-            Ok(_) => Fact::Unknown(Gap::not_understood(&question, "the reply is no bytes")),
+            Ok(_) => Fact::Unknown(Gap::not_understood(&question, "the reply is not bytes")),
             Err(gap) => Fact::Unknown(gap),
         }
     }
@@ -380,7 +383,7 @@ pub fn whole_number(text: &str) -> Result<u64, String> {
     }
     .map_err(|_| {
         format!(
-            "{:?} is no whole number",
+            "{:?} is not a whole number",
             text.chars().take(40).collect::<String>()
         )
     })

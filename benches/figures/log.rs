@@ -30,7 +30,7 @@ fn alone(program: &str, arguments: &[&str]) -> std::io::Result<Run> {
 /// The figures.
 pub(crate) fn figures() -> anyhow::Result<Vec<Figure>> {
     let megabytes: u64 = match std::env::var("BENCH_LOG_MB") {
-        Ok(text) => text.parse().context("BENCH_LOG_MB is no number")?,
+        Ok(text) => text.parse().context("BENCH_LOG_MB is not a number")?,
         Err(_) => 1000,
     };
     let store = Tree::empty("log")?;

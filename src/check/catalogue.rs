@@ -279,7 +279,7 @@ pub(super) fn read(
     let part = |part: &str| !part.is_empty() && part.chars().all(plain);
     if !id.split('/').all(part) || id.split('/').count() > 2 {
         let message = format!(
-            "`{id}` is no id: write `directory/name`, lower-case letters, digits and dashes"
+            "`{id}` is not an id: write `directory/name`, lower-case letters, digits and dashes"
         );
         return Err(CheckError::whole(&path, message));
     }

@@ -205,7 +205,7 @@ impl<'a> Lexer<'a> {
             Some((unit, true)) => {
                 return Err(Complaint::new(
                     self.at..self.at + unit.len(),
-                    format!("`{unit}` is no unit"),
+                    format!("`{unit}` is not a unit"),
                 )
                 .help(literal::unit_help(unit)));
             }
@@ -273,9 +273,10 @@ pub(super) fn literal_of(text: &str) -> Result<Value, Complaint> {
     let whole = 0..text.len();
     match (lexer.next()?, lexer.next()?) {
         ((Token::Literal(value), _), (Token::End, _)) => Ok(value),
-        _ => Err(
-            Complaint::new(whole, format!("`{text}` is no number and no quantity"))
-                .help("write it as `4096 B`, `400 Gb/s`, `1 /s`, `10 %` or `2 h`".to_owned()),
-        ),
+        _ => Err(Complaint::new(
+            whole,
+            format!("`{text}` is neither a number nor a quantity"),
+        )
+        .help("write it as `4096 B`, `400 Gb/s`, `1 /s`, `10 %` or `2 h`".to_owned())),
     }
 }

@@ -80,11 +80,11 @@ pub(super) fn value(number: &str, unit: Option<&str>) -> Result<Value, String> {
             .map_err(|_| format!("`{number}` is too large"));
     };
     let Some((_, kind, factor)) = UNITS.iter().find(|(name, ..)| *name == unit) else {
-        return Err(format!("`{unit}` is no unit"));
+        return Err(format!("`{unit}` is not a unit"));
     };
     let parsed: f64 = number
         .parse()
-        .map_err(|_| format!("`{number}` is no number"))?;
+        .map_err(|_| format!("`{number}` is not a number"))?;
     let scaled = parsed * factor;
     Ok(match kind {
         UnitKind::BitRate => Value::BitRate(BitRate(whole(number, scaled, *factor)?)),
@@ -108,7 +108,7 @@ fn whole(number: &str, scaled: f64, factor: f64) -> Result<u64, String> {
         return Err(format!("`{number}` is too large"));
     }
     if (scaled - nearest).abs() > 1e-6 * scaled.max(1.0) {
-        return Err(format!("`{number}` is no whole number of the base unit"));
+        return Err(format!("`{number}` is not a whole number of the base unit"));
     }
     Ok(nearest as u64)
 }

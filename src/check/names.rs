@@ -96,7 +96,7 @@ impl Names<'_> {
             Some(path) => format!("write `{path}`"),
             None => format!("a fact is written `port.state`, a text or a word `\"{name}\"`"),
         };
-        Complaint::new(span.clone(), format!("`{name}` is no fact")).help(help)
+        Complaint::new(span.clone(), format!("`{name}` is not a fact")).help(help)
     }
 
     /// A name whose first part is no subject.

@@ -65,7 +65,7 @@ impl Typer<'_> {
             .help("leave it out; without `applies` a check applies to every instance".to_owned())),
             _ => Err(Complaint::new(
                 tree.span.clone(),
-                format!("`{}` is no condition", self.written(tree)),
+                format!("`{}` is not a condition", self.written(tree)),
             )
             .help("compare it with a fact".to_owned())),
         }
@@ -87,7 +87,7 @@ impl Typer<'_> {
             (_, Type::Count) => format!("a number: `{name} > 0`"),
             _ => format!("a quantity: `{name} > {}`", sample(ty)),
         };
-        Complaint::new(tree.span.clone(), format!("`{name}` is no condition"))
+        Complaint::new(tree.span.clone(), format!("`{name}` is not a condition"))
             .label(format!("it is {ty}"))
             .help(format!("compare it with {example}"))
     }
@@ -268,7 +268,7 @@ impl Typer<'_> {
             _ => {
                 return Err(Complaint::new(
                     sides[1].span.clone(),
-                    format!("`{}` is no list", self.written(&sides[1])),
+                    format!("`{}` is not a list", self.written(&sides[1])),
                 )
                 .label(format!("it is {}", list.ty))
                 .help("write the list between `[` and `]`, or `==` for one value".to_owned()));

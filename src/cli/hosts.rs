@@ -71,7 +71,7 @@ pub fn named(args: &HostsArgs) -> anyhow::Result<Option<Vec<String>>> {
     }
     // ssh takes such a word for an option of its own.
     if let Some(bad) = hosts.iter().find(|name| name.starts_with('-')) {
-        return Err(BadUsage(format!("{of}: {bad:?} is no name of a host")).into());
+        return Err(BadUsage(format!("{of}: {bad:?} is not a host name")).into());
     }
     Ok(Some(hosts))
 }

@@ -102,7 +102,7 @@ pub fn gathered(
         Some((name, bytes)) => match Recording::read(bytes.as_slice(), Path::new(name)) {
             Ok(one) if !one.header.log => judged(&one),
             Ok(_) => Read::Not("it gave the recording of a log, and not of a machine".into()),
-            Err(error) => Read::Not(format!("what it gave is no recording: {error}")),
+            Err(error) => Read::Not(format!("its output is not a recording: {error}")),
         },
     };
     let mut cluster = Cluster::default();
@@ -171,7 +171,7 @@ pub fn hosts(
         output::counted(ended as u64, names.len() as u64, "hosts done");
         let given = given?;
         let mut recording = Recording::read(packed_part(&given.bytes), Path::new(name))
-            .map_err(|error| format!("what it gave is no recording: {error}"))?;
+            .map_err(|error| format!("its output is not a recording: {error}"))?;
         given.note_clock(&mut recording, run);
         Ok::<_, String>(recording)
     };

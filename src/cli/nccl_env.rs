@@ -174,7 +174,7 @@ fn remarks(facts: &Facts, id: Id) -> Vec<String> {
         )),
     }
     if is(variable::MISREAD) {
-        remarks.push("this is no number".into());
+        remarks.push("this is not a number".into());
     }
     if is(variable::REFUSED) {
         remarks.push("NCCL does not know this value".into());

@@ -93,10 +93,10 @@ fn host_and_port(text: &str) -> Result<(String, u16), String> {
         .rsplit_once(':')
         .ok_or("it is HOST:PORT, as n1:20000")?;
     let host = host.trim_start_matches('[').trim_end_matches(']');
-    let port: u16 = port.parse().map_err(|_| "the port is no number")?;
+    let port: u16 = port.parse().map_err(|_| "the port is not a number")?;
     match (host.is_empty(), port) {
         (true, _) => Err("there is no host in it".into()),
-        (_, 0) => Err("0 is no port".into()),
+        (_, 0) => Err("0 is not a port".into()),
         _ => Ok((host.to_owned(), port)),
     }
 }
@@ -270,7 +270,7 @@ fn place(
             let on_loopback = addresses(&host).iter().any(IpAddr::is_loopback);
             if !on_loopback {
                 return Err(bad(format!(
-                    "no key was given (RDMA_DOCTOR_KEY, --key-file), nor does an engine name the nodes: then only processes of this machine are trusted, and {host} is no address of its loopback interface"
+                    "no key was given (RDMA_DOCTOR_KEY, --key-file), nor does an engine name the nodes: then only processes of this machine are trusted, and {host} is not an address of its loopback interface"
                 )));
             }
             (Trust::Loopback, "127.0.0.1".to_owned())

@@ -54,7 +54,7 @@ fn major(text: &str) -> Result<u64, String> {
     let number = text.split('.').next().unwrap_or(text);
     number
         .parse()
-        .map_err(|_| format!("{text:?} is no release of CUDA"))
+        .map_err(|_| format!("{text:?} is not a CUDA release"))
 }
 
 #[cfg(test)]

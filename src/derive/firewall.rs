@@ -198,7 +198,7 @@ impl Flows {
         let range = facts.get(self.node, node::PORT_RANGE).and_then(|text| {
             let ends = text.split_once('-');
             let ends = ends.and_then(|(low, high)| low.parse().ok().zip(high.parse().ok()));
-            ends.ok_or(format!("{text:?} is no range of ports"))
+            ends.ok_or(format!("{text:?} is not a range of ports"))
         });
         if let Fact::Known(range, _) = &range {
             self.picked = *range;
@@ -247,7 +247,7 @@ impl Flows {
                             let port: u16 = text
                                 .trim()
                                 .parse()
-                                .map_err(|_| format!("{text:?} is no port"))?;
+                                .map_err(|_| format!("{text:?} is not a port"))?;
                             Ok((port, port))
                         });
                         self.judge(facts, one, &addresses, &port);
@@ -634,7 +634,9 @@ fn addresses(facts: &Facts, node: Id, name: &str) -> Result<Vec<(Version, Addres
     let list = found.map(|id| facts.get(id, interface::ADDRESSES));
     let list = match list {
         Some(Fact::Known(list, _)) => list,
-        _ if has_ipv4(facts, node, name) => return Ok(vec![(Version::Four, AddressPair::UNKNOWN)]),
+        _ if has_ipv4(facts, node, name) => {
+            return Ok(vec![(Version::Four, AddressPair::UNKNOWN)]);
+        }
         Some(Fact::Unknown(gap)) => return Err(gap),
         None => {
             return Err(match facts.members(Subject::Interface, node) {

@@ -167,7 +167,7 @@ fn subnet_prefix(facts: &Facts, port: Id) -> Fact<std::sync::Arc<str>> {
         Some(fact) => fact.and_then(|address| {
             let full: std::net::Ipv6Addr = address
                 .parse()
-                .map_err(|_| format!("{address} is no GID"))?;
+                .map_err(|_| format!("{address} is not a GID"))?;
             let s = full.segments();
             Ok(format!("{:04x}:{:04x}:{:04x}:{:04x}", s[0], s[1], s[2], s[3]).into())
         }),

@@ -70,7 +70,7 @@ fn version(text: &str) -> Option<(u64, u64, u64)> {
 fn nccl_version(facts: &Facts, node: Id) -> Fact<(u64, u64, u64)> {
     facts
         .get(node, node::NCCL_VERSION)
-        .and_then(|text| version(&text).ok_or_else(|| format!("{text:?} is no version of NCCL")))
+        .and_then(|text| version(&text).ok_or_else(|| format!("{text:?} is not an NCCL version")))
 }
 
 /// The paths that NCCL tries, read in every release's src/transport/net_ib.cc: memory_peers/nv_mem always;

@@ -163,7 +163,7 @@ impl Network {
                 length,
             })
         });
-        parts.ok_or_else(|| format!("{text:?} is no network"))
+        parts.ok_or_else(|| format!("{text:?} is not a network"))
     }
 
     fn overlaps(self, other: Network) -> bool {

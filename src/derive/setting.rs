@@ -82,7 +82,7 @@ fn efa_devices(facts: &Facts, node: Id) -> Fact<u64> {
 /// The intended, active Ethernet ports that have no GID at an index. A negative index leaves the choice to the library.
 fn empty_gids(facts: &mut Facts, node: Id, id: Id, value: &str) {
     let Ok(index) = value.trim().parse::<u64>() else {
-        let how = "the index is no number: the library chooses";
+        let how = "the index is not a number: the library chooses";
         facts.set(id, setting::EMPTY_GIDS, Fact::derived(0, how));
         return;
     };

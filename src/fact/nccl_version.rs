@@ -17,7 +17,7 @@ impl Version {
         let mut next = || parts.next().flatten();
         match (next(), next(), next()) {
             (Some(major), Some(minor), Some(patch)) => Ok(Version(major, minor, patch)),
-            _ => Err(format!("{text:?} is no version of NCCL")),
+            _ => Err(format!("{text:?} is not an NCCL version")),
         }
     }
 

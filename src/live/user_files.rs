@@ -88,7 +88,7 @@ pub fn hosts(call: &Call) -> Result<Answer, Refusal> {
         // No file gives no name an address.
         Some(Err(Refusal::Errno(Errno::ENOENT))) => "".into(),
         Some(Err(refusal)) => return Err(refusal),
-        _ => return Err(Refusal::NotAsked("/etc/hosts is no text".into())),
+        _ => return Err(Refusal::NotAsked("/etc/hosts is not text".into())),
     };
     Ok(Answer::Value(Arc::new(
         json!({ "addresses": addresses(&text, &name) }),

@@ -296,7 +296,7 @@ fn times_in_their_forms() {
         seconds("E0104 00:00:02.25 7 x.cpp:1] "),
         Some((259_202.25, false))
     );
-    assert_eq!(seconds("took 00:12:33"), None, "a duration is no time");
+    assert_eq!(seconds("took 00:12:33"), None, "a duration is not a time");
     assert_eq!(seconds("fe80::1:2:3"), None);
     let at = |text: &str| clock::last(text.as_bytes()).unwrap().0;
     assert_eq!(

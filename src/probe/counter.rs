@@ -132,7 +132,7 @@ fn read(ask: &Ask<'_>, question: &Question) -> (Micros, Fact<u64>) {
         Ok(Answer::Text(text)) => {
             Fact::Known(text, Origin::Asked(question.clone())).and_then(|t| super::whole_number(&t))
         }
-        Ok(_) => Fact::Unknown(Gap::not_understood(question, "the reply is no text")),
+        Ok(_) => Fact::Unknown(Gap::not_understood(question, "the reply is not text")),
         Err(refusal) => Fact::Unknown(Gap::refused(question, refusal)),
     };
     (reply.at, value)

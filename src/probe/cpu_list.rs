@@ -7,7 +7,7 @@ const MOST: u32 = 65536;
 pub(super) fn parse(text: &str) -> Result<Vec<u32>, String> {
     let bad = || {
         let start: String = text.chars().take(40).collect();
-        format!("{start:?} is no list of numbers")
+        format!("{start:?} is not a list of numbers")
     };
     let mut found = Vec::new();
     for range in text.trim().split(',').filter(|range| !range.is_empty()) {

@@ -189,7 +189,7 @@ fn describe(facts: &mut Facts, gpu: Id, said: &Fact<Arc<Value>>) {
             Some(value) => value
                 .as_u64()
                 .map(|n| n != 0)
-                .ok_or_else(|| format!("{member} is no number")),
+                .ok_or_else(|| format!("{member} is not a number")),
             None => Err(format!("no {member} in it")),
         })
     };

@@ -77,7 +77,7 @@ pub(super) fn numbers(names: &[Arc<str>]) -> Result<Vec<u64>, (Vec<u64>, String)
     numbers.sort_unstable();
     match names.iter().find(|n| n.parse::<u64>().is_err()) {
         None => Ok(numbers),
-        Some(odd) => Err((numbers, format!("{odd:?} is no number of an entry"))),
+        Some(odd) => Err((numbers, format!("{odd:?} is not an entry number"))),
     }
 }
 
@@ -255,7 +255,7 @@ fn link_target(ask: &Ask<'_>, path: &str) -> Fact<Arc<str>> {
     let question = Question::link(path);
     match ask.raw(&question).said {
         Ok(Answer::Text(target)) => Fact::Known(target, Origin::Asked(question)),
-        Ok(_) => Fact::Unknown(Gap::not_understood(&question, "the reply is no text")),
+        Ok(_) => Fact::Unknown(Gap::not_understood(&question, "the reply is not text")),
         Err(refusal) => Fact::Unknown(Gap::refused(&question, refusal)),
     }
 }

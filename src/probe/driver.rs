@@ -139,7 +139,7 @@ fn ofed(ask: &Ask<'_>) -> Fact<Arc<str>> {
         Ok(Answer::Text(text)) => {
             Fact::Known(text, Origin::Asked(question)).and_then(|text| parse::ofed(&text))
         }
-        Ok(_) => Fact::Unknown(Gap::not_understood(&question, "the reply is no text")),
+        Ok(_) => Fact::Unknown(Gap::not_understood(&question, "the reply is not text")),
     }
 }
 

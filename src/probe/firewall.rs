@@ -72,7 +72,7 @@ fn port_range(text: &str) -> Result<(u16, u16), String> {
     let mut numbers = text.split_whitespace().map(str::parse::<u16>);
     match (numbers.next(), numbers.next(), numbers.next()) {
         (Some(Ok(low)), Some(Ok(high)), None) if low <= high => Ok((low, high)),
-        _ => Err(format!("{text:?} is no range of ports")),
+        _ => Err(format!("{text:?} is not a range of ports")),
     }
 }
 
@@ -174,7 +174,7 @@ fn output(ask: &Ask<'_>, argv: &[&str]) -> Result<Option<(Arc<str>, Origin)>, Ga
     let question = Question::run(argv);
     match ask.raw(&question).said {
         Ok(crate::source::Answer::Text(text)) => Ok(Some((text, Origin::Asked(question)))),
-        Ok(_) => Err(Gap::not_understood(&question, "the reply is no text")),
+        Ok(_) => Err(Gap::not_understood(&question, "the reply is not text")),
         Err(Refusal::TooLarge) => Ok(None),
         Err(refusal) => Err(gap(&question, refusal)),
     }

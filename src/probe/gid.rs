@@ -88,8 +88,12 @@ fn address(text: &str) -> Result<Ipv6Addr, String> {
     if text == NONE {
         return Ok(Ipv6Addr::UNSPECIFIED);
     }
-    text.parse()
-        .map_err(|_| format!("{:?} is no GID", text.chars().take(48).collect::<String>()))
+    text.parse().map_err(|_| {
+        format!(
+            "{:?} is not a GID",
+            text.chars().take(48).collect::<String>()
+        )
+    })
 }
 
 fn kind(address: Ipv6Addr) -> GidKind {
@@ -107,7 +111,7 @@ fn gid_type(text: &str) -> Result<GidType, String> {
         "IB/RoCE v1" => Ok(GidType::V1),
         "RoCE v2" => Ok(GidType::V2),
         _ => Err(format!(
-            "{:?} is no GID type",
+            "{:?} is not a GID type",
             text.chars().take(40).collect::<String>()
         )),
     }

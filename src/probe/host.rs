@@ -104,7 +104,7 @@ fn namespace(ask: &Ask<'_>, which: &str, first: &str) -> Fact<Namespace> {
     link.and_then(|name| match name.starts_with(which) {
         true if &*name == first => Ok(Namespace::Initial),
         true => Ok(Namespace::Private),
-        false => Err(format!("{name:?} is no namespace")),
+        false => Err(format!("{name:?} is not a namespace")),
     })
 }
 

@@ -219,7 +219,7 @@ impl Library {
 }
 
 fn libraries_of(list: &Json) -> Result<Vec<Library>, String> {
-    let items = list.as_array().ok_or("it is no list")?;
+    let items = list.as_array().ok_or("it is not a list")?;
     let text = |item: &Json, name: &str| item.get(name).and_then(Json::as_str).map(Arc::from);
     items
         .iter()
@@ -236,7 +236,7 @@ fn libraries_of(list: &Json) -> Result<Vec<Library>, String> {
 
 /// The members of an object whose values are texts.
 fn texts(value: &Json) -> Result<Arc<BTreeMap<String, String>>, String> {
-    let members = value.as_object().ok_or("it is no object")?;
+    let members = value.as_object().ok_or("it is not an object")?;
     let text = |(name, value): (&String, &Json)| Some((name.clone(), value.as_str()?.to_owned()));
     Ok(Arc::new(members.iter().filter_map(text).collect()))
 }
@@ -343,7 +343,7 @@ impl Files {
                 }
                 Fact::Known((), Origin::Asked(question))
             }
-            Ok(_) => Fact::Unknown(Gap::not_understood(&question, "it is no text")),
+            Ok(_) => Fact::Unknown(Gap::not_understood(&question, "it is not text")),
             Err(Refusal::Errno(Errno::ENOENT | Errno::ENOTDIR)) => {
                 if &**path != SYSTEM_FILE && !path.ends_with("/.nccl.conf") {
                     self.unreadable.push(format!("{path} (not there)").into());

@@ -86,7 +86,7 @@ fn netns(bytes: &[u8]) -> Result<RdmaNetns, String> {
             return match mode {
                 0 => Ok(RdmaNetns::Exclusive),
                 1 => Ok(RdmaNetns::Shared),
-                _ => Err(format!("{mode} is no mode of network namespaces")),
+                _ => Err(format!("{mode} is not a network namespace mode")),
             };
         }
     }

@@ -148,7 +148,10 @@ fn begin(ask: &Ask<'_>) -> System {
     let refusal = match ask.raw(&question).said {
         Ok(Answer::Value(value)) => return System::Asked(NvmlReply { value, question }),
         Ok(_) => {
-            return System::Unknown(Gap::not_understood(&question, "the reply is no JSON value"));
+            return System::Unknown(Gap::not_understood(
+                &question,
+                "the reply is not a JSON value",
+            ));
         }
         Err(refusal) => refusal,
     };
@@ -294,7 +297,10 @@ impl Machine {
     fn ask_and_keep(&mut self, ask: &Ask<'_>, question: Question) -> Result<NvmlReply, Gap> {
         match ask.raw(&question).said {
             Ok(Answer::Value(value)) => Ok(NvmlReply { value, question }),
-            Ok(_) => Err(Gap::not_understood(&question, "the reply is no JSON value")),
+            Ok(_) => Err(Gap::not_understood(
+                &question,
+                "the reply is not a JSON value",
+            )),
             Err(refusal) => {
                 // One that is not in the recording is not known to have been left open.
                 if refusal != Refusal::NotRecorded {

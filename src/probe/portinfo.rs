@@ -92,7 +92,7 @@ impl PortInfo {
         let mut width = 0;
         for word in list(field("LinkWidthSupported")?) {
             let lanes = word.strip_suffix('X').and_then(|n| n.parse().ok());
-            width = width.max(lanes.ok_or_else(|| format!("{word:?} is no link width"))?);
+            width = width.max(lanes.ok_or_else(|| format!("{word:?} is not a link width"))?);
         }
         let mut lane = 0;
         for name in [
@@ -114,7 +114,11 @@ impl PortInfo {
             };
             for word in list(value).filter(|word| *word != "0") {
                 let speed = SPEEDS.iter().find(|(words, _)| *words == word);
-                lane = lane.max(speed.ok_or_else(|| format!("{word:?} is no link speed"))?.1);
+                lane = lane.max(
+                    speed
+                        .ok_or_else(|| format!("{word:?} is not a link speed"))?
+                        .1,
+                );
             }
         }
         match (width, lane) {

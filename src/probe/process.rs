@@ -41,7 +41,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let started = first.at;
     let first = match first.said {
         Ok(Answer::Value(value)) => ProcessSnapshot::read(&value),
-        Ok(_) => Err("the reply is no JSON value".to_owned()),
+        Ok(_) => Err("the reply is not a JSON value".to_owned()),
         Err(refusal) => {
             let gap = Gap::refused(&question, refusal);
             facts.set_members(Subject::Process, node, Membership::Unknown(gap));
@@ -66,7 +66,10 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
                     Ok(look) => Ok((look, window)),
                     Err(what) => Err(Gap::not_understood(&question, what)),
                 },
-                Ok(_) => Err(Gap::not_understood(&question, "the reply is no JSON value")),
+                Ok(_) => Err(Gap::not_understood(
+                    &question,
+                    "the reply is not a JSON value",
+                )),
                 Err(refusal) => Err(Gap::refused(&question, refusal)),
             }
         }

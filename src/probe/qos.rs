@@ -399,7 +399,10 @@ fn reading(ask: &Ask<'_>, leaf: &str) -> Reading {
     let reply = ask.raw(&question);
     let said = match reply.said {
         Ok(Answer::Value(value)) => Ok(value),
-        Ok(_) => Err(Gap::not_understood(&question, "the reply is no JSON value")),
+        Ok(_) => Err(Gap::not_understood(
+            &question,
+            "the reply is not a JSON value",
+        )),
         Err(refusal) => Err(Gap::refused(&question, refusal)),
     };
     Reading {

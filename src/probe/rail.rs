@@ -92,7 +92,7 @@ fn addressing(ask: &Ask<'_>, facts: &mut Facts, node: Id, rails: &BTreeSet<Arc<s
     for name in rails {
         let id = facts.instance(Subject::Netdev, node, name);
         let index = ask.parse(format!("{NET}/{name}/ifindex"), |text| {
-            u32::try_from(whole_number(text)?).map_err(|_| format!("{text:?} is no index"))
+            u32::try_from(whole_number(text)?).map_err(|_| format!("{text:?} is not an index"))
         });
         if let Fact::Known(index, _) = index {
             indexes.insert(index, Arc::clone(name));

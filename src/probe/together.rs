@@ -51,7 +51,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
             origin: origin.clone(),
         }),
         Ok(_) => Err(Gap {
-            why: Why::NotUnderstood("it is no value".into()),
+            why: Why::NotUnderstood("it is not a value".into()),
             origin: origin.clone(),
         }),
         Err(refusal) => Err(Gap::refused(&question(), refusal)),

@@ -232,7 +232,7 @@ fn provider(
 fn mtu(number: u64) -> Result<Bytes, String> {
     match number {
         1..=5 => Ok(Bytes(128 << number)),
-        _ => Err(format!("{number} is no enum ibv_mtu")),
+        _ => Err(format!("{number} is not an enum ibv_mtu")),
     }
 }
 
@@ -245,7 +245,7 @@ pub(super) fn port_state(number: u64) -> Result<PortState, String> {
         3 => Ok(PortState::Armed),
         4 => Ok(PortState::Active),
         5 => Ok(PortState::ActiveDefer),
-        _ => Err(format!("{number} is no enum ib_port_state")),
+        _ => Err(format!("{number} is not an enum ib_port_state")),
     }
 }
 

@@ -302,7 +302,7 @@ mod tests {
             let facts = subject.schema().facts;
             for name in *names {
                 let there = facts.iter().any(|fact| fact.name == *name);
-                assert!(there, "{}.{name} is no fact", subject.name());
+                assert!(there, "{}.{name} is not a fact", subject.name());
             }
         }
         let mut subjects: Vec<_> = MOVING_FACTS.iter().map(|(s, _)| s.name()).collect();

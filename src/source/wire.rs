@@ -218,7 +218,7 @@ fn parse_json(line: &str) -> Result<Line, String> {
     }
     if let Some(name) = wire.errno {
         put(Err(Refusal::Errno(
-            Errno::from_name(&name.0).ok_or("`errno` is no error's name")?,
+            Errno::from_name(&name.0).ok_or("`errno` is not the name of an error")?,
         )))?;
     }
     if let Some(text) = wire.refused {

@@ -725,7 +725,7 @@ fn a_launchers_directory_is_read_with_all_below_it() {
     assert_eq!(
         log.not_read,
         [
-            format!("1 file is no text, and not read: {}", file("core.7")),
+            format!("1 file is not text, and not read: {}", file("core.7")),
             format!(
                 "1 file is a recording (--with judges it with the log), and not read: {}",
                 file("n1.jsonl")

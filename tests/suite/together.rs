@@ -482,7 +482,7 @@ fn without_a_key_only_this_machine_is_listened_to() {
             .contains("no key was given (RDMA_DOCTOR_KEY, --key-file)")
             && far
                 .err
-                .contains("192.0.2.1 is no address of its loopback interface"),
+                .contains("192.0.2.1 is not an address of its loopback interface"),
         "{}",
         far.err
     );

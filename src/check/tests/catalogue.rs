@@ -158,7 +158,7 @@ fn a_site_overrides_a_limit_by_one_of_its_type() {
         ),
         (
             "[\"link/loses-packets\"]\nrate = \"fast\"",
-            "`fast` is no number and no quantity",
+            "`fast` is neither a number nor a quantity",
         ),
         ("[\"link/loses-packets\"]\nrate = []", "is not a frequency"),
         (
@@ -222,7 +222,7 @@ fn what_number_is_meant_is_data() {
         (
             "codes = [48, 79]",
             "kernel_event.line in limit.codes",
-            "`kernel_event.line` is no number",
+            "`kernel_event.line` is not a number",
         ),
         (
             "codes = [48, 79]",
@@ -233,7 +233,7 @@ fn what_number_is_meant_is_data() {
         (
             "codes = [\"a\"]",
             "kernel_event.code in limit.codes",
-            "`kernel_event.code` is no text",
+            "`kernel_event.code` is not text",
         ),
         (
             "codes = [1.5]",
@@ -254,7 +254,7 @@ fn ids_are_plain_and_unique() {
         let error = read(id, "f".into(), RATE_DEGRADED.into())
             .unwrap_err()
             .to_string();
-        assert!(error.contains("is no id"), "{id}: {error}");
+        assert!(error.contains("is not an id"), "{id}: {error}");
     }
 }
 

@@ -29,11 +29,11 @@ fn conditions_that_make_no_sense_are_refused_with_a_reason() {
         ),
         (
             "state == \"active\"",
-            &["`state` is no fact", "write `port.state`"],
+            &["`state` is not a fact", "write `port.state`"],
         ),
         (
             "port.state == active",
-            &["`active` is no fact", "a text or a word `\"active\"`"],
+            &["`active` is not a fact", "a text or a word `\"active\"`"],
         ),
         (
             "gid.type == \"roce-v2\"",
@@ -98,8 +98,11 @@ fn conditions_that_make_no_sense_are_refused_with_a_reason() {
         ),
         ("port.lid in [port.sm_lid]", &["a list holds literals only"]),
         ("port.lid in []", &["nothing is in an empty list"]),
-        ("port.lid in port.netdev", &["`port.netdev` is no list"]),
-        ("port.lid in node.default_route", &["`port.lid` is no text"]),
+        ("port.lid in port.netdev", &["`port.netdev` is not a list"]),
+        (
+            "port.lid in node.default_route",
+            &["`port.lid` is not text"],
+        ),
         (
             "node.default_route in [\"a\"]",
             &["is itself a list", "in node.default_route`"],
@@ -116,7 +119,7 @@ fn conditions_that_make_no_sense_are_refused_with_a_reason() {
         (
             "port.rate",
             &[
-                "`port.rate` is no condition",
+                "`port.rate` is not a condition",
                 "it is a bit rate",
                 "`port.rate > 400 Gb/s`",
             ],
@@ -124,13 +127,13 @@ fn conditions_that_make_no_sense_are_refused_with_a_reason() {
         (
             "port.state",
             &[
-                "`port.state` is no condition",
+                "`port.state` is not a condition",
                 "`port.state == \"no-change\"`",
             ],
         ),
-        ("limit.rate", &["`limit.rate` is no condition"]),
-        ("min(port.rate, 1 Gb/s)", &["is no condition"]),
-        ("7", &["`7` is no condition"]),
+        ("limit.rate", &["`limit.rate` is not a condition"]),
+        ("min(port.rate, 1 Gb/s)", &["is not a condition"]),
+        ("7", &["`7` is not a condition"]),
         ("", &["the condition is empty"]),
         // Constants.
         ("true", &["a constant decides nothing"]),
@@ -170,9 +173,9 @@ fn conditions_that_make_no_sense_are_refused_with_a_reason() {
         ("min(port.rate) > 1 Gb/s", &["`,` is expected, not `)`"]),
         (
             "port.rate > 400 Gbps",
-            &["`Gbps` is no unit", "write `Gb/s`"],
+            &["`Gbps` is not a unit", "write `Gb/s`"],
         ),
-        ("port.mtu > 4 KB", &["`KB` is no unit", "write `KiB`"]),
+        ("port.mtu > 4 KB", &["`KB` is not a unit", "write `KiB`"]),
         ("port.lid > 1.5", &["`1.5` has no unit"]),
         ("port.lid > 99999999999999999999", &["is too large"]),
         ("port.netdev == \"a", &["a text does not end"]),

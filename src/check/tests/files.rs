@@ -161,11 +161,11 @@ fn an_error_shows_the_place() {
 #[test]
 fn limits_are_quantities() {
     for (value, expected) in [
-        ("\"fast\"", "`fast` is no number and no quantity"),
+        ("\"fast\"", "`fast` is neither a number nor a quantity"),
         ("1.5", "a text is expected"),
         ("-1", "a whole number, not negative is expected"),
-        ("\"1 Gbps\"", "`Gbps` is no unit"),
-        ("\"\"", "is no number and no quantity"),
+        ("\"1 Gbps\"", "`Gbps` is not a unit"),
+        ("\"\"", "is neither a number nor a quantity"),
     ] {
         let text = format!("limits.x = {value}\n{RATE_DEGRADED}");
         let error = load(&text).unwrap_err().to_string();

@@ -37,7 +37,10 @@ fn scaled(
             .collect();
         return Err(match unit {
             "" => format!("`{text}` has no unit: {}", names.join(", ")),
-            unit => format!("`{unit}` is no unit of this: {}", names.join(", ")),
+            unit => format!(
+                "`{unit}` is not a unit of this quantity: {}",
+                names.join(", ")
+            ),
         });
     };
     let value = number * factor;

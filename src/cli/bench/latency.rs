@@ -200,7 +200,7 @@ fn write_without_figure(
 ) -> std::io::Result<()> {
     text::write(out, collectives)?;
     if collectives.is_measured() && !collectives.went_badly() {
-        writeln!(out, "this is no measurement of {what}")?;
+        writeln!(out, "this is not a measurement of {what}")?;
     }
     Ok(())
 }

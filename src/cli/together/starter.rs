@@ -120,7 +120,7 @@ fn said(line: impl IntoIterator<Item = OsString>) -> Result<CommandWords, String
         }
         for value in matches.get_raw(id).into_iter().flatten() {
             let value = value.to_str();
-            let value = value.ok_or_else(|| format!("--{long}: this is no text"))?;
+            let value = value.ok_or_else(|| format!("--{long}: this is not text"))?;
             said.words.push(format!("--{long}={value}"));
         }
     }

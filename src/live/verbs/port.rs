@@ -153,7 +153,7 @@ impl Port {
         let (device, number) = match device {
             Some(text) => {
                 let (device, port) = device_and_port(text)
-                    .ok_or_else(|| named("verbs", format!("{text} is no device and port")))?;
+                    .ok_or_else(|| named("verbs", format!("{text} is not a device and port")))?;
                 (device.to_owned(), port)
             }
             None => first_active().ok_or_else(|| named("verbs", "no RDMA port is active"))?,

@@ -40,7 +40,7 @@ impl PortRequest {
                 Some(text) => text.parse().map(Some).map_err(|_| Failure {
                     function: name.to_owned(),
                     code: None,
-                    error: format!("{text} is no number"),
+                    error: format!("{text} is not a number"),
                 }),
             }
         };
@@ -107,6 +107,6 @@ mod tests {
         );
         let bad = |name: &str| (name == "NCCL_IB_TC").then(|| "x".to_owned());
         let refused = PortRequest::new(&RankPlacement::default(), bad).unwrap_err();
-        assert_eq!(refused.to_string(), "NCCL_IB_TC: x is no number");
+        assert_eq!(refused.to_string(), "NCCL_IB_TC: x is not a number");
     }
 }

@@ -72,7 +72,7 @@ pub fn parse_variables(text: &str) -> Result<Set, String> {
                     value.push_str(part);
                 }
             }
-            (None, None) => return Err(format!("{part:?} is no NAME=VALUE")),
+            (None, None) => return Err(format!("{part:?} is not a NAME=VALUE")),
         }
     }
     Ok(set)

@@ -134,11 +134,13 @@ impl Table {
         let mut arms: Vec<Figures> = Vec::new();
         for row in &self.rows {
             let seconds = match &row.time {
-                Some(text) => Some(seconds(text).ok_or_else(|| format!("{text:?} is no time"))?),
+                Some(text) => Some(seconds(text).ok_or_else(|| format!("{text:?} is not a time"))?),
                 None => None,
             };
             let (figure, resolution) = match (&row.figure, seconds) {
-                (Some(text), _) => number(text).ok_or_else(|| format!("{text:?} is no number"))?,
+                (Some(text), _) => {
+                    number(text).ok_or_else(|| format!("{text:?} is not a number"))?
+                }
                 // Of a time to the second, the second is what is not known.
                 (None, Some(seconds)) => (1.0 / seconds, 0.5 / (seconds * seconds)),
                 (None, None) => return Err(format!("line {}: no figure", row.line)),
@@ -311,11 +313,11 @@ fn row(line: u64, cells: &[&str], columns: &[Column]) -> Result<Row, String> {
             }
             Column::Time if !cell.is_empty() => {
                 seconds(cell)
-                    .ok_or_else(|| format!("{cell:?} is no time (h:mm:ss, or seconds)"))?;
+                    .ok_or_else(|| format!("{cell:?} is not a time (h:mm:ss, or seconds)"))?;
                 row.time = Some((*cell).to_owned());
             }
             Column::Figure(_) if !cell.is_empty() => {
-                number(cell).ok_or_else(|| format!("{cell:?} is no number above zero"))?;
+                number(cell).ok_or_else(|| format!("{cell:?} is not a number above zero"))?;
                 row.figure = Some((*cell).to_owned());
             }
             _ => {}
@@ -440,17 +442,20 @@ All off is slowest.
             ("NCCL_IB_DISABLE,time\n0,1:00\n1\t2\n", "fewer than two"),
             (
                 "NCCL_IB_DISABLE,time\n0,1:00\n1,1:60\n",
-                "line 3: \"1:60\" is no time",
+                "line 3: \"1:60\" is not a time",
             ),
             ("NCCL_IB_DISABLE,time\n2,1:00\n", "line 2: \"2\" is neither"),
             (
                 "NCCL_IB_DISABLE,time\n0,1,2\n",
                 "line 2: 3 values below 2 heads",
             ),
-            ("NCCL_IB_DISABLE,x/s\n0,-4\n", "line 2: \"-4\" is no number"),
+            (
+                "NCCL_IB_DISABLE,x/s\n0,-4\n",
+                "line 2: \"-4\" is not a number",
+            ),
             (
                 "NCCL_IB_DISABLE,x/s\n0,1e9\n",
-                "line 2: \"1e9\" is no number",
+                "line 2: \"1e9\" is not a number",
             ),
             ("NCCL_IB_DISABLE,x/s\n0,\n", "line 2: neither time"),
         ] {

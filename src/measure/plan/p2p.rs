@@ -191,7 +191,7 @@ impl Outcome {
     pub fn of(reply: &Reply, both: bool) -> Self {
         let value = match &reply.said {
             Ok(Answer::Value(value)) => value,
-            Ok(_) => return Outcome::Failed("the reply is no measurement".into()),
+            Ok(_) => return Outcome::Failed("the reply is not a measurement".into()),
             Err(Refusal::Timeout) => return Outcome::Hung("no end by the deadline".into()),
             Err(Refusal::Crash(how)) => return Outcome::Died(how.to_string()),
             Err(Refusal::NotAsked(why)) => return Outcome::NotMeasured(why.to_string()),
@@ -217,7 +217,7 @@ impl Outcome {
         }
         match numbers(value, both) {
             Some(numbers) => Outcome::Verified(numbers),
-            None => Outcome::Failed("the reply is no measurement".into()),
+            None => Outcome::Failed("the reply is not a measurement".into()),
         }
     }
 

@@ -70,7 +70,7 @@ fn manager(ask: &Ask<'_>) -> Fact<Arc<str>> {
         Ok(Answer::Text(text)) => {
             Fact::Known(text, Origin::Asked(question)).and_then(|text| manager_version(&text))
         }
-        Ok(_) => Fact::Unknown(Gap::not_understood(&question, "the reply is no text")),
+        Ok(_) => Fact::Unknown(Gap::not_understood(&question, "the reply is not text")),
     }
 }
 

@@ -48,7 +48,7 @@ pub(super) fn tables(text: &str, family: Family, backend: Backend) -> Result<Vec
             }
         } else {
             let line: String = line.chars().take(40).collect();
-            return Err(format!("{line:?} is no line of iptables-save"));
+            return Err(format!("{line:?} is not a line of iptables-save"));
         }
     }
     if open {

@@ -72,7 +72,7 @@ pub(super) fn memory(text: &str) -> Result<Bytes, String> {
 pub(super) fn count_of_ranges(text: &str) -> Result<u64, String> {
     let bad = || {
         format!(
-            "{:?} is no list of numbers",
+            "{:?} is not a list of numbers",
             text.chars().take(40).collect::<String>()
         )
     };

@@ -146,7 +146,7 @@ fn text(value: &[u8]) -> Result<Arc<str>, String> {
     let text = value.split(|b| *b == 0).next().unwrap_or_default();
     match std::str::from_utf8(text) {
         Ok(text) => Ok(text.into()),
-        Err(_) => Err("a name is no text".to_owned()),
+        Err(_) => Err("a name is not text".to_owned()),
     }
 }
 

@@ -49,10 +49,10 @@ pub(in crate::probe) fn default_routes(text: &str) -> Result<Arc<[Arc<str>]>, St
     for line in lines {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let [device, destination, _, flags, _, _, _, mask, ..] = fields[..] else {
-            return Err(format!("{line:?} is no route"));
+            return Err(format!("{line:?} is not a route"));
         };
         let number =
-            |hex| u64::from_str_radix(hex, 16).map_err(|_| format!("{line:?} is no route"));
+            |hex| u64::from_str_radix(hex, 16).map_err(|_| format!("{line:?} is not a route"));
         let flags = number(flags)?;
         let default = number(destination)? == 0 && number(mask)? == 0;
         if default

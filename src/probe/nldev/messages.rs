@@ -87,7 +87,7 @@ impl<'b> Message<'b> {
         let text = payload.strip_suffix(&[0]).unwrap_or(payload);
         match std::str::from_utf8(text) {
             Ok(text) => Ok(Some(text.into())),
-            Err(_) => Err(format!("{attribute:?} is no text")),
+            Err(_) => Err(format!("{attribute:?} is not text")),
         }
     }
 }

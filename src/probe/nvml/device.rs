@@ -97,7 +97,7 @@ fn mode(number: u64) -> Result<GpuMode, String> {
     match number {
         0 => Ok(GpuMode::Off),
         1 => Ok(GpuMode::On),
-        number => Err(format!("{number} is no mode")),
+        number => Err(format!("{number} is not a mode")),
     }
 }
 

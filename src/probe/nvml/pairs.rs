@@ -136,7 +136,7 @@ fn status_of(number: u64) -> Result<P2p, String> {
         4 => P2p::DisabledByRegkey,
         5 => P2p::NotSupported,
         6 => P2p::Unknown,
-        number => return Err(format!("{number} is no P2P status that is known")),
+        number => return Err(format!("{number} is not a known P2P status")),
     })
 }
 
@@ -149,6 +149,6 @@ fn level_of(number: u64) -> Result<TopologyLevel, String> {
         30 => TopologyLevel::HostBridge,
         40 => TopologyLevel::Node,
         50 => TopologyLevel::System,
-        number => return Err(format!("{number} is no topology level that is known")),
+        number => return Err(format!("{number} is not a known topology level")),
     })
 }

@@ -172,7 +172,7 @@ impl<'s> ReplyObject<'s> {
             Some(list) => Ok(list),
             None => Err(Gap::not_understood(
                 &self.said.question,
-                format!("{name} is no list"),
+                format!("{name} is not a list"),
             )),
         }
     }

@@ -32,7 +32,7 @@ pub fn path_of_link(target: &str, name: &str) -> Result<Arc<[Arc<str>]>, String>
     match path.last() {
         Some(last) if path.len() > 1 && **last == *name => Ok(path.into()),
         _ => Err(format!(
-            "{:?} is no path from a host bridge to {name}",
+            "{:?} is not a path from a host bridge to {name}",
             target.chars().take(200).collect::<String>()
         )),
     }

@@ -142,7 +142,7 @@ fn group_type(text: &str) -> Result<Iommu, String> {
         "identity" => Ok(Iommu::Identity),
         "DMA" | "DMA-FQ" => Ok(Iommu::Translating),
         other => Err(format!(
-            "{:?} is no type of an IOMMU group",
+            "{:?} is not an IOMMU group type",
             other.chars().take(40).collect::<String>()
         )),
     }

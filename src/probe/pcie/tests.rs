@@ -221,7 +221,7 @@ fn an_adapter_below_a_root_port() {
     assert!(facts.find(Subject::Bridge, node, "0000:15:01.0").is_some());
     let number = |key| known(&facts, Subject::Function, NIC, key);
     assert_eq!(number(function::LINK_GENERATION), Some(4));
-    assert_eq!(number(function::LINK_WIDTH), None, "0 lanes is no width");
+    assert_eq!(number(function::LINK_WIDTH), None, "0 lanes is not a width");
     assert_eq!(number(function::MAX_LINK_GENERATION), None);
     assert_eq!(number(function::LINK_ERRORS), Some(3));
 }

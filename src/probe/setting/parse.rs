@@ -91,7 +91,7 @@ pub(super) fn loopback(value: Arc<Value>) -> Result<bool, String> {
 pub(super) fn may_bind_low_ports(text: &str) -> Result<bool, String> {
     let line = text.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let set = line.ok_or("no line CapEff")?.trim();
-    let set = u64::from_str_radix(set, 16).map_err(|_| format!("{set:?} is no set"))?;
+    let set = u64::from_str_radix(set, 16).map_err(|_| format!("{set:?} is not a set"))?;
     Ok(set >> NET_BIND_SERVICE & 1 == 1)
 }
 

@@ -203,7 +203,7 @@ pub(super) struct Network {
 impl Network {
     /// Reads one; only networks of IPv4 are known here.
     pub(super) fn read(text: &str) -> Result<Self, String> {
-        let odd = || format!("{:?} is no network of IPv4", shortened(text));
+        let odd = || format!("{:?} is not an IPv4 network", shortened(text));
         let (address, length) = text.split_once('/').unwrap_or((text, "32"));
         let address: Ipv4Addr = address.trim().parse().map_err(|_| odd())?;
         let length: u32 = length.trim().parse().map_err(|_| odd())?;

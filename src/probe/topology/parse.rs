@@ -11,7 +11,7 @@ impl Set {
     pub(super) fn read(text: &str) -> Result<Set, String> {
         let bad = || {
             let text: String = text.chars().take(40).collect();
-            format!("{text:?} is no list of numbers")
+            format!("{text:?} is not a list of numbers")
         };
         let mut ranges = Vec::new();
         for range in text.trim().split(',').filter(|_| !text.trim().is_empty()) {

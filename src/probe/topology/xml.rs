@@ -211,7 +211,7 @@ fn attributes(text: &str) -> Result<Vec<(&str, &str)>, String> {
     let mut found = Vec::new();
     let mut rest = text.trim();
     while !rest.is_empty() {
-        let bad = || format!("{:?} is no attribute", short(rest));
+        let bad = || format!("{:?} is not an attribute", short(rest));
         let (name, value) = rest.split_once('=').ok_or_else(bad)?;
         let value = value.trim_start().strip_prefix('"').ok_or_else(bad)?;
         let (value, behind) = value.split_once('"').ok_or_else(bad)?;

@@ -41,7 +41,8 @@ pub(super) fn latency(ask: &Ask<'_>) -> Fact<Seconds> {
     }
     // A daemon such as tuned holds a request for a low latency, which rules deeper states out without disabling them.
     let wanted = ask.value(Question::call("cpu_dma_latency", []));
-    let wanted = wanted.and_then(|value| value.as_u64().ok_or("it is no number of µs".to_owned()));
+    let wanted =
+        wanted.and_then(|value| value.as_u64().ok_or("it is not a number of µs".to_owned()));
     match (wanted, missing) {
         (Fact::Known(wanted, origin), None) if wanted < deepest.0 => {
             Fact::Known(micros(wanted), origin)
