@@ -36,7 +36,6 @@ pub mod process;
 pub mod qos;
 pub mod rail;
 mod respondent;
-mod rtnetlink;
 pub mod service;
 pub mod setting;
 pub mod storage;

@@ -2,7 +2,8 @@
 
 use netlink_sys::protocols::NETLINK_ROUTE;
 
-use super::netlink::{Connection, attribute};
+use super::netlink::Connection;
+use crate::source::netlink::attribute;
 use crate::source::question::Call;
 use crate::source::{Answer, Errno, Refusal};
 
@@ -24,11 +25,10 @@ pub fn ask(call: &Call) -> Result<Answer, Refusal> {
         .ok_or(Refusal::Errno(Errno::EINVAL))?;
     // struct dcbmsg: family AF_UNSPEC, command, two bytes of padding.
     let mut payload = vec![0, DCB_CMD_IEEE_GET, 0, 0];
-    attribute(
-        &mut payload,
+    payload.extend(attribute(
         DCB_ATTR_IFNAME,
-        [name.as_bytes(), &[0]].concat().as_slice(),
-    );
+        &[name.as_bytes(), &[0]].concat(),
+    ));
     let messages = Connection::open(NETLINK_ROUTE)?.request(RTM_GETDCB, 0, &payload)?;
     Ok(Answer::Bytes(messages.into()))
 }

@@ -10,6 +10,7 @@ use netlink_sys::protocols::NETLINK_RDMA;
 use netlink_sys::{Socket, SocketAddr};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::source::netlink::{self, HEADER, attribute};
 use crate::source::question::Call;
 use crate::source::{Answer, Errno, Refusal};
 
@@ -21,8 +22,6 @@ const TIMEOUT: Timespec = Timespec {
 /// Bytes that an answer may have.
 const LIMIT: usize = 16 << 20;
 
-/// `struct nlmsghdr`: length, type, flags, sequence number, port.
-const HEADER: usize = 16;
 const NLM_F_REQUEST: u16 = 0x1;
 const NLM_F_MULTI: u16 = 0x2;
 const NLM_F_DUMP_INTR: u16 = 0x10;
@@ -57,29 +56,16 @@ fn ask_rdma(call: &Call) -> Result<Answer, Refusal> {
         let number = call.number(name).and_then(|n| u32::try_from(n).ok());
         number.ok_or(Refusal::Errno(Errno::EINVAL))
     };
-    let mut attributes = Vec::new();
-    let (command, flags) = match &*call.name {
-        "rdma/sys-get" => (RDMA_NLDEV_CMD_SYS_GET, 0),
-        "rdma/dev-get" => (RDMA_NLDEV_CMD_GET, NLM_F_DUMP),
-        "rdma/res-get" => (RDMA_NLDEV_CMD_RES_GET, NLM_F_DUMP),
-        "rdma/port-get" => {
-            let device = number("device")?.to_ne_bytes();
-            attribute(&mut attributes, RDMA_NLDEV_ATTR_DEV_INDEX, &device);
-            (RDMA_NLDEV_CMD_PORT_GET, NLM_F_DUMP)
-        }
+    let index = |name, kind| Ok::<_, Refusal>(attribute(kind, &number(name)?.to_le_bytes()));
+    let device = || index("device", RDMA_NLDEV_ATTR_DEV_INDEX);
+    let (command, flags, attributes) = match &*call.name {
+        "rdma/sys-get" => (RDMA_NLDEV_CMD_SYS_GET, 0, Vec::new()),
+        "rdma/dev-get" => (RDMA_NLDEV_CMD_GET, NLM_F_DUMP, Vec::new()),
+        "rdma/res-get" => (RDMA_NLDEV_CMD_RES_GET, NLM_F_DUMP, Vec::new()),
+        "rdma/port-get" => (RDMA_NLDEV_CMD_PORT_GET, NLM_F_DUMP, device()?),
         "rdma/stat-get" => {
-            let (device, port) = (number("device")?, number("port")?);
-            attribute(
-                &mut attributes,
-                RDMA_NLDEV_ATTR_DEV_INDEX,
-                &device.to_ne_bytes(),
-            );
-            attribute(
-                &mut attributes,
-                RDMA_NLDEV_ATTR_PORT_INDEX,
-                &port.to_ne_bytes(),
-            );
-            (RDMA_NLDEV_CMD_STAT_GET, 0)
+            let port = index("port", RDMA_NLDEV_ATTR_PORT_INDEX)?;
+            (RDMA_NLDEV_CMD_STAT_GET, 0, [device()?, port].concat())
         }
         name => {
             return Err(Refusal::NotAsked(
@@ -89,16 +75,6 @@ fn ask_rdma(call: &Call) -> Result<Answer, Refusal> {
     };
     let messages = Connection::open(NETLINK_RDMA)?.request(NLDEV | command, flags, &attributes)?;
     Ok(Answer::Bytes(messages.into()))
-}
-
-/// Appends an attribute (`struct nlattr`: length, type, payload), padded to four bytes.
-pub(super) fn attribute(to: &mut Vec<u8>, kind: u16, payload: &[u8]) {
-    // Payloads here are numbers and names.
-    let length = (4 + payload.len()) as u16;
-    to.extend_from_slice(&length.to_ne_bytes());
-    to.extend_from_slice(&kind.to_ne_bytes());
-    to.extend_from_slice(payload);
-    to.resize(to.len().next_multiple_of(4), 0);
 }
 
 fn refused(error: std::io::Error) -> Refusal {
@@ -173,39 +149,29 @@ impl Connection {
 
 /// Adds a datagram's messages to those that came before; true if the reply is complete.
 fn gather(datagram: &[u8], messages: &mut Vec<u8>) -> Result<bool, Refusal> {
-    let mut rest = datagram;
-    while let Some((header, _)) = rest.split_first_chunk::<HEADER>() {
-        let length = u32::from_ne_bytes([header[0], header[1], header[2], header[3]]) as usize;
-        let kind = u16::from_ne_bytes([header[4], header[5]]);
-        let flags = u16::from_ne_bytes([header[6], header[7]]);
-        let Some(message) = rest.get(..length).filter(|m| m.len() >= HEADER) else {
-            return Err(Refusal::Errno(Errno::EPROTO));
-        };
-        let code = || match message[HEADER..].first_chunk::<4>() {
-            Some(code) => i32::from_ne_bytes(*code),
-            None => 0,
-        };
-        match kind {
+    for message in netlink::messages::<0>(datagram) {
+        let message = message.map_err(|_| Refusal::Errno(Errno::EPROTO))?;
+        match message.kind {
             NLMSG_NOOP => {}
             NLMSG_ERROR | NLMSG_DONE => {
-                return match code() {
+                let code = message.attributes.0.first_chunk();
+                return match code.map_or(0, |code| i32::from_le_bytes(*code)) {
                     code if code < 0 => Err(Refusal::Errno(Errno(-code))),
                     _ => Ok(true),
                 };
             }
             _ => {
-                if flags & NLM_F_DUMP_INTR != 0 {
+                if message.flags & NLM_F_DUMP_INTR != 0 {
                     // The set changed while it was dumped: members may be missing.
                     return Err(Refusal::Errno(Errno::EINTR));
                 }
-                messages.extend_from_slice(message);
+                messages.extend_from_slice(message.bytes);
                 messages.resize(messages.len().next_multiple_of(4), 0);
-                if flags & NLM_F_MULTI == 0 {
+                if message.flags & NLM_F_MULTI == 0 {
                     return Ok(true);
                 }
             }
         }
-        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
     Ok(false)
 }
@@ -255,14 +221,6 @@ mod tests {
             gather(&message(5121, 2, &[0; 4])[..18], &mut messages),
             Err(Refusal::Errno(Errno::EPROTO))
         );
-    }
-
-    #[test]
-    fn attributes_are_padded() {
-        let mut bytes = Vec::new();
-        attribute(&mut bytes, 2, b"eth0\0");
-        assert_eq!(bytes.len(), 12);
-        assert_eq!(u16::from_ne_bytes([bytes[0], bytes[1]]), 9);
     }
 
     proptest::proptest! {

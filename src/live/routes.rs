@@ -3,6 +3,7 @@
 use netlink_sys::protocols::NETLINK_ROUTE;
 
 use super::netlink::{Connection, NLM_F_DUMP};
+use crate::source::netlink;
 use crate::source::question::Call;
 use crate::source::{Answer, Refusal};
 
@@ -12,7 +13,6 @@ const RTM_GETRULE: u16 = 34;
 const AF_INET: u8 = 2;
 /// `struct rtmsg` and `struct fib_rule_hdr` have this size, and both begin with the family.
 const BODY: usize = 12;
-const HEADER: usize = 16;
 /// `RT_TABLE_LOCAL`: the machine's own addresses.
 const RT_TABLE_LOCAL: u8 = 255;
 const RTN_UNICAST: u8 = 1;
@@ -42,26 +42,20 @@ pub fn ask(call: &Call) -> Result<Answer, Refusal> {
 fn networks(messages: &[u8]) -> Result<Vec<u8>, Refusal> {
     let mut kept = Vec::new();
     let mut count = 0;
-    let mut rest = messages;
-    while let Some(length) = rest.first_chunk::<4>() {
-        let length = (u32::from_ne_bytes(*length) as usize).next_multiple_of(4);
-        let Some(message) = rest.get(..length).filter(|m| m.len() >= HEADER) else {
-            break;
-        };
-        let kind = u16::from_ne_bytes([message[4], message[5]]);
-        if let Some([_, length, _, _, table, _, _, r#type, ..]) = message.get(HEADER..)
-            && kind == RTM_NEWROUTE
-            && *length < 32
-            && *table != RT_TABLE_LOCAL
-            && *r#type == RTN_UNICAST
+    for message in netlink::messages::<BODY>(messages).map_while(Result::ok) {
+        let [_, length, _, _, table, _, _, r#type, ..] = *message.fixed;
+        if message.kind == RTM_NEWROUTE
+            && length < 32
+            && table != RT_TABLE_LOCAL
+            && r#type == RTN_UNICAST
         {
             count += 1;
             if count > LIMIT {
                 return Err(Refusal::TooLarge);
             }
-            kept.extend_from_slice(message);
+            kept.extend_from_slice(message.bytes);
+            kept.resize(kept.len().next_multiple_of(4), 0);
         }
-        rest = rest.get(length..).unwrap_or_default();
     }
     Ok(kept)
 }
@@ -73,7 +67,7 @@ mod tests {
     fn route(length: u8, table: u8, r#type: u8) -> Vec<u8> {
         let mut message = vec![28, 0, 0, 0];
         message.extend(RTM_NEWROUTE.to_ne_bytes());
-        message.resize(HEADER, 0);
+        message.resize(netlink::HEADER, 0);
         message.extend([AF_INET, length, 0, 0, table, 2, 253, r#type, 0, 0, 0, 0]);
         message
     }

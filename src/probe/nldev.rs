@@ -1,7 +1,5 @@
 //! RDMA netlink: how devices are shared between network namespaces, and the state of ports.
 
-mod messages;
-
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -10,8 +8,15 @@ use super::{Ask, BUDGET, Probe};
 use crate::fact::node::{RDMA_NETNS, RdmaNetns};
 use crate::fact::port::NETLINK_STATE;
 use crate::fact::{Fact, Facts, Gap, Id, Origin, Why};
+use crate::source::netlink::{messages, text};
 use crate::source::{Question, Refusal};
-use messages::{Attribute, messages};
+
+/// The attributes that are read: `enum rdma_nldev_attr` (include/uapi/rdma/rdma_netlink.h, which is ABI).
+const RDMA_NLDEV_ATTR_DEV_INDEX: u16 = 1;
+const RDMA_NLDEV_ATTR_DEV_NAME: u16 = 2;
+const RDMA_NLDEV_ATTR_PORT_INDEX: u16 = 3;
+const RDMA_NLDEV_ATTR_PORT_STATE: u16 = 12;
+const RDMA_NLDEV_SYS_ATTR_NETNS_MODE: u16 = 66;
 
 /// The probe.
 pub const PROBE: Probe = Probe {
@@ -81,8 +86,8 @@ fn states(
 
 /// `rdma_ns_mode`: the kernel puts its `ib_devices_shared_netns` here, so 1 is shared (`rdma system` of iproute2 reads it so).
 fn netns(bytes: &[u8]) -> Result<RdmaNetns, String> {
-    for message in messages(bytes) {
-        if let Some(mode) = message?.number(Attribute::SysNetnsMode)? {
+    for message in messages::<0>(bytes) {
+        if let Some(mode) = message?.attributes.number(RDMA_NLDEV_SYS_ATTR_NETNS_MODE)? {
             return match mode {
                 0 => Ok(RdmaNetns::Exclusive),
                 1 => Ok(RdmaNetns::Shared),
@@ -96,13 +101,13 @@ fn netns(bytes: &[u8]) -> Result<RdmaNetns, String> {
 
 /// The numbers by which netlink knows devices.
 fn device_indexes(bytes: &[u8]) -> Result<HashMap<Arc<str>, u32>, String> {
-    messages(bytes)
+    messages::<0>(bytes)
         .map(|message| {
-            let message = message?;
-            let name = message.text(Attribute::DevName)?;
-            let index = message.number(Attribute::DevIndex)?;
+            let attributes = message?.attributes;
+            let name = attributes.find(RDMA_NLDEV_ATTR_DEV_NAME)?;
+            let index = attributes.number(RDMA_NLDEV_ATTR_DEV_INDEX)?;
             match (name, index) {
-                (Some(name), Some(index)) => Ok((name, index)),
+                (Some(name), Some(index)) => Ok((text(name)?, index)),
                 _ => Err("a device without name or index".to_owned()),
             }
         })
@@ -111,11 +116,11 @@ fn device_indexes(bytes: &[u8]) -> Result<HashMap<Arc<str>, u32>, String> {
 
 /// The logical states of a device's ports.
 fn port_states(bytes: &[u8]) -> Result<HashMap<u32, u8>, String> {
-    messages(bytes)
+    messages::<0>(bytes)
         .map(|message| {
-            let message = message?;
-            let port = message.number(Attribute::PortIndex)?;
-            let state = message.number(Attribute::PortState)?;
+            let attributes = message?.attributes;
+            let port = attributes.number(RDMA_NLDEV_ATTR_PORT_INDEX)?;
+            let state = attributes.number(RDMA_NLDEV_ATTR_PORT_STATE)?;
             match (port, state.map(u8::try_from)) {
                 (Some(port), Some(Ok(state))) => Ok((port, state)),
                 _ => Err("a port without index or state".to_owned()),

@@ -1,13 +1,6 @@
 //! Replies over netlink, built for tests: the kernel's, in little-endian.
 
-/// An attribute, padded.
-pub(crate) fn attribute(number: u16, payload: &[u8]) -> Vec<u8> {
-    let mut out = ((payload.len() + 4) as u16).to_le_bytes().to_vec();
-    out.extend(number.to_le_bytes());
-    out.extend(payload);
-    out.resize(out.len().next_multiple_of(4), 0);
-    out
-}
+pub(crate) use super::netlink::attribute;
 
 /// A message of this type.
 pub(crate) fn message(kind: u16, body: &[u8]) -> Vec<u8> {

@@ -5,12 +5,13 @@ use netlink_sys::protocols::NETLINK_GENERIC;
 use serde_json::{Value, json};
 
 use super::{Netdev, ioctl};
-use crate::live::netlink::{Connection, NLM_F_DUMP, attribute};
+use crate::live::netlink::{Connection, NLM_F_DUMP};
+use crate::source::netlink::{attribute, messages};
 use crate::source::wire::to_hex;
 use crate::source::{Errno, Refusal};
 
-/// `struct nlmsghdr`, then `struct genlmsghdr`: command, version, reserved.
-const HEADERS: usize = 16 + 4;
+/// `struct genlmsghdr`: command, version, reserved.
+const GENLMSGHDR: usize = 4;
 /// The family whose messages tell of families (include/uapi/linux/genetlink.h).
 const GENL_ID_CTRL: u16 = 16;
 const CTRL_CMD_GETFAMILY: u8 = 3;
@@ -27,7 +28,6 @@ const EEPROM_DATA: u16 = 7;
 const HEADER_DEV_NAME: u16 = 2;
 /// The attribute holds attributes.
 const NLA_F_NESTED: u16 = 1 << 15;
-const NLA_TYPE_MASK: u16 = 0x3fff;
 /// Where a module answers on its two-wire bus (SFF-8636 and CMIS; A0h of SFF-8472).
 const I2C_ADDRESS: u8 = 0x50;
 /// Half a page: a request may not cross from the lower half to the upper.
@@ -57,53 +57,37 @@ fn by_netlink(netdev: &Netdev<'_>) -> Result<Vec<u8>, Refusal> {
     let mut memory = Vec::with_capacity(256);
     for offset in [0, HALF] {
         let reply = connection.request(family, 0, &request(netdev, offset))?;
-        let data = attributes(reply.get(HEADERS..).unwrap_or_default())
-            .find(|(kind, _)| *kind == EEPROM_DATA)
-            .ok_or(Refusal::Errno(Errno::EPROTO))?
-            .1;
+        let reply = messages::<GENLMSGHDR>(&reply).next();
+        let data = reply.and_then(|reply| reply.ok()?.attributes.find(EEPROM_DATA).ok()?);
+        let data = data.ok_or(Refusal::Errno(Errno::EPROTO))?;
         memory.extend_from_slice(data);
     }
     Ok(memory)
 }
 
 fn request(netdev: &Netdev<'_>, offset: u32) -> Vec<u8> {
-    let mut header = Vec::new();
-    let mut name = netdev.0.as_bytes().to_vec();
-    name.push(0);
-    attribute(&mut header, HEADER_DEV_NAME, &name);
-    let mut payload = vec![MODULE_EEPROM_GET, 1, 0, 0];
-    attribute(&mut payload, EEPROM_HEADER | NLA_F_NESTED, &header);
-    attribute(&mut payload, EEPROM_OFFSET, &offset.to_ne_bytes());
-    attribute(&mut payload, EEPROM_LENGTH, &HALF.to_ne_bytes());
-    attribute(&mut payload, EEPROM_PAGE, &[0]);
-    attribute(&mut payload, EEPROM_I2C_ADDRESS, &[I2C_ADDRESS]);
-    payload
+    let name = [netdev.0.as_bytes(), &[0]].concat();
+    let header = attribute(HEADER_DEV_NAME, &name);
+    let attributes = [
+        attribute(EEPROM_HEADER | NLA_F_NESTED, &header),
+        attribute(EEPROM_OFFSET, &offset.to_le_bytes()),
+        attribute(EEPROM_LENGTH, &HALF.to_le_bytes()),
+        attribute(EEPROM_PAGE, &[0]),
+        attribute(EEPROM_I2C_ADDRESS, &[I2C_ADDRESS]),
+    ];
+    [&[MODULE_EEPROM_GET, 1, 0, 0][..], &attributes.concat()].concat()
 }
 
 /// The number of a family in a dump of all.
-fn family(mut dump: &[u8], name: &[u8]) -> Option<u16> {
-    while let Some(header) = dump.first_chunk::<4>() {
-        let length = (u32::from_ne_bytes(*header) as usize).max(HEADERS);
-        let message = dump.get(HEADERS..length)?;
-        if attributes(message).any(|(kind, value)| kind == CTRL_ATTR_FAMILY_NAME && value == name) {
-            let (_, id) = attributes(message).find(|(kind, _)| *kind == CTRL_ATTR_FAMILY_ID)?;
-            return Some(u16::from_ne_bytes(id.try_into().ok()?));
+fn family(dump: &[u8], name: &[u8]) -> Option<u16> {
+    for message in messages::<GENLMSGHDR>(dump) {
+        let attributes = message.ok()?.attributes;
+        if attributes.find(CTRL_ATTR_FAMILY_NAME).ok()? == Some(name) {
+            let id = attributes.find(CTRL_ATTR_FAMILY_ID).ok()??;
+            return Some(u16::from_le_bytes(id.try_into().ok()?));
         }
-        dump = dump.get(length.next_multiple_of(4)..)?;
     }
     None
-}
-
-/// The attributes of a message: type without flags, and payload. Ends where what follows is no attribute.
-fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
-    std::iter::from_fn(move || {
-        let header = bytes.first_chunk::<4>()?;
-        let length = usize::from(u16::from_ne_bytes([header[0], header[1]]));
-        let kind = u16::from_ne_bytes([header[2], header[3]]) & NLA_TYPE_MASK;
-        let payload = bytes.get(4..length)?;
-        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
-        Some((kind, payload))
-    })
 }
 
 #[cfg(test)]
@@ -115,8 +99,8 @@ mod tests {
         let mut dump = Vec::new();
         for (id, name) in [(16u16, &b"nlctrl\0"[..]), (21, b"ethtool\0")] {
             let mut payload = vec![1, 2, 0, 0];
-            attribute(&mut payload, CTRL_ATTR_FAMILY_NAME, name);
-            attribute(&mut payload, CTRL_ATTR_FAMILY_ID, &id.to_ne_bytes());
+            payload.extend(attribute(CTRL_ATTR_FAMILY_NAME, name));
+            payload.extend(attribute(CTRL_ATTR_FAMILY_ID, &id.to_ne_bytes()));
             dump.extend_from_slice(&((16 + payload.len()) as u32).to_ne_bytes());
             dump.extend_from_slice(&[0; 12]);
             dump.extend_from_slice(&payload);
@@ -129,7 +113,6 @@ mod tests {
         #[test]
         fn no_reply_makes_it_panic(bytes: Vec<u8>) {
             let _ = family(&bytes, b"ethtool\0");
-            let _ = attributes(&bytes).count();
         }
     }
 }

@@ -5,7 +5,8 @@
 
 use netlink_sys::protocols::NETLINK_ROUTE;
 
-use super::{Connection, HEADER, NLM_F_DUMP, attribute};
+use super::{Connection, NLM_F_DUMP};
+use crate::source::netlink::{Attributes, HEADER, attribute, messages};
 use crate::source::question::Call;
 use crate::source::{Answer, Errno, Refusal};
 
@@ -17,8 +18,6 @@ const IFADDRMSG: usize = 8;
 /// `IFLA_EXT_MASK` with `RTEXT_FILTER_SKIP_STATS`.
 const IFLA_EXT_MASK: u16 = 29;
 const RTEXT_FILTER_SKIP_STATS: u32 = 1 << 3;
-/// The flag bits above an attribute's number.
-const TYPE_MASK: u16 = 0x3fff;
 
 /// `IFLA_IFNAME`, `_MTU`, `_LINK`, `_MASTER`, `_OPERSTATE`, `_LINKINFO`.
 const OF_LINK: &[u16] = &[3, 4, 5, 10, 16, IFLA_LINKINFO];
@@ -34,16 +33,16 @@ const ATTEMPTS: u32 = 3;
 /// Answers `route/getlink` and `route/getaddr`. The answer is all messages, with the attributes that are read.
 pub(super) fn ask(call: &Call) -> Result<Answer, Refusal> {
     let mut payload;
-    let (kind, fixed, kept) = match &*call.name {
+    let (kind, keep): (_, fn(&[u8]) -> Option<Vec<u8>>) = match &*call.name {
         "route/getlink" => {
             payload = vec![0; IFINFOMSG];
-            let skip = RTEXT_FILTER_SKIP_STATS.to_ne_bytes();
-            attribute(&mut payload, IFLA_EXT_MASK, &skip);
-            (RTM_GETLINK, IFINFOMSG, OF_LINK)
+            let skip = RTEXT_FILTER_SKIP_STATS.to_le_bytes();
+            payload.extend(attribute(IFLA_EXT_MASK, &skip));
+            (RTM_GETLINK, |all| keep::<IFINFOMSG>(all, OF_LINK))
         }
         "route/getaddr" => {
             payload = vec![0; IFADDRMSG];
-            (RTM_GETADDR, IFADDRMSG, OF_ADDRESS)
+            (RTM_GETADDR, |all| keep::<IFADDRMSG>(all, OF_ADDRESS))
         }
         name => {
             let why = format!("unknown netlink request {name}");
@@ -58,8 +57,7 @@ pub(super) fn ask(call: &Call) -> Result<Answer, Refusal> {
             Err(Refusal::Errno(Errno::EINTR)) if left > 0 => {}
             Err(refusal) => return Err(refusal),
             Ok(messages) => {
-                let kept = keep(&messages, fixed, kept);
-                return match kept {
+                return match keep(&messages) {
                     Some(bytes) => Ok(Answer::Bytes(bytes.into())),
                     None => Err(Refusal::Errno(Errno::EPROTO)),
                 };
@@ -69,40 +67,31 @@ pub(super) fn ask(call: &Call) -> Result<Answer, Refusal> {
 }
 
 /// The messages with these attributes only, after the fixed part that each begins with.
-fn keep(messages: &[u8], fixed: usize, kept: &[u16]) -> Option<Vec<u8>> {
-    let mut out = Vec::with_capacity(messages.len() / 4);
-    let mut rest = messages;
-    while !rest.is_empty() {
-        let length = u32::from_ne_bytes(*rest.first_chunk::<4>()?) as usize;
-        let message = rest.get(..length)?;
+fn keep<const FIXED: usize>(all: &[u8], kept: &[u16]) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(all.len() / 4);
+    for message in messages::<FIXED>(all) {
+        let message = message.ok()?;
         let start = out.len();
-        out.extend_from_slice(message.get(..HEADER + fixed)?);
-        keep_attributes(message.get(HEADER + fixed..)?, kept, &mut out)?;
-        let length_now = u32::try_from(out.len() - start).ok()?;
+        out.extend_from_slice(message.bytes.get(..HEADER + FIXED)?);
+        keep_attributes(message.attributes, kept, &mut out)?;
+        let length = u32::try_from(out.len() - start).ok()?;
         out.get_mut(start..start + 4)?
-            .copy_from_slice(&length_now.to_ne_bytes());
-        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+            .copy_from_slice(&length.to_le_bytes());
     }
     Some(out)
 }
 
-fn keep_attributes(attributes: &[u8], kept: &[u16], out: &mut Vec<u8>) -> Option<()> {
-    let mut rest = attributes;
-    while let Some(header) = rest.first_chunk::<4>() {
-        let length = usize::from(u16::from_ne_bytes([header[0], header[1]]));
-        let kind = u16::from_ne_bytes([header[2], header[3]]) & TYPE_MASK;
-        let value = rest.get(4..length)?;
-        if kept.contains(&kind) {
-            // The one attribute that holds others.
-            if kind == IFLA_LINKINFO && kept == OF_LINK {
-                let mut inner = Vec::new();
-                keep_attributes(value, OF_LINKINFO, &mut inner)?;
-                attribute(out, kind, &inner);
-            } else {
-                attribute(out, kind, value);
-            }
+fn keep_attributes(attributes: Attributes<'_>, kept: &[u16], out: &mut Vec<u8>) -> Option<()> {
+    for each in attributes.each() {
+        let (kind, value) = each.ok()?;
+        // The one attribute that holds others.
+        if kind == IFLA_LINKINFO && kept == OF_LINK {
+            let mut inner = Vec::new();
+            keep_attributes(Attributes(value), OF_LINKINFO, &mut inner)?;
+            out.extend(attribute(kind, &inner));
+        } else if kept.contains(&kind) {
+            out.extend(attribute(kind, value));
         }
-        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
     Some(())
 }
@@ -122,28 +111,28 @@ mod tests {
     #[test]
     fn hardware_addresses_and_statistics_are_not_kept() {
         let mut all = Vec::new();
-        attribute(&mut all, 3, b"eth0\0");
-        attribute(&mut all, 1, &[2, 0, 0, 0, 0, 1]);
+        all.extend(attribute(3, b"eth0\0"));
+        all.extend(attribute(1, &[2, 0, 0, 0, 0, 1]));
         let mut info = Vec::new();
-        attribute(&mut info, 1, b"veth\0");
-        attribute(&mut info, 2, &[9; 40]);
-        attribute(&mut all, 18, &info);
+        info.extend(attribute(1, b"veth\0"));
+        info.extend(attribute(2, &[9; 40]));
+        all.extend(attribute(18, &info));
         let mut wanted = Vec::new();
-        attribute(&mut wanted, 3, b"eth0\0");
+        wanted.extend(attribute(3, b"eth0\0"));
         info.clear();
-        attribute(&mut info, 1, b"veth\0");
-        attribute(&mut wanted, 18, &info);
+        info.extend(attribute(1, b"veth\0"));
+        wanted.extend(attribute(18, &info));
         let twice = [link(&all), link(&all)].concat();
-        let kept = keep(&twice, IFINFOMSG, OF_LINK);
+        let kept = keep::<IFINFOMSG>(&twice, OF_LINK);
         assert_eq!(kept, Some([link(&wanted), link(&wanted)].concat()));
     }
 
     #[test]
     fn what_is_cut_short_is_no_answer() {
-        assert_eq!(keep(&link(&[])[..20], IFINFOMSG, OF_LINK), None);
-        assert_eq!(keep(&link(&[9, 0, 3, 0]), IFINFOMSG, OF_LINK), None);
-        assert_eq!(keep(&[1, 2], IFINFOMSG, OF_LINK), None);
-        assert_eq!(keep(&[], IFINFOMSG, OF_LINK), Some(vec![]));
+        assert_eq!(keep::<IFINFOMSG>(&link(&[])[..20], OF_LINK), None);
+        assert_eq!(keep::<IFINFOMSG>(&link(&[9, 0, 3, 0]), OF_LINK), None);
+        assert_eq!(keep::<IFINFOMSG>(&[1, 2], OF_LINK), None);
+        assert_eq!(keep::<IFINFOMSG>(&[], OF_LINK), Some(vec![]));
     }
 
     #[test]
@@ -161,8 +150,8 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_reply_makes_it_panic(bytes: Vec<u8>) {
-            let _ = keep(&bytes, IFADDRMSG, OF_ADDRESS);
-            let _ = keep(&link(&bytes), IFINFOMSG, OF_LINK);
+            let _ = keep::<IFADDRMSG>(&bytes, OF_ADDRESS);
+            let _ = keep::<IFINFOMSG>(&link(&bytes), OF_LINK);
         }
     }
 }

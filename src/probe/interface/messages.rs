@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-use crate::probe::rtnetlink::{Attributes, Message, messages};
+use crate::source::netlink::{Attributes, Message, messages, text};
 
 const RTM_NEWLINK: u16 = 16;
 const RTM_NEWADDR: u16 = 20;
@@ -56,6 +56,7 @@ pub(super) fn links(bytes: &[u8]) -> Result<Arc<[Link]>, String> {
             kind,
             fixed,
             attributes,
+            ..
         } = message?;
         if kind != RTM_NEWLINK {
             return Err(format!("message {kind} among interfaces"));
@@ -101,6 +102,7 @@ pub(super) fn addresses(bytes: &[u8]) -> Result<Arc<[Address]>, String> {
             kind,
             fixed,
             attributes,
+            ..
         } = message?;
         if kind != RTM_NEWADDR {
             return Err(format!("message {kind} among addresses"));
@@ -140,14 +142,6 @@ pub(super) fn addresses(bytes: &[u8]) -> Result<Arc<[Address]>, String> {
         }
     }
     Ok(found.into())
-}
-
-fn text(value: &[u8]) -> Result<Arc<str>, String> {
-    let text = value.split(|b| *b == 0).next().unwrap_or_default();
-    match std::str::from_utf8(text) {
-        Ok(text) => Ok(text.into()),
-        Err(_) => Err("a name is not text".to_owned()),
-    }
 }
 
 fn number(value: &[u8]) -> Result<u32, String> {

@@ -1,6 +1,6 @@
 //! The reply to `DCB_CMD_IEEE_GET`: structures and numbers of include/uapi/linux/dcbnl.h, which is ABI.
 
-use crate::probe::rtnetlink::{Attributes, messages, u16_at, u32_at};
+use crate::source::netlink::{Attributes, messages, u16_at, u32_at};
 
 const DCB_ATTR_IEEE: u16 = 13;
 const DCB_ATTR_DCBX: u16 = 14;

@@ -2,8 +2,8 @@
 
 use std::net::Ipv4Addr;
 
-use crate::probe::rtnetlink::{Attributes, messages, u16_at, u32_at};
 use crate::small_sort;
+use crate::source::netlink::{Attributes, messages, u16_at, u32_at};
 
 const RTM_NEWROUTE: u16 = 24;
 const RTM_NEWRULE: u16 = 32;
