@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+
+mod arm_files;
 use regex_lite::Regex;
 
 use super::bench::assembly::{self, Start};
@@ -51,9 +53,14 @@ pub struct AblateArgs {
     /// Show what this recording has, in place of measuring; with --table, judge the table together with it
     #[arg(value_name = "RECORDING", conflicts_with_all = ["backend", "nccl", "ranks", "gpus", "device", "force", "with", "arms", "size", "rounds", "time_budget", "deadline", "cluster", "rank", "hosts", "hostfile"])]
     pub recording: Option<PathBuf>,
-    /// Judge a table of arms that somebody measured: Markdown, CSV or TSV, with a column for each variable and one for time or throughput
+    /// Judge a table of arms that somebody measured, `-` for standard input: Markdown, CSV, aligned text, or one line for each run, with the settings that were
+    /// in force and a time or throughput
     #[arg(long, value_name = "FILE", conflicts_with_all = ["backend", "nccl", "ranks", "gpus", "device", "force", "with", "arms", "size", "rounds", "time_budget", "deadline", "cluster", "rank", "hosts", "hostfile"])]
     pub table: Option<PathBuf>,
+    /// Judge the output of a benchmark (nccl-tests, all_reduce_bench, perftest) as an arm; NAME is its settings: `baseline`, `NCCL_IB_DISABLE=1`, "no P2P"
+    /// (repeatable)
+    #[arg(long = "arm-file", value_name = "NAME=FILE", value_parser = arm_files::parse, conflicts_with_all = ["table", "backend", "nccl", "ranks", "gpus", "device", "force", "with", "arms", "size", "rounds", "time_budget", "deadline", "cluster", "rank", "hosts", "hostfile"])]
+    pub arm_files: Vec<arm_files::ArmFile>,
     /// Measure these changes too, beside the eight combinations of NCCL_IB_DISABLE, NCCL_SHM_DISABLE and NCCL_P2P_DISABLE
     #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
     pub with: Vec<ArmFamily>,
@@ -109,13 +116,19 @@ pub fn run(args: &AblateArgs) -> anyhow::Result<Exit> {
         return Ok(exit);
     }
     let mut verdict = SharedVerdict::alone();
-    let (recording, why) = match (&args.recording, &args.table) {
-        (recording, Some(file)) => {
+    let table = match (&args.table, args.arm_files.is_empty()) {
+        (Some(file), _) => Some(read_table(file)?),
+        (None, false) => Some(arm_files::table(&args.arm_files)?),
+        (None, true) => None,
+    };
+    let (recording, why) = match (&args.recording, table) {
+        (recording, Some(mut table)) => {
             let recording = match recording {
                 Some(path) => input::open(&[path])?.remove(0),
                 None => nothing_but(),
             };
-            (with_table(recording, file, args.together.nodes)?, None)
+            table.nodes = args.together.nodes.or(table.nodes);
+            (with_table(recording, &table), None)
         }
         (Some(path), None) => (input::open(&[path])?.remove(0), None),
         (None, None) if !args.job.is_empty() => (measure_users_job(args)?, None),
@@ -222,19 +235,30 @@ fn nothing_but() -> Recording {
     })
 }
 
+/// The table in a file, or in standard input.
+fn read_table(file: &Path) -> anyhow::Result<Table> {
+    let standard_input = file.as_os_str() == live::log::STANDARD_INPUT;
+    let shown = match standard_input {
+        true => "standard input".into(),
+        false => file.display().to_string(),
+    };
+    let bad = |what: String| BadInput(format!("{shown}: {what}"));
+    let text = match standard_input {
+        true => std::io::read_to_string(std::io::stdin()),
+        false => live::files::read_input(file),
+    };
+    let text = text.map_err(|e| bad(e.to_string()))?;
+    let name = match standard_input {
+        true => "standard input".into(),
+        false => file
+            .file_name()
+            .map_or_else(|| "table".into(), |name| name.to_string_lossy()),
+    };
+    Ok(Table::read(&name, &text).map_err(bad)?)
+}
+
 /// The recording with the table in the place where it says that nothing was measured.
-fn with_table(
-    mut recording: Recording,
-    file: &Path,
-    nodes: Option<u64>,
-) -> anyhow::Result<Recording> {
-    let bad = |what: String| BadInput(format!("{}: {what}", file.display()));
-    let text = live::files::read_input(file).map_err(|e| bad(e.to_string()))?;
-    let name = file
-        .file_name()
-        .map_or_else(|| "table".into(), |name| name.to_string_lossy());
-    let mut table = Table::read(&name, &text).map_err(bad)?;
-    table.nodes = nodes;
+fn with_table(mut recording: Recording, table: &Table) -> Recording {
     let probe = collective::PROBE.name;
     let alone = recording.lines() == 0;
     if alone {
@@ -252,7 +276,7 @@ fn with_table(
     }
     recording.replace(probe, ablation_table::question(), table.to_value());
     recording.end();
-    Ok(recording)
+    recording
 }
 
 /// Judges what a recording holds of measurements, and shows it.

@@ -6,9 +6,15 @@ mod ends;
 mod figure;
 mod honour;
 mod one_arm;
+mod outlier;
 mod transport;
 mod transport_used;
 
+#[cfg(test)]
+mod power_tests;
+
+use self::baseline::Noise;
+use self::outlier::{Outlier, outlier};
 use super::Derivation;
 use crate::fact::arms::{ArmRuns, Arms, Set};
 use crate::fact::{
@@ -76,7 +82,15 @@ impl Arms {
         for at in 0..self.figures.len() {
             self.arm(facts, id, at, &noise);
         }
-        let pairs = pairs(&self.figures);
+        let mut pairs = pairs(&self.figures);
+        let odd = match noise.gap {
+            None if noise.quiet => outlier(&self.figures, &pairs, &noise.thresholds),
+            _ => None,
+        };
+        self.odd(facts, id, odd.as_ref(), &noise);
+        if let Some(odd) = &odd {
+            pairs.retain(|pair| !odd.spoils(pair));
+        }
         let mut changes: Vec<&Set> = Vec::new();
         for pair in &pairs {
             if !changes.contains(&&pair.change) {
@@ -95,6 +109,28 @@ impl Arms {
             None => count(matter),
         };
         facts.set(id, measurement::FACTORS_THAT_MATTER, matter);
+    }
+
+    /// The arm that contradicts the others: it is left out of the pairs.
+    fn odd(&self, facts: &mut Facts, id: Id, odd: Option<&Outlier>, noise: &Noise) {
+        let gap = noise.gap.as_ref();
+        facts.set(
+            id,
+            measurement::HAS_OUTLIER,
+            self.unless(gap, odd.is_some()),
+        );
+        let Some(odd) = odd else { return };
+        let arm = |at: &usize| {
+            let name = &self.figures.get(*at)?.name;
+            Some(format!("{name} ({})", self.figure(*at)?))
+        };
+        let names: Vec<String> = odd.arms.iter().filter_map(arm).collect();
+        facts.set(
+            id,
+            measurement::OUTLIER,
+            self.know(names.join(" or ").into()),
+        );
+        facts.set(id, measurement::OUTLIER_BY, self.know(Percent(odd.percent)));
     }
 
     fn runs_of(&self, at: usize) -> Option<&ArmRuns> {

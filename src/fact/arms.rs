@@ -114,6 +114,8 @@ pub struct Arms {
     pub unit: Unit,
     /// What somebody wrote of each arm: the figure, and time and figure together.
     pub written: Vec<Option<(String, Option<String>)>>,
+    /// How each arm ended that somebody wrote down without a figure: `hung`, `failed`; empty where the runs were seen.
+    pub reported_failures: Vec<Option<&'static str>>,
     /// What was seen of each arm's runs; `None` where somebody else made them.
     pub runs: Option<Vec<ArmRuns>>,
     /// Where the figures come from.

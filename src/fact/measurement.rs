@@ -67,6 +67,14 @@ subject! {
     MEANS: MeasurementBackend = "means" from "collective";
     /// Whether the figures are what somebody wrote down: nothing of them was seen.
     USER_REPORTED: bool = "user_reported" from "collective";
+    /// What of a table was read in one of several ways, or left out, in words.
+    READ_AS: Arc<[Arc<str>]> = "read_as" from "collective";
+    /// Whether one arm contradicts the others, of arms that were each run once.
+    HAS_OUTLIER: bool = "has_outlier" from "derive arms";
+    /// That arm with its figure; both of a pair where nothing tells which of them it is.
+    OUTLIER: Arc<str> = "outlier" from "derive arms";
+    /// By how much its pair differs from what the other pairs say.
+    OUTLIER_BY: Percent = "outlier_by" from "derive arms";
     /// The operation: `all-reduce`; of a job its command, of a table its file.
     OPERATION: Arc<str> = "operation" from "collective";
     /// The size of the operation, as nccl-tests counts it.

@@ -25,3 +25,6 @@ pub mod results;
 pub mod run;
 pub mod scope;
 pub mod statistics;
+mod table_figure;
+pub mod table_settings;
+mod table_text;

@@ -31,6 +31,8 @@ pub struct Measurement {
     pub means: Option<&'static str>,
     /// Whether the figures are what somebody wrote down.
     pub user_reported: bool,
+    /// What of a table was read in one of several ways, or left out.
+    pub read_as: Vec<String>,
     /// How many nodes took part, if that is known.
     pub nodes: Option<u64>,
     /// How many ranks took part, if that is known.
@@ -191,6 +193,11 @@ impl Measurement {
                 .known(id, measurement::MEANS)
                 .map(MeasurementBackend::word),
             user_reported: facts.known(id, measurement::USER_REPORTED) == Some(true),
+            read_as: facts
+                .known(id, measurement::READ_AS)
+                .map_or(Vec::new(), |notes| {
+                    notes.iter().map(ToString::to_string).collect()
+                }),
             nodes: facts.known(id, measurement::NODES).or_else(|| {
                 match facts.known(id, measurement::SPAN) {
                     Some(NodeSpan::One) => Some(1),

@@ -33,6 +33,7 @@ mod sample;
 mod stage;
 
 mod ablate;
+mod ablate_tables;
 mod ablate_worlds;
 mod advise;
 mod bench_collective;

@@ -8,7 +8,7 @@ use crate::fact::arm::{ArmApplied, Outcome};
 use crate::fact::arms::{Arms, Figures, Unit};
 use crate::fact::{BitRate, Fact, Facts, Gap, Id, Percent, Seconds, limit, measurement};
 use crate::measure::plan::ablation::{Effect, Thresholds};
-use crate::measure::plan::statistics::median;
+use crate::measure::plan::statistics::{median, upper_quartile};
 
 /// How noisy a measurement is.
 pub(super) struct Noise {
@@ -104,13 +104,17 @@ impl Arms {
             facts.set(id, measurement::BASELINE_WRONG, wrong);
         }
         if self.runs.is_none() {
-            // What somebody wrote down had ended.
-            facts.set(id, measurement::BASELINE_FAILED, self.know(false));
+            let reported = baseline.and_then(|at| self.reported_failures.get(at));
+            let failed = reported.is_some_and(Option::is_some);
+            facts.set(id, measurement::BASELINE_FAILED, self.know(failed));
         }
-        // Where the baseline has no figures, the other arms say how noisy it is.
+        // Few rounds of one arm may lie together by chance: three of four arms say how noisy all are, and one that is odd does not.
         let others: Vec<f64> = self.figures.iter().filter_map(Figures::apart).collect();
         Noise {
-            percent: apart.or(median(&others)).unwrap_or(0.0),
+            percent: apart
+                .into_iter()
+                .chain(upper_quartile(&others))
+                .fold(0.0, f64::max),
             quiet: quiet.unwrap_or(gap.is_none()),
             gap: open.cloned(),
             thresholds: Thresholds::new(facts.limits()),

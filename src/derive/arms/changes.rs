@@ -8,11 +8,10 @@ use super::honour::honour;
 use crate::fact::arm::{ArmApplied, Outcome};
 use crate::fact::arms::{ArmRuns, Arms, Set};
 use crate::fact::factor::FactorChange;
-use crate::fact::{
-    Fact, Facts, Gap, Id, Membership, Percent, Seconds, Subject, Why, effect, factor,
-};
+use crate::fact::{Fact, Facts, Gap, Id, Membership, Percent, Seconds, Subject, effect, factor};
 use crate::measure::plan::ablation::{
-    Effect, Interaction, Pair, contradiction, has, interaction, kind, size, sizes, variables,
+    Effect, Interaction, Pair, contradiction, has, interaction, kind, pooled, size, sizes,
+    variables,
 };
 
 impl Arms {
@@ -73,9 +72,26 @@ impl Arms {
             return false;
         }
         facts.set(id, factor::PAIRS, self.know(measured.len() as u64));
+        // Where no pair tells by itself, all of them together may.
+        let rest = || -> Vec<(&Pair, Effect)> {
+            let open = |(_, effect): &&(&Pair, Effect)| {
+                matches!(
+                    noise.outcome(effect),
+                    Outcome::Undecided | Outcome::Unchanged
+                )
+            };
+            measured.iter().filter(open).copied().collect()
+        };
+        let together = pooled(&self.figures, &measured);
+        let together = together.or_else(|| pooled(&self.figures, &rest()));
+        let together = together.map(|effect| noise.outcome(&effect));
+        let outcome_of = |effect: &Effect| match (noise.outcome(effect), together) {
+            (Outcome::Undecided, Some(together)) => together,
+            (own, _) => own,
+        };
         let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
         for (_, effect) in &measured {
-            *counts.entry(noise.outcome(effect).word()).or_default() += 1;
+            *counts.entry(outcome_of(effect).word()).or_default() += 1;
         }
         for (key, outcome) in [
             (factor::UNCHANGED, Outcome::Unchanged),
@@ -90,7 +106,7 @@ impl Arms {
         let all_off = |(pair, effect): &(&Pair, Effect)| {
             has(&pair.held, FactorChange::P2pOff)
                 && has(&pair.held, FactorChange::ShmOff)
-                && noise.outcome(effect) == Outcome::Unchanged
+                && outcome_of(effect) == Outcome::Unchanged
         };
         let all_off = measured.iter().any(all_off);
         let even = match all_off {
@@ -108,7 +124,7 @@ impl Arms {
         self.cures(facts, id, pairs);
         measured
             .iter()
-            .any(|(_, effect)| matches!(noise.outcome(effect), Outcome::Slower | Outcome::Faster))
+            .any(|(_, effect)| matches!(outcome_of(effect), Outcome::Slower | Outcome::Faster))
     }
 
     fn sizes(&self, facts: &mut Facts, id: Id, measured: &[(&Pair, Effect)], noise: &Noise) {
@@ -191,17 +207,11 @@ impl Arms {
 
     /// What a change cured, or broke, where its reference hung, failed or had wrong results.
     fn cures(&self, facts: &mut Facts, id: Id, pairs: &[&Pair]) {
-        if self.runs.is_none() {
-            let gap = Gap {
-                why: Why::Missing("what became of the runs".into()),
-                origin: self.origin.clone(),
-            };
-            facts.set(id, factor::CURES, Fact::Unknown(gap.clone()));
-            facts.set(id, factor::BREAKS, Fact::Unknown(gap));
-            return;
-        }
         // One run of several that ended badly may be chance: what never ended well counts.
         let trouble = |at: usize| -> Option<&'static str> {
+            if self.runs.is_none() {
+                return *self.reported_failures.get(at)?;
+            }
             let seen = self.runs_of(at)?;
             if self
                 .figures
@@ -223,7 +233,7 @@ impl Arms {
             let clean = |seen: &ArmRuns| {
                 seen.hung.is_empty() && seen.failures.is_empty() && seen.wrong == 0
             };
-            self.runs_of(at).is_some_and(clean)
+            (self.runs.is_none() || self.runs_of(at).is_some_and(clean))
                 && self
                     .figures
                     .get(at)

@@ -82,13 +82,7 @@ pub struct Effect {
 impl Effect {
     /// The effect of an arm against a reference. `noise` is how far the rounds of the baseline lie apart, in percent.
     pub fn of(reference: &Figures, arm: &Figures, noise: f64) -> Option<Self> {
-        let percent = |before: f64, after: f64| 100.0 * (after / before - 1.0);
-        let paired: Vec<f64> = reference
-            .rounds
-            .iter()
-            .filter(|(_, before)| **before > 0.0)
-            .filter_map(|(round, before)| Some(percent(*before, *arm.rounds.get(round)?)))
-            .collect();
+        let paired = paired(reference, arm);
         let (values, paired) = match paired.is_empty() {
             false => (paired, true),
             true => {
@@ -140,7 +134,8 @@ impl Effect {
             return Outcome::Unchanged;
         }
         let enough = match self.rounds {
-            0 | 1 => thresholds.change_of_one_run,
+            // Of two rounds nobody knows whether one was odd.
+            0..=2 => thresholds.change_of_one_run,
             _ => thresholds.change,
         };
         if self.upper < 0.0 && self.effect <= -enough {
@@ -151,6 +146,35 @@ impl Effect {
             Outcome::Undecided
         }
     }
+}
+
+fn percent(before: f64, after: f64) -> f64 {
+    100.0 * (after / before - 1.0)
+}
+
+/// The effect in each round that both arms have, in percent.
+fn paired(reference: &Figures, arm: &Figures) -> Vec<f64> {
+    let rounds = reference.rounds.iter().filter(|(_, before)| **before > 0.0);
+    rounds
+        .filter_map(|(round, before)| Some(percent(*before, *arm.rounds.get(round)?)))
+        .collect()
+}
+
+/// The effect of a change over all its pairs of arms, if these agree: each pair's interval holds it. `None` where it differs from pair to pair, and where there
+/// are too few rounds to tell.
+pub fn pooled(arms: &[Figures], pairs: &[(&Pair, Effect)]) -> Option<Effect> {
+    let all = pairs.iter();
+    let all = all.flat_map(|(pair, _)| paired(&arms[pair.reference], &arms[pair.arm]));
+    let values: Vec<f64> = all.collect();
+    let (lower, upper) = range_of_median(&values)?;
+    let effect = median(&values)?;
+    let agree = |(_, own): &(&Pair, Effect)| own.lower <= effect && effect <= own.upper;
+    pairs.iter().all(agree).then_some(Effect {
+        effect,
+        lower,
+        upper,
+        rounds: values.len(),
+    })
 }
 
 /// Between which values the median lies: what order statistics say of six values or more, else the least and the most, widened by `noise` percent.

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::measure::plan::ablation_table;
 use crate::measure::plan::ablation_table::NAME;
 use crate::measure::plan::run::{Arm, Run};
+use crate::measure::plan::table_figure::seconds;
 use crate::source::Question;
 
 /// A job and its arms.
@@ -87,7 +87,7 @@ impl JobReply {
 fn number(text: &str) -> Option<f64> {
     let text = text.trim();
     if text.contains(':') {
-        return ablation_table::seconds(text);
+        return seconds(text);
     }
     let plain: String = text.chars().filter(|c| *c != ',').collect();
     plain.parse().ok().filter(|value: &f64| value.is_finite())

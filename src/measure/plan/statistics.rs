@@ -14,6 +14,11 @@ pub fn spread(values: &[f64]) -> Option<f64> {
     Some(100.0 * apart / median)
 }
 
+/// The value below which three quarters of them lie.
+pub fn upper_quartile(values: &[f64]) -> Option<f64> {
+    quantile(&sorted(values), 0.75)
+}
+
 /// Between which of the values the true median lies with a probability of 95 % or more, by order statistics; `None` of fewer than six, of which
 /// not even the least and the most enclose it so surely.
 pub fn range_of_median(values: &[f64]) -> Option<(f64, f64)> {

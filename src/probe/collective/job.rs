@@ -117,6 +117,7 @@ pub(super) fn state(
         figures,
         unit,
         written,
+        reported_failures: Vec::new(),
         runs: Some(seen),
         origin: origin.clone(),
         in_host: None,

@@ -73,6 +73,7 @@ pub(super) fn state(
             figures,
             unit: Unit::Busbw,
             written: Vec::new(),
+            reported_failures: Vec::new(),
             runs: Some(seen),
             origin: origin.clone(),
             in_host,

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::fact::arms::{Arms, Unit};
+use crate::fact::arms::{Arms, Figures, Unit};
 use crate::fact::measurement::{self as fact, MeasurementBackend, NodeSpan};
 use crate::fact::{Fact, Facts, Id, Origin, Subject};
-use crate::measure::plan::ablation_table::Table;
+use crate::measure::plan::ablation_table::{BadEnd, Table, ended_badly};
 
 /// States the measurement that a table is.
 ///
@@ -51,7 +51,7 @@ pub(super) fn state(
         let text = match (&row.figure, &table.unit) {
             (Some(figure), Some(unit)) if figure.ends_with(unit.as_str()) => figure.clone(),
             (Some(figure), Some(unit)) => format!("{figure} {unit}"),
-            _ => row.time.clone()?,
+            _ => row.time.clone().or_else(|| row.failed.clone())?,
         };
         let both = match (&row.time, &row.figure) {
             (Some(time), Some(figure)) => Some(format!("{time} at {figure}")),
@@ -60,10 +60,26 @@ pub(super) fn state(
         Some((text, both))
     };
     let written: Vec<_> = (0..figures.len()).map(written).collect();
+    let failure = |arm: &Figures| {
+        let failed = table.rows.iter().filter(|row| row.set == arm.set);
+        let mut failed = failed.filter_map(|row| ended_badly(row.failed.as_deref()?));
+        match failed.next()? {
+            BadEnd::Hung => Some("hung"),
+            BadEnd::Failed => Some("failed"),
+        }
+    };
+    let reported_failures = figures.iter().map(failure).collect();
+    let notes = table
+        .notes
+        .iter()
+        .map(|note| note.as_str().into())
+        .collect();
+    facts.set(id, fact::READ_AS, Fact::Known(notes, origin.clone()));
     let arms = Arms {
         figures,
         unit,
         written,
+        reported_failures,
         runs: None,
         origin: origin.clone(),
         in_host: None,

@@ -54,7 +54,11 @@ fn head(out: &mut dyn Write, measurement: &Measurement) -> io::Result<()> {
         parts.push(format!("baseline within {spread:.1} %"));
     }
     writeln!(out)?;
-    writeln!(out, "{}", parts.join(" · ").bold())
+    writeln!(out, "{}", parts.join(" · ").bold())?;
+    for note in &measurement.read_as {
+        writeln!(out, "  {note}")?;
+    }
+    Ok(())
 }
 
 fn reached(arm: &Arm) -> String {
