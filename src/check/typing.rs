@@ -278,11 +278,11 @@ impl Typer<'_> {
             let kind = if element == Type::Text {
                 "text"
             } else {
-                "number"
+                "a number"
             };
             return Err(Complaint::new(
                 sides[0].span.clone(),
-                format!("`{}` is no {kind}", self.written(&sides[0])),
+                format!("`{}` is not {kind}", self.written(&sides[0])),
             )
             .label(format!("it is {}", item.ty)));
         }

@@ -76,9 +76,9 @@ fn nonsense_is_a_wrong_command_line() {
         (format!("{model} {shape} --busbw 0_GB/s"), "no bandwidth"),
         (
             "--params 0 --parallel ddp --nodes 2 --gpus-per-node 8 --busbw 5_GB/s".into(),
-            "no number of parameters",
+            "not a number of parameters",
         ),
-        ("--params 7X --parallel ddp".into(), "no unit"),
+        ("--params 7X --parallel ddp".into(), "not a unit"),
         ("--params 7B --parallel zero9".into(), "zero9"),
         ("--params 7B".into(), "--parallel"),
         (

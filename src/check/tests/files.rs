@@ -92,7 +92,7 @@ fn examples_that_make_no_sense_are_refused_with_a_reason() {
         (
             "\"port.rate\" = \"200 Gb/s\"",
             "\"port.rate\" = \"fast\"",
-            &["no number and no quantity"],
+            &["neither a number nor a quantity"],
         ),
         (
             "\"port.state\" = \"active\"",

@@ -37,16 +37,13 @@ fn scaled(
             .collect();
         return Err(match unit {
             "" => format!("`{text}` has no unit: {}", names.join(", ")),
-            unit => format!(
-                "`{unit}` is not a unit of this quantity: {}",
-                names.join(", ")
-            ),
+            unit => format!("`{unit}` is not a unit here: {}", names.join(", ")),
         });
     };
     let value = number * factor;
     match bounds.contains(&value) {
         true => Ok(value),
-        false => Err(format!("`{text}` is no {what}")),
+        false => Err(format!("`{text}` is not {what}")),
     }
 }
 
@@ -60,7 +57,7 @@ pub(super) fn parameters(text: &str) -> Result<f64, String> {
         ("G", 1e9),
         ("T", 1e12),
     ];
-    scaled(text, &units, 1.0..=1e15, "number of parameters")
+    scaled(text, &units, 1.0..=1e15, "a number of parameters")
 }
 
 /// A bandwidth in GB/s, with its unit: `180 GB/s`, `1440 Gb/s`.
@@ -77,7 +74,7 @@ pub(super) fn bandwidth(text: &str) -> Result<f64, String> {
         text,
         &units,
         1e-3..=1e5,
-        "bandwidth between 1 MB/s and 100 TB/s",
+        "a bandwidth between 1 MB/s and 100 TB/s",
     )
 }
 
@@ -96,7 +93,7 @@ pub(super) fn time(text: &str) -> Result<f64, String> {
         text,
         &units,
         1e-7..=1e6,
-        "time between 100 ns and a million seconds",
+        "a time between 100 ns and a million seconds",
     )
 }
 
@@ -114,7 +111,7 @@ pub(super) fn size(text: &str) -> Result<f64, String> {
         ("MiB", 1_048_576.0),
         ("GiB", 1_073_741_824.0),
     ];
-    scaled(text, &units, 1.0..=1e15, "size")
+    scaled(text, &units, 1.0..=1e15, "a size")
 }
 
 #[cfg(test)]
