@@ -312,6 +312,38 @@ impl<T> Fact<T> {
         }
     }
 
+    /// A fact that follows from the value, if the value is known.
+    pub fn flat_map<U>(self, f: impl FnOnce(T) -> Fact<U>) -> Fact<U> {
+        match self {
+            Fact::Known(value, _) => f(value),
+            Fact::Unknown(gap) => Fact::Unknown(gap),
+        }
+    }
+
+    /// Both, with the origin of this one; else the first gap.
+    pub fn zip<U>(self, other: Fact<U>) -> Fact<(T, U)> {
+        match (self, other) {
+            (Fact::Known(a, origin), Fact::Known(b, _)) => Fact::Known((a, b), origin),
+            (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
+        }
+    }
+
+    /// This, unless something that it needs is missing.
+    pub fn unless(self, open: Option<Gap>) -> Self {
+        open.map_or(self, Fact::Unknown)
+    }
+
+    /// The value, if it is known; else its gap goes to `open`, unless there is one before it.
+    pub fn or_open(self, open: &mut Option<Gap>) -> Option<T> {
+        match self {
+            Fact::Known(value, _) => Some(value),
+            Fact::Unknown(gap) => {
+                open.get_or_insert(gap);
+                None
+            }
+        }
+    }
+
     /// The value with its type forgotten.
     pub fn erase(self) -> Fact<Value>
     where
@@ -337,6 +369,17 @@ impl<T> Fact<T> {
     }
 }
 
+/// What `?` is to results: the value of a fact, else the function's own fact is unknown for the same reason.
+macro_rules! known {
+    ($fact:expr) => {
+        match $fact {
+            $crate::fact::Fact::Known(value, _) => value,
+            $crate::fact::Fact::Unknown(gap) => return $crate::fact::Fact::Unknown(gap.clone()),
+        }
+    };
+}
+pub(crate) use known;
+
 /// The presence of something that may be absent: a file, a link, a device node.
 #[derive(Clone)]
 pub enum Presence<T> {
@@ -358,12 +401,46 @@ impl<T> Presence<T> {
         }
     }
 
+    /// The same in other terms.
+    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Presence<U> {
+        match self {
+            Presence::Present(value, origin) => Presence::Present(f(value), origin),
+            Presence::Absent(origin) => Presence::Absent(origin),
+            Presence::Unknown(gap) => Presence::Unknown(gap),
+        }
+    }
+
+    /// The value, or that there is none.
+    pub fn if_any(self) -> Fact<Option<T>> {
+        self.map(Some).or_absent(None)
+    }
+
+    /// The value, with this reason for what is known not to be there.
+    pub fn or_gap(self, why: Why) -> Fact<T> {
+        match self {
+            Presence::Present(value, origin) => Fact::Known(value, origin),
+            Presence::Absent(origin) => Fact::Unknown(Gap { why, origin }),
+            Presence::Unknown(gap) => Fact::Unknown(gap),
+        }
+    }
+
     /// The value, with `absent` for what is known not to be there.
     pub fn or_absent(self, absent: T) -> Fact<T> {
         match self {
             Presence::Present(value, origin) => Fact::Known(value, origin),
             Presence::Absent(origin) => Fact::Known(absent, origin),
             Presence::Unknown(gap) => Fact::Unknown(gap),
+        }
+    }
+}
+
+impl Presence<Arc<[Arc<str>]>> {
+    /// The names of a directory, and whether these are all; none in one that is known not to be there.
+    pub fn members(self) -> (Arc<[Arc<str>]>, Membership) {
+        match self {
+            Presence::Present(names, origin) => (names, Membership::Known(origin)),
+            Presence::Absent(origin) => (Arc::default(), Membership::Known(origin)),
+            Presence::Unknown(gap) => (Arc::default(), Membership::Unknown(gap)),
         }
     }
 }

@@ -31,6 +31,7 @@ pub mod catch_panic;
 pub mod check;
 pub mod cli;
 pub mod cluster;
+mod cpu_list;
 pub mod derive;
 pub mod diagnosis;
 pub mod exit;

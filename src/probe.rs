@@ -7,7 +7,6 @@ pub mod chardev;
 pub mod clock;
 pub mod collective;
 pub mod counter;
-mod cpu_list;
 pub mod cuda;
 pub mod device;
 pub mod driver;
@@ -251,6 +250,20 @@ impl<'s> Ask<'s> {
         self.parsed(Question::run(argv), |text| parser(trimmed(text)))
     }
 
+    /// A command's output, read by a parser; "none" where there is no such command.
+    pub fn command_if_any(
+        &self,
+        argv: &[&str],
+        parser: impl FnOnce(&str) -> Result<Arc<str>, String>,
+    ) -> Fact<Arc<str>> {
+        match self.parsed(Question::run(argv), |text| parser(text)) {
+            Fact::Unknown(gap) if gap.why == Why::Refused(Refusal::CommandMissing) => {
+                Fact::Known("none".into(), gap.origin)
+            }
+            fact => fact,
+        }
+    }
+
     /// A directory's names. A directory is listed once, however often it is asked for.
     pub fn names(&self, path: impl Into<Arc<str>>) -> Fact<Arc<[Arc<str>]>> {
         let path = path.into();
@@ -380,12 +393,13 @@ pub fn whole_number(text: &str) -> Result<u64, String> {
         Some(hex) => u64::from_str_radix(hex, 16),
         None => text.parse(),
     }
-    .map_err(|_| {
-        format!(
-            "{:?} is not a whole number",
-            text.chars().take(40).collect::<String>()
-        )
-    })
+    .map_err(|_| is_not(text, "a whole number"))
+}
+
+/// What a text should have been, and the text, cut to the length of a message.
+fn is_not(text: &str, what: &str) -> String {
+    let start: String = text.chars().take(40).collect();
+    format!("{start:?} is not {what}")
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::Derivation;
 use crate::derive::bandwidth_model::Shape;
 use crate::fact::arm::{GpuDirectUse, InterNodeTransport};
 use crate::fact::measurement::{self, MeasurementBackend};
-use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, Typed, gpu};
+use crate::fact::{Fact, Facts, Gap, Id, Subject, gpu};
 use crate::measure::plan::collective::Collective;
 
 use super::ceiling::{Network, Transport, Use, ceiling_of};
@@ -58,39 +58,36 @@ fn ceiling(facts: &mut Facts, node: Id, id: Id) {
         format!("{by} at {place}").into()
     });
     facts.set(id, measurement::CEILING_BOUND, bound);
-    let share = match (found, facts.get(id, measurement::BUSBW)) {
-        (Fact::Known(ceiling, origin), Fact::Known(busbw, _)) => {
-            Fact::Known(ceiling.share(busbw), origin)
-        }
-        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
-    };
+    let share = found
+        .zip(facts.get(id, measurement::BUSBW))
+        .map(|(ceiling, busbw)| ceiling.share(busbw));
     facts.set(id, measurement::OF_CEILING, share);
 }
 
 /// What the baseline of a measurement used, by NCCL's log.
 fn used(facts: &Facts, id: Id) -> Result<Use, Gap> {
-    if value(facts, id, measurement::MEANS)? != MeasurementBackend::Nccl {
+    if facts.value(id, measurement::MEANS)? != MeasurementBackend::Nccl {
         return Err(Gap::missing("a measurement by NCCL"));
     }
-    let operation = value(facts, id, measurement::OPERATION)?;
+    let operation = facts.value(id, measurement::OPERATION)?;
     let collective = Collective::from_name(&operation)
         .ok_or_else(|| Gap::missing("a collective of that name"))?;
     let shape = Shape {
-        nodes: value(facts, id, measurement::NODES)?,
-        ranks_per_node: value(facts, id, measurement::RANKS_PER_NODE)?,
+        nodes: facts.value(id, measurement::NODES)?,
+        ranks_per_node: facts.value(id, measurement::RANKS_PER_NODE)?,
     };
     // A ring is as fast as its slowest step: the slowest of the paths counts.
-    let inside = if value(facts, id, measurement::PAIRS_NET)? > 0 {
+    let inside = if facts.value(id, measurement::PAIRS_NET)? > 0 {
         Transport::Net
-    } else if value(facts, id, measurement::PAIRS_SHM)? > 0 {
+    } else if facts.value(id, measurement::PAIRS_SHM)? > 0 {
         Transport::Shm
     } else {
         Transport::P2p
     };
-    let between = match value(facts, id, measurement::BETWEEN)? {
+    let between = match facts.value(id, measurement::BETWEEN)? {
         InterNodeTransport::Rdma => Some(Network::Rdma {
             gdr: matches!(
-                value(facts, id, measurement::DIRECT)?,
+                facts.value(id, measurement::DIRECT)?,
                 GpuDirectUse::All | GpuDirectUse::Some
             ),
         }),
@@ -109,13 +106,6 @@ fn used(facts: &Facts, id: Id) -> Result<Use, Gap> {
         protocol: None,
         nvls: facts.known(id, measurement::NVLS),
     })
-}
-
-fn value<T: Typed>(facts: &Facts, id: Id, key: Key<T>) -> Result<T, Gap> {
-    match facts.get(id, key) {
-        Fact::Known(value, _) => Ok(value),
-        Fact::Unknown(gap) => Err(gap),
-    }
 }
 
 /// Relates a measurement, its arms and changes with what of the node took part: the whole node, or the GPUs that were chosen, and all adapters.

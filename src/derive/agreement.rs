@@ -6,7 +6,7 @@ use std::fmt::Display;
 
 use crate::fact::device::NodeType;
 use crate::fact::port::{LinkLayer, PortState};
-use crate::fact::{Fact, Facts, Gap, Id, Subject, Typed, device, node, port};
+use crate::fact::{Fact, Facts, Gap, Id, Subject, device, node, port};
 use crate::small_sort;
 
 use super::{group, tally};
@@ -34,7 +34,7 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
             .ok_or_else(|| Gap::missing("device"))?;
         Ok((
             group::kind(facts, device)?,
-            value(facts.get(p, port::LINK_LAYER))?.word(),
+            facts.value(p, port::LINK_LAYER)?.word(),
         ))
     });
     state(
@@ -59,7 +59,7 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
             })
             .cloned()
             .collect();
-        agree(&roce, |p| Ok(((), value(facts.get(p, port::GID_INDEX))?)))
+        agree(&roce, |p| Ok(((), facts.value(p, port::GID_INDEX)?)))
     };
     state(
         facts,
@@ -71,9 +71,9 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
     );
     // Equal boards at unequal rates may serve the job and its storage, each with an MTU of its own.
     let mtus = agree(&used, |p| {
-        let rate = value(facts.get(p, port::RATE))?;
+        let rate = facts.value(p, port::RATE)?;
         let kind = (group::port_kind(facts, p)?, rate.0);
-        Ok((kind, value(facts.get(p, port::MTU))?))
+        Ok((kind, facts.value(p, port::MTU)?))
     });
     state(
         facts,
@@ -120,13 +120,6 @@ fn used_ports(facts: &Facts, node: Id) -> Vec<Used> {
         }
     }
     used
-}
-
-fn value<T: Typed>(fact: Fact<T>) -> Result<T, Gap> {
-    match fact {
-        Fact::Known(value, _) => Ok(value),
-        Fact::Unknown(gap) => Err(gap),
-    }
 }
 
 /// Whether all ports of each kind have one value; else who has which. Disagreement is known from two; agreement needs all.
@@ -199,10 +192,7 @@ fn state(
 
 fn rates(facts: &mut Facts, node: Id, used: &[Used]) {
     let outcome = agree(used, |p| {
-        Ok((
-            group::port_kind(facts, p)?,
-            value(facts.get(p, port::RATE))?,
-        ))
+        Ok((group::port_kind(facts, p)?, facts.value(p, port::RATE)?))
     });
     state(
         facts,
@@ -225,7 +215,7 @@ fn rates(facts: &mut Facts, node: Id, used: &[Used]) {
 /// The rate of a strict majority of the equal ports; where there is none, the port's own, since nothing speaks against it.
 fn majority_rate(facts: &Facts, used: &[Used], port: Id) -> Fact<crate::fact::BitRate> {
     let outcome = (|| {
-        let own = value(facts.get(port, port::RATE))?;
+        let own = facts.value(port, port::RATE)?;
         let kind = group::port_kind(facts, port)?;
         let (mut rates, mut open, mut undecided) = (Vec::new(), None, 0usize);
         for entry in used {
@@ -233,7 +223,7 @@ fn majority_rate(facts: &Facts, used: &[Used], port: Id) -> Fact<crate::fact::Bi
                 Used::Open(gap) => Err(gap.clone()),
                 Used::Port(id, _) => match group::port_kind(facts, *id) {
                     Ok(k) if k != kind => continue,
-                    Ok(_) => value(facts.get(*id, port::RATE)),
+                    Ok(_) => facts.value(*id, port::RATE),
                     Err(gap) => Err(gap),
                 },
             };
@@ -278,7 +268,7 @@ fn firmware(facts: &mut Facts, node: Id) {
     for &device in &devices {
         let outcome: Result<Option<(Versions, bool)>, Gap> = (|| {
             let kind = group::kind(facts, device)?;
-            let own = value(facts.get(device, device::FIRMWARE))?;
+            let own = facts.value(device, device::FIRMWARE)?;
             let mut members = vec![(facts.name(device).to_owned(), own)];
             let mut open: Vec<Gap> = incomplete.clone().into_iter().collect();
             for &other in devices.iter().filter(|d| **d != device) {

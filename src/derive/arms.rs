@@ -104,10 +104,7 @@ impl Arms {
         }
         let count = |n: u64| Fact::Known(n, known.clone());
         facts.set(id, measurement::FACTORS, count(changes.len() as u64));
-        let matter = match &noise.gap {
-            Some(gap) => Fact::Unknown(gap.clone()),
-            None => count(matter),
-        };
+        let matter = count(matter).unless(noise.gap.clone());
         facts.set(id, measurement::FACTORS_THAT_MATTER, matter);
     }
 
@@ -151,10 +148,7 @@ impl Arms {
 
     /// The value, unless something of it is missing.
     fn unless<T>(&self, gap: Option<&Gap>, value: T) -> Fact<T> {
-        match gap {
-            Some(gap) => Fact::Unknown(gap.clone()),
-            None => self.know(value),
-        }
+        self.know(value).unless(gap.cloned())
     }
 
     /// What was seen of a rank, where it was: it holds whatever became of the others. Else `none`, unless a reply is missing.
@@ -172,10 +166,7 @@ impl Arms {
 
     /// The value, unless something of it is missing, or all.
     fn unless_open<T>(&self, gap: Option<&Gap>, value: Option<T>, what: &str) -> Fact<T> {
-        match gap {
-            Some(gap) => Fact::Unknown(gap.clone()),
-            None => self.some(value, what),
-        }
+        self.some(value, what).unless(gap.cloned())
     }
 
     fn some<T>(&self, value: Option<T>, what: &str) -> Fact<T> {

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use self::inside::Inside;
 use self::rail::Via;
 pub use self::term::Term;
-use super::tally;
 use crate::derive::bandwidth_model;
 use crate::derive::bandwidth_model::{Algorithm, Carries, Protocol, Shape, Side};
+use crate::fact::kleene::Several;
 use crate::fact::path::{self, BoundBy, PathKind};
 use crate::fact::variable::VariableEffect;
 use crate::fact::{
@@ -452,31 +452,12 @@ fn state(
 
 /// Whether a variable in effect does this; a gap where not all variables are known and none is seen to.
 fn does(facts: &Facts, node: Id, effect: VariableEffect) -> Result<bool, Gap> {
-    let mut open = tally::incomplete(facts, node, Subject::Variable);
-    for id in facts.below(node, Subject::Variable) {
-        match facts.get(id, variable::EFFECT) {
-            Fact::Known(found, _) if found == effect => return Ok(true),
-            Fact::Known(..) => {}
-            Fact::Unknown(gap) => open = open.or(Some(gap)),
-        }
-    }
-    match open {
-        Some(gap) => Err(gap),
-        None => Ok(false),
-    }
-}
-
-/// A fact by its value, or by what is missing.
-fn value<T: crate::fact::Typed>(facts: &Facts, id: Id, key: crate::fact::Key<T>) -> Result<T, Gap> {
-    match facts.get(id, key) {
-        Fact::Known(value, _) => Ok(value),
-        Fact::Unknown(gap) => Err(gap),
-    }
+    Several::of(facts, node, Subject::Variable, variable::EFFECT).any(|(_, found)| *found == effect)
 }
 
 /// Whether the GPU is NVIDIA's: NCCL runs on no other.
 fn is_nvidia(facts: &Facts, id: Id) -> Result<bool, Gap> {
-    value(facts, id, gpu::NVIDIA)
+    facts.value(id, gpu::NVIDIA)
 }
 
 #[cfg(test)]

@@ -41,12 +41,7 @@ pub fn of_host(facts: &mut Facts, run: Id, host: Id) {
 }
 
 fn is_older(driver: Fact<u64>, wanted: Fact<u64>) -> Fact<bool> {
-    match (driver, wanted) {
-        (Fact::Known(driver, origin), Fact::Known(wanted, _)) => {
-            Fact::Known(driver < wanted, origin)
-        }
-        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
-    }
+    driver.zip(wanted).map(|(driver, wanted)| driver < wanted)
 }
 
 /// `12.4`

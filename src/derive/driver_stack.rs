@@ -2,7 +2,7 @@
 
 use super::Derivation;
 use crate::fact::node::RdmaStack;
-use crate::fact::{Fact, Facts, Gap, Id, Subject, module, node};
+use crate::fact::{Fact, Facts, Gap, Id, Subject, known, module, node};
 
 /// The derivation.
 pub(super) const DERIVATION: Derivation = Derivation {
@@ -28,10 +28,7 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
 
 /// `24.10-3.2.5` of the module is `24.10-3.2.5.0` of the package.
 fn runs(facts: &Facts, node: Id) -> Fact<bool> {
-    let installed = match facts.get(node, node::OFED) {
-        Fact::Known(version, _) => version,
-        Fact::Unknown(gap) => return Fact::Unknown(gap),
-    };
+    let installed = known!(facts.get(node, node::OFED));
     let running = match facts.find(Subject::Module, node, "mlx5_core") {
         Some(id) => facts.get(id, module::VERSION),
         None => Fact::Unknown(Gap::missing("module mlx5_core")),

@@ -47,10 +47,7 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
                 _ => written(&cliques),
             };
             let of_nodes = cliques.keys().any(|(cluster, _)| !is_none(cluster));
-            let count = match open {
-                Some(gap) => Fact::Unknown(gap),
-                None => Fact::derived(gpus as u64, how),
-            };
+            let count = Fact::derived(gpus as u64, how).unless(open);
             (
                 count,
                 Fact::derived(cliques.len() < 2, how),

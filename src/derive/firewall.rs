@@ -311,12 +311,8 @@ impl Flows {
             if !roce || facts.known(id, port::HAS_NETDEV) == Some(false) {
                 continue;
             }
-            let name = match facts.get(id, port::NETDEV) {
-                Fact::Known(name, _) => name,
-                Fact::Unknown(gap) => {
-                    open.get_or_insert(gap);
-                    continue;
-                }
+            let Some(name) = facts.get(id, port::NETDEV).or_open(&mut open) else {
+                continue;
             };
             if seen.contains(&name) {
                 continue;

@@ -60,9 +60,9 @@ struct Table {
 impl Table {
     fn of(facts: &Facts, port: Id) -> Self {
         let row = |id: Id| Row {
-            index: facts.get(id, gid::INDEX).into_result(),
-            of_type: facts.get(id, gid::TYPE).into_result(),
-            kind: facts.get(id, gid::KIND).into_result(),
+            index: facts.value(id, gid::INDEX),
+            of_type: facts.value(id, gid::TYPE),
+            kind: facts.value(id, gid::KIND),
         };
         Table {
             rows: facts.below(port, Subject::Gid).map(row).collect(),
@@ -96,10 +96,9 @@ impl Table {
                 .map(|(i, ..)| *i)
                 .min()
         };
-        match lowest(GidKind::Ipv4).or_else(|| lowest(GidKind::Ipv6)) {
-            Some(index) => Fact::derived(index, "lowest routable RoCE v2 GID"),
-            None => Fact::Unknown(Gap::missing("port.gid_routable_v2")),
-        }
+        let index = lowest(GidKind::Ipv4).or_else(|| lowest(GidKind::Ipv6));
+        let index = index.ok_or_else(|| Gap::missing("port.gid_routable_v2"));
+        Fact::of(index, "lowest routable RoCE v2 GID")
     }
 }
 
@@ -108,21 +107,21 @@ impl Table {
 fn no_address(facts: &Facts, node: Id, port: Id) -> Fact<bool> {
     let answer = (|| {
         facts.members(Subject::Interface, node)?;
-        let own = facts.get(port, port::NETDEV).into_result()?;
+        let own = facts.value(port, port::NETDEV)?;
         let Some(netdev) = facts.find(Subject::Interface, node, &own) else {
             return Err(Gap::missing("interface.addresses"));
         };
-        let alone = |id: Id| Ok(&*facts.get(id, interface::MASTER).into_result()? == "none");
+        let alone = |id: Id| Ok(&*facts.value(id, interface::MASTER)? == "none");
         // A bond or bridge has its members; what else has neither hardware nor a pair lies over any.
         let apart = |id: Id| {
-            let kind = facts.get(id, interface::KIND).into_result()?;
+            let kind = facts.value(id, interface::KIND)?;
             Ok(matches!(
                 &*kind,
                 "none" | "bond" | "bridge" | "veth" | "tun" | "vxlan"
             ))
         };
         let unrouted = |id: Id| {
-            let addresses = facts.get(id, interface::ADDRESSES).into_result()?;
+            let addresses = facts.value(id, interface::ADDRESSES)?;
             Ok(!addresses.iter().any(|address| is_routable(address)))
         };
         let over = |id: Id| {

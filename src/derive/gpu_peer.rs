@@ -335,10 +335,8 @@ fn together(
             Fact::Unknown(gap) => open = open.or(Some(gap)),
         }
     }
-    let count = match &open {
-        Some(gap) => Fact::Unknown(gap.clone()),
-        None => Fact::derived(meant.len() as u64, "gpu_pair.barred of each pair"),
-    };
+    let count =
+        Fact::derived(meant.len() as u64, "gpu_pair.barred of each pair").unless(open.clone());
     let obstacle = match meant.first() {
         Some(pair) => facts.get(*pair, gpu_pair::OBSTACLE),
         None => Fact::Unknown(Gap::missing("a pair that is to reach each other's memory")),
@@ -355,10 +353,7 @@ fn together(
             }
         }
     }
-    let works = match open {
-        Some(gap) => Fact::Unknown(gap),
-        None => Fact::derived(false, "no pair that is to"),
-    };
+    let works = Fact::derived(false, "no pair that is to").unless(open);
     (count, works, obstacle)
 }
 

@@ -106,10 +106,7 @@ fn persistent(facts: &Facts, listed: &Result<Vec<Id>, Gap>) -> Fact<bool> {
             Fact::Unknown(gap) => open = Some(gap),
         }
     }
-    match open {
-        Some(gap) => Fact::Unknown(gap),
-        None => Fact::derived(true, "persistence mode of each GPU that NVML lists"),
-    }
+    Fact::derived(true, "persistence mode of each GPU that NVML lists").unless(open)
 }
 
 #[cfg(test)]

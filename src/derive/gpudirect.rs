@@ -10,7 +10,7 @@ use super::tally;
 use crate::fact::node::{DmaBuf, Gpudirect};
 use crate::fact::port::PortState;
 use crate::fact::{
-    Fact, Facts, Gap, Id, Subject, device, gpu, limit, module, node, port, variable,
+    Fact, Facts, Gap, Id, Subject, device, gpu, known, limit, module, node, port, variable,
 };
 
 /// The peer memory modules: the driver's own, and the one before it, which was built apart.
@@ -76,10 +76,7 @@ fn nccl_version(facts: &Facts, node: Id) -> Fact<(u64, u64, u64)> {
 /// The paths that NCCL tries, read in every release's src/transport/net_ib.cc: memory_peers/nv_mem always;
 /// memory_peers/nvidia-peermem from 2.9.8 to 2.21.5; memory_peers/nv_mem_nc since 2.22.3; /sys/module/nvidia_peermem/version since 2.23.4.
 fn seen(facts: &Facts, node: Id) -> Fact<bool> {
-    let peers = match facts.get(node, node::MEMORY_PEERS) {
-        Fact::Known(peers, _) => peers,
-        Fact::Unknown(gap) => return Fact::Unknown(gap),
-    };
+    let peers = known!(facts.get(node, node::MEMORY_PEERS));
     let has = |name: &str| peers.iter().any(|peer| &**peer == name);
     if has("nv_mem") {
         return Fact::derived(true, "/sys/kernel/mm/memory_peers/nv_mem");
@@ -137,10 +134,9 @@ fn kernel_too_old(facts: &Facts, node: Id) -> Fact<bool> {
     if (major, minor) < (5, 5) {
         return Fact::derived(true, how());
     }
-    match facts.get(node, node::RDMA_STACK) {
-        Fact::Known(stack, _) => Fact::derived(stack == node::RdmaStack::Inbox, how()),
-        Fact::Unknown(gap) => Fact::Unknown(gap),
-    }
+    facts
+        .get(node, node::RDMA_STACK)
+        .flat_map(|stack| Fact::derived(stack == node::RdmaStack::Inbox, how()))
 }
 
 /// What of a value NCCL reads as a number: the digits that it begins with, 0 where there are none.
@@ -159,16 +155,8 @@ fn as_number(value: &str) -> i64 {
 
 /// The number that a NCCL_* variable is read as; `None` where it is not set.
 fn set_to(facts: &Facts, node: Id, name: &str) -> Fact<Option<i64>> {
-    match facts.find(Subject::Variable, node, name) {
-        Some(id) => facts.get(id, variable::VALUE).map(|v| match v.is_empty() {
-            true => None,
-            false => Some(as_number(&v)),
-        }),
-        None => match facts.members(Subject::Variable, node) {
-            Ok(origin) => Fact::Known(None, origin.clone()),
-            Err(gap) => Fact::Unknown(gap),
-        },
-    }
+    let value = facts.named(Subject::Variable, node, name, variable::VALUE);
+    value.map(|value| Some(as_number(&value.filter(|value| !value.is_empty())?)))
 }
 
 fn dma_buf(facts: &Facts, node: Id) -> Fact<DmaBuf> {
@@ -292,10 +280,7 @@ fn wanted(facts: &Facts, node: Id) -> Fact<bool> {
             Fact::Unknown(gap) => open = Some(gap),
         }
     }
-    match open {
-        Some(gap) => Fact::Unknown(gap),
-        None => Fact::derived(false, "no fast port in use of driver mlx5_core"),
-    }
+    Fact::derived(false, "no fast port in use of driver mlx5_core").unless(open)
 }
 
 /// Whether a port is one that GPUs' traffic takes: each of what it needs is known, or one of them is known to be missing.
@@ -321,10 +306,7 @@ fn is_for_gpus(facts: &Facts, port: Id) -> Fact<bool> {
             Fact::Unknown(gap) => open = Some(gap),
         }
     }
-    match open {
-        Some(gap) => Fact::Unknown(gap),
-        None => Fact::derived(true, facts.name(port).to_owned()),
-    }
+    Fact::derived(true, facts.name(port).to_owned()).unless(open)
 }
 
 /// NCCL asks for exactly 1 (src/init.cc, `initGdrCopy`).

@@ -143,10 +143,7 @@ fn had_link(facts: &Facts, node: Id, port: Id) -> Fact<bool> {
         (Fact::Unknown(gap), None) => open = Some(gap),
         (Fact::Known(true, _), None) => open = Some(Gap::missing("port.netdev")),
     }
-    match open {
-        Some(gap) => Fact::Unknown(gap),
-        None => Fact::derived(false, "no link now, no link lost, no carrier seen"),
-    }
+    Fact::derived(false, "no link now, no link lost, no carrier seen").unless(open)
 }
 
 fn intended(facts: &Facts, node: Id, ports: &[Id], port: Id) -> Fact<bool> {

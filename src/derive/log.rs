@@ -463,11 +463,8 @@ fn kind_of(interface: &str, address: &str) -> BootstrapKind {
 /// What hosts chose, side by side.
 fn choices(facts: &mut Facts, id: Id, hosts: &[Id]) {
     let ports = hosts.iter().filter_map(|h| facts.known(*h, host::IB_PORTS));
-    let most = match ports.max() {
-        Some(most) => Fact::derived(most, "the most of any host"),
-        None => Fact::Unknown(Gap::missing("host.ib_ports")),
-    };
-    facts.set(id, run::MOST_PORTS, most);
+    let most = ports.max().ok_or_else(|| Gap::missing("host.ib_ports"));
+    facts.set(id, run::MOST_PORTS, Fact::of(most, "the most of any host"));
     let versions = facts
         .get(id, run::VERSIONS)
         .map(|versions| versions.len() as u64);

@@ -48,10 +48,7 @@ fn for_infiniband(facts: &Facts, node: Id) -> Fact<bool> {
             Fact::Unknown(gap) => open = Some(gap),
         }
     }
-    match open {
-        Some(gap) => Fact::Unknown(gap),
-        None => Fact::derived(false, "no InfiniBand port"),
-    }
+    Fact::derived(false, "no InfiniBand port").unless(open)
 }
 
 fn wanted(facts: &Facts, node: Id, module: &str) -> Fact<bool> {
@@ -84,8 +81,5 @@ fn wanted(facts: &Facts, node: Id, module: &str) -> Fact<bool> {
             (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => open = Some(gap),
         }
     }
-    match open {
-        Some(gap) => Fact::Unknown(gap),
-        None => Fact::derived(false, "no hardware of this machine needs it"),
-    }
+    Fact::derived(false, "no hardware of this machine needs it").unless(open)
 }

@@ -33,13 +33,9 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
             facts.get(port, port::MAX_MTU),
         ) {
             (Fact::Known(LinkLayer::Ethernet, _), Fact::Known(mtu, _), Fact::Known(max, _)) => {
-                match fitting(mtu) {
-                    Some(fit) => Fact::derived(
-                        fit.min(max),
-                        format!("netdev MTU {mtu} less {HEADERS} B of headers"),
-                    ),
-                    None => Fact::Unknown(Gap::missing("an RDMA MTU that fits the netdev MTU")),
-                }
+                let missing = || Gap::missing("an RDMA MTU that fits the netdev MTU");
+                let fit = fitting(mtu).map(|fit| fit.min(max)).ok_or_else(missing);
+                Fact::of(fit, format!("netdev MTU {mtu} less {HEADERS} B of headers"))
             }
             (Fact::Known(LinkLayer::Ethernet, _), Fact::Unknown(gap), _)
             | (Fact::Known(LinkLayer::Ethernet, _), _, Fact::Unknown(gap))

@@ -110,13 +110,9 @@ impl Versions {
 
 /// A variable's value: `None` where it is known not to be set.
 fn setting(facts: &Facts, node: Id, name: &str) -> Result<Option<Arc<str>>, Gap> {
-    match facts.find(Subject::Variable, node, name) {
-        Some(id) => match facts.get(id, variable::VALUE) {
-            Fact::Known(value, _) => Ok(Some(value)),
-            Fact::Unknown(gap) => Err(gap),
-        },
-        None => facts.members(Subject::Variable, node).map(|_| None),
-    }
+    facts
+        .named(Subject::Variable, node, name, variable::VALUE)
+        .into_result()
 }
 
 /// A numeric variable's value, by NCCL's way to read numbers; `None` where the default holds.
@@ -183,10 +179,7 @@ fn meaning_of(facts: &mut Facts, id: Id, version: &Fact<Version>) {
 }
 
 fn fact<T: Clone>(result: &Result<T, Gap>, how: impl Into<Phrase>) -> Fact<T> {
-    match result {
-        Ok(value) => Fact::derived(value.clone(), how),
-        Err(gap) => Fact::Unknown(gap.clone()),
-    }
+    Fact::of(result.clone(), how)
 }
 
 /// An instance of each entry of the two lists.

@@ -107,10 +107,8 @@ fn role(routes: &[(Id, Fact<bool>)], own: impl Fn(&Id) -> bool) -> Fact<Role> {
                 "it carries the default route, and other RDMA devices do not",
             );
         }
-        return match open(&others) {
-            Some(gap) => Fact::Unknown(gap),
-            None => Fact::derived(Role::Compute, "no RDMA device is without a default route"),
-        };
+        return Fact::derived(Role::Compute, "no RDMA device is without a default route")
+            .unless(open(&others));
     }
     match open(&mine) {
         // Where no other device could be the compute one, it does not matter.

@@ -5,8 +5,8 @@ use super::gpu_ends::{Ends, ends};
 use crate::fact::gpu_pair::{P2p, P2pAccess};
 use crate::fact::kleene::Several;
 use crate::fact::{
-    BitRate, Fact, Facts, Gap, Id, Key, Percent, Seconds, Subject, Typed, gpu, gpu_pair, limit,
-    node,
+    BitRate, Fact, Facts, Gap, Id, Key, Percent, Seconds, Subject, Typed, gpu, gpu_pair, known,
+    limit, node,
 };
 use crate::measure::plan::statistics;
 use crate::small_sort;
@@ -121,26 +121,23 @@ type PairKind = String;
 fn kind(facts: &Facts, pair: Id, ends: &Ends) -> Fact<PairKind> {
     let known = || -> Result<PairKind, Gap> {
         let [a, b] = *ends.as_ref().map_err(Gap::clone)?;
-        let id = |gpu| facts.get(gpu, gpu::ID).into_result();
+        let id = |gpu| facts.value(gpu, gpu::ID);
         let mut models = [id(a)?, id(b)?];
         small_sort::by(&mut models, Ord::cmp);
-        let way = match facts.get(pair, gpu_pair::NVLINK).into_result()? {
+        let way = match facts.value(pair, gpu_pair::NVLINK)? {
             true => {
-                let links = facts.get(pair, gpu_pair::NVLINKS).into_result()?;
+                let links = facts.value(pair, gpu_pair::NVLINKS)?;
                 format!("NVLink {links}")
             }
             false => {
-                let distance = facts.get(pair, gpu_pair::DISTANCE).into_result()?;
+                let distance = facts.value(pair, gpu_pair::DISTANCE)?;
                 distance.word().to_owned()
             }
         };
         let [a, b] = models;
         Ok(format!("{a} {b} {way}"))
     };
-    match known() {
-        Ok(kind) => Fact::derived(kind, "models and how they are joined"),
-        Err(gap) => Fact::Unknown(gap),
-    }
+    Fact::of(known(), "models and how they are joined")
 }
 
 /// The equals of one pair or GPU, itself among them.
@@ -167,10 +164,7 @@ impl Equals<'_> {
     }
 
     fn majority(&self) -> Fact<bool> {
-        let own = match self.own {
-            Fact::Known(own, _) => own,
-            Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
-        };
+        let own = known!(self.own);
         // One of which it is not known what it is, or what it reaches, counts as one that may have access.
         let pairs = self.all.iter().zip(self.kinds);
         let equals: Several<P2pAccess> = pairs
@@ -200,10 +194,7 @@ impl Equals<'_> {
 
     /// The number of one, of the median of all equals that have one; a median needs three of them.
     fn of_median_by(&self, id: Id, number: impl Fn(&Facts, Id) -> Fact<f64>) -> Fact<Percent> {
-        let own = match number(self.facts, id) {
-            Fact::Known(own, _) => own,
-            Fact::Unknown(gap) => return Fact::Unknown(gap),
-        };
+        let own = known!(number(self.facts, id));
         let equals = match self.each() {
             Ok(equals) => equals,
             Err(gap) => return Fact::Unknown(gap),
@@ -256,13 +247,10 @@ fn slot_bandwidth(facts: &Facts, ends: &Ends) -> Fact<BitRate> {
         Ok(ends) => *ends,
         Err(gap) => return Fact::Unknown(gap.clone()),
     };
-    match (
-        facts.get(a, gpu::SLOT_BANDWIDTH),
-        facts.get(b, gpu::SLOT_BANDWIDTH),
-    ) {
-        (Fact::Known(a, origin), Fact::Known(b, _)) => Fact::Known(a.min(b), origin),
-        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
-    }
+    facts
+        .get(a, gpu::SLOT_BANDWIDTH)
+        .zip(facts.get(b, gpu::SLOT_BANDWIDTH))
+        .map(|(a, b)| a.min(b))
 }
 
 /// What the slower direction of copies with the host carries, in bits per second.
@@ -271,15 +259,10 @@ fn slower_host_copy(facts: &Facts, gpu: Id) -> Fact<f64> {
 }
 
 fn host_rates(facts: &Facts, gpu: Id) -> Fact<(f64, f64)> {
-    match (
-        facts.get(gpu, gpu::H2D_BANDWIDTH),
-        facts.get(gpu, gpu::D2H_BANDWIDTH),
-    ) {
-        (Fact::Known(to, origin), Fact::Known(from, _)) => {
-            Fact::Known((to.min(from).0 as f64, to.max(from).0 as f64), origin)
-        }
-        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
-    }
+    facts
+        .get(gpu, gpu::H2D_BANDWIDTH)
+        .zip(facts.get(gpu, gpu::D2H_BANDWIDTH))
+        .map(|(to, from)| (to.min(from).0 as f64, to.max(from).0 as f64))
 }
 
 /// A part of a whole, to a tenth of a percent.

@@ -9,7 +9,7 @@ use crate::fact::hop::IdleReduction;
 use crate::fact::pcie::LinkKeys;
 use crate::fact::{
     BitRate, Bytes, Fact, Facts, Gap, Id, Key, Membership, Origin, PerSecond, Phrase, Subject,
-    Typed, bridge, function, gpu, hop, node,
+    Typed, bridge, function, gpu, hop, known, node,
 };
 
 /// What a link carries, the encoding taken off, by the kernel's own numbers, so that they are those of its line "available PCIe
@@ -208,13 +208,11 @@ fn both<A: Clone, B: Clone, C>(
     how: impl Into<Phrase>,
     make: impl FnOnce(A, B) -> Option<C>,
 ) -> Fact<C> {
-    match (a, b) {
-        (Fact::Known(a, _), Fact::Known(b, _)) => match make(a.clone(), b.clone()) {
-            Some(value) => Fact::derived(value, how),
-            None => Fact::Unknown(Gap::missing("a known generation")),
-        },
-        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap.clone()),
-    }
+    let (a, b) = known!(a.clone().zip(b.clone()));
+    Fact::of(
+        make(a, b).ok_or_else(|| Gap::missing("a known generation")),
+        how,
+    )
 }
 
 fn describe(facts: &mut Facts, node: Id, id: Id, link: &Link) {
@@ -257,15 +255,11 @@ fn needed(facts: &Facts, nics: &[Id], open: Option<&Gap>) -> Fact<BitRate> {
     let mut most = BitRate(0);
     let mut open = open.cloned();
     for nic in nics {
-        match facts.get(*nic, function::PORT_RATE) {
-            Fact::Known(rate, _) => most = most.max(rate),
-            Fact::Unknown(gap) => open = open.or(Some(gap)),
+        if let Some(rate) = facts.get(*nic, function::PORT_RATE).or_open(&mut open) {
+            most = most.max(rate);
         }
     }
-    match open {
-        Some(gap) => Fact::Unknown(gap),
-        None => Fact::derived(most, "the fastest port in use below it"),
-    }
+    Fact::derived(most, "the fastest port in use below it").unless(open)
 }
 
 /// Says what the need is, also where it is unknown: a link that trained low is a fault whatever needs it.
@@ -351,13 +345,9 @@ fn least<T: Typed + Clone + Ord>(
 ) -> Fact<(T, Arc<str>)> {
     let mut least: Option<(T, Arc<str>)> = None;
     for (value, name) in values {
-        match value {
-            Fact::Known(value, _) => {
-                if least.as_ref().is_none_or(|(old, _)| value < *old) {
-                    least = Some((value, name));
-                }
-            }
-            Fact::Unknown(gap) => return Fact::Unknown(gap),
+        let value = known!(value);
+        if least.as_ref().is_none_or(|(old, _)| value < *old) {
+            least = Some((value, name));
         }
     }
     match least {

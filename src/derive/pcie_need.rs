@@ -2,7 +2,7 @@
 
 use super::Derivation;
 use crate::fact::port::PortState;
-use crate::fact::{BitRate, Fact, Facts, Id, Subject, Typed, device, function, port};
+use crate::fact::{BitRate, Fact, Facts, Id, Subject, device, function, port};
 
 /// The derivation.
 pub(super) const DERIVATION: Derivation = Derivation {
@@ -35,15 +35,11 @@ fn fastest(facts: &Facts, node: Id, function: Id) -> Fact<BitRate> {
         }
         open = open.or(facts.members(Subject::Port, device).err());
         for port in facts.below(device, Subject::Port) {
-            let used = both(
-                facts.get(port, port::INTENDED),
-                facts.get(port, port::STATE),
-            );
-            match used {
+            let intended = facts.get(port, port::INTENDED);
+            match intended.zip(facts.get(port, port::STATE)) {
                 Fact::Known((true, PortState::Active | PortState::ActiveDefer), _) => {
-                    match facts.get(port, port::RATE) {
-                        Fact::Known(own, _) => rate = rate.max(own),
-                        Fact::Unknown(gap) => open = open.or(Some(gap)),
+                    if let Some(own) = facts.get(port, port::RATE).or_open(&mut open) {
+                        rate = rate.max(own);
                     }
                 }
                 Fact::Known(..) => {}
@@ -51,16 +47,5 @@ fn fastest(facts: &Facts, node: Id, function: Id) -> Fact<BitRate> {
             }
         }
     }
-    match open {
-        Some(gap) => Fact::Unknown(gap),
-        None => Fact::derived(rate, "the fastest intended, active port"),
-    }
-}
-
-/// Two facts as one.
-fn both<A: Typed, B: Typed>(a: Fact<A>, b: Fact<B>) -> Fact<(A, B)> {
-    match (a, b) {
-        (Fact::Known(a, origin), Fact::Known(b, _)) => Fact::Known((a, b), origin),
-        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
-    }
+    Fact::derived(rate, "the fastest intended, active port").unless(open)
 }

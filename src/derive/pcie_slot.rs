@@ -4,7 +4,7 @@ use super::Derivation;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::fact::{BitRate, Fact, Facts, Gap, Id, Subject, gpu};
+use crate::fact::{BitRate, Fact, Facts, Gap, Id, Subject, gpu, known};
 
 /// The derivation.
 pub(super) const DERIVATION: Derivation = Derivation {
@@ -42,10 +42,11 @@ fn siblings(
     kinds: &BTreeMap<Arc<str>, Vec<BitRate>>,
     open: Option<&Gap>,
 ) -> Fact<BitRate> {
-    let own = match (facts.get(id, gpu::ID), facts.get(id, gpu::SLOT_BANDWIDTH)) {
-        (Fact::Known(kind, _), Fact::Known(rate, _)) => (kind, rate),
-        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => return Fact::Unknown(gap),
-    };
+    let own = known!(
+        facts
+            .get(id, gpu::ID)
+            .zip(facts.get(id, gpu::SLOT_BANDWIDTH))
+    );
     if let Some(gap) = open {
         return Fact::Unknown(gap.clone());
     }

@@ -24,10 +24,7 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
     let netdevs: Vec<Id> = facts.below(node, Subject::Netdev).collect();
     for &id in &netdevs {
         let rail = is_rail(facts, id);
-        let roce = match &rail {
-            Ok(rail) => Fact::derived(*rail, "the link layer of its intended ports"),
-            Err(gap) => Fact::Unknown(gap.clone()),
-        };
+        let roce = Fact::of(rail.clone(), "the link layer of its intended ports");
         facts.set(id, netdev::ROCE, roce);
         match rail {
             Ok(true) => rails.push(id),

@@ -59,10 +59,8 @@ fn is_set(facts: &Facts, node: Id, name: &str) -> Fact<bool> {
     if facts.find(Subject::Setting, node, name).is_some() {
         return Fact::derived(true, format!("{name} is set"));
     }
-    match facts.members(Subject::Setting, node) {
-        Ok(_) => Fact::derived(false, format!("{name} is not set")),
-        Err(gap) => Fact::Unknown(gap),
-    }
+    let absent = facts.members(Subject::Setting, node).map(|_| false);
+    Fact::of(absent, format!("{name} is not set"))
 }
 
 fn efa_devices(facts: &Facts, node: Id) -> Fact<u64> {
@@ -144,10 +142,10 @@ fn against_nccl(facts: &mut Facts, node: Id, id: Id, name: &str, value: &str) {
     };
     let nccl = match facts.find(Subject::Variable, node, counterpart) {
         Some(found) => facts.get(found, variable::VALUE).map(Some),
-        None => match facts.members(Subject::Variable, node) {
-            Ok(_) => Fact::derived(None, format!("{counterpart} is not set")),
-            Err(gap) => Fact::Unknown(gap),
-        },
+        None => Fact::of(
+            facts.members(Subject::Variable, node).map(|_| None),
+            format!("{counterpart} is not set"),
+        ),
     };
     // Both are numbers, which may be written in several ways; what is no number (`auto`) leaves the choice to the library.
     let number = |text: &str| match text.trim().strip_prefix("0x") {
@@ -182,10 +180,10 @@ fn against_environment(facts: &mut Facts, node: Id, id: Id, name: &str, value: &
     let here = match facts.find(subject, node, plain) {
         Some(found) if nccl => facts.get(found, variable::VALUE).map(Some),
         Some(found) => facts.get(found, setting::VALUE).map(Some),
-        None => match facts.members(subject, node) {
-            Ok(_) => Fact::derived(None, format!("{plain} is not set")),
-            Err(gap) => Fact::Unknown(gap),
-        },
+        None => Fact::of(
+            facts.members(subject, node).map(|_| None),
+            format!("{plain} is not set"),
+        ),
     };
     let differs = here.map(|here| here.is_some_and(|here| here.trim() != value.trim()));
     facts.set(id, setting::DIFFERS_FROM_ENVIRONMENT, differs);

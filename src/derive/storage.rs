@@ -27,10 +27,7 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
         let named = facts.get(id, mount::RDMA_INTERFACES);
         let any = named.clone().map(|names| !names.is_empty());
         facts.set(id, mount::RDMA_INTERFACES_NAMED, any);
-        let capable = match named {
-            Fact::Known(names, _) => capable(facts, node, &names),
-            Fact::Unknown(gap) => Fact::Unknown(gap),
-        };
+        let capable = named.flat_map(|names| capable(facts, node, &names));
         facts.set(id, mount::RDMA_INTERFACE_USABLE, capable);
     }
 }
@@ -121,10 +118,7 @@ fn capable(facts: &Facts, node: Id, names: &[Arc<str>]) -> Fact<bool> {
             let mut ports = facts.below(node, Subject::Port);
             ports.find_map(|port| nameless(facts, port))
         });
-    match open {
-        Some(gap) => Fact::Unknown(gap),
-        None => Fact::derived(false, how),
-    }
+    Fact::derived(false, how).unless(open)
 }
 
 /// What keeps the interfaces of a port from being known. An InfiniBand port's GIDs have none.

@@ -26,18 +26,10 @@ pub(super) const DERIVATION: Derivation = Derivation {
 /// The counts of one node.
 pub(super) fn node(facts: &mut Facts, node: Id) {
     let devices: Vec<Id> = facts.below(node, Subject::Device).collect();
-    let count = match facts.members(Subject::Device, node) {
-        Ok(origin) => Fact::Known(devices.len() as u64, origin.clone()),
-        Err(gap) => Fact::Unknown(gap),
-    };
-    facts.set(node, node::DEVICES, count);
-    let gpus = match facts.members(Subject::Gpu, node) {
-        Ok(origin) => Fact::Known(
-            facts.below(node, Subject::Gpu).count() as u64,
-            origin.clone(),
-        ),
-        Err(gap) => Fact::Unknown(gap),
-    };
+    let count = facts.complete(Subject::Device, node);
+    facts.set(node, node::DEVICES, count.map(|()| devices.len() as u64));
+    let gpus = facts.below(node, Subject::Gpu).count() as u64;
+    let gpus = facts.complete(Subject::Gpu, node).map(|()| gpus);
     facts.set(node, node::GPUS, gpus);
     for device in devices {
         let intended = any(facts, device, Subject::Port, port::INTENDED, |v| *v);

@@ -152,10 +152,7 @@ fn counts(
             Fact::Unknown(gap) => open = Some(gap.clone()),
         }
     }
-    let count = match open {
-        Some(gap) => Fact::Unknown(gap),
-        None => Fact::derived(cards.len() as u64, "cards with an intended RDMA port"),
-    };
+    let count = Fact::derived(cards.len() as u64, "cards with an intended RDMA port").unless(open);
     facts.set(node, node::COMPUTE_NICS, count);
 
     let mut numa: Vec<u64> = Vec::new();
@@ -167,10 +164,7 @@ fn counts(
             Fact::Unknown(gap) => open = Some(gap),
         }
     }
-    let count = match open {
-        Some(gap) => Fact::Unknown(gap),
-        None => Fact::derived(numa.len() as u64, "gpu.numa_node of each gpu"),
-    };
+    let count = Fact::derived(numa.len() as u64, "gpu.numa_node of each gpu").unless(open);
     facts.set(node, node::GPU_NUMA_NODES, count);
 
     let pairs = distances.iter().flat_map(|row| nics.iter().zip(row));

@@ -52,11 +52,11 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
     }
     for netdev in facts.below(node, Subject::Netdev).collect::<Vec<_>>() {
         let as_switch = (|| {
-            if !value(facts, netdev, netdev::SWITCH_ANNOUNCES)? {
+            if !facts.value(netdev, netdev::SWITCH_ANNOUNCES)? {
                 return Ok(true);
             }
-            let own = value(facts, netdev, netdev::PFC)?;
-            Ok(own == value(facts, netdev, netdev::SWITCH_PFC)?)
+            let own = facts.value(netdev, netdev::PFC)?;
+            Ok(own == facts.value(netdev, netdev::SWITCH_PFC)?)
         })();
         state(facts, netdev, netdev::PFC_AS_SWITCH, as_switch);
     }
@@ -69,27 +69,16 @@ struct Settings {
     service_level: Result<Option<Arc<str>>, Gap>,
 }
 
-fn value<T: Typed>(facts: &Facts, id: Id, key: Key<T>) -> Result<T, Gap> {
-    match facts.get(id, key) {
-        Fact::Known(value, _) => Ok(value),
-        Fact::Unknown(gap) => Err(gap),
-    }
-}
-
 fn state<T: Typed>(facts: &mut Facts, id: Id, key: Key<T>, outcome: Result<T, Gap>) {
-    let fact = match outcome {
-        Ok(value) => Fact::derived(value, "the chain from traffic class to switch"),
-        Err(gap) => Fact::Unknown(gap),
-    };
+    let fact = Fact::of(outcome, "the chain from traffic class to switch");
     facts.set(id, key, fact);
 }
 
 /// A variable's value; `None` where it is known not to be set.
 fn variable(facts: &Facts, node: Id, name: &str) -> Result<Option<Arc<str>>, Gap> {
-    match facts.find(Subject::Variable, node, name) {
-        Some(id) => value(facts, id, variable::VALUE).map(Some),
-        None => facts.members(Subject::Variable, node).map(|_| None),
-    }
+    facts
+        .named(Subject::Variable, node, name, variable::VALUE)
+        .into_result()
 }
 
 /// Whether any variable of NCCL's is in effect.
@@ -123,7 +112,7 @@ fn number(text: &str) -> u64 {
 fn follow(facts: &mut Facts, node: Id, port: Id, id: Id, settings: &Settings) {
     let used = used(facts, port);
     state(facts, id, traffic::USED, used);
-    let netdev = value(facts, port, port::NETDEV).and_then(|name| {
+    let netdev = facts.value(port, port::NETDEV).and_then(|name| {
         let found = facts.find(Subject::Netdev, node, &name);
         found.ok_or_else(|| Gap::missing(format!("network device {name}")))
     });
@@ -133,8 +122,8 @@ fn follow(facts: &mut Facts, node: Id, port: Id, id: Id, settings: &Settings) {
         .class
         .clone()
         .map(|text| text.map(|text| number(&text) & 0xff));
-    let forced = match value(facts, port, port::CLASS_FORCED) {
-        Ok(true) => value(facts, port, port::FORCED_CLASS).map(Some),
+    let forced = match facts.value(port, port::CLASS_FORCED) {
+        Ok(true) => facts.value(port, port::FORCED_CLASS).map(Some),
         Ok(false) => Ok(None),
         Err(gap) => Err(gap),
     };
@@ -166,21 +155,21 @@ fn follow(facts: &mut Facts, node: Id, port: Id, id: Id, settings: &Settings) {
     state(facts, id, traffic::DSCP, dscp.clone());
 
     let on_netdev = Port {
-        dcb: netdev.clone().and_then(|n| value(facts, n, netdev::DCB)),
-        trust: netdev.clone().and_then(|n| value(facts, n, netdev::TRUST)),
+        dcb: netdev.clone().and_then(|n| facts.value(n, netdev::DCB)),
+        trust: netdev.clone().and_then(|n| facts.value(n, netdev::TRUST)),
         map: netdev
             .clone()
-            .and_then(|n| value(facts, n, netdev::DSCP_PRIORITIES)),
-        pfc: netdev.clone().and_then(|n| value(facts, n, netdev::PFC)),
+            .and_then(|n| facts.value(n, netdev::DSCP_PRIORITIES)),
+        pfc: netdev.clone().and_then(|n| facts.value(n, netdev::PFC)),
         untagged: untagged(facts, port, settings),
     };
     let pause = match (
         netdev
             .clone()
-            .and_then(|n| value(facts, n, netdev::PAUSE_RX)),
+            .and_then(|n| facts.value(n, netdev::PAUSE_RX)),
         netdev
             .clone()
-            .and_then(|n| value(facts, n, netdev::PAUSE_TX)),
+            .and_then(|n| facts.value(n, netdev::PAUSE_TX)),
     ) {
         (Ok(false), _) | (_, Ok(false)) => Ok(false),
         (Ok(true), Ok(true)) => Ok(true),
@@ -204,10 +193,10 @@ fn follow(facts: &mut Facts, node: Id, port: Id, id: Id, settings: &Settings) {
 
     let switched = netdev
         .clone()
-        .and_then(|n| value(facts, n, netdev::ECN_SWITCHED));
+        .and_then(|n| facts.value(n, netdev::ECN_SWITCHED));
     state(facts, id, traffic::ECN_SWITCHED, switched.clone());
     let point = |key: Key<Arc<[Arc<str>]>>| -> Result<bool, Gap> {
-        Ok(has(&value(facts, netdev.clone()?, key)?, priority.clone()?))
+        Ok(has(&facts.value(netdev.clone()?, key)?, priority.clone()?))
     };
     let ecn = match &switched {
         Ok(true) => match (point(netdev::ECN_NOTIFIES), point(netdev::ECN_REACTS)) {
@@ -228,7 +217,7 @@ fn follow(facts: &mut Facts, node: Id, port: Id, id: Id, settings: &Settings) {
     let cnp = match &switched {
         Ok(true) => netdev
             .clone()
-            .and_then(|n| value(facts, n, netdev::CNP_DSCP)),
+            .and_then(|n| facts.value(n, netdev::CNP_DSCP)),
         Ok(false) => Err(Gap::missing("a switch for ECN in the driver")),
         Err(gap) => Err(gap.clone()),
     };
@@ -245,13 +234,14 @@ fn follow(facts: &mut Facts, node: Id, port: Id, id: Id, settings: &Settings) {
     state(facts, id, traffic::BROKEN_AT, broken);
     scheduling(facts, id, &netdev, &priority);
     buffers(facts, id, &netdev, &priority, &on_netdev.pfc);
-    let host = netdev.and_then(|n| value(facts, n, netdev::DCBX_HOST));
+    let host = netdev.and_then(|n| facts.value(n, netdev::DCBX_HOST));
     state(facts, id, traffic::DCBX_HOST, host);
 
-    let set = value(facts, port, port::CMA_TOS_SET);
+    let set = facts.value(port, port::CMA_TOS_SET);
     if set == Ok(true) {
-        let priority =
-            value(facts, port, port::CMA_TOS).and_then(|tos| on_netdev.priority(tos >> 2));
+        let priority = facts
+            .value(port, port::CMA_TOS)
+            .and_then(|tos| on_netdev.priority(tos >> 2));
         let pfc = on_netdev.has_pfc(&priority);
         state(facts, id, traffic::CMA_PRIORITY, priority);
         state(facts, id, traffic::CMA_PFC, pfc);
@@ -261,11 +251,11 @@ fn follow(facts: &mut Facts, node: Id, port: Id, id: Id, settings: &Settings) {
 
 /// The priority of the port's packets where it trusts their tags: 0 without a VLAN, whose tag has the service level otherwise.
 fn untagged(facts: &Facts, port: Id, settings: &Settings) -> Result<u64, Gap> {
-    let own = value(facts, port, port::NETDEV)?;
+    let own = facts.value(port, port::NETDEV)?;
     let mut open = facts.members(Subject::Gid, port).err();
     let mut vlan = false;
     for gid in facts.below(port, Subject::Gid) {
-        match value(facts, gid, gid::NETDEV) {
+        match facts.value(gid, gid::NETDEV) {
             Ok(name) => vlan |= name != own,
             Err(gap) => open = Some(gap),
         }
@@ -287,10 +277,13 @@ fn used(facts: &Facts, port: Id) -> Result<bool, Gap> {
         .ancestor(port, Subject::Device)
         .ok_or_else(|| Gap::missing("device"))?;
     let all = [
-        value(facts, port, port::INTENDED),
-        value(facts, port, port::STATE)
+        facts.value(port, port::INTENDED),
+        facts
+            .value(port, port::STATE)
             .map(|state| matches!(state, PortState::Active | PortState::ActiveDefer)),
-        value(facts, device, device::NODE_TYPE).map(|kind| kind == NodeType::Ca),
+        facts
+            .value(device, device::NODE_TYPE)
+            .map(|kind| kind == NodeType::Ca),
     ];
     if all.contains(&Ok(false)) {
         return Ok(false);
@@ -400,7 +393,7 @@ fn broken_at(
 /// How the class of the traffic's priority is scheduled.
 fn scheduling(facts: &mut Facts, id: Id, netdev: &Result<Id, Gap>, priority: &Result<u64, Gap>) {
     let found = (|| {
-        let scheduling = value(facts, netdev.clone()?, netdev::SCHEDULING)?;
+        let scheduling = facts.value(netdev.clone()?, netdev::SCHEDULING)?;
         let word = entry(&scheduling, priority.clone()?)?;
         Ok(word.parse::<u64>().ok())
     })();
@@ -432,8 +425,8 @@ fn buffers(
 ) {
     let found: Result<(u64, bool), Gap> = (|| {
         let netdev = netdev.clone()?;
-        let of_priority = value(facts, netdev, netdev::BUFFERS)?;
-        let sizes = value(facts, netdev, netdev::BUFFER_SIZES)?;
+        let of_priority = facts.value(netdev, netdev::BUFFERS)?;
+        let sizes = facts.value(netdev, netdev::BUFFER_SIZES)?;
         let own = entry(&of_priority, priority.clone()?)?;
         let at = own.parse().map_err(|_| Gap::missing("a buffer's number"))?;
         let size = entry(&sizes, at)?.parse();
@@ -463,7 +456,7 @@ fn agreement(facts: &mut Facts, node: Id) {
     let mut open = tally::incomplete(facts, node, Subject::Traffic);
     let mut boards: BTreeMap<(DeviceKind, &str), Vec<Treated>> = BTreeMap::new();
     for id in facts.below(node, Subject::Traffic).collect::<Vec<_>>() {
-        let one = value(facts, id, traffic::USED).and_then(|used| {
+        let one = facts.value(id, traffic::USED).and_then(|used| {
             let port = facts.parent(id).ok_or_else(|| Gap::missing("port"))?;
             Ok(match used {
                 true => Some((group::port_kind(facts, port)?, treatment(facts, id)?)),
@@ -511,16 +504,16 @@ type Treated = (String, Vec<String>);
 
 /// How a port treats its traffic, in words.
 fn treatment(facts: &Facts, id: Id) -> Result<String, Gap> {
-    if !value(facts, id, traffic::DCB)? {
+    if !facts.value(id, traffic::DCB)? {
         return Ok("no data centre bridging".to_owned());
     }
-    let pfc = match value(facts, id, traffic::PFC_PRIORITIES)? {
+    let pfc = match facts.value(id, traffic::PFC_PRIORITIES)? {
         pfc if pfc.is_empty() => "no PFC".to_owned(),
         pfc => format!("PFC on {}", pfc.join(", ")),
     };
-    let trust = value(facts, id, traffic::TRUST)?.word();
-    let class = value(facts, id, traffic::CLASS)?;
-    let priority = value(facts, id, traffic::PRIORITY)?;
+    let trust = facts.value(id, traffic::TRUST)?.word();
+    let class = facts.value(id, traffic::CLASS)?;
+    let priority = facts.value(id, traffic::PRIORITY)?;
     Ok(format!(
         "{pfc}, trust {trust}, traffic class {class} on priority {priority}"
     ))

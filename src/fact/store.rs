@@ -207,6 +207,37 @@ impl Facts {
         }
     }
 
+    /// The value of a fact, or why it is unknown.
+    ///
+    /// # Errors
+    ///
+    /// It is unknown.
+    pub fn value<T: Typed>(&self, id: Id, key: Key<T>) -> Result<T, Gap> {
+        self.get(id, key).into_result()
+    }
+
+    /// A fact of the instance of this name; `None` if there is none, which is known only where all are.
+    pub fn named<T: Typed>(
+        &self,
+        subject: Subject,
+        parent: Id,
+        name: &str,
+        key: Key<T>,
+    ) -> Fact<Option<T>> {
+        match self.find(subject, parent, name) {
+            Some(id) => self.get(id, key).map(Some),
+            None => self.complete(subject, parent).map(|()| None),
+        }
+    }
+
+    /// Known where all members below a parent are.
+    pub fn complete(&self, subject: Subject, parent: Id) -> Fact<()> {
+        match self.members(subject, parent) {
+            Ok(origin) => Fact::Known((), origin.clone()),
+            Err(gap) => Fact::Unknown(gap),
+        }
+    }
+
     /// The value of a fact, if it is known.
     pub fn known<T: Typed>(&self, id: Id, key: Key<T>) -> Option<T> {
         match self.look(id, key.index) {

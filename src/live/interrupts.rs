@@ -6,13 +6,12 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::files::{self, Root};
+use crate::cpu_list;
 use crate::source::{Answer, Errno, Question, Refusal};
 
 const DEVICES: &str = "/sys/class/infiniband";
 /// Vectors of a device that are looked at: no adapter has more (PCI Local Bus Specification 3.0, MSI-X).
 const VECTORS: usize = 2048;
-/// More CPUs than any kernel can be built for.
-const CPUS: u32 = 65536;
 
 /// Answers `{"call":"interrupt_spread"}`: for each RDMA device with MSI vectors how many it has, how many different CPUs serve them, and
 /// how many of the vectors are served by a CPU that is local to the device: `{"mlx5_0":{"vectors":64,"cpus":32,"local":64}}`.
@@ -36,7 +35,7 @@ pub fn spread(root: Option<&Root>) -> Result<Answer, Refusal> {
             continue;
         };
         let local = text(root, &format!("{dir}/local_cpulist"));
-        let Some(local) = local.and_then(|text| cpus(&text)) else {
+        let Some(local) = local.and_then(|text| cpu_list::numbers(&text).ok()) else {
             continue;
         };
         if let Some(one) = device_interrupts(root, &vectors, &local) {
@@ -46,17 +45,13 @@ pub fn spread(root: Option<&Root>) -> Result<Answer, Refusal> {
     Ok(Answer::Value(Arc::new(found.into())))
 }
 
-fn device_interrupts(
-    root: Option<&Root>,
-    vectors: &[Arc<str>],
-    local: &BTreeSet<u32>,
-) -> Option<Value> {
+fn device_interrupts(root: Option<&Root>, vectors: &[Arc<str>], local: &[u64]) -> Option<Value> {
     let (mut count, mut near) = (0u64, 0u64);
-    let mut served: BTreeSet<u32> = BTreeSet::new();
+    let mut served: BTreeSet<u64> = BTreeSet::new();
     for vector in vectors.iter().take(VECTORS) {
         // A vector without a handler is unused.
         let place = format!("/proc/irq/{vector}/effective_affinity_list");
-        let own = text(root, &place).and_then(|text| cpus(&text))?;
+        let own = text(root, &place).and_then(|text| cpu_list::numbers(&text).ok())?;
         if own.is_empty() {
             continue;
         }
@@ -80,20 +75,6 @@ fn text(root: Option<&Root>, path: &str) -> Option<Arc<str>> {
         Some(Ok(Answer::Text(text))) => Some(text),
         _ => None,
     }
-}
-
-/// `0-15,32-47`
-fn cpus(text: &str) -> Option<BTreeSet<u32>> {
-    let mut found = BTreeSet::new();
-    for range in text.trim().split(',').filter(|range| !range.is_empty()) {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-        if first > last || last >= CPUS {
-            return None;
-        }
-        found.extend(first..=last);
-    }
-    Some(found)
 }
 
 #[cfg(test)]
@@ -127,14 +108,5 @@ mod tests {
             json!({ "mlx5_0": { "vectors": 3, "cpus": 3, "local": 2 } })
         );
         std::fs::remove_dir_all(dir).unwrap();
-    }
-
-    #[test]
-    fn lists_of_cpus() {
-        assert_eq!(cpus("0-2,8\n").map(|c| c.len()), Some(4));
-        assert_eq!(cpus("\n").map(|c| c.len()), Some(0));
-        for bad in ["x", "3-1", "0-99999999"] {
-            assert_eq!(cpus(bad), None, "{bad}");
-        }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::{Ask, BUDGET, Probe, inside};
 use crate::fact::device::{self, NodeType};
-use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, port};
+use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, Why, port};
 use crate::source::{Answer, Question};
 
 /// The class directory.
@@ -44,11 +44,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 
 /// The names of the devices, and whether these are all.
 fn devices(ask: &Ask<'_>) -> (Arc<[Arc<str>]>, Membership) {
-    match ask.names_if_any(CLASS) {
-        Presence::Present(names, origin) => (names, Membership::Known(origin)),
-        Presence::Absent(origin) => (Arc::new([]), Membership::Known(origin)),
-        Presence::Unknown(gap) => (Arc::new([]), Membership::Unknown(gap)),
-    }
+    ask.names_if_any(CLASS).members()
 }
 
 /// The numbers of a device's ports, in order, and whether these are all.
@@ -64,7 +60,7 @@ fn port_numbers(ask: &Ask<'_>, dir: &str) -> (Vec<u64>, Membership) {
         Err((numbers, what)) => (
             numbers,
             Membership::Unknown(Gap {
-                why: crate::fact::Why::NotUnderstood(what.into()),
+                why: Why::NotUnderstood(what.into()),
                 origin,
             }),
         ),
@@ -149,18 +145,11 @@ fn identity(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str, place: &Fact<Ar
             Fact::Known(true, origin),
         ),
         _ => {
-            let driver = match driver {
-                // An auxiliary device's driver is named `mlx5_core.sf`: the module comes first.
-                Presence::Present(name, origin) => {
-                    let module = name.split('.').next().unwrap_or("");
-                    Fact::Known(Arc::from(module), origin).and_then(parse::filled)
-                }
-                Presence::Absent(origin) => Fact::Unknown(Gap {
-                    why: crate::fact::Why::NotUnderstood("the device has no driver link".into()),
-                    origin,
-                }),
-                Presence::Unknown(gap) => Fact::Unknown(gap),
-            };
+            let missing = Why::NotUnderstood("the device has no driver link".into());
+            // An auxiliary device's driver is named `mlx5_core.sf`: the module comes first.
+            let module =
+                |name: Arc<str>| parse::filled(name.split('.').next().unwrap_or("").into());
+            let driver = driver.or_gap(missing).and_then(module);
             (driver, place.clone().map(|place| parse::is_virtual(&place)))
         }
     };
@@ -196,15 +185,10 @@ fn locate(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str, by_class: Fact<Ar
     };
     facts.set(id, device::PCI, pci);
 
-    let numa = match ask.text_if_any(inside(dir, "device/numa_node")) {
-        Presence::Present(text, origin) => Fact::Known(text, origin)
-            .and_then(|text| parse::numa_node(&text)?.ok_or_else(|| "-1: not known".to_owned())),
-        Presence::Absent(origin) => Fact::Unknown(Gap {
-            why: crate::fact::Why::NotUnderstood("there is no such file".into()),
-            origin,
-        }),
-        Presence::Unknown(gap) => Fact::Unknown(gap),
-    };
+    let numa = ask.text_if_any(inside(dir, "device/numa_node"));
+    let numa = numa
+        .or_gap(Why::NotUnderstood("there is no such file".into()))
+        .and_then(|text| parse::numa_node(&text)?.ok_or_else(|| "-1: not known".to_owned()));
     facts.set(id, device::NUMA_NODE, numa);
     facts.set(id, device::VIRTUAL_FUNCTION, virtual_function(ask, dir));
 }

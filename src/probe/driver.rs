@@ -39,20 +39,10 @@ const PEER_MODULES: &[&str] = &["nvidia_peermem", "nv_peer_mem"];
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     facts.set(node, node::COMPUTE_GPUS, compute_gpus(ask));
     let version = ask.text_if_any("/proc/driver/nvidia/version");
-    let (driver, open) = match version {
-        Presence::Present(text, origin) => {
-            let text = Fact::Known(text, origin);
-            (
-                text.clone().and_then(|text| parse::driver_version(&text)),
-                text.and_then(|text| parse::is_open(&text)),
-            )
-        }
-        Presence::Absent(origin) => (
-            Fact::Known("none".into(), origin.clone()),
-            Fact::Known(false, origin),
-        ),
-        Presence::Unknown(gap) => (Fact::Unknown(gap.clone()), Fact::Unknown(gap)),
-    };
+    let text = version.if_any();
+    let driver = (text.clone())
+        .and_then(|text| text.map_or(Ok("none".into()), |text| parse::driver_version(&text)));
+    let open = text.and_then(|text| text.map_or(Ok(false), |text| parse::is_open(&text)));
     fabric::run(ask, facts, node, &driver);
     facts.set(node, node::NVIDIA_DRIVER, driver);
     facts.set(node, node::NVIDIA_OPEN, open);
@@ -84,17 +74,11 @@ fn compute_gpus(ask: &Ask<'_>) -> Fact<u64> {
     let mut missing = None;
     // Beside the functions there are `bind`, `module`, `new_id`, …
     for name in names.iter().filter(|name| name.contains(':')) {
-        match ask.parse(format!("/sys/bus/pci/devices/{name}/class"), whole_number) {
-            Fact::Known(class, _) => count += u64::from(class >> 8 == COMPUTE),
-            Fact::Unknown(gap) => {
-                missing.get_or_insert(gap);
-            }
-        }
+        let class = ask.parse(format!("/sys/bus/pci/devices/{name}/class"), whole_number);
+        let class = class.or_open(&mut missing);
+        count += u64::from(class.is_some_and(|class| class >> 8 == COMPUTE));
     }
-    match missing {
-        Some(gap) => Fact::Unknown(gap),
-        None => Fact::Known(count, origin),
-    }
+    Fact::Known(count, origin).unless(missing)
 }
 
 /// Whether something exists, if its absence needs no listing of its directory.
@@ -132,15 +116,7 @@ fn library(ask: &Ask<'_>) -> Fact<Arc<str>> {
 
 /// The release that the script `ofed_info` was installed with.
 fn ofed(ask: &Ask<'_>) -> Fact<Arc<str>> {
-    let question = Question::run(&["ofed_info", "-s"]);
-    match ask.raw(&question).said {
-        Err(Refusal::CommandMissing) => Fact::Known("none".into(), Origin::Asked(question)),
-        Err(refusal) => Fact::Unknown(Gap::refused(&question, refusal)),
-        Ok(Answer::Text(text)) => {
-            Fact::Known(text, Origin::Asked(question)).and_then(|text| parse::ofed(&text))
-        }
-        Ok(_) => Fact::Unknown(Gap::not_understood(&question, "the reply is not text")),
-    }
+    ask.command_if_any(&["ofed_info", "-s"], parse::ofed)
 }
 
 /// Whether a peer memory module is known to the RDMA core: the core keeps its clients' names in sysfs, or the module holds what it

@@ -40,12 +40,8 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         node::PORT_RANGE,
         range.map(|(low, high)| format!("{low}-{high}").into()),
     );
-    let ufw = match ask.text_if_any("/etc/ufw/ufw.conf") {
-        Presence::Present(text, origin) => Fact::Known(enabled(&text), origin),
-        Presence::Absent(origin) => Fact::Known(false, origin),
-        Presence::Unknown(gap) => Fact::Unknown(gap),
-    };
-    facts.set(node, node::UFW_ENABLED, ufw);
+    let ufw = (ask.text_if_any("/etc/ufw/ufw.conf")).map(|text| enabled(&text));
+    facts.set(node, node::UFW_ENABLED, ufw.or_absent(false));
 
     let modules = Modules::ask(ask);
     let mut ruleset = Ruleset::default();

@@ -88,12 +88,7 @@ fn address(text: &str) -> Result<Ipv6Addr, String> {
     if text == NONE {
         return Ok(Ipv6Addr::UNSPECIFIED);
     }
-    text.parse().map_err(|_| {
-        format!(
-            "{:?} is not a GID",
-            text.chars().take(48).collect::<String>()
-        )
-    })
+    text.parse().map_err(|_| super::is_not(text, "a GID"))
 }
 
 fn kind(address: Ipv6Addr) -> GidKind {
@@ -110,10 +105,7 @@ fn gid_type(text: &str) -> Result<GidType, String> {
     match text {
         "IB/RoCE v1" => Ok(GidType::V1),
         "RoCE v2" => Ok(GidType::V2),
-        _ => Err(format!(
-            "{:?} is not a GID type",
-            text.chars().take(40).collect::<String>()
-        )),
+        _ => Err(super::is_not(text, "a GID type")),
     }
 }
 
@@ -198,7 +190,7 @@ mod tests {
         let zero = gid_line(0, "gid");
         let (facts, _) = run(&PROBE, &[CLASS, PORTS, TABLE, &zero]);
         let gap = facts.members(Subject::Gid, port_of(&facts)).unwrap_err();
-        assert!(gap.to_string().contains("no GID"), "{gap}");
+        assert!(gap.to_string().contains("not a GID"), "{gap}");
         assert_eq!(facts.all(Subject::Gid).count(), 0);
     }
 

@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Ask, BUDGET, Probe, cpu_list, host, tuning};
-use crate::fact::{Bytes, Fact, Facts, Gap, Id, Membership, Presence, Subject, job as fact};
+use super::{Ask, BUDGET, Probe, host, tuning};
+use crate::cpu_list;
+use crate::fact::{Bytes, Fact, Facts, Gap, Id, Membership, Presence, Subject, job as fact, known};
 use crate::source::Question;
 
 /// The probe.
@@ -111,7 +112,7 @@ fn limits(ask: &Ask<'_>, facts: &mut Facts, id: Id, place: &str) {
         let line = text
             .lines()
             .find_map(|line| line.strip_prefix("Mems_allowed_list:"));
-        cpu_list::parse(line.ok_or("it has no Mems_allowed_list")?)
+        cpu_list::numbers(line.ok_or("it has no Mems_allowed_list")?)
     });
     let memory = memory.map(|nodes| nodes.iter().map(|n| Arc::from(n.to_string())).collect());
     facts.set(id, fact::MEMORY_NODES, memory);
@@ -120,7 +121,7 @@ fn limits(ask: &Ask<'_>, facts: &mut Facts, id: Id, place: &str) {
         let line = text
             .lines()
             .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-        cpu_list::parse(line.ok_or("it has no Cpus_allowed_list")?)
+        cpu_list::numbers(line.ok_or("it has no Cpus_allowed_list")?)
     });
     facts.set(id, fact::CPUS, cpus.clone().map(|cpus| cpus.len() as u64));
     facts.set(id, fact::NUMA_NODES, numa_nodes(ask, cpus));
@@ -141,19 +142,16 @@ fn limits(ask: &Ask<'_>, facts: &mut Facts, id: Id, place: &str) {
 }
 
 /// The NUMA nodes that have one of these CPUs.
-fn numa_nodes(ask: &Ask<'_>, cpus: Fact<Vec<u32>>) -> Fact<Texts> {
+fn numa_nodes(ask: &Ask<'_>, cpus: Fact<Vec<u64>>) -> Fact<Texts> {
     const NODES: &str = "/sys/devices/system/node";
     let (cpus, origin) = match cpus {
         Fact::Known(cpus, origin) => (cpus.into_iter().collect::<BTreeSet<_>>(), origin),
         Fact::Unknown(gap) => return Fact::Unknown(gap),
     };
-    let online = match ask.parse(format!("{NODES}/online"), cpu_list::parse) {
-        Fact::Known(online, _) => online,
-        Fact::Unknown(gap) => return Fact::Unknown(gap),
-    };
+    let online = known!(ask.parse(format!("{NODES}/online"), cpu_list::numbers));
     let mut found: Vec<Arc<str>> = Vec::new();
     for node in online {
-        match ask.parse(format!("{NODES}/node{node}/cpulist"), cpu_list::parse) {
+        match ask.parse(format!("{NODES}/node{node}/cpulist"), cpu_list::numbers) {
             Fact::Known(list, _) if list.iter().any(|cpu| cpus.contains(cpu)) => {
                 found.push(node.to_string().into());
             }

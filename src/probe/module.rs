@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::{Ask, BUDGET, Probe};
-use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, module};
+use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, module};
 
 /// The probe.
 pub const PROBE: Probe = Probe {
@@ -48,12 +48,10 @@ const OUT_OF_TREE: &[&str] = &[
 ];
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
-    let loaded = match ask.text_if_any("/proc/modules") {
-        Presence::Present(text, origin) => Fact::Known(loaded_modules(&text), origin),
-        // A kernel without CONFIG_MODULES has no such file.
-        Presence::Absent(origin) => Fact::Known(HashSet::new(), origin),
-        Presence::Unknown(gap) => Fact::Unknown(gap),
-    };
+    // A kernel without CONFIG_MODULES has no such file.
+    let loaded = (ask.text_if_any("/proc/modules"))
+        .map(|text| loaded_modules(&text))
+        .or_absent(HashSet::new());
     let builtin = match ask.text("/proc/sys/kernel/osrelease") {
         Fact::Known(release, _) if !release.is_empty() && !release.contains('/') => ask
             .text(format!("/lib/modules/{release}/modules.builtin"))

@@ -470,10 +470,7 @@ fn variables(facts: &mut Facts, node: Id, layers: &[Layer], version: &Fact<Versi
             (None, _) => Fact::Known(Arc::from(written), origin),
         };
         facts.set(id, variable::MANGLED, value.clone().map(|v| mangled(&v)));
-        let place = match earlier {
-            Some(gap) => Fact::Unknown(gap.clone()),
-            None => Fact::derived(place, "the first that sets it"),
-        };
+        let place = Fact::derived(place, "the first that sets it").unless(earlier.cloned());
         facts.set(id, variable::ORIGIN, place);
         facts.set(id, variable::VALUE, value);
         let (overrides, overridden) = match (hidden.is_empty(), earlier.or(later)) {

@@ -395,10 +395,7 @@ impl Machine {
         let id = facts.instance(Subject::Gpu, node, address);
         let origin = || Origin::derived("NVML lists it");
         facts.set(id, gpu::PCI, Fact::Known(Arc::clone(address), origin()));
-        let on_pci = match facts.members(Subject::Gpu, node) {
-            Ok(origin) => Fact::Known(false, origin.clone()),
-            Err(gap) => Fact::Unknown(gap),
-        };
+        let on_pci = facts.complete(Subject::Gpu, node).map(|()| false);
         facts.set(id, gpu::ON_PCI, on_pci);
         id
     }
@@ -425,10 +422,8 @@ impl Machine {
             }
             facts.set(*id, gpu::GIVEN, self.given(facts, *id, listed));
         }
-        let count = match &open {
-            Some(gap) => Fact::Unknown(gap.clone()),
-            None => Fact::derived(bound.len() as u64, "the GPUs bound to the driver nvidia"),
-        };
+        let count = Fact::derived(bound.len() as u64, "the GPUs bound to the driver nvidia")
+            .unless(open.clone());
         facts.set(node, node::NVIDIA_GPUS, count);
         let lost: Vec<Id> = bound
             .into_iter()

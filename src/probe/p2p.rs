@@ -132,10 +132,7 @@ impl<'r> CopyOutcomes<'r> {
         if let Some((cell, _)) = self.all().into_iter().find(|(_, outcome)| is(outcome)) {
             return Fact::Known(true, Origin::Asked(self.plan.question_of(cell)));
         }
-        match self.not_tried() {
-            Some(gap) => Fact::Unknown(gap),
-            None => Fact::Known(false, self.origin()),
-        }
+        Fact::Known(false, self.origin()).unless(self.not_tried())
     }
 
     fn not_tried(&self) -> Option<Gap> {
@@ -227,10 +224,7 @@ impl<'r> CopyOutcomes<'r> {
 
 /// A fact from two: known where both are.
 fn two<T, U>(a: Fact<T>, b: Fact<T>, f: impl FnOnce(T, T) -> U) -> Fact<U> {
-    match (a, b) {
-        (Fact::Known(a, origin), Fact::Known(b, _)) => Fact::Known(f(a, b), origin),
-        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
-    }
+    a.zip(b).map(|(a, b)| f(a, b))
 }
 
 /// A process of somebody else on one of the GPUs makes every number one of a busy machine. What is not known of it counts for nobody.

@@ -54,11 +54,7 @@ const MELLANOX_VIRTUAL: &[u64] = &[
 ];
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
-    let (names, mut membership) = match ask.names_if_any(DEVICES) {
-        Presence::Present(names, origin) => (names, Membership::Known(origin)),
-        Presence::Absent(origin) => (Arc::default(), Membership::Known(origin)),
-        Presence::Unknown(gap) => (Arc::default(), Membership::Unknown(gap)),
-    };
+    let (names, mut membership) = ask.names_if_any(DEVICES).members();
     for name in names.iter() {
         let dir = inside(DEVICES, name);
         let class = ask.parse(inside(&dir, "class"), super::whole_number);
@@ -110,11 +106,8 @@ impl Signs {
     pub(super) fn ask(ask: &Ask<'_>, dir: &str, class: u64) -> Self {
         let vendor = ask.parse(inside(dir, "vendor"), super::whole_number);
         let driver = ask.link_name(inside(dir, "driver"));
-        let rdma = match ask.names_if_any(inside(dir, "infiniband")) {
-            Presence::Present(names, origin) => Fact::Known(!names.is_empty(), origin),
-            Presence::Absent(origin) => Fact::Known(false, origin),
-            Presence::Unknown(gap) => Fact::Unknown(gap),
-        };
+        let rdma = ask.names_if_any(inside(dir, "infiniband"));
+        let rdma = rdma.map(|names| !names.is_empty()).or_absent(false);
         Signs {
             class: class_of(class),
             vendor,

@@ -120,12 +120,11 @@ fn endpoints(ask: &Ask<'_>) -> (Vec<Endpoint>, Option<Gap>, Origin) {
     let mut found = Vec::new();
     for name in names.iter() {
         let dir = inside(DEVICES, name);
-        let class = match ask.parse(inside(&dir, "class"), super::whole_number) {
-            Fact::Known(class, _) => class,
-            Fact::Unknown(gap) => {
-                open = open.or(Some(gap));
-                continue;
-            }
+        let Some(class) = ask
+            .parse(inside(&dir, "class"), super::whole_number)
+            .or_open(&mut open)
+        else {
+            continue;
         };
         let (subject, meant) = if gpu::is_gpu_class(class) {
             let vendor = ask.parse(inside(&dir, "vendor"), super::whole_number);

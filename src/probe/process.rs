@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Ask, Probe, cpu_list};
+use super::{Ask, Probe};
+use crate::cpu_list;
 use crate::fact::{
     Fact, Facts, Gap, Id, Membership, Origin, Percent, Presence, Seconds, Subject, Why, limit,
     node, process as fact,
@@ -31,7 +32,7 @@ const DRIVERS: [&str; 14] = [
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let cpus = ask
-        .parse("/sys/devices/system/cpu/online", cpu_list::parse)
+        .parse("/sys/devices/system/cpu/online", cpu_list::numbers)
         .map(|list| list.len() as u64);
     pressure(ask, facts, node, &cpus);
 

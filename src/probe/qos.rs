@@ -356,10 +356,7 @@ fn priorities(ask: &Ask<'_>, leaf: &str, point: &str) -> Fact<Arc<[Arc<str>]>> {
             Fact::Unknown(gap) => open = Some(gap),
         }
     }
-    match open {
-        Some(gap) => Fact::Unknown(gap),
-        None => Fact::Known(on.into(), Origin::Asked(Question::list(dir))),
-    }
+    Fact::Known(on.into(), Origin::Asked(Question::list(dir))).unless(open)
 }
 
 /// Pause of the whole link; a driver that does not know it does not do it.

@@ -15,9 +15,7 @@ use serde_json::Value;
 
 use self::parse::Unit;
 use super::{Ask, Probe};
-use crate::fact::{
-    Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, Why, node, service,
-};
+use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, Why, node, service};
 use crate::source::{Errno, Question, Refusal};
 
 /// The probe.
@@ -138,27 +136,17 @@ fn hidden() -> Gap {
 
 /// NVSwitches that are bound to their driver.
 fn nvswitches(ask: &Ask<'_>) -> Fact<u64> {
-    match ask.names_if_any("/sys/bus/pci/drivers/nvidia-nvswitch") {
-        Presence::Present(names, origin) => {
-            // Beside the functions there are `bind`, `module`, `new_id`, …
-            let functions = names.iter().filter(|name| name.contains(':')).count();
-            Fact::Known(functions as u64, origin)
-        }
-        Presence::Absent(origin) => Fact::Known(0, origin),
-        Presence::Unknown(gap) => Fact::Unknown(gap),
-    }
+    let names = ask.names_if_any("/sys/bus/pci/drivers/nvidia-nvswitch");
+    // Beside the functions there are `bind`, `module`, `new_id`, …
+    let functions = names.map(|names| names.iter().filter(|name| name.contains(':')).count());
+    functions.map(|count| count as u64).or_absent(0)
 }
 
 /// Whether all processes of the machine can be seen from here.
 fn first_pid_namespace(ask: &Ask<'_>) -> Fact<bool> {
-    match ask.link_name("/proc/self/ns/pid") {
-        Presence::Present(name, origin) => Fact::Known(&*name == FIRST_PID, origin),
-        Presence::Absent(origin) => Fact::Unknown(Gap {
-            why: Why::NotSaid("the kernel has no such namespaces".into()),
-            origin,
-        }),
-        Presence::Unknown(gap) => Fact::Unknown(gap),
-    }
+    let namespace = ask.link_name("/proc/self/ns/pid");
+    let namespace = namespace.or_gap(Why::NotSaid("the kernel has no such namespaces".into()));
+    namespace.map(|name| &*name == FIRST_PID)
 }
 
 /// systemd's reply.
@@ -231,10 +219,7 @@ fn by_files(ask: &Ask<'_>, service: &Service) -> Fact<Vec<Unit>> {
             Fact::Unknown(gap) => missing = Some(gap),
         }
     }
-    match missing {
-        Some(gap) => Fact::Unknown(gap),
-        None => Fact::Unknown(Gap::missing("its units")),
-    }
+    Fact::Unknown(Gap::missing("its units")).unless(missing)
 }
 
 /// Whether the unit is among those that the usual target starts. Asked of services without a process only: for the others nothing

@@ -194,12 +194,8 @@ impl SettingFile {
 
 /// The system's files of Open MPI's parameters: Debian's place, and those of Red Hat's packages.
 fn mpi_files(ask: &Ask<'_>, open: &mut Option<Gap>) -> Vec<SettingFile> {
-    let listed = match ask.names("/etc") {
-        Fact::Known(names, _) => names,
-        Fact::Unknown(gap) => {
-            open.get_or_insert(gap);
-            return Vec::new();
-        }
+    let Some(listed) = ask.names("/etc").or_open(open) else {
+        return Vec::new();
     };
     let dirs = listed.iter().filter(|name| name.starts_with("openmpi"));
     dirs.map(|dir| {
@@ -216,10 +212,7 @@ fn add_layer(found: &mut Vec<FoundSetting>, layer: &SettingFile, above: Option<&
         if before.contains(variable) {
             continue;
         }
-        let value = match above {
-            Some(gap) => Fact::Unknown(gap.clone()),
-            None => Fact::Known(Arc::clone(value), layer.origin.clone()),
-        };
+        let value = Fact::Known(Arc::clone(value), layer.origin.clone()).unless(above.cloned());
         // The last assignment of a file counts.
         found.retain(|one| one.name != *variable || before.contains(variable));
         found.push(FoundSetting {

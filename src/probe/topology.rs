@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use self::parse::Set;
 use super::{Ask, BUDGET, Probe};
-use crate::fact::{Fact, Facts, Id, node};
+use crate::fact::{Fact, Facts, Id, known, node};
 use crate::source::Question;
 
 /// The probe.
@@ -88,16 +88,11 @@ fn forbidden_cpus(
     allowed: &Fact<Arc<str>>,
     nodes: &Fact<Arc<[u64]>>,
 ) -> Fact<Texts> {
-    let numbers = match nodes {
-        Fact::Known(numbers, _) => numbers,
-        Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
-    };
+    let numbers = known!(nodes);
     let mut cpus = Vec::with_capacity(numbers.len());
     for number in numbers.iter() {
-        match ask.parse(format!("{NODES}/node{number}/cpulist"), Set::read) {
-            Fact::Known(set, _) => cpus.push((*number, set)),
-            Fact::Unknown(gap) => return Fact::Unknown(gap),
-        }
+        let set = ask.parse(format!("{NODES}/node{number}/cpulist"), Set::read);
+        cpus.push((*number, known!(set)));
     }
     allowed.clone().and_then(|text| {
         let allowed = Set::read(&text)?;
@@ -112,10 +107,7 @@ fn forbidden_memory(
     nodes: &Fact<Arc<[u64]>>,
     with_memory: &Fact<Set>,
 ) -> Fact<Texts> {
-    let (numbers, with_memory) = match (nodes, with_memory) {
-        (Fact::Known(numbers, _), Fact::Known(set, _)) => (numbers, set),
-        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => return Fact::Unknown(gap.clone()),
-    };
+    let (numbers, with_memory) = (known!(nodes), known!(with_memory));
     allowed.clone().and_then(|text| {
         let allowed = Set::read(&text)?;
         let numbers = numbers.iter().copied();
@@ -127,10 +119,7 @@ fn forbidden_memory(
 
 /// How many tasks the launcher started here: the most that one of its variables says.
 fn launched(environment: &Fact<Arc<serde_json::Value>>) -> Fact<u64> {
-    let all = match environment {
-        Fact::Known(all, _) => all,
-        Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
-    };
+    let all = known!(environment);
     let said = TASKS.iter().filter_map(|name| {
         let tasks = parse::tasks(all.get(*name)?.as_str()?)?;
         Some((tasks, *name))

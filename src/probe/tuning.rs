@@ -10,6 +10,7 @@ mod tests;
 use std::sync::Arc;
 
 use super::{Ask, BUDGET, Probe, whole_number};
+use crate::cpu_list;
 use crate::fact::{Fact, Facts, Id, Origin, Presence, node};
 
 /// The probe.
@@ -60,39 +61,27 @@ fn processes(ask: &Ask<'_>, limit: Fact<u64>) -> Fact<u64> {
 
 /// A number of a setting that a kernel without the feature does not have; 0 there.
 fn number_if_any(ask: &Ask<'_>, file: &str) -> Fact<u64> {
-    match ask.text_if_any(file) {
-        Presence::Present(text, origin) => {
-            Fact::Known(text, origin).and_then(|text| whole_number(&text))
-        }
-        Presence::Absent(origin) => Fact::Known(0, origin),
-        Presence::Unknown(gap) => Fact::Unknown(gap),
-    }
+    let text = ask.text_if_any(file).if_any();
+    text.and_then(|text| text.map_or(Ok(0), |text| whole_number(&text)))
 }
 
 /// CPUs that are present and not online, less those that SMT control has taken.
 fn offline(ask: &Ask<'_>) -> Fact<u64> {
-    let present = ask.parse(format!("{CPU}/present"), parse::ranges);
-    let online = ask.parse(format!("{CPU}/online"), parse::ranges);
+    let present = ask.parse(format!("{CPU}/present"), cpu_list::numbers);
+    let online = ask.parse(format!("{CPU}/online"), cpu_list::numbers);
     let smt = ask.text_if_any(format!("{CPU}/smt/control"));
-    let offline = match (present, online) {
-        (Fact::Known(present, _), Fact::Known(online, origin)) => {
-            let missing = present.iter().filter(|cpu| !online.contains(cpu)).count();
-            (missing as u64, online.len() as u64, origin)
-        }
+    let (present, online, origin) = match (present, online) {
+        (Fact::Known(present, _), Fact::Known(online, origin)) => (present, online, origin),
         (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => return Fact::Unknown(gap),
     };
-    let (missing, online, origin) = offline;
+    let missing = present.iter().filter(|cpu| !online.contains(cpu)).count() as u64;
+    let online = online.len() as u64;
     match smt {
         _ if missing == 0 => Fact::Known(0, origin),
         // One thread of each core is left: as many are gone as stay, for each further thread of a core.
-        Presence::Present(control, _) if matches!(&*control, "off" | "forceoff") => Fact::Known(
-            if missing % online == 0 {
-                0
-            } else {
-                missing % online
-            },
-            origin,
-        ),
+        Presence::Present(control, _) if matches!(&*control, "off" | "forceoff") => {
+            Fact::Known(missing % online, origin)
+        }
         Presence::Present(..) | Presence::Absent(_) => Fact::Known(missing, origin),
         Presence::Unknown(gap) => Fact::Unknown(gap),
     }
@@ -101,8 +90,8 @@ fn offline(ask: &Ask<'_>) -> Fact<u64> {
 /// The NUMA nodes that have CPUs and no memory. Nodes without CPUs are the memory of GPUs or of expanders.
 fn without_memory(ask: &Ask<'_>) -> Fact<Arc<str>> {
     const NODES: &str = "/sys/devices/system/node";
-    let with_cpu = ask.parse(format!("{NODES}/has_cpu"), parse::ranges);
-    let with_memory = ask.parse(format!("{NODES}/has_memory"), parse::ranges);
+    let with_cpu = ask.parse(format!("{NODES}/has_cpu"), cpu_list::numbers);
+    let with_memory = ask.parse(format!("{NODES}/has_memory"), cpu_list::numbers);
     match (with_cpu, with_memory) {
         (Fact::Known(cpu, _), Fact::Known(memory, origin)) => {
             let without = cpu.iter().filter(|n| !memory.contains(n));

@@ -170,11 +170,7 @@ type CharNode = (Arc<str>, Fact<Arc<str>>);
 impl CharNodes {
     fn of(ask: &Ask<'_>) -> Self {
         const CLASS: &str = "/sys/class/infiniband_verbs";
-        let names = match ask.names_if_any(CLASS) {
-            Presence::Present(names, origin) => Fact::Known(names, origin),
-            Presence::Absent(origin) => Fact::Known(Arc::from([]), origin),
-            Presence::Unknown(gap) => Fact::Unknown(gap),
-        };
+        let names = ask.names_if_any(CLASS).or_absent(Arc::default());
         CharNodes(names.map(|names| {
             names
                 .iter()

@@ -498,7 +498,7 @@ mod tests {
             ),
             (
                 r#"{"probe":"p","q":{"read":"/a"},"errno":"ENOPE"}"#,
-                "no error's name",
+                "not the name of an error",
             ),
             (r#"{"probe":"p","text":"x"}"#, "no question"),
             ("{}", "neither"),

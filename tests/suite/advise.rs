@@ -73,7 +73,7 @@ fn nonsense_is_a_wrong_command_line() {
     for (args, words) in [
         (format!("{model} {shape} --busbw 180"), "no unit"),
         (format!("{model} {shape} --busbw=-5_GB/s"), "does not begin"),
-        (format!("{model} {shape} --busbw 0_GB/s"), "no bandwidth"),
+        (format!("{model} {shape} --busbw 0_GB/s"), "not a bandwidth"),
         (
             "--params 0 --parallel ddp --nodes 2 --gpus-per-node 8 --busbw 5_GB/s".into(),
             "not a number of parameters",

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::term::{Term, least};
-use super::{does, is_nvidia, value};
+use super::{does, is_nvidia};
 use crate::derive::bandwidth_model;
 use crate::derive::tally;
 use crate::fact::gpu_pair::{P2p, P2pPath};
@@ -59,7 +59,7 @@ pub(super) fn gpus(facts: &Facts, node: Id) -> Result<Vec<Id>, Gap> {
 fn has_nvlink(facts: &Facts, gpus: &[Id]) -> Result<bool, Gap> {
     let mut open = None;
     for id in gpus {
-        match value(facts, *id, gpu::NVLINKS) {
+        match facts.value(*id, gpu::NVLINKS) {
             Ok(0) => {}
             Ok(_) => return Ok(true),
             Err(gap) => open = open.or(Some(gap)),
@@ -79,8 +79,8 @@ fn pairs(facts: &Facts, node: Id, gpus: &[Id]) -> Result<Vec<(Id, usize, usize)>
     let place = |name: Arc<str>| gpus.iter().position(|gpu| *facts.name(*gpu) == *name);
     let mut found = Vec::new();
     for id in facts.below(node, Subject::GpuPair) {
-        let first = place(value(facts, id, gpu_pair::FIRST)?);
-        let second = place(value(facts, id, gpu_pair::SECOND)?);
+        let first = place(facts.value(id, gpu_pair::FIRST)?);
+        let second = place(facts.value(id, gpu_pair::SECOND)?);
         if let (Some(first), Some(second)) = (first, second) {
             found.push((id, first, second));
         }
@@ -105,7 +105,7 @@ fn groups(facts: &Facts, node: Id, gpus: &[Id], by: Join) -> Result<Vec<usize>, 
         return Ok(group);
     }
     for (id, first, second) in pairs(facts, node, gpus)? {
-        let joins = match (value(facts, id, gpu_pair::WAY), by) {
+        let joins = match (facts.value(id, gpu_pair::WAY), by) {
             (Ok(P2pPath::Nvlink | P2pPath::Nvswitch), _) => Ok(true),
             (Ok(P2pPath::PcieSwitch | P2pPath::Host), Join::Nvlink) => Ok(false),
             (Ok(P2pPath::PcieSwitch | P2pPath::Host), Join::Any) => reach(facts, node, gpus, id),
@@ -165,11 +165,11 @@ fn links(facts: &Facts, gpu: Id) -> Result<(f64, usize), Gap> {
     facts.members(Subject::Nvlink, gpu)?;
     let (mut sum, mut count) = (0.0, 0);
     for id in facts.below(gpu, Subject::Nvlink) {
-        if !value(facts, id, nvlink::ACTIVE)? {
+        if !facts.value(id, nvlink::ACTIVE)? {
             continue;
         }
-        let version = value(facts, id, nvlink::VERSION)?;
-        let speed = bandwidth_model::gigabytes(value(facts, id, nvlink::SPEED)?);
+        let version = facts.value(id, nvlink::VERSION)?;
+        let speed = bandwidth_model::gigabytes(facts.value(id, nvlink::SPEED)?);
         let link = bandwidth_model::nvlink(version, speed)
             .ok_or_else(|| Gap::missing(format!("what NVLink {version} carries")))?;
         sum += link;
@@ -186,12 +186,12 @@ pub(super) fn switches_add(facts: &Facts, node: Id, gpus: &[Id]) -> Result<bool,
     }
     let mut open = None;
     for id in gpus {
-        match value(facts, *id, gpu::NVLINKS_TO_SWITCH) {
+        match facts.value(*id, gpu::NVLINKS_TO_SWITCH) {
             Ok(0) => return Ok(false),
             Ok(_) => {}
             Err(gap) => open = open.or(Some(gap)),
         }
-        match value(facts, *id, gpu::MULTICAST) {
+        match facts.value(*id, gpu::MULTICAST) {
             Ok(false) => return Ok(false),
             Ok(true) => {}
             Err(gap) => open = open.or(Some(gap)),
@@ -208,11 +208,11 @@ pub(super) fn switches_add(facts: &Facts, node: Id, gpus: &[Id]) -> Result<bool,
 
 /// What a PCIe link carries of data, one that rests at its best.
 pub(super) fn of_hop(facts: &Facts, hop: Id) -> Result<f64, Gap> {
-    let key = match value(facts, hop, hop::REST)? {
+    let key = match facts.value(hop, hop::REST)? {
         IdleReduction::Nothing => hop::BANDWIDTH,
         IdleReduction::Speed | IdleReduction::SpeedAndWidth => hop::POSSIBLE_BANDWIDTH,
     };
-    let raw: BitRate = value(facts, hop, key)?;
+    let raw: BitRate = facts.value(hop, key)?;
     Ok(bandwidth_model::pcie(bandwidth_model::gigabytes(raw)))
 }
 
@@ -336,13 +336,13 @@ fn reach(facts: &Facts, node: Id, gpus: &[Id], pair: Id) -> Result<bool, Gap> {
         gpu_pair::P2P_WRITE,
         gpu_pair::P2P_WRITE_BACK,
     ] {
-        match value(facts, pair, key) {
+        match facts.value(pair, key) {
             Ok(P2p::Ok) => {}
             Ok(_) => return Ok(false),
             Err(gap) => open = open.or(Some(gap)),
         }
     }
-    match value(facts, pair, gpu_pair::DISTANCE) {
+    match facts.value(pair, gpu_pair::DISTANCE) {
         Ok(distance) if distance.is_near() => {}
         Ok(_) => match crosses_host(facts, node, gpus) {
             Ok(true) => {}
@@ -372,7 +372,7 @@ fn crosses_host(facts: &Facts, node: Id, gpus: &[Id]) -> Result<bool, Gap> {
         .get(node, node::NCCL_VERSION)
         .and_then(|text| Version::parse(&text));
     let version = *version.as_result().map_err(Clone::clone)?;
-    let vendor = value(facts, node, node::CPU_VENDOR)?;
+    let vendor = facts.value(node, node::CPU_VENDOR)?;
     let since = Version(2, 23, 4);
     Ok(match vendor {
         CpuVendor::Amd => version < since || gpus.len() <= 2,

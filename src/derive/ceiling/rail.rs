@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use super::Ceiling;
 use super::inside::{hops, of_hop, redirects};
 use super::term::{Term, least};
-use super::{Ceiling, value};
 use crate::derive::bandwidth_model;
 use crate::derive::bandwidth_model::Wire;
 use crate::derive::pcie_peers::turning_ports;
@@ -29,7 +29,7 @@ pub(super) struct Rail {
 /// The ports that NCCL uses.
 pub(super) fn ports(facts: &Facts, node: Id, chosen: Id) -> Result<Vec<Rail>, Gap> {
     let mut found = Vec::new();
-    for name in value(facts, chosen, selection::HCAS)?.iter() {
+    for name in facts.value(chosen, selection::HCAS)?.iter() {
         let missing = || Gap::missing(format!("port {name}"));
         let (of, number) = name.rsplit_once(':').ok_or_else(missing)?;
         let device = facts.find(Subject::Device, node, of).ok_or_else(missing)?;
@@ -56,17 +56,17 @@ pub(super) enum Via {
 
 /// What the port's wire carries of data.
 fn wire(facts: &Facts, node: Id, rail: &Rail) -> Result<Term, Gap> {
-    if value(facts, rail.device, device::SOFTWARE)? {
+    if facts.value(rail.device, device::SOFTWARE)? {
         return Err(Gap::missing("what a device of software carries"));
     }
-    let rate = value(facts, rail.port, port::RATE)?;
-    let driver = value(facts, rail.device, device::DRIVER)?;
-    let wire = match value(facts, rail.port, port::LINK_LAYER)? {
+    let rate = facts.value(rail.port, port::RATE)?;
+    let driver = facts.value(rail.device, device::DRIVER)?;
+    let wire = match facts.value(rail.port, port::LINK_LAYER)? {
         _ if &*driver == "efa" => Wire::Srd,
         LinkLayer::InfiniBand => Wire::InfiniBand,
         LinkLayer::Ethernet => {
             facts.members(Subject::Bond, node)?;
-            let name = value(facts, rail.port, port::NETDEV)?;
+            let name = facts.value(rail.port, port::NETDEV)?;
             if facts.find(Subject::Bond, node, &name).is_some() {
                 // The kernel says the rate of one of its ports, or of all.
                 return Err(Gap::missing(format!("how many ports of {name} take part")));
@@ -78,7 +78,7 @@ fn wire(facts: &Facts, node: Id, rail: &Rail) -> Result<Term, Gap> {
     let mtu = match wire {
         // Its share does not depend on it.
         Wire::Srd => 4096,
-        _ => value(facts, rail.port, port::MTU)?.0,
+        _ => facts.value(rail.port, port::MTU)?.0,
     };
     let part = bandwidth_model::wire_efficiency(wire, mtu)
         .ok_or_else(|| Gap::missing("what the MTU leaves for data"))?;
@@ -107,7 +107,7 @@ fn near(facts: &Facts, node: Id, function: Id) -> Result<Option<NearestGpus>, Ga
         let Some(pair) = facts.find(Subject::GpuNic, gpu, &name) else {
             continue;
         };
-        let distance = value(facts, pair, gpu_nic::DISTANCE)?;
+        let distance = facts.value(pair, gpu_nic::DISTANCE)?;
         match &mut best {
             Some(near) if (near.distance as u8) < distance as u8 => {}
             Some(near) if near.distance == distance => near.gpus.push(gpu),
@@ -162,7 +162,7 @@ fn crossings(facts: &Facts, node: Id, rail: &Rail, via: Via) -> Result<Vec<Cross
 }
 
 fn function_of(facts: &Facts, node: Id, rail: &Rail) -> Result<Id, Gap> {
-    let pci = value(facts, rail.device, device::PCI)?;
+    let pci = facts.value(rail.device, device::PCI)?;
     facts
         .find(Subject::Function, node, &pci)
         .ok_or_else(|| Gap::missing(format!("PCI function {pci}")))
@@ -174,14 +174,14 @@ fn way(facts: &Facts, node: Id, rail: &Rail) -> Result<Option<Via>, Gap> {
     let Some(near) = near(facts, node, function)? else {
         return Ok(None);
     };
-    if value(facts, node, node::GPUDIRECT)? == Gpudirect::None {
+    if facts.value(node, node::GPUDIRECT)? == Gpudirect::None {
         return Ok(Some(Via::Host));
     }
     // Switches of GPUDirect RDMA, and of how far it goes.
     for name in ["NCCL_NET_GDR_LEVEL", "NCCL_NET_GDR_READ"] {
         match facts.find(Subject::Variable, node, name) {
             Some(id) => {
-                let set = value(facts, id, variable::VALUE)?;
+                let set = facts.value(id, variable::VALUE)?;
                 match (name, &*set) {
                     (_, "") | ("NCCL_NET_GDR_READ", "1") => {}
                     ("NCCL_NET_GDR_LEVEL", "LOC" | "0") => return Ok(Some(Via::Host)),
@@ -200,10 +200,10 @@ fn way(facts: &Facts, node: Id, rail: &Rail) -> Result<Option<Via>, Gap> {
     if !near.distance.is_near() {
         return Ok(Some(Via::Host));
     }
-    let path = value(facts, function, function::PATH)?;
+    let path = facts.value(function, function::PATH)?;
     let gpu = near.gpus.first().copied();
     let gpu = gpu.ok_or_else(|| Gap::missing("a GPU near the adapter"))?;
-    let other = value(facts, gpu, gpu::PATH)?;
+    let other = facts.value(gpu, gpu::PATH)?;
     let redirected = match turning_ports(&path, &other) {
         Some((here, there)) => redirects(facts, node, [&here, &there])?,
         None => false,
@@ -368,10 +368,10 @@ fn listed<'n>(names: impl Iterator<Item = &'n Arc<str>>) -> Arc<str> {
 /// The interfaces of NCCL's sockets that lead out of the node.
 pub(super) fn interfaces(facts: &Facts, node: Id, chosen: Id) -> Result<Vec<Arc<str>>, Gap> {
     let mut found = Vec::new();
-    for name in value(facts, chosen, selection::INTERFACES)?.iter() {
+    for name in facts.value(chosen, selection::INTERFACES)?.iter() {
         let id = facts.find(Subject::Interface, node, name);
         let id = id.ok_or_else(|| Gap::missing(format!("interface {name}")))?;
-        if !value(facts, id, interface::LOOPBACK)? {
+        if !facts.value(id, interface::LOOPBACK)? {
             found.push(Arc::clone(name));
         }
     }
@@ -392,9 +392,9 @@ pub(super) fn sockets(facts: &Facts, node: Id) -> Result<Term, Gap> {
         let missing = |what: &str| Gap::missing(format!("{what} of interface {name}"));
         let device = facts.find(Subject::Netdev, node, name);
         let device = device.ok_or_else(|| missing("the speed"))?;
-        let speed = value(facts, device, netdev::SPEED)?;
+        let speed = facts.value(device, netdev::SPEED)?;
         let mtu = match facts.find(Subject::Interface, node, name) {
-            Some(id) => value(facts, id, interface::MTU)?,
+            Some(id) => facts.value(id, interface::MTU)?,
             None => return Err(missing("the MTU")),
         };
         let part =

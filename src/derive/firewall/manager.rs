@@ -53,10 +53,7 @@ fn proven(is: Fact<bool>, ruleset: &Fact<Arc<Ruleset>>) -> Fact<bool> {
 
 /// What only all tables tell.
 fn whole<T>(fact: Fact<T>, ruleset: &Fact<Arc<Ruleset>>) -> Fact<T> {
-    match ruleset.known().and_then(|ruleset| ruleset.open.clone()) {
-        Some(gap) => Fact::Unknown(gap),
-        None => fact,
-    }
+    fact.unless(ruleset.known().and_then(|ruleset| ruleset.open.clone()))
 }
 
 fn name(backend: Backend) -> &'static str {

@@ -84,10 +84,7 @@ pub(super) fn derive(facts: &mut Facts, node: Id, id: Id, variable: &str, value:
     }
     let local = local_only(facts, node, &local, gap.as_ref());
     let how = format!("the entries of {variable} and what is there");
-    let known = |count: u64| match &gap {
-        Some(gap) => Fact::Unknown(gap.clone()),
-        None => Fact::derived(count, &how),
-    };
+    let known = |count: u64| Fact::derived(count, &how).unless(gap.clone());
     let text = |text: String| Fact::derived(Arc::from(text), &how);
     // What is there counts though another entry is open; what is not is known only where all of it is.
     let matches = match (&gap, matching) {
@@ -335,10 +332,7 @@ fn local_only(facts: &Facts, node: Id, found: &[Id], open: Option<&Gap>) -> Fact
             Fact::Unknown(gap) => open = open.or(Some(gap)),
         }
     }
-    match open {
-        Some(gap) => Fact::Unknown(gap),
-        None => Fact::derived(!found.is_empty(), how),
-    }
+    Fact::derived(!found.is_empty(), how).unless(open)
 }
 
 fn leads_nowhere(facts: &Facts, node: Id, id: Id) -> Fact<bool> {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::fact::Fact;
 use crate::fact::gpu_nic::Distance;
+use crate::fact::{Fact, known};
 
 /// A function's place: its path from the host bridge down to itself, and its NUMA node.
 pub(super) struct PciLocation {
@@ -19,10 +19,7 @@ pub(super) struct PciLocation {
 /// both hang, by at most one bridge each, below the last port that they share: what NCCL gets by going up two steps at a time
 /// (src/graph/xml.cc, ncclTopoGetXmlFromSys), and nvidia-smi by counting bridges. Further apart below one root port it is PXB.
 pub(super) fn distance(a: &PciLocation, b: &PciLocation, numa_nodes: &Fact<u64>) -> Fact<Distance> {
-    let (one, other) = match (&a.path, &b.path) {
-        (Fact::Known(one, _), Fact::Known(other, _)) => (one, other),
-        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => return Fact::Unknown(gap.clone()),
-    };
+    let (one, other) = (known!(&a.path), known!(&b.path));
     let shared = one.iter().zip(other.iter()).take_while(|(x, y)| x == y);
     let shared = shared.count();
     match shared {

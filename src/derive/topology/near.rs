@@ -7,7 +7,7 @@ use super::pairs::place_of_gpu;
 use super::{Nic, pairing};
 use crate::derive::tally;
 use crate::fact::gpu_nic::Distance;
-use crate::fact::{Fact, Facts, Gap, Id, Origin, Subject, bridge, gpu, node};
+use crate::fact::{Fact, Facts, Gap, Id, Origin, Subject, bridge, gpu, known, node};
 
 type Texts = Arc<[Arc<str>]>;
 
@@ -79,10 +79,7 @@ impl Nearest {
                         }
                     }
                 }
-                match open {
-                    Some(gap) => Fact::Unknown(gap),
-                    None => Fact::Known(found, origin.clone()),
-                }
+                Fact::Known(found, origin.clone()).unless(open)
             }
         };
         Nearest {
@@ -125,10 +122,8 @@ pub(super) fn state(facts: &mut Facts, node: Id, gpus: &[Id], nics: &[Nic], near
         }
     };
     for (gpu, (own, idle)) in gpus.iter().zip(pairing) {
-        let own = match own {
-            Some(name) => Fact::derived(name, "the nearest, one for each GPU where it can be"),
-            None => Fact::Unknown(Gap::missing("an adapter that is meant for use")),
-        };
+        let own = own.ok_or_else(|| Gap::missing("an adapter that is meant for use"));
+        let own = Fact::of(own, "the nearest, one for each GPU where it can be");
         facts.set(*gpu, gpu::NEAR_NIC, own);
         facts.set(*gpu, gpu::IDLE_NIC, idle);
     }
@@ -136,10 +131,7 @@ pub(super) fn state(facts: &mut Facts, node: Id, gpus: &[Id], nics: &[Nic], near
 
 /// Whether most GPUs of the same model have an adapter on their own switches.
 fn siblings_near(facts: &Facts, node: Id, gpus: &[Id], nearest: &[Nearest], gpu: Id) -> Fact<bool> {
-    let model = match facts.get(gpu, gpu::ID) {
-        Fact::Known(model, _) => model,
-        Fact::Unknown(gap) => return Fact::Unknown(gap),
-    };
+    let model = known!(facts.get(gpu, gpu::ID));
     let (mut near, mut all, mut undecided) = (0usize, 0usize, 0usize);
     let mut open = tally::incomplete(facts, node, Subject::Gpu);
     let more = open.is_some();
@@ -268,10 +260,7 @@ fn idle_equal(
     computing: usize,
     switched: &[bool],
 ) -> Fact<Arc<str>> {
-    let model = match &cards[card].model {
-        Fact::Known(model, _) => model,
-        Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
-    };
+    let model = known!(&cards[card].model);
     let mut equals = 0;
     let mut idle = None;
     let crowded = pairing.crowded.iter().filter(|crowded| **crowded).count();

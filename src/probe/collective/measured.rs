@@ -222,10 +222,7 @@ pub(super) fn reply<T: serde::de::DeserializeOwned>(
     let fact = ask
         .value(question)
         .and_then(|value| T::deserialize(&*value).map_err(|e| e.to_string()));
-    match fact {
-        Fact::Known(value, _) => Ok(value),
-        Fact::Unknown(gap) => Err(gap),
-    }
+    fact.into_result()
 }
 
 /// What an arm reached at a point, and what was seen of its runs.

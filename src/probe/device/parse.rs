@@ -5,14 +5,7 @@ use std::sync::Arc;
 use crate::fact::BitRate;
 use crate::fact::device::NodeType;
 use crate::fact::port::{LinkLayer, PhysState, PortState};
-
-/// The found text, cut to the length of a message.
-fn odd(text: &str, what: &str) -> String {
-    format!(
-        "{:?} is no {what}",
-        text.chars().take(40).collect::<String>()
-    )
-}
+use crate::probe::is_not;
 
 /// Number and word of `4: ACTIVE`. Both have to be right: a `phys_state` of "4: ACTIVE" was seen.
 fn numbered<T: Copy>(text: &str, what: &str, known: &[(u64, &str, T)]) -> Result<T, String> {
@@ -25,7 +18,7 @@ fn numbered<T: Copy>(text: &str, what: &str, known: &[(u64, &str, T)]) -> Result
                 .find(|(n, w, _)| *n == number && w.eq_ignore_ascii_case(word))
         })
         .map(|(.., value)| *value)
-        .ok_or_else(|| odd(text, what))
+        .ok_or_else(|| is_not(text, what))
 }
 
 /// `node_type`.
@@ -85,7 +78,7 @@ pub(super) fn link_layer(text: &str) -> Result<LinkLayer, String> {
         "infiniband" | "ib" => Ok(LinkLayer::InfiniBand),
         "ethernet" => Ok(LinkLayer::Ethernet),
         "unspecified" => Ok(LinkLayer::Unspecified),
-        _ => Err(odd(text, "link layer")),
+        _ => Err(is_not(text, "a link layer")),
     }
 }
 
@@ -98,14 +91,14 @@ pub(super) fn rate(text: &str) -> Result<BitRate, String> {
         // 1 Pb/s is beyond every link and far inside what a float holds exactly.
         .filter(|gigabits| *gigabits < 1e6)
         .map(|gigabits| BitRate((gigabits * 1e9).round() as u64))
-        .ok_or_else(|| odd(text, "rate"))
+        .ok_or_else(|| is_not(text, "a rate"))
 }
 
 /// The lanes of `100 Gb/sec (4X EDR)`.
 pub(super) fn width(text: &str) -> Result<u64, String> {
     text.split_once('(')
         .and_then(|(_, inside)| inside.split(['X', 'x']).next()?.trim().parse().ok())
-        .ok_or_else(|| odd(text, "rate with a width"))
+        .ok_or_else(|| is_not(text, "a rate with a width"))
 }
 
 /// A text that is not empty, nor the file's own name (as scrubbed recordings have it).
@@ -132,8 +125,8 @@ pub(super) fn numa_node(text: &str) -> Result<Option<u64>, String> {
         Ok(-1) => Ok(None),
         Ok(n) => u64::try_from(n)
             .map(Some)
-            .map_err(|_| odd(text, "NUMA node")),
-        Err(_) => Err(odd(text, "NUMA node")),
+            .map_err(|_| is_not(text, "a NUMA node")),
+        Err(_) => Err(is_not(text, "a NUMA node")),
     }
 }
 

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::fact::{Fact, Facts, Gap, Id, Origin, Presence, node};
+use crate::fact::{Fact, Facts, Id, Origin, node};
 use crate::probe::Ask;
-use crate::source::{Answer, Question, Refusal};
 
 /// The driver's parameters, one a line, as `NvLinkDisable: 0` and `RegistryDwords: ""`.
 const PARAMETERS: &str = "/proc/driver/nvidia/params";
@@ -44,15 +43,11 @@ pub(super) fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id, driver: &Fact<Arc<
     let excluded = named(&["ExcludedGpus", "GpuBlacklist"]);
     facts.set(node, node::EXCLUDED_GPUS, excluded);
     facts.set(node, node::FABRIC_MANAGER, manager(ask));
-    let channels = match ask.names_if_any(CHANNELS) {
-        Presence::Present(names, origin) => {
-            let count = names.iter().filter(|name| name.starts_with("channel"));
-            Fact::Known(count.count() as u64, origin)
-        }
-        Presence::Absent(origin) => Fact::Known(0, origin),
-        Presence::Unknown(gap) => Fact::Unknown(gap),
-    };
-    facts.set(node, node::IMEX_CHANNELS, channels);
+    let channels = ask.names_if_any(CHANNELS).map(|names| {
+        let channels = names.iter().filter(|name| name.starts_with("channel"));
+        channels.count() as u64
+    });
+    facts.set(node, node::IMEX_CHANNELS, channels.or_absent(0));
 }
 
 /// The value of a parameter, without its quotes.
@@ -63,15 +58,7 @@ fn parameter<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 }
 
 fn manager(ask: &Ask<'_>) -> Fact<Arc<str>> {
-    let question = Question::run(&["nv-fabricmanager", "--version"]);
-    match ask.raw(&question).said {
-        Err(Refusal::CommandMissing) => Fact::Known("none".into(), Origin::Asked(question)),
-        Err(refusal) => Fact::Unknown(Gap::refused(&question, refusal)),
-        Ok(Answer::Text(text)) => {
-            Fact::Known(text, Origin::Asked(question)).and_then(|text| manager_version(&text))
-        }
-        Ok(_) => Fact::Unknown(Gap::not_understood(&question, "the reply is not text")),
-    }
+    ask.command_if_any(&["nv-fabricmanager", "--version"], manager_version)
 }
 
 /// `Fabric Manager version is : 550.54.15`

@@ -47,8 +47,7 @@ pub(super) fn tables(text: &str, family: Family, backend: Backend) -> Result<Vec
                 }
             }
         } else {
-            let line: String = line.chars().take(40).collect();
-            return Err(format!("{line:?} is not a line of iptables-save"));
+            return Err(crate::probe::is_not(line, "a line of iptables-save"));
         }
     }
     if open {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::cpu_list;
 use crate::fact::node::Container;
 use crate::fact::{Bytes, Seconds};
 
@@ -70,25 +71,10 @@ pub(super) fn memory(text: &str) -> Result<Bytes, String> {
 
 /// How many numbers a list as `0-1,4` has.
 pub(super) fn count_of_ranges(text: &str) -> Result<u64, String> {
-    let bad = || {
-        format!(
-            "{:?} is not a list of numbers",
-            text.chars().take(40).collect::<String>()
-        )
-    };
-    let mut count = 0u64;
-    for range in text.split(',') {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let first: u64 = first.trim().parse().map_err(|_| bad())?;
-        let last: u64 = last.trim().parse().map_err(|_| bad())?;
-        // No kernel has more nodes than 1024: a longer range is damage.
-        let width = last
-            .checked_sub(first)
-            .filter(|w| *w < 65536)
-            .ok_or_else(bad)?;
-        count += width + 1;
+    match cpu_list::numbers(text)?.len() {
+        0 => Err("it is empty".to_owned()),
+        count => Ok(count as u64),
     }
-    Ok(count)
 }
 
 /// The soft limit in /proc/self/limits; `u64::MAX` if there is none.

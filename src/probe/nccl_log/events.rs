@@ -201,10 +201,7 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
         match (failed, origin) {
             (true, Some(origin)) => Fact::Known(true, origin),
             (true, None) => Fact::derived(true, how),
-            (false, _) => match &hidden {
-                Some(gap) => Fact::Unknown(gap.clone()),
-                None => view.total(false, how),
-            },
+            (false, _) => view.total(false, how).unless(hidden.clone()),
         },
     );
     if hidden.is_some() {

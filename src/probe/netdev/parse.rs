@@ -4,22 +4,16 @@ use std::sync::Arc;
 
 use crate::fact::port::OperState;
 use crate::fact::{BitRate, Bytes};
-
-fn odd(text: &str, what: &str) -> String {
-    format!(
-        "{:?} is no {what}",
-        text.chars().take(40).collect::<String>()
-    )
-}
+use crate::probe::is_not;
 
 /// `operstate`
 pub(super) fn operstate(text: &str) -> Result<OperState, String> {
-    OperState::from_word(text).ok_or_else(|| odd(text, "operational state"))
+    OperState::from_word(text).ok_or_else(|| is_not(text, "an operational state"))
 }
 
 /// `mtu`
 pub(super) fn mtu(text: &str) -> Result<Bytes, String> {
-    text.parse().map(Bytes).map_err(|_| odd(text, "MTU"))
+    text.parse().map(Bytes).map_err(|_| is_not(text, "an MTU"))
 }
 
 /// `speed` in Mb/s; -1, and the same as an unsigned number, if the driver does not know.
@@ -30,8 +24,8 @@ pub(super) fn speed(text: &str) -> Result<BitRate, String> {
             .ok()
             .and_then(|n| n.checked_mul(1_000_000))
             .map(BitRate)
-            .ok_or_else(|| odd(text, "speed")),
-        Err(_) => Err(odd(text, "speed")),
+            .ok_or_else(|| is_not(text, "a speed")),
+        Err(_) => Err(is_not(text, "a speed")),
     }
 }
 

@@ -267,12 +267,7 @@ impl DeviceFacts<'_> {
         self.set(gpu::PAGES_PENDING, pending);
         let single = self.said.number("nvmlDeviceGetRetiredPages/single");
         let double = self.said.number("nvmlDeviceGetRetiredPages/double");
-        let pages = match (single, double) {
-            (Fact::Known(single, origin), Fact::Known(double, _)) => {
-                Fact::Known(single + double, origin)
-            }
-            (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
-        };
+        let pages = single.zip(double).map(|(single, double)| single + double);
         self.set(gpu::PAGES_RETIRED, pages);
     }
 

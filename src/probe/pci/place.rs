@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::fact::{Fact, Gap, Presence, Why};
+use crate::fact::{Fact, Why};
 use crate::probe::Ask;
 use crate::source::Question;
 
@@ -66,20 +66,13 @@ fn is_hex(text: &str, least: usize, most: usize) -> bool {
 
 /// The NUMA node of the function in `dir`; unknown if the kernel says -1, or has no such file.
 pub fn numa_node(ask: &Ask<'_>, dir: &str) -> Fact<u64> {
-    match ask.text_if_any(format!("{dir}/numa_node")) {
-        Presence::Present(text, origin) => {
-            Fact::Known(text, origin).and_then(|text| match text.trim() {
-                "-1" => Err("-1: not known".to_owned()),
-                number => crate::probe::whole_number(number),
-            })
-        }
-        // A kernel without CONFIG_NUMA has no such file.
-        Presence::Absent(origin) => Fact::Unknown(Gap {
-            why: Why::NotUnderstood("there is no such file".into()),
-            origin,
-        }),
-        Presence::Unknown(gap) => Fact::Unknown(gap),
-    }
+    // A kernel without CONFIG_NUMA has no such file.
+    ask.text_if_any(format!("{dir}/numa_node"))
+        .or_gap(Why::NotUnderstood("there is no such file".into()))
+        .and_then(|text| match text.trim() {
+            "-1" => Err("-1: not known".to_owned()),
+            number => crate::probe::whole_number(number),
+        })
 }
 
 #[cfg(test)]

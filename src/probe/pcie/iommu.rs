@@ -141,10 +141,7 @@ fn group_type(text: &str) -> Result<Iommu, String> {
     match text.trim() {
         "identity" => Ok(Iommu::Identity),
         "DMA" | "DMA-FQ" => Ok(Iommu::Translating),
-        other => Err(format!(
-            "{:?} is not an IOMMU group type",
-            other.chars().take(40).collect::<String>()
-        )),
+        other => Err(crate::probe::is_not(other, "an IOMMU group type")),
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Source: <https://www.kernel.org/doc/Documentation/ABI/testing/sysfs-bus-pci>, drivers/pci/pci-sysfs.c and drivers/pci/pcie/aer.c.
 
+use crate::probe::is_not;
+
 /// The generation of a speed: `16.0 GT/s PCIe` (kernels from 5.7) or `16 GT/s`. `Unknown` and `Unknown speed` are none.
 pub(super) fn generation(text: &str) -> Result<u64, String> {
     let number = text
@@ -17,7 +19,7 @@ pub(super) fn generation(text: &str) -> Result<u64, String> {
         Some("16.0" | "16") => Ok(4),
         Some("32.0" | "32") => Ok(5),
         Some("64.0" | "64") => Ok(6),
-        _ => Err(odd(text, "speed of a PCIe link")),
+        _ => Err(is_not(text.trim(), "a speed of a PCIe link")),
     }
 }
 
@@ -25,7 +27,7 @@ pub(super) fn generation(text: &str) -> Result<u64, String> {
 pub(super) fn width(text: &str) -> Result<u64, String> {
     match crate::probe::whole_number(text)? {
         lanes @ (1 | 2 | 4 | 8 | 12 | 16 | 32) => Ok(lanes),
-        _ => Err(odd(text, "number of lanes")),
+        _ => Err(is_not(text.trim(), "a number of lanes")),
     }
 }
 
@@ -34,7 +36,7 @@ fn sum(text: &str, counts: impl Fn(&str) -> bool) -> Result<u64, String> {
     let (mut total, mut seen) = (0u64, false);
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         let Some((name, number)) = line.trim().rsplit_once(' ') else {
-            return Err(odd(line, "counter of errors"));
+            return Err(is_not(line.trim(), "a counter of errors"));
         };
         let number = crate::probe::whole_number(number)?;
         if counts(name.trim()) {
@@ -45,7 +47,7 @@ fn sum(text: &str, counts: impl Fn(&str) -> bool) -> Result<u64, String> {
     if seen {
         Ok(total)
     } else {
-        Err(odd(text, "list of errors"))
+        Err(is_not(text.trim(), "a list of errors"))
     }
 }
 
@@ -67,13 +69,6 @@ pub(super) fn nonfatal_errors(text: &str) -> Result<u64, String> {
 /// The fatal errors.
 pub(super) fn fatal_errors(text: &str) -> Result<u64, String> {
     sum(text, |name| name == "TOTAL_ERR_FATAL")
-}
-
-fn odd(text: &str, what: &str) -> String {
-    format!(
-        "{:?} is no {what}",
-        text.trim().chars().take(40).collect::<String>()
-    )
 }
 
 #[cfg(test)]

@@ -1,13 +1,7 @@
 //! How drivers write what they force, and configfs what rdma_cm begins with.
 
 use crate::fact::port::CmaMode;
-
-fn odd(text: &str, what: &str) -> String {
-    format!(
-        "{:?} is no {what}",
-        text.chars().take(40).collect::<String>()
-    )
-}
+use crate::probe::is_not;
 
 /// `tc/N/traffic_class`: a line `Global tclass=106` if one is forced on all connections, then lines of single
 /// addresses (`src_ip=…,tclass=…`); nothing if none is forced.
@@ -16,7 +10,7 @@ pub(super) fn forced_class(text: &str) -> Result<Option<u64>, String> {
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         match line.strip_prefix("Global tclass=") {
             Some(class) => {
-                let class: u8 = class.parse().map_err(|_| odd(line, "traffic class"))?;
+                let class: u8 = class.parse().map_err(|_| is_not(line, "a traffic class"))?;
                 forced = Some(u64::from(class));
             }
             None if line.contains("tclass=") => {
@@ -24,11 +18,11 @@ pub(super) fn forced_class(text: &str) -> Result<Option<u64>, String> {
                 if forced.is_none() {
                     return Err(format!(
                         "it has rules for single addresses: {}",
-                        odd(line, "class of all")
+                        is_not(line, "a class of all")
                     ));
                 }
             }
-            None => return Err(odd(line, "traffic class")),
+            None => return Err(is_not(line, "a traffic class")),
         }
     }
     Ok(forced)
@@ -39,7 +33,7 @@ pub(super) fn roce_mode(text: &str) -> Result<CmaMode, String> {
     match text {
         "RoCE v2" => Ok(CmaMode::V2),
         "IB/RoCE v1" => Ok(CmaMode::V1),
-        _ => Err(odd(text, "kind of RoCE")),
+        _ => Err(is_not(text, "a kind of RoCE")),
     }
 }
 
@@ -48,7 +42,7 @@ pub(super) fn on_or_off(text: &str) -> Result<bool, String> {
     match text {
         "0" => Ok(false),
         "1" => Ok(true),
-        _ => Err(odd(text, "0 or 1")),
+        _ => Err(is_not(text, "0 or 1")),
     }
 }
 

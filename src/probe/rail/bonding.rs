@@ -9,13 +9,8 @@ use crate::probe::{Ask, whole_number};
 
 /// The bonds of this network namespace; none if the module is not loaded.
 pub(super) fn masters(ask: &Ask<'_>) -> Presence<Vec<Arc<str>>> {
-    match ask.text_if_any(format!("{NET}/bonding_masters")) {
-        Presence::Present(text, origin) => {
-            Presence::Present(text.split_whitespace().map(Arc::from).collect(), origin)
-        }
-        Presence::Absent(origin) => Presence::Absent(origin),
-        Presence::Unknown(gap) => Presence::Unknown(gap),
-    }
+    ask.text_if_any(format!("{NET}/bonding_masters"))
+        .map(|text| text.split_whitespace().map(Arc::from).collect())
 }
 
 /// The members of a bond.
@@ -80,20 +75,17 @@ pub(super) fn describe(
             (Err(_), _) => {}
         }
     }
-    let known = |list: Vec<Arc<str>>, open: &Option<Gap>| match open {
-        Some(gap) => Fact::Unknown(gap.clone()),
-        None => Fact::derived(
+    let known = |list: Vec<Arc<str>>, open: &Option<Gap>| {
+        Fact::derived(
             Arc::<[Arc<str>]>::from(list),
             format!("mii_status of {name}'s members"),
-        ),
+        )
+        .unless(open.clone())
     };
     let down = known(down, &open);
     facts.set(id, bond::DOWN_COUNT, down.clone().map(|d| d.len() as u64));
     facts.set(id, bond::MEMBERS_DOWN, down);
-    let failures = match failures {
-        Ok(total) => Fact::derived(total, format!("link_failure_count of {name}'s members")),
-        Err(gap) => Fact::Unknown(gap),
-    };
+    let failures = Fact::of(failures, format!("link_failure_count of {name}'s members"));
     facts.set(id, bond::LINK_FAILURES, failures);
     speeds(ask, facts, id, &up, &open);
     match lacp {

@@ -123,13 +123,8 @@ impl Client<'_> {
                         entries,
                     })
                 };
-                match lists.read(ask, &path, &origin) {
-                    Presence::Present(text, origin) => {
-                        Fact::Known(listed(Some(parse::list(&text))), origin)
-                    }
-                    Presence::Absent(origin) => Fact::Known(listed(None), origin),
-                    Presence::Unknown(gap) => Fact::Unknown(gap),
-                }
+                let text = lists.read(ask, &path, &origin).if_any();
+                text.map(|text| listed(text.map(|text| parse::list(&text))))
             }
             Fact::Known(_, origin) => Fact::Known(None, origin),
             Fact::Unknown(gap) => Fact::Unknown(gap),
@@ -198,10 +193,7 @@ impl Client<'_> {
         let tcp = |list: &Fact<Connections>| list.clone().map(|c| c.tcp());
         facts.set(id, mount::STORAGE_TCP, tcp(&storage));
         facts.set(id, mount::META_TCP, tcp(&meta));
-        let sum = match (storage, meta) {
-            (Fact::Known(a, origin), Fact::Known(b, _)) => Fact::Known(a.add(b), origin),
-            (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
-        };
+        let sum = storage.zip(meta).map(|(a, b)| a.add(b));
         facts.set(id, mount::TRANSPORT, sum.clone().map(|c| c.transport()));
         facts.set(id, mount::TCP_CONNECTIONS, sum.clone().map(|c| c.tcp()));
         facts.set(id, mount::RDMA_CONNECTIONS, sum.clone().map(|c| c.rdma));

@@ -1,7 +1,7 @@
 //! Disks that are reached over the network: NVMe over fabrics, iSCSI.
 
 use crate::fact::mount::{self, MountTransport};
-use crate::fact::{Fact, Facts, Gap, Id, Presence, Subject, Why};
+use crate::fact::{Fact, Facts, Gap, Id, Subject, Why};
 use crate::probe::Ask;
 
 const NVME: &str = "/sys/class/nvme";
@@ -9,13 +9,8 @@ const ISCSI_HOSTS: &str = "/sys/class/iscsi_host";
 
 /// NVMe controllers that are reached over the network; those on PCIe are no matter of RDMA.
 pub(super) fn nvme(ask: &Ask<'_>, facts: &mut Facts, node: Id, open: &mut Option<Gap>) {
-    let names = match ask.names_if_any(NVME) {
-        Presence::Present(names, _) => names,
-        Presence::Absent(_) => return,
-        Presence::Unknown(gap) => {
-            open.get_or_insert(gap);
-            return;
-        }
+    let Some(names) = ask.names_if_any(NVME).if_any().or_open(open).flatten() else {
+        return;
     };
     for name in names.iter() {
         let transport = match ask.text(format!("{NVME}/{name}/transport")) {
@@ -47,21 +42,18 @@ pub(super) fn nvme(ask: &Ask<'_>, facts: &mut Facts, node: Id, open: &mut Option
 
 /// iSCSI sessions. Only the session's state and the kind of its host are asked: its target has the name of a machine.
 pub(super) fn iscsi(ask: &Ask<'_>, facts: &mut Facts, node: Id, open: &mut Option<Gap>) {
-    let hosts = match ask.names_if_any(ISCSI_HOSTS) {
-        Presence::Present(names, _) => names,
-        Presence::Absent(_) => return,
-        Presence::Unknown(gap) => {
-            open.get_or_insert(gap);
-            return;
-        }
+    let Some(hosts) = ask
+        .names_if_any(ISCSI_HOSTS)
+        .if_any()
+        .or_open(open)
+        .flatten()
+    else {
+        return;
     };
     for host in hosts.iter() {
-        let sessions = match ask.names(format!("{ISCSI_HOSTS}/{host}/device")) {
-            Fact::Known(names, _) => names,
-            Fact::Unknown(gap) => {
-                open.get_or_insert(gap);
-                continue;
-            }
+        let sessions = ask.names(format!("{ISCSI_HOSTS}/{host}/device"));
+        let Some(sessions) = sessions.or_open(open) else {
+            continue;
         };
         let mut sessions = sessions
             .iter()

@@ -17,13 +17,7 @@ type Texts = Arc<[Arc<str>]>;
 
 /// States which file NCCL takes the topology from, and what it finds there. For the probe that knows the variables in effect, at its end.
 pub fn state(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
-    let named = match facts.find(Subject::Variable, node, TOPO_FILE) {
-        Some(id) => facts.get(id, variable::VALUE).map(Some),
-        None => match facts.members(Subject::Variable, node) {
-            Ok(origin) => Fact::Known(None, origin.clone()),
-            Err(gap) => Fact::Unknown(gap),
-        },
-    };
+    let named = facts.named(Subject::Variable, node, TOPO_FILE, variable::VALUE);
     let (path, origin, by_itself) = match named {
         Fact::Known(Some(path), origin) => (path, origin, false),
         Fact::Known(None, origin) => (VIRTUAL_TOPOLOGY.into(), origin, true),

@@ -1,29 +1,18 @@
 //! How the kernel and launchers write sets of numbers.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
+
+use crate::cpu_list;
 
 /// Numbers as the kernel lists them: `0-3,8`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Set(Vec<(u64, u64)>);
+pub(super) struct Set(Vec<RangeInclusive<u64>>);
 
 impl Set {
     /// Reads a list as `0-3,8`; an empty one is the list of a node without CPUs.
     pub(super) fn read(text: &str) -> Result<Set, String> {
-        let bad = || {
-            let text: String = text.chars().take(40).collect();
-            format!("{text:?} is not a list of numbers")
-        };
-        let mut ranges = Vec::new();
-        for range in text.trim().split(',').filter(|_| !text.trim().is_empty()) {
-            let (first, last) = range.split_once('-').unwrap_or((range, range));
-            let first: u64 = first.trim().parse().map_err(|_| bad())?;
-            let last: u64 = last.trim().parse().map_err(|_| bad())?;
-            if last < first {
-                return Err(bad());
-            }
-            ranges.push((first, last));
-        }
-        Ok(Set(ranges))
+        cpu_list::ranges(text).map(Set)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -31,7 +20,7 @@ impl Set {
     }
 
     pub(super) fn has(&self, number: u64) -> bool {
-        self.0.iter().any(|(a, b)| (*a..=*b).contains(&number))
+        self.0.iter().any(|range| range.contains(&number))
     }
 
     /// Whether a number is in both.
@@ -40,7 +29,7 @@ impl Set {
             .0
             .iter()
             .flat_map(|a| other.0.iter().map(move |b| (a, b)));
-        pairs.any(|(a, b)| a.0.max(b.0) <= a.1.min(b.1))
+        pairs.any(|(a, b)| a.start().max(b.start()) <= a.end().min(b.end()))
     }
 }
 

@@ -292,12 +292,12 @@ mod tests {
             ("<system><cpu/></system>", "no version"),
             ("<system version=\"2\"/>", "NCCL reads 1"),
             ("<graphs version=\"1\"/>", "<system>"),
-            ("<system version=1/>", "no attribute"),
+            ("<system version=1/>", "not an attribute"),
             ("<!-- <system version=\"1\"/>", "comment"),
             ("<system version=\"1\"", "no end"),
             ("</system>", "closes nothing"),
             ("< >", "no name"),
-            ("<system version=\"1\" \u{1f600}/>", "no attribute"),
+            ("<system version=\"1\" \u{1f600}/>", "not an attribute"),
         ] {
             let error = read(text).unwrap_err();
             assert!(error.contains(why), "{text}: {error}");

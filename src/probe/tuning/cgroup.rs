@@ -52,14 +52,9 @@ pub(in crate::probe) fn killed(ask: &Ask<'_>, cgroup: &Presence<Arc<str>>) -> Fa
     let Some(own) = dirs.first() else {
         return Fact::Unknown(Gap::missing("the control group"));
     };
-    match ask.text_if_any(format!("{own}/{file}")) {
-        Presence::Present(text, origin) => {
-            Fact::Known(text, origin).and_then(|text| parse::killed(&text))
-        }
-        // The root of the hierarchy limits nothing, and neither does a group without the controller.
-        Presence::Absent(origin) => Fact::Known(0, origin),
-        Presence::Unknown(gap) => Fact::Unknown(gap),
-    }
+    // The root of the hierarchy limits nothing, and neither does a group without the controller.
+    let text = ask.text_if_any(format!("{own}/{file}")).if_any();
+    text.and_then(|text| text.map_or(Ok(0), |text| parse::killed(&text)))
 }
 
 /// The directories of this process's group and those above it in the hierarchy of a controller, the own one first; with `true`
@@ -125,10 +120,7 @@ fn pids(ask: &Ask<'_>, text: &str, origin: &Origin) -> Fact<u64> {
             Presence::Unknown(gap) => missing = Some(gap),
         }
     }
-    match missing {
-        Some(gap) => Fact::Unknown(gap),
-        None => Fact::Known(lowest.0, lowest.1),
-    }
+    Fact::Known(lowest.0, lowest.1).unless(missing)
 }
 
 /// The share of periods in which the quota was used up, of the group with the highest share.
@@ -160,10 +152,7 @@ fn throttled(ask: &Ask<'_>, text: &str, origin: &Origin) -> Fact<Percent> {
             Fact::Unknown(gap) => missing = Some(gap),
         }
     }
-    match missing {
-        Some(gap) => Fact::Unknown(gap),
-        None => Fact::Known(Percent(highest.0), highest.1),
-    }
+    Fact::Known(Percent(highest.0), highest.1).unless(missing)
 }
 
 /// `max 100000` and `-1` are no quota.

@@ -59,11 +59,7 @@ pub(super) fn establish(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     ends.extend(policies.last().filter(|last| *last != first));
     let preferences = all(ends.iter().map(|policy| {
         let name = file(policy, "energy_performance_preference");
-        match ask.text_if_any(name) {
-            Presence::Present(text, origin) => Fact::Known(Some(text), origin),
-            Presence::Absent(origin) => Fact::Known(None, origin),
-            Presence::Unknown(gap) => Fact::Unknown(gap),
-        }
+        ask.text_if_any(name).if_any()
     }));
     let preferences = preferences.map(|texts| distinct(texts.into_iter().flatten().collect()));
     facts.set(node, node::ENERGY_PREFERENCES, preferences);

@@ -2,19 +2,13 @@
 
 use std::sync::Arc;
 
-/// More numbers than any kernel has CPUs: a longer list is damage.
-const LONGEST: u64 = 65536;
-
-fn odd(text: &str, what: &str) -> String {
-    let start: String = text.chars().take(40).collect();
-    format!("{start:?} is no {what}")
-}
+use crate::probe::is_not;
 
 /// One word.
 pub(super) fn word(text: &str) -> Result<Arc<str>, String> {
     match text.split_whitespace().collect::<Vec<_>>()[..] {
         [word] => Ok(word.into()),
-        _ => Err(odd(text, "single word")),
+        _ => Err(is_not(text, "a single word")),
     }
 }
 
@@ -23,27 +17,11 @@ pub(super) fn list(text: &str) -> Result<Arc<[Arc<str>]>, String> {
     Ok(text.split_whitespace().map(Arc::from).collect())
 }
 
-/// The numbers of a list as `0-1,4`; an empty one has none.
-pub(super) fn ranges(text: &str) -> Result<Vec<u64>, String> {
-    let bad = || odd(text, "list of numbers");
-    let mut found = Vec::new();
-    for range in text.trim().split(',').filter(|range| !range.is_empty()) {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let first: u64 = first.trim().parse().map_err(|_| bad())?;
-        let last: u64 = last.trim().parse().map_err(|_| bad())?;
-        if last < first || last - first >= LONGEST {
-            return Err(bad());
-        }
-        found.extend(first..=last);
-    }
-    Ok(found)
-}
-
 /// A number, or `max`.
 pub(super) fn limit(text: &str) -> Result<u64, String> {
     match text.trim() {
         "max" => Ok(u64::MAX),
-        number => number.parse().map_err(|_| odd(text, "limit")),
+        number => number.parse().map_err(|_| is_not(text, "a limit")),
     }
 }
 
