@@ -50,7 +50,7 @@ use std::time::Duration;
 
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, Why};
 use crate::source::recording::Recording;
-use crate::source::{Answer, Errno, Question, Refusal, Reply, Source};
+use crate::source::{Answer, Errno, Micros, Question, Refusal, Reply, Source};
 
 /// A probe.
 pub struct Probe {
@@ -293,6 +293,22 @@ impl<'s> Ask<'s> {
         )
     }
 
+    /// A link's whole target.
+    pub fn link_target(&self, path: impl Into<Arc<str>>) -> Fact<Arc<str>> {
+        self.text_of(Question::link(path))
+    }
+
+    /// Whether something exists, if its absence needs no listing of its directory.
+    pub fn answers(&self, question: Question) -> Fact<bool> {
+        match self.raw(&question).said {
+            Ok(_) => Fact::Known(true, Origin::Asked(question)),
+            Err(Refusal::Errno(Errno::ENOENT | Errno::ENOTDIR)) => {
+                Fact::Known(false, Origin::Asked(question))
+            }
+            Err(refusal) => Fact::Unknown(Gap::refused(&question, refusal)),
+        }
+    }
+
     /// A file's text, or that there is no such file.
     pub fn text_if_any(&self, path: impl Into<Arc<str>>) -> Presence<Arc<str>> {
         let question = Question::read(path);
@@ -352,14 +368,24 @@ impl<'s> Ask<'s> {
         }
     }
 
-    /// The reply of a call as a JSON value.
-    pub fn value(&self, question: Question) -> Fact<Arc<serde_json::Value>> {
-        match self.answer(&question) {
-            Ok(Answer::Value(value)) => Fact::Known(value, Origin::Asked(question)),
-            Ok(_) => Fact::Unknown(Gap::not_understood(
-                &question,
+    /// The reply of a call as a JSON value, and when it came.
+    pub fn value_at(&self, question: &Question) -> (Micros, Result<Arc<serde_json::Value>, Gap>) {
+        let reply = self.raw(question);
+        let value = match reply.said {
+            Ok(Answer::Value(value)) => Ok(value),
+            Ok(_) => Err(Gap::not_understood(
+                question,
                 "the reply is not a JSON value",
             )),
+            Err(refusal) => Err(Gap::refused(question, refusal)),
+        };
+        (reply.at, value)
+    }
+
+    /// The reply of a call as a JSON value.
+    pub fn value(&self, question: Question) -> Fact<Arc<serde_json::Value>> {
+        match self.value_at(&question).1 {
+            Ok(value) => Fact::Known(value, Origin::Asked(question)),
             Err(gap) => Fact::Unknown(gap),
         }
     }

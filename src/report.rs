@@ -16,6 +16,8 @@ pub mod prometheus;
 pub mod text;
 pub mod topology;
 
+use std::io::{self, Write};
+
 use serde::Serialize;
 
 pub use areas::AreaLine;
@@ -31,6 +33,22 @@ use crate::small_sort;
 
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
 pub const SCHEMA: &str = "rdma-doctor-report/2.0";
+
+/// A form of the report that one tool reads.
+#[derive(Debug)]
+pub struct ToolFormat {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What reads it, and what it is.
+    pub about: &'static str,
+    /// Writes it.
+    pub write: fn(&mut dyn Write, &Report) -> io::Result<()>,
+    /// The exit status, by the tool's convention.
+    pub exit: fn(&Report) -> Exit,
+}
+
+/// The forms for tools.
+pub const TOOL_FORMATS: &[ToolFormat] = &[line::NAGIOS, prometheus::FORMAT, line::SLURM, line::NPD];
 
 /// Where the line between statuses is drawn.
 #[derive(Clone, Debug)]

@@ -2,15 +2,17 @@
 
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use anyhow::Context;
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 
 use super::{input::BadUsage, output, require};
 use crate::check::Severity;
 use crate::exit::Exit;
 use crate::live::files;
-use crate::report::{Policy, Report, line, prometheus, text::Detail};
+use crate::report::{Policy, Report, TOOL_FORMATS, ToolFormat, text::Detail};
 
 /// How a verdict is shown, and what it takes for an exit status that says so.
 #[derive(Clone, Debug, Args)]
@@ -61,17 +63,11 @@ impl JudgeArgs {
         }
     }
 
-    /// The exit status in the format's own convention: node-problem-detector knows 0, 1 and 2 only ([`line::npd_status`]).
+    /// The exit status in the format's own convention.
     pub fn exit(&self, report: &Report) -> Exit {
-        let exit = report.exit();
-        match (
-            self.format,
-            line::npd_status(exit, !report.damage.is_empty()),
-        ) {
-            (ReportFormat::Npd, 0) => Exit::Healthy,
-            (ReportFormat::Npd, 1) => Exit::Warnings,
-            (ReportFormat::Npd, _) => Exit::Errors,
-            _ => exit,
+        match self.format {
+            ReportFormat::Tool(format) => (format.exit)(report),
+            ReportFormat::Text | ReportFormat::Json => report.exit(),
         }
     }
 
@@ -84,10 +80,7 @@ impl JudgeArgs {
         self.put(|out| match self.format {
             ReportFormat::Text => (shown.text)(out),
             ReportFormat::Json => (shown.json)(out),
-            ReportFormat::Nagios => line::nagios(out, report),
-            ReportFormat::Prometheus => prometheus::write(out, report),
-            ReportFormat::Slurm => line::slurm(out, report),
-            ReportFormat::Npd => line::npd(out, report),
+            ReportFormat::Tool(format) => (format.write)(out, report),
         })
     }
 
@@ -100,7 +93,9 @@ impl JudgeArgs {
         match self.format {
             ReportFormat::Text => self.put(shown.text),
             ReportFormat::Json => self.put(shown.json),
-            _ => Err(BadUsage("--each: this format is for one report".into()).into()),
+            ReportFormat::Tool(_) => {
+                Err(BadUsage("--each: this format is for one report".into()).into())
+            }
         }
     }
 
@@ -124,20 +119,39 @@ pub struct Shown<'s> {
 }
 
 /// A report's format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug)]
 pub enum ReportFormat {
     /// For people.
     Text,
     /// For programs: one object, or a list of objects with --each.
     Json,
-    /// For Nagios, Icinga and Checkmk: one line with figures.
-    Nagios,
-    /// For Prometheus, by node_exporter's textfile collector.
-    Prometheus,
-    /// For Slurm: a line that fits as the reason of a drained node.
-    Slurm,
-    /// For node-problem-detector: a short line, and exit status 0, 1 or 2.
-    Npd,
+    /// For one tool.
+    Tool(&'static ToolFormat),
+}
+
+impl ValueEnum for ReportFormat {
+    fn value_variants<'a>() -> &'a [Self] {
+        static ALL: LazyLock<Vec<ReportFormat>> = LazyLock::new(|| {
+            let tools = TOOL_FORMATS.iter().map(ReportFormat::Tool);
+            [ReportFormat::Text, ReportFormat::Json]
+                .into_iter()
+                .chain(tools)
+                .collect()
+        });
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let (name, help) = match self {
+            ReportFormat::Text => ("text", "For people"),
+            ReportFormat::Json => (
+                "json",
+                "For programs: one object, or a list of objects with --each",
+            ),
+            ReportFormat::Tool(format) => (format.name, format.about),
+        };
+        Some(PossibleValue::new(name).help(help))
+    }
 }
 
 /// A severity on the command line.

@@ -10,7 +10,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal};
+use crate::live::worker::child::{kill_group, wait_until};
 
 pub use crate::cluster::ssh::dialogue::SshDialogue;
 
@@ -111,35 +111,23 @@ impl RemoteCommand {
         let errors = StderrTail::capture(&mut child);
         let answer = read_all(&mut child, self.max_output + 1);
         let said = || errors.last_line();
+        let timed_out = |child: &mut Child| {
+            end(child);
+            let seconds = begun.elapsed().as_secs_f64();
+            let said = said();
+            RemoteError::TimedOut { seconds, said }
+        };
         let answer = match answer.recv_timeout(ends.saturating_duration_since(Instant::now())) {
             Ok(answer) if answer.len() as u64 > self.max_output => {
-                kill_group(&mut child);
+                end(&mut child);
                 return Err(RemoteError::TooLong(self.max_output));
             }
             Ok(answer) => answer,
             Err(RecvTimeoutError::Disconnected) => Vec::new(),
-            Err(RecvTimeoutError::Timeout) => {
-                kill_group(&mut child);
-                let seconds = begun.elapsed().as_secs_f64();
-                return Err(RemoteError::TimedOut {
-                    seconds,
-                    said: said(),
-                });
-            }
+            Err(RecvTimeoutError::Timeout) => return Err(timed_out(&mut child)),
         };
-        let status = loop {
-            match child.try_wait() {
-                Ok(Some(status)) => break status,
-                Ok(None) if Instant::now() < ends => std::thread::sleep(Duration::from_millis(5)),
-                _ => {
-                    kill_group(&mut child);
-                    let seconds = begun.elapsed().as_secs_f64();
-                    return Err(RemoteError::TimedOut {
-                        seconds,
-                        said: said(),
-                    });
-                }
-            }
+        let Some(status) = wait_until(&mut child, ends) else {
+            return Err(timed_out(&mut child));
         };
         match status.code() {
             Some(0) => Ok(answer),
@@ -238,11 +226,8 @@ fn read_all(child: &mut Child, most: u64) -> mpsc::Receiver<Vec<u8>> {
 }
 
 /// Kills a child and its process group.
-fn kill_group(child: &mut Child) {
-    if let Some(pid) = Pid::from_raw(child.id().cast_signed()) {
-        // It may have exited already.
-        let _ = rustix::process::kill_process_group(pid, Signal::KILL);
-    }
+fn end(child: &mut Child) {
+    kill_group(child);
     let _ = child.wait();
 }
 

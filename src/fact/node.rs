@@ -26,16 +26,6 @@ words! {
 }
 
 words! {
-    /// Whether a namespace is the one that the kernel started with.
-    pub enum Namespace {
-        /// The kernel's first.
-        Initial = "initial",
-        /// One of its own.
-        Private = "private",
-    }
-}
-
-words! {
     /// The result of opening a character device for reading and writing.
     pub enum CharDevice {
         /// It opens.

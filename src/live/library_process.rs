@@ -3,7 +3,6 @@
 //! The asking process starts a helper, which is this program again. The helper loads the library and answers each line with another. A helper that
 //! dies or does not respond is replaced for the next question; after two of these the library is not asked again.
 
-use crate::live::own_process;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -11,6 +10,8 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::live::own_process;
+use crate::live::worker::child::{how_it_ended, wait_a_moment};
 use crate::source::question::Call;
 use crate::source::wire::{self, Line};
 use crate::source::{Answer, Errno, Question, Refusal, Reply};
@@ -146,7 +147,6 @@ impl Helper {
 
     /// Ends a helper that did not answer. One in uninterruptible sleep cannot be killed and is abandoned; it dies with its process group later.
     fn end(mut self, lost: HelperFailure) -> Refusal {
-        use std::os::unix::process::ExitStatusExt;
         // A helper that is crashing gets time to crash, so that its signal is reported.
         let died = match lost {
             HelperFailure::Exited => wait_a_moment(&mut self.process),
@@ -158,25 +158,10 @@ impl Helper {
         }
         match (lost, died) {
             (HelperFailure::Unresponsive, _) => Refusal::Timeout,
-            (HelperFailure::Exited, Some(status)) => {
-                Refusal::Crash(match (status.signal(), status.code()) {
-                    (Some(signal), _) => format!("killed by signal {signal}").into(),
-                    (None, code) => format!("ended with status {}", code.unwrap_or(-1)).into(),
-                })
-            }
+            (HelperFailure::Exited, Some(status)) => Refusal::Crash(how_it_ended(status).into()),
             (HelperFailure::Exited, None) => Refusal::Crash("it stopped answering".into()),
         }
     }
-}
-
-fn wait_a_moment(process: &mut Child) -> Option<std::process::ExitStatus> {
-    for _ in 0..100 {
-        if let Ok(Some(status)) = process.try_wait() {
-            return Some(status);
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    None
 }
 
 /// The helper's side: answers questions of standard input on standard output, until the first is closed.

@@ -9,8 +9,7 @@ use std::sync::Arc;
 
 use super::{Ask, BUDGET, Probe, inside};
 use crate::fact::device::{self, NodeType};
-use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, Why, port};
-use crate::source::{Answer, Question};
+use crate::fact::{Fact, Facts, Gap, Id, Membership, Presence, Subject, Why, port};
 
 /// The class directory.
 pub(super) const CLASS: &str = "/sys/class/infiniband";
@@ -29,7 +28,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     for name in devices.iter() {
         let dir = inside(CLASS, name);
         let id = facts.instance(Subject::Device, node, name);
-        let place = link_target(ask, &dir);
+        let place = ask.link_target(&*dir);
         identity(ask, facts, id, &dir, &place);
         firmware(ask, facts, id, &dir);
         locate(ask, facts, id, &dir, place);
@@ -232,14 +231,4 @@ fn describe_port(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str) {
         ask.parse(inside(dir, "sm_lid"), super::whole_number),
     );
     pkey::table(ask, facts, id, &inside(dir, "pkeys"));
-}
-
-/// A link's whole target.
-fn link_target(ask: &Ask<'_>, path: &str) -> Fact<Arc<str>> {
-    let question = Question::link(path);
-    match ask.raw(&question).said {
-        Ok(Answer::Text(target)) => Fact::Known(target, Origin::Asked(question)),
-        Ok(_) => Fact::Unknown(Gap::not_understood(&question, "the reply is not text")),
-        Err(refusal) => Fact::Unknown(Gap::refused(&question, refusal)),
-    }
 }

@@ -48,7 +48,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     facts.set(node, node::NVIDIA_OPEN, open);
     facts.set(node, node::NVIDIA_LIBRARY, library(ask));
     facts.set(node, node::OFED, ofed(ask));
-    let modules = exists(ask, Question::stat("/etc/infiniband/openib.conf"));
+    let modules = ask.answers(Question::stat("/etc/infiniband/openib.conf"));
     facts.set(node, node::OFED_MODULES, modules);
 
     let peers = ask
@@ -59,7 +59,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     facts.set(
         node,
         node::GDRDRV_DEVICE,
-        exists(ask, Question::stat("/dev/gdrdrv")),
+        ask.answers(Question::stat("/dev/gdrdrv")),
     );
 }
 
@@ -79,17 +79,6 @@ fn compute_gpus(ask: &Ask<'_>) -> Fact<u64> {
         count += u64::from(class.is_some_and(|class| class >> 8 == COMPUTE));
     }
     Fact::Known(count, origin).unless(missing)
-}
-
-/// Whether something exists, if its absence needs no listing of its directory.
-fn exists(ask: &Ask<'_>, question: Question) -> Fact<bool> {
-    match ask.raw(&question).said {
-        Ok(_) => Fact::Known(true, Origin::Asked(question)),
-        Err(Refusal::Errno(Errno::ENOENT | Errno::ENOTDIR)) => {
-            Fact::Known(false, Origin::Asked(question))
-        }
-        Err(refusal) => Fact::Unknown(Gap::refused(&question, refusal)),
-    }
 }
 
 /// The version that the link `libnvidia-ml.so.1` leads to. A directory of libraries has thousands of names, so it is not listed:

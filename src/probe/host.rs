@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 pub(super) use self::parse::soft_limit;
 use super::{Ask, BUDGET, Probe};
-use crate::fact::node::{self, Container, Namespace, SharedMemory};
-use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, Presence};
+use crate::fact::node::{self, Container, SharedMemory};
+use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, Presence, Why};
 use crate::source::{Errno, Question, Refusal};
 
 /// The probe.
@@ -81,7 +81,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 
 fn os(ask: &Ask<'_>) -> Fact<Arc<str>> {
     match ask.parse("/etc/os-release", parse::pretty_name) {
-        Fact::Unknown(gap) if matches!(gap.why, crate::fact::Why::Refused(_)) => {
+        Fact::Unknown(gap) if matches!(gap.why, Why::Refused(_)) => {
             // The other place that os-release(5) names.
             match ask.parse("/usr/lib/os-release", parse::pretty_name) {
                 Fact::Unknown(_) => Fact::Unknown(gap),
@@ -92,27 +92,23 @@ fn os(ask: &Ask<'_>) -> Fact<Arc<str>> {
     }
 }
 
-fn namespace(ask: &Ask<'_>, which: &str, first: &str) -> Fact<Namespace> {
-    let link = match ask.link_name(format!("/proc/self/ns/{which}")) {
-        Presence::Present(name, origin) => Fact::Known(name, origin),
-        Presence::Absent(origin) => {
-            let what = "the kernel has no such namespaces";
-            return Fact::Unknown(odd(origin, what));
-        }
-        Presence::Unknown(gap) => Fact::Unknown(gap),
-    };
-    link.and_then(|name| match name.starts_with(which) {
-        true if &*name == first => Ok(Namespace::Initial),
-        true => Ok(Namespace::Private),
-        false => Err(format!("{name:?} is not a namespace")),
-    })
+/// Whether this process is in the namespace that the kernel started with.
+fn is_in_first_namespace(ask: &Ask<'_>, which: &str, first: &str) -> Fact<bool> {
+    ask.link_name(format!("/proc/self/ns/{which}"))
+        .or_gap(Why::NotUnderstood(
+            "the kernel has no such namespaces".into(),
+        ))
+        .and_then(|name| match name.starts_with(which) {
+            true => Ok(&*name == first),
+            false => Err(format!("{name:?} is not a namespace")),
+        })
 }
 
 /// What kind of container this is. The initial PID namespace says that it is none; else marks of the known ones decide.
 fn container(ask: &Ask<'_>, cgroup: &Presence<Arc<str>>) -> Fact<Container> {
-    let origin = match namespace(ask, "pid", FIRST_PID) {
-        Fact::Known(Namespace::Initial, origin) => return Fact::Known(Container::None, origin),
-        Fact::Known(Namespace::Private, origin) => origin,
+    let origin = match is_in_first_namespace(ask, "pid", FIRST_PID) {
+        Fact::Known(true, origin) => return Fact::Known(Container::None, origin),
+        Fact::Known(false, origin) => origin,
         Fact::Unknown(gap) => return Fact::Unknown(gap),
     };
     // Kubernetes first: its pods bear the marks of the runtime below it too. A mark that cannot be looked for leaves the kind open,
@@ -170,15 +166,13 @@ fn limits(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let nofile = limits.and_then(|text| parse::soft_limit(&text, "Max open files"));
     facts.set(node, node::NOFILE, nofile);
 
-    let user = namespace(ask, "user", FIRST_USER);
+    let first_user = is_in_first_namespace(ask, "user", FIRST_USER);
     let capable = ask
         .parse("/proc/self/status", parse::effective_capabilities)
         .map(|set| set >> IPC_LOCK & 1 == 1);
-    let ipc_lock = match (capable, user) {
+    let ipc_lock = match (capable, first_user) {
         // The kernel asks for the capability in its first user namespace: one in another does not count.
-        (Fact::Known(true, origin), Fact::Known(user, _)) => {
-            Fact::Known(user == Namespace::Initial, origin)
-        }
+        (Fact::Known(true, origin), Fact::Known(first, _)) => Fact::Known(first, origin),
         (Fact::Known(true, _), Fact::Unknown(gap)) => Fact::Unknown(gap),
         (fact, _) => fact,
     };
@@ -201,12 +195,7 @@ fn shared_memory(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
                 _ => Err("the reply names no file system".to_owned()),
             })
         }
-        Fact::Unknown(gap)
-            if matches!(
-                gap.why,
-                crate::fact::Why::Refused(Refusal::Errno(Errno::ENOENT))
-            ) =>
-        {
+        Fact::Unknown(gap) if matches!(gap.why, Why::Refused(Refusal::Errno(Errno::ENOENT))) => {
             match ask.exists("/dev/shm") {
                 Fact::Known(false, origin) => Fact::Known(SharedMemory::Absent, origin),
                 _ => Fact::Unknown(gap.clone()),
@@ -229,7 +218,7 @@ fn shared_memory(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 /// A gap that says what was found in place of what was looked for.
 fn odd(origin: Origin, what: impl Into<Arc<str>>) -> Gap {
     Gap {
-        why: crate::fact::Why::NotUnderstood(what.into()),
+        why: Why::NotUnderstood(what.into()),
         origin,
     }
 }

@@ -13,7 +13,7 @@ use crate::fact::{
     node, process as fact,
 };
 use crate::small_sort;
-use crate::source::{Answer, Errno, Question, Refusal};
+use crate::source::{Errno, Question, Refusal};
 
 /// The probe.
 pub const PROBE: Probe = Probe {
@@ -38,21 +38,13 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 
     let question = Question::call("processes", []);
     let origin = Origin::Asked(question.clone());
-    let first = ask.raw(&question);
-    let started = first.at;
-    let first = match first.said {
-        Ok(Answer::Value(value)) => ProcessSnapshot::read(&value),
-        Ok(_) => Err("the reply is not a JSON value".to_owned()),
-        Err(refusal) => {
-            let gap = Gap::refused(&question, refusal);
-            facts.set_members(Subject::Process, node, Membership::Unknown(gap));
-            return;
-        }
+    let read = |value: Result<Arc<Value>, Gap>| {
+        ProcessSnapshot::read(&*value?).map_err(|what| Gap::not_understood(&question, what))
     };
-    let first = match first {
-        Ok(look) => look,
-        Err(what) => {
-            let gap = Gap::not_understood(&question, what);
+    let (started, first) = ask.value_at(&question);
+    let first = match read(first) {
+        Ok(first) => first,
+        Err(gap) => {
             facts.set_members(Subject::Process, node, Membership::Unknown(gap));
             return;
         }
@@ -60,19 +52,9 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let pause = Question::Wait("sample".into());
     let second = match ask.raw(&pause).said {
         Ok(_) => {
-            let reply = ask.raw(&question);
-            let window = Seconds(reply.at.saturating_sub(started) as f64 / 1e6);
-            match reply.said {
-                Ok(Answer::Value(value)) => match ProcessSnapshot::read(&value) {
-                    Ok(look) => Ok((look, window)),
-                    Err(what) => Err(Gap::not_understood(&question, what)),
-                },
-                Ok(_) => Err(Gap::not_understood(
-                    &question,
-                    "the reply is not a JSON value",
-                )),
-                Err(refusal) => Err(Gap::refused(&question, refusal)),
-            }
+            let (at, again) = ask.value_at(&question);
+            let window = Seconds(at.saturating_sub(started) as f64 / 1e6);
+            read(again).map(|look| (look, window))
         }
         Err(refusal) => Err(Gap::refused(&pause, refusal)),
     };

@@ -17,7 +17,7 @@ use super::{Ask, Probe};
 use crate::fact::netdev::{self, Trust};
 use crate::fact::port::{self, CmaMode};
 use crate::fact::{Fact, Facts, Gap, Id, Origin, PerSecond, Presence, Subject, Why};
-use crate::source::{Answer, Errno, Micros, Question, Refusal};
+use crate::source::{Errno, Micros, Question, Refusal};
 use dcb::{Dcb, EIGHT};
 
 /// The probe. An adapter's statistics take its firmware some milliseconds.
@@ -393,20 +393,8 @@ struct Reading {
 
 fn reading(ask: &Ask<'_>, leaf: &str) -> Reading {
     let question = Question::call("ethtool_statistics", [("netdev", leaf.into())]);
-    let reply = ask.raw(&question);
-    let said = match reply.said {
-        Ok(Answer::Value(value)) => Ok(value),
-        Ok(_) => Err(Gap::not_understood(
-            &question,
-            "the reply is not a JSON value",
-        )),
-        Err(refusal) => Err(Gap::refused(&question, refusal)),
-    };
-    Reading {
-        question,
-        at: reply.at,
-        said,
-    }
+    let (at, said) = ask.value_at(&question);
+    Reading { question, at, said }
 }
 
 /// The statistics of a netdev's devices at the first reading, and what they say since the driver was loaded.

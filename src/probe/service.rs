@@ -16,7 +16,7 @@ use serde_json::Value;
 use self::parse::Unit;
 use super::{Ask, Probe};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, Why, node, service};
-use crate::source::{Errno, Question, Refusal};
+use crate::source::Question;
 
 /// The probe.
 pub const PROBE: Probe = Probe {
@@ -89,7 +89,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     facts.set(node, node::NVSWITCHES, switches.clone());
     let outside = first_pid_namespace(ask);
     let systemd = Systemd::ask(ask);
-    let driver = exists(ask, Question::stat("/proc/driver/nvidia/version"));
+    let driver = ask.answers(Question::stat("/proc/driver/nvidia/version"));
     // NVIDIA's services may run beside systemd, in a container that holds the driver: before one is missed, the processes are
     // looked through. So they are where systemd says nothing.
     let missed = |units: &[Unit]| {
@@ -169,7 +169,7 @@ impl Systemd {
         argv.extend(&units);
         match ask.command(&argv, |text| parse::units(text, units.len())) {
             Fact::Known(units, origin) => Systemd::Says(units, origin),
-            Fact::Unknown(_) => Systemd::Files(exists(ask, Question::stat(ACTIVE_UNITS))),
+            Fact::Unknown(_) => Systemd::Files(ask.answers(Question::stat(ACTIVE_UNITS))),
         }
     }
 
@@ -192,23 +192,12 @@ impl Systemd {
     }
 }
 
-/// Whether something exists, if its absence needs no listing of its directory.
-fn exists(ask: &Ask<'_>, question: Question) -> Fact<bool> {
-    match ask.raw(&question).said {
-        Ok(_) => Fact::Known(true, Origin::Asked(question)),
-        Err(Refusal::Errno(Errno::ENOENT | Errno::ENOTDIR)) => {
-            Fact::Known(false, Origin::Asked(question))
-        }
-        Err(refusal) => Fact::Unknown(Gap::refused(&question, refusal)),
-    }
-}
-
 /// The links that systemd keeps for its active units. Whether one failed they do not tell: that stays open.
 fn by_files(ask: &Ask<'_>, service: &Service) -> Fact<Vec<Unit>> {
     let mut missing = None;
     for unit in service.units {
         let link = Question::link(format!("{ACTIVE_UNITS}/invocation:{unit}"));
-        match exists(ask, link) {
+        match ask.answers(link) {
             Fact::Known(true, origin) => return Fact::Known(vec![Unit::active(unit)], origin),
             Fact::Known(false, origin) => {
                 missing.get_or_insert(Gap {
@@ -231,7 +220,7 @@ fn enabled_by_file(ask: &Ask<'_>, service: &Service) -> Fact<bool> {
     let link = Question::link(format!(
         "/etc/systemd/system/multi-user.target.wants/{unit}"
     ));
-    match exists(ask, link) {
+    match ask.answers(link) {
         // It may be wanted by another target.
         Fact::Known(false, origin) => Fact::Unknown(Gap {
             why: Why::NotSaid("the usual target does not start it".into()),

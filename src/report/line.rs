@@ -2,13 +2,37 @@
 
 use std::io::{self, Write};
 
-use super::Report;
+use super::{Report, ToolFormat};
 use crate::exit::Exit;
 
 /// The longest message that node-problem-detector keeps. Source: its custom plugin monitor, `max_output_length`, 80 by default.
 const NPD_MESSAGE: usize = 80;
 /// The longest reason for a drained node that tools show without cutting it. Source: `sinfo -R` and `scontrol show node`; `squeue` cuts sooner.
 const SLURM_REASON: usize = 200;
+
+/// Slurm's.
+pub const SLURM: ToolFormat = ToolFormat {
+    name: "slurm",
+    about: "For Slurm: a line that fits as the reason of a drained node",
+    write: slurm,
+    exit: Report::exit,
+};
+
+/// That of Nagios.
+pub const NAGIOS: ToolFormat = ToolFormat {
+    name: "nagios",
+    about: "For Nagios, Icinga and Checkmk: one line with figures",
+    write: nagios,
+    exit: Report::exit,
+};
+
+/// That of node-problem-detector.
+pub const NPD: ToolFormat = ToolFormat {
+    name: "npd",
+    about: "For node-problem-detector: a short line, and exit status 0, 1 or 2",
+    write: npd,
+    exit: npd_exit,
+};
 
 /// Writes the reason that Slurm keeps of a node that it drains: the checks that fail and the first sentence, on one line, without quotes.
 ///
@@ -92,12 +116,12 @@ pub fn npd(out: &mut dyn Write, report: &Report) -> io::Result<()> {
 
 /// node-problem-detector's exit status: 0 no problem, 1 a problem, 2 unknown. Damage is a problem, as it is to the prolog. Warnings are none: the node
 /// would be tainted for them.
-pub fn npd_status(exit: Exit, is_damaged: bool) -> u8 {
-    match exit {
-        Exit::Healthy | Exit::Warnings => 0,
-        Exit::Errors => 1,
-        Exit::Undecided if is_damaged => 1,
-        _ => 2,
+fn npd_exit(report: &Report) -> Exit {
+    match report.exit() {
+        Exit::Healthy | Exit::Warnings => Exit::Healthy,
+        Exit::Errors => Exit::Warnings,
+        Exit::Undecided if !report.damage.is_empty() => Exit::Warnings,
+        _ => Exit::Errors,
     }
 }
 
@@ -188,11 +212,11 @@ mod tests {
         long.causes[0].sentence = "x".repeat(200);
         assert_eq!(rendered(npd, &long).chars().count(), NPD_MESSAGE + 1);
         let statuses = [Exit::Healthy, Exit::Warnings, Exit::Errors, Exit::Undecided];
-        assert_eq!(statuses.map(|exit| npd_status(exit, false)), [0, 0, 1, 2]);
-        assert_eq!(npd_status(Exit::Deadline, false), 2);
+        let status = |exit: Exit| npd_exit(&report(exit, &[])).code();
+        assert_eq!(statuses.map(status), [0, 0, 1, 2]);
         let mut damaged = report(Exit::Undecided, &[]);
         damaged.damage.push("mlx5_1 does not respond".into());
         assert_eq!(rendered(npd, &damaged), "damage: mlx5_1 does not respond\n");
-        assert_eq!(npd_status(Exit::Undecided, true), 1);
+        assert_eq!(npd_exit(&damaged).code(), 1);
     }
 }

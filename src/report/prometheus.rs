@@ -3,8 +3,16 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use super::Report;
+use super::{Report, ToolFormat};
 use crate::diagnosis::areas::AreaState;
+
+/// The format.
+pub const FORMAT: ToolFormat = ToolFormat {
+    name: "prometheus",
+    about: "For Prometheus, by node_exporter's textfile collector",
+    write,
+    exit: Report::exit,
+};
 
 /// Writes the metrics.
 ///

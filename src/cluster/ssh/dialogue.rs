@@ -6,8 +6,9 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use super::{RemoteCommand, RemoteError, STDERR_DRAIN_TIMEOUT, StderrTail, kill_group};
+use super::{RemoteCommand, RemoteError, STDERR_DRAIN_TIMEOUT, StderrTail, end};
 use crate::cluster::ssh_child::{ChildMessage, RunAssignment};
+use crate::live::worker::child::wait_until;
 
 /// How many bytes a login shell may print before the doctor's first line.
 const MAX_BANNER: u64 = 64 << 10;
@@ -142,14 +143,7 @@ impl SshDialogue {
     /// Its exit status, if it exits in time.
     #[expect(clippy::disallowed_methods, reason = "keeps the other side's time")]
     pub fn wait_for_exit(&mut self, within: Duration) -> Option<ExitStatus> {
-        let ends = Instant::now() + within;
-        loop {
-            match self.child.try_wait() {
-                Ok(Some(status)) => return Some(status),
-                Ok(None) if Instant::now() < ends => std::thread::sleep(Duration::from_millis(5)),
-                _ => return None,
-            }
-        }
+        wait_until(&mut self.child, Instant::now() + within)
     }
 
     /// The error for its exit status, with its last line of stderr.
@@ -172,7 +166,7 @@ impl Drop for SshDialogue {
         self.close_stdin();
         if self.wait_for_exit(Duration::ZERO).is_none() {
             // Ending ssh closes the remote stdin.
-            kill_group(&mut self.child);
+            end(&mut self.child);
         }
     }
 }

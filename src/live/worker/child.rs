@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
-/// How long a killed child may take to go. One in uninterruptible sleep is left, never waited for.
-const GRACE: Duration = Duration::from_millis(100);
+/// How long a child that was killed, or is crashing, may take to go. One in uninterruptible sleep is left, never waited for.
+const GRACE: Duration = Duration::from_millis(200);
 
 /// Starts this program, or `program` in its place, with what `with` puts on its command line and into its environment.
 ///
