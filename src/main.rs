@@ -27,7 +27,7 @@ type ChildMode = fn(ChildArgs<'_>) -> ExitCode;
 
 /// What this program does as its own child, by its first argument. A child answers for a library, a rank or a probe, so it does not pay for the
 /// description of the whole command line.
-const CHILD_MODES: [(&str, ChildMode); 6] = [
+const CHILD_MODES: &[(&str, ChildMode)] = &[
     (library_process::ARGUMENT, serve_library),
     (rank::ARGUMENT, |_| served(rank::serve())),
     (rdma::ARGUMENT, |_| served(rdma::serve())),

@@ -4,11 +4,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::{Ask, BUDGET, Probe};
-use crate::fact::suspect::{self, SuspectProblem};
+use crate::fact::suspect;
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Percent, Subject};
 use crate::measure::plan::pairs::outlier_attribution::Blame;
 use crate::measure::plan::pairs::schedule::End;
-use crate::measure::plan::pairs::verdict::{self, Problem as Found};
+use crate::measure::plan::pairs::verdict;
 use crate::measure::plan::pairs::{NAME, PairDirection, Plan, Results};
 use crate::source::Refusal;
 
@@ -43,19 +43,7 @@ fn state(facts: &mut Facts, node: Id, results: &Results) {
     let mut names: HashMap<String, u64> = HashMap::new();
     let mut seen: Vec<(Id, BTreeSet<PairDirection>)> = Vec::new();
     for found in verdict::suspects(results, facts.limits()) {
-        let (problem, word) = match found.problem {
-            Found::Silent => (SuspectProblem::Silent, "silent"),
-            Found::Unreachable => (SuspectProblem::Unreachable, "unreachable"),
-            Found::PacketShort => (SuspectProblem::PacketShort, "packet-short"),
-            Found::RdmaFails => (SuspectProblem::RdmaFails, "rdma-fails"),
-            Found::GpuFails => (SuspectProblem::GpuFails, "gpu-fails"),
-            Found::GpuNone => (SuspectProblem::GpuNone, "gpu-none"),
-            Found::GpuSlow => (SuspectProblem::GpuSlow, "gpu-slow"),
-            Found::Loss => (SuspectProblem::Loss, "loss"),
-            Found::Slow => (SuspectProblem::Slow, "slow"),
-            Found::Late => (SuspectProblem::Late, "late"),
-            Found::RailsApart => (SuspectProblem::RailsApart, "rails-apart"),
-        };
+        let word = found.problem.word();
         // By its place, and not by a name that a redacted recording has not.
         let place = match found.blame {
             None | Some(Blame::Everything) => String::new(),
@@ -78,7 +66,11 @@ fn state(facts: &mut Facts, node: Id, results: &Results) {
         });
         let id = facts.instance(Subject::Suspect, node, &name);
         let text = |text: &str| Fact::Known(text.into(), origin.clone());
-        facts.set(id, suspect::PROBLEM, Fact::Known(problem, origin.clone()));
+        facts.set(
+            id,
+            suspect::PROBLEM,
+            Fact::Known(found.problem, origin.clone()),
+        );
         facts.set(id, suspect::NAME, text(&found.name));
         facts.set(id, suspect::WHAT, text(&found.what));
         if let Some(loss) = found.loss {

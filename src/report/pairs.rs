@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::fact::Limits;
 use crate::measure::plan::pairs as bench;
-use crate::measure::plan::pairs::verdict::{self, Problem, Range};
+use crate::measure::plan::pairs::verdict::{self, Range};
 use crate::measure::plan::pairs::{Counted, Flow, Member, Memory, Results, Silent};
 
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
@@ -99,19 +99,7 @@ impl Pairs {
         let sentence = verdict::sentence(results, &suspects);
         let accused = suspects.into_iter().map(|one| Suspect {
             name: one.name,
-            problem: match one.problem {
-                Problem::Silent => "silent",
-                Problem::Unreachable => "unreachable",
-                Problem::PacketShort => "packet-short",
-                Problem::RdmaFails => "rdma-fails",
-                Problem::GpuFails => "gpu-fails",
-                Problem::GpuNone => "gpu-none",
-                Problem::GpuSlow => "gpu-slow",
-                Problem::Loss => "loss",
-                Problem::Slow => "slow",
-                Problem::Late => "late",
-                Problem::RailsApart => "rails-apart",
-            },
+            problem: one.problem.word(),
             what: one.what,
             counted: one.counted,
         });

@@ -30,10 +30,13 @@ const OF_ADDRESS: &[u16] = &[1, 2, 3, 8];
 /// How often a dump is asked for, where interfaces come or go meanwhile.
 const ATTEMPTS: u32 = 3;
 
+/// The messages of a reply with what is read of them.
+type Filter = fn(&[u8]) -> Option<Vec<u8>>;
+
 /// Answers `route/getlink` and `route/getaddr`. The answer is all messages, with the attributes that are read.
 pub(super) fn ask(call: &Call) -> Result<Answer, Refusal> {
     let mut payload;
-    let (kind, keep): (_, fn(&[u8]) -> Option<Vec<u8>>) = match &*call.name {
+    let (kind, keep): (u16, Filter) = match &*call.name {
         "route/getlink" => {
             payload = vec![0; IFINFOMSG];
             let skip = RTEXT_FILTER_SKIP_STATS.to_le_bytes();

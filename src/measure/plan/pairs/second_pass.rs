@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::schedule::End;
-use super::verdict::{self, Problem};
+use super::verdict;
 use super::{Flow, PairDirection, Results};
 use crate::fact::Limits;
+use crate::fact::suspect::SuspectProblem;
 
 /// The most rounds of the second pass.
 const AGAIN: usize = 16;
@@ -18,12 +19,12 @@ pub fn bad_pairs(results: &Results, limits: &Limits) -> Vec<Vec<(End, End)>> {
         .filter(|suspect| {
             // The device has retried what RDMA did not carry seven times.
             let not = [
-                Problem::Silent,
-                Problem::PacketShort,
-                Problem::RdmaFails,
-                Problem::GpuFails,
-                Problem::GpuNone,
-                Problem::RailsApart,
+                SuspectProblem::Silent,
+                SuspectProblem::PacketShort,
+                SuspectProblem::RdmaFails,
+                SuspectProblem::GpuFails,
+                SuspectProblem::GpuNone,
+                SuspectProblem::RailsApart,
             ];
             !not.contains(&suspect.problem)
         })

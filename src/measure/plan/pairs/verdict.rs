@@ -14,36 +14,10 @@ pub use self::thresholds::Thresholds;
 use self::wording::{rate, suspect};
 use super::{Flow, Memory, PairDirection, Results};
 use crate::fact::Limits;
+use crate::fact::suspect::SuspectProblem;
 use crate::measure::plan::pairs::outlier_attribution::{Blame, Tried, blame};
 use crate::measure::plan::pairs::schedule::End;
 use crate::measure::plan::run::Backend;
-
-/// What is wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Problem {
-    /// The node did not come, or went away.
-    Silent,
-    /// No connection, or nothing passes over it.
-    Unreachable,
-    /// Packets of the interface's own MTU do not get through.
-    PacketShort,
-    /// RDMA writes do not arrive, or are refused.
-    RdmaFails,
-    /// GPUs' memory is there for its adapters by all that the node says, and they do not get it, or do not move it right.
-    GpuFails,
-    /// Its adapters have the memory of no GPU.
-    GpuNone,
-    /// From GPU to GPU it carries much less than in the host's memory.
-    GpuSlow,
-    /// What is sent has to be sent again.
-    Loss,
-    /// It carries much less than its equals.
-    Slow,
-    /// A way there and back takes much longer than its equals'.
-    Late,
-    /// Adapters of different rails do not reach each other, and each rail works: that is how some networks are.
-    RailsApart,
-}
 
 /// Which direction of what is accused is bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +34,7 @@ pub enum Direction {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Suspect {
     /// What is wrong.
-    pub problem: Problem,
+    pub problem: SuspectProblem,
     /// Who is to blame.
     pub blame: Option<Blame>,
     /// Its name.
@@ -82,7 +56,7 @@ pub struct Suspect {
 impl Suspect {
     /// What accuses both directions, and says all in its sentence.
     fn of(
-        problem: Problem,
+        problem: SuspectProblem,
         blame: Option<Blame>,
         name: String,
         what: String,
@@ -123,7 +97,7 @@ pub fn suspects(results: &Results, limits: &Limits) -> Vec<Suspect> {
         .map(|silent| {
             let what = format!("{} is silent: {}", silent.host, silent.why);
             let name = silent.host.clone();
-            Suspect::of(Problem::Silent, None, name, what, Vec::new())
+            Suspect::of(SuspectProblem::Silent, None, name, what, Vec::new())
         })
         .collect();
     let is_silent = |node: usize| {
@@ -135,12 +109,12 @@ pub fn suspects(results: &Results, limits: &Limits) -> Vec<Suspect> {
     ways.retain(|way| !is_silent(way.from.0) && !is_silent(way.to.0));
     let reference = Reference::of(results, &ways);
     for problem in [
-        Problem::Unreachable,
-        Problem::PacketShort,
-        Problem::RdmaFails,
-        Problem::Loss,
-        Problem::Slow,
-        Problem::Late,
+        SuspectProblem::Unreachable,
+        SuspectProblem::PacketShort,
+        SuspectProblem::RdmaFails,
+        SuspectProblem::Loss,
+        SuspectProblem::Slow,
+        SuspectProblem::Late,
     ] {
         let whole = ways.iter().filter(|way| !results.missing.contains(way));
         let whole: Vec<PairDirection> = whole.copied().collect();
@@ -167,7 +141,7 @@ pub fn suspects(results: &Results, limits: &Limits) -> Vec<Suspect> {
             let measure = (&reference, thresholds);
             found.push(suspect(results, problem, blame, accusing, measure));
         }
-        if problem != Problem::PacketShort {
+        if problem != SuspectProblem::PacketShort {
             // What is wrong is told once: who loses packets is slow by that.
             ways.retain(|way| !told.contains(way) && !told.contains(&way.back()));
         }
@@ -230,15 +204,15 @@ fn accused(results: &Results, tried: &[Tried]) -> Vec<Blame> {
 }
 
 /// Whether a pair says anything of this problem: one that was not tried is none that is well.
-fn is_known(results: &Results, way: PairDirection, problem: Problem) -> bool {
+fn is_known(results: &Results, way: PairDirection, problem: SuspectProblem) -> bool {
     let flow = |way: PairDirection| results.flow(way);
     let both = [way, way.back()];
     match problem {
-        Problem::RdmaFails => both
+        SuspectProblem::RdmaFails => both
             .into_iter()
             .filter_map(flow)
             .any(|flow| flow.failed.is_none() || flow.arrived.is_some()),
-        Problem::Loss | Problem::Slow | Problem::Late => {
+        SuspectProblem::Loss | SuspectProblem::Slow | SuspectProblem::Late => {
             let mut flows = both.into_iter().filter_map(flow);
             flows.any(|flow| flow.failed.is_none())
         }
@@ -276,7 +250,7 @@ pub fn sentence(results: &Results, suspects: &[Suspect]) -> String {
     let plan = &results.plan;
     let (nodes, rails) = (plan.nodes.len(), plan.rails());
     // How the network is made is no finding that leads.
-    let is_finding = |suspect: &&Suspect| suspect.problem != Problem::RailsApart;
+    let is_finding = |suspect: &&Suspect| suspect.problem != SuspectProblem::RailsApart;
     let mut findings = suspects.iter().filter(is_finding);
     if let Some(first) = findings.next() {
         return match findings.count() {
@@ -388,7 +362,7 @@ struct Bad {
 fn bad(
     results: &Results,
     ways: &[PairDirection],
-    problem: Problem,
+    problem: SuspectProblem,
     reference: &Reference,
     thresholds: &Thresholds,
 ) -> Bad {
@@ -397,15 +371,15 @@ fn bad(
         let flow = results.flow(*way);
         match problem {
             // Of several ways together, or of a node alone.
-            Problem::Silent
-            | Problem::RailsApart
-            | Problem::GpuFails
-            | Problem::GpuNone
-            | Problem::GpuSlow => false,
-            Problem::RdmaFails => {
+            SuspectProblem::Silent
+            | SuspectProblem::RailsApart
+            | SuspectProblem::GpuFails
+            | SuspectProblem::GpuNone
+            | SuspectProblem::GpuSlow => false,
+            SuspectProblem::RdmaFails => {
                 flow.is_some_and(|flow| flow.failed.is_some() && flow.arrived == Some(false))
             }
-            Problem::Unreachable => {
+            SuspectProblem::Unreachable => {
                 // A connection that came about later is one.
                 let later = results.second.get(way).is_some_and(|f| f.failed.is_none());
                 let reached = results.reached(*way).map(|reach| reach.tcp.is_ok());
@@ -415,8 +389,8 @@ fn bad(
                     None => false,
                 }
             }
-            Problem::PacketShort => short(results, *way).is_some(),
-            Problem::Loss => {
+            SuspectProblem::PacketShort => short(results, *way).is_some(),
+            SuspectProblem::Loss => {
                 let least = thresholds.loss.value(weakly);
                 flow.is_some_and(|flow| {
                     let enough =
@@ -426,13 +400,13 @@ fn bad(
                     enough && loss >= least && is_unusual
                 })
             }
-            Problem::Slow => {
+            SuspectProblem::Slow => {
                 let part = thresholds.slow.value(weakly);
                 let usual = reference.rate.get(&kind(results, *way));
                 let rate = flow.and_then(|flow| flow.rate());
                 matches!((rate, usual), (Some(rate), Some(usual)) if rate < part * usual)
             }
-            Problem::Late => {
+            SuspectProblem::Late => {
                 let usual = reference.round_trip;
                 let limit = (thresholds.late_times * usual).max(usual + thresholds.late_by_ns);
                 let trip = flow.and_then(|flow| flow.round_trip_ns);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::wording::{self, rate};
-use super::{Direction, Problem, Suspect, Thresholds, covers};
+use super::{Direction, Suspect, SuspectProblem, Thresholds, covers};
 use crate::measure::plan::pairs::outlier_attribution::{Blame, Tried};
 use crate::measure::plan::pairs::schedule::End;
 use crate::measure::plan::pairs::{Flow, Gpu, Memory, PairDirection, Results};
@@ -32,7 +32,13 @@ pub(super) fn suspects(
         host(*way).is_some() && on_gpus(*way).is_some_and(is)
     };
     let bad: BTreeSet<PairDirection> = ways.iter().copied().filter(fails).collect();
-    found.extend(accused(results, Problem::GpuFails, &ways, &bad, is_tried));
+    found.extend(accused(
+        results,
+        SuspectProblem::GpuFails,
+        &ways,
+        &bad,
+        is_tried,
+    ));
     let share = |way: &PairDirection| Some(on_gpus(*way)?.rate()? / host(*way)?.rate()?);
     let is_slow = |way: &PairDirection, is_beside: bool| {
         share(way).is_some_and(|share| share < thresholds.slow_on_gpus.value(is_beside))
@@ -50,14 +56,20 @@ pub(super) fn suspects(
         .filter(|way| is_slow(way, true));
     let bad: BTreeSet<PairDirection> = weak.chain(strong.iter().copied()).collect();
     let is_measured = |way: &PairDirection| share(way).is_some();
-    found.extend(accused(results, Problem::GpuSlow, &ways, &bad, is_measured));
+    found.extend(accused(
+        results,
+        SuspectProblem::GpuSlow,
+        &ways,
+        &bad,
+        is_measured,
+    ));
     found
 }
 
 /// The fewest that explain these ways.
 fn accused(
     results: &Results,
-    problem: Problem,
+    problem: SuspectProblem,
     ways: &[PairDirection],
     bad: &BTreeSet<PairDirection>,
     is_known: impl Fn(&PairDirection) -> bool,
@@ -81,7 +93,12 @@ fn accused(
         .collect()
 }
 
-fn suspect(results: &Results, problem: Problem, blame: Blame, ways: Vec<PairDirection>) -> Suspect {
+fn suspect(
+    results: &Results,
+    problem: SuspectProblem,
+    blame: Blame,
+    ways: Vec<PairDirection>,
+) -> Suspect {
     let direction = wording::direction(blame, &ways);
     let name = wording::name(results, blame, direction);
     let others = wording::others(results, blame, &ways);
@@ -100,7 +117,7 @@ fn suspect(results: &Results, problem: Problem, blame: Blame, ways: Vec<PairDire
     };
     let flows = || ways.iter().filter_map(|way| results.flow_on_gpus(*way));
     let what = match problem {
-        Problem::GpuFails => {
+        SuspectProblem::GpuFails => {
             let why = flows().find_map(|flow| flow.failed.clone());
             let why = why.unwrap_or_default();
             format!(
@@ -167,10 +184,10 @@ fn without(results: &Results, silent: &BTreeSet<usize>) -> Vec<Suspect> {
             let own = format!("{host}: {} cannot have a GPU's memory", labels.join(", "));
             let (problem, what) = match by_facts {
                 Some(way) => (
-                    Problem::GpuFails,
+                    SuspectProblem::GpuFails,
                     format!("{own}, though the node has GPUDirect RDMA by {way}: {why}"),
                 ),
-                None => (Problem::GpuNone, format!("{own}: {why}")),
+                None => (SuspectProblem::GpuNone, format!("{own}: {why}")),
             };
             let name = match blame {
                 Blame::Adapter(end) => plan.name(end),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Problem, Suspect};
+use super::{Suspect, SuspectProblem};
 use crate::measure::plan::pairs::schedule::End;
 use crate::measure::plan::pairs::{PairDirection, Results};
 
@@ -51,5 +51,11 @@ pub(super) fn apart(results: &Results, works: impl Fn(End) -> bool) -> Option<Su
         );
         (name, what)
     };
-    Some(Suspect::of(Problem::RailsApart, None, name, what, ways))
+    Some(Suspect::of(
+        SuspectProblem::RailsApart,
+        None,
+        name,
+        what,
+        ways,
+    ))
 }

@@ -147,7 +147,7 @@ fn a_weak_sign_alone_accuses_nobody() {
     let found = suspects(&results, &Limits::default());
     let accused: Vec<_> = found.iter().map(|one| (one.problem, one.blame)).collect();
     let sender = Some(Blame::Adapter((1, 1)));
-    assert_eq!(accused, [(Problem::Loss, sender)], "{found:?}");
+    assert_eq!(accused, [(SuspectProblem::Loss, sender)], "{found:?}");
 }
 
 #[test]
@@ -347,7 +347,7 @@ fn where_rdma_fails_its_direction_and_the_status_are_named() {
         .iter()
         .map(|s| s.problem)
         .collect();
-    assert_eq!(problems, [Problem::Unreachable]);
+    assert_eq!(problems, [SuspectProblem::Unreachable]);
 }
 
 #[test]
@@ -361,7 +361,7 @@ fn rails_that_do_not_reach_each_other_are_worth_a_note() {
     }
     let found = suspects(&results, &Limits::default());
     let problems: Vec<_> = found.iter().map(|s| s.problem).collect();
-    assert_eq!(problems, [Problem::RailsApart]);
+    assert_eq!(problems, [SuspectProblem::RailsApart]);
     assert_eq!(
         found[0].what,
         "no rail reaches another, and each works by itself, as where each has a network of its own (transport retry counter exceeded)"
@@ -384,7 +384,7 @@ fn rails_that_do_not_reach_each_other_are_worth_a_note() {
         .iter()
         .map(|s| s.problem)
         .collect();
-    assert_eq!(problems, [Problem::RdmaFails]);
+    assert_eq!(problems, [SuspectProblem::RdmaFails]);
     // Two of three rails.
     let mut results = by_rdma(2, 3);
     for way in results.ways_across() {
@@ -464,8 +464,8 @@ fn gpus_that_are_as_fast_as_the_host_accuse_nobody() {
         }
     }
     let all = suspects(&results, &Limits::default());
-    let problems: Vec<Problem> = all.iter().map(|one| one.problem).collect();
-    assert_eq!(problems, [Problem::Slow]);
+    let problems: Vec<SuspectProblem> = all.iter().map(|one| one.problem).collect();
+    assert_eq!(problems, [SuspectProblem::Slow]);
 }
 
 #[test]
@@ -482,7 +482,7 @@ fn an_adapter_far_from_its_gpu_is_named_with_the_gpu() {
     );
     assert_eq!(
         suspects(&results, &Limits::default())[0].problem,
-        Problem::GpuSlow
+        SuspectProblem::GpuSlow
     );
     // Alone it was as fast as the host.
     results.on_gpus_again = results.first.clone();
@@ -513,12 +513,12 @@ fn memory_that_is_refused_names_node_rail_and_obstacle() {
         told,
         [
             (
-                Problem::GpuFails,
+                SuspectProblem::GpuFails,
                 "n2",
                 "n2: mlx5_0/1 (GPU 0000:0a:00.0), mlx5_1/1 (GPU 0000:1a:00.0) cannot have a GPU's memory, though the node has GPUDirect RDMA by dma-buf: ibv_reg_dmabuf_mr: no"
             ),
             (
-                Problem::GpuNone,
+                SuspectProblem::GpuNone,
                 "n4/mlx5_1/1",
                 "n4: mlx5_1/1 cannot have a GPU's memory: CUDA shows no GPU"
             ),
@@ -548,7 +548,7 @@ fn writes_that_come_wrong_in_gpus_accuse_the_one_they_have_in_common() {
     }
     let all = suspects(&results, &Limits::default());
     assert_eq!(all.len(), 1);
-    assert_eq!(all[0].problem, Problem::RdmaFails);
+    assert_eq!(all[0].problem, SuspectProblem::RdmaFails);
 }
 
 #[test]
@@ -561,7 +561,7 @@ fn from_gpu_to_gpu_alone_pairs_are_compared_with_each_other() {
     }
     assert_eq!(
         suspects(&results, &Limits::default())[0].problem,
-        Problem::Slow
+        SuspectProblem::Slow
     );
     assert!(sentence(&results, &[]).contains("over 2 rails from GPU to GPU, and none"));
     // The recording has it by its memory.
@@ -579,7 +579,11 @@ fn from_gpu_to_gpu_alone_pairs_are_compared_with_each_other() {
 }
 
 /// What one reply after the other being missing leaves of the accusations of a problem.
-fn without_each(results: &Results, problem: Problem, check: impl Fn(&Results, Vec<Suspect>)) {
+fn without_each(
+    results: &Results,
+    problem: SuspectProblem,
+    check: impl Fn(&Results, Vec<Suspect>),
+) {
     let lines = results.lines(0);
     for lost in 1..lines.len() {
         let mut recording = Recording::new(Header::default());
@@ -613,7 +617,7 @@ fn a_missing_reply_erases_no_accusation_that_others_prove_and_accuses_nobody_els
     }
     let whole = suspects(&results, &Limits::default());
     assert_eq!(whole.len(), 1);
-    without_each(&results, Problem::RdmaFails, |_, found| {
+    without_each(&results, SuspectProblem::RdmaFails, |_, found| {
         assert!(!found.is_empty());
         for suspect in found {
             match suspect.blame {
@@ -631,14 +635,14 @@ fn a_missing_reply_erases_no_accusation_that_others_prove_and_accuses_nobody_els
         };
         reach(&mut results, way).tcp = Err("timed out".into());
     }
-    without_each(&results, Problem::Unreachable, |_, found| {
+    without_each(&results, SuspectProblem::Unreachable, |_, found| {
         assert!(!found.is_empty());
     });
 }
 
 #[test]
 fn a_missing_reply_of_a_network_that_is_well_accuses_nobody() {
-    without_each(&by_rdma(4, 2), Problem::RdmaFails, |left, found| {
+    without_each(&by_rdma(4, 2), SuspectProblem::RdmaFails, |left, found| {
         assert!(found.is_empty());
         assert_eq!(suspects(left, &Limits::default()), []);
     });

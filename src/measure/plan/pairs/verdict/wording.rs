@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Direction, Problem, Reference, Suspect, Thresholds, kind, short};
+use super::{Direction, Reference, Suspect, SuspectProblem, Thresholds, kind, short};
 use crate::fact::BitRate;
 use crate::measure::plan::pairs::outlier_attribution::Blame;
 use crate::measure::plan::pairs::schedule::End;
@@ -11,7 +11,7 @@ use crate::measure::plan::run::Backend;
 
 pub(super) fn suspect(
     results: &Results,
-    problem: Problem,
+    problem: SuspectProblem,
     blame: Blame,
     ways: Vec<PairDirection>,
     (reference, thresholds): (&Reference, &Thresholds),
@@ -32,12 +32,12 @@ pub(super) fn suspect(
     });
     let is_pair = matches!(blame, Blame::Pair(..) | Blame::Everything | Blame::Rail(_));
     let what = match problem {
-        Problem::Silent
-        | Problem::RailsApart
-        | Problem::GpuFails
-        | Problem::GpuNone
-        | Problem::GpuSlow => String::new(),
-        Problem::RdmaFails => {
+        SuspectProblem::Silent
+        | SuspectProblem::RailsApart
+        | SuspectProblem::GpuFails
+        | SuspectProblem::GpuNone
+        | SuspectProblem::GpuSlow => String::new(),
+        SuspectProblem::RdmaFails => {
             let why = flows().find_map(|flow| flow.failed.clone());
             let why = why.unwrap_or_default();
             let over_tcp = ways
@@ -70,7 +70,7 @@ pub(super) fn suspect(
             };
             format!("{what}{over_tcp}")
         }
-        Problem::Unreachable => {
+        SuspectProblem::Unreachable => {
             let why = ways.iter().find_map(|way| match results.reached(*way) {
                 Some(reach) if reach.tcp.is_err() => reach.tcp.clone().err(),
                 _ => results.flow(*way)?.failed.clone(),
@@ -97,7 +97,7 @@ pub(super) fn suspect(
                 }
             }
         }
-        Problem::PacketShort => {
+        SuspectProblem::PacketShort => {
             let shorts: Vec<(u64, u64)> = ways.iter().filter_map(|w| short(results, *w)).collect();
             let packet = shorts.iter().map(|(packet, _)| *packet).min().unwrap_or(0);
             let mtu = shorts.iter().map(|(_, mtu)| *mtu).max().unwrap_or(0);
@@ -120,7 +120,7 @@ pub(super) fn suspect(
                 ),
             }
         }
-        Problem::Loss => {
+        SuspectProblem::Loss => {
             let of = match plan.backend {
                 Backend::Verbs => {
                     format!("{} % of the packets ({again} of {segments})", part(loss))
@@ -137,7 +137,7 @@ pub(super) fn suspect(
                 _ => format!("{name}: packets are lost, {of} were sent again"),
             }
         }
-        Problem::Slow => {
+        SuspectProblem::Slow => {
             let rates: Vec<f64> = flows().filter_map(|flow| flow.rate()).collect();
             let most = rates.iter().copied().fold(0.0, f64::max);
             let usual = ways
@@ -156,7 +156,7 @@ pub(super) fn suspect(
                 _ => format!("{name}: {most} at most, where equals carry {usual}"),
             }
         }
-        Problem::Late => {
+        SuspectProblem::Late => {
             let trips = flows().filter_map(|flow| flow.round_trip_ns);
             let trip = trips.min().unwrap_or(0) as f64 / 1e3;
             let usual = reference.round_trip / 1e3;
@@ -176,8 +176,8 @@ pub(super) fn suspect(
         name,
         direction,
         what,
-        loss: (problem == Problem::Loss && segments > 0).then_some(loss),
-        slowed: problem == Problem::Loss && slowed,
+        loss: (problem == SuspectProblem::Loss && segments > 0).then_some(loss),
+        slowed: problem == SuspectProblem::Loss && slowed,
         counted: counted(results, blame, &ways),
         ways,
     }
