@@ -33,6 +33,7 @@ pub mod mtu;
 pub mod nccl;
 pub mod netdev_of_port;
 pub mod nvlink_equals;
+pub mod obstacle;
 pub mod p2p;
 pub mod pcie_hop;
 pub mod pcie_need;
@@ -106,6 +107,7 @@ const DERIVATIONS: &[&Derivation] = &[
     &nccl::DERIVATION,
     &netdev_of_port::DERIVATION,
     &nvlink_equals::DERIVATION,
+    &obstacle::DERIVATION,
     &p2p::DERIVATION,
     &pcie_hop::DERIVATION,
     &pcie_need::DERIVATION,

@@ -41,6 +41,7 @@ pub mod nccl_version;
 pub mod netdev;
 pub mod node;
 pub mod nvlink;
+pub mod obstacle;
 pub mod path;
 pub mod pcie;
 pub mod phrase;

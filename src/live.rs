@@ -35,6 +35,7 @@ pub mod routes;
 pub mod source_address;
 pub mod tcp_info;
 pub mod timex;
+mod traffic_control;
 pub mod user_files;
 pub mod verbs;
 pub mod worker;
@@ -168,7 +169,13 @@ impl Live {
             Question::Run(argv) => command::run(argv),
             Question::Netlink(call) => match &*call.name {
                 "route/getdcb" => dcb::ask(call),
-                "route/getroute" | "route/getrule" => routes::ask(call),
+                "route/getroute"
+                | "route/getroute-exceptions"
+                | "route/getrule"
+                | "route/getneigh" => routes::ask(call),
+                "route/getqdisc" | "route/gettclass" | "route/gettfilter" => {
+                    traffic_control::ask(call)
+                }
                 _ => netlink::ask(call),
             },
             Question::Bench(call) if &*call.name == "p2p" => cuda::copy(call),

@@ -26,6 +26,7 @@ pub mod nccl_log;
 pub mod netdev;
 pub mod nldev;
 pub mod nvml;
+pub mod obstacle;
 pub mod p2p;
 pub mod pairs;
 pub mod pci;
@@ -35,6 +36,7 @@ pub mod process;
 pub mod qos;
 pub mod rail;
 mod respondent;
+mod routing;
 pub mod service;
 pub mod setting;
 pub mod storage;
@@ -88,6 +90,7 @@ pub static PROBES: &[Probe] = &[
     portinfo::PROBE,
     qos::PROBE,
     rail::PROBE,
+    obstacle::PROBE,
     firewall::PROBE,
     driver::PROBE,
     service::PROBE,
@@ -392,13 +395,20 @@ impl<'s> Ask<'s> {
 
     /// The reply of a call as bytes.
     pub fn bytes(&self, question: Question) -> Fact<Arc<[u8]>> {
-        match self.answer(&question) {
+        self.bytes_at(question).1
+    }
+
+    /// The reply of a call as bytes, and when it came.
+    pub fn bytes_at(&self, question: Question) -> (Micros, Fact<Arc<[u8]>>) {
+        let reply = self.source.ask(&question);
+        let fact = match reply.said {
             Ok(Answer::Bytes(bytes)) => Fact::Known(bytes, Origin::Asked(question)),
             // Bytes that happen to be valid UTF-8 are recorded as text.
             Ok(Answer::Text(text)) => Fact::Known(text.as_bytes().into(), Origin::Asked(question)),
             Ok(_) => Fact::Unknown(Gap::not_understood(&question, "the reply is not bytes")),
-            Err(gap) => Fact::Unknown(gap),
-        }
+            Err(refusal) => Fact::Unknown(Gap::refused(&question, refusal)),
+        };
+        (reply.at, fact)
     }
 }
 

@@ -8,6 +8,7 @@ mod passage;
 mod tests;
 
 use super::Derivation;
+use super::obstacle::riders;
 use std::sync::Arc;
 
 use self::packet::{Addresses, Packet, PacketDirection, Transport, Version};
@@ -16,7 +17,7 @@ use crate::fact::device::NodeType;
 use crate::fact::flow::{Direction, FlowPassage, Purpose};
 use crate::fact::gid::GidKind;
 use crate::fact::port::LinkLayer;
-use crate::fact::ruleset::{Ruleset, state};
+use crate::fact::ruleset::{Base, Ruleset, state};
 use crate::fact::{
     Fact, Facts, Gap, Id, Membership, Origin, Percent, Subject, Value, device, flow, gid,
     interface, limit, node, port, setting,
@@ -40,7 +41,7 @@ pub(super) const DERIVATION: Derivation = Derivation {
 
 /// Makes the node's flows and judges each by the rules in force.
 pub(super) fn derive(facts: &mut Facts, node: Id) {
-    let ruleset = facts.ruleset(node);
+    let ruleset = ruleset(facts, node);
     manager::derive(facts, node, &ruleset);
     let mut flows = Flows {
         cuts: match &ruleset {
@@ -63,6 +64,24 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
     facts.set_members(Subject::Flow, node, membership);
 }
 
+/// The rules, where those of a device are those of what sends through it: a VLAN, the bond that it is a member of.
+fn ruleset(facts: &Facts, node: Id) -> Fact<Arc<Ruleset>> {
+    facts.ruleset(node).map(|mut ruleset| {
+        let named = |base: &Base| base.devices.as_ref().is_some_and(|all| !all.is_empty());
+        let mut chains = ruleset.tables.iter().flat_map(|table| &table.chains);
+        if chains.any(|chain| chain.base.as_ref().is_some_and(named)) {
+            for table in &mut Arc::make_mut(&mut ruleset).tables {
+                let bases = table.chains.iter_mut().filter_map(|chain| chain.base.as_mut());
+                for devices in bases.filter_map(|base| base.devices.as_mut()) {
+                    let all = devices.iter().flat_map(|name| riders(facts, node, name));
+                    *devices = all.collect();
+                }
+            }
+        }
+        ruleset
+    })
+}
+
 /// What the rules in force do to TCP to this port over this interface, and the rule that decides; `None` where it is not known.
 pub fn tcp(
     facts: &Facts,
@@ -71,7 +90,7 @@ pub fn tcp(
     direction: Direction,
     port: u16,
 ) -> Option<(FlowPassage, Arc<str>)> {
-    let ruleset = facts.ruleset(node);
+    let ruleset = ruleset(facts, node);
     let known = Arc::clone(ruleset.known()?);
     let flows = Flows {
         cuts: passage::cuts(&known),
@@ -161,9 +180,9 @@ fn is_inner_bridge(facts: &Facts, node: Id, bridge: Id) -> bool {
 }
 
 /// An interface that TCP between nodes may use.
-struct Candidate {
-    name: Arc<str>,
-    used: Fact<bool>,
+pub(super) struct Candidate {
+    pub(super) name: Arc<str>,
+    pub(super) used: Fact<bool>,
 }
 
 /// What is known of an interface's addresses.
@@ -526,7 +545,7 @@ impl ExaminedFlow<'_> {
 }
 
 /// The interfaces that TCP between nodes may use, and what keeps the list from being whole.
-fn candidates(facts: &Facts, node: Id) -> (Vec<Candidate>, Option<Gap>) {
+pub(super) fn candidates(facts: &Facts, node: Id) -> (Vec<Candidate>, Option<Gap>) {
     let mut found: Vec<Candidate> = Vec::new();
     let mut add = |name: Arc<str>, used: Fact<bool>| {
         if found.iter().all(|c| c.name != name) {

@@ -44,6 +44,8 @@ pub(super) fn node(facts: &mut Facts, node: Id) {
     );
     facts.set(node, node::RDMA_FUNCTIONS, functions);
     let intended = count_where(facts, node, Subject::Port, port::INTENDED, |v| *v);
+    let job = takes_part(facts, node, [&intended, &facts.get(node, node::GPUS)]);
+    facts.set(node, node::JOB_NODE, job);
     facts.set(node, node::INTENDED_PORTS, intended);
     let active = count_where(facts, node, Subject::Port, port::STATE, |v| {
         matches!(v, PortState::Active | PortState::ActiveDefer)
@@ -53,6 +55,20 @@ pub(super) fn node(facts: &mut Facts, node: Id) {
         matches!(v, PortState::Active | PortState::ActiveDefer)
     });
     facts.set(node, node::HAS_ACTIVE_PORT, one);
+}
+
+/// Whether jobs of several nodes may run on a node: it has ports or GPUs for them, a rendezvous is set, or it was measured with others.
+fn takes_part(facts: &Facts, node: Id, counts: [&Fact<u64>; 2]) -> Fact<bool> {
+    let rendezvous = ["MASTER_ADDR", "PET_MASTER_ADDR"];
+    if facts.below(node, Subject::Suspect).next().is_some() {
+        return Fact::derived(true, "it was measured with other nodes");
+    }
+    if rendezvous.iter().any(|name| facts.find(Subject::Setting, node, name).is_some()) {
+        return Fact::derived(true, "a rendezvous is set");
+    }
+    let has = |count: &Fact<u64>| count.clone().map(|count| count > 0);
+    let any = Several::from_iter(counts.map(has)).any(|has| *has);
+    Fact::of(any, "ports that are intended for use, and GPUs")
 }
 
 /// Why not all instances of a subject below an ancestor are known, where they are not.

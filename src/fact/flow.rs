@@ -55,6 +55,10 @@ words! {
     pub enum FlowCondition {
         /// The peer's address.
         Source = "source",
+        /// The peer's address: some of the interface's own subnet are dropped by name.
+        Denied = "denied",
+        /// A rule that drops, of which it is not known which packets or which device it is for.
+        Unread = "unread",
         /// How many packets or connections there are, or chance.
         Rate = "rate",
         /// A program, or where else the packet is sent.

@@ -17,6 +17,12 @@ subject! {
     LOOPBACK: bool = "loopback" from "interface";
     /// The MTU. Source: IFLA_MTU, netlink RTM_GETLINK.
     MTU: Bytes = "mtu" from "interface";
+    /// Its number. Source: netlink RTM_GETLINK.
+    INDEX: u64 = "index" from "interface";
+    /// Whether it asks for the hardware addresses of its peers. Source: IFF_NOARP, netlink RTM_GETLINK.
+    ARP: bool = "arp" from "interface";
+    /// The interface that it sends through: of a VLAN, a macvlan; "none" if it is no such one. Source: IFLA_LINK.
+    LOWER: Arc<str> = "lower" from "interface";
     /// The kind of a software interface (bridge, bond, vlan, veth, tun, vxlan), "none" for hardware and loopback. Source: IFLA_INFO_KIND.
     KIND: Arc<str> = "kind" from "interface";
     /// Whether it belongs to a device: /sys/class/net/NAME/device is there.

@@ -281,6 +281,8 @@ subject! {
     DEVICES: u64 = "devices" from "derive tally";
     /// How many of its PCI functions are RDMA hardware beyond doubt (class 0x0207, or bound to an RDMA-only driver).
     RDMA_FUNCTIONS: u64 = "rdma_functions" from "derive tally";
+    /// Whether jobs of several nodes may run on it: it has a port that is intended for use or a GPU, a rendezvous is set, or it was measured with other nodes.
+    JOB_NODE: bool = "job_node" from "derive tally";
     /// How many ports are intended for use.
     INTENDED_PORTS: u64 = "intended_ports" from "derive tally";
     /// How many ports are active.
@@ -456,6 +458,18 @@ subject! {
     PORT_RANGE: Arc<str> = "port_range" from "firewall";
     /// Whether ufw sets up the packet filter at boot. Source: /etc/ufw/ufw.conf.
     UFW_ENABLED: bool = "ufw_enabled" from "firewall";
+    /// How many neighbours the kernel knows. Source: /proc/net/stat/arp_cache, entries.
+    NEIGHBOURS: u64 = "neighbours" from "obstacle";
+    /// How many neighbours the kernel keeps at most. Source: /proc/sys/net/ipv4/neigh/default/gc_thresh3.
+    NEIGHBOUR_LIMIT: u64 = "neighbour_limit" from "obstacle";
+    /// How full the table of neighbours is.
+    NEIGHBOUR_SHARE: Percent = "neighbour_share" from "obstacle";
+    /// How many connections are tracked; 0 where none are. Source: /proc/sys/net/netfilter/nf_conntrack_count.
+    CONNECTIONS: u64 = "connections" from "obstacle";
+    /// How many connections can be tracked. Source: /proc/sys/net/netfilter/nf_conntrack_max.
+    CONNECTION_LIMIT: u64 = "connection_limit" from "obstacle";
+    /// How full the table of connections is.
+    CONNECTION_SHARE: Percent = "connection_share" from "obstacle";
     /// The tool that manages the packet filter, by the names of its chains and tables: ufw, firewalld, both, or "none".
     FIREWALL_MANAGERS: Arc<[Arc<str>]> = "firewall_managers" from "derive firewall";
     /// Which implementations filter packets to or from this node: nftables, iptables over it, iptables over ip_tables.

@@ -39,6 +39,8 @@ pub enum Backend {
     IptablesNft,
     /// iptables(8) over ip_tables.
     IptablesLegacy,
+    /// tc(8): filters of a device.
+    TrafficControl,
 }
 
 /// A table.
@@ -65,6 +67,7 @@ impl Table {
     /// Family and name, as its tool writes them.
     pub fn title(&self) -> String {
         let family = match (self.family, self.backend) {
+            (_, Backend::TrafficControl) => "tc",
             (Family::Ipv4, Backend::IptablesLegacy) => "iptables-legacy",
             (Family::Ipv6, Backend::IptablesLegacy) => "ip6tables-legacy",
             (Family::Inet, _) => "inet",
@@ -159,8 +162,12 @@ pub enum Step {
     Opaque(Arc<str>),
     /// A statement that is not understood, and may decide about the packet.
     OpaqueVerdict(Arc<str>),
-    /// The packet gets another destination, or goes to another program.
+    /// The packet gets another destination, or goes to another program or device.
     Divert,
+    /// The packet gets another source address, which breaks RoCE's checksum.
+    Translate,
+    /// A match that was not read, of a rule that may drop what it matches.
+    Unread,
 }
 
 /// A decision about a packet.

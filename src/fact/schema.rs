@@ -52,6 +52,8 @@ pub enum Subject {
     Path,
     /// What must get through the node's packet filter: a protocol, ports, a direction, an interface.
     Flow,
+    /// What hinders packets between a network device and the kernel's IP stack: a queueing discipline, a route, a rule, a neighbour.
+    Obstacle,
     /// A service of the system that matters to RDMA, GPUs or latency.
     Service,
     /// A process that hogs the CPU or memory, or that is stuck in the kernel.
@@ -102,7 +104,7 @@ pub enum Subject {
 
 impl Subject {
     /// All subjects, in the order of the schema.
-    pub const ALL: [Subject; 44] = [
+    pub const ALL: [Subject; 45] = [
         Subject::Cluster,
         Subject::Comparison,
         Subject::Node,
@@ -124,6 +126,7 @@ impl Subject {
         Subject::Bridge,
         Subject::Path,
         Subject::Flow,
+        Subject::Obstacle,
         Subject::Service,
         Subject::Process,
         Subject::Job,
@@ -173,6 +176,7 @@ impl Subject {
             Subject::Bridge => &super::bridge::SCHEMA,
             Subject::Path => &super::path::SCHEMA,
             Subject::Flow => &super::flow::SCHEMA,
+            Subject::Obstacle => &super::obstacle::SCHEMA,
             Subject::Service => &super::service::SCHEMA,
             Subject::Process => &super::process::SCHEMA,
             Subject::Job => &super::job::SCHEMA,

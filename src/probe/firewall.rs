@@ -8,14 +8,17 @@ mod nft;
 mod render;
 #[cfg(test)]
 mod tests;
+mod traffic_control;
 mod words;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Ask, Probe};
-use crate::fact::ruleset::{Backend, Family, PacketField, Ruleset, Step, Table};
-use crate::fact::{Fact, Facts, Gap, Id, Origin, Presence, Why, node};
+use crate::fact::ruleset::{Backend, Base, Family, Hook, PacketField, Ruleset, Step, Table};
+use crate::fact::{
+    Fact, Facts, Gap, Id, Origin, Presence, Subject, Why, interface, node,
+};
 use crate::source::{Errno, Question, Refusal};
 
 /// The probe.
@@ -51,6 +54,16 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         let gap = legacy(ask, of, &mut ruleset, &mut origin).err();
         open = open.or(gap);
     }
+    let gap = filters_of_devices(ask, facts, node, &mut ruleset).err();
+    // A recording that does not hold the question is judged by its rules; a kernel without traffic control has no filters.
+    let none = |gap: &Gap| {
+        use Refusal::{Errno as Failed, NotRecorded};
+        matches!(
+            gap.why,
+            Why::Refused(NotRecorded | Failed(Errno::EOPNOTSUPP))
+        )
+    };
+    let open = open.or(gap.filter(|gap| !none(gap)));
     let fact = match open {
         Some(gap) if ruleset.tables.is_empty() => Fact::Unknown(gap),
         open => {
@@ -61,6 +74,33 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         }
     };
     facts.set_ruleset(node, fact);
+}
+
+/// The filters of tc(8) at devices.
+fn filters_of_devices(
+    ask: &Ask<'_>,
+    facts: &Facts,
+    node: Id,
+    ruleset: &mut Ruleset,
+) -> Result<(), Gap> {
+    let places = ask.bytes(Question::netlink("route/getqdisc", []));
+    let places = places.and_then(|bytes| traffic_control::places(&bytes));
+    for place in places.into_result()? {
+        let arguments = [
+            ("index", u64::from(place.index).into()),
+            ("parent", u64::from(place.parent).into()),
+        ];
+        let filters = ask.bytes(Question::netlink("route/gettfilter", arguments));
+        let index = u64::from(place.index);
+        let named = |id: &Id| facts.known(*id, interface::INDEX) == Some(index);
+        let name = facts.below(node, Subject::Interface).find(named);
+        if let Some(name) = name {
+            let table = filters
+                .and_then(|bytes| traffic_control::table(place, facts.name(name), &bytes));
+            ruleset.tables.push(table.into_result()?);
+        }
+    }
+    Ok(())
 }
 
 /// Two numbers, low and high.
@@ -205,6 +245,14 @@ fn nftables(
         Some(read) => read,
         None => by_table(ask, origin)?,
     };
+    let bases = read.tables.iter().flat_map(|table| &table.chains);
+    let of_device = |base: &Base| matches!(base.hook, Hook::Ingress | Hook::Egress);
+    let mut bases = bases.filter_map(|chain| chain.base.as_ref());
+    if bases.any(|base| of_device(base) && base.devices.is_none())
+        && let Ok(Some((text, _))) = output(ask, &["nft", "-t", "list", "ruleset"])
+    {
+        nft::name_devices(&mut read, &text);
+    }
     substitute(ask, modules, &mut read);
     ruleset.tables.append(&mut read.tables);
     Ok(())

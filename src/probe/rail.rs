@@ -1,7 +1,6 @@
 //! Routing and ARP of several rails, bonds.
 
 mod bonding;
-mod routing;
 #[cfg(test)]
 mod tests;
 
@@ -13,7 +12,7 @@ use super::netdev::{NET, Texts, netdev_of};
 use super::{Ask, BUDGET, Probe, whole_number};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, Why, bond, netdev};
 use crate::source::{Errno, Question, Refusal};
-use routing::{Network, Route, Rule};
+use super::routing::{self, Network, Route, Rule};
 
 /// The probe.
 pub const PROBE: Probe = Probe {

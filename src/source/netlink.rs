@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 /// `struct nlmsghdr`: length, type, flags, sequence number, port.
 pub(crate) const HEADER: usize = 16;
+/// `struct tcmsg` of traffic control: family, interface, handle, parent, info.
+pub(crate) const TCMSG: usize = 20;
 /// The flag bits above an attribute's number (include/uapi/linux/netlink.h, `NLA_TYPE_MASK`).
 const TYPE_MASK: u16 = 0x3fff;
 

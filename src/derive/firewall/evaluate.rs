@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::packet::{Doubt, Marks, Packet, PacketDirection, Sight, Version};
+use super::packet::{Doubt, Marks, Packet, Transport, PacketDirection, Sight, Version};
 use crate::fact::ruleset::{
     Base, Chain, Family, Hook, Match, PacketField, Rule, Ruleset, Step, Table, Values, Verdict,
 };
@@ -241,11 +241,11 @@ impl Walk<'_> {
                 false => self.accept(&policy, &marks),
             }
         }
-        if uncertain && self.ways.outcomes.iter().any(|o| o.end != End::Accept) {
-            let what: Arc<str> =
-                format!("chain {} of a device that nft does not name", chain.name).into();
-            self.ways.doubt(Doubt::Opaque, &what);
-            self.accept(&what, marks);
+        let stops = |o: &&Outcome| o.end != End::Accept;
+        if uncertain && let Some(stops) = self.ways.outcomes.iter().find(stops) {
+            let rule = Arc::clone(&stops.by);
+            self.ways.doubt(Doubt::Unread, &rule);
+            self.accept(&rule, marks);
         }
         true
     }
@@ -305,6 +305,10 @@ impl Walk<'_> {
         let mut doubts: Vec<Doubt> = Vec::new();
         let mut explicit = false;
         let mut on = true;
+        let denies = matches!(
+            rule.steps.last(),
+            Some(Step::Verdict(Verdict::Drop | Verdict::Reject))
+        );
         for step in &rule.steps {
             let mut perhaps = |doubt: Doubt, marks: &Marks| {
                 aside = join(aside.take(), Some(marks.clone()));
@@ -316,10 +320,28 @@ impl Walk<'_> {
                     match self.fit(&wanted.fields, wanted, &marks) {
                         Fit::Yes => {}
                         Fit::No => break,
+                        // A list of peers that are let in is no list of peers that are kept out.
+                        Fit::Maybe(Doubt::Source) if denies && !wanted.negate && wanted.whole => {
+                            perhaps(Doubt::Denied, &marks);
+                        }
                         Fit::Maybe(doubt) => perhaps(doubt, &marks),
                     }
                 }
                 Step::Rate => perhaps(Doubt::Rate, &marks),
+                Step::Unread => perhaps(Doubt::Unread, &marks),
+                // The addresses are part of what RoCE's checksum covers; the kernel translates answers of TCP back.
+                Step::Translate if matches!(self.packet.transport, Transport::Udp { .. }) => {
+                    self.ways.doubt(Doubt::Elsewhere, &rule.text);
+                    self.end(End::Away, &rule.text, explicit);
+                    self.accept(&rule.text, &marks);
+                    on = false;
+                    break;
+                }
+                Step::Translate => {
+                    self.accept(&rule.text, &marks);
+                    on = false;
+                    break;
+                }
                 Step::Opaque(_) => perhaps(Doubt::Opaque, &marks),
                 Step::OpaqueVerdict(_) => {
                     self.give_up(&rule.text, &marks);

@@ -59,6 +59,7 @@ fn whole<T>(fact: Fact<T>, ruleset: &Fact<Arc<Ruleset>>) -> Fact<T> {
 fn name(backend: Backend) -> &'static str {
     match backend {
         Backend::Nftables => "nftables",
+        Backend::TrafficControl => "tc",
         Backend::IptablesNft => "iptables over nf_tables",
         Backend::IptablesLegacy => "iptables over ip_tables",
     }

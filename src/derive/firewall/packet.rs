@@ -9,10 +9,14 @@ use crate::fact::ruleset::{PacketField, address_kind, state};
 pub(super) enum Doubt {
     /// It depends on who sends it.
     Source,
+    /// It is dropped for some peers of the interface's own subnet, by name.
+    Denied,
     /// It depends on how many there are, or on chance.
     Rate,
     /// A program decides, or the packet goes elsewhere.
     Elsewhere,
+    /// The rule drops something, and was not read.
+    Unread,
     /// The rule is not understood, or what it asks is not known.
     Opaque,
 }

@@ -123,6 +123,8 @@ fn fate(ruleset: &Ruleset, packet: &Packet) -> Fate {
         return Fate::Unknown(rule);
     }
     for (doubt, condition) in [
+        (Doubt::Unread, FlowCondition::Unread),
+        (Doubt::Denied, FlowCondition::Denied),
         (Doubt::Source, FlowCondition::Source),
         (Doubt::Rate, FlowCondition::Rate),
         (Doubt::Elsewhere, FlowCondition::Elsewhere),

@@ -513,7 +513,12 @@ impl Reader<'_> {
 
     fn target(&mut self, target: &str) {
         let verdict = match target {
-            "ACCEPT" | "SNAT" | "MASQUERADE" => Verdict::Accept,
+            "ACCEPT" | "MASQUERADE" => Verdict::Accept,
+            "SNAT" => {
+                self.steps.push(Step::Translate);
+                self.at = self.words.len();
+                return;
+            }
             "DROP" => Verdict::Drop,
             "REJECT" => Verdict::Reject,
             "RETURN" => Verdict::Return,

@@ -77,6 +77,30 @@ pub(super) fn ruleset(text: &str) -> Result<Ruleset, String> {
     Ok(ruleset)
 }
 
+/// Gives chains their devices from the plain listing: releases before 1.0.7 leave them out of JSON.
+pub(super) fn name_devices(ruleset: &mut Ruleset, listing: &str) {
+    let (mut table, mut chain) = (None, None);
+    for line in listing.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            ["table", family, name, "{"] => table = Some((self::family(family), name)),
+            ["chain", name, "{"] => chain = Some(name),
+            ["type", _, "hook", _, "device" | "devices", ..] => {
+                // `device "eth0" priority …`, `devices = { "eth0", "eth1" } priority …`
+                let names = line.split('"').skip(1).step_by(2).map(Arc::from).collect();
+                let wanted = |t: &&mut Table| Some((t.family, &*t.name)) == table;
+                let found = ruleset.tables.iter_mut().find(wanted);
+                let chains = found.into_iter().flat_map(|table| &mut table.chains);
+                for base in chains.filter(|c| Some(&*c.name) == chain).filter_map(|c| c.base.as_mut()) {
+                    base.devices.get_or_insert(names);
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
 fn one_member(object: &Value) -> Option<(&str, &Value)> {
     let (kind, value) = object.as_object()?.iter().next()?;
     Some((kind, value))
@@ -208,7 +232,9 @@ impl RuleContext<'_> {
             "limit" | "quota" | "ct count" | "meter" => steps.push(Step::Rate),
             "notrack" => steps.push(Step::Untrack),
             "dnat" | "redirect" | "tproxy" | "synproxy" | "fwd" => steps.push(Step::Divert),
-            "snat" | "masquerade" => steps.push(Step::Verdict(Verdict::Accept)),
+            "snat" => steps.push(Step::Translate),
+            // Out of an interface of its own the address stays the same.
+            "masquerade" => steps.push(Step::Verdict(Verdict::Accept)),
             "mangle" => mangle(what, steps),
             "set" | "map" => {
                 let own = what.get("stmt").and_then(Value::as_array);
@@ -622,7 +648,8 @@ fn xt(what: &Value, steps: &mut Vec<Step>) {
             "LOG" | "NFLOG" | "TCPMSS" | "CHECKSUM" | "CLASSIFY" | "DSCP" | "TOS" | "TTL" | "HL",
         ) => {}
         ("target", "REJECT") => steps.push(Step::Verdict(Verdict::Reject)),
-        ("target", "MASQUERADE" | "SNAT") => steps.push(Step::Verdict(Verdict::Accept)),
+        ("target", "SNAT") => steps.push(Step::Translate),
+        ("target", "MASQUERADE") => steps.push(Step::Verdict(Verdict::Accept)),
         ("target", "DNAT" | "REDIRECT" | "TPROXY") => steps.push(Step::Divert),
         ("target", "NFQUEUE") => steps.push(Step::Verdict(Verdict::Queue)),
         ("target", "MARK") => steps.push(Step::Mark(None)),

@@ -10,6 +10,7 @@ const RTM_NEWADDR: u16 = 20;
 const IFF_UP: u32 = 0x1;
 const IFF_LOOPBACK: u32 = 0x8;
 const IFF_RUNNING: u32 = 0x40;
+const IFF_NOARP: u32 = 0x80;
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 
@@ -20,6 +21,8 @@ pub(super) struct Link {
     pub(super) name: Arc<str>,
     flags: u32,
     pub(super) mtu: Option<u32>,
+    /// `IFLA_LINK`: the index of the interface below, or of a veth's other end.
+    pub(super) lower: Option<u32>,
     /// `IFLA_MASTER`: the index of a bond or bridge.
     pub(super) master: Option<u32>,
     /// `IFLA_INFO_KIND`.
@@ -32,6 +35,9 @@ impl Link {
     }
     pub(super) fn running(&self) -> bool {
         self.flags & IFF_RUNNING != 0
+    }
+    pub(super) fn arp(&self) -> bool {
+        self.flags & IFF_NOARP == 0
     }
     pub(super) fn loopback(&self) -> bool {
         self.flags & IFF_LOOPBACK != 0
@@ -68,6 +74,7 @@ pub(super) fn links(bytes: &[u8]) -> Result<Arc<[Link]>, String> {
             name: "".into(),
             flags: u32::from_le_bytes([f0, f1, f2, f3]),
             mtu: None,
+            lower: None,
             master: None,
             kind: None,
         };
@@ -75,6 +82,7 @@ pub(super) fn links(bytes: &[u8]) -> Result<Arc<[Link]>, String> {
             match attribute? {
                 (3, value) => link.name = text(value)?,
                 (4, value) => link.mtu = Some(number(value)?),
+                (5, value) => link.lower = Some(number(value)?),
                 (10, value) => link.master = Some(number(value)?),
                 (18, value) => {
                     for inner in Attributes(value).each() {

@@ -28,7 +28,16 @@ pub(super) fn rules(
     argv: &[impl AsRef<str>],
     text: &str,
 ) -> Option<String> {
-    if argv.first().map(AsRef::as_ref) == Some("nft") {
+    let plain = || !argv.iter().any(|word| word.as_ref() == "-j");
+    if argv.first().map(AsRef::as_ref) == Some("nft") && plain() {
+        // Which chain is at which device is all that is read of a plain listing.
+        let kept = |line: &&str| {
+            let first = line.split_whitespace().next();
+            matches!(first, Some("table" | "chain" | "type" | "}"))
+        };
+        let lines = text.split_inclusive('\n').filter(kept);
+        Some(lines.map(|line| scan(key, names, line, Kind::FREE)).collect())
+    } else if argv.first().map(AsRef::as_ref) == Some("nft") {
         let mut value: Value = serde_json::from_str(text).ok()?;
         walk(key, names, &mut value);
         serde_json::to_string(&value).ok()

@@ -5,6 +5,7 @@
 
 mod interface;
 mod routing;
+mod traffic_control;
 
 use super::key::Key;
 use super::{Names, scan, text::Kind};
@@ -68,7 +69,14 @@ fn holds(attribute: u16) -> NldevAttribute {
 pub(super) fn reply(question: &str, key: &Key, names: &Names, bytes: &[u8]) -> Option<Vec<u8>> {
     match question {
         "route/getlink" | "route/getaddr" => interface::messages(key, names, bytes),
-        "route/getdcb" | "route/getroute" | "route/getrule" => routing::messages(key, names, bytes),
+        "route/getdcb"
+        | "route/getroute"
+        | "route/getroute-exceptions"
+        | "route/getrule"
+        | "route/getneigh" => routing::messages(key, names, bytes),
+        "route/getqdisc" | "route/gettclass" | "route/gettfilter" => {
+            traffic_control::messages(key, bytes)
+        }
         _ if question.starts_with("rdma/") => messages(key, names, bytes),
         _ => None,
     }

@@ -1,4 +1,4 @@
-//! Netlink messages of the routing family: data centre bridging, routes and rules, with the names and addresses in them replaced.
+//! Netlink messages of the routing family: data centre bridging, routes, rules and neighbours, with the names and addresses in them replaced.
 //!
 //! As with RDMA netlink, what this program does not know is cleared, and a message of another kind gives `None`.
 
@@ -9,6 +9,7 @@ use crate::source::redact::Names;
 use crate::source::redact::key::Key;
 
 const RTM_NEWROUTE: u16 = 24;
+const RTM_NEWNEIGH: u16 = 28;
 const RTM_NEWRULE: u16 = 32;
 const RTM_GETDCB: u16 = 78;
 const AF_INET: u8 = 2;
@@ -21,6 +22,8 @@ enum RouteAttribute {
     Name,
     /// An IPv4 address, of a network with this prefix length.
     Address(u8),
+    /// A MAC address.
+    Mac,
     /// `struct rtnexthop` and its attributes, one after another.
     NextHops,
     NotKnown,
@@ -35,7 +38,7 @@ pub(super) fn messages(key: &Key, names: &Names, bytes: &[u8]) -> Option<Vec<u8>
         let kind = u16_at(&out, at + 4)?;
         let body = out.get_mut(at + HEADER..at + length)?;
         let fixed = match kind {
-            RTM_NEWROUTE | RTM_NEWRULE => 12,
+            RTM_NEWROUTE | RTM_NEWRULE | RTM_NEWNEIGH => 12,
             RTM_GETDCB => 4,
             _ => return None,
         };
@@ -44,6 +47,7 @@ pub(super) fn messages(key: &Key, names: &Names, bytes: &[u8]) -> Option<Vec<u8>
             RTM_GETDCB => bridging(attribute),
             _ if head.first() != Some(&AF_INET) => RouteAttribute::NotKnown,
             RTM_NEWROUTE => route(attribute, head.get(1).copied().unwrap_or(0)),
+            RTM_NEWNEIGH => neighbour(attribute),
             _ => rule(attribute, head),
         };
         each(key, names, attributes, &holds)?;
@@ -79,6 +83,18 @@ fn route(attribute: u16, length: u8) -> RouteAttribute {
     }
 }
 
+/// `NDA_*`
+fn neighbour(attribute: u16) -> RouteAttribute {
+    match attribute {
+        // DST, LLADDR
+        1 => RouteAttribute::Address(32),
+        2 => RouteAttribute::Mac,
+        // CACHEINFO, PROBES
+        3 | 4 => RouteAttribute::Plain,
+        _ => RouteAttribute::NotKnown,
+    }
+}
+
 /// `FRA_*`
 fn rule(attribute: u16, head: &[u8]) -> RouteAttribute {
     match attribute {
@@ -108,6 +124,10 @@ fn each(
             RouteAttribute::Plain => {}
             RouteAttribute::Address(length) => address(key, value, length),
             RouteAttribute::Name => name(key, names, value)?,
+            RouteAttribute::Mac => match <[u8; 6]>::try_from(&*value) {
+                Ok(mac) => value.copy_from_slice(&key.mac(mac)),
+                Err(_) => value.fill(0),
+            },
             RouteAttribute::NextHops => next_hops(key, names, value)?,
             RouteAttribute::NotKnown => value.fill(0),
         }
@@ -133,7 +153,7 @@ fn next_hops(key: &Key, names: &Names, bytes: &mut [u8]) -> Option<()> {
     (at >= bytes.len()).then_some(())
 }
 
-fn address(key: &Key, value: &mut [u8], length: u8) {
+pub(super) fn address(key: &Key, value: &mut [u8], length: u8) {
     match <[u8; 4]>::try_from(&*value) {
         Ok(octets) => {
             let mapped = key.ipv4_net(Ipv4Addr::from(octets), u32::from(length));
@@ -210,6 +230,20 @@ mod tests {
         let mapped = map(&message(RTM_GETDCB, &dcb)).unwrap();
         assert!(!has(&mapped, b"c0ffee") && has(&mapped, &[8; 136]));
         assert!(has(&mapped, &attribute(14, &[9])) && has(&mapped, &attribute(7, &[0; 6])));
+    }
+
+    #[test]
+    fn a_neighbour_loses_its_addresses() {
+        let body = [
+            &[AF_INET, 0, 0, 0, 2, 0, 0, 0, 0x80, 0, 0, 1][..],
+            &attribute(1, &[10, 1, 2, 3]),
+            &attribute(2, &[2, 4, 6, 8, 10, 12]),
+        ];
+        let mapped = map(&message(RTM_NEWNEIGH, &body.concat())).unwrap();
+        let key = Key::from_text("k");
+        let own = key.ipv4([10, 1, 2, 3].into()).octets();
+        assert!(has(&mapped, &attribute(1, &own)) && has(&mapped, &[0x80, 0, 0, 1]));
+        assert!(has(&mapped, &attribute(2, &key.mac([2, 4, 6, 8, 10, 12]))));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Which way the kernel answers: its rules and routes, read as `ip rule` and `ip route show table all` have them.
+//! Which way the kernel sends: its rules and routes, read as `ip rule` and `ip route show table all` have them.
 
 use std::net::Ipv4Addr;
 
@@ -34,6 +34,11 @@ impl Network {
         Ok(Network { address, length })
     }
 
+    /// The network of an address with a prefix of this length.
+    pub(super) fn of(address: Ipv4Addr, length: u8) -> Option<Self> {
+        Network::new(Some(&address.octets()), length).ok()
+    }
+
     /// Whether all of another network is inside.
     pub(super) fn contains(self, other: Network) -> bool {
         self.length <= other.length && other.address & mask(self.length) == self.address
@@ -61,9 +66,24 @@ fn mask(length: u8) -> u32 {
         .unwrap_or(0)
 }
 
-/// A unicast route.
+/// How routes and rules refuse a packet (`RTN_*` and `FR_ACT_*` have the same numbers).
+fn refusing(r#type: u8) -> Option<&'static str> {
+    match r#type {
+        6 => Some("blackhole"),
+        7 => Some("unreachable"),
+        8 => Some("prohibit"),
+        _ => None,
+    }
+}
+
+/// `RT_TABLE_MAIN`
+pub(super) const MAIN: u32 = 254;
+
+/// A route that leads to interfaces, or that refuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Route {
+    /// What it answers in place of sending, if it refuses.
+    pub(super) refuses: Option<&'static str>,
     /// Where to.
     pub(super) to: Network,
     /// The table that it is in.
@@ -72,6 +92,10 @@ pub(super) struct Route {
     pub(super) metric: u32,
     /// Whether it leads over a gateway.
     pub(super) gateway: bool,
+    /// The address of its gateway, if it has one of IPv4.
+    pub(super) gateway_address: Option<Ipv4Addr>,
+    /// The MTU that it sets (`RTAX_MTU`).
+    pub(super) mtu: Option<u32>,
     /// The address that packets get which have none.
     pub(super) source: Option<Ipv4Addr>,
     /// The indexes of the interfaces that it leads out of.
@@ -86,8 +110,13 @@ pub(super) fn routes(bytes: &[u8]) -> Result<Vec<Route>, String> {
         if message.kind != RTM_NEWROUTE {
             return Err(format!("a message of type {}", message.kind));
         }
-        let [_, length, _, _, table, ..] = *message.fixed;
+        let [_, length, _, _, table, _, _, r#type, ..] = *message.fixed;
         let attributes = message.attributes;
+        let address = |number| -> Result<Option<Ipv4Addr>, String> {
+            let octets = attributes.find(number)?;
+            let octets = octets.and_then(|bytes| <[u8; 4]>::try_from(bytes).ok());
+            Ok(octets.map(Ipv4Addr::from))
+        };
         let mut interfaces: Vec<u32> = attributes.number(4)?.into_iter().collect();
         let mut gateway = attributes.find(5)?.is_some() || attributes.find(18)?.is_some();
         if let Some(mut hops) = attributes.find(9)? {
@@ -104,14 +133,17 @@ pub(super) fn routes(bytes: &[u8]) -> Result<Vec<Route>, String> {
             }
         }
         all.push(Route {
+            refuses: refusing(r#type),
             to: Network::new(attributes.find(1)?, length)?,
             table: attributes.number(15)?.unwrap_or(u32::from(table)),
             metric: attributes.number(6)?.unwrap_or(0),
             gateway,
-            source: match attributes.find(7)? {
-                Some(bytes) => <[u8; 4]>::try_from(bytes).ok().map(Ipv4Addr::from),
+            gateway_address: address(5)?,
+            mtu: match attributes.nested(8)? {
+                Some(metrics) => metrics.number(2)?,
                 None => None,
             },
+            source: address(7)?,
             interfaces,
         });
     }
@@ -124,7 +156,7 @@ enum Action {
     Table(u32),
     Goto(u32),
     Pass,
-    Drop,
+    Refuse(&'static str),
 }
 
 /// A rule that chooses a table.
@@ -136,6 +168,8 @@ pub(super) struct Rule {
     inverted: bool,
     /// It matches marked packets, a type of service, an interface, a user or a port: not an answer like any other.
     special: bool,
+    /// The protocol that it matches, if it asks for nothing else of a packet but its addresses.
+    protocol: Option<u8>,
     /// It leads to the table of the interface's virtual router.
     l3mdev: bool,
     /// Routes with a prefix of at most this length do not count.
@@ -161,10 +195,13 @@ pub(super) fn rules(bytes: &[u8]) -> Result<Vec<Rule>, String> {
         };
         let mut special = service != 0 || incoming;
         // OIFNAME, UID_RANGE, IP_PROTO, SPORT_RANGE, DPORT_RANGE, TUN_ID
-        for number in [17, 20, 22, 23, 24, 12] {
+        for number in [17, 20, 23, 24, 12] {
             special |= has(number)?;
         }
         special |= attributes.number(10)?.is_some_and(|mark| mark != 0);
+        let protocol = attributes.number(22)?.and_then(|n| u8::try_from(n).ok());
+        let protocol = protocol.filter(|_| !special);
+        special |= has(22)?;
         let suppressed = attributes.number(14)?.filter(|length| *length != u32::MAX);
         all.push(Rule {
             priority: attributes.number(6)?.unwrap_or(0),
@@ -172,13 +209,13 @@ pub(super) fn rules(bytes: &[u8]) -> Result<Vec<Rule>, String> {
             to: Network::new(attributes.find(1)?, to)?,
             inverted: u32::from_le_bytes(flags) & FIB_RULE_INVERT != 0,
             special,
+            protocol,
             l3mdev: matches!(attributes.find(19)?, Some([1])),
             suppressed,
             action: match action {
                 1 => Action::Table(attributes.number(15)?.unwrap_or(u32::from(table))),
                 2 => Action::Goto(attributes.number(4)?.unwrap_or(0)),
-                6..=8 => Action::Drop,
-                _ => Action::Pass,
+                action => refusing(action).map_or(Action::Pass, Action::Refuse),
             },
         });
     }
@@ -188,8 +225,6 @@ pub(super) fn rules(bytes: &[u8]) -> Result<Vec<Rule>, String> {
 
 /// The one rule of a kernel that has one table (`CONFIG_IP_MULTIPLE_TABLES` unset).
 pub(super) fn one_table() -> Vec<Rule> {
-    /// `RT_TABLE_MAIN`
-    const MAIN: u32 = 254;
     let all = Network {
         address: 0,
         length: 0,
@@ -200,10 +235,46 @@ pub(super) fn one_table() -> Vec<Rule> {
         to: all,
         inverted: false,
         special: false,
+        protocol: None,
         l3mdev: false,
         suppressed: None,
         action: Action::Table(MAIN),
     }]
+}
+
+impl std::fmt::Display for Rule {
+    /// As ip-rule(8) takes it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "pref {}", self.priority)?;
+        for (word, net) in [("from", self.from), ("to", self.to)] {
+            if net.length > 0 {
+                write!(f, " {word} {net}")?;
+            }
+        }
+        match self.protocol {
+            Some(6) => f.write_str(" ipproto tcp")?,
+            Some(17) => f.write_str(" ipproto udp")?,
+            Some(other) => write!(f, " ipproto {other}")?,
+            None => {}
+        }
+        match self.action {
+            Action::Refuse(how) => write!(f, " {how}"),
+            Action::Table(table) => write!(f, " lookup {table}"),
+            Action::Goto(priority) => write!(f, " goto {priority}"),
+            Action::Pass => Ok(()),
+        }
+    }
+}
+
+/// What decides over packets to a network.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Decision<'a> {
+    /// A rule refuses them.
+    Rule(&'a Rule),
+    /// A route takes them, or refuses.
+    Route(&'a Route),
+    /// No rule has a route for them.
+    Nothing,
 }
 
 /// The interfaces by which a packet from this address to this network leaves; none if it does not leave.
@@ -215,6 +286,35 @@ pub(super) fn way(
     from: Option<Ipv4Addr>,
     to: Network,
 ) -> Result<Vec<u32>, String> {
+    Ok(match decide(rules, routes, from, to)? {
+        Decision::Route(route) => route.interfaces.clone(),
+        Decision::Rule(_) | Decision::Nothing => Vec::new(),
+    })
+}
+
+/// The rule that refuses this protocol to this network, though other packets pass.
+pub(super) fn refuses_protocol(
+    rules: &[Rule],
+    protocol: u8,
+    from: Ipv4Addr,
+    to: Network,
+) -> Option<&Rule> {
+    rules.iter().find(|rule| {
+        matches!(rule.action, Action::Refuse(_))
+            && !rule.inverted
+            && rule.protocol == Some(protocol)
+            && rule.from.has(from)
+            && rule.to.contains(to)
+    })
+}
+
+/// What decides over a packet from this address to this network. `Err` as with [`way`].
+pub(super) fn decide<'a>(
+    rules: &'a [Rule],
+    routes: &'a [Route],
+    from: Option<Ipv4Addr>,
+    to: Network,
+) -> Result<Decision<'a>, String> {
     let mut at = 0;
     for _ in 0..JUMPS {
         let Some(rule) = rules.get(at) else {
@@ -254,7 +354,7 @@ pub(super) fn way(
                         .suppressed
                         .is_none_or(|length| u32::from(route.to.length) > length)
                 {
-                    return Ok(route.interfaces.clone());
+                    return Ok(Decision::Route(route));
                 }
             }
             Action::Goto(priority) => {
@@ -262,10 +362,10 @@ pub(super) fn way(
                 at = target.filter(|target| *target >= at).unwrap_or(rules.len());
             }
             Action::Pass => {}
-            Action::Drop => return Ok(Vec::new()),
+            Action::Refuse(_) => return Ok(Decision::Rule(rule)),
         }
     }
-    Ok(Vec::new())
+    Ok(Decision::Nothing)
 }
 
 #[cfg(test)]

@@ -1,0 +1,278 @@
+//! What hinders packets between a network device and the kernel's IP stack, and whether the tables of the kernel are full.
+//!
+//! All of it is asked by netlink and /proc, which need no privilege.
+
+mod neighbour;
+mod qdisc;
+mod way;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::routing::{self, Route, Rule};
+use super::{Ask, BUDGET, Probe, whole_number};
+use crate::fact::obstacle::ObstacleKind;
+use crate::fact::{
+    Fact, Facts, Gap, Id, Membership, Origin, Percent, PerSecond, Presence, Subject, Why,
+    interface, node, obstacle,
+};
+use crate::source::{Errno, Question, Refusal};
+use qdisc::{Effect, Qdisc};
+
+/// The probe.
+pub const PROBE: Probe = Probe {
+    name: "obstacle",
+    about: "queueing disciplines, routes, rules and neighbours that hinder packets",
+    budget: BUDGET,
+    run,
+};
+
+/// The kernel's count of neighbours, a line for each CPU.
+const ARP_CACHE: &str = "/proc/net/stat/arp_cache";
+const NEIGHBOUR_LIMIT: &str = "/proc/sys/net/ipv4/neigh/default/gc_thresh3";
+const CONNTRACK: &str = "/proc/sys/net/netfilter/nf_conntrack";
+
+fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
+    let mut found = Found {
+        facts,
+        node,
+        open: None,
+    };
+    // What is asked does not depend on other probes, and names come from them.
+    let first = queueing(ask, &mut found);
+    let (routes, rules) = routes_and_rules(ask);
+    let neighbours = ask
+        .bytes(Question::netlink("route/getneigh", []))
+        .and_then(|bytes| neighbour::read(&bytes));
+    match (&routes, &rules) {
+        (Fact::Known(routes, origin), Fact::Known(rules, _)) => {
+            way::state(&mut found, routes, rules, &neighbours, origin);
+        }
+        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => found.missing(gap),
+    }
+    if let Fact::Unknown(gap) = &neighbours {
+        found.missing(gap);
+    }
+    way::without_arp(&mut found, &neighbours);
+    tables(ask, found.facts, node);
+    again(ask, &mut found, &first);
+    let membership = match found.open.take() {
+        None => Membership::Known(Origin::derived("queueing disciplines, rules and routes")),
+        Some(gap) => Membership::Unknown(gap),
+    };
+    facts.set_members(Subject::Obstacle, node, membership);
+}
+
+/// Where obstacles are stated.
+struct Found<'f> {
+    facts: &'f mut Facts,
+    node: Id,
+    /// Why there may be others.
+    open: Option<Gap>,
+}
+
+impl Found<'_> {
+    fn missing(&mut self, gap: &Gap) {
+        self.open.get_or_insert_with(|| gap.clone());
+    }
+
+    /// The name of an interface.
+    fn interface(&self, index: u32) -> Option<Arc<str>> {
+        let mut all = self.facts.below(self.node, Subject::Interface);
+        all.find(|id| self.facts.known(*id, interface::INDEX) == Some(index.into()))
+            .map(|id| self.facts.name(id).into())
+    }
+
+    /// States an obstacle on an interface.
+    fn add(
+        &mut self,
+        kind: ObstacleKind,
+        interface: &Arc<str>,
+        (what, removal): (String, String),
+        origin: &Origin,
+    ) -> Id {
+        let name = format!("{what} on {interface}");
+        let id = self.facts.instance(Subject::Obstacle, self.node, &name);
+        let mut set = |key, text: &str| {
+            let text = Fact::Known(text.into(), origin.clone());
+            self.facts.set(id, key, text);
+        };
+        set(obstacle::INTERFACE, interface);
+        set(obstacle::WHAT, &what);
+        set(obstacle::REMOVAL, &removal);
+        set(obstacle::NETWORK, "none");
+        let kind = Fact::Known(kind, origin.clone());
+        self.facts.set(id, obstacle::KIND, kind);
+        if let Some(own) = self.facts.find(Subject::Interface, self.node, interface) {
+            self.facts.relate(id, own);
+        }
+        if let Some(own) = self.facts.find(Subject::Netdev, self.node, interface) {
+            self.facts.relate(id, own);
+        }
+        id
+    }
+}
+
+fn disciplines(ask: &Ask<'_>) -> (u64, Fact<Arc<[Qdisc]>>) {
+    let (at, all) = ask.bytes_at(Question::netlink("route/getqdisc", []));
+    match all {
+        // A kernel without traffic control.
+        Fact::Unknown(gap) if gap.why == Why::Refused(Refusal::Errno(Errno::EOPNOTSUPP)) => {
+            (at, Fact::Known([].into(), gap.origin))
+        }
+        all => (at, all.and_then(|bytes| qdisc::read(&bytes))),
+    }
+}
+
+/// The queueing disciplines as they are now.
+fn queueing(ask: &Ask<'_>, found: &mut Found<'_>) -> (u64, Fact<Arc<[Qdisc]>>) {
+    let (at, all) = disciplines(ask);
+    let (disciplines, origin) = match &all {
+        Fact::Known(all, origin) => (all, origin),
+        Fact::Unknown(gap) => {
+            found.missing(gap);
+            return (at, all);
+        }
+    };
+    for one in disciplines.iter() {
+        let mut effects = one.effects.clone();
+        if one.is_classful_shaper() {
+            let index = u64::from(one.index).into();
+            let classes = ask
+                .bytes(Question::netlink("route/gettclass", [("index", index)]))
+                .and_then(|bytes| qdisc::read(&bytes));
+            match classes {
+                Fact::Known(classes, _) => {
+                    effects.extend(qdisc::default_rate(one, &classes).map(Effect::Rate));
+                }
+                Fact::Unknown(gap) => found.missing(&gap),
+            }
+        }
+        let Some(name) = found.interface(one.index) else {
+            continue;
+        };
+        for effect in effects {
+            state(found, one, &name, &effect, origin);
+        }
+    }
+    (at, all)
+}
+
+fn state(found: &mut Found<'_>, one: &Qdisc, name: &Arc<str>, effect: &Effect, origin: &Origin) {
+    let place = one.place();
+    let (kind, does) = match effect {
+        Effect::Loss(lost) => (ObstacleKind::Loss, format!(", loss {lost}")),
+        Effect::Delay(delay) => (ObstacleKind::Delay, format!(", delay {delay}")),
+        Effect::Rate(rate) => (ObstacleKind::Rate, format!(", rate {rate}")),
+        Effect::NoRoom => (ObstacleKind::NoRoom, ", limit 0".into()),
+    };
+    let what = format!("qdisc {} {}{does}", one.kind, place);
+    let removal = format!("tc qdisc del dev {name} {place}");
+    let id = found.add(kind, name, (what, removal), origin);
+    let facts = &mut *found.facts;
+    match effect {
+        Effect::Loss(lost) => facts.set(id, obstacle::LOST, Fact::Known(*lost, origin.clone())),
+        Effect::Delay(delay) => facts.set(id, obstacle::DELAY, Fact::Known(*delay, origin.clone())),
+        Effect::Rate(rate) => facts.set(id, obstacle::RATE, Fact::Known(*rate, origin.clone())),
+        Effect::NoRoom => {}
+    }
+}
+
+/// What queues dropped while a sample was taken.
+fn again(ask: &Ask<'_>, found: &mut Found<'_>, (from, first): &(u64, Fact<Arc<[Qdisc]>>)) {
+    let pause = Question::Wait("sample".into());
+    let Fact::Known(first, _) = first else {
+        return;
+    };
+    match ask.raw(&pause).said {
+        Ok(_) => {}
+        Err(Refusal::NotAsked(_)) => return,
+        Err(refusal) => return found.missing(&Gap::refused(&pause, refusal)),
+    }
+    let (to, second) = disciplines(ask);
+    let (second, origin) = match second {
+        Fact::Known(second, origin) => (second, origin),
+        Fact::Unknown(gap) => return found.missing(&gap),
+    };
+    let seconds = to.saturating_sub(*from) as f64 / 1e6;
+    for one in second.iter().filter(|one| !matches!(&*one.kind, "ingress" | "clsact")) {
+        let same = |other: &&Qdisc| {
+            (other.index, other.handle, other.parent) == (one.index, one.handle, one.parent)
+        };
+        // What dropped nothing before is not in the first reply.
+        let before = first.iter().find(same).map_or(0, |before| before.drops);
+        let rise = one.drops.saturating_sub(before);
+        if rise == 0 || seconds <= 0.0 {
+            continue;
+        }
+        let Some(name) = found.interface(one.index) else {
+            continue;
+        };
+        let what = format!("qdisc {} {}", one.kind, one.place());
+        let look = format!("tc -s qdisc show dev {name}");
+        let id = found.add(ObstacleKind::Drops, &name, (what, look), &origin);
+        let rate = PerSecond(rise as f64 / seconds);
+        let rate = Fact::Known(rate, origin.clone());
+        found.facts.set(id, obstacle::DROP_RATE, rate);
+    }
+}
+
+/// The IPv4 routes and rules.
+fn routes_and_rules(ask: &Ask<'_>) -> (Fact<Vec<Route>>, Fact<Vec<Rule>>) {
+    let of = |name| {
+        ask.bytes(Question::netlink(name, []))
+            .and_then(|bytes| routing::routes(&bytes))
+    };
+    let routes = match (of("route/getroute"), of("route/getroute-exceptions")) {
+        (Fact::Known(mut all, origin), Fact::Known(others, _)) => {
+            all.extend(others);
+            Fact::Known(all, origin)
+        }
+        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
+    };
+    let rules = match ask.bytes(Question::netlink("route/getrule", [])) {
+        // A kernel with one table.
+        Fact::Unknown(gap) if gap.why == Why::Refused(Refusal::Errno(Errno::EOPNOTSUPP)) => {
+            Fact::Known(routing::one_table(), gap.origin)
+        }
+        said => said.and_then(|bytes| routing::rules(&bytes)),
+    };
+    (routes, rules)
+}
+
+/// How full the kernel's tables of neighbours and of connections are.
+fn tables(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
+    let neighbours = ask.parse(ARP_CACHE, neighbour::count);
+    let limit = ask.parse(NEIGHBOUR_LIMIT, whole_number);
+    facts.set(node, node::NEIGHBOUR_SHARE, share(neighbours.clone(), limit.clone()));
+    facts.set(node, node::NEIGHBOURS, neighbours);
+    facts.set(node, node::NEIGHBOUR_LIMIT, limit);
+    let tracked = match ask.text_if_any(format!("{CONNTRACK}_count")) {
+        Presence::Present(text, origin) => {
+            Fact::Known(text, origin).and_then(|text| whole_number(&text))
+        }
+        Presence::Absent(origin) => Fact::Known(0, origin),
+        Presence::Unknown(gap) => Fact::Unknown(gap),
+    };
+    let limit = match &tracked {
+        // Nothing is tracked where the module is not loaded.
+        Fact::Known(0, origin) => Fact::Known(u64::MAX, origin.clone()),
+        _ => ask.parse(format!("{CONNTRACK}_max"), whole_number),
+    };
+    facts.set(node, node::CONNECTION_SHARE, share(tracked.clone(), limit.clone()));
+    facts.set(node, node::CONNECTIONS, tracked);
+    facts.set(node, node::CONNECTION_LIMIT, limit);
+}
+
+fn share(count: Fact<u64>, limit: Fact<u64>) -> Fact<Percent> {
+    match (count, limit) {
+        (Fact::Known(count, origin), Fact::Known(limit, _)) => {
+            let share = 100.0 * count as f64 / limit.max(1) as f64;
+            Fact::Known(Percent(share), origin)
+        }
+        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
+    }
+}
+
+/// The addresses of an interface, by its name.
+type Addresses = HashMap<Arc<str>, Vec<(std::net::Ipv4Addr, routing::Network)>>;

@@ -1,0 +1,92 @@
+//! Neighbours: who answered, who was written down, and how many there are.
+
+use std::net::Ipv4Addr;
+
+use crate::source::netlink::{messages, u16_at, u32_at};
+
+const RTM_NEWNEIGH: u16 = 28;
+/// `NUD_FAILED`, `NUD_PERMANENT`
+const FAILED: u16 = 0x20;
+const PERMANENT: u16 = 0x80;
+
+/// A neighbour.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Neighbour {
+    /// The interface's number.
+    pub(super) index: u32,
+    pub(super) address: Ipv4Addr,
+    /// Its MAC address as Linux writes it; none if it is not known.
+    pub(super) mac: Option<String>,
+    /// Whether it did not answer.
+    pub(super) failed: bool,
+    /// Whether somebody wrote it down.
+    pub(super) permanent: bool,
+}
+
+/// The IPv4 neighbours of a reply.
+pub(super) fn read(bytes: &[u8]) -> Result<Vec<Neighbour>, String> {
+    let mut all = Vec::new();
+    // struct ndmsg: family, padding, interface, state, flags, type.
+    for message in messages::<12>(bytes) {
+        let message = message?;
+        if message.kind != RTM_NEWNEIGH {
+            return Err(format!("a message of type {}", message.kind));
+        }
+        let address = message.attributes.find(1)?;
+        let Some(octets) = address.and_then(|bytes| <[u8; 4]>::try_from(bytes).ok()) else {
+            continue;
+        };
+        let mac = message.attributes.find(2)?.filter(|mac| mac.len() == 6);
+        let state = u16_at(message.fixed, 8).unwrap_or(0);
+        all.push(Neighbour {
+            index: u32_at(message.fixed, 4).unwrap_or(0),
+            address: octets.into(),
+            mac: mac.map(|mac| mac.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(":")),
+            failed: state & FAILED != 0,
+            permanent: state & PERMANENT != 0,
+        });
+    }
+    Ok(all)
+}
+
+/// The number of neighbours: the first column of the first CPU's line, hexadecimal.
+pub(super) fn count(text: &str) -> Result<u64, String> {
+    let line = text.lines().nth(1).ok_or("no line of numbers")?;
+    let first = line.split_whitespace().next().unwrap_or_default();
+    u64::from_str_radix(first, 16).map_err(|_| format!("{first:?} is no number"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::netlink::attribute;
+    use crate::source::testing::message;
+
+    #[test]
+    fn a_neighbour_that_was_written_down_and_one_that_failed() {
+        let one = |state: u8, rest: &[u8]| {
+            let fixed = [2, 0, 0, 0, 3, 0, 0, 0, state, 0, 0, 1];
+            message(28, &[&fixed[..], &attribute(1, &[10, 1, 2, 3]), rest].concat())
+        };
+        let bytes = [one(0x80, &attribute(2, &[2, 4, 6, 8, 10, 255])), one(0x20, &[])].concat();
+        let all = read(&bytes).unwrap();
+        assert_eq!(all[0].mac.as_deref(), Some("02:04:06:08:0a:ff"));
+        assert!(all[0].permanent && !all[0].failed && all[1].failed);
+        assert_eq!((all[1].index, all[1].address), (3, [10, 1, 2, 3].into()));
+        assert!(read(&message(24, &[0; 12])).is_err());
+    }
+
+    #[test]
+    fn the_kernel_counts_neighbours_in_hexadecimal() {
+        let text = "entries  allocs   destroys hash_grows lookups  hits\n0000001f  00000004 00000000 00000000 00000010 0000000a\n0000001f  0 0 0 0 0\n";
+        assert_eq!(count(text), Ok(31));
+        assert!(count("entries\n").is_err() && count("entries\nx\n").is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes: Vec<u8>, text: String) {
+            let _ = (read(&bytes), read(&message(28, &bytes)), count(&text));
+        }
+    }
+}

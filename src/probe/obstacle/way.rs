@@ -1,0 +1,239 @@
+//! The way of packets to each interface's own network: rules, routes and neighbours.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use super::neighbour::Neighbour;
+use super::routing::{self, Decision, MAIN, Network, Route, Rule};
+use super::{Addresses, Found};
+use crate::fact::obstacle::ObstacleKind;
+use crate::fact::{Bytes, Fact, Gap, Id, Origin, Subject, Why, interface, obstacle};
+
+/// Networks without room for a peer besides a router are none that peers are in.
+const LONGEST: u8 = 30;
+const TCP: u8 = 6;
+
+/// States what keeps an interface from its own network.
+pub(super) fn state(
+    found: &mut Found<'_>,
+    routes: &[Route],
+    rules: &[Rule],
+    neighbours: &Fact<Vec<Neighbour>>,
+    origin: &Origin,
+) {
+    let addresses = addresses(found);
+    for own in interfaces(found) {
+        for (address, net) in addresses.get(&own.name).into_iter().flatten() {
+            if net.length > LONGEST || net.is_link_local() {
+                continue;
+            }
+            let way = Way {
+                routes,
+                own: &own,
+                net: *net,
+                addresses: &addresses,
+                origin,
+            };
+            match routing::decide(rules, routes, Some(*address), *net) {
+                Ok(decision) => way.whole(found, decision, *address),
+                Err(what) => found.missing(&Gap {
+                    why: Why::NotUnderstood(what.into()),
+                    origin: origin.clone(),
+                }),
+            }
+            if let Some(rule) = routing::refuses_protocol(rules, TCP, *address, *net) {
+                way.refused_by_rule(found, rule);
+            }
+            way.parts(found);
+        }
+        gateways(found, routes, neighbours, &own);
+    }
+}
+
+/// An interface that is up.
+struct Interface {
+    name: Arc<str>,
+    index: u32,
+    mtu: Option<Bytes>,
+}
+
+fn interfaces(found: &Found<'_>) -> Vec<Interface> {
+    let facts = &*found.facts;
+    let of = |id: Id| {
+        let up = facts.known(id, interface::UP)? && !facts.known(id, interface::LOOPBACK)?;
+        Some(Interface {
+            name: facts.name(id).into(),
+            index: facts.known(id, interface::INDEX)?.try_into().ok()?,
+            mtu: facts.known(id, interface::MTU),
+        })
+        .filter(|_| up)
+    };
+    facts.below(found.node, Subject::Interface).filter_map(of).collect()
+}
+
+fn addresses(found: &Found<'_>) -> Addresses {
+    let facts = &*found.facts;
+    let read = |text: &Arc<str>| {
+        let (address, length) = text.split_once('/')?;
+        let address: Ipv4Addr = address.parse().ok()?;
+        Some((address, Network::of(address, length.parse().ok()?)?))
+    };
+    let of = |id: Id| {
+        let list = facts.known(id, interface::ADDRESSES)?;
+        Some((facts.name(id).into(), list.iter().filter_map(read).collect()))
+    };
+    facts.below(found.node, Subject::Interface).filter_map(of).collect()
+}
+
+/// Whether an interface of this kind is the machine's own business: containers, virtual machines, tunnels.
+fn is_inner(found: &Found<'_>, name: &str) -> bool {
+    let kind = found.facts.find(Subject::Interface, found.node, name);
+    let kind = kind.and_then(|id| found.facts.known(id, interface::KIND));
+    kind.is_some_and(|kind| !matches!(&*kind, "none" | "vlan" | "bond" | "team" | "vrf" | "ipoib"))
+}
+
+/// The way of an interface to one of its networks.
+struct Way<'a> {
+    routes: &'a [Route],
+    own: &'a Interface,
+    net: Network,
+    addresses: &'a Addresses,
+    origin: &'a Origin,
+}
+
+impl Way<'_> {
+    fn add(&self, found: &mut Found<'_>, kind: ObstacleKind, net: Network, text: (String, String)) -> Id {
+        let id = found.add(kind, &self.own.name, text, self.origin);
+        let net = Fact::Known(net.to_string().into(), self.origin.clone());
+        found.facts.set(id, obstacle::NETWORK, net);
+        id
+    }
+
+    fn refused_by_rule(&self, found: &mut Found<'_>, rule: &Rule) {
+        let text = (format!("ip rule {rule}"), format!("ip rule del {rule}"));
+        self.add(found, ObstacleKind::Unroutable, self.net, text);
+    }
+
+    /// What becomes of packets to all of the network.
+    fn whole(&self, found: &mut Found<'_>, decision: Decision<'_>, address: Ipv4Addr) {
+        let (name, net) = (&self.own.name, self.net);
+        let restore = format!("ip route replace {net} dev {name} src {address}");
+        let route = match decision {
+            Decision::Rule(rule) => return self.refused_by_rule(found, rule),
+            Decision::Nothing => {
+                let text = (format!("no route to {net}"), restore);
+                self.add(found, ObstacleKind::Unroutable, net, text);
+                return;
+            }
+            Decision::Route(route) => route,
+        };
+        let (what, removal) = said(found, route);
+        if route.refuses.is_some() {
+            self.add(found, ObstacleKind::Unroutable, net, (what, removal));
+        } else if !route.interfaces.contains(&self.own.index) {
+            if self.leads_astray(found, route, net) {
+                let fix = if route.to == net { removal } else { restore };
+                self.add(found, ObstacleKind::OtherDevice, net, (what, fix));
+            }
+        } else if route.gateway {
+            self.add(found, ObstacleKind::Gateway, net, (what, restore));
+        } else if let (Some(mtu), Some(own)) = (route.mtu, self.own.mtu)
+            && u64::from(mtu) < own.0
+        {
+            let text = (format!("{what} mtu {mtu}"), restore);
+            let id = self.add(found, ObstacleKind::RouteMtu, net, text);
+            let mtu = Fact::Known(Bytes(mtu.into()), self.origin.clone());
+            found.facts.set(id, obstacle::MTU, mtu);
+        }
+    }
+
+    /// Routes to parts of the network that lead elsewhere.
+    fn parts(&self, found: &mut Found<'_>) {
+        for route in self.routes {
+            let part = route.to.length > self.net.length && self.net.contains(route.to);
+            if !part || route.table != MAIN || route.interfaces.contains(&self.own.index) {
+                continue;
+            }
+            let kind = match route.refuses {
+                Some(_) => ObstacleKind::PartUnroutable,
+                None if self.leads_astray(found, route, route.to) => ObstacleKind::OtherDevice,
+                None => continue,
+            };
+            let text = said(found, route);
+            self.add(found, kind, route.to, text);
+        }
+    }
+
+    /// Whether a route leads out of an interface that peers are not behind. Two rails in one network have checks of their own.
+    fn leads_astray(&self, found: &Found<'_>, route: &Route, net: Network) -> bool {
+        let names = route.interfaces.iter().filter_map(|index| found.interface(*index));
+        let mut names = names.collect::<Vec<_>>().into_iter();
+        names.all(|name| {
+            let own = self.addresses.get(&name).into_iter().flatten();
+            is_inner(found, &name) || !own.into_iter().any(|(_, of)| of.contains(net) || net.contains(*of))
+        })
+    }
+}
+
+/// A route as ip-route(8) lists it, and the command that removes it.
+fn said(found: &Found<'_>, route: &Route) -> (String, String) {
+    let mut text = match (route.refuses, route.to.length) {
+        (Some(how), _) => format!("{how} {}", route.to),
+        (None, 0) => "default".into(),
+        (None, _) => route.to.to_string(),
+    };
+    if let Some(gateway) = route.gateway_address {
+        text += &format!(" via {gateway}");
+    }
+    if let Some(name) = route.interfaces.first().and_then(|index| found.interface(*index)) {
+        text += &format!(" dev {name}");
+    }
+    if route.table != MAIN {
+        text += &format!(" table {}", route.table);
+    }
+    (format!("ip route {text}"), format!("ip route del {text}"))
+}
+
+/// Default gateways that do not answer.
+fn gateways(
+    found: &mut Found<'_>,
+    routes: &[Route],
+    neighbours: &Fact<Vec<Neighbour>>,
+    own: &Interface,
+) {
+    let Fact::Known(neighbours, origin) = neighbours else {
+        return;
+    };
+    for route in routes.iter().filter(|route| route.to.length == 0) {
+        let silent = |neighbour: &&Neighbour| {
+            neighbour.failed
+                && neighbour.index == own.index
+                && Some(neighbour.address) == route.gateway_address
+        };
+        if route.interfaces.contains(&own.index) && neighbours.iter().any(|n| silent(&n)) {
+            let text = said(found, route);
+            found.add(ObstacleKind::GatewayUnanswered, &own.name, text, origin);
+        }
+    }
+}
+
+/// Interfaces of hardware that ask nobody for hardware addresses, and have none written down.
+pub(super) fn without_arp(found: &mut Found<'_>, neighbours: &Fact<Vec<Neighbour>>) {
+    let Fact::Known(neighbours, _) = neighbours else {
+        return;
+    };
+    for own in interfaces(found) {
+        let Some(id) = found.facts.find(Subject::Interface, found.node, &own.name) else {
+            continue;
+        };
+        let written = neighbours.iter().any(|n| n.permanent && n.index == own.index);
+        if let Fact::Known(false, origin) = found.facts.get(id, interface::ARP)
+            && !written
+            && !is_inner(found, &own.name)
+        {
+            let removal = format!("ip link set {} arp on", own.name);
+            let text = ("NOARP".to_owned(), removal);
+            found.add(ObstacleKind::NoArp, &own.name, text, &origin);
+        }
+    }
+}
