@@ -44,6 +44,8 @@ words! {
         Pkeys = "pkeys",
         /// The InfiniBand subnets.
         SubnetPrefix = "subnet-prefix",
+        /// The IPv4 networks of RoCE rails that no router connects.
+        Network = "network",
         /// What decides over the priority of RoCE packets.
         Trust = "trust",
         /// The traffic class of NCCL's packets.
@@ -107,7 +109,7 @@ words! {
 
 impl ComparedProperty {
     /// The properties that must be equal on nodes of one kind.
-    pub const ALIKE: [ComparedProperty; 36] = [
+    pub const ALIKE: [ComparedProperty; 37] = [
         ComparedProperty::Kernel,
         ComparedProperty::Os,
         ComparedProperty::RdmaStack,
@@ -125,6 +127,7 @@ impl ComparedProperty {
         ComparedProperty::GidIndex,
         ComparedProperty::Pkeys,
         ComparedProperty::SubnetPrefix,
+        ComparedProperty::Network,
         ComparedProperty::Trust,
         ComparedProperty::TrafficClass,
         ComparedProperty::Priority,

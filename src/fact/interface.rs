@@ -23,6 +23,10 @@ subject! {
     ARP: bool = "arp" from "interface";
     /// The interface that it sends through: of a VLAN, a macvlan; "none" if it is no such one. Source: IFLA_LINK.
     LOWER: Arc<str> = "lower" from "interface";
+    /// The IPv4 networks of its addresses, link-local ones left out, as "10.0.0.0/24".
+    NETWORKS: Arc<[Arc<str>]> = "networks" from "obstacle";
+    /// Whether a route over a gateway leads out of it. Source: netlink RTM_GETROUTE.
+    ROUTED: bool = "routed" from "obstacle";
     /// The kind of a software interface (bridge, bond, vlan, veth, tun, vxlan), "none" for hardware and loopback. Source: IFLA_INFO_KIND.
     KIND: Arc<str> = "kind" from "interface";
     /// Whether it belongs to a device: /sys/class/net/NAME/device is there.

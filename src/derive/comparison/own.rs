@@ -1,12 +1,13 @@
 //! What is to be one machine's own: addresses, GUIDs, LIDs, names.
 
-use std::net::Ipv6Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use super::{Realm, Sample};
 use crate::fact::comparison::ComparedProperty;
+use crate::fact::gid::GidKind;
 use crate::fact::port::{LinkLayer, PortState};
-use crate::fact::{Fact, Facts, Id, Subject, gid, netdev, port, variable};
+use crate::fact::{Fact, Facts, Id, Subject, gid, interface, netdev, port, variable};
 
 /// Why identities of a redacted recording say nothing beside others.
 pub(super) const ALONE: &str =
@@ -55,7 +56,16 @@ fn ports(facts: &Facts, node: Id, sample: &mut Sample) {
     for id in facts.below(node, Subject::Port) {
         match facts.get(id, port::LINK_LAYER) {
             Fact::Known(LinkLayer::InfiniBand, _) => {}
-            Fact::Known(..) => continue,
+            Fact::Known(..) => {
+                // Its link-local GID holds the MAC address.
+                if facts.known(id, port::INTENDED) == Some(true)
+                    && let Some(guid) = link_local(facts, id)
+                {
+                    let name = facts.name(id).into();
+                    sample.own.push((ComparedProperty::Guid, guid, name));
+                }
+                continue;
+            }
             Fact::Unknown(gap) => {
                 let why: Arc<str> = gap.to_string().into();
                 sample
@@ -105,14 +115,37 @@ fn ports(facts: &Facts, node: Id, sample: &mut Sample) {
     }
 }
 
+/// The lower half of an Ethernet port's link-local GID.
+fn link_local(facts: &Facts, port: Id) -> Option<Arc<str>> {
+    let local = |gid: &Id| facts.known(*gid, gid::KIND) == Some(GidKind::LinkLocal);
+    lower_half(facts, facts.below(port, Subject::Gid).find(local)?)
+}
+
 /// The lower half of a port's first GID.
 fn guid(facts: &Facts, port: Id) -> Option<Arc<str>> {
-    let first = facts
-        .below(port, Subject::Gid)
-        .find(|gid| facts.known(*gid, gid::INDEX) == Some(0))?;
-    let address: Ipv6Addr = facts.known(first, gid::ADDRESS)?.parse().ok()?;
+    let first = |gid: &Id| facts.known(*gid, gid::INDEX) == Some(0);
+    lower_half(facts, facts.below(port, Subject::Gid).find(first)?)
+}
+
+fn lower_half(facts: &Facts, gid: Id) -> Option<Arc<str>> {
+    let address: Ipv6Addr = facts.known(gid, gid::ADDRESS)?.parse().ok()?;
     let [.., a, b, c, d] = address.segments();
     Some(format!("{a:04x}:{b:04x}:{c:04x}:{d:04x}").into())
+}
+
+/// The IPv4 addresses of a rail: those of its interface, else those that its routes name.
+fn rail_addresses(facts: &Facts, node: Id, netdev: Id) -> Fact<Arc<[Arc<str>]>> {
+    let own = facts.find(Subject::Interface, node, facts.name(netdev));
+    match own.map(|id| facts.get(id, interface::ADDRESSES)) {
+        Some(Fact::Known(all, origin)) => {
+            let address = |text: &Arc<str>| {
+                let (address, _) = text.split_once('/')?;
+                address.parse::<Ipv4Addr>().ok().map(|_| address.into())
+            };
+            Fact::Known(all.iter().filter_map(address).collect(), origin)
+        }
+        _ => facts.get(netdev, netdev::ADDRESSES),
+    }
 }
 
 /// IPv4 addresses of rails. Bridges, tunnels and adapters' own networks (tmfifo_net0) have the same ones on every node.
@@ -132,7 +165,7 @@ fn addresses(facts: &Facts, node: Id, sample: &mut Sample) {
             _ => continue,
         }
         let name: Arc<str> = facts.name(id).into();
-        match facts.get(id, netdev::ADDRESSES) {
+        match rail_addresses(facts, node, id) {
             Fact::Known(addresses, _) => {
                 for address in addresses.iter() {
                     sample.own.push((

@@ -8,8 +8,8 @@ use crate::fact::comparison::ComparedProperty;
 use crate::fact::device::{NodeType, Role};
 use crate::fact::port::{LinkLayer, PortState};
 use crate::fact::{
-    Fact, Facts, Gap, Id, Key, Subject, Typed, Value, device, gpu, module, node, port, selection,
-    traffic, variable,
+    Fact, Facts, Gap, Id, Key, Subject, Typed, Value, device, gpu, interface, module, netdev, node,
+    port, selection, traffic, variable,
 };
 use crate::nodeset;
 
@@ -51,6 +51,7 @@ pub(super) fn take(facts: &Facts, node: Id, sample: &mut Sample) {
     }
     look.devices();
     look.ports();
+    look.networks();
     look.selection();
     look.variables();
 }
@@ -418,6 +419,37 @@ impl SampleReader<'_> {
         let group = format!("InfiniBand ports of {}", self.kind);
         self.sample
             .has(ComparedProperty::SubnetPrefix, group, value);
+    }
+
+    /// The networks of rails without a router. Routed rails have networks of their own by design.
+    fn networks(&mut self) {
+        let facts = self.facts;
+        if self.sample.realm == Realm::Alone {
+            return;
+        }
+        for rail in facts.below(self.node, Subject::Netdev) {
+            let used = [netdev::ROCE, netdev::INTENDED];
+            let name = facts.name(rail);
+            let Some(own) = facts.find(Subject::Interface, self.node, name) else {
+                continue;
+            };
+            if !used.iter().all(|key| facts.known(rail, *key) == Some(true))
+                || facts.known(own, interface::ROUTED) != Some(false)
+            {
+                continue;
+            }
+            let mut networks: Vec<Arc<str>> = facts
+                .known(own, interface::NETWORKS)
+                .into_iter()
+                .flat_map(|all| all.to_vec())
+                .collect();
+            networks.sort_unstable();
+            if !networks.is_empty() {
+                let group = format!("{name} of {}", self.kind);
+                let value = Ok(networks.join(", ").into());
+                self.sample.has(ComparedProperty::Network, group, value);
+            }
+        }
     }
 
     fn selection(&mut self) {

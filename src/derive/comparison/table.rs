@@ -882,6 +882,7 @@ fn label(of: ComparedProperty) -> &'static str {
         ComparedProperty::GidIndex => "GID index",
         ComparedProperty::Pkeys => "P_Keys",
         ComparedProperty::SubnetPrefix => "subnet",
+        ComparedProperty::Network => "network",
         ComparedProperty::Trust => "trust",
         ComparedProperty::TrafficClass => "traffic class",
         ComparedProperty::Priority => "priority of RoCE",

@@ -41,7 +41,12 @@ pub(super) fn read(bytes: &[u8]) -> Result<Vec<Neighbour>, String> {
         all.push(Neighbour {
             index: u32_at(message.fixed, 4).unwrap_or(0),
             address: octets.into(),
-            mac: mac.map(|mac| mac.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(":")),
+            mac: mac.map(|mac| {
+                mac.iter()
+                    .map(|b| format!("{b:02x}"))
+                    .collect::<Vec<_>>()
+                    .join(":")
+            }),
             failed: state & FAILED != 0,
             permanent: state & PERMANENT != 0,
         });
@@ -66,9 +71,16 @@ mod tests {
     fn a_neighbour_that_was_written_down_and_one_that_failed() {
         let one = |state: u8, rest: &[u8]| {
             let fixed = [2, 0, 0, 0, 3, 0, 0, 0, state, 0, 0, 1];
-            message(28, &[&fixed[..], &attribute(1, &[10, 1, 2, 3]), rest].concat())
+            message(
+                28,
+                &[&fixed[..], &attribute(1, &[10, 1, 2, 3]), rest].concat(),
+            )
         };
-        let bytes = [one(0x80, &attribute(2, &[2, 4, 6, 8, 10, 255])), one(0x20, &[])].concat();
+        let bytes = [
+            one(0x80, &attribute(2, &[2, 4, 6, 8, 10, 255])),
+            one(0x20, &[]),
+        ]
+        .concat();
         let all = read(&bytes).unwrap();
         assert_eq!(all[0].mac.as_deref(), Some("02:04:06:08:0a:ff"));
         assert!(all[0].permanent && !all[0].failed && all[1].failed);

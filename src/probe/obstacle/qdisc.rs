@@ -106,7 +106,9 @@ fn default_class(kind: &str, class: bool, options: &[u8]) -> Result<Option<u32>,
     Ok(match kind {
         _ if class => None,
         // struct tc_htb_glob: version, rate to quantum, default class.
-        "htb" => Attributes(options).find(2)?.and_then(|glob| u32_at(glob, 8)),
+        "htb" => Attributes(options)
+            .find(2)?
+            .and_then(|glob| u32_at(glob, 8)),
         // struct tc_hfsc_qopt
         "hfsc" => u16_at(options, 0).map(u32::from),
         _ => None,
@@ -133,7 +135,10 @@ fn effects(kind: &str, class: bool, options: &[u8]) -> Result<Vec<Effect>, Strin
         // struct tc_service_curve of the upper limit: slope, duration, slope after it.
         ("hfsc", true) => {
             let curve = of.find(3)?.and_then(|curve| u32_at(curve, 8));
-            curve.and_then(|bytes| rate(bytes.into())).into_iter().collect()
+            curve
+                .and_then(|bytes| rate(bytes.into()))
+                .into_iter()
+                .collect()
         }
         ("cake", false) => {
             let bytes = of.find(2)?.and_then(u64_of);
@@ -159,7 +164,9 @@ fn u64_of(bytes: &[u8]) -> Option<u64> {
 /// `struct tc_netem_qopt` (latency, limit, loss, gap, duplicate, jitter), then attributes.
 fn netem(options: &[u8]) -> Result<Vec<Effect>, String> {
     const FIXED: usize = 24;
-    let more = options.get(FIXED..).ok_or("netem's options are cut short")?;
+    let more = options
+        .get(FIXED..)
+        .ok_or("netem's options are cut short")?;
     let more = Attributes(more);
     let number = |at| u32_at(options, at).unwrap_or(0);
     let first = |kind| -> Result<u32, String> {
@@ -186,7 +193,9 @@ fn netem(options: &[u8]) -> Result<Vec<Effect>, String> {
     };
     let mut effects = Vec::new();
     if lost > 0 {
-        effects.push(Effect::Loss(Percent(100.0 * f64::from(lost) / f64::from(u32::MAX))));
+        effects.push(Effect::Loss(Percent(
+            100.0 * f64::from(lost) / f64::from(u32::MAX),
+        )));
     }
     if bytes > 0 {
         effects.push(Effect::Rate(BitRate(bytes.saturating_mul(8))));
@@ -236,7 +245,9 @@ mod tests {
     #[test]
     fn netem_loses_delays_and_limits() {
         // As Linux 6.1 dumps `netem loss 10% delay 200ms`.
-        let fixed = [3_125_000, 1000, 429_496_729, 0, 0, 0].map(u32::to_le_bytes).concat();
+        let fixed = [3_125_000, 1000, 429_496_729, 0, 0, 0]
+            .map(u32::to_le_bytes)
+            .concat();
         let exact = attribute(10, &200_000_000u64.to_le_bytes());
         let effects = one(b"netem\0", &[fixed.clone(), exact].concat());
         assert!(matches!(effects[0], Effect::Loss(Percent(p)) if (9.9..10.1).contains(&p)));
@@ -253,12 +264,24 @@ mod tests {
     #[test]
     fn shapers_have_a_rate_and_default_disciplines_none() {
         let spec = [0, 0, 125_000, 0, 0, 0].map(u32::to_le_bytes).concat();
-        assert_eq!(one(b"tbf\0", &attribute(1, &spec)), [Effect::Rate(BitRate(1_000_000))]);
-        let wide = [attribute(1, &[0xff; 24]), attribute(4, &12_500_000_000u64.to_le_bytes())];
-        assert_eq!(one(b"tbf\0", &wide.concat()), [Effect::Rate(BitRate(100_000_000_000))]);
+        assert_eq!(
+            one(b"tbf\0", &attribute(1, &spec)),
+            [Effect::Rate(BitRate(1_000_000))]
+        );
+        let wide = [
+            attribute(1, &[0xff; 24]),
+            attribute(4, &12_500_000_000u64.to_le_bytes()),
+        ];
+        assert_eq!(
+            one(b"tbf\0", &wide.concat()),
+            [Effect::Rate(BitRate(100_000_000_000))]
+        );
         assert_eq!(one(b"cake\0", &attribute(2, &0u64.to_le_bytes())), []);
         assert_eq!(one(b"fq\0", &attribute(7, &[0xff; 4])), []);
-        assert_eq!(one(b"fq\0", &attribute(7, &[1, 0, 0, 0])), [Effect::Rate(BitRate(8))]);
+        assert_eq!(
+            one(b"fq\0", &attribute(7, &[1, 0, 0, 0])),
+            [Effect::Rate(BitRate(8))]
+        );
         assert_eq!(one(b"pfifo\0", &[0; 4]), [Effect::NoRoom]);
         for default in [&b"mq\0"[..], b"fq_codel\0", b"pfifo_fast\0", b"noqueue\0"] {
             assert_eq!(one(default, &[9; 40]), []);
@@ -273,9 +296,18 @@ mod tests {
         assert_eq!(htb.default_class, Some(Handle(0x1_0010)));
         let class = |handle, parent, bytes: u32| {
             let parameters = [0, 0, 1, 0, 0, bytes].map(u32::to_le_bytes).concat();
-            tc(RTM_NEWTCLASS, handle, parent, b"htb\0", &attribute(1, &parameters))
+            tc(
+                RTM_NEWTCLASS,
+                handle,
+                parent,
+                b"htb\0",
+                &attribute(1, &parameters),
+            )
         };
-        let classes = [class(0x1_0001, ROOT, 125_000), class(0x1_0010, 0x1_0001, 250_000)];
+        let classes = [
+            class(0x1_0001, ROOT, 125_000),
+            class(0x1_0010, 0x1_0001, 250_000),
+        ];
         let classes = read(&classes.concat()).unwrap();
         assert_eq!(default_rate(&htb, &classes), Some(BitRate(1_000_000)));
         assert_eq!(default_rate(&htb, &classes[..1]), None);

@@ -23,7 +23,15 @@ pub(super) fn state(
 ) {
     let addresses = addresses(found);
     for own in interfaces(found) {
-        for (address, net) in addresses.get(&own.name).into_iter().flatten() {
+        let of_own = addresses.get(&own.name).into_iter().flatten();
+        describe(
+            found,
+            &own,
+            of_own.clone().map(|(_, net)| *net),
+            routes,
+            origin,
+        );
+        for (address, net) in of_own {
             if net.length > LONGEST || net.is_link_local() {
                 continue;
             }
@@ -50,6 +58,26 @@ pub(super) fn state(
     }
 }
 
+/// States an interface's networks, and whether a router leads to others.
+fn describe(
+    found: &mut Found<'_>,
+    own: &Interface,
+    networks: impl Iterator<Item = Network>,
+    routes: &[Route],
+    origin: &Origin,
+) {
+    let Some(id) = found.facts.find(Subject::Interface, found.node, &own.name) else {
+        return;
+    };
+    let networks = networks.filter(|net| !net.is_link_local());
+    let networks: Arc<[Arc<str>]> = networks.map(|net| net.to_string().into()).collect();
+    let routed = |route: &Route| route.gateway && route.interfaces.contains(&own.index);
+    let routed = Fact::Known(routes.iter().any(routed), origin.clone());
+    found.facts.set(id, interface::ROUTED, routed);
+    let networks = Fact::Known(networks, origin.clone());
+    found.facts.set(id, interface::NETWORKS, networks);
+}
+
 /// An interface that is up.
 struct Interface {
     name: Arc<str>,
@@ -68,7 +96,10 @@ fn interfaces(found: &Found<'_>) -> Vec<Interface> {
         })
         .filter(|_| up)
     };
-    facts.below(found.node, Subject::Interface).filter_map(of).collect()
+    facts
+        .below(found.node, Subject::Interface)
+        .filter_map(of)
+        .collect()
 }
 
 fn addresses(found: &Found<'_>) -> Addresses {
@@ -80,9 +111,15 @@ fn addresses(found: &Found<'_>) -> Addresses {
     };
     let of = |id: Id| {
         let list = facts.known(id, interface::ADDRESSES)?;
-        Some((facts.name(id).into(), list.iter().filter_map(read).collect()))
+        Some((
+            facts.name(id).into(),
+            list.iter().filter_map(read).collect(),
+        ))
     };
-    facts.below(found.node, Subject::Interface).filter_map(of).collect()
+    facts
+        .below(found.node, Subject::Interface)
+        .filter_map(of)
+        .collect()
 }
 
 /// Whether an interface of this kind is the machine's own business: containers, virtual machines, tunnels.
@@ -102,7 +139,13 @@ struct Way<'a> {
 }
 
 impl Way<'_> {
-    fn add(&self, found: &mut Found<'_>, kind: ObstacleKind, net: Network, text: (String, String)) -> Id {
+    fn add(
+        &self,
+        found: &mut Found<'_>,
+        kind: ObstacleKind,
+        net: Network,
+        text: (String, String),
+    ) -> Id {
         let id = found.add(kind, &self.own.name, text, self.origin);
         let net = Fact::Known(net.to_string().into(), self.origin.clone());
         found.facts.set(id, obstacle::NETWORK, net);
@@ -166,11 +209,17 @@ impl Way<'_> {
 
     /// Whether a route leads out of an interface that peers are not behind. Two rails in one network have checks of their own.
     fn leads_astray(&self, found: &Found<'_>, route: &Route, net: Network) -> bool {
-        let names = route.interfaces.iter().filter_map(|index| found.interface(*index));
+        let names = route
+            .interfaces
+            .iter()
+            .filter_map(|index| found.interface(*index));
         let mut names = names.collect::<Vec<_>>().into_iter();
         names.all(|name| {
             let own = self.addresses.get(&name).into_iter().flatten();
-            is_inner(found, &name) || !own.into_iter().any(|(_, of)| of.contains(net) || net.contains(*of))
+            is_inner(found, &name)
+                || !own
+                    .into_iter()
+                    .any(|(_, of)| of.contains(net) || net.contains(*of))
         })
     }
 }
@@ -185,7 +234,11 @@ fn said(found: &Found<'_>, route: &Route) -> (String, String) {
     if let Some(gateway) = route.gateway_address {
         text += &format!(" via {gateway}");
     }
-    if let Some(name) = route.interfaces.first().and_then(|index| found.interface(*index)) {
+    if let Some(name) = route
+        .interfaces
+        .first()
+        .and_then(|index| found.interface(*index))
+    {
         text += &format!(" dev {name}");
     }
     if route.table != MAIN {
@@ -226,7 +279,9 @@ pub(super) fn without_arp(found: &mut Found<'_>, neighbours: &Fact<Vec<Neighbour
         let Some(id) = found.facts.find(Subject::Interface, found.node, &own.name) else {
             continue;
         };
-        let written = neighbours.iter().any(|n| n.permanent && n.index == own.index);
+        let written = neighbours
+            .iter()
+            .any(|n| n.permanent && n.index == own.index);
         if let Fact::Known(false, origin) = found.facts.get(id, interface::ARP)
             && !written
             && !is_inner(found, &own.name)
