@@ -1,7 +1,7 @@
-//! Counters over the time since boot.
+//! Counters over the time since boot, and what a port sends and receives during a sample.
 
 use super::Derivation;
-use crate::fact::{Fact, Facts, Gap, Id, PerSecond, Phrase, Seconds, Subject, counter, node};
+use crate::fact::{Fact, Facts, Gap, Id, PerSecond, Phrase, Seconds, Subject, counter, node, port};
 
 /// The derivation.
 pub(super) const DERIVATION: Derivation = Derivation {
@@ -34,5 +34,22 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
             (_, Fact::Unknown(gap)) => Fact::Unknown(gap.clone()),
         };
         facts.set(id, counter::PER_UPTIME, fact);
+    }
+    for port in facts.below(node, Subject::Port).collect::<Vec<_>>() {
+        // InfiniBand's counters, else those of soft-RoCE.
+        let rate = |facts: &Facts, names: [&str; 2]| {
+            let counters = facts.below(port, Subject::Counter);
+            let named = |id: &Id| {
+                let name = facts.known(*id, counter::NAME);
+                name.is_some_and(|name| names.contains(&&*name))
+            };
+            let mut counters = counters.filter(named);
+            counters.next().map(|id| facts.get(id, counter::RATE))
+        };
+        let missing = || Fact::Unknown(Gap::missing("counter.rate"));
+        let sent = rate(facts, ["port_xmit_data", "sent_pkts"]);
+        let received = rate(facts, ["port_rcv_data", "rcvd_pkts"]);
+        facts.set(port, port::SENT_RATE, sent.unwrap_or_else(missing));
+        facts.set(port, port::RECEIVED_RATE, received.unwrap_or_else(missing));
     }
 }

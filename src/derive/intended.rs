@@ -111,12 +111,18 @@ fn had_link(facts: &Facts, node: Id, port: Id) -> Fact<bool> {
     if let Some(gap) = tally::incomplete(facts, port, Subject::Counter) {
         open = Some(gap);
     }
+    let software = facts
+        .parent(port)
+        .and_then(|device| facts.known(device, device::SOFTWARE));
+    let software = software == Some(true);
     for id in facts.below(port, Subject::Counter) {
         if facts.known(id, counter::CLASS) != Some(CounterClass::Flap) {
             continue;
         }
         match facts.get(id, counter::VALUE) {
             Fact::Known(0, _) => {}
+            // Soft-RoCE counts one as it is made on an interface without link.
+            Fact::Known(1, _) if software => {}
             Fact::Known(n, origin) => {
                 return Fact::derived(true, format!("it lost its link {n} times ({origin})"));
             }

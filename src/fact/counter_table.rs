@@ -80,6 +80,8 @@ counters! {
     // hw_counters of soft-RoCE.
     "out_of_seq_request": Loss, "requests received out of order";
     "rcvd_seq_err": Loss, "negative acknowledgements of a sequence error received";
+    "sent_pkts": Traffic, "packets sent";
+    "rcvd_pkts": Traffic, "packets received";
     "completer_retry_err": Congestion, "requests sent again: the peer was slow, or a packet was lost";
     "retry_exceeded_err": Loss, "connections given up after the last try";
     "retry_rnr_exceeded_err": Local, "connections given up because the peer stayed not ready to receive";

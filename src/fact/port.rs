@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::schema::subject;
 use super::value::words;
-use super::{BitRate, Bytes};
+use super::{BitRate, Bytes, PerSecond};
 
 words! {
     /// Logical state of a port (InfiniBand Architecture Specification, PortInfo.PortState).
@@ -176,6 +176,10 @@ subject! {
     INTENDED: bool = "intended" from "derive intended";
     /// Whether most of the equal ports (same board, same link layer), this one counted, are active.
     EQUALS_ACTIVE: bool = "equals_active" from "derive intended";
+    /// What it sends during a sample: packets of soft-RoCE, else units of four octets. Source: counters sent_pkts, port_xmit_data.
+    SENT_RATE: PerSecond = "sent_rate" from "derive counter_rate";
+    /// What it receives during a sample, in the same unit. Source: counters rcvd_pkts, port_rcv_data.
+    RECEIVED_RATE: PerSecond = "received_rate" from "derive counter_rate";
     /// Whether the port once had link since the driver was loaded: link_downed or carrier_changes say so, or it has link now.
     HAD_LINK: bool = "had_link" from "derive intended";
     /// The rate at which a strict majority of the equal ports runs (same driver,
