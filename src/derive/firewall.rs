@@ -4,6 +4,7 @@ mod evaluate;
 mod manager;
 mod packet;
 mod passage;
+mod remedy;
 #[cfg(test)]
 mod tests;
 
@@ -71,7 +72,10 @@ fn ruleset(facts: &Facts, node: Id) -> Fact<Arc<Ruleset>> {
         let mut chains = ruleset.tables.iter().flat_map(|table| &table.chains);
         if chains.any(|chain| chain.base.as_ref().is_some_and(named)) {
             for table in &mut Arc::make_mut(&mut ruleset).tables {
-                let bases = table.chains.iter_mut().filter_map(|chain| chain.base.as_mut());
+                let bases = table
+                    .chains
+                    .iter_mut()
+                    .filter_map(|chain| chain.base.as_mut());
                 for devices in bases.filter_map(|base| base.devices.as_mut()) {
                     let all = devices.iter().flat_map(|name| riders(facts, node, name));
                     *devices = all.collect();
@@ -411,6 +415,15 @@ impl Flows {
             Ok((judged, origin)) => (Ok(judged), origin),
             Err(gap) => (Err(gap), Origin::Stated),
         };
+        if let Ok(judged) = &judged {
+            let own = facts.find(Subject::Interface, self.node, one.interface);
+            let networks = own.and_then(|own| facts.known(own, interface::NETWORKS));
+            let network = networks.as_deref().and_then(|all| all.first());
+            let network = network.map_or("SUBNET", |network| network);
+            let command = remedy::remedy(&judged.rule, one.direction, one.interface, network);
+            let command = Fact::Known(command.into(), origin.clone());
+            facts.set(id, flow::REMEDY, command);
+        }
         passage::state(facts, id, judged, &origin);
         id
     }

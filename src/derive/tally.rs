@@ -63,7 +63,10 @@ fn takes_part(facts: &Facts, node: Id, counts: [&Fact<u64>; 2]) -> Fact<bool> {
     if facts.below(node, Subject::Suspect).next().is_some() {
         return Fact::derived(true, "it was measured with other nodes");
     }
-    if rendezvous.iter().any(|name| facts.find(Subject::Setting, node, name).is_some()) {
+    if rendezvous
+        .iter()
+        .any(|name| facts.find(Subject::Setting, node, name).is_some())
+    {
         return Fact::derived(true, "a rendezvous is set");
     }
     let has = |count: &Fact<u64>| count.clone().map(|count| count > 0);

@@ -89,6 +89,8 @@ subject! {
     VERDICT: FlowPassage = "verdict" from "derive firewall";
     /// The rule that drops or rejects it, or on which it depends; "none" where it gets through.
     RULE: Arc<str> = "rule" from "derive firewall";
+    /// The command that lets it through: deletes the rule, or accepts the interface's own network before a policy.
+    REMEDY: Arc<str> = "remedy" from "derive firewall";
     /// Whether that rule names the port, the protocol's own: "none of my business" policies do not.
     EXPLICIT: bool = "explicit" from "derive firewall";
     /// The ports that are dropped or rejected, for certain; "none" if there is none.

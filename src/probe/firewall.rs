@@ -16,9 +16,7 @@ use std::time::Duration;
 
 use super::{Ask, Probe};
 use crate::fact::ruleset::{Backend, Base, Family, Hook, PacketField, Ruleset, Step, Table};
-use crate::fact::{
-    Fact, Facts, Gap, Id, Origin, Presence, Subject, Why, interface, node,
-};
+use crate::fact::{Fact, Facts, Gap, Id, Origin, Presence, Subject, Why, interface, node};
 use crate::source::{Errno, Question, Refusal};
 
 /// The probe.
@@ -95,8 +93,8 @@ fn filters_of_devices(
         let named = |id: &Id| facts.known(*id, interface::INDEX) == Some(index);
         let name = facts.below(node, Subject::Interface).find(named);
         if let Some(name) = name {
-            let table = filters
-                .and_then(|bytes| traffic_control::table(place, facts.name(name), &bytes));
+            let table =
+                filters.and_then(|bytes| traffic_control::table(place, facts.name(name), &bytes));
             ruleset.tables.push(table.into_result()?);
         }
     }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::packet::{Doubt, Marks, Packet, Transport, PacketDirection, Sight, Version};
+use super::packet::{Doubt, Marks, Packet, PacketDirection, Sight, Transport, Version};
 use crate::fact::ruleset::{
     Base, Chain, Family, Hook, Match, PacketField, Rule, Ruleset, Step, Table, Values, Verdict,
 };

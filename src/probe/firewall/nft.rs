@@ -91,7 +91,10 @@ pub(super) fn name_devices(ruleset: &mut Ruleset, listing: &str) {
                 let wanted = |t: &&mut Table| Some((t.family, &*t.name)) == table;
                 let found = ruleset.tables.iter_mut().find(wanted);
                 let chains = found.into_iter().flat_map(|table| &mut table.chains);
-                for base in chains.filter(|c| Some(&*c.name) == chain).filter_map(|c| c.base.as_mut()) {
+                for base in chains
+                    .filter(|c| Some(&*c.name) == chain)
+                    .filter_map(|c| c.base.as_mut())
+                {
                     base.devices.get_or_insert(names);
                     break;
                 }
@@ -498,7 +501,7 @@ fn payload(what: &Value, needs: &mut Vec<Match>) -> Option<PacketField> {
         ("ip6", "saddr") => PacketField::Source6,
         ("ip6", "daddr") => PacketField::Destination6,
         ("ip", "protocol") | ("ip6", "nexthdr") => PacketField::Protocol,
-        ("ip" | "ip6", "version") => PacketField::Version,
+        ("ip" | "ip6", "version") | ("ether", "type") => PacketField::Version,
         ("tcp", "flags") => PacketField::TcpFlags,
         ("icmp", "type") => PacketField::IcmpType,
         ("icmp", "code") => PacketField::IcmpCode,

@@ -222,7 +222,11 @@ fn flower(options: Attributes<'_>) -> Result<Option<Vec<Match>>, String> {
         match number {
             // CLASSID, ACT, ETH_TYPE, masks that are read with their keys, FLAGS, IN_HW_COUNT
             1 | 3 | 8 | 11 | 13 | 35..=38 | 72 | 22 | 86 => {}
-            9 => all.extend(value.first().map(|n| Match::is(PacketField::Protocol, (*n).into()))),
+            9 => all.extend(
+                value
+                    .first()
+                    .map(|n| Match::is(PacketField::Protocol, (*n).into())),
+            ),
             10 | 12 => {
                 let field = match number {
                     10 => PacketField::Source4,
@@ -294,7 +298,9 @@ mod tests {
 
     fn filter(kind: &[u8], protocol: u16, options: &[Vec<u8>]) -> Vec<u8> {
         let info = 49152 << 16 | u32::from(protocol.swap_bytes());
-        let fixed = [0, 2, 1, EGRESS.parent, info].map(u32::to_le_bytes).concat();
+        let fixed = [0, 2, 1, EGRESS.parent, info]
+            .map(u32::to_le_bytes)
+            .concat();
         let attributes = [attribute(1, kind), attribute(2, &options.concat())];
         message(RTM_NEWTFILTER, &[fixed, attributes.concat()].concat())
     }
@@ -306,7 +312,9 @@ mod tests {
     }
 
     fn rules(bytes: &[u8]) -> Vec<Rule> {
-        table(EGRESS, "eth0", bytes).unwrap().chains[0].rules.clone()
+        table(EGRESS, "eth0", bytes).unwrap().chains[0]
+            .rules
+            .clone()
     }
 
     #[test]
@@ -319,7 +327,10 @@ mod tests {
             attribute(3, &action(b"gact\0", 2, &[1, 0, 2, 1, 1])),
         ];
         let rules = rules(&filter(b"flower\0", ETH_P_IP, &keys));
-        assert_eq!(&*rules[0].text, "tc filter dev eth0 egress pref 49152: flower action drop");
+        assert_eq!(
+            &*rules[0].text,
+            "tc filter dev eth0 egress pref 49152: flower action drop"
+        );
         let is = |field, value| Step::Match(Match::is(field, value));
         assert_eq!(
             rules[0].steps,
@@ -335,16 +346,44 @@ mod tests {
     #[test]
     fn u32_reads_ports_and_addresses_and_leaves_the_rest_unread() {
         let key = |mask: u32, value: u32, at: u32| {
-            [&mask.to_be_bytes()[..], &value.to_be_bytes(), &at.to_le_bytes(), &[0; 4]].concat()
+            [
+                &mask.to_be_bytes()[..],
+                &value.to_be_bytes(),
+                &at.to_le_bytes(),
+                &[0; 4],
+            ]
+            .concat()
         };
         let of = |keys: &[Vec<u8>]| {
-            let head = vec![1, 0, keys.len() as u8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+            let head = vec![
+                1,
+                0,
+                keys.len() as u8,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+            ];
             let selector = attribute(5, &[head, keys.concat()].concat());
             let drop = attribute(7, &action(b"gact\0", 2, &[1, 0, 2, 1, 1]));
-            rules(&filter(b"u32\0", ETH_P_ALL, &[selector, drop]))[0].steps.clone()
+            rules(&filter(b"u32\0", ETH_P_ALL, &[selector, drop]))[0]
+                .steps
+                .clone()
         };
         let steps = of(&[key(0xff_0000, 17 << 16, 8), key(0xffff, 4791, 20)]);
-        assert_eq!(steps[1], Step::Match(Match::is(PacketField::DestinationPort, 4791)));
+        assert_eq!(
+            steps[1],
+            Step::Match(Match::is(PacketField::DestinationPort, 4791))
+        );
         let steps = of(&[key(0xffff_ff00, 0x0a01_0200, 16)]);
         let net = Values::Masked(0xffff_ff00, 0x0a01_0200);
         assert_eq!(steps[0], Step::Match(is(PacketField::Destination4, net)));
@@ -371,9 +410,14 @@ mod tests {
 
     #[test]
     fn places_are_those_of_ingress_and_clsact() {
-        let of = |kind: &[u8]| message(RTM_NEWQDISC, &[vec![0; TCMSG], attribute(1, kind)].concat());
+        let of =
+            |kind: &[u8]| message(RTM_NEWQDISC, &[vec![0; TCMSG], attribute(1, kind)].concat());
         let bytes = [of(b"netem\0"), of(b"clsact\0"), of(b"ingress\0")].concat();
-        let words: Vec<_> = places(&bytes).unwrap().iter().map(|place| place.word).collect();
+        let words: Vec<_> = places(&bytes)
+            .unwrap()
+            .iter()
+            .map(|place| place.word)
+            .collect();
         assert_eq!(words, ["ingress", "egress", "ingress"]);
         assert!(places(&filter(b"u32\0", 0, &[])).is_err());
     }

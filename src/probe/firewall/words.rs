@@ -11,6 +11,9 @@ pub(super) fn number(field: &PacketField, word: &str) -> Option<u128> {
         PacketField::Version => match word {
             "ipv4" | "ip" => Some(4),
             "ipv6" | "ip6" => Some(6),
+            // Frames that carry no IP.
+            "arp" => Some(0x806),
+            "vlan" | "8021q" => Some(0x8100),
             _ => None,
         },
         PacketField::State => Some(match word {
