@@ -6,9 +6,7 @@ use super::Derivation;
 use super::firewall::candidates;
 use crate::fact::kleene::Several;
 use crate::fact::obstacle::ObstacleKind;
-use crate::fact::{
-    Fact, Facts, Id, Percent, Subject, device, interface, netdev, obstacle, port,
-};
+use crate::fact::{Fact, Facts, Id, Percent, Subject, device, interface, netdev, obstacle, port};
 
 /// The derivation.
 pub(super) const DERIVATION: Derivation = Derivation {
@@ -48,10 +46,15 @@ fn derive(facts: &mut Facts, node: Id) {
             )
         );
         for port in facts.below(node, Subject::Port).collect::<Vec<_>>() {
-            if !facts.known(port, port::NETDEV).is_some_and(|name| riders.contains(&name)) {
+            if !facts
+                .known(port, port::NETDEV)
+                .is_some_and(|name| riders.contains(&name))
+            {
                 continue;
             }
-            let software = facts.parent(port).map(|device| facts.get(device, device::SOFTWARE));
+            let software = facts
+                .parent(port)
+                .map(|device| facts.get(device, device::SOFTWARE));
             let met = match software {
                 Some(Fact::Known(false, _)) if !of_way => continue,
                 Some(Fact::Unknown(gap)) if !of_way => Fact::Unknown(gap),
@@ -60,7 +63,9 @@ fn derive(facts: &mut Facts, node: Id) {
             facts.relate(id, port);
             uses.push(met);
         }
-        let used = Several::from_iter(uses).or_others(open.clone()).any(|used| *used);
+        let used = Several::from_iter(uses)
+            .or_others(open.clone())
+            .any(|used| *used);
         let used = match used {
             Ok(used) => Fact::derived(used, "the interfaces of jobs and the netdevs of ports"),
             Err(gap) => Fact::Unknown(gap),
@@ -70,9 +75,14 @@ fn derive(facts: &mut Facts, node: Id) {
             Some(netdev) => facts.get(netdev, netdev::SPEED),
             None => Fact::Unknown(crate::fact::Gap::missing("netdev.speed")),
         };
-        if let (Some(rate), Fact::Known(speed, origin)) = (facts.known(id, obstacle::RATE), &speed) {
+        if let (Some(rate), Fact::Known(speed, origin)) = (facts.known(id, obstacle::RATE), &speed)
+        {
             let share = 100.0 * rate.0 as f64 / speed.0.max(1) as f64;
-            facts.set(id, obstacle::SHARE, Fact::Known(Percent(share), origin.clone()));
+            facts.set(
+                id,
+                obstacle::SHARE,
+                Fact::Known(Percent(share), origin.clone()),
+            );
         }
         facts.set(id, obstacle::SPEED, speed);
     }

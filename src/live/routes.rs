@@ -72,7 +72,10 @@ fn exceptions(messages: &[u8]) -> Result<Vec<u8>, Refusal> {
     for message in netlink::messages::<BODY>(messages).map_while(Result::ok) {
         let [_, length, _, _, table, _, _, r#type, ..] = *message.fixed;
         let direct = matches!(message.attributes.find(RTA_GATEWAY), Ok(None));
-        if (1..32).contains(&length) && table != RT_TABLE_LOCAL && r#type == RTN_UNICAST && direct
+        if (1..32).contains(&length)
+            && table != RT_TABLE_LOCAL
+            && r#type == RTN_UNICAST
+            && direct
             && let Some(address) = address(&message)
         {
             connected.push((address, u32::MAX << (32 - length)));
@@ -89,10 +92,7 @@ fn exceptions(messages: &[u8]) -> Result<Vec<u8>, Refusal> {
     })
 }
 
-fn chosen(
-    messages: &[u8],
-    keep: impl Fn(&Message<'_, BODY>) -> bool,
-) -> Result<Vec<u8>, Refusal> {
+fn chosen(messages: &[u8], keep: impl Fn(&Message<'_, BODY>) -> bool) -> Result<Vec<u8>, Refusal> {
     let mut kept = Vec::new();
     let mut count = 0;
     for message in netlink::messages::<BODY>(messages).map_while(Result::ok) {
@@ -140,7 +140,10 @@ mod tests {
 
     fn host(to: [u8; 4], r#type: u8) -> Vec<u8> {
         let body = [AF_INET, 32, 0, 0, 254, 2, 253, r#type, 0, 0, 0, 0];
-        message(RTM_NEWROUTE, &[&body[..], &attribute(RTA_DST, &to)].concat())
+        message(
+            RTM_NEWROUTE,
+            &[&body[..], &attribute(RTA_DST, &to)].concat(),
+        )
     }
 
     #[test]

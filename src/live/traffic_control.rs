@@ -17,7 +17,13 @@ const STATS2: u16 = 7;
 const STATS_QUEUE: u16 = 3;
 const DROPS: usize = 8;
 /// What the kernel gives a device by itself. An adapter has one for each of its queues: they are left out unless they dropped something.
-const DEFAULT: [&[u8]; 5] = [b"noqueue\0", b"mq\0", b"pfifo_fast\0", b"fq_codel\0", b"fq\0"];
+const DEFAULT: [&[u8]; 5] = [
+    b"noqueue\0",
+    b"mq\0",
+    b"pfifo_fast\0",
+    b"fq_codel\0",
+    b"fq\0",
+];
 /// `TCA_FQ_FLOW_MAX_RATE`, which limits nothing by default.
 const FQ_MAX_RATE: u16 = 7;
 /// Messages that an answer may have.
@@ -44,14 +50,13 @@ pub(super) fn ask(call: &Call) -> Result<Answer, Refusal> {
         }
     };
     let reply = Connection::open(NETLINK_ROUTE)?.request(kind, NLM_F_DUMP, &body)?;
-    let kept = chosen(&reply, |message| kind != RTM_GETQDISC || is_noteworthy(message))?;
+    let kept = chosen(&reply, |message| {
+        kind != RTM_GETQDISC || is_noteworthy(message)
+    })?;
     Ok(Answer::Bytes(kept.into()))
 }
 
-fn chosen(
-    reply: &[u8],
-    keep: impl Fn(&Message<'_, TCMSG>) -> bool,
-) -> Result<Vec<u8>, Refusal> {
+fn chosen(reply: &[u8], keep: impl Fn(&Message<'_, TCMSG>) -> bool) -> Result<Vec<u8>, Refusal> {
     let (mut kept, mut count) = (Vec::new(), 0);
     for message in messages::<TCMSG>(reply) {
         let message = message.map_err(|_| Refusal::Errno(Errno::EPROTO))?;

@@ -68,7 +68,10 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
             facts.set(id, interface::ARP, known(link.arp()));
             // A veth's other end is below nothing.
             let stacked = matches!(link.kind.as_deref(), Some("vlan" | "macvlan" | "ipvlan"));
-            let lower = link.lower.filter(|_| stacked).and_then(|lower| names.get(&lower));
+            let lower = link
+                .lower
+                .filter(|_| stacked)
+                .and_then(|lower| names.get(&lower));
             let lower = lower.map_or_else(|| Arc::from("none"), |name| Arc::clone(name));
             facts.set(id, interface::LOWER, Fact::Known(lower, origin.clone()));
             let kind = link.kind.clone().unwrap_or_else(|| "none".into());

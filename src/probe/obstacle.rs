@@ -13,7 +13,7 @@ use super::routing::{self, Route, Rule};
 use super::{Ask, BUDGET, Probe, whole_number};
 use crate::fact::obstacle::ObstacleKind;
 use crate::fact::{
-    Fact, Facts, Gap, Id, Membership, Origin, Percent, PerSecond, Presence, Subject, Why,
+    Fact, Facts, Gap, Id, Membership, Origin, PerSecond, Percent, Presence, Subject, Why,
     interface, node, obstacle,
 };
 use crate::source::{Errno, Question, Refusal};
@@ -195,7 +195,10 @@ fn again(ask: &Ask<'_>, found: &mut Found<'_>, (from, first): &(u64, Fact<Arc<[Q
         Fact::Unknown(gap) => return found.missing(&gap),
     };
     let seconds = to.saturating_sub(*from) as f64 / 1e6;
-    for one in second.iter().filter(|one| !matches!(&*one.kind, "ingress" | "clsact")) {
+    for one in second
+        .iter()
+        .filter(|one| !matches!(&*one.kind, "ingress" | "clsact"))
+    {
         let same = |other: &&Qdisc| {
             (other.index, other.handle, other.parent) == (one.index, one.handle, one.parent)
         };
@@ -244,7 +247,11 @@ fn routes_and_rules(ask: &Ask<'_>) -> (Fact<Vec<Route>>, Fact<Vec<Rule>>) {
 fn tables(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let neighbours = ask.parse(ARP_CACHE, neighbour::count);
     let limit = ask.parse(NEIGHBOUR_LIMIT, whole_number);
-    facts.set(node, node::NEIGHBOUR_SHARE, share(neighbours.clone(), limit.clone()));
+    facts.set(
+        node,
+        node::NEIGHBOUR_SHARE,
+        share(neighbours.clone(), limit.clone()),
+    );
     facts.set(node, node::NEIGHBOURS, neighbours);
     facts.set(node, node::NEIGHBOUR_LIMIT, limit);
     let tracked = match ask.text_if_any(format!("{CONNTRACK}_count")) {
@@ -259,7 +266,11 @@ fn tables(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         Fact::Known(0, origin) => Fact::Known(u64::MAX, origin.clone()),
         _ => ask.parse(format!("{CONNTRACK}_max"), whole_number),
     };
-    facts.set(node, node::CONNECTION_SHARE, share(tracked.clone(), limit.clone()));
+    facts.set(
+        node,
+        node::CONNECTION_SHARE,
+        share(tracked.clone(), limit.clone()),
+    );
     facts.set(node, node::CONNECTIONS, tracked);
     facts.set(node, node::CONNECTION_LIMIT, limit);
 }

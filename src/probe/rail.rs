@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use super::device::{self, PortEntry};
 use super::netdev::{NET, Texts, netdev_of};
+use super::routing::{self, Network, Route, Rule};
 use super::{Ask, BUDGET, Probe, whole_number};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, Why, bond, netdev};
 use crate::source::{Errno, Question, Refusal};
-use super::routing::{self, Network, Route, Rule};
 
 /// The probe.
 pub const PROBE: Probe = Probe {

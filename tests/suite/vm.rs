@@ -696,6 +696,93 @@ fn pairs_of_two_nodes_by_rdma_name_what_is_wrong_and_where() {
     assert_eq!(hosts, ["n0", "n1"]);
 }
 
+/// A row of `path-faults`.
+struct PathFault {
+    name: String,
+    expect: String,
+    /// What to the peer is dead or much slower: `rdma`, `tcp`, `both`, `none`.
+    damage: String,
+    /// Whether it is not named yet.
+    missed: bool,
+}
+
+fn path_faults() -> Vec<PathFault> {
+    let table = fs::read_to_string(format!("{VM}/path-faults")).unwrap_or_default();
+    let rows = table.lines().filter_map(|line| line.strip_prefix("== "));
+    let row = |line: &str| {
+        let mut cells = line.split('|').map(|cell| cell.trim().to_owned());
+        let mut next = || cells.next().unwrap_or_default();
+        PathFault {
+            name: next(),
+            expect: next(),
+            damage: next(),
+            missed: next() == "missed",
+        }
+    };
+    rows.map(row).collect()
+}
+
+/// What is wrong with what the doctor said of a fault of the packet's way, or with the fault itself.
+fn judge_path(fault: &PathFault, out: &Path) -> Option<String> {
+    let file = |end: &str| out.join(format!("{}.{end}", fault.name));
+    let proof = fs::read_to_string(file("proof")).unwrap_or_default();
+    let is = |what: &str, states: &[&str]| {
+        states
+            .iter()
+            .any(|state| proof.contains(&format!("{what}={state}")))
+    };
+    let harmed: &[&str] = match fault.damage.as_str() {
+        "both" => &["rdma", "tcp"],
+        "none" => &[],
+        _ => &[&fault.damage],
+    };
+    let healthy = fault.expect == "healthy";
+    if healthy && !is("tcp", &["ok", "slow"]) {
+        return Some(format!("it is no healthy set-up: {proof}"));
+    }
+    if !healthy && !harmed.iter().all(|what| is(what, &["dead", "slow"])) {
+        return Some(format!("it does no damage: {proof}"));
+    }
+    let report = fs::read(file("json")).map_err(|error| error.to_string());
+    let report = match report.and_then(|bytes| parse(&fault.name, &bytes)) {
+        Ok(report) => report,
+        Err(error) => return Some(error),
+    };
+    let causes = list(&report, "causes");
+    let named = match causes.first() {
+        Some(cause) => text(cause, "check"),
+        None => text(&report, "status"),
+    };
+    match (named == fault.expect, fault.missed) {
+        (true, true) => Some("it is named now: take `missed` away".into()),
+        (false, false) => Some(format!("it says {named}")),
+        _ => None,
+    }
+}
+
+/// Queueing disciplines, filters at devices, routes, neighbours, identities: made on one of two nodes that reach each other, one after the other.
+#[test]
+fn faults_of_the_packets_way_are_named_and_unusual_set_ups_are_healthy() {
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let Some(binary) = doctor_or_skip() else {
+        return;
+    };
+    let out = Path::new(OUT).join("path");
+    run_nodes("path", &binary, &out);
+    let faults = path_faults();
+    assert!(faults.len() >= 50);
+    let wrong: Vec<String> = faults
+        .iter()
+        .filter_map(|fault| Some(format!("{}: {}", fault.name, judge_path(fault, &out)?)))
+        .collect();
+    assert!(
+        wrong.is_empty(),
+        "see {}:\n{}",
+        out.display(),
+        wrong.join("\n")
+    );
+}
+
 #[test]
 fn the_doctor_changes_nothing() {
     let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());

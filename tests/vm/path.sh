@@ -23,7 +23,6 @@ reset() {
     pkill -f '^ibv_rc_pingpong'
     for device in rxe0 rxe1 rxe9; do rdma link delete $device; done
     nft flush ruleset
-    ip xfrm policy flush
     ip rule flush
     ip rule add pref 32766 lookup main
     ip rule add pref 32767 lookup default

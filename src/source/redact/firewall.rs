@@ -36,7 +36,11 @@ pub(super) fn rules(
             matches!(first, Some("table" | "chain" | "type" | "}"))
         };
         let lines = text.split_inclusive('\n').filter(kept);
-        Some(lines.map(|line| scan(key, names, line, Kind::FREE)).collect())
+        Some(
+            lines
+                .map(|line| scan(key, names, line, Kind::FREE))
+                .collect(),
+        )
     } else if argv.first().map(AsRef::as_ref) == Some("nft") {
         let mut value: Value = serde_json::from_str(text).ok()?;
         walk(key, names, &mut value);

@@ -147,8 +147,16 @@ mod tests {
     #[test]
     fn filters_lose_addresses_and_keep_what_they_do() {
         let key = Key::from_text("k");
-        let drop = [attribute(1, b"gact\0"), attribute(2, &attribute(2, &[2; 20]))].concat();
-        let edit = [attribute(1, b"pedit\0"), attribute(2, &attribute(2, &[10, 1, 2, 3]))].concat();
+        let drop = [
+            attribute(1, b"gact\0"),
+            attribute(2, &attribute(2, &[2; 20])),
+        ]
+        .concat();
+        let edit = [
+            attribute(1, b"pedit\0"),
+            attribute(2, &attribute(2, &[10, 1, 2, 3])),
+        ]
+        .concat();
         let actions = [attribute(1, &drop), attribute(2, &edit)].concat();
         let flower = [
             attribute(4, &[2, 4, 6, 8, 10, 12]),
@@ -157,13 +165,19 @@ mod tests {
             attribute(13, &[255, 255, 255, 0]),
             attribute(3, &actions),
         ];
-        let mapped = map(44, &[attribute(1, b"flower\0"), attribute(2, &flower.concat())]).unwrap();
+        let mapped = map(
+            44,
+            &[attribute(1, b"flower\0"), attribute(2, &flower.concat())],
+        )
+        .unwrap();
         let net = key.ipv4_net([10, 1, 2, 0].into(), 24).octets();
         assert!(has(&mapped, &attribute(12, &net)) && has(&mapped, &[2; 20]));
         assert!(has(&mapped, &attribute(9, &[17])) && has(&mapped, &attribute(4, &[0; 6])));
         assert!(!has(&mapped, &[10, 1, 2]));
 
-        let one = |mask: [u8; 4], value: [u8; 4], at: u8| [&mask[..], &value, &[at, 0, 0, 0, 0, 0, 0, 0]].concat();
+        let one = |mask: [u8; 4], value: [u8; 4], at: u8| {
+            [&mask[..], &value, &[at, 0, 0, 0, 0, 0, 0, 0]].concat()
+        };
         let selector = [
             vec![1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
             one([255; 4], [10, 1, 2, 3], 16),
@@ -176,7 +190,11 @@ mod tests {
 
     #[test]
     fn disciplines_stay_and_other_messages_are_left_out() {
-        let netem = [attribute(1, b"netem\0"), attribute(2, &[7; 24]), attribute(9, &[1; 4])];
+        let netem = [
+            attribute(1, b"netem\0"),
+            attribute(2, &[7; 24]),
+            attribute(9, &[1; 4]),
+        ];
         let mapped = map(36, &netem).unwrap();
         assert!(has(&mapped, &[7; 24]) && !has(&mapped, &[1; 4]));
         assert_eq!(map(16, &netem), None);
