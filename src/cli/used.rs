@@ -18,7 +18,12 @@ use crate::report::{self, Policy};
 use crate::source::recording::Recording;
 
 /// Facts that no check, no derivation and no command but `facts` takes, all of a subject's where it ends in a dot, and what for they are there.
-const SHOWN_ONLY: [(&str, &str); 21] = [
+const SHOWN_ONLY: [(&str, &str); 23] = [
+    (
+        "interface.index",
+        "by this netlink names the interface of a discipline or a route",
+    ),
+    ("interface.arp", "without it an interface is an obstacle"),
     (
         "cluster.nodes",
         "a site's checks of several nodes apply by it",

@@ -90,13 +90,10 @@ pub(super) fn name_devices(ruleset: &mut Ruleset, listing: &str) {
                 let names = line.split('"').skip(1).step_by(2).map(Arc::from).collect();
                 let wanted = |t: &&mut Table| Some((t.family, &*t.name)) == table;
                 let found = ruleset.tables.iter_mut().find(wanted);
-                let chains = found.into_iter().flat_map(|table| &mut table.chains);
-                for base in chains
-                    .filter(|c| Some(&*c.name) == chain)
-                    .filter_map(|c| c.base.as_mut())
-                {
+                let mut chains = found.into_iter().flat_map(|table| &mut table.chains);
+                let chain = chains.find(|one| Some(&*one.name) == chain);
+                if let Some(base) = chain.and_then(|chain| chain.base.as_mut()) {
                     base.devices.get_or_insert(names);
-                    break;
                 }
             }
             _ => {}

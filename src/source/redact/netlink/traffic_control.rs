@@ -203,7 +203,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_bytes_make_it_panic(bytes: Vec<u8>, number in 0u16..16) {
-            let _ = map(44, &[bytes.clone()]);
+            let _ = map(44, std::slice::from_ref(&bytes));
             for kind in [&b"flower\0"[..], b"u32\0", b"matchall\0", b"bpf\0"] {
                 let _ = map(44, &[attribute(1, kind), attribute(2, &attribute(number, &bytes))]);
             }
