@@ -78,6 +78,7 @@ pub use value::{Type, Typed, Value};
 
 use crate::source::question::Question;
 use crate::source::refusal::Refusal;
+use crate::terminal;
 
 /// The origin of a fact: a finding prints it as evidence.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,15 +107,20 @@ impl Origin {
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Origin::Asked(question) => write!(f, "{question}"),
-            Origin::Logged(line) => write!(f, "{line}"),
-            Origin::Derived(how) => f.write_str(how),
+            Origin::Asked(question) => on_one_line(f, question),
+            Origin::Logged(line) => on_one_line(f, line),
+            Origin::Derived(how) => on_one_line(f, how),
             Origin::Needs(what) => write!(f, "needs {what}"),
             Origin::Probe(name) if name.starts_with(schema::DERIVED) => f.write_str(name),
             Origin::Probe(name) => write!(f, "probe {name}"),
             Origin::Stated => f.write_str("stated"),
         }
     }
+}
+
+/// Writes without line breaks: no reply can imitate a line of a report.
+fn on_one_line(f: &mut fmt::Formatter<'_>, text: &impl fmt::Display) -> fmt::Result {
+    f.write_str(&terminal::one_line(&text.to_string()))
 }
 
 /// A line of a log: what a fact that was read from it has as its evidence.
@@ -174,13 +180,15 @@ impl Why {
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Why::Refused(refusal) => write!(f, "{refusal}"),
-            Why::NotUnderstood(what) => write!(f, "reply not understood: {what}"),
-            Why::NotSaid(why) => f.write_str(why),
+            Why::Refused(refusal) => on_one_line(f, refusal),
+            Why::NotUnderstood(what) => {
+                on_one_line(f, &format_args!("reply not understood: {what}"))
+            }
+            Why::NotSaid(why) => on_one_line(f, why),
             Why::Missing(what) => write!(f, "{what} is unknown"),
             Why::NotLogged(_) => f.write_str("not logged"),
             Why::NotEstablished => f.write_str("not established"),
-            Why::ProbeFailed(how) => f.write_str(how),
+            Why::ProbeFailed(how) => on_one_line(f, how),
         }
     }
 }
@@ -243,7 +251,7 @@ impl Gap {
 impl fmt::Display for Gap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.origin {
-            Origin::Asked(question) => write!(f, "{}: {question}", self.why),
+            Origin::Asked(question) => on_one_line(f, &format_args!("{}: {question}", self.why)),
             _ => write!(f, "{}", self.why),
         }
     }

@@ -46,3 +46,4 @@ pub mod probe;
 pub mod report;
 pub mod small_sort;
 pub mod source;
+pub mod terminal;

@@ -14,6 +14,7 @@ use rdma_doctor::live::worker::{self, measure};
 use rdma_doctor::measure::run::collective::rank;
 use rdma_doctor::measure::run::job;
 use rdma_doctor::measure::run::pairs::rdma;
+use rdma_doctor::terminal;
 
 /// A replayed recording is made of many small texts: a third of its time is the system's allocator, a tenth this one.
 #[global_allocator]
@@ -104,7 +105,7 @@ fn main() -> ExitCode {
     match cli::run(cli) {
         Ok(exit) => exit.into(),
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "rdma-doctor: {error:#}");
+            terminal::say(&format!("rdma-doctor: {error:#}"));
             let exit = if error.is::<BadInput>() {
                 Exit::Input
             } else if error.is::<BadUsage>() {

@@ -41,6 +41,8 @@ pub struct ToolFormat {
     pub name: &'static str,
     /// What reads it, and what it is.
     pub about: &'static str,
+    /// Whether its own rules of escaping hold, and not those of a terminal.
+    pub escapes: bool,
     /// Writes it.
     pub write: fn(&mut dyn Write, &Report) -> io::Result<()>,
     /// The exit status, by the tool's convention.

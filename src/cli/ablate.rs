@@ -36,6 +36,7 @@ use crate::report::{self, Finding, Policy, Report};
 use crate::source::recording::Recording;
 use crate::source::wire::{self, Header, Line};
 use crate::source::{Refusal, Reply};
+use crate::terminal;
 
 /// How long a run of an all-reduce may take.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -197,7 +198,7 @@ fn measure_users_job(args: &AblateArgs) -> anyhow::Result<Recording> {
         None => Box::new(std::io::stderr()),
         Some(path) => {
             let file = File::create(path);
-            Box::new(file.map_err(|error| BadInput(format!("{}: {error}", path.display())))?)
+            Box::new(file.map_err(|error| BadInput(format!("{}: {error}", terminal::path(path))))?)
         }
     };
     let mut recording = measuring::node_recording(&args.who)?;
@@ -240,7 +241,7 @@ fn read_table(file: &Path) -> anyhow::Result<Table> {
     let standard_input = file.as_os_str() == live::log::STANDARD_INPUT;
     let shown = match standard_input {
         true => "standard input".into(),
-        false => file.display().to_string(),
+        false => terminal::path(file).to_string(),
     };
     let bad = |what: String| BadInput(format!("{shown}: {what}"));
     let text = match standard_input {

@@ -16,6 +16,7 @@ use crate::exit::Exit;
 use crate::nodeset;
 use crate::report::{self, Policy, Report, json, text};
 use crate::source::recording::Recording;
+use crate::terminal;
 
 /// Judge this machine, a copied tree, or recordings.
 #[derive(Debug, Args)]
@@ -203,7 +204,7 @@ fn show(args: &CheckArgs, reports: &[Report]) -> anyhow::Result<()> {
                 if i > 0 && detail != text::Detail::Quiet {
                     writeln!(out)?;
                 }
-                write!(out, "{}: ", args.recordings[i].display())?;
+                write!(out, "{}: ", terminal::path(&args.recordings[i]))?;
             }
             text::write(out, one, detail, output::width())?;
         }

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
+use crate::terminal::Paint;
 use clap::Args;
-use colored::Colorize;
 
 use super::input::{BadInput, BadUsage};
 use super::{SelectArgs, input, output};

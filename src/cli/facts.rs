@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use crate::terminal::Paint;
 use clap::Args;
-use colored::Colorize;
 use serde_json::{Map, Value as Json, json};
 
 use super::{NodeArgs, input, output};
@@ -12,6 +12,7 @@ use crate::exit::Exit;
 use crate::fact::{Fact, Facts, Subject, Type};
 use crate::report::all_facts;
 use crate::report::difference::{Difference, FactSide, differences};
+use crate::terminal;
 
 /// Show the facts of this machine or of a recording, or the schema of all facts.
 #[derive(Debug, Args)]
@@ -140,9 +141,13 @@ fn show_differences(
     pseudonyms: bool,
 ) -> io::Result<()> {
     if found.is_empty() {
-        return writeln!(out, "no fact differs from {}", path.display());
+        return writeln!(out, "no fact differs from {}", terminal::path(path));
     }
-    writeln!(out, "there: {}; here: what is examined", path.display())?;
+    writeln!(
+        out,
+        "there: {}; here: what is examined",
+        terminal::path(path)
+    )?;
     if pseudonyms {
         writeln!(
             out,

@@ -15,6 +15,7 @@ use crate::cluster::ssh::RemoteCommand;
 use crate::live::files;
 use crate::nodeset;
 use crate::report::{Policy, Report};
+use crate::terminal;
 
 /// How hosts are reached over ssh.
 #[derive(Clone, Debug, Args)]
@@ -60,7 +61,7 @@ pub fn named(args: &HostsArgs) -> anyhow::Result<Option<Vec<String>>> {
             "--hosts".to_owned(),
         ),
         (None, Some(path)) => {
-            let of = path.display().to_string();
+            let of = terminal::path(path);
             let bad = |why: String| BadInput(format!("{of}: {why}"));
             let text = files::read_input(path).map_err(|e| bad(e.to_string()))?;
             (hostfile::read(&text).map_err(|e| bad(e.to_string()))?, of)

@@ -11,6 +11,7 @@ use crate::fact::{Facts, Id, Limits, Membership, Origin, Subject};
 use crate::live::worker::{self, Plan};
 use crate::report::RecordedNode;
 use crate::source::recording::Recording;
+use crate::terminal;
 use crate::{derive, probe};
 
 /// Records this machine or the tree that the arguments name.
@@ -22,7 +23,7 @@ pub fn record(args: &AskArgs) -> anyhow::Result<Recording> {
     let probes = probe::PROBES.iter().map(|p| (p.name, p.budget)).collect();
     if let Some(root) = &args.root {
         crate::live::files::Root::open(root)
-            .map_err(|e| BadInput(format!("{}: {e}", root.display())))?;
+            .map_err(|e| BadInput(format!("{}: {e}", terminal::path(root))))?;
     }
     if let Some(pid) = args.job
         && !crate::live::job_process::exists(pid)

@@ -9,6 +9,7 @@ use super::input::BadUsage;
 use super::output;
 use crate::exit::Exit;
 use crate::live::files;
+use crate::terminal;
 
 /// Print a ready configuration for a scheduler or a monitor.
 ///
@@ -182,8 +183,8 @@ pub fn run(args: &IntegrateArgs) -> anyhow::Result<Exit> {
         for file in &files {
             let path = dir.join(file.path.trim_start_matches('/'));
             files::install(&path, filled(file).as_bytes(), file.runs)
-                .with_context(|| format!("cannot write {}", path.display()))?;
-            output::print(|out| writeln!(out, "{}", path.display()))?;
+                .with_context(|| format!("cannot write {}", terminal::path(&path)))?;
+            output::print(|out| writeln!(out, "{}", terminal::path(&path)))?;
         }
         return Ok(Exit::Healthy);
     }

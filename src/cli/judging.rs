@@ -13,6 +13,7 @@ use crate::check::Severity;
 use crate::exit::Exit;
 use crate::live::files;
 use crate::report::{Policy, Report, TOOL_FORMATS, ToolFormat, text::Detail};
+use crate::terminal;
 
 /// How a verdict is shown, and what it takes for an exit status that says so.
 #[derive(Clone, Debug, Args)]
@@ -77,6 +78,14 @@ impl JudgeArgs {
     ///
     /// The output cannot be written.
     pub fn write(&self, report: &Report, shown: Shown<'_>) -> anyhow::Result<()> {
+        if let ReportFormat::Tool(format) = self.format
+            && format.escapes
+            && self.output.is_none()
+        {
+            let mut text = Vec::new();
+            (format.write)(&mut text, report)?;
+            return output::print_raw(&text);
+        }
         self.put(|out| match self.format {
             ReportFormat::Text => (shown.text)(out),
             ReportFormat::Json => (shown.json)(out),
@@ -103,10 +112,10 @@ impl JudgeArgs {
         let Some(path) = &self.output else {
             return output::print(write);
         };
-        colored::control::set_override(false);
+        terminal::set_color(false);
         let mut bytes = Vec::new();
         write(&mut bytes)?;
-        files::replace_output(path, &bytes).with_context(|| path.display().to_string())
+        files::replace_output(path, &bytes).with_context(|| terminal::path(path))
     }
 }
 

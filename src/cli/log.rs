@@ -17,6 +17,7 @@ use crate::probe::nccl_log;
 use crate::report::log::{self as answer, LogReport};
 use crate::report::{self, Policy};
 use crate::source::recording::Recording;
+use crate::terminal;
 
 /// Read the log of a run of NCCL: was RDMA used, and what went wrong.
 #[derive(Debug, Args)]
@@ -153,7 +154,7 @@ pub fn log(files: &[PathBuf], deadline: Option<Duration>) -> anyhow::Result<Reco
     };
     let (all, one) = (nccl_log::files(), nccl_log::file);
     live::log::record(files, nccl_log::NAME, all, one, deadline)
-        .map_err(|(path, error)| BadInput(format!("{}: {error}", path.display())).into())
+        .map_err(|(path, error)| BadInput(format!("{}: {error}", terminal::path(path))).into())
 }
 
 fn recorded(path: &Path) -> anyhow::Result<Recording> {
@@ -162,7 +163,7 @@ fn recorded(path: &Path) -> anyhow::Result<Recording> {
         true => Ok(recording),
         false => Err(BadInput(format!(
             "{}: a recording of a node, and of no log: give it to --with",
-            path.display()
+            terminal::path(path)
         ))
         .into()),
     }

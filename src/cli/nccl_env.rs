@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
+use crate::terminal::Paint;
 use clap::Args;
-use colored::Colorize;
 use serde_json::{Value as Json, json};
 
 use super::{Format, NodeArgs, input, output};

@@ -3,11 +3,14 @@
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
 
-use super::Color;
-use crate::live::files::is_terminal;
-use crate::live::worker::Progress;
+use anyhow::{Context, anyhow};
 
-/// Decides for standard output; `colored`'s own detection is not asked.
+use super::Color;
+use crate::live::files::{self, is_terminal};
+use crate::live::worker::Progress;
+use crate::terminal::{self, Colors, Escaping};
+
+/// Decides for standard output.
 #[expect(
     clippy::disallowed_methods,
     reason = "NO_COLOR is the user's wish (no-color.org)"
@@ -21,24 +24,53 @@ pub fn set_color(color: Color) {
                 && is_terminal(io::stdout().as_fd())
         }
     };
-    colored::control::set_override(on);
+    terminal::set_color(on);
 }
 
-/// Writes to standard output. A reader that has gone (`| head`) is no failure.
+/// Writes to standard output; what acts on a terminal is escaped. A reader that has gone (`| head`) is no failure.
 ///
 /// # Errors
 ///
 /// Any other failure to write: a full disk must not look like a report.
 pub fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+    print_with(Colors::Own, write)
+}
+
+/// The same with the colours of these.
+///
+/// # Errors
+///
+/// Those of [`print`].
+pub fn print_with(
+    colors: Colors,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> anyhow::Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
-    match write(&mut out).and_then(|()| out.flush()) {
+    let mut escaping = Escaping::new(&mut out, colors);
+    let written = write(&mut escaping).and_then(|()| escaping.finish().map(drop));
+    match written {
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => {
             // What is still buffered has no reader.
             let _ = out.into_parts();
             Ok(())
         }
-        other => Ok(other?),
+        other => other.context("cannot write to standard output"),
     }
+}
+
+/// Writes bytes to standard output as they are: recordings, and formats that have their own escapes.
+///
+/// # Errors
+///
+/// They cannot be written, or the reader has gone: part of a recording is none.
+pub fn print_raw(bytes: &[u8]) -> anyhow::Result<()> {
+    if files::stdout_was_closed() {
+        return Err(anyhow!("standard output is closed"));
+    }
+    let mut out = io::stdout().lock();
+    out.write_all(bytes)
+        .and_then(|()| out.flush())
+        .context("cannot write to standard output")
 }
 
 /// The terminal's width, 100 where there is none.
@@ -69,7 +101,10 @@ pub fn progress(event: Progress<'_>) {
     }
     // A terminal that does not take the line misses nothing of the report.
     let _ = match event {
-        Progress::Waiting(names) => write!(err, "\r\x1b[Kwaiting for {}", names.join(", ")),
+        Progress::Waiting(names) => {
+            let names = names.join(", ");
+            write!(err, "\r\x1b[Kwaiting for {}", terminal::one_line(&names))
+        }
         Progress::Done => write!(err, "\r\x1b[K"),
     };
     let _ = err.flush();

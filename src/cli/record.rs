@@ -2,7 +2,6 @@
 
 use crate::live::{environment, random};
 use std::ffi::OsString;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -19,6 +18,7 @@ use crate::probe::{Ask, PROBES};
 use crate::source::recording::Recording;
 use crate::source::redact::{Key, Redactor};
 use crate::source::wire;
+use crate::terminal;
 
 /// Record this machine, or a copied tree, for a verdict elsewhere.
 #[derive(Debug, Args)]
@@ -67,7 +67,7 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<Exit> {
     if args.no_redact {
         let left_in = "not redacted: host name, IP and MAC addresses, GUIDs, user names and NCCL_/UCX_/FI_/CUDA_ \
                        environment are in it as they are";
-        let _ = writeln!(std::io::stderr(), "{left_in}");
+        terminal::say(left_in);
     }
     Ok(Exit::Healthy)
 }
@@ -82,11 +82,11 @@ pub fn key(no_redact: bool, redact_key: Option<&Path>) -> anyhow::Result<Option<
         (_, true) => None,
         (Some(path), _) => {
             let text = live::files::read_input(path)
-                .map_err(|e| BadInput(format!("{}: {e}", path.display())))?;
+                .map_err(|e| BadInput(format!("{}: {e}", terminal::path(path))))?;
             if text.trim().len() < 8 {
                 return Err(BadInput(format!(
                     "{}: a key has 8 characters at least",
-                    path.display()
+                    terminal::path(path)
                 ))
                 .into());
             }
@@ -149,18 +149,18 @@ pub fn keep(recording: &Recording, path: Option<&Path>, no_redact: bool) -> anyh
 /// An output that cannot be written.
 pub fn write_out(path: &Path, text: &str) -> anyhow::Result<()> {
     if path == Path::new("-") {
-        return output::print(|out| out.write_all(text.as_bytes()));
+        return output::print_raw(text.as_bytes());
     }
     let bytes = if path == Path::new("-.zst") {
         let packed = zstd::stream::encode_all(text.as_bytes(), 3).context("cannot compress")?;
-        return output::print(|out| out.write_all(&packed));
+        return output::print_raw(&packed);
     } else if path.extension().is_some_and(|e| e == "zst") {
         zstd::stream::encode_all(text.as_bytes(), 9).context("cannot compress")?
     } else {
         text.as_bytes().to_vec()
     };
     live::files::write_output(path, &bytes)
-        .with_context(|| format!("cannot write {}", path.display()))
+        .with_context(|| format!("cannot write {}", terminal::path(path)))
 }
 
 impl ProbeArgs {

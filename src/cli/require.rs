@@ -6,6 +6,7 @@ use super::input::{BadInput, BadUsage};
 use crate::check::{Catalogue, nearest_name};
 use crate::diagnosis::areas::RequiredAreas;
 use crate::live::files;
+use crate::terminal;
 
 /// Where a site says which areas its nodes need: `require = ["devices", "ports"]`, `"all"` or `"none"`.
 const SITE: &str = "/etc/rdma-doctor/areas.toml";
@@ -36,7 +37,7 @@ pub(super) fn require(argument: &[String]) -> anyhow::Result<RequiredAreas> {
 }
 
 fn site(path: &Path) -> anyhow::Result<RequiredAreas> {
-    let bad = |why: String| BadInput(format!("{}: {why}", path.display()));
+    let bad = |why: String| BadInput(format!("{}: {why}", terminal::path(path)));
     let text = match files::read_input(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return Ok(RequiredAreas::Own);

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::bad_arguments::BadInput;
 use crate::check::{Catalogue, SiteFile};
 use crate::live::files;
+use crate::terminal;
 
 /// Where a site keeps its checks.
 const DIRECTORY: &str = "/etc/rdma-doctor/checks.d";
@@ -27,15 +28,15 @@ pub(super) fn add(catalogue: &mut Catalogue, further: &[impl AsRef<Path>]) -> an
 
 fn add_directory(catalogue: &mut Catalogue, directory: &Path) -> anyhow::Result<()> {
     let unreadable =
-        |path: &Path, error: std::io::Error| BadInput(format!("{}: {error}", path.display()));
+        |path: &Path, error: std::io::Error| BadInput(format!("{}: {error}", terminal::path(path)));
     let paths = files::list_input(directory, "toml").map_err(|e| unreadable(directory, e))?;
     let mut found = Vec::with_capacity(paths.len());
     for path in paths {
         let text = files::read_input(&path).map_err(|e| unreadable(&path, e))?;
         let inside = path.strip_prefix(directory).unwrap_or(&path);
         found.push(SiteFile {
-            inside: inside.to_string_lossy().into_owned(),
-            name: path.display().to_string(),
+            inside: terminal::path(inside),
+            name: terminal::path(path),
             text,
         });
     }

@@ -8,7 +8,7 @@ pub mod starter;
 mod unreached;
 
 use crate::live::environment;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,6 +24,7 @@ use crate::cluster::rendezvous::Rendezvous;
 use crate::exit::Exit;
 use crate::launch::{self, Launch};
 use crate::live::files;
+use crate::terminal;
 
 /// How nodes come together.
 #[derive(Clone, Debug, Args)]
@@ -321,7 +322,7 @@ fn key(args: &TogetherArgs) -> anyhow::Result<Option<Key>> {
                 .map_err(|error| BadInput(format!("the key on standard input: {error}")))?,
             "the key on standard input".to_owned(),
         ),
-        Some(path) => (private(path)?, path.display().to_string()),
+        Some(path) => (private(path)?, terminal::path(path)),
         None => match environment::variable("RDMA_DOCTOR_KEY") {
             Some(text) => (text, "RDMA_DOCTOR_KEY".to_owned()),
             None => return Ok(None),
@@ -332,7 +333,7 @@ fn key(args: &TogetherArgs) -> anyhow::Result<Option<Key>> {
 }
 
 fn private(path: &Path) -> anyhow::Result<String> {
-    let bad = |why: String| BadInput(format!("{}: {why}", path.display()));
+    let bad = |why: String| BadInput(format!("{}: {why}", terminal::path(path)));
     let mode = files::mode(path).map_err(|error| bad(error.to_string()))?;
     if mode & 0o077 != 0 {
         return Err(bad(format!(
@@ -372,8 +373,7 @@ fn listen(place: &NodePlacement) -> anyhow::Result<Rendezvous> {
 }
 
 fn say(text: &str) {
-    // The report does not depend on this line.
-    let _ = writeln!(std::io::stderr(), "rdma-doctor: {text}");
+    terminal::say(&format!("rdma-doctor: {text}"));
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 use crate::live::worker::child::{kill_group, wait_until};
 
+use crate::terminal::{Colors, Escaping};
+
 pub use crate::cluster::ssh::dialogue::SshDialogue;
 
 /// ssh's exit status if ssh itself fails (`ssh(1)`, "EXIT STATUS").
@@ -176,11 +178,12 @@ impl StderrTail {
             let (last, is_shown) = (Arc::clone(&last), Arc::clone(&is_shown));
             std::thread::spawn(move || {
                 let mut part = [0; 1024];
+                let mut shown = Escaping::new(std::io::stderr(), Colors::OfAnotherDoctor);
                 while let Ok(count @ 1..) = pipe.read(&mut part) {
                     let part = &part[..count];
                     if is_shown.load(Ordering::Relaxed) {
                         // Failing to show it must not stop the report.
-                        let _ = std::io::stderr().write_all(part);
+                        let _ = shown.write_all(part);
                     }
                     let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
                     last.extend_from_slice(part);

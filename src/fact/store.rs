@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::terminal;
+
 use super::arms::Arms;
 use super::ruleset::Ruleset;
 use super::{Fact, Gap, Key, Limit, Limits, Origin, Subject, Typed, Value, Why};
@@ -98,6 +100,10 @@ impl Facts {
     fn push(&mut self, subject: Subject, parent: Option<Id>, name: Arc<str>) -> Id {
         // Instances are bounded by the lines of recordings, far below 2^32.
         let id = Id(self.instances.len() as u32);
+        let name = match name.contains('\n') {
+            true => terminal::one_line(&name).into(),
+            false => name,
+        };
         #[cfg(test)]
         super::reads::note(|used| {
             used.made.insert(subject);
@@ -176,6 +182,10 @@ impl Facts {
         super::reads::note(|used| {
             used.set.insert((self.subject(id), index));
         });
+        let fact = match fact {
+            Fact::Known(value, origin) => Fact::Known(value.on_one_line(), origin),
+            gap => gap,
+        };
         let instance = &mut self.instances[id.0 as usize];
         let most = instance.places.len();
         let place = &mut instance.places[index];
@@ -312,7 +322,7 @@ impl Facts {
         self.failures.push(Failure {
             node,
             probe,
-            how: how.into(),
+            how: terminal::one_line(&how.into()).into(),
         });
     }
 

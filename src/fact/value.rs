@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::terminal;
+
 use super::unit::{BitRate, Bytes, PerSecond, Percent, Seconds};
 
 /// The type of a fact. Two values can be compared only where their types are equal.
@@ -133,6 +135,24 @@ impl Value {
             Value::Texts(v) => v.iter().map(|t| serde_json::Value::from(&**t)).collect(),
             Value::Counts(v) => v.iter().map(|n| serde_json::Value::from(*n)).collect(),
             Value::Word(v) => (*v).into(),
+        }
+    }
+}
+
+impl Value {
+    /// Without line breaks, so that no value can imitate a line of a report.
+    pub(super) fn on_one_line(self) -> Self {
+        let breaks = |text: &Arc<str>| text.contains('\n');
+        let joined = |text: Arc<str>| match breaks(&text) {
+            true => terminal::one_line(&text).into(),
+            false => text,
+        };
+        match self {
+            Value::Text(text) => Value::Text(joined(text)),
+            Value::Texts(texts) if texts.iter().any(breaks) => {
+                Value::Texts(texts.iter().cloned().map(joined).collect())
+            }
+            other => other,
         }
     }
 }

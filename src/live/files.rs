@@ -4,6 +4,7 @@ use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatVfsMountFlags};
 use rustix::io::Errno as Sys;
@@ -283,6 +284,29 @@ pub fn list_input(dir: &Path, extension: &str) -> std::io::Result<Vec<std::path:
     small_sort::by(&mut found, Ord::cmp);
     Ok(found)
 }
+
+/// Whether the process was started without a standard output. The standard library then opens /dev/null in its place, which would take a recording.
+pub fn stdout_was_closed() -> bool {
+    STDOUT_WAS_CLOSED.load(Ordering::Relaxed)
+}
+
+static STDOUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn look_at_stdout() {
+    #[expect(unsafe_code, reason = "rustix has no descriptor that may be closed")]
+    // SAFETY: fcntl(F_GETFD) takes numbers only.
+    let closed = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) } < 0;
+    STDOUT_WAS_CLOSED.store(closed, Ordering::Relaxed);
+}
+
+#[expect(
+    unsafe_code,
+    reason = "only a constructor runs before the standard library opens /dev/null"
+)]
+// SAFETY: .init_array holds functions of this type, and this one needs nothing of the standard library's start.
+#[unsafe(link_section = ".init_array")]
+#[used]
+static LOOK_AT_STDOUT: extern "C" fn() = look_at_stdout;
 
 /// Whether a descriptor leads to a terminal.
 pub fn is_terminal(fd: BorrowedFd<'_>) -> bool {

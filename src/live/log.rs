@@ -19,6 +19,7 @@ use crate::nccl_log::{Digest, Limits, Reader};
 use crate::source::recording::Recording;
 use crate::source::wire::{self, Header, Line};
 use crate::source::{Errno, Question, Refusal, Reply};
+use crate::terminal;
 
 /// The name for standard input.
 pub const STANDARD_INPUT: &str = "-";
@@ -64,7 +65,7 @@ pub fn record(
             None => all.push((path.clone(), true)),
         }
     }
-    let name = |path: &PathBuf| path.display().to_string();
+    let name = |path: &PathBuf| terminal::path(path);
     let names: Vec<String> = all.iter().map(|(path, _)| name(path)).collect();
     let no_text: Vec<String> = apart.no_text.iter().map(name).collect();
     let recordings: Vec<String> = apart.recordings.iter().map(name).collect();

@@ -264,7 +264,7 @@ mod tests {
         let bin = root.join("bin");
         #[expect(clippy::disallowed_methods, reason = "a directory to look into")]
         std::fs::create_dir_all(&bin).unwrap();
-        let path = format!("relative:/no/such:{}", bin.display());
+        let path = format!("relative:/no/such:{}", bin.to_string_lossy());
         assert_eq!(python_prefix(&path), None);
         std::os::unix::fs::symlink("/proc/self/exe", bin.join("python3")).unwrap();
         assert_eq!(python_prefix(&path).as_ref(), Some(&root));

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use colored::Colorize;
+use crate::terminal::Paint;
 use serde::Serialize;
 
 use super::collective::text::{self, digits};

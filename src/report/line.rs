@@ -14,6 +14,7 @@ const SLURM_REASON: usize = 200;
 pub const SLURM: ToolFormat = ToolFormat {
     name: "slurm",
     about: "For Slurm: a line that fits as the reason of a drained node",
+    escapes: false,
     write: slurm,
     exit: Report::exit,
 };
@@ -22,6 +23,7 @@ pub const SLURM: ToolFormat = ToolFormat {
 pub const NAGIOS: ToolFormat = ToolFormat {
     name: "nagios",
     about: "For Nagios, Icinga and Checkmk: one line with figures",
+    escapes: false,
     write: nagios,
     exit: Report::exit,
 };
@@ -30,6 +32,7 @@ pub const NAGIOS: ToolFormat = ToolFormat {
 pub const NPD: ToolFormat = ToolFormat {
     name: "npd",
     about: "For node-problem-detector: a short line, and exit status 0, 1 or 2",
+    escapes: false,
     write: npd,
     exit: npd_exit,
 };

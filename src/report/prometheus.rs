@@ -10,6 +10,7 @@ use crate::diagnosis::areas::AreaState;
 pub const FORMAT: ToolFormat = ToolFormat {
     name: "prometheus",
     about: "For Prometheus, by node_exporter's textfile collector",
+    escapes: true,
     write,
     exit: Report::exit,
 };

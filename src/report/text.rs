@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use colored::{ColoredString, Colorize};
+use crate::terminal::{Paint, Painted};
 
 use super::areas::fitting;
 use super::many;
@@ -122,7 +122,7 @@ pub fn body(
     page.summary(out, report)
 }
 
-fn label(report: &Report) -> ColoredString {
+fn label(report: &Report) -> Painted {
     match report.exit() {
         Exit::Errors => "ERROR".red().bold(),
         Exit::Warnings => "WARNING".yellow().bold(),
@@ -131,7 +131,7 @@ fn label(report: &Report) -> ColoredString {
     }
 }
 
-fn severity(word: &str) -> ColoredString {
+fn severity(word: &str) -> Painted {
     let padded = format!("{word:<9}");
     match word {
         "error" => padded.red().bold(),

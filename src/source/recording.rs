@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::wire::{self, Header, Line, ProbeEnd};
 use super::{Question, Refusal, Reply, Source};
+use crate::terminal;
 
 /// Bytes that one line may have. The longest honest line holds a firewall's ruleset.
 const LINE_LIMIT: usize = 16 << 20;
@@ -30,7 +31,7 @@ const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
     /// The file could not be opened or read.
-    #[error("{path}: {error}")]
+    #[error("{}: {error}", terminal::path(.path))]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -38,7 +39,7 @@ pub enum RecordingError {
         error: std::io::Error,
     },
     /// The first line is not that of a recording of this format.
-    #[error("{path}: {why}")]
+    #[error("{}: {why}", terminal::path(.path))]
     NotARecording {
         /// The file.
         path: PathBuf,
@@ -46,7 +47,7 @@ pub enum RecordingError {
         why: String,
     },
     /// A line that is neither valid nor the truncated last one.
-    #[error("{path}: line {line}: {why}")]
+    #[error("{}: line {line}: {why}", terminal::path(.path))]
     BadLine {
         /// The file.
         path: PathBuf,

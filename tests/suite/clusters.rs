@@ -64,7 +64,6 @@ fn words(report: &Report) -> BTreeMap<String, BTreeSet<(&'static str, String)>> 
 
 #[test]
 fn each_cluster_has_its_verdict() {
-    colored::control::set_override(false);
     let catalogue = Catalogue::embedded().unwrap();
     let of_clusters = catalogue.checks.iter().map(|check| &*check.id);
     let mut silent: BTreeSet<&str> = of_clusters

@@ -128,7 +128,6 @@ fn verdicts(
 
 #[test]
 fn each_fixture_has_its_verdict() {
-    colored::control::set_override(false);
     let catalogue = Catalogue::embedded().unwrap();
     // Those of several nodes are shown by clusters: tests/suite/clusters.rs asks that each of them fails in one.
     let of_nodes = |check: &&Check| check.subject != Subject::Comparison;

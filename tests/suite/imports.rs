@@ -65,6 +65,7 @@ const LEAVES: [(&str, &[&str]); 7] = [
     ("nccl_rules", &["fact"]),
     ("nodeset", &[]),
     ("small_sort", &[]),
+    ("terminal", &[]),
 ];
 
 /// A module by the names of its path, without `crate`.

@@ -61,6 +61,7 @@ mod many;
 mod nccl_of_nodes;
 mod nvml;
 mod pairs;
+mod strangers;
 mod thresholds;
 mod together;
 mod topo;

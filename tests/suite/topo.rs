@@ -23,7 +23,6 @@ fn topology(name: &str) -> Topology {
 }
 
 fn drawn(topology: &Topology, width: usize) -> String {
-    colored::control::set_override(false);
     let mut page = Vec::new();
     text::write(&mut page, topology, width).unwrap();
     String::from_utf8(page).unwrap()

@@ -21,6 +21,7 @@ use crate::measure::plan::scope::Scopes;
 use crate::report::collective::Collectives;
 use crate::report::{self, Policy, Report};
 use crate::source::recording::Recording;
+use crate::terminal;
 
 /// Who takes part in a measurement, and for how long.
 #[derive(Clone, Debug, Args)]
@@ -135,8 +136,7 @@ pub fn node_recording(args: &MeasureArgs) -> anyhow::Result<Recording> {
 
 /// Tells a person what is not in the report.
 pub fn say(what: &str) {
-    // The report does not depend on this line.
-    let _ = writeln!(std::io::stderr(), "rdma-doctor: {what}");
+    terminal::say(&format!("rdma-doctor: {what}"));
 }
 
 /// Records the node, chooses who takes part, and measures with them; or says why nothing was measured.

@@ -5,7 +5,7 @@
 
 use crate::live::{clock, environment, own_process, random};
 use std::ffi::OsString;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::{ChildStdout, ExitStatus};
@@ -26,6 +26,7 @@ use crate::cluster::ssh_child::RunAssignment;
 use crate::exit::Exit;
 use crate::live::files;
 use crate::live::worker::Progress;
+use crate::terminal::{self, Colors};
 
 /// How long a node may take to end when rank 0 has ended: one that did not reach rank 0 says why, and looks for the reason first.
 const ENDING: Duration = Duration::from_secs(25);
@@ -71,7 +72,7 @@ pub fn over_hosts(args: &TogetherArgs) -> anyhow::Result<Option<Exit>> {
         return Ok(None);
     };
     let said = said(std::env::args_os()).map_err(BadUsage)?;
-    let color = match said.output.is_none() && colored::control::SHOULD_COLORIZE.should_colorize() {
+    let color = match said.output.is_none() && terminal::is_colored() {
         true => "always",
         false => "never",
     };
@@ -326,14 +327,16 @@ fn pass_on(mut answer: BufReader<ChildStdout>, said: &CommandWords) -> anyhow::R
         record::write_out(path, &text)?;
     }
     let Some(path) = &said.output else {
-        return output::print(|out| io::copy(&mut answer, out).map(|_| ()));
+        return output::print_with(Colors::OfAnotherDoctor, |out| {
+            io::copy(&mut answer, out).map(|_| ())
+        });
     };
     let mut report = Vec::new();
     answer.read_to_end(&mut report).context("rank 0's report")?;
     match report.is_empty() {
         // Rank 0 says why on standard error; what the file has stays.
         true => Ok(()),
-        false => files::replace_output(path, &report).with_context(|| path.display().to_string()),
+        false => files::replace_output(path, &report).with_context(|| terminal::path(path)),
     }
 }
 
@@ -363,7 +366,6 @@ fn end(mut others: Vec<SshDialogue>, exit_on: ExitOn) -> bool {
     {
         other.close_stdin();
     }
-    let mut err = io::stderr();
     for (other, ended) in others.iter_mut().zip(ended) {
         let host = other.host.clone();
         if ended.is_some_and(|status| is_well(status, exit_on)) {
@@ -385,7 +387,7 @@ fn end(mut others: Vec<SshDialogue>, exit_on: ExitOn) -> bool {
         all_well = false;
         for line in lines {
             // A terminal that is gone misses nothing of the report.
-            let _ = writeln!(err, "{host}: {line}");
+            terminal::say(&format!("{host}: {line}"));
         }
     }
     all_well

@@ -2,7 +2,7 @@
 
 use crate::live::own_process;
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
@@ -13,6 +13,7 @@ use crate::measure::plan::job::{JobEnded, JobPlan, JobReply};
 use crate::measure::plan::run::{NAME, Run};
 use crate::nccl_log::Reader;
 use crate::source::wire::Line;
+use crate::terminal;
 
 /// The argument that makes this program the intermediate process.
 pub const ARGUMENT: &str = "__job";
@@ -144,11 +145,10 @@ pub fn serve(mut command: impl Iterator<Item = OsString>) -> std::io::Result<i32
     let mut child = match started {
         Ok(child) => child,
         Err(error) => {
-            let _ = writeln!(
-                std::io::stderr(),
+            terminal::say(&format!(
                 "rdma-doctor: {}: {error}",
-                program.to_string_lossy()
-            );
+                terminal::path(&program)
+            ));
             return Ok(127);
         }
     };

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use colored::{ColoredString, Colorize};
+use crate::terminal::{Paint, Painted};
 
 use super::{Ablation, Arm, Factor, Measurement};
 use crate::report::plural;
@@ -65,7 +65,7 @@ fn reached(arm: &Arm) -> String {
     arm.figure.clone().unwrap_or_else(|| "-".into())
 }
 
-fn colour(text: String, outcome: Option<&str>) -> ColoredString {
+fn colour(text: String, outcome: Option<&str>) -> Painted {
     match outcome {
         Some("slower") => text.yellow(),
         Some("faster") => text.cyan(),

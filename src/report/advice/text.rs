@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use colored::Colorize;
+use crate::terminal::Paint;
 
 use super::{Advice, Bandwidth, NetworkClass, Slowdown, StepDivision};
 use crate::derive::bandwidth_model;

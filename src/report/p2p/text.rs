@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use colored::{ColoredString, Colorize};
+use crate::terminal::{Paint, Painted};
 
 use super::{Copies, Copy, Gpu, host};
 use crate::fact::Bytes;
@@ -103,7 +103,7 @@ impl Page<'_> {
         out: &mut dyn Write,
         title: &str,
         both: bool,
-        cell: impl Fn(Option<&Copy>) -> ColoredString,
+        cell: impl Fn(Option<&Copy>) -> Painted,
     ) -> io::Result<()> {
         writeln!(out, "\n{title}")?;
         let gpus = &self.copies.gpus;
@@ -179,7 +179,7 @@ fn word(copy: &Copy) -> String {
 }
 
 /// A cell of the column's width: a number with its mark, or the word for what became of it.
-fn cell(copy: Option<&Copy>, number: impl Fn(&Copy) -> Option<String>) -> ColoredString {
+fn cell(copy: Option<&Copy>, number: impl Fn(&Copy) -> Option<String>) -> Painted {
     let Some(copy) = copy else {
         return format!("{:>COLUMN$}", "?").magenta();
     };
@@ -203,14 +203,14 @@ fn cell(copy: Option<&Copy>, number: impl Fn(&Copy) -> Option<String>) -> Colore
     }
 }
 
-fn bandwidth(copy: Option<&Copy>) -> ColoredString {
+fn bandwidth(copy: Option<&Copy>) -> Painted {
     cell(copy, |copy| {
         copy.bandwidth
             .map(|rate| format!("{:.1}", rate as f64 / 8e9))
     })
 }
 
-fn latency(copy: Option<&Copy>) -> ColoredString {
+fn latency(copy: Option<&Copy>) -> Painted {
     cell(copy, |copy| {
         copy.latency.map(|time| format!("{:.1}", time * 1e6))
     })

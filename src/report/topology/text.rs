@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use colored::{ColoredString, Colorize};
+use crate::terminal::{Paint, Painted};
 
 use super::tree::{self, PlacedLeaf, TreeLeaf, TreePart};
 use super::{Gpu, Link, Nic, Port, Topology, matrix};
@@ -186,7 +186,7 @@ impl Page<'_> {
         out: &mut dyn Write,
         head: &str,
         below: &str,
-        words: &[ColoredString],
+        words: &[Painted],
     ) -> io::Result<()> {
         write!(out, "{head}")?;
         let mut column = head.chars().count();
@@ -247,7 +247,7 @@ impl Page<'_> {
 }
 
 /// `PCIe 5.0 x16`, with what is possible if it runs lower.
-fn link_words(link: Option<Link>) -> Option<ColoredString> {
+fn link_words(link: Option<Link>) -> Option<Painted> {
     let link = link?;
     let now = format!("PCIe {}.0 x{}", link.generation, link.width);
     Some(if link.is_lowered() {
@@ -259,12 +259,12 @@ fn link_words(link: Option<Link>) -> Option<ColoredString> {
 }
 
 /// Switches between the fork above and the end, with nothing else on them.
-fn hidden_words(hidden: usize) -> Option<ColoredString> {
+fn hidden_words(hidden: usize) -> Option<Painted> {
     let switches = if hidden == 1 { "switch" } else { "switches" };
     (hidden > 0).then(|| format!("below {hidden} more {switches}").dimmed())
 }
 
-fn gpu_words(gpu: &Gpu, hidden: usize) -> Vec<ColoredString> {
+fn gpu_words(gpu: &Gpu, hidden: usize) -> Vec<Painted> {
     let mut words = vec![
         format!("GPU{}", gpu.index).bold(),
         gpu.pci.normal(),
@@ -281,7 +281,7 @@ fn gpu_words(gpu: &Gpu, hidden: usize) -> Vec<ColoredString> {
     words
 }
 
-fn nic_words(nic: &Nic, hidden: usize) -> Vec<ColoredString> {
+fn nic_words(nic: &Nic, hidden: usize) -> Vec<Painted> {
     let names = match nic.devices.is_empty() {
         true => "no RDMA device".magenta(),
         false => nic.devices.join(", ").normal(),
@@ -301,7 +301,7 @@ fn nic_words(nic: &Nic, hidden: usize) -> Vec<ColoredString> {
 }
 
 /// `port 1: active 400 Gb/s infiniband ib0`
-fn port_words(port: &Port) -> ColoredString {
+fn port_words(port: &Port) -> Painted {
     let number = port.name.rsplit('/').next().unwrap_or("?");
     let rate = port.rate.map_or("?".to_owned(), |r| BitRate(r).to_string());
     let mut text = format!(

@@ -1,0 +1,4 @@
+//! What strangers send: recordings, logs, names of files, an environment, messages of other nodes. None of it may act on the terminal, on memory, or on
+//! files of the examining machine.
+
+mod escapes;
