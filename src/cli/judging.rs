@@ -115,7 +115,7 @@ impl JudgeArgs {
         terminal::set_color(false);
         let mut bytes = Vec::new();
         write(&mut bytes)?;
-        files::replace_output(path, &bytes).with_context(|| terminal::path(path))
+        files::replace_output(path, &bytes, false).with_context(|| terminal::path(path))
     }
 }
 

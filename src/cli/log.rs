@@ -58,7 +58,8 @@ pub fn run(args: &LogArgs) -> anyhow::Result<Exit> {
     let mut recordings = vec![log(&args.files, args.deadline)?];
     if let Some(path) = &args.record {
         let key = record::key(args.no_redact, args.redact_key.as_deref())?;
-        record::write_out(path, &record::to_text(&recordings[0], key))?;
+        let text = record::to_text(&recordings[0], key);
+        record::write_out(path, &text, args.no_redact)?;
         if path.as_os_str() == live::log::STANDARD_INPUT {
             return Ok(Exit::Healthy);
         }

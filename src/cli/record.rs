@@ -63,7 +63,7 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<Exit> {
     let key = key(args.no_redact, args.redact_key.as_deref())?;
     let recording = input::record(&args.ask)?;
     let lines = to_text(&recording, key);
-    write_out(&args.output, &lines)?;
+    write_out(&args.output, &lines, args.no_redact)?;
     if args.no_redact {
         let left_in = "not redacted: host name, IP and MAC addresses, GUIDs, user names and NCCL_/UCX_/FI_/CUDA_ \
                        environment are in it as they are";
@@ -137,17 +137,21 @@ pub fn to_text(recording: &Recording, key: Option<Key>) -> String {
 /// An output that cannot be written.
 pub fn keep(recording: &Recording, path: Option<&Path>, no_redact: bool) -> anyhow::Result<()> {
     match path {
-        Some(path) => write_out(path, &to_text(recording, key(no_redact, None)?)),
+        Some(path) => {
+            let text = to_text(recording, key(no_redact, None)?);
+            write_out(path, &text, no_redact)
+        }
         None => Ok(()),
     }
 }
 
-/// Writes a recording's text; a name that ends in `.zst` is compressed, `-` is standard output, and `-.zst` that compressed.
+/// Writes a recording's text; a name that ends in `.zst` is compressed, `-` is standard output, and `-.zst` that compressed. A file
+/// is replaced as a whole; one that is not redacted is `private`.
 ///
 /// # Errors
 ///
 /// An output that cannot be written.
-pub fn write_out(path: &Path, text: &str) -> anyhow::Result<()> {
+pub fn write_out(path: &Path, text: &str, private: bool) -> anyhow::Result<()> {
     if path == Path::new("-") {
         return output::print_raw(text.as_bytes());
     }
@@ -159,7 +163,7 @@ pub fn write_out(path: &Path, text: &str) -> anyhow::Result<()> {
     } else {
         text.as_bytes().to_vec()
     };
-    live::files::write_output(path, &bytes)
+    live::files::replace_output(path, &bytes, private)
         .with_context(|| format!("cannot write {}", terminal::path(path)))
 }
 

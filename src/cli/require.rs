@@ -94,12 +94,12 @@ mod tests {
     #[test]
     fn a_sites_file_is_read_or_refused() {
         let dir = std::env::temp_dir().join(format!("require-{}", std::process::id()));
-        crate::live::files::replace_output(&dir, b"require = [\"ports\"]\n").unwrap();
+        crate::live::files::replace_output(&dir, b"require = [\"ports\"]\n", false).unwrap();
         assert_eq!(
             site(&dir).unwrap(),
             RequiredAreas::These(vec!["ports".into()])
         );
-        crate::live::files::replace_output(&dir, b"requires = [\"ports\"]\n").unwrap();
+        crate::live::files::replace_output(&dir, b"requires = [\"ports\"]\n", false).unwrap();
         assert!(site(&dir).is_err());
         assert_eq!(
             site(Path::new("/nonexistent/areas.toml")).unwrap(),

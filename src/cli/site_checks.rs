@@ -32,7 +32,7 @@ fn add_directory(catalogue: &mut Catalogue, directory: &Path) -> anyhow::Result<
     let paths = files::list_input(directory, "toml").map_err(|e| unreadable(directory, e))?;
     let mut found = Vec::with_capacity(paths.len());
     for path in paths {
-        let text = files::read_input(&path).map_err(|e| unreadable(&path, e))?;
+        let text = files::read_beside(&path).map_err(|e| unreadable(&path, e))?;
         let inside = path.strip_prefix(directory).unwrap_or(&path);
         found.push(SiteFile {
             inside: terminal::path(inside),

@@ -3,11 +3,10 @@
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::Arc;
 
-use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno as Sys;
 use serde_json::{Value, json};
 
-use super::files::{Root, open};
+use super::files::{Root, open_regular};
 use crate::source::question::Call;
 use crate::source::{Answer, Errno, Refusal};
 
@@ -26,11 +25,8 @@ pub(super) fn ask(root: Option<&Root>, call: &Call) -> Result<Answer, Refusal> {
     let path = call.text("file").unwrap_or("");
     let errno = |e: Sys| Refusal::Errno(Errno(e.raw_os_error()));
     let failed = |e: std::io::Error| Refusal::Errno(Errno::from(&e));
-    let fd = open(root, path, OFlags::RDONLY).map_err(errno)?;
+    let fd = open_regular(root, path)?;
     let stat = rustix::fs::fstat(&fd).map_err(errno)?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(Refusal::NotAsked("no regular file".into()));
-    }
     let mut file = std::fs::File::from(fd);
     let size = file.seek(SeekFrom::End(0)).map_err(failed)?;
     let start = size.saturating_sub(TAIL);

@@ -1,7 +1,7 @@
 //! Files, directories, links and file systems: of this machine, or below a directory that holds copies of them.
 
-use std::io::Read;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,11 +10,16 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatVfsMoun
 use rustix::io::Errno as Sys;
 use serde_json::json;
 
+use super::random;
 use crate::small_sort;
 use crate::source::{Answer, Errno, Question, Refusal};
 
 /// The most bytes of an answer. No file that a probe reads comes near it.
 const LIMIT: usize = 4 << 20;
+/// The most bytes of a text that the user named.
+const INPUT_LIMIT: u64 = 16 << 20;
+/// The most files that are taken of a directory that the user named.
+const FILES_LIMIT: usize = 10_000;
 /// Bytes that are read at once: more than any line of the kernel's has, and a page of sysfs.
 const PIECE: usize = 8 << 10;
 
@@ -34,7 +39,7 @@ pub fn ask(root: Option<&Root>, question: &Question) -> Option<Result<Answer, Re
     let errno = |e: Sys| Refusal::Errno(Errno(e.raw_os_error()));
     Some(match question {
         Question::Read(path) => read(root, path),
-        Question::List(path) => list(root, path).map_err(errno),
+        Question::List(path) => list(root, path),
         Question::Link(path) => link(root, path).map_err(errno),
         Question::Stat(path) => stat(root, path).map_err(errno),
         Question::StatVfs(path) if root.is_none() => statvfs(path).map_err(errno),
@@ -42,6 +47,20 @@ pub fn ask(root: Option<&Root>, question: &Question) -> Option<Result<Answer, Re
         Question::Call(call) if &*call.name == "beegfs_log" => super::beegfs_log::ask(root, call),
         _ => return None,
     })
+}
+
+/// The name of the host of which a tree is a copy, if it has one.
+pub fn host_name_of_tree(path: &Path) -> Option<String> {
+    let root = Root::open(path).ok()?;
+    ["/etc/hostname", "/proc/sys/kernel/hostname"]
+        .into_iter()
+        .find_map(|file| {
+            let Ok(Answer::Text(text)) = read(Some(&root), file) else {
+                return None;
+            };
+            let name = text.lines().find(|line| !line.starts_with('#'))?.trim();
+            (!name.is_empty() && name.len() <= 255).then(|| name.to_owned())
+        })
 }
 
 /// Opens below the root: absolute links and `..` stay inside it, and nothing waits (a FIFO in a copied tree).
@@ -60,8 +79,26 @@ pub(super) fn open(root: Option<&Root>, path: &str, flags: OFlags) -> Result<Own
             relative(path),
             flags,
             Mode::empty(),
-            ResolveFlags::IN_ROOT,
+            ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS,
         ),
+    }
+}
+
+/// Opens a regular file and nothing else: to open a device has effects, a FIFO waits, a socket is none. What a path leads to is looked at before.
+pub(super) fn open_regular(root: Option<&Root>, path: &str) -> Result<OwnedFd, Refusal> {
+    let errno = |e: Sys| Refusal::Errno(Errno(e.raw_os_error()));
+    let seen = open(root, path, OFlags::PATH).map_err(errno)?;
+    match FileType::from_raw_mode(rustix::fs::fstat(&seen).map_err(errno)?.st_mode) {
+        FileType::RegularFile => {}
+        FileType::Directory => return Err(errno(Sys::ISDIR)),
+        _ => return Err(Refusal::NotAsked("no regular file".into())),
+    }
+    // The file that was looked at, and no other one that took its place.
+    let same = format!("/proc/self/fd/{}", seen.as_raw_fd());
+    match rustix::fs::open(same, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
+        // There is no /proc.
+        Err(Sys::NOENT) => open(root, path, OFlags::RDONLY).map_err(errno),
+        opened => opened.map_err(errno),
     }
 }
 
@@ -74,7 +111,10 @@ fn relative(path: &str) -> &str {
 
 fn read(root: Option<&Root>, path: &str) -> Result<Answer, Refusal> {
     let errno = |e: Sys| Refusal::Errno(Errno(e.raw_os_error()));
-    let fd = open(root, path, OFlags::RDONLY).map_err(errno)?;
+    let fd = match root {
+        Some(_) => open_regular(root, path)?,
+        None => open(root, path, OFlags::RDONLY).map_err(errno)?,
+    };
     if FileType::from_raw_mode(rustix::fs::fstat(&fd).map_err(errno)?.st_mode) == FileType::Fifo {
         return Err(Refusal::NotAsked("a named pipe".into()));
     }
@@ -111,11 +151,21 @@ fn content(mut file: impl Read) -> std::io::Result<Option<Vec<u8>>> {
     }
 }
 
-fn list(root: Option<&Root>, path: &str) -> Result<Answer, Sys> {
-    let fd = open(root, path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+fn list(root: Option<&Root>, path: &str) -> Result<Answer, Refusal> {
+    let errno = |e: Sys| Refusal::Errno(Errno(e.raw_os_error()));
+    let fd = open(root, path, OFlags::RDONLY | OFlags::DIRECTORY).map_err(errno)?;
     let mut names: Vec<Arc<str>> = Vec::new();
-    for entry in rustix::fs::Dir::new(fd)? {
-        let name = entry?.file_name().to_string_lossy().into_owned();
+    let mut bytes = 0;
+    for entry in rustix::fs::Dir::new(fd).map_err(errno)? {
+        let name = entry
+            .map_err(errno)?
+            .file_name()
+            .to_string_lossy()
+            .into_owned();
+        bytes += name.len();
+        if bytes > LIMIT {
+            return Err(Refusal::TooLarge);
+        }
         if name != "." && name != ".." {
             names.push(name.into());
         }
@@ -215,38 +265,79 @@ pub fn mode(path: &Path) -> std::io::Result<u32> {
     Ok(std::fs::metadata(path)?.permissions().mode())
 }
 
-/// Reads a text that the user named, up to 16 MiB.
+/// Opens a regular file beside one that the user named: the base of an overlay, a check in a directory.
+///
+/// # Errors
+///
+/// It is no regular file, or cannot be opened.
+pub fn open_beside(path: &Path) -> std::io::Result<std::fs::File> {
+    let path = path.to_str().ok_or(std::io::ErrorKind::InvalidFilename)?;
+    match open_regular(None, path) {
+        Ok(fd) => Ok(fd.into()),
+        Err(Refusal::Errno(errno)) => Err(std::io::Error::from_raw_os_error(errno.0)),
+        Err(_) => Err(std::io::Error::other("it is no regular file")),
+    }
+}
+
+/// Reads a text that the user named, of at most 16 MiB.
+///
+/// # Errors
+///
+/// It is longer, no UTF-8, or cannot be read.
 pub fn read_input(path: &Path) -> std::io::Result<String> {
+    read_text(open_input(path)?)
+}
+
+/// Reads such a text of a regular file.
+///
+/// # Errors
+///
+/// Those of [`read_input`]; it is no regular file.
+pub fn read_beside(path: &Path) -> std::io::Result<String> {
+    read_text(open_beside(path)?)
+}
+
+fn read_text(file: std::fs::File) -> std::io::Result<String> {
     let mut text = String::new();
-    open_input(path)?.take(16 << 20).read_to_string(&mut text)?;
-    Ok(text)
+    file.take(INPUT_LIMIT + 1).read_to_string(&mut text)?;
+    match text.len() as u64 > INPUT_LIMIT {
+        true => Err(std::io::ErrorKind::FileTooLarge.into()),
+        false => Ok(text),
+    }
 }
 
-/// Writes a file that the user named.
+/// Replaces an output file that the user named atomically: readers see the old or the new content, also after a crash, and the old one stays if the new
+/// one cannot be written. `private` lets nobody but its owner read it. Anything but a plain file, such as `/dev/stdout`, is written to.
 #[expect(clippy::disallowed_methods, reason = "an output named by the user")]
-pub fn write_output(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    std::fs::write(path, bytes)
-}
-
-/// Replaces an output file that the user named atomically: readers see the old or the new content. Anything but a plain file, such as `/dev/stdout`,
-/// is written to.
-#[expect(clippy::disallowed_methods, reason = "an output named by the user")]
-pub fn replace_output(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+pub fn replace_output(path: &Path, bytes: &[u8], private: bool) -> std::io::Result<()> {
+    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
     let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    if std::fs::metadata(&path).is_ok_and(|there| !there.is_file()) {
+    let there = std::fs::metadata(&path);
+    if there.as_ref().is_ok_and(|there| !there.is_file()) {
         return std::fs::write(&path, bytes);
     }
-    // Hidden, and of another ending: a collector that looks at *.prom does not take it for one.
+    // Hidden, and of another ending: a collector that looks at *.prom does not take it for one. Nobody can guess the name and put a link there.
+    let number = u128::from_be_bytes(random::random_bytes()?);
     let mut beside = std::ffi::OsString::from(".");
     beside.push(path.file_name().unwrap_or_default());
-    beside.push(format!(".{}.part", std::process::id()));
+    beside.push(format!(".{number:032x}.part"));
     let beside = path.with_file_name(beside);
-    std::fs::write(&beside, bytes)
-        .and_then(|()| std::fs::rename(&beside, &path))
-        .inspect_err(|_| {
-            // A file that was not renamed is useless; if it was not made there is nothing to remove.
-            let _ = std::fs::remove_file(&beside);
-        })
+    let write = || {
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create_new(true);
+        options.mode(if private { 0o600 } else { 0o666 });
+        let mut file = options.open(&beside)?;
+        if let (false, Ok(there)) = (private, &there) {
+            file.set_permissions(std::fs::Permissions::from_mode(there.permissions().mode()))?;
+        }
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&beside, &path)
+    };
+    write().inspect_err(|_| {
+        // A file that was not renamed is useless; if it was not made there is nothing to remove.
+        let _ = std::fs::remove_file(&beside);
+    })
 }
 
 /// Writes a file below a directory that the user named, whose directories are made if they are not there; `runs` makes it a program.
@@ -278,6 +369,9 @@ pub fn list_input(dir: &Path, extension: &str) -> std::io::Result<Vec<std::path:
                 open.push((path, depth + 1));
             } else if path.extension().is_some_and(|e| e == extension) {
                 found.push(path);
+            }
+            if found.len() + open.len() > FILES_LIMIT {
+                return Err(std::io::Error::other("it has too many files"));
             }
         }
     }
@@ -343,6 +437,41 @@ mod tests {
             ask(Some(&root), &Question::link("/sys/class/abs")).unwrap(),
             Ok(Answer::Text("/sys/inside".into()))
         );
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn only_regular_files_of_a_tree_are_read() {
+        let dir = std::env::temp_dir().join(format!("rdma-doctor-kinds-{}", std::process::id()));
+        std::fs::create_dir_all(dir.join("etc")).unwrap();
+        let at = |name: &str| dir.join("etc").join(name);
+        let _socket = std::os::unix::net::UnixListener::bind(at("socket"));
+        let made = [
+            ("fifo", FileType::Fifo, 0),
+            // /dev/null, and the watchdog, which a node that is opened starts. Only root makes them.
+            ("null", FileType::CharacterDevice, rustix::fs::makedev(1, 3)),
+            (
+                "watchdog",
+                FileType::CharacterDevice,
+                rustix::fs::makedev(10, 130),
+            ),
+        ];
+        for (name, kind, device) in made {
+            let _ = rustix::fs::mknodat(CWD, at(name), kind, Mode::RUSR, device);
+        }
+        for (name, target) in [("magic", "/proc/self/fd/0"), ("exe", "/proc/self/exe")] {
+            let _ = std::os::unix::fs::symlink(target, at(name));
+        }
+        let root = Root::open(&dir).unwrap();
+        for entry in std::fs::read_dir(dir.join("etc")).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            let read = ask(Some(&root), &Question::read(format!("/etc/{name}"))).unwrap();
+            let refused = matches!(
+                read,
+                Err(Refusal::NotAsked(_) | Refusal::Errno(Errno::ENOENT))
+            );
+            assert!(refused, "{name}: {read:?}");
+        }
         std::fs::remove_dir_all(dir).unwrap();
     }
 

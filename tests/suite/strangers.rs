@@ -2,3 +2,4 @@
 //! files of the examining machine.
 
 mod escapes;
+mod outputs;

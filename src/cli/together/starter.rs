@@ -324,7 +324,8 @@ fn pass_on(mut answer: BufReader<ChildStdout>, said: &CommandWords) -> anyhow::R
         if text.len() as u64 == MOST {
             return Err(BadInput(format!("rank 0's recording has more than {MOST} bytes")).into());
         }
-        record::write_out(path, &text)?;
+        let private = said.words.iter().any(|word| word == "--no-redact");
+        record::write_out(path, &text, private)?;
     }
     let Some(path) = &said.output else {
         return output::print_with(Colors::OfAnotherDoctor, |out| {
@@ -336,7 +337,7 @@ fn pass_on(mut answer: BufReader<ChildStdout>, said: &CommandWords) -> anyhow::R
     match report.is_empty() {
         // Rank 0 says why on standard error; what the file has stays.
         true => Ok(()),
-        false => files::replace_output(path, &report).with_context(|| terminal::path(path)),
+        false => files::replace_output(path, &report, false).with_context(|| terminal::path(path)),
     }
 }
 
