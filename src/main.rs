@@ -74,7 +74,18 @@ fn serve_probe(args: ChildArgs<'_>) -> ExitCode {
     }
 }
 
+/// A panic ends the program as its own failure, in one line.
 fn main() -> ExitCode {
+    if std::env::var_os("RUST_BACKTRACE").is_none() {
+        std::panic::set_hook(Box::new(|bug| {
+            let text = bug.to_string().replace('\n', " ");
+            terminal::say(&format!("rdma-doctor: internal failure: {text}"));
+        }));
+    }
+    std::panic::catch_unwind(run).unwrap_or_else(|_| Exit::Internal.into())
+}
+
+fn run() -> ExitCode {
     let mut args = std::env::args_os().skip(1);
     let first = args.next();
     let mode = CHILD_MODES

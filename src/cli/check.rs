@@ -2,12 +2,15 @@
 
 use std::io::Write;
 use std::path::PathBuf;
+use std::thread::Builder;
 
 use clap::Args;
 
+use super::bench::measuring::bytes_within;
 use super::hosts;
 use super::input::{BadInput, BadUsage};
 use super::judging::{JudgeArgs, Shown};
+use super::many::ClusterMemory;
 use super::together::meet::{self, Judging, Outcome};
 use super::together::{self, Role, TogetherArgs};
 use super::{AskArgs, SelectArgs, input, many, output};
@@ -45,6 +48,9 @@ pub struct CheckArgs {
     /// So many nodes give their recordings to one, which passes them on; without it 32 above 500 nodes, and of fewer all give them to rank 0
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1024))]
     pub fanin: Option<u64>,
+    /// Memory for the recordings of all nodes together; a node whose recording needs more than its part is named, and the others are judged
+    #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = memory)]
+    pub memory: ClusterMemory,
     /// Which checks are judged.
     #[command(flatten)]
     pub select: SelectArgs,
@@ -59,6 +65,10 @@ fn this_machines(arg: clap::Arg) -> clap::Arg {
         "root" | "job" => arg.conflicts_with_all(["hosts", "hostfile"]),
         _ => arg,
     }
+}
+
+fn memory(text: &str) -> Result<ClusterMemory, String> {
+    bytes_within(text, 128 << 20..=1 << 40).map(ClusterMemory)
 }
 
 /// Runs the subcommand.
@@ -94,6 +104,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
                 catalogue: &catalogue,
                 policy,
                 with_passes: args.judge.verbose,
+                memory: args.memory,
             };
             let times = (args.ask.deadline, args.fanin);
             match meet::run(&place, &args.together, times, own, &judging)? {
@@ -115,7 +126,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
             args.together.wait,
             &args.ask,
             &catalogue,
-            policy,
+            (policy, args.memory),
             args.judge.verbose,
         )?]
     } else if args.each {
@@ -145,7 +156,8 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
             None => None,
         };
         let (paths, verbose) = (args.recordings.as_slice(), args.judge.verbose);
-        vec![many::files(&catalogue, paths, expected, policy, verbose)?]
+        let limits = (expected, args.memory);
+        vec![many::files(&catalogue, paths, limits, policy, verbose)?]
     };
     show(args, &reports)?;
     // A format with an exit status of its own is for one report.
@@ -171,7 +183,11 @@ fn one(args: &CheckArgs, policy: &Policy) -> anyhow::Result<Report> {
     std::thread::scope(|scope| {
         let reading = match first {
             Some(catalogue) => Err(catalogue),
-            None => Ok(scope.spawn(|| input::catalogue(select))),
+            None => match Builder::new().spawn_scoped(scope, || input::catalogue(select)) {
+                Ok(reading) => Ok(reading),
+                // Without a thread it is read first.
+                Err(_) => Err(input::catalogue(select)?),
+            },
         };
         let recording = match args.recordings.as_slice() {
             [] => input::record(&args.ask).map(|recording| vec![recording]),

@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::input::{BadInput, BadUsage};
+use super::many::ClusterMemory;
 use super::{AskArgs, many};
 use crate::check::Catalogue;
 use crate::cluster::hostfile;
@@ -115,7 +116,7 @@ pub fn run(
     wait: Duration,
     ask: &AskArgs,
     catalogue: &Catalogue,
-    policy: &Policy,
+    (policy, memory): (&Policy, ClusterMemory),
     with_passes: bool,
 ) -> anyhow::Result<Report> {
     let remote = remote(args, command(&args.remote, ask), ask.deadline + wait)?;
@@ -129,7 +130,7 @@ pub fn run(
         catalogue,
         hosts,
         give,
-        args.fanout.into(),
+        (args.fanout.into(), memory),
         policy,
         with_passes,
     )

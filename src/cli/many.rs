@@ -20,7 +20,7 @@ use crate::live::worker::Progress;
 use crate::probe::{self, together};
 use crate::report::many::{ManyNodesReport, NodePart, part};
 use crate::report::{Policy, Report};
-use crate::source::recording::Recording;
+use crate::source::recording::{Recording, RecordingBudget};
 
 /// How much a shell may print before what it was asked for.
 const NOISE: usize = 64 << 10;
@@ -29,6 +29,41 @@ const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Results that may wait to be taken.
 const WAITING: usize = 64;
+
+/// The least memory with which a recording is read: the largest real one takes a tenth of it.
+const OF_ONE: u64 = 128 << 20;
+/// The least that a node may send, packed: ten times what the largest real recording has.
+const LEAST_MESSAGE: u64 = 4 << 20;
+/// The most that a node may send.
+const MOST_MESSAGE: u64 = 64 << 20;
+
+/// Memory for the recordings of all nodes together.
+#[derive(Clone, Copy, Debug)]
+pub struct ClusterMemory(pub u64);
+
+impl Default for ClusterMemory {
+    fn default() -> Self {
+        ClusterMemory(4 << 30)
+    }
+}
+
+impl ClusterMemory {
+    /// How many recordings are judged at once.
+    fn threads(self) -> usize {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        threads.clamp(1, usize::try_from(self.0 / OF_ONE).unwrap_or(1).max(1))
+    }
+
+    /// What each of those may take.
+    fn of_each(self) -> RecordingBudget {
+        RecordingBudget::of((self.0 / self.threads() as u64).max(OF_ONE))
+    }
+
+    /// The longest message of one of these nodes, which rank 0 keeps until all have sent theirs.
+    pub fn message(self, nodes: u64) -> u64 {
+        (self.0 / nodes.max(1)).clamp(LEAST_MESSAGE, MOST_MESSAGE)
+    }
+}
 
 /// What became of one recording.
 enum Read {
@@ -52,7 +87,7 @@ pub fn recordings(
         one => Read::Node(Box::new(node(catalogue, one, count, policy, with_passes))),
     };
     let mut cluster = Cluster::default();
-    each(count, read, |at, read| {
+    each(count, ClusterMemory::default(), read, |at, read| {
         cluster.add(Path::new(&format!("recording {}", at + 1)), read);
     });
     cluster.expect(expected);
@@ -84,6 +119,8 @@ pub struct Gathering<'g> {
     pub expected: Option<Vec<String>>,
     /// Who is silent, and how that is known.
     pub silent: Vec<(String, String)>,
+    /// Memory for what they gave.
+    pub memory: ClusterMemory,
 }
 
 /// Judges what rank 0 gathered as one cluster. What is no recording is of a node that is silent.
@@ -93,20 +130,22 @@ pub fn gathered(
     policy: &Policy,
     with_passes: bool,
 ) -> Report {
-    let given = gathering.given;
+    let (given, memory) = (gathering.given, gathering.memory);
     let count = given.len() + 1;
     let judged =
         |one: &Recording| Read::Node(Box::new(node(catalogue, one, count, policy, with_passes)));
     let read = |at: usize| match at.checked_sub(1).map(|at| &given[at]) {
         None => judged(gathering.own),
-        Some((name, bytes)) => match Recording::read(bytes.as_slice(), Path::new(name)) {
-            Ok(one) if !one.header.log => judged(&one),
-            Ok(_) => Read::Not("it gave the recording of a log, and not of a machine".into()),
-            Err(error) => Read::Not(format!("its output is not a recording: {error}")),
-        },
+        Some((name, bytes)) => {
+            match Recording::read_within(bytes.as_slice(), Path::new(name), memory.of_each()) {
+                Ok(one) if !one.header.log => judged(&one),
+                Ok(_) => Read::Not("it gave the recording of a log, and not of a machine".into()),
+                Err(error) => Read::Not(format!("its output is not a recording: {error}")),
+            }
+        }
     };
     let mut cluster = Cluster::default();
-    each(count, read, |at, read| {
+    each(count, memory, read, |at, read| {
         let name = at.checked_sub(1).map_or("", |at| given[at].0.as_str());
         cluster.add(Path::new(name), read);
     });
@@ -159,10 +198,11 @@ pub fn hosts(
     catalogue: &Catalogue,
     names: &[String],
     give: impl Fn(&str) -> Result<Given, String> + Sync,
-    at_once: usize,
+    (at_once, memory): (usize, ClusterMemory),
     policy: &Policy,
     with_passes: bool,
 ) -> anyhow::Result<Report> {
+    let budget = RecordingBudget::of((memory.0 / at_once.max(1) as u64).max(OF_ONE));
     let count = AtomicUsize::new(0);
     let run = random::number_of_run();
     let recording = |name: &str| {
@@ -170,8 +210,9 @@ pub fn hosts(
         let ended = count.fetch_add(1, Ordering::Relaxed) + 1;
         output::counted(ended as u64, names.len() as u64, "hosts done");
         let given = given?;
-        let mut recording = Recording::read(packed_part(&given.bytes), Path::new(name))
-            .map_err(|error| format!("its output is not a recording: {error}"))?;
+        let mut recording =
+            Recording::read_within(packed_part(&given.bytes), Path::new(name), budget)
+                .map_err(|error| format!("its output is not a recording: {error}"))?;
         given.note_clock(&mut recording, run);
         Ok::<_, String>(recording)
     };
@@ -217,11 +258,11 @@ fn packed_part(bytes: &[u8]) -> &[u8] {
 pub fn files(
     catalogue: &Catalogue,
     paths: &[PathBuf],
-    expected: Option<Vec<String>>,
+    (expected, memory): (Option<Vec<String>>, ClusterMemory),
     policy: &Policy,
     with_passes: bool,
 ) -> anyhow::Result<Report> {
-    let read = |at: usize| match Recording::open(&paths[at]) {
+    let read = |at: usize| match Recording::open_within(&paths[at], memory.of_each()) {
         Ok(log) if log.header.log => Read::Log(Box::new(log)),
         Ok(one) => Read::Node(Box::new(node(
             catalogue,
@@ -233,7 +274,7 @@ pub fn files(
         Err(error) => Read::Not(error.to_string()),
     };
     let mut cluster = Cluster::default();
-    each(paths.len(), read, |at, read| {
+    each(paths.len(), memory, read, |at, read| {
         cluster.add(&paths[at], read);
     });
     if cluster.nodes == 0 && cluster.logs.is_empty() {
@@ -275,10 +316,14 @@ fn is_of_node(subject: Subject) -> bool {
     subject.scope().any(|above| above == Subject::Node)
 }
 
-/// Runs `work` for each number below `count` on all processors, and hands the results to `take` in their order.
-fn each<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync, take: impl FnMut(usize, T)) {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    each_of(count, threads, work, take);
+/// Runs `work` for each number below `count` on as many processors as there is memory for, and hands the results to `take` in their order.
+fn each<T: Send>(
+    count: usize,
+    memory: ClusterMemory,
+    work: impl Fn(usize) -> T + Sync,
+    take: impl FnMut(usize, T),
+) {
+    each_of(count, memory.threads(), work, take);
 }
 
 /// The same in so many threads.
@@ -297,18 +342,31 @@ fn each_of<T: Send>(
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         let (send, results) = mpsc::sync_channel(WAITING);
+        let mut made = 0;
         for _ in 0..threads.min(count) {
             let (send, next, work) = (send.clone(), &next, &work);
-            scope.spawn(move || {
+            let judge = move || {
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     if at >= count || send.send((at, work(at))).is_err() {
                         return;
                     }
                 }
-            });
+            };
+            if std::thread::Builder::new()
+                .spawn_scoped(scope, judge)
+                .is_err()
+            {
+                break;
+            }
+            made += 1;
         }
         drop(send);
+        if made == 0 {
+            for at in 0..count {
+                take(at, work(at));
+            }
+        }
         let mut early = BTreeMap::new();
         let mut due = 0;
         for (at, result) in results {
@@ -387,7 +445,7 @@ mod tests {
             }
             at * 2
         };
-        each(300, slow_first, |at, result| taken.push((at, result)));
+        each_of(300, 4, slow_first, |at, result| taken.push((at, result)));
         assert_eq!(taken, (0..300).map(|at| (at, at * 2)).collect::<Vec<_>>());
     }
 

@@ -11,6 +11,7 @@ use crate::live::environment;
 use std::io::Read;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
+use std::thread::{Builder, ScopedJoinHandle};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -293,14 +294,19 @@ fn place(
 
 /// The addresses of hosts, looked up at once: a name server may take seconds for each name that it does not know.
 fn addresses_of_all(names: &[String]) -> Vec<IpAddr> {
-    let some = |names: &[String]| names.iter().flat_map(|name| addresses(name)).collect();
+    fn some(names: &[String]) -> Vec<IpAddr> {
+        names.iter().flat_map(|name| addresses(name)).collect()
+    }
     std::thread::scope(|scope| {
         let parts = names.chunks(names.len().div_ceil(LOOK_UPS).max(1));
         let parts: Vec<_> = parts
-            .map(|part| scope.spawn(move || -> Vec<IpAddr> { some(part) }))
+            .map(|part| (part, Builder::new().spawn_scoped(scope, move || some(part))))
             .collect();
-        let parts = parts.into_iter().filter_map(|part| part.join().ok());
-        parts.flatten().collect()
+        // Without a thread they are looked up here.
+        let found = |(part, thread): (_, std::io::Result<ScopedJoinHandle<'_, Vec<IpAddr>>>)| {
+            thread.map_or_else(|_| some(part), |thread| thread.join().unwrap_or_default())
+        };
+        parts.into_iter().flat_map(found).collect()
     })
 }
 
@@ -364,6 +370,12 @@ fn port_of(job: &str, masters: Option<u16>) -> u16 {
 /// Opens the port of rank 0, at which the other nodes connect.
 fn listen(place: &NodePlacement) -> anyhow::Result<Rendezvous> {
     let host = Rendezvous::open(place.port, place.own.clone(), place.trust.clone());
+    let names = place.names.clone();
+    let host = host.map(|host| match place.trust.is_authenticated() {
+        // Without a key only these addresses are admitted at all.
+        true => host.with_expected(move || addresses_of_all(&names)),
+        false => host,
+    });
     Ok(host.map_err(|error| {
         let port = place.port;
         BadInput(format!(

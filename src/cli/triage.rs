@@ -11,7 +11,7 @@ use super::bench::collective as collective_bench;
 use super::bench::measuring::{self, MeasureArgs};
 use super::bench::shared_verdict::{MeasurementEnd, SharedVerdict};
 use super::judging::{JudgeArgs, Shown};
-use super::many::{self, Gathering};
+use super::many::{self, ClusterMemory, Gathering};
 use super::together::{TogetherArgs, starter};
 use super::{SelectArgs, input, output, record, seconds};
 use crate::check::judge;
@@ -119,6 +119,7 @@ pub fn run(args: &TriageArgs) -> anyhow::Result<Exit> {
                 given: &others.given,
                 expected: None,
                 silent: others.silent,
+                memory: ClusterMemory::default(),
             };
             many::gathered(&catalogue, gathering, policy, verbose)
         }

@@ -5,20 +5,23 @@
 
 mod admission;
 mod gather_result;
+mod greeting;
 mod joined_node;
 mod relay;
 
 use crate::live::{own_process, random};
+use std::collections::VecDeque;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use self::admission::{AdmissionEvent, AdmissionState, serve_connection};
 use self::gather_result::LateJoins;
+use self::greeting::{Greetings, MAX_WAITING, Place};
 use crate::cluster::gather_tree::GatherTree;
 use crate::cluster::handshake::NodeIdentity;
 use crate::cluster::key::Trust;
@@ -26,17 +29,13 @@ use crate::cluster::key::Trust;
 pub use gather_result::{GatherResult, Gathered, RefusedConnection};
 pub use joined_node::{JoinError, JoinedNode};
 
-/// How long the handshake of two nodes may take.
+/// How long a node waits for each message of rank 0 in the handshake: rank 0 may serve many others first.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often rank 0 polls for connections, and the first pause of a node that tries again to reach it.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// How many unauthenticated connections are served at once; more wait in the kernel's queue.
-const MAX_HANDSHAKES: usize = 512;
 /// The length of the kernel's queue of connections. All nodes of a job connect at the same moment, and a node that finds the queue full tries again
 /// after one second, then after three. The kernel has its own limit (`net.core.somaxconn`, 4096 since Linux 5.4).
 const LISTEN_BACKLOG: i32 = 16_384;
-/// From this many nodes on, the limit on open files is raised: a process starts with 1024.
-const MANY_NODES: u64 = 500;
 
 /// The first byte of a frame to a node that only shows that the sender is alive.
 const FRAME_HEARTBEAT: u8 = 0;
@@ -49,44 +48,68 @@ pub struct Rendezvous {
     own: NodeIdentity,
     trust: Trust,
     fanin: Option<u64>,
+    /// The addresses of the job's nodes, once they are known.
+    expected: Arc<OnceLock<Vec<IpAddr>>>,
 }
 
 /// Accepts connections on rank 0, serves each in a thread, and collects their events.
 struct Acceptor {
     listener: Arc<TcpListener>,
     desk: Arc<AdmissionState>,
-    sender: Sender<AdmissionEvent>,
-    visits: Receiver<AdmissionEvent>,
-    open: usize,
+    sender: Sender<(u64, AdmissionEvent)>,
+    visits: Receiver<(u64, AdmissionEvent)>,
+    greetings: Greetings,
+    /// Accepted connections that wait for a place.
+    waiting: VecDeque<(TcpStream, SocketAddr)>,
+    expected: Arc<OnceLock<Vec<IpAddr>>>,
 }
 
 impl Acceptor {
     /// Accepts waiting connections, then applies one event to `gathered`; false if none came in time.
     fn accept_and_receive(&mut self, gathered: &mut Gathered) -> bool {
-        while self.open < MAX_HANDSHAKES
-            && let Ok((stream, at)) = self.listener.accept()
+        while self.waiting.len() < MAX_WAITING
+            && let Ok(accepted) = self.listener.accept()
         {
-            self.open += 1;
+            self.waiting.push_back(accepted);
+        }
+        for _ in 0..self.waiting.len() {
+            let Some((stream, at)) = self.waiting.pop_front_if(|_| self.greetings.have_room())
+            else {
+                break;
+            };
+            let expected = self.expected.get();
+            let is_expected = |from: IpAddr| expected.map(|all| all.contains(&from));
+            let number = match self.greetings.admit(&stream, at, is_expected) {
+                Ok(number) => number,
+                Err(Place::Wait) => {
+                    self.waiting.push_back((stream, at));
+                    continue;
+                }
+                // It closes, and the node connects again.
+                Err(Place::None) => break,
+            };
             let (desk, sender) = (Arc::clone(&self.desk), self.sender.clone());
             let speak = move || {
                 // The receiver is gone once the gathering is over.
-                let tell = |visit| drop(sender.send(visit));
+                let tell = |visit| drop(sender.send((number, visit)));
                 serve_connection(stream, at, &desk, tell);
             };
             if Builder::new().spawn(speak).is_err() {
                 // No thread left: the connection closes, and the node connects again.
-                self.open -= 1;
+                self.greetings.end(number);
                 break;
             }
         }
-        let Ok(visit) = self.visits.recv_timeout(POLL_INTERVAL) else {
+        let Ok((number, visit)) = self.visits.recv_timeout(POLL_INTERVAL) else {
             return false;
         };
         let ends_greeting = matches!(
             visit,
             AdmissionEvent::Joined(..) | AdmissionEvent::Refused(None, _)
         );
-        self.open -= usize::from(ends_greeting);
+        if ends_greeting {
+            self.greetings.end(number);
+        }
         gathered.apply(visit);
         true
     }
@@ -104,7 +127,21 @@ impl Rendezvous {
             own,
             trust,
             fanin: None,
+            expected: Arc::default(),
         })
+    }
+
+    /// Prefers nodes at these addresses while strangers keep it busy. They are looked up meanwhile: a name server may take seconds.
+    pub fn with_expected(self, addresses: impl FnOnce() -> Vec<IpAddr> + Send + 'static) -> Self {
+        let expected = Arc::clone(&self.expected);
+        // Without a thread all addresses are alike.
+        let _ = Builder::new().spawn(move || {
+            let found = addresses();
+            if !found.is_empty() {
+                let _ = expected.set(found);
+            }
+        });
+        self
     }
 
     /// Gathers through a tree in which each node relays for this many others; `None` connects all nodes to rank 0.
@@ -131,9 +168,8 @@ impl Rendezvous {
         most: u64,
         mut progress: impl FnMut(usize),
     ) -> Gathered {
-        if nodes > MANY_NODES {
-            own_process::allow_many_files();
-        }
+        // For many nodes, and for strangers who keep connections open.
+        own_process::allow_many_files();
         let ends = Instant::now() + deadline;
         let run = random::number_of_run();
         let mut gathered = Gathered {
@@ -173,7 +209,9 @@ impl Rendezvous {
             desk: Arc::clone(&desk),
             sender,
             visits,
-            open: 0,
+            greetings: Greetings::default(),
+            waiting: VecDeque::new(),
+            expected: Arc::clone(&self.expected),
         };
         while gathered.nodes.len() as u64 + 1 < nodes && Instant::now() < ends {
             if table.accept_and_receive(&mut gathered) {
@@ -184,14 +222,15 @@ impl Rendezvous {
             desk.late.store(true, Ordering::Relaxed);
             let over = Arc::new(AtomicBool::new(false));
             let is_over = Arc::clone(&over);
-            let thread = std::thread::spawn(move || {
+            let thread = Builder::new().spawn(move || {
                 let mut late = Gathered::default();
                 while !is_over.load(Ordering::Relaxed) {
                     table.accept_and_receive(&mut late);
                 }
                 late
             });
-            gathered.late = Some(LateJoins { over, thread });
+            // Without a thread, nodes that lose their relay now do not hear the result.
+            gathered.late = thread.ok().map(|thread| LateJoins { over, thread });
         }
         gathered
     }

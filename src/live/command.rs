@@ -51,13 +51,21 @@ pub fn run(argv: &[Arc<str>]) -> Result<Answer, Refusal> {
         .spawn()
         .map_err(|e| Refusal::Errno(Errno::from(&e)))?;
     let errors = child.stderr.take().map(|mut pipe| {
-        std::thread::spawn(move || {
+        std::thread::Builder::new().spawn(move || {
             let mut text = Vec::new();
             let _ = (&mut pipe).take(4096).read_to_end(&mut text);
             let _ = std::io::copy(&mut pipe, &mut std::io::sink());
             text
         })
     });
+    let errors = match errors.transpose() {
+        Ok(errors) => errors,
+        Err(error) => {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(Refusal::Errno(Errno::from(&error)));
+        }
+    };
     let mut out = Vec::new();
     if let Some(pipe) = child.stdout.take() {
         pipe.take(limit + 1)

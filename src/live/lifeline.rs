@@ -17,13 +17,17 @@ use serde::de::DeserializeOwned;
 pub fn open<T: DeserializeOwned + Send + 'static>(at_end: fn()) -> io::Result<(File, Receiver<T>)> {
     let outlet = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3)?;
     rustix::stdio::dup2_stdout(io::stderr())?;
-    Ok((outlet.into(), inbox(at_end)))
+    Ok((outlet.into(), inbox(at_end)?))
 }
 
 /// The parent's commands, one JSON value a line. When stdin closes, this process runs `at_end` and kills its process group.
-pub fn inbox<T: DeserializeOwned + Send + 'static>(at_end: fn()) -> Receiver<T> {
+///
+/// # Errors
+///
+/// No thread can be made.
+pub fn inbox<T: DeserializeOwned + Send + 'static>(at_end: fn()) -> io::Result<Receiver<T>> {
     let (told, inbox) = mpsc::channel();
-    std::thread::spawn(move || {
+    std::thread::Builder::new().spawn(move || {
         for line in io::stdin().lock().lines() {
             let Some(line) = line.ok().and_then(|line| serde_json::from_str(&line).ok()) else {
                 break;
@@ -34,6 +38,6 @@ pub fn inbox<T: DeserializeOwned + Send + 'static>(at_end: fn()) -> Receiver<T> 
         }
         at_end();
         own_process::end_with_group();
-    });
-    inbox
+    })?;
+    Ok(inbox)
 }

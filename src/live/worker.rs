@@ -19,6 +19,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use child::{how_its_process_ended, kill_group, wait_a_moment};
@@ -280,7 +281,7 @@ fn start(
         return Ok(child);
     };
     let events = events.clone();
-    std::thread::spawn(move || {
+    let read = move || {
         let mut reader = BufReader::with_capacity(1 << 16, pipe);
         let mut text = String::new();
         // After an invalid line nothing more of a child is read: its questions stay unknown.
@@ -298,8 +299,15 @@ fn start(
             text.clear();
         }
         let _ = events.send(Event::Closed(index));
-    });
-    Ok(child)
+    };
+    match Builder::new().spawn(read) {
+        Ok(_) => Ok(child),
+        Err(error) => {
+            kill_group(&child);
+            wait_a_moment(&mut child);
+            Err(error)
+        }
+    }
 }
 
 /// Kills a probe at its deadline. The question at which it hangs gets the reply *timeout*.
@@ -474,9 +482,9 @@ pub fn child(
     let busy = Arc::new(AtomicBool::new(true));
     let (told, next) = mpsc::channel();
     let of_lifeline = Arc::clone(&busy);
-    std::thread::spawn(move || lifeline(&told, &of_lifeline));
+    Builder::new().spawn(move || lifeline(&told, &of_lifeline))?;
     let watched = Arc::clone(&outlet);
-    std::thread::spawn(move || watch(&watched));
+    Builder::new().spawn(move || watch(&watched))?;
     loop {
         let source = match &started.root {
             Some(root) => Live::tree(started.at_ns, root)?,

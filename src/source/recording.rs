@@ -12,8 +12,20 @@ use crate::terminal;
 
 /// Bytes that one line may have. The longest honest line holds a firewall's ruleset.
 const LINE_LIMIT: usize = 16 << 20;
-/// Bytes that a recording may have when unpacked.
-const TOTAL_LIMIT: u64 = 512 << 20;
+/// Bytes that a recording may have when unpacked, with those over which it lies.
+const TEXT_LIMIT: u64 = 256 << 20;
+/// Lines that it may have. A large node has some ten thousand.
+const LINES_LIMIT: u64 = 2_000_000;
+/// Memory that its parsed form may take, unless the reader has less for it.
+const PARSED_LIMIT: u64 = 640 << 20;
+/// Bytes that an object of JSON takes, about, however short its text is: the first node of its tree.
+const OBJECT: u64 = 640;
+/// Bytes that any other element takes, about.
+const ELEMENT: u64 = 64;
+/// Bytes that a reply takes besides its text: question, entry, and their places in tables that grow.
+const REPLY: u64 = 256;
+/// Probes that may be waiting at once; there are fewer.
+const PENDING_LIMIT: usize = 256;
 /// Questions for which there is room from the start where the file's size does not tell: of a machine without adapters there are about so many.
 const EXPECTED: usize = 800;
 /// The same at most, whatever the file's size.
@@ -56,6 +68,67 @@ pub enum RecordingError {
         /// What is wrong with it.
         why: String,
     },
+}
+
+/// How much of a reader's memory a recording may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordingBudget {
+    /// Bytes of the parsed form.
+    parsed: u64,
+}
+
+impl Default for RecordingBudget {
+    fn default() -> Self {
+        RecordingBudget {
+            parsed: PARSED_LIMIT,
+        }
+    }
+}
+
+impl RecordingBudget {
+    /// This many bytes of memory, and no more than a recording may take anyway.
+    pub fn of(bytes: u64) -> Self {
+        RecordingBudget {
+            parsed: bytes.min(PARSED_LIMIT),
+        }
+    }
+}
+
+/// What the lines of a recording and of those below it have taken so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Taken {
+    text: u64,
+    lines: u64,
+    parsed: u64,
+}
+
+impl Taken {
+    /// Counts a line before it is parsed: the text tells how many elements there are at most, besides those that every line has.
+    fn add(&mut self, line: &[u8], budget: RecordingBudget) -> Result<(), String> {
+        let count = |wanted: u8| memchr::memchr_iter(wanted, line).count() as u64;
+        let length = line.len() as u64;
+        self.text += length;
+        self.lines += 1;
+        self.parsed += REPLY
+            + length
+            + OBJECT * count(b'{').saturating_sub(2)
+            + ELEMENT * (count(b',') + count(b'[')).saturating_sub(4);
+        if self.text > TEXT_LIMIT {
+            Err(format!(
+                "the recording is larger than {} MiB",
+                TEXT_LIMIT >> 20
+            ))
+        } else if self.lines > LINES_LIMIT {
+            Err(format!("the recording has more than {LINES_LIMIT} lines"))
+        } else if self.parsed > budget.parsed {
+            let most = budget.parsed >> 20;
+            Err(format!(
+                "the recording would take more than {most} MiB of memory"
+            ))
+        } else {
+            Ok(())
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -107,6 +180,7 @@ pub struct Recording {
     complete: bool,
     lines: u64,
     last: u64,
+    taken: Taken,
 }
 
 /// Opens a file by its path; its size in bytes, or zero if unknown.
@@ -138,8 +212,9 @@ impl Recording {
     pub fn open_with<R: Read>(
         path: &Path,
         files: &OpenFile<'_, R>,
+        budget: RecordingBudget,
     ) -> Result<Self, RecordingError> {
-        Self::open_below(path, DEPTH_LIMIT, files)
+        Self::open_below(path, DEPTH_LIMIT, files, budget)
     }
 
     /// Reads a file that may lie over this many others.
@@ -147,6 +222,7 @@ impl Recording {
         path: &Path,
         overlays: u8,
         files: &OpenFile<'_, R>,
+        budget: RecordingBudget,
     ) -> Result<Self, RecordingError> {
         let (file, size) = files(path).map_err(|error| RecordingError::Unreadable {
             path: path.to_owned(),
@@ -154,9 +230,9 @@ impl Recording {
         })?;
         let base = |base: &Path| match overlays {
             0 => None,
-            _ => Some(Self::open_below(base, overlays - 1, files)),
+            _ => Some(Self::open_below(base, overlays - 1, files, budget)),
         };
-        Self::read_sized(file, path, &base, size)
+        Self::read_sized(file, path, &base, size, budget)
     }
 
     /// Reads what a file at this path would hold: a base over which it lies is looked for there.
@@ -169,8 +245,9 @@ impl Recording {
         path: &Path,
         files: &OpenFile<'_, R>,
     ) -> Result<Self, RecordingError> {
-        let base = |base: &Path| Some(Self::open_below(base, DEPTH_LIMIT - 1, files));
-        Self::read_sized(input, path, &base, 0)
+        let budget = RecordingBudget::default();
+        let base = |base: &Path| Some(Self::open_below(base, DEPTH_LIMIT - 1, files, budget));
+        Self::read_sized(input, path, &base, 0, budget)
     }
 
     /// Reads a recording that is not an overlay from any reader; `path` names it in errors.
@@ -179,7 +256,20 @@ impl Recording {
     ///
     /// It cannot be read, is not a recording, or is an overlay.
     pub fn read(input: impl Read, path: &Path) -> Result<Self, RecordingError> {
-        Self::read_sized(input, path, &|_| None, 0)
+        Self::read_within(input, path, RecordingBudget::default())
+    }
+
+    /// The same with this much memory.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Recording::read`]; it would take more.
+    pub fn read_within(
+        input: impl Read,
+        path: &Path,
+        budget: RecordingBudget,
+    ) -> Result<Self, RecordingError> {
+        Self::read_sized(input, path, &|_| None, 0, budget)
     }
 
     /// The same, if the file has this many bytes, or zero if unknown.
@@ -188,6 +278,7 @@ impl Recording {
         path: &Path,
         base: &OpenBase<'_>,
         size: u64,
+        budget: RecordingBudget,
     ) -> Result<Self, RecordingError> {
         let unreadable = |error| RecordingError::Unreadable {
             path: path.to_owned(),
@@ -204,9 +295,10 @@ impl Recording {
             // 128 MiB is zstd's own default bound on a frame's window: a frame that asks for more is refused.
             decoder.window_log_max(27).map_err(unreadable)?;
             let unpacked = BufReader::with_capacity(1 << 16, decoder);
-            Self::read_lines(unpacked, path, base, expected(size.saturating_mul(PACKED)))
+            let expected = expected(size.saturating_mul(PACKED));
+            Self::read_lines(unpacked, path, base, expected, budget)
         } else {
-            Self::read_lines(input, path, base, expected(size))
+            Self::read_lines(input, path, base, expected(size), budget)
         }
     }
 
@@ -215,9 +307,9 @@ impl Recording {
         path: &Path,
         base: &OpenBase<'_>,
         expected: usize,
+        budget: RecordingBudget,
     ) -> Result<Self, RecordingError> {
         let mut buffer = Vec::with_capacity(4096);
-        let mut total = 0u64;
         let mut recording: Option<Recording> = None;
         for number in 1u64.. {
             buffer.clear();
@@ -246,15 +338,11 @@ impl Recording {
                     });
                 }
             };
-            total += read as u64;
             if buffer.len() > LINE_LIMIT {
                 return Err(bad(format!("longer than {} MiB", LINE_LIMIT >> 20)));
             }
-            if total > TOTAL_LIMIT {
-                return Err(bad(format!(
-                    "the recording is larger than {} MiB",
-                    TOTAL_LIMIT >> 20
-                )));
+            if let Some(recording) = &mut recording {
+                recording.taken.add(&buffer, budget).map_err(bad)?;
             }
             if read == 0 {
                 return match recording {
@@ -360,7 +448,7 @@ impl Recording {
                 self.last = self.last.max(reply.at);
                 let at = *self.questions.entry(question).or_insert_with(|| {
                     self.entries.push(Entries::default());
-                    // Lines are bounded by TOTAL_LIMIT, far below 2^32.
+                    // Lines are bounded by LINES_LIMIT, far below 2^32.
                     (self.entries.len() - 1) as u32
                 });
                 let entries = &mut self.entries[at as usize];
@@ -386,7 +474,9 @@ impl Recording {
             Line::Pending { probe, question } => {
                 self.lines -= 1;
                 self.pending.retain(|(p, _)| *p != probe);
-                self.pending.push((probe, question));
+                if self.pending.len() < PENDING_LIMIT {
+                    self.pending.push((probe, question));
+                }
             }
             Line::Ended(ended) => self.ended.push(ended),
             Line::Drop(question) => {

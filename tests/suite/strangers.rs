@@ -1,5 +1,9 @@
 //! What strangers send: recordings, logs, names of files, an environment, messages of other nodes. None of it may act on the terminal, on memory, or on
 //! files of the examining machine.
 
+mod bombs;
 mod escapes;
+mod knocking;
+mod limits;
 mod outputs;
+mod trees;

@@ -21,10 +21,10 @@ use rdma_doctor::cluster::key::Trust;
 use rdma_doctor::cluster::rendezvous::{JoinedNode, Rendezvous};
 use serde_json::json;
 
-const KEY: &str = "sixteen characters and more";
+pub(crate) const KEY: &str = "sixteen characters and more";
 
 /// A doctor without anything of this test's environment.
-fn bare(program: &str) -> Command {
+pub(crate) fn bare(program: &str) -> Command {
     let mut command = Command::new(program);
     command
         .env_clear()
@@ -41,7 +41,7 @@ fn check(command: &mut Command, rank: usize, nodes: usize, at: &str) {
 }
 
 /// A node on this machine's loopback, which replays a fixture.
-fn replaying(rank: usize, nodes: usize, port: u16, fixture: &str) -> Command {
+pub(crate) fn replaying(rank: usize, nodes: usize, port: u16, fixture: &str) -> Command {
     let mut command = bare(doctor());
     check(&mut command, rank, nodes, &format!("localhost:{port}"));
     command.arg(recording(fixture));
@@ -54,10 +54,10 @@ fn recording(fixture: &str) -> PathBuf {
         .join(fixture)
 }
 
-const ROCE: &str = "modelled-roce.jsonl";
+pub(crate) const ROCE: &str = "modelled-roce.jsonl";
 
 /// Waits until somebody on this machine listens at a port.
-fn wait_for(port: u16) {
+pub(crate) fn wait_for(port: u16) {
     wait_for_state(port, "0A");
 }
 

@@ -105,7 +105,7 @@ pub fn bytes(text: &str) -> Result<u64, String> {
 }
 
 /// A number of bytes within bounds.
-pub(super) fn bytes_within(text: &str, bounds: RangeInclusive<u64>) -> Result<u64, String> {
+pub(crate) fn bytes_within(text: &str, bounds: RangeInclusive<u64>) -> Result<u64, String> {
     let Bytes(size) = Bytes::parse(text)?;
     match bounds.contains(&size) {
         true => Ok(size),

@@ -1,6 +1,7 @@
 //! The nodes of a launch meet: each records itself, rank 0 gathers, judges, and says the verdict.
 
 use std::cell::LazyCell;
+use std::thread::Builder;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -10,7 +11,7 @@ use super::absent_nodes::{AbsentNode, absent_nodes};
 use super::{NodePlacement, TogetherArgs, listen, say, unreached};
 use crate::check::Catalogue;
 use crate::cli::input::BadInput;
-use crate::cli::many::{self, Gathering};
+use crate::cli::many::{self, ClusterMemory, Gathering};
 use crate::cli::{output, record};
 use crate::cluster::clock_offset::ClockOffset;
 use crate::cluster::gather_tree;
@@ -21,8 +22,6 @@ use crate::probe::together;
 use crate::report::{Policy, Report};
 use crate::source::recording::Recording;
 
-/// The longest recording that a node takes of another: the largest real one is 3 MB as text, a tenth of it packed.
-const MOST: u64 = 64 << 20;
 /// The longest verdict.
 const MOST_SAID: u64 = 64 << 10;
 /// How long rank 0 tries to say its verdict.
@@ -51,6 +50,8 @@ pub struct Judging<'c> {
     pub policy: &'c Policy,
     /// Whether the report names what passed.
     pub with_passes: bool,
+    /// Memory for what the nodes give.
+    pub memory: ClusterMemory,
 }
 
 /// Takes part: gives this node's recording (`own`, which takes no longer than `deadline`), or judges all. `fanin` nodes give theirs to one, where
@@ -80,17 +81,18 @@ pub fn run(
     }
     let host = listen(place)?.with_fanin(fanin);
     let (own, mut gathered) = std::thread::scope(|scope| {
-        let gathering = scope.spawn(|| {
+        let gathering = Builder::new().spawn_scoped(scope, || {
             let others = place.nodes - 1;
             let told = |count| output::counted(count as u64, others, "nodes answered");
-            let gathered = host.gather(place.nodes, wait, MOST, told);
+            let most = judging.memory.message(place.nodes);
+            let gathered = host.gather(place.nodes, wait, most, told);
             output::progress(Progress::Done);
             gathered
-        });
+        })?;
         let own = own();
         let gathered = gathering.join().unwrap_or_default();
-        (own, gathered)
-    });
+        anyhow::Ok((own, gathered))
+    })?;
     drop(host);
     let mut own = own?;
     // It is its own measure.
@@ -118,6 +120,7 @@ pub fn run(
         given: &given,
         expected: all_named.then(|| place.names.clone()),
         silent,
+        memory: judging.memory,
     };
     let mut report = many::gathered(
         judging.catalogue,
@@ -147,6 +150,8 @@ fn silent(
     let filtered = LazyCell::new(|| unreached::inward(own, place.port));
     let seconds = wait.as_secs_f64();
     let why = |absent: &AbsentNode<'_>| {
+        let strangers = gathered.strangers().map(|who| format!("; {who}"));
+        let strangers = strangers.unwrap_or_default();
         let there = gathered
             .without_message
             .iter()
@@ -162,11 +167,13 @@ fn silent(
             (None, Some(who), _) => format!("turned away: {who}"),
             (None, None, Some(rule)) => {
                 format!(
-                    "it did not come to rank 0 in {seconds:.0} s; the packet filter of {} decides: {rule}",
+                    "it did not come to rank 0 in {seconds:.0} s; the packet filter of {} decides: {rule}{strangers}",
                     place.own.name
                 )
             }
-            (None, None, None) => format!("it did not come to rank 0 in {seconds:.0} s"),
+            (None, None, None) => {
+                format!("it did not come to rank 0 in {seconds:.0} s{strangers}")
+            }
         }
     };
     absent_nodes(place, gathered, why)
@@ -193,7 +200,7 @@ fn guest(
 ) -> anyhow::Result<Exit> {
     // Rank 0 is told at once that this node is there, which then may take its time to look.
     let (joined, recording) = std::thread::scope(|scope| {
-        let joining = scope.spawn(|| {
+        let joining = Builder::new().spawn_scoped(scope, || {
             let (own, trust) = (&place.own, &place.trust);
             JoinedNode::join(
                 &place.host,
@@ -203,10 +210,10 @@ fn guest(
                 args.wait,
                 fanin.is_some(),
             )
-        });
+        })?;
         let recording = own();
-        (joining.join(), recording)
-    });
+        anyhow::Ok((joining.join(), recording))
+    })?;
     let mut recording = recording?;
     let mut guest = match joined {
         Ok(Ok(guest)) => guest,

@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use super::POLL_INTERVAL;
 use super::gather_result::{GatherResult, NodeConnection, RefusedConnection};
-use super::{HANDSHAKE_TIMEOUT, POLL_INTERVAL};
+use super::greeting::GreetingStream;
 use crate::cluster::clock_offset::{ClockOffset, ClockReply};
 use crate::cluster::frame::FrameError;
 use crate::cluster::gather_tree;
@@ -62,28 +63,24 @@ impl AdmissionState {
 
 /// Performs the handshake as the side that accepts.
 pub(super) fn admit(
-    stream: &mut TcpStream,
+    stream: &mut GreetingStream<'_>,
     at: SocketAddr,
     own: &NodeIdentity,
     trust: &Trust,
     wrong_with: impl Fn(u64, &handshake::Nonce) -> Option<JoinRefusal>,
 ) -> Result<AuthenticatedPeer, HandshakeError> {
-    let io = |error: io::Error| HandshakeError::from(FrameError::from(error));
-    stream.set_nonblocking(false).map_err(io)?;
-    stream.set_nodelay(true).map_err(io)?;
-    stream
-        .set_read_timeout(Some(HANDSHAKE_TIMEOUT))
-        .map_err(io)?;
-    stream
-        .set_write_timeout(Some(HANDSHAKE_TIMEOUT))
-        .map_err(io)?;
-    let nonce = random::random_bytes().map_err(io)?;
+    let nonce = random::random_bytes().map_err(failed)?;
     handshake::admit(stream, own, trust, at.ip(), nonce, wrong_with)
+}
+
+/// The stream failed.
+pub(super) fn failed(error: io::Error) -> HandshakeError {
+    HandshakeError::from(FrameError::from(error))
 }
 
 /// Measures the node's clock offset and assigns its position in the tree.
 fn assign_position(
-    stream: &mut TcpStream,
+    stream: &mut GreetingStream<'_>,
     at: SocketAddr,
     known: &mut AuthenticatedPeer,
     desk: &AdmissionState,
@@ -141,13 +138,14 @@ pub(super) fn serve_connection(
         let is_late = desk.late.load(Ordering::Relaxed) && !seats.has_placed(rank, life);
         is_late.then_some(JoinRefusal::TooLate)
     };
-    let admitted = admit(&mut stream, at, &desk.own, &desk.trust, wrong_with);
-    let seated = admitted.and_then(|mut known| {
-        let seat = assign_position(&mut stream, at, &mut known, desk)?;
-        let io = |error: io::Error| HandshakeError::from(FrameError::from(error));
-        let writing = stream.try_clone().map_err(io)?;
+    let greet = |stream: &mut TcpStream| {
+        let mut greeting = GreetingStream::begin(stream).map_err(failed)?;
+        let mut known = admit(&mut greeting, at, &desk.own, &desk.trust, wrong_with)?;
+        let seat = assign_position(&mut greeting, at, &mut known, desk)?;
+        let writing = stream.try_clone().map_err(failed)?;
         Ok((known, seat, writing))
-    });
+    };
+    let seated: Result<_, HandshakeError> = greet(&mut stream);
     let (known, seat, writing) = match seated {
         Ok(seated) => seated,
         Err(error) => {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -14,6 +14,10 @@ use crate::cluster::frame::Frames;
 
 /// How many refused connections are listed.
 const MAX_REFUSED: usize = 20;
+/// Of how many addresses refused connections are counted.
+const MAX_ADDRESSES: usize = 256;
+/// How many of these are named in a sentence.
+const NAMED_ADDRESSES: usize = 4;
 
 /// A node and the message that it sent.
 pub struct GatherResult {
@@ -42,6 +46,8 @@ pub struct Gathered {
     pub refused: Vec<RefusedConnection>,
     /// How many connections were refused.
     pub refused_count: u64,
+    /// How many of those came from each address, of the first addresses.
+    pub strangers: BTreeMap<IpAddr, u64>,
     /// How many nodes were connected to rank 0 itself.
     pub connections: usize,
     /// The id of the run.
@@ -105,11 +111,32 @@ impl Gathered {
                     self.connections_by_rank.remove(&rank);
                 }
                 self.refused_count += 1;
+                let from = who.at.ip().to_canonical();
+                if self.strangers.len() < MAX_ADDRESSES || self.strangers.contains_key(&from) {
+                    *self.strangers.entry(from).or_default() += 1;
+                }
                 if self.refused.len() < MAX_REFUSED {
                     self.refused.push(who);
                 }
             }
         }
+    }
+
+    /// How many connections were refused and from where, most first; `None` if none was.
+    pub fn strangers(&self) -> Option<String> {
+        let mut all: Vec<_> = self.strangers.iter().collect();
+        all.sort_by_key(|(at, count)| (std::cmp::Reverse(**count), **at));
+        let named: Vec<String> = all
+            .iter()
+            .take(NAMED_ADDRESSES)
+            .map(|(at, count)| format!("{at} ({count})"))
+            .collect();
+        let more = match all.len().saturating_sub(NAMED_ADDRESSES) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let (count, named) = (self.refused_count, named.join(", "));
+        (count > 0).then(|| format!("rank 0 refused {count} connections, from {named}{more}"))
     }
 
     /// Sends a message to all joined nodes, and returns those that it did not reach. A relay forwards the message to its children.

@@ -3,18 +3,17 @@
 //! It holds one part of each message ([`crate::cluster::relay_frames`]), and sends heartbeats, so that its children notice soon if it is lost.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-use super::admission::{admit, explain_missing_recording};
+use super::admission::{admit, explain_missing_recording, failed};
 use super::gather_result::NodeConnection;
+use super::greeting::GreetingStream;
 use super::joined_node::{CHILD_SEND_TIMEOUT, UplinkConnection};
 use super::{FRAME_HEARTBEAT, FRAME_RESULT, POLL_INTERVAL};
-use crate::cluster::frame::FrameError;
 use crate::cluster::gather_tree::ChildHello;
 use crate::cluster::handshake::{self, HandshakeError, NodeIdentity};
 use crate::cluster::key::Trust;
@@ -138,14 +137,15 @@ fn relay_child(
 ) {
     // Read before the handshake: frames that arrive later are lost with the parent that was there then.
     let losses = upward.losses();
-    let admitted = admit(&mut stream, at, own, trust, |_, _| None);
-    let io = |error: io::Error| HandshakeError::from(FrameError::from(error));
-    let seated = admitted.and_then(|mut known| {
-        let sits: ChildHello = handshake::receive(&mut stream, &mut known.from)?;
-        let writing = stream.try_clone().map_err(io)?;
-        stream.set_read_timeout(None).map_err(io)?;
+    let greet = |stream: &mut TcpStream| {
+        let mut greeting = GreetingStream::begin(stream).map_err(failed)?;
+        let mut known = admit(&mut greeting, at, own, trust, |_, _| None)?;
+        let sits: ChildHello = handshake::receive(&mut greeting, &mut known.from)?;
+        let writing = stream.try_clone().map_err(failed)?;
+        stream.set_read_timeout(None).map_err(failed)?;
         Ok((known, sits.position, writing))
-    });
+    };
+    let seated: Result<_, HandshakeError> = greet(&mut stream);
     below.greeted.fetch_sub(1, Ordering::Relaxed);
     // Rank 0 did not send it; the handshake tells it so.
     let Ok((known, seat, writing)) = seated else {

@@ -12,7 +12,7 @@ use crate::live::lifeline;
 ///
 /// stdout or stdin is closed.
 pub fn receive_assignment(version: &str) -> io::Result<RunAssignment> {
-    let inbox = lifeline::inbox::<RunAssignment>(|| {});
+    let inbox = lifeline::inbox::<RunAssignment>(|| {})?;
     send(&ChildMessage::Ready(version.to_owned()))?;
     inbox
         .recv()

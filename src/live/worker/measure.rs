@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use super::child::{self, how_its_process_ended, kill_group, wait_a_moment};
@@ -80,7 +81,8 @@ pub fn measure(
         };
         let (sender, inbox) = mpsc::channel();
         if let Some(pipe) = child.stdout.take() {
-            std::thread::spawn(move || {
+            // Without a thread nothing is read, which ends the question as if the child had ended.
+            let _ = Builder::new().spawn(move || {
                 for line in BufReader::new(pipe).lines() {
                     let line = line.ok().and_then(|line| wire::parse_line(&line).ok());
                     // A child that writes what is no line is not read further.
@@ -148,9 +150,9 @@ pub fn child(probe: &str, started_ns: u64, questions: &str) -> std::io::Result<(
     let outlet = Arc::new(Mutex::new(ChildOutput::new(probe.into(), 1 << 14)));
     // It is busy until its end and gets no further names.
     let (told, _) = mpsc::channel();
-    std::thread::spawn(move || lifeline(&told, &AtomicBool::new(true)));
+    Builder::new().spawn(move || lifeline(&told, &AtomicBool::new(true)))?;
     let watched = Arc::clone(&outlet);
-    std::thread::spawn(move || watch(&watched));
+    Builder::new().spawn(move || watch(&watched))?;
     let sink = Arc::clone(&outlet);
     let source = WatchedSource {
         source: Live::benchmark(started_ns),

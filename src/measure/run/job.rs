@@ -107,10 +107,10 @@ fn start(plan: &JobPlan, run: Run, events: SyncSender<Vec<u8>>) -> std::io::Resu
     let mut child = child::start(None, ARGUMENT, Stdio::piped, with)?;
     if let Some(pipe) = child.stdout.take() {
         let events = events.clone();
-        std::thread::spawn(move || read_lines(pipe, &events));
+        std::thread::Builder::new().spawn(move || read_lines(pipe, &events))?;
     }
     if let Some(pipe) = child.stderr.take() {
-        std::thread::spawn(move || read_lines(pipe, &events));
+        std::thread::Builder::new().spawn(move || read_lines(pipe, &events))?;
     }
     Ok(child)
 }

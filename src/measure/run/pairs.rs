@@ -16,6 +16,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 pub use packet::largest_packet;
@@ -103,8 +104,8 @@ impl Responder {
             stop: Arc::clone(&stop),
         };
         let stopped = Arc::clone(&stop);
-        std::thread::spawn(move || accept_requests(&listener, token, &stopped));
-        std::thread::spawn(move || packet::answer(&packets, token, &stop));
+        Builder::new().spawn(move || accept_requests(&listener, token, &stopped))?;
+        Builder::new().spawn(move || packet::answer(&packets, token, &stop))?;
         Ok(post)
     }
 }
@@ -123,7 +124,8 @@ fn accept_requests(listener: &TcpListener, token: Token, stop: &AtomicBool) {
         match listener.accept() {
             Ok((stream, _)) if !full => {
                 let visitor = Arc::clone(&visitors);
-                std::thread::spawn(move || {
+                // Without a thread the connection is closed.
+                let _ = Builder::new().spawn(move || {
                     // The other end reports a connection that breaks.
                     let _ = serve(stream, &token);
                     drop(visitor);
