@@ -39,13 +39,19 @@ pub fn record(args: &AskArgs) -> anyhow::Result<Recording> {
         probes,
         program: None,
     };
+    if let Some(what) = crate::live::trusted::left_out() {
+        terminal::say(&format!("rdma-doctor: {what}"));
+    }
     let mut recording = worker::record(&plan, output::progress);
     if recording.header.node.is_empty()
         && let Some(root) = &args.root
     {
-        recording.header.node = root
+        // Its own name, so that the redaction knows it too.
+        let own = crate::live::files::host_name_of_tree(root);
+        let dir = root
             .file_name()
-            .map_or("tree".into(), |n| n.to_string_lossy().into_owned());
+            .map(|name| name.to_string_lossy().into_owned());
+        recording.header.node = own.or(dir).unwrap_or_else(|| "tree".into());
     }
     Ok(recording)
 }

@@ -90,7 +90,9 @@ impl Helper {
     #[expect(clippy::disallowed_methods, reason = "the helper is this same program")]
     fn start(name: &str) -> Result<Self, Refusal> {
         let spawn = |program: &Path| {
-            Command::new(program)
+            let mut command = Command::new(program);
+            super::trusted::keep(&mut command);
+            command
                 .arg(ARGUMENT)
                 .arg(name)
                 .stdin(Stdio::piped())
@@ -106,14 +108,19 @@ impl Helper {
             return Err(Refusal::Errno(Errno::EPIPE));
         };
         let (lines, replies) = mpsc::channel();
-        std::thread::spawn(move || {
+        let read = move || {
             for line in BufReader::new(pipe).lines() {
                 let Ok(line) = line else { break };
                 if lines.send(line).is_err() {
                     break;
                 }
             }
-        });
+        };
+        if let Err(error) = std::thread::Builder::new().spawn(read) {
+            let _ = process.kill();
+            wait_a_moment(&mut process);
+            return Err(failed(error));
+        }
         Ok(Helper {
             process,
             questions,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::trusted;
 use crate::source::question::Call;
 use crate::source::{Answer, Refusal};
 
@@ -71,8 +72,12 @@ impl FoundLibraries {
         }
         let (cuda, wheel) = wheel(path).unzip();
         let version = version_of_file(&real).or(wheel);
-        let path = path.to_string_lossy();
+        let (named, path) = (path, path.to_string_lossy());
         let mut library = json!({"from": from, "path": path, "version": version});
+        // A person who names a library vouches for it.
+        if let Some(why) = trusted::distrust(named).filter(|_| from != "--nccl") {
+            library["refused"] = why.into();
+        }
         if let Some(cuda) = cuda {
             library["cuda"] = cuda.into();
         }
@@ -107,7 +112,8 @@ fn libraries(named: Option<&str>) -> Value {
     {
         found.add("LD_PRELOAD", Path::new(path));
     }
-    let path = variable("LD_LIBRARY_PATH").unwrap_or_default();
+    let path = variable(trusted::LIBRARY_PATH).or_else(|| variable("LD_LIBRARY_PATH"));
+    let path = path.unwrap_or_default();
     for dir in path.split([':', ';']).filter(|d| d.starts_with('/')) {
         found.add_below("LD_LIBRARY_PATH", Path::new(dir));
     }

@@ -161,6 +161,18 @@ fn bench_library(
     let known = |text: Arc<str>| Fact::Known(text, origin.clone());
     let (path, why) = match chosen.or(copies.first()) {
         Some(one) => match &one.path {
+            Some(path) if one.refused.is_some() => {
+                let why = one.refused.as_deref().unwrap_or_default();
+                let why = format!(
+                    "{path}, found by {}, is not loaded as root: {why}; --nccl {path} loads it",
+                    one.from
+                );
+                let gap = Gap {
+                    why: Why::NotSaid(why.into()),
+                    origin: origin.clone(),
+                };
+                (Fact::Unknown(gap.clone()), Fact::Unknown(gap))
+            }
             Some(path) => {
                 let others = copies.iter().filter(|c| c.version != one.version).count();
                 let why = match (chosen, others) {
@@ -206,6 +218,8 @@ struct Library {
     version: Option<Arc<str>>,
     /// The major release of CUDA that it was built for.
     cuda: Option<u64>,
+    /// Why root does not load it: others can write it.
+    refused: Option<Arc<str>>,
 }
 
 impl Library {
@@ -229,6 +243,7 @@ fn libraries_of(list: &Json) -> Result<Vec<Library>, String> {
                 path: text(item, "path"),
                 version: text(item, "version"),
                 cuda: item.get("cuda").and_then(Json::as_u64),
+                refused: text(item, "refused"),
             })
         })
         .collect()

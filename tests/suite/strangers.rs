@@ -4,6 +4,7 @@
 mod bombs;
 mod escapes;
 mod knocking;
+mod libraries;
 mod limits;
 mod outputs;
 mod trees;

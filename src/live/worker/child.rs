@@ -1,6 +1,6 @@
 //! Children of this process: this same program, each in a process group of its own, with a lifeline.
 
-use crate::live::own_process;
+use crate::live::{own_process, trusted};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -28,6 +28,7 @@ pub fn start(
     let spawn = |program: &Path| {
         let mut command = Command::new(program);
         command.arg(argument);
+        trusted::keep(&mut command);
         with(&mut command);
         command
             .stdin(Stdio::piped())

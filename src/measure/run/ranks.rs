@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::nccl_logging::{LOG_LIMITS, NCCL_LOG_VARIABLES, micros_since};
+use crate::live::trusted;
 use crate::live::worker::child::{self, how_it_ended, kill_group, wait_a_moment, wait_until};
 use crate::measure::plan::reply::{Carried, Ended, PointReply, RankReply};
 use crate::measure::plan::run::{Arm, Backend, NAME, Plan, Run};
@@ -524,6 +525,7 @@ fn start(
     let arm = plan.arms.get(run.arm).unwrap_or(&nothing);
     let environment = environment(plan.backend, how.base, &arm.set);
     let with = |command: &mut Command| {
+        trusted::keep_plugins(command);
         for (name, value) in &environment {
             match value {
                 Some(value) => command.env(name, value),
@@ -534,11 +536,11 @@ fn start(
     let mut child = child::start(how.program.as_ref(), ARGUMENT, Stdio::piped, with)?;
     if let Some(pipe) = child.stdout.take() {
         let events = events.clone();
-        std::thread::spawn(move || read_messages(local, pipe, &events));
+        std::thread::Builder::new().spawn(move || read_messages(local, pipe, &events))?;
     }
     if let Some(pipe) = child.stderr.take() {
         let events = events.clone();
-        std::thread::spawn(move || read_log(pipe, &events));
+        std::thread::Builder::new().spawn(move || read_log(pipe, &events))?;
     }
     let mut points = plan.points.clone();
     if arm.name == Arm::BASELINE {
@@ -559,7 +561,7 @@ fn start(
     };
     if let Some(pipe) = child.stdin.take() {
         let (sender, lines) = mpsc::channel();
-        std::thread::spawn(move || write_commands(pipe, &lines));
+        std::thread::Builder::new().spawn(move || write_commands(pipe, &lines))?;
         rank.commands = Some(sender);
     }
     rank.child = Some(child);
