@@ -36,6 +36,7 @@ pub mod source_address;
 pub mod tcp_info;
 pub mod timex;
 mod traffic_control;
+pub mod trusted;
 pub mod user_files;
 pub mod verbs;
 pub mod worker;

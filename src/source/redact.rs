@@ -61,6 +61,7 @@ impl Redactor {
 
     /// Learns which hosts the lines of a recording speak of, before they are redacted: a log names them in any of its lines.
     pub fn learn<'l>(&mut self, lines: impl IntoIterator<Item = &'l Line>) {
+        let (mut hosts, mut users) = (Vec::new(), Vec::new());
         for line in lines {
             let Line::Reply {
                 question, reply, ..
@@ -76,7 +77,21 @@ impl Redactor {
             if let (true, Ok(Answer::Value(value))) = (is_log, &reply.said) {
                 self.hosts.extend(log::hosts(value).map(str::to_owned));
             }
+            match &reply.said {
+                Ok(Answer::Text(text)) => {
+                    let path = question.path().unwrap_or("");
+                    hosts.extend(files::own_names(path, text).map(str::to_owned));
+                    users.extend(words::home_owners(text).map(str::to_owned));
+                }
+                Ok(Answer::Value(value)) => value::each_text(value, &mut |text| {
+                    users.extend(words::home_owners(text).map(str::to_owned));
+                }),
+                _ => {}
+            }
         }
+        users.sort_unstable();
+        users.dedup();
+        self.names.learn(&hosts, &users);
     }
 
     /// The first line.

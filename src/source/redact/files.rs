@@ -91,6 +91,21 @@ pub(super) fn rule(path: &str) -> FileRule {
     }
 }
 
+/// The names that this machine has by its own files: /etc/hostname, the kernel's, and those of its command line.
+pub(super) fn own_names<'t>(path: &str, text: &'t str) -> impl Iterator<Item = &'t str> {
+    let is_name = matches!(path.rsplit('/').next(), Some("hostname" | "nodename"));
+    let is_line = path == "/proc/cmdline";
+    text.split_whitespace()
+        .flat_map(move |word| match word.split_once('=') {
+            _ if is_name => Some(word),
+            // ip=CLIENT:SERVER:GATEWAY:NETMASK:HOST:DEVICE (Documentation/admin-guide/nfs/nfsroot.rst)
+            Some(("ip", settings)) if is_line => settings.split(':').nth(4),
+            Some(("hostname" | "systemd.hostname" | "rd.hostname", name)) if is_line => Some(name),
+            _ => None,
+        })
+        .filter(|name| !name.is_empty())
+}
+
 /// Whether a path is in a file system of the kernel's, where no file speaks of users.
 pub(super) fn is_kernel(path: &str) -> bool {
     ["/sys/", "/proc/", "/dev/"]
@@ -102,6 +117,9 @@ pub(super) fn is_kernel(path: &str) -> bool {
 pub(super) fn content(key: &Key, names: &Names, rule: FileRule, content: &str) -> Option<String> {
     Some(match rule {
         FileRule::Plain => content.to_owned(),
+        FileRule::Text(kind) if kind.free => {
+            scan(key, names, &settings::without_comments(content), kind)
+        }
         FileRule::Text(kind) => scan(key, names, content, kind),
         FileRule::Serial => key.serial(content),
         FileRule::Host => host(key, content),

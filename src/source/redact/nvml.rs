@@ -21,7 +21,18 @@ const PLAIN: [&str; 9] = [
 ];
 
 /// Beginnings of the names of programs that run everywhere.
-const PROGRAMS: [&str; 4] = ["nvidia-", "nv-hostengine", "python", "Xorg"];
+const PROGRAMS: [&str; 9] = [
+    "nvidia-",
+    "nv-hostengine",
+    "python",
+    "Xorg",
+    // Of the kernel and of its neighbours, in lines of its log.
+    "kworker",
+    "systemd",
+    "khungtaskd",
+    "swapper",
+    "mount",
+];
 
 /// A reply, or the member of this name.
 pub(super) fn reply(key: &Key, names: &Names, member: &str, value: &Value) -> Value {
@@ -45,12 +56,21 @@ fn text(key: &Key, names: &Names, member: &str, text: &str) -> String {
         member if PLAIN.contains(&member) => text.to_owned(),
         "nvmlDeviceGetSerial" => key.serial(text),
         "clusterUuid" => cluster(key, names, text),
-        "process" if PROGRAMS.iter().any(|program| text.starts_with(program)) => text.to_owned(),
-        "process" => format!(
-            "program-{:04x}",
-            key.number(Domain::User, 0, text.as_bytes()) & 0xffff
-        ),
+        "process" => program(key, text),
         _ => scan(key, names, text, Kind::FREE),
+    }
+}
+
+/// The name of a program, unless it runs everywhere.
+pub(super) fn program(key: &Key, name: &str) -> String {
+    // `<unknown>`
+    let is_known = name.is_empty() || name.starts_with('<');
+    match is_known || PROGRAMS.iter().any(|program| name.starts_with(program)) {
+        true => name.to_owned(),
+        false => format!(
+            "program-{:04x}",
+            key.number(Domain::User, 0, name.as_bytes()) & 0xffff
+        ),
     }
 }
 

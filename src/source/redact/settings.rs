@@ -2,15 +2,9 @@
 
 use super::key::Key;
 use super::text::Kind;
-use super::words::is_secret;
+use super::words::{is_generic, is_secret};
 use super::{Names, scan, value};
 
-/// Directories of mounts and exports that are generic, and name no project.
-const ORDINARY: &[&str] = &[
-    "apps", "beegfs", "cluster", "data", "datasets", "export", "exports", "fs", "gpfs", "home",
-    "lustre", "media", "mnt", "models", "net", "nfs", "nvme", "opt", "projects", "scratch",
-    "share", "shared", "software", "srv", "storage", "tmp", "users", "vol", "weka", "work",
-];
 /// Types of file systems whose source is another machine.
 const REMOTE: &[&str] = &[
     "nfs",
@@ -30,23 +24,28 @@ const REMOTE: &[&str] = &[
 
 /// Lines of `name = value` or `name: value`; nothing is kept of a comment.
 pub(super) fn assignments(key: &Key, names: &Names, content: &str) -> String {
-    by_line(content, |line| match line.split_once(['=', ':']) {
-        _ if line.trim_start().starts_with('#') => "#".into(),
-        Some((name, value)) => {
-            let separator = line.get(name.len()..=name.len()).unwrap_or("=");
-            let blank = value.len() - value.trim_start().len();
-            let (blank, text) = value.split_at(blank);
-            let text = match name.trim().trim_start_matches("export ").trim() {
-                word if is_secret(word) && !text.is_empty() => "redacted".into(),
-                word if names_host(word) => hosts(key, names, text),
-                _ => scan(key, names, text, Kind::FREE),
-            };
-            format!(
-                "{}{separator}{blank}{text}",
-                scan(key, names, name, Kind::FREE)
-            )
+    by_line(content, |line| {
+        match without_comment(line).split_once(['=', ':']) {
+            _ if without_comment(line) != line => {
+                let line = without_comment(line);
+                assignments(key, names, line) + "#"
+            }
+            Some((name, value)) => {
+                let separator = line.get(name.len()..=name.len()).unwrap_or("=");
+                let blank = value.len() - value.trim_start().len();
+                let (blank, text) = value.split_at(blank);
+                let text = match name.trim().trim_start_matches("export ").trim() {
+                    word if is_secret(word) && !text.is_empty() => "redacted".into(),
+                    word if names_host(word) => hosts(key, names, text),
+                    _ => scan(key, names, text, Kind::FREE),
+                };
+                format!(
+                    "{}{separator}{blank}{text}",
+                    scan(key, names, name, Kind::FREE)
+                )
+            }
+            None => scan(key, names, line, Kind::FREE),
         }
-        None => scan(key, names, line, Kind::FREE),
     })
 }
 
@@ -67,7 +66,9 @@ pub(super) fn variables(key: &Key, names: &Names, content: &str) -> String {
 
 fn names_host(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    name.contains("host") && !name.contains("hostfile") || name == "main_process_ip"
+    (name.contains("host") && !name.contains("hostfile"))
+        || (name.contains("server") && !name.contains("port"))
+        || name == "main_process_ip"
 }
 
 fn hosts(key: &Key, names: &Names, text: &str) -> String {
@@ -80,9 +81,33 @@ fn hosts(key: &Key, names: &Names, text: &str) -> String {
     }
 }
 
+/// What stands before a comment: `#` at the beginning of a line or behind white space; `;`, `!` and `%` at the beginning of one.
+fn without_comment(line: &str) -> &str {
+    let text = line.trim_start();
+    if text.starts_with([';', '!', '%']) {
+        return "";
+    }
+    let comment = line.char_indices().find(|(at, c)| {
+        let before = line.get(..*at).unwrap_or("");
+        *c == '#' && (before.is_empty() || before.ends_with(char::is_whitespace))
+    });
+    match comment {
+        Some((at, _)) => line.get(..at).unwrap_or("").trim_end(),
+        None => line,
+    }
+}
+
+/// A file of /etc: text, of which no comment is kept.
+pub(super) fn without_comments(content: &str) -> String {
+    by_line(content, |line| match without_comment(line) {
+        text if text == line => line.to_owned(),
+        text => format!("{text}#"),
+    })
+}
+
 /// A hostfile: a host at the beginning of each line.
 pub(super) fn hostfile(key: &Key, names: &Names, content: &str) -> String {
-    by_line(content, |line| {
+    by_line(&without_comments(content), |line| {
         let word = line.split_whitespace().next().unwrap_or("");
         match line.starts_with(word) && !word.starts_with('#') && !word.is_empty() {
             true => {
@@ -100,9 +125,14 @@ pub(super) fn hostfile(key: &Key, names: &Names, content: &str) -> String {
 /// mountinfo, mounts and fstab: the source and the directories of what another machine serves.
 pub(super) fn mounts(key: &Key, names: &Names, content: &str) -> String {
     by_line(content, |line| {
-        let remote = line.split_whitespace().any(|word| REMOTE.contains(&word));
-        if line.trim_start().starts_with('#') {
-            return "#".into();
+        // Whatever the type is called: another machine's file system is `HOST:/PATH` or `//HOST/SHARE`.
+        let is_source =
+            |word: &str| REMOTE.contains(&word) || word.starts_with("//") || word.contains(":/");
+        let remote = line.split_whitespace().any(is_source);
+        let weka = line.split_whitespace().any(|word| word == "wekafs");
+        let text = without_comment(line);
+        if text != line {
+            return mounts(key, names, text) + "#";
         }
         if !remote {
             return scan(key, names, line, Kind::FREE);
@@ -128,6 +158,15 @@ pub(super) fn mounts(key: &Key, names: &Names, content: &str) -> String {
                     .map(|one| nids(key, names, one))
                     .collect();
                 format!("{}:/{}", servers.join(":"), directories(key, names, path))
+            }
+            // `weka1,weka2/default`
+            backends if weka && backends.contains('/') => {
+                let (backends, fs) = backends.split_once('/').unwrap_or((backends, ""));
+                format!(
+                    "{}/{}",
+                    nids(key, names, backends),
+                    directories(key, names, fs)
+                )
             }
             options => options
                 .split(',')
@@ -155,9 +194,16 @@ fn nids(key: &Key, names: &Names, text: &str) -> String {
 fn option(key: &Key, names: &Names, text: &str) -> String {
     match text.split_once('=') {
         Some((name, _))
-            if is_secret(name) || ["user", "username", "domain", "context"].contains(&name) =>
+            if is_secret(name)
+                || [
+                    "user", "username", "domain", "context", "name", "uid", "gid",
+                ]
+                .contains(&name) =>
         {
             format!("{name}=redacted")
+        }
+        Some((name, value)) if names_host(name) || name.contains("addr") || name == "srv" => {
+            format!("{name}={}", value::hosts(key, names, value))
         }
         _ => scan(key, names, text, Kind::FREE),
     }
@@ -169,12 +215,9 @@ fn directories(key: &Key, names: &Names, path: &str) -> String {
     if scanned != path {
         return scanned;
     }
-    let part = |name: &str| {
-        let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
-        match name.is_empty() || ORDINARY.contains(&stem) {
-            true => name.to_owned(),
-            false => key.directory(name),
-        }
+    let part = |name: &str| match name.is_empty() || is_generic(name) {
+        true => name.to_owned(),
+        false => key.directory(name),
     };
     path.split('/').map(part).collect::<Vec<_>>().join("/")
 }

@@ -1,4 +1,5 @@
 mod machine;
+mod planted;
 
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::key::Key;
 use super::text::{self, Kind};
 use super::words::is_secret;
-use super::{Names, files, module, scan, settings};
+use super::{Names, files, module, nvml, scan, settings};
 use crate::launch;
 use crate::source::wire;
 
@@ -90,7 +90,7 @@ pub(super) fn job_environment(key: &Key, names: &Names, value: &Value) -> Value 
 pub(super) fn free(key: &Key, names: &Names, value: &Value) -> Value {
     match value {
         Value::String(text) => {
-            let text = targets(key, &server(key, text));
+            let text = targets(key, &server(key, &programs(key, text)));
             scan(key, names, &text, Kind::FREE).into()
         }
         Value::Array(items) => items.iter().map(|item| free(key, names, item)).collect(),
@@ -100,6 +100,16 @@ pub(super) fn free(key: &Key, names: &Names, value: &Value) -> Value {
             .collect::<Map<_, _>>()
             .into(),
         other => other.clone(),
+    }
+}
+
+/// Hands out each text of a value.
+pub(super) fn each_text(value: &Value, take: &mut impl FnMut(&str)) {
+    match value {
+        Value::String(text) => take(text),
+        Value::Array(items) => items.iter().for_each(|item| each_text(item, take)),
+        Value::Object(members) => members.values().for_each(|member| each_text(member, take)),
+        _ => {}
     }
 }
 
@@ -143,6 +153,51 @@ fn server(key: &Key, text: &str) -> String {
         }
         _ => text.to_owned(),
     }
+}
+
+/// Programs in lines of the kernel's log: `Xid (PCI:0000:c1:00): 31, pid=4711, name=train.py, Ch 8`, `task train:4711 blocked`, `Comm: train`,
+/// `Killed process 4711 (train)`, `train[4711]: segfault`.
+fn programs(key: &Key, text: &str) -> String {
+    let mut text = text.to_owned();
+    let mut hide = |before: &str, ends: &[char]| {
+        let Some((head, rest)) = text.split_once(before) else {
+            return;
+        };
+        let end = rest.find(ends).unwrap_or(rest.len());
+        let (name, tail) = rest.split_at(end);
+        text = format!("{head}{before}{}{tail}", nvml::program(key, name));
+    };
+    hide(", name=", &[',', '\n']);
+    hide("Comm: ", &[' ', '\n']);
+    hide("comm=", &[' ', ',', '\n']);
+    hide("task ", &[':', ' ', '\n']);
+    for before in ["Killed process ", "Kill process "] {
+        let number = text.split_once(before).map(|(_, rest)| {
+            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+            rest.get(..digits).unwrap_or("").to_owned()
+        });
+        if let Some(number) = number {
+            let mut hide = |before: &str| {
+                let (head, rest) = text.split_once(before)?;
+                let (name, tail) = rest.split_once(')')?;
+                text = format!("{head}{before}{}){tail}", nvml::program(key, name));
+                Some(())
+            };
+            hide(&format!("{before}{number} ("));
+        }
+    }
+    if let Some(at) = text
+        .find("]: segfault")
+        .or_else(|| text.find("] general protection"))
+    {
+        let head = text.get(..at).unwrap_or("");
+        let start = head.rfind(' ').map_or(0, |at| at + 1);
+        if let Some((name, _)) = head.get(start..).unwrap_or("").split_once('[') {
+            let tail = text.get(start + name.len()..).unwrap_or("");
+            text = format!("{}{}{tail}", &head[..start], nvml::program(key, name));
+        }
+    }
+    text
 }
 
 /// The targets of a Lustre file system, which have its name: `scratch-OST0003-osc-ffff9e4b`, `scratch-MDT0000`.
@@ -194,6 +249,7 @@ pub(super) fn assignments(key: &Key, names: &Names, text: &str) -> String {
             let name = name.to_owned();
             format!("{name}={}{end}", variable(key, names, &name, value))
         }
+        _ if line.starts_with('#') => line.trim_start_matches(|c| c != '\n').replace('\n', "#\n"),
         _ => scan(key, names, line, Kind::FREE),
     };
     text.split_inclusive('\n').map(one).collect()
@@ -240,7 +296,7 @@ fn names_hosts(name: &str) -> bool {
         )
 }
 
-fn hosts(key: &Key, names: &Names, text: &str) -> String {
+pub(super) fn hosts(key: &Key, names: &Names, text: &str) -> String {
     let one = |part: &str| {
         let (host, port) = part.split_once(':').unwrap_or((part, ""));
         let is_name = host.bytes().any(|b| b.is_ascii_alphabetic()) && !port.contains(':');

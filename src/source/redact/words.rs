@@ -96,7 +96,31 @@ const ORDINARY: &[&str] = &[
     "worker",
     "test",
     "build",
+    "slurm",
+    "munge",
+    "conda",
 ];
+
+/// Directories at the top of a file system below which nothing is named after people and projects.
+const SYSTEM: &[&str] = &[
+    "bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libexec", "nix", "opt", "proc", "root",
+    "run", "sbin", "snap", "sys", "usr", "var",
+];
+/// Endings of files whose names tell what they are for.
+const FILES: &[&str] = &[
+    ".txt", ".log", ".xml", ".conf", ".so", ".json", ".yaml", ".yml", ".out", ".err", ".toml",
+];
+/// Directories of mounts, exports and users that are generic, and name no project.
+const GENERIC: &[&str] = &[
+    "apps", "beegfs", "cluster", "data", "datasets", "export", "exports", "fs", "gpfs", "home",
+    "lustre", "media", "mnt", "models", "net", "nfs", "nvme", "opt", "projects", "scratch",
+    "share", "shared", "software", "srv", "storage", "tmp", "users", "vol", "weka", "work",
+];
+
+/// Whether a directory's name is generic, a number behind it apart.
+pub(super) fn is_generic(name: &str) -> bool {
+    GENERIC.contains(&name.trim_end_matches(|c: char| c.is_ascii_digit()))
+}
 
 /// The names that are replaced wherever they stand as words.
 #[derive(Clone, Debug, Default)]
@@ -144,6 +168,24 @@ impl Names {
             users,
             homes,
         }
+    }
+
+    /// Adds the name of a host of which a recording speaks, and of a user.
+    pub(super) fn learn(&mut self, hosts: &[String], users: &[String]) {
+        for host in hosts {
+            for name in Names::new(host, &[]).hosts {
+                if !self.hosts.contains(&name) {
+                    self.hosts.push(name);
+                }
+            }
+        }
+        for user in users {
+            if user.len() > 2 && !is_ordinary(user) && !self.users.contains(user) {
+                self.users.push(user.clone());
+            }
+        }
+        // The longer first: the short name is the beginning of the whole one.
+        self.hosts.sort_by_key(|name| std::cmp::Reverse(name.len()));
     }
 
     /// The host, user, home directory, URL or secret that begins at `at`.
@@ -227,14 +269,15 @@ impl Names {
             .checked_sub(1)
             .and_then(|before| text.as_bytes().get(before));
         let first = !before.is_some_and(|b| text::in_word(*b));
-        self.home_path(key, rest).filter(|_| first)
+        // `../devices`, `}/name`: what follows is the end of a longer path.
+        let whole = !before.is_some_and(|b| b"./-*%$})~".contains(b));
+        let shared = || self.shared_path(key, path_of(rest)).filter(|_| whole);
+        self.home_path(key, rest).or_else(shared).filter(|_| first)
     }
 
     /// [`Names::home`], for a text that begins with the path.
     pub(super) fn home_path(&self, key: &Key, rest: &str) -> Option<Found> {
-        let path = word_of(rest, |b| {
-            !b.is_ascii_whitespace() && !br#":,;"'=()[]{}<>|"#.contains(&b)
-        });
+        let path = path_of(rest);
         let home = self.homes.iter().filter(|home| {
             path.strip_prefix(home.as_str())
                 .is_some_and(|inside| inside.is_empty() || inside.starts_with('/'))
@@ -260,6 +303,35 @@ impl Names {
         Some((path.len(), out))
     }
 
+    /// A path below a directory of the site's making, `/scratch/alice/run/log.txt`: names of people and projects are replaced, the file's name is kept.
+    fn shared_path(&self, key: &Key, path: &str) -> Option<Found> {
+        let mut parts = path.strip_prefix('/')?.split('/');
+        let top = parts.next().filter(|top| !top.is_empty())?;
+        let inside: Vec<&str> = match SYSTEM.contains(&top) {
+            true => return None,
+            false => parts.collect(),
+        };
+        // `/s`, `//`: what looks like the top of a path is none.
+        if inside.iter().all(|part| part.is_empty())
+            || !top.starts_with(|c: char| c.is_ascii_alphabetic())
+        {
+            return None;
+        }
+        let mut out = format!("/{top}");
+        for (at, part) in inside.iter().enumerate() {
+            out.push('/');
+            let is_last = at + 1 == inside.len();
+            let is_file =
+                part.contains(['%', '*']) || FILES.iter().any(|ending| part.ends_with(ending));
+            match () {
+                () if part.is_empty() || is_generic(part) => out.push_str(part),
+                () if is_last && is_file => out.push_str(&self.file_name(key, part)),
+                () => out.push_str(&key.directory(part)),
+            }
+        }
+        Some((path.len(), out))
+    }
+
     fn file_name(&self, key: &Key, name: &str) -> String {
         let kind = Kind {
             dotted: false,
@@ -267,6 +339,15 @@ impl Names {
         };
         super::scan(key, self, name, kind)
     }
+}
+
+/// The users whose homes a text names: `/home/alice/…`.
+pub(super) fn home_owners(text: &str) -> impl Iterator<Item = &str> {
+    text.split("/home/").skip(1).map(|rest| {
+        word_of(rest, |b| {
+            b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.')
+        })
+    })
 }
 
 pub(super) fn is_ordinary(name: &str) -> bool {
@@ -289,6 +370,13 @@ fn shape(name: &str) -> String {
 fn word_of(text: &str, ok: impl Fn(u8) -> bool) -> &str {
     let end = text.bytes().position(|b| !ok(b)).unwrap_or(text.len());
     text.get(..end).unwrap_or("")
+}
+
+/// The path with which a text begins.
+fn path_of(text: &str) -> &str {
+    word_of(text, |b| {
+        !b.is_ascii_whitespace() && !br#":,;"'=()[]{}<>|"#.contains(&b)
+    })
 }
 
 /// The bytes that `.cluster.example` takes after a host's short name.
@@ -315,6 +403,19 @@ fn url(key: &Key, rest: &str) -> Option<Found> {
     let authority = word_of(after, |b| {
         !b.is_ascii_whitespace() && !br#"/?#"',;"#.contains(&b)
     });
+    // A secret may have slashes in it: `s3://ID:SECRET@bucket`, where no port follows the colon.
+    let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
+    let is_port = port.bytes().all(|b| b.is_ascii_digit());
+    let whole = word_of(after, |b| {
+        !b.is_ascii_whitespace() && !br#""',"#.contains(&b)
+    });
+    let authority = match whole.rfind('@') {
+        Some(at) if !authority.contains('@') && !is_port => {
+            let place = word_of(whole.get(at + 1..)?, |b| !br"/?#;".contains(&b));
+            whole.get(..at + 1 + place.len())?
+        }
+        _ => authority,
+    };
     let (who, place) = match authority.rsplit_once('@') {
         Some((_, place)) => ("redacted@", place),
         None => ("", authority),
@@ -374,10 +475,19 @@ pub(super) fn is_secret(name: &str) -> bool {
     name.to_ascii_uppercase()
         .split(['_', '-', '.'])
         .any(|word| {
-            ["TOKEN", "SECRET", "CRED", "AUTH", "PASSW", "PASSPHRASE"]
-                .iter()
-                .any(|part| word.contains(part))
-                || matches!(word, "PASS" | "KEYS" | "PWD")
+            [
+                "TOKEN",
+                "SECRET",
+                "CRED",
+                "AUTH",
+                "PASSW",
+                "PASSPHRASE",
+                "SIGNATURE",
+                "ACCESSKEY",
+            ]
+            .iter()
+            .any(|part| word.contains(part))
+                || matches!(word, "PASS" | "KEYS" | "PWD" | "SIG")
                 || (word.ends_with("KEY")
                     && !matches!(word, "PKEY" | "QKEY" | "RKEY" | "LKEY" | "MONKEY"))
         })
