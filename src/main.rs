@@ -75,6 +75,10 @@ fn serve_probe(args: ChildArgs<'_>) -> ExitCode {
 }
 
 /// A panic ends the program as its own failure, in one line.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "RUST_BACKTRACE asks for more than a line"
+)]
 fn main() -> ExitCode {
     if std::env::var_os("RUST_BACKTRACE").is_none() {
         std::panic::set_hook(Box::new(|bug| {

@@ -109,6 +109,7 @@ const SYSTEM: &[&str] = &[
 /// Endings of files whose names tell what they are for.
 const FILES: &[&str] = &[
     ".txt", ".log", ".xml", ".conf", ".so", ".json", ".yaml", ".yml", ".out", ".err", ".toml",
+    ".cc", ".c", ".h", ".cpp", ".cu",
 ];
 /// Directories of mounts, exports and users that are generic, and name no project.
 const GENERIC: &[&str] = &[
