@@ -28,7 +28,7 @@ pub(super) fn assignments(key: &Key, names: &Names, content: &str) -> String {
         match without_comment(line).split_once(['=', ':']) {
             _ if without_comment(line) != line => {
                 let line = without_comment(line);
-                assignments(key, names, line) + "#"
+                marked(&assignments(key, names, line))
             }
             Some((name, value)) => {
                 let separator = line.get(name.len()..=name.len()).unwrap_or("=");
@@ -97,11 +97,19 @@ fn without_comment(line: &str) -> &str {
     }
 }
 
+/// What is left of a line, with a mark where its comment was.
+fn marked(text: &str) -> String {
+    match text.is_empty() {
+        true => "#".to_owned(),
+        false => format!("{text} #"),
+    }
+}
+
 /// A file of /etc: text, of which no comment is kept.
 pub(super) fn without_comments(content: &str) -> String {
     by_line(content, |line| match without_comment(line) {
         text if text == line => line.to_owned(),
-        text => format!("{text}#"),
+        text => marked(text),
     })
 }
 
@@ -132,7 +140,7 @@ pub(super) fn mounts(key: &Key, names: &Names, content: &str) -> String {
         let weka = line.split_whitespace().any(|word| word == "wekafs");
         let text = without_comment(line);
         if text != line {
-            return mounts(key, names, text) + "#";
+            return marked(&mounts(key, names, text));
         }
         if !remote {
             return scan(key, names, line, Kind::FREE);

@@ -105,6 +105,8 @@ const ORDINARY: &[&str] = &[
 const SYSTEM: &[&str] = &[
     "bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libexec", "nix", "opt", "proc", "root",
     "run", "sbin", "snap", "sys", "usr", "var",
+    // DeepSpeed's hostfile is /job/hostfile.
+    "job",
 ];
 /// Endings of files whose names tell what they are for.
 const FILES: &[&str] = &[
