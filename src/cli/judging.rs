@@ -13,7 +13,7 @@ use crate::check::Severity;
 use crate::exit::Exit;
 use crate::live::files;
 use crate::report::{Policy, Report, TOOL_FORMATS, ToolFormat, text::Detail};
-use crate::terminal;
+use crate::terminal::{self, Colors, Escaping};
 
 /// How a verdict is shown, and what it takes for an exit status that says so.
 #[derive(Clone, Debug, Args)]
@@ -78,14 +78,6 @@ impl JudgeArgs {
     ///
     /// The output cannot be written.
     pub fn write(&self, report: &Report, shown: Shown<'_>) -> anyhow::Result<()> {
-        if let ReportFormat::Tool(format) = self.format
-            && format.escapes
-            && self.output.is_none()
-        {
-            let mut text = Vec::new();
-            (format.write)(&mut text, report)?;
-            return output::print_raw(&text);
-        }
         self.put(|out| match self.format {
             ReportFormat::Text => (shown.text)(out),
             ReportFormat::Json => (shown.json)(out),
@@ -109,13 +101,28 @@ impl JudgeArgs {
     }
 
     fn put(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
-        let Some(path) = &self.output else {
-            return output::print(write);
+        if self.output.is_some() {
+            terminal::set_color(false);
+        }
+        let bytes = match (self.format, &self.output) {
+            (ReportFormat::Tool(format), _) if format.escapes => {
+                let mut text = Vec::new();
+                write(&mut text)?;
+                text
+            }
+            (_, None) => return output::print(write),
+            (_, Some(_)) => {
+                let mut escaping = Escaping::new(Vec::new(), Colors::Own);
+                write(&mut escaping)?;
+                escaping.finish()?
+            }
         };
-        terminal::set_color(false);
-        let mut bytes = Vec::new();
-        write(&mut bytes)?;
-        files::replace_output(path, &bytes, false).with_context(|| terminal::path(path))
+        match &self.output {
+            None => output::print_raw(&bytes),
+            Some(path) => {
+                files::replace_output(path, &bytes, false).with_context(|| terminal::path(path))
+            }
+        }
     }
 }
 

@@ -14,8 +14,8 @@ const MAX_OF_STRANGERS: usize = MAX_GREETINGS / 4;
 const MAX_OF_ADDRESS: usize = 64;
 /// How many connections may wait for a place; further ones are closed, and their nodes connect again.
 pub(super) const MAX_WAITING: usize = 1024;
-/// A greeting that has lasted so long gives its place to a newer one of its address: that of a node takes a few milliseconds.
-const SLOW_GREETING: Duration = Duration::from_millis(500);
+/// A greeting that has lasted so long gives its place to a newer one of its address: that of a node takes a few milliseconds, and more on a busy machine.
+const SLOW_GREETING: Duration = Duration::from_secs(1);
 
 /// A stream whose reads and writes fail when the greeting's time is over.
 pub(super) struct GreetingStream<'s> {

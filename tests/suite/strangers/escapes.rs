@@ -142,6 +142,19 @@ fn no_string_of_a_recording_acts_on_the_terminal() {
 }
 
 #[test]
+fn a_report_in_a_file_acts_on_no_terminal_that_shows_it() {
+    let scratch = Scratch::new("escapes-output");
+    let (path, report) = (scratch.join("x.jsonl"), scratch.join("report"));
+    let plant = |text: &str| format!("{text}{}", planted());
+    std::fs::write(&path, with_strings("rxe-no-address.jsonl", &plant)).unwrap();
+    let mut command = of(&["check", "-v", "--output"]);
+    command.arg(&report).arg(&path).stdin(Stdio::null());
+    assert!(command.output().unwrap().status.code().is_some());
+    let text = std::fs::read_to_string(&report).unwrap();
+    assert!(acting(&text).is_empty(), "{text:?}");
+}
+
+#[test]
 fn no_line_of_a_log_acts_on_the_terminal() {
     let scratch = Scratch::new("escapes-log");
     let path = scratch.join(format!("a{}.log", planted().replace('/', "")));
