@@ -44,10 +44,8 @@ impl fmt::Display for Painted {
             return f.pad(&self.0);
         }
         // What stands around an empty text is the colour alone: the text itself may hold ESC.
-        let around = ColoredString {
-            input: "\0".into(),
-            ..self.0.clone()
-        };
+        let mut around = self.0.clone();
+        around.input = "\0".into();
         let around = around.to_string().replace('\u{1b}', &MARK);
         let (before, after) = around.split_once('\0').ok_or(fmt::Error)?;
         // In one piece: the writer recognises a mark only as a whole.
