@@ -40,7 +40,7 @@ pub fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Re
 ///
 /// # Errors
 ///
-/// Those of [`print`].
+/// Those of [`print()`].
 pub fn print_with(
     colors: Colors,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,

@@ -6,8 +6,10 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::wire::{self, Header, Line, ProbeEnd};
-use super::{Question, Refusal, Reply, Source};
+use super::{Answer, Question, Refusal, Reply, Source};
 use crate::terminal;
 
 /// Bytes that one line may have. The longest honest line holds a firewall's ruleset.
@@ -188,6 +190,34 @@ pub type OpenFile<'f, R> = dyn Fn(&Path) -> std::io::Result<(R, u64)> + 'f;
 
 /// The recording over which an overlay lies, by its path; `None` if no more may lie below.
 type OpenBase<'b> = dyn Fn(&Path) -> Option<Result<Recording, RecordingError>> + 'b;
+
+/// Whether a text of a measurement has a line break, with which it could imitate a line of a report: reports print these texts as they are.
+fn has_line_breaks(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains('\n'),
+        Value::Array(items) => items.iter().any(has_line_breaks),
+        Value::Object(members) => {
+            let breaks =
+                |(name, value): (&String, &Value)| name.contains('\n') || has_line_breaks(value);
+            members.iter().any(breaks)
+        }
+        _ => false,
+    }
+}
+
+fn join_lines(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = terminal::one_line(text).into_owned(),
+        Value::Array(items) => items.iter_mut().for_each(join_lines),
+        Value::Object(members) => {
+            for (name, mut value) in std::mem::take(members) {
+                join_lines(&mut value);
+                members.insert(terminal::one_line(&name).into_owned(), value);
+            }
+        }
+        _ => {}
+    }
+}
 
 /// For how many questions a file of this many bytes gets room.
 fn expected(bytes: u64) -> usize {
@@ -443,8 +473,13 @@ impl Recording {
                 probe,
                 question,
                 repeat,
-                reply,
+                mut reply,
             } => {
+                if let (Question::Bench(_), Ok(Answer::Value(value))) = (&question, &mut reply.said)
+                    && has_line_breaks(value)
+                {
+                    join_lines(Arc::make_mut(value));
+                }
                 self.last = self.last.max(reply.at);
                 let at = *self.questions.entry(question).or_insert_with(|| {
                     self.entries.push(Entries::default());
@@ -655,7 +690,6 @@ impl Source for Replay<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::Answer;
 
     fn read(text: &str) -> Result<Recording, RecordingError> {
         Recording::read(text.as_bytes(), Path::new("x.jsonl"))

@@ -36,7 +36,7 @@ fn with_strings(fixture: &str, plant: &dyn Fn(&str) -> String) -> String {
             // Questions and names of probes and errors stay: they are looked up.
             if !matches!(
                 &**key,
-                "q" | "probe" | "errno" | "bytes" | "rdma-doctor-recording" | "refused" | "utc"
+                "q" | "probe" | "errno" | "hex" | "rdma-doctor-recording" | "refused" | "utc"
             ) {
                 change(value, plant);
             }
