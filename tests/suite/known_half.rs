@@ -30,7 +30,7 @@ fn altered(base: &str, replies: &[(serde_json::Value, serde_json::Value)]) -> Re
     }
 }
 
-fn judged(recording: &Recording) -> Report {
+pub(crate) fn judged(recording: &Recording) -> Report {
     let catalogue = Catalogue::embedded().unwrap();
     let one = std::slice::from_ref(recording);
     many::judged(&catalogue, one, &Policy::default(), true)
@@ -45,6 +45,11 @@ fn said(report: &Report, id: &str) -> Option<(&'static str, String)> {
 
 /// The kernel's log of a machine that booted 100 h ago, or without that clock.
 fn kernel_log(now: serde_json::Value, told: &[(f64, &str)]) -> Recording {
+    kernel_log_of("modelled-ib.jsonl", now, told)
+}
+
+/// The same, of a fixture.
+pub(crate) fn kernel_log_of(base: &str, now: serde_json::Value, told: &[(f64, &str)]) -> Recording {
     let told: Vec<_> = told
         .iter()
         .map(|(hours, text)| json!({ "t": (hours * 3.6e9) as u64, "text": text }))
@@ -60,12 +65,12 @@ fn kernel_log(now: serde_json::Value, told: &[(f64, &str)]) -> Recording {
         "told": told,
     });
     altered(
-        "modelled-ib.jsonl",
+        base,
         &[(json!({ "call": "kernel_log" }), json!({ "value": value }))],
     )
 }
 
-const NOW: u64 = 360_000_000_000;
+pub(crate) const NOW: u64 = 360_000_000_000;
 const OFF_BUS: &str =
     "NVRM: Xid (PCI:0000:1b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.";
 

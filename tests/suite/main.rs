@@ -51,6 +51,7 @@ mod engines;
 mod evidence;
 mod firewall;
 mod fixtures;
+mod ground;
 mod imports;
 mod integrate;
 mod known_half;

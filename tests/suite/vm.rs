@@ -21,19 +21,19 @@ use std::{env, fs, io, thread};
 
 use serde_json::Value;
 
-const VM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vm");
-const OUT: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/vm");
+pub(crate) const VM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vm");
+pub(crate) const OUT: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/vm");
 
 /// The tests take turns: each fills the machine by itself.
-static TURN: Mutex<()> = Mutex::new(());
+pub(crate) static TURN: Mutex<()> = Mutex::new(());
 
 /// Around libtest's capture: a skipped test and the table are to be seen in a passing run too.
-fn say(text: &str) {
+pub(crate) fn say(text: &str) {
     let mut out = io::stdout().lock();
     let _ = writeln!(out, "{text}");
 }
 
-fn variable(name: &str) -> Option<String> {
+pub(crate) fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
 
@@ -73,7 +73,7 @@ fn doctor() -> Result<PathBuf, String> {
 }
 
 /// As `doctor`, for a test: none means that the test is skipped, which has been said.
-fn doctor_or_skip() -> Option<PathBuf> {
+pub(crate) fn doctor_or_skip() -> Option<PathBuf> {
     let wish = variable("RDMA_DOCTOR_VM").unwrap_or_default();
     if wish == "0" {
         say("skipped: VM tests (RDMA_DOCTOR_VM=0)");
@@ -212,14 +212,19 @@ fn parse(what: &str, bytes: &[u8]) -> Result<Value, String> {
 }
 
 /// The end of what a program said on stderr, for a failure's text.
-fn tail(bytes: &[u8]) -> String {
+pub(crate) fn tail(bytes: &[u8]) -> String {
     let said = String::from_utf8_lossy(bytes);
     let lines: Vec<_> = said.trim().lines().collect();
     lines[lines.len().saturating_sub(6)..].join("\n      ")
 }
 
 /// What `run-fault` is asked for: a topology, or where the snapshots are.
-fn run_vm(options: &[&str], name: &str, binary: &Path, out: &Path) -> Result<Output, String> {
+pub(crate) fn run_vm(
+    options: &[&str],
+    name: &str,
+    binary: &Path,
+    out: &Path,
+) -> Result<Output, String> {
     let mut command = Command::new(format!("{VM}/run-fault"));
     command.args(options);
     command
@@ -781,6 +786,43 @@ fn faults_of_the_packets_way_are_named_and_unusual_set_ups_are_healthy() {
         out.display(),
         wrong.join("\n")
     );
+}
+
+/// Faults of the host and of settings, one after the other in one machine: the cause that `ground.sh` states leads, and nothing leads where it
+/// says that all is well.
+#[test]
+fn faults_of_the_host_and_of_settings_lead() {
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let Some(binary) = doctor_or_skip() else {
+        return;
+    };
+    let out = Path::new(OUT).join("ground");
+    let ran = fs::create_dir_all(&out)
+        .map_err(|error| error.to_string())
+        .and_then(|()| run_vm(&[], "ground", &binary, &out))
+        .unwrap_or_else(|error| panic!("{error}"));
+    let said = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success(), "{}:\n{said}", ran.status);
+    let truths = crate::ground::of_the_machine();
+    let only = variable("GROUND");
+    let tried = truths.into_iter().filter(|(name, _)| {
+        only.as_deref()
+            .is_none_or(|only| only.split_whitespace().any(|one| one == name))
+    });
+    let outcomes = tried.map(|(name, expect)| {
+        let report = fs::read(out.join(format!("{name}.json")))
+            .map_err(|error| error.to_string())
+            .and_then(|bytes| parse(&name, &bytes));
+        let led = match report {
+            Ok(report) => match list(&report, "causes") {
+                [] => None,
+                [cause, ..] => Some(text(cause, "check").to_owned()),
+            },
+            Err(error) => Some(error),
+        };
+        (name, expect, led)
+    });
+    crate::ground::hold(outcomes.collect(), &say);
 }
 
 #[test]
