@@ -128,7 +128,7 @@ pub(super) fn described(message: &str) -> Option<(u64, &str, u64, BitRate, &str,
         index.parse().ok()?,
         device,
         port,
-        BitRate(speed * 1_000_000),
+        BitRate(speed.checked_mul(1_000_000)?),
         field("provider")?,
         field("ar") == Some("1"),
     ))
