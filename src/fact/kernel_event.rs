@@ -69,6 +69,24 @@ words! {
         LustreLost = "lustre-lost",
         /// NVMe over fabrics, NFS over RDMA: a connection broke and is made again.
         StorageReconnects = "storage-reconnects",
+        /// A table of the network is full: connections that are tracked, or neighbours.
+        NetworkTableFull = "network-table-full",
+        /// The kernel or a driver found no memory in one piece.
+        AllocationFailed = "allocation-failed",
+        /// A program crashed inside a library of the network or of the GPUs.
+        ProgramCrashed = "program-crashed",
+        /// An IPoIB interface was not made.
+        IpoibFailed = "ipoib-failed",
+        /// An adapter has no room for another object, memory key or queue.
+        AdapterExhausted = "adapter-exhausted",
+        /// A limit on processes or files was reached.
+        LimitReached = "limit-reached",
+        /// A device is no longer in its slot, or does not answer on the PCI bus.
+        DeviceGone = "device-gone",
+        /// A CPU is throttled because it is too hot.
+        CpuOverheated = "cpu-overheated",
+        /// A disk cannot be read, or its file system became read-only.
+        DiskFailed = "disk-failed",
     }
 }
 

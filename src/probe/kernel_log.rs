@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use self::classes::{ALL, Event, RULES};
+use self::classes::{ALL, Event, LATER, RULES};
 use super::{Ask, Probe};
 use crate::fact::kernel_event::{self as fact, EventClass};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Seconds, Subject, Why, limit};
@@ -50,6 +50,10 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let settled = facts.limit(limit::LINKS_SETTLED);
     for class in ALL {
         let groups = log.groups(class, settled);
+        // A recording that is older than the class says nothing of it, as before there was one.
+        if groups.is_empty() && LATER.contains(&class) && !log.looked_for(class) {
+            continue;
+        }
         for (place, group) in groups.iter().enumerate() {
             let name = match (&*group.event.about, group.event.code) {
                 // A server's name is not to be part of one that reports and waivers go by.
@@ -98,7 +102,8 @@ fn seen(facts: &mut Facts, id: Id, group: &Group<'_>, log: &Log, origin: &Origin
     facts.set(
         id,
         fact::LINE,
-        Fact::Known(group.line.into(), origin.clone()),
+        // A record may have several lines.
+        Fact::Known(group.line.replace('\n', " ").into(), origin.clone()),
     );
     facts.set(id, fact::ENDED, known(group.end.is_some()));
     let end = group.end.unwrap_or("and nothing was logged of it since");

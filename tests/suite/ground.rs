@@ -120,6 +120,15 @@ const LINES: &[(&str, &str, &[&str], &str)] = &[
         "kernel/xid-gpu-fault",
     ),
     (
+        "off-the-bus-and-loaded-since",
+        "https://github.com/NVIDIA/NVSentinel/issues/155",
+        &[
+            "NVRM: GPU at 0000:19:00.0 has fallen off the bus.",
+            "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  570.158.01",
+        ],
+        "kernel/earlier-fault",
+    ),
+    (
         "adapter-not-initialised",
         "https://github.com/NVIDIA/gpu-operator/issues/1146",
         &["NVRM: GPU 0000:19:00.0: rm_init_adapter failed, device minor number 5"],
@@ -252,13 +261,6 @@ const HARMLESS: &[(&str, &[&str])] = &[
         "command-not-supported",
         &[
             "mlx5_core 0000:18:00.0: mlx5_cmd_out_err:838:(pid 1): ACCESS_REG(0x805) op_mod(0x1) failed, status bad operation(0x2), syndrome (0x8ceaf2), err(-22)",
-        ],
-    ),
-    (
-        "driver-loaded-since",
-        &[
-            "NVRM: GPU at 0000:19:00.0 has fallen off the bus.",
-            "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  570.158.01",
         ],
     ),
     (

@@ -6,7 +6,7 @@ use crate::fact::BitRate;
 use crate::fact::kernel_event::EventClass::{self, *};
 
 /// All classes, in the order of the schema.
-pub(super) const ALL: [EventClass; 30] = [
+pub(super) const ALL: [EventClass; 39] = [
     Mlx5Fatal,
     Mlx5CommandTimeout,
     SlotPower,
@@ -37,6 +37,28 @@ pub(super) const ALL: [EventClass; 30] = [
     AdapterStalled,
     LustreLost,
     StorageReconnects,
+    NetworkTableFull,
+    AllocationFailed,
+    ProgramCrashed,
+    IpoibFailed,
+    AdapterExhausted,
+    LimitReached,
+    DeviceGone,
+    CpuOverheated,
+    DiskFailed,
+];
+
+/// Those that recordings before 0.2 did not look for.
+pub(super) const LATER: [EventClass; 9] = [
+    NetworkTableFull,
+    AllocationFailed,
+    ProgramCrashed,
+    IpoibFailed,
+    AdapterExhausted,
+    LimitReached,
+    DeviceGone,
+    CpuOverheated,
+    DiskFailed,
 ];
 
 /// A line is of the class if it has all of the one and, unless that is empty, one of the other.
@@ -68,6 +90,12 @@ enum DeviceMention {
     Lustre,
     /// `nvme NAME: …`
     Nvme,
+    /// A PCI address, else `NETDEV WATCHDOG: NAME (DRIVER)`
+    Watchdog,
+    /// `error 4 in LIBRARY[…]`
+    Library,
+    /// `dev NAME,`, `EXT4-fs (NAME)`
+    Disk,
     Nothing,
 }
 
@@ -99,6 +127,24 @@ const ALL_ONES: u64 = 1_048_560;
 /// amdgpu after a reset, and when it takes a GPU.
 const AMD_WORKS: &[&str] = &["GPU reset succeeded", ") succeeded!", "Initialized amdgpu"];
 const NVIDIA_LOADED: &str = "NVRM: loading NVIDIA UNIX";
+const FELL_OFF: &str = "fallen off the bus";
+/// The Xid of a GPU that fell off the bus.
+const FELL_OFF_CODE: u64 = 79;
+/// Libraries in which a crash tells of the network or of the GPUs, after `in `.
+const LIBRARIES: &[&str] = &[
+    " in libnccl",
+    " in librccl",
+    " in libibverbs",
+    " in librdmacm",
+    " in libmlx",
+    " in libefa",
+    " in libbnxt_re",
+    " in libirdma",
+    " in libfabric",
+    " in libuc",
+    " in libcuda.so",
+    " in libnvidia",
+];
 /// A reset of one GPU is reported by Xid 154 alone, and only by newer drivers.
 const NVIDIA_WORKS: &[&str] = &[NVIDIA_LOADED, " to 0x0 (None)"];
 
@@ -220,7 +266,7 @@ pub(super) const RULES: &[Rule] = &[
         AdapterReset,
         &["NETDEV WATCHDOG", "timed out"],
         &[],
-        DeviceMention::Pci,
+        DeviceMention::Watchdog,
         &[],
     ),
     rule(
@@ -291,11 +337,19 @@ pub(super) const RULES: &[Rule] = &[
         DeviceMention::Pci,
         NVIDIA_WORKS,
     ),
+    // The driver's own words, when it logs no number: those of Xid 79.
+    rule(
+        Xid,
+        &["NVRM: ", FELL_OFF],
+        &[],
+        DeviceMention::Pci,
+        NVIDIA_WORKS,
+    ),
     rule(SXid, &["SXid ("], &[], DeviceMention::Pci, NVIDIA_WORKS),
     rule(
         GpuInit,
-        &["NVRM: ", "RmInitAdapter failed"],
-        &[],
+        &["NVRM: "],
+        &["RmInitAdapter failed", "rm_init_adapter failed"],
         DeviceMention::Pci,
         NVIDIA_WORKS,
     ),
@@ -431,6 +485,138 @@ pub(super) const RULES: &[Rule] = &[
         DeviceMention::Nothing,
         &["rpcrdma: connection to"],
     ),
+    rule(
+        NetworkTableFull,
+        &["_conntrack: table full"],
+        &[],
+        DeviceMention::Nothing,
+        &[],
+    ),
+    // `neighbor table overflow!`, and `Neighbour table overflow.` before Linux 5.0.
+    rule(
+        NetworkTableFull,
+        &["table overflow"],
+        &["eighbour", "eighbor"],
+        DeviceMention::Nothing,
+        &[],
+    ),
+    rule(
+        AllocationFailed,
+        &["page allocation failure"],
+        &[],
+        DeviceMention::First,
+        &[],
+    ),
+    rule(
+        ProgramCrashed,
+        &["segfault at "],
+        LIBRARIES,
+        DeviceMention::Library,
+        &[],
+    ),
+    rule(
+        ProgramCrashed,
+        &["traps: "],
+        LIBRARIES,
+        DeviceMention::Library,
+        &[],
+    ),
+    rule(
+        IpoibFailed,
+        &["couldn't register ipoib port"],
+        &[],
+        DeviceMention::First,
+        &["link becomes ready"],
+    ),
+    rule(
+        IpoibFailed,
+        &["failed to initialize device", " port ", "(ret = "],
+        &[],
+        DeviceMention::First,
+        &["link becomes ready"],
+    ),
+    // mlx5: status 0x8 and 0xf of a command (`cmd.c`); EFA: ENOMEM of the device.
+    rule(
+        AdapterExhausted,
+        &["async reg mr failed. status -12"],
+        &[],
+        DeviceMention::Infiniband,
+        RELOADED,
+    ),
+    rule(
+        AdapterExhausted,
+        &["mlx5_core"],
+        &[
+            "failed, status limits exceeded",
+            "failed, status no resources",
+        ],
+        DeviceMention::Pci,
+        RELOADED,
+    ),
+    rule(
+        AdapterExhausted,
+        &["infiniband", "Failed to process command", "err -12"],
+        &[],
+        DeviceMention::Infiniband,
+        &["IB device registered"],
+    ),
+    rule(
+        LimitReached,
+        &["fork rejected by pids controller"],
+        &[],
+        DeviceMention::Nothing,
+        &[],
+    ),
+    rule(
+        LimitReached,
+        &["VFS: file-max limit"],
+        &[],
+        DeviceMention::Nothing,
+        &[],
+    ),
+    // `Link Down` alone may be one that error containment brings back.
+    rule(
+        DeviceGone,
+        &["pciehp: Slot(", "Card not present"],
+        &[],
+        DeviceMention::Pci,
+        &["): Link Up", "): Card present"],
+    ),
+    rule(
+        DeviceGone,
+        &["change power state from"],
+        &["device inaccessible", "config space inaccessible"],
+        DeviceMention::Pci,
+        &[MLX5_LOADED, NVIDIA_LOADED],
+    ),
+    rule(
+        CpuOverheated,
+        &["temperature above threshold, cpu clock throttled"],
+        &[],
+        DeviceMention::Nothing,
+        &["temperature/speed normal"],
+    ),
+    rule(
+        DiskFailed,
+        &["emounting filesystem read-only"],
+        &[],
+        DeviceMention::Disk,
+        &[],
+    ),
+    rule(
+        DiskFailed,
+        &["critical medium error, dev "],
+        &[],
+        DeviceMention::Disk,
+        &[],
+    ),
+    rule(
+        DiskFailed,
+        &["XFS (", "hutting down filesystem"],
+        &[],
+        DeviceMention::Disk,
+        &[],
+    ),
 ];
 
 /// The event of a line.
@@ -449,6 +635,7 @@ impl Event {
             .filter(|rule| rule.class == class)
             .find(|rule| rule.fits(line))?;
         let code = match class {
+            Xid if !line.contains("Xid (") => Some(FELL_OFF_CODE),
             Xid | SXid => number_after(line, "): "),
             RecoveryAction => recovery_action(line),
             _ => None,
@@ -468,6 +655,11 @@ impl Event {
         {
             return None;
         }
+        let about = rule.about(line);
+        // An empty drive.
+        if class == DiskFailed && about.as_ref().is_some_and(|disk| disk.starts_with("sr")) {
+            return None;
+        }
         let fatal = match class {
             AerUncorrected => line.contains("(Fatal)"),
             SXid => line.contains(", Fatal"),
@@ -478,7 +670,7 @@ impl Event {
             _ => false,
         };
         Some(Event {
-            about: rule.about(line).unwrap_or("none".into()),
+            about: about.unwrap_or("none".into()),
             code,
             fatal,
             bandwidth: (class == PcieBandwidth).then(|| bandwidth(line)).flatten(),
@@ -566,6 +758,20 @@ impl Rule {
                 let rest = line.split_once("nvme nvme")?.1;
                 let end = rest.find(|c: char| !c.is_ascii_digit())?;
                 Some(format!("nvme{}", rest.get(..end)?).into())
+            }
+            DeviceMention::Watchdog => {
+                pci_address(line).or_else(|| word(line.split_once("NETDEV WATCHDOG: ")?.1))
+            }
+            DeviceMention::Library => {
+                let library = line.rsplit_once(" in ")?.1;
+                Some(library.split(['[', ' ']).next()?.into())
+            }
+            DeviceMention::Disk => {
+                let name = match line.split_once(" dev ") {
+                    Some((_, rest)) => rest.split([',', ' ']).next()?,
+                    None => line.split_once('(')?.1.split(')').next()?,
+                };
+                (!name.is_empty()).then(|| name.into())
             }
             DeviceMention::Nothing => None,
         }

@@ -261,6 +261,56 @@ fn every_class_is_looked_for_and_has_its_line() {
             "rpcrdma: connection to 10.0.0.9:20049 closed (-103)",
             "storage-reconnects",
         ),
+        (
+            EventClass::NetworkTableFull,
+            "nf_conntrack: nf_conntrack: table full, dropping packet",
+            "network-table-full",
+        ),
+        (
+            EventClass::NetworkTableFull,
+            "Neighbour table overflow.",
+            "network-table-full",
+        ),
+        (
+            EventClass::AllocationFailed,
+            "swapper/21: page allocation failure: order:0, mode:0x20",
+            "allocation-failed swapper/21",
+        ),
+        (
+            EventClass::ProgramCrashed,
+            "pt_main_thread[2536443]: segfault at 7f797fe00000 ip 00007f7c7ac69996 sp 00007f7c12fd7c30 error 4 in libnccl.so.2[7f7c7ac00000+d3d3000] likely on CPU 3 (core 3, socket 0)",
+            "program-crashed libnccl.so.2",
+        ),
+        (
+            EventClass::IpoibFailed,
+            "mlx5_1: failed to initialize device: ib0 port 1 (ret = -12)",
+            "ipoib-failed mlx5_1",
+        ),
+        (
+            EventClass::AdapterExhausted,
+            "infiniband rdmap79s0: Failed to process command CREATE_CQ (opcode 8) comp_status 7 err -12",
+            "adapter-exhausted rdmap79s0",
+        ),
+        (
+            EventClass::LimitReached,
+            "VFS: file-max limit 8192 reached",
+            "limit-reached",
+        ),
+        (
+            EventClass::DeviceGone,
+            "nvidia 0000:01:00.0: can't change power state from D3cold to D0 (config space inaccessible)",
+            "device-gone 0000:01:00.0",
+        ),
+        (
+            EventClass::CpuOverheated,
+            "CPU0: Core temperature above threshold, cpu clock throttled (total events = 1)",
+            "cpu-overheated",
+        ),
+        (
+            EventClass::DiskFailed,
+            "XFS (nvme0n1p2): Corruption of in-memory data detected.  Shutting down filesystem",
+            "disk-failed nvme0n1p2",
+        ),
     ] {
         let found = facts(&[(5000, line)]);
         assert_eq!(
