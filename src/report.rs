@@ -592,11 +592,10 @@ impl Writer<'_> {
             premise,
             further: cause.subjects[1..].iter().map(|id| said(*id)).collect(),
             why: advice.why.trim().to_owned(),
-            fix: advice
-                .fix
-                .render(self.facts, first, &check.limits)
-                .trim()
-                .to_owned(),
+            fix: for_each_subject(cause.subjects.iter().take(SUBJECTS).map(|id| {
+                let fix = advice.fix.render(self.facts, *id, &check.limits);
+                fix.trim().to_owned()
+            })),
             see: advice.see.iter().map(|s| s.to_string()).collect(),
             evidence: check
                 .evidence(self.facts, first)
@@ -946,6 +945,53 @@ pub fn all_facts(facts: &Facts) -> Vec<(Id, &'static str, Fact<crate::fact::Valu
     all
 }
 
+/// The commands of a remedy that are written out; a reader sees from these how the others read.
+const COMMANDS: usize = 8;
+
+/// The subjects whose commands are looked at: a node has fewer, a cluster's findings name nodes.
+const SUBJECTS: usize = 256;
+
+/// One remedy for several subjects: a command (between backquotes) that names a subject stands once for each of them. The words around are the first
+/// subject's.
+fn for_each_subject(mut rendered: impl Iterator<Item = String>) -> String {
+    let first = rendered.next().unwrap_or_default();
+    let mut parts: Vec<Vec<String>> = first.split('`').map(|part| vec![part.to_owned()]).collect();
+    for other in rendered {
+        let own: Vec<&str> = other.split('`').collect();
+        // A backquote in a fact: the parts are not those of the first.
+        if own.len() != parts.len() {
+            continue;
+        }
+        for (all, part) in parts.iter_mut().zip(own).skip(1).step_by(2) {
+            if !all.iter().any(|known| known == part) {
+                all.push(part.to_owned());
+            }
+        }
+    }
+    let joined = parts.iter().map(|all| match all.as_slice() {
+        [one] => one.clone(),
+        all => commands(all),
+    });
+    joined.collect::<Vec<String>>().join("`")
+}
+
+/// Several commands as one text, without the outer backquotes. A variable that leaves devices out takes a list.
+fn commands(all: &[String]) -> String {
+    let names = |command: &String| Some(command.split_once("=^")?.1.to_owned());
+    if let (Some((variable, _)), Some(names)) = (
+        all.first().and_then(|command| command.split_once("=^")),
+        all.iter().map(names).collect::<Option<Vec<String>>>(),
+    ) {
+        return format!("{variable}=^{}", names.join(","));
+    }
+    match all {
+        [shown @ .., last] if shown.len() >= COMMANDS => {
+            format!("{}`, … `{last}", shown[..COMMANDS - 1].join("`, `"))
+        }
+        all => all.join("`, `"),
+    }
+}
+
 #[cfg(test)]
 pub(crate) mod testing {
     //! A report built by hand, for the tests of formats.
@@ -979,5 +1025,29 @@ pub(crate) mod testing {
             seconds: 0.25,
             ..Report::without_nodes("")
         }
+    }
+}
+
+#[cfg(test)]
+mod remedies {
+    use super::for_each_subject;
+
+    #[test]
+    fn a_command_stands_for_each_subject() {
+        let fix = |device: &str| {
+            format!(
+                "1. See it: `lspci`.\n2. Reset it: `mlxfwreset -d {device} reset`, or `NCCL_IB_HCA=^{device}`."
+            )
+        };
+        let both = for_each_subject(["17:00.0", "18:00.0", "17:00.0"].map(fix).into_iter());
+        assert_eq!(
+            both,
+            "1. See it: `lspci`.\n2. Reset it: `mlxfwreset -d 17:00.0 reset`, `mlxfwreset -d 18:00.0 reset`, or `NCCL_IB_HCA=^17:00.0,18:00.0`."
+        );
+        let many = for_each_subject((0..20).map(|n| format!("`x {n}`")));
+        assert_eq!(
+            many,
+            "`x 0`, `x 1`, `x 2`, `x 3`, `x 4`, `x 5`, `x 6`, … `x 19`"
+        );
     }
 }
