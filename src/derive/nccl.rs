@@ -18,6 +18,7 @@ use crate::fact::device::Role;
 use crate::fact::gid::{GidKind, GidType};
 use crate::fact::nccl_version::{KINDS, Version};
 use crate::fact::port::{LinkLayer, NcclGid};
+use crate::fact::variable::VariableEffect;
 use crate::fact::{
     Fact, Facts, Gap, Id, Phrase, Subject, device, node, port, selection, selector, variable,
 };
@@ -42,7 +43,7 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
         .get(node, node::NCCL_VERSION)
         .and_then(|text| Version::parse(&text));
     for id in facts.below(node, Subject::Variable).collect::<Vec<_>>() {
-        meaning_of(facts, id, &version);
+        meaning_of(facts, node, id, &version);
     }
     let versions = Versions { found: version };
     let ports = hca::ports(facts, node);
@@ -99,6 +100,22 @@ impl Versions {
         Ok(first)
     }
 
+    /// The same; where no library is found, of the versions that search the table of GIDs: what a job brings in its container is hardly older.
+    fn agree_on_gid<T: PartialEq>(
+        &self,
+        rule: impl Fn(Version) -> Result<T, Gap>,
+    ) -> Result<T, Gap> {
+        let Fact::Unknown(gap) = &self.found else {
+            return self.agree(rule);
+        };
+        let mut said = KINDS.into_iter().filter(|v| v.searches_gid()).map(rule);
+        let first = said.next().ok_or_else(|| gap.clone())??;
+        match said.all(|other| other.is_ok_and(|other| other == first)) {
+            true => Ok(first),
+            false => Err(gap.clone()),
+        }
+    }
+
     /// For the reason that is given with a choice.
     fn name(&self) -> String {
         match &self.found {
@@ -121,7 +138,7 @@ fn numeric(facts: &Facts, node: Id, name: &str) -> Result<Option<i64>, Gap> {
     Ok(text.and_then(|text| number::number(&text).value))
 }
 
-fn meaning_of(facts: &mut Facts, id: Id, version: &Fact<Version>) {
+fn meaning_of(facts: &mut Facts, node: Id, id: Id, version: &Fact<Version>) {
     let name = facts.name(id).to_owned();
     let entry = dictionary::find(&name);
     let known = entry.is_some() || dictionary::of_plugin(&name);
@@ -174,8 +191,19 @@ fn meaning_of(facts: &mut Facts, id: Id, version: &Fact<Version>) {
     facts.set(id, variable::MISREAD, Fact::derived(misread, &origin));
     let refused = meaning::refused(&name, value);
     facts.set(id, variable::REFUSED, Fact::derived(refused, &origin));
-    let effect = meaning::effect(&name, value, facts.limits());
-    facts.set(id, variable::EFFECT, Fact::derived(effect, &origin));
+    let range = meaning::range(&name);
+    facts.set(id, variable::RANGE, Fact::derived(range.into(), &origin));
+    let effect = match meaning::effect(&name, value, facts.limits()) {
+        VariableEffect::None if name == "NCCL_NET" && meaning::is_unknown_network(value) => {
+            // A plugin that somebody names may bring a network of any name.
+            setting(facts, node, "NCCL_NET_PLUGIN").map(|plugin| match plugin.as_deref() {
+                None | Some("" | "none") => VariableEffect::NetworkUnknown,
+                Some(_) => VariableEffect::None,
+            })
+        }
+        effect => Ok(effect),
+    };
+    facts.set(id, variable::EFFECT, fact(&effect, origin));
 }
 
 fn fact<T: Clone>(result: &Result<T, Gap>, how: impl Into<Phrase>) -> Fact<T> {
@@ -535,7 +563,7 @@ fn choose_gid(facts: &mut Facts, node: Id, id: Id, versions: &Versions) {
         let range = setting(facts, node, "NCCL_IB_ADDR_RANGE")?;
         let wish = gid::GidRequest::new(family.as_deref(), number, range.as_deref());
         let rows = rows.as_ref().map_err(Gap::clone)?;
-        versions.agree(|v| {
+        versions.agree_on_gid(|v| {
             if !v.searches_gid() {
                 return Ok((0, "NCCL before 2.21 takes 0"));
             }
@@ -560,6 +588,11 @@ fn choose_gid(facts: &mut Facts, node: Id, id: Id, versions: &Versions) {
         }
     };
     facts.set(id, port::NCCL_GID_INDEX, Fact::derived(index, how));
+    let by = match &versions.found {
+        Fact::Known(version, _) => format!("NCCL {version}"),
+        Fact::Unknown(_) => "NCCL 2.21 and later".into(),
+    };
+    facts.set(id, port::NCCL_GID_BY, Fact::derived(by.into(), how));
     let what = rows.and_then(|rows| match rows.iter().find(|row| row.index == index) {
         None => Ok(NcclGid::Empty),
         Some(row) => match (&row.kind, row.place) {

@@ -197,6 +197,8 @@ subject! {
     CMA_TOS: u64 = "cma_tos" from "qos";
     /// Whether NCCL, as it is set up on this node, uses the port.
     NCCL_SELECTED: bool = "nccl_selected" from "derive nccl";
+    /// The NCCL whose choice of a GID this is: "NCCL 2.27.5"; "NCCL 2.21 and later" if no library is found and all of these choose the same.
+    NCCL_GID_BY: Arc<str> = "nccl_gid_by" from "derive nccl";
     /// The GID index that NCCL uses on the RoCE port. Rule: NCCL's transport/net_ib, ncclIbGetGidIndex.
     NCCL_GID_INDEX: u64 = "nccl_gid_index" from "derive nccl";
     /// Whether NCCL_IB_GID_INDEX sets it; NCCL does not check the value.

@@ -50,6 +50,10 @@ words! {
         DebugLeft = "debug-left",
         /// Retransmission gives up too early, or an odd number of times.
         RetryOdd = "retry-odd",
+        /// The field or table that the number goes to has no room for it.
+        OutOfRange = "out-of-range",
+        /// It names a network that neither NCCL nor a known plugin has.
+        NetworkUnknown = "network-unknown",
     }
 }
 
@@ -83,6 +87,10 @@ subject! {
     MISREAD: bool = "misread" from "derive nccl";
     /// Whether NCCL refuses or ignores the value: it is no word that the variable can have.
     REFUSED: bool = "refused" from "derive nccl";
+    /// The least and the largest number that the field takes to which it goes, as "0 to 7"; "any" if no bound is known.
+    RANGE: Arc<str> = "range" from "derive nccl";
+    /// Whether the plugin's file that it names by a path does not exist for this process. Source: statvfs(3).
+    FILE_MISSING: bool = "file_missing" from "nccl";
     /// The effect of the value on a job.
     EFFECT: VariableEffect = "effect" from "derive nccl";
 }

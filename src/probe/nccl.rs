@@ -54,6 +54,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     }
     files.state(facts, node, &layers);
     variables(facts, node, &layers, &version);
+    plugins(ask, facts, node);
     super::topology::file::state(ask, facts, node);
     // A recording says that nothing was measured; `rdma-doctor bench` and `ablate` put what they measured in this place.
     for question in [Plan::question(), ablation_table::question()] {
@@ -286,8 +287,12 @@ fn user_file(
     match version {
         Fact::Known(version, _) => Fact::Known(by(*version), origin),
         Fact::Unknown(gap) => {
-            let first = by(KINDS[0]);
-            match KINDS.iter().all(|kind| by(*kind) == first) {
+            // Where somebody names a file, the library that a job brings is taken for one that reads it.
+            let named = text("conf_file").is_some();
+            let kinds = KINDS.iter().filter(|v| !named || v.reads_conf_file());
+            let mut said = kinds.map(|kind| by(*kind));
+            let first = said.next().flatten();
+            match said.all(|other| other == first) {
                 true => Fact::Known(first, origin),
                 false => Fact::Unknown(gap.clone()),
             }
@@ -428,6 +433,40 @@ impl Files {
         facts.set(node, node::NCCL_FILES_UNREADABLE, found(self.unreadable));
         facts.set(node, node::NCCL_ODD_LINES, found(self.odd));
         facts.set(node, node::NCCL_FILES, list(self.read));
+    }
+}
+
+/// The variables that name plugins, by a path or by a name that the loader looks for.
+const PLUGINS: [&str; 4] = [
+    "NCCL_NET_PLUGIN",
+    "NCCL_TUNER_PLUGIN",
+    "NCCL_PROFILER_PLUGIN",
+    "NCCL_ENV_PLUGIN",
+];
+
+/// States whether the file of each plugin that is named by a path exists.
+fn plugins(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
+    for name in PLUGINS {
+        let Some(id) = facts.find(Subject::Variable, node, name) else {
+            continue;
+        };
+        let missing = match facts.get(id, variable::VALUE) {
+            Fact::Known(path, _) if path.starts_with('/') => {
+                let question = Question::statvfs(path);
+                let origin = Origin::Asked(question.clone());
+                match ask.value(question) {
+                    Fact::Known(..) => Fact::Known(false, origin),
+                    Fact::Unknown(gap) => match &gap.why {
+                        Why::Refused(Refusal::Errno(Errno::ENOENT | Errno::ENOTDIR)) => {
+                            Fact::Known(true, origin)
+                        }
+                        _ => Fact::Unknown(gap),
+                    },
+                }
+            }
+            other => other.map(|_| false),
+        };
+        facts.set(id, variable::FILE_MISSING, missing);
     }
 }
 

@@ -24,6 +24,53 @@ const ALGORITHMS: [&str; 8] = [
 const PROTOCOLS: [&str; 3] = ["ll", "ll128", "simple"];
 const DEBUG: [&str; 7] = ["NONE", "VERSION", "WARN", "INFO", "ABORT", "TRACE", "ATTN"];
 
+/// The least and the largest numbers of variables that go to a field of an InfiniBand packet or queue pair (`ibv_modify_qp(3)`), or to a table of
+/// NCCL's (`src/transport/net_ib`: MAX_QPS; `src/transport/net_socket.cc`: MAX_THREADS). -1 and -2 are defaults.
+const RANGES: [(&str, i64, i64); 9] = [
+    ("NCCL_BUFFSIZE", 1, i64::MAX),
+    ("NCCL_IB_FIFO_TC", -1, 255),
+    ("NCCL_IB_QPS_PER_CONNECTION", 1, 128),
+    ("NCCL_IB_RETRY_CNT", 0, 7),
+    ("NCCL_IB_ROCE_VERSION_NUM", 1, 2),
+    ("NCCL_IB_SL", -1, 15),
+    ("NCCL_IB_TC", -1, 255),
+    ("NCCL_IB_TIMEOUT", 0, 31),
+    ("NCCL_SOCKET_NTHREADS", -2, 16),
+];
+/// Networks that `NCCL_NET` can name: NCCL's own, and the beginnings of known plugins' names, in small letters.
+const NETWORKS: [&str; 2] = ["ib", "socket"];
+const PLUGINS: [&str; 12] = [
+    "anp",
+    "aws",
+    "bxi",
+    "cxi",
+    "fastrak",
+    "fasttrak",
+    "gib",
+    "gpudirect",
+    "ibext",
+    "libfabric",
+    "ofi",
+    "ucx",
+];
+
+/// The numbers that a variable takes, in words.
+pub(super) fn range(name: &str) -> String {
+    match RANGES.iter().find(|(own, ..)| *own == name) {
+        Some((_, least, i64::MAX)) => format!("{least} or more"),
+        Some((_, least, most)) => format!("{} to {most}", (*least).max(0)),
+        None => "any".into(),
+    }
+}
+
+/// Whether a value of `NCCL_NET` is the name of no known network.
+pub(super) fn is_unknown_network(value: &str) -> bool {
+    let value = value.to_ascii_lowercase();
+    !value.is_empty()
+        && !NETWORKS.contains(&&*value)
+        && !PLUGINS.iter().any(|plugin| value.starts_with(plugin))
+}
+
 /// What NCCL makes of a value, in words.
 pub(super) fn read_as(entry: Option<&Entry>, value: &str) -> String {
     let default = |entry: &Entry| match entry.default {
@@ -110,6 +157,12 @@ pub(super) fn effect(name: &str, value: &str, limits: &Limits) -> VariableEffect
         |holds: bool, effect: VariableEffect| if holds { effect } else { VariableEffect::None };
     // NCCL reads numbers with a sign, none of which a limit has.
     let limit = |limit| i64::try_from(limits.get(limit)).unwrap_or(i64::MAX);
+    let outside = |(own, least, most): &(&str, i64, i64)| {
+        *own == name && n.is_some_and(|n| !(*least..=*most).contains(&n))
+    };
+    if RANGES.iter().any(outside) {
+        return VariableEffect::OutOfRange;
+    }
     match name {
         "NCCL_IB_DISABLE" => when(n.is_some_and(|n| n != 0), VariableEffect::IbDisabled),
         "NCCL_NET" => when(
@@ -205,6 +258,16 @@ mod tests {
             ("NCCL_IB_TIMEOUT", "22", VariableEffect::None),
             ("NCCL_IB_TIMEOUT", "5", VariableEffect::RetryOdd),
             ("NCCL_ALGO", "", VariableEffect::None),
+            ("NCCL_IB_TIMEOUT", "32", VariableEffect::OutOfRange),
+            ("NCCL_IB_RETRY_CNT", "8", VariableEffect::OutOfRange),
+            ("NCCL_IB_TC", "-1", VariableEffect::None),
+            ("NCCL_IB_TC", "416", VariableEffect::OutOfRange),
+            (
+                "NCCL_IB_QPS_PER_CONNECTION",
+                "0",
+                VariableEffect::OutOfRange,
+            ),
+            ("NCCL_SOCKET_NTHREADS", "0", VariableEffect::None),
         ] {
             assert_eq!(
                 effect(name, value, &Limits::default()),
@@ -212,6 +275,25 @@ mod tests {
                 "{name}={value}"
             );
         }
+    }
+
+    #[test]
+    fn networks_and_ranges() {
+        for known in [
+            "IB",
+            "ib",
+            "Socket",
+            "IBext_v8",
+            "AWS Libfabric",
+            "UCX",
+            "gIB",
+            "",
+        ] {
+            assert!(!is_unknown_network(known), "{known}");
+        }
+        assert!(is_unknown_network("InfiniBand") && is_unknown_network("rdma"));
+        assert_eq!(range("NCCL_IB_SL"), "0 to 15");
+        assert_eq!(range("NCCL_DEBUG"), "any");
     }
 
     #[test]

@@ -87,7 +87,13 @@ fn the_gid_index_by_version() {
         (Some(3), Some(NcclGid::Routable))
     );
     assert_eq!(index(Some("2.20.5"), &[]), (Some(0), Some(NcclGid::V1)));
-    assert_eq!(index(None, &[]), (None, None), "the versions disagree");
+    assert_eq!(
+        index(None, &[]),
+        (Some(3), Some(NcclGid::Routable)),
+        "all since 2.21 agree"
+    );
+    let v1 = [("NCCL_IB_ROCE_VERSION_NUM", "1")];
+    assert_ne!(index(None, &v1).1, Some(NcclGid::Routable));
     let forced = |n: &'static str| [("NCCL_IB_GID_INDEX", n)];
     assert_eq!(index(None, &forced("7")), (Some(7), Some(NcclGid::Empty)));
     assert_eq!(
