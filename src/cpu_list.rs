@@ -25,6 +25,14 @@ pub(crate) fn numbers(text: &str) -> Result<Vec<u64>, String> {
     Ok(ranges(text)?.into_iter().flatten().collect())
 }
 
+/// The CPUs that a process may run on: `Cpus_allowed_list` of its status (proc_pid_status(5)).
+pub(crate) fn allowed(status: &str) -> Result<Vec<u64>, String> {
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    numbers(line.ok_or("it has no Cpus_allowed_list")?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

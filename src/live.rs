@@ -79,6 +79,9 @@ const CALLS: &[(&str, Answerer)] = &[
         Some(root) => kernel_log::ask_copy(root),
         None => kernel_log::ask(),
     }),
+    ("name_lookup", |live, call| {
+        live.ask_or_refuse(|| user_files::lookup(call))
+    }),
     ("nccl_*", nccl),
     ("nvml_*", |live, call| {
         live.ask_or_refuse(|| nvml::ask(call))

@@ -21,6 +21,7 @@ pub mod job;
 pub mod kernel_log;
 pub mod memory;
 pub mod module;
+pub mod name;
 pub mod nccl;
 pub mod nccl_log;
 pub mod netdev;
@@ -36,6 +37,7 @@ pub mod process;
 pub mod qos;
 pub mod rail;
 mod respondent;
+pub mod room;
 mod routing;
 pub mod service;
 pub mod setting;
@@ -95,6 +97,7 @@ pub static PROBES: &[Probe] = &[
     driver::PROBE,
     service::PROBE,
     tuning::PROBE,
+    room::PROBE,
     interrupt::PROBE,
     kernel_log::PROBE,
     process::PROBE,
@@ -103,6 +106,7 @@ pub static PROBES: &[Probe] = &[
     clock::PROBE,
     nccl::PROBE,
     setting::PROBE,
+    name::PROBE,
     storage::PROBE,
     topology::PROBE,
 ];

@@ -1,7 +1,7 @@
 //! Limits that bind, as against limits that are merely set.
 
 use super::Derivation;
-use crate::fact::{Bytes, Fact, Facts, Id, Subject, device, node};
+use crate::fact::{Bytes, Fact, Facts, Id, Subject, device, limit, node};
 
 /// The derivation.
 pub(super) const DERIVATION: Derivation = Derivation {
@@ -25,6 +25,14 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
         (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
     };
     facts.set(node, node::MEMLOCK_BINDS, fact);
+    // Where no environment says how many ranks there are, the job is one of a few nodes.
+    let ranks = facts.known(node, node::JOB_RANKS).unwrap_or(0);
+    let for_ranks = ranks
+        .saturating_mul(facts.limit(limit::FILES_OF_RANK))
+        .saturating_add(facts.limit(limit::FILES_BESIDES));
+    let needed = for_ranks.max(facts.limit(limit::FILES_LEAST));
+    let how = format!("{ranks} ranks");
+    facts.set(node, node::FILES_NEEDED, Fact::derived(needed, how));
     rdma_cgroup(facts, node);
 }
 

@@ -38,6 +38,8 @@ subject! {
     CGROUP_PIDS: u64 = "cgroup_pids" from "job";
     /// The share of periods in which its control group, or one above it, used up its CPU time. Source: cpu.stat, nr_throttled of nr_periods.
     CPU_THROTTLED: Percent = "cpu_throttled" from "job";
+    /// In how many periods its control group wanted CPU time: few prove nothing. Source: cpu.stat, nr_periods.
+    CPU_PERIODS: u64 = "cpu_periods" from "job";
     /// How many processes of its control group the kernel has killed because the group may have no more memory, since the group was
     /// made. Source: oom_kill in memory.events; version 1: memory.oom_control.
     OOM_KILLS: u64 = "oom_kills" from "job";

@@ -82,8 +82,14 @@ limits! {
     TIMEOUT_MOST: u64 = NCCL_RETRY_ODD_TIMEOUT_MOST;
     /// The fewest retries.
     RETRIES: u64 = NCCL_RETRY_ODD_RETRIES;
-    /// The share of the processors from which a process takes them from others.
-    CPU_HOG: Percent = PROCESS_CPU_HOG_SHARE;
+    /// The share of one CPU from which a process takes it from others.
+    CPU_HOG: Percent = HOST_CPUS_TAKEN_HOG;
+    /// How many files a process of a small job opens.
+    FILES_LEAST: u64 = HOST_NOFILE_LOW_FILES;
+    /// How many files rank 0 of a job opens for each rank.
+    FILES_OF_RANK: u64 = HOST_NOFILE_LOW_OF_RANK;
+    /// How many files a process of a job opens besides.
+    FILES_BESIDES: u64 = HOST_NOFILE_LOW_BESIDES;
     /// Below this share of what equal pairs carry, a pair is slow.
     PAIR_SLOW: Percent = PAIRS_SLOW_SHARE;
     /// The same of a pair with an end that has a slow pair already.

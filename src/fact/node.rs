@@ -60,6 +60,8 @@ words! {
         Missing = "missing",
         /// It reports that the kernel has no verbs (`ib_uverbs` is not loaded).
         NoKernelVerbs = "no-kernel-verbs",
+        /// Its file is there, and the loader refuses it.
+        NotLoadable = "not-loadable",
         /// It fails in another way.
         Fails = "fails",
     }
@@ -254,6 +256,30 @@ subject! {
     MEMLOCK_BINDS: bool = "memlock_binds" from "derive host_limits";
     /// The soft limit of open files. Source: /proc/self/limits.
     NOFILE: u64 = "nofile" from "host";
+    /// How many open files a process of the job needs: so many for each rank, as far as the environment says how many there are, and a base.
+    FILES_NEEDED: u64 = "files_needed" from "derive host_limits";
+    /// The soft limit of this process's address space. Source: /proc/self/limits.
+    ADDRESS_SPACE: Bytes = "address_space" from "room";
+    /// How many mappings of memory a process may have. Source: /proc/sys/vm/max_map_count.
+    MAX_MAP_COUNT: u64 = "max_map_count" from "room";
+    /// How many ports the kernel gives to sockets that ask for any. Source: ip_local_port_range without ip_local_reserved_ports.
+    PORTS_FREE: u64 = "ports_free" from "room";
+    /// How many more files all processes together may open. Source: /proc/sys/fs/file-nr.
+    FILES_LEFT: u64 = "files_left" from "room";
+    /// The share of the memory that a program could get without swapping. Source: /proc/meminfo, MemAvailable.
+    MEMORY_AVAILABLE: Percent = "memory_available" from "room";
+    /// The directory for temporary files: TMPDIR, else /tmp.
+    TMP: Arc<str> = "tmp" from "room";
+    /// Whether that directory does not exist. Source: statvfs(3).
+    TMP_ABSENT: bool = "tmp_absent" from "room";
+    /// Whether its file system is mounted read-only. Source: statvfs(3).
+    TMP_READ_ONLY: bool = "tmp_read_only" from "room";
+    /// Free space of its file system. Source: statvfs(3).
+    TMP_FREE: Bytes = "tmp_free" from "room";
+    /// How many more files its file system can have. Source: statvfs(3).
+    TMP_INODES: u64 = "tmp_inodes" from "room";
+    /// Its state in words: "it does not exist", "it is mounted read-only", "0 B and 12 inodes are free".
+    TMP_STATE: Arc<str> = "tmp_state" from "room";
     /// The state of /dev/shm. Source: statvfs(3).
     SHM: SharedMemory = "shm" from "host";
     /// Size of /dev/shm. Source: statvfs(3).
@@ -275,6 +301,8 @@ subject! {
     RDMA_CM: CharDevice = "rdma_cm" from "chardev";
     /// libibverbs' reply when asked for its devices. Source: ibv_get_device_list(3).
     LIBIBVERBS: Libibverbs = "libibverbs" from "verbs";
+    /// What the loader says of a libibverbs that it refuses. Source: dlopen(3).
+    LIBIBVERBS_ERROR: Arc<str> = "libibverbs_error" from "verbs";
     /// Whether RDMA devices belong to all network namespaces or to one. Source: netlink RDMA_NLDEV_CMD_SYS_GET.
     RDMA_NETNS: RdmaNetns = "rdma_netns" from "nldev";
     /// How many RDMA devices there are. Source: /sys/class/infiniband.
@@ -383,6 +411,19 @@ subject! {
     CGROUP_PIDS: u64 = "cgroup_pids" from "tuning";
     /// The share of scheduling periods in which the cgroup of this process ran out of its CPU quota; 0 without a quota. Source: cpu.stat.
     CPU_THROTTLED: Percent = "cpu_throttled" from "tuning";
+    /// In how many periods the cgroup of this process wanted CPU time: few prove nothing. Source: cpu.stat, nr_periods.
+    CPU_PERIODS: u64 = "cpu_periods" from "tuning";
+    /// The lowest limit of memory of this process's cgroup and those above it. Source: memory.max.
+    MEMORY_LIMIT: Bytes = "memory_limit" from "tuning";
+    /// How many CPUs are online. Source: /sys/devices/system/cpu/online.
+    CPUS_ONLINE: u64 = "cpus_online" from "tuning";
+    /// How many CPUs this process may use, by its affinity and by the quota of its cgroup, rounded down. Source: Cpus_allowed_list, cpu.max.
+    CPUS_USABLE: u64 = "cpus_usable" from "tuning";
+    /// What limits them: "it is bound to CPU 3", "the quota of its control group is 0.5 CPUs".
+    CPUS_LIMITED_BY: Arc<str> = "cpus_limited_by" from "tuning";
+    /// Those CPUs that this process may use and the scheduler does not balance (isolcpus=), if they are several; "none" if not.
+    /// Source: /sys/devices/system/cpu/isolated.
+    CPUS_ISOLATED: Arc<str> = "cpus_isolated" from "tuning";
     /// Kernel parameters that take CPUs, memory or interrupts away: mem=, maxcpus=, nr_cpus=, nosmp, noapic, nolapic, pci=nomsi;
     /// "none" if there is none. Source: /proc/cmdline.
     LIMITING_PARAMETERS: Arc<str> = "limiting_parameters" from "tuning";
@@ -480,6 +521,12 @@ subject! {
     FIREWALLS_COMPETE: bool = "firewalls_compete" from "derive firewall";
     /// Whether no rule of ufw is in force.
     UFW_MISSING: bool = "ufw_missing" from "derive firewall";
+    /// Whether the clock shows a time before this program was released. Source: adjtimex(2).
+    CLOCK_BEFORE_RELEASE: bool = "clock_before_release" from "clock";
+    /// How many ranks the job has that the environment describes; 0 if it describes none. Source: WORLD_SIZE, OMPI_COMM_WORLD_SIZE.
+    JOB_RANKS: u64 = "job_ranks" from "setting";
+    /// Whether this host's own name has an address, as the C library resolves it. Asked in a job of several nodes only. Source: getaddrinfo(3).
+    NAME_RESOLVES: bool = "name_resolves" from "name";
     /// How many nodes the job has that the environment describes; 0 if it describes none. Source: WORLD_SIZE with LOCAL_WORLD_SIZE,
     /// GROUP_WORLD_SIZE, OMPI_COMM_WORLD_SIZE with OMPI_COMM_WORLD_LOCAL_SIZE, SLURM_STEP_NUM_NODES, SLURM_JOB_NUM_NODES, PET_NNODES, NNODES.
     JOB_NODES: u64 = "job_nodes" from "setting";
@@ -493,6 +540,15 @@ subject! {
     LOAD: Percent = "load" from "process";
     /// Whether the kernel counts stalls: there is /proc/pressure, and it was not switched off at boot.
     STALLS_COUNTED: bool = "stalls_counted" from "process";
+    /// The share of the CPUs that this process may use which processes without an RDMA device or GPU took between the two looks of --sample;
+    /// those count that used half a CPU or more. Source: /proc/PID/stat, /proc/PID/fd.
+    CPUS_TAKEN: Percent = "cpus_taken" from "process";
+    /// Those processes, with their ids.
+    CPU_TAKERS: Arc<[Arc<str>]> = "cpu_takers" from "process";
+    /// The share of the time between the two looks of --sample in which those CPUs were idle, or worked for a process that is nice. Source: /proc/stat.
+    CPUS_IDLE: Percent = "cpus_idle" from "process";
+    /// The share of it that the hypervisor gave to other guests. Source: /proc/stat, steal.
+    CPUS_STOLEN: Percent = "cpus_stolen" from "process";
     /// The part of the last minute in which all tasks waited for memory. Source: /proc/pressure/memory, full.
     MEMORY_STALLED: Percent = "memory_stalled" from "process";
     /// How many memory controllers count errors. Source: /sys/devices/system/edac/mc.

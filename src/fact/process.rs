@@ -1,20 +1,18 @@
-//! The facts of a process that hogs the CPU or memory, or that is stuck in the kernel.
+//! The facts of a process that is stuck in the kernel.
 
 use std::sync::Arc;
 
+use super::Seconds;
 use super::schema::subject;
-use super::{Percent, Seconds};
 
 subject! {
-    /// A process that hogs the CPU or memory, or that is stuck in the kernel.
+    /// A process that waits in the kernel, uninterruptibly.
     Process = "process" from "process";
 
     /// The id of the process.
     PID: u64 = "pid" from "process";
     /// Its name, as the kernel has it (comm), without arguments.
     COMMAND: Arc<str> = "command" from "process";
-    /// The part of all CPUs that it used between the two looks of --sample. Source: /proc/PID/stat.
-    CPU_SHARE: Percent = "cpu_share" from "process";
     /// Whether it waited in the kernel, uninterruptibly (state D), in both looks of --sample, without running in between. A process that
     /// waits in one look alone waits for a disk, as processes do.
     STUCK: bool = "stuck" from "process";

@@ -61,6 +61,8 @@ subject! {
     JOB_NODES: u64 = "job_nodes" from "setting";
     /// Whether the address is one of this host alone: 127.0.0.0/8, ::1, localhost.
     LOOPBACK: bool = "loopback" from "setting";
+    /// Whether the host that it names has an address, as the C library resolves it. Asked in a job of several nodes only. Source: getaddrinfo(3).
+    RESOLVES: bool = "resolves" from "name";
     /// Whether /etc/hosts gives the name an address of this host alone, as Debian does with 127.0.1.1.
     NAME_LOOPBACK: bool = "name_loopback" from "setting";
     /// What the port number is good for. Source: the value, /proc/sys/net/ipv4/ip_local_port_range, ip_local_reserved_ports,

@@ -221,6 +221,8 @@ fn statvfs(path: &str) -> Result<Answer, Sys> {
         "magic": format!("{magic:#x}"),
         "size": fs.f_blocks.saturating_mul(fs.f_frsize),
         "free": fs.f_bavail.saturating_mul(fs.f_frsize),
+        "inodes": fs.f_files,
+        "inodes_free": fs.f_favail,
         "read_only": fs.f_flag.contains(StatVfsMountFlags::RDONLY),
     }))))
 }

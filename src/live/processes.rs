@@ -10,11 +10,14 @@ use crate::small_sort;
 use crate::source::{Answer, Question, Refusal};
 
 /// How many of those that use most CPU time are reported.
-const MOST: usize = 5;
+const MOST: usize = 16;
+/// How many that run are reported: one that has just begun to take a CPU has used little yet.
+const RUNNING: usize = 64;
 /// How many processes in uninterruptible sleep are reported.
 const WAITING: usize = 64;
 
-/// Answers `processes`: `{"all","first","processes":[{"pid","name","state","cpu_ms"}]}`.
+/// Answers `processes`: `{"all","first","processes":[{"pid","name","state","cpu_ms","cpu"}]}`: `cpu` is the one on which it
+/// ran last.
 ///
 /// Names are the kernel's (`comm`), without arguments; users are not told. Asked twice, the difference of `cpu_ms` is what a process
 /// used in between. `first` says whether process 1 is to be seen: if it is not, /proc hides those of other users.
@@ -24,20 +27,30 @@ pub fn ask() -> Result<Answer, Refusal> {
     let what = ProcessRefreshKind::nothing().with_cpu().without_tasks();
     system.refresh_processes_specifics(ProcessesToUpdate::All, false, what);
     let own = std::process::id();
+    // The doctor's processes are no load of the machine's: this one, its parent, and what that started.
+    let parent = (system.processes().values()).find(|process| process.pid().as_u32() == own);
+    let parent = parent.and_then(Process::parent);
+    let of_doctor = |process: &Process| {
+        process.pid().as_u32() == own
+            || parent
+                .is_some_and(|parent| process.pid() == parent || process.parent() == Some(parent))
+    };
     let mut all: Vec<&Process> = system
         .processes()
         .values()
-        .filter(|process| process.pid().as_u32() != own)
+        .filter(|process| !of_doctor(process))
         .collect();
     let first = all.iter().any(|process| process.pid().as_u32() == 1);
     let count = all.len();
-    let mut told: Vec<&Process> = Vec::with_capacity(MOST + WAITING);
+    let mut told: Vec<&Process> = Vec::with_capacity(MOST + WAITING + RUNNING);
     small_sort::by_key(&mut all, |process| {
         std::cmp::Reverse(process.accumulated_cpu_time())
     });
     told.extend(all.iter().take(MOST));
     small_sort::by_key(&mut all, |process| process.pid());
     told.extend(all.iter().filter(|process| waits(process)).take(WAITING));
+    let runs = |process: &&&Process| process.status() == ProcessStatus::Run;
+    told.extend(all.iter().filter(runs).take(RUNNING));
     small_sort::by_key(&mut told, |process| process.pid());
     told.dedup_by_key(|process| process.pid());
     let processes: Vec<Value> = told.into_iter().map(describe).collect();
@@ -59,6 +72,13 @@ fn describe(process: &Process) -> Value {
         "state": if waits(process) { "D" } else { "-" },
         "cpu_ms": process.accumulated_cpu_time(),
     });
+    if let Some(Ok(Answer::Text(stat))) = files::ask(
+        None,
+        &Question::read(format!("/proc/{}/stat", process.pid())),
+    ) && let Some(cpu) = last_cpu(&stat)
+    {
+        value["cpu"] = cpu.into();
+    }
     // The kernel function in which it waits, "0" if this user may not see it.
     if waits(process)
         && let Some(Ok(Answer::Text(place))) = files::ask(
@@ -72,9 +92,22 @@ fn describe(process: &Process) -> Value {
     value
 }
 
+/// The CPU on which a process ran last: field 39 of proc_pid_stat(5), behind the name, which may hold anything.
+fn last_cpu(stat: &str) -> Option<u64> {
+    let fields = stat.rsplit_once(") ")?.1;
+    fields.split(' ').nth(36)?.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_cpu_is_behind_the_name() {
+        let stat = "1234 (a b) c) R 1 1 1 0 -1 4194304 100 0 0 0 5 2 0 0 20 0 1 0 300 1000000 200 18446744073709551615 1 1 0 0 0 0 0 0 65536 0 0 0 17 7 0 0 0 0 0";
+        assert_eq!(last_cpu(stat), Some(7));
+        assert_eq!(last_cpu("1 (x) R 1"), None);
+    }
 
     #[test]
     fn this_machine_has_processes() {
@@ -83,7 +116,7 @@ mod tests {
         };
         assert!(value["all"].as_u64().is_some_and(|all| all > 0));
         let told = value["processes"].as_array().unwrap();
-        assert!(!told.is_empty() && told.len() <= MOST + WAITING);
+        assert!(!told.is_empty() && told.len() <= MOST + WAITING + RUNNING);
         assert!(told.iter().all(|p| p["cpu_ms"].is_u64()));
         assert!(told.iter().all(|p| p["pid"] != std::process::id()));
     }

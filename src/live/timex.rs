@@ -21,6 +21,7 @@ pub fn ask() -> Result<Answer, Refusal> {
     Ok(Answer::Value(Arc::new(json!({
         "state": state,
         "status": timex.status,
+        "seconds": timex.time.tv_sec,
     }))))
 }
 

@@ -76,13 +76,7 @@ fn path(name: &str) -> Result<PathBuf, Refusal> {
 /// The addresses that /etc/hosts gives to a name, `{"addresses":[…]}`: to the value of a variable, or to this host's own name.
 /// No name server is asked, and the answer names no host.
 pub fn hosts(call: &Call) -> Result<Answer, Refusal> {
-    let name = match call.text("of") {
-        Some("hostname") => super::environment::node_name(),
-        Some(name @ ("MASTER_ADDR" | "PET_MASTER_ADDR")) => {
-            variable(name).ok_or_else(|| Refusal::NotAsked(format!("{name} is not set").into()))?
-        }
-        _ => return Err(Refusal::NotAsked("no such name to look up".into())),
-    };
+    let name = name_of(call)?;
     let text = match super::files::ask(None, &super::Question::read("/etc/hosts")) {
         Some(Ok(Answer::Text(text))) => text,
         // No file gives no name an address.
@@ -93,6 +87,44 @@ pub fn hosts(call: &Call) -> Result<Answer, Refusal> {
     Ok(Answer::Value(Arc::new(
         json!({ "addresses": addresses(&text, &name) }),
     )))
+}
+
+/// The addresses of such a name as the C library resolves it, or how that failed: `{"addresses":[…]}`, `{"failed":…}`. The answer names no host.
+pub fn lookup(call: &Call) -> Result<Answer, Refusal> {
+    use std::net::ToSocketAddrs as _;
+    let found = (name_of(call)?.as_str(), 0).to_socket_addrs();
+    let addresses = |found: std::vec::IntoIter<std::net::SocketAddr>| {
+        let mut all: Vec<String> = found.map(|one| one.ip().to_string()).collect();
+        all.dedup();
+        all
+    };
+    // What getaddrinfo(3) says of a name that does not exist: glibc's two errors, and musl's.
+    let none = [
+        "service not known",
+        "No address associated",
+        "does not resolve",
+    ];
+    Ok(Answer::Value(Arc::new(match found {
+        Ok(found) => json!({ "addresses": addresses(found) }),
+        Err(error) => {
+            let said = error.to_string();
+            match none.iter().any(|words| said.contains(words)) {
+                true => json!({ "addresses": [] }),
+                false => json!({ "failed": said.rsplit(": ").next() }),
+            }
+        }
+    })))
+}
+
+/// The name that a call is about: this host's own, or a variable's value.
+fn name_of(call: &Call) -> Result<String, Refusal> {
+    match call.text("of") {
+        Some("hostname") => Ok(super::environment::node_name()),
+        Some(name @ ("MASTER_ADDR" | "PET_MASTER_ADDR")) => {
+            variable(name).ok_or_else(|| Refusal::NotAsked(format!("{name} is not set").into()))
+        }
+        _ => Err(Refusal::NotAsked("no such name to look up".into())),
+    }
 }
 
 /// The addresses that a hosts(5) file gives to a name.

@@ -16,8 +16,24 @@ pub const PROBE: Probe = Probe {
 /// STA_UNSYNC (`include/uapi/linux/timex.h`).
 const UNSYNCHRONISED: i64 = 0x40;
 
+/// When this program was released, in seconds since 1970: `SOURCE_DATE_EPOCH` of its build, or a time before its first release.
+const RELEASED: i64 = {
+    let digits = env!("RDMA_DOCTOR_RELEASED").as_bytes();
+    let (mut number, mut at) = (0, 0);
+    while at < digits.len() {
+        number = number * 10 + (digits[at] - b'0') as i64;
+        at += 1;
+    }
+    number
+};
+
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let timex = ask.value(Question::call("adjtimex", []));
+    let before = timex.clone().and_then(|value| {
+        let now = value.get("seconds").and_then(serde_json::Value::as_i64);
+        Ok(now.ok_or("the reply has no time")? < RELEASED)
+    });
+    facts.set(node, node::CLOCK_BEFORE_RELEASE, before);
     let told = timex.and_then(|value| {
         let status = value.get("status").and_then(serde_json::Value::as_i64);
         let status = status.ok_or("the reply has no status")?;

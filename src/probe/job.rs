@@ -117,19 +117,20 @@ fn limits(ask: &Ask<'_>, facts: &mut Facts, id: Id, place: &str) {
     let memory = memory.map(|nodes| nodes.iter().map(|n| Arc::from(n.to_string())).collect());
     facts.set(id, fact::MEMORY_NODES, memory);
 
-    let cpus = status.and_then(|text| {
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-        cpu_list::numbers(line.ok_or("it has no Cpus_allowed_list")?)
-    });
+    let cpus = status.and_then(|text| cpu_list::allowed(&text));
     facts.set(id, fact::CPUS, cpus.clone().map(|cpus| cpus.len() as u64));
     facts.set(id, fact::NUMA_NODES, numa_nodes(ask, cpus));
 
     let cgroup = ask.text_if_any(format!("{place}/cgroup"));
-    let (pids, throttled) = tuning::cgroup::limits(ask, &cgroup);
+    let online = ask.parse("/sys/devices/system/cpu/online", cpu_list::numbers);
+    let online = online.known().map(Vec::len);
+    let pids = tuning::cgroup::processes(ask, &cgroup);
+    let quotas = tuning::cgroup::quotas(ask, &cgroup);
+    let throttled = tuning::cgroup::throttled(ask, &quotas, online);
+    let (throttled, periods) = tuning::cgroup::apart(throttled);
     facts.set(id, fact::CGROUP_PIDS, pids.map(|n| n.min(MOST_PROCESSES)));
     facts.set(id, fact::CPU_THROTTLED, throttled);
+    facts.set(id, fact::CPU_PERIODS, periods);
     facts.set(id, fact::OOM_KILLS, tuning::cgroup::killed(ask, &cgroup));
     let limits = host::cgroup::rdma_limits(ask, cgroup).map(|limits| limits.lines);
     let limited = limits.clone().map(|found| !found.is_empty());

@@ -1,5 +1,7 @@
 //! Processes that hog the machine, or are stuck in it; and how hard the machine is pressed.
 
+mod cpu_time;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +38,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         .map(|list| list.len() as u64);
     pressure(ask, facts, node, &cpus);
 
+    let before = ask.parse("/proc/stat", cpu_time::parse);
     let question = Question::call("processes", []);
     let origin = Origin::Asked(question.clone());
     let read = |value: Result<Arc<Value>, Gap>| {
@@ -78,17 +81,21 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         _ => Membership::Known(origin.clone()),
     };
     facts.set_members(Subject::Process, node, members);
+    let mut hogs: Vec<Hog<'_>> = Vec::new();
     let mut processes: Vec<&ProcessState> = first.processes.values().collect();
     small_sort::by_key(&mut processes, |one| one.pid);
     for one in processes {
         let again = second
             .as_ref()
             .map(|(look, window)| (look.processes.get(&one.pid), *window));
-        let cpu = cpu_share(one, again, &cpus, &origin);
+        if let Ok((Some(then), window)) = &again
+            && let Some(of_one) = of_one_cpu(one, then, *window)
+            && of_one >= facts.limit(limit::CPU_HOG)
+        {
+            hogs.push((one, then.cpu, of_one));
+        }
         // A process that waits in a single look waits as all do: it is looked at only where there are two.
-        let much = (cpu.known()).is_some_and(|share| *share >= facts.limit(limit::CPU_HOG));
-        let waits = one.waits && second.is_ok();
-        if !(waits || much) {
+        if !one.waits || second.is_err() {
             continue;
         }
         let name = format!("{} ({})", one.name, one.pid);
@@ -101,19 +108,75 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
             fact::OF_DRIVER,
             Fact::Known(one.of_driver(), origin.clone()),
         );
-        if one.waits {
-            facts.set(id, fact::WAITS_IN, known(&one.waits_in));
-        }
+        facts.set(id, fact::WAITS_IN, known(&one.waits_in));
         facts.set(id, fact::STUCK, stuck(one, again.as_ref(), &origin));
         if let Ok((_, window)) = &again {
             facts.set(id, fact::STUCK_FOR, Fact::Known(*window, origin.clone()));
         }
-        facts.set(id, fact::CPU_SHARE, cpu);
     }
+    let allowed = match &second {
+        Ok(_) => ask.parse("/proc/self/status", cpu_list::allowed),
+        Err(gap) => Fact::Unknown(gap.clone()),
+    };
+    let taken = match &allowed {
+        Fact::Known(allowed, _) => taken(ask, &hogs, allowed),
+        Fact::Unknown(gap) => Err(gap.clone()),
+    };
+    let spent = match (before, allowed) {
+        (Fact::Known(before, _), Fact::Known(allowed, _)) => ask
+            .parse("/proc/stat", cpu_time::parse)
+            .and_then(|after| cpu_time::spent(&before, &after, &allowed)),
+        (_, Fact::Unknown(gap)) | (Fact::Unknown(gap), _) => Fact::Unknown(gap),
+    };
+    facts.set(node, node::CPUS_IDLE, spent.clone().map(|spent| spent.idle));
+    facts.set(node, node::CPUS_STOLEN, spent.map(|spent| spent.stolen));
+    let (share, takers) = match taken {
+        Ok((share, takers)) => (
+            Fact::Known(share, origin.clone()),
+            Fact::Known(takers, origin.clone()),
+        ),
+        Err(gap) => (Fact::Unknown(gap.clone()), Fact::Unknown(gap)),
+    };
+    facts.set(node, node::CPUS_TAKEN, share);
+    facts.set(node, node::CPU_TAKERS, takers);
 }
 
-/// The second reading: the process, if it still existed, and the time in between.
-type SecondReading<'l> = Result<(Option<&'l ProcessState>, Seconds), &'l Gap>;
+/// A process that uses much of a CPU, the CPU on which it ran last, and how much of one it used.
+type Hog<'l> = (&'l ProcessState, Option<u64>, Percent);
+
+/// The share of the CPUs that processes took, and their names.
+type Takers = (Percent, Arc<[Arc<str>]>);
+
+/// The share of the CPUs that this process may use which others take, and who: a process with an RDMA device or a GPU open is a job's own.
+fn taken(ask: &Ask<'_>, hogs: &[Hog<'_>], allowed: &[u64]) -> Result<Takers, Gap> {
+    let (mut sum, mut takers) = (0.0, Vec::new());
+    for (one, cpu, of_one) in hogs {
+        let here = |cpu: u64| allowed.iter().any(|allowed| u64::from(*allowed) == cpu);
+        if !cpu.is_none_or(here) {
+            continue;
+        }
+        let question = Question::call("process_files", [("pid", one.pid.into())]);
+        let devices = ask.value(question).and_then(|value| {
+            let devices = value.get("devices").and_then(Value::as_object);
+            Ok(devices.ok_or("the reply has no devices")?.len())
+        });
+        match devices.into_result() {
+            Ok(0) => {
+                sum += of_one.0;
+                takers.push(format!("{} ({})", one.name, one.pid).into());
+            }
+            Ok(_) => {}
+            // It has ended.
+            Err(gap) if matches!(gap.why, Why::Refused(Refusal::Errno(Errno::ENOENT))) => {}
+            Err(gap) => return Err(gap),
+        }
+    }
+    let share = match allowed.is_empty() {
+        true => 0.0,
+        false => (sum / allowed.len() as f64 * 10.0).round() / 10.0,
+    };
+    Ok((Percent(share), takers.into()))
+}
 
 fn stuck(
     one: &ProcessState,
@@ -137,28 +200,10 @@ fn stuck(
     }
 }
 
-fn cpu_share(
-    one: &ProcessState,
-    again: SecondReading<'_>,
-    cpus: &Fact<u64>,
-    origin: &Origin,
-) -> Fact<Percent> {
-    let (then, window) = match again {
-        Ok(both) => both,
-        Err(gap) => return Fact::Unknown(gap.clone()),
-    };
-    let Some(then) = then.filter(|then| then.cpu_ms >= one.cpu_ms) else {
-        return Fact::Unknown(Gap {
-            why: Why::Missing("the second look at the process".into()),
-            origin: origin.clone(),
-        });
-    };
-    let used = (then.cpu_ms - one.cpu_ms) as f64 / 1e3;
-    match cpus {
-        Fact::Known(cpus, _) => Fact::Known(window, origin.clone())
-            .and_then(|window| share(used, window.0 * *cpus as f64)),
-        Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
-    }
+/// How much of one CPU a process used between the two looks.
+fn of_one_cpu(one: &ProcessState, then: &ProcessState, window: Seconds) -> Option<Percent> {
+    let used = then.cpu_ms.checked_sub(one.cpu_ms)? as f64 / 1e3;
+    share(used, window.0).ok()
 }
 
 fn share(part: f64, of: f64) -> Result<Percent, String> {
@@ -232,6 +277,8 @@ struct ProcessState {
     waits: bool,
     waits_in: Arc<str>,
     cpu_ms: u64,
+    /// The CPU on which it ran last; recordings before 0.2 do not say it.
+    cpu: Option<u64>,
 }
 
 impl ProcessState {
@@ -261,6 +308,7 @@ impl ProcessSnapshot {
                     waits: text("state") == Some("D"),
                     waits_in: text("waits_in").unwrap_or("unknown").into(),
                     cpu_ms,
+                    cpu: number("cpu"),
                 },
             );
         }
@@ -288,20 +336,40 @@ mod tests {
         let (facts, node) = run(&PROBE, &[CPUS, MEMORY, FIRST, PAUSE, SECOND]);
         assert!(facts.members(Subject::Process, node).is_ok());
         let stuck = |name| known(&facts, Subject::Process, name, fact::STUCK);
-        assert_eq!(stuck("python3 (7)"), Some(false));
+        let runs = facts.find(Subject::Process, node, "python3 (7)");
+        assert!(runs.is_none(), "it waits for nothing");
         assert_eq!(stuck("nvidia-smi (8)"), Some(true));
         assert_eq!(stuck("dd (9)"), Some(false), "it ran in between");
         let driver = |name| known(&facts, Subject::Process, name, fact::OF_DRIVER);
         assert_eq!(driver("nvidia-smi (8)"), Some(true));
         assert_eq!(driver("dd (9)"), Some(false));
-        let share = |key| known(&facts, Subject::Process, "python3 (7)", key);
-        assert_eq!(
-            share(fact::CPU_SHARE),
-            Some(Percent(100.0)),
-            "8 s of 4 CPUs in 2 s"
-        );
         let long = known(&facts, Subject::Process, "nvidia-smi (8)", fact::STUCK_FOR);
         assert_eq!(long, Some(Seconds(2.0)));
+    }
+
+    #[test]
+    fn processes_without_a_device_take_the_cpus() {
+        const STATUS: &str =
+            r#"{"q":{"read":"/proc/self/status"},"text":"Cpus_allowed_list:\t0-1\n"}"#;
+        let look = |at: u64, ms: u64, n: u64| {
+            let one = |pid: u64, cpu: u64| serde_json::json!({ "pid": pid, "name": "yes", "state": "-", "cpu_ms": ms, "cpu": cpu });
+            let value = serde_json::json!({ "all": 3, "first": true, "processes": [one(7, 0), one(8, 1), one(9, 3)] });
+            format!(r#"{{"q":{{"call":"processes"}},"n":{n},"t":{at},"value":{value}}}"#)
+        };
+        let files = |pid: u64, devices: &str| {
+            format!(
+                r#"{{"q":{{"call":"process_files","pid":{pid}}},"value":{{"open":3,"devices":{devices}}}}}"#
+            )
+        };
+        let (first, second) = (look(1_000_000, 1000, 0), look(3_000_000, 3000, 1));
+        let (idle, rank) = (files(7, "{}"), files(8, r#"{"/dev/nvidia0":2}"#));
+        let lines = [CPUS, STATUS, &first, PAUSE, &second, &idle, &rank];
+        let (facts, node) = run(&PROBE, &lines);
+        assert_eq!(facts.known(node, node::CPUS_TAKEN), Some(Percent(50.0)));
+        let takers = facts.known(node, node::CPU_TAKERS).unwrap();
+        assert_eq!(&*takers, [Arc::from("yes (7)")], "process 9 runs elsewhere");
+        let (facts, node) = run(&PROBE, &lines[..6]);
+        assert_eq!(facts.known(node, node::CPUS_TAKEN), None, "8 may be a rank");
     }
 
     #[test]

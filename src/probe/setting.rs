@@ -2,8 +2,8 @@
 //! files of UCX, Open MPI, DeepSpeed and Accelerate.
 
 mod hostfile;
-mod launch;
-mod parse;
+pub(super) mod launch;
+pub(super) mod parse;
 #[cfg(test)]
 mod tests;
 
@@ -62,7 +62,7 @@ const HOSTFILE: &str = "/job/hostfile";
 const ENVIRONMENT: &str = "environment";
 
 /// The environment's variables.
-pub(super) type Variables = BTreeMap<Arc<str>, Arc<str>>;
+pub(in crate::probe) type Variables = BTreeMap<Arc<str>, Arc<str>>;
 
 /// A setting on its way to a fact.
 struct FoundSetting {
@@ -89,6 +89,8 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
     };
     facts.set(node, node::JOB_NODES, job_nodes.clone());
+    let ranks = environment.clone().map(|vars| launch::job_ranks(&vars));
+    facts.set(node, node::JOB_RANKS, ranks);
     let own = ask.value(Question::call("hosts_lookup", [("of", "hostname".into())]));
     facts.set(node, node::NAME_LOOPBACK, own.and_then(parse::loopback));
 

@@ -1,6 +1,7 @@
 //! Settings of CPU, memory and kernel.
 
 pub(super) mod cgroup;
+mod cpus;
 mod frequency;
 mod idle;
 pub(super) mod parse;
@@ -26,9 +27,16 @@ const CPU: &str = "/sys/devices/system/cpu";
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     frequency::establish(ask, facts, node);
     facts.set(node, node::IDLE_LATENCY, idle::latency(ask));
-    facts.set(node, node::CPUS_OFFLINE, offline(ask));
+    // Each is asked once, for several facts.
+    let online = ask.text(format!("{CPU}/online"));
+    let status = ask.text("/proc/self/status");
+    let cgroup = ask.text_if_any("/proc/self/cgroup");
+    facts.set(node, node::CPUS_OFFLINE, offline(ask, online.clone()));
     facts.set(node, node::NUMA_WITHOUT_MEMORY, without_memory(ask));
-    cgroup::establish(ask, facts, node);
+    let quotas = cgroup::quotas(ask, &cgroup);
+    let least = cgroup::least(&quotas);
+    let online = cpus::establish(ask, facts, node, online, status.clone(), least);
+    cgroup::establish(ask, facts, node, &cgroup, &quotas, online);
     for (key, file) in [
         (node::NUMA_BALANCING, "/proc/sys/kernel/numa_balancing"),
         (node::ZONE_RECLAIM_MODE, "/proc/sys/vm/zone_reclaim_mode"),
@@ -45,14 +53,14 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 
     let limits = ask.text("/proc/self/limits");
     let limit = limits.and_then(|text| super::host::soft_limit(&text, "Max processes"));
-    facts.set(node, node::NPROC, processes(ask, limit));
+    facts.set(node, node::NPROC, processes(status, limit));
     let parameters = ask.parse("/proc/cmdline", |text| Ok(parse::limiting(text)));
     facts.set(node, node::LIMITING_PARAMETERS, parameters);
 }
 
 /// The limit of processes. The kernel does not hold root to it (kernel/fork.c, `copy_process`).
-fn processes(ask: &Ask<'_>, limit: Fact<u64>) -> Fact<u64> {
-    match ask.parse("/proc/self/status", parse::user) {
+fn processes(status: Fact<Arc<str>>, limit: Fact<u64>) -> Fact<u64> {
+    match status.and_then(|text| parse::user(&text)) {
         Fact::Known(0, origin) => Fact::Known(u64::MAX, origin),
         Fact::Known(..) => limit,
         Fact::Unknown(gap) => Fact::Unknown(gap),
@@ -66,9 +74,9 @@ fn number_if_any(ask: &Ask<'_>, file: &str) -> Fact<u64> {
 }
 
 /// CPUs that are present and not online, less those that SMT control has taken.
-fn offline(ask: &Ask<'_>) -> Fact<u64> {
+fn offline(ask: &Ask<'_>, online: Fact<Arc<str>>) -> Fact<u64> {
     let present = ask.parse(format!("{CPU}/present"), cpu_list::numbers);
-    let online = ask.parse(format!("{CPU}/online"), cpu_list::numbers);
+    let online = online.and_then(|text| cpu_list::numbers(&text));
     let smt = ask.text_if_any(format!("{CPU}/smt/control"));
     let (present, online, origin) = match (present, online) {
         (Fact::Known(present, _), Fact::Known(online, origin)) => (present, online, origin),

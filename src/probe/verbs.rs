@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Ask, BUDGET, Probe};
 use crate::fact::device::PROVIDER;
-use crate::fact::node::{LIBIBVERBS, Libibverbs};
+use crate::fact::node::{LIBIBVERBS, LIBIBVERBS_ERROR, Libibverbs};
 use crate::fact::port::{MAX_MTU, MTU, PortState, VERBS_STATE};
 use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, Presence, Subject, Why};
 use crate::source::{Errno, Question, Refusal};
@@ -22,6 +22,14 @@ pub const PROBE: Probe = Probe {
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let list = device_list(ask);
     facts.set(node, LIBIBVERBS, libibverbs(&list));
+    if let Fact::Unknown(Gap {
+        why: Why::Refused(Refusal::LibraryMissing(words)),
+        origin,
+    }) = &list
+    {
+        let words = Fact::Known(Arc::clone(words), origin.clone());
+        facts.set(node, LIBIBVERBS_ERROR, words);
+    }
     let list = list.and_then(|value| device_names(&value));
 
     let nodes = CharNodes::of(ask);
@@ -133,7 +141,14 @@ fn libibverbs(list: &Fact<Arc<Value>>) -> Fact<Libibverbs> {
         Fact::Unknown(gap) => gap,
     };
     let says = match &gap.why {
-        Why::Refused(Refusal::LibraryMissing(_)) => Libibverbs::Missing,
+        // The loader's words of a file that is not there begin with its name.
+        Why::Refused(Refusal::LibraryMissing(words))
+            if words.starts_with("libibverbs") && words.contains("No such file")
+                || words.is_empty() =>
+        {
+            Libibverbs::Missing
+        }
+        Why::Refused(Refusal::LibraryMissing(_)) => Libibverbs::NotLoadable,
         Why::Refused(Refusal::Errno(Errno::ENOSYS)) => Libibverbs::NoKernelVerbs,
         Why::Refused(Refusal::SymbolMissing(_)) => Libibverbs::Fails,
         // A refusal of sysfs leads here too; only the library's own counts.
@@ -352,6 +367,14 @@ mod tests {
             (
                 r#"{"q":{"call":"ibv_library"},"refused":"library-missing: libibverbs.so.1: cannot open shared object file: No such file or directory"}"#,
                 Some(Libibverbs::Missing),
+            ),
+            (
+                r#"{"q":{"call":"ibv_library"},"refused":"library-missing: /lib/x86_64-linux-gnu/libibverbs.so.1: file too short"}"#,
+                Some(Libibverbs::NotLoadable),
+            ),
+            (
+                r#"{"q":{"call":"ibv_library"},"refused":"library-missing: libnl-route-3.so.200: cannot open shared object file: No such file or directory"}"#,
+                Some(Libibverbs::NotLoadable),
             ),
             (r#"{"q":{"list":"/x"},"names":[]}"#, None),
         ] {

@@ -15,7 +15,7 @@ const ROOMS: [&str; 3] = ["measure::plan", "derive", "probe"];
 const QUANTITIES: [&str; 6] = ["f64", "Percent", "BitRate", "Bytes", "Seconds", "PerSecond"];
 
 /// The constants of these types that there may be, and why none of them judges.
-const ALLOWED: [(&str, &str, &str); 5] = [
+const ALLOWED: [(&str, &str, &str); 6] = [
     (
         "measure::plan::ablation_rounds",
         "CLOSE",
@@ -29,6 +29,11 @@ const ALLOWED: [(&str, &str, &str); 5] = [
         "`advise` shows it beside its answer, which no check judges",
     ),
     ("probe::nccl_log::pasted::benchmark", "GIGABYTE", "a unit"),
+    (
+        "probe::tuning::cgroup",
+        "PERIOD",
+        "the kernel's own default",
+    ),
 ];
 
 /// The words of a type.

@@ -2,7 +2,7 @@
 # ground.sh - faults of the host and of settings, made one after the other in one VM (runs inside it)
 #
 # topo: rxe
-# options: --smp 3 --mem 768
+# options: --smp 3 --mem 2048
 #
 # `fault NAME CHECK` makes a fault by the script that follows, in a shell and a mount and UTS namespace of its own, and the doctor looks: CHECK must lead.
 # `quiet NAME` makes a set-up that is unusual and no fault: nothing may lead. What the doctor said stays in /out as NAME.json.
@@ -71,7 +71,7 @@ mount -t tmpfs -o size=1m scratch /run/scratch
 cat /dev/zero >/run/scratch/left-by-a-job 2>/dev/null
 TMPDIR=/run/scratch check
 MAKE
-fault tmpdir-absent host/tmp-unusable <<'MAKE'
+fault tmpdir-absent host/tmpdir-missing <<'MAKE'
 TMPDIR=/scratch/job.4711 check
 MAKE
 fault map-count-low host/map-count-low <<'MAKE'
@@ -125,6 +125,12 @@ fault memory-of-group-small host/memory-limited <<'MAKE'
 group small memory.max=$((96 << 20)) memory.swap.max=0
 check
 MAKE
+fault library-broken host/libibverbs-fails <<'MAKE'
+library=$(readlink -f /usr/lib/x86_64-linux-gnu/libibverbs.so.1)
+head -c 20 "$library" >/run/libibverbs.so
+mount --bind /run/libibverbs.so "$library"
+check
+MAKE
 fault clock-in-2001 host/clock-before-release <<'MAKE'
 undo+=("date -s @$EPOCHSECONDS >/dev/null")
 date -s @1000000000 >/dev/null
@@ -132,28 +138,28 @@ check
 MAKE
 fault hogs-on-all-cpus host/cpus-taken <<'MAKE'
 for cpu in 0 1 2; do spin & done
-check --sample 3
+check --sample 8
 MAKE
 fault hogs-more-than-cpus host/cpus-taken <<'MAKE'
 for hog in $(seq 8); do spin & done
-check --sample 3
+check --sample 8
 MAKE
 fault hogs-on-the-jobs-cpus host/cpus-taken <<'MAKE'
 for cpu in 0 1; do spin & taskset -cp $cpu $! >/dev/null; done
 taskset -cp 0,1 $$ >/dev/null
-check --sample 3
+check --sample 8
 MAKE
 fault memory-taken host/memory-taken <<'MAKE'
 available() { awk '/^MemAvailable/ { print int($2 / 1024) }' /proc/meminfo; }
 # The buffer is filled before the pipe, which nobody reads, blocks.
-dd if=/dev/zero bs=$(($(available) - 50))M count=1 2>/dev/null | sleep 600 &
-for i in $(seq 300); do [ $(available) -lt 60 ] && break; sleep 0.1; done
+dd if=/dev/zero bs=$(($(available) - 90))M count=1 2>/dev/null | sleep 600 &
+for i in $(seq 300); do [ $(available) -lt 100 ] && break; sleep 0.1; done
 check
 MAKE
 fault memory-left-in-shm host/memory-taken <<'MAKE'
 mkdir -p /run/shm
 mount -t tmpfs -o size=4g left /run/shm
-fallocate -l $((($(awk '/^MemAvailable/ { print $2 }' /proc/meminfo) - 50000) << 10)) /run/shm/left-by-a-job
+fallocate -l $((($(awk '/^MemAvailable/ { print $2 }' /proc/meminfo) - 90000) << 10)) /run/shm/left-by-a-job
 check
 MAKE
 
@@ -194,8 +200,11 @@ MAKE
 fault configuration-file-missing nccl/file-unreadable <<'MAKE'
 NCCL_CONF_FILE=/etc/site/nccl.conf check
 MAKE
+# Of IPv6 addresses NCCL takes no GID of another version than it is told; of IPv4 addresses it does.
 fault roce-v1-asked nccl/gid-default-not-routable <<'MAKE'
-NCCL_IB_ROCE_VERSION_NUM=1 check
+undo+=("ip address del fd00:77::1/64 dev eth0")
+ip address add fd00:77::1/64 dev eth0 nodad
+NCCL_IB_ADDR_FAMILY=AF_INET6 NCCL_IB_ROCE_VERSION_NUM=1 check
 MAKE
 fault family-without-address nccl/gid-default-not-routable <<'MAKE'
 NCCL_IB_ADDR_FAMILY=AF_INET6 check
@@ -232,11 +241,11 @@ check
 MAKE
 quiet busy-and-fair <<'MAKE'
 spin &
-check --sample 3
+check --sample 8
 MAKE
 quiet busy-with-nice-work <<'MAKE'
 for cpu in 0 1 2; do nice -n 19 bash -c 'while :; do :; done' & done
-check --sample 3
+check --sample 8
 MAKE
 quiet bound-to-two-cpus <<'MAKE'
 taskset -cp 1,2 $$ >/dev/null
@@ -251,6 +260,9 @@ mkdir -p /run/half
 mount -t tmpfs -o size=4g half /run/half
 fallocate -l $(($(awk '/^MemAvailable/ { print $2 }' /proc/meminfo) << 9)) /run/half/file
 check
+MAKE
+quiet roce-v1-asked-of-ipv4 <<'MAKE'
+NCCL_IB_ROCE_VERSION_NUM=1 check
 MAKE
 quiet bounds-of-fields <<'MAKE'
 NCCL_IB_RETRY_CNT=7 NCCL_IB_TIMEOUT=22 NCCL_IB_SL=15 NCCL_IB_TC=252 NCCL_IB_QPS_PER_CONNECTION=128 check

@@ -5,7 +5,7 @@ use crate::fact::setting::PortFitness;
 use crate::fact::{Fact, Origin};
 
 /// Variables that describe a job, and are no settings.
-pub(super) const VARIABLES: &[&str] = &[
+pub(in crate::probe) const VARIABLES: &[&str] = &[
     "WORLD_SIZE",
     "LOCAL_WORLD_SIZE",
     "GROUP_WORLD_SIZE",
@@ -20,11 +20,8 @@ pub(super) const VARIABLES: &[&str] = &[
 
 /// How many nodes the job has; 0 if the variables describe none. What describes the process comes before what describes
 /// the allocation around it: a step on one node of four is a job of one.
-pub(super) fn job_nodes(variables: &Variables) -> u64 {
-    let number = |name: &str| -> Option<u64> {
-        let value: u64 = variables.get(name)?.trim().parse().ok()?;
-        Some(value).filter(|value| *value > 0)
-    };
+pub(in crate::probe) fn job_nodes(variables: &Variables) -> u64 {
+    let number = |name: &str| positive(variables, name);
     let ratio = |all: &str, here: &str| Some(number(all)?.div_ceil(number(here)?));
     ratio("WORLD_SIZE", "LOCAL_WORLD_SIZE")
         .or_else(|| number("GROUP_WORLD_SIZE"))
@@ -35,6 +32,18 @@ pub(super) fn job_nodes(variables: &Variables) -> u64 {
         .or_else(|| least_of_range(variables.get("PET_NNODES")?))
         .or_else(|| number("NNODES"))
         .unwrap_or(0)
+}
+
+/// How many ranks the job has; 0 if the variables describe none.
+pub(in crate::probe) fn job_ranks(variables: &Variables) -> u64 {
+    let number = |name: &str| positive(variables, name);
+    let ranks = number("WORLD_SIZE").or_else(|| number("OMPI_COMM_WORLD_SIZE"));
+    ranks.unwrap_or(0)
+}
+
+fn positive(variables: &Variables, name: &str) -> Option<u64> {
+    let value: u64 = variables.get(name)?.trim().parse().ok()?;
+    Some(value).filter(|value| *value > 0)
 }
 
 /// torchrun's `--nnodes`: `4`, or `2:4` for an elastic job.

@@ -67,7 +67,7 @@ pub(super) fn is_loopback(value: &str) -> bool {
 }
 
 /// Whether a value is a name that has to be looked up.
-pub(super) fn is_host_name(value: &str) -> bool {
+pub(in crate::probe) fn is_host_name(value: &str) -> bool {
     let value = value.trim();
     value.parse::<IpAddr>().is_err()
         && !is_loopback(value)

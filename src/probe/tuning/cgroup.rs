@@ -3,34 +3,96 @@
 use std::sync::Arc;
 
 use super::parse;
-use crate::fact::{Fact, Facts, Gap, Id, Origin, Percent, Presence, Why, node};
+use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, Percent, Presence, Why, node};
 use crate::probe::Ask;
 
+/// The kernel's period of a quota, in microseconds, where nobody set another.
+const PERIOD: f64 = 100_000.0;
 /// Deeper than any manager nests groups.
 const LEVELS: usize = 12;
 
 /// States the limits of version 2's hierarchy, and of version 1's if the controllers are there.
-pub(super) fn establish(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
-    let cgroup = ask.text_if_any("/proc/self/cgroup");
-    let (pids, throttled) = limits(ask, &cgroup);
-    facts.set(node, node::CGROUP_PIDS, pids);
-    facts.set(node, node::CPU_THROTTLED, throttled);
-}
-
-/// How many processes the groups of a process allow, and the share of periods in which their CPU time ran out.
-pub(in crate::probe) fn limits(
+pub(super) fn establish(
     ask: &Ask<'_>,
+    facts: &mut Facts,
+    node: Id,
     cgroup: &Presence<Arc<str>>,
-) -> (Fact<u64>, Fact<Percent>) {
-    let none = match cgroup {
+    quotas: &Fact<Vec<Quota>>,
+    online: Option<usize>,
+) {
+    let (throttled, periods) = apart(throttled(ask, quotas, online));
+    facts.set(node, node::CGROUP_PIDS, processes(ask, cgroup));
+    facts.set(node, node::CPU_THROTTLED, throttled);
+    facts.set(node, node::CPU_PERIODS, periods);
+    let memory = match cgroup {
         Presence::Present(text, origin) => {
-            return (pids(ask, text, origin), throttled(ask, text, origin));
+            let files = ["memory.max", "memory.limit_in_bytes"];
+            lowest(ask, text, origin, "memory", files).map(Bytes)
         }
-        // A kernel without control groups limits nothing by them.
-        Presence::Absent(origin) => Fact::Known((), origin.clone()),
+        Presence::Absent(origin) => Fact::Known(Bytes::UNLIMITED, origin.clone()),
         Presence::Unknown(gap) => Fact::Unknown(gap.clone()),
     };
-    (none.clone().map(|()| u64::MAX), none.map(|()| Percent(0.0)))
+    facts.set(node, node::MEMORY_LIMIT, memory);
+}
+
+/// The share of periods in which CPU time ran out, and how many periods there were.
+pub(in crate::probe) type Throttled = Fact<(Percent, u64)>;
+
+/// The two numbers as facts of their own.
+pub(in crate::probe) fn apart(throttled: Throttled) -> (Fact<Percent>, Fact<u64>) {
+    let share = throttled.clone().map(|(share, _)| share);
+    (share, throttled.map(|(_, periods)| periods))
+}
+
+/// How many processes the groups of a process allow.
+pub(in crate::probe) fn processes(ask: &Ask<'_>, cgroup: &Presence<Arc<str>>) -> Fact<u64> {
+    match cgroup {
+        Presence::Present(text, origin) => {
+            lowest(ask, text, origin, "pids", ["pids.max", "pids.max"])
+        }
+        // A kernel without control groups limits nothing by them.
+        Presence::Absent(origin) => Fact::Known(u64::MAX, origin.clone()),
+        Presence::Unknown(gap) => Fact::Unknown(gap.clone()),
+    }
+}
+
+/// A group's directory, and how many CPUs' time it may use; none if it has no quota.
+type Quota = (String, Result<Option<f64>, Gap>);
+
+/// The quotas of CPU time of a process's group and those above it.
+pub(in crate::probe) fn quotas(ask: &Ask<'_>, cgroup: &Presence<Arc<str>>) -> Fact<Vec<Quota>> {
+    let (text, origin) = match cgroup {
+        Presence::Present(text, origin) => (text, origin),
+        Presence::Absent(origin) => return Fact::Known(Vec::new(), origin.clone()),
+        Presence::Unknown(gap) => return Fact::Unknown(gap.clone()),
+    };
+    match groups(text, "cpu", origin) {
+        Ok((dirs, second)) => {
+            let quotas = dirs.into_iter().map(|dir| {
+                let quota = quota_of(ask, &dir, second);
+                (dir, quota)
+            });
+            Fact::Known(quotas.collect(), origin.clone())
+        }
+        Err(gap) => Fact::Unknown(gap),
+    }
+}
+
+/// How many CPUs' time a process may use by all of these quotas; none without one.
+pub(super) fn least(quotas: &Fact<Vec<Quota>>) -> Fact<Option<f64>> {
+    let (quotas, origin) = match quotas {
+        Fact::Known(quotas, origin) => (quotas, origin),
+        Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
+    };
+    let mut least: Option<f64> = None;
+    for (_, quota) in quotas {
+        match quota {
+            Ok(Some(quota)) => least = Some(least.map_or(*quota, |least| least.min(*quota))),
+            Ok(None) => {}
+            Err(gap) => return Fact::Unknown(gap.clone()),
+        }
+    }
+    Fact::Known(least, origin.clone())
 }
 
 /// How many processes of a group the kernel has killed because the group may have no more memory (Linux 4.13).
@@ -99,16 +161,24 @@ fn groups(text: &str, controller: &str, origin: &Origin) -> Result<(Vec<String>,
     Ok(((0..=parts.len()).rev().map(dir).collect(), second))
 }
 
-/// The lowest `pids.max`. The root of a hierarchy has none; in a container the path may lead to what is mounted elsewhere.
-fn pids(ask: &Ask<'_>, text: &str, origin: &Origin) -> Fact<u64> {
-    let dirs = match groups(text, "pids", origin) {
-        Ok((dirs, _)) => dirs,
+/// The lowest limit of a controller; the file's name in version 2's hierarchy and in version 1's. The root of a hierarchy has none; in a container the
+/// path may lead to what is mounted elsewhere.
+fn lowest(
+    ask: &Ask<'_>,
+    text: &str,
+    origin: &Origin,
+    controller: &str,
+    [second_name, first_name]: [&str; 2],
+) -> Fact<u64> {
+    let (dirs, second) = match groups(text, controller, origin) {
+        Ok(found) => found,
         Err(gap) => return Fact::Unknown(gap),
     };
+    let file = if second { second_name } else { first_name };
     let mut lowest: (u64, Origin) = (u64::MAX, origin.clone());
     let mut missing = None;
     for dir in dirs {
-        match ask.text_if_any(format!("{dir}/pids.max")) {
+        match ask.text_if_any(format!("{dir}/{file}")) {
             Presence::Present(text, origin) => {
                 match Fact::Known(text, origin).and_then(|text| parse::limit(&text)) {
                     Fact::Known(limit, origin) if limit < lowest.0 => lowest = (limit, origin),
@@ -123,40 +193,63 @@ fn pids(ask: &Ask<'_>, text: &str, origin: &Origin) -> Fact<u64> {
     Fact::Known(lowest.0, lowest.1).unless(missing)
 }
 
-/// The share of periods in which the quota was used up, of the group with the highest share.
-fn throttled(ask: &Ask<'_>, text: &str, origin: &Origin) -> Fact<Percent> {
-    let (dirs, second) = match groups(text, "cpu", origin) {
-        Ok(found) => found,
-        Err(gap) => return Fact::Unknown(gap),
+/// How often a quota was used up, of the group with the highest share. A quota of all CPUs that are online holds up nothing.
+pub(in crate::probe) fn throttled(
+    ask: &Ask<'_>,
+    quotas: &Fact<Vec<Quota>>,
+    online: Option<usize>,
+) -> Throttled {
+    let (quotas, origin) = match quotas {
+        Fact::Known(quotas, origin) => (quotas, origin),
+        Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
     };
-    let mut highest: (f64, Origin) = (0.0, origin.clone());
+    let mut highest = ((0.0, 0), origin.clone());
     let mut missing = None;
-    for dir in dirs {
-        let quota = match second {
-            true => format!("{dir}/cpu.max"),
-            false => format!("{dir}/cpu.cfs_quota_us"),
-        };
+    for (dir, quota) in quotas {
         // Without a quota there are no periods to count.
-        match ask.text_if_any(quota) {
-            Presence::Present(text, _) if !has_quota(&text) => continue,
-            Presence::Present(..) => {}
-            Presence::Absent(_) => continue,
-            Presence::Unknown(gap) => {
-                missing = Some(gap);
+        match quota {
+            Ok(Some(quota)) if online.is_none_or(|online| *quota < online as f64) => {}
+            Ok(_) => continue,
+            Err(gap) => {
+                missing = Some(gap.clone());
                 continue;
             }
         }
         match ask.parse(format!("{dir}/cpu.stat"), parse::throttled) {
-            Fact::Known(share, origin) if share > highest.0 => highest = (share, origin),
+            Fact::Known(found, origin) if found.0 > highest.0.0 => highest = (found, origin),
             Fact::Known(..) => {}
             Fact::Unknown(gap) => missing = Some(gap),
         }
     }
-    Fact::Known(Percent(highest.0), highest.1).unless(missing)
+    let ((share, periods), origin) = highest;
+    Fact::Known((Percent(share), periods), origin).unless(missing)
 }
 
-/// `max 100000` and `-1` are no quota.
-fn has_quota(text: &Arc<str>) -> bool {
-    let first = text.split_whitespace().next();
-    !matches!(first, Some("max" | "-1") | None)
+/// How many CPUs' time a group may use: `50000 100000`, or version 1's two files. `max 100000` and `-1` are no quota.
+fn quota_of(ask: &Ask<'_>, dir: &str, second: bool) -> Result<Option<f64>, Gap> {
+    let file = if second {
+        "cpu.max"
+    } else {
+        "cpu.cfs_quota_us"
+    };
+    let text = match ask.text_if_any(format!("{dir}/{file}")) {
+        Presence::Present(text, _) => text,
+        Presence::Absent(_) => return Ok(None),
+        Presence::Unknown(gap) => return Err(gap),
+    };
+    let mut words = text.split_whitespace().map(str::parse::<f64>);
+    let Some(Ok(quota)) = words.next().filter(|n| n.as_ref().is_ok_and(|n| *n > 0.0)) else {
+        return Ok(None);
+    };
+    let period = match words.next() {
+        Some(Ok(period)) if period > 0.0 => period,
+        _ => {
+            let period = ask.parse(
+                format!("{dir}/cpu.cfs_period_us"),
+                crate::probe::whole_number,
+            );
+            period.known().map_or(PERIOD, |period| *period as f64)
+        }
+    };
+    Ok(Some(quota / period))
 }

@@ -25,8 +25,8 @@ pub(super) fn limit(text: &str) -> Result<u64, String> {
     }
 }
 
-/// `nr_throttled` of `nr_periods`, in hundredths.
-pub(super) fn throttled(text: &str) -> Result<f64, String> {
+/// `nr_throttled` of `nr_periods`, in hundredths, and the latter.
+pub(super) fn throttled(text: &str) -> Result<(f64, u64), String> {
     let value = |name: &str| {
         text.lines()
             .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
@@ -34,10 +34,11 @@ pub(super) fn throttled(text: &str) -> Result<f64, String> {
             .ok_or_else(|| format!("it has no {name}"))
     };
     let (periods, throttled) = (value("nr_periods")?, value("nr_throttled")?);
-    Ok(match periods {
+    let share = match periods {
         0 => 0.0,
         _ => throttled as f64 * 100.0 / periods as f64,
-    })
+    };
+    Ok((share, periods))
 }
 
 /// `oom_kill 3`, in memory.events and memory.oom_control alike.

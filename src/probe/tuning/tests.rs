@@ -204,6 +204,21 @@ fn limits_of_control_groups_of_both_versions() {
     let lines: Vec<&str> = second.iter().map(String::as_str).collect();
     assert_eq!(of(&lines, node::CGROUP_PIDS), Some(1024));
     assert_eq!(of(&lines, node::CPU_THROTTLED), Some(Percent(25.0)));
+    assert_eq!(of(&lines, node::CPU_PERIODS), Some(1000));
+    let online = |cpus: &str| read("/sys/devices/system/cpu/online", cpus);
+    let (four, five) = (online("0-3\\n"), online("0-4\\n"));
+    let four = [&lines[..], &[&*four]].concat();
+    assert_eq!(of(&four, node::CPU_THROTTLED), Some(Percent(0.0)));
+    let five = [&lines[..], &[&*five]].concat();
+    assert_eq!(of(&five, node::CPU_THROTTLED), Some(Percent(25.0)));
+    let status = read("/proc/self/status", "Cpus_allowed_list:\\t0-7\\n");
+    let bound = [&lines[..], &[&*status]].concat();
+    assert_eq!(of(&bound, node::CPUS_USABLE), Some(4));
+    let by = of(&bound, node::CPUS_LIMITED_BY);
+    assert_eq!(
+        by.as_deref(),
+        Some("the quota of its control group is 4.0 CPUs")
+    );
     // The group that limits most is the one that is not known: then nothing is.
     assert_eq!(of(&lines[..1], node::CGROUP_PIDS), None);
 

@@ -1,0 +1,100 @@
+//! Names of hosts that a job of several nodes has to resolve.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::setting::{Variables, launch, parse};
+use super::{Ask, Probe};
+use crate::fact::{Fact, Facts, Gap, Id, Origin, Subject, Why, node, setting};
+use crate::source::Question;
+
+/// The probe.
+pub const PROBE: Probe = Probe {
+    name: "name",
+    about: "names that a job has to resolve",
+    // A name server that does not answer is asked twice, for five seconds each.
+    budget: Duration::from_secs(11),
+    run,
+};
+
+/// The variables that name the host of rank 0.
+const MASTERS: [&str; 2] = ["MASTER_ADDR", "PET_MASTER_ADDR"];
+
+fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
+    let wanted: Vec<&str> = launch::VARIABLES.iter().chain(&MASTERS).copied().collect();
+    let variables = ask.value(Question::env(&wanted)).map(|value| {
+        let text = |value: &Value| Arc::from(value.as_str().unwrap_or(""));
+        let all = value.as_object().into_iter().flatten();
+        all.map(|(k, v)| (Arc::from(&**k), text(v)))
+            .collect::<Variables>()
+    });
+    let variables = match variables {
+        Fact::Known(variables, _) => variables,
+        Fact::Unknown(gap) => {
+            facts.set(node, node::NAME_RESOLVES, Fact::Unknown(gap));
+            return;
+        }
+    };
+    // Nobody asks for the names of a job of one node, and a name server may take its time.
+    if launch::job_nodes(&variables) < 2 {
+        return;
+    }
+    facts.set(node, node::NAME_RESOLVES, resolves(ask, "hostname"));
+    for name in MASTERS {
+        let Some(value) = variables.get(name) else {
+            continue;
+        };
+        let resolves = match parse::is_host_name(value) {
+            true => resolves(ask, name),
+            false => Fact::derived(true, format!("{name} is an address")),
+        };
+        if let Some(id) = facts.find(Subject::Setting, node, name) {
+            facts.set(id, setting::RESOLVES, resolves);
+        }
+    }
+}
+
+/// Whether a name has an address. That a name server does not answer says neither.
+fn resolves(ask: &Ask<'_>, of: &str) -> Fact<bool> {
+    let question = Question::call("name_lookup", [("of", of.into())]);
+    let origin = Origin::Asked(question.clone());
+    let silent = |said: &str| Gap {
+        why: Why::NotSaid(said.into()),
+        origin: origin.clone(),
+    };
+    match ask.value(question) {
+        Fact::Known(value, _) => match (value.get("addresses"), value.get("failed")) {
+            (Some(Value::Array(all)), _) => Fact::Known(!all.is_empty(), origin.clone()),
+            (_, Some(Value::String(said))) => Fact::Unknown(silent(said)),
+            _ => Fact::Unknown(silent("the reply has neither addresses nor a failure")),
+        },
+        Fact::Unknown(gap) => Fact::Unknown(gap),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::testing::run;
+
+    fn resolves(reply: &str) -> Option<bool> {
+        let wanted: Vec<&str> = launch::VARIABLES.iter().chain(&MASTERS).copied().collect();
+        let wanted = serde_json::to_string(&wanted).unwrap();
+        let env = format!(
+            r#"{{"q":{{"env":{wanted}}},"value":{{"WORLD_SIZE":"16","LOCAL_WORLD_SIZE":"8"}}}}"#
+        );
+        let reply = format!(r#"{{"q":{{"call":"name_lookup","of":"hostname"}},"value":{reply}}}"#);
+        let (facts, node) = run(&PROBE, &[&env, &reply]);
+        facts.known(node, node::NAME_RESOLVES)
+    }
+
+    #[test]
+    fn a_silent_name_server_says_nothing_of_a_name() {
+        assert_eq!(resolves(r#"{"addresses":["10.0.0.1"]}"#), Some(true));
+        assert_eq!(resolves(r#"{"addresses":[]}"#), Some(false));
+        let silent = r#"{"failed":"Temporary failure in name resolution"}"#;
+        assert_eq!(resolves(silent), None);
+    }
+}

@@ -1,0 +1,84 @@
+//! The CPUs that this process may use.
+
+use std::sync::Arc;
+
+use super::CPU;
+use crate::cpu_list;
+use crate::fact::{Fact, Facts, Id, Presence, node};
+use crate::probe::Ask;
+
+/// States them, and gives how many are online.
+pub(super) fn establish(
+    ask: &Ask<'_>,
+    facts: &mut Facts,
+    node: Id,
+    online: Fact<Arc<str>>,
+    status: Fact<Arc<str>>,
+    quota: Fact<Option<f64>>,
+) -> Option<usize> {
+    let online = online.and_then(|text| cpu_list::numbers(&text));
+    let count = online.known().map(Vec::len);
+    let allowed = status.and_then(|text| cpu_list::allowed(&text));
+    facts.set(node, node::CPUS_ONLINE, online.map(|all| all.len() as u64));
+    let usable = match (&allowed, quota) {
+        (Fact::Known(allowed, _), Fact::Known(Some(quota), origin))
+            if quota < allowed.len() as f64 =>
+        {
+            let by = format!("the quota of its control group is {quota:.1} CPUs");
+            Fact::Known((quota as u64, by), origin)
+        }
+        (Fact::Known(allowed, origin), Fact::Known(..)) => {
+            let by = format!("it is bound to {}", list(allowed));
+            Fact::Known((allowed.len() as u64, by), origin.clone())
+        }
+        (Fact::Unknown(gap), _) => Fact::Unknown(gap.clone()),
+        (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
+    };
+    let by = usable.clone().map(|(_, by)| by.into());
+    facts.set(node, node::CPUS_LIMITED_BY, by);
+    facts.set(node, node::CPUS_USABLE, usable.map(|(count, _)| count));
+    facts.set(node, node::CPUS_ISOLATED, isolated(ask, allowed));
+    count
+}
+
+/// The isolated CPUs among those allowed. One alone has nothing to balance.
+fn isolated(ask: &Ask<'_>, allowed: Fact<Vec<u64>>) -> Fact<Arc<str>> {
+    let isolated = match ask.text_if_any(format!("{CPU}/isolated")) {
+        Presence::Present(text, origin) => {
+            Fact::Known(text, origin).and_then(|text| cpu_list::numbers(&text))
+        }
+        // Before Linux 4.2.
+        Presence::Absent(origin) => Fact::Known(Vec::new(), origin),
+        Presence::Unknown(gap) => Fact::Unknown(gap),
+    };
+    match (isolated, allowed) {
+        (Fact::Known(isolated, origin), Fact::Known(mut allowed, _)) => {
+            allowed.retain(|cpu| isolated.contains(cpu));
+            let found = if allowed.len() > 1 {
+                list(&allowed)
+            } else {
+                "none".into()
+            };
+            Fact::Known(found.into(), origin)
+        }
+        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
+    }
+}
+
+/// CPUs as the kernel lists them: `0-3,8`.
+fn list(cpus: &[u64]) -> String {
+    let mut ranges: Vec<(u64, u64)> = Vec::new();
+    for cpu in cpus {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == *cpu => *last = *cpu,
+            _ => ranges.push((*cpu, *cpu)),
+        }
+    }
+    let range = |(first, last): &(u64, u64)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    };
+    let name = if cpus.len() == 1 { "CPU" } else { "CPUs" };
+    let ranges: Vec<String> = ranges.iter().map(range).collect();
+    format!("{name} {}", ranges.join(","))
+}
