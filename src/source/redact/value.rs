@@ -230,7 +230,10 @@ pub(super) fn environment(key: &Key, names: &Names, value: &Value) -> Value {
     variables
         .iter()
         .filter(|(name, value)| {
-            is_recorded(name) || LAUNCHERS.contains(&&***name) || is_rank(name, value)
+            is_recorded(name)
+                || LAUNCHERS.contains(&&***name)
+                || is_rank(name, value)
+                || name.as_str() == "TMPDIR"
         })
         .map(|(name, value)| {
             let text = value.as_str().unwrap_or("");
