@@ -9,7 +9,7 @@ mod way;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::routing::{self, Route, Rule};
+use super::routing::{self, Network, Route, Rule};
 use super::{Ask, BUDGET, Probe, whole_number};
 use crate::fact::obstacle::ObstacleKind;
 use crate::fact::{
@@ -88,6 +88,7 @@ impl Found<'_> {
         &mut self,
         kind: ObstacleKind,
         interface: &Arc<str>,
+        network: Option<Network>,
         (what, removal): (String, String),
         origin: &Origin,
     ) -> Id {
@@ -100,7 +101,8 @@ impl Found<'_> {
         set(obstacle::INTERFACE, interface);
         set(obstacle::WHAT, &what);
         set(obstacle::REMOVAL, &removal);
-        set(obstacle::NETWORK, "none");
+        let network = network.map_or("none".to_owned(), |network| network.to_string());
+        set(obstacle::NETWORK, &network);
         let kind = Fact::Known(kind, origin.clone());
         self.facts.set(id, obstacle::KIND, kind);
         if let Some(own) = self.facts.find(Subject::Interface, self.node, interface) {
@@ -168,7 +170,7 @@ fn state(found: &mut Found<'_>, one: &Qdisc, name: &Arc<str>, effect: &Effect, o
     };
     let what = format!("qdisc {} {}{does}", one.kind, place);
     let removal = format!("tc qdisc del dev {name} {place}");
-    let id = found.add(kind, name, (what, removal), origin);
+    let id = found.add(kind, name, None, (what, removal), origin);
     let facts = &mut *found.facts;
     match effect {
         Effect::Loss(lost) => facts.set(id, obstacle::LOST, Fact::Known(*lost, origin.clone())),
@@ -213,7 +215,7 @@ fn again(ask: &Ask<'_>, found: &mut Found<'_>, (from, first): &(u64, Fact<Arc<[Q
         };
         let what = format!("qdisc {} {}", one.kind, one.place());
         let look = format!("tc -s qdisc show dev {name}");
-        let id = found.add(ObstacleKind::Drops, &name, (what, look), &origin);
+        let id = found.add(ObstacleKind::Drops, &name, None, (what, look), &origin);
         let rate = PerSecond(rise as f64 / seconds);
         let rate = Fact::Known(rate, origin.clone());
         found.facts.set(id, obstacle::DROP_RATE, rate);

@@ -146,10 +146,7 @@ impl Way<'_> {
         net: Network,
         text: (String, String),
     ) -> Id {
-        let id = found.add(kind, &self.own.name, text, self.origin);
-        let net = Fact::Known(net.to_string().into(), self.origin.clone());
-        found.facts.set(id, obstacle::NETWORK, net);
-        id
+        found.add(kind, &self.own.name, Some(net), text, self.origin)
     }
 
     fn refused_by_rule(&self, found: &mut Found<'_>, rule: &Rule) {
@@ -265,7 +262,13 @@ fn gateways(
         };
         if route.interfaces.contains(&own.index) && neighbours.iter().any(|n| silent(&n)) {
             let text = said(found, route);
-            found.add(ObstacleKind::GatewayUnanswered, &own.name, text, origin);
+            found.add(
+                ObstacleKind::GatewayUnanswered,
+                &own.name,
+                None,
+                text,
+                origin,
+            );
         }
     }
 }
@@ -288,7 +291,7 @@ pub(super) fn without_arp(found: &mut Found<'_>, neighbours: &Fact<Vec<Neighbour
         {
             let removal = format!("ip link set {} arp on", own.name);
             let text = ("NOARP".to_owned(), removal);
-            found.add(ObstacleKind::NoArp, &own.name, text, &origin);
+            found.add(ObstacleKind::NoArp, &own.name, None, text, &origin);
         }
     }
 }
