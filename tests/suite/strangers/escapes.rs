@@ -236,7 +236,7 @@ fn the_programs_own_colours_stay() {
     let out = of(&["check", "--color", "always", &path]).output().unwrap();
     let text = String::from_utf8(out.stdout).unwrap();
     assert!(
-        text.starts_with("\u{1b}[31;1mERROR\u{1b}[0m \u{1b}[1m"),
+        text.starts_with("\u{1b}[1;31mERROR\u{1b}[0m \u{1b}[1m"),
         "{text:?}"
     );
     assert!(!text.contains("\\u001b"), "{text:?}");
