@@ -151,7 +151,7 @@ type Takers = (Percent, Arc<[Arc<str>]>);
 fn taken(ask: &Ask<'_>, hogs: &[Hog<'_>], allowed: &[u64]) -> Result<Takers, Gap> {
     let (mut sum, mut takers) = (0.0, Vec::new());
     for (one, cpu, of_one) in hogs {
-        let here = |cpu: u64| allowed.iter().any(|allowed| u64::from(*allowed) == cpu);
+        let here = |cpu: u64| allowed.contains(&cpu);
         if !cpu.is_none_or(here) {
             continue;
         }

@@ -110,7 +110,7 @@ fn tables_as_people_print_them_are_read() {
     assert!(cases.len() > 30, "{} cases", cases.len());
     let mut failed = Vec::new();
     for (number, case) in cases.iter().enumerate() {
-        let file = dir.join(&format!("{number}.md"));
+        let file = dir.join(format!("{number}.md"));
         std::fs::write(&file, case.table).unwrap();
         let wrong = wrong(case, file.to_str().unwrap());
         failed.extend(
@@ -163,7 +163,7 @@ fn outputs_of_benchmarks_are_arms() {
         ("NCCL_IB_DISABLE=1", "4.10"),
         ("no P2P", "95.00"),
     ] {
-        let file = dir.join(&format!("{busbw}.txt"));
+        let file = dir.join(format!("{busbw}.txt"));
         std::fs::write(&file, nccl_tests(busbw)).unwrap();
         args.push(format!("--arm-file={name}={}", file.display()));
     }

@@ -60,7 +60,7 @@ impl JobPlan {
         run.question(NAME, &self.arms, [("log", 1.into())])
     }
 
-    /// The plan as a reply to [`ablation_table::question`].
+    /// The plan as a reply to [`super::ablation_table::question`].
     pub fn to_value(&self) -> Value {
         serde_json::json!({ "job": self })
     }
