@@ -112,10 +112,10 @@ impl LogReport {
     }
 }
 
-/// `3 files are no text: core.1, core.2, model.pt`.
+/// `3 files are not text: core.1, core.2, model.pt`.
 fn not_read(facts: &Facts) -> Vec<String> {
     let kinds = [
-        (cluster::LOGS_NO_TEXT, "no text", "no text"),
+        (cluster::LOGS_NO_TEXT, "not text", "not text"),
         (
             cluster::LOGS_RECORDINGS,
             "a recording (--with judges it with the log)",

@@ -48,7 +48,19 @@ fn name(path: &Path) -> String {
 /// Between the names of a log's run, host and what is on the host.
 const WITHIN: &str = " > ";
 
-/// The verdicts without the names of a log's hosts, which redaction changes.
+/// A name without the addresses in it.
+fn without_addresses(name: &str) -> String {
+    let words = name.split(' ').map(|word| {
+        let (address, length) = word.split_once('/').unwrap_or((word, ""));
+        match address.parse::<std::net::IpAddr>() {
+            Ok(_) => format!("address/{length}"),
+            Err(_) => word.to_owned(),
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// The verdicts without the names of a log's hosts and without addresses, which redaction changes.
 fn without_hosts<'v>(
     verdicts: &BTreeMap<(String, String), &'v str>,
 ) -> BTreeMap<(String, String), Vec<&'v str>> {
@@ -58,7 +70,7 @@ fn without_hosts<'v>(
         if let Some(host) = names.get_mut(1) {
             *host = "host";
         }
-        let of = (check.clone(), names.join(WITHIN));
+        let of = (check.clone(), without_addresses(&names.join(WITHIN)));
         all.entry(of).or_default().push(word);
     }
     for words in all.values_mut() {
