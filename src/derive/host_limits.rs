@@ -25,14 +25,22 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
         (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
     };
     facts.set(node, node::MEMLOCK_BINDS, fact);
-    // Where no environment says how many ranks there are, the job is one of a few nodes.
-    let ranks = facts.known(node, node::JOB_RANKS).unwrap_or(0);
-    let for_ranks = ranks
-        .saturating_mul(facts.limit(limit::FILES_OF_RANK))
-        .saturating_add(facts.limit(limit::FILES_BESIDES));
-    let needed = for_ranks.max(facts.limit(limit::FILES_LEAST));
-    let how = format!("{ranks} ranks");
-    facts.set(node, node::FILES_NEEDED, Fact::derived(needed, how));
+    let least = facts.limit(limit::FILES_LEAST);
+    let too_few = facts
+        .known(node, node::NOFILE)
+        .is_some_and(|files| files < least);
+    let needed = match facts.get(node, node::JOB_RANKS) {
+        Fact::Known(ranks, _) => {
+            let for_ranks = ranks
+                .saturating_mul(facts.limit(limit::FILES_OF_RANK))
+                .saturating_add(facts.limit(limit::FILES_BESIDES));
+            Fact::derived(for_ranks.max(least), format!("{ranks} ranks"))
+        }
+        // Whatever the job is, it needs as many as this.
+        Fact::Unknown(_) if too_few => Fact::derived(least, "any number of ranks"),
+        Fact::Unknown(gap) => Fact::Unknown(gap),
+    };
+    facts.set(node, node::FILES_NEEDED, needed);
     rdma_cgroup(facts, node);
 }
 

@@ -45,7 +45,11 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
     for id in facts.below(node, Subject::Variable).collect::<Vec<_>>() {
         meaning_of(facts, node, id, &version);
     }
-    let versions = Versions { found: version };
+    let copies = facts.known(node, node::NCCL_COPIES);
+    let versions = Versions {
+        found: version,
+        none_installed: copies.is_some_and(|copies| copies.is_empty()),
+    };
     let ports = hca::ports(facts, node);
     selectors(facts, node, ports.all());
     let chosen = facts.instance(Subject::Selection, node, "NCCL");
@@ -82,6 +86,8 @@ fn relate(facts: &mut Facts, node: Id, chosen: Id) {
 /// The version found, or all kinds of them.
 struct Versions {
     found: Fact<Version>,
+    /// Whether it is known that the node has no library: a job brings its own.
+    none_installed: bool,
 }
 
 impl Versions {
@@ -105,8 +111,9 @@ impl Versions {
         &self,
         rule: impl Fn(Version) -> Result<T, Gap>,
     ) -> Result<T, Gap> {
-        let Fact::Unknown(gap) = &self.found else {
-            return self.agree(rule);
+        let gap = match &self.found {
+            Fact::Unknown(gap) if self.none_installed => gap,
+            _ => return self.agree(rule),
         };
         let mut said = KINDS.into_iter().filter(|v| v.searches_gid()).map(rule);
         let first = said.next().ok_or_else(|| gap.clone())??;

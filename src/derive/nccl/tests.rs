@@ -8,8 +8,9 @@ use crate::fact::{Membership, Origin, gid as gid_key, interface as interface_key
 fn machine(version: Option<&str>, variables: &[(&str, &str)]) -> (Facts, Id) {
     let mut facts = Facts::new();
     let n = new_node(&mut facts);
-    if let Some(version) = version {
-        facts.set(n, node::NCCL_VERSION, stated(version.into()));
+    match version {
+        Some(version) => facts.set(n, node::NCCL_VERSION, stated(version.into())),
+        None => facts.set(n, node::NCCL_COPIES, stated([].into())),
     }
     facts.set_members(Subject::Variable, n, Membership::Known(Origin::Stated));
     facts.set_members(Subject::Interface, n, Membership::Known(Origin::Stated));
@@ -109,6 +110,17 @@ fn the_gid_index_by_version() {
         Some(0),
         "no number is 0"
     );
+}
+
+#[test]
+fn a_library_that_is_not_known_may_be_an_older_one() {
+    let mut facts = Facts::new();
+    let n = new_node(&mut facts);
+    facts.set_members(Subject::Variable, n, Membership::Known(Origin::Stated));
+    facts.set_members(Subject::Interface, n, Membership::Known(Origin::Stated));
+    let p = roce(&mut facts, n, "mlx5_0", &TABLE);
+    derive(&mut facts, n);
+    assert_eq!(facts.known(p, port::NCCL_GID_INDEX), None);
 }
 
 #[test]
