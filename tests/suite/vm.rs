@@ -672,13 +672,14 @@ fn pairs_of_two_nodes_by_rdma_name_what_is_wrong_and_where() {
     ] {
         assert!(what.contains(part), "{what}");
     }
-    // The recording of that, with all checks: the filter is the cause, and explains what it does to the pair.
+    // The recording of that, with all checks: the filter is the cause, and explains what it does to the pair. The wire of these machines is a shaper's.
     let check = said_of(&out, "filtered.check");
     let causes: Vec<_> = list(&check, "causes").iter().map(gist).collect();
-    let [cause] = causes.as_slice() else {
+    let [cause, wire] = causes.as_slice() else {
         panic!("{causes:#?}");
     };
     assert!(cause.starts_with("error firewall/roce-blocked"), "{cause}");
+    assert!(wire.contains("network/rate-limited"), "{wire}");
     assert!(cause.contains("pairs/rdma-fails"), "{cause}");
 
     let socket = said_of(&out, "socket");
