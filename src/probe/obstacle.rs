@@ -54,6 +54,10 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         found.missing(gap);
     }
     way::without_arp(&mut found, &neighbours);
+    // Without the list of interfaces an obstacle has no name to stand under.
+    if let Err(gap) = found.facts.members(Subject::Interface, node) {
+        found.missing(&gap);
+    }
     tables(ask, found.facts, node);
     again(ask, &mut found, &first);
     let membership = match found.open.take() {
