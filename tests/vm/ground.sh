@@ -74,6 +74,23 @@ MAKE
 fault tmpdir-absent host/tmpdir-missing <<'MAKE'
 TMPDIR=/scratch/job.4711 check
 MAKE
+fault shm-without-inodes rehearsal/shared-memory-fails <<'MAKE'
+mount -t tmpfs -o size=1g,nr_inodes=2 shm /dev/shm
+: >/dev/shm/left-by-a-job
+check
+MAKE
+fault own-address-not-delivered rehearsal/connection-fails <<'MAKE'
+address=$(ip -4 -o address show dev eth0 | sed 's/.* inet \([0-9.]*\).*/\1/')
+undo+=("ip route add local $address dev eth0 table local proto kernel scope host src $address")
+ip route del local $address dev eth0 table local
+check
+MAKE
+fault memory-not-registered host/rdma-cgroup-forbids <<'MAKE'
+echo +rdma >/sys/fs/cgroup/cgroup.subtree_control
+group registering
+echo "rxe0 hca_handle=1 hca_object=2" >/sys/fs/cgroup/registering/rdma.max
+check
+MAKE
 fault map-count-low host/map-count-low <<'MAKE'
 tune vm.max_map_count=2048
 check
@@ -107,11 +124,6 @@ MAKE
 fault ports-few-by-reservation host/ports-few <<'MAKE'
 tune "net.ipv4.ip_local_port_range=40000 40999" "net.ipv4.ip_local_reserved_ports=40010-40999"
 WORLD_SIZE=64 LOCAL_WORLD_SIZE=8 check
-MAKE
-fault file-table-full host/file-table-full <<'MAKE'
-read -r used _ _ </proc/sys/fs/file-nr
-tune fs.file-max=$((used + 16))
-check
 MAKE
 fault one-cpu host/few-cpus <<'MAKE'
 taskset -cp 1 $$ >/dev/null
@@ -177,6 +189,9 @@ NCCL_IB_SL=16 check
 MAKE
 fault class-beyond-field nccl/value-out-of-range <<'MAKE'
 NCCL_IB_TC=416 check
+MAKE
+fault directory-of-log-absent rehearsal/log-file-fails <<'MAKE'
+NCCL_DEBUG=INFO NCCL_DEBUG_FILE=/scratch/logs/nccl.%h.log check
 MAKE
 fault no-queue-pairs nccl/value-out-of-range <<'MAKE'
 NCCL_IB_QPS_PER_CONNECTION=0 check
@@ -287,5 +302,11 @@ MASTER_ADDR=gpu-node-01 MASTER_PORT=29500 WORLD_SIZE=2 LOCAL_WORLD_SIZE=1 check
 MAKE
 quiet name-unresolvable-alone <<'MAKE'
 hostname laptop-3
+check
+MAKE
+# The last: the kernel's line about it stands in the log of the whole machine, and would be found by all that follow.
+fault file-table-full host/file-table-full <<'MAKE'
+read -r used _ _ </proc/sys/fs/file-nr
+tune fs.file-max=$((used + 16))
 check
 MAKE
