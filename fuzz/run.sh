@@ -9,4 +9,6 @@ coverage='-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-
 RUSTFLAGS="$coverage --cfg fuzzing" \
   cargo build --release --target "$(rustc -vV | sed -n 's/^host: //p')" --bin "$target"
 mkdir -p "corpus/$target"
-exec "target/$(rustc -vV | sed -n 's/^host: //p')/release/$target" "corpus/$target" -dict="$target.dict" "$@"
+export FUZZ_SEEDS="corpus/$target"
+[ ! -e "$target.dict" ] || set -- -dict="$target.dict" "$@"
+exec "target/$(rustc -vV | sed -n 's/^host: //p')/release/$target" "corpus/$target" "$@"
