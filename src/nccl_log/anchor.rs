@@ -1,5 +1,7 @@
 //! Which lines can matter: those that hold one of a few needles. The rest is passed over at the speed of memory.
 
+use std::sync::LazyLock;
+
 use memchr::memmem::Finder;
 
 use super::grams::{Grams, Hit, Needles};
@@ -24,8 +26,11 @@ pub struct Anchors {
     own: usize,
 }
 
-impl Default for Anchors {
-    fn default() -> Self {
+/// Made once: its tables take as long as a block of lines.
+pub static ANCHORS: LazyLock<Anchors> = LazyLock::new(Anchors::new);
+
+impl Anchors {
+    fn new() -> Self {
         let own: Vec<&str> = NEEDLES
             .into_iter()
             .chain(sign::NEEDLES)

@@ -60,8 +60,11 @@ pub(super) fn besides_number(message: &[u8]) -> Option<&[u8]> {
     rest.starts_with(b" : ").then_some(rest)
 }
 
-/// Reads a message that begins with `Channel `, `Ring `, `CollNet ` or `Coll `.
+/// Reads a message that begins with `Channel `, `Ring `, `CollNet ` or `Coll `, or with the ranks where somebody cut off the word before them.
 pub fn read(message: &[u8]) -> ChannelLine<'_> {
+    if message.first().is_some_and(u8::is_ascii_digit) {
+        return between(message, false);
+    }
     let (rest, collnet) = if let Some(rest) = message.strip_prefix(b"Channel ") {
         (rest, false)
     } else if let Some(rest) = message.strip_prefix(b"Ring ") {
@@ -80,9 +83,14 @@ pub fn read(message: &[u8]) -> ChannelLine<'_> {
         Some((_, rest)) => rest,
         None => rest,
     };
-    let Some(rest) = rest.strip_prefix(b" : ") else {
-        return ChannelLine::Other;
-    };
+    match rest.strip_prefix(b" : ") {
+        Some(rest) => between(rest, collnet),
+        None => ChannelLine::Other,
+    }
+}
+
+/// `7[7] -> 8[0] [send] via …`
+fn between(rest: &[u8], collnet: bool) -> ChannelLine<'_> {
     let Some((from, rest)) = number(rest) else {
         return ChannelLine::Other;
     };

@@ -1,13 +1,21 @@
-//! Equal lines become one with a count, in tables that cannot grow without end.
+//! From the lines of a log to its digest: each line goes to the reader that knows it, and what matters of it is kept or counted.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
+mod channel_counts;
+mod class_counts;
+mod kept_lines;
+mod writers;
 
-use foldhash::fast::FixedState;
+use std::collections::BTreeSet;
 
-use super::anchor::{AnchorPosition, Anchors, ScannedPart};
-use super::channel::{self, Channel, Transport};
-use super::digest::{Digest, DroppedChannels, DroppedEvents, KeptLine, Process};
+pub use self::kept_lines::{Limits, TOLD_APART};
+
+use self::channel_counts::{ChannelCounts, RecentChannel};
+use self::class_counts::ClassCounts;
+use self::kept_lines::{ExtraRoom, KeptLines, hash};
+use self::writers::Writers;
+use super::anchor::{ANCHORS, AnchorPosition, ScannedPart};
+use super::channel;
+use super::digest::Digest;
 use super::event::{self, ClassCache, MessageClass, MessageKind};
 use super::event_table;
 use super::launch::Launches;
@@ -16,39 +24,9 @@ use super::pasted::Pasted;
 use super::prefix::{self, LogLevel, LogWriter};
 use super::rare_grams::{self, RareGrams};
 use super::sign::Signs;
-use super::text::{self, from_json, without_colours};
+use super::text::{from_json, without_colours};
 use super::unread;
 use super::window::{Lines, Window};
-
-/// How large a digest may become.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Lines that are kept, channels among them; events may be an eighth more, and what may be the first failure a quarter.
-    pub lines: usize,
-    /// Bytes of text that are kept.
-    pub bytes: usize,
-    /// Events kept of one class, besides the first one after each progress sign.
-    pub events: usize,
-    /// Processes that are distinguished.
-    pub processes: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Limits {
-            lines: 24 << 10,
-            bytes: 4 << 20,
-            events: 200,
-            processes: 64 << 10,
-        }
-    }
-}
-
-/// Lines that each process may have kept of its own when half of the room is taken: those that write later are heard too.
-const SHARE: u32 = 16;
-
-/// Processes that are distinguished of those that wrote the same line.
-pub const TOLD_APART: usize = 32;
 
 /// Bytes of a line that are kept.
 const TEXT: usize = 1400;
@@ -56,10 +34,15 @@ const TEXT: usize = 1400;
 const IN_FRONT: usize = 160;
 
 /// Reads a log in pieces, and leaves its digest.
-#[derive(Default)]
 pub struct Reader {
     window: Window,
     gather: Gather,
+}
+
+impl Default for Reader {
+    fn default() -> Self {
+        Reader::new(Limits::default())
+    }
 }
 
 impl Reader {
@@ -68,7 +51,9 @@ impl Reader {
         Reader {
             window: Window::default(),
             gather: Gather {
-                limits,
+                events: limits.events,
+                writers: Writers::within(limits.processes),
+                kept: KeptLines::within(limits),
                 ..Gather::default()
             },
         }
@@ -87,65 +72,39 @@ impl Reader {
     }
 }
 
-/// A line that is kept.
-struct KeptRow {
-    line: u64,
-    text: Box<[u8]>,
-    /// The processes of the others that say the same.
-    others: Vec<u32>,
+/// What a line says, and who wrote it.
+#[derive(Clone, Copy)]
+struct Said<'l> {
+    /// The line's number.
+    number: u64,
+    writer: Option<LogWriter<'l>>,
+    process: Option<u32>,
+    message: &'l [u8],
+    /// The part of the line that is kept.
+    text: &'l [u8],
 }
 
-/// The counter of equal lines, small because each further line touches it.
-struct RepeatCounter {
-    row: u32,
-    /// The process of the first line, [`NOBODY`] if it is not known.
-    first: u32,
-    last: u64,
-    count: u64,
-}
+impl<'l> Said<'l> {
+    /// Of a line that names no process, and is its own message.
+    fn by_nobody(number: u64, line: &'l [u8]) -> Self {
+        Said {
+            number,
+            writer: None,
+            process: None,
+            message: line,
+            text: clipped(line),
+        }
+    }
 
-const NOBODY: u32 = u32::MAX;
-
-/// Statuses of completions that are distinguished: `ibv_wc_status` has fewer.
-const STATUSES: u64 = 64;
-
-/// Events of a class, and of a status if they tell one.
-#[derive(Default)]
-struct ClassCounter {
-    /// How many differ.
-    count: usize,
-    /// How many signs stood before the last one.
-    signs: Option<u64>,
-    /// Those that found no place: how many, the line of the first and of the last.
-    uncounted: Option<(u64, u64, u64)>,
-}
-
-/// How much more room than other lines a line has.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum ExtraRoom {
-    /// None, and of a process that wrote much less.
-    Shared,
-    /// An eighth: a failure is at the end of a log.
-    Event,
-    /// A quarter: no event of its class is between it and the last sign of how the work goes, so that it may be the first failure.
-    FirstEvent,
-}
-
-/// The channel that a process told last, and how often it told the same since: of two ranks there are many channels, and most processes
-/// write them in a row.
-#[derive(Clone, Copy, Default)]
-struct RecentChannel {
-    /// The hash of its words, without the channel's number.
-    words: u64,
-    identity: u64,
-    last: u64,
-    count: u64,
+    fn host(&self) -> &'l [u8] {
+        self.writer.map_or(&[], |writer| writer.host)
+    }
 }
 
 #[derive(Default)]
 struct Gather {
-    limits: Limits,
-    anchors: Anchors,
+    /// Events kept of one class.
+    events: usize,
     pasted: Pasted,
     signs: Signs,
     launches: Launches,
@@ -153,17 +112,10 @@ struct Gather {
     bytes: u64,
     /// Lines that were passed.
     lines: u64,
-    kept_bytes: usize,
-    rows: Vec<KeptRow>,
-    by_identity: HashMap<u64, RepeatCounter, Hashed>,
-    of_class: HashMap<(&'static str, Option<u64>), ClassCounter, FixedState>,
-    processes: Vec<Process>,
-    by_process: HashMap<u64, u32, Hashed>,
-    /// For each process.
-    recent: Vec<RecentChannel>,
-    /// For each process the lines that are kept of it.
-    kept_of: Vec<u32>,
-    crowd: BTreeMap<DroppedChannels, u64>,
+    kept: KeptLines,
+    writers: Writers,
+    of_class: ClassCounts,
+    channels: ChannelCounts,
     sorts: [u64; MessageGroup::ALL.len()],
     left_out: [u64; MessageGroup::ALL.len()],
     stripped: Vec<u8>,
@@ -179,10 +131,9 @@ struct Gather {
 
 impl Lines for Gather {
     fn whole(&mut self, lines: &[u8]) {
-        let anchors = std::mem::take(&mut self.anchors);
         let before = self.lines;
         let plain = memchr::memchr2(0x1b, b'\r', lines).is_none();
-        let number = anchors.lines(lines, |number, part| {
+        let number = ANCHORS.lines(lines, |number, part| {
             let number = before + number + 1;
             if !self.announced.is_empty() {
                 let next = match part {
@@ -199,15 +150,13 @@ impl Lines for Gather {
                 ScannedPart::Between(from, to, other) => {
                     self.pasted.lines(lines, from, to, number, other);
                 }
+                ScannedPart::Line(_, AnchorPosition::None(found))
+                    if found.only_signs()
+                        && self.announced.is_empty()
+                        && self.pasted.is_idle()
+                        && self.signs.one_more(number, found.signs()) => {}
                 ScannedPart::Line(line, mark) if !rare_grams::goes_on(line) => {
                     self.pasted.marked(line, mark, number);
-                    if let AnchorPosition::None(found) = mark
-                        && found.only_signs()
-                        && self.announced.is_empty()
-                        && self.signs.one_more(number, found.signs())
-                    {
-                        return;
-                    }
                     match plain {
                         true => self.part(number, line, mark),
                         false => self.line(number, line, mark),
@@ -222,7 +171,6 @@ impl Lines for Gather {
                 }
             }
         });
-        self.anchors = anchors;
         self.lines = before + number;
     }
 
@@ -231,7 +179,7 @@ impl Lines for Gather {
             self.pasted
                 .lines(piece, 0, piece.len(), self.lines + 1, true);
         }
-        if self.anchors.any(piece) {
+        if ANCHORS.any(piece) {
             self.line(self.lines + 1, piece, AnchorPosition::Unknown);
         }
         self.lines += u64::from(ends);
@@ -318,7 +266,7 @@ impl Gather {
         if seldom
             && self.repeated != number
             && let Some((level, message)) = prefix::bare(line)
-            && (level == LogLevel::Warn || self.processes.is_empty())
+            && (level == LogLevel::Warn || self.writers.is_empty())
         {
             self.message(number, level, None, message, clipped(line));
             return;
@@ -336,18 +284,13 @@ impl Gather {
             && !launched
             && let MessageClass::Event(row) = self.classes.classify(MessageKind::Framework, line)
         {
-            self.event(number, row, None, line, clipped(line));
-        } else if seldom && rare_grams::sets(line) {
-            let same = clipped(line);
-            self.keep(
-                number,
-                MessageGroup::Other,
-                DedupScope::Host,
-                None,
-                None,
-                same,
-                same,
+            self.event(
+                event_table::class(usize::from(row)),
+                Said::by_nobody(number, line),
             );
+        } else if seldom && rare_grams::sets(line) {
+            let said = Said::by_nobody(number, line);
+            self.keep(MessageGroup::Other, DedupScope::Host, said.text, said);
         } else if seldom
             && !launched
             && let Some(tool) = unread::tool(line)
@@ -361,31 +304,38 @@ impl Gather {
         let mut line = std::mem::take(&mut self.announced);
         self.repeated = number;
         let before = line.len().saturating_sub(prefix::LAST_ERROR.len());
+        // A logger puts the same before both, or the words stand at the end of a sentence.
         let same = line.get(..before).unwrap_or(&[]);
-        let Some(message) = next.strip_prefix(same).map(<[u8]>::trim_ascii) else {
-            return;
-        };
+        let message = next.strip_prefix(same).unwrap_or(next).trim_ascii();
         // Where nothing was said the next line is anything: only what is known for certain counts.
-        let MessageClass::Event(row) = self.classes.classify(MessageKind::Warning, message) else {
-            return;
+        let class = match self.classes.classify(MessageKind::Warning, message) {
+            MessageClass::Event(row) => event_table::class(usize::from(row)),
+            _ => "other-warning",
         };
-        let class = event_table::class(usize::from(row));
-        if message.is_empty()
-            || [
-                "internal",
-                "unrecognised",
-                "feature-fallback",
-                "usage",
-                "other-warning",
-            ]
-            .contains(&class)
-        {
+        let vague = [
+            "internal",
+            "unrecognised",
+            "feature-fallback",
+            "usage",
+            "other-warning",
+        ];
+        if vague.contains(&class) || prefix::messages(message).next().is_some() {
+            // The sentence that ends so may tell what failed.
+            if let MessageClass::Event(row) = self.classes.classify(MessageKind::Framework, &line) {
+                let said = Said::by_nobody(number.saturating_sub(1), &line);
+                self.event(event_table::class(usize::from(row)), said);
+            }
             return;
         }
         let message = message.get(..message.len().min(TEXT)).unwrap_or(message);
         line.push(b' ');
         line.extend_from_slice(message);
-        self.keep_event(number, class, None, None, message, &line);
+        let said = Said {
+            message,
+            text: &line,
+            ..Said::by_nobody(number, &line)
+        };
+        self.event(class, said);
     }
 
     fn message(
@@ -396,50 +346,37 @@ impl Gather {
         message: &[u8],
         text: &[u8],
     ) {
-        let process = writer.and_then(|writer| self.process(number, level, writer));
+        let process = writer.and_then(|writer| {
+            let (process, is_new) = self.writers.count(number, level, writer)?;
+            if is_new {
+                self.signs.begin();
+            }
+            Some(process)
+        });
+        let said = Said {
+            number,
+            writer,
+            process,
+            message,
+            text,
+        };
         match level {
             LogLevel::Other => self.count(MessageGroup::Trace),
-            LogLevel::Version => self.keep(
-                number,
-                MessageGroup::Init,
-                DedupScope::Host,
-                writer,
-                process,
-                message,
-                text,
-            ),
-            LogLevel::Warn => {
-                self.perhaps_event(number, MessageKind::Warning, writer, process, message, text)
-            }
+            LogLevel::Version => self.keep(MessageGroup::Init, DedupScope::Host, message, said),
+            LogLevel::Warn => self.perhaps_event(MessageKind::Warning, said),
             LogLevel::Info => match message::action_for_info(message) {
                 MessageAction::Count(sort) => self.count(sort),
-                MessageAction::Keep(sort, of, same) => {
-                    self.keep(number, sort, of, writer, process, same, text)
-                }
-                MessageAction::Channel => {
-                    self.perhaps_channel(number, writer, process, message, text)
-                }
-                MessageAction::Unlisted => {
-                    self.perhaps_event(number, MessageKind::Info, writer, process, message, text)
-                }
+                MessageAction::Keep(sort, of, same) => self.keep(sort, of, same, said),
+                MessageAction::Channel => self.perhaps_channel(said),
+                MessageAction::Unlisted => self.perhaps_event(MessageKind::Info, said),
             },
         }
     }
 
-    fn perhaps_event(
-        &mut self,
-        number: u64,
-        kind: MessageKind,
-        writer: Option<LogWriter<'_>>,
-        process: Option<u32>,
-        message: &[u8],
-        text: &[u8],
-    ) {
-        match self.classes.classify(kind, message) {
-            MessageClass::Event(row) => self.event_of(number, row, writer, process, message, text),
-            MessageClass::Unwinding => {
-                self.keep_event(number, "unwinding", writer, process, message, text)
-            }
+    fn perhaps_event(&mut self, kind: MessageKind, said: Said<'_>) {
+        match self.classes.classify(kind, said.message) {
+            MessageClass::Event(row) => self.event(event_table::class(usize::from(row)), said),
+            MessageClass::Unwinding => self.event("unwinding", said),
             MessageClass::Known(sort) => self.count(sort),
             MessageClass::Nothing => self.count(MessageGroup::Unlisted),
         }
@@ -449,309 +386,108 @@ impl Gather {
         self.sorts[sort as usize] += 1;
     }
 
-    /// The process's number; `None` if there are too many.
-    fn process(&mut self, line: u64, level: LogLevel, writer: LogWriter<'_>) -> Option<u32> {
-        let key = hash(&(writer.host, writer.pid, writer.device));
-        let number = match self.by_process.get(&key) {
-            Some(number) => *number,
-            None if self.processes.len() >= self.limits.processes => return None,
-            None => {
-                let number = u32::try_from(self.processes.len()).ok()?;
-                self.processes.push(Process {
-                    host: String::from_utf8_lossy(writer.host).into_owned(),
-                    pid: writer.pid,
-                    device: writer.device,
-                    first: line,
-                    last: line,
-                    info: 0,
-                    warnings: 0,
-                });
-                self.signs.begin();
-                self.recent.push(RecentChannel::default());
-                self.kept_of.push(0);
-                self.by_process.insert(key, number);
-                number
-            }
-        };
-        let process = self.processes.get_mut(number as usize)?;
-        process.last = line;
-        match level {
-            LogLevel::Info => process.info += 1,
-            LogLevel::Warn => process.warnings += 1,
-            LogLevel::Version | LogLevel::Other => {}
-        }
-        Some(number)
-    }
-
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "one call for each line, with all that is known of it"
-    )]
-    fn keep(
-        &mut self,
-        number: u64,
-        sort: MessageGroup,
-        of: DedupScope,
-        writer: Option<LogWriter<'_>>,
-        process: Option<u32>,
-        same: &[u8],
-        text: &[u8],
-    ) {
+    /// Keeps a line of this sort, of which those that say `same` are the same.
+    fn keep(&mut self, sort: MessageGroup, of: DedupScope, same: &[u8], said: Said<'_>) {
         self.count(sort);
-        let host = writer.map_or(&[][..], |writer| writer.host);
         let identity = match of {
-            DedupScope::Host => hash(&(sort as u8, host, same)),
-            DedupScope::Process => hash(&(sort as u8, host, process, same)),
+            DedupScope::Host => hash(&(sort as u8, said.host(), same)),
+            DedupScope::Process => hash(&(sort as u8, said.host(), said.process, same)),
         };
-        if !self.row(number, identity, process, text, ExtraRoom::Shared) {
+        let Said {
+            number,
+            process,
+            text,
+            ..
+        } = said;
+        if !(self.kept).keep(number, identity, process, text, ExtraRoom::Shared) {
             self.left_out[sort as usize] += 1;
         }
     }
 
-    fn event(
-        &mut self,
-        number: u64,
-        row: u16,
-        writer: Option<LogWriter<'_>>,
-        message: &[u8],
-        text: &[u8],
-    ) {
-        self.event_of(number, row, writer, None, message, text);
-    }
-
-    fn event_of(
-        &mut self,
-        number: u64,
-        row: u16,
-        writer: Option<LogWriter<'_>>,
-        process: Option<u32>,
-        message: &[u8],
-        text: &[u8],
-    ) {
-        self.keep_event(
+    fn event(&mut self, class: &'static str, said: Said<'_>) {
+        self.count(MessageGroup::Event);
+        self.signs.cut();
+        let Said {
             number,
-            event_table::class(usize::from(row)),
-            writer,
             process,
             message,
             text,
-        );
-    }
-
-    fn keep_event(
-        &mut self,
-        number: u64,
-        class: &'static str,
-        writer: Option<LogWriter<'_>>,
-        process: Option<u32>,
-        message: &[u8],
-        text: &[u8],
-    ) {
-        self.count(MessageGroup::Event);
-        self.signs.cut();
-        let host = writer.map_or(&[][..], |writer| writer.host);
+            ..
+        } = said;
         let identity = hash(&(
             MessageGroup::Event as u8,
-            host,
+            said.host(),
             class,
             event::identity(message),
         ));
-        if self.again(identity, number, process) {
+        if self.kept.again(identity, number, process) {
             return;
         }
-        // A flushed request is of the class of the one that failed, and no failure.
-        let status = ["status=", "with error "].iter();
-        let status = status.filter_map(|before| text::number_after(message, before));
-        let key = (class, status.map(|status| status.min(STATUSES)).next());
-        let of_class = self.of_class.entry(key).or_default();
-        of_class.count += 1;
         let signs = self.signs.count();
-        let room = match of_class.signs.replace(signs) == Some(signs) {
-            false => ExtraRoom::FirstEvent,
-            true => ExtraRoom::Event,
+        let (key, room) = self.of_class.count(class, message, signs, self.events);
+        let is_kept = |room| self.kept.keep(number, identity, process, text, room);
+        if !room.is_some_and(is_kept) {
+            self.left_out[MessageGroup::Event as usize] += 1;
+            self.of_class.drop_event(key, number);
+        }
+    }
+
+    fn perhaps_channel(&mut self, said: Said<'_>) {
+        let words = channel::besides_number(said.message).map_or(0, |words| hash(&words));
+        if self.channels.is_recent(said.process, words, said.number) {
+            return;
+        }
+        let channel = match channel::read(said.message) {
+            channel::ChannelLine::Channel(channel) => channel,
+            channel::ChannelLine::Other => return self.count(MessageGroup::Init),
+            channel::ChannelLine::Torn => return self.count(MessageGroup::Torn),
         };
-        let full = of_class.count > self.limits.events && room == ExtraRoom::Event;
-        if !full && self.row(number, identity, process, text, room) {
-            return;
-        }
-        self.left_out[MessageGroup::Event as usize] += 1;
-        if let Some(of_class) = self.of_class.get_mut(&key) {
-            let (count, first, _) = of_class.uncounted.unwrap_or((0, number, number));
-            of_class.uncounted = Some((count + 1, first, number));
-        }
-    }
-
-    fn perhaps_channel(
-        &mut self,
-        number: u64,
-        writer: Option<LogWriter<'_>>,
-        process: Option<u32>,
-        message: &[u8],
-        text: &[u8],
-    ) {
-        let words = channel::besides_number(message).map_or(0, |words| hash(&words));
-        let recent = process.and_then(|process| self.recent.get_mut(process as usize));
-        if let Some(recent) = recent
-            && words != 0
-            && recent.words == words
-        {
-            recent.last = number;
-            recent.count += 1;
-            return;
-        }
-        match channel::read(message) {
-            channel::ChannelLine::Channel(channel) => {
-                let identity = self.channel(number, writer, process, &channel, text);
-                if let Some(identity) = identity
-                    && let Some(process) = process
-                {
-                    self.settle(process as usize);
-                    if let Some(recent) = self.recent.get_mut(process as usize) {
-                        *recent = RecentChannel {
-                            words,
-                            identity,
-                            last: number,
-                            count: 0,
-                        };
-                    }
-                }
-            }
-            channel::ChannelLine::Other => self.count(MessageGroup::Init),
-            channel::ChannelLine::Torn => self.count(MessageGroup::Torn),
-        }
-    }
-
-    /// Counts a repeated line of a process.
-    fn settle(&mut self, process: usize) {
-        let Some(recent) = self.recent.get_mut(process) else {
-            return;
-        };
-        if recent.count > 0
-            && let Some(told) = self.by_identity.get_mut(&recent.identity)
-        {
-            told.count += recent.count;
-            told.last = told.last.max(recent.last);
-            self.sorts[MessageGroup::Channel as usize] += recent.count;
-        }
-        recent.count = 0;
-    }
-
-    /// Gives the identity of the line that is kept; `None` if there was no room.
-    fn channel(
-        &mut self,
-        number: u64,
-        writer: Option<LogWriter<'_>>,
-        process: Option<u32>,
-        channel: &Channel<'_>,
-        text: &[u8],
-    ) -> Option<u64> {
         self.count(MessageGroup::Channel);
-        let flags =
-            u8::from(channel.receives) | u8::from(channel.gdr) << 1 | u8::from(channel.pxn) << 2;
-        let identity = hash(&(
-            (
-                MessageGroup::Channel as u8,
-                channel.transport as u8,
-                flags,
-                process,
-            ),
-            (channel.from, channel.to, channel.adapter, channel.comm),
-            channel.kind,
-        ));
-        if self.row(number, identity, process, text, ExtraRoom::Shared) {
-            return Some(identity);
-        }
-        self.left_out[MessageGroup::Channel as usize] += 1;
-        let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let transport = match channel.transport {
-            Transport::P2p => "p2p",
-            Transport::Shm => "shm",
-            Transport::Net => "net",
-            Transport::CollNet => "collnet",
-        };
-        let crowd = DroppedChannels {
-            host: writer.map_or(String::new(), |writer| lossy(writer.host)),
-            transport: transport.to_owned(),
-            kind: lossy(channel.kind),
-            receives: channel.receives,
-            gdr: channel.gdr,
-            count: 0,
-        };
-        // Hosts and networks are few; a file that invents them for each line is not to fill the memory.
-        if self.crowd.len() < 4096 || self.crowd.contains_key(&crowd) {
-            *self.crowd.entry(crowd).or_default() += 1;
-        }
-        None
-    }
-
-    /// Keeps a line, or counts it with an equal one. False if there is no room.
-    fn row(
-        &mut self,
-        number: u64,
-        identity: u64,
-        process: Option<u32>,
-        text: &[u8],
-        room: ExtraRoom,
-    ) -> bool {
-        if self.again(identity, number, process) {
-            return true;
-        }
-        let Limits { lines, bytes, .. } = self.limits;
-        let more = |limit: usize| match room {
-            ExtraRoom::Shared => limit,
-            ExtraRoom::Event => limit + limit / 8,
-            ExtraRoom::FirstEvent => limit + limit / 4,
-        };
-        let mut of_process = process.and_then(|process| self.kept_of.get_mut(process as usize));
-        let crowded = room == ExtraRoom::Shared && self.rows.len() >= lines / 2;
-        let share = of_process.as_ref().is_none_or(|kept| **kept < SHARE);
-        let room = self.rows.len() < more(lines)
-            && self.kept_bytes + text.len() <= more(bytes)
-            && (share || !crowded);
-        if let (true, Ok(row)) = (room, u32::try_from(self.rows.len())) {
-            if let Some(kept) = &mut of_process {
-                **kept += 1;
-            }
-            self.kept_bytes += text.len();
-            self.by_identity.insert(
+        let identity = channel_counts::identity(said.process, &channel);
+        let Said {
+            number,
+            process,
+            text,
+            ..
+        } = said;
+        if !(self.kept).keep(number, identity, process, text, ExtraRoom::Shared) {
+            self.left_out[MessageGroup::Channel as usize] += 1;
+            self.channels.drop_channel(said.writer, &channel);
+        } else if let Some(process) = process {
+            let now = RecentChannel {
+                words,
                 identity,
-                RepeatCounter {
-                    row,
-                    first: process.unwrap_or(NOBODY),
-                    last: number,
-                    count: 1,
-                },
-            );
-            self.rows.push(KeptRow {
-                line: number,
-                text: text.into(),
-                others: Vec::new(),
-            });
+                last: number,
+                count: 0,
+            };
+            let before = self.channels.replace(process, now);
+            self.settle(before);
         }
-        room
     }
 
-    /// Counts a line with an equal one, if there is one.
-    fn again(&mut self, identity: u64, number: u64, process: Option<u32>) -> bool {
-        let Some(told) = self.by_identity.get_mut(&identity) else {
-            return false;
-        };
-        told.count += 1;
-        told.last = number;
-        if let Some(process) = process
-            && process != told.first
-            && let Some(row) = self.rows.get_mut(told.row as usize)
-        {
-            let others = &mut row.others;
-            if others.len() + 1 < TOLD_APART && !others.contains(&process) {
-                others.push(process);
-            }
+    /// Counts how often a process repeated a channel's line.
+    fn settle(
+        &mut self,
+        RecentChannel {
+            identity,
+            last,
+            count,
+            ..
+        }: RecentChannel,
+    ) {
+        if count > 0 {
+            self.kept.count_more(identity, count, last);
+            self.sorts[MessageGroup::Channel as usize] += count;
         }
-        true
     }
 
     fn digest(mut self, broken_off: Option<String>) -> Digest {
-        (0..self.recent.len()).for_each(|process| self.settle(process));
+        if !self.announced.is_empty() {
+            self.last_error(self.lines + 1, &[]);
+        }
+        for recent in self.channels.recent() {
+            self.settle(recent);
+        }
         let by_sort = |counts: &[u64]| {
             let counted = MessageGroup::ALL
                 .iter()
@@ -761,48 +497,14 @@ impl Gather {
                 .map(|(sort, n)| (sort.word().to_owned(), *n))
                 .collect()
         };
-        let mut told = vec![(0, 0); self.rows.len()];
-        for of in self.by_identity.values() {
-            if let Some(told) = told.get_mut(of.row as usize) {
-                *told = (of.last, of.count);
-            }
-        }
-        let kept = self
-            .rows
-            .into_iter()
-            .zip(told)
-            .map(|(row, (last, count))| KeptLine {
-                line: row.line,
-                last,
-                count,
-                processes: 1 + row.others.len() as u64,
-                text: String::from_utf8_lossy(&row.text).into_owned(),
-            });
-        let crowd = self
-            .crowd
-            .into_iter()
-            .map(|(crowd, count)| DroppedChannels { count, ..crowd });
-        let mut uncounted: Vec<DroppedEvents> = Vec::new();
-        for ((class, status), of_class) in self.of_class {
-            if let Some((count, line, last)) = of_class.uncounted {
-                uncounted.push(DroppedEvents {
-                    class: class.to_owned(),
-                    status,
-                    count,
-                    line,
-                    last,
-                });
-            }
-        }
-        uncounted.sort_unstable_by_key(|of_class| of_class.line);
         Digest {
-            uncounted,
+            uncounted: self.of_class.finish(),
             bytes: self.bytes,
             lines: self.lines,
             sorts: by_sort(&self.sorts),
-            kept: kept.collect(),
-            processes: self.processes,
-            crowd: crowd.collect(),
+            kept: self.kept.finish(),
+            processes: self.writers.finish(),
+            crowd: self.channels.finish(),
             left_out: by_sort(&self.left_out),
             pasted: self.pasted.finish(),
             signs: self.signs.finish(),
@@ -811,32 +513,6 @@ impl Gather {
             broken_off,
         }
     }
-}
-
-/// For keys that are hashes already.
-#[derive(Default)]
-struct IdentityHasher(u64);
-
-type Hashed = BuildHasherDefault<IdentityHasher>;
-
-impl Hasher for IdentityHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
-        }
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
-}
-
-fn hash(value: &impl Hash) -> u64 {
-    FixedState::default().hash_one(value)
 }
 
 /// Where a part of a line begins in it.

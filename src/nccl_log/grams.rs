@@ -1,20 +1,19 @@
 //! Many needles in one pass over a text.
 //!
-//! Of each needle three pairs of bytes that follow each other are known, chosen for being rare. Wherever the needle stands, one of the
-//! three begins at a place that is a multiple of three, so that every third pair of the text is looked up in a table of bits, and
+//! Of each needle three triples of bytes that follow each other are known, chosen for being rare. Wherever the needle stands, one of the
+//! three begins at a place that is a multiple of three, so that every third triple of the text is looked up in a table of bits, and
 //! nearly all of them are none.
 
-/// Places between pairs that are looked up.
+/// Places between triples that are looked up, and their length.
 const STRIDE: usize = 3;
+
+/// The bits of the table: so many that few triples of other words have one, and few enough to stay in the fastest cache.
+const BITS: u32 = 17;
 
 /// Needles that are looked for together.
 pub struct Grams {
-    /// A bit for each pair of bytes.
-    pairs: Box<[u64; 1024]>,
-    /// A bit for some of the pairs with a byte that the needle has behind them, and with one that it has before them: most pairs that
-    /// are seen in a text are of other words.
-    behind: Box<[u64; 64]>,
-    before: Box<[u64; 64]>,
+    /// A bit for each triple that is looked for, by its hash.
+    triples: Box<[u64; 1 << (BITS - 6)]>,
     /// The pairs, with the needle and the place there; in order.
     wanted: Vec<(u16, u16, u16)>,
     /// For each pair if its entries begin among `wanted`.
@@ -42,27 +41,23 @@ impl Grams {
     /// Of these words, each of at least four bytes and without a line's end; a shorter one would not be found.
     pub fn new(words: impl IntoIterator<Item = &'static str>) -> Self {
         let needles: Vec<&'static [u8]> = words.into_iter().map(str::as_bytes).collect();
-        let mut pairs = Box::new([0u64; 1024]);
-        let (mut behind, mut before) = (Box::new([0u64; 64]), Box::new([0u64; 64]));
+        let mut triples = Box::new([0u64; 1 << (BITS - 6)]);
+        let mut set = |triple: [u8; STRIDE]| {
+            let (word, bit) = place(triple);
+            triples[word] |= bit;
+        };
         let mut wanted = Vec::new();
         for (number, needle) in needles.iter().enumerate() {
             let from = rarest(needle);
             for (at, pair) in needle.windows(2).enumerate().skip(from).take(STRIDE) {
-                if let [a, b] = pair {
-                    let (bits, other) = match at.checked_sub(1) {
-                        Some(other) => (&mut before, needle.get(other)),
-                        None => (&mut behind, needle.get(2)),
-                    };
-                    if let Some(other) = other {
-                        let (word, bit) = triple(*a, *b, *other);
-                        bits[word] |= bit;
-                    }
-                    let pair = u16::from_le_bytes([*a, *b]);
-                    if let Some(bits) = pairs.get_mut(usize::from(pair >> 6)) {
-                        *bits |= 1 << (pair & 63);
+                if let [a, b] = *pair {
+                    match needle.get(at + 2) {
+                        Some(c) => set([a, b, *c]),
+                        // A needle of four bytes has two triples: the third has any byte behind it.
+                        None => (0..=u8::MAX).for_each(|c| set([a, b, c])),
                     }
                     let small = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
-                    wanted.push((pair, small(number), small(at)));
+                    wanted.push((u16::from_le_bytes([a, b]), small(number), small(at)));
                 }
             }
         }
@@ -72,9 +67,7 @@ impl Grams {
             first[usize::from(*pair)] = u16::try_from(at).unwrap_or(u16::MAX);
         }
         Grams {
-            pairs,
-            behind,
-            before,
+            triples,
             wanted,
             first,
             needles,
@@ -85,17 +78,15 @@ impl Grams {
     pub fn find(&self, text: &[u8], from: usize, to: usize) -> Option<Hit> {
         let text = text.get(..to)?;
         let (triples, rest) = text.get(from..)?.as_chunks::<STRIDE>();
-        for (number, [a, b, _]) in triples.iter().enumerate() {
-            let at = from + number * STRIDE;
-            if self.may_be(*a, *b)
-                && self.is_in_place(text, at)
-                && let Some(hit) = self.verify(text, from, at)
+        for (number, triple) in triples.iter().enumerate() {
+            if self.may_be(*triple)
+                && let Some(hit) = self.verify(text, from, from + number * STRIDE)
             {
                 return Some(hit);
             }
         }
         match rest {
-            [a, b] if self.may_be(*a, *b) => self.verify(text, from, to - 2),
+            [_, _] => self.verify(text, from, to - 2),
             _ => None,
         }
     }
@@ -107,8 +98,9 @@ impl Grams {
         };
         let mut all = 0;
         let mut at = at;
-        while let Some([a, b]) = text.get(at..at + 2) {
-            if self.may_be(*a, *b) && self.is_in_place(text, at) {
+        while let Some([a, b, behind @ ..]) = text.get(at..) {
+            // Behind the last pair any byte may follow.
+            if behind.first().is_none_or(|c| self.may_be([*a, *b, *c])) {
                 let found = self.at_pair(text, from, at);
                 all |= found.fold(0, |all, hit| all | 1 << hit.needle.min(LAST));
             }
@@ -118,26 +110,9 @@ impl Grams {
     }
 
     #[inline]
-    fn may_be(&self, a: u8, b: u8) -> bool {
-        let pair = u16::from_le_bytes([a, b]);
-        let bits = self.pairs.get(usize::from(pair >> 6)).copied();
-        bits.unwrap_or(0) >> (pair & 63) & 1 == 1
-    }
-
-    /// Whether the byte before the pair at `at` or the one behind it stands so in a needle.
-    #[inline]
-    fn is_in_place(&self, text: &[u8], at: usize) -> bool {
-        let Some([a, b]) = text.get(at..at + 2) else {
-            return false;
-        };
-        let has = |bits: &[u64; 64], other: Option<&u8>| {
-            other.is_some_and(|other| {
-                let (word, bit) = triple(*a, *b, *other);
-                bits[word] & bit != 0
-            })
-        };
-        let before = at.checked_sub(1).and_then(|before| text.get(before));
-        has(&self.before, before) || has(&self.behind, text.get(at + 2))
+    fn may_be(&self, triple: [u8; STRIDE]) -> bool {
+        let (word, bit) = place(triple);
+        self.triples[word] & bit != 0
     }
 
     #[cold]
@@ -158,7 +133,9 @@ impl Grams {
         same.filter_map(move |(_, number, offset)| {
             let needle = self.needles.get(usize::from(*number))?;
             let begin = at.checked_sub(usize::from(*offset))?;
-            (begin >= from && text.get(begin..)?.starts_with(needle)).then_some(Hit {
+            // Nearly all differ in the last byte, which costs no call.
+            let last = text.get(begin + needle.len() - 1) == needle.last();
+            (last && begin >= from && text.get(begin..)?.starts_with(needle)).then_some(Hit {
                 at: begin,
                 needle: usize::from(*number),
                 pair: at,
@@ -167,20 +144,20 @@ impl Grams {
     }
 }
 
-/// The bit of three bytes.
-fn triple(a: u8, b: u8, other: u8) -> (usize, u64) {
-    let mixed =
-        (u32::from(a) << 16 | u32::from(b) << 8 | u32::from(other)).wrapping_mul(0x9e37_79b1);
-    ((mixed >> 26) as usize, 1 << (mixed >> 20 & 63))
+/// The word of the table and the bit in it that three bytes have.
+#[inline]
+fn place([a, b, c]: [u8; STRIDE]) -> (usize, u64) {
+    let hash = u32::from_le_bytes([a, b, c, 0]).wrapping_mul(0x9e37_79b1) >> (32 - BITS);
+    ((hash >> 6) as usize, 1 << (hash & 63))
 }
 
-/// Where in a needle the three rarest pairs in a row begin.
+/// Where in a needle the three rarest triples in a row begin.
 fn rarest(needle: &[u8]) -> usize {
-    let places = 0..needle.len().saturating_sub(STRIDE);
+    let places = 0..needle.len().saturating_sub(STRIDE + 1);
     let cost = |at: &usize| -> u32 {
-        let pairs = needle.windows(2).skip(*at).take(STRIDE);
-        pairs
-            .map(|pair| pair.iter().map(|b| commonness(*b)).product::<u32>())
+        let triples = needle.windows(STRIDE).skip(*at).take(STRIDE);
+        triples
+            .map(|triple| triple.iter().map(|b| commonness(*b)).product::<u32>())
             .sum()
     };
     places.min_by_key(cost).unwrap_or(0)

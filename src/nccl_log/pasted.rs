@@ -139,6 +139,11 @@ impl Default for Pasted {
 }
 
 impl Pasted {
+    /// Whether no tool's output is being read.
+    pub(super) fn is_idle(&self) -> bool {
+        self.open.is_empty()
+    }
+
     /// Reads the whole lines from `from` to `to` of a text, of which the first has the number `number`. `begins` says whether a needle
     /// is there.
     pub(super) fn lines(

@@ -77,13 +77,14 @@ pub(super) fn only_message(line: &[u8], at: usize) -> Option<PrefixedMessage<'_>
 pub const LAST_ERROR: &[u8] = b"Last error:";
 
 /// How messages begin that only NCCL writes, and what else each holds: somebody copied them without what is before them.
-const BARE: [(LogLevel, &str, &str); 34] = [
+const BARE: [(LogLevel, &str, &str); 37] = [
     (LogLevel::Warn, "NET/IB : Got completion", "opcode"),
     (LogLevel::Warn, "NET/IB: Got completion", "opcode"),
     (LogLevel::Info, "NET/IB : No device found", ""),
     (LogLevel::Info, "NET/IB : Using [", "]"),
     (LogLevel::Info, "NET/Socket : Using [", "]"),
     (LogLevel::Warn, "NET/OFI ", "failed: "),
+    (LogLevel::Warn, "NET/OFI Couldn't ", ""),
     (LogLevel::Warn, "Call to ibv_", " failed"),
     (LogLevel::Warn, "socketProgress", "remote peer"),
     (LogLevel::Warn, "socketProgress", "failed"),
@@ -124,6 +125,9 @@ const BARE: [(LogLevel, &str, &str); 34] = [
     (LogLevel::Info, "Connected all rings", ""),
     (LogLevel::Info, "Connected all trees", ""),
     (LogLevel::Warn, "Mismatched NCCL version", ""),
+    // Of a channel's line that lacks its first word.
+    (LogLevel::Info, "] [send] via NET/", ""),
+    (LogLevel::Info, "] [receive] via NET/", ""),
 ];
 
 /// Of [`BARE`], how a message can begin.
@@ -139,9 +143,12 @@ pub fn bare(line: &[u8]) -> Option<(LogLevel, &[u8])> {
     BEGINNINGS.find(line, 0, line.len())?;
     BARE.iter().find_map(|(level, begin, more)| {
         let at = memchr::memmem::find(line, begin.as_bytes())?;
-        let message = line.get(at..)?;
+        let message = match begin.starts_with(']') {
+            true => line,
+            false => line.get(at..)?,
+        };
         memchr::memmem::find(message, more.as_bytes())?;
-        Some((*level, message.trim_ascii_end()))
+        Some((*level, message.trim_ascii()))
     })
 }
 
@@ -232,6 +239,10 @@ fn anchor(line: &[u8], from: usize) -> Option<(usize, LogLevel, usize)> {
 /// What [`anchor`] gives where `CCL` is at `at`.
 fn level(line: &[u8], at: usize) -> Option<(usize, LogLevel, usize)> {
     let begin = at.checked_sub(1)?;
+    // A guide quotes messages.
+    if begin.checked_sub(1).and_then(|at| line.get(at)) == Some(&b'`') {
+        return None;
+    }
     let rest = match line.get(begin..)? {
         [b'N' | b'R', b'C', b'C', b'L', b' ', rest @ ..] => rest,
         _ => return None,
@@ -436,6 +447,43 @@ fn process(token: &[u8]) -> Option<(&[u8], u64, usize)> {
     let host = head.get(begin..).filter(|host| !host.is_empty())?;
     Some((host, process, token.len() - begin))
 }
+
+/// The host that another program names before its line: `[time] [host:pid:tid]` (UCX), `[host:pid]` (Open MPI), `[host:mpi_rank_3]` (MVAPICH),
+/// `mlx5: host: got completion` (libmlx5). Open MPI's sentences name it below them.
+pub fn host_of_program(line: &str) -> Option<&str> {
+    let bracketed = || {
+        line.match_indices('[').take(4).find_map(|(at, _)| {
+            // Inside a sentence it is a peer's address.
+            let before = line.get(..at)?.trim_end();
+            if !before.is_empty() && !before.ends_with([']', ':', '>', '|']) {
+                return None;
+            }
+            let (inner, _) = line.get(at + 1..)?.split_once(']')?;
+            let (host, rest) = inner.split_once(':')?;
+            let pid = rest.strip_prefix("mpi_rank_").unwrap_or(rest);
+            // `[engine.py:458]` is a place in a source file, and `[mlx5_0:1]` a port.
+            let is_host = host.starts_with(|c: char| c.is_ascii_alphabetic())
+                && host.bytes().all(|b| is_host(&b))
+                && !SOURCES.iter().any(|source| host.ends_with(source));
+            let is_pid = (pid.len() > 1 || pid.len() < rest.len())
+                && pid
+                    .bytes()
+                    .all(|b| b.is_ascii_digit() || matches!(b, b':' | b' '));
+            (is_host && is_pid).then_some(host)
+        })
+    };
+    let below = || line.split_once("Local host: ")?.1.split(' ').next();
+    let dumped = || {
+        let (before, _) = line.split_once(": got completion with error")?;
+        before.rsplit(' ').next()
+    };
+    below().or_else(dumped).or_else(bracketed)
+}
+
+/// How files of source code end.
+const SOURCES: [&str; 9] = [
+    ".py", ".cc", ".c", ".cu", ".h", ".cpp", ".hpp", ".rs", ".go",
+];
 
 /// The rank in `[rank3]:`, `[1,3]<stdout>:`, `[default3]:` or `3: ` before a line.
 pub fn tagged_rank(before: &str) -> Option<u64> {

@@ -21,7 +21,10 @@ pub fn settings(line: &str) -> impl Iterator<Item = (&str, &str)> {
         sets = found.is_some() || SETTERS.contains(&word) || assigns && sets || tag && sets;
         found
     });
-    of_command.chain(parse_yaml(line))
+    // What is in braces is JSON, or a map of Python.
+    let (_, inside) = line.split_once('{').unwrap_or_default();
+    let members = inside.split(['{', ',', '}']).filter_map(parse_yaml);
+    of_command.chain(parse_yaml(line)).chain(members)
 }
 
 /// `NAME=value`, also behind `--env=`, and in quotation marks.
@@ -77,6 +80,8 @@ mod tests {
             "docker run -e \"NCCL_P2P_DISABLE=1\" x",
             "OMP_NUM_THREADS=1 NCCL_P2P_DISABLE=1 ./a",
             "  NCCL_P2P_DISABLE: \"1\"",
+            "\"env\": {\"NCCL_P2P_DISABLE\": \"1\"}",
+            "{'env_vars': {'NCCL_P2P_DISABLE': '1'}}",
             "[2025-04-04 04:04:04,404] [INFO] [launch.py:139:main] 0 NCCL_P2P_DISABLE=1",
         ] {
             assert_eq!(of(line), [p2p], "{line}");

@@ -42,6 +42,49 @@ fn fate(level: LogLevel, message: &str) -> String {
 }
 
 #[test]
+fn hosts_that_other_programs_name() {
+    for (line, host) in [
+        (
+            "[1747301122.4] [gpu-c-15:4410 :0]  ucp_context.c:1582 UCX  ERROR no",
+            Some("gpu-c-15"),
+        ),
+        (
+            "Mon Jul 2 19:35:38 2018[1,520]<stderr>:[hercules-7:20490:0:20490] Caught",
+            Some("hercules-7"),
+        ),
+        ("[gpu-3:12345] pml_ucx.c:309  Error: no", Some("gpu-3")),
+        (
+            "[c15:mpi_rank_3][mv2_print_wc_status_error] IBV_WC_RETRY_EXC_ERR",
+            Some("c15"),
+        ),
+        (
+            "mlx5: c18.example: got completion with error: 0 1",
+            Some("c18.example"),
+        ),
+        (
+            "was unable to complete a TCP connection to another process: Local host: c1 Remote host: h2",
+            Some("c1"),
+        ),
+        (
+            "[2025-05-01 10:00:00,000] [INFO] [logging.py:96:log_dist] step",
+            None,
+        ),
+        (
+            "[W430 03:57:13.2 socket.cpp:752] [c10d] failed to connect to [head:29500]",
+            None,
+        ),
+        ("connection to [gpu-1:29500] refused", None),
+        ("UCX  ERROR Local length on [mlx5_0:1] (synd 0x1)", None),
+        (
+            "[rank0]:[E504 10:00:01.1 ProcessGroupNCCL.cpp:616] [Rank 0] caught",
+            None,
+        ),
+    ] {
+        assert_eq!(prefix::host_of_program(line), host, "{line}");
+    }
+}
+
+#[test]
 fn prefixes_of_launchers_do_not_hide_the_writer() {
     let core = "node-7:4242:4250 [3] NCCL INFO Using network IB";
     for line in [

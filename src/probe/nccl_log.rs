@@ -43,6 +43,9 @@ use crate::source::{Question, Refusal};
 /// The name under which the questions are recorded.
 pub const NAME: &str = "nccl_log";
 
+/// Hosts of which no line is kept that are told apart: of these only the names are known.
+const HOSTS_WITHOUT_LINES: usize = 4096;
+
 /// What shows the lines of the initialisation.
 const INFO: &str = "log with NCCL_DEBUG=INFO";
 /// The source of the number of nodes: `nNodes` from 2.20 on, else the hosts that wrote.
@@ -340,6 +343,7 @@ impl<'d> Log<'d> {
                     let host = line
                         .writer
                         .map(|writer| writer.host)
+                        .or_else(|| line.host_of_program.map(named))
                         .or_else(|| {
                             let comm = &comms.all[(*largest.get(run)?)?];
                             let member = comm.members.get(&line.tagged_rank?);
@@ -452,9 +456,12 @@ impl<'d> Log<'d> {
                 sums: BTreeMap::new(),
                 nodes: None,
             };
-            let named = view.lines().map(|(_, host)| host);
-            let wrote = view.processes.iter().map(|(host, _)| *host);
-            let names: BTreeSet<&str> = named.chain(wrote).collect();
+            let mut names: BTreeSet<&str> = view.lines().map(|(_, host)| host).collect();
+            let mut wrote: Vec<&str> = view.processes.iter().map(|(host, _)| *host).collect();
+            wrote.dedup();
+            wrote.retain(|host| !names.contains(host));
+            let crowded = wrote.len() > HOSTS_WITHOUT_LINES;
+            names.extend(wrote.into_iter().take(HOSTS_WITHOUT_LINES));
             // A file stands for a host whose name no line tells.
             let name = |host: &str| match labels.contains(host) {
                 true if host.is_empty() => "the host of this log".to_owned(),
@@ -463,7 +470,7 @@ impl<'d> Log<'d> {
             };
             let instance = |host| (host, facts.instance(Subject::Host, id, &name(host)));
             view.hosts = names.into_iter().map(instance).collect();
-            view.members(facts);
+            view.members(facts, crowded);
             runs::state(&mut view, facts);
             channels::state(&mut view, facts);
             hosts::state(&view, facts);
@@ -623,17 +630,29 @@ impl<'l, 'd> RunView<'l, 'd> {
     }
 
     /// All members of the run are known where all files were read.
-    fn members(&self, facts: &mut Facts) {
+    fn members(&self, facts: &mut Facts, crowded: bool) {
         let members = |what: &str| match &self.log.missing {
             Some(gap) => Membership::Unknown(gap.clone()),
             None => Membership::Known(Origin::derived(format!("{what} that the log tells of"))),
         };
-        facts.set_members(Subject::Host, self.id, members("the hosts"));
-        for id in self.hosts.values() {
-            facts.set_members(Subject::Rank, *id, members("the ranks"));
-            facts.set_members(Subject::Event, *id, members("the events"));
-            facts.set_members(Subject::Env, *id, members("the variables"));
-            facts.set_members(Subject::Hca, *id, members("the adapters"));
+        let hosts = match crowded {
+            true => Membership::Unknown(Gap {
+                why: Why::NotSaid("the log has more hosts than are told apart".into()),
+                origin: Origin::derived("the log"),
+            }),
+            false => members("the hosts"),
+        };
+        facts.set_members(Subject::Host, self.id, hosts);
+        let below = [
+            (Subject::Rank, members("the ranks")),
+            (Subject::Event, members("the events")),
+            (Subject::Env, members("the variables")),
+            (Subject::Hca, members("the adapters")),
+        ];
+        for (subject, members) in below {
+            for id in self.hosts.values() {
+                facts.set_members(subject, *id, members.clone());
+            }
         }
     }
 

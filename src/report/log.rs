@@ -311,10 +311,6 @@ fn answer(catalogue: &Catalogue, facts: &Facts, id: Id, report: &Report) -> Answ
             )
         }
         (Fact::Unknown(_), Fact::Known(carrier, _), Some(TransportProof::Network | TransportProof::Adapters)) => {
-            let because = match carrier {
-                Carrier::Rdma => String::new(),
-                _ => because(catalogue, report),
-            };
             let said = by_hosts(facts, &hosts, &mut evidence);
             let verdict = match carrier {
                 Carrier::Rdma => "used by",
@@ -322,21 +318,29 @@ fn answer(catalogue: &Catalogue, facts: &Facts, id: Id, report: &Report) -> Answ
                 _ => "not used by",
             };
             let who = who(facts, &hosts);
+            let because = match carrier {
+                Carrier::Rdma => String::new(),
+                _ => because(catalogue, report).replacen(&format!(" {who}: "), " ", 1),
+            };
+            let they = if choosers(facts, &hosts).len() == 1 { "it" } else { "they" };
+            let said = said.replacen(&who, they, 1);
             (word(carrier), format!("{verdict} {who}: {said}{because}; {OTHERS}"))
         }
         (_, Fact::Known(carrier, _), proof) => {
             show(facts, id, run::CARRIER, &mut evidence);
             show(facts, id, run::INTER_GDR, &mut evidence);
-            let how = match (proof, channels) {
-                (Some(TransportProof::Channels), Some(counted)) => {
-                    let collnet = facts.known(id, run::COLLNET_CHANNELS);
-                    let collnet = collnet.map_or(String::new(), |n| {
-                        format!(". {} over CollNet beside them", plural(n, "channel"))
-                    });
+            let collnet = facts.known(id, run::COLLNET_CHANNELS);
+            let collnet = collnet.map(|n| plural(n, "channel"));
+            let how = match (proof, channels, collnet) {
+                (Some(TransportProof::Channels), Some(counted), collnet) => {
+                    let collnet = collnet.map(|n| format!(". {n} over CollNet beside them"));
                     let said = by_channels(facts, &hosts, carrier, counted);
-                    format!("{said}{collnet}")
+                    format!("{said}{}", collnet.unwrap_or_default())
                 }
-                (proof, _) => by_network(facts, &hosts, carrier, proof),
+                (Some(TransportProof::Channels), None, Some(collnet)) if carrier == Carrier::Rdma => {
+                    format!("used. {collnet} over CollNet")
+                }
+                _ => by_network(facts, id, &hosts, carrier, proof),
             };
             let because = match carrier {
                 Carrier::Rdma => String::new(),
@@ -461,6 +465,7 @@ fn by_channels(facts: &Facts, hosts: &[Id], carrier: Carrier, counted: Channels)
 /// The chosen network, if no channel is logged.
 fn by_network(
     facts: &Facts,
+    id: Id,
     hosts: &[Id],
     carrier: Carrier,
     proof: Option<TransportProof>,
@@ -470,7 +475,12 @@ fn by_network(
         .iter()
         .filter(|h| facts.known(**h, host::NETWORK).is_some())
         .count();
+    let outcome = facts.known(id, run::OUTCOME);
+    let went_on = matches!(outcome, Some(RunOutcome::Succeeded | RunOutcome::WentOn));
     let verdict = match (carrier, proof) {
+        (Carrier::Rdma, Some(TransportProof::Requests)) if went_on => "used",
+        (Carrier::Rdma, Some(TransportProof::Queues)) if went_on => "tried, and a call failed",
+        (Carrier::Socket, Some(TransportProof::Requests)) if went_on => "not used",
         (Carrier::Rdma, Some(TransportProof::Requests)) => "used, until it failed",
         (Carrier::Rdma, Some(TransportProof::Queues)) => "tried, and it fails",
         (Carrier::Rdma, _) => "chosen, and no line of a channel proves its use",

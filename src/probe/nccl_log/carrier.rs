@@ -1,5 +1,7 @@
 //! What carried the traffic between nodes: by channels, by what failed or was asked for, else by the network that was chosen.
 
+use std::sync::Arc;
+
 use super::channels::ChannelSums;
 use super::line::Line;
 use super::{INFO, RunView, not_logged};
@@ -44,6 +46,16 @@ pub(super) fn carrier(network: &str, ofi_provider: Option<&str>) -> Option<Carri
     }
 }
 
+/// Whether a name of no known network is what a torn line left of another here: "NET/B" beside "NET/IB" is no network of its own.
+pub(super) fn is_torn<'n>(name: &str, mut here: impl Iterator<Item = &'n str>) -> bool {
+    let is_part = |whole: &str| {
+        let mut letters = whole.chars();
+        name.len() < whole.len() && name.chars().all(|letter| letters.any(|one| one == letter))
+    };
+    carrier(name, None).is_none()
+        && here.any(|other| carrier(other, None).is_some() && is_part(other))
+}
+
 /// The provider that the OFI plugin says it selected.
 pub(super) fn ofi_provider(message: &str) -> Option<&str> {
     let (_, rest) = message.split_once("rovider is ")?;
@@ -71,16 +83,25 @@ pub(super) fn in_use(message: &str) -> Option<&str> {
 }
 
 /// States what carried the traffic.
-pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts, sums: &ChannelSums) {
+pub(super) fn state(
+    view: &RunView<'_, '_>,
+    facts: &mut Facts,
+    sums: &ChannelSums,
+    collnet: Option<(Carrier, Origin)>,
+) {
     if sums.inter > 0 {
         let origin = sums
             .first_inter
             .clone()
             .unwrap_or_else(|| Origin::derived("lines of channels"));
+        let names = || sums.networks.keys().map(String::as_str);
+        let torn = |name: &&str| is_torn(name, names());
+        let torn_channels: u64 = names().filter(torn).map(|name| sums.networks[name]).sum();
+        let whole = sums.inter - torn_channels;
         let carrier = match (sums.rdma, sums.socket, sums.direct_tcp) {
-            (r, 0, 0) if r == sums.inter => Carrier::Rdma,
-            (0, s, 0) if s == sums.inter => Carrier::Socket,
-            (0, 0, d) if d == sums.inter => Carrier::DirectTcp,
+            (r, 0, 0) if r == whole => Carrier::Rdma,
+            (0, s, 0) if s == whole => Carrier::Socket,
+            (0, 0, d) if d == whole => Carrier::DirectTcp,
             (0, 0, 0) => Carrier::Plugin,
             _ => Carrier::Mixed,
         };
@@ -94,11 +115,7 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts, sums: &ChannelSum
             run::PROOF,
             Fact::Known(TransportProof::Channels, origin.clone()),
         );
-        let networks = sums
-            .networks
-            .keys()
-            .map(|name| name.as_str().into())
-            .collect();
+        let networks = names().filter(|name| !torn(name)).map(Arc::from).collect();
         facts.set(
             view.id,
             run::NETWORKS,
@@ -106,14 +123,14 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts, sums: &ChannelSum
         );
         return;
     }
-    if let Some(origin) = &sums.first_nvlink {
-        facts.set(
-            view.id,
-            run::CARRIER,
-            view.whole(Fact::Known(Carrier::Nvlink, origin.clone())),
-        );
+    let nvlink = sums.first_nvlink.clone();
+    let nvlink = nvlink.map(|origin| (Carrier::Nvlink, origin));
+    // Switches that add up are reached over the network, too.
+    if let Some((carrier, origin)) = nvlink.or(collnet) {
         let proof = Fact::Known(TransportProof::Channels, origin.clone());
         facts.set(view.id, run::PROOF, proof);
+        let carrier = view.whole(Fact::Known(carrier, origin));
+        facts.set(view.id, run::CARRIER, carrier);
         return;
     }
     if view.nodes.is_some_and(|(nodes, _)| nodes < 2) {

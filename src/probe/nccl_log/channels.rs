@@ -361,7 +361,7 @@ fn totals(view: &RunView<'_, '_>, facts: &mut Facts, told: &[LocatedChannel<'_, 
     let collnet = told
         .iter()
         .find(|t| t.channel.transport == Transport::CollNet);
-    if let Some(told) = &collnet {
+    if let Some(told) = collnet {
         let count = Fact::Known(sums.collnet, told.line.origin().clone());
         facts.set(view.id, run::COLLNET_CHANNELS, view.whole(count));
     }
@@ -374,7 +374,8 @@ fn totals(view: &RunView<'_, '_>, facts: &mut Facts, told: &[LocatedChannel<'_, 
             (None, false) => Fact::Unknown(not_logged(INFO)),
         },
     );
-    super::carrier::state(view, facts, &sums);
+    let collnet = collnet.and_then(|told| Some((told.carrier?, told.line.origin().clone())));
+    super::carrier::state(view, facts, &sums, collnet);
 }
 
 fn instances(view: &RunView<'_, '_>, facts: &mut Facts, mut told: Vec<LocatedChannel<'_, '_>>) {

@@ -3,7 +3,7 @@
 use crate::nccl_log::text::{after, hexadecimal, number_after};
 
 /// What libibverbs prints (ibv_wc_status_str).
-const WORDS: [(&str, u64); 14] = [
+const WORDS: [(&str, u64); 15] = [
     ("RNR retry counter exceeded", 13),
     ("transport retry counter exceeded", 12),
     ("local length error", 1),
@@ -18,6 +18,8 @@ const WORDS: [(&str, u64); 14] = [
     ("remote operation error", 11),
     ("response timeout error", 20),
     ("general error", 21),
+    // EFA's, of a peer that never answered.
+    ("Unresponsive receiver", 12),
 ];
 
 /// Names of `enum ibv_wc_status`.

@@ -154,7 +154,13 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
     let own = events
         .iter()
         .any(|e| e.is_open_failure() && e.line.level.is_some() && !repeated(e.line));
+    // Unless NCCL names a failure, the warning before those lines is what is known of it.
+    let warned = match own {
+        true => None,
+        false => warning_before_unwinding(view, &events),
+    };
     let any = own
+        || warned.is_some()
         || events
             .iter()
             .any(|e| e.is_open_failure() && repeated(e.line));
@@ -166,10 +172,7 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
     let (first, ordered) = first_failure(&events);
     let failed = first.is_some() || events.iter().any(Event::is_open_failure);
     let hidden = hidden(view, &course, &others, first.and_then(|at| events.get(at)));
-    let warned = match failed {
-        true => None,
-        false => warning_before_unwinding(view, &events),
-    };
+    let warned = warned.filter(|_| !failed);
     let open =
         |e: &Event<'_, '_>| e.is_open() && matches!(e.role, Role::Failure | Role::Consequence);
     let (outcome, at) = course.of_run(events.iter().any(open), &others);

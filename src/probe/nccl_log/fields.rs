@@ -126,6 +126,12 @@ impl<'d> Fields<'d> {
                     .split([' ', '=', ',', '\''])
                     .find(|word| word.starts_with("NCCL_")));
             }
+            C::MtuMismatch => {
+                let told = message
+                    .find("MTU mismatch")
+                    .and_then(|at| message.get(at..));
+                fields.detail = told.map(str::trim_end);
+            }
             C::DuplicateGpu => fields.detail = word(message, "CUDA device ", &[' ']),
             C::P2pDisabled | C::P2pNvlinkDisabled => {
                 fields.detail =
@@ -172,8 +178,9 @@ impl<'d> Fields<'d> {
                 fields.timeout = decimal_after(message.as_bytes(), "after ")
                     .filter(|_| message.contains("ms"))
                     .map(|ms| ms / 1000.0);
+                fields.detail = word(message, "waiting for clients. ", &['.']);
                 fields.errno = errno::program_call(message)
-                    .or_else(|| message.contains("timed out").then_some("ETIMEDOUT"));
+                    .or_else(|| message.contains("imed out").then_some("ETIMEDOUT"));
             }
             C::ProcessEnded | C::BusError => {
                 fields.status = count(message, "Signal ")
@@ -230,7 +237,9 @@ impl<'d> Fields<'d> {
     /// localGid fe80::1 remoteGids fe80::2 hca mlx5_0`, and the forms since 2.3.
     fn completion(&mut self, message: &'d str) {
         self.errno = None;
-        self.peer = word(message, "from peer ", &[' ']);
+        self.peer = ["from peer ", "Peer host id: "]
+            .iter()
+            .find_map(|before| word(message, before, &[' ']));
         let status = after(message.as_bytes(), "status=")
             .or(after(message.as_bytes(), "with error "))
             .and_then(|rest| {
@@ -279,7 +288,8 @@ impl<'d> Fields<'d> {
             .find(|word| word.ends_with('>') && word.contains('<'))
             .map(|word| word.trim_start_matches('('))
             .or_else(|| word(message, "remote=[", &[']']))
-            .or_else(|| word(message, "connect [", &[']']));
+            .or_else(|| word(message, "connect [", &[']']))
+            .or_else(|| word(message, "Remote host: ", &[' ']));
     }
 }
 

@@ -27,6 +27,8 @@ pub(super) struct Line<'d> {
     pub(super) clock: Option<&'d str>,
     /// The rank that PyTorch or a launcher puts before the line.
     pub(super) tagged_rank: Option<u64>,
+    /// The host that a program other than NCCL names.
+    pub(super) host_of_program: Option<&'d str>,
     pub(super) source: Option<&'d str>,
     pub(super) message: &'d str,
 }
@@ -80,6 +82,10 @@ impl<'d> Line<'d> {
             time: clock.map(|(time, ..)| time),
             clock: clock.map(|(_, begin, end)| part(before.get(begin..end).unwrap_or(&[]))),
             tagged_rank,
+            host_of_program: match level {
+                None => prefix::host_of_program(text),
+                Some(_) => None,
+            },
             source,
             message,
         }

@@ -117,7 +117,7 @@ pub(super) struct RunCourse<'l, 'd> {
     begun: HashMap<usize, Vec<(u64, u64)>>,
     /// Each thread's steps with its communicators, in the order of the log.
     steps: BTreeMap<Thread<'d>, Vec<(LinePosition, &'d str, CommunicatorStep)>>,
-    /// Lines of threads that connected all of their channels, and of single channels.
+    /// Lines of threads that connected all of their channels, and of those that chose a network or connected one channel.
     connected: BTreeMap<Thread<'d>, Vec<LinePosition>>,
     channels: BTreeMap<Thread<'d>, Vec<LinePosition>>,
 }
@@ -169,7 +169,9 @@ impl<'l, 'd> RunCourse<'l, 'd> {
             let at = LinePosition::of(line);
             if line.message.starts_with("Connected all ") {
                 course.connected.entry(thread).or_default().push(at);
-            } else if line.message.starts_with("Channel ") {
+            } else if line.message.starts_with("Channel ")
+                || line.message.starts_with("Using network ")
+            {
                 course.channels.entry(thread).or_default().push(at);
             } else if let Some(mention) = Mention::read(line.message) {
                 let step = match mention.state {
@@ -403,7 +405,7 @@ impl<'l, 'd> RunCourse<'l, 'd> {
                 .flatten()
                 .flatten()
                 .find(|at| at.follows(event.at) && at.first > passed);
-            found.map(|at| (*at, "channels were connected"))
+            found.map(|at| (*at, "the initialisation went on"))
         };
         let shows = |thread: &Thread<'d>| complete(thread).or_else(|| connects(thread));
         let (host, pid, _) = own;

@@ -57,6 +57,18 @@ fn facts(log: &str) -> Facts {
     facts_of(&recording(&[("job.log", log)]))
 }
 
+/// What is known of a host is what its lines say: of those without one the number matters, and not the names.
+#[test]
+fn hosts_without_a_kept_line_are_bounded_and_counted() {
+    let lines = (0..6000).map(|n| format!("n{n}:7:7 [0] NCCL WARN Entry {n} is stale\n"));
+    let facts = facts(&lines.collect::<String>());
+    let run = facts.all(Subject::Run).next().unwrap();
+    let hosts = facts.below(run, Subject::Host).count();
+    assert!((4096..4500).contains(&hosts), "{hosts}");
+    assert_eq!(facts.known(run, run::NODES), Some(6000));
+    assert!(facts.members(Subject::Host, run).is_err());
+}
+
 /// For dropped failures it is unknown whether one of them was the first, unless the work went on after them.
 #[test]
 fn a_failure_that_found_no_place_is_not_ruled_out() {
@@ -837,6 +849,19 @@ fn redaction_replaces_names_and_keeps_what_is_judged() {
         without_names(&facts_of(&redacted)),
         without_names(&facts_of(&raw))
     );
+}
+
+#[test]
+fn a_channel_whose_network_is_torn_is_over_no_other_network() {
+    let healthy = HEALTHY.text();
+    let torn = healthy.replacen("[send] via NET/IB/", "[send] via NET/B/", 1);
+    assert_ne!(healthy, torn);
+    let read = facts(&torn);
+    let carrier = known(&read, Subject::Run, "run", run::CARRIER);
+    assert_eq!(carrier, Some(Carrier::Rdma));
+    let two = healthy.replacen("[send] via NET/IB/", "[send] via NET/Socket/", 1);
+    let carrier = known(&facts(&two), Subject::Run, "run", run::CARRIER);
+    assert_eq!(carrier, Some(Carrier::Mixed));
 }
 
 #[test]
