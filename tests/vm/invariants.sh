@@ -34,7 +34,7 @@ allowed() { # TRACE
         split("read pread64 readv preadv lseek close close_range fstat newfstatat stat lstat statx statfs fstatfs " \
               "getdents64 getdents readlink readlinkat access faccessat faccessat2 getcwd chdir fchdir umask " \
               "mmap munmap mprotect mremap madvise brk getpid getppid getpgid getpgrp getsid gettid getuid geteuid getgid getegid " \
-              "getresuid getresgid getgroups capget getrlimit getrusage getpriority times uname sysinfo time gettimeofday " \
+              "getresuid getresgid getgroups capget capset getrlimit getrusage getpriority times uname sysinfo time gettimeofday " \
               "clock_gettime clock_getres clock_nanosleep nanosleep getrandom getcpu " \
               "rt_sigaction rt_sigprocmask rt_sigreturn rt_sigtimedwait rt_sigsuspend rt_sigpending sigaltstack " \
               "futex sched_yield sched_getaffinity sched_getscheduler sched_getparam set_tid_address set_robust_list rseq membarrier " \
@@ -51,6 +51,7 @@ allowed() { # TRACE
         split("1 4 7 10 13 16 19 23", nft_gets)
         for (i in nft_gets) nft_get[nft_gets[i]] = 1
     }
+    BEGIN { nameless = "</(dev/shm|tmp)/#[0-9]+" }
     { line = $0; pid = $1; sub(/^[0-9]+ +/, "", line); ours[pid] = 1 }
     # which protocol a netlink socket speaks: strace can name it only where netlink_diag is loaded
     match(line, /^socket\(AF_NETLINK, [A-Z_|]+, NETLINK_[A-Z_0-9]+/) { opened[pid] = substr(line, RSTART, RLENGTH); sub(/.*, /, "", opened[pid]) }
@@ -72,6 +73,8 @@ allowed() { # TRACE
             flags = substr(args, RSTART + RLENGTH)
             sub(/\) *= .*/, "", flags)
             if (flags !~ /O_(WRONLY|RDWR|CREAT|TRUNC|APPEND|TMPFILE)|0x/ && flags ~ /O_(RDONLY|PATH)/) return 1
+            # a rehearsal writes to files without a name, which are gone when they are closed
+            if (flags ~ /O_TMPFILE/) return flags !~ /O_(CREAT|TRUNC)/ && path ~ /^\/(dev\/shm|tmp)$/
             # a character device changes nothing by being opened; whether it can be is the question
             return flags ~ /O_(RDWR|WRONLY)/ && flags !~ /O_(CREAT|TRUNC|TMPFILE)/ &&
                 path ~ /^\/dev\/(null|infiniband\/(uverbs[0-9]+|umad[0-9]+|rdma_cm))$/
@@ -79,8 +82,8 @@ allowed() { # TRACE
         match(args, /^-?[0-9]+<[^,]*>/); fd = RSTART == 1 ? substr(args, 1, RLENGTH) : ""
         if (name ~ /^(write|writev|pwrite64)$/)
             # to the parent, to the report, and the legacy verbs commands, which are writes
-            return fd ~ /^[12]</ || fd ~ /<(pipe:|UNIX|anon_inode:|socket:|\/dev\/null|\/memfd:|\/dev\/infiniband\/uverbs)/
-        if (name ~ /^(ftruncate|fallocate|fsync|fdatasync)$/) return fd ~ /<\/memfd:/
+            return fd ~ /^[12]</ || fd ~ nameless || fd ~ /<(pipe:|UNIX|anon_inode:|socket:|\/dev\/null|\/memfd:|\/dev\/infiniband\/uverbs)/
+        if (name ~ /^(ftruncate|fallocate|fsync|fdatasync)$/) return fd ~ /<\/memfd:/ || fd ~ nameless
         if (name == "ioctl")
             # questions to terminals and sockets; verbs are ioctls of the device node
             return fd ~ /<\/dev\/infiniband\/uverbs/ || args ~ /, (TCGETS2?|TIOCGWINSZ|FIONREAD|FIOCLEX|FIONBIO|SIOCG[A-Z]+|NS_GET_[A-Z]+)/ ||
@@ -88,11 +91,16 @@ allowed() { # TRACE
                 # the network devices, the comparison of their state before and after tells
                 args ~ /, SIOCETHTOOL,/
         if (name == "socket") return args ~ /^AF_(NETLINK|UNIX|INET6?), SOCK_(RAW|DGRAM|STREAM)/
-        if (name == "bind") return args ~ /sa_family=AF_NETLINK/
-        if (name == "setsockopt") return fd ~ /<(NETLINK|UNIX)/
-        if (name == "connect") return args ~ /sa_family=AF_(UNIX|NETLINK)/
+        # a rehearsal listens on any free port of an own address, and connects to that
+        if (name == "bind") return args ~ /sa_family=AF_NETLINK/ || args ~ /sin6?_port=htons\(0\)/
+        if (name ~ /^(listen|accept4)$/) return fd ~ /<TCP/
+        if (name == "setsockopt") return fd ~ /<(NETLINK|UNIX|TCP)/
+        if (name == "connect") {
+            if (args ~ /sa_family=AF_(UNIX|NETLINK)/) return 1
+            return fd ~ /<TCP/ && match(args, /"[0-9a-f.:]+"/) && index(own, " " substr(args, RSTART + 1, RLENGTH - 2) " ")
+        }
         if (name ~ /^(sendto|sendmsg|send|sendmmsg)$/) {
-            if (fd ~ /<UNIX/) return 1
+            if (fd ~ /<(UNIX|TCP)/) return 1
             if (fd !~ /<NETLINK/) return 0
             # every header in the message, not only the first; a request that only gets has a
             # number of its own in each protocol
@@ -134,7 +142,7 @@ allowed() { # TRACE
         return 0
     }
     END { printf "%d system calls, %d not allowed\n", calls, offences >"/dev/stderr" }
-    ' commands="${COMMANDS:-}" "$1"
+    ' commands="${COMMANDS:-}" own=" $(ip -o address | sed 's/.* inet6\? \([^/ ]*\).*/\1/' | tr '\n' ' ')" "$1"
 }
 trace() { # FILE command...
     local file=$1; shift
@@ -208,6 +216,38 @@ for command in nft iptables-nft-save iptables-legacy-save; do
 done
 nft flush ruleset; iptables-legacy -t raw -F
 traced check $doctor check --deadline 120 --format json
+for call in 'O_TMPFILE' 'accept4(' ' listen('; do
+    grep -qF "$call" trace || { echo "FAILED: the rehearsal is not in the trace: $call"; failed=1; }
+done
+[ ! -e /sys/module/ib_core ] || [ -z "$(rdma resource show 2>/dev/null | grep -E ' (ctx|mr) [1-9]')" ] || fail "objects of verbs are left: $(rdma resource show)"
 [ "$(grep -c -E ' (execve|openat)\(' trace)" -gt 10 ] || { echo "FAILED: the trace is empty"; failed=1; }
 cp trace "$out/" 2>/dev/null
+
+# Few processes and threads, by the limit of a control group: it says less, or ends as its own failure in one line.
+few=/sys/fs/cgroup/few
+echo +pids >/sys/fs/cgroup/cgroup.subtree_control; mkdir -p $few
+for most in 1 2 4 8; do
+    echo $most >$few/pids.max
+    (echo $BASHPID >$few/cgroup.procs && exec $doctor check --deadline 60 --quiet) >said 2>stderr; status=$?
+    case $status in
+        0 | 1 | 2 | 3) ;;
+        70) [ "$(wc -l <stderr)" = 1 ] || { echo "FAILED: with $most processes it says more than one line:"; cat stderr; failed=1; } ;;
+        *) echo "FAILED: status $status with $most processes"; cat said stderr; failed=1 ;;
+    esac
+    ! grep -q panicked stderr || { echo "FAILED: it panics with $most processes"; cat stderr; failed=1; }
+done
+rmdir $few && echo "ok: few processes in its control group"
+
+# The time of day jumps by a day, there and back: no deadline ends early or never, and the verdict is the same.
+$doctor check --quiet >steady 2>&1; steady=$?
+while sleep 0.01; do
+    date -s "@$(($(date +%s) + ${jump:=86400}))" >/dev/null; jump=$((-jump))
+done &
+jumper=$!
+for run in 1 2 3 4 5; do
+    timeout -s KILL 120 $doctor check --quiet >jumped 2>&1; status=$?
+    [ $status = $steady ] || { echo "FAILED: status $status where the clock jumps, $steady where it does not:"; cat steady jumped; failed=1; }
+done
+kill $jumper
+echo "ok: five runs under a clock that jumps"
 exit $failed

@@ -33,18 +33,19 @@ together clock check --cluster --deadline 90
 [ "$VM_NODE" != 1 ] || date -s "@$((EPOCHSECONDS - 5400))" >/dev/null
 
 # What two busy processors hold up is no fault of the wire: both have one that is slower than they are.
-well() {
+well() { # RATE
     tc qdisc del dev eth0 root 2>/dev/null || true
-    tc qdisc add dev eth0 root handle 1: tbf rate 16mbit burst 32k latency 500ms
+    tc qdisc add dev eth0 root handle 1: tbf rate $1 burst 32k latency 500ms
 }
-well
+well 4mbit
 # By link-local addresses, which nobody would choose by himself.
 pairs well --flow 1 --gid-index 0
 
+well 16mbit
 [ "$VM_NODE" != 1 ] || tc qdisc add dev eth0 parent 1:1 handle 10: netem loss 2%
 # Each loss costs a second where the last packet of several is among them: that takes a while to be seen often enough.
 pairs loss --flow 3 --backend verbs
-well
+well 16mbit
 
 together all-reduce bench all-reduce --backend verbs --device rxe0/1 --ranks 1 --message 64K -b 64K --warmups 0 --trials 1 --deadline 200
 
@@ -62,4 +63,5 @@ fi
 
 # Where one node has no port that works, all of them measure over sockets.
 [ "$VM_NODE" != 1 ] || rdma link delete rxe0
+well 2mbit
 pairs socket --flow 1 --backend auto

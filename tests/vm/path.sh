@@ -24,9 +24,11 @@ reset() {
     for device in rxe0 rxe1 rxe9; do rdma link delete $device; done
     nft flush ruleset
     ip rule flush
+    ip -6 rule del pref 100
+    ip -6 route del blackhole fd00:77::/64
     ip rule add pref 32766 lookup main
     ip rule add pref 32767 lookup default
-    unset MASTER_ADDR MASTER_PORT WORLD_SIZE
+    unset MASTER_ADDR MASTER_PORT WORLD_SIZE NCCL_IB_ADDR_FAMILY
     for table in 101 200; do ip route flush table $table; done
     ip link set eth0 nomaster
     for device in $(ls /sys/class/net | grep -v -x -e lo -e eth0); do ip link delete $device; done
